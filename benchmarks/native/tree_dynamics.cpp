@@ -1,0 +1,330 @@
+// Tree dynamics of this library's core and of Pinocchio, in one process, each from q: agreement first, then time.
+//
+//   tree_dynamics ROBOTS [--json FILE] [--repeats N] [--only NAME]
+//
+// One sample is the mean time of a call over `batch` calls that walk through `states` random states. Samples of all
+// contenders alternate, so that a slow moment of the machine hits all of them; the table shows the best and the median.
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <random>
+#include <sstream>
+
+#include "dynamics/aba.h"
+#include "dynamics/crba.h"
+#include "dynamics/minv.h"
+#include "dynamics/rnea.h"
+#include "dynamics/solve.h"
+#include "pinocchio_side.h"
+
+namespace bench {
+namespace {
+
+namespace dl = delassus;
+
+constexpr int states = 64, batch = 256;
+constexpr double tolerance = 1e-10;
+
+dl::Description description(const Robot& robot) {
+  const auto vec = [](const std::array<double, 3>& a) { return dl::Vec3<double>{a[0], a[1], a[2]}; };
+  dl::Description d{};
+  for (const auto& b : robot.bodies) {
+    const auto& I = b.inertia;
+    const auto& r = b.quaternion;
+    d.bodies.push_back({b.parent, vec(b.position), {r[0], r[1], r[2], r[3]}, b.mass, vec(b.center), {I[0], I[1], I[2], I[3], I[4], I[5]}});
+  }
+  for (const auto& j : robot.joints) {
+    const dl::Joint type = j.type == "hinge"   ? dl::Joint::hinge
+                           : j.type == "slide" ? dl::Joint::slide
+                           : j.type == "ball"  ? dl::Joint::ball
+                                               : dl::Joint::free;
+    d.joints.push_back({type, j.body, vec(j.anchor), vec(j.axis), j.reference});
+  }
+  d.armature = robot.armature;
+  d.gravity = vec(robot.gravity);
+  return d;
+}
+
+// This library: everything allocated here, each algorithm behind a call, as on the other side.
+class OurSide {
+ public:
+  explicit OurSide(const Robot& robot)
+      : model(dl::build_model(description(robot))),
+        w(model),
+        torque(model.nv),
+        acceleration(model.nv),
+        M(std::size_t(model.nv) * model.nv),
+        Minv(M.size()) {}
+
+  const dl::Model<double> model;
+  dl::Workspace<double> w;
+  std::vector<State> state;
+  std::vector<double> torque, acceleration, M, Minv, Y, X;
+  int columns = 0;
+
+  [[gnu::noinline]] void rnea(int s) {
+    dl::kinematics(model, w, state[s].q.data());
+    dl::rnea(model, w, state[s].v.data(), state[s].acceleration.data(), none, torque.data());
+  }
+  [[gnu::noinline]] void crba(int s) {
+    dl::kinematics(model, w, state[s].q.data());
+    dl::crba(model, w, M.data(), false);
+  }
+  [[gnu::noinline]] void aba(int s) {
+    dl::kinematics(model, w, state[s].q.data());
+    dl::aba(model, w, state[s].v.data(), state[s].torque.data(), none, acceleration.data());
+  }
+  [[gnu::noinline]] void minverse(int s) {
+    dl::kinematics(model, w, state[s].q.data());
+    dl::mass_matrix_inverse(model, w, Minv.data());
+  }
+  [[gnu::noinline]] void solve(int s) {
+    dl::kinematics(model, w, state[s].q.data());
+    dl::factorize(model, w);
+    dl::solve_mass_matrix(model, w, Y.data(), columns, X.data());
+  }
+
+ private:
+  static constexpr const double* none = nullptr;
+};
+
+std::vector<State> random_states(const dl::Model<double>& model, std::mt19937& rng) {
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  std::normal_distribution<double> normal;
+  std::vector<State> out(states);
+  for (State& s : out) {
+    s.q.resize(model.nq), s.v.resize(model.nv), s.acceleration.resize(model.nv), s.torque.resize(model.nv);
+    for (double& x : s.q) x = 1.5 * uniform(rng);
+    for (double& x : s.v) x = uniform(rng);
+    for (double& x : s.acceleration) x = 5 * uniform(rng);
+    for (double& x : s.torque) x = 20 * uniform(rng);
+    for (const auto& link : model.links) {
+      if (link.type != dl::Joint::free && link.type != dl::Joint::ball) continue;
+      double* c = &s.q[link.iq + (link.type == dl::Joint::free ? 3 : 0)];
+      double n = 0;
+      for (int k = 0; k < 4; ++k) c[k] = normal(rng), n += c[k] * c[k];
+      for (int k = 0; k < 4; ++k) c[k] /= std::sqrt(n);
+    }
+  }
+  return out;
+}
+
+// ‖a − b‖ / ‖b‖
+double difference(const std::vector<double>& a, const std::vector<double>& b) {
+  double d = 0, n = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) d += (a[k] - b[k]) * (a[k] - b[k]), n += b[k] * b[k];
+  const double e = std::sqrt(d / n);
+  return a.size() == b.size() && std::isfinite(e) ? e : HUGE_VAL;
+}
+
+struct Contender {
+  std::string name;
+  std::function<void(int)> call;
+  std::function<std::vector<double>(int)> result;
+};
+struct Times {
+  double best, median, upper;  // µs; upper: nine samples in ten are below
+};
+struct Row {
+  std::string robot, task;
+  double error = 0;
+  Times ours;
+  std::string peer;  // the fastest of Pinocchio's ways
+  Times theirs;
+  std::vector<std::pair<std::string, Times>> all;
+};
+
+double sample(const Contender& c) {
+  using clock = std::chrono::steady_clock;
+  const auto start = clock::now();
+  for (int n = 0; n < batch; ++n) c.call(n % states);
+  return std::chrono::duration<double, std::micro>(clock::now() - start).count() / batch;
+}
+
+Times summary(std::vector<double> x) {
+  std::sort(x.begin(), x.end());
+  return {x.front(), x[x.size() / 2], x[x.size() * 9 / 10]};
+}
+
+// contenders[0] is ours, the others are Pinocchio's ways to the same result
+Row measure(const std::string& robot, const std::string& task, const std::vector<Contender>& contenders, int repeats,
+            const std::function<void(int)>& prepare = {}) {
+  Row row{robot, task, 0, {}, {}, {}, {}};
+  for (int s = 0; s < states; ++s) {
+    if (prepare) prepare(s);
+    contenders[0].call(s);
+    const auto ours = contenders[0].result(s);
+    for (std::size_t k = 1; k < contenders.size(); ++k) {
+      contenders[k].call(s);
+      row.error = std::max(row.error, difference(ours, contenders[k].result(s)));
+    }
+  }
+
+  std::vector<std::vector<double>> samples(contenders.size());
+  for (const auto& c : contenders) sample(c);
+  for (int r = 0; r < repeats; ++r)
+    for (std::size_t k = 0; k < contenders.size(); ++k) samples[k].push_back(sample(contenders[k]));
+
+  for (std::size_t k = 0; k < contenders.size(); ++k) row.all.emplace_back(contenders[k].name, summary(samples[k]));
+  row.ours = row.all[0].second;
+  const auto fastest = std::min_element(row.all.begin() + 1, row.all.end(), [](const auto& a, const auto& b) { return a.second.best < b.second.best; });
+  row.peer = fastest->first;
+  row.theirs = fastest->second;
+  return row;
+}
+
+void print(const Row& r) {
+  std::printf("%-6s %-9s %9.1e | %8.3f %8.3f %8.3f | %8.3f %8.3f %8.3f  %-24s | %5.2f %5.2f\n", r.robot.c_str(), r.task.c_str(), r.error,
+              r.ours.best, r.ours.median, r.ours.upper, r.theirs.best, r.theirs.median, r.theirs.upper, r.peer.c_str(),
+              r.theirs.best / r.ours.best, r.theirs.median / r.ours.median);
+  std::fflush(stdout);
+}
+
+std::vector<Row> run(const Robot& robot, int repeats) {
+  OurSide ours(robot);
+  PinocchioSide peer(robot);
+  if (ours.model.nv != peer.nv() || ours.model.nq != peer.nq()) throw std::runtime_error("the two models differ in size: " + robot.name);
+  std::mt19937 rng(7);
+  ours.state = random_states(ours.model, rng);
+  for (const auto& s : ours.state) peer.add_state(s);
+
+  const auto torque = [&](int s) { return peer.torque(s); };
+  const auto mass_matrix = [&](int s) { return peer.mass_matrix(s); };
+  const auto acceleration = [&](int s) { return peer.acceleration(s); };
+  const auto inverse = [&](int s) { return peer.mass_matrix_inverse(s); };
+  const auto columns = [&](int s) { return peer.columns(s); };
+
+  std::vector<Row> rows;
+  const auto add = [&](Row row) { print(rows.emplace_back(std::move(row))); };
+  add(measure(robot.name, "RNEA",
+              {{"ours", [&](int s) { ours.rnea(s); }, [&](int) { return ours.torque; }},
+               {"rnea", [&](int s) { peer.rnea(s); }, torque}},
+              repeats));
+  add(measure(robot.name, "CRBA",
+              {{"ours", [&](int s) { ours.crba(s); }, [&](int) { return ours.M; }},
+               {"crba LOCAL", [&](int s) { peer.crba_local(s); }, mass_matrix},
+               {"crba WORLD", [&](int s) { peer.crba_world(s); }, mass_matrix}},
+              repeats));
+  add(measure(robot.name, "ABA",
+              {{"ours", [&](int s) { ours.aba(s); }, [&](int) { return ours.acceleration; }},
+               {"aba LOCAL", [&](int s) { peer.aba_local(s); }, acceleration},
+               {"aba WORLD", [&](int s) { peer.aba_world(s); }, acceleration}},
+              repeats));
+  add(measure(robot.name, "Minv",
+              {{"ours", [&](int s) { ours.minverse(s); }, [&](int) { return ours.Minv; }},
+               {"computeMinverse", [&](int s) { peer.minverse(s); }, inverse}},
+              repeats));
+  for (const int n : {1, 64}) {
+    ours.columns = n;
+    ours.Y.resize(std::size_t(ours.model.nv) * n);
+    ours.X.resize(ours.Y.size());
+    std::uniform_real_distribution<double> uniform(-1, 1);
+    for (double& y : ours.Y) y = uniform(rng);
+    add(measure(robot.name, "solve " + std::to_string(n),
+                {{"ours", [&](int s) { ours.solve(s); }, [&](int) { return ours.X; }},
+                 {"crba, cholesky::solve", [&](int s) { peer.solve_cholesky(s); }, columns},
+                 {"computeMinverse, product", [&](int s) { peer.solve_minverse(s); }, columns}},
+                repeats, [&](int s) { peer.set_right_hand_sides(s, ours.Y, n); }));
+  }
+  return rows;
+}
+
+std::string cpu_model() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);)
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  return "unknown";
+}
+
+std::string quoted(const std::string& s) {
+  std::string out = "\"";
+  for (const char c : s) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+std::string json(const std::vector<std::pair<std::string, std::string>>& facts, const std::vector<Row>& rows) {
+  std::ostringstream out;
+  const auto times = [&](const Times& t) {
+    out << "{\"best\": " << t.best << ", \"median\": " << t.median << ", \"p90\": " << t.upper << "}";
+  };
+  out << "{\n";
+  for (const auto& [key, value] : facts) out << "  " << quoted(key) << ": " << quoted(value) << ",\n";
+  out << "  \"unit\": \"microseconds a call\",\n  \"rows\": [";
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    const Row& r = rows[k];
+    out << (k ? ",\n    " : "\n    ") << "{\"robot\": " << quoted(r.robot) << ", \"task\": " << quoted(r.task) << ", \"error\": " << r.error
+        << ", \"ours\": ";
+    times(r.ours);
+    out << ", \"pinocchio\": {";
+    for (std::size_t i = 1; i < r.all.size(); ++i) {
+      out << (i > 1 ? ", " : "") << quoted(r.all[i].first) << ": ";
+      times(r.all[i].second);
+    }
+    out << "}}";
+  }
+  out << "\n  ]\n}\n";
+  return out.str();
+}
+
+int main(int argc, char** argv) {
+  std::string robots_file, json_file, only;
+  int repeats = 300;
+  for (int k = 1; k < argc; ++k) {
+    const std::string word = argv[k];
+    const bool more = k + 1 < argc;
+    if (word == "--json" && more) json_file = argv[++k];
+    else if (word == "--repeats" && more) repeats = std::stoi(argv[++k]);
+    else if (word == "--only" && more) only = argv[++k];
+    else if (word[0] != '-' && robots_file.empty()) robots_file = word;
+    else throw std::runtime_error("usage: tree_dynamics ROBOTS [--json FILE] [--repeats N] [--only NAME]");
+  }
+  std::ifstream in(robots_file);
+  if (!in) throw std::runtime_error("cannot read the robots from `" + robots_file + "`");
+  const auto robots = read_robots(in);
+
+  const std::vector<std::pair<std::string, std::string>> facts = {
+      {"cpu", cpu_model()},          {"compiler", BENCH_COMPILER},
+      {"flags", BENCH_FLAGS},        {"commit", BENCH_COMMIT},
+      {"pinocchio", PinocchioSide::version()}, {"eigen", PinocchioSide::eigen_version()},
+      {"sampling", std::to_string(repeats) + " samples of " + std::to_string(batch) + " calls over " + std::to_string(states) + " states"}};
+  for (const auto& [key, value] : facts) std::printf("%-10s %s\n", key.c_str(), value.c_str());
+  std::printf("\nµs a call %16s | %26s | %51s | %s\n", "", "delassus", "Pinocchio, its fastest way", "Pinocchio / delassus");
+  std::printf("%-6s %-9s %9s | %8s %8s %8s | %8s %8s %8s  %-24s | %5s %5s\n", "robot", "task", "error", "best", "median", "p90", "best", "median",
+              "p90", "way", "best", "median");
+
+  std::vector<Row> rows;
+  for (const auto& robot : robots) {
+    if (!only.empty() && robot.name != only) continue;
+    for (auto& row : run(robot, repeats)) rows.push_back(std::move(row));
+  }
+
+  if (!json_file.empty()) {
+    std::ofstream out(json_file);
+    out << json(facts, rows);
+    if (!out) throw std::runtime_error("cannot write `" + json_file + "`");
+  }
+  int wrong = 0;
+  for (const Row& r : rows) wrong += !(r.error <= tolerance);
+  if (wrong) std::fprintf(stderr, "%d rows disagree by more than %g: their times mean nothing\n", wrong, tolerance);
+  return wrong ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  try {
+    return bench::main(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 2;
+  }
+}

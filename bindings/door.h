@@ -1,0 +1,139 @@
+// The door between Python and the core: arrays in, arrays out, every check, typed errors.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+
+#include <atomic>
+#include <cmath>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+#include "model/model.h"
+
+namespace delassus::door {
+
+namespace nb = nanobind;
+using Shape = std::initializer_list<std::size_t>;
+
+// Raises delassus.errors.<kind>(message).
+[[noreturn]] inline void raise(const char* kind, const std::string& message) {
+  nb::object type = nb::module_::import_("delassus.errors").attr(kind);
+  PyErr_SetString(type.ptr(), message.c_str());
+  throw nb::python_error();
+}
+
+template <class T>
+constexpr const char* dtype_name = sizeof(T) == 8 ? "float64" : "float32";
+
+template <class T>
+bool has_shape(const T& array, Shape shape) {
+  if (array.ndim() != shape.size()) return false;
+  std::size_t axis = 0;
+  for (std::size_t n : shape)
+    if (array.shape(axis++) != n) return false;
+  return true;
+}
+
+inline nb::tuple shape_tuple(Shape shape) {
+  nb::list list;
+  for (std::size_t n : shape) list.append(n);
+  return nb::tuple(list);
+}
+
+template <class T>
+bool all_finite(const T* x, std::size_t n) {
+  // x − x is zero for a finite number, NaN otherwise
+  T sum{};
+  for (std::size_t i = 0; i < n; ++i) sum += x[i] - x[i];
+  return sum == T{};
+}
+
+// A read-only argument: contiguous, of the wanted type and shape, finite.
+template <class T>
+struct Input {
+  using Array = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
+  Array array;
+  const T* data = nullptr;
+
+  Input(nb::handle value, const char* name, Shape shape, bool optional = false) {
+    if (optional && value.is_none()) return;
+    if (!nb::try_cast(value, array, false) || !has_shape(array, shape)) {
+      nb::object conformed = nb::module_::import_("delassus._door").attr("conform")(value, name, shape_tuple(shape), dtype_name<T>);
+      array = nb::cast<Array>(conformed, false);
+    }
+    data = array.data();
+    if (!all_finite(data, array.size())) raise_not_finite(name);
+  }
+
+  [[noreturn]] void raise_not_finite(const char* name) const {
+    std::size_t i = 0;
+    while (i < array.size() && std::isfinite(data[i])) ++i;
+    raise("NotFiniteError", std::string(name) + ": every number must be finite, but the entry at flat index " + std::to_string(i) + " is " +
+                                std::to_string(data[i]) + ". Check what computed it.");
+  }
+};
+
+// A result: a new array, or the caller's `out` if it fits exactly.
+template <class T>
+struct Output {
+  using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
+  nb::object object;
+  Array array;
+  T* data;
+
+  Output(nb::handle out, Shape shape) {
+    if (out.is_none()) {
+      object = nb::module_::import_("numpy").attr("empty")(shape_tuple(shape), dtype_name<T>);
+    } else {
+      object = nb::borrow(out);
+    }
+    if (!nb::try_cast(object, array, false) || !has_shape(array, shape))
+      nb::module_::import_("delassus._door").attr("refuse_out")(object, shape_tuple(shape), dtype_name<T>);
+    data = array.data();
+  }
+
+  nb::object finite(const char* what) {
+    if (!all_finite(data, array.size()))
+      raise("SingularError", std::string(what) + ": the result is not finite. The mass matrix is singular here (a joint that moves no inertia in this pose) or "
+                                                 "numbers overflowed; give the joint some armature, or scale the inputs.");
+    return object;
+  }
+};
+
+// Quaternions of a configuration must have unit length; how far off is still taken for rounding.
+template <class T>
+constexpr T quaternion_slack = sizeof(T) == 8 ? T(1e-6) : T(1e-4);
+
+template <class T>
+Input<T> configuration(const Model<T>& model, nb::handle value, const char* name = "q") {
+  Input<T> q(value, name, {std::size_t(model.nq)});
+  for (const auto& link : model.links) {
+    if (link.type != Joint::ball && link.type != Joint::free) continue;
+    const int at = link.iq + (link.type == Joint::free ? 3 : 0);
+    const T* c = q.data + at;
+    const T norm = std::sqrt(c[0] * c[0] + c[1] * c[1] + c[2] * c[2] + c[3] * c[3]);
+    if (!(std::abs(norm - 1) <= quaternion_slack<T>))
+      raise("QuaternionError", std::string(name) + ": the quaternion (w, x, y, z) at " + name + "[" + std::to_string(at) + ":" + std::to_string(at + 4) +
+                                   "] must have length 1, got " + std::to_string(norm) + ". Use delassus.normalize(model, " + name + ").");
+  }
+  return q;
+}
+
+// Marks a workspace as in use for as long as it lives; a second user is told so.
+class Occupied {
+ public:
+  explicit Occupied(std::atomic<bool>& busy) : busy_(busy) {
+    if (busy_.exchange(true)) raise("BusyError", "this Workspace is in use by another thread. Give each thread a Workspace of its own.");
+  }
+  ~Occupied() { busy_.store(false); }
+  Occupied(const Occupied&) = delete;
+  Occupied& operator=(const Occupied&) = delete;
+
+ private:
+  std::atomic<bool>& busy_;
+};
+
+}  // namespace delassus::door

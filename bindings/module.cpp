@@ -1,0 +1,24 @@
+#include <nanobind/stl/shared_ptr.h>
+
+#include "rooms.h"
+
+namespace nb = nanobind;
+using namespace delassus;
+
+template <class T>
+static void bind_workspace(nb::module_& m, const char* name) {
+  WorkspaceClass<T> c(m, name);
+  c.def(nb::init<std::shared_ptr<const HeldModel>>(), nb::arg("model"));
+  bind_dynamics<T>(m, c);
+  bind_state<T>(m, c);
+}
+
+NB_MODULE(_core, m) {
+  m.doc() = "Compiled sweeps. Private: use the functions of the package.";
+  m.attr("compiler") = DELASSUS_COMPILER;
+  m.attr("flags") = DELASSUS_FLAGS;
+  bind_spatial(m);
+  bind_model(m);
+  bind_workspace<double>(m, "Workspace64");
+  bind_workspace<float>(m, "Workspace32");
+}

@@ -1,0 +1,114 @@
+#include "state/configuration.h"
+#include "state/energy.h"
+#include "state/frames.h"
+#include "rooms.h"
+
+namespace delassus {
+
+namespace nb = nanobind;
+using nb::literals::operator""_a;
+
+template <class T>
+void bind_state(nb::module_&, WorkspaceClass<T>& c) {
+  using Self = HeldWorkspace<T>;
+  using In = door::Input<T>;
+  using Out = door::Output<T>;
+  auto nv = [](const Self& s) { return std::size_t(s.model.nv); };
+  auto nq = [](const Self& s) { return std::size_t(s.model.nq); };
+  auto three = [](const In& x) { return Vec3<T>{x.data[0], x.data[1], x.data[2]}; };
+  auto write6 = [](T* out, const Vec6<T>& m) {
+    out[0] = m.lin.x, out[1] = m.lin.y, out[2] = m.lin.z, out[3] = m.ang.x, out[4] = m.ang.y, out[5] = m.ang.z;
+  };
+
+  c.def("integrate", [=](Self& s, nb::handle q, nb::handle v, double dt, nb::handle out) {
+    auto q_ = door::configuration(s.model, q);
+    In v_(v, "v", {nv(s)});
+    Out next(out, {nq(s)});
+    integrate(s.model, q_.data, v_.data, T(dt), next.data);
+    return next.finite("integrate");
+  }, "q"_a, "v"_a, "dt"_a, "out"_a.none());
+
+  c.def("difference", [=](Self& s, nb::handle from, nb::handle to, nb::handle out) {
+    auto a = door::configuration(s.model, from, "q_from");
+    auto b = door::configuration(s.model, to, "q_to");
+    Out v(out, {nv(s)});
+    difference(s.model, a.data, b.data, v.data);
+    return v.object;
+  }, "q_from"_a, "q_to"_a, "out"_a.none());
+
+  c.def("body_placements", [=](Self& s, nb::handle q, nb::handle out) {
+    auto q_ = door::configuration(s.model, q);
+    Out X(out, {s.model.bodies.size(), 4, 4});
+    door::Occupied occupied(s.busy);
+    kinematics(s.model, s.w, q_.data);
+    for (std::size_t b = 0; b < s.model.bodies.size(); ++b) {
+      const Pose<T> P = body_pose(s.model, s.w, int(b));
+      const T rows[16] = {P.R.x.x, P.R.y.x, P.R.z.x, P.p.x, P.R.x.y, P.R.y.y, P.R.z.y, P.p.y, P.R.x.z, P.R.y.z, P.R.z.z, P.p.z, 0, 0, 0, 1};
+      std::copy(rows, rows + 16, X.data + 16 * b);
+    }
+    return X.object;
+  }, "q"_a, "out"_a.none());
+
+  c.def("frame_jacobian", [=](Self& s, nb::handle q, int body, nb::handle point, nb::handle out) {
+    auto q_ = door::configuration(s.model, q);
+    In p(point, "point", {3});
+    Out J(out, {6, nv(s)});
+    door::Occupied occupied(s.busy);
+    kinematics(s.model, s.w, q_.data);
+    frame_jacobian(s.model, s.w, body, three(p), J.data);
+    return J.object;
+  }, "q"_a, "body"_a, "point"_a, "out"_a.none());
+
+  c.def("frame_velocity", [=](Self& s, nb::handle q, nb::handle v, int body, nb::handle point, nb::handle out) {
+    auto q_ = door::configuration(s.model, q);
+    In v_(v, "v", {nv(s)}), p(point, "point", {3});
+    Out x(out, {6});
+    door::Occupied occupied(s.busy);
+    kinematics(s.model, s.w, q_.data);
+    motions(s.model, s.w, v_.data, static_cast<const T*>(nullptr), Vec3<T>{});
+    write6(x.data, frame_velocity(s.model, s.w, body, three(p)));
+    return x.object;
+  }, "q"_a, "v"_a, "body"_a, "point"_a, "out"_a.none());
+
+  c.def("frame_bias_acceleration", [=](Self& s, nb::handle q, nb::handle v, int body, nb::handle point, nb::handle out) {
+    auto q_ = door::configuration(s.model, q);
+    In v_(v, "v", {nv(s)}), p(point, "point", {3});
+    Out x(out, {6});
+    door::Occupied occupied(s.busy);
+    kinematics(s.model, s.w, q_.data);
+    motions(s.model, s.w, v_.data, static_cast<const T*>(nullptr), Vec3<T>{});
+    write6(x.data, frame_bias(s.model, s.w, body, three(p)));
+    return x.object;
+  }, "q"_a, "v"_a, "body"_a, "point"_a, "out"_a.none());
+
+  c.def("center_of_mass", [=](Self& s, nb::handle q, nb::handle out) {
+    auto q_ = door::configuration(s.model, q);
+    Out x(out, {3});
+    door::Occupied occupied(s.busy);
+    kinematics(s.model, s.w, q_.data);
+    T mass;
+    const Vec3<T> h = first_moment(s.model, s.w, mass);
+    x.data[0] = h.x / mass, x.data[1] = h.y / mass, x.data[2] = h.z / mass;
+    return x.finite("center_of_mass");
+  }, "q"_a, "out"_a.none());
+
+  c.def("kinetic_energy", [=](Self& s, nb::handle q, nb::handle v) {
+    auto q_ = door::configuration(s.model, q);
+    In v_(v, "v", {nv(s)});
+    door::Occupied occupied(s.busy);
+    kinematics(s.model, s.w, q_.data);
+    return kinetic_energy(s.model, s.w, v_.data);
+  }, "q"_a, "v"_a);
+
+  c.def("gravitational_energy", [=](Self& s, nb::handle q) {
+    auto q_ = door::configuration(s.model, q);
+    door::Occupied occupied(s.busy);
+    kinematics(s.model, s.w, q_.data);
+    return gravitational_energy(s.model, s.w);
+  }, "q"_a);
+}
+
+template void bind_state<double>(nb::module_&, WorkspaceClass<double>&);
+template void bind_state<float>(nb::module_&, WorkspaceClass<float>&);
+
+}  // namespace delassus

@@ -1,0 +1,119 @@
+// Placements of all links and their motion subspaces S, one forward sweep, O(n).
+//
+//   R_i = R_p E_i R_J(q_i),   p_i = p_p + R_p r_i,   S = [p × z; z] (hinge), [z; 0] (slide), and body axes for ball and free.
+//
+// Positions are kept relative to the place of the tree's root link, so that no digit is lost far from the world's origin.
+#pragma once
+
+#include "dynamics/workspace.h"
+
+namespace delassus {
+
+template <class T>
+void kinematics(const Model<real_of<T>>& model, Workspace<T>& w, const T* __restrict q) {
+  using Real = real_of<T>;
+  const int nl = int(model.links.size());
+  const Link<Real>* links = model.links.data();
+  const Vec3<T> zero{};
+
+  // all angles at once
+  for (int i = 0; i < nl; ++i) w.angle[i] = q[links[i].iq] - links[i].reference;
+  sincos(w.angle.data(), w.sine.data(), w.cosine.data(), nl);
+
+  for (int i = 0; i < nl; ++i) {
+    const Link<Real>& link = links[i];
+    Pose<T>& X = w.pose[i];
+    Vec6<T>* S = &w.S[link.iv];
+    const bool root = link.parent < 0;
+
+    if (link.type == Joint::free) {
+      const T* c = q + link.iq;
+      w.origin[link.tree] = {c[0], c[1], c[2]};
+      X = {rotation(c[3], c[4], c[5], c[6]), zero};
+      const T one = constant<T>(1), o{};
+      S[0] = {{one, o, o}, zero};
+      S[1] = {{o, one, o}, zero};
+      S[2] = {{o, o, one}, zero};
+      S[3] = {zero, X.R.x};
+      S[4] = {zero, X.R.y};
+      S[5] = {zero, X.R.z};
+      continue;
+    }
+
+    // the joint's frame before it moves
+    Mat3<T> R;
+    Vec3<T> p;
+    if (root) {
+      const Pose<Real>& E = link.placement;
+      const T o{};
+      R = {{o + E.R.x.x, o + E.R.x.y, o + E.R.x.z}, {o + E.R.y.x, o + E.R.y.y, o + E.R.y.z}, {o + E.R.z.x, o + E.R.z.y, o + E.R.z.z}};
+      p = {o + E.p.x, o + E.p.y, o + E.p.z};
+    } else {
+      const Pose<T>& parent = w.pose[link.parent];
+      R = parent.R * link.placement.R;
+      p = parent.p + parent.R * link.placement.p;
+    }
+
+    if (link.type == Joint::hinge) {
+      const T s = w.sine[i], c = w.cosine[i];
+      X.R = {R.x * c + R.y * s, R.y * c - R.x * s, R.z};
+    } else if (link.type == Joint::slide) {
+      X.R = R;
+      p += R.z * w.angle[i];
+    } else {
+      const T* c = q + link.iq;
+      X.R = R * rotation(c[0], c[1], c[2], c[3]);
+    }
+    if (root) {
+      w.origin[link.tree] = p;
+      p = zero;
+    }
+    X.p = p;
+
+    if (link.type == Joint::hinge) {
+      S[0] = {cross(p, X.R.z), X.R.z};
+    } else if (link.type == Joint::slide) {
+      S[0] = {X.R.z, zero};
+    } else {
+      S[0] = {cross(p, X.R.x), X.R.x};
+      S[1] = {cross(p, X.R.y), X.R.y};
+      S[2] = {cross(p, X.R.z), X.R.z};
+    }
+  }
+}
+
+// Motion of a link's joint alone: Σ S_k ν_k.
+template <class T>
+inline Vec6<T> joint_motion(const Link<real_of<T>>& link, const Vec6<T>* S, const T* nu) {
+  if (link.nv == 1) return S[link.iv] * nu[link.iv];
+  Vec6<T> m = S[link.iv] * nu[link.iv];
+  for (int k = 1; k < link.nv; ++k) m += S[link.iv + k] * nu[link.iv + k];
+  return m;
+}
+
+// Ṡ ν. Axes move with the link, except the linear ones of a free joint, which are the world's.
+template <class T>
+inline Vec6<T> joint_bias(const Link<real_of<T>>& link, const Vec6<T>& v, Vec6<T> joint) {
+  if (link.type == Joint::free) joint.lin = Vec3<T>{};
+  return cross_motion(v, joint);
+}
+
+// Velocities of all links and their accelerations for the joint accelerations vdot (none: the bias J̇v), a_0 at the ground.
+template <class T>
+inline void motions(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* vdot, const Vec3<T>& ground) {
+  const int nl = int(model.links.size());
+  for (int i = 0; i < nl; ++i) {
+    const auto& link = model.links[i];
+    const Vec6<T> joint = joint_motion(link, w.S.data(), v);
+    const bool root = link.parent < 0;
+    w.v[i] = root ? joint : w.v[link.parent] + joint;
+    w.a[i] = joint_bias(link, w.v[i], joint);
+    if (vdot) w.a[i] += joint_motion(link, w.S.data(), vdot);
+    if (root)
+      w.a[i].lin += ground;
+    else
+      w.a[i] += w.a[link.parent];
+  }
+}
+
+}  // namespace delassus

@@ -1,0 +1,57 @@
+// Inverse dynamics τ = M(q) ν̇ + c(q, ν) − Jᵀf by the recursive Newton–Euler algorithm, O(n).
+//
+//   v_i = v_p + S ν,   a_i = a_p + S ν̇ + v_i × S ν,   f_i = I a_i + v_i ×* I v_i − f_ext,   τ = Sᵀ f_i + armature ν̇,   f_p += f_i
+//
+// Featherstone, Rigid Body Dynamics Algorithms, table 5.1; here in world axes, where f_p += f_i moves no coordinates.
+#pragma once
+
+#include "dynamics/kinematics.h"
+
+namespace delassus {
+
+// I a + v ×* I v of link i about the tree's origin: Newton at the centre of mass, Euler in link axes.
+template <class T>
+inline Vec6<T> inertial_force(const Link<real_of<T>>& link, const Pose<T>& X, const Vec6<T>& v, const Vec6<T>& a) {
+  const Vec3<T> c = X * link.center;
+  const Vec3<T> vc = v.lin + cross(v.ang, c);
+  const Vec3<T> force = (a.lin + cross(a.ang, c) + cross(v.ang, vc)) * link.mass;
+  const Vec3<T> w = transpose_times(X.R, v.ang);
+  const Vec3<T> moment = X.R * (link.inertia * transpose_times(X.R, a.ang) + cross(w, link.inertia * w));
+  return {force, moment + cross(c, force)};
+}
+
+// Wrenches on bodies, [force; torque] in world axes at each body's centre of mass, taken off the link forces.
+template <class T>
+inline void subtract_external(const Model<real_of<T>>& model, Workspace<T>& w, const T* external) {
+  for (std::size_t b = 0; b < model.bodies.size(); ++b) {
+    const auto& body = model.bodies[b];
+    if (body.link < 0) continue;
+    const T* e = external + 6 * b;
+    const Vec3<T> force{e[0], e[1], e[2]}, torque{e[3], e[4], e[5]};
+    w.f[body.link] -= Vec6<T>{force, torque + cross(w.pose[body.link] * body.center, force)};
+  }
+}
+
+// vdot may be null (zero), external may be null (none).
+template <class T>
+void rnea(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* vdot, const T* external, T* __restrict tau) {
+  const int nl = int(model.links.size());
+
+  // forward: motions and the force each link needs; gravity is an upward acceleration of the ground
+  const Vec3<T> up{constant<T>(-model.gravity.x), constant<T>(-model.gravity.y), constant<T>(-model.gravity.z)};
+  motions(model, w, v, vdot, up);
+  for (int i = 0; i < nl; ++i) w.f[i] = inertial_force(model.links[i], w.pose[i], w.v[i], w.a[i]);
+  if (external) subtract_external(model, w, external);
+
+  // backward: project on the joint, hand the rest to the parent
+  for (int i = nl - 1; i >= 0; --i) {
+    const auto& link = model.links[i];
+    const Vec6<T> f = w.f[i];
+    for (int k = link.iv; k < link.iv + link.nv; ++k) tau[k] = dot(w.S[k], f);
+    if (link.parent >= 0) w.f[link.parent] += f;
+  }
+  if (vdot)
+    for (int k = 0; k < model.nv; ++k) tau[k] += vdot[k] * model.armature[k];
+}
+
+}  // namespace delassus

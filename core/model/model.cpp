@@ -1,0 +1,146 @@
+#include "model/model.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace delassus {
+namespace {
+
+using V = Vec3<double>;
+using R3 = Mat3<double>;
+
+constexpr Pose<double> identity{{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}, {0, 0, 0}};
+
+// A rotation whose z column is the unit vector k: the other two columns complete it, exactly for coordinate axes.
+R3 frame_along(const V& k) {
+  const double ax = std::abs(k.x), ay = std::abs(k.y), az = std::abs(k.z);
+  const V helper = (ax <= ay && ax <= az) ? V{1, 0, 0} : (ay <= az ? V{0, 1, 0} : V{0, 0, 1});
+  V x = cross(helper, k);
+  x = x * (1 / std::sqrt(dot(x, x)));
+  return {x, cross(k, x), k};
+}
+
+Pose<double> inverse(const Pose<double>& X) {
+  const R3 Rt = transpose(X.R);
+  return {Rt, Rt * X.p * -1.0};
+}
+
+// Adds a rigid part (mass, centre, central inertia) to a link: both centres meet in their common one.
+void fuse(Link<double>& link, double mass, const V& center, const Sym3<double>& inertia) {
+  const double total = link.mass + mass;
+  if (total > 0) {
+    const V apart = center - link.center;
+    const double reduced = link.mass * mass / total;
+    link.inertia += inertia_about_reference(reduced, apart, inertia).I;
+    link.center += apart * (mass / total);
+  } else {
+    link.inertia += inertia;
+  }
+  link.mass = total;
+}
+
+template <class Real>
+Vec3<Real> cast(const V& a) {
+  return {Real(a.x), Real(a.y), Real(a.z)};
+}
+template <class Real>
+Pose<Real> cast(const Pose<double>& X) {
+  return {{cast<Real>(X.R.x), cast<Real>(X.R.y), cast<Real>(X.R.z)}, cast<Real>(X.p)};
+}
+template <class Real>
+Sym3<Real> cast(const Sym3<double>& A) {
+  return {Real(A.xx), Real(A.xy), Real(A.xz), Real(A.yy), Real(A.yz), Real(A.zz)};
+}
+
+}  // namespace
+
+Model<double> build_model(const Description& description) {
+  Model<double> model;
+  model.gravity = description.gravity;
+  model.armature = description.armature;
+  std::size_t next_joint = 0;
+
+  for (std::size_t b = 0; b < description.bodies.size(); ++b) {
+    const auto& body = description.bodies[b];
+    const R3 R = rotation(body.quaternion[0], body.quaternion[1], body.quaternion[2], body.quaternion[3]);
+
+    // where the body would stand in the current link before its own joints move
+    int link = b == 0 ? -1 : model.bodies[body.parent].link;
+    Pose<double> X = b == 0 ? identity : model.bodies[body.parent].placement * Pose<double>{R, body.position};
+
+    for (; next_joint < description.joints.size() && description.joints[next_joint].body == int(b); ++next_joint) {
+      const auto& joint = description.joints[next_joint];
+      const bool one_axis = joint.type == Joint::hinge || joint.type == Joint::slide;
+      Pose<double> frame = identity;  // of the joint, in the body
+      if (joint.type != Joint::free) frame.p = joint.anchor;
+      if (one_axis) frame.R = frame_along(joint.axis);
+
+      Link<double> next{};
+      next.parent = link;
+      next.type = joint.type;
+      next.iq = model.nq;
+      next.iv = model.nv;
+      next.nv = velocity_size(joint.type);
+      next.tree = link < 0 ? int(model.roots.size()) : model.links[link].tree;
+      next.depth = link < 0 ? 0 : model.links[link].depth + 1;
+      next.placement = X * frame;
+      next.reference = one_axis ? joint.reference : 0;
+
+      const int above = link < 0 ? -1 : model.links[link].iv + model.links[link].nv - 1;
+      const int self = int(model.links.size());
+      for (int k = 0; k < next.nv; ++k) {
+        model.dof_parent.push_back(k == 0 ? above : model.nv + k - 1);
+        model.dof_link.push_back(self);
+      }
+      if (link < 0) model.roots.push_back(self);
+      model.nq += configuration_size(joint.type);
+      model.nv += next.nv;
+      model.depth = std::max(model.depth, next.depth + 1);
+      model.links.push_back(next);
+
+      link = self;
+      X = inverse(frame);
+    }
+
+    const V center = X * body.center;
+    model.bodies.push_back({link, X, body.mass, center});
+    if (link >= 0) fuse(model.links[link], body.mass, center, congruence(X.R, body.inertia));
+  }
+
+  // a subtree ends where the last link of its last child's subtree ends
+  for (int i = int(model.links.size()) - 1; i >= 0; --i) {
+    auto& link = model.links[i];
+    link.end = std::max(link.end, i + 1);
+    link.end_v = std::max(link.end_v, link.iv + link.nv);
+    if (link.parent >= 0) {
+      auto& parent = model.links[link.parent];
+      parent.end = std::max(parent.end, link.end);
+      parent.end_v = std::max(parent.end_v, link.end_v);
+    }
+  }
+  return model;
+}
+
+template <class Real>
+Model<Real> converted(const Model<double>& model) {
+  Model<Real> out;
+  out.nq = model.nq;
+  out.nv = model.nv;
+  out.depth = model.depth;
+  out.roots = model.roots;
+  out.dof_parent = model.dof_parent;
+  out.dof_link = model.dof_link;
+  out.armature.assign(model.armature.begin(), model.armature.end());
+  out.gravity = cast<Real>(model.gravity);
+  for (const auto& l : model.links)
+    out.links.push_back({l.parent, l.tree, l.type, l.iq, l.iv, l.nv, l.end, l.end_v, l.depth, cast<Real>(l.placement),
+                         Real(l.reference), Real(l.mass), cast<Real>(l.center), cast<Real>(l.inertia)});
+  for (const auto& b : model.bodies)
+    out.bodies.push_back({b.link, cast<Real>(b.placement), Real(b.mass), cast<Real>(b.center)});
+  return out;
+}
+
+template Model<float> converted<float>(const Model<double>&);
+template Model<double> converted<double>(const Model<double>&);
+
+}  // namespace delassus

@@ -1,0 +1,83 @@
+// A robot as the sweeps want it: one link a joint, numbered depth first, so that a subtree is a range.
+//
+// A link's frame sits at its joint's anchor; the axis of a hinge or slide is its z axis. Bodies of the user's model are
+// frames fixed to links: a body with k joints is carried by the last of k links, of which k − 1 are massless; a body
+// without joints is fused into the link that carries its parent (link −1 is the ground).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "spatial/spatial.h"
+
+namespace delassus {
+
+enum class Joint : std::uint8_t { hinge, slide, ball, free };
+
+constexpr int velocity_size(Joint j) { return j == Joint::free ? 6 : j == Joint::ball ? 3 : 1; }
+constexpr int configuration_size(Joint j) { return j == Joint::free ? 7 : j == Joint::ball ? 4 : 1; }
+
+// The user's view: bodies depth first (0 is the world) and their joints in order.
+struct Description {
+  struct Body {
+    int parent;
+    Vec3<double> position;        // of the body frame in its parent's
+    double quaternion[4];         // w, x, y, z
+    double mass;
+    Vec3<double> center;          // of mass, in the body frame
+    Sym3<double> inertia;         // about the centre of mass, body axes
+  };
+  struct Axis {
+    Joint type;
+    int body;
+    Vec3<double> anchor, axis;    // in the body frame
+    double reference;             // coordinate of a hinge or slide at which the body stands as described
+  };
+  std::vector<Body> bodies;
+  std::vector<Axis> joints;
+  std::vector<double> armature;   // one a degree of freedom
+  Vec3<double> gravity;
+};
+
+template <class Real>
+struct Link {
+  int parent;      // link, −1 for the ground
+  int tree;        // which root it descends from
+  Joint type;
+  int iq, iv, nv;  // where its coordinates and velocities start, how many velocities
+  int end;         // one past the last link of its subtree
+  int end_v;       // one past the last velocity of its subtree
+  int depth;       // links above it, itself included, minus one
+  Pose<Real> placement;  // of its frame at zero angle or displacement in the parent link
+  Real reference;
+  Real mass;
+  Vec3<Real> center;
+  Sym3<Real> inertia;    // about the centre, link axes
+};
+
+template <class Real>
+struct Body {
+  int link;             // −1: fixed to the ground
+  Pose<Real> placement; // in its link
+  Real mass;
+  Vec3<Real> center;    // in its link
+};
+
+template <class Real>
+struct Model {
+  int nq = 0, nv = 0, depth = 0;
+  std::vector<Link<Real>> links;
+  std::vector<int> roots;        // first link of each tree
+  std::vector<Body<Real>> bodies;
+  std::vector<int> dof_parent;   // velocity that precedes each on the way to the ground, −1 at a root
+  std::vector<int> dof_link;
+  std::vector<Real> armature;
+  Vec3<Real> gravity{};
+};
+
+Model<double> build_model(const Description& description);
+
+template <class Real>
+Model<Real> converted(const Model<double>& model);
+
+}  // namespace delassus

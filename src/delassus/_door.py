@@ -1,0 +1,72 @@
+"""Checks at the door: arguments become arrays of the wanted shape and dtype, or a typed error."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import ArgumentError, ArgumentTypeError, NotFiniteError, UnknownNameError
+
+
+def conform(value: Any, name: str, shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
+    """Return ``value`` as a C-contiguous array of this shape and dtype, or raise an error that names it."""
+    if value is None:
+        raise ArgumentTypeError(f"{name}: expected an array of shape {shape}, got None.")
+    try:
+        array = np.asarray(value)
+    except (ValueError, TypeError) as error:
+        raise ArgumentTypeError(f"{name}: expected an array of shape {shape}, got {type(value).__name__} that is no array: {error}.") from None
+    if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
+        raise ArgumentTypeError(f"{name}: expected real numbers (float64, float32 or integers), got dtype {array.dtype}. Convert it with astype(float).")
+    if array.shape != shape:
+        raise ArgumentError(f"{name}: expected shape {shape}, got {array.shape}.")
+    return np.ascontiguousarray(array, dtype=dtype)
+
+
+def refuse_out(out: Any, shape: tuple[int, ...], dtype: str) -> None:
+    """Say why ``out`` cannot take a result."""
+    want = f"a writeable C-contiguous NumPy array of shape {shape} and dtype {dtype}"
+    if not isinstance(out, np.ndarray):
+        raise ArgumentTypeError(f"out: expected {want}, got {type(out).__name__}.")
+    if out.dtype != np.dtype(dtype):
+        raise ArgumentTypeError(f"out: expected {want}, got dtype {out.dtype}.")
+    state = f"shape {out.shape}, {'C-contiguous' if out.flags.c_contiguous else 'not C-contiguous'}, {'writeable' if out.flags.writeable else 'read-only'}"
+    raise ArgumentError(f"out: expected {want}, got {state}. Allocate it with numpy.empty({shape}, '{dtype}').")
+
+
+def numbers(value: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    """Return finite float64 numbers of this shape."""
+    array = conform(value, name, shape, "float64")
+    if not np.isfinite(array).all():
+        raise NotFiniteError(f"{name}: every number must be finite, got {array.tolist()}.")
+    return array
+
+
+def number(value: Any, name: str, *, minimum: float | None = None) -> float:
+    """Return one finite number, at least ``minimum`` if that is given."""
+    x = float(numbers(value, name, ()))
+    if minimum is not None and x < minimum:
+        raise ArgumentError(f"{name}: expected at least {minimum:g}, got {x:g}.")
+    return x
+
+
+def count(value: Any, name: str, minimum: int = 1) -> int:
+    """Return a whole number, at least ``minimum``."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise ArgumentTypeError(f"{name}: expected a whole number, got {type(value).__name__}.")
+    if value < minimum:
+        raise ArgumentError(f"{name}: expected at least {minimum}, got {value}.")
+    return int(value)
+
+
+def unknown(kind: str, name: Any, known: Iterable[str]) -> UnknownNameError:
+    """Make the error for a name that does not exist; it offers the near ones and lists all."""
+    names: Sequence[str] = list(known)
+    near = difflib.get_close_matches(str(name), names, n=3)
+    hint = f" Did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
+    shown = ", ".join(names[:60]) + (f", … ({len(names)} in all)" if len(names) > 60 else "")
+    return UnknownNameError(f"{kind} {name!r} does not exist.{hint} Available: {shown}.")

@@ -1,0 +1,197 @@
+"""Dynamics of the tree without constraints: M(q) ν̇ + c(q, ν) = τ + Σ Jᵀ f.
+
+Every function takes a :class:`~delassus.Model` or, for those who call in a loop, a :class:`Workspace` of it; returns a new
+array, or fills ``out``. Float32 arrays throughout give float32 work and results; anything else is done in float64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from . import _core
+from .errors import ArgumentError, ArgumentTypeError
+from .model import Model
+
+__all__ = [
+    "Workspace",
+    "bias_forces",
+    "forward_dynamics",
+    "inverse_dynamics",
+    "mass_matrix",
+    "mass_matrix_inverse",
+    "solve_mass_matrix",
+]
+
+Array = NDArray[Any]
+_NATIVE = {np.dtype(np.float64): _core.Workspace64, np.dtype(np.float32): _core.Workspace32}
+_SINGLE = np.dtype(np.float32)
+_DOUBLE = np.dtype(np.float64)
+
+
+class Workspace:
+    """Memory of the sweeps for one model, made once. Give it to the functions in place of the model to allocate nothing.
+
+    One thread at a time: a second one gets a :class:`~delassus.errors.BusyError`.
+
+    Args:
+        model: whose memory it is.
+        dtype: float64 or float32; the work is done, and results returned, in this precision.
+    """
+
+    __slots__ = ("_dtype", "_model", "_native")
+
+    def __init__(self, model: Model, dtype: DTypeLike = np.float64) -> None:
+        if not isinstance(model, Model):
+            raise ArgumentTypeError(f"model: expected a delassus.Model, got {type(model).__name__}. Use delassus.load.")
+        try:
+            self._dtype = np.dtype(dtype)
+            native = _NATIVE[self._dtype]
+        except (TypeError, KeyError):
+            raise ArgumentTypeError(f"dtype: expected float64 or float32, got {dtype!r}.") from None
+        self._model = model
+        self._native = native(model._native)
+
+    @property
+    def model(self) -> Model:
+        """The model it belongs to."""
+        return self._model
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of the work."""
+        return self._dtype
+
+    def __repr__(self) -> str:
+        return f"<Workspace of {self._model.name!r}, {self._dtype}>"
+
+
+def run(where: Model | Workspace, method: str, *arguments: Any) -> Any:
+    """Call a native sweep in the given workspace, or in one borrowed from the model's pool."""
+    if isinstance(where, Workspace):
+        return getattr(where._native, method)(*arguments)
+    if not isinstance(where, Model):
+        raise ArgumentTypeError(f"model: expected a delassus.Model or delassus.Workspace, got {type(where).__name__}. Use delassus.load.")
+    dtype = _DOUBLE
+    if getattr(arguments[0], "dtype", None) == _SINGLE:
+        dtype = _SINGLE if all(getattr(a, "dtype", _SINGLE) == _SINGLE for a in arguments) else _DOUBLE
+    pool = where._pools[dtype]
+    try:
+        native = pool.pop()
+    except IndexError:
+        native = _NATIVE[dtype](where._native)
+    try:
+        return getattr(native, method)(*arguments)
+    finally:
+        pool.append(native)
+
+
+def inverse_dynamics(
+    model: Model | Workspace, q: ArrayLike, v: ArrayLike, acceleration: ArrayLike, *, external_forces: ArrayLike | None = None, out: Array | None = None
+) -> Array:
+    """Joint forces for a motion, τ = M ν̇ + c(q, ν) − Σ Jᵀ f, by the recursive Newton–Euler algorithm, O(n).
+
+    Args:
+        model: or a workspace of it.
+        q: (nq,) configuration.
+        v: (nv,) velocity.
+        acceleration: (nv,) ν̇, the rate of v.
+        external_forces: (nbody, 6) ``[force; torque]`` on each body [N, N m], world axes, at its centre of mass, as in
+            MuJoCo's ``xfrc_applied``.
+        out: (nv,) to fill.
+
+    Returns:
+        (nv,) τ [N m or N].
+    """
+    if acceleration is None:
+        raise ArgumentTypeError("acceleration: expected an array, got None. For zero acceleration use bias_forces.")
+    return run(model, "inverse_dynamics", q, v, acceleration, external_forces, out)  # type: ignore[no-any-return]
+
+
+def bias_forces(model: Model | Workspace, q: ArrayLike, v: ArrayLike, *, external_forces: ArrayLike | None = None, out: Array | None = None) -> Array:
+    """Coriolis, centrifugal and gravity forces c(q, ν): the inverse dynamics at zero acceleration. MuJoCo's ``qfrc_bias``.
+
+    Args:
+        model: or a workspace of it.
+        q: (nq,) configuration.
+        v: (nv,) velocity.
+        external_forces: (nbody, 6) as in :func:`inverse_dynamics`; their Jᵀ f is subtracted.
+        out: (nv,) to fill.
+
+    Returns:
+        (nv,) c [N m or N].
+    """
+    return run(model, "inverse_dynamics", q, v, None, external_forces, out)  # type: ignore[no-any-return]
+
+
+def forward_dynamics(
+    model: Model | Workspace,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike | None = None,
+    *,
+    external_forces: ArrayLike | None = None,
+    out: Array | None = None,
+) -> Array:
+    """Accelerations without constraints, ν̇ = M⁻¹ (τ − c(q, ν) + Σ Jᵀ f), by articulated bodies, O(n).
+
+    Args:
+        model: or a workspace of it.
+        q: (nq,) configuration.
+        v: (nv,) velocity.
+        tau: (nv,) joint forces [N m or N]; None is zero. Springs, dampers and actuators are not added.
+        external_forces: (nbody, 6) as in :func:`inverse_dynamics`.
+        out: (nv,) to fill.
+
+    Returns:
+        (nv,) ν̇, the rate of v.
+    """
+    return run(model, "forward_dynamics", q, v, tau, external_forces, out)  # type: ignore[no-any-return]
+
+
+def mass_matrix(model: Model | Workspace, q: ArrayLike, *, out: Array | None = None) -> Array:
+    """Mass matrix M(q), armature included, by composite rigid bodies, O(n d) for depth d.
+
+    Args:
+        model: or a workspace of it.
+        q: (nq,) configuration.
+        out: (nv, nv) to fill.
+
+    Returns:
+        (nv, nv) symmetric, positive definite.
+    """
+    return run(model, "mass_matrix", q, out)  # type: ignore[no-any-return]
+
+
+def mass_matrix_inverse(model: Model | Workspace, q: ArrayLike, *, out: Array | None = None) -> Array:
+    """Inverse M(q)⁻¹, computed directly without M, O(n²).
+
+    Args:
+        model: or a workspace of it.
+        q: (nq,) configuration.
+        out: (nv, nv) to fill.
+
+    Returns:
+        (nv, nv) symmetric, positive definite.
+    """
+    return run(model, "mass_matrix_inverse", q, out)  # type: ignore[no-any-return]
+
+
+def solve_mass_matrix(model: Model | Workspace, q: ArrayLike, y: ArrayLike, *, out: Array | None = None) -> Array:
+    """M(q)⁻¹ y without forming a matrix, O(n) a column.
+
+    Args:
+        model: or a workspace of it.
+        q: (nq,) configuration.
+        y: (nv,) or (nv, k) right-hand sides.
+        out: array of the shape of y to fill; may be y itself.
+
+    Returns:
+        x of the shape of y, with M x = y.
+    """
+    shape = np.shape(y)
+    if len(shape) not in (1, 2):
+        raise ArgumentError(f"y: expected shape (nv,) or (nv, k), got {shape}.")
+    return run(model, "solve_mass_matrix", q, y, shape[1] if len(shape) == 2 else 1, len(shape) == 1, out)  # type: ignore[no-any-return]

@@ -1,0 +1,65 @@
+"""Every exception the library raises on purpose. All derive from :class:`DelassusError`.
+
+A message names the argument, what was expected, what came, and the way out.
+"""
+
+from __future__ import annotations
+
+
+class DelassusError(Exception):
+    """Base of all errors of this library."""
+
+
+class ArgumentError(DelassusError, ValueError):
+    """An argument has a wrong shape or value."""
+
+
+class NotFiniteError(ArgumentError):
+    """An argument holds NaN or infinity."""
+
+
+class QuaternionError(ArgumentError):
+    """A quaternion of a configuration does not have unit length."""
+
+
+class ArgumentTypeError(DelassusError, TypeError):
+    """An argument has a wrong type or dtype, or is an object of a class that is not supported."""
+
+
+class UnknownNameError(DelassusError, LookupError):
+    """A name that the model or the library does not have."""
+
+
+class ModelError(DelassusError, ValueError):
+    """A description of a mechanism that no mechanism can have."""
+
+
+class LoadError(DelassusError, ValueError):
+    """A file or text that cannot be read as a model."""
+
+
+class MissingExtraError(DelassusError, ImportError):
+    """An optional dependency is needed; the message says which extra installs it."""
+
+
+class BusyError(DelassusError, RuntimeError):
+    """Two threads used one workspace at once."""
+
+
+class SingularError(DelassusError, ArithmeticError):
+    """A result is not finite: the mass matrix is singular in this pose, or numbers overflowed."""
+
+
+__all__ = [
+    "ArgumentError",
+    "ArgumentTypeError",
+    "BusyError",
+    "DelassusError",
+    "LoadError",
+    "MissingExtraError",
+    "ModelError",
+    "NotFiniteError",
+    "QuaternionError",
+    "SingularError",
+    "UnknownNameError",
+]

@@ -1,0 +1,230 @@
+"""A model by hand, body after body."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from .._door import number, numbers
+from ..errors import ArgumentError, ModelError
+from .model import Model
+from .records import COORDINATES, IDENTITY, ZERO, Actuator, Body, ConnectLoop, Joint, JointLoop, JointType, Loop, Shape, WeldLoop
+
+__all__ = ["ModelBuilder"]
+
+UNBOUNDED = (-math.inf, math.inf)
+
+
+def _tuple(value: ArrayLike, name: str, n: int) -> Any:
+    return tuple(numbers(value, name, (n,)).tolist())
+
+
+class ModelBuilder:
+    """Collects bodies, joints, shapes and loops; :meth:`build` checks them and makes a :class:`Model`.
+
+    Parents may be added after their children. Coordinates of the model are ordered depth first, as MuJoCo orders them.
+
+    Example:
+        >>> b = ModelBuilder("pendulum")
+        >>> b.add_body("rod", mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.001, 0, 0, 0))
+        'rod'
+        >>> b.add_joint("rod", "hinge", axis=(0, 1, 0))
+        'rod_hinge'
+        >>> b.build().nv
+        1
+    """
+
+    def __init__(self, name: str = "model", *, gravity: ArrayLike = (0.0, 0.0, -9.81)) -> None:
+        self.name = name
+        self.gravity = _tuple(gravity, "gravity", 3)
+        self._bodies: list[Body] = []
+        self._joints: list[Joint] = []
+        self._joint_names: set[str] = set()
+        self._shapes: list[Shape] = []
+        self._loops: list[Loop] = []
+        self._actuators: list[Actuator] = []
+        self._keyframes: dict[str, Any] = {}
+        self._excludes: list[tuple[str, str]] = []
+
+    def add_body(
+        self,
+        name: str,
+        parent: str = "world",
+        *,
+        position: ArrayLike = ZERO,
+        quaternion: ArrayLike = IDENTITY,
+        mass: float = 0.0,
+        com: ArrayLike = ZERO,
+        inertia: ArrayLike = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+    ) -> str:
+        """Add a body; returns its name.
+
+        Args:
+            name: unique; "world" is the ground.
+            parent: name of the body it hangs on.
+            position, quaternion: its frame in its parent's, (3,) [m] and (4,).
+            mass: [kg].
+            com: (3,) centre of mass in the body frame [m].
+            inertia: about the centre of mass in body axes [kg m²]: (xx, yy, zz, xy, xz, yz), (xx, yy, zz) or (3, 3) symmetric.
+        """
+        I = numbers(inertia, f"body {name!r}: inertia", _shape(inertia))  # noqa: E741
+        if I.shape == (3, 3):
+            if abs(I - I.T).max() > 1e-9 * max(abs(I).max(), 1e-300):
+                raise ModelError(f"body {name!r}: inertia must be symmetric, got {I.tolist()}.")
+            six = (I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2])
+        elif I.shape in ((3,), (6,)):
+            six = (*I, 0.0, 0.0, 0.0)[:6]
+        else:
+            raise ArgumentError(f"body {name!r}: inertia must have shape (6,), (3,) or (3, 3), got {I.shape}.")
+        self._bodies.append(Body(
+            name, parent, _tuple(position, "position", 3), _tuple(quaternion, "quaternion", 4), number(mass, "mass"),
+            _tuple(com, "com", 3), tuple(float(x) for x in six),  # type: ignore[arg-type]
+        ))  # fmt: skip
+        return name
+
+    def add_joint(
+        self,
+        body: str,
+        type: JointType,  # noqa: A002
+        *,
+        name: str | None = None,
+        axis: ArrayLike = (0.0, 0.0, 1.0),
+        position: ArrayLike = ZERO,
+        reference: float = 0.0,
+        range: tuple[float, float] = UNBOUNDED,  # noqa: A002
+        armature: float = 0.0,
+        damping: float = 0.0,
+        stiffness: float = 0.0,
+        spring_reference: ArrayLike | None = None,
+        friction_loss: float = 0.0,
+    ) -> str:
+        """Add a joint between a body and its parent; returns its name.
+
+        Args:
+            body: name of the body it moves. Joints of one body act in the order they are added.
+            type: "hinge", "slide", "ball" or "free" (only alone, on a body whose parent is the world).
+            name: default is the body's name and the type.
+            axis: (3,) of a hinge or slide, body frame.
+            position: (3,) anchor, body frame [m].
+            reference: coordinate at which the body stands as described [rad or m].
+            range: bounds of the coordinate.
+            armature: inertia of the drive [kg m² or kg], added to each diagonal entry of M.
+            damping, stiffness, friction_loss: kept with the model for simulators.
+            spring_reference: coordinates at which the spring is at rest; default: as described.
+        """
+        if name is None:
+            name = base = f"{body}_{type}"
+            k = 2
+            while name in self._joint_names:
+                name, k = f"{base}_{k}", k + 1
+        spring: tuple[float, ...] = ()
+        if spring_reference is not None:
+            n = COORDINATES.get(type, 1)
+            spring = _tuple([spring_reference] if n == 1 and _shape(spring_reference) == () else spring_reference, "spring_reference", n)
+        self._joint_names.add(name)
+        self._joints.append(Joint(
+            name, type, body, _tuple(axis, "axis", 3), _tuple(position, "position", 3), number(reference, "reference"),
+            (float(range[0]), float(range[1])), number(armature, "armature"), number(damping, "damping"), number(stiffness, "stiffness"), spring,
+            number(friction_loss, "friction_loss"),
+        ))  # fmt: skip
+        return name
+
+    def add_shape(
+        self,
+        body: str,
+        kind: str,
+        size: Iterable[float],
+        *,
+        name: str | None = None,
+        position: ArrayLike = ZERO,
+        quaternion: ArrayLike = IDENTITY,
+        friction: float = 1.0,
+        contype: int = 1,
+        conaffinity: int = 1,
+        rgba: ArrayLike = (0.5, 0.5, 0.5, 1.0),
+    ) -> str:
+        """Add a collision shape; returns its name.
+
+        Args:
+            body: name, or "world".
+            kind: "plane", "sphere", "capsule", "ellipsoid", "cylinder" or "box".
+            size: MuJoCo's: radius and half lengths [m].
+            name: default is the body's name and a number.
+            position, quaternion: in the body frame.
+            friction: sliding coefficient.
+            contype, conaffinity: MuJoCo's collision bits.
+            rgba: colour.
+        """
+        name = name or f"{body}_shape_{len(self._shapes)}"
+        self._shapes.append(Shape(
+            name, body, kind, tuple(float(s) for s in size), _tuple(position, "position", 3), _tuple(quaternion, "quaternion", 4),
+            (number(friction, "friction", minimum=0.0), 0.005, 0.0001), contype, conaffinity, rgba=_tuple(rgba, "rgba", 4),
+        ))  # fmt: skip
+        return name
+
+    def add_connect(self, body: str, other: str, *, point: ArrayLike, other_point: ArrayLike, name: str | None = None) -> str:
+        """Hold a point of one body on a point of another (3 rows); points in body coordinates. Returns the loop's name."""
+        name = name or f"connect_{len(self._loops)}"
+        self._loops.append(ConnectLoop(name, body, other, _tuple(point, "point", 3), _tuple(other_point, "other_point", 3)))
+        return name
+
+    def add_weld(
+        self,
+        body: str,
+        other: str,
+        *,
+        point: ArrayLike = ZERO,
+        quaternion: ArrayLike = IDENTITY,
+        other_point: ArrayLike = ZERO,
+        other_quaternion: ArrayLike = IDENTITY,
+        name: str | None = None,
+    ) -> str:
+        """Hold a frame of one body on a frame of another (6 rows); frames in body coordinates. Returns the loop's name."""
+        name = name or f"weld_{len(self._loops)}"
+        self._loops.append(WeldLoop(
+            name, body, other, _tuple(point, "point", 3), _tuple(quaternion, "quaternion", 4), _tuple(other_point, "other_point", 3),
+            _tuple(other_quaternion, "other_quaternion", 4),
+        ))  # fmt: skip
+        return name
+
+    def add_coupling(self, joint: str, other: str | None = None, *, polynomial: ArrayLike = (0.0, 1.0, 0.0, 0.0, 0.0), name: str | None = None) -> str:
+        """Make one coordinate follow another: q − ref = Σ c_k (q_other − ref_other)^k (1 row). Returns the loop's name."""
+        name = name or f"coupling_{len(self._loops)}"
+        self._loops.append(JointLoop(name, joint, other, _tuple(polynomial, "polynomial", 5)))
+        return name
+
+    def add_actuator(self, joint: str, *, name: str | None = None, gear: float = 1.0, control_range: tuple[float, float] = UNBOUNDED) -> str:
+        """Add a motor: joint force = gear · control. Returns its name."""
+        name = name or joint
+        self._actuators.append(Actuator(name, joint, number(gear, "gear"), control_range=control_range))
+        return name
+
+    def add_keyframe(self, name: str, q: ArrayLike) -> None:
+        """Keep a configuration (nq,) under a name."""
+        self._keyframes[name] = tuple(float(x) for x in numbers(q, "q", _shape(q)))
+
+    def exclude_collision(self, body: str, other: str) -> None:
+        """Let the shapes of two bodies pass through each other."""
+        self._excludes.append((body, other))
+
+    def build(self) -> Model:
+        """Check everything and make the model.
+
+        Raises:
+            ModelError: what was described cannot exist: the message names body or joint and the way out.
+        """
+        return Model(
+            self.name, self._bodies, self._joints, gravity=self.gravity, loops=self._loops, shapes=self._shapes, actuators=self._actuators,
+            keyframes=self._keyframes, collision_excludes=self._excludes,
+        )  # fmt: skip
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    try:
+        return np.shape(value)
+    except ValueError:
+        return ()

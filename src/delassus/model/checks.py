@@ -1,0 +1,193 @@
+"""Whether a description is one of a mechanism that can exist. Each check names what it refuses and the way out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .._door import unknown
+from ..errors import ArgumentTypeError, ModelError, NotFiniteError
+from .records import JOINT_TYPES, SHAPE_SIZES, Body, ConnectLoop, Joint, JointLoop, Shape, WeldLoop
+
+if TYPE_CHECKING:
+    from .model import Model
+
+# Published inertias are rounded to a few digits: principal moments may break the triangle inequality by this much, relatively.
+TRIANGLE_SLACK = 1e-3
+
+
+def check_everything(model: Model) -> None:
+    """Raise the first thing that is wrong with a model's records."""
+    for body in model.bodies:
+        _check_body(body)
+    for joint in model.joints:
+        _check_joint(joint)
+    names = {"world", *(b.name for b in model.bodies)}
+    joints = {j.name: j for j in model.joints}
+    for shape in model.shapes:
+        _check_shape(shape, names)
+    for loop in model.loops:
+        if isinstance(loop, JointLoop):
+            for joint_name in (loop.joint, loop.other):
+                if joint_name is not None and joint_name not in joints:
+                    raise unknown(f"loop {loop.name!r}: joint", joint_name, joints)
+                if joint_name is not None and joints[joint_name].type not in ("hinge", "slide"):
+                    raise ModelError(f"loop {loop.name!r}: joint {joint_name!r} is a {joints[joint_name].type}; only hinges and slides can be coupled.")
+            _finite(f"loop {loop.name!r}: polynomial", loop.polynomial)
+        elif isinstance(loop, ConnectLoop | WeldLoop):
+            for body_name in (loop.body, loop.other):
+                if body_name not in names:
+                    raise unknown(f"loop {loop.name!r}: body", body_name, sorted(names))
+            _finite(f"loop {loop.name!r}: points", (*loop.point, *loop.other_point))
+        else:
+            raise ArgumentTypeError(f"loops: expected ConnectLoop, WeldLoop or JointLoop, got {type(loop).__name__}.")
+    for actuator in model.actuators:
+        if actuator.joint not in joints:
+            raise unknown(f"actuator {actuator.name!r}: joint", actuator.joint, joints)
+    for pair in model.collision_excludes:
+        for body_name in pair:
+            if body_name not in names:
+                raise unknown("collision_excludes: body", body_name, sorted(names))
+    _check_tree(model)
+
+
+def _finite(what: str, values: Iterable[float]) -> None:
+    numbers = tuple(values)
+    if not all(math.isfinite(x) for x in numbers):
+        raise NotFiniteError(f"{what}: every number must be finite, got {numbers}.")
+
+
+def _unit(what: str, vector: tuple[float, ...]) -> None:
+    _finite(what, vector)
+    if not math.hypot(*vector) > 0:
+        raise ModelError(f"{what}: expected a length other than zero, got {vector}.")
+
+
+def _check_body(body: Body) -> None:
+    what = f"body {body.name!r}"
+    _finite(f"{what}: position", body.position)
+    _unit(f"{what}: quaternion", body.quaternion)
+    _finite(f"{what}: com", body.com)
+    _finite(f"{what}: mass and inertia", (body.mass, *body.inertia))
+    if body.mass < 0:
+        raise ModelError(f"{what}: mass must not be negative, got {body.mass:g} kg.")
+    xx, yy, zz, xy, xz, yz = body.inertia
+    if not any(body.inertia):
+        return
+    if body.mass == 0:
+        raise ModelError(f"{what}: inertia without mass is not physical, got mass 0 and inertia {body.inertia}. Give it a mass, or use armature.")
+    a, b, c = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    if a < -1e-9 * c or a + b < c * (1 - TRIANGLE_SLACK):
+        raise ModelError(
+            f"{what}: inertia is not physical: its principal moments ({a:.6g}, {b:.6g}, {c:.6g}) kg m² must be non-negative and no one "
+            "larger than the sum of the others. Check that it is about the centre of mass, in body axes."
+        )
+
+
+def _check_joint(joint: Joint) -> None:
+    what = f"joint {joint.name!r}"
+    if joint.type not in JOINT_TYPES:
+        raise ModelError(f"{what}: type must be one of {', '.join(JOINT_TYPES)}, got {joint.type!r}.")
+    _unit(f"{what}: axis", joint.axis)
+    _finite(f"{what}: position", joint.position)
+    _finite(f"{what}: parameters", (joint.reference, joint.armature, joint.damping, joint.stiffness, joint.friction_loss, *joint.spring_reference))
+    for name in ("armature", "damping", "stiffness", "friction_loss"):
+        value = getattr(joint, name)
+        if value < 0:
+            raise ModelError(f"{what}: {name} must not be negative, got {value:g}.")
+    low, high = joint.range
+    if math.isnan(low) or math.isnan(high) or low > high:
+        raise ModelError(f"{what}: range must be (low, high) with low ≤ high, got {joint.range}.")
+
+
+def _check_shape(shape: Shape, names: set[str]) -> None:
+    what = f"shape {shape.name!r}"
+    if shape.body not in names:
+        raise unknown(f"{what}: body", shape.body, sorted(names))
+    if shape.kind not in SHAPE_SIZES:
+        raise ModelError(f"{what}: kind must be one of {', '.join(SHAPE_SIZES)}, got {shape.kind!r}.")
+    if len(shape.size) != SHAPE_SIZES[shape.kind]:
+        raise ModelError(f"{what}: a {shape.kind} has {SHAPE_SIZES[shape.kind]} sizes, got {len(shape.size)}.")
+    _finite(f"{what}: size", shape.size)
+    _finite(f"{what}: position", shape.position)
+    _unit(f"{what}: quaternion", shape.quaternion)
+    if shape.kind != "plane" and min(shape.size) <= 0:
+        raise ModelError(f"{what}: sizes must be positive, got {shape.size}.")
+
+
+def _check_tree(model: Model) -> None:
+    """Free joints stand alone at the root; every joint moves some inertia."""
+    bodies = {b.name: b for b in model.bodies}
+    of_body: dict[str, list[Joint]] = {name: [] for name in bodies}
+    for joint in model.joints:
+        of_body[joint.body].append(joint)
+    for name, own in of_body.items():
+        if any(j.type == "free" for j in own):
+            if bodies[name].parent != "world":
+                raise ModelError(f"body {name!r}: a free joint needs the world as parent, got {bodies[name].parent!r}. Move the body to the top, or use slides and a ball.")
+            if len(own) > 1:
+                raise ModelError(f"body {name!r}: a free joint must be the body's only joint, got {len(own)}.")
+
+    # inertia that moves rigidly with each body: its own and that of the jointless bodies fixed to it
+    carrier: dict[str, str] = {"world": "world"}
+    leaf: dict[str, bool] = {}
+    parts: dict[str, list[tuple[Any, Any, Body]]] = {}
+    placement: dict[str, tuple[Any, Any]] = {}
+    for body in model.bodies:
+        R, p = _rotation(body.quaternion), np.asarray(body.position)
+        if of_body[body.name]:
+            carrier[body.name] = body.name
+            leaf[body.name] = True
+            parts[body.name] = []
+            placement[body.name] = (np.eye(3), np.zeros(3))
+            above = carrier[body.parent]
+            if above != "world":
+                leaf[above] = False
+        else:
+            carrier[body.name] = carrier[body.parent]
+            if carrier[body.name] == "world":
+                continue
+            Rp, pp = placement[body.parent]
+            placement[body.name] = (Rp @ R, pp + Rp @ p)
+        if carrier[body.name] != "world" and body.mass > 0:
+            parts[carrier[body.name]].append((*placement[body.name], body))
+
+    for name, is_leaf in leaf.items():
+        joint = of_body[name][-1]
+        if not is_leaf or joint.armature > 0:
+            continue
+        if not _moves_inertia(joint, parts[name]):
+            raise ModelError(
+                f"joint {joint.name!r}: it moves body {name!r}, which carries nothing further and has no inertia in that direction, so its acceleration is not "
+                "defined. Give the body mass and inertia, or the joint an armature."
+            )
+
+
+def _rotation(quaternion: tuple[float, ...]) -> Any:
+    w, x, y, z = np.asarray(quaternion) / math.hypot(*quaternion)
+    return np.array([
+        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
+    ])  # fmt: skip
+
+
+def _moves_inertia(joint: Joint, parts: list[tuple[Any, Any, Body]]) -> bool:
+    mass = sum(body.mass for _, _, body in parts)
+    if joint.type == "slide":
+        return mass > 0
+    total, size = np.zeros((3, 3)), 0.0
+    anchor = np.zeros(3) if joint.type == "free" else np.asarray(joint.position)
+    center = sum((b.mass * (p + R @ np.asarray(b.com)) for R, p, b in parts), np.zeros(3)) / (mass or 1.0)
+    for R, p, body in parts:
+        xx, yy, zz, xy, xz, yz = body.inertia
+        c = p + R @ np.asarray(body.com) - (center if joint.type == "free" else anchor)
+        total += R @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ R.T + body.mass * (c @ c * np.eye(3) - np.outer(c, c))
+        size += body.mass * float(c @ c) + xx + yy + zz
+    if joint.type == "hinge":
+        axis = np.asarray(joint.axis) / math.hypot(*joint.axis)
+        return bool(axis @ total @ axis > 1e-14 * size)
+    return bool(np.linalg.eigvalsh(total)[0] > 1e-14 * size)

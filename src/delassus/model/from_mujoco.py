@@ -1,0 +1,191 @@
+"""Models out of MuJoCo's: what it compiled, in our records."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from ..errors import LoadError
+from .model import Model
+from .records import COORDINATES, IDENTITY, SHAPE_SIZES, ZERO, Actuator, Body, ConnectLoop, Joint, JointLoop, Loop, Shape, WeldLoop
+
+JOINTS = {mujoco.mjtJoint.mjJNT_FREE: "free", mujoco.mjtJoint.mjJNT_BALL: "ball", mujoco.mjtJoint.mjJNT_SLIDE: "slide", mujoco.mjtJoint.mjJNT_HINGE: "hinge"}
+UNBOUNDED = (-math.inf, math.inf)
+
+
+def _name(m: mujoco.MjModel, kind: Any, k: int, default: str) -> str:
+    return mujoco.mj_id2name(m, kind, k) or f"{default}_{k}"
+
+
+def _row(array: Any) -> Any:
+    return tuple(float(x) for x in array)
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def from_mujoco(m: mujoco.MjModel, name: str | None = None, left: Sequence[str] = ()) -> Model:
+    """Take bodies, joints, loops, shapes, actuators and keyframes from a compiled MuJoCo model; list what is left out, after ``left``."""
+    obj = mujoco.mjtObj
+    names = ["world"] + [_name(m, obj.mjOBJ_BODY, b, "body") for b in range(1, m.nbody)]
+    bodies = []
+    for b in range(1, m.nbody):
+        R = np.empty(9)
+        mujoco.mju_quat2Mat(R, m.body_iquat[b])
+        R = R.reshape(3, 3)
+        I = R @ np.diag(m.body_inertia[b]) @ R.T  # noqa: E741
+        six = (I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2])
+        bodies.append(Body(
+            names[b], names[m.body_parentid[b]], _row(m.body_pos[b]), _row(m.body_quat[b]), float(m.body_mass[b]), _row(m.body_ipos[b]), _row(six),
+        ))  # fmt: skip
+    joint_names = [_name(m, obj.mjOBJ_JOINT, j, "joint") for j in range(m.njnt)]
+    joints = [_joint(m, j, joint_names[j], names) for j in range(m.njnt)]
+    ignored = list(left)
+    model = Model(
+        name or _model_name(m),
+        bodies,
+        joints,
+        gravity=m.opt.gravity if not m.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY else np.zeros(3),
+        loops=_loops(m, names, joint_names, ignored),
+        shapes=_shapes(m, names, ignored),
+        actuators=_actuators(m, joint_names, ignored),
+        keyframes={_name(m, obj.mjOBJ_KEY, k, "key"): m.key_qpos[k] for k in range(m.nkey)},
+        collision_excludes=[(names[s >> 16], names[s & 0xFFFF]) for s in m.exclude_signature],
+        ignored=ignored + _unrepresented(m),
+    )
+    if not (np.array_equal(model.joint_qadr, m.jnt_qposadr) and np.array_equal(model.joint_vadr, m.jnt_dofadr) and model.joint_names == tuple(joint_names)):
+        raise LoadError("the MuJoCo model's bodies are not in depth-first order, so its coordinates cannot be kept. Recompile it from XML.")
+    return model
+
+
+def _model_name(m: mujoco.MjModel) -> str:
+    return bytes(m.names[: m.names.index(b"\0")]).decode() or "model"
+
+
+def _joint(m: mujoco.MjModel, j: int, name: str, names: list[str]) -> Joint:
+    kind = JOINTS[mujoco.mjtJoint(int(m.jnt_type[j]))]
+    q, v = m.jnt_qposadr[j], m.jnt_dofadr[j]
+    stiffness = float(m.jnt_stiffness.reshape(m.njnt, -1)[j, 0])
+    spring = _row(m.qpos_spring[q : q + COORDINATES[kind]]) if stiffness else ()
+    one_axis = kind in ("hinge", "slide")
+    return Joint(
+        name,
+        kind,  # type: ignore[arg-type]
+        names[m.jnt_bodyid[j]],
+        axis=_row(m.jnt_axis[j]) if one_axis else (0.0, 0.0, 1.0),
+        position=_row(m.jnt_pos[j]) if kind != "free" else ZERO,
+        reference=float(m.qpos0[q]) if one_axis else 0.0,
+        range=_row(m.jnt_range[j]) if m.jnt_limited[j] else UNBOUNDED,
+        armature=float(m.dof_armature[v]),
+        damping=float(m.dof_damping.reshape(m.nv, -1)[v, 0]),
+        stiffness=stiffness,
+        spring_reference=spring,
+        friction_loss=float(m.dof_frictionloss[v]),
+    )
+
+
+def _loops(m: mujoco.MjModel, names: list[str], joint_names: list[str], ignored: list[str]) -> list[Loop]:
+    eq, obj = mujoco.mjtEq, mujoco.mjtObj
+    loops: list[Loop] = []
+    for e in range(m.neq):
+        kind, one, two, data = eq(int(m.eq_type[e])), m.eq_obj1id[e], m.eq_obj2id[e], m.eq_data[e]
+        name, active = _name(m, obj.mjOBJ_EQUALITY, e, "equality"), bool(m.eq_active0[e])
+        if kind == eq.mjEQ_JOINT:
+            loops.append(JointLoop(name, joint_names[one], joint_names[two] if two >= 0 else None, _row(data[:5]), active))
+        elif kind in (eq.mjEQ_CONNECT, eq.mjEQ_WELD):
+            if obj(int(m.eq_objtype[e])) == obj.mjOBJ_SITE:
+                body, other = (names[m.site_bodyid[s]] for s in (one, two))
+                points = [_row(m.site_pos[s]) for s in (one, two)]
+                turns = [_row(m.site_quat[s]) for s in (one, two)]
+            elif kind == eq.mjEQ_CONNECT:
+                body, other, points, turns = names[one], names[two], [_row(data[:3]), _row(data[3:6])], [IDENTITY, IDENTITY]
+            else:
+                # MuJoCo keeps the anchor on the second body first, then the pose on the first
+                body, other, points, turns = names[one], names[two], [_row(data[3:6]), _row(data[:3])], [_row(data[6:10]), IDENTITY]
+            if kind == eq.mjEQ_CONNECT:
+                loops.append(ConnectLoop(name, body, other, points[0], points[1], active))
+            else:
+                loops.append(WeldLoop(name, body, other, points[0], turns[0], points[1], turns[1], active))
+        else:
+            ignored.append(f"equality {name!r} of type {kind.name[5:].lower()}")
+    return loops
+
+
+def _shapes(m: mujoco.MjModel, names: list[str], ignored: list[str]) -> list[Shape]:
+    shapes, left = [], 0
+    for g in range(m.ngeom):
+        kind = mujoco.mjtGeom(int(m.geom_type[g])).name[7:].lower()
+        collides = bool(m.geom_contype[g] or m.geom_conaffinity[g])
+        if kind not in SHAPE_SIZES:
+            left += collides
+            continue
+        shapes.append(Shape(
+            _name(m, mujoco.mjtObj.mjOBJ_GEOM, g, "geom"), names[m.geom_bodyid[g]], kind, _row(m.geom_size[g][: SHAPE_SIZES[kind]]), _row(m.geom_pos[g]),
+            _row(m.geom_quat[g]), _row(m.geom_friction[g]), int(m.geom_contype[g]), int(m.geom_conaffinity[g]), int(m.geom_condim[g]),
+            float(m.geom_margin[g]), _row(m.geom_rgba[g]),
+        ))  # fmt: skip
+    if left:
+        ignored.append(f"{_count(left, 'collision shape')} that {'is' if left == 1 else 'are'} mesh, height field or signed distance")
+    return shapes
+
+
+def _actuators(m: mujoco.MjModel, joint_names: list[str], ignored: list[str]) -> list[Actuator]:
+    actuators, left = [], 0
+    for a in range(getattr(m, "nactuator", m.nu)):
+        bias = mujoco.mjtBias(int(m.actuator_biastype[a]))
+        simple = (
+            mujoco.mjtTrn(int(m.actuator_trntype[a])) == mujoco.mjtTrn.mjTRN_JOINT
+            and mujoco.mjtDyn(int(m.actuator_dyntype[a])) == mujoco.mjtDyn.mjDYN_NONE
+            and mujoco.mjtGain(int(m.actuator_gaintype[a])) == mujoco.mjtGain.mjGAIN_FIXED
+            and bias in (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE)
+            and JOINTS[mujoco.mjtJoint(int(m.jnt_type[m.actuator_trnid[a, 0]]))] in ("hinge", "slide")
+        )
+        if not simple:
+            left += 1
+            continue
+        affine = bias == mujoco.mjtBias.mjBIAS_AFFINE
+        actuators.append(Actuator(
+            _name(m, mujoco.mjtObj.mjOBJ_ACTUATOR, a, "actuator"), joint_names[m.actuator_trnid[a, 0]], float(m.actuator_gear[a, 0]),
+            float(m.actuator_gainprm[a, 0]), _row(m.actuator_biasprm[a, :3]) if affine else ZERO,
+            _row(m.actuator_ctrlrange[a]) if m.actuator_ctrllimited[a] else UNBOUNDED,
+            _row(m.actuator_forcerange[a]) if m.actuator_forcelimited[a] else UNBOUNDED,
+        ))  # fmt: skip
+    if left:
+        ignored.append(f"{_count(left, 'actuator')} that {'is' if left == 1 else 'are'} not a motor or servo on one hinge or slide")
+    return actuators
+
+
+def _unrepresented(m: mujoco.MjModel) -> list[str]:
+    """Elements that bear on the motion, or report it, and have no place in a Model."""
+    counts = [
+        (m.ntendon, "tendon"),
+        (m.nflex, "flex"),
+        (m.nsensor, "sensor"),
+        (m.nplugin, "plugin"),
+        (m.npair, "explicit contact pair"),
+        (m.nmocap, "mocap body flag"),
+        (int(np.count_nonzero(m.body_gravcomp)), "gravity compensation"),
+    ]
+    # later MuJoCo versions only
+    for attribute, what in (
+        ("jnt_stiffnesspoly", "non-linear joint stiffness"),
+        ("dof_dampingpoly", "non-linear joint damping"),
+        ("jnt_springyield", "joint spring yield"),
+        ("actuator_armature", "actuator armature"),
+        ("actuator_damping", "actuator damping"),
+    ):
+        values = np.asarray(getattr(m, attribute, ()))
+        counts.append((int(np.count_nonzero(values.any(axis=-1) if values.ndim > 1 else values)), what))
+    left = [_count(n, what) if what != "flex" or n == 1 else f"{n} flexes" for n, what in counts if n]
+    if m.opt.density or m.opt.viscosity:
+        left.append("fluid forces (density or viscosity)")
+    if np.any(m.opt.wind):
+        left.append("wind")
+    if np.any(m.opt.magnetic != np.array([0.0, -0.5, 0.0])):
+        left.append("magnetic field")
+    return left

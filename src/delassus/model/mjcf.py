@@ -1,0 +1,131 @@
+"""A model written as MJCF, so that MuJoCo and other tools can read what was built here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+from xml.sax.saxutils import quoteattr
+
+from .records import IDENTITY, ZERO, Body, ConnectLoop, Joint, JointLoop, Shape, WeldLoop
+
+if TYPE_CHECKING:
+    from .model import Model
+
+
+def _numbers(values: Iterable[float]) -> str:
+    return " ".join(repr(float(x)) for x in values)
+
+
+def _element(tag: str, close: bool = True, /, **attributes: object) -> str:
+    text = "".join(f" {k}={quoteattr(v if isinstance(v, str) else str(v))}" for k, v in attributes.items() if v is not None)
+    return f"<{tag}{text}{'/' if close else ''}>"
+
+
+def _frame(position: tuple[float, ...], quaternion: tuple[float, ...]) -> dict[str, str]:
+    frame = {}
+    if position != ZERO:
+        frame["pos"] = _numbers(position)
+    if quaternion != IDENTITY:
+        frame["quat"] = _numbers(quaternion)
+    return frame
+
+
+def _range(bounds: tuple[float, float], name: str) -> dict[str, str]:
+    # MuJoCo knows no one-sided range
+    large = 1e10
+    if bounds == (-float("inf"), float("inf")):
+        return {}
+    return {name: _numbers((max(bounds[0], -large), min(bounds[1], large)))}
+
+
+def _joint(joint: Joint) -> str:
+    one_axis = joint.type in ("hinge", "slide")
+    extra: dict[str, object] = {}
+    for key, value in (("armature", joint.armature), ("damping", joint.damping), ("stiffness", joint.stiffness), ("frictionloss", joint.friction_loss)):
+        if value:
+            extra[key] = repr(value)
+    if one_axis:
+        extra["axis"] = _numbers(joint.axis)
+        if joint.reference:
+            extra["ref"] = repr(joint.reference)
+        if joint.spring_reference:
+            extra["springref"] = repr(joint.spring_reference[0])
+    if joint.type != "free":
+        extra |= {"pos": _numbers(joint.position)} if joint.position != ZERO else {}
+        extra |= _range(joint.range, "range")
+    return _element("joint", name=joint.name, type=joint.type, **extra)
+
+
+def _inertial(body: Body) -> str:
+    return _element("inertial", pos=_numbers(body.com), mass=repr(body.mass), fullinertia=_numbers(body.inertia)) if body.mass > 0 else ""
+
+
+def _geom(shape: Shape) -> str:
+    size = shape.size
+    return _element(
+        "geom", name=shape.name, type=shape.kind, size=_numbers(size), friction=_numbers(shape.friction), contype=shape.contype,
+        conaffinity=shape.conaffinity, condim=shape.condim, margin=repr(shape.margin) if shape.margin else None, rgba=_numbers(shape.rgba),
+        **_frame(shape.position, shape.quaternion),
+    )  # fmt: skip
+
+
+def to_mjcf(model: Model) -> str:
+    """Write a model as MJCF text."""
+    inside: dict[str, list[str]] = {name: [] for name in model.body_names}
+    for body in model.bodies:
+        if text := _inertial(body):
+            inside[body.name].append(text)
+    for joint in model.joints:
+        inside[joint.body].append(_joint(joint))
+    for shape in model.shapes:
+        inside[shape.body].append(_geom(shape))
+
+    # loops hold sites, because only sites carry a place on both bodies
+    equality = []
+    for k, loop in enumerate(model.loops):
+        active = None if loop.active else "false"
+        if isinstance(loop, JointLoop):
+            equality.append(_element("joint", name=loop.name, joint1=loop.joint, joint2=loop.other, polycoef=_numbers(loop.polynomial), active=active))
+            continue
+        sites = (f"_loop_{k}_a", f"_loop_{k}_b")
+        turns = (loop.quaternion, loop.other_quaternion) if isinstance(loop, WeldLoop) else (IDENTITY, IDENTITY)
+        for site, body_name, point, turn in zip(sites, (loop.body, loop.other), (loop.point, loop.other_point), turns, strict=True):
+            inside[body_name].append(_element("site", name=site, **_frame(point, turn)))
+        tag = "connect" if isinstance(loop, ConnectLoop) else "weld"
+        equality.append(_element(tag, name=loop.name, site1=sites[0], site2=sites[1], active=active))
+
+    lines = [
+        _element("mujoco", False, model=model.name),
+        _element("compiler", angle="radian", autolimits="true", inertiafromgeom="false"),
+        _element("option", gravity=_numbers(model.gravity)),
+        "<worldbody>",
+        *inside["world"],
+    ]
+    # bodies are depth first: close every body that the next one does not hang on
+    open_bodies = ["world"]
+    for body in model.bodies:
+        while open_bodies[-1] != body.parent:
+            open_bodies.pop()
+            lines.append("</body>")
+        lines.append(_element("body", False, name=body.name, **_frame(body.position, body.quaternion)))
+        lines.extend(inside[body.name])
+        open_bodies.append(body.name)
+    lines.extend("</body>" for _ in open_bodies[1:])
+    lines.append("</worldbody>")
+
+    if model.collision_excludes:
+        lines += ["<contact>", *(_element("exclude", body1=a, body2=b) for a, b in model.collision_excludes), "</contact>"]
+    if equality:
+        lines += ["<equality>", *equality, "</equality>"]
+    if model.actuators:
+        lines.append("<actuator>")
+        for a in model.actuators:
+            lines.append(_element(
+                "general", name=a.name, joint=a.joint, gear=repr(a.gear), gaintype="fixed", gainprm=repr(a.gain), biastype="affine",
+                biasprm=_numbers(a.bias), **_range(a.control_range, "ctrlrange"), **_range(a.force_range, "forcerange"),
+            ))  # fmt: skip
+        lines.append("</actuator>")
+    if model.keyframes:
+        lines += ["<keyframe>", *(_element("key", name=k, qpos=_numbers(q)) for k, q in model.keyframes.items()), "</keyframe>"]
+    lines.append("</mujoco>")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,287 @@
+"""The constant robot: bodies, joints, loops, shapes, checked once, never changed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from .._door import unknown
+from ..errors import ArgumentError, ArgumentTypeError, ModelError, NotFiniteError
+from .checks import check_everything
+from .order import depth_first
+from .records import COORDINATES, JOINT_TYPES, VELOCITIES, Actuator, Body, Joint, Loop, Shape
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int32]
+
+
+def _frozen(values: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
+    array = np.array(values, dtype=dtype).reshape(shape)
+    array.setflags(write=False)
+    return array
+
+
+class Model:
+    """A mechanism: a tree of bodies and joints, loops that close it, shapes that touch.
+
+    Made by :func:`delassus.load`, :class:`delassus.ModelBuilder` or :mod:`delassus.scenes`. It never changes; equal content
+    means equal models and equal hashes; it can be pickled. Coordinates q (nq,) and velocities v (nv,) are MuJoCo's qpos and
+    qvel. Arrays over bodies include the world as body 0; points and axes are in body coordinates, SI units.
+
+    Attributes:
+        name: of the model.
+        nq, nv, nbody, njoint: sizes.
+        gravity: (3,) [m/s²], world.
+        body_names, body_parent, body_position (nbody, 3), body_quaternion (nbody, 4), body_mass, body_com (nbody, 3),
+            body_inertia (nbody, 3, 3) about the centre of mass in body axes.
+        joint_names, joint_type, joint_body, joint_position (njoint, 3), joint_axis (njoint, 3), joint_reference,
+            joint_range (njoint, 2), joint_stiffness, joint_qadr, joint_vadr: where its coordinates and velocities start.
+        dof_armature, dof_damping, dof_stiffness, dof_friction_loss: (nv,).
+        spring_reference: (nq,) coordinates at which springs are at rest.
+        loops: what closes the tree; shapes: collision shapes; actuators; keyframes: name → q.
+        collision_excludes: pairs of body names whose shapes do not touch.
+        ignored: what the source had and this model has not.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        bodies: Iterable[Body],
+        joints: Iterable[Joint],
+        *,
+        gravity: Iterable[float] = (0.0, 0.0, -9.81),
+        loops: Iterable[Loop] = (),
+        shapes: Iterable[Shape] = (),
+        actuators: Iterable[Actuator] = (),
+        keyframes: Mapping[str, Iterable[float]] | None = None,
+        collision_excludes: Iterable[tuple[str, str]] = (),
+        ignored: Iterable[str] = (),
+    ) -> None:
+        body_list, joint_list = depth_first(tuple(bodies), tuple(joints))
+        put = self.__dict__.__setitem__
+        put("name", name)
+        put("bodies", body_list)
+        put("joints", joint_list)
+        put("loops", tuple(loops))
+        put("shapes", tuple(shapes))
+        put("actuators", tuple(actuators))
+        put("collision_excludes", tuple(collision_excludes))
+        put("ignored", tuple(ignored))
+        put("gravity", _frozen(tuple(gravity), np.float64, (3,)))
+        if not np.isfinite(self.gravity).all():
+            raise NotFiniteError(f"gravity: every number must be finite, got {self.gravity.tolist()}.")
+        check_everything(self)
+        self._lay_out(put)
+        put("keyframes", MappingProxyType({k: self._keyframe(k, q) for k, q in (keyframes or {}).items()}))
+        put("_native", _core.build_model(
+            self.body_parent, self.body_position, self.body_quaternion, self.body_mass, self.body_com, self.body_inertia,
+            self._joint_code, self.joint_body, self.joint_position, self.joint_axis, self.joint_reference, self.dof_armature,
+            self.gravity,
+        ))  # fmt: skip
+        put("_hash", hashlib.sha256(repr(self._content()).encode()).hexdigest())
+        put("_pools", {np.dtype(np.float64): deque(), np.dtype(np.float32): deque()})
+
+    def _lay_out(self, put: Any) -> None:
+        """Arrays of everything, read-only."""
+        bodies, joints = self.bodies, self.joints
+        nb, nj = len(bodies) + 1, len(joints)
+        index = {"world": 0} | {b.name: i + 1 for i, b in enumerate(bodies)}
+        world = Body("world", "world")
+        all_bodies = (world, *bodies)
+        put("_body_index", index)
+        put("_joint_index", {j.name: i for i, j in enumerate(joints)})
+        put("nbody", nb)
+        put("njoint", nj)
+        put("body_names", tuple(b.name for b in all_bodies))
+        put("body_parent", _frozen([index[b.parent] for b in all_bodies], np.int32, (nb,)))
+        put("body_position", _frozen([b.position for b in all_bodies], np.float64, (nb, 3)))
+        q = np.array([b.quaternion for b in all_bodies], dtype=np.float64).reshape(nb, 4)
+        put("body_quaternion", _frozen(q / np.linalg.norm(q, axis=1, keepdims=True), np.float64, (nb, 4)))
+        put("body_mass", _frozen([b.mass for b in all_bodies], np.float64, (nb,)))
+        put("body_com", _frozen([b.com for b in all_bodies], np.float64, (nb, 3)))
+        full = np.array([b.inertia for b in all_bodies], dtype=np.float64).reshape(nb, 6)
+        put("body_inertia", _frozen(full[:, [0, 3, 4, 3, 1, 5, 4, 5, 2]], np.float64, (nb, 3, 3)))
+
+        put("joint_names", tuple(j.name for j in joints))
+        put("joint_type", tuple(j.type for j in joints))
+        put("_joint_code", _frozen([JOINT_TYPES.index(j.type) for j in joints], np.int32, (nj,)))
+        put("joint_body", _frozen([index[j.body] for j in joints], np.int32, (nj,)))
+        put("joint_position", _frozen([j.position for j in joints], np.float64, (nj, 3)))
+        axis = np.array([j.axis for j in joints], dtype=np.float64).reshape(nj, 3)
+        put("joint_axis", _frozen(axis / np.linalg.norm(axis, axis=1, keepdims=True), np.float64, (nj, 3)))
+        put("joint_reference", _frozen([j.reference for j in joints], np.float64, (nj,)))
+        put("joint_range", _frozen([j.range for j in joints], np.float64, (nj, 2)))
+        put("joint_stiffness", _frozen([j.stiffness for j in joints], np.float64, (nj,)))
+        sizes_q = [COORDINATES[j.type] for j in joints]
+        sizes_v = [VELOCITIES[j.type] for j in joints]
+        put("joint_qadr", _frozen(np.cumsum([0, *sizes_q])[:-1], np.int32, (nj,)))
+        put("joint_vadr", _frozen(np.cumsum([0, *sizes_v])[:-1], np.int32, (nj,)))
+        put("nq", int(sum(sizes_q)))
+        put("nv", int(sum(sizes_v)))
+        for what in ("armature", "damping", "stiffness", "friction_loss"):
+            put(f"dof_{what}", _frozen(np.repeat([getattr(j, what) for j in joints], sizes_v), np.float64, (self.nv,)))
+
+        neutral, spring = [], []
+        for joint in joints:
+            at_rest = self._joint_neutral(joint, index)
+            neutral.extend(at_rest)
+            spring.extend(joint.spring_reference or at_rest)
+        put("_neutral", _frozen(neutral, np.float64, (self.nq,)))
+        put("spring_reference", _frozen(spring, np.float64, (self.nq,)))
+
+    def _joint_neutral(self, joint: Joint, index: Mapping[str, int]) -> tuple[float, ...]:
+        if joint.type == "free":
+            b = index[joint.body]
+            return (*self.body_position[b], *self.body_quaternion[b])
+        return (1.0, 0.0, 0.0, 0.0) if joint.type == "ball" else (joint.reference,)
+
+    def _keyframe(self, name: str, q: Iterable[float]) -> Floats:
+        values = np.array(tuple(q), dtype=np.float64)
+        if values.shape != (self.nq,):
+            raise ModelError(f"keyframe {name!r}: expected {self.nq} coordinates, got shape {values.shape}.")
+        values.setflags(write=False)
+        return values
+
+    # ---- states -------------------------------------------------------------------------------------------------------
+
+    def neutral(self) -> Floats:
+        """Return the configuration the description shows, MuJoCo's qpos0: (nq,), a new array."""
+        return self._neutral.copy()
+
+    def zero_velocity(self) -> Floats:
+        """Return the velocity at rest: (nv,) zeros, a new array."""
+        return np.zeros(self.nv)
+
+    def random(self, rng: np.random.Generator | int | None = None) -> Floats:
+        """Return a random configuration: (nq,).
+
+        Hinges and slides are uniform within their range (where unbounded: within π rad, 1 m of the reference), ball and free
+        rotations uniform on all rotations, free positions within 1 m of neutral.
+
+        Args:
+            rng: a generator, or a seed for one.
+        """
+        if not isinstance(rng, np.random.Generator):
+            rng = np.random.default_rng(rng)
+        q = self.neutral()
+        for joint, adr, (low, high) in zip(self.joints, self.joint_qadr, self.joint_range, strict=True):
+            if joint.type in ("hinge", "slide"):
+                reach = np.pi if joint.type == "hinge" else 1.0
+                a = low if np.isfinite(low) else min(joint.reference, high) - reach
+                b = high if np.isfinite(high) else max(joint.reference, low) + reach
+                q[adr] = rng.uniform(a, b)
+                continue
+            if joint.type == "free":
+                q[adr : adr + 3] += rng.uniform(-1.0, 1.0, 3)
+                adr = adr + 3
+            turn = rng.standard_normal(4)
+            q[adr : adr + 4] = turn / np.linalg.norm(turn)
+        return q
+
+    # ---- names --------------------------------------------------------------------------------------------------------
+
+    def body_index(self, body: str | int) -> int:
+        """Return the index of a body given by name or index; 0 is the world."""
+        return self._find(body, self._body_index, self.body_names, "body")
+
+    def joint_index(self, joint: str | int) -> int:
+        """Return the index of a joint given by name or index."""
+        return self._find(joint, self._joint_index, self.joint_names, "joint")
+
+    def _find(self, key: str | int, index: Mapping[str, int], names: tuple[str, ...], kind: str) -> int:
+        if isinstance(key, str):
+            if key not in index:
+                raise unknown(kind, key, names)
+            return index[key]
+        if isinstance(key, bool) or not isinstance(key, (int, np.integer)):
+            raise ArgumentTypeError(f"{kind}: expected a name or an index, got {type(key).__name__}.")
+        if not 0 <= key < len(names):
+            raise ArgumentError(f"{kind}: expected an index from 0 to {len(names) - 1}, got {key}.")
+        return int(key)
+
+    # ---- derived ------------------------------------------------------------------------------------------------------
+
+    @property
+    def mass(self) -> float:
+        """Total mass of all bodies [kg]."""
+        return float(self.body_mass.sum())
+
+    @property
+    def depth(self) -> int:
+        """Joints on the longest path to the ground."""
+        return int(self._native.depth)
+
+    @property
+    def ntree(self) -> int:
+        """Separate trees: bodies that hang on the world by a joint."""
+        return int(self._native.trees)
+
+    def to_mjcf(self) -> str:
+        """Return the model as MJCF text, which :func:`delassus.load` and MuJoCo read back."""
+        from .mjcf import to_mjcf
+
+        return to_mjcf(self)
+
+    # ---- identity -----------------------------------------------------------------------------------------------------
+
+    def _content(self) -> tuple[Any, ...]:
+        keys = tuple((k, tuple(q.tolist())) for k, q in self.keyframes.items())
+        return (
+            self.name, self.bodies, self.joints, tuple(self.gravity.tolist()), self.loops, self.shapes, self.actuators, keys,
+            self.collision_excludes, self.ignored,
+        )  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Model):
+            return NotImplemented
+        return self is other or (self._hash == other._hash and self._content() == other._content())
+
+    def __hash__(self) -> int:
+        return int(self._hash[:15], 16)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpickle, self._content()
+
+    def __copy__(self) -> Model:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Model:
+        return self
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"a Model never changes, so {name!r} cannot be set. Build another one with delassus.ModelBuilder.")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"a Model never changes, so {name!r} cannot be deleted.")
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"Model has no attribute {name!r}.")
+
+    def __repr__(self) -> str:
+        return f"<Model {self.name!r}: nq={self.nq}, nv={self.nv}, {self.nbody - 1} bodies, {len(self.loops)} loops, {self.mass:.4g} kg>"
+
+    def __str__(self) -> str:
+        rows = [repr(self), f"{'joint':24} {'type':6} {'body':24} {'q':>5} {'v':>5}  {'range':>18}"]
+        for k, joint in enumerate(self.joints[:40]):
+            low, high = joint.range
+            bounds = f"{low:8.3g} … {high:<7.3g}" if np.isfinite((low, high)).all() else "-"
+            rows.append(f"{joint.name:24} {joint.type:6} {joint.body:24} {self.joint_qadr[k]:5} {self.joint_vadr[k]:5}  {bounds:>18}")
+        if self.njoint > 40:
+            rows.append(f"… and {self.njoint - 40} more joints")
+        if self.ignored:
+            rows.append("ignored: " + "; ".join(self.ignored))
+        return "\n".join(rows)
+
+
+def _unpickle(name: str, bodies: Any, joints: Any, gravity: Any, loops: Any, shapes: Any, actuators: Any, keys: Any, excludes: Any, ignored: Any) -> Model:
+    return Model(
+        name, bodies, joints, gravity=gravity, loops=loops, shapes=shapes, actuators=actuators, keyframes=dict(keys),
+        collision_excludes=excludes, ignored=ignored,
+    )  # fmt: skip

@@ -1,0 +1,129 @@
+"""What a model is made of, as plain immutable values. Points and axes are in body coordinates, SI units, quaternions (w, x, y, z)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+Vector = tuple[float, float, float]
+Quaternion = tuple[float, float, float, float]
+JointType = Literal["hinge", "slide", "ball", "free"]
+
+IDENTITY: Quaternion = (1.0, 0.0, 0.0, 0.0)
+ZERO: Vector = (0.0, 0.0, 0.0)
+
+JOINT_TYPES: tuple[JointType, ...] = ("hinge", "slide", "ball", "free")
+VELOCITIES: dict[str, int] = {"hinge": 1, "slide": 1, "ball": 3, "free": 6}
+COORDINATES: dict[str, int] = {"hinge": 1, "slide": 1, "ball": 4, "free": 7}
+SHAPE_SIZES: dict[str, int] = {"plane": 3, "sphere": 1, "capsule": 2, "ellipsoid": 3, "cylinder": 2, "box": 3}
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A rigid body.
+
+    ``position`` and ``quaternion`` place its frame in its parent's while its joints are at their reference; ``inertia`` is
+    (xx, yy, zz, xy, xz, yz) about its centre of mass ``com``, in body axes.
+    """
+
+    name: str
+    parent: str
+    position: Vector = ZERO
+    quaternion: Quaternion = IDENTITY
+    mass: float = 0.0
+    com: Vector = ZERO
+    inertia: tuple[float, float, float, float, float, float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """A joint between a body and its parent; several on one body act in the order given.
+
+    ``reference`` is the coordinate of a hinge [rad] or slide [m] at which the body stands as described. ``range`` bounds the
+    coordinate (for a ball, the rotation angle). ``spring_reference`` are the coordinates at which a spring is at rest.
+    """
+
+    name: str
+    type: JointType
+    body: str
+    axis: Vector = (0.0, 0.0, 1.0)
+    position: Vector = ZERO
+    reference: float = 0.0
+    range: tuple[float, float] = (-math.inf, math.inf)
+    armature: float = 0.0
+    damping: float = 0.0
+    stiffness: float = 0.0
+    spring_reference: tuple[float, ...] = ()
+    friction_loss: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A collision shape fixed to a body. ``size`` is MuJoCo's: radius, half lengths; capsules and cylinders lie along z."""
+
+    name: str
+    body: str
+    kind: str
+    size: tuple[float, ...]
+    position: Vector = ZERO
+    quaternion: Quaternion = IDENTITY
+    friction: Vector = (1.0, 0.005, 0.0001)
+    contype: int = 1
+    conaffinity: int = 1
+    condim: int = 3
+    margin: float = 0.0
+    rgba: tuple[float, float, float, float] = (0.5, 0.5, 0.5, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectLoop:
+    """Two points, one on each body, stay together (3 rows)."""
+
+    name: str
+    body: str
+    other: str
+    point: Vector
+    other_point: Vector
+    active: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class WeldLoop:
+    """Two frames, one on each body, stay together (6 rows)."""
+
+    name: str
+    body: str
+    other: str
+    point: Vector
+    quaternion: Quaternion
+    other_point: Vector
+    other_quaternion: Quaternion
+    active: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class JointLoop:
+    """One coordinate follows another: q − ref = Σ c_k (q_other − ref_other)^k; without ``other`` it stays at c_0 (1 row)."""
+
+    name: str
+    joint: str
+    other: str | None
+    polynomial: tuple[float, float, float, float, float]
+    active: bool = True
+
+
+Loop = ConnectLoop | WeldLoop | JointLoop
+
+
+@dataclass(frozen=True, slots=True)
+class Actuator:
+    """A force on one joint: gear · (gain · u + bias₀ + bias₁ q + bias₂ q̇), clipped to ``force_range`` before the gear."""
+
+    name: str
+    joint: str
+    gear: float = 1.0
+    gain: float = 1.0
+    bias: Vector = ZERO
+    control_range: tuple[float, float] = (-math.inf, math.inf)
+    force_range: tuple[float, float] = (-math.inf, math.inf)

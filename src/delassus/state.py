@@ -1,0 +1,275 @@
+"""Configurations and what follows from them: places, velocities, Jacobians, centre of mass, energies.
+
+World axes, SI units, spatial vectors ``[linear; angular]``. Every function takes a :class:`~delassus.Model` or a
+:class:`~delassus.Workspace` of it; returns a new array, or fills ``out``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._door import conform, number
+from .dynamics import Workspace, run
+from .errors import QuaternionError
+from .model import Model
+
+__all__ = [
+    "body_placement",
+    "body_placements",
+    "center_of_mass",
+    "difference",
+    "frame_bias_acceleration",
+    "frame_jacobian",
+    "frame_velocity",
+    "integrate",
+    "kinetic_energy",
+    "normalize",
+    "point_bias_acceleration",
+    "point_jacobian",
+    "point_position",
+    "point_velocity",
+    "potential_energy",
+]
+
+Array = NDArray[Any]
+_ORIGIN = np.zeros(3)
+
+
+def _model(where: Model | Workspace) -> Model:
+    return where.model if isinstance(where, Workspace) else where
+
+
+def _body(where: Model | Workspace, body: str | int) -> int:
+    model = _model(where)
+    # anything else is refused by name in `run`
+    return model.body_index(body) if isinstance(model, Model) else 0
+
+
+def _like(q: ArrayLike, point: ArrayLike | None) -> Any:
+    """Make the default point, in the precision of q."""
+    if point is None:
+        return _ORIGIN.astype(np.float32) if getattr(q, "dtype", None) == np.float32 else _ORIGIN
+    return point if isinstance(point, np.ndarray) else np.asarray(point, dtype=getattr(q, "dtype", None) if getattr(q, "dtype", None) == np.float32 else None)
+
+
+def integrate(model: Model | Workspace, q: ArrayLike, v: ArrayLike, dt: float = 1.0, *, out: Array | None = None) -> Array:
+    """Move along a velocity on the configuration manifold, q ⊕ v dt.
+
+    Args:
+        model: or a workspace of it.
+        q: (nq,) configuration.
+        v: (nv,) velocity, held for the time ``dt`` [s].
+        dt: time.
+        out: (nq,) to fill; may be q.
+
+    Returns:
+        (nq,) configuration; quaternions are normalised.
+    """
+    return run(model, "integrate", q, v, number(dt, "dt"), out)  # type: ignore[no-any-return]
+
+
+def difference(model: Model | Workspace, q_from: ArrayLike, q_to: ArrayLike, *, out: Array | None = None) -> Array:
+    """Shortest velocity that carries one configuration to another in unit time: integrate(q_from, v) = q_to.
+
+    Args:
+        model: or a workspace of it.
+        q_from, q_to: (nq,) configurations.
+        out: (nv,) to fill.
+
+    Returns:
+        (nv,) velocity.
+    """
+    return run(model, "difference", q_from, q_to, out)  # type: ignore[no-any-return]
+
+
+def normalize(model: Model, q: ArrayLike) -> Array:
+    """Scale the quaternions of a configuration to unit length.
+
+    Args:
+        model: whose configuration it is.
+        q: (nq,).
+
+    Returns:
+        (nq,) new array.
+
+    Raises:
+        QuaternionError: a quaternion is zero.
+    """
+    single = getattr(q, "dtype", None) == np.float32
+    out = conform(q, "q", (model.nq,), "float32" if single else "float64").copy()
+    for kind, start in zip(model.joint_type, model.joint_qadr, strict=True):
+        if kind in ("ball", "free"):
+            part = out[start + 3 * (kind == "free") :][:4]
+            length = np.linalg.norm(part)
+            if not length > 0:
+                raise QuaternionError(f"q: the quaternion at q[{start + 3 * (kind == 'free')}] is zero and has no direction. Use (1, 0, 0, 0).")
+            part /= length
+    return out
+
+
+def body_placements(model: Model | Workspace, q: ArrayLike, *, out: Array | None = None) -> Array:
+    """Placements of all bodies.
+
+    Args:
+        model: or a workspace of it.
+        q: (nq,) configuration.
+        out: (nbody, 4, 4) to fill.
+
+    Returns:
+        (nbody, 4, 4) homogeneous matrices [[R, p], [0, 1]], body to world; body 0 is the world.
+    """
+    return run(model, "body_placements", q, out)  # type: ignore[no-any-return]
+
+
+def body_placement(model: Model | Workspace, q: ArrayLike, body: str | int) -> Array:
+    """Placement of one body.
+
+    Args:
+        model: or a workspace of it.
+        q: (nq,) configuration.
+        body: name or index.
+
+    Returns:
+        (4, 4) homogeneous matrix, body to world.
+    """
+    index = _body(model, body)
+    return body_placements(model, q)[index].copy()  # type: ignore[no-any-return]
+
+
+def point_position(model: Model | Workspace, q: ArrayLike, body: str | int, point: ArrayLike | None = None) -> Array:
+    """Where a point of a body is.
+
+    Args:
+        model: or a workspace of it.
+        q: (nq,) configuration.
+        body: name or index.
+        point: (3,) in body coordinates [m]; default the body's origin.
+
+    Returns:
+        (3,) world coordinates [m].
+    """
+    X = body_placement(model, q, body)
+    c = conform(_like(q, point), "point", (3,), str(X.dtype))
+    return X[:3, :3] @ c + X[:3, 3]  # type: ignore[no-any-return]
+
+
+def frame_jacobian(model: Model | Workspace, q: ArrayLike, body: str | int, point: ArrayLike | None = None, *, out: Array | None = None) -> Array:
+    """Jacobian of a frame fixed to a body: ``[velocity of the point; angular velocity]`` = J v.
+
+    Args:
+        model: or a workspace of it.
+        q: (nq,) configuration.
+        body: name or index.
+        point: (3,) the frame's origin in body coordinates [m]; default the body's origin.
+        out: (6, nv) to fill.
+
+    Returns:
+        (6, nv), world axes.
+    """
+    return run(model, "frame_jacobian", q, _body(model, body), _like(q, point), out)  # type: ignore[no-any-return]
+
+
+def point_jacobian(model: Model | Workspace, q: ArrayLike, body: str | int, point: ArrayLike | None = None) -> Array:
+    """Jacobian of a point of a body: velocity of the point = J v. MuJoCo's ``mj_jac``.
+
+    Args:
+        model: or a workspace of it.
+        q: (nq,) configuration.
+        body: name or index.
+        point: (3,) in body coordinates [m]; default the body's origin.
+
+    Returns:
+        (3, nv), world axes.
+    """
+    return frame_jacobian(model, q, body, point)[:3].copy()  # type: ignore[no-any-return]
+
+
+def frame_velocity(
+    model: Model | Workspace, q: ArrayLike, v: ArrayLike, body: str | int, point: ArrayLike | None = None, *, out: Array | None = None
+) -> Array:
+    """Velocity of a frame fixed to a body, without forming a Jacobian.
+
+    Args:
+        model: or a workspace of it.
+        q: (nq,) configuration.
+        v: (nv,) velocity.
+        body: name or index.
+        point: (3,) the frame's origin in body coordinates [m]; default the body's origin.
+        out: (6,) to fill.
+
+    Returns:
+        (6,) ``[velocity of the point; angular velocity]`` [m/s, rad/s], world axes.
+    """
+    return run(model, "frame_velocity", q, v, _body(model, body), _like(q, point), out)  # type: ignore[no-any-return]
+
+
+def point_velocity(model: Model | Workspace, q: ArrayLike, v: ArrayLike, body: str | int, point: ArrayLike | None = None) -> Array:
+    """Velocity of a point of a body: the first three numbers of :func:`frame_velocity`, (3,) [m/s], world axes."""
+    return frame_velocity(model, q, v, body, point)[:3].copy()  # type: ignore[no-any-return]
+
+
+def frame_bias_acceleration(
+    model: Model | Workspace, q: ArrayLike, v: ArrayLike, body: str | int, point: ArrayLike | None = None, *, out: Array | None = None
+) -> Array:
+    """J̇v of a frame fixed to a body: its acceleration when v stays constant.
+
+    Args:
+        model: or a workspace of it.
+        q: (nq,) configuration.
+        v: (nv,) velocity.
+        body: name or index.
+        point: (3,) the frame's origin in body coordinates [m]; default the body's origin.
+        out: (6,) to fill.
+
+    Returns:
+        (6,) ``[acceleration of the point; angular acceleration]`` [m/s², rad/s²], world axes.
+    """
+    return run(model, "frame_bias_acceleration", q, v, _body(model, body), _like(q, point), out)  # type: ignore[no-any-return]
+
+
+def point_bias_acceleration(model: Model | Workspace, q: ArrayLike, v: ArrayLike, body: str | int, point: ArrayLike | None = None) -> Array:
+    """J̇v of a point of a body: the first three numbers of :func:`frame_bias_acceleration`, (3,) [m/s²], world axes."""
+    return frame_bias_acceleration(model, q, v, body, point)[:3].copy()  # type: ignore[no-any-return]
+
+
+def center_of_mass(model: Model | Workspace, q: ArrayLike, *, out: Array | None = None) -> Array:
+    """Centre of mass of everything that moves.
+
+    Args:
+        model: or a workspace of it.
+        q: (nq,) configuration.
+        out: (3,) to fill.
+
+    Returns:
+        (3,) world coordinates [m].
+    """
+    return run(model, "center_of_mass", q, out)  # type: ignore[no-any-return]
+
+
+def kinetic_energy(model: Model | Workspace, q: ArrayLike, v: ArrayLike) -> float:
+    """Kinetic energy ½ vᵀ M(q) v [J], armature included, M not formed.
+
+    Args:
+        model: or a workspace of it.
+        q: (nq,) configuration.
+        v: (nv,) velocity.
+    """
+    return float(run(model, "kinetic_energy", q, v))
+
+
+def potential_energy(model: Model | Workspace, q: ArrayLike) -> float:
+    """Potential energy of gravity and joint springs [J], −Σ m gᵀc + ½ Σ k (q ⊖ q_spring)², over everything that moves.
+
+    Args:
+        model: or a workspace of it.
+        q: (nq,) configuration.
+    """
+    gravity = float(run(model, "gravitational_energy", q))
+    robot = _model(model)
+    if not robot.dof_stiffness.any():
+        return gravity
+    stretch = difference(robot, robot.spring_reference, np.asarray(q, dtype=np.float64))
+    return gravity + 0.5 * float(robot.dof_stiffness @ stretch**2)
