@@ -24,7 +24,7 @@ def conform(value: Any, name: str, shape: tuple[int, ...], dtype: str) -> NDArra
         raise ArgumentTypeError(f"{name}: expected real numbers (float64, float32 or integers), got dtype {array.dtype}. Convert it with astype(float).")
     if array.shape != shape:
         raise ArgumentError(f"{name}: expected shape {shape}, got {array.shape}.")
-    return np.ascontiguousarray(array, dtype=dtype)
+    return np.asarray(array, dtype=dtype, order="C")
 
 
 def refuse_out(out: Any, shape: tuple[int, ...], dtype: str) -> None:

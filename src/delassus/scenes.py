@@ -1,0 +1,260 @@
+"""Mechanisms made by rule: chains, trees, loops, stacks. Each function returns a :class:`~delassus.Model` with collision shapes.
+
+Rods and boxes have uniform density; the parameters that a paper fixes are the paper's.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ._door import count, number
+from .errors import ArgumentError
+from .model import Model, ModelBuilder, load
+
+__all__ = [
+    "binary_tree",
+    "box_pyramid",
+    "box_stack",
+    "chain",
+    "four_bar",
+    "n_four_bar",
+    "pendulum",
+    "pyramid_with_robots",
+    "stem_with_branches",
+    "swimmer",
+]
+
+Vector = tuple[float, float, float]
+_ROD_LENGTH, _ROD_RADIUS, _ROD_MASS = 0.2, 0.02, 0.5
+_AXES: tuple[Vector, ...] = ((0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
+_FRICTION = 0.8
+
+
+def _cylinder_inertia(mass: float, length: float, radius: float, along: int) -> Vector:
+    across = mass * (3 * radius**2 + length**2) / 12
+    moments = [across, across, across]
+    moments[along] = mass * radius**2 / 2
+    return moments[0], moments[1], moments[2]
+
+
+def _box_inertia(mass: float, half: Vector) -> Vector:
+    x, y, z = (h * h for h in half)
+    return mass * (y + z) / 3, mass * (x + z) / 3, mass * (x + y) / 3
+
+
+def _floor(b: ModelBuilder) -> None:
+    b.add_shape("world", "plane", (0.0, 0.0, 0.05), name="floor", friction=_FRICTION, rgba=(0.8, 0.8, 0.8, 1.0))
+
+
+def _rod(
+    b: ModelBuilder,
+    name: str,
+    parent: str,
+    position: Vector,
+    along: int,
+    *,
+    length: float = _ROD_LENGTH,
+    mass: float = _ROD_MASS,
+    radius: float = _ROD_RADIUS,
+) -> None:
+    """Add a rod from its body origin along +x (along=0), or along −z (along=2)."""
+    sign = -1.0 if along == 2 else 1.0
+    middle: Vector = (sign * length / 2 if along == 0 else 0.0, 0.0, sign * length / 2 if along == 2 else 0.0)
+    b.add_body(name, parent, position=position, mass=mass, com=middle, inertia=_cylinder_inertia(mass, length, radius, along))
+    half = max(length / 2 - radius, radius / 2)
+    turn = (math.sqrt(0.5), 0.0, math.sqrt(0.5), 0.0) if along == 0 else (1.0, 0.0, 0.0, 0.0)
+    b.add_shape(name, "capsule", (radius, half), position=middle, quaternion=turn, friction=_FRICTION)
+
+
+def _limb(b: ModelBuilder, stem: str, parent: str, links: int, first: Vector) -> str:
+    """Hang a serial limb of hinged rods on a body; returns the last one."""
+    for k in range(links):
+        name = f"{stem}{k}"
+        _rod(b, name, parent, first if k == 0 else (0.0, 0.0, -_ROD_LENGTH), 2)
+        b.add_joint(name, "hinge", name=f"{name}_joint", axis=_AXES[k % 3])
+        parent = name
+    return parent
+
+
+def chain(n: int) -> Model:
+    """Serial chain of ``n`` rods on hinges about y, x, z in turn, hanging from the world: nv = n."""
+    n = count(n, "n")
+    b = ModelBuilder(f"chain_{n}")
+    _limb(b, "link", "world", n, (0.0, 0.0, 0.0))
+    return b.build()
+
+
+def binary_tree(levels: int, links_per_branch: int = 3) -> Model:
+    """Balanced binary tree: branches of ``links_per_branch`` hinged rods, each splitting in two: nv = links_per_branch (2^levels − 1)."""
+    levels, links = count(levels, "levels"), count(links_per_branch, "links_per_branch")
+    b = ModelBuilder(f"binary_tree_{levels}")
+    ends = {"b": _limb(b, "b_", "world", links, (0.0, 0.0, 0.0))}
+    for level in range(1, levels):
+        spread = 0.3 / 2**level
+        nexts = {}
+        for path, end in ends.items():
+            for side, sign in (("0", -1.0), ("1", 1.0)):
+                nexts[path + side] = _limb(b, f"{path}{side}_", end, links, (sign * spread, 0.0, -_ROD_LENGTH))
+        ends = nexts
+    return b.build()
+
+
+def stem_with_branches(stem: int, branches: int, links: int = 7) -> Model:
+    """Floating stem of hinged rods with ``branches`` limbs of ``links`` rods at each of its two ends (fig. 3a of PV-OSIMr).
+
+    nv = 6 + (stem − 1) + 2 branches · links.
+    """
+    stem, branches, links = count(stem, "stem"), count(branches, "branches"), count(links, "links")
+    b = ModelBuilder(f"stem_{stem}_branches_{branches}")
+    for k in range(stem):
+        _rod(b, f"stem{k}", f"stem{k - 1}" if k else "world", (_ROD_LENGTH if k else 0.0, 0.0, 0.0), 0)
+        b.add_joint(f"stem{k}", "hinge" if k else "free", name=f"stem{k}_joint", axis=_AXES[k % 3])
+    for side, body, x in (("left", "stem0", 0.0), ("right", f"stem{stem - 1}", _ROD_LENGTH)):
+        for k in range(branches):
+            _limb(b, f"{side}{k}_", body, links, (x, 0.1 * (k - (branches - 1) / 2), 0.0))
+    return b.build()
+
+
+def swimmer(links: int) -> Model:
+    """Planar swimmer: rods in a row, hinged about z, the first one free in the plane (fig. 2 of the matrix-free paper): nv = links + 2."""
+    links = count(links, "links")
+    b = ModelBuilder(f"swimmer_{links}")
+    _floor(b)
+    for k in range(links):
+        name = f"link{k}"
+        _rod(b, name, f"link{k - 1}" if k else "world", (_ROD_LENGTH, 0.0, 0.0) if k else (0.0, 0.0, _ROD_RADIUS), 0)
+        if k == 0:
+            b.add_joint(name, "slide", name="x", axis=(1.0, 0.0, 0.0))
+            b.add_joint(name, "slide", name="y", axis=(0.0, 1.0, 0.0))
+        b.add_joint(name, "hinge", name=f"hinge{k}")
+    return b.build()
+
+
+def pendulum(links: int) -> Model:
+    """Pendulum of 1 kg balls on hinges about y, 12 m long, hung 10 m above a floor, a wall 4 m away (the collision example of 004): nv = links."""
+    links = count(links, "links")
+    radius = 12.0 / (2 * links)
+    b = ModelBuilder(f"pendulum_{links}", gravity=(0.0, 0.0, -9.8))
+    b.add_shape("world", "plane", (0.0, 0.0, 0.05), name="floor", friction=0.5)
+    b.add_shape("world", "plane", (0.0, 0.0, 0.05), name="wall", position=(4.0, 0.0, 0.0), quaternion=(math.sqrt(0.5), 0.0, -math.sqrt(0.5), 0.0), friction=0.5)
+    for k in range(links):
+        name = f"ball{k}"
+        b.add_body(
+            name,
+            f"ball{k - 1}" if k else "world",
+            position=(0.0, 0.0, -2 * radius) if k else (0.0, 0.0, 10.0),
+            mass=1.0,
+            com=(0.0, 0.0, -radius),
+            inertia=(0.4 * radius**2,) * 3,
+        )
+        b.add_joint(name, "hinge", name=f"hinge{k}", axis=(0.0, 1.0, 0.0))
+        b.add_shape(name, "sphere", (radius,), position=(0.0, 0.0, -radius), friction=0.5)
+    return b.build()
+
+
+def four_bar(crank: float = 0.2, coupler: float = 0.5, rocker: float = 0.4, ground: float = 0.5) -> Model:
+    """Crank-rocker in the xz plane, closed by one connect at its neutral pose: nv = 3, one degree of freedom.
+
+    Args:
+        crank, coupler, rocker, ground: lengths of the bars [m]; the crank points up at neutral and the others must reach.
+    """
+    lengths = [number(x, name, minimum=1e-6) for x, name in ((crank, "crank"), (coupler, "coupler"), (rocker, "rocker"), (ground, "ground"))]
+    crank, coupler, rocker, ground = lengths
+    # the coupler's far end: on circles about the crank's tip (0, crank) and the rocker's foot (ground, 0)
+    d = math.hypot(ground, crank)
+    if not abs(coupler - rocker) < d < coupler + rocker:
+        raise ArgumentError(f"four_bar: bars of lengths {lengths} do not meet with the crank upright. Make coupler + rocker longer than {d:.4g}.")
+    a = (coupler**2 - rocker**2 + d**2) / (2 * d)
+    h = math.sqrt(coupler**2 - a**2)
+    ux, uz = ground / d, -crank / d
+    tip = (a * ux - h * uz, crank + a * uz + h * ux)
+
+    b = ModelBuilder("four_bar")
+    _bar(b, "crank", "world", (0.0, 0.0, 0.0), crank, math.pi / 2)
+    _bar(b, "coupler", "crank", (crank, 0.0, 0.0), coupler, math.atan2(tip[1] - crank, tip[0]) - math.pi / 2)
+    _bar(b, "rocker", "world", (ground, 0.0, 0.0), rocker, math.atan2(tip[1], tip[0] - ground))
+    b.add_connect("coupler", "rocker", point=(coupler, 0.0, 0.0), other_point=(rocker, 0.0, 0.0), name="pin")
+    return b.build()
+
+
+def n_four_bar(n: int) -> Model:
+    """``n`` four-bars in a row: n + 1 upright rods of 1 m and 1 kg, tops joined by n couplers; singular when the rods lie flat.
+
+    nv = 2n + 1, n connects, one degree of freedom.
+    """
+    n = count(n, "n")
+    b = ModelBuilder(f"n_four_bar_{n}")
+    for k in range(n + 1):
+        _bar(b, f"rod{k}", "world", (float(k), 0.0, 0.0), 1.0, math.pi / 2, mass=1.0)
+        if k < n:
+            _bar(b, f"coupler{k}", f"rod{k}", (1.0, 0.0, 0.0), 1.0, -math.pi / 2, mass=1.0)
+    for k in range(n):
+        b.add_connect(f"coupler{k}", f"rod{k + 1}", point=(1.0, 0.0, 0.0), other_point=(1.0, 0.0, 0.0), name=f"pin{k}")
+    return b.build()
+
+
+def _bar(b: ModelBuilder, name: str, parent: str, position: Vector, length: float, angle: float, *, mass: float | None = None) -> None:
+    """Add a bar along its x axis, turned up by ``angle`` in the xz plane, hinged about y; bars pass through each other."""
+    mass = length if mass is None else mass
+    turn = (math.cos(angle / 2), 0.0, -math.sin(angle / 2), 0.0)
+    b.add_body(name, parent, position=position, quaternion=turn, mass=mass, com=(length / 2, 0.0, 0.0), inertia=_cylinder_inertia(mass, length, 0.01, 0))
+    b.add_joint(name, "hinge", name=f"{name}_hinge", axis=(0.0, 1.0, 0.0))
+    b.add_shape(
+        name, "capsule", (0.01, length / 2), position=(length / 2, 0.0, 0.0), quaternion=(math.sqrt(0.5), 0.0, math.sqrt(0.5), 0.0), contype=0
+    )  # fmt: skip
+
+
+def _box(b: ModelBuilder, name: str, position: Vector, half: Vector, mass: float) -> None:
+    b.add_body(name, position=position, mass=mass, inertia=_box_inertia(mass, half))
+    b.add_joint(name, "free", name=f"{name}_free")
+    b.add_shape(name, "box", half, friction=_FRICTION, rgba=(0.72, 0.53, 0.32, 1.0))
+
+
+def box_stack(n: int) -> Model:
+    """``n`` free boxes of 20 cm on top of each other on a floor: nv = 6n."""
+    n = count(n, "n")
+    b = ModelBuilder(f"box_stack_{n}")
+    _floor(b)
+    for k in range(n):
+        _box(b, f"box{k}", (0.0, 0.0, 0.1 + 0.2 * k), (0.1, 0.1, 0.1), 1.0)
+    return b.build()
+
+
+def box_pyramid(rows: int) -> Model:
+    """Square pyramid of free boxes, rows × rows at the bottom, one on top, each resting on four: nv = rows (rows + 1)(2 rows + 1).
+
+    Four rows are 30 boxes; with four points a pair of surfaces they touch in 288.
+    """
+    rows = count(rows, "rows")
+    b = ModelBuilder(f"box_pyramid_{rows}")
+    _floor(b)
+    _pyramid(b, rows)
+    return b.build()
+
+
+def _pyramid(b: ModelBuilder, rows: int) -> None:
+    side, gap = 0.2, 0.02
+    for layer in range(rows):
+        width = rows - layer
+        for i in range(width):
+            for j in range(width):
+                x, y = ((k - (width - 1) / 2) * (side + gap) for k in (i, j))
+                _box(b, f"box{layer}_{i}_{j}", (x, y, side * (layer + 0.5)), (side / 2,) * 3, 1.0)
+
+
+def pyramid_with_robots(rows: int = 4, robots: int = 3) -> Model:
+    """Humanoids G1 in the air above a square pyramid of boxes: with four rows and three robots nv = 285."""
+    rows, robots = count(rows, "rows"), count(robots, "robots", 0)
+    b = ModelBuilder(f"pyramid_{rows}_robots_{robots}")
+    _floor(b)
+    _pyramid(b, rows)
+    humanoid = load("g1")
+    for k in range(robots):
+        angle = 2 * math.pi * k / max(robots, 1)
+        b.add_model(
+            humanoid,
+            prefix=f"robot{k}_",
+            position=(0.6 * math.cos(angle), 0.6 * math.sin(angle), 0.2 * rows + 0.3),
+            quaternion=(math.cos(angle / 2), 0.0, 0.0, math.sin(angle / 2)),
+        )
+    return b.build()

@@ -12,7 +12,7 @@ from . import _core
 from ._door import number, numbers
 from .errors import QuaternionError
 
-__all__ = ["exponential", "logarithm", "rotation_matrix", "spatial_inertia"]
+__all__ = ["compose", "exponential", "logarithm", "rotation_matrix", "spatial_inertia"]
 
 
 def rotation_matrix(quaternion: ArrayLike) -> NDArray[np.float64]:
@@ -27,6 +27,17 @@ def rotation_matrix(quaternion: ArrayLike) -> NDArray[np.float64]:
     q = numbers(quaternion, "quaternion", (4,))
     _nonzero(q)
     return _core.rotation_matrix(q)
+
+
+def compose(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float, float]:
+    """Quaternion of two rotations in a row: R(first) R(second).
+
+    Args:
+        first, second: (4,) as (w, x, y, z).
+    """
+    a, b, c, d = numbers(first, "first", (4,)).tolist()
+    w, x, y, z = numbers(second, "second", (4,)).tolist()
+    return a * w - b * x - c * y - d * z, a * x + b * w + c * z - d * y, a * y - b * z + c * w + d * x, a * z + b * y - c * x + d * w
 
 
 def exponential(rotation_vector: ArrayLike) -> NDArray[np.float64]:

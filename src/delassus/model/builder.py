@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from numpy.typing import ArrayLike
 
 from .._door import number, numbers
 from ..errors import ArgumentError, ModelError
+from ..spatial import compose, rotation_matrix
 from .model import Model
-from .records import COORDINATES, IDENTITY, ZERO, Actuator, Body, ConnectLoop, Joint, JointLoop, JointType, Loop, Shape, WeldLoop
+from .records import COORDINATES, IDENTITY, ZERO, Actuator, Body, ConnectLoop, Joint, JointLoop, JointType, Loop, Quaternion, Shape, Vector, WeldLoop
 
 __all__ = ["ModelBuilder"]
 
@@ -210,6 +212,49 @@ class ModelBuilder:
     def exclude_collision(self, body: str, other: str) -> None:
         """Let the shapes of two bodies pass through each other."""
         self._excludes.append((body, other))
+
+    def add_model(self, model: Model, *, prefix: str, position: ArrayLike = ZERO, quaternion: ArrayLike = IDENTITY) -> None:
+        """Place a whole model on the ground, every name behind ``prefix``; its gravity and keyframes stay behind.
+
+        Args:
+            model: what to add.
+            prefix: put before each of its names, so that one model can be added several times.
+            position, quaternion: where its world stands in this one.
+        """
+        R, p = rotation_matrix(quaternion), numbers(position, "position", (3,))
+        turn = _tuple(quaternion, "quaternion", 4)
+
+        def named(name: str) -> str:
+            return name if name == "world" else prefix + name
+
+        def placed(body: str, at: Vector, facing: Quaternion) -> tuple[Any, Any]:
+            if body != "world":
+                return at, facing
+            return tuple((R @ np.array(at) + p).tolist()), compose(turn, facing)
+
+        for body in model.bodies:
+            at, facing = placed(body.parent, body.position, body.quaternion)
+            self._bodies.append(replace(body, name=named(body.name), parent=named(body.parent), position=at, quaternion=facing))
+        for joint in model.joints:
+            self._joint_names.add(named(joint.name))
+            self._joints.append(replace(joint, name=named(joint.name), body=named(joint.body)))
+        for shape in model.shapes:
+            at, facing = placed(shape.body, shape.position, shape.quaternion)
+            self._shapes.append(replace(shape, name=named(shape.name), body=named(shape.body), position=at, quaternion=facing))
+        for loop in model.loops:
+            self._loops.append(self._moved_loop(loop, named, placed))
+        self._actuators.extend(replace(a, name=named(a.name), joint=named(a.joint)) for a in model.actuators)
+        self._excludes.extend((named(a), named(b)) for a, b in model.collision_excludes)
+
+    @staticmethod
+    def _moved_loop(loop: Loop, named: Any, placed: Any) -> Loop:
+        if isinstance(loop, JointLoop):
+            return replace(loop, name=named(loop.name), joint=named(loop.joint), other=loop.other and named(loop.other))
+        turn, other_turn = (loop.quaternion, loop.other_quaternion) if isinstance(loop, WeldLoop) else (IDENTITY, IDENTITY)
+        point, turn = placed(loop.body, loop.point, turn)
+        other_point, other_turn = placed(loop.other, loop.other_point, other_turn)
+        moved = replace(loop, name=named(loop.name), body=named(loop.body), other=named(loop.other), point=point, other_point=other_point)
+        return replace(moved, quaternion=turn, other_quaternion=other_turn) if isinstance(moved, WeldLoop) else moved
 
     def build(self) -> Model:
         """Check everything and make the model.
