@@ -19,9 +19,13 @@ def conform(value: Any, name: str, shape: tuple[int, ...], dtype: str) -> NDArra
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
-        raise ArgumentTypeError(f"{name}: expected an array of shape {shape}, got {type(value).__name__} that is no array: {error}.") from None
+        raise ArgumentTypeError(
+            f"{name}: expected an array of shape {shape}, got {type(value).__name__} that is no array: {error}."
+        ) from None
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
-        raise ArgumentTypeError(f"{name}: expected real numbers (float64, float32 or integers), got dtype {array.dtype}. Convert it with astype(float).")
+        raise ArgumentTypeError(
+            f"{name}: expected real numbers (float64, float32 or integers), got dtype {array.dtype}. Convert it with astype(float)."
+        )
     if array.shape != shape:
         raise ArgumentError(f"{name}: expected shape {shape}, got {array.shape}.")
     return np.asarray(array, dtype=dtype, order="C")

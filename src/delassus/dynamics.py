@@ -74,7 +74,7 @@ def run(where: Model | Workspace, method: str, *arguments: Any) -> Any:
         return getattr(where._native, method)(*arguments)
     if not isinstance(where, Model):
         raise ArgumentTypeError(f"model: expected a delassus.Model or delassus.Workspace, got {type(where).__name__}. Use delassus.load.")
-    dtype = _DOUBLE
+    dtype: np.dtype[Any] = _DOUBLE
     if getattr(arguments[0], "dtype", None) == _SINGLE:
         dtype = _SINGLE if all(getattr(a, "dtype", _SINGLE) == _SINGLE for a in arguments) else _DOUBLE
     pool = where._pools[dtype]
@@ -89,7 +89,13 @@ def run(where: Model | Workspace, method: str, *arguments: Any) -> Any:
 
 
 def inverse_dynamics(
-    model: Model | Workspace, q: ArrayLike, v: ArrayLike, acceleration: ArrayLike, *, external_forces: ArrayLike | None = None, out: Array | None = None
+    model: Model | Workspace,
+    q: ArrayLike,
+    v: ArrayLike,
+    acceleration: ArrayLike,
+    *,
+    external_forces: ArrayLike | None = None,
+    out: Array | None = None,
 ) -> Array:
     """Joint forces for a motion, τ = M ν̇ + c(q, ν) − Σ Jᵀ f, by the recursive Newton–Euler algorithm, O(n).
 
@@ -110,7 +116,9 @@ def inverse_dynamics(
     return run(model, "inverse_dynamics", q, v, acceleration, external_forces, out)  # type: ignore[no-any-return]
 
 
-def bias_forces(model: Model | Workspace, q: ArrayLike, v: ArrayLike, *, external_forces: ArrayLike | None = None, out: Array | None = None) -> Array:
+def bias_forces(
+    model: Model | Workspace, q: ArrayLike, v: ArrayLike, *, external_forces: ArrayLike | None = None, out: Array | None = None
+) -> Array:
     """Coriolis, centrifugal and gravity forces c(q, ν): the inverse dynamics at zero acceleration. MuJoCo's ``qfrc_bias``.
 
     Args:

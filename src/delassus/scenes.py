@@ -77,7 +77,7 @@ def _limb(b: ModelBuilder, stem: str, parent: str, links: int, first: Vector) ->
 
 
 def chain(n: int) -> Model:
-    """Serial chain of ``n`` rods on hinges about y, x, z in turn, hanging from the world: nv = n."""
+    """Make a serial chain of ``n`` rods on hinges about y, x, z in turn, hanging from the world: nv = n."""
     n = count(n, "n")
     b = ModelBuilder(f"chain_{n}")
     _limb(b, "link", "world", n, (0.0, 0.0, 0.0))
@@ -136,7 +136,15 @@ def pendulum(links: int) -> Model:
     radius = 12.0 / (2 * links)
     b = ModelBuilder(f"pendulum_{links}", gravity=(0.0, 0.0, -9.8))
     b.add_shape("world", "plane", (0.0, 0.0, 0.05), name="floor", friction=0.5)
-    b.add_shape("world", "plane", (0.0, 0.0, 0.05), name="wall", position=(4.0, 0.0, 0.0), quaternion=(math.sqrt(0.5), 0.0, -math.sqrt(0.5), 0.0), friction=0.5)
+    b.add_shape(
+        "world",
+        "plane",
+        (0.0, 0.0, 0.05),
+        name="wall",
+        position=(4.0, 0.0, 0.0),
+        quaternion=(math.sqrt(0.5), 0.0, -math.sqrt(0.5), 0.0),
+        friction=0.5,
+    )
     for k in range(links):
         name = f"ball{k}"
         b.add_body(
@@ -158,12 +166,16 @@ def four_bar(crank: float = 0.2, coupler: float = 0.5, rocker: float = 0.4, grou
     Args:
         crank, coupler, rocker, ground: lengths of the bars [m]; the crank points up at neutral and the others must reach.
     """
-    lengths = [number(x, name, minimum=1e-6) for x, name in ((crank, "crank"), (coupler, "coupler"), (rocker, "rocker"), (ground, "ground"))]
+    lengths = [
+        number(x, name, minimum=1e-6) for x, name in ((crank, "crank"), (coupler, "coupler"), (rocker, "rocker"), (ground, "ground"))
+    ]
     crank, coupler, rocker, ground = lengths
     # the coupler's far end: on circles about the crank's tip (0, crank) and the rocker's foot (ground, 0)
     d = math.hypot(ground, crank)
     if not abs(coupler - rocker) < d < coupler + rocker:
-        raise ArgumentError(f"four_bar: bars of lengths {lengths} do not meet with the crank upright. Make coupler + rocker longer than {d:.4g}.")
+        raise ArgumentError(
+            f"four_bar: bars of lengths {lengths} do not meet with the crank upright. Make coupler + rocker longer than {d:.4g}."
+        )
     a = (coupler**2 - rocker**2 + d**2) / (2 * d)
     h = math.sqrt(coupler**2 - a**2)
     ux, uz = ground / d, -crank / d
@@ -197,7 +209,15 @@ def _bar(b: ModelBuilder, name: str, parent: str, position: Vector, length: floa
     """Add a bar along its x axis, turned up by ``angle`` in the xz plane, hinged about y; bars pass through each other."""
     mass = length if mass is None else mass
     turn = (math.cos(angle / 2), 0.0, -math.sin(angle / 2), 0.0)
-    b.add_body(name, parent, position=position, quaternion=turn, mass=mass, com=(length / 2, 0.0, 0.0), inertia=_cylinder_inertia(mass, length, 0.01, 0))
+    b.add_body(
+        name,
+        parent,
+        position=position,
+        quaternion=turn,
+        mass=mass,
+        com=(length / 2, 0.0, 0.0),
+        inertia=_cylinder_inertia(mass, length, 0.01, 0),
+    )
     b.add_joint(name, "hinge", name=f"{name}_hinge", axis=(0.0, 1.0, 0.0))
     b.add_shape(
         name, "capsule", (0.01, length / 2), position=(length / 2, 0.0, 0.0), quaternion=(math.sqrt(0.5), 0.0, math.sqrt(0.5), 0.0), contype=0

@@ -49,10 +49,11 @@ def _body(where: Model | Workspace, body: str | int) -> int:
 
 
 def _like(q: ArrayLike, point: ArrayLike | None) -> Any:
-    """Make the default point, in the precision of q."""
-    if point is None:
-        return _ORIGIN.astype(np.float32) if getattr(q, "dtype", None) == np.float32 else _ORIGIN
-    return point if isinstance(point, np.ndarray) else np.asarray(point, dtype=getattr(q, "dtype", None) if getattr(q, "dtype", None) == np.float32 else None)
+    """Point as an array; the default, and anything that is no array yet, in the precision of q."""
+    if isinstance(point, np.ndarray):
+        return point
+    single = getattr(q, "dtype", None) == np.float32
+    return np.asarray(_ORIGIN if point is None else point, dtype=np.float32 if single else None)
 
 
 def integrate(model: Model | Workspace, q: ArrayLike, v: ArrayLike, dt: float = 1.0, *, out: Array | None = None) -> Array:
@@ -105,7 +106,9 @@ def normalize(model: Model, q: ArrayLike) -> Array:
             part = out[start + 3 * (kind == "free") :][:4]
             length = np.linalg.norm(part)
             if not length > 0:
-                raise QuaternionError(f"q: the quaternion at q[{start + 3 * (kind == 'free')}] is zero and has no direction. Use (1, 0, 0, 0).")
+                raise QuaternionError(
+                    f"q: the quaternion at q[{start + 3 * (kind == 'free')}] is zero and has no direction. Use (1, 0, 0, 0)."
+                )
             part /= length
     return out
 
@@ -156,7 +159,9 @@ def point_position(model: Model | Workspace, q: ArrayLike, body: str | int, poin
     return X[:3, :3] @ c + X[:3, 3]  # type: ignore[no-any-return]
 
 
-def frame_jacobian(model: Model | Workspace, q: ArrayLike, body: str | int, point: ArrayLike | None = None, *, out: Array | None = None) -> Array:
+def frame_jacobian(
+    model: Model | Workspace, q: ArrayLike, body: str | int, point: ArrayLike | None = None, *, out: Array | None = None
+) -> Array:
     """Jacobian of a frame fixed to a body: ``[velocity of the point; angular velocity]`` = J v.
 
     Args:
@@ -184,7 +189,7 @@ def point_jacobian(model: Model | Workspace, q: ArrayLike, body: str | int, poin
     Returns:
         (3, nv), world axes.
     """
-    return frame_jacobian(model, q, body, point)[:3].copy()  # type: ignore[no-any-return]
+    return frame_jacobian(model, q, body, point)[:3].copy()
 
 
 def frame_velocity(
@@ -208,7 +213,7 @@ def frame_velocity(
 
 def point_velocity(model: Model | Workspace, q: ArrayLike, v: ArrayLike, body: str | int, point: ArrayLike | None = None) -> Array:
     """Velocity of a point of a body: the first three numbers of :func:`frame_velocity`, (3,) [m/s], world axes."""
-    return frame_velocity(model, q, v, body, point)[:3].copy()  # type: ignore[no-any-return]
+    return frame_velocity(model, q, v, body, point)[:3].copy()
 
 
 def frame_bias_acceleration(
@@ -232,7 +237,7 @@ def frame_bias_acceleration(
 
 def point_bias_acceleration(model: Model | Workspace, q: ArrayLike, v: ArrayLike, body: str | int, point: ArrayLike | None = None) -> Array:
     """J̇v of a point of a body: the first three numbers of :func:`frame_bias_acceleration`, (3,) [m/s²], world axes."""
-    return frame_bias_acceleration(model, q, v, body, point)[:3].copy()  # type: ignore[no-any-return]
+    return frame_bias_acceleration(model, q, v, body, point)[:3].copy()
 
 
 def center_of_mass(model: Model | Workspace, q: ArrayLike, *, out: Array | None = None) -> Array:

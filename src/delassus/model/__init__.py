@@ -5,4 +5,17 @@ from .load import embedded_names, load
 from .model import Model
 from .records import Actuator, Body, ConnectLoop, Joint, JointLoop, Loop, Shape, WeldLoop
 
-__all__ = ["Actuator", "Body", "ConnectLoop", "Joint", "JointLoop", "Loop", "Model", "ModelBuilder", "Shape", "WeldLoop", "embedded_names", "load"]
+__all__ = [
+    "Actuator",
+    "Body",
+    "ConnectLoop",
+    "Joint",
+    "JointLoop",
+    "Loop",
+    "Model",
+    "ModelBuilder",
+    "Shape",
+    "WeldLoop",
+    "embedded_names",
+    "load",
+]

@@ -14,7 +14,22 @@ from .._door import number, numbers
 from ..errors import ArgumentError, ModelError
 from ..spatial import compose, rotation_matrix
 from .model import Model
-from .records import COORDINATES, IDENTITY, ZERO, Actuator, Body, ConnectLoop, Joint, JointLoop, JointType, Loop, Quaternion, Shape, Vector, WeldLoop
+from .records import (
+    COORDINATES,
+    IDENTITY,
+    ZERO,
+    Actuator,
+    Body,
+    ConnectLoop,
+    Joint,
+    JointLoop,
+    JointType,
+    Loop,
+    Quaternion,
+    Shape,
+    Vector,
+    WeldLoop,
+)
 
 __all__ = ["ModelBuilder"]
 
@@ -91,13 +106,13 @@ class ModelBuilder:
     def add_joint(
         self,
         body: str,
-        type: JointType,  # noqa: A002
+        type: JointType,
         *,
         name: str | None = None,
         axis: ArrayLike = (0.0, 0.0, 1.0),
         position: ArrayLike = ZERO,
         reference: float = 0.0,
-        range: tuple[float, float] = UNBOUNDED,  # noqa: A002
+        range: tuple[float, float] = UNBOUNDED,
         armature: float = 0.0,
         damping: float = 0.0,
         stiffness: float = 0.0,
@@ -126,7 +141,7 @@ class ModelBuilder:
         spring: tuple[float, ...] = ()
         if spring_reference is not None:
             n = COORDINATES.get(type, 1)
-            spring = _tuple([spring_reference] if n == 1 and _shape(spring_reference) == () else spring_reference, "spring_reference", n)
+            spring = _tuple(np.reshape(np.asarray(spring_reference), -1), "spring_reference", n)
         self._joint_names.add(name)
         self._joints.append(Joint(
             name, type, body, _tuple(axis, "axis", 3), _tuple(position, "position", 3), number(reference, "reference"),
@@ -193,13 +208,17 @@ class ModelBuilder:
         ))  # fmt: skip
         return name
 
-    def add_coupling(self, joint: str, other: str | None = None, *, polynomial: ArrayLike = (0.0, 1.0, 0.0, 0.0, 0.0), name: str | None = None) -> str:
+    def add_coupling(
+        self, joint: str, other: str | None = None, *, polynomial: ArrayLike = (0.0, 1.0, 0.0, 0.0, 0.0), name: str | None = None
+    ) -> str:
         """Make one coordinate follow another: q − ref = Σ c_k (q_other − ref_other)^k (1 row). Returns the loop's name."""
         name = name or f"coupling_{len(self._loops)}"
         self._loops.append(JointLoop(name, joint, other, _tuple(polynomial, "polynomial", 5)))
         return name
 
-    def add_actuator(self, joint: str, *, name: str | None = None, gear: float = 1.0, control_range: tuple[float, float] = UNBOUNDED) -> str:
+    def add_actuator(
+        self, joint: str, *, name: str | None = None, gear: float = 1.0, control_range: tuple[float, float] = UNBOUNDED
+    ) -> str:
         """Add a motor: joint force = gear · control. Returns its name."""
         name = name or joint
         self._actuators.append(Actuator(name, joint, number(gear, "gear"), control_range=control_range))

@@ -35,7 +35,9 @@ def check_everything(model: Model) -> None:
                 if joint_name is not None and joint_name not in joints:
                     raise unknown(f"loop {loop.name!r}: joint", joint_name, joints)
                 if joint_name is not None and joints[joint_name].type not in ("hinge", "slide"):
-                    raise ModelError(f"loop {loop.name!r}: joint {joint_name!r} is a {joints[joint_name].type}; only hinges and slides can be coupled.")
+                    raise ModelError(
+                        f"loop {loop.name!r}: joint {joint_name!r} is a {joints[joint_name].type}; only hinges and slides can be coupled."
+                    )
             _finite(f"loop {loop.name!r}: polynomial", loop.polynomial)
         elif isinstance(loop, ConnectLoop | WeldLoop):
             for body_name in (loop.body, loop.other):
@@ -78,7 +80,9 @@ def _check_body(body: Body) -> None:
     if not any(body.inertia):
         return
     if body.mass == 0:
-        raise ModelError(f"{what}: inertia without mass is not physical, got mass 0 and inertia {body.inertia}. Give it a mass, or use armature.")
+        raise ModelError(
+            f"{what}: inertia without mass is not physical, got mass 0 and inertia {body.inertia}. Give it a mass, or use armature."
+        )
     a, b, c = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
     if a < -1e-9 * c or a + b < c * (1 - TRIANGLE_SLACK):
         raise ModelError(
@@ -93,7 +97,10 @@ def _check_joint(joint: Joint) -> None:
         raise ModelError(f"{what}: type must be one of {', '.join(JOINT_TYPES)}, got {joint.type!r}.")
     _unit(f"{what}: axis", joint.axis)
     _finite(f"{what}: position", joint.position)
-    _finite(f"{what}: parameters", (joint.reference, joint.armature, joint.damping, joint.stiffness, joint.friction_loss, *joint.spring_reference))
+    _finite(
+        f"{what}: parameters",
+        (joint.reference, joint.armature, joint.damping, joint.stiffness, joint.friction_loss, *joint.spring_reference),
+    )
     for name in ("armature", "damping", "stiffness", "friction_loss"):
         value = getattr(joint, name)
         if value < 0:
@@ -127,7 +134,9 @@ def _check_tree(model: Model) -> None:
     for name, own in of_body.items():
         if any(j.type == "free" for j in own):
             if bodies[name].parent != "world":
-                raise ModelError(f"body {name!r}: a free joint needs the world as parent, got {bodies[name].parent!r}. Move the body to the top, or use slides and a ball.")
+                raise ModelError(
+                    f"body {name!r}: a free joint needs the world as parent, got {bodies[name].parent!r}. Move the body to the top, or use slides and a ball."
+                )
             if len(own) > 1:
                 raise ModelError(f"body {name!r}: a free joint must be the body's only joint, got {len(own)}.")
 

@@ -10,10 +10,16 @@ import mujoco
 import numpy as np
 
 from ..errors import LoadError
+from ..spatial import rotation_matrix
 from .model import Model
 from .records import COORDINATES, IDENTITY, SHAPE_SIZES, ZERO, Actuator, Body, ConnectLoop, Joint, JointLoop, Loop, Shape, WeldLoop
 
-JOINTS = {mujoco.mjtJoint.mjJNT_FREE: "free", mujoco.mjtJoint.mjJNT_BALL: "ball", mujoco.mjtJoint.mjJNT_SLIDE: "slide", mujoco.mjtJoint.mjJNT_HINGE: "hinge"}
+JOINTS = {
+    mujoco.mjtJoint.mjJNT_FREE: "free",
+    mujoco.mjtJoint.mjJNT_BALL: "ball",
+    mujoco.mjtJoint.mjJNT_SLIDE: "slide",
+    mujoco.mjtJoint.mjJNT_HINGE: "hinge",
+}
 UNBOUNDED = (-math.inf, math.inf)
 
 
@@ -35,9 +41,7 @@ def from_mujoco(m: mujoco.MjModel, name: str | None = None, left: Sequence[str] 
     names = ["world"] + [_name(m, obj.mjOBJ_BODY, b, "body") for b in range(1, m.nbody)]
     bodies = []
     for b in range(1, m.nbody):
-        R = np.empty(9)
-        mujoco.mju_quat2Mat(R, m.body_iquat[b])
-        R = R.reshape(3, 3)
+        R = rotation_matrix(m.body_iquat[b])
         I = R @ np.diag(m.body_inertia[b]) @ R.T  # noqa: E741
         six = (I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2])
         bodies.append(Body(
@@ -58,7 +62,11 @@ def from_mujoco(m: mujoco.MjModel, name: str | None = None, left: Sequence[str] 
         collision_excludes=[(names[s >> 16], names[s & 0xFFFF]) for s in m.exclude_signature],
         ignored=ignored + _unrepresented(m),
     )
-    if not (np.array_equal(model.joint_qadr, m.jnt_qposadr) and np.array_equal(model.joint_vadr, m.jnt_dofadr) and model.joint_names == tuple(joint_names)):
+    if not (
+        np.array_equal(model.joint_qadr, m.jnt_qposadr)
+        and np.array_equal(model.joint_vadr, m.jnt_dofadr)
+        and model.joint_names == tuple(joint_names)
+    ):
         raise LoadError("the MuJoCo model's bodies are not in depth-first order, so its coordinates cannot be kept. Recompile it from XML.")
     return model
 

@@ -68,8 +68,19 @@ def _joints(m: Any, j: int, name: str) -> list[Joint]:
 
     def one(label: str, type_: JointType, axis: Vector, at: int, q: int | None) -> Joint:
         bounds = (float(m.lowerPositionLimit[q]), float(m.upperPositionLimit[q])) if q is not None else (-math.inf, math.inf)
-        armature, damping, friction = (float(getattr(m, what)[at]) if hasattr(m, what) else 0.0 for what in ("armature", "damping", "friction"))
-        return Joint(label, type_, name, axis, range=bounds if bounds[0] <= bounds[1] else (-math.inf, math.inf), armature=armature, damping=damping, friction_loss=friction)
+        armature, damping, friction = (
+            float(getattr(m, what)[at]) if hasattr(m, what) else 0.0 for what in ("armature", "damping", "friction")
+        )
+        return Joint(
+            label,
+            type_,
+            name,
+            axis,
+            range=bounds if bounds[0] <= bounds[1] else (-math.inf, math.inf),
+            armature=armature,
+            damping=damping,
+            friction_loss=friction,
+        )
 
     q = int(joint.idx_q)
     if kind == "FreeFlyer":

@@ -7,7 +7,7 @@ import warnings
 import xml.etree.ElementTree as ElementTree
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import mujoco
 
@@ -57,41 +57,54 @@ def _load(source: Any, floating_base: bool) -> Model:
     kind = type(source)
     if kind.__module__.split(".")[0] == "pinocchio" and kind.__name__ == "Model":
         return from_pinocchio(source)
-    if isinstance(source, os.PathLike):
-        return _from_path(Path(source), floating_base)
-    if isinstance(source, str):
-        if source.lstrip().startswith("<"):
-            return _from_text(source, floating_base)
-        if source in embedded_names():
-            with resources.as_file(resources.files("delassus") / "assets") as folder:
-                return _from_path(Path(folder) / f"{source}.xml", False)
-        if os.sep in source or Path(source).suffix or Path(source).exists():
-            return _from_path(Path(source), floating_base)
-        raise unknown("robot", source, embedded_names())
+    if isinstance(source, str | os.PathLike):
+        compiled = compile_source(source, floating_base=floating_base)
+        return from_mujoco(compiled.model, compiled.name, compiled.left)
     raise ArgumentTypeError(
         f"source: expected a name, a path, XML text, mujoco.MjModel, pinocchio.Model or delassus.Model, got {kind.__module__}.{kind.__qualname__}."
     )
 
 
-def _from_path(path: Path, floating_base: bool) -> Model:
+class Compiled(NamedTuple):
+    """What MuJoCo made of a source: its model, the name to use, and what was left out on the way."""
+
+    model: mujoco.MjModel
+    name: str | None = None
+    left: tuple[str, ...] = ()
+
+
+def compile_source(source: str | os.PathLike[str], *, floating_base: bool = False) -> Compiled:
+    """Compile a name, path or text with MuJoCo, as :func:`load` does."""
+    if isinstance(source, os.PathLike):
+        return _from_path(Path(source), floating_base)
+    if source.lstrip().startswith("<"):
+        return _from_xml(source, "the text", floating_base, None)
+    if source in embedded_names():
+        with resources.as_file(resources.files("delassus") / "assets") as folder:
+            return _from_path(Path(folder) / f"{source}.xml", False)
+    if os.sep in source or Path(source).suffix or Path(source).exists():
+        return _from_path(Path(source), floating_base)
+    raise unknown("robot", source, embedded_names())
+
+
+def _from_path(path: Path, floating_base: bool) -> Compiled:
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
-        raise LoadError(f"source: the file {str(path)!r} {what}. Give an MJCF or URDF file, or one of the robots {', '.join(embedded_names())}.")
+        raise LoadError(
+            f"source: the file {str(path)!r} {what}. Give an MJCF or URDF file, or one of the robots {', '.join(embedded_names())}."
+        )
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise LoadError(f"source: the file {str(path)!r} cannot be read as text: {error}.") from None
-    root = _parse(text, repr(str(path)))
-    if root.tag == "robot":
-        return _from_urdf(root, floating_base, path.parent, repr(str(path)))
-    return from_mujoco(_compile(lambda: mujoco.MjModel.from_xml_path(str(path)), repr(str(path))))
+    return _from_xml(text, repr(str(path)), floating_base, path)
 
 
-def _from_text(text: str, floating_base: bool) -> Model:
-    root = _parse(text, "the text")
+def _from_xml(text: str, where: str, floating_base: bool, path: Path | None) -> Compiled:
+    root = _parse(text, where)
     if root.tag == "robot":
-        return _from_urdf(root, floating_base, None, "the text")
-    return from_mujoco(_compile(lambda: mujoco.MjModel.from_xml_string(text), "the text"))
+        return _from_urdf(root, floating_base, path and path.parent, where)
+    return Compiled(_compile(lambda: mujoco.MjModel.from_xml_path(str(path)) if path else mujoco.MjModel.from_xml_string(text), where))
 
 
 def _parse(text: str, where: str) -> ElementTree.Element:
@@ -111,7 +124,7 @@ def _compile(make: Any, where: str) -> mujoco.MjModel:
         raise LoadError(f"source: MuJoCo cannot compile {where}: {str(error).strip()}") from None
 
 
-def _from_urdf(root: ElementTree.Element, floating_base: bool, folder: Path | None, where: str) -> Model:
+def _from_urdf(root: ElementTree.Element, floating_base: bool, folder: Path | None, where: str) -> Compiled:
     """Ready a URDF for MuJoCo: what is only drawn goes, so do meshes that are not there; fixed links stay bodies."""
     links = root.findall("link")
     missing = 0
@@ -143,7 +156,7 @@ def _from_urdf(root: ElementTree.Element, floating_base: bool, folder: Path | No
     for key, value in {"fusestatic": "false", "strippath": "false", "discardvisual": "false"}.items():
         compiler.set(key, value)
     compiled = _compile(lambda: mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode")), where)
-    return from_mujoco(compiled, root.get("name"), left=[f"{missing} collision mesh(es) whose files are not there"] if missing else [])
+    return Compiled(compiled, root.get("name"), (f"{missing} collision mesh(es) whose files are not there",) if missing else ())
 
 
 def _mesh_exists(filename: str, folder: Path | None) -> bool:

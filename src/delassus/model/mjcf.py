@@ -41,7 +41,12 @@ def _range(bounds: tuple[float, float], name: str) -> dict[str, str]:
 def _joint(joint: Joint) -> str:
     one_axis = joint.type in ("hinge", "slide")
     extra: dict[str, object] = {}
-    for key, value in (("armature", joint.armature), ("damping", joint.damping), ("stiffness", joint.stiffness), ("frictionloss", joint.friction_loss)):
+    for key, value in (
+        ("armature", joint.armature),
+        ("damping", joint.damping),
+        ("stiffness", joint.stiffness),
+        ("frictionloss", joint.friction_loss),
+    ):
         if value:
             extra[key] = repr(value)
     if one_axis:
@@ -85,7 +90,9 @@ def to_mjcf(model: Model) -> str:
     for k, loop in enumerate(model.loops):
         active = None if loop.active else "false"
         if isinstance(loop, JointLoop):
-            equality.append(_element("joint", name=loop.name, joint1=loop.joint, joint2=loop.other, polycoef=_numbers(loop.polynomial), active=active))
+            equality.append(
+                _element("joint", name=loop.name, joint1=loop.joint, joint2=loop.other, polycoef=_numbers(loop.polynomial), active=active)
+            )
             continue
         sites = (f"_loop_{k}_a", f"_loop_{k}_b")
         turns = (loop.quaternion, loop.other_quaternion) if isinstance(loop, WeldLoop) else (IDENTITY, IDENTITY)

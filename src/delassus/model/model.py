@@ -16,7 +16,7 @@ from .._door import unknown
 from ..errors import ArgumentError, ArgumentTypeError, ModelError, NotFiniteError
 from .checks import check_everything
 from .order import depth_first
-from .records import COORDINATES, JOINT_TYPES, VELOCITIES, Actuator, Body, Joint, Loop, Shape
+from .records import COORDINATES, JOINT_TYPES, VELOCITIES, Actuator, Body, Joint, JointType, Loop, Shape
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -49,6 +49,50 @@ class Model:
         collision_excludes: pairs of body names whose shapes do not touch.
         ignored: what the source had and this model has not.
     """
+
+    name: str
+    nq: int
+    nv: int
+    nbody: int
+    njoint: int
+    gravity: Floats
+    bodies: tuple[Body, ...]
+    joints: tuple[Joint, ...]
+    loops: tuple[Loop, ...]
+    shapes: tuple[Shape, ...]
+    actuators: tuple[Actuator, ...]
+    keyframes: Mapping[str, Floats]
+    collision_excludes: tuple[tuple[str, str], ...]
+    ignored: tuple[str, ...]
+    body_names: tuple[str, ...]
+    body_parent: Ints
+    body_position: Floats
+    body_quaternion: Floats
+    body_mass: Floats
+    body_com: Floats
+    body_inertia: Floats
+    joint_names: tuple[str, ...]
+    joint_type: tuple[JointType, ...]
+    joint_body: Ints
+    joint_position: Floats
+    joint_axis: Floats
+    joint_reference: Floats
+    joint_range: Floats
+    joint_stiffness: Floats
+    joint_qadr: Ints
+    joint_vadr: Ints
+    dof_armature: Floats
+    dof_damping: Floats
+    dof_stiffness: Floats
+    dof_friction_loss: Floats
+    spring_reference: Floats
+    _native: _core.Model
+    _hash: str
+    _pools: dict[np.dtype[Any], deque[Any]]
+    _neutral: Floats
+    _joint_code: Ints
+    _body_index: dict[str, int]
+    _joint_index: dict[str, int]
 
     def __init__(
         self,
@@ -128,7 +172,8 @@ class Model:
         for what in ("armature", "damping", "stiffness", "friction_loss"):
             put(f"dof_{what}", _frozen(np.repeat([getattr(j, what) for j in joints], sizes_v), np.float64, (self.nv,)))
 
-        neutral, spring = [], []
+        neutral: list[float] = []
+        spring: list[float] = []
         for joint in joints:
             at_rest = self._joint_neutral(joint, index)
             neutral.extend(at_rest)
@@ -261,9 +306,6 @@ class Model:
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"a Model never changes, so {name!r} cannot be deleted.")
 
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"Model has no attribute {name!r}.")
-
     def __repr__(self) -> str:
         return f"<Model {self.name!r}: nq={self.nq}, nv={self.nv}, {self.nbody - 1} bodies, {len(self.loops)} loops, {self.mass:.4g} kg>"
 
@@ -280,7 +322,9 @@ class Model:
         return "\n".join(rows)
 
 
-def _unpickle(name: str, bodies: Any, joints: Any, gravity: Any, loops: Any, shapes: Any, actuators: Any, keys: Any, excludes: Any, ignored: Any) -> Model:
+def _unpickle(
+    name: str, bodies: Any, joints: Any, gravity: Any, loops: Any, shapes: Any, actuators: Any, keys: Any, excludes: Any, ignored: Any
+) -> Model:
     return Model(
         name, bodies, joints, gravity=gravity, loops=loops, shapes=shapes, actuators=actuators, keyframes=dict(keys),
         collision_excludes=excludes, ignored=ignored,

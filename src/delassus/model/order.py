@@ -22,7 +22,9 @@ def depth_first(bodies: tuple[Body, ...], joints: tuple[Joint, ...]) -> tuple[tu
     children: dict[str, list[str]] = {"world": [], **{name: [] for name in by_name}}
     for body in bodies:
         if body.parent not in children:
-            raise ModelError(f"body {body.name!r}: its parent {body.parent!r} does not exist. Available: world, {', '.join(list(by_name)[:40])}.")
+            raise ModelError(
+                f"body {body.name!r}: its parent {body.parent!r} does not exist. Available: world, {', '.join(list(by_name)[:40])}."
+            )
         children[body.parent].append(body.name)
 
     order: list[Body] = []
