@@ -95,10 +95,11 @@ struct Output {
     data = array.data();
   }
 
-  nb::object finite(const char* what) {
+  // the result, if it is finite
+  nb::object finite(const char* what) const {
     if (!all_finite(data, array.size()))
-      raise("SingularError", std::string(what) + ": the result is not finite. The mass matrix is singular here (a joint that moves no inertia in this pose) or "
-                                                 "numbers overflowed; give the joint some armature, or scale the inputs.");
+      raise("SingularError", std::string(what) + ": the result is not finite: numbers overflowed, or in this pose a joint moves no inertia. "
+                                                 "Check the size of the arguments; give such a joint some armature.");
     return object;
   }
 };

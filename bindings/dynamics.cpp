@@ -40,7 +40,7 @@ void bind_dynamics(nb::module_&, WorkspaceClass<T>& c) {
       rnea(s.model, s.w, v_.data, a_.data, e_.data, tau.data);
     });
     return tau.finite("inverse_dynamics");
-  }, "q"_a, "v"_a, "acceleration"_a.none(), "external_forces"_a.none(), "out"_a.none());
+  }, "q"_a.none(), "v"_a.none(), "acceleration"_a.none(), "external_forces"_a.none(), "out"_a.none());
 
   c.def("forward_dynamics", [](Self& s, nb::handle q, nb::handle v, nb::handle tau, nb::handle external, nb::handle out) {
     auto q_ = door::configuration(s.model, q);
@@ -51,7 +51,7 @@ void bind_dynamics(nb::module_&, WorkspaceClass<T>& c) {
       aba(s.model, s.w, v_.data, t_.data, e_.data, a.data);
     });
     return a.finite("forward_dynamics");
-  }, "q"_a, "v"_a, "tau"_a.none(), "external_forces"_a.none(), "out"_a.none());
+  }, "q"_a.none(), "v"_a.none(), "tau"_a.none(), "external_forces"_a.none(), "out"_a.none());
 
   c.def("mass_matrix", [](Self& s, nb::handle q, nb::handle out) {
     auto q_ = door::configuration(s.model, q);
@@ -61,7 +61,7 @@ void bind_dynamics(nb::module_&, WorkspaceClass<T>& c) {
       crba(s.model, s.w, M.data);
     });
     return M.finite("mass_matrix");
-  }, "q"_a, "out"_a.none());
+  }, "q"_a.none(), "out"_a.none());
 
   c.def("mass_matrix_inverse", [](Self& s, nb::handle q, nb::handle out) {
     auto q_ = door::configuration(s.model, q);
@@ -71,7 +71,7 @@ void bind_dynamics(nb::module_&, WorkspaceClass<T>& c) {
       mass_matrix_inverse(s.model, s.w, M.data);
     });
     return M.finite("mass_matrix_inverse");
-  }, "q"_a, "out"_a.none());
+  }, "q"_a.none(), "out"_a.none());
 
   c.def("solve_mass_matrix", [](Self& s, nb::handle q, nb::handle y, int columns, bool vector, nb::handle out) {
     auto q_ = door::configuration(s.model, q);
@@ -84,7 +84,7 @@ void bind_dynamics(nb::module_&, WorkspaceClass<T>& c) {
       solve_mass_matrix(s.model, s.w, y_.data, columns, x.data);
     });
     return x.finite("solve_mass_matrix");
-  }, "q"_a, "y"_a, "columns"_a, "vector"_a, "out"_a.none());
+  }, "q"_a.none(), "y"_a.none(), "columns"_a, "vector"_a, "out"_a.none());
 }
 
 template void bind_dynamics<double>(nb::module_&, WorkspaceClass<double>&);

@@ -15,7 +15,7 @@ void bind_spatial(nb::module_& m) {
     const double rows[9] = {R.x.x, R.y.x, R.z.x, R.x.y, R.y.y, R.z.y, R.x.z, R.y.z, R.z.z};
     std::copy(rows, rows + 9, out.data);
     return out.object;
-  }, "quaternion"_a);
+  }, "quaternion"_a.none());
 
   m.def("exponential", [](nb::handle vector) {
     door::Input<double> r(vector, "rotation_vector", {3});
@@ -23,7 +23,7 @@ void bind_spatial(nb::module_& m) {
     const auto e = exponential(Vec3<double>{r.data[0], r.data[1], r.data[2]});
     out.data[0] = e.w, out.data[1] = e.x, out.data[2] = e.y, out.data[3] = e.z;
     return out.object;
-  }, "rotation_vector"_a);
+  }, "rotation_vector"_a.none());
 
   m.def("logarithm", [](nb::handle quaternion) {
     door::Input<double> c(quaternion, "quaternion", {4});
@@ -31,7 +31,7 @@ void bind_spatial(nb::module_& m) {
     const auto r = logarithm(normalized(c.data));
     out.data[0] = r.x, out.data[1] = r.y, out.data[2] = r.z;
     return out.object;
-  }, "quaternion"_a);
+  }, "quaternion"_a.none());
 
   // sin and cos as the sweeps compute them, eight angles at a time
   m.def("sincos", [](nb::ndarray<const double, nb::ndim<1>, nb::c_contig> angles) {

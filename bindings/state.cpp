@@ -16,6 +16,10 @@ void bind_state(nb::module_&, WorkspaceClass<T>& c) {
   auto nv = [](const Self& s) { return std::size_t(s.model.nv); };
   auto nq = [](const Self& s) { return std::size_t(s.model.nq); };
   auto three = [](const In& x) { return Vec3<T>{x.data[0], x.data[1], x.data[2]}; };
+  auto finite = [](T x, const char* what) {
+    if (!std::isfinite(x)) door::raise("SingularError", std::string(what) + ": the result is not finite: numbers overflowed. Check the size of the arguments.");
+    return x;
+  };
   auto write6 = [](T* out, const Vec6<T>& m) {
     out[0] = m.lin.x, out[1] = m.lin.y, out[2] = m.lin.z, out[3] = m.ang.x, out[4] = m.ang.y, out[5] = m.ang.z;
   };
@@ -26,15 +30,15 @@ void bind_state(nb::module_&, WorkspaceClass<T>& c) {
     Out next(out, {nq(s)});
     integrate(s.model, q_.data, v_.data, T(dt), next.data);
     return next.finite("integrate");
-  }, "q"_a, "v"_a, "dt"_a, "out"_a.none());
+  }, "q"_a.none(), "v"_a.none(), "dt"_a, "out"_a.none());
 
   c.def("difference", [=](Self& s, nb::handle from, nb::handle to, nb::handle out) {
     auto a = door::configuration(s.model, from, "q_from");
     auto b = door::configuration(s.model, to, "q_to");
     Out v(out, {nv(s)});
     difference(s.model, a.data, b.data, v.data);
-    return v.object;
-  }, "q_from"_a, "q_to"_a, "out"_a.none());
+    return v.finite("difference");
+  }, "q_from"_a.none(), "q_to"_a.none(), "out"_a.none());
 
   c.def("body_placements", [=](Self& s, nb::handle q, nb::handle out) {
     auto q_ = door::configuration(s.model, q);
@@ -46,8 +50,8 @@ void bind_state(nb::module_&, WorkspaceClass<T>& c) {
       const T rows[16] = {P.R.x.x, P.R.y.x, P.R.z.x, P.p.x, P.R.x.y, P.R.y.y, P.R.z.y, P.p.y, P.R.x.z, P.R.y.z, P.R.z.z, P.p.z, 0, 0, 0, 1};
       std::copy(rows, rows + 16, X.data + 16 * b);
     }
-    return X.object;
-  }, "q"_a, "out"_a.none());
+    return X.finite("body_placements");
+  }, "q"_a.none(), "out"_a.none());
 
   c.def("frame_jacobian", [=](Self& s, nb::handle q, int body, nb::handle point, nb::handle out) {
     auto q_ = door::configuration(s.model, q);
@@ -56,8 +60,8 @@ void bind_state(nb::module_&, WorkspaceClass<T>& c) {
     door::Occupied occupied(s.busy);
     kinematics(s.model, s.w, q_.data);
     frame_jacobian(s.model, s.w, body, three(p), J.data);
-    return J.object;
-  }, "q"_a, "body"_a, "point"_a, "out"_a.none());
+    return J.finite("frame_jacobian");
+  }, "q"_a.none(), "body"_a, "point"_a.none(), "out"_a.none());
 
   c.def("frame_velocity", [=](Self& s, nb::handle q, nb::handle v, int body, nb::handle point, nb::handle out) {
     auto q_ = door::configuration(s.model, q);
@@ -67,8 +71,8 @@ void bind_state(nb::module_&, WorkspaceClass<T>& c) {
     kinematics(s.model, s.w, q_.data);
     motions(s.model, s.w, v_.data, static_cast<const T*>(nullptr), Vec3<T>{});
     write6(x.data, frame_velocity(s.model, s.w, body, three(p)));
-    return x.object;
-  }, "q"_a, "v"_a, "body"_a, "point"_a, "out"_a.none());
+    return x.finite("frame_velocity");
+  }, "q"_a.none(), "v"_a.none(), "body"_a, "point"_a.none(), "out"_a.none());
 
   c.def("frame_bias_acceleration", [=](Self& s, nb::handle q, nb::handle v, int body, nb::handle point, nb::handle out) {
     auto q_ = door::configuration(s.model, q);
@@ -78,8 +82,8 @@ void bind_state(nb::module_&, WorkspaceClass<T>& c) {
     kinematics(s.model, s.w, q_.data);
     motions(s.model, s.w, v_.data, static_cast<const T*>(nullptr), Vec3<T>{});
     write6(x.data, frame_bias(s.model, s.w, body, three(p)));
-    return x.object;
-  }, "q"_a, "v"_a, "body"_a, "point"_a, "out"_a.none());
+    return x.finite("frame_bias_acceleration");
+  }, "q"_a.none(), "v"_a.none(), "body"_a, "point"_a.none(), "out"_a.none());
 
   c.def("center_of_mass", [=](Self& s, nb::handle q, nb::handle out) {
     auto q_ = door::configuration(s.model, q);
@@ -90,22 +94,22 @@ void bind_state(nb::module_&, WorkspaceClass<T>& c) {
     const Vec3<T> h = first_moment(s.model, s.w, mass);
     x.data[0] = h.x / mass, x.data[1] = h.y / mass, x.data[2] = h.z / mass;
     return x.finite("center_of_mass");
-  }, "q"_a, "out"_a.none());
+  }, "q"_a.none(), "out"_a.none());
 
   c.def("kinetic_energy", [=](Self& s, nb::handle q, nb::handle v) {
     auto q_ = door::configuration(s.model, q);
     In v_(v, "v", {nv(s)});
     door::Occupied occupied(s.busy);
     kinematics(s.model, s.w, q_.data);
-    return kinetic_energy(s.model, s.w, v_.data);
-  }, "q"_a, "v"_a);
+    return finite(kinetic_energy(s.model, s.w, v_.data), "kinetic_energy");
+  }, "q"_a.none(), "v"_a.none());
 
   c.def("gravitational_energy", [=](Self& s, nb::handle q) {
     auto q_ = door::configuration(s.model, q);
     door::Occupied occupied(s.busy);
     kinematics(s.model, s.w, q_.data);
-    return gravitational_energy(s.model, s.w);
-  }, "q"_a);
+    return finite(gravitational_energy(s.model, s.w), "potential_energy");
+  }, "q"_a.none());
 }
 
 template void bind_state<double>(nb::module_&, WorkspaceClass<double>&);

@@ -5,7 +5,7 @@
 //
 // Featherstone, table 7.1, with the velocity-dependent accelerations taken out beforehand: f starts as the force of the
 // motion with ν̇ = 0, a is what ν̇ adds to it, and no product H c is needed. Velocities of one joint are eliminated one by
-// one, which is the LDLᵀ of its block.
+// one, which is the LDLᵀ of its block; a free joint, whose S is square, gives a = H⁻¹ (S⁻ᵀ τ − f) at once.
 #pragma once
 
 #include "dynamics/inertia.h"
@@ -21,53 +21,76 @@ inline void eliminate(Sym6<T>& H, const Vec6<T>& S, real_of<T> armature, Vec6<T>
   downdate(H, U, Dinv);
 }
 
-// Factor of M at the present kinematics: U, D⁻¹ of every velocity.
+// Inverse of a free link's articulated inertia; armature sits on its own axes.
+template <class T>
+inline Sym6<T> invert_free(Sym6<T> H, const Mat3<T>& R, const real_of<T>* armature) {
+  H.A.xx += armature[0];
+  H.A.yy += armature[1];
+  H.A.zz += armature[2];
+  add_outer(H.C, R.x, R.x * armature[3]);
+  add_outer(H.C, R.y, R.y * armature[4]);
+  add_outer(H.C, R.z, R.z * armature[5]);
+  return inverse(H);
+}
+
+// Joint forces of a free joint as a spatial force, and its motion as velocities: linear in world axes, angular in the link's.
+template <class T, class C>
+inline Vec6<C> free_force(const Mat3<T>& R, const C* tau) {
+  return {{tau[0], tau[1], tau[2]}, R * Vec3<C>{tau[3], tau[4], tau[5]}};
+}
+template <class T, class C>
+inline void free_velocities(const Mat3<T>& R, const Vec6<C>& a, C* out) {
+  const Vec3<C> turned = transpose_times(R, a.ang);
+  out[0] = a.lin.x, out[1] = a.lin.y, out[2] = a.lin.z;
+  out[3] = turned.x, out[4] = turned.y, out[5] = turned.z;
+}
+
+// Factor of M at the present kinematics: U, D⁻¹ of every velocity, H⁻¹ of every free root.
 template <class T>
 void factorize(const Model<real_of<T>>& model, Workspace<T>& w) {
   const int nl = int(model.links.size());
-  for (int i = 0; i < nl; ++i) w.H[i] = articulated(world_inertia(model.links[i], w.pose[i]));
+  world_inertias(w);
+  for (int i = 0; i < nl; ++i) w.H[i] = Sym6<T>{};
   for (int i = nl - 1; i >= 0; --i) {
     const auto& link = model.links[i];
-    Sym6<T> H = w.H[i];
+    Sym6<T> H = articulated(w.inertia[i]);
+    H += w.H[i];
+    if (link.type == Joint::free) {
+      w.Hinv[link.tree] = invert_free(H, w.pose[i].R, &model.armature[link.iv]);
+      continue;
+    }
     for (int k = link.iv + link.nv - 1; k >= link.iv; --k) eliminate(H, w.S[k], model.armature[k], w.U[k], w.Dinv[k]);
     if (link.parent >= 0) w.H[link.parent] += H;
   }
 }
 
-// Forward sweep shared by all solutions: u on entry, ν̇ on exit.
+// tau may be null (zero), external may be null (none); vdot may be tau or v.
 template <class T>
-inline void accelerations(const Model<real_of<T>>& model, Workspace<T>& w, const T* u, T* vdot) {
-  const int nl = int(model.links.size());
-  for (int i = 0; i < nl; ++i) {
-    const auto& link = model.links[i];
-    Vec6<T> a = link.parent < 0 ? Vec6<T>{} : w.a[link.parent];
-    for (int k = link.iv; k < link.iv + link.nv; ++k) {
-      vdot[k] = w.Dinv[k] * (u[k] - dot(w.U[k], a));
-      a += w.S[k] * vdot[k];
-    }
-    w.a[i] = a;
-  }
-}
-
-// tau may be null (zero), external may be null (none).
-template <class T>
-void aba(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* tau, const T* external, T* __restrict vdot) {
+void aba(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* tau, const T* external, T* vdot) {
   const int nl = int(model.links.size());
 
   // forward: force of the motion without joint accelerations
   const Vec3<T> up{constant<T>(-model.gravity.x), constant<T>(-model.gravity.y), constant<T>(-model.gravity.z)};
   motions(model, w, v, static_cast<const T*>(nullptr), up);
-  for (int i = 0; i < nl; ++i) {
-    w.f[i] = inertial_force(model.links[i], w.pose[i], w.v[i], w.a[i]);
-    w.H[i] = articulated(world_inertia(model.links[i], w.pose[i]));
-  }
+  inertial_forces(w);
   if (external) subtract_external(model, w, external);
+  world_inertias(w);
 
   // backward: eliminate every joint
+  for (int i = 0; i < nl; ++i) w.H[i] = Sym6<T>{};
   for (int i = nl - 1; i >= 0; --i) {
     const auto& link = model.links[i];
-    Sym6<T> H = w.H[i];
+    Sym6<T> H = articulated(w.inertia[i]);
+    H += w.H[i];
     Vec6<T> f = w.f[i];
+    if (link.type == Joint::free) {
+      const Mat3<T> R = w.pose[i].R;
+      const Vec6<T> force = tau ? free_force(R, tau + link.iv) - f : Vec6<T>{} - f;
+      const Vec6<T> a = invert_free(H, R, &model.armature[link.iv]) * force;
+      free_velocities(R, a, vdot + link.iv);
+      w.a.set(i, a);
+      continue;
+    }
     for (int k = link.iv + link.nv - 1; k >= link.iv; --k) {
       w.u[k] = (tau ? tau[k] : T{}) - dot(w.S[k], f);
       eliminate(H, w.S[k], model.armature[k], w.U[k], w.Dinv[k]);
@@ -75,11 +98,22 @@ void aba(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* t
     }
     if (link.parent >= 0) {
       w.H[link.parent] += H;
-      w.f[link.parent] += f;
+      w.f.add(link.parent, f);
     }
   }
 
-  accelerations(model, w, w.u.data(), vdot);
+  // forward: accelerations of joints and links
+  for (int i = 0; i < nl; ++i) {
+    const auto& link = model.links[i];
+    if (link.type == Joint::free) continue;
+    Vec6<T> a{};
+    if (link.parent >= 0) a = w.a[link.parent];
+    for (int k = link.iv; k < link.iv + link.nv; ++k) {
+      vdot[k] = w.Dinv[k] * (w.u[k] - dot(w.U[k], a));
+      a += w.S[k] * vdot[k];
+    }
+    w.a.set(i, a);
+  }
 }
 
 }  // namespace delassus

@@ -16,17 +16,25 @@ void crba(const Model<real_of<T>>& model, Workspace<T>& w, T* __restrict M, bool
   if (clear)
     for (std::size_t e = 0; e < std::size_t(nv) * nv; ++e) M[e] = T{};
 
-  for (int i = 0; i < nl; ++i) w.composite[i] = world_inertia(model.links[i], w.pose[i]);
+  world_inertias(w);
 
   for (int i = nl - 1; i >= 0; --i) {
     const auto& link = model.links[i];
-    const Inertia<T>& Ic = w.composite[i];
-    if (link.parent >= 0) w.composite[link.parent] += Ic;
+    const Inertia<T> Ic = w.inertia[i];
+    if (link.parent >= 0) w.inertia.add(link.parent, Ic);
+    const auto& root = model.links[model.roots[link.tree]];
+    const bool floating = root.type == Joint::free && link.parent >= 0;
+    const int last = floating ? root.iv + 5 : -1;  // the base's velocities are below
     for (int k = link.iv + link.nv - 1; k >= link.iv; --k) {
       const Vec6<T> F = Ic * w.S[k];
-      M[std::size_t(k) * nv + k] = dot(w.S[k], F) + model.armature[k];
-      for (int j = model.dof_parent[k]; j >= 0; j = model.dof_parent[j])
-        M[std::size_t(j) * nv + k] = M[std::size_t(k) * nv + j] = dot(w.S[j], F);
+      T* row = M + std::size_t(k) * nv;
+      row[k] = dot(w.S[k], F) + model.armature[k];
+      for (int j = model.dof_parent[k]; j > last; j = model.dof_parent[j]) M[std::size_t(j) * nv + k] = row[j] = dot(w.S[j], F);
+      if (floating) {
+        const Vec3<T> turned = transpose_times(w.pose[model.roots[link.tree]].R, F.ang);
+        const T base[6] = {F.lin.x, F.lin.y, F.lin.z, turned.x, turned.y, turned.z};
+        for (int c = 0; c < 6; ++c) M[std::size_t(root.iv + c) * nv + k] = row[root.iv + c] = base[c];
+      }
     }
   }
 }

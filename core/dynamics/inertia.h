@@ -6,8 +6,12 @@
 namespace delassus {
 
 template <class T>
-inline Inertia<T> world_inertia(const Link<real_of<T>>& link, const Pose<T>& X) {
-  return inertia_about_reference(link.mass, X * link.center, congruence(X.R, link.inertia));
+inline void world_inertias(Workspace<T>& w) {
+  for (int b = 0; b < w.inertia.blocks(); ++b) {
+    const auto& link = w.inertial[b];
+    const auto& X = w.pose.block(b);
+    w.inertia.block(b) = inertia_about_reference(link.mass, X * link.center, congruence(X.R, link.inertia));
+  }
 }
 
 }  // namespace delassus

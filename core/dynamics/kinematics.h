@@ -2,7 +2,8 @@
 //
 //   R_i = R_p E_i R_J(q_i),   p_i = p_p + R_p r_i,   S = [p × z; z] (hinge), [z; 0] (slide), and body axes for ball and free.
 //
-// Positions are kept relative to the place of the tree's root link, so that no digit is lost far from the world's origin.
+// Positions are kept relative to the place of the tree's root link, or of the last of its leading slides, so that no digit is lost
+// far from the world's origin.
 #pragma once
 
 #include "dynamics/workspace.h"
@@ -22,7 +23,7 @@ void kinematics(const Model<real_of<T>>& model, Workspace<T>& w, const T* __rest
 
   for (int i = 0; i < nl; ++i) {
     const Link<Real>& link = links[i];
-    Pose<T>& X = w.pose[i];
+    Pose<T> X;
     Vec6<T>* S = &w.S[link.iv];
     const bool root = link.parent < 0;
 
@@ -37,6 +38,7 @@ void kinematics(const Model<real_of<T>>& model, Workspace<T>& w, const T* __rest
       S[3] = {zero, X.R.x};
       S[4] = {zero, X.R.y};
       S[5] = {zero, X.R.z};
+      w.pose.set(i, X);
       continue;
     }
 
@@ -49,7 +51,7 @@ void kinematics(const Model<real_of<T>>& model, Workspace<T>& w, const T* __rest
       R = {{o + E.R.x.x, o + E.R.x.y, o + E.R.x.z}, {o + E.R.y.x, o + E.R.y.y, o + E.R.y.z}, {o + E.R.z.x, o + E.R.z.y, o + E.R.z.z}};
       p = {o + E.p.x, o + E.p.y, o + E.p.z};
     } else {
-      const Pose<T>& parent = w.pose[link.parent];
+      const Pose<T> parent = w.pose[link.parent];
       R = parent.R * link.placement.R;
       p = parent.p + parent.R * link.placement.p;
     }
@@ -67,8 +69,18 @@ void kinematics(const Model<real_of<T>>& model, Workspace<T>& w, const T* __rest
     if (root) {
       w.origin[link.tree] = p;
       p = zero;
+    } else if (link.carriage) {
+      // the origin rides on; the carriages above stay behind, and a slide's S knows no place
+      w.origin[link.tree] += p;
+      for (int j = model.roots[link.tree]; j < i; ++j) {
+        Pose<T> behind = w.pose[j];
+        behind.p -= p;
+        w.pose.set(j, behind);
+      }
+      p = zero;
     }
     X.p = p;
+    w.pose.set(i, X);
 
     if (link.type == Joint::hinge) {
       S[0] = {cross(p, X.R.z), X.R.z};
@@ -106,13 +118,15 @@ inline void motions(const Model<real_of<T>>& model, Workspace<T>& w, const T* v,
     const auto& link = model.links[i];
     const Vec6<T> joint = joint_motion(link, w.S.data(), v);
     const bool root = link.parent < 0;
-    w.v[i] = root ? joint : w.v[link.parent] + joint;
-    w.a[i] = joint_bias(link, w.v[i], joint);
-    if (vdot) w.a[i] += joint_motion(link, w.S.data(), vdot);
+    const Vec6<T> vi = root ? joint : w.v[link.parent] + joint;
+    Vec6<T> ai = joint_bias(link, vi, joint);
+    if (vdot) ai += joint_motion(link, w.S.data(), vdot);
     if (root)
-      w.a[i].lin += ground;
+      ai.lin += ground;
     else
-      w.a[i] += w.a[link.parent];
+      ai += w.a[link.parent];
+    w.v.set(i, vi);
+    w.a.set(i, ai);
   }
 }
 

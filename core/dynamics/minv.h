@@ -2,78 +2,118 @@
 //
 // Carpentier, "Analytical inverse of the joint space inertia matrix", 2018, algorithm 1, with line 14 replaced by its
 // correction F_p += F + U M⁻¹[i, subtree]: what a subtree transmits includes what its own subtrees transmitted.
-// In world axes one array F serves all links, because the columns of disjoint subtrees are disjoint, and the accelerations P
-// of a parent are overwritten by its last child.
+// Columns go in blocks of a register's width. In world axes one F serves all links, because the columns of disjoint subtrees are
+// disjoint, and a parent's P is overwritten by its last child.
 //
-//   backward  row_k = D⁻¹ (e_k − S_kᵀ F),   F += U_k row_k                on the columns of k's subtree
-//   forward   row_k −= D⁻¹ U_kᵀ P_p,   P_k = P_p + S_k row_k              on the columns from k to the end of its tree
+//   backward  row_k = D⁻¹ (e_k − S_kᵀ F),   F += U_k row_k          on the columns of k's subtree
+//   forward   row_k −= D⁻¹ U_kᵀ P_p,   P_k = P_p + S_k row_k        on the columns from k on; the rest by symmetry
 #pragma once
 
 #include "dynamics/aba.h"
 
 namespace delassus {
 
+// x in the columns first … first + width − 1 that lie in [begin, end), zero elsewhere.
+template <class T>
+inline LinkPack<T> within(const LinkPack<T>& x, int first, int begin, int end) {
+  if constexpr (link_lanes<T> == 1) {
+    return first >= begin && first < end ? x : T{};
+  } else {
+    LinkPack<T> index;
+    for (int k = 0; k < link_lanes<T>; ++k) index[k] = T(k);
+    return (index >= T(begin - first)) & (index < T(end - first)) ? x : LinkPack<T>{};
+  }
+}
+
+// Blocks of a matrix's rows, where it stands; the last columns, if they fill no block, wait in `tail`.
+template <class T>
+struct RowBlocks {
+  using C = LinkPack<T>;
+  T* matrix;
+  C* tail;
+  int n, whole;
+
+  RowBlocks(T* m, C* t, int size) : matrix(m), tail(t), n(size), whole(size / link_lanes<T>) {}
+  C get(int k, int b) const {
+    C x;
+    __builtin_memcpy(&x, b < whole ? matrix + std::size_t(k) * n + b * link_lanes<T> : reinterpret_cast<const T*>(tail + k), sizeof(x));
+    return x;
+  }
+  void set(int k, int b, const C& x) {
+    __builtin_memcpy(b < whole ? matrix + std::size_t(k) * n + b * link_lanes<T> : reinterpret_cast<T*>(tail + k), &x, sizeof(x));
+  }
+};
+
 // Minv: nv × nv, both triangles.
 template <class T>
 void mass_matrix_inverse(const Model<real_of<T>>& model, Workspace<T>& w, T* __restrict Minv) {
+  using C = LinkPack<T>;
+  constexpr int width = link_lanes<T>;
   factorize(model, w);
-  const int nv = model.nv;
-  const std::size_t stride = w.stride;
-  T* __restrict F = w.F.data();
-  T *F0 = F, *F1 = F + stride, *F2 = F + 2 * stride, *F3 = F + 3 * stride, *F4 = F + 4 * stride, *F5 = F + 5 * stride;
+  const int nl = int(model.links.size()), nv = model.nv, blocks = w.column_blocks;
+  Vec6<C>* __restrict F = w.F.data();
+  RowBlocks<T> rows(Minv, w.column.data(), nv);
 
-  // backward: the response of k to torques in its subtree, the ground of k held fixed
+  // backward: the response of k to torques in its subtree, the ground of k held fixed; a torque on a free root is a force
+  for (int b = 0; b < blocks; ++b) F[b] = Vec6<C>{};
   for (int k = nv - 1; k >= 0; --k) {
-    const int end = model.links[model.dof_link[k]].end_v;
-    const Vec6<T> S = w.S[k], U = w.U[k];
-    const T d = w.Dinv[k];
-    T* __restrict row = Minv + std::size_t(k) * nv;
-    row[k] = d;
-    F0[k] = U.lin.x * d, F1[k] = U.lin.y * d, F2[k] = U.lin.z * d;
-    F3[k] = U.ang.x * d, F4[k] = U.ang.y * d, F5[k] = U.ang.z * d;
-    const Vec6<T> s = S * -d;
-#pragma GCC ivdep
-    for (int j = k + 1; j < end; ++j) {
-      const T r = (s.lin.x * F0[j] + s.lin.y * F1[j] + s.lin.z * F2[j]) + (s.ang.x * F3[j] + s.ang.y * F4[j] + s.ang.z * F5[j]);
-      row[j] = r;
-      F0[j] += U.lin.x * r, F1[j] += U.lin.y * r, F2[j] += U.lin.z * r;
-      F3[j] += U.ang.x * r, F4[j] += U.ang.y * r, F5[j] += U.ang.z * r;
+    const auto& link = model.links[model.dof_link[k]];
+    const int end = link.end_v;
+    if (link.type == Joint::free) {
+      F[k / width] -= w.S[k] * within<T>(C{} + real_of<T>(1), k / width * width, k, k + 1);
+      continue;
+    }
+    const Vec6<T> S = w.S[k] * w.Dinv[k], U = w.U[k];
+    for (int b = k / width; b * width < end; ++b) {
+      const C unit = within<T>(C{} + w.Dinv[k], b * width, k, k + 1);
+      const C row = within<T>(unit - dot(S, F[b]), b * width, k, end);
+      F[b] += U * row;
+      rows.set(k, b, row);
     }
   }
 
-  // forward: add the motion of what carries k
-  for (int k = 0; k < nv; ++k) {
-    const int parent = model.dof_parent[k], sub = model.links[model.dof_link[k]].end_v;
-    const int end = model.links[model.roots[model.links[model.dof_link[k]].tree]].end_v;
-    const Vec6<T> S = w.S[k], u = w.U[k] * -w.Dinv[k];
-    T* __restrict row = Minv + std::size_t(k) * nv;
-    for (int j = sub; j < nv; ++j) row[j] = T{};
-    T* Q = w.P.data() + 6 * stride * w.slot[k];
-    if (parent < 0) {
-      for (int j = k; j < end; ++j) {
-        const T r = row[j];
-        Q[j] = S.lin.x * r, Q[j + stride] = S.lin.y * r, Q[j + 2 * stride] = S.lin.z * r;
-        Q[j + 3 * stride] = S.ang.x * r, Q[j + 4 * stride] = S.ang.y * r, Q[j + 5 * stride] = S.ang.z * r;
+  // forward: a free root moves at once; elsewhere add the motion of what carries k
+  for (int i = 0; i < nl; ++i) {
+    const auto& link = model.links[i];
+    const int end = model.links[model.roots[link.tree]].end_v;
+    Vec6<C>* Q = w.P.data() + std::size_t(w.slot[i]) * blocks;
+    if (link.type == Joint::free) {
+      const Mat3<T> R = w.pose[i].R;
+      for (int b = link.iv / width; b * width < end; ++b) {
+        const Vec6<C> f = F[b];
+        auto own = [&](const C& x) { return within<T>(C{} - x, b * width, link.iv, end); };
+        Q[b] = w.Hinv[link.tree] * Vec6<C>{{own(f.lin.x), own(f.lin.y), own(f.lin.z)}, {own(f.ang.x), own(f.ang.y), own(f.ang.z)}};
+        C base[6];
+        free_velocities(R, Q[b], base);
+        for (int k = 0; k < 6; ++k) rows.set(link.iv + k, b, base[k]);
       }
       continue;
     }
-    const T* P = w.P.data() + 6 * stride * w.slot[parent];
-    const bool leaf = w.last[k];
-#pragma GCC ivdep
-    for (int j = k; j < end; ++j) {
-      const T p0 = P[j], p1 = P[j + stride], p2 = P[j + 2 * stride], p3 = P[j + 3 * stride], p4 = P[j + 4 * stride], p5 = P[j + 5 * stride];
-      const T r = row[j] + ((u.lin.x * p0 + u.lin.y * p1 + u.lin.z * p2) + (u.ang.x * p3 + u.ang.y * p4 + u.ang.z * p5));
-      row[j] = r;
-      if (!leaf) {
-        Q[j] = p0 + S.lin.x * r, Q[j + stride] = p1 + S.lin.y * r, Q[j + 2 * stride] = p2 + S.lin.z * r;
-        Q[j + 3 * stride] = p3 + S.ang.x * r, Q[j + 4 * stride] = p4 + S.ang.y * r, Q[j + 5 * stride] = p5 + S.ang.z * r;
+    const Vec6<C>* P = link.parent < 0 ? nullptr : w.P.data() + std::size_t(w.slot[link.parent]) * blocks;
+    for (int k = link.iv; k < link.iv + link.nv; ++k) {
+      const Vec6<T> S = w.S[k], U = w.U[k] * w.Dinv[k];
+      const bool read = !w.leaf[i] || k + 1 < link.iv + link.nv;
+      for (int b = k / width; b * width < end; ++b) {
+        C row = b * width < link.end_v ? rows.get(k, b) : C{};
+        Vec6<C> a{};
+        if (P) a = P[b];
+        row -= dot(U, a);
+        rows.set(k, b, row);
+        if (read) Q[b] = a + S * row;
       }
+      P = Q;
     }
   }
 
-  // the other triangle
-  for (int k = 0; k < nv; ++k)
-    for (int j = k + 1; j < nv; ++j) Minv[std::size_t(j) * nv + k] = Minv[std::size_t(k) * nv + j];
+  // the last columns, other trees' columns, the other triangle
+  for (int k = 0; k < nv; ++k) {
+    T* row = Minv + std::size_t(k) * nv;
+    const int end = model.links[model.roots[model.links[model.dof_link[k]].tree]].end_v;
+    if constexpr (width > 1)
+      for (int j = rows.whole * width; j < end; ++j) row[j] = lane(rows.tail[k], j - rows.whole * width);
+    for (int j = end; j < nv; ++j) row[j] = T{};
+    for (int j = 0; j < k; ++j) row[j] = Minv[std::size_t(j) * nv + k];
+  }
 }
 
 }  // namespace delassus

@@ -9,15 +9,20 @@
 
 namespace delassus {
 
-// I a + v ×* I v of link i about the tree's origin: Newton at the centre of mass, Euler in link axes.
-template <class T>
-inline Vec6<T> inertial_force(const Link<real_of<T>>& link, const Pose<T>& X, const Vec6<T>& v, const Vec6<T>& a) {
+// I a + v ×* I v about the tree's origin: Newton at the centre of mass, Euler in link axes.
+template <class T, class C>
+inline Vec6<T> inertial_force(const Inertial<C>& link, const Pose<T>& X, const Vec6<T>& v, const Vec6<T>& a) {
   const Vec3<T> c = X * link.center;
   const Vec3<T> vc = v.lin + cross(v.ang, c);
   const Vec3<T> force = (a.lin + cross(a.ang, c) + cross(v.ang, vc)) * link.mass;
   const Vec3<T> w = transpose_times(X.R, v.ang);
   const Vec3<T> moment = X.R * (link.inertia * transpose_times(X.R, a.ang) + cross(w, link.inertia * w));
   return {force, moment + cross(c, force)};
+}
+
+template <class T>
+inline void inertial_forces(Workspace<T>& w) {
+  for (int b = 0; b < w.f.blocks(); ++b) w.f.block(b) = inertial_force(w.inertial[b], w.pose.block(b), w.v.block(b), w.a.block(b));
 }
 
 // Wrenches on bodies, [force; torque] in world axes at each body's centre of mass, taken off the link forces.
@@ -28,30 +33,29 @@ inline void subtract_external(const Model<real_of<T>>& model, Workspace<T>& w, c
     if (body.link < 0) continue;
     const T* e = external + 6 * b;
     const Vec3<T> force{e[0], e[1], e[2]}, torque{e[3], e[4], e[5]};
-    w.f[body.link] -= Vec6<T>{force, torque + cross(w.pose[body.link] * body.center, force)};
+    const Vec6<T> wrench{force, torque + cross(w.pose[body.link] * body.center, force)};
+    w.f.set(body.link, w.f[body.link] - wrench);
   }
 }
 
-// vdot may be null (zero), external may be null (none).
+// vdot may be null (zero), external may be null (none); tau may be vdot or v.
 template <class T>
-void rnea(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* vdot, const T* external, T* __restrict tau) {
+void rnea(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* vdot, const T* external, T* tau) {
   const int nl = int(model.links.size());
 
   // forward: motions and the force each link needs; gravity is an upward acceleration of the ground
   const Vec3<T> up{constant<T>(-model.gravity.x), constant<T>(-model.gravity.y), constant<T>(-model.gravity.z)};
   motions(model, w, v, vdot, up);
-  for (int i = 0; i < nl; ++i) w.f[i] = inertial_force(model.links[i], w.pose[i], w.v[i], w.a[i]);
+  inertial_forces(w);
   if (external) subtract_external(model, w, external);
 
   // backward: project on the joint, hand the rest to the parent
   for (int i = nl - 1; i >= 0; --i) {
     const auto& link = model.links[i];
     const Vec6<T> f = w.f[i];
-    for (int k = link.iv; k < link.iv + link.nv; ++k) tau[k] = dot(w.S[k], f);
-    if (link.parent >= 0) w.f[link.parent] += f;
+    for (int k = link.iv; k < link.iv + link.nv; ++k) tau[k] = vdot ? dot(w.S[k], f) + vdot[k] * model.armature[k] : dot(w.S[k], f);
+    if (link.parent >= 0) w.f.add(link.parent, f);
   }
-  if (vdot)
-    for (int k = 0; k < model.nv; ++k) tau[k] += vdot[k] * model.armature[k];
 }
 
 }  // namespace delassus

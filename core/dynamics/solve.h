@@ -7,48 +7,61 @@
 
 namespace delassus {
 
-// One pass for `Columns` columns; C is a pack of columns of T's real type, the factor a scalar one.
-template <class Real>
-inline void solve_columns_pass(const Model<Real>& model, Workspace<Real>& w) {
-  using C = typename Workspace<Real>::Columns;
+// y on entry, x on exit. C is T or a pack of columns of T; f is memory for one motion or force a link.
+template <class T, class C>
+inline void solve_sweeps(const Model<real_of<T>>& model, const Workspace<T>& w, C* __restrict x, Vec6<C>* __restrict f) {
   const int nl = int(model.links.size());
-  C* x = w.column.data();
-  Vec6<C>* f = w.column_force.data();
 
-  // backward: u replaces y
+  // backward: u replaces y; a free root moves at once
   for (int i = 0; i < nl; ++i) f[i] = Vec6<C>{};
   for (int i = nl - 1; i >= 0; --i) {
     const auto& link = model.links[i];
-    for (int k = link.iv + link.nv - 1; k >= link.iv; --k) {
-      x[k] -= dot(w.S[k], f[i]);
-      f[i] += w.U[k] * (x[k] * w.Dinv[k]);
+    Vec6<C> g = f[i];
+    if (link.type == Joint::free) {
+      const Mat3<T> R = w.pose[i].R;
+      f[i] = w.Hinv[link.tree] * (free_force(R, x + link.iv) - g);
+      free_velocities(R, f[i], x + link.iv);
+      continue;
     }
-    if (link.parent >= 0) f[link.parent] += f[i];
+    for (int k = link.iv + link.nv - 1; k >= link.iv; --k) {
+      x[k] -= dot(w.S[k], g);
+      g += w.U[k] * (x[k] * w.Dinv[k]);
+    }
+    if (link.parent >= 0) f[link.parent] += g;
   }
 
   // forward: x replaces u, accelerations replace forces
   for (int i = 0; i < nl; ++i) {
     const auto& link = model.links[i];
-    f[i] = link.parent < 0 ? Vec6<C>{} : f[link.parent];
+    if (link.type == Joint::free) continue;
+    Vec6<C> a{};
+    if (link.parent >= 0) a = f[link.parent];
     for (int k = link.iv; k < link.iv + link.nv; ++k) {
-      x[k] = (x[k] - dot(w.U[k], f[i])) * w.Dinv[k];
-      f[i] += w.S[k] * x[k];
+      x[k] = (x[k] - dot(w.U[k], a)) * w.Dinv[k];
+      a += w.S[k] * x[k];
     }
+    f[i] = a;
   }
 }
 
 // Y, X: nv × columns, row-major; may be the same array.
-template <class Real>
-void solve_mass_matrix(const Model<Real>& model, Workspace<Real>& w, const Real* Y, int columns, Real* X) {
+template <class T>
+void solve_mass_matrix(const Model<real_of<T>>& model, Workspace<T>& w, const T* Y, int columns, T* X) {
+  constexpr int width = link_lanes<T>;
   const std::size_t nv = std::size_t(model.nv);
-  for (int first = 0; first < columns; first += solve_columns) {
-    const int width = columns - first < solve_columns ? columns - first : solve_columns;
+  if (columns == 1) {
+    for (std::size_t k = 0; k < nv; ++k) X[k] = Y[k];
+    solve_sweeps(model, w, X, w.single_motion.data());
+    return;
+  }
+  for (int first = 0; first < columns; first += width) {
+    const std::size_t bytes = sizeof(T) * (columns - first < width ? columns - first : width);
     for (std::size_t k = 0; k < nv; ++k) {
-      w.column[k] = typename Workspace<Real>::Columns{};
-      __builtin_memcpy(&w.column[k], Y + k * columns + first, sizeof(Real) * width);
+      w.column[k] = LinkPack<T>{};
+      __builtin_memcpy(&w.column[k], Y + k * columns + first, bytes);
     }
-    solve_columns_pass(model, w);
-    for (std::size_t k = 0; k < nv; ++k) __builtin_memcpy(X + k * columns + first, &w.column[k], sizeof(Real) * width);
+    solve_sweeps(model, w, w.column.data(), w.column_motion.data());
+    for (std::size_t k = 0; k < nv; ++k) __builtin_memcpy(X + k * columns + first, &w.column[k], bytes);
   }
 }
 

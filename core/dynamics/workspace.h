@@ -3,44 +3,46 @@
 
 #include <vector>
 
+#include "dynamics/per_link.h"
 #include "model/model.h"
 
 namespace delassus {
 
-// Columns a solve with many right-hand sides carries at once.
-inline constexpr int solve_columns = 8;
-
 template <class T>
 struct Workspace {
   using Real = real_of<T>;
-  using Columns = Pack<Real, solve_columns>;
 
   explicit Workspace(const Model<Real>& model);
 
-  // kinematics: positions are relative to the tree's origin, the place of its root link
+  // constants of the links, in the blocks that the block work wants
+  std::vector<Inertial<std::conditional_t<link_lanes<T> == 1, Real, LinkPack<T>>>> inertial;
+
+  // kinematics: positions are relative to the tree's origin, the place of its root link or last carriage
   std::vector<Vec3<T>> origin;  // a tree, in the world
-  std::vector<Pose<T>> pose;    // a link
+  PerLink<Pose, T> pose;
   std::vector<Vec6<T>> S;       // a velocity: motion subspace
   std::vector<T> angle, sine, cosine;
 
   // Newton–Euler
-  std::vector<Vec6<T>> v, a, f;  // a link
+  PerLink<Vec6, T> v, a, f;
 
   // composite and articulated inertia, elimination factor
-  std::vector<Inertia<T>> composite;  // a link
-  std::vector<Sym6<T>> H;             // a link
+  PerLink<Inertia, T> inertia;        // in world axes, about the tree's origin; composite after a sweep
+  std::vector<Sym6<T>> H;             // a link: what its children hand down, articulated
   std::vector<Vec6<T>> U;             // a velocity: H S, then the factor's column
   std::vector<T> Dinv, u;             // a velocity
+  std::vector<Sym6<T>> Hinv;          // a tree: inverse of the root's articulated inertia, if the root is free
 
-  // explicit inverse: force columns, acceleration columns a branch
-  int stride;                // length of a row of columns
-  std::vector<int> slot;     // a velocity: which block of P its link's accelerations live in
-  std::vector<char> last;    // a velocity: nothing below it, so nobody reads its accelerations
-  std::vector<T> F, P;
+  // explicit inverse: force columns, acceleration columns a branch, all in blocks of columns
+  int column_blocks;
+  std::vector<Vec6<LinkPack<T>>> F, P;
+  std::vector<int> slot;   // a link: where in P its accelerations are
+  std::vector<char> leaf;  // a link: nobody reads its accelerations
 
-  // many right-hand sides
-  std::vector<Vec6<Columns>> column_force;  // a link
-  std::vector<Columns> column;              // a velocity
+  // right-hand sides, one or a pack of them: a force or motion a link, a number a velocity
+  std::vector<Vec6<T>> single_motion;
+  std::vector<Vec6<LinkPack<T>>> column_motion;
+  std::vector<LinkPack<T>> column;  // also the last columns of an explicit inverse
 };
 
 template <class T>
@@ -55,30 +57,39 @@ Workspace<T>::Workspace(const Model<Real>& model) {
   v.resize(nl);
   a.resize(nl);
   f.resize(nl);
-  composite.resize(nl);
+  inertia.resize(nl);
+  inertial.resize(pose.blocks());
+  for (int i = 0; i < nl; ++i) {
+    constexpr int width = link_lanes<T>;
+    const Real* from = reinterpret_cast<const Real*>(&model.links[i].inertial);
+    Real* to = reinterpret_cast<Real*>(&inertial[i / width]) + i % width;
+    for (std::size_t k = 0; k < sizeof(Inertial<Real>) / sizeof(Real); ++k) to[k * width] = from[k];
+  }
   H.resize(nl);
+  Hinv.resize(model.roots.size());
   U.resize(nv);
   Dinv.resize(nv);
   u.resize(nv);
-  column_force.resize(nl);
+  single_motion.resize(nl);
+  column_motion.resize(nl);
   column.resize(nv);
 
-  // The last child of a velocity may overwrite its parent's accelerations; every other child needs a block of its own.
-  stride = (nv + 7) / 8 * 8;
-  std::vector<int> last_child(nv, -1);
-  for (int k = 0; k < nv; ++k)
-    if (model.dof_parent[k] >= 0) last_child[model.dof_parent[k]] = k;
-  slot.resize(nv);
-  last.resize(nv);
-  int slots = nv > 0 ? 1 : 0;
-  for (int k = 0; k < nv; ++k) {
-    const int p = model.dof_parent[k];
-    slot[k] = p < 0 ? 0 : slot[p] + (last_child[p] == k ? 0 : 1);
-    last[k] = last_child[k] < 0;
-    if (slot[k] + 1 > slots) slots = slot[k] + 1;
+  // The last child of a link may overwrite its parent's accelerations; every other child needs a place of its own.
+  std::vector<int> last_child(nl, -1);
+  for (int i = 0; i < nl; ++i)
+    if (model.links[i].parent >= 0) last_child[model.links[i].parent] = i;
+  slot.resize(nl);
+  leaf.resize(nl);
+  int slots = 0;
+  for (int i = 0; i < nl; ++i) {
+    const int p = model.links[i].parent;
+    slot[i] = p < 0 ? 0 : slot[p] + (last_child[p] == i ? 0 : 1);
+    leaf[i] = last_child[i] < 0;
+    if (slot[i] >= slots) slots = slot[i] + 1;
   }
-  F.resize(6 * std::size_t(stride));
-  P.resize(6 * std::size_t(stride) * slots);
+  column_blocks = (nv + link_lanes<T> - 1) / link_lanes<T>;
+  F.resize(column_blocks);
+  P.resize(std::size_t(slots) * column_blocks);
 }
 
 }  // namespace delassus

@@ -26,7 +26,7 @@ Pose<double> inverse(const Pose<double>& X) {
 }
 
 // Adds a rigid part (mass, centre, central inertia) to a link: both centres meet in their common one.
-void fuse(Link<double>& link, double mass, const V& center, const Sym3<double>& inertia) {
+void fuse(Inertial<double>& link, double mass, const V& center, const Sym3<double>& inertia) {
   const double total = link.mass + mass;
   if (total > 0) {
     const V apart = center - link.center;
@@ -104,7 +104,7 @@ Model<double> build_model(const Description& description) {
 
     const V center = X * body.center;
     model.bodies.push_back({link, X, body.mass, center});
-    if (link >= 0) fuse(model.links[link], body.mass, center, congruence(X.R, body.inertia));
+    if (link >= 0) fuse(model.links[link].inertial, body.mass, center, congruence(X.R, body.inertia));
   }
 
   // a subtree ends where the last link of its last child's subtree ends
@@ -116,6 +116,15 @@ Model<double> build_model(const Description& description) {
       auto& parent = model.links[link.parent];
       parent.end = std::max(parent.end, link.end);
       parent.end_v = std::max(parent.end_v, link.end_v);
+    }
+  }
+
+  // carriages: the leading slides of a tree, as long as they do not branch
+  for (const int root : model.roots) {
+    for (int i = root; model.links[i].type == Joint::slide; ++i) {
+      model.links[i].carriage = true;
+      const int next = i + 1;  // depth first: the only child, if its subtree is all that is left
+      if (next == int(model.links.size()) || model.links[next].parent != i || model.links[next].end != model.links[i].end) break;
     }
   }
   return model;
@@ -133,8 +142,9 @@ Model<Real> converted(const Model<double>& model) {
   out.armature.assign(model.armature.begin(), model.armature.end());
   out.gravity = cast<Real>(model.gravity);
   for (const auto& l : model.links)
-    out.links.push_back({l.parent, l.tree, l.type, l.iq, l.iv, l.nv, l.end, l.end_v, l.depth, cast<Real>(l.placement),
-                         Real(l.reference), Real(l.mass), cast<Real>(l.center), cast<Real>(l.inertia)});
+    out.links.push_back({l.parent, l.tree, l.type, l.iq, l.iv, l.nv, l.end, l.end_v, l.depth, l.carriage, cast<Real>(l.placement),
+                         Real(l.reference),
+                         {Real(l.inertial.mass), cast<Real>(l.inertial.center), cast<Real>(l.inertial.inertia)}});
   for (const auto& b : model.bodies)
     out.bodies.push_back({b.link, cast<Real>(b.placement), Real(b.mass), cast<Real>(b.center)});
   return out;

@@ -39,6 +39,14 @@ struct Description {
   Vec3<double> gravity;
 };
 
+// Mass, centre and central inertia of what a link carries, in its own axes.
+template <class C>
+struct Inertial {
+  C mass;
+  Vec3<C> center;
+  Sym3<C> inertia;
+};
+
 template <class Real>
 struct Link {
   int parent;      // link, −1 for the ground
@@ -48,11 +56,10 @@ struct Link {
   int end;         // one past the last link of its subtree
   int end_v;       // one past the last velocity of its subtree
   int depth;       // links above it, itself included, minus one
+  bool carriage;   // a slide below slides only, with nothing beside it: the tree's origin rides on it
   Pose<Real> placement;  // of its frame at zero angle or displacement in the parent link
   Real reference;
-  Real mass;
-  Vec3<Real> center;
-  Sym3<Real> inertia;    // about the centre, link axes
+  Inertial<Real> inertial;
 };
 
 template <class Real>

@@ -21,7 +21,7 @@ inline Quaternion<Real> operator*(const Quaternion<Real>& a, const Quaternion<Re
 // exp of a rotation vector
 template <class Real>
 inline Quaternion<Real> exponential(const Vec3<Real>& r) {
-  const Real angle = std::sqrt(dot(r, r)), half = angle / 2;
+  const Real angle = std::hypot(r.x, r.y, r.z), half = angle / 2;
   const Real scale = angle < Real(1e-4) ? Real(0.5) - angle * angle / 48 : std::sin(half) / angle;
   return {std::cos(half), r.x * scale, r.y * scale, r.z * scale};
 }

@@ -100,6 +100,17 @@ inline Vec3<product<T, U>> operator*(const Sym3<T>& A, const Vec3<U>& a) {
           A.xy * a.x + A.yy * a.y + A.yz * a.z,  //
           A.xz * a.x + A.yz * a.y + A.zz * a.z};
 }
+template <class T>
+inline Sym3<T> operator-(const Sym3<T>& a, const Sym3<T>& b) {
+  return {a.xx - b.xx, a.xy - b.xy, a.xz - b.xz, a.yy - b.yy, a.yz - b.yz, a.zz - b.zz};
+}
+// A⁻¹ by cofactors
+template <class T>
+inline Sym3<T> inverse(const Sym3<T>& A) {
+  const T xx = A.yy * A.zz - A.yz * A.yz, xy = A.xz * A.yz - A.xy * A.zz, xz = A.xy * A.yz - A.xz * A.yy;
+  const T d = real_of<T>(1) / (A.xx * xx + A.xy * xy + A.xz * xz);
+  return {d * xx, d * xy, d * xz, d * (A.xx * A.zz - A.xz * A.xz), d * (A.xy * A.xz - A.xx * A.yz), d * (A.xx * A.yy - A.xy * A.xy)};
+}
 // A += s a aᵀ
 template <class T>
 inline void add_outer(Sym3<T>& A, const Vec3<T>& a, const Vec3<T>& sa) {
@@ -150,8 +161,8 @@ template <class T>
 inline Vec6<T> operator+(const Vec6<T>& a, const Vec6<T>& b) {
   return {a.lin + b.lin, a.ang + b.ang};
 }
-template <class T>
-inline Vec6<T> operator-(const Vec6<T>& a, const Vec6<T>& b) {
+template <class T, class U>
+inline Vec6<product<T, U>> operator-(const Vec6<T>& a, const Vec6<U>& b) {
   return {a.lin - b.lin, a.ang - b.ang};
 }
 template <class T, class U>
@@ -185,18 +196,18 @@ struct Inertia {
 };
 
 template <class T>
-inline Inertia<T>& operator+=(Inertia<T>& a, const Inertia<T>& b) {
+inline Inertia<T> operator+(Inertia<T> a, const Inertia<T>& b) {
   a.m += b.m;
   a.h += b.h;
   a.I += b.I;
   return a;
 }
 // Inertia of mass m, centre c, central inertia Ic: I = Ic + m (c·c 1 − c cᵀ)
-template <class T, class Real>
-inline Inertia<T> inertia_about_reference(Real m, const Vec3<T>& c, const Sym3<T>& Ic) {
+template <class T, class C>
+inline Inertia<T> inertia_about_reference(C m, const Vec3<T>& c, const Sym3<T>& Ic) {
   const Vec3<T> h = c * m;
   const T xx = c.x * h.x, yy = c.y * h.y, zz = c.z * h.z;
-  return {constant<T>(m),
+  return {T{} + m,
           h,
           {Ic.xx + yy + zz, Ic.xy - c.x * h.y, Ic.xz - c.x * h.z, Ic.yy + xx + zz, Ic.yz - c.y * h.z, Ic.zz + xx + yy}};
 }
@@ -228,8 +239,8 @@ inline Sym6<T>& operator+=(Sym6<T>& a, const Sym6<T>& b) {
   a.C += b.C;
   return a;
 }
-template <class T>
-inline Vec6<T> operator*(const Sym6<T>& H, const Vec6<T>& v) {
+template <class T, class U>
+inline Vec6<product<T, U>> operator*(const Sym6<T>& H, const Vec6<U>& v) {
   return {H.A * v.lin + H.B * v.ang, transpose_times(H.B, v.lin) + H.C * v.ang};
 }
 // H −= U d Uᵀ
@@ -241,6 +252,19 @@ inline void downdate(Sym6<T>& H, const Vec6<T>& U, T d) {
   H.B.y += U.lin * V.ang.y;
   H.B.z += U.lin * V.ang.z;
   add_outer(H.C, U.ang, V.ang);
+}
+
+// H⁻¹ by blocks, with the Schur complement of A
+template <class T>
+inline Sym6<T> inverse(const Sym6<T>& H) {
+  const Sym3<T> Ai = inverse(H.A);
+  const Mat3<T> K{Ai * H.B.x, Ai * H.B.y, Ai * H.B.z};  // A⁻¹ B
+  const Sym3<T> C = inverse(H.C - Sym3<T>{dot(H.B.x, K.x), dot(H.B.x, K.y), dot(H.B.x, K.z), dot(H.B.y, K.y), dot(H.B.y, K.z), dot(H.B.z, K.z)});
+  const Mat3<T> L{K * Vec3<T>{C.xx, C.xy, C.xz}, K * Vec3<T>{C.xy, C.yy, C.yz}, K * Vec3<T>{C.xz, C.yz, C.zz}};  // K C
+  const Mat3<T> Kt = transpose(K), Lt = transpose(L);
+  Sym3<T> A = Ai;
+  A += Sym3<T>{dot(Lt.x, Kt.x), dot(Lt.x, Kt.y), dot(Lt.x, Kt.z), dot(Lt.y, Kt.y), dot(Lt.y, Kt.z), dot(Lt.z, Kt.z)};
+  return {A, {L.x * real_of<T>(-1), L.y * real_of<T>(-1), L.z * real_of<T>(-1)}, C};
 }
 
 }  // namespace delassus

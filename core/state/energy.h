@@ -13,9 +13,11 @@ T kinetic_energy(const Model<real_of<T>>& model, Workspace<T>& w, const T* v) {
   T twice{};
   for (std::size_t i = 0; i < model.links.size(); ++i) {
     const auto& link = model.links[i];
-    const Vec3<T> vc = w.v[i].lin + cross(w.v[i].ang, w.pose[i] * link.center);
-    const Vec3<T> omega = transpose_times(w.pose[i].R, w.v[i].ang);
-    twice += dot(vc, vc) * link.mass + dot(omega, link.inertia * omega);
+    const Vec6<T> m = w.v[i];
+    const Pose<T> X = w.pose[i];
+    const Vec3<T> vc = m.lin + cross(m.ang, X * link.inertial.center);
+    const Vec3<T> omega = transpose_times(X.R, m.ang);
+    twice += dot(vc, vc) * link.inertial.mass + dot(omega, link.inertial.inertia * omega);
   }
   for (int k = 0; k < model.nv; ++k) twice += v[k] * v[k] * model.armature[k];
   return twice * real_of<T>(0.5);
@@ -28,8 +30,8 @@ Vec3<T> first_moment(const Model<real_of<T>>& model, const Workspace<T>& w, real
   mass = 0;
   for (std::size_t i = 0; i < model.links.size(); ++i) {
     const auto& link = model.links[i];
-    h += (w.pose[i] * link.center + w.origin[link.tree]) * link.mass;
-    mass += link.mass;
+    h += (w.pose[i] * link.inertial.center + w.origin[link.tree]) * link.inertial.mass;
+    mass += link.inertial.mass;
   }
   return h;
 }

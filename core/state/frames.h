@@ -48,7 +48,8 @@ inline Vec6<T> frame_velocity(const Model<real_of<T>>& model, const Workspace<T>
   const int i = model.bodies[b].link;
   if (i < 0) return {};
   const Vec3<T> x = point_in_tree(model, w, b, point);
-  return {w.v[i].lin + cross(w.v[i].ang, x), w.v[i].ang};
+  const Vec6<T> v = w.v[i];
+  return {v.lin + cross(v.ang, x), v.ang};
 }
 
 // J̇ν of the frame, after `motions` without joint accelerations and with the ground at rest.
@@ -57,8 +58,8 @@ inline Vec6<T> frame_bias(const Model<real_of<T>>& model, const Workspace<T>& w,
   const int i = model.bodies[b].link;
   if (i < 0) return {};
   const Vec3<T> x = point_in_tree(model, w, b, point);
-  const Vec3<T> at_point = w.v[i].lin + cross(w.v[i].ang, x);
-  return {w.a[i].lin + cross(w.a[i].ang, x) + cross(w.v[i].ang, at_point), w.a[i].ang};
+  const Vec6<T> v = w.v[i], a = w.a[i];
+  return {a.lin + cross(a.ang, x) + cross(v.ang, v.lin + cross(v.ang, x)), a.ang};
 }
 
 }  // namespace delassus

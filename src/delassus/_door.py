@@ -12,20 +12,24 @@ from numpy.typing import NDArray
 from .errors import ArgumentError, ArgumentTypeError, NotFiniteError, UnknownNameError
 
 
-def conform(value: Any, name: str, shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
-    """Return ``value`` as a C-contiguous array of this shape and dtype, or raise an error that names it."""
+def as_array(value: Any, name: str, wanted: str = "an array") -> NDArray[Any]:
+    """Return ``value`` as an array of real numbers of any shape, or raise an error that names it."""
     if value is None:
-        raise ArgumentTypeError(f"{name}: expected an array of shape {shape}, got None.")
+        raise ArgumentTypeError(f"{name}: expected {wanted}, got None.")
     try:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
-        raise ArgumentTypeError(
-            f"{name}: expected an array of shape {shape}, got {type(value).__name__} that is no array: {error}."
-        ) from None
+        raise ArgumentTypeError(f"{name}: expected {wanted}, got {type(value).__name__} that is no array: {error}.") from None
     if array.dtype.kind not in "fiu" or array.dtype.itemsize > 8:
         raise ArgumentTypeError(
             f"{name}: expected real numbers (float64, float32 or integers), got dtype {array.dtype}. Convert it with astype(float)."
         )
+    return array
+
+
+def conform(value: Any, name: str, shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
+    """Return ``value`` as a C-contiguous array of this shape and dtype, or raise an error that names it."""
+    array = as_array(value, name, f"an array of shape {shape}")
     if array.shape != shape:
         raise ArgumentError(f"{name}: expected shape {shape}, got {array.shape}.")
     return np.asarray(array, dtype=dtype, order="C")
@@ -44,7 +48,11 @@ def refuse_out(out: Any, shape: tuple[int, ...], dtype: str) -> None:
 
 def numbers(value: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
     """Return finite float64 numbers of this shape."""
-    array = conform(value, name, shape, "float64")
+    return finite(conform(value, name, shape, "float64"), name)
+
+
+def finite(array: NDArray[Any], name: str) -> NDArray[Any]:
+    """Return the array if all of it is finite."""
     if not np.isfinite(array).all():
         raise NotFiniteError(f"{name}: every number must be finite, got {array.tolist()}.")
     return array
@@ -56,6 +64,15 @@ def number(value: Any, name: str, *, minimum: float | None = None) -> float:
     if minimum is not None and x < minimum:
         raise ArgumentError(f"{name}: expected at least {minimum:g}, got {x:g}.")
     return x
+
+
+def text(value: Any, name: str) -> str:
+    """Return a name: a string that is not empty."""
+    if not isinstance(value, str):
+        raise ArgumentTypeError(f"{name}: expected a string, got {type(value).__name__}.")
+    if not value:
+        raise ArgumentError(f"{name}: expected a name, got an empty string.")
+    return value
 
 
 def count(value: Any, name: str, minimum: int = 1) -> int:

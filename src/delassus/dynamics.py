@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import _core
+from ._door import as_array
 from .errors import ArgumentError, ArgumentTypeError
 from .model import Model
 
@@ -68,12 +69,17 @@ class Workspace:
         return f"<Workspace of {self._model.name!r}, {self._dtype}>"
 
 
+def not_a_model(where: object) -> ArgumentTypeError:
+    """Make the error for what is neither a model nor a workspace."""
+    return ArgumentTypeError(f"model: expected a delassus.Model or delassus.Workspace, got {type(where).__name__}. Use delassus.load.")
+
+
 def run(where: Model | Workspace, method: str, *arguments: Any) -> Any:
     """Call a native sweep in the given workspace, or in one borrowed from the model's pool."""
     if isinstance(where, Workspace):
         return getattr(where._native, method)(*arguments)
     if not isinstance(where, Model):
-        raise ArgumentTypeError(f"model: expected a delassus.Model or delassus.Workspace, got {type(where).__name__}. Use delassus.load.")
+        raise not_a_model(where)
     dtype: np.dtype[Any] = _DOUBLE
     if getattr(arguments[0], "dtype", None) == _SINGLE:
         dtype = _SINGLE if all(getattr(a, "dtype", _SINGLE) == _SINGLE for a in arguments) else _DOUBLE
@@ -199,7 +205,7 @@ def solve_mass_matrix(model: Model | Workspace, q: ArrayLike, y: ArrayLike, *, o
     Returns:
         x of the shape of y, with M x = y.
     """
-    shape = np.shape(y)
+    shape = as_array(y, "y").shape
     if len(shape) not in (1, 2):
         raise ArgumentError(f"y: expected shape (nv,) or (nv, k), got {shape}.")
     return run(model, "solve_mass_matrix", q, y, shape[1] if len(shape) == 2 else 1, len(shape) == 1, out)  # type: ignore[no-any-return]

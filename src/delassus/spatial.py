@@ -24,9 +24,7 @@ def rotation_matrix(quaternion: ArrayLike) -> NDArray[np.float64]:
     Returns:
         (3, 3) matrix R: a vector with coordinates c in the rotated frame has coordinates R c in the fixed one.
     """
-    q = numbers(quaternion, "quaternion", (4,))
-    _nonzero(q)
-    return _core.rotation_matrix(q)
+    return _core.rotation_matrix(_scaled(quaternion))
 
 
 def compose(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float, float]:
@@ -61,9 +59,7 @@ def logarithm(quaternion: ArrayLike) -> NDArray[np.float64]:
     Returns:
         (3,) axis times angle, angle in [0, π] rad.
     """
-    q = numbers(quaternion, "quaternion", (4,))
-    _nonzero(q)
-    return _core.logarithm(q)
+    return _core.logarithm(_scaled(quaternion))
 
 
 def spatial_inertia(mass: float, com: ArrayLike, inertia: ArrayLike) -> NDArray[np.float64]:
@@ -84,6 +80,10 @@ def spatial_inertia(mass: float, com: ArrayLike, inertia: ArrayLike) -> NDArray[
     return np.block([[m * np.eye(3), -m * cx], [m * cx, I - m * cx @ cx]])
 
 
-def _nonzero(q: NDArray[np.float64]) -> None:
-    if not np.any(q):
+def _scaled(quaternion: ArrayLike) -> NDArray[np.float64]:
+    """Quaternion with its largest number ±1, so that no square overflows."""
+    q = numbers(quaternion, "quaternion", (4,))
+    largest = np.abs(q).max()
+    if largest == 0:
         raise QuaternionError("quaternion: expected a length other than zero, got (0, 0, 0, 0).")
+    return q / largest  # type: ignore[no-any-return]

@@ -6,13 +6,14 @@ World axes, SI units, spatial vectors ``[linear; angular]``. Every function take
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._door import conform, number
-from .dynamics import Workspace, run
+from ._door import conform, finite, number
+from .dynamics import Workspace, not_a_model, run
 from .errors import QuaternionError
 from .model import Model
 
@@ -39,21 +40,21 @@ _ORIGIN = np.zeros(3)
 
 
 def _model(where: Model | Workspace) -> Model:
-    return where.model if isinstance(where, Workspace) else where
+    model = where.model if isinstance(where, Workspace) else where
+    if not isinstance(model, Model):
+        raise not_a_model(model)
+    return model
 
 
 def _body(where: Model | Workspace, body: str | int) -> int:
-    model = _model(where)
-    # anything else is refused by name in `run`
-    return model.body_index(body) if isinstance(model, Model) else 0
+    return _model(where).body_index(body)
 
 
 def _like(q: ArrayLike, point: ArrayLike | None) -> Any:
     """Point as an array; the default, and anything that is no array yet, in the precision of q."""
     if isinstance(point, np.ndarray):
         return point
-    single = getattr(q, "dtype", None) == np.float32
-    return np.asarray(_ORIGIN if point is None else point, dtype=np.float32 if single else None)
+    return conform(_ORIGIN if point is None else point, "point", (3,), "float32" if getattr(q, "dtype", None) == np.float32 else "float64")
 
 
 def integrate(model: Model | Workspace, q: ArrayLike, v: ArrayLike, dt: float = 1.0, *, out: Array | None = None) -> Array:
@@ -69,7 +70,8 @@ def integrate(model: Model | Workspace, q: ArrayLike, v: ArrayLike, dt: float = 
     Returns:
         (nq,) configuration; quaternions are normalised.
     """
-    return run(model, "integrate", q, v, number(dt, "dt"), out)  # type: ignore[no-any-return]
+    step = dt if type(dt) is float and math.isfinite(dt) else number(dt, "dt")
+    return run(model, "integrate", q, v, step, out)  # type: ignore[no-any-return]
 
 
 def difference(model: Model | Workspace, q_from: ArrayLike, q_to: ArrayLike, *, out: Array | None = None) -> Array:
@@ -86,11 +88,11 @@ def difference(model: Model | Workspace, q_from: ArrayLike, q_to: ArrayLike, *, 
     return run(model, "difference", q_from, q_to, out)  # type: ignore[no-any-return]
 
 
-def normalize(model: Model, q: ArrayLike) -> Array:
+def normalize(model: Model | Workspace, q: ArrayLike) -> Array:
     """Scale the quaternions of a configuration to unit length.
 
     Args:
-        model: whose configuration it is.
+        model: or a workspace of it.
         q: (nq,).
 
     Returns:
@@ -99,17 +101,18 @@ def normalize(model: Model, q: ArrayLike) -> Array:
     Raises:
         QuaternionError: a quaternion is zero.
     """
+    robot = _model(model)
     single = getattr(q, "dtype", None) == np.float32
-    out = conform(q, "q", (model.nq,), "float32" if single else "float64").copy()
-    for kind, start in zip(model.joint_type, model.joint_qadr, strict=True):
+    out = finite(conform(q, "q", (robot.nq,), "float32" if single else "float64"), "q").copy()
+    for kind, start in zip(robot.joint_type, robot.joint_qadr, strict=True):
         if kind in ("ball", "free"):
-            part = out[start + 3 * (kind == "free") :][:4]
-            length = np.linalg.norm(part)
-            if not length > 0:
-                raise QuaternionError(
-                    f"q: the quaternion at q[{start + 3 * (kind == 'free')}] is zero and has no direction. Use (1, 0, 0, 0)."
-                )
-            part /= length
+            at = start + 3 * (kind == "free")
+            part = out[at : at + 4]
+            largest = np.abs(part).max()
+            if largest == 0:
+                raise QuaternionError(f"q: the quaternion at q[{at}:{at + 4}] is zero and has no direction. Use (1, 0, 0, 0).")
+            part /= largest
+            part /= np.linalg.norm(part)
     return out
 
 
@@ -155,7 +158,7 @@ def point_position(model: Model | Workspace, q: ArrayLike, body: str | int, poin
         (3,) world coordinates [m].
     """
     X = body_placement(model, q, body)
-    c = conform(_like(q, point), "point", (3,), str(X.dtype))
+    c = finite(conform(_like(q, point), "point", (3,), str(X.dtype)), "point")
     return X[:3, :3] @ c + X[:3, 3]  # type: ignore[no-any-return]
 
 

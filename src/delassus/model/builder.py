@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._door import number, numbers
-from ..errors import ArgumentError, ModelError
+from .._door import conform, count, number, numbers, text
+from ..errors import ArgumentError, ArgumentTypeError, ModelError
 from ..spatial import compose, rotation_matrix
 from .model import Model
 from .records import (
@@ -36,8 +35,12 @@ __all__ = ["ModelBuilder"]
 UNBOUNDED = (-math.inf, math.inf)
 
 
-def _tuple(value: ArrayLike, name: str, n: int) -> Any:
+def _tuple(value: Any, name: str, n: int) -> Any:
     return tuple(numbers(value, name, (n,)).tolist())
+
+
+def _bounds(value: ArrayLike, name: str) -> Any:
+    return tuple(conform(value, name, (2,), "float64").tolist())
 
 
 class ModelBuilder:
@@ -56,7 +59,7 @@ class ModelBuilder:
     """
 
     def __init__(self, name: str = "model", *, gravity: ArrayLike = (0.0, 0.0, -9.81)) -> None:
-        self.name = name
+        self.name = text(name, "name")
         self.gravity = _tuple(gravity, "gravity", 3)
         self._bodies: list[Body] = []
         self._joints: list[Joint] = []
@@ -66,6 +69,7 @@ class ModelBuilder:
         self._actuators: list[Actuator] = []
         self._keyframes: dict[str, Any] = {}
         self._excludes: list[tuple[str, str]] = []
+        self._ignored: list[str] = []
 
     def add_body(
         self,
@@ -98,7 +102,7 @@ class ModelBuilder:
         else:
             raise ArgumentError(f"body {name!r}: inertia must have shape (6,), (3,) or (3, 3), got {I.shape}.")
         self._bodies.append(Body(
-            name, parent, _tuple(position, "position", 3), _tuple(quaternion, "quaternion", 4), number(mass, "mass"),
+            text(name, "name"), text(parent, "parent"), _tuple(position, "position", 3), _tuple(quaternion, "quaternion", 4), number(mass, "mass"),
             _tuple(com, "com", 3), tuple(float(x) for x in six),  # type: ignore[arg-type]
         ))  # fmt: skip
         return name
@@ -133,28 +137,29 @@ class ModelBuilder:
             damping, stiffness, friction_loss: kept with the model for simulators.
             spring_reference: coordinates at which the spring is at rest; default: as described.
         """
+        body, kind = text(body, "body"), text(type, "type")
         if name is None:
-            name = base = f"{body}_{type}"
+            name = base = f"{body}_{kind}"
             k = 2
             while name in self._joint_names:
                 name, k = f"{base}_{k}", k + 1
         spring: tuple[float, ...] = ()
         if spring_reference is not None:
-            n = COORDINATES.get(type, 1)
-            spring = _tuple(np.reshape(np.asarray(spring_reference), -1), "spring_reference", n)
-        self._joint_names.add(name)
+            n = COORDINATES.get(kind, 1)
+            spring = _tuple([spring_reference] if n == 1 and _shape(spring_reference) == () else spring_reference, "spring_reference", n)
         self._joints.append(Joint(
-            name, type, body, _tuple(axis, "axis", 3), _tuple(position, "position", 3), number(reference, "reference"),
-            (float(range[0]), float(range[1])), number(armature, "armature"), number(damping, "damping"), number(stiffness, "stiffness"), spring,
+            text(name, "name"), type, body, _tuple(axis, "axis", 3), _tuple(position, "position", 3), number(reference, "reference"),
+            _bounds(range, "range"), number(armature, "armature"), number(damping, "damping"), number(stiffness, "stiffness"), spring,
             number(friction_loss, "friction_loss"),
         ))  # fmt: skip
+        self._joint_names.add(name)
         return name
 
     def add_shape(
         self,
         body: str,
         kind: str,
-        size: Iterable[float],
+        size: ArrayLike,
         *,
         name: str | None = None,
         position: ArrayLike = ZERO,
@@ -176,17 +181,20 @@ class ModelBuilder:
             contype, conaffinity: MuJoCo's collision bits.
             rgba: colour.
         """
-        name = name or f"{body}_shape_{len(self._shapes)}"
+        name = f"{body}_shape_{len(self._shapes)}" if name is None else text(name, "name")
         self._shapes.append(Shape(
-            name, body, kind, tuple(float(s) for s in size), _tuple(position, "position", 3), _tuple(quaternion, "quaternion", 4),
-            (number(friction, "friction", minimum=0.0), 0.005, 0.0001), contype, conaffinity, rgba=_tuple(rgba, "rgba", 4),
+            name, text(body, "body"), text(kind, "kind"), _tuple(size, "size", (*_shape(size), 1)[0]), _tuple(position, "position", 3), _tuple(quaternion, "quaternion", 4),
+            (number(friction, "friction", minimum=0.0), 0.005, 0.0001), count(contype, "contype", 0), count(conaffinity, "conaffinity", 0),
+            rgba=_tuple(rgba, "rgba", 4),
         ))  # fmt: skip
         return name
 
     def add_connect(self, body: str, other: str, *, point: ArrayLike, other_point: ArrayLike, name: str | None = None) -> str:
         """Hold a point of one body on a point of another (3 rows); points in body coordinates. Returns the loop's name."""
-        name = name or f"connect_{len(self._loops)}"
-        self._loops.append(ConnectLoop(name, body, other, _tuple(point, "point", 3), _tuple(other_point, "other_point", 3)))
+        name = f"connect_{len(self._loops)}" if name is None else text(name, "name")
+        self._loops.append(
+            ConnectLoop(name, text(body, "body"), text(other, "other"), _tuple(point, "point", 3), _tuple(other_point, "other_point", 3))
+        )
         return name
 
     def add_weld(
@@ -201,9 +209,9 @@ class ModelBuilder:
         name: str | None = None,
     ) -> str:
         """Hold a frame of one body on a frame of another (6 rows); frames in body coordinates. Returns the loop's name."""
-        name = name or f"weld_{len(self._loops)}"
+        name = f"weld_{len(self._loops)}" if name is None else text(name, "name")
         self._loops.append(WeldLoop(
-            name, body, other, _tuple(point, "point", 3), _tuple(quaternion, "quaternion", 4), _tuple(other_point, "other_point", 3),
+            name, text(body, "body"), text(other, "other"), _tuple(point, "point", 3), _tuple(quaternion, "quaternion", 4), _tuple(other_point, "other_point", 3),
             _tuple(other_quaternion, "other_quaternion", 4),
         ))  # fmt: skip
         return name
@@ -212,25 +220,27 @@ class ModelBuilder:
         self, joint: str, other: str | None = None, *, polynomial: ArrayLike = (0.0, 1.0, 0.0, 0.0, 0.0), name: str | None = None
     ) -> str:
         """Make one coordinate follow another: q − ref = Σ c_k (q_other − ref_other)^k (1 row). Returns the loop's name."""
-        name = name or f"coupling_{len(self._loops)}"
-        self._loops.append(JointLoop(name, joint, other, _tuple(polynomial, "polynomial", 5)))
+        name = f"coupling_{len(self._loops)}" if name is None else text(name, "name")
+        follows = None if other is None else text(other, "other")
+        self._loops.append(JointLoop(name, text(joint, "joint"), follows, _tuple(polynomial, "polynomial", 5)))
         return name
 
     def add_actuator(
         self, joint: str, *, name: str | None = None, gear: float = 1.0, control_range: tuple[float, float] = UNBOUNDED
     ) -> str:
         """Add a motor: joint force = gear · control. Returns its name."""
-        name = name or joint
-        self._actuators.append(Actuator(name, joint, number(gear, "gear"), control_range=control_range))
+        name = text(joint if name is None else name, "name")
+        bounds = _bounds(control_range, "control_range")
+        self._actuators.append(Actuator(name, text(joint, "joint"), number(gear, "gear"), control_range=bounds))
         return name
 
     def add_keyframe(self, name: str, q: ArrayLike) -> None:
         """Keep a configuration (nq,) under a name."""
-        self._keyframes[name] = tuple(float(x) for x in numbers(q, "q", _shape(q)))
+        self._keyframes[text(name, "name")] = tuple(float(x) for x in numbers(q, "q", _shape(q)))
 
     def exclude_collision(self, body: str, other: str) -> None:
         """Let the shapes of two bodies pass through each other."""
-        self._excludes.append((body, other))
+        self._excludes.append((text(body, "body"), text(other, "other")))
 
     def add_model(self, model: Model, *, prefix: str, position: ArrayLike = ZERO, quaternion: ArrayLike = IDENTITY) -> None:
         """Place a whole model on the ground, every name behind ``prefix``; its gravity and keyframes stay behind.
@@ -240,6 +250,9 @@ class ModelBuilder:
             prefix: put before each of its names, so that one model can be added several times.
             position, quaternion: where its world stands in this one.
         """
+        if not isinstance(model, Model) or not isinstance(prefix, str):
+            got = f"{type(model).__name__} and {type(prefix).__name__}"
+            raise ArgumentTypeError(f"model, prefix: expected a delassus.Model and a string, got {got}. Use delassus.load.")
         R, p = rotation_matrix(quaternion), numbers(position, "position", (3,))
         turn = _tuple(quaternion, "quaternion", 4)
 
@@ -264,6 +277,7 @@ class ModelBuilder:
             self._loops.append(self._moved_loop(loop, named, placed))
         self._actuators.extend(replace(a, name=named(a.name), joint=named(a.joint)) for a in model.actuators)
         self._excludes.extend((named(a), named(b)) for a, b in model.collision_excludes)
+        self._ignored.extend(f"{prefix}{model.name}: {what}" for what in model.ignored)
 
     @staticmethod
     def _moved_loop(loop: Loop, named: Any, placed: Any) -> Loop:
@@ -283,7 +297,7 @@ class ModelBuilder:
         """
         return Model(
             self.name, self._bodies, self._joints, gravity=self.gravity, loops=self._loops, shapes=self._shapes, actuators=self._actuators,
-            keyframes=self._keyframes, collision_excludes=self._excludes,
+            keyframes=self._keyframes, collision_excludes=self._excludes, ignored=self._ignored,
         )  # fmt: skip
 
 

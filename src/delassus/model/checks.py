@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._door import unknown
-from ..errors import ArgumentTypeError, ModelError, NotFiniteError
-from .records import JOINT_TYPES, SHAPE_SIZES, Body, ConnectLoop, Joint, JointLoop, Shape, WeldLoop
+from ..errors import ArgumentTypeError, ModelError, NotFiniteError, QuaternionError
+from .records import COORDINATES, JOINT_TYPES, SHAPE_SIZES, Actuator, Body, ConnectLoop, Joint, JointLoop, Shape, WeldLoop
 
 if TYPE_CHECKING:
     from .model import Model
 
 # Published inertias are rounded to a few digits: principal moments may break the triangle inequality by this much, relatively.
 TRIANGLE_SLACK = 1e-3
+# How far the length of a quaternion may be off and still be taken for rounding.
+QUATERNION_SLACK = 1e-6
 
 
 def check_everything(model: Model) -> None:
@@ -27,6 +28,7 @@ def check_everything(model: Model) -> None:
         _check_joint(joint)
     names = {"world", *(b.name for b in model.bodies)}
     joints = {j.name: j for j in model.joints}
+    _check_names(model)
     for shape in model.shapes:
         _check_shape(shape, names)
     for loop in model.loops:
@@ -38,17 +40,18 @@ def check_everything(model: Model) -> None:
                     raise ModelError(
                         f"loop {loop.name!r}: joint {joint_name!r} is a {joints[joint_name].type}; only hinges and slides can be coupled."
                     )
-            _finite(f"loop {loop.name!r}: polynomial", loop.polynomial)
+            _numbers(f"loop {loop.name!r}: polynomial", loop.polynomial, 5)
         elif isinstance(loop, ConnectLoop | WeldLoop):
             for body_name in (loop.body, loop.other):
                 if body_name not in names:
                     raise unknown(f"loop {loop.name!r}: body", body_name, sorted(names))
-            _finite(f"loop {loop.name!r}: points", (*loop.point, *loop.other_point))
-        else:
-            raise ArgumentTypeError(f"loops: expected ConnectLoop, WeldLoop or JointLoop, got {type(loop).__name__}.")
+            _numbers(f"loop {loop.name!r}: point", loop.point, 3)
+            _numbers(f"loop {loop.name!r}: other_point", loop.other_point, 3)
+            if isinstance(loop, WeldLoop):
+                _quaternion(f"loop {loop.name!r}: quaternion", loop.quaternion)
+                _quaternion(f"loop {loop.name!r}: other_quaternion", loop.other_quaternion)
     for actuator in model.actuators:
-        if actuator.joint not in joints:
-            raise unknown(f"actuator {actuator.name!r}: joint", actuator.joint, joints)
+        _check_actuator(actuator, joints)
     for pair in model.collision_excludes:
         for body_name in pair:
             if body_name not in names:
@@ -56,58 +59,91 @@ def check_everything(model: Model) -> None:
     _check_tree(model)
 
 
-def _finite(what: str, values: Iterable[float]) -> None:
-    numbers = tuple(values)
-    if not all(math.isfinite(x) for x in numbers):
-        raise NotFiniteError(f"{what}: every number must be finite, got {numbers}.")
+def _check_names(model: Model) -> None:
+    for kind in ("loops", "shapes", "actuators"):
+        seen: set[str] = set()
+        for record in getattr(model, kind):
+            if record.name in seen:
+                raise ModelError(f"{kind[:-1]} {record.name!r}: two {kind} have this name; names must differ.")
+            seen.add(record.name)
 
 
-def _unit(what: str, vector: tuple[float, ...]) -> None:
-    _finite(what, vector)
-    if not math.hypot(*vector) > 0:
-        raise ModelError(f"{what}: expected a length other than zero, got {vector}.")
+def _numbers(what: str, values: Any, n: int) -> None:
+    if not (isinstance(values, tuple) and len(values) == n and all(isinstance(x, (int, float)) for x in values)):
+        raise ArgumentTypeError(f"{what}: expected a tuple of {n} numbers, got {values!r}.")
+    if not all(map(math.isfinite, values)):
+        raise NotFiniteError(f"{what}: every number must be finite, got {values}.")
+
+
+def _range(what: str, bounds: Any) -> None:
+    if not (isinstance(bounds, tuple) and len(bounds) == 2 and bounds[0] <= bounds[1]):
+        raise ModelError(f"{what} must be (low, high) with low ≤ high, got {bounds}.")
+
+
+def _quaternion(what: str, quaternion: Any) -> None:
+    _numbers(what, quaternion, 4)
+    length = math.hypot(*quaternion)
+    if not abs(length - 1) <= QUATERNION_SLACK:
+        raise QuaternionError(f"{what}: (w, x, y, z) must have length 1, got {quaternion} of length {length:g}. Divide it by its length.")
 
 
 def _check_body(body: Body) -> None:
     what = f"body {body.name!r}"
-    _finite(f"{what}: position", body.position)
-    _unit(f"{what}: quaternion", body.quaternion)
-    _finite(f"{what}: com", body.com)
-    _finite(f"{what}: mass and inertia", (body.mass, *body.inertia))
+    _numbers(f"{what}: position", body.position, 3)
+    _quaternion(f"{what}: quaternion", body.quaternion)
+    _numbers(f"{what}: com", body.com, 3)
+    _numbers(f"{what}: mass", (body.mass,), 1)
+    _numbers(f"{what}: inertia", body.inertia, 6)
     if body.mass < 0:
         raise ModelError(f"{what}: mass must not be negative, got {body.mass:g} kg.")
     xx, yy, zz, xy, xz, yz = body.inertia
-    if not any(body.inertia):
-        return
-    if body.mass == 0:
+    if body.mass == 0 and any(body.inertia):
         raise ModelError(
             f"{what}: inertia without mass is not physical, got mass 0 and inertia {body.inertia}. Give it a mass, or use armature."
         )
     a, b, c = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    if a < -1e-9 * c or a + b < c * (1 - TRIANGLE_SLACK):
+    if not is_physical(body.mass, a, b, c):
         raise ModelError(
             f"{what}: inertia is not physical: its principal moments ({a:.6g}, {b:.6g}, {c:.6g}) kg m² must be non-negative and no one "
             "larger than the sum of the others. Check that it is about the centre of mass, in body axes."
         )
 
 
+def is_physical(mass: float, a: float, b: float, c: float) -> bool:
+    """Whether some distribution of this mass has the principal moments a ≤ b ≤ c, but for their rounding."""
+    rounding = 1e-15 * mass
+    return (mass > 0 or a == b == c == 0) and a >= -1e-9 * c - rounding and a + b >= c * (1 - TRIANGLE_SLACK) - rounding
+
+
 def _check_joint(joint: Joint) -> None:
     what = f"joint {joint.name!r}"
     if joint.type not in JOINT_TYPES:
         raise ModelError(f"{what}: type must be one of {', '.join(JOINT_TYPES)}, got {joint.type!r}.")
-    _unit(f"{what}: axis", joint.axis)
-    _finite(f"{what}: position", joint.position)
-    _finite(
-        f"{what}: parameters",
-        (joint.reference, joint.armature, joint.damping, joint.stiffness, joint.friction_loss, *joint.spring_reference),
-    )
+    _numbers(f"{what}: axis", joint.axis, 3)
+    if not any(joint.axis):
+        raise ModelError(f"{what}: axis: expected a length other than zero, got {joint.axis}.")
+    _numbers(f"{what}: position", joint.position, 3)
+    _numbers(f"{what}: reference", (joint.reference,), 1)
+    if joint.spring_reference:
+        _numbers(f"{what}: spring_reference", joint.spring_reference, COORDINATES[joint.type])
     for name in ("armature", "damping", "stiffness", "friction_loss"):
         value = getattr(joint, name)
+        _numbers(f"{what}: {name}", (value,), 1)
         if value < 0:
             raise ModelError(f"{what}: {name} must not be negative, got {value:g}.")
-    low, high = joint.range
-    if math.isnan(low) or math.isnan(high) or low > high:
-        raise ModelError(f"{what}: range must be (low, high) with low ≤ high, got {joint.range}.")
+    _range(f"{what}: range", joint.range)
+
+
+def _check_actuator(actuator: Actuator, joints: dict[str, Joint]) -> None:
+    what = f"actuator {actuator.name!r}"
+    if actuator.joint not in joints:
+        raise unknown(f"{what}: joint", actuator.joint, joints)
+    if joints[actuator.joint].type not in ("hinge", "slide"):
+        raise ModelError(f"{what}: joint {actuator.joint!r} is a {joints[actuator.joint].type}; only hinges and slides can be driven.")
+    _numbers(f"{what}: gear and gain", (actuator.gear, actuator.gain), 2)
+    _numbers(f"{what}: bias", actuator.bias, 3)
+    _range(f"{what}: control_range", actuator.control_range)
+    _range(f"{what}: force_range", actuator.force_range)
 
 
 def _check_shape(shape: Shape, names: set[str]) -> None:
@@ -118,9 +154,12 @@ def _check_shape(shape: Shape, names: set[str]) -> None:
         raise ModelError(f"{what}: kind must be one of {', '.join(SHAPE_SIZES)}, got {shape.kind!r}.")
     if len(shape.size) != SHAPE_SIZES[shape.kind]:
         raise ModelError(f"{what}: a {shape.kind} has {SHAPE_SIZES[shape.kind]} sizes, got {len(shape.size)}.")
-    _finite(f"{what}: size", shape.size)
-    _finite(f"{what}: position", shape.position)
-    _unit(f"{what}: quaternion", shape.quaternion)
+    _numbers(f"{what}: size", shape.size, len(shape.size))
+    _numbers(f"{what}: position", shape.position, 3)
+    _quaternion(f"{what}: quaternion", shape.quaternion)
+    _numbers(f"{what}: friction", shape.friction, 3)
+    if min(shape.friction) < 0:
+        raise ModelError(f"{what}: friction must not be negative, got {shape.friction}.")
     if shape.kind != "plane" and min(shape.size) <= 0:
         raise ModelError(f"{what}: sizes must be positive, got {shape.size}.")
 

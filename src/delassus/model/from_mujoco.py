@@ -12,7 +12,21 @@ import numpy as np
 from ..errors import LoadError
 from ..spatial import rotation_matrix
 from .model import Model
-from .records import COORDINATES, IDENTITY, SHAPE_SIZES, ZERO, Actuator, Body, ConnectLoop, Joint, JointLoop, Loop, Shape, WeldLoop
+from .records import (
+    COORDINATES,
+    IDENTITY,
+    SHAPE_SIZES,
+    VELOCITIES,
+    ZERO,
+    Actuator,
+    Body,
+    ConnectLoop,
+    Joint,
+    JointLoop,
+    Loop,
+    Shape,
+    WeldLoop,
+)
 
 JOINTS = {
     mujoco.mjtJoint.mjJNT_FREE: "free",
@@ -21,14 +35,42 @@ JOINTS = {
     mujoco.mjtJoint.mjJNT_HINGE: "hinge",
 }
 UNBOUNDED = (-math.inf, math.inf)
+LARGE = 1e10  # MuJoCo's largest number
+# flags that take a part of the model out of the motion; gravity becomes zero
+DISABLED = ("constraint", "equality", "frictionloss", "limit", "contact", "passive", "spring", "damper", "actuation")
 
 
-def _name(m: mujoco.MjModel, kind: Any, k: int, default: str) -> str:
-    return mujoco.mj_id2name(m, kind, k) or f"{default}_{k}"
+def _names(m: mujoco.MjModel, kind: Any, n: int, default: str) -> list[str]:
+    """Names of all objects of a kind; those without get one that no other has."""
+    names = [mujoco.mj_id2name(m, kind, k) or "" for k in range(n)]
+    taken = set(names)
+    for k, name in enumerate(names):
+        if not name:
+            new = f"{default}_{k}"
+            while new in taken:
+                new += "_"
+            names[k] = new
+            taken.add(new)
+    return names
 
 
 def _row(array: Any) -> Any:
     return tuple(float(x) for x in array)
+
+
+def finite_or_open(low: float, high: float) -> tuple[float, float]:
+    """Bounds, where numbers too large to bound anything stand for none."""
+    return (-math.inf if low <= -LARGE else float(low), math.inf if high >= LARGE else float(high))
+
+
+def one_value(values: Any, what: str, ignored: list[str]) -> float:
+    """Return the value that all degrees of freedom of a joint share; if they do not, it is left out."""
+    if not np.isfinite(values).all():
+        return math.nan
+    if np.all(values == values[0]):
+        return float(values[0])
+    ignored.append(f"{what} that differs between degrees of freedom")
+    return 0.0
 
 
 def _count(n: int, what: str) -> str:
@@ -38,7 +80,7 @@ def _count(n: int, what: str) -> str:
 def from_mujoco(m: mujoco.MjModel, name: str | None = None, left: Sequence[str] = ()) -> Model:
     """Take bodies, joints, loops, shapes, actuators and keyframes from a compiled MuJoCo model; list what is left out, after ``left``."""
     obj = mujoco.mjtObj
-    names = ["world"] + [_name(m, obj.mjOBJ_BODY, b, "body") for b in range(1, m.nbody)]
+    names = _names(m, obj.mjOBJ_BODY, m.nbody, "body")
     bodies = []
     for b in range(1, m.nbody):
         R = rotation_matrix(m.body_iquat[b])
@@ -47,9 +89,9 @@ def from_mujoco(m: mujoco.MjModel, name: str | None = None, left: Sequence[str] 
         bodies.append(Body(
             names[b], names[m.body_parentid[b]], _row(m.body_pos[b]), _row(m.body_quat[b]), float(m.body_mass[b]), _row(m.body_ipos[b]), _row(six),
         ))  # fmt: skip
-    joint_names = [_name(m, obj.mjOBJ_JOINT, j, "joint") for j in range(m.njnt)]
-    joints = [_joint(m, j, joint_names[j], names) for j in range(m.njnt)]
     ignored = list(left)
+    joint_names = _names(m, obj.mjOBJ_JOINT, m.njnt, "joint")
+    joints = [_joint(m, j, joint_names[j], names, ignored) for j in range(m.njnt)]
     model = Model(
         name or _model_name(m),
         bodies,
@@ -58,7 +100,7 @@ def from_mujoco(m: mujoco.MjModel, name: str | None = None, left: Sequence[str] 
         loops=_loops(m, names, joint_names, ignored),
         shapes=_shapes(m, names, ignored),
         actuators=_actuators(m, joint_names, ignored),
-        keyframes={_name(m, obj.mjOBJ_KEY, k, "key"): m.key_qpos[k] for k in range(m.nkey)},
+        keyframes=dict(zip(_names(m, obj.mjOBJ_KEY, m.nkey, "key"), m.key_qpos, strict=True)),
         collision_excludes=[(names[s >> 16], names[s & 0xFFFF]) for s in m.exclude_signature],
         ignored=ignored + _unrepresented(m),
     )
@@ -75,12 +117,13 @@ def _model_name(m: mujoco.MjModel) -> str:
     return bytes(m.names[: m.names.index(b"\0")]).decode() or "model"
 
 
-def _joint(m: mujoco.MjModel, j: int, name: str, names: list[str]) -> Joint:
+def _joint(m: mujoco.MjModel, j: int, name: str, names: list[str], ignored: list[str]) -> Joint:
     kind = JOINTS[mujoco.mjtJoint(int(m.jnt_type[j]))]
     q, v = m.jnt_qposadr[j], m.jnt_dofadr[j]
     stiffness = float(m.jnt_stiffness.reshape(m.njnt, -1)[j, 0])
     spring = _row(m.qpos_spring[q : q + COORDINATES[kind]]) if stiffness else ()
     one_axis = kind in ("hinge", "slide")
+    dofs = slice(v, v + VELOCITIES[kind])
     return Joint(
         name,
         kind,  # type: ignore[arg-type]
@@ -88,21 +131,21 @@ def _joint(m: mujoco.MjModel, j: int, name: str, names: list[str]) -> Joint:
         axis=_row(m.jnt_axis[j]) if one_axis else (0.0, 0.0, 1.0),
         position=_row(m.jnt_pos[j]) if kind != "free" else ZERO,
         reference=float(m.qpos0[q]) if one_axis else 0.0,
-        range=_row(m.jnt_range[j]) if m.jnt_limited[j] else UNBOUNDED,
-        armature=float(m.dof_armature[v]),
-        damping=float(m.dof_damping.reshape(m.nv, -1)[v, 0]),
+        range=finite_or_open(*m.jnt_range[j]) if m.jnt_limited[j] else UNBOUNDED,
+        armature=one_value(m.dof_armature[dofs], f"armature of joint {name!r}", ignored),
+        damping=one_value(m.dof_damping.reshape(m.nv, -1)[dofs, 0], f"damping of joint {name!r}", ignored),
         stiffness=stiffness,
         spring_reference=spring,
-        friction_loss=float(m.dof_frictionloss[v]),
+        friction_loss=one_value(m.dof_frictionloss[dofs], f"friction loss of joint {name!r}", ignored),
     )
 
 
 def _loops(m: mujoco.MjModel, names: list[str], joint_names: list[str], ignored: list[str]) -> list[Loop]:
     eq, obj = mujoco.mjtEq, mujoco.mjtObj
     loops: list[Loop] = []
-    for e in range(m.neq):
+    for e, name in enumerate(_names(m, obj.mjOBJ_EQUALITY, m.neq, "equality")):
         kind, one, two, data = eq(int(m.eq_type[e])), m.eq_obj1id[e], m.eq_obj2id[e], m.eq_data[e]
-        name, active = _name(m, obj.mjOBJ_EQUALITY, e, "equality"), bool(m.eq_active0[e])
+        active = bool(m.eq_active0[e])
         if kind == eq.mjEQ_JOINT:
             loops.append(JointLoop(name, joint_names[one], joint_names[two] if two >= 0 else None, _row(data[:5]), active))
         elif kind in (eq.mjEQ_CONNECT, eq.mjEQ_WELD):
@@ -119,6 +162,8 @@ def _loops(m: mujoco.MjModel, names: list[str], joint_names: list[str], ignored:
                 loops.append(ConnectLoop(name, body, other, points[0], points[1], active))
             else:
                 loops.append(WeldLoop(name, body, other, points[0], turns[0], points[1], turns[1], active))
+                if data[10] != 1:
+                    ignored.append(f"torquescale {data[10]:g} of weld {name!r}")
         else:
             ignored.append(f"equality {name!r} of type {kind.name[5:].lower()}")
     return loops
@@ -126,14 +171,14 @@ def _loops(m: mujoco.MjModel, names: list[str], joint_names: list[str], ignored:
 
 def _shapes(m: mujoco.MjModel, names: list[str], ignored: list[str]) -> list[Shape]:
     shapes, left = [], 0
-    for g in range(m.ngeom):
+    for g, name in enumerate(_names(m, mujoco.mjtObj.mjOBJ_GEOM, m.ngeom, "geom")):
         kind = mujoco.mjtGeom(int(m.geom_type[g])).name[7:].lower()
         collides = bool(m.geom_contype[g] or m.geom_conaffinity[g])
         if kind not in SHAPE_SIZES:
             left += collides
             continue
         shapes.append(Shape(
-            _name(m, mujoco.mjtObj.mjOBJ_GEOM, g, "geom"), names[m.geom_bodyid[g]], kind, _row(m.geom_size[g][: SHAPE_SIZES[kind]]), _row(m.geom_pos[g]),
+            name, names[m.geom_bodyid[g]], kind, _row(m.geom_size[g][: SHAPE_SIZES[kind]]), _row(m.geom_pos[g]),
             _row(m.geom_quat[g]), _row(m.geom_friction[g]), int(m.geom_contype[g]), int(m.geom_conaffinity[g]), int(m.geom_condim[g]),
             float(m.geom_margin[g]), _row(m.geom_rgba[g]),
         ))  # fmt: skip
@@ -144,10 +189,13 @@ def _shapes(m: mujoco.MjModel, names: list[str], ignored: list[str]) -> list[Sha
 
 def _actuators(m: mujoco.MjModel, joint_names: list[str], ignored: list[str]) -> list[Actuator]:
     actuators, left = [], 0
-    for a in range(getattr(m, "nactuator", m.nu)):
+    for a, name in enumerate(_names(m, mujoco.mjtObj.mjOBJ_ACTUATOR, getattr(m, "nactuator", m.nu), "actuator")):
+        # later MuJoCo versions have actuators of several controls and outputs
+        u, o = (int(getattr(m, what, range(m.nu))[a]) for what in ("actuator_ctrladr", "actuator_outadr"))
         bias = mujoco.mjtBias(int(m.actuator_biastype[a]))
         simple = (
-            mujoco.mjtTrn(int(m.actuator_trntype[a])) == mujoco.mjtTrn.mjTRN_JOINT
+            m.actuator_plugin[a] < 0
+            and mujoco.mjtTrn(int(m.actuator_trntype[a])) == mujoco.mjtTrn.mjTRN_JOINT
             and mujoco.mjtDyn(int(m.actuator_dyntype[a])) == mujoco.mjtDyn.mjDYN_NONE
             and mujoco.mjtGain(int(m.actuator_gaintype[a])) == mujoco.mjtGain.mjGAIN_FIXED
             and bias in (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE)
@@ -158,10 +206,10 @@ def _actuators(m: mujoco.MjModel, joint_names: list[str], ignored: list[str]) ->
             continue
         affine = bias == mujoco.mjtBias.mjBIAS_AFFINE
         actuators.append(Actuator(
-            _name(m, mujoco.mjtObj.mjOBJ_ACTUATOR, a, "actuator"), joint_names[m.actuator_trnid[a, 0]], float(m.actuator_gear[a, 0]),
+            name, joint_names[m.actuator_trnid[a, 0]], float(m.actuator_gear[o, 0]),
             float(m.actuator_gainprm[a, 0]), _row(m.actuator_biasprm[a, :3]) if affine else ZERO,
-            _row(m.actuator_ctrlrange[a]) if m.actuator_ctrllimited[a] else UNBOUNDED,
-            _row(m.actuator_forcerange[a]) if m.actuator_forcelimited[a] else UNBOUNDED,
+            finite_or_open(*m.actuator_ctrlrange[u]) if m.actuator_ctrllimited[u] else UNBOUNDED,
+            finite_or_open(*m.actuator_forcerange[a]) if m.actuator_forcelimited[a] else UNBOUNDED,
         ))  # fmt: skip
     if left:
         ignored.append(f"{_count(left, 'actuator')} that {'is' if left == 1 else 'are'} not a motor or servo on one hinge or slide")
@@ -178,6 +226,8 @@ def _unrepresented(m: mujoco.MjModel) -> list[str]:
         (m.npair, "explicit contact pair"),
         (m.nmocap, "mocap body flag"),
         (int(np.count_nonzero(m.body_gravcomp)), "gravity compensation"),
+        (int(np.count_nonzero(m.key_qvel.any(axis=1))), "keyframe velocity"),
+        (sum(bool(m.jnt_actfrclimited[j]) for j in set(m.actuator_trnid[:, 0]) if 0 <= j < m.njnt), "joint actuator force limit"),
     ]
     # later MuJoCo versions only
     for attribute, what in (
@@ -189,7 +239,10 @@ def _unrepresented(m: mujoco.MjModel) -> list[str]:
     ):
         values = np.asarray(getattr(m, attribute, ()))
         counts.append((int(np.count_nonzero(values.any(axis=-1) if values.ndim > 1 else values)), what))
-    left = [_count(n, what) if what != "flex" or n == 1 else f"{n} flexes" for n, what in counts if n]
+    plural = {"flex": "flexes", "keyframe velocity": "keyframe velocities"}
+    left = [f"{n} {what if n == 1 else plural.get(what, what + 's')}" for n, what in counts if n]
+    flags = {name[7:].lower(): bit for name, bit in mujoco.mjtDisableBit.__members__.items() if name.startswith("mjDSBL_")}
+    left += [f"flag that disables {name}" for name in DISABLED if name in flags and m.opt.disableflags & flags[name]]
     if m.opt.density or m.opt.viscosity:
         left.append("fluid forces (density or viscosity)")
     if np.any(m.opt.wind):

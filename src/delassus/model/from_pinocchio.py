@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from ..errors import ArgumentTypeError
+from .from_mujoco import UNBOUNDED, finite_or_open, one_value
 from .model import Model
-from .records import Body, Joint, JointType, Vector
+from .records import VELOCITIES, Body, Joint, JointType, Vector
 
 AXES: dict[str, Vector] = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 SUPPORTED = "revolute, prismatic, spherical, spherical ZYX, planar, translation and a free flyer at the root"
@@ -25,6 +25,7 @@ def from_pinocchio(m: Any, name: str | None = None) -> Model:
     names = ["world", *(str(m.names[j]) for j in range(1, m.njoints))]
     bodies: list[Body] = []
     joints: list[Joint] = []
+    ignored: list[str] = []
     for j in range(m.njoints):
         mass, com, inertia = _inertial(m.inertias[j])
         if j == 0:
@@ -33,15 +34,15 @@ def from_pinocchio(m: Any, name: str | None = None) -> Model:
             continue
         placement = m.jointPlacements[j]
         bodies.append(Body(names[j], names[m.parents[j]], _row(placement.translation), _quaternion(placement.rotation), mass, com, inertia))
-        joints.extend(_joints(m, j, names[j]))
+        joints.extend(_joints(m, j, names[j], ignored))
     taken = {"world", *(b.name for b in bodies)}
     for frame in m.frames:
         if str(frame.type) != "BODY" or frame.name in taken:
             continue
         taken.add(frame.name)
-        parent = int(getattr(frame, "parentJoint", getattr(frame, "parent", 0)))
+        parent = int(frame.parentJoint if hasattr(frame, "parentJoint") else frame.parent)
         bodies.append(Body(frame.name, names[parent], _row(frame.placement.translation), _quaternion(frame.placement.rotation)))
-    return Model(name or m.name or "model", bodies, joints, gravity=_row(m.gravity.linear))
+    return Model(name or m.name or "model", bodies, joints, gravity=_row(m.gravity.linear), ignored=ignored)
 
 
 def _row(values: Any) -> Any:
@@ -61,22 +62,24 @@ def _quaternion(R: Any) -> Any:
     return _row(q)
 
 
-def _joints(m: Any, j: int, name: str) -> list[Joint]:
+def _joints(m: Any, j: int, name: str, ignored: list[str]) -> list[Joint]:
     joint = m.joints[j]
     kind = str(joint.shortname()).removeprefix("JointModel")
     v = int(joint.idx_v)
 
     def one(label: str, type_: JointType, axis: Vector, at: int, q: int | None) -> Joint:
-        bounds = (float(m.lowerPositionLimit[q]), float(m.upperPositionLimit[q])) if q is not None else (-math.inf, math.inf)
+        bounds = finite_or_open(m.lowerPositionLimit[q], m.upperPositionLimit[q]) if q is not None else UNBOUNDED
+        dofs = slice(at, at + VELOCITIES[type_])
         armature, damping, friction = (
-            float(getattr(m, what)[at]) if hasattr(m, what) else 0.0 for what in ("armature", "damping", "friction")
+            one_value(getattr(m, what)[dofs], f"{what} of joint {label!r}", ignored) if hasattr(m, what) else 0.0
+            for what in ("armature", "damping", "friction")
         )
         return Joint(
             label,
             type_,
             name,
             axis,
-            range=bounds if bounds[0] <= bounds[1] else (-math.inf, math.inf),
+            range=bounds if bounds[0] <= bounds[1] else UNBOUNDED,
             armature=armature,
             damping=damping,
             friction_loss=friction,
@@ -92,7 +95,9 @@ def _joints(m: Any, j: int, name: str) -> list[Joint]:
     if kind in ("RUBX", "RUBY", "RUBZ"):
         return [one(name, "hinge", AXES[kind[3]], v, None)]
     if kind in ("RevoluteUnaligned", "PrismaticUnaligned", "RevoluteUnboundedUnaligned"):
-        axis = _row(joint.extract().axis)
+        data = joint.createData()
+        joint.calc(data, np.array([0.0] if joint.nq == 1 else [1.0, 0.0]))
+        axis = _row(np.ravel(data.S)[:3] if kind[0] == "P" else np.ravel(data.S)[3:])
         return [one(name, "slide" if kind[0] == "P" else "hinge", axis, v, q if joint.nq == 1 else None)]
     if kind == "Spherical":
         return [one(name, "ball", AXES["Z"], v, None)]
@@ -102,5 +107,9 @@ def _joints(m: Any, j: int, name: str) -> list[Joint]:
         "SphericalZYX": [("Z", "hinge"), ("Y", "hinge"), ("X", "hinge")],
     }
     if kind in several:
-        return [one(f"{name}_{axis.lower()}", type_, AXES[axis], v + k, None) for k, (axis, type_) in enumerate(several[kind])]
+        # the angle of a planar joint is kept as cosine and sine, which have no range
+        return [
+            one(f"{name}_{axis.lower()}", type_, AXES[axis], v + k, q + k if kind != "Planar" or type_ == "slide" else None)
+            for k, (axis, type_) in enumerate(several[kind])
+        ]
     raise ArgumentTypeError(f"model: joint {name!r} is a Pinocchio {kind}, which is not supported. Supported: {SUPPORTED}.")

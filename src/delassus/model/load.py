@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import mujoco
+import numpy as np
 
 from .._door import unknown
-from ..errors import ArgumentTypeError, LoadError
+from ..errors import ArgumentError, ArgumentTypeError, LoadError
+from .checks import is_physical
 from .from_mujoco import from_mujoco
 from .from_pinocchio import from_pinocchio
 from .model import Model
@@ -39,6 +41,7 @@ def load(source: str | os.PathLike[str] | Any, *, floating_base: bool = False) -
 
     Raises:
         LoadError: a file is missing, or cannot be read as a model.
+        ArgumentError: ``floating_base`` with something other than a URDF.
         UnknownNameError: neither a file nor an embedded robot has this name.
         ArgumentTypeError: an object of a class that is not supported.
         ModelError: the description is not of a mechanism that can exist.
@@ -50,19 +53,25 @@ def load(source: str | os.PathLike[str] | Any, *, floating_base: bool = False) -
 
 
 def _load(source: Any, floating_base: bool) -> Model:
+    if isinstance(source, str | os.PathLike):
+        compiled = compile_source(source, floating_base=floating_base)
+        return from_mujoco(compiled.model, compiled.name, compiled.left)
+    kind = type(source)
+    _only_urdf(floating_base, kind.__name__)
     if isinstance(source, Model):
         return source
     if isinstance(source, mujoco.MjModel):
         return from_mujoco(source)
-    kind = type(source)
-    if kind.__module__.split(".")[0] == "pinocchio" and kind.__name__ == "Model":
+    if any(k.__module__.split(".")[0] == "pinocchio" and k.__name__ == "Model" for k in kind.__mro__):
         return from_pinocchio(source)
-    if isinstance(source, str | os.PathLike):
-        compiled = compile_source(source, floating_base=floating_base)
-        return from_mujoco(compiled.model, compiled.name, compiled.left)
     raise ArgumentTypeError(
         f"source: expected a name, a path, XML text, mujoco.MjModel, pinocchio.Model or delassus.Model, got {kind.__module__}.{kind.__qualname__}."
     )
+
+
+def _only_urdf(floating_base: bool, what: str) -> None:
+    if floating_base:
+        raise ArgumentError(f"floating_base: only a URDF can be told to float, got {what}. Give its base a free joint instead.")
 
 
 class Compiled(NamedTuple):
@@ -81,33 +90,35 @@ def compile_source(source: str | os.PathLike[str], *, floating_base: bool = Fals
         return _from_xml(source, "the text", floating_base, None)
     if source in embedded_names():
         with resources.as_file(resources.files("delassus") / "assets") as folder:
-            return _from_path(Path(folder) / f"{source}.xml", False)
-    if os.sep in source or Path(source).suffix or Path(source).exists():
+            return _from_path(Path(folder) / f"{source}.xml", floating_base)
+    if source and (os.sep in source or Path(source).suffix or os.path.exists(source)):
         return _from_path(Path(source), floating_base)
     raise unknown("robot", source, embedded_names())
 
 
 def _from_path(path: Path, floating_base: bool) -> Compiled:
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
+    if not os.path.isfile(path):
+        what = "is a folder" if os.path.isdir(path) else "does not exist"
         raise LoadError(
             f"source: the file {str(path)!r} {what}. Give an MJCF or URDF file, or one of the robots {', '.join(embedded_names())}."
         )
     try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise LoadError(f"source: the file {str(path)!r} cannot be read as text: {error}.") from None
-    return _from_xml(text, repr(str(path)), floating_base, path)
+        content = path.read_bytes()
+    except OSError as error:
+        raise LoadError(f"source: the file {str(path)!r} cannot be read: {error}.") from None
+    return _from_xml(content, repr(str(path)), floating_base, path)
 
 
-def _from_xml(text: str, where: str, floating_base: bool, path: Path | None) -> Compiled:
+def _from_xml(text: str | bytes, where: str, floating_base: bool, path: Path | None) -> Compiled:
     root = _parse(text, where)
     if root.tag == "robot":
         return _from_urdf(root, floating_base, path and path.parent, where)
-    return Compiled(_compile(lambda: mujoco.MjModel.from_xml_path(str(path)) if path else mujoco.MjModel.from_xml_string(text), where))
+    _only_urdf(floating_base, "MJCF")
+    model, left = _compile(lambda: mujoco.MjModel.from_xml_path(str(path)) if path else mujoco.MjModel.from_xml_string(text), where)
+    return Compiled(model, None, left)
 
 
-def _parse(text: str, where: str) -> ElementTree.Element:
+def _parse(text: str | bytes, where: str) -> ElementTree.Element:
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
@@ -117,15 +128,21 @@ def _parse(text: str, where: str) -> ElementTree.Element:
     return root
 
 
-def _compile(make: Any, where: str) -> mujoco.MjModel:
+def _compile(make: Any, where: str) -> tuple[mujoco.MjModel, tuple[str, ...]]:
+    """Return MuJoCo's model and its warnings, which it would print."""
+    said: list[str] = []
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(said.append)
     try:
-        return make()
+        return make(), tuple(f"as MuJoCo says: {line.strip()}" for line in said)
     except (ValueError, RuntimeError, mujoco.FatalError) as error:
         raise LoadError(f"source: MuJoCo cannot compile {where}: {str(error).strip()}") from None
+    finally:
+        mujoco.set_mju_user_warning(before)
 
 
 def _from_urdf(root: ElementTree.Element, floating_base: bool, folder: Path | None, where: str) -> Compiled:
-    """Ready a URDF for MuJoCo: what is only drawn goes, so do meshes that are not there; fixed links stay bodies."""
+    """Ready a URDF for MuJoCo: what is only drawn goes, so do meshes that cannot be read; fixed links stay bodies, inertias as they are."""
     links = root.findall("link")
     missing = 0
     for link in links:
@@ -133,31 +150,91 @@ def _from_urdf(root: ElementTree.Element, floating_base: bool, folder: Path | No
             link.remove(visual)
         for collision in link.findall("collision"):
             mesh = collision.find("geometry/mesh")
-            if mesh is not None and not _mesh_exists(mesh.get("filename", ""), folder):
+            if mesh is not None and not _mesh_readable(mesh.get("filename", ""), folder):
                 link.remove(collision)
                 missing += 1
             elif mesh is not None and folder is not None:
                 mesh.set("filename", str((folder / mesh.get("filename", "")).resolve()))
     if floating_base:
-        children = {joint.find("child").get("link") for joint in root.findall("joint")}  # type: ignore[union-attr]
-        base = [link.get("name") for link in links if link.get("name") not in children]
-        if len(base) != 1:
-            raise LoadError(f"floating_base: expected one link that is no joint's child, got {base}.")
+        children = {child.get("link") for child in root.findall("joint/child")}
+        base = [link.get("name") or "" for link in links if link.get("name") not in children]
+        if len(base) != 1 or base == ["world"]:
+            raise LoadError(f"floating_base: expected one link, not named 'world', that is no joint's child, got {base} in {where}.")
         ElementTree.SubElement(root, "link", {"name": "world"})
         joint = ElementTree.SubElement(root, "joint", {"name": "root", "type": "floating"})
         ElementTree.SubElement(joint, "parent", {"link": "world"})
-        ElementTree.SubElement(joint, "child", {"link": base[0] or ""})
+        ElementTree.SubElement(joint, "child", {"link": base[0]})
     extension = root.find("mujoco")
     if extension is None:
         extension = ElementTree.SubElement(root, "mujoco")
     compiler = extension.find("compiler")
     if compiler is None:
         compiler = ElementTree.SubElement(extension, "compiler")
+    adjusts = any(compiler.get(key) for key in ("balanceinertia", "boundmass", "boundinertia", "inertiafromgeom", "settotalmass"))
     for key, value in {"fusestatic": "false", "strippath": "false", "discardvisual": "false"}.items():
         compiler.set(key, value)
-    compiled = _compile(lambda: mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode")), where)
-    return Compiled(compiled, root.get("name"), (f"{missing} collision mesh(es) whose files are not there",) if missing else ())
+    inertials = {} if adjusts else {link.get("name"): _take_inertial(link, where) for link in links}
+    compiled, left = _compile(lambda: mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode")), where)
+    if missing:
+        left += (f"{missing} collision mesh{'' if missing == 1 else 'es'} not there, or not STL, OBJ or MSH",)
+
+    # of links fixed to others only the sum counts, and many carry made-up numbers: these are lowered to what a mass can have
+    fixed = {
+        end.get("link")
+        for joint in root.findall("joint")
+        if joint.get("type") == "fixed"
+        for end in (*joint.iter("parent"), *joint.iter("child"))
+    }
+    for name, (mass, center, axes, moments) in inertials.items():
+        if name in fixed and mass >= 0 and not is_physical(mass, *moments):
+            left += (f"inertia of link {name!r} beyond what is physical",)
+            a, b, c = np.maximum(moments, 0.0) if mass > 0 else np.zeros(3)
+            moments = (a, b, min(c, a + b))
+        body = mujoco.mj_name2id(compiled, mujoco.mjtObj.mjOBJ_BODY, name or "")
+        if body > 0:
+            compiled.body_mass[body], compiled.body_ipos[body] = mass, center
+            compiled.body_iquat[body], compiled.body_inertia[body] = axes, moments
+    if inertials:
+        _compile(lambda: mujoco.mj_setConst(compiled, mujoco.MjData(compiled)), where)
+    return Compiled(compiled, root.get("name"), left)
 
 
-def _mesh_exists(filename: str, folder: Path | None) -> bool:
-    return folder is not None and "://" not in filename and (folder / filename).is_file()
+def _mesh_readable(filename: str, folder: Path | None) -> bool:
+    known = filename.lower().endswith((".stl", ".obj", ".msh"))
+    return known and folder is not None and "://" not in filename and (folder / filename).is_file()
+
+
+def _take_inertial(link: ElementTree.Element, where: str) -> tuple[float, Any, Any, Any]:
+    """Mass, centre, principal axes and moments of a link. MuJoCo gets others in their place, that it cannot refuse or find simple.
+
+    It would refuse massless links and published numbers whose rounding breaks the triangle inequality.
+    """
+
+    def read(tag: str, keys: str, default: str, n: int) -> list[float]:
+        element = inertial.find(tag) if inertial is not None else None
+        text = " ".join(default if element is None else element.get(key, default) for key in keys.split())
+        try:
+            values = [float(x) for x in text.split()]
+        except ValueError:
+            values = []
+        if len(values) != n or not np.isfinite(values).all():
+            raise LoadError(f"source: {where}: link {link.get('name')!r}: <{tag}> expects {n} finite numbers in {keys}, got {text!r}.")
+        return values
+
+    inertial = link.find("inertial")
+    xyz, rpy = read("origin", "xyz", "0 0 0", 3), read("origin", "rpy", "0 0 0", 3)
+    (mass,) = read("mass", "value", "0", 1)
+    xx, xy, xz, yy, yz, zz = read("inertia", "ixx ixy ixz iyy iyz izz", "0", 6)
+    turn, axes = np.empty(4), np.empty(4)
+    mujoco.mju_euler2Quat(turn, rpy, "XYZ")
+    moments, R = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    mujoco.mju_mat2Quat(axes, (R * [1.0, 1.0, np.linalg.det(R)]).ravel())
+    mujoco.mju_mulQuat(axes, turn, axes)
+
+    if inertial is not None:
+        link.remove(inertial)
+    inertial = ElementTree.SubElement(link, "inertial")
+    ElementTree.SubElement(inertial, "origin", {"xyz": "1 2 3", "rpy": "1 2 3"})
+    ElementTree.SubElement(inertial, "mass", {"value": "1"})
+    ElementTree.SubElement(inertial, "inertia", {"ixx": "2", "iyy": "3", "izz": "4", "ixy": "0", "ixz": "0", "iyz": "0"})
+    return mass, xyz, axes, moments

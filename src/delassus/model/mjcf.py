@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
+
+import numpy as np
 
 from .records import IDENTITY, ZERO, Body, ConnectLoop, Joint, JointLoop, Shape, WeldLoop
 
@@ -31,11 +34,12 @@ def _frame(position: tuple[float, ...], quaternion: tuple[float, ...]) -> dict[s
 
 
 def _range(bounds: tuple[float, float], name: str) -> dict[str, str]:
-    # MuJoCo knows no one-sided range
+    # MuJoCo knows no one-sided range, and takes an empty one for none
     large = 1e10
-    if bounds == (-float("inf"), float("inf")):
+    if bounds == (-math.inf, math.inf):
         return {}
-    return {name: _numbers((max(bounds[0], -large), min(bounds[1], large)))}
+    low, high = max(bounds[0], -large), min(bounds[1], large)
+    return {name: _numbers((low, max(high, math.nextafter(low, math.inf))))}
 
 
 def _joint(joint: Joint) -> str:
@@ -61,8 +65,22 @@ def _joint(joint: Joint) -> str:
     return _element("joint", name=joint.name, type=joint.type, **extra)
 
 
-def _inertial(body: Body) -> str:
-    return _element("inertial", pos=_numbers(body.com), mass=repr(body.mass), fullinertia=_numbers(body.inertia)) if body.mass > 0 else ""
+def _inertial(body: Body, moves: bool) -> str:
+    """Principal moments and axes, which MuJoCo keeps as they are; it wants some of each on a moving body, and the triangle inequality to the last digit."""
+    least = 1e-14 if moves else 0.0
+    if not (body.mass > 0 or moves):
+        return ""
+    xx, yy, zz, xy, xz, yz = body.inertia
+    axes = None
+    moments = np.array([xx, yy, zz])
+    if xy or xz or yz:
+        moments, R = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        axes = _numbers((*R[:, 0], *R[:, 1]))
+    moments = np.maximum(moments, least)
+    largest = moments.argmax()
+    a, b = np.delete(moments, largest)
+    moments[largest] = min(moments[largest], a + b)
+    return _element("inertial", pos=_numbers(body.com), mass=repr(max(body.mass, least)), diaginertia=_numbers(moments), xyaxes=axes)
 
 
 def _geom(shape: Shape) -> str:
@@ -75,10 +93,11 @@ def _geom(shape: Shape) -> str:
 
 
 def to_mjcf(model: Model) -> str:
-    """Write a model as MJCF text."""
+    """Write a model as MJCF text. MuJoCo refuses moving bodies without mass or inertia: they get 1e-14."""
     inside: dict[str, list[str]] = {name: [] for name in model.body_names}
+    moving = {joint.body for joint in model.joints}
     for body in model.bodies:
-        if text := _inertial(body):
+        if text := _inertial(body, body.name in moving):
             inside[body.name].append(text)
     for joint in model.joints:
         inside[joint.body].append(_joint(joint))

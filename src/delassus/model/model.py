@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
-from .._door import unknown
-from ..errors import ArgumentError, ArgumentTypeError, ModelError, NotFiniteError
-from .checks import check_everything
+from .._door import numbers, text, unknown
+from ..errors import ArgumentError, ArgumentTypeError, ModelError, NotFiniteError, QuaternionError
+from .checks import QUATERNION_SLACK, check_everything
 from .order import depth_first
-from .records import COORDINATES, JOINT_TYPES, VELOCITIES, Actuator, Body, Joint, JointType, Loop, Shape
+from .records import COORDINATES, JOINT_TYPES, VELOCITIES, Actuator, Body, ConnectLoop, Joint, JointLoop, JointType, Loop, Shape, WeldLoop
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -26,6 +26,14 @@ def _frozen(values: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
     array = np.array(values, dtype=dtype).reshape(shape)
     array.setflags(write=False)
     return array
+
+
+def _records(values: Any, what: str, *kinds: type) -> tuple[Any, ...]:
+    records = tuple(values)
+    for record in records:
+        if not isinstance(record, kinds):
+            raise ArgumentTypeError(f"{what}: expected {' or '.join(k.__name__ for k in kinds)}, got {type(record).__name__}.")
+    return records
 
 
 class Model:
@@ -108,19 +116,17 @@ class Model:
         collision_excludes: Iterable[tuple[str, str]] = (),
         ignored: Iterable[str] = (),
     ) -> None:
-        body_list, joint_list = depth_first(tuple(bodies), tuple(joints))
+        body_list, joint_list = depth_first(_records(bodies, "bodies", Body), _records(joints, "joints", Joint))
         put = self.__dict__.__setitem__
-        put("name", name)
+        put("name", text(name, "name"))
         put("bodies", body_list)
         put("joints", joint_list)
-        put("loops", tuple(loops))
-        put("shapes", tuple(shapes))
-        put("actuators", tuple(actuators))
+        put("loops", _records(loops, "loops", ConnectLoop, WeldLoop, JointLoop))
+        put("shapes", _records(shapes, "shapes", Shape))
+        put("actuators", _records(actuators, "actuators", Actuator))
         put("collision_excludes", tuple(collision_excludes))
         put("ignored", tuple(ignored))
-        put("gravity", _frozen(tuple(gravity), np.float64, (3,)))
-        if not np.isfinite(self.gravity).all():
-            raise NotFiniteError(f"gravity: every number must be finite, got {self.gravity.tolist()}.")
+        put("gravity", _frozen(numbers(gravity, "gravity", (3,)), np.float64, (3,)))
         check_everything(self)
         self._lay_out(put)
         put("keyframes", MappingProxyType({k: self._keyframe(k, q) for k, q in (keyframes or {}).items()}))
@@ -191,6 +197,14 @@ class Model:
         values = np.array(tuple(q), dtype=np.float64)
         if values.shape != (self.nq,):
             raise ModelError(f"keyframe {name!r}: expected {self.nq} coordinates, got shape {values.shape}.")
+        if not np.isfinite(values).all():
+            raise NotFiniteError(f"keyframe {name!r}: every number must be finite, got {values.tolist()}.")
+        for joint, adr in zip(self.joints, self.joint_qadr, strict=True):
+            length = np.linalg.norm(values[adr : adr + COORDINATES[joint.type]][-4:])
+            if joint.type in ("ball", "free") and not abs(length - 1) <= QUATERNION_SLACK:
+                raise QuaternionError(
+                    f"keyframe {name!r}: the quaternion of joint {joint.name!r} must have length 1, got {length:g}. Use delassus.normalize."
+                )
         values.setflags(write=False)
         return values
 
@@ -208,13 +222,16 @@ class Model:
         """Return a random configuration: (nq,).
 
         Hinges and slides are uniform within their range (where unbounded: within π rad, 1 m of the reference), ball and free
-        rotations uniform on all rotations, free positions within 1 m of neutral.
+        rotations uniform on all rotations (the angle of a ball with a range: uniform within it), free positions within 1 m of neutral.
 
         Args:
             rng: a generator, or a seed for one.
         """
         if not isinstance(rng, np.random.Generator):
-            rng = np.random.default_rng(rng)
+            try:
+                rng = np.random.default_rng(rng)
+            except (TypeError, ValueError):
+                raise ArgumentTypeError(f"rng: expected a numpy.random.Generator, a seed or None, got {rng!r}.") from None
         q = self.neutral()
         for joint, adr, (low, high) in zip(self.joints, self.joint_qadr, self.joint_range, strict=True):
             if joint.type in ("hinge", "slide"):
@@ -227,7 +244,11 @@ class Model:
                 q[adr : adr + 3] += rng.uniform(-1.0, 1.0, 3)
                 adr = adr + 3
             turn = rng.standard_normal(4)
-            q[adr : adr + 4] = turn / np.linalg.norm(turn)
+            turn /= np.linalg.norm(turn)
+            if joint.type == "ball" and high < np.pi:
+                half = rng.uniform(max(low, 0.0), high) / 2
+                turn = np.array([np.cos(half), *(np.sin(half) * turn[1:] / np.linalg.norm(turn[1:]))])
+            q[adr : adr + 4] = turn
         return q
 
     # ---- names --------------------------------------------------------------------------------------------------------
@@ -310,13 +331,24 @@ class Model:
         return f"<Model {self.name!r}: nq={self.nq}, nv={self.nv}, {self.nbody - 1} bodies, {len(self.loops)} loops, {self.mass:.4g} kg>"
 
     def __str__(self) -> str:
-        rows = [repr(self), f"{'joint':24} {'type':6} {'body':24} {'q':>5} {'v':>5}  {'range':>18}"]
-        for k, joint in enumerate(self.joints[:40]):
+        shown = self.joints[:40]
+        cells = [("joint", "type", "body", "q", "v", "range")]
+        for joint, q, v in zip(shown, self.joint_qadr, self.joint_vadr, strict=False):
             low, high = joint.range
-            bounds = f"{low:8.3g} … {high:<7.3g}" if np.isfinite((low, high)).all() else "-"
-            rows.append(f"{joint.name:24} {joint.type:6} {joint.body:24} {self.joint_qadr[k]:5} {self.joint_vadr[k]:5}  {bounds:>18}")
-        if self.njoint > 40:
-            rows.append(f"… and {self.njoint - 40} more joints")
+            cells.append(
+                (
+                    joint.name,
+                    joint.type,
+                    joint.body,
+                    str(q),
+                    str(v),
+                    "-" if low == -np.inf and high == np.inf else f"{low:.3g} … {high:.3g}",
+                )
+            )
+        wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        rows = [repr(self), *("  ".join(f"{cell:{w}}" for cell, w in zip(row, wide, strict=True)).rstrip() for row in cells)]
+        if self.njoint > len(shown):
+            rows.append(f"… and {self.njoint - len(shown)} more joints")
         if self.ignored:
             rows.append("ignored: " + "; ".join(self.ignored))
         return "\n".join(rows)

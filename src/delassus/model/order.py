@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .._door import text
 from ..errors import ModelError
 from .records import Body, Joint
 
@@ -14,6 +15,7 @@ def depth_first(bodies: tuple[Body, ...], joints: tuple[Joint, ...]) -> tuple[tu
     """
     by_name: dict[str, Body] = {}
     for body in bodies:
+        text(body.name, "name of a body")
         if body.name == "world":
             raise ModelError("body 'world': the ground has this name; give the body another.")
         if body.name in by_name:
@@ -21,7 +23,7 @@ def depth_first(bodies: tuple[Body, ...], joints: tuple[Joint, ...]) -> tuple[tu
         by_name[body.name] = body
     children: dict[str, list[str]] = {"world": [], **{name: [] for name in by_name}}
     for body in bodies:
-        if body.parent not in children:
+        if text(body.parent, f"body {body.name!r}: parent") not in children:
             raise ModelError(
                 f"body {body.name!r}: its parent {body.parent!r} does not exist. Available: world, {', '.join(list(by_name)[:40])}."
             )
@@ -41,7 +43,8 @@ def depth_first(bodies: tuple[Body, ...], joints: tuple[Joint, ...]) -> tuple[tu
     of_body: dict[str, list[Joint]] = {name: [] for name in by_name}
     seen: set[str] = set()
     for joint in joints:
-        if joint.body not in of_body:
+        text(joint.name, "name of a joint")
+        if text(joint.body, f"joint {joint.name!r}: body") not in of_body:
             raise ModelError(f"joint {joint.name!r}: its body {joint.body!r} does not exist. Available: {', '.join(list(by_name)[:40])}.")
         if joint.name in seen:
             raise ModelError(f"joint {joint.name!r}: two joints have this name; names must differ.")

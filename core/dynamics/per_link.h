@@ -1,0 +1,66 @@
+// One value a link, stored in blocks of `width` links, component beside component, so that work that treats all links alike takes a whole
+// block at once while recursions still read and write single links. With T a pack of states the width is one.
+#pragma once
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "spatial/scalar.h"
+
+namespace delassus {
+
+// Links side by side for one state: what one vector register of the target holds.
+#if defined(__AVX512F__)
+inline constexpr int register_bytes = 64;
+#else
+inline constexpr int register_bytes = 32;
+#endif
+
+template <class T>
+inline constexpr int link_lanes = lanes_of<T> == 1 ? register_bytes / int(sizeof(T)) : 1;
+
+// Scalar of block work: link_lanes links of T.
+template <class T>
+using LinkPack = typename std::conditional_t<link_lanes<T> == 1, std::type_identity<T>, pack_of<T, link_lanes<T> == 1 ? 2 : link_lanes<T>>>::type;
+
+// V is an aggregate of scalars, such as Vec6 or Pose.
+template <template <class> class V, class T>
+class PerLink {
+ public:
+  static constexpr int width = link_lanes<T>;
+  using Block = V<LinkPack<T>>;
+  static constexpr std::size_t size = sizeof(V<T>) / sizeof(T);
+
+  void resize(std::size_t links) { blocks_.assign((links + width - 1) / width, Block{}); }
+  int blocks() const { return int(blocks_.size()); }
+  Block& block(int b) { return blocks_[b]; }
+  const Block& block(int b) const { return blocks_[b]; }
+
+  V<T> operator[](int i) const { return get(i, std::make_index_sequence<size>()); }
+  void set(int i, const V<T>& value) { put(i, value, std::make_index_sequence<size>()); }
+  void add(int i, const V<T>& value) { set(i, (*this)[i] + value); }
+
+ private:
+  struct Flat {
+    T c[size];
+  };
+  const T* lane(int i) const { return reinterpret_cast<const T*>(&blocks_[i / width]) + i % width; }
+  T* lane(int i) { return reinterpret_cast<T*>(&blocks_[i / width]) + i % width; }
+
+  template <std::size_t... k>
+  V<T> get(int i, std::index_sequence<k...>) const {
+    const T* p = lane(i);
+    return std::bit_cast<V<T>>(Flat{{p[k * width]...}});
+  }
+  template <std::size_t... k>
+  void put(int i, const V<T>& value, std::index_sequence<k...>) {
+    const Flat flat = std::bit_cast<Flat>(value);
+    T* p = lane(i);
+    ((p[k * width] = flat.c[k]), ...);
+  }
+
+  std::vector<Block> blocks_;
+};
+
+}  // namespace delassus

@@ -1,0 +1,1 @@
+"""Independent references: dense, obvious NumPy and peer engines. Nothing here imports the compiled core."""
