@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -26,7 +27,7 @@ from .state import integrate, kinetic_energy, potential_energy
 app = typer.Typer(
     help="Delassus operators and constrained dynamics of robots with loops and contacts.", no_args_is_help=True, add_completion=False
 )
-console = Console()
+console = Console(width=None if sys.stdout.isatty() else 120)
 
 Robot = Annotated[str, typer.Argument(help="Name of an embedded robot, or a path to an MJCF or URDF file.")]
 Floating = Annotated[bool, typer.Option("--floating-base", help="Let the root of a URDF float.")]
@@ -61,7 +62,7 @@ def info(robot: Robot, floating_base: Floating = False, json_file: Json = None) 
         }
         for k, j in enumerate(model.joints)
     ]  # fmt: skip
-    table = Table(title=f"{model.name}: n_q = {model.nq}, n_v = {model.nv}")
+    table = Table(title=f"{model.name}: n_q = {model.nq}, n_v = {model.nv}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in ("joint", "type", "body", "parent"):
         table.add_column(column)
     for column in ("q", "v", "range", "armature", "mass [kg]"):
