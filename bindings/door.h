@@ -46,8 +46,17 @@ inline nb::tuple shape_tuple(Shape shape) {
 template <class T>
 bool all_finite(const T* x, std::size_t n) {
   // x − x is zero for a finite number, NaN otherwise
+  using P = Pack<T, 8>;
+  P sums{};
+  std::size_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    P part;
+    __builtin_memcpy(&part, x + i, sizeof(P));
+    sums += part - part;
+  }
   T sum{};
-  for (std::size_t i = 0; i < n; ++i) sum += x[i] - x[i];
+  for (; i < n; ++i) sum += x[i] - x[i];
+  for (int k = 0; k < 8; ++k) sum += sums[k];
   return sum == T{};
 }
 
