@@ -1,6 +1,6 @@
 // Tree dynamics of this library's core and of Pinocchio, in one process, each from q: agreement first, then time.
 //
-//   tree_dynamics ROBOTS [--json FILE] [--repeats N] [--only NAME]
+//   tree_dynamics ROBOTS [--json FILE] [--markdown FILE] [--repeats N] [--only NAME]
 //
 // One sample is the mean time of a call over `batch` calls that walk through `states` random states. Samples of all
 // contenders alternate, so that a slow moment of the machine hits all of them; the table shows the best and the median.
@@ -274,17 +274,38 @@ std::string json(const std::vector<std::pair<std::string, std::string>>& facts, 
   return out.str();
 }
 
+// The table of benchmarks/README.md: best (median) of both sides.
+std::string markdown(const std::vector<Row>& rows) {
+  std::ostringstream out;
+  out << "| robot | task | difference | delassus, µs | Pinocchio, µs | its fastest way | ratio of bests |\n|---|---|---|---|---|---|---|\n";
+  for (const Row& r : rows) {
+    char line[256];
+    std::snprintf(line, sizeof line, "| %s | %s | %.0e | %.2f (%.2f) | %.2f (%.2f) | %s | %.1f |\n", r.robot.c_str(), r.task.c_str(), r.error,
+                  r.ours.best, r.ours.median, r.theirs.best, r.theirs.median, r.peer.c_str(), r.theirs.best / r.ours.best);
+    out << line;
+  }
+  return out.str();
+}
+
+void write(const std::string& file, const std::string& text) {
+  if (file.empty()) return;
+  std::ofstream out(file);
+  out << text;
+  if (!out) throw std::runtime_error("cannot write `" + file + "`");
+}
+
 int main(int argc, char** argv) {
-  std::string robots_file, json_file, only;
+  std::string robots_file, json_file, markdown_file, only;
   int repeats = 300;
   for (int k = 1; k < argc; ++k) {
     const std::string word = argv[k];
     const bool more = k + 1 < argc;
     if (word == "--json" && more) json_file = argv[++k];
+    else if (word == "--markdown" && more) markdown_file = argv[++k];
     else if (word == "--repeats" && more) repeats = std::stoi(argv[++k]);
     else if (word == "--only" && more) only = argv[++k];
     else if (word[0] != '-' && robots_file.empty()) robots_file = word;
-    else throw std::runtime_error("usage: tree_dynamics ROBOTS [--json FILE] [--repeats N] [--only NAME]");
+    else throw std::runtime_error("usage: tree_dynamics ROBOTS [--json FILE] [--markdown FILE] [--repeats N] [--only NAME]");
   }
   std::ifstream in(robots_file);
   if (!in) throw std::runtime_error("cannot read the robots from `" + robots_file + "`");
@@ -306,11 +327,8 @@ int main(int argc, char** argv) {
     for (auto& row : run(robot, repeats)) rows.push_back(std::move(row));
   }
 
-  if (!json_file.empty()) {
-    std::ofstream out(json_file);
-    out << json(facts, rows);
-    if (!out) throw std::runtime_error("cannot write `" + json_file + "`");
-  }
+  write(json_file, json(facts, rows));
+  write(markdown_file, markdown(rows));
   int wrong = 0;
   for (const Row& r : rows) wrong += !(r.error <= tolerance);
   if (wrong) std::fprintf(stderr, "%d rows disagree by more than %g: their times mean nothing\n", wrong, tolerance);

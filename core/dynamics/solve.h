@@ -44,6 +44,24 @@ inline void solve_sweeps(const Model<real_of<T>>& model, const Workspace<T>& w, 
   }
 }
 
+// The first `count` of a pack of columns; a whole pack is one instruction.
+template <class T>
+inline LinkPack<T> load_columns(const T* from, int count) {
+  LinkPack<T> x{};
+  if (count == link_lanes<T>)
+    __builtin_memcpy(&x, from, sizeof(x));
+  else
+    for (int k = 0; k < count; ++k) __builtin_memcpy(reinterpret_cast<T*>(&x) + k, from + k, sizeof(T));
+  return x;
+}
+template <class T>
+inline void store_columns(T* to, const LinkPack<T>& x, int count) {
+  if (count == link_lanes<T>)
+    __builtin_memcpy(to, &x, sizeof(x));
+  else
+    for (int k = 0; k < count; ++k) __builtin_memcpy(to + k, reinterpret_cast<const T*>(&x) + k, sizeof(T));
+}
+
 // Y, X: nv × columns, row-major; may be the same array.
 template <class T>
 void solve_mass_matrix(const Model<real_of<T>>& model, Workspace<T>& w, const T* Y, int columns, T* X) {
@@ -55,13 +73,10 @@ void solve_mass_matrix(const Model<real_of<T>>& model, Workspace<T>& w, const T*
     return;
   }
   for (int first = 0; first < columns; first += width) {
-    const std::size_t bytes = sizeof(T) * (columns - first < width ? columns - first : width);
-    for (std::size_t k = 0; k < nv; ++k) {
-      w.column[k] = LinkPack<T>{};
-      __builtin_memcpy(&w.column[k], Y + k * columns + first, bytes);
-    }
+    const int past = columns - first < width ? columns - first : width;
+    for (std::size_t k = 0; k < nv; ++k) w.column[k] = load_columns<T>(Y + k * columns + first, past);
     solve_sweeps(model, w, w.column.data(), w.column_motion.data());
-    for (std::size_t k = 0; k < nv; ++k) __builtin_memcpy(X + k * columns + first, &w.column[k], bytes);
+    for (std::size_t k = 0; k < nv; ++k) store_columns<T>(X + k * columns + first, w.column[k], past);
   }
 }
 
