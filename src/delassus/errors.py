@@ -19,7 +19,7 @@ class NotFiniteError(ArgumentError):
 
 
 class QuaternionError(ArgumentError):
-    """A quaternion of a configuration does not have unit length."""
+    """A quaternion does not have unit length."""
 
 
 class ArgumentTypeError(DelassusError, TypeError):

@@ -218,6 +218,7 @@ def _actuators(m: mujoco.MjModel, joint_names: list[str], ignored: list[str]) ->
 
 def _unrepresented(m: mujoco.MjModel) -> list[str]:
     """Elements that bear on the motion, or report it, and have no place in a Model."""
+    driven = m.actuator_trnid[np.isin(m.actuator_trntype, [mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT]), 0].tolist()
     counts = [
         (m.ntendon, "tendon"),
         (m.nflex, "flex"),
@@ -227,7 +228,7 @@ def _unrepresented(m: mujoco.MjModel) -> list[str]:
         (m.nmocap, "mocap body flag"),
         (int(np.count_nonzero(m.body_gravcomp)), "gravity compensation"),
         (int(np.count_nonzero(m.key_qvel.any(axis=1))), "keyframe velocity"),
-        (sum(bool(m.jnt_actfrclimited[j]) for j in set(m.actuator_trnid[:, 0]) if 0 <= j < m.njnt), "joint actuator force limit"),
+        (len({j for j in driven if m.jnt_actfrclimited[j]}), "joint actuator force limit"),
     ]
     # later MuJoCo versions only
     for attribute, what in (

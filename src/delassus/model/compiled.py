@@ -1,0 +1,31 @@
+"""What MuJoCo makes of XML, with its warnings caught and its errors named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import mujoco
+
+from ..errors import LoadError
+
+
+class Compiled(NamedTuple):
+    """What MuJoCo made of a source: its model, the name to use, and what was left out on the way."""
+
+    model: mujoco.MjModel
+    name: str | None = None
+    left: tuple[str, ...] = ()
+
+
+def compiled(make: Callable[[], Any], where: str) -> tuple[Any, tuple[str, ...]]:
+    """Return MuJoCo's model and its warnings, which it would print."""
+    said: list[str] = []
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(said.append)
+    try:
+        return make(), tuple(f"as MuJoCo says: {line.strip()}" for line in said)
+    except (ValueError, RuntimeError, mujoco.FatalError) as error:
+        raise LoadError(f"source: MuJoCo cannot compile {where}: {str(error).strip()}") from None
+    finally:
+        mujoco.set_mju_user_warning(before)

@@ -1,0 +1,154 @@
+"""One front door: public names exist, are documented and typed, and what ships is whole."""
+
+import ast
+import inspect
+import re
+import types
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+import delassus as dl
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = Path(dl.__file__).parent
+SOURCES = sorted((ROOT / "src" / "delassus").rglob("*.py"))
+
+
+def public():
+    """Every public function and class, and the public methods of the classes, by name."""
+    rooms = [dl, *(getattr(dl, name) for name in dl.__all__ if isinstance(getattr(dl, name, None), types.ModuleType))]
+    for room in rooms:
+        for name in room.__all__:
+            thing = getattr(room, name)
+            if not inspect.isclass(thing) and not callable(thing):
+                continue
+            yield f"{room.__name__}.{name}", thing
+            if inspect.isclass(thing) and thing.__module__.startswith("delassus"):
+                for key, member in vars(thing).items():
+                    if not key.startswith("_") and isinstance(member, (types.FunctionType, property, staticmethod, classmethod)):
+                        yield f"{room.__name__}.{name}.{key}", member
+
+
+PUBLIC = dict(public())
+
+
+def test_all_is_sorted_and_every_name_in_it_exists():
+    assert dl.__all__ == sorted(dl.__all__)
+    assert len(set(dl.__all__)) == len(dl.__all__)
+    assert [name for name in dl.__all__ if not hasattr(dl, name)] == []
+
+
+def test_no_public_name_is_missing_from_all():
+    found = {
+        k
+        for k, v in vars(dl).items()
+        if not k.startswith("_") and not isinstance(v, types.ModuleType) and getattr(v, "__module__", "").startswith("delassus")
+    }
+    assert found <= set(dl.__all__)
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_name_says_what_it_is(name):
+    doc = inspect.getdoc(PUBLIC[name])
+    assert doc
+    assert doc.splitlines()[0].rstrip().endswith((".", ":", "?"))
+    assert not doc.startswith(("Initialize self", "str(object"))
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_name_is_fully_annotated(name):
+    thing = PUBLIC[name]
+    if isinstance(thing, property):
+        thing = thing.fget
+    if inspect.isclass(thing):
+        thing = thing.__dict__.get("__init__")
+    if not isinstance(thing, types.FunctionType):
+        return
+    signature = inspect.signature(thing)
+    assert signature.return_annotation is not inspect.Signature.empty
+    assert [p.name for p in signature.parameters.values() if p.name != "self" and p.annotation is inspect.Parameter.empty] == []
+
+
+@pytest.mark.parametrize("name", [n for n, f in PUBLIC.items() if isinstance(f, types.FunctionType)])
+def test_docstring_names_only_arguments_that_exist(name):
+    doc = inspect.getdoc(PUBLIC[name]) or ""
+    block = re.search(r"^Args:\n((?: +.*\n?|\n)*)", doc, re.MULTILINE)
+    if block is None:
+        return
+    told = {word.strip(" *") for line in re.findall(r"^ {4}(\S[^:]*):", block[1], re.MULTILINE) for word in line.split(",")}
+    assert told <= set(inspect.signature(PUBLIC[name]).parameters)
+
+
+def test_errors_share_one_base_and_are_all_listed():
+    classes = {k: v for k, v in vars(dl.errors).items() if inspect.isclass(v)}
+    assert sorted(classes) == sorted(dl.errors.__all__)
+    assert all(issubclass(v, dl.errors.DelassusError) for v in classes.values())
+
+
+def test_version_is_the_installed_one():
+    assert dl.__version__ == version("delassus")
+    assert f'version = "{dl.__version__}"' in (ROOT / "pyproject.toml").read_text()
+
+
+@pytest.mark.parametrize("name", ["py.typed", "_core.pyi", "assets/go2.xml", "assets/README.md"])
+def test_package_ships(name):
+    assert (PACKAGE / name).is_file()
+
+
+def test_stub_names_what_the_extension_has():
+    stub = ast.parse((PACKAGE / "_core.pyi").read_text())
+    promised = {node.name: node for node in stub.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
+    values = {node.target.id for node in stub.body if isinstance(node, ast.AnnAssign)}
+    assert {name for name in {*promised, *values} if not name.startswith("_")} == {
+        name for name in vars(dl._core) if not name.startswith("_")
+    }
+    for name, node in promised.items():
+        if isinstance(node, ast.ClassDef) and not name.startswith("_"):
+            native = {k for k in vars(getattr(dl._core, name)) if not k.startswith("_")}
+            bases = [promised[b.id] for b in node.bases if isinstance(b, ast.Name) and b.id in promised]
+            told = {n.name for part in (node, *bases) for n in part.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")}
+            assert told == native, name
+
+
+# ---- what no file does ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT / "src")))
+def test_source_prints_nothing_and_swallows_nothing(path):
+    tree = ast.parse(path.read_text())
+    calls = {n.func.id for n in ast.walk(tree) if isinstance(n, ast.Call) and isinstance(n.func, ast.Name)}
+    assert not calls & ({"exec", "eval", "breakpoint", "input"} | (set() if path.name == "cli.py" else {"print"}))
+    assert not [n.lineno for n in ast.walk(tree) if isinstance(n, ast.ExceptHandler) and n.type is None]
+    assert not [n.lineno for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and any(a.name == "*" for a in n.names)]
+    assert ast.get_docstring(tree)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT / "src")))
+def test_source_raises_typed_errors_only(path):
+    allowed = {*dl.errors.__all__, "AttributeError", "NotImplementedError"}
+    raised = [n.exc for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Raise) and n.exc is not None]
+    names = {getattr(e.func, "id", getattr(e.func, "attr", "")) if isinstance(e, ast.Call) else getattr(e, "id", "") for e in raised}
+    # a lower-case name is a function that makes the error
+    assert not {n for n in names - allowed if n[:1].isupper() and path.name != "cli.py"}
+
+
+@pytest.mark.parametrize("folder", ["core", "bindings", "src", "tests"])
+def test_nothing_is_left_for_later(folder):
+    marks = re.compile(r"\b(TO" r"DO|FIX" r"ME|XX" r"X|HA" r"CK)\b")
+    names = [p for p in (ROOT / folder).rglob("*") if p.suffix in (".h", ".cpp", ".py", ".pyi")]
+    assert names
+    assert [str(p) for p in names if marks.search(p.read_text())] == []
+    assert [str(p) for p in names if re.search(r"(^|_)(utils?|helpers?|old|misc)(_|$)", p.stem)] == []
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "core").rglob("*.*")), ids=lambda p: p.name)
+def test_core_neither_prints_nor_throws(path):
+    assert not re.search(r"\b(std::cout|std::cerr|printf|throw)\b", path.read_text())
+
+
+def test_readme_begins_with_the_two_commands():
+    first, second = re.findall(r"^```\w*\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)[:2]
+    assert "pip install . && delassus demo" in first
+    assert 'pip install ".[test]" && pytest' in second
