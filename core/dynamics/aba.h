@@ -45,22 +45,35 @@ inline void free_velocities(const Mat3<T>& R, const Vec6<C>& a, C* out) {
   out[3] = turned.x, out[4] = turned.y, out[5] = turned.z;
 }
 
+// Nothing handed down yet to the links where several meet.
+template <class T>
+inline void clear_branches(const Model<real_of<T>>& model, Workspace<T>& w) {
+  for (std::size_t i = 0; i < model.links.size(); ++i)
+    if (model.links[i].branches) w.H[i] = Sym6<T>{};
+}
+
 // Factor of M at the present kinematics: U, D⁻¹ of every velocity, H⁻¹ of every free root.
 template <class T>
 void factorize(const Model<real_of<T>>& model, Workspace<T>& w) {
   const int nl = int(model.links.size());
   world_inertias(w);
-  for (int i = 0; i < nl; ++i) w.H[i] = Sym6<T>{};
+  clear_branches(model, w);
+  Sym6<T> handed{};  // by the next link, if it hangs on this one
   for (int i = nl - 1; i >= 0; --i) {
     const auto& link = model.links[i];
     Sym6<T> H = articulated(w.inertia[i]);
-    H += w.H[i];
+    H += handed;
+    if (link.branches) H += w.H[i];
+    handed = Sym6<T>{};
     if (link.type == Joint::free) {
       w.Hinv[link.tree] = invert_free(H, w.pose[i].R, &model.armature[link.iv]);
       continue;
     }
     for (int k = link.iv + link.nv - 1; k >= link.iv; --k) eliminate(H, w.S[k], model.armature[k], w.U[k], w.Dinv[k]);
-    if (link.parent >= 0) w.H[link.parent] += H;
+    if (link.parent >= 0 && link.parent == i - 1)
+      handed = H;
+    else if (link.parent >= 0)
+      w.H[link.parent] += H;
   }
 }
 
@@ -77,12 +90,17 @@ void aba(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* t
   world_inertias(w);
 
   // backward: eliminate every joint
-  for (int i = 0; i < nl; ++i) w.H[i] = Sym6<T>{};
+  clear_branches(model, w);
+  Sym6<T> handed{};  // by the next link, if it hangs on this one
+  Vec6<T> handed_force{};
   for (int i = nl - 1; i >= 0; --i) {
     const auto& link = model.links[i];
     Sym6<T> H = articulated(w.inertia[i]);
-    H += w.H[i];
-    Vec6<T> f = w.f[i];
+    H += handed;
+    if (link.branches) H += w.H[i];
+    handed = Sym6<T>{};
+    Vec6<T> f = w.f[i] + handed_force;
+    handed_force = Vec6<T>{};
     if (link.type == Joint::free) {
       const Mat3<T> R = w.pose[i].R;
       const Vec6<T> force = tau ? free_force(R, tau + link.iv) - f : Vec6<T>{} - f;
@@ -96,23 +114,32 @@ void aba(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* t
       eliminate(H, w.S[k], model.armature[k], w.U[k], w.Dinv[k]);
       f += w.U[k] * (w.Dinv[k] * w.u[k]);
     }
-    if (link.parent >= 0) {
+    if (link.parent >= 0 && link.parent == i - 1) {
+      handed = H;
+      handed_force = f;
+    } else if (link.parent >= 0) {
       w.H[link.parent] += H;
       w.f.add(link.parent, f);
     }
   }
 
   // forward: accelerations of joints and links
+  Vec6<T> a{};
   for (int i = 0; i < nl; ++i) {
     const auto& link = model.links[i];
-    if (link.type == Joint::free) continue;
-    Vec6<T> a{};
-    if (link.parent >= 0) a = w.a[link.parent];
+    if (link.type == Joint::free) {
+      a = w.a[i];
+      continue;
+    }
+    if (link.parent < 0)
+      a = Vec6<T>{};
+    else if (link.parent != i - 1)
+      a = w.a[link.parent];
     for (int k = link.iv; k < link.iv + link.nv; ++k) {
       vdot[k] = w.Dinv[k] * (w.u[k] - dot(w.U[k], a));
       a += w.S[k] * vdot[k];
     }
-    w.a.set(i, a);
+    if (link.branches) w.a.set(i, a);
   }
 }
 

@@ -18,10 +18,15 @@ void crba(const Model<real_of<T>>& model, Workspace<T>& w, T* __restrict M, bool
 
   world_inertias(w);
 
+  Inertia<T> handed{};  // by the next link, if it hangs on this one
   for (int i = nl - 1; i >= 0; --i) {
     const auto& link = model.links[i];
-    const Inertia<T> Ic = w.inertia[i];
-    if (link.parent >= 0) w.inertia.add(link.parent, Ic);
+    const Inertia<T> Ic = w.inertia[i] + handed;
+    handed = Inertia<T>{};
+    if (link.parent >= 0 && link.parent == i - 1)
+      handed = Ic;
+    else if (link.parent >= 0)
+      w.inertia.add(link.parent, Ic);
     const auto& root = model.links[model.roots[link.tree]];
     const bool floating = root.type == Joint::free && link.parent >= 0;
     const int last = floating ? root.iv + 5 : -1;  // the base's velocities are below

@@ -21,9 +21,9 @@ void kinematics(const Model<real_of<T>>& model, Workspace<T>& w, const T* __rest
   for (int i = 0; i < nl; ++i) w.angle[i] = q[links[i].iq] - links[i].reference;
   sincos(w.angle.data(), w.sine.data(), w.cosine.data(), nl);
 
+  Pose<T> X{};  // of the link before, on which the next one usually hangs
   for (int i = 0; i < nl; ++i) {
     const Link<Real>& link = links[i];
-    Pose<T> X;
     Vec6<T>* S = &w.S[link.iv];
     const bool root = link.parent < 0;
 
@@ -51,7 +51,7 @@ void kinematics(const Model<real_of<T>>& model, Workspace<T>& w, const T* __rest
       R = {{o + E.R.x.x, o + E.R.x.y, o + E.R.x.z}, {o + E.R.y.x, o + E.R.y.y, o + E.R.y.z}, {o + E.R.z.x, o + E.R.z.y, o + E.R.z.z}};
       p = {o + E.p.x, o + E.p.y, o + E.p.z};
     } else {
-      const Pose<T> parent = w.pose[link.parent];
+      const Pose<T> parent = link.parent == i - 1 ? X : w.pose[link.parent];
       R = parent.R * link.placement.R;
       p = parent.p + parent.R * link.placement.p;
     }
@@ -114,17 +114,20 @@ inline Vec6<T> joint_bias(const Link<real_of<T>>& link, const Vec6<T>& v, Vec6<T
 template <class T>
 inline void motions(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* vdot, const Vec3<T>& ground) {
   const int nl = int(model.links.size());
+  Vec6<T> vi{}, ai{};  // of the link before
   for (int i = 0; i < nl; ++i) {
     const auto& link = model.links[i];
+    if (link.parent < 0) {
+      vi = Vec6<T>{};
+      ai = Vec6<T>{ground, Vec3<T>{}};
+    } else if (link.parent != i - 1) {
+      vi = w.v[link.parent];
+      ai = w.a[link.parent];
+    }
     const Vec6<T> joint = joint_motion(link, w.S.data(), v);
-    const bool root = link.parent < 0;
-    const Vec6<T> vi = root ? joint : w.v[link.parent] + joint;
-    Vec6<T> ai = joint_bias(link, vi, joint);
+    vi += joint;
+    ai += joint_bias(link, vi, joint);
     if (vdot) ai += joint_motion(link, w.S.data(), vdot);
-    if (root)
-      ai.lin += ground;
-    else
-      ai += w.a[link.parent];
     w.v.set(i, vi);
     w.a.set(i, ai);
   }

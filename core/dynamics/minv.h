@@ -21,7 +21,7 @@ inline LinkPack<T> within(const LinkPack<T>& x, int first, int begin, int end) {
   } else {
     LinkPack<T> index;
     for (int k = 0; k < link_lanes<T>; ++k) index[k] = T(k);
-    return (index >= T(begin - first)) & (index < T(end - first)) ? x : LinkPack<T>{};
+    return ((index >= T(begin - first)) & (index < T(end - first))) ? x : LinkPack<T>{};
   }
 }
 

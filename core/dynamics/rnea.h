@@ -50,11 +50,16 @@ void rnea(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* 
   if (external) subtract_external(model, w, external);
 
   // backward: project on the joint, hand the rest to the parent
+  Vec6<T> handed{};  // by the next link, if it hangs on this one
   for (int i = nl - 1; i >= 0; --i) {
     const auto& link = model.links[i];
-    const Vec6<T> f = w.f[i];
+    const Vec6<T> f = w.f[i] + handed;
     for (int k = link.iv; k < link.iv + link.nv; ++k) tau[k] = vdot ? dot(w.S[k], f) + vdot[k] * model.armature[k] : dot(w.S[k], f);
-    if (link.parent >= 0) w.f.add(link.parent, f);
+    handed = Vec6<T>{};
+    if (link.parent >= 0 && link.parent == i - 1)
+      handed = f;
+    else if (link.parent >= 0)
+      w.f.add(link.parent, f);
   }
 }
 

@@ -13,34 +13,45 @@ inline void solve_sweeps(const Model<real_of<T>>& model, const Workspace<T>& w, 
   const int nl = int(model.links.size());
 
   // backward: u replaces y; a free root moves at once
-  for (int i = 0; i < nl; ++i) f[i] = Vec6<C>{};
+  for (int i = 0; i < nl; ++i)
+    if (model.links[i].branches) f[i] = Vec6<C>{};
+  Vec6<C> g{};  // handed by the next link, if it hangs on this one
   for (int i = nl - 1; i >= 0; --i) {
     const auto& link = model.links[i];
-    Vec6<C> g = f[i];
+    if (link.branches) g += f[i];
     if (link.type == Joint::free) {
       const Mat3<T> R = w.pose[i].R;
       f[i] = w.Hinv[link.tree] * (free_force(R, x + link.iv) - g);
       free_velocities(R, f[i], x + link.iv);
+      g = Vec6<C>{};
       continue;
     }
     for (int k = link.iv + link.nv - 1; k >= link.iv; --k) {
       x[k] -= dot(w.S[k], g);
       g += w.U[k] * (x[k] * w.Dinv[k]);
     }
+    if (link.parent >= 0 && link.parent == i - 1) continue;
     if (link.parent >= 0) f[link.parent] += g;
+    g = Vec6<C>{};
   }
 
   // forward: x replaces u, accelerations replace forces
+  Vec6<C> a{};
   for (int i = 0; i < nl; ++i) {
     const auto& link = model.links[i];
-    if (link.type == Joint::free) continue;
-    Vec6<C> a{};
-    if (link.parent >= 0) a = f[link.parent];
+    if (link.type == Joint::free) {
+      a = f[i];
+      continue;
+    }
+    if (link.parent < 0)
+      a = Vec6<C>{};
+    else if (link.parent != i - 1)
+      a = f[link.parent];
     for (int k = link.iv; k < link.iv + link.nv; ++k) {
       x[k] = (x[k] - dot(w.U[k], a)) * w.Dinv[k];
       a += w.S[k] * x[k];
     }
-    f[i] = a;
+    if (link.branches) f[i] = a;
   }
 }
 

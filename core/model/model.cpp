@@ -114,6 +114,7 @@ Model<double> build_model(const Description& description) {
     link.end_v = std::max(link.end_v, link.iv + link.nv);
     if (link.parent >= 0) {
       auto& parent = model.links[link.parent];
+      parent.branches |= link.parent != i - 1;
       parent.end = std::max(parent.end, link.end);
       parent.end_v = std::max(parent.end_v, link.end_v);
     }
@@ -142,7 +143,7 @@ Model<Real> converted(const Model<double>& model) {
   out.armature.assign(model.armature.begin(), model.armature.end());
   out.gravity = cast<Real>(model.gravity);
   for (const auto& l : model.links)
-    out.links.push_back({l.parent, l.tree, l.type, l.iq, l.iv, l.nv, l.end, l.end_v, l.depth, l.carriage, cast<Real>(l.placement),
+    out.links.push_back({l.parent, l.tree, l.type, l.iq, l.iv, l.nv, l.end, l.end_v, l.depth, l.branches, l.carriage, cast<Real>(l.placement),
                          Real(l.reference),
                          {Real(l.inertial.mass), cast<Real>(l.inertial.center), cast<Real>(l.inertial.inertia)}});
   for (const auto& b : model.bodies)

@@ -56,6 +56,7 @@ struct Link {
   int end;         // one past the last link of its subtree
   int end_v;       // one past the last velocity of its subtree
   int depth;       // links above it, itself included, minus one
+  bool branches;   // some link other than the next one hangs on it: what that one hands over has to wait in memory
   bool carriage;   // a slide below slides only, with nothing beside it: the tree's origin rides on it
   Pose<Real> placement;  // of its frame at zero angle or displacement in the parent link
   Real reference;
