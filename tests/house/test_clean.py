@@ -1,0 +1,20 @@
+"""The linter, the formatter and the type checker have nothing to say."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["ruff", "check", "."], ["ruff", "format", "--check", "src", "tests", "examples", "benchmarks"], ["mypy"]],
+    ids=["ruff check", "ruff format", "mypy"],
+)
+def test_tool_is_content(command, tmp_path):
+    cache = {"ruff": ["--no-cache"], "mypy": ["--cache-dir", str(tmp_path)]}[command[0]]
+    done = subprocess.run([sys.executable, "-m", *command, *cache], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
