@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "model/model.h"
+#include "spatial/scalar.h"
 
 namespace delassus::door {
 
@@ -66,18 +66,19 @@ struct Input {
   using Array = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
   Array array;
   const T* data = nullptr;
+  const char* name;
 
-  Input(nb::handle value, const char* name, Shape shape, bool optional = false) {
+  Input(nb::handle value, const char* name_, Shape shape, bool optional = false) : name(name_) {
     if (optional && value.is_none()) return;
     if (!nb::try_cast(value, array, false) || !has_shape(array, shape)) {
       nb::object conformed = nb::module_::import_("delassus._door").attr("conform")(value, name, shape_tuple(shape), dtype_name<T>);
       array = nb::cast<Array>(conformed, false);
     }
     data = array.data();
-    if (!all_finite(data, array.size())) raise_not_finite(name);
+    if (!all_finite(data, array.size())) raise_not_finite();
   }
 
-  [[noreturn]] void raise_not_finite(const char* name) const {
+  [[noreturn]] void raise_not_finite() const {
     std::size_t i = 0;
     while (i < array.size() && std::isfinite(data[i])) ++i;
     raise("NotFiniteError", std::string(name) + ": every number must be finite, but the entry at flat index " + std::to_string(i) + " is " +
@@ -104,6 +105,16 @@ struct Output {
     data = array.data();
   }
 
+  // Refuses a result that lies across an argument: the same array is fine where the function says so, a shifted one never.
+  template <class... Inputs>
+  void apart_from(const Inputs&... inputs) const {
+    (..., [&](const auto& in) {
+      const T *begin = data, *end = data + array.size();
+      if (in.data && in.data != begin && in.data < end && begin < in.data + in.array.size())
+        raise("ArgumentError", "out: it shares part of its memory with " + std::string(in.name) + ". Give an array of its own, or that very array.");
+    }(inputs));
+  }
+
   // the result, if it is finite
   nb::object finite(const char* what) const {
     if (!all_finite(data, array.size()))
@@ -111,32 +122,20 @@ struct Output {
                                                  "Check the size of the arguments; give such a joint some armature.");
     return object;
   }
-};
-
-// Quaternions of a configuration must have unit length; how far off is still taken for rounding.
-template <class T>
-constexpr T quaternion_slack = sizeof(T) == 8 ? T(1e-6) : T(1e-4);
-
-template <class T>
-Input<T> configuration(const Model<T>& model, nb::handle value, const char* name = "q") {
-  Input<T> q(value, name, {std::size_t(model.nq)});
-  for (const auto& link : model.links) {
-    if (link.type != Joint::ball && link.type != Joint::free) continue;
-    const int at = link.iq + (link.type == Joint::free ? 3 : 0);
-    const T* c = q.data + at;
-    const T norm = std::sqrt(c[0] * c[0] + c[1] * c[1] + c[2] * c[2] + c[3] * c[3]);
-    if (!(std::abs(norm - 1) <= quaternion_slack<T>))
-      raise("QuaternionError", std::string(name) + ": the quaternion (w, x, y, z) at " + name + "[" + std::to_string(at) + ":" + std::to_string(at + 4) +
-                                   "] must have length 1, got " + std::to_string(norm) + ". Use delassus.normalize(model, " + name + ").");
+  // the result, if the mass matrix it comes from was regular
+  nb::object regular(bool is, const char* what) const {
+    if (!is)
+      raise("SingularError", std::string(what) + ": the mass matrix is singular to working precision: in this pose some joint moves nothing that other joints do not "
+                                                 "move already (two hinges on one axis, say). Remove one, or give them armature.");
+    return finite(what);
   }
-  return q;
-}
+};
 
 // Marks a workspace as in use for as long as it lives; a second user is told so.
 class Occupied {
  public:
-  explicit Occupied(std::atomic<bool>& busy) : busy_(busy) {
-    if (busy_.exchange(true)) raise("BusyError", "this Workspace is in use by another thread. Give each thread a Workspace of its own.");
+  explicit Occupied(std::atomic<bool>& busy, const char* what = "this Workspace") : busy_(busy) {
+    if (busy_.exchange(true)) raise("BusyError", std::string(what) + " is in use by another thread. Give each thread one of its own.");
   }
   ~Occupied() { busy_.store(false); }
   Occupied(const Occupied&) = delete;

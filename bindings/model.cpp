@@ -1,5 +1,6 @@
 #include <nanobind/stl/shared_ptr.h>
 
+#include "held.h"
 #include "rooms.h"
 
 namespace delassus {
@@ -18,9 +19,6 @@ void bind_model(nb::module_& m) {
   using Ints = nb::ndarray<const int, nb::ndim<1>, nb::c_contig>;
   using Reals = nb::ndarray<const double, nb::c_contig>;
   nb::class_<HeldModel>(m, "Model")
-      .def_prop_ro("nq", [](const HeldModel& h) { return h.wide.nq; })
-      .def_prop_ro("nv", [](const HeldModel& h) { return h.wide.nv; })
-      .def_prop_ro("links", [](const HeldModel& h) { return h.wide.links.size(); })
       .def_prop_ro("trees", [](const HeldModel& h) { return h.wide.roots.size(); })
       .def_prop_ro("depth", [](const HeldModel& h) { return h.wide.depth; });
 

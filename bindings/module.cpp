@@ -1,5 +1,6 @@
 #include <nanobind/stl/shared_ptr.h>
 
+#include "workspace.h"
 #include "rooms.h"
 
 namespace nb = nanobind;
@@ -9,8 +10,8 @@ template <class T>
 static void bind_workspace(nb::module_& m, const char* name) {
   WorkspaceClass<T> c(m, name);
   c.def(nb::init<std::shared_ptr<const HeldModel>>(), nb::arg("model"));
-  bind_dynamics<T>(m, c);
-  bind_state<T>(m, c);
+  bind_dynamics<T>(c);
+  bind_state<T>(c);
 }
 
 NB_MODULE(_core, m) {
@@ -23,4 +24,6 @@ NB_MODULE(_core, m) {
   bind_model(m);
   bind_workspace<double>(m, "Workspace64");
   bind_workspace<float>(m, "Workspace32");
+  bind_constraints(m);
+  bind_operators(m);
 }

@@ -1,5 +1,6 @@
 #include "spatial/quaternion.h"
 
+#include "door.h"
 #include "rooms.h"
 
 namespace delassus {

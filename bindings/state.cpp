@@ -1,6 +1,7 @@
 #include "state/configuration.h"
 #include "state/energy.h"
 #include "state/frames.h"
+#include "workspace.h"
 #include "rooms.h"
 
 namespace delassus {
@@ -9,7 +10,7 @@ namespace nb = nanobind;
 using nb::literals::operator""_a;
 
 template <class T>
-void bind_state(nb::module_&, WorkspaceClass<T>& c) {
+void bind_state(WorkspaceClass<T>& c) {
   using Self = HeldWorkspace<T>;
   using In = door::Input<T>;
   using Out = door::Output<T>;
@@ -26,6 +27,7 @@ void bind_state(nb::module_&, WorkspaceClass<T>& c) {
     auto q_ = door::configuration(s.model, q);
     In v_(v, "v", {s.nv()});
     Out next(out, {s.nq()});
+    next.apart_from(q_, v_);
     integrate(s.model, q_.data, v_.data, T(dt), next.data);
     return next.finite("integrate");
   }, "q"_a.none(), "v"_a.none(), "dt"_a, "out"_a.none());
@@ -34,6 +36,7 @@ void bind_state(nb::module_&, WorkspaceClass<T>& c) {
     auto a = door::configuration(s.model, from, "q_from");
     auto b = door::configuration(s.model, to, "q_to");
     Out v(out, {s.nv()});
+    v.apart_from(a, b);
     difference(s.model, a.data, b.data, v.data);
     return v.finite("difference");
   }, "q_from"_a.none(), "q_to"_a.none(), "out"_a.none());
@@ -84,11 +87,14 @@ void bind_state(nb::module_&, WorkspaceClass<T>& c) {
   c.def("center_of_mass", [=](Self& s, nb::handle q, nb::handle out) {
     auto q_ = door::configuration(s.model, q);
     Out x(out, {3});
+    bool moves = false;
     s.work(q_, [&] {
       T mass;
       const Vec3<T> h = first_moment(s.model, s.w, mass);
       x.data[0] = h.x / mass, x.data[1] = h.y / mass, x.data[2] = h.z / mass;
+      moves = mass > 0;
     });
+    if (!moves) door::raise("SingularError", "center_of_mass: nothing that moves has mass, so there is no centre of mass.");
     return x.finite("center_of_mass");
   }, "q"_a.none(), "out"_a.none());
 
@@ -108,7 +114,7 @@ void bind_state(nb::module_&, WorkspaceClass<T>& c) {
   }, "q"_a.none());
 }
 
-template void bind_state<double>(nb::module_&, WorkspaceClass<double>&);
-template void bind_state<float>(nb::module_&, WorkspaceClass<float>&);
+template void bind_state<double>(WorkspaceClass<double>&);
+template void bind_state<float>(WorkspaceClass<float>&);
 
 }  // namespace delassus

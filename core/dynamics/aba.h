@@ -8,12 +8,14 @@
 // one, which is the LDLᵀ of its block; a free joint, whose S is square, gives a = H⁻¹ (S⁻ᵀ τ − f) at once.
 #pragma once
 
+#include <limits>
+
 #include "dynamics/inertia.h"
 #include "dynamics/rnea.h"
 
 namespace delassus {
 
-// Eliminates velocity k from H: keeps U and D⁻¹.
+// Eliminates one velocity from H: keeps U and D⁻¹.
 template <class T>
 inline void eliminate(Sym6<T>& H, const Vec6<T>& S, real_of<T> armature, Vec6<T>& U, T& Dinv) {
   U = H * S;
@@ -77,6 +79,28 @@ void factorize(const Model<real_of<T>>& model, Workspace<T>& w) {
   }
 }
 
+// Whether every pivot stands out of rounding: D against SᵀIᶜS, what the joint moves when all joints beyond it are locked. If not, M is
+// singular to working precision and what was computed with the factor means nothing. For one state; after a sweep that used world_inertias.
+template <class Real>
+bool is_regular(const Model<Real>& model, Workspace<Real>& w) {
+  constexpr Real least = 8 * std::numeric_limits<Real>::epsilon();
+  Inertia<Real>* composite = w.composite.data();
+  bool regular = true;
+  for (std::size_t i = 0; i < model.links.size(); ++i) composite[i] = w.inertia[int(i)];
+  for (int i = int(model.links.size()) - 1; i >= 0; --i) {
+    const auto& link = model.links[i];
+    if (link.parent >= 0) composite[link.parent] = composite[link.parent] + composite[i];
+    for (int k = link.iv; k < link.iv + link.nv; ++k) {
+      const Vec6<Real> S = w.S[k];
+      const Real locked = dot(S, composite[i] * S) + model.armature[k];
+      // a free root: the share of k that the rest of its own joint leaves, D⁻¹ = (M⁻¹)_kk among its velocities
+      const Real Dinv = link.type == Joint::free ? dot(S, w.Hinv[link.tree] * S) : w.Dinv[k];
+      regular = regular && Dinv > 0 && Dinv * locked * least < 1;
+    }
+  }
+  return regular;
+}
+
 // tau may be null (zero), external may be null (none); vdot may be tau or v.
 template <class T>
 void aba(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* tau, const T* external, T* vdot) {
@@ -104,7 +128,8 @@ void aba(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* t
     if (link.type == Joint::free) {
       const Mat3<T> R = w.pose[i].R;
       const Vec6<T> force = tau ? free_force(R, tau + link.iv) - f : Vec6<T>{} - f;
-      const Vec6<T> a = invert_free(H, R, &model.armature[link.iv]) * force;
+      w.Hinv[link.tree] = invert_free(H, R, &model.armature[link.iv]);
+      const Vec6<T> a = w.Hinv[link.tree] * force;
       free_velocities(R, a, vdot + link.iv);
       w.a.set(i, a);
       continue;

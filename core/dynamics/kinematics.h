@@ -70,13 +70,9 @@ void kinematics(const Model<real_of<T>>& model, Workspace<T>& w, const T* __rest
       w.origin[link.tree] = p;
       p = zero;
     } else if (link.carriage) {
-      // the origin rides on; the carriages above stay behind, and a slide's S knows no place
+      // the origin rides on
       w.origin[link.tree] += p;
-      for (int j = model.roots[link.tree]; j < i; ++j) {
-        Pose<T> behind = w.pose[j];
-        behind.p -= p;
-        w.pose.set(j, behind);
-      }
+      w.ride[i] = p;
       p = zero;
     }
     X.p = p;
@@ -90,6 +86,17 @@ void kinematics(const Model<real_of<T>>& model, Workspace<T>& w, const T* __rest
       S[0] = {cross(p, X.R.x), X.R.x};
       S[1] = {cross(p, X.R.y), X.R.y};
       S[2] = {cross(p, X.R.z), X.R.z};
+    }
+  }
+
+  // carriages stay behind those they carry; a slide's S knows no place
+  for (std::size_t tree = 0; tree < model.roots.size(); ++tree) {
+    Vec3<T> behind{};
+    for (int i = model.carriages[tree]; i > model.roots[tree]; --i) {
+      behind -= w.ride[i];
+      Pose<T> above = w.pose[i - 1];
+      above.p = behind;
+      w.pose.set(i - 1, above);
     }
   }
 }

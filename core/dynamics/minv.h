@@ -49,6 +49,7 @@ template <class T>
 void mass_matrix_inverse(const Model<real_of<T>>& model, Workspace<T>& w, T* __restrict Minv) {
   using C = LinkPack<T>;
   constexpr int width = link_lanes<T>;
+  w.prepare_inverse(model);
   factorize(model, w);
   const int nl = int(model.links.size()), nv = model.nv, blocks = w.column_blocks;
   Vec6<C>* __restrict F = w.F.data();

@@ -2,7 +2,8 @@
 // block at once while recursions still read and write single links. With T a pack of states the width is one.
 #pragma once
 
-#include <cstring>
+#include <bit>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -10,7 +11,7 @@
 
 namespace delassus {
 
-// Links side by side for one state: what one vector register of the target holds.
+// Links side by side for one state: a vector register with AVX-512 or AVX, two or more elsewhere.
 #if defined(__AVX512F__)
 inline constexpr int register_bytes = 64;
 #else

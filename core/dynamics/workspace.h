@@ -13,6 +13,7 @@ struct Workspace {
   using Real = real_of<T>;
 
   explicit Workspace(const Model<Real>& model);
+  void prepare_inverse(const Model<Real>& model);
 
   // constants of the links, in the blocks that the block work wants
   std::vector<Inertial<std::conditional_t<link_lanes<T> == 1, Real, LinkPack<T>>>> inertial;
@@ -22,18 +23,21 @@ struct Workspace {
   PerLink<Pose, T> pose;
   std::vector<Vec6<T>> S;       // a velocity: motion subspace
   std::vector<T> angle, sine, cosine;
+  std::vector<Vec3<T>> ride;    // a link: how far a carriage takes the origin
 
   // Newton–Euler
   PerLink<Vec6, T> v, a, f;
 
   // composite and articulated inertia, elimination factor
-  PerLink<Inertia, T> inertia;        // in world axes, about the tree's origin; composite after a sweep
+  PerLink<Inertia, T> inertia;        // a link's own, in world axes, about the tree's origin; a sweep may add its children's
+  std::vector<Inertia<T>> composite;  // a link: with all it carries
   std::vector<Sym6<T>> H;             // a link: what its children hand down, articulated
   std::vector<Vec6<T>> U;             // a velocity: H S, then the factor's column
   std::vector<T> Dinv, u;             // a velocity
   std::vector<Sym6<T>> Hinv;          // a tree: inverse of the root's articulated inertia, if the root is free
 
-  // explicit inverse: force columns, acceleration columns a branch, all in blocks of columns
+  // explicit inverse: force columns, acceleration columns a branch, all in blocks of columns. Sized by prepare_inverse, since a deep
+  // comb needs much of it, and the sweeps that are O(n) none.
   int column_blocks;
   std::vector<Vec6<LinkPack<T>>> F, P;
   std::vector<int> slot;   // a link: where in P its accelerations are
@@ -54,10 +58,12 @@ Workspace<T>::Workspace(const Model<Real>& model) {
   angle.resize(trig_room(nl));
   sine.resize(trig_room(nl));
   cosine.resize(trig_room(nl));
+  ride.resize(nl);
   v.resize(nl);
   a.resize(nl);
   f.resize(nl);
   inertia.resize(nl);
+  composite.resize(nl);
   inertial.resize(pose.blocks());
   for (int i = 0; i < nl; ++i) {
     constexpr int width = link_lanes<T>;
@@ -73,6 +79,13 @@ Workspace<T>::Workspace(const Model<Real>& model) {
   single_motion.resize(nl);
   column_motion.resize(nl);
   column.resize(nv);
+  column_blocks = (nv + link_lanes<T> - 1) / link_lanes<T>;
+}
+
+template <class T>
+void Workspace<T>::prepare_inverse(const Model<Real>& model) {
+  if (!F.empty() || model.nv == 0) return;
+  const int nl = int(model.links.size());
 
   // The last child of a link may overwrite its parent's accelerations; every other child needs a place of its own.
   std::vector<int> last_child(nl, -1);
@@ -87,7 +100,6 @@ Workspace<T>::Workspace(const Model<Real>& model) {
     leaf[i] = last_child[i] < 0;
     if (slot[i] >= slots) slots = slot[i] + 1;
   }
-  column_blocks = (nv + link_lanes<T> - 1) / link_lanes<T>;
   F.resize(column_blocks);
   P.resize(std::size_t(slots) * column_blocks);
 }

@@ -121,9 +121,11 @@ Model<double> build_model(const Description& description) {
   }
 
   // carriages: the leading slides of a tree, as long as they do not branch
-  for (const int root : model.roots) {
-    for (int i = root; model.links[i].type == Joint::slide; ++i) {
+  model.carriages = model.roots;
+  for (std::size_t tree = 0; tree < model.roots.size(); ++tree) {
+    for (int i = model.roots[tree]; model.links[i].type == Joint::slide; ++i) {
       model.links[i].carriage = true;
+      model.carriages[tree] = i;
       const int next = i + 1;  // depth first: the only child, if its subtree is all that is left
       if (next == int(model.links.size()) || model.links[next].parent != i || model.links[next].end != model.links[i].end) break;
     }
@@ -138,6 +140,7 @@ Model<Real> converted(const Model<double>& model) {
   out.nv = model.nv;
   out.depth = model.depth;
   out.roots = model.roots;
+  out.carriages = model.carriages;
   out.dof_parent = model.dof_parent;
   out.dof_link = model.dof_link;
   out.armature.assign(model.armature.begin(), model.armature.end());

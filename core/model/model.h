@@ -55,7 +55,7 @@ struct Link {
   int iq, iv, nv;  // where its coordinates and velocities start, how many velocities
   int end;         // one past the last link of its subtree
   int end_v;       // one past the last velocity of its subtree
-  int depth;       // links above it, itself included, minus one
+  int depth;       // links above it
   bool branches;   // some link other than the next one hangs on it: what that one hands over has to wait in memory
   bool carriage;   // a slide below slides only, with nothing beside it: the tree's origin rides on it
   Pose<Real> placement;  // of its frame at zero angle or displacement in the parent link
@@ -76,6 +76,7 @@ struct Model {
   int nq = 0, nv = 0, depth = 0;
   std::vector<Link<Real>> links;
   std::vector<int> roots;        // first link of each tree
+  std::vector<int> carriages;    // a tree: its last carriage, or its root
   std::vector<Body<Real>> bodies;
   std::vector<int> dof_parent;   // velocity that precedes each on the way to the ground, −1 at a root
   std::vector<int> dof_link;

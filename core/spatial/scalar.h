@@ -3,10 +3,10 @@
 // A sweep never branches on a value of its scalar type T, so that the same source serves one state and many.
 #pragma once
 
-#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 namespace delassus {
 

@@ -104,11 +104,13 @@ template <class T>
 inline Sym3<T> operator-(const Sym3<T>& a, const Sym3<T>& b) {
   return {a.xx - b.xx, a.xy - b.xy, a.xz - b.xz, a.yy - b.yy, a.yz - b.yz, a.zz - b.zz};
 }
-// A⁻¹ by cofactors
+// A⁻¹ of a positive definite A by cofactors, its trace divided out so that no product overflows
 template <class T>
-inline Sym3<T> inverse(const Sym3<T>& A) {
+inline Sym3<T> inverse(Sym3<T> A) {
+  const T s = real_of<T>(1) / (A.xx + A.yy + A.zz);
+  A = {A.xx * s, A.xy * s, A.xz * s, A.yy * s, A.yz * s, A.zz * s};
   const T xx = A.yy * A.zz - A.yz * A.yz, xy = A.xz * A.yz - A.xy * A.zz, xz = A.xy * A.yz - A.xz * A.yy;
-  const T d = real_of<T>(1) / (A.xx * xx + A.xy * xy + A.xz * xz);
+  const T d = s / (A.xx * xx + A.xy * xy + A.xz * xz);
   return {d * xx, d * xy, d * xz, d * (A.xx * A.zz - A.xz * A.xz), d * (A.xy * A.xz - A.xx * A.yz), d * (A.xx * A.yy - A.xy * A.xy)};
 }
 // A += s a aᵀ

@@ -3,6 +3,19 @@
 from importlib.metadata import version
 
 from . import errors, scenes, spatial
+from .constraints import (
+    CenterOfMass,
+    Connect,
+    Constraint,
+    Distance,
+    Hinge,
+    JointCoupling,
+    JointFriction,
+    JointLimit,
+    LinkConstraint,
+    PointContact,
+    Weld,
+)
 from .dynamics import (
     Workspace,
     bias_forces,
@@ -13,6 +26,7 @@ from .dynamics import (
     solve_mass_matrix,
 )
 from .model import Model, ModelBuilder, embedded_names, load
+from .operators import DelassusOperator
 from .state import (
     body_placement,
     body_placements,
@@ -34,8 +48,20 @@ from .state import (
 __version__ = version("delassus")
 
 __all__ = [
+    "CenterOfMass",
+    "Connect",
+    "Constraint",
+    "DelassusOperator",
+    "Distance",
+    "Hinge",
+    "JointCoupling",
+    "JointFriction",
+    "JointLimit",
+    "LinkConstraint",
     "Model",
     "ModelBuilder",
+    "PointContact",
+    "Weld",
     "Workspace",
     "__version__",
     "bias_forces",

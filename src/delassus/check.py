@@ -81,7 +81,7 @@ def _compare(model: Model, peer: mujoco.MjModel, states: int, rng: np.random.Gen
         worst[quantity] = max(worst.get(quantity, 0.0), float(np.abs(np.asarray(ours) - theirs).max(initial=0.0) / scale))
 
     d = mujoco.MjData(peer)
-    fixed = np.asarray(peer.body_weldid) == 0
+    fixed = ~model.body_moves
     for _ in range(states):
         q, v, tau = model.random(rng), rng.standard_normal(model.nv), rng.standard_normal(model.nv)
         push = rng.standard_normal((model.nbody, 6))
@@ -103,11 +103,6 @@ def _compare(model: Model, peer: mujoco.MjModel, states: int, rng: np.random.Gen
         note("kinetic energy", state.kinetic_energy(model, q, v), d.energy[1])
         # MuJoCo counts the weight of what never moves, and no springs while they are switched off
         still = -(peer.body_mass[fixed] @ d.xipos[fixed]) @ model.gravity
-        note("potential energy", state.potential_energy(model, q) - _springs(model, q), d.energy[0] - still)
+        note("potential energy", state.potential_energy(model, q) - state.spring_energy(model, q), d.energy[0] - still)
     loose: Callable[[str], float] = lambda quantity: 1e-9 if quantity.startswith("M⁻¹") else TOLERANCE  # noqa: E731
     return [Comparison(quantity, error, loose(quantity)) for quantity, error in worst.items()]
-
-
-def _springs(model: Model, q: Any) -> float:
-    stretch = state.difference(model, model.spring_reference, q)
-    return 0.5 * float(model.dof_stiffness @ stretch**2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 import warnings
@@ -14,20 +15,22 @@ import numpy as np
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from . import __version__, scenes
+from . import __version__, _core, scenes
 from .check import compare_with_mujoco, full_mass_matrix
 from .dynamics import Workspace, forward_dynamics, mass_matrix, mass_matrix_inverse
-from .errors import DelassusError
+from .errors import ArgumentError, DelassusError
 from .model import Model, embedded_names, load
+from .model.from_mujoco import from_mujoco
 from .model.load import compile_source
 from .state import integrate, kinetic_energy, potential_energy
 
 app = typer.Typer(
     help="Delassus operators and constrained dynamics of robots with loops and contacts.", no_args_is_help=True, add_completion=False
 )
-console = Console(width=None if sys.stdout.isatty() else 120)
+console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120)
 
 Robot = Annotated[str, typer.Argument(help="Name of an embedded robot, or a path to an MJCF or URDF file.")]
 Floating = Annotated[bool, typer.Option("--floating-base", help="Let the root of a URDF float.")]
@@ -37,7 +40,7 @@ Json = Annotated[Path | None, typer.Option("--json", help="Also write the table 
 def _save(path: Path | None, data: Any) -> None:
     if path is not None:
         path.write_text(json.dumps(data, indent=2) + "\n")
-        console.print(f"wrote {path}")
+        console.print(f"wrote {escape(str(path))}")
 
 
 def _bounds(low: float, high: float) -> str:
@@ -62,19 +65,19 @@ def info(robot: Robot, floating_base: Floating = False, json_file: Json = None) 
         }
         for k, j in enumerate(model.joints)
     ]  # fmt: skip
-    table = Table(title=f"{model.name}: n_q = {model.nq}, n_v = {model.nv}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(title=escape(f"{model.name}: n_q = {model.nq}, n_v = {model.nv}"), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for column in ("joint", "type", "body", "parent"):
-        table.add_column(column)
-    for column in ("q", "v", "range", "armature", "mass [kg]"):
-        table.add_column(column, justify="right")
+        table.add_column(column, overflow="fold")
+    for column in ("q", "v", "range", "armature", "kg"):
+        table.add_column(column, justify="right", no_wrap=True)
     for row in joints:
-        table.add_row(*(f"{x:.4g}" if isinstance(x, float) else str(x) for x in row.values()))
+        table.add_row(*(f"{x:.4g}" if isinstance(x, float) else escape(str(x)) for x in row.values()))
     console.print(table)
     for key in ("bodies", "trees", "depth", "shapes", "actuators"):
         console.print(f"{key:10} {facts[key]}")
     console.print(f"{'mass':10} {model.mass:.6g} kg")
     for key in ("loops", "keyframes", "ignored"):
-        console.print(f"{key:10} {', '.join(facts[key]) or 'none'}")
+        console.print(f"{key:10} {escape(', '.join(facts[key])) or 'none'}")
     _save(json_file, facts | {"joint_table": joints})
 
 
@@ -87,10 +90,10 @@ def check(
     json_file: Json = None,
 ) -> None:
     """Compare our numbers for a robot with MuJoCo's on random states; exit 1 if any differ."""
-    peer = compile_source(robot, floating_base=floating_base).model
-    model = load(robot, floating_base=floating_base)
+    compiled = compile_source(robot, floating_base=floating_base)
+    model, peer = from_mujoco(*compiled), compiled.model
     rows = compare_with_mujoco(model, peer, states=states, seed=seed)
-    table = Table(title=f"{model.name}: largest relative error against MuJoCo, {states} random states")
+    table = Table(title=f"{escape(model.name)}: largest relative error against MuJoCo, {states} random states")
     table.add_column("quantity")
     for column in ("error", "allowed"):
         table.add_column(column, justify="right")
@@ -99,6 +102,8 @@ def check(
         table.add_row(row.quantity, f"{row.error:.1e}", f"{row.tolerance:.0e}", "ok" if row.passed else "[bold red]differs")
     console.print(table)
     _save(json_file, [{"quantity": r.quantity, "error": r.error, "tolerance": r.tolerance, "passed": r.passed} for r in rows])
+    if model.ignored:
+        console.print(f"left out of the model: {escape('; '.join(model.ignored))}")
     if not all(row.passed for row in rows):
         raise typer.Exit(1)
 
@@ -173,12 +178,14 @@ def demo(
     """Load every embedded robot, check it against MuJoCo, time it, and draw a figure: no downloads, a few seconds."""
     from rich.progress import track
 
+    if not folder.is_dir():
+        raise ArgumentError(f"--folder: expected an existing folder, got {str(folder)!r}.")
     from .figures import demo_figure
 
     rows = [_compare_robot(name) for name in track(embedded_names(), "robots", console=console, transient=True)]
     table = Table(title="Tree dynamics from Python, µs a call (best of 30), beside the error")
     table.add_column("robot")
-    for column in ("n_v", "loops", "kg", "error vs MuJoCo", "ABA", "M⁻¹", "M", "M, MuJoCo"):
+    for column in ("n_v", "loops", "kg", "error vs MuJoCo", "ABA", "M⁻¹", "M", "M, MuJoCo (4 calls)"):
         table.add_column(column, justify="right")
     for r in rows:
         table.add_row(
@@ -202,7 +209,7 @@ def demo(
 @app.callback(invoke_without_command=True)
 def _version(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     if version:
-        console.print(__version__)
+        console.print(f"delassus {__version__}, {_core.compiler}, {_core.flags}", highlight=False)
         raise typer.Exit
 
 
@@ -210,6 +217,6 @@ def main() -> None:
     """Run the command; a mistake of the user's is one line on stderr and exit code 2."""
     try:
         app()
-    except DelassusError as error:
-        Console(stderr=True).print(f"[bold red]{type(error).__name__}[/]: {error}", highlight=False)
+    except (DelassusError, OSError) as error:
+        Console(stderr=True).print(f"[bold red]{type(error).__name__}[/]: {escape(str(error))}", highlight=False)
         sys.exit(2)

@@ -65,6 +65,10 @@ class Workspace:
         """Precision of the work."""
         return self._dtype
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # a copy has memory of its own
+        return Workspace, (self._model, self._dtype)
+
     def __repr__(self) -> str:
         return f"<Workspace of {self._model.name!r}, {self._dtype}>"
 

@@ -38,12 +38,12 @@ class LoadError(DelassusError, ValueError):
     """A file or text that cannot be read as a model."""
 
 
-class MissingExtraError(DelassusError, ImportError):
-    """An optional dependency is needed; the message says which extra installs it."""
-
-
 class BusyError(DelassusError, RuntimeError):
     """Two threads used one workspace at once."""
+
+
+class StaleError(DelassusError, RuntimeError):
+    """An operator was used before it had numbers, or after what they depend on changed."""
 
 
 class SingularError(DelassusError, ArithmeticError):
@@ -56,10 +56,10 @@ __all__ = [
     "BusyError",
     "DelassusError",
     "LoadError",
-    "MissingExtraError",
     "ModelError",
     "NotFiniteError",
     "QuaternionError",
     "SingularError",
+    "StaleError",
     "UnknownNameError",
 ]

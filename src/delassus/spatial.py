@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _core
-from ._door import number, numbers
+from ._door import finite, number, numbers
 from .errors import QuaternionError
 
 __all__ = ["compose", "exponential", "logarithm", "rotation_matrix", "spatial_inertia"]
@@ -32,10 +32,15 @@ def compose(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float, f
 
     Args:
         first, second: (4,) as (w, x, y, z).
+
+    Returns:
+        (w, x, y, z), of unit length if both are.
     """
     a, b, c, d = numbers(first, "first", (4,)).tolist()
     w, x, y, z = numbers(second, "second", (4,)).tolist()
-    return a * w - b * x - c * y - d * z, a * x + b * w + c * z - d * y, a * y - b * z + c * w + d * x, a * z + b * y - c * x + d * w
+    product = (a * w - b * x - c * y - d * z, a * x + b * w + c * z - d * y, a * y - b * z + c * w + d * x, a * z + b * y - c * x + d * w)
+    finite(np.array(product), "the product of the quaternions")
+    return product
 
 
 def exponential(rotation_vector: ArrayLike) -> NDArray[np.float64]:
@@ -77,7 +82,8 @@ def spatial_inertia(mass: float, com: ArrayLike, inertia: ArrayLike) -> NDArray[
     c = numbers(com, "com", (3,))
     I = numbers(inertia, "inertia", (3, 3))  # noqa: E741
     cx = np.array([[0.0, -c[2], c[1]], [c[2], 0.0, -c[0]], [-c[1], c[0], 0.0]])
-    return np.block([[m * np.eye(3), -m * cx], [m * cx, I - m * cx @ cx]])
+    with np.errstate(over="ignore", invalid="ignore"):
+        return finite(np.block([[m * np.eye(3), -m * cx], [m * cx, I - m * cx @ cx]]), "the spatial inertia")
 
 
 def _scaled(quaternion: ArrayLike) -> NDArray[np.float64]:

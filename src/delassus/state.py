@@ -102,8 +102,8 @@ def normalize(model: Model | Workspace, q: ArrayLike) -> Array:
         QuaternionError: a quaternion is zero.
     """
     robot = _model(model)
-    single = getattr(q, "dtype", None) == np.float32
-    out = finite(conform(q, "q", (robot.nq,), "float32" if single else "float64"), "q").copy()
+    dtype = str(model.dtype) if isinstance(model, Workspace) else "float32" if getattr(q, "dtype", None) == np.float32 else "float64"
+    out = finite(conform(q, "q", (robot.nq,), dtype), "q").copy()
     for kind, start in zip(robot.joint_type, robot.joint_qadr, strict=True):
         if kind in ("ball", "free"):
             at = start + 3 * (kind == "free")
@@ -275,9 +275,12 @@ def potential_energy(model: Model | Workspace, q: ArrayLike) -> float:
         model: or a workspace of it.
         q: (nq,) configuration.
     """
-    gravity = float(run(model, "gravitational_energy", q))
-    robot = _model(model)
-    if not robot.dof_stiffness.any():
-        return gravity
-    stretch = difference(robot, robot.spring_reference, np.asarray(q, dtype=np.float64))
-    return gravity + 0.5 * float(robot.dof_stiffness @ stretch**2)
+    return float(run(model, "gravitational_energy", q)) + spring_energy(_model(model), q)
+
+
+def spring_energy(model: Model, q: ArrayLike) -> float:
+    """Energy of the joint springs alone [J], ½ Σ k (q ⊖ q_spring)², for a configuration (nq,) that has been checked."""
+    if not model.dof_stiffness.any():
+        return 0.0
+    stretch = difference(model, model.spring_reference, normalize(model, np.asarray(q, dtype=np.float64)))
+    return 0.5 * float(model.dof_stiffness @ stretch**2)

@@ -1,5 +1,6 @@
 """What the front page and the examples show runs, and checks itself."""
 
+import os
 import re
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+WIDE = os.environ | {"COLUMNS": "120"}
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
 
@@ -35,7 +37,7 @@ def test_builder_of_the_model_page_runs():
 def test_commands_print_tables_and_write_json(tmp_path):
     command = [sys.executable, "-c", "from delassus.cli import main; main()"]
     shown = subprocess.run(
-        [*command, "info", "cassie", "--json", "info.json"], check=True, capture_output=True, text=True, cwd=tmp_path
+        [*command, "info", "cassie", "--json", "info.json"], check=True, capture_output=True, text=True, cwd=tmp_path, env=WIDE
     ).stdout
     assert "left-achilles-rod" in shown
     assert '"nv": 32' in (tmp_path / "info.json").read_text()
@@ -45,6 +47,10 @@ def test_commands_print_tables_and_write_json(tmp_path):
     assert failed.returncode == 2
     assert "UnknownNameError" in failed.stderr
     assert "Traceback" not in failed.stderr
+    for words in (["info", "[/x].xml"], ["info", "cassie", "--json", "no/such/folder.json"], ["demo", "--folder", "no/such/folder"]):
+        failed = subprocess.run([*command, *words], capture_output=True, text=True, cwd=tmp_path)
+        assert failed.returncode == 2
+        assert "Traceback" not in failed.stderr
 
 
 def test_demo_checks_every_robot_and_draws(tmp_path):

@@ -9,6 +9,7 @@ import numpy as np
 
 from .._door import unknown
 from ..errors import ArgumentTypeError, ModelError, NotFiniteError, QuaternionError
+from ..spatial import rotation_matrix
 from .records import COORDINATES, JOINT_TYPES, SHAPE_SIZES, Actuator, Body, ConnectLoop, Joint, JointLoop, Shape, WeldLoop
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _numbers(what: str, values: Any, n: int) -> None:
 
 
 def _range(what: str, bounds: Any) -> None:
-    if not (isinstance(bounds, tuple) and len(bounds) == 2 and bounds[0] <= bounds[1]):
+    if not (isinstance(bounds, tuple) and len(bounds) == 2 and bounds[0] <= bounds[1] and bounds[0] < math.inf and bounds[1] > -math.inf):
         raise ModelError(f"{what} must be (low, high) with low ≤ high, got {bounds}.")
 
 
@@ -126,6 +127,8 @@ def _check_joint(joint: Joint) -> None:
     _numbers(f"{what}: reference", (joint.reference,), 1)
     if joint.spring_reference:
         _numbers(f"{what}: spring_reference", joint.spring_reference, COORDINATES[joint.type])
+        if joint.type in ("ball", "free"):
+            _quaternion(f"{what}: spring_reference", joint.spring_reference[-4:])
     for name in ("armature", "damping", "stiffness", "friction_loss"):
         value = getattr(joint, name)
         _numbers(f"{what}: {name}", (value,), 1)
@@ -185,7 +188,7 @@ def _check_tree(model: Model) -> None:
     parts: dict[str, list[tuple[Any, Any, Body]]] = {}
     placement: dict[str, tuple[Any, Any]] = {}
     for body in model.bodies:
-        R, p = _rotation(body.quaternion), np.asarray(body.position)
+        R, p = rotation_matrix(body.quaternion), np.asarray(body.position)
         if of_body[body.name]:
             carrier[body.name] = body.name
             leaf[body.name] = True
@@ -212,15 +215,6 @@ def _check_tree(model: Model) -> None:
                 f"joint {joint.name!r}: it moves body {name!r}, which carries nothing further and has no inertia in that direction, so its acceleration is not "
                 "defined. Give the body mass and inertia, or the joint an armature."
             )
-
-
-def _rotation(quaternion: tuple[float, ...]) -> Any:
-    w, x, y, z = np.asarray(quaternion) / math.hypot(*quaternion)
-    return np.array([
-        [1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
-        [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
-        [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)],
-    ])  # fmt: skip
 
 
 def _moves_inertia(joint: Joint, parts: list[tuple[Any, Any, Body]]) -> bool:

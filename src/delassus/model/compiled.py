@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import mujoco
 
 from ..errors import LoadError
+
+# MuJoCo's handler of warnings belongs to the process
+_ONE_AT_A_TIME = threading.Lock()
 
 
 class Compiled(NamedTuple):
@@ -21,11 +25,12 @@ class Compiled(NamedTuple):
 def compiled(make: Callable[[], Any], where: str) -> tuple[Any, tuple[str, ...]]:
     """Return MuJoCo's model and its warnings, which it would print."""
     said: list[str] = []
-    before = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(said.append)
-    try:
-        return make(), tuple(f"as MuJoCo says: {line.strip()}" for line in said)
-    except (ValueError, RuntimeError, mujoco.FatalError) as error:
-        raise LoadError(f"source: MuJoCo cannot compile {where}: {str(error).strip()}") from None
-    finally:
-        mujoco.set_mju_user_warning(before)
+    with _ONE_AT_A_TIME:
+        before = mujoco.get_mju_user_warning()
+        mujoco.set_mju_user_warning(said.append)
+        try:
+            return make(), tuple(f"as MuJoCo says: {line.strip()}" for line in said)
+        except (ValueError, RuntimeError, mujoco.FatalError) as error:
+            raise LoadError(f"source: MuJoCo cannot compile {where}: {str(error).strip()}") from None
+        finally:
+            mujoco.set_mju_user_warning(before)

@@ -77,8 +77,8 @@ def compile_source(source: str | os.PathLike[str], *, floating_base: bool = Fals
     """Compile a name, path or text with MuJoCo, as :func:`load` does."""
     if isinstance(source, os.PathLike):
         return _from_path(Path(source), floating_base)
-    if source.lstrip().startswith("<"):
-        return _from_xml(source, "the text", floating_base, None)
+    if source.lstrip("\ufeff \t\r\n").startswith("<"):
+        return _from_xml(source.lstrip("\ufeff \t\r\n"), "the text", floating_base, None)
     if source in embedded_names():
         with resources.as_file(resources.files("delassus") / "assets") as folder:
             return _from_path(Path(folder) / f"{source}.xml", floating_base)

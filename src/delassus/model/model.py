@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import deque
 from collections.abc import Iterable, Mapping
+from dataclasses import fields, is_dataclass
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -23,9 +24,28 @@ Ints = NDArray[np.int32]
 
 
 def _frozen(values: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
+    """Array over immutable bytes: nobody can make it writeable again."""
     array = np.array(values, dtype=dtype).reshape(shape)
+    if array.size:
+        return np.frombuffer(array.tobytes(), dtype=array.dtype).reshape(shape)
     array.setflags(write=False)
     return array
+
+
+def _directions(values: Any, n: int, size: int) -> Any:
+    """Vectors scaled to unit length, their largest number first, so that no square overflows."""
+    v = np.array(values, dtype=np.float64).reshape(n, size)
+    v /= np.abs(v).max(axis=1, keepdims=True)
+    return _frozen(v / np.linalg.norm(v, axis=1, keepdims=True), np.float64, (n, size))
+
+
+def _canonical(value: Any) -> Any:
+    """Content without the way it was written: 1, 1.0 and numpy.float64(1) are one number, and so are 0.0 and −0.0."""
+    if is_dataclass(value):
+        return (type(value).__name__, *(_canonical(getattr(value, field.name)) for field in fields(value)))
+    if isinstance(value, tuple):
+        return tuple(_canonical(v) for v in value)
+    return value if value is None or isinstance(value, str | bool) else float(value) + 0.0
 
 
 def _records(values: Any, what: str, *kinds: type) -> tuple[Any, ...]:
@@ -47,7 +67,7 @@ class Model:
         name: of the model.
         nq, nv, nbody, njoint: sizes.
         gravity: (3,) [m/s²], world.
-        body_names, body_parent, body_position (nbody, 3), body_quaternion (nbody, 4), body_mass, body_com (nbody, 3),
+        body_names, body_parent, body_moves (whether any joint carries it), body_position (nbody, 3), body_quaternion (nbody, 4), body_mass, body_com (nbody, 3),
             body_inertia (nbody, 3, 3) about the centre of mass in body axes.
         joint_names, joint_type, joint_body, joint_position (njoint, 3), joint_axis (njoint, 3), joint_reference,
             joint_range (njoint, 2), joint_stiffness, joint_qadr, joint_vadr: where its coordinates and velocities start.
@@ -74,6 +94,7 @@ class Model:
     ignored: tuple[str, ...]
     body_names: tuple[str, ...]
     body_parent: Ints
+    body_moves: NDArray[np.bool_]
     body_position: Floats
     body_quaternion: Floats
     body_mass: Floats
@@ -124,8 +145,8 @@ class Model:
         put("loops", _records(loops, "loops", ConnectLoop, WeldLoop, JointLoop))
         put("shapes", _records(shapes, "shapes", Shape))
         put("actuators", _records(actuators, "actuators", Actuator))
-        put("collision_excludes", tuple(collision_excludes))
-        put("ignored", tuple(ignored))
+        put("collision_excludes", tuple((text(a, "collision_excludes"), text(b, "collision_excludes")) for a, b in collision_excludes))
+        put("ignored", tuple(text(line, "ignored") for line in ([ignored] if isinstance(ignored, str) else ignored)))
         put("gravity", _frozen(numbers(gravity, "gravity", (3,)), np.float64, (3,)))
         check_everything(self)
         self._lay_out(put)
@@ -135,8 +156,9 @@ class Model:
             self._joint_code, self.joint_body, self.joint_position, self.joint_axis, self.joint_reference, self.dof_armature,
             self.gravity,
         ))  # fmt: skip
-        put("_hash", hashlib.sha256(repr(self._content()).encode()).hexdigest())
-        put("_pools", {np.dtype(np.float64): deque(), np.dtype(np.float32): deque()})
+        put("_hash", hashlib.sha256(repr(_canonical(self._content())).encode()).hexdigest())
+        # workspaces that wait for the next caller; more callers at once than this make their own
+        put("_pools", {np.dtype(np.float64): deque(maxlen=8), np.dtype(np.float32): deque(maxlen=8)})
 
     def _lay_out(self, put: Any) -> None:
         """Arrays of everything, read-only."""
@@ -151,9 +173,12 @@ class Model:
         put("njoint", nj)
         put("body_names", tuple(b.name for b in all_bodies))
         put("body_parent", _frozen([index[b.parent] for b in all_bodies], np.int32, (nb,)))
+        moves = np.isin(np.arange(nb), [index[j.body] for j in joints])
+        for b in range(1, nb):
+            moves[b] |= moves[self.body_parent[b]]
+        put("body_moves", _frozen(moves, np.bool_, (nb,)))
         put("body_position", _frozen([b.position for b in all_bodies], np.float64, (nb, 3)))
-        q = np.array([b.quaternion for b in all_bodies], dtype=np.float64).reshape(nb, 4)
-        put("body_quaternion", _frozen(q / np.linalg.norm(q, axis=1, keepdims=True), np.float64, (nb, 4)))
+        put("body_quaternion", _directions([b.quaternion for b in all_bodies], nb, 4))
         put("body_mass", _frozen([b.mass for b in all_bodies], np.float64, (nb,)))
         put("body_com", _frozen([b.com for b in all_bodies], np.float64, (nb, 3)))
         full = np.array([b.inertia for b in all_bodies], dtype=np.float64).reshape(nb, 6)
@@ -164,8 +189,7 @@ class Model:
         put("_joint_code", _frozen([JOINT_TYPES.index(j.type) for j in joints], np.int32, (nj,)))
         put("joint_body", _frozen([index[j.body] for j in joints], np.int32, (nj,)))
         put("joint_position", _frozen([j.position for j in joints], np.float64, (nj, 3)))
-        axis = np.array([j.axis for j in joints], dtype=np.float64).reshape(nj, 3)
-        put("joint_axis", _frozen(axis / np.linalg.norm(axis, axis=1, keepdims=True), np.float64, (nj, 3)))
+        put("joint_axis", _directions([j.axis for j in joints], nj, 3))
         put("joint_reference", _frozen([j.reference for j in joints], np.float64, (nj,)))
         put("joint_range", _frozen([j.range for j in joints], np.float64, (nj, 2)))
         put("joint_stiffness", _frozen([j.stiffness for j in joints], np.float64, (nj,)))
@@ -205,8 +229,7 @@ class Model:
                 raise QuaternionError(
                     f"keyframe {name!r}: the quaternion of joint {joint.name!r} must have length 1, got {length:g}. Use delassus.normalize."
                 )
-        values.setflags(write=False)
-        return values
+        return _frozen(values, np.float64, values.shape)  # type: ignore[no-any-return]
 
     # ---- states -------------------------------------------------------------------------------------------------------
 
@@ -238,7 +261,8 @@ class Model:
                 reach = np.pi if joint.type == "hinge" else 1.0
                 a = low if np.isfinite(low) else min(joint.reference, high) - reach
                 b = high if np.isfinite(high) else max(joint.reference, low) + reach
-                q[adr] = rng.uniform(a, b)
+                share = rng.random()
+                q[adr] = a * (1 - share) + b * share
                 continue
             if joint.type == "free":
                 q[adr : adr + 3] += rng.uniform(-1.0, 1.0, 3)
@@ -307,7 +331,7 @@ class Model:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):
             return NotImplemented
-        return self is other or (self._hash == other._hash and self._content() == other._content())
+        return self is other or self._hash == other._hash
 
     def __hash__(self) -> int:
         return int(self._hash[:15], 16)

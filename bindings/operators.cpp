@@ -1,0 +1,109 @@
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include "operators/delassus.h"
+#include "held.h"
+#include "rooms.h"
+
+namespace delassus {
+
+namespace nb = nanobind;
+using nb::literals::operator""_a;
+
+namespace {
+
+template <class T>
+struct HeldDelassus {
+  std::shared_ptr<const HeldModel> held;
+  Delassus<T> G;
+  std::atomic<bool> busy{false};
+
+  HeldDelassus(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list)
+      : held(std::move(m)), G(held->in<T>(), make_constraints(held->in<T>(), list)) {}
+
+  std::size_t rows() const { return std::size_t(G.rows()); }
+  std::size_t nv() const { return std::size_t(held->wide.nv); }
+
+  template <class F>
+  void work(F&& f) {
+    door::Occupied occupied(busy, "this operator");
+    nb::gil_scoped_release unlocked;
+    f();
+  }
+};
+
+template <class T>
+using Sweep = void (Delassus<T>::*)(const T*, int, T*);
+
+template <class T>
+nb::object sweep(HeldDelassus<T>& s, Sweep<T> method, nb::handle x, std::size_t from, std::size_t to, int columns, bool vector, nb::handle out, const char* what) {
+  using In = door::Input<T>;
+  using Out = door::Output<T>;
+  const std::size_t k = std::size_t(columns);
+  In in = vector ? In(x, "x", {from}) : In(x, "x", {from, k});
+  Out result = vector ? Out(out, {to}) : Out(out, {to, k});
+  result.apart_from(in);
+  s.work([&] { (s.G.*method)(in.data, columns, result.data); });
+  return result.finite(what);
+}
+
+template <class T>
+void bind_delassus(nb::module_& m, const char* name) {
+  using Self = HeldDelassus<T>;
+  using In = door::Input<T>;
+  using Out = door::Output<T>;
+  nb::class_<Self>(m, name)
+      .def(nb::init<std::shared_ptr<const HeldModel>, const std::vector<ConstraintDescription>&>(), "model"_a, "constraints"_a)
+      .def_prop_ro("nbytes", [](const Self& s) { return s.G.bytes(); })
+      .def_prop_ro("order",
+                   [](const Self& s) {
+                     std::vector<int> order;
+                     for (const auto& step : s.G.plan().steps) order.push_back(step.link);
+                     return order;
+                   })
+      .def_prop_ro("couplings", [](const Self& s) { return s.G.plan().blocks; })
+      .def_prop_ro("widest", [](const Self& s) { return s.G.plan().widest; })
+      .def("update",
+           [](Self& s, nb::handle q) {
+             auto q_ = door::configuration(s.held->template in<T>(), q);
+             s.work([&] { s.G.update(q_.data); });
+           }, "q"_a.none())
+      .def("set_compliance", [](Self& s, nb::handle c) {
+        In c_(c, "compliance", {s.rows()});
+        s.work([&] { s.G.set_compliance(c_.data); });
+      }, "compliance"_a.none())
+      .def("set_damping", [](Self& s, nb::handle d) {
+        In d_(d, "damping", {s.rows()});
+        s.work([&] { s.G.set_damping(d_.data); });
+      }, "damping"_a.none())
+      .def("apply", [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
+        return sweep<T>(s, &Delassus<T>::apply, x, s.rows(), s.rows(), columns, vector, out, "matvec");
+      }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
+      .def("jacobian", [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
+        return sweep<T>(s, &Delassus<T>::jacobian, x, s.nv(), s.rows(), columns, vector, out, "jacobian");
+      }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
+      .def("jacobian_transpose", [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
+        return sweep<T>(s, &Delassus<T>::jacobian_transpose, x, s.rows(), s.nv(), columns, vector, out, "jacobian");
+      }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
+      .def("mass_inverse", [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
+        return sweep<T>(s, &Delassus<T>::mass_inverse, x, s.nv(), s.nv(), columns, vector, out, "mass_inverse");
+      }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
+      .def("solve", [](Self& s, nb::handle y, int columns, bool vector, int refinements, double tolerance, nb::handle out) {
+        const std::size_t k = std::size_t(columns);
+        In in = vector ? In(y, "y", {s.rows()}) : In(y, "y", {s.rows(), k});
+        Out x = vector ? Out(out, {s.rows()}) : Out(out, {s.rows(), k});
+        x.apart_from(in);
+        s.work([&] { s.G.solve(in.data, columns, x.data, refinements, T(tolerance)); });
+        return x.finite("solve");
+      }, "y"_a.none(), "columns"_a, "vector"_a, "refinements"_a, "tolerance"_a, "out"_a.none());
+}
+
+}  // namespace
+
+void bind_operators(nb::module_& m) {
+  bind_delassus<double>(m, "Delassus64");
+  bind_delassus<float>(m, "Delassus32");
+}
+
+}  // namespace delassus

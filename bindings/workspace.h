@@ -1,0 +1,31 @@
+// The workspace as Python holds it.
+#pragma once
+
+#include "dynamics/kinematics.h"
+#include "held.h"
+
+namespace delassus {
+
+template <class T>
+struct HeldWorkspace {
+  std::shared_ptr<const HeldModel> held;
+  const Model<T>& model;
+  Workspace<T> w;
+  std::atomic<bool> busy{false};
+  explicit HeldWorkspace(std::shared_ptr<const HeldModel> m) : held(std::move(m)), model(held->in<T>()), w(model) {}
+
+  std::size_t nq() const { return std::size_t(model.nq); }
+  std::size_t nv() const { return std::size_t(model.nv); }
+  std::size_t bodies() const { return model.bodies.size(); }
+
+  // Runs core work at configuration q without the interpreter's lock, the workspace marked as in use.
+  template <class F>
+  void work(const door::Input<T>& q, F&& f) {
+    door::Occupied occupied(busy);
+    nanobind::gil_scoped_release unlocked;
+    kinematics(model, w, q.data);
+    f();
+  }
+};
+
+}  // namespace delassus

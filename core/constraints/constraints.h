@@ -1,0 +1,159 @@
+// Constraints as rows on links and on joint velocities: velocity of the rows = Σ_i K_i v_i + Σ_k c_k ν_k.
+//
+// A term is a constraint on one link; its K has one motion-dual Vec6 a row, in world axes about the link's tree origin. Terms on the
+// ground are left out, terms on one link are added up. Rows of joints stay with the joint: they touch no link.
+#pragma once
+
+#include <vector>
+
+#include "dynamics/workspace.h"
+
+namespace delassus {
+
+enum class Kind : std::uint8_t { frame, distance, joint, coupling, center, links };
+
+// What the user gave, in body coordinates.
+struct ConstraintDescription {
+  Kind kind;
+  int rows;
+  std::vector<int> bodies;        // the first minus the second; `links`: any number
+  std::vector<double> points;     // three a body
+  std::vector<double> matrix;     // frame: 3×3 axes as rows; links: rows × 6 a body
+  int axes_on = -1;               // frame: which of the bodies carries the axes, −1: the world
+  int points_rows = 3;            // frame: rows of the point (3 or 0); then rows of the rotation about the last axes
+  std::vector<int> joints;        // joint: velocities; coupling: links of the two joints
+  std::vector<double> numbers;    // joint: coefficients; coupling: polynomial
+};
+
+template <class Real>
+struct Constraint {
+  Kind kind;
+  int row, rows;                  // where its rows start, how many
+  int term, terms;                // where its terms start, how many
+  int linear, axes_on;            // frame: rows of the point; carrier of the axes, an index into `bodies`
+  std::vector<int> bodies;
+  std::vector<int> term_of;       // a body: its term, −1 on the ground
+  std::vector<Vec3<Real>> points;
+  std::vector<Real> matrix;
+  std::vector<int> joints;
+  std::vector<Real> numbers;
+};
+
+template <class Real>
+struct Term {
+  int link;
+  int K;                          // where its rows start among the K
+};
+
+template <class Real>
+struct JointRow {
+  int row, velocity;
+  Real coefficient;
+};
+
+template <class Real>
+struct ConstraintSet {
+  int rows = 0;
+  std::size_t K_size = 0;
+  std::vector<Constraint<Real>> constraints;
+  std::vector<Term<Real>> terms;
+  std::vector<JointRow<Real>> joint_rows;
+};
+
+template <class Real>
+ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector<ConstraintDescription>& list);
+
+// K of every term at the present kinematics.
+template <class T>
+void evaluate(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, const Workspace<T>& w, const T* q, Vec6<T>* K) {
+  using Real = real_of<T>;
+  for (std::size_t e = 0; e < set.K_size; ++e) K[e] = Vec6<T>{};
+
+  for (const auto& c : set.constraints) {
+    const Term<Real>* terms = set.terms.data() + c.term;
+    // the point p of body b, relative to its tree's origin
+    auto place = [&](int b) {
+      const auto& body = model.bodies[c.bodies[b]];
+      return w.pose[body.link] * (body.placement.R * c.points[b] + body.placement.p);
+    };
+    // the velocity of the point along n, and of the rotation about n
+    auto along = [&](int b, int row, Real sign, const Vec3<T>& n) {
+      if (c.term_of[b] < 0) return;
+      K[terms[c.term_of[b]].K + row] += Vec6<T>{n, cross(place(b), n)} * sign;
+    };
+    auto about = [&](int b, int row, Real sign, const Vec3<T>& n) {
+      if (c.term_of[b] < 0) return;
+      K[terms[c.term_of[b]].K + row] += Vec6<T>{Vec3<T>{}, n} * sign;
+    };
+
+    if (c.kind == Kind::frame) {
+      Vec3<T> axes[3];
+      for (int r = 0; r < 3; ++r) {
+        const Vec3<Real> n{c.matrix[3 * r], c.matrix[3 * r + 1], c.matrix[3 * r + 2]};
+        const auto* carrier = c.axes_on < 0 ? nullptr : &model.bodies[c.bodies[c.axes_on]];
+        if (!carrier)
+          axes[r] = {constant<T>(n.x), constant<T>(n.y), constant<T>(n.z)};
+        else if (carrier->link < 0)
+          axes[r] = Vec3<T>{} + carrier->placement.R * n;
+        else
+          axes[r] = w.pose[carrier->link].R * (carrier->placement.R * n);
+      }
+      const int turns = c.rows - c.linear;
+      for (std::size_t b = 0; b < c.bodies.size(); ++b) {
+        const Real sign = b == 0 ? 1 : -1;
+        for (int r = 0; r < c.linear; ++r) along(int(b), r, sign, axes[r]);
+        for (int r = 0; r < turns; ++r) about(int(b), c.linear + r, sign, axes[3 - turns + r]);
+      }
+    } else if (c.kind == Kind::distance) {
+      // n = (x₁ − x₂) / |x₁ − x₂|
+      Vec3<T> x[2];
+      for (int b = 0; b < 2; ++b) {
+        const auto& body = model.bodies[c.bodies[b]];
+        x[b] = body.link < 0 ? Vec3<T>{} + (body.placement.R * c.points[b] + body.placement.p) : place(b) + w.origin[model.links[body.link].tree];
+      }
+      const Vec3<T> d = x[0] - x[1];
+      const Vec3<T> n = d * (Real(1) / square_root(dot(d, d)));
+      along(0, 0, 1, n);
+      along(1, 0, -1, n);
+    } else if (c.kind == Kind::coupling) {
+      // ν₁ − p'(q₂) ν₂, with ν = axis · (v_link − v_parent)
+      T slope = constant<T>(-1);
+      for (std::size_t j = 0; j < c.joints.size(); ++j) {
+        const auto& link = model.links[c.joints[j]];
+        if (j == 1) {
+          const T x = q[link.iq] - link.reference;
+          slope = ((x * (4 * c.numbers[4]) + 3 * c.numbers[3]) * x + 2 * c.numbers[2]) * x + c.numbers[1];
+        }
+        const Vec3<T> z = w.pose[c.joints[j]].R.z;
+        const Vec6<T> s = (link.type == Joint::hinge ? Vec6<T>{Vec3<T>{}, z} : Vec6<T>{z, Vec3<T>{}}) * (Real(-1) * slope);
+        K[terms[c.term_of[2 * j]].K] += s;
+        if (c.term_of[2 * j + 1] >= 0) K[terms[c.term_of[2 * j + 1]].K] -= s;
+      }
+    } else if (c.kind == Kind::center) {
+      // Σ m_i c_i / Σ m_i, along the world's axes
+      for (int t = 0; t < c.terms; ++t) {
+        const int i = terms[t].link;
+        const Vec3<T> x = w.pose[i] * model.links[i].inertial.center;
+        const Real share = model.links[i].inertial.mass * c.numbers[0];
+        for (int r = 0; r < 3; ++r) {
+          const Vec3<T> n{constant<T>(r == 0), constant<T>(r == 1), constant<T>(r == 2)};
+          K[terms[t].K + r] = Vec6<T>{n, cross(x, n)} * share;
+        }
+      }
+    } else if (c.kind == Kind::links) {
+      // given K act on [velocity of the body's origin; angular velocity] in world axes
+      for (std::size_t b = 0; b < c.bodies.size(); ++b) {
+        if (c.term_of[b] < 0) continue;
+        const Vec3<T> x = place(int(b));
+        for (int r = 0; r < c.rows; ++r) {
+          const Real* k = &c.matrix[6 * (b * c.rows + r)];
+          const Vec3<T> lin{constant<T>(k[0]), constant<T>(k[1]), constant<T>(k[2])};
+          const Vec3<T> ang{constant<T>(k[3]), constant<T>(k[4]), constant<T>(k[5])};
+          K[terms[c.term_of[b]].K + r] += Vec6<T>{lin, ang + cross(x, lin)};
+        }
+      }
+    }
+  }
+}
+
+}  // namespace delassus
