@@ -2,7 +2,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include "operators/delassus.h"
+#include "operators/batch.h"
 #include "held.h"
 #include "rooms.h"
 
@@ -99,11 +99,71 @@ void bind_delassus(nb::module_& m, const char* name) {
       }, "y"_a.none(), "columns"_a, "vector"_a, "refinements"_a, "tolerance"_a, "out"_a.none());
 }
 
+template <class T>
+struct HeldBatch {
+  std::shared_ptr<const HeldModel> held;
+  BatchDelassus<T> G;
+  std::atomic<bool> busy{false};
+
+  HeldBatch(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list, int batch, int threads)
+      : held(std::move(m)), G(held->in<T>(), make_constraints(held->in<T>(), list), batch, threads) {}
+
+  std::size_t rows() const { return std::size_t(G.rows()); }
+  std::size_t states() const { return std::size_t(G.batch()); }
+
+  template <class F>
+  void work(F&& f) {
+    door::Occupied occupied(busy, "this operator");
+    nb::gil_scoped_release unlocked;
+    f();
+  }
+};
+
+template <class T>
+void bind_batch(nb::module_& m, const char* name) {
+  using Self = HeldBatch<T>;
+  using In = door::Input<T>;
+  using Out = door::Output<T>;
+  nb::class_<Self>(m, name)
+      .def(nb::init<std::shared_ptr<const HeldModel>, const std::vector<ConstraintDescription>&, int, int>(), "model"_a, "constraints"_a, "batch"_a, "threads"_a)
+      .def_prop_ro("nbytes", [](const Self& s) { return s.G.bytes(); })
+      .def("update", [](Self& s, nb::handle q) {
+        auto q_ = door::configurations(s.held->template in<T>(), q, s.states());
+        s.work([&] { s.G.update(q_.data); });
+      }, "q"_a.none())
+      .def("set_compliance", [](Self& s, nb::handle c) {
+        In c_(c, "compliance", {s.states(), s.rows()});
+        s.work([&] { s.G.set_compliance(c_.data); });
+      }, "compliance"_a.none())
+      .def("set_damping", [](Self& s, nb::handle d) {
+        In d_(d, "damping", {s.states(), s.rows()});
+        s.work([&] { s.G.set_damping(d_.data); });
+      }, "damping"_a.none())
+      .def("apply", [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
+        const std::size_t k = std::size_t(columns);
+        In in = vector ? In(x, "x", {s.states(), s.rows()}) : In(x, "x", {s.states(), s.rows(), k});
+        Out y = vector ? Out(out, {s.states(), s.rows()}) : Out(out, {s.states(), s.rows(), k});
+        y.apart_from(in);
+        s.work([&] { s.G.apply(in.data, columns, y.data); });
+        return y.finite("matvec");
+      }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
+      .def("solve", [](Self& s, nb::handle y, int columns, bool vector, int refinements, double tolerance, nb::handle out) {
+        const std::size_t k = std::size_t(columns);
+        In in = vector ? In(y, "y", {s.states(), s.rows()}) : In(y, "y", {s.states(), s.rows(), k});
+        Out x = vector ? Out(out, {s.states(), s.rows()}) : Out(out, {s.states(), s.rows(), k});
+        x.apart_from(in);
+        s.work([&] { s.G.solve(in.data, columns, x.data, refinements, T(tolerance)); });
+        return x.finite("solve");
+      }, "y"_a.none(), "columns"_a, "vector"_a, "refinements"_a, "tolerance"_a, "out"_a.none());
+}
+
 }  // namespace
 
 void bind_operators(nb::module_& m) {
   bind_delassus<double>(m, "Delassus64");
   bind_delassus<float>(m, "Delassus32");
+  bind_batch<double>(m, "BatchDelassus64");
+  bind_batch<float>(m, "BatchDelassus32");
 }
 
 }  // namespace delassus

@@ -93,10 +93,10 @@ class Delassus {
   // Numeric work that depends on damping: factor of M + Jᵀ R J. Damping plus compliance is positive in every row. Where it is so small against G
   // that the lemma would cancel to nothing, the factor has a larger one, and refinement makes up for it.
   void set_damping(const T* damping) {
-    const Real least = 1400 * std::numeric_limits<Real>::epsilon() * norm_;
+    const T least = norm_ * (1400 * std::numeric_limits<Real>::epsilon());
     for (int r = 0; r < set_.rows; ++r) {
       shift_[r] = compliance_[r] + damping[r];
-      factored_[r] = shift_[r] > least ? shift_[r] : T{} + least;
+      factored_[r] = larger(shift_[r], least);
     }
     for (std::size_t i = 0; i < model_.links.size(); ++i) damped_.H[i] = articulated(w_.inertia[int(i)]);
     for (auto& block : damped_.coupling) block = Mat6<T>{};
@@ -238,9 +238,9 @@ class Delassus {
   int refined(Passage<C>& p, int most, Real tolerance) const {
     constexpr int lanes = lanes_of<C>;
     invert_to(p, p.in, p.out);
-    Real best[lanes], largest = norm_;
-    for (int r = 0; r < set_.rows; ++r)
-      for (int k = 0; k < lanes_of<T>; ++k) largest = std::max(largest, lane(shift_[r], k));
+    Real best[lanes];
+    T largest = norm_;  // ‖G + C + ε‖, from below
+    for (int r = 0; r < set_.rows; ++r) largest = larger(largest, shift_[r]);
     for (int n = 0; n <= most && most > 0; ++n) {
       apply_to(p, p.out, p.rest);
       C rr{}, xx{}, yy{};
@@ -252,7 +252,7 @@ class Delassus {
       }
       bool go_on = false;
       for (int k = 0; k < lanes; ++k) {
-        const Real size = largest * std::sqrt(lane(xx, k)) + std::sqrt(lane(yy, k));
+        const Real size = lane(largest, lanes_of<T> == 1 ? 0 : k) * std::sqrt(lane(xx, k)) + std::sqrt(lane(yy, k));
         const Real error = size > 0 ? std::sqrt(lane(rr, k)) / size : 0;
         const bool better = n == 0 || error < best[k];
         for (int r = 0; r < set_.rows; ++r) better ? lane(p.best[r], k) = lane(p.out[r], k) : lane(p.out[r], k) = lane(p.best[r], k);
@@ -266,22 +266,22 @@ class Delassus {
     return 0;
   }
 
+  static T larger(const T& a, const T& b) { return a > b ? a : b; }
+
   // ‖J M⁻¹ Jᵀ‖ from below by a few power iterations
-  Real norm() {
-    Real size = 0;
+  T norm() {
+    T size{};
     for (int r = 0; r < set_.rows; ++r) one_.out[r] = constant<T>(Real(1) + Real(0.1) * Real(r % 7));
     for (int n = 0; n < 4; ++n) {
-      T before{}, after{};
+      T before = constant<T>(std::numeric_limits<Real>::min()), after{};
       for (int r = 0; r < set_.rows; ++r) before += one_.out[r] * one_.out[r];
-      for (int k = 0; k < lanes_of<T>; ++k)
-        if (!(lane(before, k) > 0)) return size;
       const T scale = Real(1) / square_root(before);
       for (int r = 0; r < set_.rows; ++r) one_.out[r] = one_.out[r] * scale;
       resolve(one_, one_.out);
       substitute(model_, loose_, w_.S, mass_, one_.f.data(), one_.u.data(), one_.a.data(), one_.nu.data());
       project(one_, one_.out);
       for (int r = 0; r < set_.rows; ++r) after += one_.out[r] * one_.out[r];
-      for (int k = 0; k < lanes_of<T>; ++k) size = std::max(size, std::sqrt(lane(after, k)));
+      size = larger(size, square_root(after));
     }
     return size;
   }
@@ -294,7 +294,7 @@ class Delassus {
   std::vector<Vec6<T>> K_;
   Factor<T> mass_, damped_;
   std::vector<T> compliance_, shift_, factored_;  // a row: C, C + ε, what the factor has of it
-  Real norm_ = -1;
+  T norm_{};
   Passage<T> one_;
   Passage<Columns> many_;
 };

@@ -26,7 +26,7 @@ from .dynamics import (
     solve_mass_matrix,
 )
 from .model import Model, ModelBuilder, embedded_names, load
-from .operators import DelassusOperator
+from .operators import BatchDelassusOperator, DelassusOperator
 from .state import (
     body_placement,
     body_placements,
@@ -48,6 +48,7 @@ from .state import (
 __version__ = version("delassus")
 
 __all__ = [
+    "BatchDelassusOperator",
     "CenterOfMass",
     "Connect",
     "Constraint",

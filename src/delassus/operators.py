@@ -10,21 +10,150 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from . import _core
-from ._door import as_array, finite
+from ._door import as_array, count, finite
 from .constraints import Constraint, collect
 from .errors import ArgumentError, ArgumentTypeError, StaleError
 from .model import Loop, Model
 
-__all__ = ["DelassusOperator"]
+__all__ = ["BatchDelassusOperator", "DelassusOperator"]
 
 Array = NDArray[Any]
-_NATIVE = {np.dtype(np.float64): _core.Delassus64, np.dtype(np.float32): _core.Delassus32}
+_NATIVE: dict[np.dtype[Any], Any] = {np.dtype(np.float64): _core.Delassus64, np.dtype(np.float32): _core.Delassus32}
+_NATIVE_BATCH: dict[np.dtype[Any], Any] = {np.dtype(np.float64): _core.BatchDelassus64, np.dtype(np.float32): _core.BatchDelassus32}
 # Normwise backward error that `solve` refines to, and how often at most.
 _TOLERANCE = {np.dtype(np.float64): 2e-13, np.dtype(np.float32): 1e-5}
 _REFINEMENTS = 8
 
 
-class DelassusOperator(LinearOperator):  # type: ignore[misc]
+class _Damped:
+    """What one state and a batch share: the constraints, damping and compliance, and whether the numbers are fresh."""
+
+    _native: Any
+    dtype: np.dtype[Any]
+    _rows: tuple[int, ...]  # shape of one number a row
+
+    def _prepare(self, model: Model, constraints: Sequence[Constraint | Loop], dtype: DTypeLike, natives: dict[np.dtype[Any], Any]) -> Any:
+        """Check what every operator is made of; returns the native class."""
+        if not isinstance(model, Model):
+            raise ArgumentTypeError(f"model: expected a delassus.Model, got {type(model).__name__}. Use delassus.load.")
+        try:
+            native = natives[np.dtype(dtype)]
+        except (TypeError, KeyError):
+            raise ArgumentTypeError(f"dtype: expected float64 or float32, got {dtype!r}.") from None
+        self._model = model
+        self._constraints = tuple(collect(model, constraints))
+        return native
+
+    def _begin(self, damping: ArrayLike | None, compliance: ArrayLike) -> None:
+        self._fresh = self._factored = False
+        self._compliance = self._diagonal(compliance, "compliance")
+        self._damping = None if damping is None else self._diagonal(damping, "damping")
+        self._native.set_compliance(self._compliance)
+        self._judge()
+
+    def update(self, q: ArrayLike) -> None:
+        """Do the numeric work at q, (nq,) or for a batch (batch_size, nq): kinematics, rows, factors. The only call that reads q."""
+        self._fresh = self._factored = False
+        self._native.update(q)
+        self._fresh = True
+        self._factor()
+
+    def _factor(self) -> None:
+        self._factored = False
+        if self._fresh and self._invertible:
+            self._native.set_damping(self._damping)
+            self._factored = True
+
+    @property
+    def damping(self) -> Array | None:
+        """ε, one number a row (a copy), added to G where an inverse is asked; set a scalar or an array. Setting it refactors what depends on it."""
+        return None if self._damping is None else self._damping.copy()
+
+    @damping.setter
+    def damping(self, value: ArrayLike) -> None:
+        self._damping = self._diagonal(value, "damping")
+        self._judge()
+        self._factor()
+
+    @property
+    def compliance(self) -> Array:
+        """C, one number a row (a copy), part of G itself; set a scalar or an array. Setting it refactors what depends on it."""
+        return self._compliance.copy()
+
+    @compliance.setter
+    def compliance(self, value: ArrayLike) -> None:
+        self._compliance = self._diagonal(value, "compliance")
+        self._native.set_compliance(self._compliance)
+        self._judge()
+        self._factor()
+
+    def _judge(self) -> None:
+        """Whether there is an inverse, once a change, not once an update."""
+        self._invertible = self._damping is not None and bool((self._damping + self._compliance > 0).all())
+
+    def _diagonal(self, value: ArrayLike, name: str) -> Array:
+        array = finite(as_array(value, name), name)
+        fits = [self._rows[k:] for k in range(len(self._rows) + 1)]
+        if array.shape not in fits:
+            raise ArgumentError(f"{name}: expected a scalar or shape {' or '.join(map(str, fits[:-1]))}, got {array.shape}.")
+        if (array < 0).any():
+            raise ArgumentError(f"{name}: expected numbers that are not negative, got {float(array.min()):g}.")
+        return np.array(np.broadcast_to(array, self._rows), dtype=self.dtype)
+
+    def _columns_of(self, x: ArrayLike, name: str) -> tuple[int, bool]:
+        """Columns of an argument, and whether it has no axis for them."""
+        if not self._fresh:
+            raise StaleError("the operator has no numbers yet: call update(q) first.")
+        shape = x.shape if isinstance(x, np.ndarray) else as_array(x, name).shape
+        extra = len(shape) - len(self._rows)
+        if extra not in (0, 1):
+            raise ArgumentError(f"{name}: expected shape {self._rows} or {(*self._rows, 'k')}, got {shape}.")
+        return (shape[-1], False) if extra else (1, True)
+
+    def _run(self, method: str, x: ArrayLike, out: Array | None) -> Array:
+        columns, vector = self._columns_of(x, "x")
+        return getattr(self._native, method)(x, columns, vector, out)  # type: ignore[no-any-return]
+
+    def solve(self, y: ArrayLike, *, refine: bool = True, out: Array | None = None) -> Array:
+        """(G + damping)⁻¹ y, direct.
+
+        Args:
+            y: (m,) or (m, k); for a batch with the batch axis before.
+            refine: with G itself until the normwise backward error ‖(G + ε) x − y‖ / (‖G + ε‖ ‖x‖ + ‖y‖) is at rounding; the matrix inversion
+                lemma alone loses digits when ε is small, and below about 3e-13 ‖G‖ it is given a larger ε to work with.
+            out: array of the shape of y to fill.
+
+        Returns:
+            x of the shape of y.
+
+        Raises:
+            StaleError: before :meth:`update`.
+            ArgumentError: damping plus compliance is not positive in every row, so there is no inverse.
+        """
+        columns, vector = self._columns_of(y, "y")
+        if not self._factored:
+            raise ArgumentError(
+                "damping: an inverse needs damping or compliance that is positive in every row. Set G.damping, for instance to 1e-6."
+            )
+        return self._native.solve(y, columns, vector, _REFINEMENTS if refine else 0, _TOLERANCE[self.dtype], out)  # type: ignore[no-any-return]
+
+    @property
+    def model(self) -> Model:
+        """The mechanism."""
+        return self._model
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Its constraints, in the order of the rows."""
+        return self._constraints
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of factors, rows and passages [B]."""
+        return int(self._native.nbytes)
+
+
+class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
     """G = J M⁻¹ Jᵀ + compliance as an operator, and (G + damping)⁻¹, never formed.
 
     Construction does the symbolic work: order of elimination, fill, memory. :meth:`update` does the numeric work at a configuration; a new
@@ -57,86 +186,14 @@ class DelassusOperator(LinearOperator):  # type: ignore[misc]
         compliance: ArrayLike = 0.0,
         dtype: DTypeLike = np.float64,
     ) -> None:
-        if not isinstance(model, Model):
-            raise ArgumentTypeError(f"model: expected a delassus.Model, got {type(model).__name__}. Use delassus.load.")
-        try:
-            native = _NATIVE[np.dtype(dtype)]
-        except (TypeError, KeyError):
-            raise ArgumentTypeError(f"dtype: expected float64 or float32, got {dtype!r}.") from None
-        self._model = model
-        self._constraints = tuple(collect(model, constraints))
+        native = self._prepare(model, constraints, dtype, _NATIVE)
         m = sum(c.rows for c in self._constraints)
-        super().__init__(np.dtype(dtype), (m, m))
+        LinearOperator.__init__(self, np.dtype(dtype), (m, m))
+        self._rows = (m,)
         self._native = native(model._native, [c._native() for c in self._constraints])
-        self._fresh = self._factored = False
-        self._compliance = self._diagonal(compliance, "compliance")
-        self._damping = None if damping is None else self._diagonal(damping, "damping")
-        self._native.set_compliance(self._compliance)
-        self._judge()
-
-    # ---- numeric work ---------------------------------------------------------------------------------------------------
-
-    def update(self, q: ArrayLike) -> None:
-        """Do the numeric work at configuration q (nq,): kinematics, rows, factors. The only call that reads q."""
-        self._fresh = self._factored = False
-        self._native.update(q)
-        self._fresh = True
-        self._factor()
-
-    def _factor(self) -> None:
-        self._factored = False
-        if self._fresh and self._invertible:
-            self._native.set_damping(self._damping)
-            self._factored = True
-
-    @property
-    def damping(self) -> Array | None:
-        """ε (m,), added to G where an inverse is asked; set a scalar or (m,). Setting it refactors what depends on it."""
-        return None if self._damping is None else self._damping.copy()
-
-    @damping.setter
-    def damping(self, value: ArrayLike) -> None:
-        self._damping = self._diagonal(value, "damping")
-        self._judge()
-        self._factor()
-
-    @property
-    def compliance(self) -> Array:
-        """C (m,), part of G itself; set a scalar or (m,). Setting it refactors what depends on it."""
-        return self._compliance.copy()
-
-    @compliance.setter
-    def compliance(self, value: ArrayLike) -> None:
-        self._compliance = self._diagonal(value, "compliance")
-        self._native.set_compliance(self._compliance)
-        self._judge()
-        self._factor()
-
-    def _judge(self) -> None:
-        """Whether there is an inverse, once a change, not once an update."""
-        self._invertible = self._damping is not None and bool((self._damping + self._compliance > 0).all())
-
-    def _diagonal(self, value: ArrayLike, name: str) -> Array:
-        array = finite(as_array(value, name), name)
-        if array.shape not in ((), (self.shape[0],)):
-            raise ArgumentError(f"{name}: expected a scalar or shape ({self.shape[0]},), got {array.shape}.")
-        if (array < 0).any():
-            raise ArgumentError(f"{name}: expected numbers that are not negative, got {float(array.min()):g}.")
-        return np.array(np.broadcast_to(array, self.shape[:1]), dtype=self.dtype)
+        self._begin(damping, compliance)
 
     # ---- products -------------------------------------------------------------------------------------------------------
-
-    def _shape_of(self, x: ArrayLike, name: str) -> tuple[int, bool]:
-        if not self._fresh:
-            raise StaleError("the operator has no numbers yet: call update(q) first.")
-        shape = x.shape if isinstance(x, np.ndarray) else as_array(x, name).shape
-        if len(shape) not in (1, 2):
-            raise ArgumentError(f"{name}: expected shape (m,) or (m, k), got {shape}.")
-        return (shape[1], False) if len(shape) == 2 else (1, True)
-
-    def _run(self, method: str, x: ArrayLike, out: Array | None) -> Array:
-        columns, vector = self._shape_of(x, "x")
-        return getattr(self._native, method)(x, columns, vector, out)  # type: ignore[no-any-return]
 
     def matvec(self, x: ArrayLike, out: Array | None = None) -> Array:
         """G x for x (m,), O(n + m). Fills ``out`` if given."""
@@ -157,26 +214,6 @@ class DelassusOperator(LinearOperator):  # type: ignore[misc]
 
     def __matmul__(self, x: ArrayLike) -> Any:
         return self._run("apply", x, None) if isinstance(x, (np.ndarray, list, tuple)) else super().__matmul__(x)
-
-    def solve(self, y: ArrayLike, *, refine: bool = True, out: Array | None = None) -> Array:
-        """(G + damping)⁻¹ y, direct.
-
-        Args:
-            y: (m,) or (m, k).
-            refine: with G itself until the normwise backward error ‖(G + ε) x − y‖ / (‖G + ε‖ ‖x‖ + ‖y‖) is at rounding; the matrix inversion
-                lemma alone loses digits when ε is small, and below about 3e-13 ‖G‖ it is given a larger ε to work with.
-            out: array of the shape of y to fill.
-
-        Raises:
-            StaleError: before :meth:`update`.
-            ArgumentError: damping plus compliance is not positive in every row, so there is no inverse.
-        """
-        columns, vector = self._shape_of(y, "y")
-        if not self._factored:
-            raise ArgumentError(
-                "damping: an inverse needs damping or compliance that is positive in every row. Set G.damping, for instance to 1e-6."
-            )
-        return self._native.solve(y, columns, vector, _REFINEMENTS if refine else 0, _TOLERANCE[self.dtype], out)
 
     # ---- other operators ------------------------------------------------------------------------------------------------
 
@@ -215,21 +252,6 @@ class DelassusOperator(LinearOperator):  # type: ignore[misc]
     # ---- for the curious ------------------------------------------------------------------------------------------------
 
     @property
-    def model(self) -> Model:
-        """The mechanism."""
-        return self._model
-
-    @property
-    def constraints(self) -> tuple[Constraint, ...]:
-        """Its constraints, in the order of the rows."""
-        return self._constraints
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of factors, rows and passages [B]."""
-        return int(self._native.nbytes)
-
-    @property
     def order(self) -> tuple[str, ...]:
         """Joints in the order they are eliminated."""
         return tuple(self._model.joint_names[i] for i in self._native.order)
@@ -253,3 +275,80 @@ def _rebuild(
 ) -> DelassusOperator:
     """Unpickled and copied operators have no numbers yet."""
     return DelassusOperator(model, constraints, damping=damping, compliance=compliance, dtype=dtype)
+
+
+class BatchDelassusOperator(_Damped):
+    """The operators G of many states of one mechanism, as many at once as a vector register holds.
+
+    The verbs of :class:`DelassusOperator`; arrays carry a leading batch axis. One state after another gives the same to rounding.
+
+    Args:
+        model: the mechanism.
+        constraints: constraints of this model, or its loops, the same for all states. May be empty.
+        batch_size: how many states, any number.
+        damping: ε, scalar, (m,) or (batch_size, m).
+        compliance: C, scalar, (m,) or (batch_size, m).
+        dtype: float64 or float32.
+        threads: how many share the work; each call starts them anew, which pays from some hundred states.
+
+    Example:
+        >>> import delassus as dl, numpy as np
+        >>> model = dl.load("cassie")
+        >>> B = dl.BatchDelassusOperator(model, model.loops, 10, damping=1e-6)
+        >>> B.update(np.stack([model.random(k) for k in range(10)]))
+        >>> B.solve(np.ones((10, 12))).shape
+        (10, 12)
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        constraints: Sequence[Constraint | Loop],
+        batch_size: int,
+        *,
+        damping: ArrayLike | None = None,
+        compliance: ArrayLike = 0.0,
+        dtype: DTypeLike = np.float64,
+        threads: int = 1,
+    ) -> None:
+        native = self._prepare(model, constraints, dtype, _NATIVE_BATCH)
+        self.dtype = np.dtype(dtype)
+        self.batch_size = count(batch_size, "batch_size")
+        self._threads = count(threads, "threads")
+        m = sum(c.rows for c in self._constraints)
+        self._rows = (self.batch_size, m)
+        self._native = native(model._native, [c._native() for c in self._constraints], self.batch_size, self._threads)
+        self._begin(damping, compliance)
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """(batch_size, m, m)."""
+        return (*self._rows, self._rows[1])  # type: ignore[return-value]
+
+    def matvec(self, x: ArrayLike, out: Array | None = None) -> Array:
+        """G x of every state for x (batch_size, m) or (batch_size, m, k). Fills ``out`` if given."""
+        return self._run("apply", x, out)
+
+    def __matmul__(self, x: ArrayLike) -> Array:
+        return self._run("apply", x, None)
+
+    def to_matrix(self) -> Array:
+        """G of every state as a dense array (batch_size, m, m)."""
+        m = self._rows[1]
+        return self._run("apply", np.ascontiguousarray(np.broadcast_to(np.eye(m, dtype=self.dtype), self.shape)), None)
+
+    def __repr__(self) -> str:
+        state = "damped inverse ready" if self._factored else "updated" if self._fresh else "no numbers yet"
+        m = self._rows[1]
+        return f"<BatchDelassusOperator of {self._model.name!r}: {self.batch_size} states, {m} × {m}, {self.dtype}, {state}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        made = (self._model, self._constraints, self.batch_size, self._damping, self._compliance, self.dtype, self._threads)
+        return _rebuild_batch, made
+
+
+def _rebuild_batch(
+    model: Model, constraints: Any, batch_size: int, damping: Any, compliance: Any, dtype: Any, threads: int
+) -> BatchDelassusOperator:
+    """Unpickled and copied operators have no numbers yet."""
+    return BatchDelassusOperator(model, constraints, batch_size, damping=damping, compliance=compliance, dtype=dtype, threads=threads)
