@@ -13,14 +13,16 @@ using nb::literals::operator""_a;
 
 namespace {
 
-template <class T>
-struct HeldDelassus {
+// An operator and the model it looks at; one user at a time, without the interpreter's lock.
+template <class Operator>
+struct Held {
   std::shared_ptr<const HeldModel> held;
-  Delassus<T> G;
+  Operator G;
   std::atomic<bool> busy{false};
 
-  HeldDelassus(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list)
-      : held(std::move(m)), G(held->in<T>(), make_constraints(held->in<T>(), list)) {}
+  template <class T, class... More>
+  Held(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list, T, More... more)
+      : held(std::move(m)), G(held->in<T>(), make_constraints(held->in<T>(), list), more...) {}
 
   std::size_t rows() const { return std::size_t(G.rows()); }
   std::size_t nv() const { return std::size_t(held->wide.nv); }
@@ -31,6 +33,11 @@ struct HeldDelassus {
     nb::gil_scoped_release unlocked;
     f();
   }
+};
+
+template <class T>
+struct HeldDelassus : Held<Delassus<T>> {
+  HeldDelassus(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list) : Held<Delassus<T>>(std::move(m), list, T{}) {}
 };
 
 template <class T>
@@ -100,23 +107,10 @@ void bind_delassus(nb::module_& m, const char* name) {
 }
 
 template <class T>
-struct HeldBatch {
-  std::shared_ptr<const HeldModel> held;
-  BatchDelassus<T> G;
-  std::atomic<bool> busy{false};
-
+struct HeldBatch : Held<BatchDelassus<T>> {
   HeldBatch(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list, int batch, int threads)
-      : held(std::move(m)), G(held->in<T>(), make_constraints(held->in<T>(), list), batch, threads) {}
-
-  std::size_t rows() const { return std::size_t(G.rows()); }
-  std::size_t states() const { return std::size_t(G.batch()); }
-
-  template <class F>
-  void work(F&& f) {
-    door::Occupied occupied(busy, "this operator");
-    nb::gil_scoped_release unlocked;
-    f();
-  }
+      : Held<BatchDelassus<T>>(std::move(m), list, T{}, batch, threads) {}
+  std::size_t states() const { return std::size_t(this->G.batch()); }
 };
 
 template <class T>

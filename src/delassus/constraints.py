@@ -121,14 +121,17 @@ class PointContact(Constraint):
         self._finish(_model(model), _FRAME, 3, matrix=axes.ravel().tolist(), **_place(model, body, other, point, other_point))
 
 
-class Connect(Constraint):
-    """Two points stay together: 3 rows, world axes.
+class _BetweenPoints(Constraint):
+    """Ties a point of one body to a point of another.
 
     Args:
         model: whose bodies they are.
         body, other: names or indices; other=None is the world.
         point, other_point: (3,) on each [m].
     """
+
+    _kind: ClassVar[int]
+    _count: ClassVar[int]
 
     def __init__(
         self,
@@ -139,28 +142,27 @@ class Connect(Constraint):
         point: ArrayLike = (0.0, 0.0, 0.0),
         other_point: ArrayLike = (0.0, 0.0, 0.0),
     ) -> None:
-        self._finish(_model(model), _FRAME, 3, matrix=np.eye(3).ravel().tolist(), **_place(model, body, other, point, other_point))
+        self._finish(
+            _model(model), self._kind, self._count, matrix=np.eye(3).ravel().tolist(), **_place(model, body, other, point, other_point)
+        )
 
 
-class Weld(Constraint):
-    """Two frames stay together: 3 rows of the points, 3 of the rotation, world axes.
+class Connect(_BetweenPoints):
+    """Two points stay together: 3 rows, world axes. Arguments: model, body, other=None (the world), point and other_point (3,) [m] on each."""
 
-    Args:
-        model: whose bodies they are.
-        body, other: names or indices; other=None is the world.
-        point, other_point: (3,) on each [m].
-    """
+    _kind, _count = _FRAME, 3
 
-    def __init__(
-        self,
-        model: Model,
-        body: Body,
-        other: Body | None = None,
-        *,
-        point: ArrayLike = (0.0, 0.0, 0.0),
-        other_point: ArrayLike = (0.0, 0.0, 0.0),
-    ) -> None:
-        self._finish(_model(model), _FRAME, 6, matrix=np.eye(3).ravel().tolist(), **_place(model, body, other, point, other_point))
+
+class Weld(_BetweenPoints):
+    """Two frames stay together: 3 rows of the points, 3 of the rotation, world axes. Arguments as of :class:`Connect`."""
+
+    _kind, _count = _FRAME, 6
+
+
+class Distance(_BetweenPoints):
+    """Two points keep their distance: 1 row along the line between them; they must not coincide. Arguments as of :class:`Connect`."""
+
+    _kind, _count = _DISTANCE, 1
 
 
 class Hinge(Constraint):
@@ -186,27 +188,6 @@ class Hinge(Constraint):
     ) -> None:
         axes = _axes(axis, "axis")
         self._finish(_model(model), _FRAME, 5, matrix=axes.ravel().tolist(), axes_on=0, **_place(model, body, other, point, other_point))
-
-
-class Distance(Constraint):
-    """Two points keep their distance: 1 row, along the line from ``other_point`` to ``point``, which must not coincide.
-
-    Args:
-        model: whose bodies they are.
-        body, other: names or indices; other=None is the world.
-        point, other_point: (3,) on each [m].
-    """
-
-    def __init__(
-        self,
-        model: Model,
-        body: Body,
-        other: Body | None = None,
-        *,
-        point: ArrayLike = (0.0, 0.0, 0.0),
-        other_point: ArrayLike = (0.0, 0.0, 0.0),
-    ) -> None:
-        self._finish(_model(model), _DISTANCE, 1, **_place(model, body, other, point, other_point))
 
 
 def _one_axis(model: Model, joint: str | int, what: str) -> int:
