@@ -38,8 +38,9 @@ class PerLink {
   Block& block(int b) { return blocks_[b]; }
   const Block& block(int b) const { return blocks_[b]; }
 
-  V<T> operator[](int i) const { return get(i, std::make_index_sequence<size>()); }
-  void set(int i, const V<T>& value) { put(i, value, std::make_index_sequence<size>()); }
+  // inlined always: a call would send the value through memory
+  [[gnu::always_inline]] V<T> operator[](int i) const { return get(i, std::make_index_sequence<size>()); }
+  [[gnu::always_inline]] void set(int i, const V<T>& value) { put(i, value, std::make_index_sequence<size>()); }
   void add(int i, const V<T>& value) { set(i, (*this)[i] + value); }
 
  private:
@@ -50,12 +51,12 @@ class PerLink {
   T* lane(int i) { return reinterpret_cast<T*>(&blocks_[i / width]) + i % width; }
 
   template <std::size_t... k>
-  V<T> get(int i, std::index_sequence<k...>) const {
+  [[gnu::always_inline]] V<T> get(int i, std::index_sequence<k...>) const {
     const T* p = lane(i);
     return std::bit_cast<V<T>>(Flat{{p[k * width]...}});
   }
   template <std::size_t... k>
-  void put(int i, const V<T>& value, std::index_sequence<k...>) {
+  [[gnu::always_inline]] void put(int i, const V<T>& value, std::index_sequence<k...>) {
     const Flat flat = std::bit_cast<Flat>(value);
     T* p = lane(i);
     ((p[k * width] = flat.c[k]), ...);
