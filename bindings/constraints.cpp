@@ -15,11 +15,11 @@ void bind_constraints(nb::module_& m) {
       .def(
           "__init__",
           [](ConstraintDescription* self, int kind, int rows, std::vector<int> bodies, std::vector<double> points, std::vector<double> matrix, int axes_on,
-             int point_rows, std::vector<int> joints, std::vector<double> numbers) {
-            new (self) ConstraintDescription{Kind(kind), rows, std::move(bodies), std::move(points), std::move(matrix), axes_on, point_rows, std::move(joints),
+             std::vector<int> joints, std::vector<double> numbers) {
+            new (self) ConstraintDescription{Kind(kind), rows, std::move(bodies), std::move(points), std::move(matrix), axes_on, std::move(joints),
                                              std::move(numbers)};
           },
-          "kind"_a, "rows"_a, "bodies"_a, "points"_a, "matrix"_a, "axes_on"_a, "point_rows"_a, "joints"_a, "numbers"_a);
+          "kind"_a, "rows"_a, "bodies"_a, "points"_a, "matrix"_a, "axes_on"_a, "joints"_a, "numbers"_a);
 }
 
 }  // namespace delassus

@@ -25,6 +25,11 @@ using Shape = std::initializer_list<std::size_t>;
   throw nb::python_error();
 }
 
+[[noreturn]] inline void raise_singular(const char* what) {
+  raise("SingularError", std::string(what) + ": the mass matrix is singular to working precision: in this pose some joint moves nothing that other joints do not "
+                                             "move already (two hinges on one axis, say). Remove one, or give them armature.");
+}
+
 template <class T>
 constexpr const char* dtype_name = sizeof(T) == 8 ? "float64" : "float32";
 
@@ -124,9 +129,7 @@ struct Output {
   }
   // the result, if the mass matrix it comes from was regular
   nb::object regular(bool is, const char* what) const {
-    if (!is)
-      raise("SingularError", std::string(what) + ": the mass matrix is singular to working precision: in this pose some joint moves nothing that other joints do not "
-                                                 "move already (two hinges on one axis, say). Remove one, or give them armature.");
+    if (!is) raise_singular(what);
     return finite(what);
   }
 };

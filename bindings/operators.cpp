@@ -74,7 +74,9 @@ void bind_delassus(nb::module_& m, const char* name) {
       .def("update",
            [](Self& s, nb::handle q) {
              auto q_ = door::configuration(s.held->template in<T>(), q);
-             s.work([&] { s.G.update(q_.data); });
+             bool regular = false;
+        s.work([&] { regular = s.G.update(q_.data); });
+        if (!regular) door::raise_singular("update");
            }, "q"_a.none())
       .def("set_compliance", [](Self& s, nb::handle c) {
         In c_(c, "compliance", {s.rows()});
@@ -123,7 +125,9 @@ void bind_batch(nb::module_& m, const char* name) {
       .def_prop_ro("nbytes", [](const Self& s) { return s.G.bytes(); })
       .def("update", [](Self& s, nb::handle q) {
         auto q_ = door::configurations(s.held->template in<T>(), q, s.states());
-        s.work([&] { s.G.update(q_.data); });
+        bool regular = false;
+        s.work([&] { regular = s.G.update(q_.data); });
+        if (!regular) door::raise_singular("update");
       }, "q"_a.none())
       .def("set_compliance", [](Self& s, nb::handle c) {
         In c_(c, "compliance", {s.states(), s.rows()});

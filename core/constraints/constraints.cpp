@@ -11,7 +11,6 @@ ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector
     c.row = set.rows;
     c.rows = d.rows;
     c.term = int(set.terms.size());
-    c.linear = d.points_rows;
     c.axes_on = d.axes_on;
     c.bodies = d.bodies;
     for (std::size_t p = 0; p + 2 < d.points.size(); p += 3) c.points.push_back({Real(d.points[p]), Real(d.points[p + 1]), Real(d.points[p + 2])});

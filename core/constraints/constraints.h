@@ -19,8 +19,7 @@ struct ConstraintDescription {
   std::vector<int> bodies;        // the first minus the second; `links`: any number
   std::vector<double> points;     // three a body
   std::vector<double> matrix;     // frame: 3×3 axes as rows; links: rows × 6 a body
-  int axes_on = -1;               // frame: which of the bodies carries the axes, −1: the world
-  int points_rows = 3;            // frame: rows of the point (3 or 0); then rows of the rotation about the last axes
+  int axes_on = -1;               // frame: which of the bodies carries the axes, −1: the world. Three rows of the point, then the rotation about the last axes
   std::vector<int> joints;        // joint: velocities; coupling: links of the two joints
   std::vector<double> numbers;    // joint: coefficients; coupling: polynomial
 };
@@ -30,7 +29,7 @@ struct Constraint {
   Kind kind;
   int row, rows;                  // where its rows start, how many
   int term, terms;                // where its terms start, how many
-  int linear, axes_on;            // frame: rows of the point; carrier of the axes, an index into `bodies`
+  int axes_on;                    // frame: carrier of the axes, an index into `bodies`
   std::vector<int> bodies;
   std::vector<int> term_of;       // a body: its term, −1 on the ground
   std::vector<Vec3<Real>> points;
@@ -39,7 +38,6 @@ struct Constraint {
   std::vector<Real> numbers;
 };
 
-template <class Real>
 struct Term {
   int link;
   int K;                          // where its rows start among the K
@@ -56,7 +54,7 @@ struct ConstraintSet {
   int rows = 0;
   std::size_t K_size = 0;
   std::vector<Constraint<Real>> constraints;
-  std::vector<Term<Real>> terms;
+  std::vector<Term> terms;
   std::vector<JointRow<Real>> joint_rows;
 };
 
@@ -70,7 +68,7 @@ void evaluate(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& s
   for (std::size_t e = 0; e < set.K_size; ++e) K[e] = Vec6<T>{};
 
   for (const auto& c : set.constraints) {
-    const Term<Real>* terms = set.terms.data() + c.term;
+    const Term* terms = set.terms.data() + c.term;
     // the point p of body b, relative to its tree's origin
     auto place = [&](int b) {
       const auto& body = model.bodies[c.bodies[b]];
@@ -98,11 +96,11 @@ void evaluate(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& s
         else
           axes[r] = w.pose[carrier->link].R * (carrier->placement.R * n);
       }
-      const int turns = c.rows - c.linear;
+      const int turns = c.rows - 3;
       for (std::size_t b = 0; b < c.bodies.size(); ++b) {
         const Real sign = b == 0 ? 1 : -1;
-        for (int r = 0; r < c.linear; ++r) along(int(b), r, sign, axes[r]);
-        for (int r = 0; r < turns; ++r) about(int(b), c.linear + r, sign, axes[3 - turns + r]);
+        for (int r = 0; r < 3; ++r) along(int(b), r, sign, axes[r]);
+        for (int r = 0; r < turns; ++r) about(int(b), 3 + r, sign, axes[3 - turns + r]);
       }
     } else if (c.kind == Kind::distance) {
       // n = (x₁ − x₂) / |x₁ − x₂|

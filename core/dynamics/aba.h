@@ -80,25 +80,31 @@ void factorize(const Model<real_of<T>>& model, Workspace<T>& w) {
 }
 
 // Whether every pivot stands out of rounding: D against SᵀIᶜS, what the joint moves when all joints beyond it are locked. If not, M is
-// singular to working precision and what was computed with the factor means nothing. For one state; after a sweep that used world_inertias.
-template <class Real>
-bool is_regular(const Model<Real>& model, Workspace<Real>& w) {
-  constexpr Real least = 8 * std::numeric_limits<Real>::epsilon();
-  Inertia<Real>* composite = w.composite.data();
+// singular to working precision and what was computed with the factor means nothing. After a sweep that used world_inertias; Dinv(k) is D⁻¹ of
+// velocity k.
+template <class T, class F>
+bool is_regular(const Model<real_of<T>>& model, Workspace<T>& w, F&& Dinv) {
+  constexpr real_of<T> least = 8 * std::numeric_limits<real_of<T>>::epsilon();
+  Inertia<T>* composite = w.composite.data();
   bool regular = true;
   for (std::size_t i = 0; i < model.links.size(); ++i) composite[i] = w.inertia[int(i)];
   for (int i = int(model.links.size()) - 1; i >= 0; --i) {
     const auto& link = model.links[i];
     if (link.parent >= 0) composite[link.parent] = composite[link.parent] + composite[i];
     for (int k = link.iv; k < link.iv + link.nv; ++k) {
-      const Vec6<Real> S = w.S[k];
-      const Real locked = dot(S, composite[i] * S) + model.armature[k];
-      // a free root: the share of k that the rest of its own joint leaves, D⁻¹ = (M⁻¹)_kk among its velocities
-      const Real Dinv = link.type == Joint::free ? dot(S, w.Hinv[link.tree] * S) : w.Dinv[k];
-      regular = regular && Dinv > 0 && Dinv * locked * least < 1;
+      const T d = Dinv(k), locked = d * (dot(w.S[k], composite[i] * w.S[k]) + model.armature[k]);
+      for (int l = 0; l < lanes_of<T>; ++l) regular = regular && lane(d, l) > 0 && lane(locked, l) * least < 1;
     }
   }
   return regular;
+}
+template <class T>
+bool is_regular(const Model<real_of<T>>& model, Workspace<T>& w) {
+  return is_regular(model, w, [&](int k) {
+    // of a free root, which is inverted at once: (M⁻¹)_kk among its own velocities
+    const auto& link = model.links[model.dof_link[k]];
+    return link.type == Joint::free ? dot(w.S[k], w.Hinv[link.tree] * w.S[k]) : w.Dinv[k];
+  });
 }
 
 // tau may be null (zero), external may be null (none); vdot may be tau or v.

@@ -22,6 +22,7 @@ class BatchDelassus {
     const std::size_t most = std::size_t(std::max({rows_, model.nv, model.nq}));
     in_.assign(std::size_t(groups), std::vector<P>(most));
     out_ = in_;
+    regular_.resize(std::size_t(groups));
   }
 
   int rows() const { return rows_; }
@@ -34,11 +35,12 @@ class BatchDelassus {
   }
 
   // Q: batch × nq; compliance, damping: batch × rows; X, Y: batch × rows × columns, all row-major
-  void update(const Real* Q) {
+  bool update(const Real* Q) {
     each([&](int g) {
       gather(g, Q, model_.nq, 1, 0);
-      groups_[g].update(in_[g].data());
+      regular_[g] = groups_[g].update(in_[g].data());
     });
+    return std::all_of(regular_.begin(), regular_.end(), [](char r) { return r != 0; });
   }
   void set_compliance(const Real* C) {
     each([&](int g) {
@@ -106,6 +108,7 @@ class BatchDelassus {
   int rows_, batch_, threads_;
   std::vector<Delassus<P>> groups_;
   std::vector<std::vector<P>> in_, out_;
+  std::vector<char> regular_;  // a group: its mass matrices are
 };
 
 }  // namespace delassus

@@ -75,8 +75,8 @@ class Delassus {
            w_.S.size() * sizeof(Vec6<T>) + model_.links.size() * (sizeof(Pose<T>) + sizeof(Inertia<T>));
   }
 
-  // Numeric work: kinematics, rows, factor of M.
-  void update(const T* q) {
+  // Numeric work: kinematics, rows, factor of M. Returns whether M is regular.
+  bool update(const T* q) {
     kinematics(model_, w_, q);
     evaluate(model_, set_, w_, q, K_.data());
     world_inertias(w_);
@@ -84,6 +84,7 @@ class Delassus {
     for (int k = 0; k < model_.nv; ++k) mass_.pivot[k] = constant<T>(model_.armature[k]);
     eliminate_all(model_, loose_, w_.S, mass_);
     norm_ = norm();
+    return is_regular(model_, w_, [&](int k) { return mass_.Dinv[k]; });
   }
 
   void set_compliance(const T* compliance) {

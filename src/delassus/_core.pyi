@@ -64,7 +64,6 @@ class Constraint:
         points: list[float],
         matrix: list[float],
         axes_on: int,
-        point_rows: int,
         joints: list[int],
         numbers: list[float],
     ) -> None: ...

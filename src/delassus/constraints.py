@@ -53,7 +53,7 @@ class Constraint:
 
     def _finish(self, model: Model, kind: int, rows: int, **data: Any) -> None:
         self.model, self.rows = model, rows
-        blank: dict[str, Any] = {"bodies": [], "points": [], "matrix": [], "axes_on": -1, "point_rows": 3, "joints": [], "numbers": []}
+        blank: dict[str, Any] = {"bodies": [], "points": [], "matrix": [], "axes_on": -1, "joints": [], "numbers": []}
         self._recipe = (kind, rows, blank | data)
 
     def _native(self) -> _core.Constraint:
@@ -296,7 +296,7 @@ class LinkConstraint(Constraint):
 
 
 def from_loop(model: Model, loop: Loop) -> Constraint:
-    """Make the constraint of a loop that the model's file declared."""
+    """Make the constraint of a loop that the model's file declared, also of one that it switched off."""
     if isinstance(loop, ConnectLoop):
         return Connect(model, loop.body, loop.other, point=loop.point, other_point=loop.other_point)
     if isinstance(loop, WeldLoop):
@@ -307,13 +307,15 @@ def from_loop(model: Model, loop: Loop) -> Constraint:
 
 
 def collect(model: Model, constraints: Sequence[Constraint | Loop]) -> list[Constraint]:
-    """Check a list of constraints and loops of one model; loops become constraints."""
+    """Check a list of constraints and loops of one model; loops become constraints, those the file switched off are left out."""
     if isinstance(constraints, Constraint | str) or not isinstance(constraints, Iterable):
         raise ArgumentTypeError(f"constraints: expected a list of constraints, got {type(constraints).__name__}. Put it in a list.")
     out = []
     for k, c in enumerate(constraints):
         if not isinstance(c, Constraint | ConnectLoop | WeldLoop | JointLoop):
             raise ArgumentTypeError(f"constraints[{k}]: expected a constraint or one of model.loops, got {c!r}.")
+        if not isinstance(c, Constraint) and not c.active:
+            continue
         made = c if isinstance(c, Constraint) else from_loop(model, c)
         if made.model is not model and made.model != model:
             raise ArgumentError(

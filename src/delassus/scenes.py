@@ -10,6 +10,7 @@ import math
 from ._door import count, number
 from .errors import ArgumentError
 from .model import Model, ModelBuilder, load
+from .model.records import Vector
 
 __all__ = [
     "binary_tree",
@@ -24,7 +25,6 @@ __all__ = [
     "swimmer",
 ]
 
-Vector = tuple[float, float, float]
 _ROD_LENGTH, _ROD_RADIUS, _ROD_MASS = 0.2, 0.02, 0.5
 _AXES: tuple[Vector, ...] = ((0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0))
 _FRICTION = 0.8

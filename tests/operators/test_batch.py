@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import delassus as dl
-from delassus.errors import ArgumentError, ArgumentTypeError, QuaternionError, StaleError
+from delassus.errors import ArgumentError, ArgumentTypeError, QuaternionError, SingularError, StaleError
 
 
 def mixture(model):
@@ -141,3 +141,28 @@ def test_a_copy_has_no_numbers_until_its_own_update():
         other @ np.ones((2, B.shape[1]))
     other.update(states(model, 2))
     assert np.array_equal(other.solve(np.ones((2, B.shape[1]))), B.solve(np.ones((2, B.shape[1]))))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32], ids=["double", "single"])
+def test_a_singular_mass_matrix_stops_every_operator(dtype):
+    b = dl.ModelBuilder("twice")
+    b.add_body("arm", mass=1.0, com=(0.1, 0.2, 0.3), inertia=(0.1,) * 3)
+    for _ in range(2):
+        b.add_joint("arm", "hinge", axis=(1, 2, 3))
+    model = b.build()
+    constraints = [dl.Connect(model, "arm")]
+    G = dl.DelassusOperator(model, constraints, damping=1.0, dtype=dtype)
+    B = dl.BatchDelassusOperator(model, constraints, 3, damping=1.0, dtype=dtype)
+    for operator, q in ((G, np.full(2, 0.3, dtype)), (B, np.full((3, 2), 0.3, dtype))):
+        with pytest.raises(SingularError, match="singular"):
+            operator.update(q)
+        with pytest.raises(StaleError):
+            operator @ np.ones(operator._rows, dtype)
+
+
+def test_a_loop_the_file_switched_off_gives_no_rows():
+    text = """<mujoco><worldbody><body name="a"><freejoint/><geom size=".1"/></body><body name="b" pos="1 0 0"><freejoint/><geom size=".1"/></body></worldbody>
+    <equality><connect body1="a" body2="b" anchor="0 0 0" active="false"/><connect body1="a" body2="b" anchor="0 0 .1"/></equality></mujoco>"""
+    model = dl.load(text)
+    assert [loop.active for loop in model.loops] == [False, True]
+    assert dl.DelassusOperator(model, model.loops).shape == (3, 3)

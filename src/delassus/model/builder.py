@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +15,7 @@ from .model import Model
 from .records import (
     COORDINATES,
     IDENTITY,
+    UNBOUNDED,
     ZERO,
     Actuator,
     Body,
@@ -31,8 +31,6 @@ from .records import (
 )
 
 __all__ = ["ModelBuilder"]
-
-UNBOUNDED = (-math.inf, math.inf)
 
 
 def _tuple(value: Any, name: str, n: int) -> Any:

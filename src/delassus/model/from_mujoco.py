@@ -16,6 +16,7 @@ from .records import (
     COORDINATES,
     IDENTITY,
     SHAPE_SIZES,
+    UNBOUNDED,
     VELOCITIES,
     ZERO,
     Actuator,
@@ -34,7 +35,6 @@ JOINTS = {
     mujoco.mjtJoint.mjJNT_SLIDE: "slide",
     mujoco.mjtJoint.mjJNT_HINGE: "hinge",
 }
-UNBOUNDED = (-math.inf, math.inf)
 LARGE = 1e10  # MuJoCo's largest number
 # flags that take a part of the model out of the motion; gravity becomes zero
 DISABLED = ("constraint", "equality", "frictionloss", "limit", "contact", "passive", "spring", "damper", "actuation")

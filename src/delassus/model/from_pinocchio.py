@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import ArgumentTypeError
-from .from_mujoco import UNBOUNDED, finite_or_open, one_value
+from .from_mujoco import finite_or_open, one_value
 from .model import Model
-from .records import VELOCITIES, Body, Joint, JointType, Vector
+from .records import UNBOUNDED, VELOCITIES, Body, Joint, JointType, Vector
 
 AXES: dict[str, Vector] = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 SUPPORTED = "revolute, prismatic, spherical, spherical ZYX, planar, translation and a free flyer at the root"

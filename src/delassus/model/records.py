@@ -10,6 +10,7 @@ Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
 JointType = Literal["hinge", "slide", "ball", "free"]
 
+UNBOUNDED = (-math.inf, math.inf)
 IDENTITY: Quaternion = (1.0, 0.0, 0.0, 0.0)
 ZERO: Vector = (0.0, 0.0, 0.0)
 
