@@ -66,11 +66,11 @@ void bind_delassus(nb::module_& m, const char* name) {
       .def_prop_ro("order",
                    [](const Self& s) {
                      std::vector<int> order;
-                     for (const auto& step : s.G.plan().steps) order.push_back(step.link);
+                     for (const auto& step : s.G.layout().coupled.steps) order.push_back(step.link);
                      return order;
                    })
-      .def_prop_ro("couplings", [](const Self& s) { return s.G.plan().blocks; })
-      .def_prop_ro("widest", [](const Self& s) { return s.G.plan().widest; })
+      .def_prop_ro("couplings", [](const Self& s) { return s.G.layout().coupled.blocks; })
+      .def_prop_ro("widest", [](const Self& s) { return s.G.layout().coupled.widest; })
       .def("update",
            [](Self& s, nb::handle q) {
              auto q_ = door::configuration(s.held->template in<T>(), q);

@@ -1,7 +1,11 @@
 // Constraints as rows on links and on joint velocities: velocity of the rows = Σ_i K_i v_i + Σ_k c_k ν_k.
 //
-// A term is a constraint on one link; its K has one motion-dual Vec6 a row, in world axes about the link's tree origin. Terms on the
-// ground are left out, terms on one link are added up. Rows of joints stay with the joint: they touch no link.
+// Three rows of a point along fixed axes A, which is most of what there is, are kept as the places p of the point on its links:
+//
+//   A (v₁ + ω₁ × p₁ − v₂ − ω₂ × p₂)
+//
+// All other rows have terms. A term is a block of rows on one link; its K has one motion-dual Vec6 a row, in world axes about the link's tree
+// origin. Terms on the ground are left out, terms on one link are added up. Rows of joints stay with the joint: they touch no link.
 #pragma once
 
 #include <vector>
@@ -28,7 +32,7 @@ template <class Real>
 struct Constraint {
   Kind kind;
   int row, rows;                  // where its rows start, how many
-  int term, terms;                // where its terms start, how many
+  int block;                      // its rows that have terms, −1: none
   int axes_on;                    // frame: carrier of the axes, an index into `bodies`
   std::vector<int> bodies;
   std::vector<int> term_of;       // a body: its term, −1 on the ground
@@ -38,9 +42,29 @@ struct Constraint {
   std::vector<Real> numbers;
 };
 
+// Rows that have terms.
+struct Block {
+  int row, rows;
+  int term, terms;                // where its terms start, how many
+};
+
 struct Term {
   int link;
   int K;                          // where its rows start among the K
+};
+
+// Three rows of a point.
+template <class Real>
+struct Point {
+  int row;
+  Vec3<Real> axes[3];             // world
+  Vec3<Real> local[2];            // the point on each link
+};
+
+// Points between the same two links, one after another in `points`; other −1: the ground.
+struct PointGroup {
+  int link, other;
+  int first, count;
 };
 
 template <class Real>
@@ -54,6 +78,9 @@ struct ConstraintSet {
   int rows = 0;
   std::size_t K_size = 0;
   std::vector<Constraint<Real>> constraints;
+  std::vector<PointGroup> groups;
+  std::vector<Point<Real>> points;
+  std::vector<Block> blocks;
   std::vector<Term> terms;
   std::vector<JointRow<Real>> joint_rows;
 };
@@ -61,14 +88,30 @@ struct ConstraintSet {
 template <class Real>
 ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector<ConstraintDescription>& list);
 
+// Places of all points, two each, at the present kinematics.
+template <class T>
+void place_points(const ConstraintSet<real_of<T>>& set, const Placement<T>& w, Vec3<T>* place) {
+  for (const auto& group : set.groups) {
+    const Pose<T> X = w.pose[group.link];
+    for (int c = group.first; c < group.first + group.count; ++c) place[2 * c] = X * set.points[c].local[0];
+    if (group.other < 0) continue;
+    const Pose<T> Y = w.pose[group.other];
+    for (int c = group.first; c < group.first + group.count; ++c) place[2 * c + 1] = Y * set.points[c].local[1];
+  }
+}
+
 // K of every term at the present kinematics.
 template <class T>
-void evaluate(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, const Workspace<T>& w, const T* q, Vec6<T>* K) {
+void evaluate(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, const Placement<T>& w, const T* q, Vec6<T>* K) {
   using Real = real_of<T>;
+  if (set.K_size == 0) return;
   for (std::size_t e = 0; e < set.K_size; ++e) K[e] = Vec6<T>{};
 
   for (const auto& c : set.constraints) {
-    const Term* terms = set.terms.data() + c.term;
+    if (c.block < 0) continue;
+    const Block& block = set.blocks[c.block];
+    const Term* terms = set.terms.data() + block.term;
+    const int skipped = block.row - c.row;  // rows that are a point's
     // the point p of body b, relative to its tree's origin
     auto place = [&](int b) {
       const auto& body = model.bodies[c.bodies[b]];
@@ -99,8 +142,8 @@ void evaluate(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& s
       const int turns = c.rows - 3;
       for (std::size_t b = 0; b < c.bodies.size(); ++b) {
         const Real sign = b == 0 ? 1 : -1;
-        for (int r = 0; r < 3; ++r) along(int(b), r, sign, axes[r]);
-        for (int r = 0; r < turns; ++r) about(int(b), 3 + r, sign, axes[3 - turns + r]);
+        for (int r = skipped; r < 3; ++r) along(int(b), r - skipped, sign, axes[r]);
+        for (int r = 0; r < turns; ++r) about(int(b), 3 - skipped + r, sign, axes[3 - turns + r]);
       }
     } else if (c.kind == Kind::distance) {
       // n = (x₁ − x₂) / |x₁ − x₂|
@@ -129,7 +172,7 @@ void evaluate(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& s
       }
     } else if (c.kind == Kind::center) {
       // Σ m_i c_i / Σ m_i, along the world's axes
-      for (int t = 0; t < c.terms; ++t) {
+      for (int t = 0; t < block.terms; ++t) {
         const int i = terms[t].link;
         const Vec3<T> x = w.pose[i] * model.links[i].inertial.center;
         const Real share = model.links[i].inertial.mass * c.numbers[0];

@@ -8,6 +8,7 @@
 // one, which is the LDLᵀ of its block; a free joint, whose S is square, gives a = H⁻¹ (S⁻ᵀ τ − f) at once.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 
 #include "dynamics/inertia.h"
@@ -23,15 +24,21 @@ inline void eliminate(Sym6<T>& H, const Vec6<T>& S, real_of<T> armature, Vec6<T>
   downdate(H, U, Dinv);
 }
 
-// Inverse of a free link's articulated inertia; armature sits on its own axes.
-template <class T>
-inline Sym6<T> invert_free(Sym6<T> H, const Mat3<T>& R, const real_of<T>* armature) {
+// Adds what sits on the axes of a free joint, such as armature: linear in world axes, angular in the link's.
+template <class T, class A>
+inline void add_free(Sym6<T>& H, const Mat3<T>& R, const A* armature) {
   H.A.xx += armature[0];
   H.A.yy += armature[1];
   H.A.zz += armature[2];
   add_outer(H.C, R.x, R.x * armature[3]);
   add_outer(H.C, R.y, R.y * armature[4]);
   add_outer(H.C, R.z, R.z * armature[5]);
+}
+
+// Inverse of a free link's articulated inertia with its armature.
+template <class T>
+inline Sym6<T> invert_free(Sym6<T> H, const Mat3<T>& R, const real_of<T>* armature) {
+  add_free(H, R, armature);
   return inverse(H);
 }
 
@@ -80,31 +87,59 @@ void factorize(const Model<real_of<T>>& model, Workspace<T>& w) {
 }
 
 // Whether every pivot stands out of rounding: D against SᵀIᶜS, what the joint moves when all joints beyond it are locked. If not, M is
-// singular to working precision and what was computed with the factor means nothing. After a sweep that used world_inertias; Dinv(k) is D⁻¹ of
-// velocity k.
-template <class T, class F>
-bool is_regular(const Model<real_of<T>>& model, Workspace<T>& w, F&& Dinv) {
+// singular to working precision and what was computed with the factor means nothing. After world_inertias and a factor: Dinv(k) is D⁻¹ of
+// velocity k, free_Dinv(tree, k) the same of a free root along the world's axes. `composite` is memory for one inertia a link.
+template <class T, class F, class G>
+bool is_regular(const Model<real_of<T>>& model, const Placement<T>& w, Inertia<T>* composite, F&& Dinv, G&& free_Dinv) {
   constexpr real_of<T> least = 8 * std::numeric_limits<real_of<T>>::epsilon();
-  Inertia<T>* composite = w.composite.data();
-  bool regular = true;
-  for (std::size_t i = 0; i < model.links.size(); ++i) composite[i] = w.inertia[int(i)];
-  for (int i = int(model.links.size()) - 1; i >= 0; --i) {
+  const int nl = int(model.links.size());
+  T smallest = constant<T>(std::numeric_limits<real_of<T>>::max()), largest{}, sum{};
+  auto judge = [&](const T& d, const T& locked) {
+    const T x = d * locked;
+    smallest = smallest < d ? smallest : d;
+    largest = largest > x ? largest : x;
+    sum += d;
+  };
+  for (int i = 0; i < nl; ++i)
+    if (model.links[i].branches) composite[i] = Inertia<T>{};
+  Inertia<T> handed{};
+  for (int i = nl - 1; i >= 0; --i) {
     const auto& link = model.links[i];
-    if (link.parent >= 0) composite[link.parent] = composite[link.parent] + composite[i];
-    for (int k = link.iv; k < link.iv + link.nv; ++k) {
-      const T d = Dinv(k), locked = d * (dot(w.S[k], composite[i] * w.S[k]) + model.armature[k]);
-      for (int l = 0; l < lanes_of<T>; ++l) regular = regular && lane(d, l) > 0 && lane(locked, l) * least < 1;
+    Inertia<T> all = w.inertia[i] + handed;
+    if (link.branches) all = all + composite[i];
+    handed = Inertia<T>{};
+    if (link.parent >= 0 && link.parent == i - 1)
+      handed = all;
+    else if (link.parent >= 0)
+      composite[link.parent] = composite[link.parent] + all;
+    const auto* armature = &model.armature[link.iv];
+    if (link.type == Joint::free) {
+      const T turning = constant<T>(std::max({armature[3], armature[4], armature[5]}));
+      for (int k = 0; k < 3; ++k) judge(free_Dinv(link.tree, k), all.m + armature[k]);
+      judge(free_Dinv(link.tree, 3), all.I.xx + turning);
+      judge(free_Dinv(link.tree, 4), all.I.yy + turning);
+      judge(free_Dinv(link.tree, 5), all.I.zz + turning);
+      continue;
+    }
+    for (int k = 0; k < link.nv; ++k) {
+      const Vec6<T> S = w.S[link.iv + k];
+      judge(Dinv(link.iv + k), dot(S, all * S) + armature[k]);
     }
   }
+  bool regular = true;
+  for (int l = 0; l < lanes_of<T>; ++l)
+    regular = regular && lane(smallest, l) > 0 && lane(largest, l) * least < 1 && std::isfinite(lane(sum, l));
   return regular;
 }
 template <class T>
 bool is_regular(const Model<real_of<T>>& model, Workspace<T>& w) {
-  return is_regular(model, w, [&](int k) {
-    // of a free root, which is inverted at once: (M⁻¹)_kk among its own velocities
-    const auto& link = model.links[model.dof_link[k]];
-    return link.type == Joint::free ? dot(w.S[k], w.Hinv[link.tree] * w.S[k]) : w.Dinv[k];
-  });
+  return is_regular(
+      model, w, w.composite.data(), [&](int k) { return w.Dinv[k]; },
+      [&](int tree, int k) {
+        // of a root that is inverted at once: (H⁻¹)_kk
+        const Sym6<T>& X = w.Hinv[tree];
+        return k < 3 ? (k == 0 ? X.A.xx : k == 1 ? X.A.yy : X.A.zz) : k == 3 ? X.C.xx : k == 4 ? X.C.yy : X.C.zz;
+      });
 }
 
 // tau may be null (zero), external may be null (none); vdot may be tau or v.

@@ -6,7 +6,7 @@
 namespace delassus {
 
 template <class T>
-inline void world_inertias(Workspace<T>& w) {
+inline void world_inertias(Placement<T>& w) {
   for (int b = 0; b < w.inertia.blocks(); ++b) {
     const auto& link = w.inertial[b];
     const auto& X = w.pose.block(b);

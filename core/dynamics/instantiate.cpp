@@ -6,8 +6,9 @@
 namespace delassus {
 
 #define DELASSUS_SWEEPS(T)                                                                      \
+  template struct Placement<T>;                                                                 \
   template struct Workspace<T>;                                                                 \
-  template void kinematics<T>(const Model<T>&, Workspace<T>&, const T*);                        \
+  template void kinematics<T>(const Model<T>&, Placement<T>&, const T*);                        \
   template void rnea<T>(const Model<T>&, Workspace<T>&, const T*, const T*, const T*, T*);      \
   template void crba<T>(const Model<T>&, Workspace<T>&, T*, bool);                              \
   template void aba<T>(const Model<T>&, Workspace<T>&, const T*, const T*, const T*, T*);       \

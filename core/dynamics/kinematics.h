@@ -11,7 +11,7 @@
 namespace delassus {
 
 template <class T>
-void kinematics(const Model<real_of<T>>& model, Workspace<T>& w, const T* __restrict q) {
+void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __restrict q) {
   using Real = real_of<T>;
   const int nl = int(model.links.size());
   const Link<Real>* links = model.links.data();

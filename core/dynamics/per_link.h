@@ -35,6 +35,7 @@ class PerLink {
 
   void resize(std::size_t links) { blocks_.assign((links + width - 1) / width, Block{}); }
   int blocks() const { return int(blocks_.size()); }
+  std::size_t bytes() const { return blocks_.size() * sizeof(Block); }
   Block& block(int b) { return blocks_[b]; }
   const Block& block(int b) const { return blocks_[b]; }
 

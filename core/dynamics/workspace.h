@@ -8,28 +8,37 @@
 
 namespace delassus {
 
+// Where everything is: kinematics and inertias of a configuration. Positions are relative to the tree's origin, the place of its root link or
+// last carriage.
 template <class T>
-struct Workspace {
+struct Placement {
+  using Real = real_of<T>;
+
+  explicit Placement(const Model<Real>& model);
+  std::size_t bytes() const;
+
+  // constants of the links, in the blocks that the block work wants
+  std::vector<Inertial<std::conditional_t<link_lanes<T> == 1, Real, LinkPack<T>>>> inertial;
+
+  std::vector<Vec3<T>> origin;  // a tree, in the world
+  PerLink<Pose, T> pose;
+  std::vector<Vec6<T>> S;       // a velocity: motion subspace
+  std::vector<T> angle, sine, cosine;
+  std::vector<Vec3<T>> ride;    // a link, if any is a carriage: how far it takes the origin
+  PerLink<Inertia, T> inertia;  // a link's own, in world axes, about the tree's origin; a sweep may add its children's
+};
+
+template <class T>
+struct Workspace : Placement<T> {
   using Real = real_of<T>;
 
   explicit Workspace(const Model<Real>& model);
   void prepare_inverse(const Model<Real>& model);
 
-  // constants of the links, in the blocks that the block work wants
-  std::vector<Inertial<std::conditional_t<link_lanes<T> == 1, Real, LinkPack<T>>>> inertial;
-
-  // kinematics: positions are relative to the tree's origin, the place of its root link or last carriage
-  std::vector<Vec3<T>> origin;  // a tree, in the world
-  PerLink<Pose, T> pose;
-  std::vector<Vec6<T>> S;       // a velocity: motion subspace
-  std::vector<T> angle, sine, cosine;
-  std::vector<Vec3<T>> ride;    // a link: how far a carriage takes the origin
-
   // Newton–Euler
   PerLink<Vec6, T> v, a, f;
 
   // composite and articulated inertia, elimination factor
-  PerLink<Inertia, T> inertia;        // a link's own, in world axes, about the tree's origin; a sweep may add its children's
   std::vector<Inertia<T>> composite;  // a link: with all it carries
   std::vector<Sym6<T>> H;             // a link: what its children hand down, articulated
   std::vector<Vec6<T>> U;             // a velocity: H S, then the factor's column
@@ -50,20 +59,18 @@ struct Workspace {
 };
 
 template <class T>
-Workspace<T>::Workspace(const Model<Real>& model) {
-  const int nl = int(model.links.size()), nv = model.nv;
+Placement<T>::Placement(const Model<Real>& model) {
+  const int nl = int(model.links.size());
   origin.resize(model.roots.size());
   pose.resize(nl);
-  S.resize(nv);
+  S.resize(model.nv);
   angle.resize(trig_room(nl));
   sine.resize(trig_room(nl));
   cosine.resize(trig_room(nl));
-  ride.resize(nl);
-  v.resize(nl);
-  a.resize(nl);
-  f.resize(nl);
+  bool rides = false;
+  for (const auto& link : model.links) rides = rides || link.carriage;
+  if (rides) ride.resize(nl);
   inertia.resize(nl);
-  composite.resize(nl);
   inertial.resize(pose.blocks());
   for (int i = 0; i < nl; ++i) {
     constexpr int width = link_lanes<T>;
@@ -71,6 +78,21 @@ Workspace<T>::Workspace(const Model<Real>& model) {
     Real* to = reinterpret_cast<Real*>(&inertial[i / width]) + i % width;
     for (std::size_t k = 0; k < sizeof(Inertial<Real>) / sizeof(Real); ++k) to[k * width] = from[k];
   }
+}
+
+template <class T>
+std::size_t Placement<T>::bytes() const {
+  return inertial.size() * sizeof(inertial[0]) + origin.size() * sizeof(Vec3<T>) + pose.bytes() + S.size() * sizeof(Vec6<T>) +
+         3 * angle.size() * sizeof(T) + ride.size() * sizeof(Vec3<T>) + inertia.bytes();
+}
+
+template <class T>
+Workspace<T>::Workspace(const Model<Real>& model) : Placement<T>(model) {
+  const int nl = int(model.links.size()), nv = model.nv;
+  v.resize(nl);
+  a.resize(nl);
+  f.resize(nl);
+  composite.resize(nl);
   H.resize(nl);
   Hinv.resize(model.roots.size());
   U.resize(nv);

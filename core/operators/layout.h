@@ -1,0 +1,33 @@
+// The symbolic part of an operator: who couples with whom, in which order they go, where numbers are kept.
+#pragma once
+
+#include "constraints/constraints.h"
+#include "operators/elimination.h"
+
+namespace delassus {
+
+template <class Real>
+struct Layout {
+  struct Product {
+    int first, second;  // terms
+    int block;          // coupling with the rows of the second's link
+    int row, rows;
+  };
+  struct Touching {
+    int block;          // coupling of the two links of a group of points, −1: the other is the ground
+    bool flipped;       // its rows are those of `link`, not of `other`
+  };
+
+  ConstraintSet<Real> set;
+  EliminationPlan loose, coupled;   // of M, of M + Jᵀ R J
+  std::vector<int> free_root;       // a tree: which of the free links its root is
+  std::vector<Touching> touching;   // a group of points
+  std::vector<Product> products;    // of terms on different links
+  std::vector<int> summed;          // rows that are not a point's
+  Real bound;                       // at least ‖J M⁻¹ Jᵀ‖, whatever q; infinite where nothing is known
+
+  Layout(const Model<Real>& model, ConstraintSet<Real> constraints);
+  std::size_t bytes() const;
+};
+
+}  // namespace delassus
