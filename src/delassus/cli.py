@@ -19,9 +19,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from . import __version__, _core, scenes
+from ._door import unknown
 from .check import compare_with_mujoco, full_mass_matrix
 from .dynamics import Workspace, forward_dynamics, mass_matrix, mass_matrix_inverse
-from .errors import ArgumentError, DelassusError
+from .errors import ArgumentError, DelassusError, UnknownNameError
 from .model import Model, embedded_names, load
 from .model.from_mujoco import from_mujoco
 from .model.load import compile_source
@@ -33,6 +34,7 @@ app = typer.Typer(
 console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120)
 
 Robot = Annotated[str, typer.Argument(help="Name of an embedded robot, or a path to an MJCF or URDF file.")]
+RobotOrScene = Annotated[str, typer.Argument(help="Name of an embedded robot or of a scene, or a path to an MJCF or URDF file.")]
 Floating = Annotated[bool, typer.Option("--floating-base", help="Let the root of a URDF float.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the table to this file.")]
 
@@ -47,12 +49,39 @@ def _bounds(low: float, high: float) -> str:
     return f"{low:.3g} … {high:.3g}" if np.isfinite((low, high)).all() else "–"
 
 
+def _robot_or_scene(source: str, floating_base: bool) -> tuple[Model, scenes.Scene | None]:
+    scene = scenes.load(source) if source in scenes.names else None
+    try:
+        return load(scene.model if scene else source, floating_base=floating_base), scene
+    except UnknownNameError:
+        raise unknown("robot or scene", source, (*embedded_names(), *scenes.names)) from None
+
+
+def _scene_info(scene: scenes.Scene) -> dict[str, Any]:
+    """Show the constraints of a scene, a line a kind; returns the same."""
+    kinds: dict[str, dict[str, Any]] = {}
+    for c in scene.constraints:
+        kind = kinds.setdefault(type(c).__name__, {"count": 0, "rows": 0, "force_set": c.force_set})
+        kind["count"] += 1
+        kind["rows"] += c.rows
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("constraint")
+    for column in ("how many", "rows"):
+        table.add_column(column, justify="right")
+    table.add_column("force set")
+    for name, kind in kinds.items():
+        table.add_row(name, *(str(x) for x in kind.values()))
+    console.print(f"{'scene':10} {scene.name}: {len(scene.constraints)} constraints, {scene.rows} rows")
+    console.print(table)
+    return {"scene": scene.name, "contacts": scene.contacts, "rows": scene.rows, "constraints": kinds}
+
+
 @app.command()
-def info(robot: Robot, floating_base: Floating = False, json_file: Json = None) -> None:
-    """Show joints, masses, sizes, loops and ignored elements of a robot."""
+def info(robot: RobotOrScene, floating_base: Floating = False, json_file: Json = None) -> None:
+    """Show joints, masses, sizes, loops and ignored elements of a robot; of a scene, its constraints too."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the table below lists them
-        model = load(robot, floating_base=floating_base)
+        model, scene = _robot_or_scene(robot, floating_base)
     facts: dict[str, Any] = {
         "name": model.name, "nq": model.nq, "nv": model.nv, "bodies": model.nbody - 1, "joints": model.njoint, "trees": model.ntree, "depth": model.depth,
         "mass": model.mass, "loops": [f"{type(loop).__name__} {loop.name}" for loop in model.loops], "shapes": len(model.shapes),
@@ -78,6 +107,8 @@ def info(robot: Robot, floating_base: Floating = False, json_file: Json = None) 
     console.print(f"{'mass':10} {model.mass:.6g} kg")
     for key in ("loops", "keyframes", "ignored"):
         console.print(f"{key:10} {escape(', '.join(facts[key])) or 'none'}")
+    if scene:
+        facts |= _scene_info(scene)
     _save(json_file, facts | {"joint_table": joints})
 
 

@@ -1,28 +1,47 @@
-"""Mechanisms made by rule: chains, trees, loops, stacks. Each function returns a :class:`~delassus.Model` with collision shapes.
+"""Mechanisms made by rule: chains, trees, loops, stacks; and scenes: mechanisms in a pose, with what touches there.
 
-Rods and boxes have uniform density; the parameters that a paper fixes are the paper's.
+A mechanism is a :class:`~delassus.Model` with collision shapes. Rods and boxes have uniform density; the parameters that a paper fixes are the paper's.
+Scenes are stored, not simulated: ``tools/make_scenes.py`` made them, docs/scenes.md lists them.
 """
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib import resources
+from typing import Any
 
-from ._door import count, number
+import numpy as np
+from numpy.typing import NDArray
+
+from ._door import count, number, text, unknown
+from .constraints import Constraint, JointFriction, PointContact, from_loop
 from .errors import ArgumentError
-from .model import Model, ModelBuilder, load
+from .model import Model, ModelBuilder
+from .model import load as load_model
 from .model.records import Vector
+from .state import body_placements
 
 __all__ = [
+    "Scene",
     "binary_tree",
     "box_pyramid",
     "box_stack",
     "chain",
     "four_bar",
+    "load",
+    "model_of",
     "n_four_bar",
+    "names",
+    "on_floor",
     "pendulum",
     "pyramid_with_robots",
     "stem_with_branches",
     "swimmer",
+    "swimmer_scene",
 ]
 
 _ROD_LENGTH, _ROD_RADIUS, _ROD_MASS = 0.2, 0.02, 0.5
@@ -268,7 +287,7 @@ def pyramid_with_robots(rows: int = 4, robots: int = 3) -> Model:
     b = ModelBuilder(f"pyramid_{rows}_robots_{robots}")
     _floor(b)
     _pyramid(b, rows)
-    humanoid = load("g1")
+    humanoid = load_model("g1")
     for k in range(robots):
         angle = 2 * math.pi * k / max(robots, 1)
         b.add_model(
@@ -278,3 +297,125 @@ def pyramid_with_robots(rows: int = 4, robots: int = 3) -> Model:
             quaternion=(math.cos(angle / 2), 0.0, 0.0, math.sin(angle / 2)),
         )
     return b.build()
+
+
+def on_floor(robot: Any) -> Model:
+    """Put a robot on a floor at z = 0; its keyframes stay.
+
+    Args:
+        robot: whatever :func:`delassus.load` takes.
+    """
+    model = load_model(robot)
+    b = ModelBuilder(f"{model.name}_on_floor", gravity=model.gravity)
+    _floor(b)
+    b.add_model(model, prefix="")
+    for name, q in model.keyframes.items():
+        b.add_keyframe(name, q)
+    return b.build()
+
+
+# ---- scenes -------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A mechanism in a pose, with what holds and touches it there; ``model, q, constraints = scene``.
+
+    Attributes:
+        name: of the scene.
+        model: the mechanism, its floor included.
+        q: (nq,) the pose, read-only.
+        constraints: the model's loops, then contacts, then joint friction.
+    """
+
+    name: str
+    model: Model
+    q: NDArray[np.float64]
+    constraints: tuple[Constraint, ...]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.model, self.q, self.constraints))
+
+    @property
+    def contacts(self) -> int:
+        """Number of point contacts."""
+        return sum(isinstance(c, PointContact) for c in self.constraints)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of all constraints."""
+        return sum(c.rows for c in self.constraints)
+
+
+# Table I of the matrix-free paper, in its order; each robot also with joint friction
+_MODELS: dict[str, Callable[[], Model]] = {
+    "go2-standing": partial(on_floor, "go2"),
+    "go2-standing-friction": partial(on_floor, "go2"),
+    "go2-fallen": partial(on_floor, "go2"),
+    "go2-fallen-friction": partial(on_floor, "go2"),
+    "cassie-standing": partial(on_floor, "cassie"),
+    "cassie-standing-friction": partial(on_floor, "cassie"),
+    "g1-standing": partial(on_floor, "g1"),
+    "g1-standing-friction": partial(on_floor, "g1"),
+    "g1-fallen": partial(on_floor, "g1"),
+    "g1-fallen-friction": partial(on_floor, "g1"),
+    "box-stack": partial(box_stack, 30),
+    "box-pyramid": partial(box_pyramid, 4),
+    "pyramid-with-robots": partial(pyramid_with_robots, 4, 3),
+}
+
+names: tuple[str, ...] = tuple(_MODELS)
+
+
+def model_of(name: str) -> Model:
+    """Make the model of a stored scene.
+
+    Args:
+        name: one of ``names``.
+
+    Raises:
+        UnknownNameError: no scene has this name; the message lists them.
+    """
+    if text(name, "name") not in _MODELS:
+        raise unknown("scene", name, names)
+    return _MODELS[name]()
+
+
+def load(name: str) -> Scene:
+    """Load a stored scene: a model at rest or in a fall, with the contacts that MuJoCo finds there, four at most a pair of shapes.
+
+    Seeds and moments were chosen so that rows are as many as in Table I of the matrix-free paper; the poses are not the paper's. "g1-fallen-friction"
+    has 24 contacts where the paper prints 25, which its 101 rows do not allow. In "pyramid-with-robots" the robots strike and many boxes hop.
+
+    Args:
+        name: one of ``names``; those ending in "-friction" have joint friction too.
+
+    Raises:
+        UnknownNameError: no scene has this name; the message lists them.
+    """
+    model = model_of(name)
+    stored = json.loads((resources.files("delassus") / "assets" / "scenes" / f"{name}.json").read_text(encoding="utf-8"))
+    loops = (from_loop(model, loop) for loop in model.loops if loop.active)
+    contacts = (PointContact(model, **contact) for contact in stored["contacts"])
+    rubbing = (JointFriction(model, joint, friction) for joint, friction in stored["joint_friction"].items())
+    return _scene(name, model, np.array(stored["q"]), [*loops, *contacts, *rubbing])
+
+
+def _scene(name: str, model: Model, q: NDArray[np.float64], constraints: list[Constraint]) -> Scene:
+    q.setflags(write=False)
+    return Scene(name, model, q, tuple(constraints))
+
+
+def swimmer_scene(links: int) -> Scene:
+    """Make a swimmer that snakes gently on the floor, each rod touching at its two ends: nv = links + 2, 6 rows a link (fig. 2 of the matrix-free paper)."""
+    model = swimmer(links)
+    q = model.neutral()
+    q[2:] = 0.1 * np.sin(0.7 * np.arange(links) + 0.4)  # a wave without symmetry, headings within 0.3 rad
+    placements = body_placements(model, q)
+    ends = [(x, 0.0, -_ROD_RADIUS) for x in (_ROD_RADIUS, _ROD_LENGTH - _ROD_RADIUS)]
+    contacts: list[Constraint] = [
+        PointContact(model, k, point=p, other_point=placements[k, :3, :3] @ p + placements[k, :3, 3], friction=_FRICTION)
+        for k in range(1, model.nbody)
+        for p in ends
+    ]
+    return _scene(f"swimmer-{links}", model, q, contacts)

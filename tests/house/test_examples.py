@@ -1,5 +1,6 @@
 """What the front page and the examples show runs, and checks itself."""
 
+import json
 import os
 import re
 import subprocess
@@ -41,11 +42,24 @@ def test_commands_print_tables_and_write_json(tmp_path):
     ).stdout
     assert "left-achilles-rod" in shown
     assert '"nv": 32' in (tmp_path / "info.json").read_text()
+    shown = subprocess.run(
+        [*command, "info", "cassie-standing-friction", "--json", "scene.json"],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env=WIDE,
+    ).stdout
+    assert "30 constraints, 50 rows" in shown
+    assert re.search(r"JointFriction +22 +26 +box", shown)
+    told = json.loads((tmp_path / "scene.json").read_text())
+    assert (told["scene"], told["nv"], told["contacts"], told["rows"]) == ("cassie-standing-friction", 32, 4, 50)
     subprocess.run([*command, "check", "iiwa", "--states", "3", "--json", "check.json"], check=True, capture_output=True, cwd=tmp_path)
     assert '"passed": true' in (tmp_path / "check.json").read_text()
     failed = subprocess.run([*command, "info", "nobody"], capture_output=True, text=True, cwd=tmp_path)
     assert failed.returncode == 2
     assert "UnknownNameError" in failed.stderr
+    assert "pyramid-with-robots" in failed.stderr
     assert "Traceback" not in failed.stderr
     for words in (["info", "[/x].xml"], ["info", "cassie", "--json", "no/such/folder.json"], ["demo", "--folder", "no/such/folder"]):
         failed = subprocess.run([*command, *words], capture_output=True, text=True, cwd=tmp_path)

@@ -92,7 +92,7 @@ def test_version_is_the_installed_one():
     assert f'version = "{dl.__version__}"' in (ROOT / "pyproject.toml").read_text()
 
 
-@pytest.mark.parametrize("name", ["py.typed", "_core.pyi", "assets/go2.xml", "assets/README.md"])
+@pytest.mark.parametrize("name", ["py.typed", "_core.pyi", "assets/go2.xml", "assets/README.md", "assets/scenes/go2-standing.json"])
 def test_package_ships(name):
     assert (PACKAGE / name).is_file()
 
