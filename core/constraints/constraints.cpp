@@ -17,6 +17,9 @@ ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector
     c.matrix.assign(d.matrix.begin(), d.matrix.end());
     c.joints = d.joints;
     c.numbers.assign(d.numbers.begin(), d.numbers.end());
+    c.measured = d.measured;
+    c.target.assign(d.target.begin(), d.target.end());
+    c.kp = Real(d.kp), c.kd = Real(d.kd);
 
     // one term a link, the ground none
     auto term = [&](int link) {
