@@ -387,7 +387,7 @@ class JointLimit(Constraint):
         j = _one_axis(_model(model), joint, "joint")
         if side not in ("lower", "upper"):
             raise ArgumentError(f"side: expected 'lower' or 'upper', got {side!r}.")
-        end = float(model.joint_range[j][side == "upper"]) if bound is None else number(bound, "bound")
+        end = float(model.joint_range[j][int(side == "upper")]) if bound is None else number(bound, "bound")
         self._end = f"{side} end of joint {model.joint_names[j]!r}"
         self._finish(
             model,
