@@ -2,7 +2,7 @@
 //
 //   γ = J̇ν + k_d J ν + k_p e:   the constraint reads J ν̇ + γ = 0, and its error decays like ë + k_d ė + k_p e = 0.
 //
-// Where the error is zero, ė = J ν. Baumgarte, "Stabilization of constraints and integrals of motion in dynamical systems" (1972).
+// Where the error is zero, ė = J ν; only a contact may slide: its tangents have no error. Baumgarte, "Stabilization of constraints and integrals of motion in dynamical systems" (1972).
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ struct Place {
 template <class T>
 inline Place<T> place_of(const Model<real_of<T>>& model, const Workspace<T>& w, int b, const Vec3<real_of<T>>& point) {
   const auto& body = model.bodies[b];
-  if (body.link < 0) return {Vec3<T>{} + body.placement * point, {}};
+  if (body.link < 0) return {Vec3<T>{} + body.placement * point, Vec3<T>{}};
   return {w.origin[model.links[body.link].tree], point_in_tree(model, w, b, Vec3<T>{} + point)};
 }
 

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import delassus as dl
 from delassus.constraints import (
@@ -24,7 +25,7 @@ from delassus.constraints import (
 )
 from oracles import errors
 from oracles.compare import agree
-from oracles.dense import Mechanism
+from oracles.dense import Mechanism, hat
 
 # sums of numbers of one size round at 1e-14; log of a rotation near half a turn loses some of that
 CLOSE = 1e-12
@@ -159,6 +160,20 @@ def test_carried_axes_turn_the_error_they_measure():
     assert np.abs(turning).min() > 0.01
     got = derivative(lambda t: rows.error(dl.integrate(o.model, o.q, o.v, t)))[:3]
     agree(got, rows.velocity(o.q, o.v)[:3] + turning, CLOSE_DIFFERENCE, 10.0)
+
+
+def test_rotation_error_of_a_weld_has_the_rate_of_the_logarithm():
+    """Off its manifold: D⁻¹(e) (ω − exp(e) ω_other), D the derivative of exp on the left."""
+    o = standing("assembly")
+    rows = ConstraintRows(o.model, [Weld(o.model, "tip", "door")])
+    e = rows.error(o.q)[3:]
+    θ, E = np.linalg.norm(e), hat(e)
+    D_inverse = np.eye(3) - E / 2 + (1 / θ**2 - (1 + np.cos(θ)) / (2 * θ * np.sin(θ))) * E @ E
+    ω, ω_other = (dl.frame_velocity(o.model, o.q, o.v, body)[3:] for body in ("tip", "door"))
+    got = derivative(lambda t: rows.error(dl.integrate(o.model, o.q, o.v, t)))[3:]
+    want = D_inverse @ (ω - Rotation.from_rotvec(e).as_matrix() @ ω_other)
+    agree(got, want, CLOSE_DIFFERENCE, 10.0)
+    assert np.abs(want - rows.velocity(o.q, o.v)[3:]).max() > 0.1
 
 
 # ---- closed forms ----------------------------------------------------------------------------------------------------------
