@@ -30,7 +30,7 @@ from oracles.dense import Mechanism, hat
 # sums of numbers of one size round at 1e-14; log of a rotation near half a turn loses some of that
 CLOSE = 1e-12
 # central differences of sixth order, h = 2e-3: h⁶ times a seventh derivative, and 1e-16 / h
-STEP, CLOSE_DIFFERENCE = 2e-3, 1e-9
+STEP, CLOSE_DIFFERENCE = 2e-3, 1e-11
 WEIGHTS = {3: 1 / 60, 2: -3 / 20, 1: 3 / 4, -1: -3 / 4, -2: 3 / 20, -3: -1 / 60}
 
 
