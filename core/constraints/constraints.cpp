@@ -52,6 +52,9 @@ ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector
     c.matrix.assign(d.matrix.begin(), d.matrix.end());
     c.joints = d.joints;
     c.numbers.assign(d.numbers.begin(), d.numbers.end());
+    c.measured = d.measured;
+    c.target.assign(d.target.begin(), d.target.end());
+    c.kp = Real(d.kp), c.kd = Real(d.kd);
 
     // points between different links, and rows with terms: one a link, the ground none
     const bool point = c.kind == Kind::frame && c.axes_on < 0 && model.bodies[c.bodies[0]].link != model.bodies[c.bodies[1]].link;

@@ -26,6 +26,10 @@ struct ConstraintDescription {
   int axes_on = -1;               // frame: which of the bodies carries the axes, −1: the world. Three rows of the point, then the rotation about the last axes
   std::vector<int> joints;        // joint: velocities; coupling: links of the two joints
   std::vector<double> numbers;    // joint: coefficients; coupling: polynomial
+  // what its position error is measured from; empty: there is none
+  int measured = 0;               // frame: how many of the three rows of the point have an error
+  std::vector<double> target;     // frame: 3×3 C as rows, or the axis on the second body; distance: length; joint: coordinate; center: place
+  double kp = 0, kd = 0;          // Baumgarte's gains
 };
 
 template <class Real>
@@ -40,6 +44,9 @@ struct Constraint {
   std::vector<Real> matrix;
   std::vector<int> joints;
   std::vector<Real> numbers;
+  int measured;
+  std::vector<Real> target;
+  Real kp, kd;
 };
 
 // Rows that have terms.

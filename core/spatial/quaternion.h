@@ -41,4 +41,33 @@ inline Quaternion<Real> normalized(const Real* c) {
   return {c[0] * n, c[1] * n, c[2] * n, c[3] * n};
 }
 
+// the unit quaternion of a rotation matrix, by way of its largest number (Shepperd)
+template <class Real>
+inline Quaternion<Real> quaternion(const Mat3<Real>& R) {
+  // 4 e², one number each
+  const Real w = 1 + R.x.x + R.y.y + R.z.z, x = 1 + R.x.x - R.y.y - R.z.z, y = 1 - R.x.x + R.y.y - R.z.z, z = 1 - R.x.x - R.y.y + R.z.z;
+  const Real wx = R.y.z - R.z.y, wy = R.z.x - R.x.z, wz = R.x.y - R.y.x, yz = R.y.z + R.z.y, xz = R.z.x + R.x.z, xy = R.x.y + R.y.x;
+  Real e[4] = {w, wx, wy, wz};
+  Real largest = w;
+  auto consider = [&](Real square, Real e0, Real e1, Real e2, Real e3) {
+    if (square > largest) largest = square, e[0] = e0, e[1] = e1, e[2] = e2, e[3] = e3;
+  };
+  consider(x, wx, x, xy, xz);
+  consider(y, wy, xy, y, yz);
+  consider(z, wz, xz, yz, z);
+  return normalized(e);
+}
+
+// the shortest rotation vector that turns one unit vector into another
+template <class Real>
+inline Vec3<Real> turn_between(const Vec3<Real>& from, const Vec3<Real>& to) {
+  const Vec3<Real> across = cross(from, to);
+  const Real s = std::hypot(across.x, across.y, across.z), c = dot(from, to);
+  if (s > 0) return across * (std::atan2(s, c) / s);
+  if (c > 0) return {};
+  // half a turn, about any line across
+  const Vec3<Real> line = cross(to, to.x * to.x < Real(0.5) ? Vec3<Real>{1, 0, 0} : Vec3<Real>{0, 1, 0});
+  return line * (std::atan2(s, c) / std::sqrt(dot(line, line)));
+}
+
 }  // namespace delassus

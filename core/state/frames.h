@@ -13,7 +13,7 @@ inline Pose<T> body_pose(const Model<real_of<T>>& model, const Workspace<T>& w, 
   const auto& body = model.bodies[b];
   if (body.link < 0) {
     const T o{}, one = constant<T>(1);
-    return Pose<T>{{{one, o, o}, {o, one, o}, {o, o, one}}, {}} * body.placement;
+    return Pose<T>{{{one, o, o}, {o, one, o}, {o, o, one}}, Vec3<T>{}} * body.placement;
   }
   Pose<T> X = w.pose[body.link] * body.placement;
   X.p += w.origin[model.links[body.link].tree];
@@ -46,7 +46,7 @@ void frame_jacobian(const Model<real_of<T>>& model, const Workspace<T>& w, int b
 template <class T>
 inline Vec6<T> frame_velocity(const Model<real_of<T>>& model, const Workspace<T>& w, int b, const Vec3<T>& point) {
   const int i = model.bodies[b].link;
-  if (i < 0) return {};
+  if (i < 0) return Vec6<T>{};
   const Vec3<T> x = point_in_tree(model, w, b, point);
   const Vec6<T> v = w.v[i];
   return {v.lin + cross(v.ang, x), v.ang};
@@ -56,7 +56,7 @@ inline Vec6<T> frame_velocity(const Model<real_of<T>>& model, const Workspace<T>
 template <class T>
 inline Vec6<T> frame_bias(const Model<real_of<T>>& model, const Workspace<T>& w, int b, const Vec3<T>& point) {
   const int i = model.bodies[b].link;
-  if (i < 0) return {};
+  if (i < 0) return Vec6<T>{};
   const Vec3<T> x = point_in_tree(model, w, b, point);
   const Vec6<T> v = w.v[i], a = w.a[i];
   return {a.lin + cross(a.ang, x) + cross(v.ang, v.lin + cross(v.ang, x)), a.ang};

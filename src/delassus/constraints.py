@@ -1,8 +1,11 @@
 """Constraints between bodies, bodies and the world, and on joints: what moves together, what touches, what rubs.
 
-A constraint says its rows (velocity of the rows = J v) and the set its force lives in. Points are in body coordinates; ``other=None`` is the
-world, whose body coordinates are world coordinates. Rows between two bodies are the velocity of ``point`` on ``body`` minus that of
-``other_point`` on ``other``, each at its own place. A positive force pushes ``body`` away from ``other``.
+A constraint says its rows (velocity of the rows = J v), the set its force lives in, and its bias: position error e, drift J̇v and
+Baumgarte's gains (k_p, k_d). Points are in body coordinates; ``other=None`` is the world, whose body coordinates are world coordinates. Rows
+between two bodies are the velocity of ``point`` on ``body`` minus that of ``other_point`` on ``other``, each at its own place. A positive force
+pushes ``body`` away from ``other``.
+
+Errors have one rule: what is not said about the world, a length or a target is as it is now, so its error is zero and stays so.
 """
 
 from __future__ import annotations
@@ -11,17 +14,20 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import _core
 from ._door import as_array, number, numbers
-from .errors import ArgumentError, ArgumentTypeError
+from .errors import ArgumentError, ArgumentTypeError, QuaternionError
 from .model import ConnectLoop, JointLoop, Loop, Model, WeldLoop
+from .model.checks import QUATERNION_SLACK
+from .spatial import rotation_matrix
 
 __all__ = [
     "CenterOfMass",
     "Connect",
     "Constraint",
+    "ConstraintRows",
     "Distance",
     "Hinge",
     "JointCoupling",
@@ -30,11 +36,17 @@ __all__ = [
     "LinkConstraint",
     "PointContact",
     "Weld",
+    "constraint_bias",
+    "constraint_drift",
+    "constraint_error",
+    "constraint_velocity",
     "from_loop",
 ]
 
 ForceSet = Literal["free", "cone", "half-line", "box"]
 Body = str | int
+Array = NDArray[Any]
+_NO_GAINS = (0.0, 0.0)
 _FRAME, _DISTANCE, _JOINT, _COUPLING, _CENTER, _LINKS = range(6)
 
 
@@ -45,16 +57,27 @@ class Constraint:
         model: whose bodies it ties.
         rows: how many.
         force_set: where its force lives: "free", "cone" (normal first), "half-line" (non-negative) or "box".
+        baumgarte: gains (k_p [1/s²], k_d [1/s]) of its error and velocity in the bias.
     """
 
     force_set: ClassVar[ForceSet] = "free"
     model: Model
     rows: int
+    baumgarte: tuple[float, float]
+    _aim: ClassVar[str] = ""  # argument that says where the error is measured from
 
-    def _finish(self, model: Model, kind: int, rows: int, **data: Any) -> None:
+    def _finish(self, model: Model, kind: int, rows: int, baumgarte: ArrayLike, **data: Any) -> None:
         self.model, self.rows = model, rows
-        blank: dict[str, Any] = {"bodies": [], "points": [], "matrix": [], "axes_on": -1, "joints": [], "numbers": []}
-        self._recipe = (kind, rows, blank | data)
+        kp, kd = numbers(baumgarte, "baumgarte", (2,)).tolist()
+        if kp < 0 or kd < 0:
+            raise ArgumentError(f"baumgarte: expected gains (k_p, k_d) that are not negative, got ({kp:g}, {kd:g}).")
+        self._aimed = bool(data.get("measured") or data.get("target")) or kind == _COUPLING
+        if kp > 0 and not self._aimed:
+            way_out = f"Give {self._aim}, or use k_p = 0." if self._aim else "Use k_p = 0."
+            raise ArgumentError(f"baumgarte: k_p = {kp:g} pulls back to a position, but this {type(self).__name__} has none. {way_out}")
+        self.baumgarte = (kp, kd)
+        blank = {"bodies": [], "points": [], "matrix": [], "axes_on": -1, "joints": [], "numbers": [], "measured": 0, "target": []}
+        self._recipe: tuple[int, int, dict[str, Any]] = (kind, rows, blank | data | {"kp": kp, "kd": kd})
 
     def _native(self) -> _core.Constraint:
         kind, rows, data = self._recipe
@@ -72,9 +95,24 @@ def _model(model: Any) -> Model:
     return model
 
 
-def _place(model: Model, body: Body, other: Body | None, point: ArrayLike, other_point: ArrayLike) -> dict[str, Any]:
+def _place(
+    model: Model, body: Body, other: Body | None, point: ArrayLike, other_point: ArrayLike | None, measured: int = 3
+) -> dict[str, Any]:
+    """Bodies and points, and how many rows of the points have an error: none if the world's point is not given."""
     bodies = [model.body_index(body), 0 if other is None else model.body_index(other)]
-    return {"bodies": bodies, "points": [*numbers(point, "point", (3,)).tolist(), *numbers(other_point, "other_point", (3,)).tolist()]}
+    given = other_point is not None or bodies[1] != 0
+    there = numbers((0.0, 0.0, 0.0) if other_point is None else other_point, "other_point", (3,))
+    return {"bodies": bodies, "points": [*numbers(point, "point", (3,)).tolist(), *there.tolist()], "measured": measured if given else 0}
+
+
+def _rotation(quaternion: ArrayLike, name: str) -> NDArray[np.float64]:
+    turn = numbers(quaternion, name, (4,))
+    length = np.linalg.norm(turn)
+    if not abs(length - 1) <= QUATERNION_SLACK:
+        raise QuaternionError(
+            f"{name}: (w, x, y, z) must have length 1, got {turn.tolist()} of length {length:g}. Divide it by its length."
+        )
+    return rotation_matrix(turn)
 
 
 def _axes(direction: ArrayLike, name: str) -> NDArray[np.float64]:
@@ -93,17 +131,21 @@ def _axes(direction: ArrayLike, name: str) -> NDArray[np.float64]:
 class PointContact(Constraint):
     """A point of a body touches another body or the world: 3 rows, normal first, force in a friction cone.
 
+    Error of the normal row: the gap n·(x − x_other) [m], positive apart; of the tangents: zero, since a contact may slide.
+
     Args:
         model: whose body it is.
         body: name or index.
         point: (3,) on the body [m].
         other: body touched; None is the world.
-        other_point: (3,) on the other body [m].
+        other_point: (3,) on the other body [m]. Default: a body's origin; on the world wherever ``point`` is, so that there is no gap.
         normal: (3,) n from other to body, world axes. The tangents are e × n, scaled, and n × that, with e the coordinate axis n leans to least.
         friction: sliding coefficient.
+        baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
     force_set = "cone"
+    _aim = "other_point"
 
     def __init__(
         self,
@@ -112,26 +154,30 @@ class PointContact(Constraint):
         *,
         point: ArrayLike = (0.0, 0.0, 0.0),
         other: Body | None = None,
-        other_point: ArrayLike = (0.0, 0.0, 0.0),
+        other_point: ArrayLike | None = None,
         normal: ArrayLike = (0.0, 0.0, 1.0),
         friction: float = 0.8,
+        baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
         self.friction = number(friction, "friction", minimum=0.0)
         axes = _axes(normal, "normal")
-        self._finish(_model(model), _FRAME, 3, matrix=axes.ravel().tolist(), **_place(model, body, other, point, other_point))
+        self._finish(
+            _model(model), _FRAME, 3, baumgarte, matrix=axes.ravel().tolist(), **_place(model, body, other, point, other_point, measured=1)
+        )
 
 
-class _BetweenPoints(Constraint):
-    """Ties a point of one body to a point of another.
+class Connect(Constraint):
+    """Two points stay together: 3 rows, world axes. Error: x − x_other [m].
 
     Args:
         model: whose bodies they are.
         body, other: names or indices; other=None is the world.
-        point, other_point: (3,) on each [m].
+        point: (3,) on the body [m].
+        other_point: (3,) on the other [m]. Default: a body's origin; on the world wherever ``point`` is, so that there is no error.
+        baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
-    _kind: ClassVar[int]
-    _count: ClassVar[int]
+    _aim = "other_point"
 
     def __init__(
         self,
@@ -140,41 +186,101 @@ class _BetweenPoints(Constraint):
         other: Body | None = None,
         *,
         point: ArrayLike = (0.0, 0.0, 0.0),
-        other_point: ArrayLike = (0.0, 0.0, 0.0),
+        other_point: ArrayLike | None = None,
+        baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
         self._finish(
-            _model(model), self._kind, self._count, matrix=np.eye(3).ravel().tolist(), **_place(model, body, other, point, other_point)
+            _model(model), _FRAME, 3, baumgarte, matrix=np.eye(3).ravel().tolist(), **_place(model, body, other, point, other_point)
         )
 
 
-class Connect(_BetweenPoints):
-    """Two points stay together: 3 rows, world axes. Arguments: model, body, other=None (the world), point and other_point (3,) [m] on each."""
+class Weld(Constraint):
+    """Two frames stay together: 3 rows of the points, 3 of the rotation, world axes.
 
-    _kind, _count = _FRAME, 3
+    Error: x − x_other [m], then the rotation vector log(F F_otherᵀ) [rad] that turns the other's frame into the body's, its angle at most π.
+
+    Args:
+        model: whose bodies they are.
+        body, other: names or indices; other=None is the world.
+        point: (3,) origin of the frame on the body [m].
+        quaternion: (4,) as (w, x, y, z), orientation of the frame on the body.
+        other_point: (3,) on the other [m]. Default: a body's origin; on the world wherever ``point`` is, so that there is no error.
+        other_quaternion: (4,) on the other. Default: a body's own axes; on the world however the body's frame is turned.
+        baumgarte: gains (k_p [1/s²], k_d [1/s]).
+    """
+
+    _aim = "other_point or other_quaternion"
+
+    def __init__(
+        self,
+        model: Model,
+        body: Body,
+        other: Body | None = None,
+        *,
+        point: ArrayLike = (0.0, 0.0, 0.0),
+        quaternion: ArrayLike = (1.0, 0.0, 0.0, 0.0),
+        other_point: ArrayLike | None = None,
+        other_quaternion: ArrayLike | None = None,
+        baumgarte: ArrayLike = _NO_GAINS,
+    ) -> None:
+        place = _place(_model(model), body, other, point, other_point)
+        F = _rotation(quaternion, "quaternion")
+        F_other = np.eye(3) if other_quaternion is None else _rotation(other_quaternion, "other_quaternion")
+        free = other_quaternion is None and place["bodies"][1] == 0
+        target = [] if free else (F @ F_other.T).ravel().tolist()
+        self._finish(model, _FRAME, 6, baumgarte, matrix=np.eye(3).ravel().tolist(), target=target, **place)
 
 
-class Weld(_BetweenPoints):
-    """Two frames stay together: 3 rows of the points, 3 of the rotation, world axes. Arguments as of :class:`Connect`."""
+class Distance(Constraint):
+    """Two points keep their distance: 1 row along the line between them; they must not coincide. Error: |x − x_other| − length [m].
 
-    _kind, _count = _FRAME, 6
+    Args:
+        model: whose bodies they are.
+        body, other: names or indices; other=None is the world.
+        point: (3,) on the body [m].
+        other_point: (3,) on the other [m]. Default: a body's origin; on the world it must be given.
+        length: the distance [m]; default whatever it is, so that there is no error.
+        baumgarte: gains (k_p [1/s²], k_d [1/s]).
+    """
 
+    _aim = "length"
 
-class Distance(_BetweenPoints):
-    """Two points keep their distance: 1 row along the line between them; they must not coincide. Arguments as of :class:`Connect`."""
-
-    _kind, _count = _DISTANCE, 1
+    def __init__(
+        self,
+        model: Model,
+        body: Body,
+        other: Body | None = None,
+        *,
+        point: ArrayLike = (0.0, 0.0, 0.0),
+        other_point: ArrayLike | None = None,
+        length: float | None = None,
+        baumgarte: ArrayLike = _NO_GAINS,
+    ) -> None:
+        place = _place(_model(model), body, other, point, other_point)
+        if not place.pop("measured"):
+            raise ArgumentError("other_point: expected a point of the world to keep a distance from, got none. Give its coordinates.")
+        target = [] if length is None else [number(length, "length", minimum=0.0)]
+        self._finish(model, _DISTANCE, 1, baumgarte, target=target, **place)
 
 
 class Hinge(Constraint):
     """Two bodies turn about a common axis: 3 rows of the points, 2 of the rotation across the axis.
+
+    Error: x − x_other along the three axes below [m], then the shortest rotation vector that turns the other's axis into the body's [rad], about
+    the last two.
 
     Args:
         model: whose bodies they are.
         body, other: names or indices; other=None is the world.
         axis: (3,) n on the body. Rows are along n, e × n (scaled) and n × that, then about the last two, all carried by the body; e is the
             body's coordinate axis that n leans to least.
-        point, other_point: (3,) on each [m].
+        other_axis: (3,) on the other. Default: on a body the same numbers as ``axis``; on the world wherever the body's axis points.
+        point: (3,) on the body [m].
+        other_point: (3,) on the other [m]. Default: a body's origin; on the world wherever ``point`` is, so that there is no error.
+        baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
+
+    _aim = "other_point or other_axis"
 
     def __init__(
         self,
@@ -183,11 +289,16 @@ class Hinge(Constraint):
         other: Body | None = None,
         *,
         axis: ArrayLike = (0.0, 0.0, 1.0),
+        other_axis: ArrayLike | None = None,
         point: ArrayLike = (0.0, 0.0, 0.0),
-        other_point: ArrayLike = (0.0, 0.0, 0.0),
+        other_point: ArrayLike | None = None,
+        baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
         axes = _axes(axis, "axis")
-        self._finish(_model(model), _FRAME, 5, matrix=axes.ravel().tolist(), axes_on=0, **_place(model, body, other, point, other_point))
+        place = _place(_model(model), body, other, point, other_point)
+        free = other_axis is None and place["bodies"][1] == 0
+        there = axes[0] if other_axis is None else _axes(other_axis, "other_axis")[0]
+        self._finish(model, _FRAME, 5, baumgarte, matrix=axes.ravel().tolist(), axes_on=0, target=[] if free else there.tolist(), **place)
 
 
 def _one_axis(model: Model, joint: str | int, what: str) -> int:
@@ -198,84 +309,126 @@ def _one_axis(model: Model, joint: str | int, what: str) -> int:
 
 
 class JointCoupling(Constraint):
-    """One hinge or slide follows another: 1 row, v − p'(q_other) v_other, for q − ref = p(q_other − ref_other).
+    """One hinge or slide follows another: 1 row, v − p'(q_other − ref_other) v_other. Error: q − ref − p(q_other − ref_other) [rad or m].
 
     Args:
         model: whose joints they are.
         joint: name or index of the follower.
-        other: name or index of the leader; None holds the follower still.
+        other: name or index of the leader; None holds the follower still, at ref plus the first coefficient.
         polynomial: (5,) coefficients of p, lowest first.
+        baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
     def __init__(
-        self, model: Model, joint: str | int, other: str | int | None = None, *, polynomial: ArrayLike = (0.0, 1.0, 0.0, 0.0, 0.0)
+        self,
+        model: Model,
+        joint: str | int,
+        other: str | int | None = None,
+        *,
+        polynomial: ArrayLike = (0.0, 1.0, 0.0, 0.0, 0.0),
+        baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
         joints = [_one_axis(_model(model), joint, "joint")]
         coefficients = numbers(polynomial, "polynomial", (5,)).tolist()
         if other is None:
-            self._finish(model, _JOINT, 1, joints=[int(model.joint_vadr[joints[0]])], numbers=[1.0])
+            target = float(model.joint_reference[joints[0]]) + coefficients[0]
+            self._finish(model, _JOINT, 1, baumgarte, joints=[int(model.joint_vadr[joints[0]])], numbers=[1.0], target=[target])
             return
         joints.append(_one_axis(model, other, "other"))
         # links are numbered like joints
-        self._finish(model, _COUPLING, 1, joints=joints, numbers=coefficients)
+        self._finish(model, _COUPLING, 1, baumgarte, joints=joints, numbers=coefficients)
 
 
 class JointFriction(Constraint):
-    """Dry friction in a joint: a row a velocity of it, force in a box.
+    """Dry friction in a joint: a row a velocity of it, force in a box. Its error is zero.
 
     Args:
         model: whose joint it is.
         joint: name or index.
         friction: largest force [N m or N]; default the model's friction loss.
+        baumgarte: gains (0, k_d [1/s]): there is no position to come back to.
     """
 
     force_set = "box"
 
-    def __init__(self, model: Model, joint: str | int, friction: float | None = None) -> None:
+    def __init__(self, model: Model, joint: str | int, friction: float | None = None, *, baumgarte: ArrayLike = _NO_GAINS) -> None:
         j = _model(model).joint_index(joint)
         rows = {"hinge": 1, "slide": 1, "ball": 3, "free": 6}[model.joint_type[j]]
         first = int(model.joint_vadr[j])
         self.friction = float(model.dof_friction_loss[first]) if friction is None else number(friction, "friction", minimum=0.0)
-        self._finish(model, _JOINT, rows, joints=list(range(first, first + rows)), numbers=[1.0] * rows)
+        self._finish(model, _JOINT, rows, baumgarte, joints=list(range(first, first + rows)), numbers=[1.0] * rows)
 
 
 class JointLimit(Constraint):
     """An end of a hinge's or slide's range: 1 row, force on a half-line, positive away from the end.
 
+    Error: what is left to the end, q − bound (lower) or bound − q (upper) [rad or m], positive inside.
+
     Args:
         model: whose joint it is.
         joint: name or index.
         side: "lower" or "upper".
+        bound: coordinate of the end [rad or m]; default that of the joint's range. If that is open, the error cannot be asked for.
+        baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
     force_set = "half-line"
+    _aim = "bound"
 
-    def __init__(self, model: Model, joint: str | int, side: Literal["lower", "upper"] = "lower") -> None:
+    def __init__(
+        self,
+        model: Model,
+        joint: str | int,
+        side: Literal["lower", "upper"] = "lower",
+        *,
+        bound: float | None = None,
+        baumgarte: ArrayLike = _NO_GAINS,
+    ) -> None:
         j = _one_axis(_model(model), joint, "joint")
         if side not in ("lower", "upper"):
             raise ArgumentError(f"side: expected 'lower' or 'upper', got {side!r}.")
-        self._finish(model, _JOINT, 1, joints=[int(model.joint_vadr[j])], numbers=[1.0 if side == "lower" else -1.0])
+        end = float(model.joint_range[j][int(side == "upper")]) if bound is None else number(bound, "bound")
+        self._end = f"{side} end of joint {model.joint_names[j]!r}"
+        self._finish(
+            model,
+            _JOINT,
+            1,
+            baumgarte,
+            joints=[int(model.joint_vadr[j])],
+            numbers=[1.0 if side == "lower" else -1.0],
+            target=[end] if np.isfinite(end) else [],
+        )
 
 
 class CenterOfMass(Constraint):
-    """The centre of mass of everything that moves: 3 rows, world axes. It touches every link that has mass."""
+    """The centre of mass of everything that moves: 3 rows, world axes. It touches every link that has mass. Error: c − target [m].
 
-    def __init__(self, model: Model) -> None:
+    Args:
+        model: whose centre it is.
+        target: (3,) in the world [m]; default wherever the centre is, so that there is no error.
+        baumgarte: gains (k_p [1/s²], k_d [1/s]).
+    """
+
+    _aim = "target"
+
+    def __init__(self, model: Model, *, target: ArrayLike | None = None, baumgarte: ArrayLike = _NO_GAINS) -> None:
         moving = float(_model(model).body_mass[model.body_moves].sum())
         if not moving > 0:
             raise ArgumentError("model: nothing that moves has mass, so there is no centre of mass.")
-        self._finish(model, _CENTER, 3, numbers=[1.0 / moving])
+        there = [] if target is None else numbers(target, "target", (3,)).tolist()
+        self._finish(model, _CENTER, 3, baumgarte, numbers=[1.0 / moving], target=there)
 
 
 class LinkConstraint(Constraint):
-    """Any rows on any bodies: Σ K_b [velocity of the body's origin; angular velocity], world axes.
+    """Any rows on any bodies: Σ K_b [velocity of the body's origin; angular velocity], world axes. Its error is zero.
 
     Args:
         model: whose bodies they are.
         terms: pairs (body, K) with K (rows, 6), the same number of rows in each.
+        baumgarte: gains (0, k_d [1/s]): there is no position to come back to.
     """
 
-    def __init__(self, model: Model, terms: Iterable[tuple[Body, ArrayLike]]) -> None:
+    def __init__(self, model: Model, terms: Iterable[tuple[Body, ArrayLike]], *, baumgarte: ArrayLike = _NO_GAINS) -> None:
         listed = list(terms) if isinstance(terms, Iterable) and not isinstance(terms, str) else None
         if listed is None or not all(isinstance(pair, Sequence) and not isinstance(pair, str) and len(pair) == 2 for pair in listed):
             raise ArgumentTypeError(f"terms: expected a list of pairs (body, K), got {terms!r}.")
@@ -289,20 +442,39 @@ class LinkConstraint(Constraint):
             model,
             _LINKS,
             rows,
+            baumgarte,
             bodies=bodies,
             points=[0.0] * (3 * len(bodies)),
             matrix=np.concatenate([K.ravel() for K in matrices]).tolist(),
         )
 
 
-def from_loop(model: Model, loop: Loop) -> Constraint:
-    """Make the constraint of a loop that the model's file declared, also of one that it switched off."""
+def from_loop(model: Model, loop: Loop, *, baumgarte: ArrayLike = _NO_GAINS) -> Constraint:
+    """Make the constraint of a loop that the model's file declared, also of one that it switched off.
+
+    Args:
+        model: whose loop it is.
+        loop: one of ``model.loops``.
+        baumgarte: gains (k_p [1/s²], k_d [1/s]).
+
+    Returns:
+        a :class:`Connect`, :class:`Weld` or :class:`JointCoupling`.
+    """
     if isinstance(loop, ConnectLoop):
-        return Connect(model, loop.body, loop.other, point=loop.point, other_point=loop.other_point)
+        return Connect(model, loop.body, loop.other, point=loop.point, other_point=loop.other_point, baumgarte=baumgarte)
     if isinstance(loop, WeldLoop):
-        return Weld(model, loop.body, loop.other, point=loop.point, other_point=loop.other_point)
+        return Weld(
+            model,
+            loop.body,
+            loop.other,
+            point=loop.point,
+            quaternion=loop.quaternion,
+            other_point=loop.other_point,
+            other_quaternion=loop.other_quaternion,
+            baumgarte=baumgarte,
+        )
     if isinstance(loop, JointLoop):
-        return JointCoupling(model, loop.joint, loop.other, polynomial=loop.polynomial)
+        return JointCoupling(model, loop.joint, loop.other, polynomial=loop.polynomial, baumgarte=baumgarte)
     raise ArgumentTypeError(f"loop: expected ConnectLoop, WeldLoop or JointLoop, got {type(loop).__name__}.")
 
 
@@ -323,3 +495,159 @@ def collect(model: Model, constraints: Sequence[Constraint | Loop]) -> list[Cons
             )
         out.append(made)
     return out
+
+
+# ---- rows in a state -------------------------------------------------------------------------------------------------------
+
+_NATIVE: dict[np.dtype[Any], Any] = {np.dtype(np.float64): _core.ConstraintRows64, np.dtype(np.float32): _core.ConstraintRows32}
+
+
+class ConstraintRows:
+    """Error, velocity, drift and bias of the rows of some constraints, for those who ask in a loop: memory is taken once.
+
+    One thread at a time: a second one gets a :class:`~delassus.errors.BusyError`.
+
+    Args:
+        model: the mechanism.
+        constraints: constraints of this model, or its loops; their rows in order. May be empty.
+        dtype: float64 or float32; the work is done, and results returned, in this precision.
+
+    Example:
+        >>> import delassus as dl
+        >>> model = dl.load("cassie")
+        >>> rows = dl.ConstraintRows(model, model.loops)
+        >>> rows.error(model.keyframes["home"]).shape
+        (12,)
+    """
+
+    def __init__(self, model: Model, constraints: Sequence[Constraint | Loop], dtype: DTypeLike = np.float64) -> None:
+        try:
+            self._dtype = np.dtype(dtype)
+            native = _NATIVE[self._dtype]
+        except (TypeError, KeyError):
+            raise ArgumentTypeError(f"dtype: expected float64 or float32, got {dtype!r}.") from None
+        self._model = _model(model)
+        self._constraints = tuple(collect(model, constraints))
+        self._open = [c._end for c in self._constraints if isinstance(c, JointLimit) and not c._aimed]
+        self._native = native(model._native, [c._native() for c in self._constraints])
+
+    @property
+    def model(self) -> Model:
+        """The mechanism."""
+        return self._model
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Its constraints, in the order of the rows."""
+        return self._constraints
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of the work."""
+        return self._dtype
+
+    def error(self, q: ArrayLike, *, out: Array | None = None) -> Array:
+        """Position errors e(q), (m,); see :func:`constraint_error`. Fills ``out`` if given."""
+        if self._open:
+            raise ArgumentError(f"constraints: there is no {self._open[0]}: its range is open. Give the JointLimit a bound.")
+        return self._native.error(q, out)  # type: ignore[no-any-return]
+
+    def velocity(self, q: ArrayLike, v: ArrayLike, *, out: Array | None = None) -> Array:
+        """Velocities J v, (m,); see :func:`constraint_velocity`. Fills ``out`` if given."""
+        return self._native.velocity(q, v, out)  # type: ignore[no-any-return]
+
+    def drift(self, q: ArrayLike, v: ArrayLike, *, out: Array | None = None) -> Array:
+        """Drifts J̇v, (m,); see :func:`constraint_drift`. Fills ``out`` if given."""
+        return self._native.drift(q, v, out)  # type: ignore[no-any-return]
+
+    def bias(self, q: ArrayLike, v: ArrayLike, *, out: Array | None = None) -> Array:
+        """Biases J̇v + k_d J v + k_p e, (m,); see :func:`constraint_bias`. Fills ``out`` if given."""
+        return self._native.bias(q, v, out)  # type: ignore[no-any-return]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # a copy has memory of its own
+        return ConstraintRows, (self._model, self._constraints, self._dtype)
+
+    def __repr__(self) -> str:
+        return f"<ConstraintRows of {self._model.name!r}: {sum(c.rows for c in self._constraints)} rows, {self._dtype}>"
+
+
+def _rows(model: Model, constraints: Sequence[Constraint | Loop], *arrays: ArrayLike) -> ConstraintRows:
+    """Rows in the precision of the arrays: float32 if all are."""
+    single = all(getattr(a, "dtype", None) == np.float32 for a in arrays)
+    return ConstraintRows(model, constraints, np.float32 if single else np.float64)
+
+
+def constraint_error(model: Model, q: ArrayLike, constraints: Sequence[Constraint | Loop]) -> Array:
+    """Position errors e(q) of the rows: zero where the constraint holds, and there ė = J v.
+
+    What each class measures is in its description; what has no target has no error. In a loop use :class:`ConstraintRows`.
+
+    Args:
+        model: the mechanism.
+        q: (nq,) configuration.
+        constraints: constraints of this model, or its loops. May be empty.
+
+    Returns:
+        (m,) e [m or rad], in the axes of the rows.
+
+    Raises:
+        ArgumentError: the range of a :class:`JointLimit` is open on its side.
+    """
+    return _rows(model, constraints, q).error(q)
+
+
+def constraint_velocity(model: Model, q: ArrayLike, v: ArrayLike, constraints: Sequence[Constraint | Loop]) -> Array:
+    """Velocities J v of the rows, J not formed, O(n + m).
+
+    Args:
+        model: the mechanism.
+        q: (nq,) configuration.
+        v: (nv,) velocity.
+        constraints: constraints of this model, or its loops. May be empty.
+
+    Returns:
+        (m,) J v [m/s or rad/s], in the axes of the rows.
+
+    Raises:
+        SingularError: the two points of a :class:`Distance` coincide.
+    """
+    return _rows(model, constraints, q, v).velocity(q, v)
+
+
+def constraint_drift(model: Model, q: ArrayLike, v: ArrayLike, constraints: Sequence[Constraint | Loop]) -> Array:
+    """Drifts J̇v of the rows: the rates of J v while v is constant, axes that move with a body included, O(n + m).
+
+    Args:
+        model: the mechanism.
+        q: (nq,) configuration.
+        v: (nv,) velocity.
+        constraints: constraints of this model, or its loops. May be empty.
+
+    Returns:
+        (m,) J̇v [m/s² or rad/s²], in the axes of the rows.
+
+    Raises:
+        SingularError: the two points of a :class:`Distance` coincide.
+    """
+    return _rows(model, constraints, q, v).drift(q, v)
+
+
+def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, constraints: Sequence[Constraint | Loop]) -> Array:
+    """Biases γ = J̇v + k_d J v + k_p e of the rows, with each constraint's gains: a constraint that holds reads J v̇ + γ = 0.
+
+    The acceleration wanted of the rows is −k_d J v − k_p e; k_d = 2 √k_p lets an error die without swinging. O(n + m).
+
+    Args:
+        model: the mechanism.
+        q: (nq,) configuration.
+        v: (nv,) velocity.
+        constraints: constraints of this model, or its loops (whose gains are zero). May be empty.
+
+    Returns:
+        (m,) γ [m/s² or rad/s²], in the axes of the rows.
+
+    Raises:
+        SingularError: the two points of a :class:`Distance` coincide.
+    """
+    return _rows(model, constraints, q, v).bias(q, v)

@@ -17,7 +17,7 @@ from delassus.constraints import (
     Weld,
     from_loop,
 )
-from delassus.errors import ArgumentError, ArgumentTypeError, NotFiniteError, UnknownNameError
+from delassus.errors import ArgumentError, ArgumentTypeError, NotFiniteError, QuaternionError, SingularError, UnknownNameError
 
 
 def build():
@@ -48,11 +48,16 @@ def refused(error, argument, work):
     ("bad", "error"),
     [
         ((0.0, 0.0), ArgumentError), (1.0, ArgumentError), ((0.0, np.nan, 0.0), NotFiniteError), ((np.inf, 0.0, 0.0), NotFiniteError),
-        ("here", ArgumentTypeError), (None, ArgumentTypeError), ([1j, 0, 0], ArgumentTypeError),
+        ("here", ArgumentTypeError), ([1j, 0, 0], ArgumentTypeError),
     ],
 )  # fmt: skip
 def test_bad_point_is_refused(kind, argument, bad, error):
     refused(error, f"{argument}:", lambda: WITH_POINTS[kind](MODEL, "base", other="ball", **{argument: bad}))
+
+
+@pytest.mark.parametrize("kind", WITH_POINTS)
+def test_body_has_a_point(kind):
+    refused(ArgumentTypeError, "point:", lambda: WITH_POINTS[kind](MODEL, "base", other="ball", point=None))
 
 
 @pytest.mark.parametrize("kind", WITH_POINTS)
@@ -159,6 +164,139 @@ def test_nothing_that_moves_has_no_center_of_mass():
     b.add_body("a", mass=1.0)
     model = b.build()
     refused(ArgumentError, "model:", lambda: CenterOfMass(model))
+
+
+def made(**options):
+    """Every constraint that can be pulled back to a position."""
+    return [
+        lambda: PointContact(MODEL, "base", other_point=(0, 0, 0), **options), lambda: Connect(MODEL, "base", "ball", **options),
+        lambda: Weld(MODEL, "base", "ball", **options), lambda: Hinge(MODEL, "base", "ball", **options),
+        lambda: Distance(MODEL, "base", "ball", length=1.0, **options), lambda: JointCoupling(MODEL, "hinge", "slide", **options),
+        lambda: JointCoupling(MODEL, "hinge", **options), lambda: JointLimit(MODEL, "hinge", bound=0.0, **options),
+        lambda: CenterOfMass(MODEL, target=(0, 0, 0), **options),
+    ]  # fmt: skip
+
+
+def unaimed(**options):
+    """Constraints that cannot, and what they lack."""
+    return [
+        (lambda: PointContact(MODEL, "base", **options), "other_point"), (lambda: Connect(MODEL, "base", **options), "other_point"),
+        (lambda: Weld(MODEL, "base", **options), "other_quaternion"), (lambda: Hinge(MODEL, "base", None, **options), "other_axis"),
+        (lambda: Distance(MODEL, "base", "ball", **options), "length"), (lambda: JointLimit(MODEL, "hinge", **options), "bound"),
+        (lambda: CenterOfMass(MODEL, **options), "target"), (lambda: JointFriction(MODEL, "hinge", **options), "has none"),
+        (lambda: LinkConstraint(MODEL, [("base", K)], **options), "has none"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [
+        (1.0, ArgumentError), ((1.0,), ArgumentError), ((1.0, 2.0, 3.0), ArgumentError), ((-1.0, 1.0), ArgumentError), ((1.0, -1e-9), ArgumentError),
+        ((np.nan, 0.0), NotFiniteError), ((0.0, np.inf), NotFiniteError), ("stiff", ArgumentTypeError), (None, ArgumentTypeError), ((1j, 0), ArgumentTypeError),
+    ],
+)  # fmt: skip
+def test_bad_gains_are_refused(bad, error):
+    for work in (*made(baumgarte=bad), *(work for work, _ in unaimed(baumgarte=bad))):
+        refused(error, "baumgarte:", work)
+
+
+def test_gain_without_a_position_is_refused_and_told_what_is_missing():
+    for work, missing in unaimed(baumgarte=(1.0, 0.0)):
+        refused(ArgumentError, missing, work)
+        refused(ArgumentError, "baumgarte:", work)
+    assert all(work().baumgarte == (0.0, 2.0) for work, _ in unaimed(baumgarte=(0.0, 2.0)))
+    assert all(work().baumgarte == (1.0, 2.0) for work in made(baumgarte=[1, 2]))
+
+
+@pytest.mark.parametrize("argument", ["quaternion", "other_quaternion"])
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [
+        ((1.0, 0.0, 0.0), ArgumentError), ((0.0, 0.0, 0.0, 0.0), QuaternionError), ((2.0, 0.0, 0.0, 0.0), QuaternionError),
+        ((np.nan, 0.0, 0.0, 0.0), NotFiniteError), ("up", ArgumentTypeError),
+    ],
+)  # fmt: skip
+def test_bad_orientation_is_refused(argument, bad, error):
+    refused(error, f"{argument}:", lambda: Weld(MODEL, "base", "ball", **{argument: bad}))
+
+
+@pytest.mark.parametrize(
+    ("bad", "error"), [(-0.1, ArgumentError), (np.inf, NotFiniteError), ("long", ArgumentTypeError), ((1.0, 2.0), ArgumentError)]
+)
+def test_bad_length_is_refused(bad, error):
+    refused(error, "length:", lambda: Distance(MODEL, "base", "ball", length=bad))
+
+
+@pytest.mark.parametrize(
+    ("bad", "error"), [(np.nan, NotFiniteError), (np.inf, NotFiniteError), ("far", ArgumentTypeError), ((1.0, 2.0), ArgumentError)]
+)
+def test_bad_bound_is_refused(bad, error):
+    refused(error, "bound:", lambda: JointLimit(MODEL, "hinge", bound=bad))
+
+
+@pytest.mark.parametrize(("bad", "error"), [((0.0, 0.0), ArgumentError), ((0.0, 0.0, np.nan), NotFiniteError), ("up", ArgumentTypeError)])
+def test_bad_target_is_refused(bad, error):
+    refused(error, "target:", lambda: CenterOfMass(MODEL, target=bad))
+    refused(error, "other_axis:", lambda: Hinge(MODEL, "base", other_axis=bad))
+
+
+@pytest.mark.parametrize("other", [None, "world", 0])
+def test_distance_to_the_world_needs_a_point(other):
+    refused(ArgumentError, "other_point:", lambda: Distance(MODEL, "base", other))
+
+
+def test_open_range_has_no_distance_to_its_end():
+    rows = dl.ConstraintRows(MODEL, [Connect(MODEL, "base"), JointLimit(MODEL, "hinge", "upper", baumgarte=(0.0, 1.0))])
+    q, v = MODEL.neutral(), np.ones(MODEL.nv)
+    refused(ArgumentError, "upper end of joint 'hinge'", lambda: rows.error(q))
+    assert rows.velocity(q, v)[3] == -1.0
+    assert rows.bias(q, v)[3] == -1.0
+
+
+def test_coinciding_points_of_a_distance_have_no_line():
+    same = [Distance(MODEL, "base", "base", length=1.0)]
+    q, v = MODEL.neutral(), np.ones(MODEL.nv)
+    for work in (dl.constraint_velocity, dl.constraint_drift, dl.constraint_bias):
+        refused(SingularError, "Distance", lambda work=work: work(MODEL, q, v, same))
+    assert dl.constraint_error(MODEL, q, same) == [-1.0]
+
+
+ROWS = {
+    "error": lambda m, q, v, c: dl.constraint_error(m, q, c), "velocity": dl.constraint_velocity, "drift": dl.constraint_drift, "bias": dl.constraint_bias,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_bad_state_or_list_is_refused(name):
+    f, q, v, listed = ROWS[name], MODEL.neutral(), np.ones(MODEL.nv), [Connect(MODEL, "base")]
+    broken = q.copy()
+    broken[3:7] *= 2
+    for bad, error in (
+        (q[:-1], ArgumentError),
+        (q * np.nan, NotFiniteError),
+        (broken, QuaternionError),
+        (None, ArgumentTypeError),
+        ("q", ArgumentTypeError),
+    ):
+        refused(error, "q:", lambda bad=bad: f(MODEL, bad, v, listed))
+    if name != "error":
+        for bad, error in ((v[:-1], ArgumentError), (v * np.inf, NotFiniteError), (None, ArgumentTypeError)):
+            refused(error, "v:", lambda bad=bad: f(MODEL, q, bad, listed))
+    for bad in (None, listed[0], "loops", 3, [None], ["pin"]):
+        refused(ArgumentTypeError, "constraints", lambda bad=bad: f(MODEL, q, v, bad))
+    refused(ArgumentError, "constraints[0]", lambda: f(MODEL, q, v, [Connect(dl.load("go2"), 1)]))
+    for bad in (None, "go2", dl.Workspace(MODEL)):
+        refused(ArgumentTypeError, "model:", lambda bad=bad: f(bad, q, v, listed))
+
+
+def test_bad_out_and_dtype_are_refused():
+    rows, q = dl.ConstraintRows(MODEL, [Connect(MODEL, "base")]), MODEL.neutral()
+    refused(ArgumentError, "out:", lambda: rows.error(q, out=np.empty(4)))
+    refused(ArgumentTypeError, "out:", lambda: rows.error(q, out=np.empty(3, np.float32)))
+    long = np.concatenate([q, q])
+    refused(ArgumentError, "out:", lambda: rows.error(long[: MODEL.nq], out=long[1:4]))
+    for bad in ("float16", int, "x"):
+        refused(ArgumentTypeError, "dtype:", lambda bad=bad: dl.ConstraintRows(MODEL, [], bad))
 
 
 @pytest.mark.parametrize("loop", [None, "pin", 0])

@@ -1,0 +1,244 @@
+// Position errors e of the rows, their velocities J ν and drifts J̇ν (the rates of J ν while ν is constant), and Baumgarte's bias. O(n + m).
+//
+//   γ = J̇ν + k_d J ν + k_p e:   the constraint reads J ν̇ + γ = 0, and its error decays like ë + k_d ė + k_p e = 0.
+//
+// Where the error is zero, ė = J ν; only a contact may slide: its tangents have no error. Baumgarte, "Stabilization of constraints and integrals of motion in dynamical systems" (1972).
+#pragma once
+
+#include <algorithm>
+
+#include "constraints/constraints.h"
+#include "spatial/quaternion.h"
+#include "state/frames.h"
+
+namespace delassus {
+
+// The place of a point of a body, in two parts: their differences, taken part by part, lose no digits far from the world's origin.
+template <class T>
+struct Place {
+  Vec3<T> origin, offset;
+};
+
+template <class T>
+inline Place<T> place_of(const Model<real_of<T>>& model, const Workspace<T>& w, int b, const Vec3<real_of<T>>& point) {
+  const auto& body = model.bodies[b];
+  if (body.link < 0) return {Vec3<T>{} + body.placement * point, Vec3<T>{}};
+  return {w.origin[model.links[body.link].tree], point_in_tree(model, w, b, Vec3<T>{} + point)};
+}
+
+// x₁ − x₂ of a constraint between two points
+template <class T>
+inline Vec3<T> separation(const Model<real_of<T>>& model, const Workspace<T>& w, const Constraint<real_of<T>>& c) {
+  const Place<T> x1 = place_of(model, w, c.bodies[0], c.points[0]), x2 = place_of(model, w, c.bodies[1], c.points[1]);
+  return (x1.origin - x2.origin) + (x1.offset - x2.offset);
+}
+
+// Rotation of what carries the axes: a body or the world
+template <class T>
+inline Mat3<T> carrier_axes(const Model<real_of<T>>& model, const Workspace<T>& w, const Constraint<real_of<T>>& c) {
+  return body_pose(model, w, c.axes_on < 0 ? 0 : c.bodies[c.axes_on]).R;
+}
+
+template <class Real>
+inline Vec3<Real> three(const std::vector<Real>& x, int row = 0) {
+  return {x[3 * row], x[3 * row + 1], x[3 * row + 2]};
+}
+
+// One lane of a vector or matrix.
+template <template <class> class V, class T>
+inline V<real_of<T>> lane_of(const V<T>& x, int k) {
+  V<real_of<T>> one;
+  for (std::size_t j = 0; j < sizeof(V<T>) / sizeof(T); ++j) reinterpret_cast<real_of<T>*>(&one)[j] = lane(reinterpret_cast<const T*>(&x)[j], k);
+  return one;
+}
+
+// A vector a lane, for functions that branch.
+template <class T, class F>
+inline Vec3<T> lane_by_lane(F&& f) {
+  Vec3<T> out;
+  for (int k = 0; k < lanes_of<T>; ++k) {
+    const Vec3<real_of<T>> one = f(k);
+    lane(out.x, k) = one.x, lane(out.y, k) = one.y, lane(out.z, k) = one.z;
+  }
+  return out;
+}
+
+// p, p' or p'' of a coupling at the leader's x
+template <class T>
+inline T polynomial(const std::vector<real_of<T>>& c, T x) {
+  return (((x * c[4] + c[3]) * x + c[2]) * x + c[1]) * x + c[0];
+}
+template <class T>
+inline T polynomial_slope(const std::vector<real_of<T>>& c, T x) {
+  return ((x * (4 * c[4]) + 3 * c[3]) * x + 2 * c[2]) * x + c[1];
+}
+template <class T>
+inline T polynomial_curvature(const std::vector<real_of<T>>& c, T x) {
+  return (x * (12 * c[4]) + 6 * c[3]) * x + 2 * c[2];
+}
+
+// e of every row, after `kinematics`; zero where there is none.
+template <class T>
+void errors(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, const Workspace<T>& w, const T* q, T* e) {
+  for (int r = 0; r < set.rows; ++r) e[r] = T{};
+
+  for (const auto& c : set.constraints) {
+    T* row = e + c.row;
+    const bool aimed = !c.target.empty();
+    auto displacement = [&](int joint) { return q[model.links[joint].iq] - model.links[joint].reference; };
+
+    if (c.kind == Kind::frame) {
+      // n · (x₁ − x₂)
+      const Mat3<T> A = carrier_axes(model, w, c);
+      const Vec3<T> d = separation(model, w, c);
+      for (int r = 0; r < c.measured; ++r) row[r] = dot(A * three(c.matrix, r), d);
+      if (c.rows == 6 && aimed) {
+        // log R₁ C R₂ᵀ
+        const Mat3<T> R1 = body_pose(model, w, c.bodies[0]).R, R2 = body_pose(model, w, c.bodies[1]).R;
+        const auto C = transpose(Mat3<real_of<T>>{three(c.target, 0), three(c.target, 1), three(c.target, 2)});
+        const Mat3<T> turn = (R1 * C) * transpose(R2);
+        const Vec3<T> angle = lane_by_lane<T>([&](int k) { return logarithm(quaternion(lane_of(turn, k))); });
+        row[3] = angle.x, row[4] = angle.y, row[5] = angle.z;
+      } else if (c.rows == 5 && aimed) {
+        // the turn of the second body's axis into the first's, across the axis
+        const Vec3<T> n1 = A * three(c.matrix), n2 = body_pose(model, w, c.bodies[1]).R * three(c.target);
+        const Vec3<T> angle = lane_by_lane<T>([&](int k) { return turn_between(lane_of(n2, k), lane_of(n1, k)); });
+        for (int r = 1; r < 3; ++r) row[2 + r] = dot(A * three(c.matrix, r), angle);
+      }
+    } else if (c.kind == Kind::distance && aimed) {
+      const Vec3<T> d = separation(model, w, c);
+      row[0] = square_root(dot(d, d)) - c.target[0];
+    } else if (c.kind == Kind::joint && aimed) {
+      row[0] = (q[model.links[model.dof_link[c.joints[0]]].iq] - c.target[0]) * c.numbers[0];
+    } else if (c.kind == Kind::coupling) {
+      row[0] = displacement(c.joints[0]) - polynomial(c.numbers, displacement(c.joints[1]));
+    } else if (c.kind == Kind::center && aimed) {
+      // Σ m_i (c_i − target) / Σ m_i
+      Vec3<T> d{};
+      for (std::size_t i = 0; i < model.links.size(); ++i) {
+        const auto& link = model.links[i];
+        d += ((w.origin[link.tree] - three(c.target)) + w.pose[int(i)] * link.inertial.center) * (link.inertial.mass * c.numbers[0]);
+      }
+      row[0] = d.x, row[1] = d.y, row[2] = d.z;
+    }
+  }
+}
+
+// J ν and J̇ν of every row, after `kinematics`, and `motions` without joint accelerations and with the ground at rest.
+template <class T>
+void rates(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, const Workspace<T>& w, const T* q, const T* nu, T* velocity, T* drift) {
+  using Real = real_of<T>;
+  for (int r = 0; r < set.rows; ++r) velocity[r] = drift[r] = T{};
+  for (const auto& j : set.joint_rows) velocity[j.row] += nu[j.velocity] * j.coefficient;
+
+  for (const auto& c : set.constraints) {
+    T *v = velocity + c.row, *a = drift + c.row;
+    auto motion = [&](int b) { return frame_velocity(model, w, c.bodies[b], Vec3<T>{} + c.points[b]); };
+    auto acceleration = [&](int b) { return frame_bias(model, w, c.bodies[b], Vec3<T>{} + c.points[b]); };
+
+    if (c.kind == Kind::frame) {
+      // n · v and n · a + (ω × n) · v, v and a of the first body minus the second, ω of the axes
+      const Mat3<T> A = carrier_axes(model, w, c);
+      const Vec6<T> moved[2] = {motion(0), motion(1)};
+      const Vec3<T> spin = c.axes_on < 0 ? Vec3<T>{} : moved[c.axes_on].ang;
+      const Vec6<T> dv = moved[0] - moved[1], da = acceleration(0) - acceleration(1);
+      auto put = [&](int row, const Vec3<T>& n, const Vec3<T>& v12, const Vec3<T>& a12) {
+        v[row] = dot(n, v12);
+        a[row] = dot(n, a12) + dot(cross(spin, n), v12);
+      };
+      const int turns = c.rows - 3;
+      for (int r = 0; r < 3; ++r) put(r, A * three(c.matrix, r), dv.lin, da.lin);
+      for (int r = 0; r < turns; ++r) put(3 + r, A * three(c.matrix, 3 - turns + r), dv.ang, da.ang);
+    } else if (c.kind == Kind::distance) {
+      // n · v and n · a + (|v|² − (n · v)²) / |d|, n = d / |d|
+      const Vec3<T> d = separation(model, w, c), dv = motion(0).lin - motion(1).lin, da = acceleration(0).lin - acceleration(1).lin;
+      const T over = Real(1) / square_root(dot(d, d));
+      const Vec3<T> n = d * over, across = cross(n, dv);
+      v[0] = dot(n, dv);
+      a[0] = dot(n, da) + dot(across, across) * over;
+    } else if (c.kind == Kind::coupling) {
+      // ν₁ − p' ν₂ and −p'' ν₂²
+      const auto &first = model.links[c.joints[0]], &second = model.links[c.joints[1]];
+      const T x = q[second.iq] - second.reference, nu2 = nu[second.iv];
+      v[0] = nu[first.iv] - polynomial_slope(c.numbers, x) * nu2;
+      a[0] = -polynomial_curvature(c.numbers, x) * nu2 * nu2;
+    } else if (c.kind == Kind::center) {
+      // Σ m_i ċ_i / Σ m_i, and the same of c̈_i
+      Vec3<T> sum_v{}, sum_a{};
+      for (std::size_t i = 0; i < model.links.size(); ++i) {
+        const Real share = model.links[i].inertial.mass * c.numbers[0];
+        const Vec3<T> x = w.pose[int(i)] * model.links[i].inertial.center;
+        const Vec6<T> vi = w.v[int(i)], ai = w.a[int(i)];
+        const Vec3<T> at = vi.lin + cross(vi.ang, x);
+        sum_v += at * share;
+        sum_a += (ai.lin + cross(ai.ang, x) + cross(vi.ang, at)) * share;
+      }
+      v[0] = sum_v.x, v[1] = sum_v.y, v[2] = sum_v.z;
+      a[0] = sum_a.x, a[1] = sum_a.y, a[2] = sum_a.z;
+    } else if (c.kind == Kind::links) {
+      // Σ K [velocity; angular velocity], K constant
+      for (std::size_t b = 0; b < c.bodies.size(); ++b) {
+        const Vec6<T> vb = motion(int(b)), ab = acceleration(int(b));
+        for (int r = 0; r < c.rows; ++r) {
+          const Real* k = &c.matrix[6 * (b * c.rows + r)];
+          const Vec6<Real> K{{k[0], k[1], k[2]}, {k[3], k[4], k[5]}};
+          v[r] += dot(vb, K);
+          a[r] += dot(ab, K);
+        }
+      }
+    }
+  }
+}
+
+// drift ← γ = J̇ν + k_d J ν + k_p e
+template <class T>
+void add_baumgarte(const ConstraintSet<real_of<T>>& set, const T* e, const T* velocity, T* drift) {
+  for (const auto& c : set.constraints)
+    for (int r = c.row; r < c.row + c.rows; ++r) drift[r] += velocity[r] * c.kd + e[r] * c.kp;
+}
+
+// The rows of a list of constraints in one state after another; memory is taken once. `out` may be an argument.
+template <class T>
+class ConstraintRows {
+ public:
+  using Real = real_of<T>;
+
+  ConstraintRows(const Model<Real>& model, ConstraintSet<Real> set)
+      : model_(model), set_(std::move(set)), w_(model), error_(set_.rows), velocity_(set_.rows), drift_(set_.rows) {}
+
+  int rows() const { return set_.rows; }
+
+  void error(const T* q, T* out) {
+    kinematics(model_, w_, q);
+    errors(model_, set_, w_, q, error_.data());
+    std::copy(error_.begin(), error_.end(), out);
+  }
+  void velocity(const T* q, const T* nu, T* out) {
+    move(q, nu);
+    std::copy(velocity_.begin(), velocity_.end(), out);
+  }
+  void drift(const T* q, const T* nu, T* out) {
+    move(q, nu);
+    std::copy(drift_.begin(), drift_.end(), out);
+  }
+  void bias(const T* q, const T* nu, T* out) {
+    move(q, nu);
+    errors(model_, set_, w_, q, error_.data());
+    add_baumgarte(set_, error_.data(), velocity_.data(), drift_.data());
+    std::copy(drift_.begin(), drift_.end(), out);
+  }
+
+ private:
+  void move(const T* q, const T* nu) {
+    kinematics(model_, w_, q);
+    motions(model_, w_, nu, static_cast<const T*>(nullptr), Vec3<T>{});
+    rates(model_, set_, w_, q, nu, velocity_.data(), drift_.data());
+  }
+
+  const Model<Real>& model_;
+  ConstraintSet<Real> set_;
+  Workspace<T> w_;
+  std::vector<T> error_, velocity_, drift_;
+};
+
+}  // namespace delassus
