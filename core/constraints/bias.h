@@ -9,35 +9,8 @@
 
 #include "constraints/constraints.h"
 #include "spatial/quaternion.h"
-#include "state/frames.h"
 
 namespace delassus {
-
-// The place of a point of a body, in two parts: their differences, taken part by part, lose no digits far from the world's origin.
-template <class T>
-struct Place {
-  Vec3<T> origin, offset;
-};
-
-template <class T>
-inline Place<T> place_of(const Model<real_of<T>>& model, const Workspace<T>& w, int b, const Vec3<real_of<T>>& point) {
-  const auto& body = model.bodies[b];
-  if (body.link < 0) return {Vec3<T>{} + body.placement * point, Vec3<T>{}};
-  return {w.origin[model.links[body.link].tree], point_in_tree(model, w, b, Vec3<T>{} + point)};
-}
-
-// x₁ − x₂ of a constraint between two points
-template <class T>
-inline Vec3<T> separation(const Model<real_of<T>>& model, const Workspace<T>& w, const Constraint<real_of<T>>& c) {
-  const Place<T> x1 = place_of(model, w, c.bodies[0], c.points[0]), x2 = place_of(model, w, c.bodies[1], c.points[1]);
-  return (x1.origin - x2.origin) + (x1.offset - x2.offset);
-}
-
-// Rotation of what carries the axes: a body or the world
-template <class T>
-inline Mat3<T> carrier_axes(const Model<real_of<T>>& model, const Workspace<T>& w, const Constraint<real_of<T>>& c) {
-  return body_pose(model, w, c.axes_on < 0 ? 0 : c.bodies[c.axes_on]).R;
-}
 
 template <class Real>
 inline Vec3<Real> three(const std::vector<Real>& x, int row = 0) {
@@ -63,14 +36,10 @@ inline Vec3<T> lane_by_lane(F&& f) {
   return out;
 }
 
-// p, p' or p'' of a coupling at the leader's x
+// p and p'' of a coupling at the leader's x
 template <class T>
 inline T polynomial(const std::vector<real_of<T>>& c, T x) {
   return (((x * c[4] + c[3]) * x + c[2]) * x + c[1]) * x + c[0];
-}
-template <class T>
-inline T polynomial_slope(const std::vector<real_of<T>>& c, T x) {
-  return ((x * (4 * c[4]) + 3 * c[3]) * x + 2 * c[2]) * x + c[1];
 }
 template <class T>
 inline T polynomial_curvature(const std::vector<real_of<T>>& c, T x) {

@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "dynamics/workspace.h"
+#include "state/frames.h"
 
 namespace delassus {
 
@@ -95,6 +95,38 @@ struct ConstraintSet {
 template <class Real>
 ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector<ConstraintDescription>& list);
 
+// The place of a point of a body, in two parts: their differences, taken part by part, lose no digits far from the world's origin.
+template <class T>
+struct Place {
+  Vec3<T> origin, offset;
+};
+
+template <class T>
+inline Place<T> place_of(const Model<real_of<T>>& model, const Placement<T>& w, int b, const Vec3<real_of<T>>& point) {
+  const auto& body = model.bodies[b];
+  if (body.link < 0) return {Vec3<T>{} + body.placement * point, Vec3<T>{}};
+  return {w.origin[model.links[body.link].tree], point_in_tree(model, w, b, Vec3<T>{} + point)};
+}
+
+// x₁ − x₂ of a constraint between two points
+template <class T>
+inline Vec3<T> separation(const Model<real_of<T>>& model, const Placement<T>& w, const Constraint<real_of<T>>& c) {
+  const Place<T> x1 = place_of(model, w, c.bodies[0], c.points[0]), x2 = place_of(model, w, c.bodies[1], c.points[1]);
+  return (x1.origin - x2.origin) + (x1.offset - x2.offset);
+}
+
+// Rotation of what carries the axes: a body or the world
+template <class T>
+inline Mat3<T> carrier_axes(const Model<real_of<T>>& model, const Placement<T>& w, const Constraint<real_of<T>>& c) {
+  return body_pose(model, w, c.axes_on < 0 ? 0 : c.bodies[c.axes_on]).R;
+}
+
+// p' of a coupling at the leader's x
+template <class T>
+inline T polynomial_slope(const std::vector<real_of<T>>& c, T x) {
+  return ((x * (4 * c[4]) + 3 * c[3]) * x + 2 * c[2]) * x + c[1];
+}
+
 // Places of all points, two each, at the present kinematics.
 template <class T>
 void place_points(const ConstraintSet<real_of<T>>& set, const Placement<T>& w, Vec3<T>* place) {
@@ -135,17 +167,9 @@ void evaluate(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& s
     };
 
     if (c.kind == Kind::frame) {
+      const Mat3<T> R = carrier_axes(model, w, c);
       Vec3<T> axes[3];
-      for (int r = 0; r < 3; ++r) {
-        const Vec3<Real> n{c.matrix[3 * r], c.matrix[3 * r + 1], c.matrix[3 * r + 2]};
-        const auto* carrier = c.axes_on < 0 ? nullptr : &model.bodies[c.bodies[c.axes_on]];
-        if (!carrier)
-          axes[r] = {constant<T>(n.x), constant<T>(n.y), constant<T>(n.z)};
-        else if (carrier->link < 0)
-          axes[r] = Vec3<T>{} + carrier->placement.R * n;
-        else
-          axes[r] = w.pose[carrier->link].R * (carrier->placement.R * n);
-      }
+      for (int r = 0; r < 3; ++r) axes[r] = R * Vec3<Real>{c.matrix[3 * r], c.matrix[3 * r + 1], c.matrix[3 * r + 2]};
       const int turns = c.rows - 3;
       for (std::size_t b = 0; b < c.bodies.size(); ++b) {
         const Real sign = b == 0 ? 1 : -1;
@@ -154,12 +178,7 @@ void evaluate(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& s
       }
     } else if (c.kind == Kind::distance) {
       // n = (x₁ − x₂) / |x₁ − x₂|
-      Vec3<T> x[2];
-      for (int b = 0; b < 2; ++b) {
-        const auto& body = model.bodies[c.bodies[b]];
-        x[b] = body.link < 0 ? Vec3<T>{} + (body.placement.R * c.points[b] + body.placement.p) : place(b) + w.origin[model.links[body.link].tree];
-      }
-      const Vec3<T> d = x[0] - x[1];
+      const Vec3<T> d = separation(model, w, c);
       const Vec3<T> n = d * (Real(1) / square_root(dot(d, d)));
       along(0, 0, 1, n);
       along(1, 0, -1, n);
@@ -168,10 +187,7 @@ void evaluate(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& s
       T slope = constant<T>(-1);
       for (std::size_t j = 0; j < c.joints.size(); ++j) {
         const auto& link = model.links[c.joints[j]];
-        if (j == 1) {
-          const T x = q[link.iq] - link.reference;
-          slope = ((x * (4 * c.numbers[4]) + 3 * c.numbers[3]) * x + 2 * c.numbers[2]) * x + c.numbers[1];
-        }
+        if (j == 1) slope = polynomial_slope(c.numbers, T(q[link.iq] - link.reference));
         const Vec3<T> z = w.pose[c.joints[j]].R.z;
         const Vec6<T> s = (link.type == Joint::hinge ? Vec6<T>{Vec3<T>{}, z} : Vec6<T>{z, Vec3<T>{}}) * (Real(-1) * slope);
         K[terms[c.term_of[2 * j]].K] += s;

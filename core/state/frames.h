@@ -9,7 +9,7 @@ namespace delassus {
 
 // Placement of body b in the world.
 template <class T>
-inline Pose<T> body_pose(const Model<real_of<T>>& model, const Workspace<T>& w, int b) {
+inline Pose<T> body_pose(const Model<real_of<T>>& model, const Placement<T>& w, int b) {
   const auto& body = model.bodies[b];
   if (body.link < 0) {
     const T o{}, one = constant<T>(1);
@@ -22,14 +22,14 @@ inline Pose<T> body_pose(const Model<real_of<T>>& model, const Workspace<T>& w, 
 
 // Where `point` (body coordinates) of a moving body stands, relative to its tree's origin.
 template <class T>
-inline Vec3<T> point_in_tree(const Model<real_of<T>>& model, const Workspace<T>& w, int b, const Vec3<T>& point) {
+inline Vec3<T> point_in_tree(const Model<real_of<T>>& model, const Placement<T>& w, int b, const Vec3<T>& point) {
   const auto& body = model.bodies[b];
   return w.pose[body.link] * (body.placement.R * point + body.placement.p);
 }
 
 // J: 6 × nv row-major, zero outside the path to the ground.
 template <class T>
-void frame_jacobian(const Model<real_of<T>>& model, const Workspace<T>& w, int b, const Vec3<T>& point, T* J) {
+void frame_jacobian(const Model<real_of<T>>& model, const Placement<T>& w, int b, const Vec3<T>& point, T* J) {
   const std::size_t nv = model.nv;
   for (std::size_t e = 0; e < 6 * nv; ++e) J[e] = T{};
   const int i = model.bodies[b].link;
