@@ -48,6 +48,7 @@ class Delassus {
     H_.resize(links);
     kept_.resize(std::size_t(layout_->loose.kept));
     coupling_.resize(layout_->coupled.blocks.size());
+    size_.resize(std::size_t(w_.inertia.blocks()) * link_lanes<T>);
     composite_.resize(links);
     if (!set_.joint_rows.empty()) pivot_.resize(nv);
     compliance_.resize(rows);
@@ -68,7 +69,7 @@ class Delassus {
   std::size_t bytes() const {
     return w_.bytes() + place_.size() * sizeof(Vec3<T>) + K_.size() * sizeof(Vec6<T>) + mass_.bytes() + damped_.bytes() +
            (H_.size() + kept_.size()) * sizeof(Sym6<T>) + coupling_.size() * sizeof(Mat6<T>) + composite_.size() * sizeof(Inertia<T>) +
-           (pivot_.size() + 3 * shift_.size()) * sizeof(T) + one_.bytes() + many_.bytes() + (in_.size() + out_.size()) * sizeof(Columns);
+           (size_.size() + pivot_.size() + 3 * shift_.size()) * sizeof(T) + one_.bytes() + many_.bytes() + (in_.size() + out_.size()) * sizeof(Columns);
   }
 
   // All numeric work that depends on q alone. Returns whether M is regular.
@@ -99,9 +100,9 @@ class Delassus {
     const auto& plan = layout_->loose;
     reset(plan);
     eliminate_steps<T>(model_, plan, plan.idle, int(plan.steps.size()), w_, nullptr, H_.data(), nullptr, mass_);
-    return is_regular(
-        model_, w_, composite_.data(), [&](int k) { return mass_.Dinv[k]; },
-        [&](int tree, int k) { return mass_.free[layout_->free_root[tree]].Dinv[k]; });
+    const auto Dinv = [&](int k) { return mass_.Dinv[k]; };
+    const auto free_Dinv = [&](int tree, int k) { return mass_.free[layout_->free_root[tree]].Dinv[k]; };
+    return is_surely_regular(model_, w_, size_.data(), Dinv, free_Dinv) || is_regular(model_, w_, composite_.data(), Dinv, free_Dinv);
   }
 
   void set_compliance(const T* compliance) {
@@ -170,29 +171,26 @@ class Delassus {
   }
   void jacobian_transpose(const T* X, int columns, T* Y) {
     pass(X, set_.rows, columns, Y, model_.nv, [&](auto& p, auto* x, auto* y) {
-      const auto& plan = layout_->loose;
-      resolve(p, x);
-      for (int s = 0; s < int(plan.steps.size()); ++s) {
-        const auto& step = plan.steps[s];
-        for (int k = step.iv; k < step.iv + step.nv; ++k) y[k] = s < plan.idle ? p.u[k] : p.u[k] + dot(w_.S[k], p.m[step.link]);
+      for (auto& f : p.m) f = std::remove_cvref_t<decltype(f)>{};
+      for (int k = 0; k < model_.nv; ++k) y[k] = std::remove_cvref_t<decltype(*y)>{};
+      add_forces(p, x);
+      for (const auto& j : set_.joint_rows) y[j.velocity] += x[j.row] * j.coefficient;
+      for (const auto& step : layout_->loose.steps) {
+        for (int k = step.iv; k < step.iv + step.nv; ++k) y[k] += dot(w_.S[k], p.m[step.link]);
         if (step.parent >= 0) p.m[step.parent] += p.m[step.link];
       }
     });
   }
   void mass_inverse(const T* X, int columns, T* Y) {
     pass(X, model_.nv, columns, Y, model_.nv, [&](auto& p, auto* x, auto* y) {
-      clear(p.m);
+      for (auto& f : p.m) f = std::remove_cvref_t<decltype(f)>{};
       for (int k = 0; k < model_.nv; ++k) p.u[k] = x[k];
-      substitute(layout_->loose, 0, int(layout_->loose.steps.size()), w_, mass_, true, p.m.data(), p.u.data());
+      substitute<true>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, mass_, p.m.data(), p.u.data());
       for (int k = 0; k < model_.nv; ++k) y[k] = p.u[k];
     });
   }
 
  private:
-  template <class V>
-  static void clear(std::vector<V>& all) {
-    for (auto& v : all) v = V{};
-  }
   static T larger(const T& a, const T& b) { return a > b ? a : b; }
 
   // What links hold before an elimination: what idle links handed down.
@@ -255,11 +253,11 @@ class Delassus {
     }
     auto mass = [&](int k) {
       const Sym3<T>& A = P[k];
-      return articulated(Inertia<T>{m, h[k], {A.yy + A.zz, -A.xy, -A.xz, A.xx + A.zz, -A.yz, A.xx + A.yy}});
+      return Inertia<T>{m, h[k], {A.yy + A.zz, -A.xy, -A.xz, A.xx + A.zz, -A.yz, A.xx + A.yy}};
     };
-    H_[a ? group.other : group.link] += mass(0);
+    add(H_[a ? group.other : group.link], mass(0));
     if (!two) return;
-    H_[a ? group.link : group.other] += mass(1);
+    add(H_[a ? group.link : group.other], mass(1));
     const T trace = Q.x.x + Q.y.y + Q.z.z, o{};
     auto put = [&](int k, T a0, T a1, T a2, T a3, T a4, T a5) {
       Column<T> c{};
@@ -308,11 +306,24 @@ class Delassus {
       }
   }
 
-  // forces of the rows on links and joints: f = Σ Kᵀ λ, u = Σ c λ
+  // M⁻¹ or (M + Jᵀ R J)⁻¹ with the forces of the rows: f = Σ Kᵀ λ, u = Σ c λ; accelerations stay in the passage
   template <class C>
-  void resolve(Passage<C>& p, const C* lambda) const {
-    clear(p.m);
-    clear(p.u);
+  void sweep(const EliminationPlan& plan, const Factor<T>& factor, Passage<C>& p, const C* lambda) const {
+    const int first = plan.idle, last = int(plan.steps.size());
+    for (const int i : plan.holders) p.m[i] = Vec6<C>{};
+    add_forces(p, lambda);
+    if (set_.joint_rows.empty()) {
+      substitute<false>(plan, first, last, w_, factor, p.m.data(), p.u.data());
+    } else {
+      for (auto& u : p.u) u = C{};
+      for (const auto& j : set_.joint_rows) p.u[j.velocity] += lambda[j.row] * j.coefficient;
+      substitute<true>(plan, first, last, w_, factor, p.m.data(), p.u.data());
+    }
+  }
+
+  // f += Σ Kᵀ λ
+  template <class C>
+  void add_forces(Passage<C>& p, const C* lambda) const {
     for (const auto& group : set_.groups) {
       Vec6<C> f{}, g{};
       for (int c = group.first; c < group.first + group.count; ++c) {
@@ -335,7 +346,6 @@ class Delassus {
         for (int r = 0; r < b.rows; ++r) f += K_[term.K + r] * lambda[b.row + r];
         p.m[term.link] = f;
       }
-    for (const auto& j : set_.joint_rows) p.u[j.velocity] += lambda[j.row] * j.coefficient;
   }
 
   // accelerations of the rows: Σ K a + Σ c ν
@@ -364,9 +374,7 @@ class Delassus {
   // y ← J M⁻¹ Jᵀ x, y may be x
   template <class C>
   void apply_loose(Passage<C>& p, const C* x, C* y) const {
-    const auto& plan = layout_->loose;
-    resolve(p, x);
-    substitute(plan, plan.idle, int(plan.steps.size()), w_, mass_, !set_.joint_rows.empty(), p.m.data(), p.u.data());
+    sweep(layout_->loose, mass_, p, x);
     project(p, y);
   }
   template <class C>
@@ -378,10 +386,8 @@ class Delassus {
   // λ = R (y − J (M + Jᵀ R J)⁻¹ Jᵀ R y)
   template <class C>
   void invert_to(Passage<C>& p, const C* y, C* x) const {
-    const auto& plan = layout_->coupled;
     for (int r = 0; r < set_.rows; ++r) x[r] = y[r] * stiffness_[r];
-    resolve(p, x);
-    substitute(plan, plan.idle, int(plan.steps.size()), w_, damped_, !set_.joint_rows.empty(), p.m.data(), p.u.data());
+    sweep(layout_->coupled, damped_, p, x);
     project(p, x);
     for (int r = 0; r < set_.rows; ++r) x[r] = (y[r] - x[r]) * stiffness_[r];
   }
@@ -454,7 +460,8 @@ class Delassus {
   Factor<T> mass_, damped_;
   std::vector<Sym6<T>> H_, kept_;        // a link: what it holds during an elimination; what idle links handed down
   std::vector<Mat6<T>> coupling_;        // two links
-  std::vector<Inertia<T>> composite_;    // a link
+  std::vector<T> size_;                  // a link: of the inertia it carries
+  std::vector<Inertia<T>> composite_;    // a link: with all it carries
   std::vector<T> pivot_;                 // a velocity: stiffness of joint rows
   std::vector<T> compliance_, shift_, stiffness_;  // a row: C, C + ε, R
   T norm_{};

@@ -97,6 +97,7 @@ EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const st
     step.iv = link.iv;
     step.nv = link.nv;
     step.free = link.free;
+    step.plain = link.nv == 1 && boundary.empty();
     step.neighbour = int(plan.neighbours.size());
     step.neighbours = int(boundary.size());
     step.pair = int(plan.pairs.size());
@@ -129,6 +130,8 @@ EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const st
     above.holds_inertia = above.holds_force = above.shows = true;
     if (active[step.parent] && !active[step.link] && above.kept < 0) above.kept = plan.kept++;
   }
+  for (std::size_t s = std::size_t(plan.idle); s < plan.steps.size(); ++s)
+    if (plan.steps[s].holds_force) plan.holders.push_back(plan.steps[s].link);
   return plan;
 }
 

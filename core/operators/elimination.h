@@ -34,6 +34,7 @@ struct EliminationPlan {
   struct Step {
     int link, parent;     // parent −1: the ground
     int iv, nv;
+    bool plain;           // one velocity, no neighbours: most steps, and they go their own short way
     bool free;            // its joint is
     bool hands_over;      // the next step is its parent's: what passes between them stays in registers
     bool holds_inertia;   // inertia waits for it in memory
@@ -47,13 +48,14 @@ struct EliminationPlan {
   };
   std::vector<Step> steps;             // in order of elimination: links that carry no constraint first, they never change with damping
   int idle = 0;                        // how many of these
+  std::vector<int> holders;            // links of the others that hold forces
   std::vector<Neighbour> neighbours;
   std::vector<Pair> pairs;
   std::vector<std::pair<int, int>> blocks;  // links of every coupling: columns (eliminated first), rows
   int W_size = 0, frees = 0, kept = 0, widest = 0;
 
   std::size_t bytes() const {
-    return steps.size() * sizeof(Step) + neighbours.size() * sizeof(Neighbour) + pairs.size() * sizeof(Pair) + blocks.size() * sizeof(blocks[0]);
+    return steps.size() * sizeof(Step) + neighbours.size() * sizeof(Neighbour) + pairs.size() * sizeof(Pair) + blocks.size() * sizeof(blocks[0]) + holders.size() * sizeof(int);
   }
 };
 
@@ -241,100 +243,134 @@ struct Factor {
   }
 };
 
-// Steps first … last − 1. Every link starts with its own inertia; `H` holds what else there is for those whose step says so, and takes what is
-// handed down; `stiffness` is what joint rows add to a pivot, null for nothing.
+// A step that is not plain: `H` is the link's inertia on entry, what it hands to its parent on exit.
 template <class T>
-void eliminate_steps(const Model<real_of<T>>& model, const EliminationPlan& plan, int first, int last, const Placement<T>& w, const T* stiffness,
-                     Sym6<T>* H_at, Mat6<T>* coupling, Factor<T>& F) {
+[[gnu::noinline]] void eliminate_step(const Model<real_of<T>>& model, const EliminationPlan& plan, const EliminationPlan::Step& step, const Placement<T>& w,
+                    const T* stiffness, Sym6<T>& H, Sym6<T>* H_at, Mat6<T>* coupling, Factor<T>& F) {
   using Real = real_of<T>;
-  Sym6<T> handed{};
-  for (int s = first; s < last; ++s) {
-    const auto& step = plan.steps[s];
-    const auto* N = plan.neighbours.data() + step.neighbour;
-    const auto* pairs = plan.pairs.data() + step.pair;
-    Sym6<T> H = articulated(w.inertia[step.link]);
-    H += handed;
-    if (step.holds_inertia) H += H_at[step.link];
-    handed = Sym6<T>{};
+  const auto* N = plan.neighbours.data() + step.neighbour;
+  const auto* pairs = plan.pairs.data() + step.pair;
 
-    if (step.free) {
-      const Mat3<T> R = w.pose[step.link].R;
-      add_free(H, R, &model.armature[step.iv]);
-      if (stiffness) add_free(H, R, stiffness + step.iv);
-      const Ldl6<T> LD = factor(H);
-      F.free[step.factor] = LD;
-      for (int j = 0; j < step.neighbours; ++j) solve_columns(LD, coupling[N[j].block], &F.W[step.W + 6 * j]);
-      for (int j = 0, p = 0; j < step.neighbours; ++j) {
-        // −W_j D⁻¹, with its own transpose and with those of the neighbours after it
-        Column<T> scaled_W[6];
-        for (int k = 0; k < 6; ++k) scaled_W[k] = scaled(F.W[step.W + 6 * j + k], T(-LD.Dinv[k]));
-        add_product(H_at[N[j].link], scaled_W, &F.W[step.W + 6 * j]);
-        for (; p < step.pairs && pairs[p].first == j; ++p) {
-          const Column<T>* other = &F.W[step.W + 6 * pairs[p].second];
-          if (pairs[p].flipped)
-            add_product(coupling[pairs[p].block], other, scaled_W);
-          else
-            add_product(coupling[pairs[p].block], scaled_W, other);
-        }
-      }
-      continue;
-    }
-
-    for (int k = step.iv + step.nv - 1; k >= step.iv; --k) {
-      const Vec6<T> S = w.S[k], U = H * S;
-      T D = dot(S, U) + model.armature[k];
-      if (stiffness) D += stiffness[k];
-      const T d = Real(1) / D;
-      F.U[k] = U;
-      F.Dinv[k] = d;
-      downdate(H, U, d);
-      if (step.neighbours == 0) continue;
-      Column<T>* W = &F.W[step.W + (k - step.iv) * step.neighbours];
-      const Vec6<T> Ud = U * -d;
-      for (int j = 0; j < step.neighbours; ++j) {
-        Mat6<T>& A = coupling[N[j].block];
-        W[j] = A * S;
-        downdate(H_at[N[j].link], vector(W[j]), d);
-        add_outer(A, W[j], Ud);
-      }
-      for (int p = 0; p < step.pairs; ++p) {
-        const int a = pairs[p].flipped ? pairs[p].second : pairs[p].first, b = pairs[p].flipped ? pairs[p].first : pairs[p].second;
-        add_outer(coupling[pairs[p].block], scaled(W[a], T(-d)), W[b]);
+  if (step.free) {
+    const Mat3<T> R = w.pose[step.link].R;
+    add_free(H, R, &model.armature[step.iv]);
+    if (stiffness) add_free(H, R, stiffness + step.iv);
+    const Ldl6<T> LD = factor(H);
+    F.free[step.factor] = LD;
+    for (int j = 0; j < step.neighbours; ++j) solve_columns(LD, coupling[N[j].block], &F.W[step.W + 6 * j]);
+    for (int j = 0, p = 0; j < step.neighbours; ++j) {
+      // −W_j D⁻¹, with its own transpose and with those of the neighbours after it
+      Column<T> scaled_W[6];
+      for (int k = 0; k < 6; ++k) scaled_W[k] = scaled(F.W[step.W + 6 * j + k], T(-LD.Dinv[k]));
+      add_product(H_at[N[j].link], scaled_W, &F.W[step.W + 6 * j]);
+      for (; p < step.pairs && pairs[p].first == j; ++p) {
+        const Column<T>* other = &F.W[step.W + 6 * pairs[p].second];
+        if (pairs[p].flipped)
+          add_product(coupling[pairs[p].block], other, scaled_W);
+        else
+          add_product(coupling[pairs[p].block], scaled_W, other);
       }
     }
+    return;
+  }
 
-    // merge into the parent; what is tied to the ground is gone
-    if (step.parent < 0) continue;
+  for (int k = step.iv + step.nv - 1; k >= step.iv; --k) {
+    const Vec6<T> S = w.S[k], U = H * S;
+    T D = dot(S, U) + model.armature[k];
+    if (stiffness) D += stiffness[k];
+    const T d = Real(1) / D;
+    F.U[k] = U;
+    F.Dinv[k] = d;
+    downdate(H, U, d);
+    if (step.neighbours == 0) continue;
+    Column<T>* W = &F.W[step.W + (k - step.iv) * step.neighbours];
+    const Vec6<T> Ud = U * -d;
     for (int j = 0; j < step.neighbours; ++j) {
-      const Mat6<T>& A = coupling[N[j].block];
-      if (N[j].link == step.parent)
-        add_symmetric(H, A);
-      else if (N[j].flipped)
-        add_transposed(coupling[N[j].merged], A);
-      else
-        add(coupling[N[j].merged], A);
+      Mat6<T>& A = coupling[N[j].block];
+      W[j] = A * S;
+      downdate(H_at[N[j].link], vector(W[j]), d);
+      add_outer(A, W[j], Ud);
     }
-    if (step.hands_over)
-      handed = H;
+    for (int p = 0; p < step.pairs; ++p) {
+      const int a = pairs[p].flipped ? pairs[p].second : pairs[p].first, b = pairs[p].flipped ? pairs[p].first : pairs[p].second;
+      add_outer(coupling[pairs[p].block], scaled(W[a], T(-d)), W[b]);
+    }
+  }
+
+  // merge into the parent; what is tied to the ground is gone
+  if (step.parent < 0) return;
+  for (int j = 0; j < step.neighbours; ++j) {
+    const Mat6<T>& A = coupling[N[j].block];
+    if (N[j].link == step.parent)
+      add_symmetric(H, A);
+    else if (N[j].flipped)
+      add_transposed(coupling[N[j].merged], A);
     else
-      H_at[step.parent] += H;
+      add(coupling[N[j].merged], A);
   }
 }
 
-// Steps first … last − 1 and back. Forces m on links and u on joints on entry, accelerations on exit: of joints in u, of links that show in m.
-// C is T or a pack of columns of T. `driven` says whether u of free joints are not all zero.
-template <class T, class C>
-void substitute(const EliminationPlan& plan, int first, int last, const Placement<T>& w, const Factor<T>& F, bool driven, Vec6<C>* __restrict m,
-                C* __restrict u) {
+// Steps first … last − 1. Every link starts with its own inertia; `H_at` holds what else there is for those whose step says so, and takes what is
+// handed down; `stiffness` is what joint rows add to a pivot, null for nothing.
+template <class T>
+void eliminate_steps(const Model<real_of<T>>& model, const EliminationPlan& plan, int first, int last, const Placement<T>& w, const T* stiffness,
+                     Sym6<T>* __restrict H_at, Mat6<T>* coupling, Factor<T>& F) {
+  const auto* armature = model.armature.data();
+  const Vec6<T>* S_at = w.S.data();
+  Vec6<T>* __restrict U_at = F.U.data();
+  T* __restrict Dinv = F.Dinv.data();
+  Sym6<T> H{};  // of the step before, if it handed over
+  for (int s = first; s < last; ++s) {
+    const auto& step = plan.steps[s];
+    add(H, w.inertia[step.link]);
+    if (step.holds_inertia) H += H_at[step.link];
+    if (step.plain) {
+      const int k = step.iv;
+      const Vec6<T> S = S_at[k], U = H * S;
+      T D = dot(S, U) + armature[k];
+      if (stiffness) D += stiffness[k];
+      const T d = real_of<T>(1) / D;
+      U_at[k] = U;
+      Dinv[k] = d;
+      if (step.parent < 0) {
+        H = Sym6<T>{};
+        continue;
+      }
+      downdate(H, U, d);
+    } else {
+      eliminate_step(model, plan, step, w, stiffness, H, H_at, coupling, F);
+      if (step.parent < 0) {
+        H = Sym6<T>{};
+        continue;
+      }
+    }
+    if (step.hands_over) continue;
+    H_at[step.parent] += H;
+    H = Sym6<T>{};
+  }
+}
+
+// Steps first … last − 1 and back. Forces m on links that hold some and u on joints on entry, accelerations on exit: of joints in u, of links that show in m.
+// C is T or a pack of columns of T. Without `driven` u is taken for zero.
+template <bool driven, class T, class C>
+void substitute(const EliminationPlan& plan, int first, int last, const Placement<T>& w, const Factor<T>& F, Vec6<C>* __restrict m, C* __restrict u) {
   const EliminationPlan::Step* steps = plan.steps.data();
+  const Vec6<T>*S = w.S.data(), *U = F.U.data();
+  const T* Dinv = F.Dinv.data();
   Vec6<C> g{};
   for (int s = first; s < last; ++s) {
     const auto& step = steps[s];
-    const auto* N = plan.neighbours.data() + step.neighbour;
     if (step.holds_force) g += m[step.link];
-    if (step.free) {
-      if (driven) g += free_force(w.pose[step.link].R, u + step.iv);
+    if (step.plain) {
+      const int k = step.iv;
+      C x = dot(S[k], g);
+      if constexpr (driven) x += u[k];
+      u[k] = x;
+      g -= U[k] * (x * Dinv[k]);
+    } else if (step.free) {
+      const auto* N = plan.neighbours.data() + step.neighbour;
       const Ldl6<T>& LD = F.free[step.factor];
+      if constexpr (driven) g += free_force(w.pose[step.link].R, u + step.iv);
       solve_lower(LD, &g.lin.x);
       Vec6<C> x;
       for (int k = 0; k < 6; ++k) entry(x, k) = entry(g, k) * LD.Dinv[k];
@@ -347,13 +383,17 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
       m[step.link] = x;
       g = Vec6<C>{};
       continue;
-    }
-    for (int k = step.iv + step.nv - 1; k >= step.iv; --k) {
-      u[k] += dot(w.S[k], g);
-      const C x = u[k] * F.Dinv[k];
-      g -= F.U[k] * x;
-      const Column<T>* W = &F.W[step.W + (k - step.iv) * step.neighbours];
-      for (int j = 0; j < step.neighbours; ++j) m[N[j].link] -= vector(W[j]) * x;
+    } else {
+      const auto* N = plan.neighbours.data() + step.neighbour;
+      for (int k = step.iv + step.nv - 1; k >= step.iv; --k) {
+        C y = dot(S[k], g);
+        if constexpr (driven) y += u[k];
+        u[k] = y;
+        const C x = y * Dinv[k];
+        g -= U[k] * x;
+        const Column<T>* W = F.W.data() + step.W + (k - step.iv) * step.neighbours;
+        for (int j = 0; j < step.neighbours; ++j) m[N[j].link] -= vector(W[j]) * x;
+      }
     }
     if (step.hands_over) continue;
     if (step.parent >= 0) m[step.parent] += g;
@@ -363,8 +403,8 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
   Vec6<C> a{};
   for (int s = last - 1; s >= first; --s) {
     const auto& step = steps[s];
-    const auto* N = plan.neighbours.data() + step.neighbour;
     if (step.free) {
+      const auto* N = plan.neighbours.data() + step.neighbour;
       const Ldl6<T>& LD = F.free[step.factor];
       a = m[step.link];
       if (step.neighbours > 0) {
@@ -377,20 +417,30 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
         for (int k = 0; k < 6; ++k) entry(a, k) -= entry(y, k) * LD.Dinv[k];
       }
       solve_upper(LD, &a.lin.x);
-      if (driven) free_velocities(w.pose[step.link].R, a, u + step.iv);
+      if constexpr (driven) free_velocities(w.pose[step.link].R, a, u + step.iv);
       m[step.link] = a;
       continue;
     }
-    if (step.parent < 0)
-      a = Vec6<C>{};
-    else if (!step.hands_over)
-      a = m[step.parent];
-    for (int k = step.iv; k < step.iv + step.nv; ++k) {
-      C y = u[k] - dot(F.U[k], a);
-      const Column<T>* W = &F.W[step.W + (k - step.iv) * step.neighbours];
-      for (int j = 0; j < step.neighbours; ++j) y -= dot(vector(W[j]), m[N[j].link]);
-      u[k] = y * F.Dinv[k];
-      a += w.S[k] * u[k];
+    if (!step.hands_over) {
+      if (step.parent >= 0)
+        a = m[step.parent];
+      else
+        a = Vec6<C>{};
+    }
+    if (step.plain) {
+      const int k = step.iv;
+      const C x = (u[k] - dot(U[k], a)) * Dinv[k];
+      u[k] = x;
+      a += S[k] * x;
+    } else {
+      const auto* N = plan.neighbours.data() + step.neighbour;
+      for (int k = step.iv; k < step.iv + step.nv; ++k) {
+        C y = u[k] - dot(U[k], a);
+        const Column<T>* W = F.W.data() + step.W + (k - step.iv) * step.neighbours;
+        for (int j = 0; j < step.neighbours; ++j) y -= dot(vector(W[j]), m[N[j].link]);
+        u[k] = y * Dinv[k];
+        a += S[k] * u[k];
+      }
     }
     if (step.shows) m[step.link] = a;
   }

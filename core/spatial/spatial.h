@@ -241,6 +241,20 @@ inline Sym6<T>& operator+=(Sym6<T>& a, const Sym6<T>& b) {
   a.C += b.C;
   return a;
 }
+// H += articulated(a)
+template <class T>
+inline void add(Sym6<T>& H, const Inertia<T>& a) {
+  H.A.xx += a.m;
+  H.A.yy += a.m;
+  H.A.zz += a.m;
+  H.B.x.y -= a.h.z;
+  H.B.x.z += a.h.y;
+  H.B.y.x += a.h.z;
+  H.B.y.z -= a.h.x;
+  H.B.z.x -= a.h.y;
+  H.B.z.y += a.h.x;
+  H.C += a.I;
+}
 template <class T, class U>
 inline Vec6<product<T, U>> operator*(const Sym6<T>& H, const Vec6<U>& v) {
   return {H.A * v.lin + H.B * v.ang, transpose_times(H.B, v.lin) + H.C * v.ang};
