@@ -1,6 +1,7 @@
-"""Writes robots as plain numbers, from which the benchmark builds both its models.
+"""Writes robots and scenes as plain numbers, from which the benchmarks build both their models.
 
-    python export.py FILE [NAME ...]
+    python export.py FILE [NAME ...]             robots
+    python export.py --scenes FILE [NAME ...]    scenes: a robot, its state and its constraints
 
 One record a line, in SI units and MuJoCo's conventions:
 
@@ -8,13 +9,19 @@ One record a line, in SI units and MuJoCo's conventions:
     body PARENT position(3) quaternion(4) mass center(3) inertia(xx xy xz yy yz zz)
     joint TYPE BODY anchor(3) axis(3) reference
     armature NV values(NV)
+    state NQ values(NQ)
+    points BODY OTHER point(3) other_point(3) axes(9)       three rows: of BODY minus of OTHER, along the axes, which are rows in world axes
+    friction VELOCITY COUNT                                 COUNT rows: velocities of a joint, from VELOCITY on
 """
 
 import sys
 
 import numpy as np
 
+import delassus
+
 ROBOTS = ("go2", "g1", "talos")
+SWIMMERS = (100, 1000, 10000)
 UPPER = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 
 
@@ -35,13 +42,37 @@ def records(name, model):
     yield f"armature {model.nv} {numbers(model.dof_armature)}"
 
 
-def write(path, robots):
+def scene_records(scene):
+    yield from records(scene.name, scene.model)
+    yield f"state {scene.model.nq} {numbers(scene.q)}"
+    for c in scene.constraints:
+        _, rows, data = c._recipe
+        if isinstance(c, delassus.PointContact | delassus.Connect):
+            body, other = data["bodies"]
+            yield f"points {body} {other} {numbers(data['points'], data['matrix'])}"
+        elif isinstance(c, delassus.JointFriction):
+            yield f"friction {data['joints'][0]} {rows}"
+        else:
+            raise TypeError(f"{scene.name}: the benchmark knows PointContact, Connect and JointFriction, got {c!r}")
+
+
+def scene_of(name):
+    kind, _, size = name.partition("-")
+    return delassus.scenes.swimmer_scene(int(size)) if kind == "swimmer" else delassus.scenes.load(name)
+
+
+def write(path, parts):
     with open(path, "w") as out:
-        for name, model in robots:
-            out.writelines(line + "\n" for line in records(name, model))
+        for part in parts:
+            out.writelines(line + "\n" for line in part)
 
 
 if __name__ == "__main__":
-    import delassus
-
-    write(sys.argv[1], [(name, delassus.load(name)) for name in sys.argv[2:] or ROBOTS])
+    arguments = sys.argv[1:]
+    if arguments[0] == "--scenes":
+        _, path, *names = arguments
+        every = [*delassus.scenes.names, *(f"swimmer-{links}" for links in SWIMMERS)]
+        write(path, (scene_records(scene_of(name)) for name in names or every))
+    else:
+        path, *names = arguments
+        write(path, (records(name, delassus.load(name)) for name in names or ROBOTS))

@@ -1,4 +1,4 @@
-// A robot as plain numbers: what export.py wrote, and what both sides build their models from.
+// A robot or a scene as plain numbers: what export.py wrote, and what both sides build their models from.
 #pragma once
 
 #include <array>
@@ -24,11 +24,21 @@ struct Robot {
     std::array<double, 3> anchor, axis;
     double reference;
   };
+  struct Constraint {
+    std::string kind;                  // points: three rows; friction: one row a velocity of a joint
+    int rows;
+    int body = 0, other = 0;           // points: velocity of the point on body minus that on other, along the axes
+    std::array<double, 3> point{}, other_point{};
+    std::array<double, 9> axes{};      // as rows, world axes
+    int velocity = 0;                  // friction: the first
+  };
   std::string name;
   std::array<double, 3> gravity;
   std::vector<Body> bodies;            // 0 is the world
   std::vector<Joint> joints;
   std::vector<double> armature;        // one a degree of freedom
+  std::vector<double> q;               // a scene: where it stands, and what holds it there
+  std::vector<Constraint> constraints;
 };
 
 template <std::size_t N>
@@ -59,6 +69,19 @@ inline std::vector<Robot> read_robots(std::istream& in) {
       in >> n;
       robots.back().armature.resize(n);
       for (double& e : robots.back().armature) in >> e;
+    } else if (word == "state") {
+      std::size_t n;
+      in >> n;
+      robots.back().q.resize(n);
+      for (double& e : robots.back().q) in >> e;
+    } else if (word == "points") {
+      Robot::Constraint c{word, 3};
+      in >> c.body >> c.other >> c.point >> c.other_point >> c.axes;
+      robots.back().constraints.push_back(c);
+    } else if (word == "friction") {
+      Robot::Constraint c{word, 0};
+      in >> c.velocity >> c.rows;
+      robots.back().constraints.push_back(c);
     } else {
       throw std::runtime_error("unknown record `" + word + "` in the robot file");
     }

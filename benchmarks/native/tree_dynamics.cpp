@@ -4,51 +4,25 @@
 //
 // One sample is the mean time of a call over `batch` calls that walk through `states` random states. Samples of all
 // contenders alternate, so that a slow moment of the machine hits all of them; the table shows the best and the median.
-#include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
-#include <cstring>
-#include <fstream>
 #include <functional>
-#include <iostream>
 #include <random>
-#include <sstream>
 
+#include "core_model.h"
 #include "dynamics/aba.h"
 #include "dynamics/crba.h"
 #include "dynamics/minv.h"
 #include "dynamics/rnea.h"
 #include "dynamics/solve.h"
 #include "pinocchio_side.h"
+#include "report.h"
 
 namespace bench {
 namespace {
 
-namespace dl = delassus;
-
 constexpr int states = 64, batch = 256;
 constexpr double tolerance = 1e-10;
-
-dl::Description description(const Robot& robot) {
-  const auto vec = [](const std::array<double, 3>& a) { return dl::Vec3<double>{a[0], a[1], a[2]}; };
-  dl::Description d{};
-  for (const auto& b : robot.bodies) {
-    const auto& I = b.inertia;
-    const auto& r = b.quaternion;
-    d.bodies.push_back({b.parent, vec(b.position), {r[0], r[1], r[2], r[3]}, b.mass, vec(b.center), {I[0], I[1], I[2], I[3], I[4], I[5]}});
-  }
-  for (const auto& j : robot.joints) {
-    const dl::Joint type = j.type == "hinge"   ? dl::Joint::hinge
-                           : j.type == "slide" ? dl::Joint::slide
-                           : j.type == "ball"  ? dl::Joint::ball
-                                               : dl::Joint::free;
-    d.joints.push_back({type, j.body, vec(j.anchor), vec(j.axis), j.reference});
-  }
-  d.armature = robot.armature;
-  d.gravity = vec(robot.gravity);
-  return d;
-}
 
 // This library: everything allocated here, each algorithm behind a call, as on the other side.
 class OurSide {
@@ -114,21 +88,10 @@ std::vector<State> random_states(const dl::Model<double>& model, std::mt19937& r
   return out;
 }
 
-// ‖a − b‖ / ‖b‖
-double difference(const std::vector<double>& a, const std::vector<double>& b) {
-  double d = 0, n = 0;
-  for (std::size_t k = 0; k < a.size(); ++k) d += (a[k] - b[k]) * (a[k] - b[k]), n += b[k] * b[k];
-  const double e = std::sqrt(d / n);
-  return a.size() == b.size() && std::isfinite(e) ? e : HUGE_VAL;
-}
-
 struct Contender {
   std::string name;
   std::function<void(int)> call;
   std::function<std::vector<double>(int)> result;
-};
-struct Times {
-  double best, median, upper;  // µs; upper: nine samples in ten are below
 };
 struct Row {
   std::string robot, task;
@@ -144,11 +107,6 @@ double sample(const Contender& c) {
   const auto start = clock::now();
   for (int n = 0; n < batch; ++n) c.call(n % states);
   return std::chrono::duration<double, std::micro>(clock::now() - start).count() / batch;
-}
-
-Times summary(std::vector<double> x) {
-  std::sort(x.begin(), x.end());
-  return {x.front(), x[x.size() / 2], x[x.size() * 9 / 10]};
 }
 
 // contenders[0] is ours, the others are Pinocchio's ways to the same result
@@ -234,40 +192,16 @@ std::vector<Row> run(const Robot& robot, int repeats) {
   return rows;
 }
 
-std::string cpu_model() {
-  std::ifstream in("/proc/cpuinfo");
-  for (std::string line; std::getline(in, line);)
-    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
-  return "unknown";
-}
-
-std::string quoted(const std::string& s) {
-  std::string out = "\"";
-  for (const char c : s) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += c;
-  }
-  return out + '"';
-}
-
-std::string json(const std::vector<std::pair<std::string, std::string>>& facts, const std::vector<Row>& rows) {
+std::string json(const Facts& facts, const std::vector<Row>& rows) {
   std::ostringstream out;
-  const auto times = [&](const Times& t) {
-    out << "{\"best\": " << t.best << ", \"median\": " << t.median << ", \"p90\": " << t.upper << "}";
-  };
   out << "{\n";
   for (const auto& [key, value] : facts) out << "  " << quoted(key) << ": " << quoted(value) << ",\n";
   out << "  \"unit\": \"microseconds a call\",\n  \"rows\": [";
   for (std::size_t k = 0; k < rows.size(); ++k) {
     const Row& r = rows[k];
     out << (k ? ",\n    " : "\n    ") << "{\"robot\": " << quoted(r.robot) << ", \"task\": " << quoted(r.task) << ", \"error\": " << r.error
-        << ", \"ours\": ";
-    times(r.ours);
-    out << ", \"pinocchio\": {";
-    for (std::size_t i = 1; i < r.all.size(); ++i) {
-      out << (i > 1 ? ", " : "") << quoted(r.all[i].first) << ": ";
-      times(r.all[i].second);
-    }
+        << ", \"ours\": " << json(r.ours) << ", \"pinocchio\": {";
+    for (std::size_t i = 1; i < r.all.size(); ++i) out << (i > 1 ? ", " : "") << quoted(r.all[i].first) << ": " << json(r.all[i].second);
     out << "}}";
   }
   out << "\n  ]\n}\n";
@@ -287,13 +221,6 @@ std::string markdown(const std::vector<Row>& rows) {
   return out.str();
 }
 
-void write(const std::string& file, const std::string& text) {
-  if (file.empty()) return;
-  std::ofstream out(file);
-  out << text;
-  if (!out) throw std::runtime_error("cannot write `" + file + "`");
-}
-
 int main(int argc, char** argv) {
   std::string robots_file, json_file, markdown_file, only;
   int repeats = 300;
@@ -311,7 +238,7 @@ int main(int argc, char** argv) {
   if (!in) throw std::runtime_error("cannot read the robots from `" + robots_file + "`");
   const auto robots = read_robots(in);
 
-  const std::vector<std::pair<std::string, std::string>> facts = {
+  const Facts facts = {
       {"cpu", cpu_model()},          {"compiler", BENCH_COMPILER},
       {"flags", BENCH_FLAGS},        {"commit", BENCH_COMMIT},
       {"pinocchio", PinocchioSide::version()}, {"eigen", PinocchioSide::eigen_version()},

@@ -127,18 +127,6 @@ inline T polynomial_slope(const std::vector<real_of<T>>& c, T x) {
   return ((x * (4 * c[4]) + 3 * c[3]) * x + 2 * c[2]) * x + c[1];
 }
 
-// Places of all points, two each, at the present kinematics.
-template <class T>
-void place_points(const ConstraintSet<real_of<T>>& set, const Placement<T>& w, Vec3<T>* place) {
-  for (const auto& group : set.groups) {
-    const Pose<T> X = w.pose[group.link];
-    for (int c = group.first; c < group.first + group.count; ++c) place[2 * c] = X * set.points[c].local[0];
-    if (group.other < 0) continue;
-    const Pose<T> Y = w.pose[group.other];
-    for (int c = group.first; c < group.first + group.count; ++c) place[2 * c + 1] = Y * set.points[c].local[1];
-  }
-}
-
 // K of every term at the present kinematics.
 template <class T>
 void evaluate(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, const Placement<T>& w, const T* q, Vec6<T>* K) {

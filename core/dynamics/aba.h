@@ -87,28 +87,23 @@ void factorize(const Model<real_of<T>>& model, Workspace<T>& w) {
 }
 
 // Whether every pivot stands so far out of rounding that there is no need to ask is_regular: D against tr(Iᶜ) |S|², which is at least SᵀIᶜS.
-// Arguments as there; `size` is memory for one number a link, in whole blocks.
-template <class T, class F, class G>
-bool is_surely_regular(const Model<real_of<T>>& model, const Placement<T>& w, T* size, F&& Dinv, G&& free_Dinv) {
+// `Dinv` has one number a velocity, those of a free joint along the world's axes; `size` is memory for one number a link, in whole blocks.
+template <class T>
+bool is_surely_regular(const Model<real_of<T>>& model, const Placement<T>& w, T* size, const T* Dinv) {
   constexpr real_of<T> least = 64 * std::numeric_limits<real_of<T>>::epsilon();
   for (int b = 0; b < w.inertia.blocks(); ++b) {
     const auto& I = w.inertia.block(b);
     const auto trace = I.m * real_of<T>(3) + I.I.xx + I.I.yy + I.I.zz;
     __builtin_memcpy(size + b * link_lanes<T>, &trace, sizeof(trace));
   }
+  for (int i = int(model.links.size()) - 1; i >= 0; --i)
+    if (const int p = model.links[i].parent; p >= 0) size[p] += size[i];
   T smallest = constant<T>(std::numeric_limits<real_of<T>>::max()), largest{}, sum{};
-  for (int i = int(model.links.size()) - 1; i >= 0; --i) {
-    const auto& link = model.links[i];
-    const T all = size[i];
-    if (link.parent >= 0) size[link.parent] += all;
-    for (int k = 0; k < link.nv; ++k) {
-      const bool free = link.type == Joint::free;
-      const T d = free ? free_Dinv(link.tree, k) : Dinv(link.iv + k);
-      const T x = d * (free ? all : all * dot(w.S[link.iv + k], w.S[link.iv + k]));
-      smallest = smallest < d ? smallest : d;
-      largest = largest > x ? largest : x;
-      sum += x;
-    }
+  for (int k = 0; k < model.nv; ++k) {
+    const T d = Dinv[k], x = d * size[model.dof_link[k]] * dot(w.S[k], w.S[k]);
+    smallest = smallest < d ? smallest : d;
+    largest = largest > x ? largest : x;
+    sum += x;
   }
   bool sure = true;
   for (int l = 0; l < lanes_of<T>; ++l) sure = sure && lane(smallest, l) > 0 && lane(largest, l) * least < 1 && std::isfinite(lane(sum, l));

@@ -44,11 +44,13 @@ class PerLink {
   [[gnu::always_inline]] void set(int i, const V<T>& value) { put(i, value, std::make_index_sequence<size>()); }
   void add(int i, const V<T>& value) { set(i, (*this)[i] + value); }
 
+  // components of a link, `width` apart
+  const T* lane(int i) const { return reinterpret_cast<const T*>(&blocks_[i / width]) + i % width; }
+
  private:
   struct Flat {
     T c[size];
   };
-  const T* lane(int i) const { return reinterpret_cast<const T*>(&blocks_[i / width]) + i % width; }
   T* lane(int i) { return reinterpret_cast<T*>(&blocks_[i / width]) + i % width; }
 
   template <std::size_t... k>

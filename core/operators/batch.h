@@ -17,7 +17,7 @@ class BatchDelassus {
   BatchDelassus(const Model<Real>& model, const ConstraintSet<Real>& set, int batch, int threads)
       : model_(model), rows_(set.rows), batch_(batch), threads_(threads) {
     const int groups = (batch + width - 1) / width;
-    if (groups > 0) groups_.emplace_back(model, std::make_shared<const Layout<Real>>(model, set));
+    if (groups > 0) groups_.emplace_back(model, std::make_shared<const Layout<Real>>(model, set, 1));
     while (int(groups_.size()) < groups) groups_.push_back(groups_[0]);
     const std::size_t most = std::size_t(std::max({rows_, model.nv, model.nq}));
     in_.assign(std::size_t(groups), std::vector<P>(most));

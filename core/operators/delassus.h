@@ -21,16 +21,52 @@ namespace delassus {
 // Memory of one column, or of a pack of columns, on its way through the sweeps.
 template <class C>
 struct Passage {
-  std::vector<Vec6<C>> m;           // a link
+  std::vector<Vec6<C>> m;           // a link, and nothing on the ground
   std::vector<C> u;                 // a velocity
-  std::vector<C> rest, part, best;  // a row: residual, correction, best solution so far
+  std::vector<C> rest;              // a row: residual
 
   void resize(std::size_t links, std::size_t velocities, std::size_t rows) {
-    m.resize(links);
+    m.resize(links + 1);
     u.resize(velocities);
-    rest.resize(rows), part.resize(rows), best.resize(rows);
+    rest.resize(rows);
   }
-  std::size_t bytes() const { return m.size() * sizeof(Vec6<C>) + (u.size() + 3 * rest.size()) * sizeof(C); }
+  std::size_t bytes() const { return m.size() * sizeof(Vec6<C>) + (u.size() + rest.size()) * sizeof(C); }
+};
+
+// Points of one group side by side in a register; of a pack of states one.
+template <class T>
+struct PointPack {
+  using P = StripPack<T>;
+  using Constant = std::conditional_t<strip_lanes<T> == 1, real_of<T>, P>;  // the same in every state
+  Vec3<Constant> axes[3];   // zero in empty lanes
+  Vec3<Constant> local[2];
+  Vec3<P> place[2];         // at the present kinematics
+  Constant full;            // one in lanes that are not empty
+  int row[strip_lanes<T>];  // empty lanes repeat the first
+  int count;
+};
+
+// Points of stiffness r on two links: m = Σ r, h = Σ r p and P = Σ r p pᵀ on each, Q = Σ r p₁ p₂ᵀ between them.
+template <class N>
+struct PointSums {
+  N m;
+  Vec3<N> h[2];
+  Sym3<N> P[2];
+  Mat3<N> Q;
+
+  void add(const N& r, const Vec3<N>& p, const Vec3<N>& o, bool two) {
+    const Vec3<N> rp = p * r;
+    m += r;
+    h[0] += rp;
+    add_outer(P[0], p, rp);
+    if (!two) return;
+    const Vec3<N> ro = o * r;
+    h[1] += ro;
+    add_outer(P[1], o, ro);
+    Q.x += p * ro.x;
+    Q.y += p * ro.y;
+    Q.z += p * ro.z;
+  }
 };
 
 template <class T>
@@ -41,13 +77,16 @@ class Delassus {
 
   Delassus(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout) : model_(model), layout_(std::move(layout)), set_(layout_->set), w_(model) {
     const std::size_t links = model.links.size(), nv = std::size_t(model.nv), rows = std::size_t(set_.rows);
-    place_.resize(2 * set_.points.size());
+    loose_strips_.resize(model, layout_->loose);
+    if (!layout_->same_strips) coupled_strips_.resize(model, layout_->coupled);
+    x_.resize(std::max(layout_->loose.strips.size(), layout_->coupled.strips.size()));
+    pack_points();
     K_.resize(set_.K_size);
     mass_.resize(nv, layout_->loose);
     damped_.resize(nv, layout_->coupled);
-    H_.resize(links);
+    H_.resize(links + 1);
     kept_.resize(std::size_t(layout_->loose.kept));
-    coupling_.resize(layout_->coupled.blocks.size());
+    coupling_.resize(std::size_t(layout_->coupled.slot_count));
     size_.resize(std::size_t(w_.inertia.blocks()) * link_lanes<T>);
     composite_.resize(links);
     if (!set_.joint_rows.empty()) pivot_.resize(nv);
@@ -55,21 +94,25 @@ class Delassus {
     shift_.resize(rows);
     stiffness_.resize(rows);
     one_.resize(links, nv, rows);
+    part_.resize(rows);
+    best_.resize(rows);
     if constexpr (link_lanes<T> > 1) {
       many_.resize(links, nv, rows);
+      column_.resize(rows);
+      target_.resize(rows);
       in_.resize(std::max(rows, nv));
       out_.resize(std::max(rows, nv));
     }
   }
   Delassus(const Model<Real>& model, ConstraintSet<Real> constraints)
-      : Delassus(model, std::make_shared<const Layout<Real>>(model, std::move(constraints))) {}
+      : Delassus(model, std::make_shared<const Layout<Real>>(model, std::move(constraints), strip_lanes<T>)) {}
 
   int rows() const { return set_.rows; }
   const Layout<Real>& layout() const { return *layout_; }
   std::size_t bytes() const {
-    return w_.bytes() + place_.size() * sizeof(Vec3<T>) + K_.size() * sizeof(Vec6<T>) + mass_.bytes() + damped_.bytes() +
+    return w_.bytes() + loose_strips_.bytes() + coupled_strips_.bytes() + x_.size() * sizeof(x_[0]) + points_.size() * sizeof(PointPack<T>) + K_.size() * sizeof(Vec6<T>) + mass_.bytes() + damped_.bytes() +
            (H_.size() + kept_.size()) * sizeof(Sym6<T>) + coupling_.size() * sizeof(Mat6<T>) + composite_.size() * sizeof(Inertia<T>) +
-           (size_.size() + pivot_.size() + 3 * shift_.size()) * sizeof(T) + one_.bytes() + many_.bytes() + (in_.size() + out_.size()) * sizeof(Columns);
+           (size_.size() + pivot_.size() + 3 * shift_.size() + part_.size() + best_.size() + 2 * column_.size()) * sizeof(T) + one_.bytes() + many_.bytes() + (in_.size() + out_.size()) * sizeof(Columns);
   }
 
   // All numeric work that depends on q alone. Returns whether M is regular.
@@ -82,27 +125,31 @@ class Delassus {
   // Its parts: kinematics and rows; inertias, and elimination of the links that no constraint reaches; the rest of M.
   void place(const T* q) {
     kinematics(model_, w_, q);
-    place_points(set_, w_, place_.data());
+    loose_strips_.take_motions(layout_->loose, w_);
+    if (!layout_->same_strips) coupled_strips_.take_motions(layout_->coupled, w_);
+    place_points();
     evaluate(model_, set_, w_, q, K_.data());
   }
   void prepare() {
     const auto& plan = layout_->loose;
     world_inertias(w_);
+    loose_strips_.take_inertias(layout_->loose, w_);
+    if (!layout_->same_strips) coupled_strips_.take_inertias(layout_->coupled, w_);
     norm_known_ = false;
     if (plan.idle == 0) return;
     for (const auto& step : plan.steps)
       if (step.holds_inertia) H_[step.link] = Sym6<T>{};
-    eliminate_steps<T>(model_, plan, 0, plan.idle, w_, nullptr, H_.data(), nullptr, mass_);
+    eliminate_steps<T>(model_, plan, 0, plan.idle, w_, loose_strips_, nullptr, H_.data(), nullptr, mass_);
     for (const auto& step : plan.steps)
       if (step.kept >= 0) kept_[step.kept] = H_[step.link];
   }
   bool factorize() {
     const auto& plan = layout_->loose;
     reset(plan);
-    eliminate_steps<T>(model_, plan, plan.idle, int(plan.steps.size()), w_, nullptr, H_.data(), nullptr, mass_);
+    eliminate_steps<T>(model_, plan, plan.idle, int(plan.steps.size()), w_, loose_strips_, nullptr, H_.data(), nullptr, mass_);
     const auto Dinv = [&](int k) { return mass_.Dinv[k]; };
     const auto free_Dinv = [&](int tree, int k) { return mass_.free[layout_->free_root[tree]].Dinv[k]; };
-    return is_surely_regular(model_, w_, size_.data(), Dinv, free_Dinv) || is_regular(model_, w_, composite_.data(), Dinv, free_Dinv);
+    return is_surely_regular(model_, w_, size_.data(), mass_.Dinv.data()) || is_regular(model_, w_, composite_.data(), Dinv, free_Dinv);
   }
 
   void set_compliance(const T* compliance) {
@@ -130,8 +177,8 @@ class Delassus {
     stiffen_rows();
     for (auto& p : pivot_) p = T{};
     for (const auto& j : set_.joint_rows) pivot_[j.velocity] += stiffness_[j.row] * (j.coefficient * j.coefficient);
-    eliminate_steps<T>(model_, plan, plan.idle, int(plan.steps.size()), w_, pivot_.empty() ? nullptr : pivot_.data(), H_.data(), coupling_.data(),
-                       damped_);
+    eliminate_steps<T>(model_, plan, plan.idle, int(plan.steps.size()), w_, coupled_strips(), pivot_.empty() ? nullptr : pivot_.data(), H_.data(),
+                       coupling_.data(), damped_);
   }
 
   // Y ← G X. X, Y: rows × columns, row-major, apart.
@@ -145,8 +192,19 @@ class Delassus {
     pass(Y, set_.rows, columns, X, set_.rows, [&](auto& p, auto* y, auto* x) {
       invert_to(p, y, x);
       if (most == 0) return;
-      const int n = refine(p, y, x, most, tolerance);
-      taken = n > taken ? n : taken;
+      using C = std::remove_cvref_t<decltype(*x)>;
+      if constexpr (std::is_same_v<C, T>) {
+        taken = refine(p, y, x, most, tolerance);
+      } else {
+        // columns whose error is not small enough are refined one by one
+        const Residual<C> r = residual(p, y, x);
+        for (int k = 0; k < lanes_of<C>; ++k) {
+          if (r.error(largest_shift(), k) <= tolerance) continue;
+          for (int i = 0; i < set_.rows; ++i) column_[i] = lane(x[i], k), target_[i] = lane(y[i], k);
+          taken = std::max(taken, refine(one_, target_.data(), column_.data(), most, tolerance));
+          for (int i = 0; i < set_.rows; ++i) lane(x[i], k) = column_[i];
+        }
+      }
     });
     return taken;
   }
@@ -185,13 +243,75 @@ class Delassus {
     pass(X, model_.nv, columns, Y, model_.nv, [&](auto& p, auto* x, auto* y) {
       for (auto& f : p.m) f = std::remove_cvref_t<decltype(f)>{};
       for (int k = 0; k < model_.nv; ++k) p.u[k] = x[k];
-      substitute<true>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, mass_, p.m.data(), p.u.data());
+      substitute<true>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(), p.u.data(), x_.data());
       for (int k = 0; k < model_.nv; ++k) y[k] = p.u[k];
     });
   }
 
  private:
   static T larger(const T& a, const T& b) { return a > b ? a : b; }
+  const StripPlacement<T>& coupled_strips() const { return layout_->same_strips ? loose_strips_ : coupled_strips_; }
+
+  // Points in packs, group by group.
+  void pack_points() {
+    constexpr int lanes = strip_lanes<T>;
+    for (const auto& group : set_.groups) {
+      first_pack_.push_back(int(points_.size()));
+      for (int c = 0; c < group.count; ++c) {
+        const auto& point = set_.points[group.first + c];
+        if (c % lanes == 0) {
+          points_.resize(points_.size() + 1);
+          std::fill_n(points_.back().row, lanes, point.row);
+        }
+        auto& pack = points_.back();
+        pack.row[c % lanes] = point.row;
+        ++pack.count;
+        if constexpr (lanes == 1) {
+          pack.full = 1;
+          std::copy_n(point.axes, 3, pack.axes);
+          std::copy_n(point.local, 2, pack.local);
+        } else {
+          lane(pack.full, c % lanes) = 1;
+          for (int r = 0; r < 3; ++r) set_lane(pack.axes[r], c % lanes, point.axes[r]);
+          for (int b = 0; b < 2; ++b) set_lane(pack.local[b], c % lanes, point.local[b]);
+        }
+      }
+    }
+    first_pack_.push_back(int(points_.size()));
+  }
+  void place_points() {
+    for (std::size_t g = 0; g < set_.groups.size(); ++g)
+      for (int b = 0; b < 2; ++b) {
+        const int link = b == 0 ? set_.groups[g].link : set_.groups[g].other;
+        if (link < 0) continue;
+        const Pose<T> X = w_.pose[link];
+        for (int c = first_pack_[g]; c < first_pack_[g + 1]; ++c) points_[c].place[b] = X.R * points_[c].local[b] + X.p;
+      }
+  }
+  // Whether a group is worth taking in packs.
+  static bool packed(const PointGroup& group) { return strip_lanes<T> == 1 || group.count > 2; }
+  // visit(axes, place, place on the other link, row) of every point of a group
+  template <class F>
+  void each_point(std::size_t g, F&& visit) const {
+    for (int c = first_pack_[g]; c < first_pack_[g + 1]; ++c) {
+      const auto& pack = points_[c];
+      if constexpr (strip_lanes<T> == 1) {
+        visit(pack.axes, pack.place[0], pack.place[1], pack.row[0]);
+      } else {
+        for (int l = 0; l < pack.count; ++l) {
+          const Vec3<T> axes[3] = {get_lane(pack.axes[0], l), get_lane(pack.axes[1], l), get_lane(pack.axes[2], l)};
+          visit(axes, get_lane(pack.place[0], l), get_lane(pack.place[1], l), pack.row[l]);
+        }
+      }
+    }
+  }
+  // The numbers of the points of a pack, `r` after their first rows.
+  static StripPack<T> of_points(const PointPack<T>& pack, const T* rows, int r) {
+    if constexpr (strip_lanes<T> == 1)
+      return rows[pack.row[0] + r];
+    else
+      return StripPack<T>{rows[pack.row[0] + r], rows[pack.row[1] + r], rows[pack.row[2] + r], rows[pack.row[3] + r]};
+  }
 
   // What links hold before an elimination: what idle links handed down.
   void reset(const EliminationPlan& plan) {
@@ -215,61 +335,59 @@ class Delassus {
       const auto& group = set_.groups[g];
       const auto& touching = layout_->touching[g];
       if (even)
-        stiffen_evenly(group, touching);
+        stiffen_evenly(g);
       else
-        for (int c = group.first; c < group.first + group.count; ++c)
+        each_point(g, [&](const auto* axes, const Vec3<T>& p, const Vec3<T>& o, int row) {
           for (int r = 0; r < 3; ++r) {
-            const Vec3<T> n = Vec3<T>{} + set_.points[c].axes[r];
-            const Vec6<T> K{n, cross(place_[2 * c], n)}, L{n, cross(place_[2 * c + 1], n)};
-            const T stiffness = stiffness_[set_.points[c].row + r];
+            const Vec3<T> n = Vec3<T>{} + axes[r];
+            const Vec6<T> K{n, cross(p, n)}, L{n, cross(o, n)};
+            const T stiffness = stiffness_[row + r];
             downdate(H_[group.link], K, -stiffness);
             if (touching.block < 0) continue;
             downdate(H_[group.other], L, -stiffness);
             add_outer(coupling_[touching.block], column(touching.flipped ? K : L), (touching.flipped ? L : K) * -stiffness);
           }
+        });
     }
   }
-  void stiffen_evenly(const PointGroup& group, const typename Layout<Real>::Touching& touching) {
-    // on each link m = Σ r, h = Σ r p, I = Σ r (p·p − p pᵀ); between them −[m, −h₁×; h₂×, Σ r (p₁·p₂ − p₁ p₂ᵀ)], rows of the second
+  // I = tr P − P on each link; between them −[m, −h₁×; h₂×, tr Q − Q], rows of the second
+  void stiffen_evenly(std::size_t g) {
+    using P = StripPack<T>;
+    const auto& group = set_.groups[g];
+    const auto& touching = layout_->touching[g];
     const bool two = touching.block >= 0;
     const int a = touching.flipped;
-    T m{};
-    Vec3<T> h[2]{};
-    Sym3<T> P[2]{};
-    Mat3<T> Q{};
-    for (int c = group.first; c < group.first + group.count; ++c) {
-      const T r = stiffness_[set_.points[c].row];
-      const Vec3<T> p = place_[2 * c + a], rp = p * r;
-      m += r;
-      h[0] += rp;
-      add_outer(P[0], p, rp);
-      if (!two) continue;
-      const Vec3<T> o = place_[2 * c + 1 - a], ro = o * r;
-      h[1] += ro;
-      add_outer(P[1], o, ro);
-      Q.x += p * ro.x;
-      Q.y += p * ro.y;
-      Q.z += p * ro.z;
+    PointSums<T> sums{};
+    if (packed(group)) {
+      PointSums<P> packs{};
+      for (int c = first_pack_[g]; c < first_pack_[g + 1]; ++c)
+        packs.add(of_points(points_[c], stiffness_.data(), 0) * points_[c].full, points_[c].place[a], points_[c].place[1 - a], two);
+      sum_lanes<T>(reinterpret_cast<const P(&)[28]>(packs), reinterpret_cast<T(&)[28]>(sums));
+    } else {
+      each_point(g, [&](const auto*, const Vec3<T>& p, const Vec3<T>& o, int row) { sums.add(stiffness_[row], a ? o : p, a ? p : o, two); });
     }
+    const T m = sums.m;
+    const auto& h = sums.h;
+    const auto& Q = sums.Q;
     auto mass = [&](int k) {
-      const Sym3<T>& A = P[k];
+      const Sym3<T>& A = sums.P[k];
       return Inertia<T>{m, h[k], {A.yy + A.zz, -A.xy, -A.xz, A.xx + A.zz, -A.yz, A.xx + A.yy}};
     };
     add(H_[a ? group.other : group.link], mass(0));
     if (!two) return;
     add(H_[a ? group.link : group.other], mass(1));
-    const T trace = Q.x.x + Q.y.y + Q.z.z, o{};
-    auto put = [&](int k, T a0, T a1, T a2, T a3, T a4, T a5) {
-      Column<T> c{};
-      c[0] = a0, c[1] = a1, c[2] = a2, c[3] = a3, c[4] = a4, c[5] = a5;
-      add(coupling_[touching.block].column[k], c);
-    };
-    put(0, -m, o, o, o, -h[1].z, h[1].y);
-    put(1, o, -m, o, h[1].z, o, -h[1].x);
-    put(2, o, o, -m, -h[1].y, h[1].x, o);
-    put(3, o, h[0].z, -h[0].y, Q.x.x - trace, Q.x.y, Q.x.z);
-    put(4, -h[0].z, o, h[0].x, Q.y.x, Q.y.y - trace, Q.y.z);
-    put(5, h[0].y, -h[0].x, o, Q.z.x, Q.z.y, Q.z.z - trace);
+    const T trace = Q.x.x + Q.y.y + Q.z.z;
+    auto* A = coupling_[touching.block].column;
+    for (int k = 0; k < 3; ++k) A[k][k] -= m;
+    A[0][4] -= h[1].z, A[0][5] += h[1].y;
+    A[1][3] += h[1].z, A[1][5] -= h[1].x;
+    A[2][3] -= h[1].y, A[2][4] += h[1].x;
+    A[3][1] += h[0].z, A[3][2] -= h[0].y;
+    A[4][0] -= h[0].z, A[4][2] += h[0].x;
+    A[5][0] += h[0].y, A[5][1] -= h[0].x;
+    A[3][3] += Q.x.x - trace, A[3][4] += Q.x.y, A[3][5] += Q.x.z;
+    A[4][3] += Q.y.x, A[4][4] += Q.y.y - trace, A[4][5] += Q.y.z;
+    A[5][3] += Q.z.x, A[5][4] += Q.z.y, A[5][5] += Q.z.z - trace;
   }
 
   // Jᵀ R J of rows with terms: on the links themselves, between links
@@ -308,36 +426,85 @@ class Delassus {
 
   // M⁻¹ or (M + Jᵀ R J)⁻¹ with the forces of the rows: f = Σ Kᵀ λ, u = Σ c λ; accelerations stay in the passage
   template <class C>
-  void sweep(const EliminationPlan& plan, const Factor<T>& factor, Passage<C>& p, const C* lambda) const {
+  void sweep(const EliminationPlan& plan, const StripPlacement<T>& strips, const Factor<T>& factor, Passage<C>& p, const C* lambda) {
     const int first = plan.idle, last = int(plan.steps.size());
-    for (const int i : plan.holders) p.m[i] = Vec6<C>{};
+    for (const int i : std::is_same_v<C, T> ? plan.lane_holders : plan.holders) p.m[i] = Vec6<C>{};
     add_forces(p, lambda);
     if (set_.joint_rows.empty()) {
-      substitute<false>(plan, first, last, w_, factor, p.m.data(), p.u.data());
+      substitute<false>(plan, first, last, w_, strips, factor, p.m.data(), p.u.data(), x_.data());
     } else {
       for (auto& u : p.u) u = C{};
       for (const auto& j : set_.joint_rows) p.u[j.velocity] += lambda[j.row] * j.coefficient;
-      substitute<true>(plan, first, last, w_, factor, p.m.data(), p.u.data());
+      substitute<true>(plan, first, last, w_, strips, factor, p.m.data(), p.u.data(), x_.data());
+    }
+  }
+
+  // Forces on a group's links and accelerations of its rows, a pack of points at once.
+  void add_packed_forces(std::size_t g, const T* lambda, Vec6<T>* m) const {
+    using P = StripPack<T>;
+    const auto& group = set_.groups[g];
+    const bool two = group.other >= 0;
+    P packs[12]{};  // force, its moments on both links
+    auto& sums = reinterpret_cast<Vec3<P>(&)[4]>(packs);
+    for (int c = first_pack_[g]; c < first_pack_[g + 1]; ++c) {
+      const auto& pack = points_[c];
+      const Vec3<P> force =
+          pack.axes[0] * of_points(pack, lambda, 0) + pack.axes[1] * of_points(pack, lambda, 1) + pack.axes[2] * of_points(pack, lambda, 2);
+      sums[0] += force;
+      sums[1] += cross(pack.place[0], force);
+      if (two) sums[2] += cross(pack.place[1], force);
+    }
+    T all[12];
+    sum_lanes<T>(packs, all);
+    const Vec3<T> force{all[0], all[1], all[2]};
+    m[group.link] += Vec6<T>{force, {all[3], all[4], all[5]}};
+    if (two) m[group.other] -= Vec6<T>{force, {all[6], all[7], all[8]}};
+  }
+  void project_packed(std::size_t g, const Vec6<T>& a, const Vec6<T>& b, T* rows) const {
+    using P = StripPack<T>;
+    const bool two = set_.groups[g].other >= 0;
+    const Vec3<T> lin = a.lin - b.lin;
+    for (int c = first_pack_[g]; c < first_pack_[g + 1]; ++c) {
+      const auto& pack = points_[c];
+      Vec3<P> v = cross(a.ang, pack.place[0]) + lin;
+      if (two) v -= cross(b.ang, pack.place[1]);
+      for (int r = 0; r < 3; ++r) {
+        const P y = dot(pack.axes[r], v);
+        // last to first: empty lanes repeat the first one's row
+        if constexpr (strip_lanes<T> == 1) {
+          rows[pack.row[0] + r] = y;
+        } else {
+          rows[pack.row[3] + r] = y[3];
+          rows[pack.row[2] + r] = y[2];
+          rows[pack.row[1] + r] = y[1];
+          rows[pack.row[0] + r] = y[0];
+        }
+      }
     }
   }
 
   // f += Σ Kᵀ λ
   template <class C>
   void add_forces(Passage<C>& p, const C* lambda) const {
-    for (const auto& group : set_.groups) {
-      Vec6<C> f{}, g{};
-      for (int c = group.first; c < group.first + group.count; ++c) {
-        const auto& point = set_.points[c];
-        const C* l = lambda + point.row;
-        const Vec3<C> force = point.axes[0] * l[0] + point.axes[1] * l[1] + point.axes[2] * l[2];
+    for (std::size_t i = 0; i < set_.groups.size(); ++i) {
+      const auto& group = set_.groups[i];
+      const bool two = group.other >= 0;
+      if constexpr (std::is_same_v<C, T>)
+        if (packed(group)) {
+          add_packed_forces(i, lambda, p.m.data());
+          continue;
+        }
+      Vec6<C> f{};
+      Vec3<C> moment{};  // on the other link
+      each_point(i, [&](const auto* axes, const Vec3<T>& place, const Vec3<T>& other, int row) {
+        const C* l = lambda + row;
+        const Vec3<C> force = axes[0] * l[0] + axes[1] * l[1] + axes[2] * l[2];
         f.lin += force;
-        f.ang += cross(place_[2 * c], force);
-        if (group.other >= 0) g.ang += cross(place_[2 * c + 1], force);
-      }
+        f.ang += cross(place, force);
+        if (two) moment += cross(other, force);
+      });
       p.m[group.link] += f;
-      if (group.other < 0) continue;
-      g.lin = f.lin;
-      p.m[group.other] -= g;
+      if (two) p.m[group.other] -= Vec6<C>{f.lin, moment};
     }
     for (const auto& b : set_.blocks)
       for (int t = 0; t < b.terms; ++t) {
@@ -351,16 +518,22 @@ class Delassus {
   // accelerations of the rows: Σ K a + Σ c ν
   template <class C>
   void project(const Passage<C>& p, C* rows) const {
-    for (const auto& group : set_.groups) {
+    for (std::size_t i = 0; i < set_.groups.size(); ++i) {
+      const auto& group = set_.groups[i];
+      const bool two = group.other >= 0;
       const Vec6<C> a = p.m[group.link];
       Vec6<C> b{};
-      if (group.other >= 0) b = p.m[group.other];
-      for (int c = group.first; c < group.first + group.count; ++c) {
-        const auto& point = set_.points[c];
-        Vec3<C> v = a.lin + cross(a.ang, place_[2 * c]);
-        if (group.other >= 0) v -= b.lin + cross(b.ang, place_[2 * c + 1]);
-        for (int r = 0; r < 3; ++r) rows[point.row + r] = dot(point.axes[r], v);
-      }
+      if (two) b = p.m[group.other];
+      if constexpr (std::is_same_v<C, T>)
+        if (packed(group)) {
+          project_packed(i, a, b, rows);
+          continue;
+        }
+      each_point(i, [&](const auto* axes, const Vec3<T>& place, const Vec3<T>& other, int row) {
+        Vec3<C> v = a.lin + cross(a.ang, place);
+        if (two) v -= b.lin + cross(b.ang, other);
+        for (int r = 0; r < 3; ++r) rows[row + r] = dot(axes[r], v);
+      });
     }
     for (const int r : layout_->summed) rows[r] = C{};
     for (const auto& b : set_.blocks)
@@ -368,67 +541,82 @@ class Delassus {
         const auto& term = set_.terms[b.term + t];
         for (int r = 0; r < b.rows; ++r) rows[b.row + r] += dot(K_[term.K + r], p.m[term.link]);
       }
-    for (const auto& j : set_.joint_rows) rows[j.row] += p.u[j.velocity] * j.coefficient;
+    for (const auto& j : set_.joint_rows) rows[j.row] = p.u[j.velocity] * j.coefficient;
   }
 
   // y ← J M⁻¹ Jᵀ x, y may be x
   template <class C>
-  void apply_loose(Passage<C>& p, const C* x, C* y) const {
-    sweep(layout_->loose, mass_, p, x);
+  void apply_loose(Passage<C>& p, const C* x, C* y) {
+    sweep(layout_->loose, loose_strips_, mass_, p, x);
     project(p, y);
   }
   template <class C>
-  void apply_to(Passage<C>& p, const C* x, C* y) const {
+  void apply_to(Passage<C>& p, const C* x, C* y) {
     apply_loose(p, x, y);
     for (int r = 0; r < set_.rows; ++r) y[r] += x[r] * compliance_[r];
   }
 
   // λ = R (y − J (M + Jᵀ R J)⁻¹ Jᵀ R y)
   template <class C>
-  void invert_to(Passage<C>& p, const C* y, C* x) const {
+  void invert_to(Passage<C>& p, const C* y, C* x) {
     for (int r = 0; r < set_.rows; ++r) x[r] = y[r] * stiffness_[r];
-    sweep(layout_->coupled, damped_, p, x);
+    sweep(layout_->coupled, coupled_strips(), damped_, p, x);
     project(p, x);
     for (int r = 0; r < set_.rows; ++r) x[r] = (y[r] - x[r]) * stiffness_[r];
   }
 
-  // Refines x by its residual as long as that brings the backward error ‖y − (G + ε) x‖ / (‖G + ε‖ ‖x‖ + ‖y‖) down, lane by lane; a correction
-  // that does not is taken back. ‖G + ε‖ is at least ε, and is estimated only where that is not enough. Returns the corrections tried.
+  // ‖r‖², ‖x‖², ‖y‖² of r = y − (G + ε) x, which stays in the passage
   template <class C>
-  int refine(Passage<C>& p, const C* y, C* x, int most, Real tolerance) {
-    constexpr int lanes = lanes_of<C>;
+  struct Residual {
+    C rr{}, xx{}, yy{};
+    // ‖r‖ / (‖G + ε‖ ‖x‖ + ‖y‖) of a lane, for that size of G + ε
+    Real error(const T& size, int k) const {
+      const Real all = lane(size, lanes_of<T> == 1 ? 0 : k) * std::sqrt(lane(xx, k)) + std::sqrt(lane(yy, k));
+      return all > 0 ? std::sqrt(lane(rr, k)) / all : Real(0);
+    }
+  };
+  template <class C>
+  Residual<C> residual(Passage<C>& p, const C* y, const C* x) {
+    Residual<C> sums;
+    apply_to(p, x, p.rest.data());
+    for (int r = 0; r < set_.rows; ++r) {
+      p.rest[r] = y[r] - p.rest[r] - x[r] * (shift_[r] - compliance_[r]);
+      sums.rr += p.rest[r] * p.rest[r];
+      sums.xx += x[r] * x[r];
+      sums.yy += y[r] * y[r];
+    }
+    return sums;
+  }
+  T largest_shift() const {
     T shift{};
     for (int r = 0; r < set_.rows; ++r) shift = larger(shift, shift_[r]);
+    return shift;
+  }
+
+  // Refines x by its residual as long as that brings the backward error down, state by state; a correction that does not is taken back. ‖G + ε‖ is at
+  // least ε, and is estimated only where that is not enough. Returns the corrections tried.
+  int refine(Passage<T>& p, const T* y, T* x, int most, Real tolerance) {
+    constexpr int lanes = lanes_of<T>;
+    const T shift = largest_shift();
     Real best[lanes];
     for (int n = 0;; ++n) {
-      apply_to(p, x, p.rest.data());
-      C rr{}, xx{}, yy{};
-      for (int r = 0; r < set_.rows; ++r) {
-        p.rest[r] = y[r] - p.rest[r] - x[r] * (shift_[r] - compliance_[r]);
-        rr += p.rest[r] * p.rest[r];
-        xx += x[r] * x[r];
-        yy += y[r] * y[r];
-      }
-      auto error = [&](const T& size, int k) {
-        const Real all = lane(size, lanes_of<T> == 1 ? 0 : k) * std::sqrt(lane(xx, k)) + std::sqrt(lane(yy, k));
-        return all > 0 ? std::sqrt(lane(rr, k)) / all : Real(0);
-      };
+      const Residual<T> r = residual(p, y, x);
       bool enough = n == 0;
-      for (int k = 0; k < lanes; ++k) enough = enough && error(shift, k) <= tolerance;
+      for (int k = 0; k < lanes; ++k) enough = enough && r.error(shift, k) <= tolerance;
       if (enough) return 0;
       const T size = larger(shift, norm());
 
       bool go_on = false;
       for (int k = 0; k < lanes; ++k) {
-        const Real e = error(size, k);
+        const Real e = r.error(size, k);
         const bool better = n == 0 || e < best[k];
-        for (int r = 0; r < set_.rows; ++r) better ? lane(p.best[r], k) = lane(x[r], k) : lane(x[r], k) = lane(p.best[r], k);
+        for (int i = 0; i < set_.rows; ++i) better ? lane(best_[i], k) = lane(x[i], k) : lane(x[i], k) = lane(best_[i], k);
         go_on = go_on || (better && e > tolerance);
         if (better) best[k] = e;
       }
       if (!go_on || n == most) return n;
-      invert_to(p, p.rest.data(), p.part.data());
-      for (int r = 0; r < set_.rows; ++r) x[r] += p.part[r];
+      invert_to(p, p.rest.data(), part_.data());
+      for (int i = 0; i < set_.rows; ++i) x[i] += part_[i];
     }
   }
 
@@ -436,7 +624,7 @@ class Delassus {
   const T& norm() {
     if (norm_known_) return norm_;
     norm_ = T{};
-    T* x = one_.part.data();
+    T* x = part_.data();
     for (int r = 0; r < set_.rows; ++r) x[r] = constant<T>(Real(1) + Real(0.1) * Real(r % 7));
     for (int n = 0; n < 4; ++n) {
       T before = constant<T>(std::numeric_limits<Real>::min()), after{};
@@ -455,7 +643,10 @@ class Delassus {
   std::shared_ptr<const Layout<Real>> layout_;
   const ConstraintSet<Real>& set_;
   Placement<T> w_;
-  std::vector<Vec3<T>> place_;           // two a point
+  StripPlacement<T> loose_strips_, coupled_strips_;
+  std::vector<StripPack<T>> x_;          // a strip: on its way through the sweeps
+  std::vector<PointPack<T>> points_;
+  std::vector<int> first_pack_;          // a group of points, and one past the last
   std::vector<Vec6<T>> K_;               // a row of a term
   Factor<T> mass_, damped_;
   std::vector<Sym6<T>> H_, kept_;        // a link: what it holds during an elimination; what idle links handed down
@@ -468,6 +659,8 @@ class Delassus {
   bool norm_known_ = false;
   Passage<T> one_;
   Passage<Columns> many_;
+  std::vector<T> part_, best_;           // a row: correction, best solution so far
+  std::vector<T> column_, target_;       // a row: one of several columns
   std::vector<Columns> in_, out_;        // a row or a velocity, whichever are more
 };
 

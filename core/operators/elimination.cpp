@@ -1,6 +1,7 @@
 #include "operators/elimination.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 namespace delassus {
@@ -11,10 +12,12 @@ namespace {
 struct Order {
   std::vector<int> links, position;
   std::vector<std::vector<int>> boundary;
+  std::vector<std::vector<int>> strips;
 };
 
-// Of the links whose children are gone, one with the fewest neighbours, the last of these; idle links before all others.
-Order order_links(const std::vector<PlannedLink>& links, const std::vector<char>& active, const std::vector<std::vector<int>>& groups) {
+// Of the links whose children are gone, one with the fewest neighbours, the last of these; idle links before all others. Those with one velocity and no
+// neighbours go several at once, after the strip before its parents, lane for lane, if these are ready.
+Order order_links(const std::vector<PlannedLink>& links, const std::vector<char>& active, const std::vector<std::vector<int>>& groups, int lanes) {
   const int n = int(links.size());
   std::vector<std::set<int>> near(n);
   for (const auto& group : groups)
@@ -22,22 +25,30 @@ Order order_links(const std::vector<PlannedLink>& links, const std::vector<char>
       for (const int j : group)
         if (i != j) near[i].insert(j);
 
-  Order order{{}, std::vector<int>(n), std::vector<std::vector<int>>(n)};
+  Order order{{}, std::vector<int>(n), std::vector<std::vector<int>>(n), {}};
   std::vector<int> children(n, 0);
   for (const auto& link : links)
     if (link.parent >= 0) ++children[link.parent];
   struct Key {
     bool active;
-    int neighbours, last_first;
+    int neighbours, rank, link;
     auto operator<=>(const Key&) const = default;
   };
   std::set<Key> ready;
-  auto key = [&](int i) { return Key{active[i] != 0, int(near[i].size()), -i}; };
-  for (int i = 0; i < n; ++i)
-    if (children[i] == 0) ready.insert(key(i));
-  while (!ready.empty()) {
-    const int i = -ready.begin()->last_first, p = links[i].parent;
-    ready.erase(ready.begin());
+  // ties: the last link first, down its branch; or, with lanes, branch after branch in turn, so that what one waits for hides behind another
+  std::vector<int> turn(n, 0);
+  int turns = 0;
+  auto key = [&](int i) { return Key{active[i] != 0, int(near[i].size()), lanes > 1 ? turn[i] : -i, i}; };
+  auto arrive = [&](int i) {
+    turn[i] = turns++;
+    ready.insert(key(i));
+  };
+  for (int i = n - 1; i >= 0; --i)
+    if (children[i] == 0) arrive(i);
+  auto plain = [&](int i) { return near[i].empty() && links[i].nv == 1; };
+  auto eliminate = [&](int i) {
+    const int p = links[i].parent;
+    ready.erase(key(i));
     order.position[i] = int(order.links.size());
     order.links.push_back(i);
     order.boundary[i].assign(near[i].begin(), near[i].end());
@@ -53,21 +64,76 @@ Order order_links(const std::vector<PlannedLink>& links, const std::vector<char>
         if (k != j) near[j].insert(k);
       if (waits) ready.insert(key(j));
     }
-    if (p >= 0 && --children[p] == 0) ready.insert(key(p));
+    if (p >= 0 && --children[p] == 0) arrive(p);
+  };
+  std::vector<int> strip;
+  while (!ready.empty()) {
+    const Key least = *ready.begin();
+    std::vector<int> next;
+    for (const int i : strip)
+      if (const int p = links[i].parent; p >= 0 && children[p] == 0 && active[p] == char(least.active) && plain(p) && ready.count(key(p)) &&
+                                         std::find(next.begin(), next.end(), p) == next.end())
+        next.push_back(p);
+    if (strip.empty() || next.size() != strip.size())
+      for (auto it = ready.begin(); it != ready.end() && int(next.size()) < lanes && it->active == least.active && it->neighbours == 0; ++it)
+        if (const int i = it->link; plain(i) && std::find(next.begin(), next.end(), i) == next.end()) next.push_back(i);
+    if (next.size() < 2 || lanes < 2) {
+      strip.clear();
+      eliminate(least.link);
+      continue;
+    }
+    strip = next;
+    order.strips.push_back(strip);
+    for (const int i : strip) eliminate(i);
   }
   return order;
 }
 
+// Gives couplings their memory. One that a link hands to its parent, where there was none, keeps its own.
+void keep_in_slots(EliminationPlan& plan, const std::vector<std::vector<int>>& groups) {
+  std::map<std::pair<int, int>, int> block_of;
+  for (std::size_t b = 0; b < plan.blocks.size(); ++b) block_of[plan.blocks[b]] = int(b);
+  std::vector<char> written(plan.blocks.size(), 0);
+  for (const auto& group : groups)
+    for (const int i : group)
+      for (const int j : group)
+        if (const auto found = block_of.find({i, j}); found != block_of.end()) written[found->second] = 1;
+  plan.slots.assign(plan.blocks.size(), -1);
+  auto slot = [&](int block) {
+    if (plan.slots[block] < 0) plan.slots[block] = plan.slot_count++;
+    return plan.slots[block];
+  };
+  for (const auto& step : plan.steps) {
+    for (int p = step.pair; p < step.pair + step.pairs; ++p) {
+      written[plan.pairs[p].block] = 1;
+      plan.pairs[p].block = slot(plan.pairs[p].block);
+    }
+    for (int j = step.neighbour; j < step.neighbour + step.neighbours; ++j) {
+      auto& neighbour = plan.neighbours[j];
+      neighbour.block = slot(neighbour.block);
+      if (neighbour.merged < 0) continue;
+      const int to = neighbour.merged;
+      if (!written[to] && !neighbour.flipped) {
+        plan.slots[to] = neighbour.block;
+        neighbour.merged = -1;
+      } else {
+        neighbour.merged = slot(to);
+      }
+      written[to] = 1;
+    }
+  }
+}
+
 }  // namespace
 
-EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const std::vector<std::vector<int>>& groups) {
+EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const std::vector<std::vector<int>>& groups, int lanes) {
   const int n = int(links.size());
   std::vector<char> active(n, 0);
   for (int i = n - 1; i >= 0; --i) {
     active[i] = active[i] || links[i].held;
     if (active[i] && links[i].parent >= 0) active[links[i].parent] = 1;
   }
-  const Order order = order_links(links, active, groups);
+  const Order order = order_links(links, active, groups, lanes);
 
   // couplings of every link with the neighbours it has when its turn comes
   EliminationPlan plan;
@@ -86,6 +152,16 @@ EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const st
     const int column = flipped ? j : i, row = flipped ? i : j;
     const auto& list = order.boundary[column];
     return first_block[column] + int(std::lower_bound(list.begin(), list.end(), row) - list.begin());
+  };
+  std::vector<int> strip_of(n, -1);
+  for (std::size_t t = 0; t < order.strips.size(); ++t)
+    for (const int i : order.strips[t]) strip_of[i] = int(t);
+  // a strip whose next one is made of its parents, lane for lane
+  auto joined = [&](int t) {
+    if (t < 0 || t + 1 >= int(order.strips.size()) || order.strips[t].size() != order.strips[t + 1].size()) return false;
+    for (std::size_t l = 0; l < order.strips[t].size(); ++l)
+      if (links[order.strips[t][l]].parent != order.strips[t + 1][l]) return false;
+    return order.position[order.strips[t + 1][0]] == order.position[order.strips[t].back()] + 1 && active[order.strips[t][0]] == active[order.strips[t + 1][0]];
   };
   for (std::size_t s = 0; s < order.links.size(); ++s) {
     const int i = order.links[s];
@@ -118,20 +194,50 @@ EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const st
       }
     }
     step.pairs = int(plan.pairs.size()) - step.pair;
-    step.hands_over = s + 1 < order.links.size() && order.links[s + 1] == link.parent && active[i] == active[order.links[s + 1]];
+    step.strip = strip_of[i];
+    step.joined = joined(step.strip);
+    step.hands_over = s + 1 < order.links.size() && order.links[s + 1] == link.parent && active[i] == active[order.links[s + 1]] && step.strip < 0 &&
+                      strip_of[link.parent] < 0;
     step.holds_inertia = link.stiff || is_neighbour[i];
-    step.holds_force = step.shows = link.held || is_neighbour[i];
+    step.holds_force = step.shows = step.lane_holds = step.lane_shows = link.held || is_neighbour[i];
     step.kept = -1;
     plan.steps.push_back(step);
   }
+  keep_in_slots(plan, groups);
   for (const auto& step : plan.steps) {
     if (step.parent < 0 || step.hands_over) continue;
     auto& above = plan.steps[order.position[step.parent]];
-    above.holds_inertia = above.holds_force = above.shows = true;
+    above.holds_force = above.shows = true;
+    if (!step.joined) above.holds_inertia = above.lane_holds = above.lane_shows = true;
     if (active[step.parent] && !active[step.link] && above.kept < 0) above.kept = plan.kept++;
   }
-  for (std::size_t s = std::size_t(plan.idle); s < plan.steps.size(); ++s)
+  for (std::size_t s = std::size_t(plan.idle); s < plan.steps.size(); ++s) {
     if (plan.steps[s].holds_force) plan.holders.push_back(plan.steps[s].link);
+    if (plan.steps[s].lane_holds) plan.lane_holders.push_back(plan.steps[s].link);
+  }
+  for (const auto& members : order.strips) {
+    EliminationPlan::Strip strip{};
+    strip.step = order.position[members[0]];
+    strip.count = int(members.size());
+    strip.joined = true;
+    strip.meets = strip.count == 4 && lanes == 4 && links[members[0]].parent >= 0;
+    for (int l = 0; l < 4; ++l) {
+      const auto& step = plan.steps[strip.step + (l < strip.count ? l : 0)];
+      strip.parent[l] = step.parent < 0 ? n : step.parent;
+      strip.iv[l] = step.iv;
+      strip.inertia[l] = l < strip.count && step.holds_inertia ? step.link : n;
+      strip.force[l] = l < strip.count && step.lane_holds ? step.link : n;
+      strip.meets = strip.meets && step.parent == links[members[0]].parent;
+    }
+    for (int l = 0; l < strip.count; ++l) {
+      const auto& step = plan.steps[strip.step + l];
+      strip.joined = strip.joined && step.joined;
+      strip.holds_inertia = strip.holds_inertia || step.holds_inertia;
+      strip.holds_force = strip.holds_force || step.lane_holds;
+      strip.shows = strip.shows || step.lane_shows;
+    }
+    plan.strips.push_back(strip);
+  }
   return plan;
 }
 

@@ -84,7 +84,7 @@ class TraceBound {
 }  // namespace
 
 template <class Real>
-Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints) : set(std::move(constraints)) {
+Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, int lanes) : set(std::move(constraints)) {
   std::vector<PlannedLink> links;
   for (const auto& link : model.links) links.push_back({link.parent, link.iv, link.nv, link.type == Joint::free, false, false});
   std::vector<std::vector<int>> groups;
@@ -105,16 +105,25 @@ Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints) 
   std::vector<char> stiff;
   for (const auto& link : links) stiff.push_back(link.held);
   for (const auto& j : set.joint_rows) links[model.dof_link[j.velocity]].held = true;
-  loose = plan_elimination(links, {});
+  loose = plan_elimination(links, {}, lanes);
   for (std::size_t i = 0; i < links.size(); ++i) links[i].stiff = stiff[i];
-  coupled = plan_elimination(links, groups);
+  coupled = plan_elimination(links, groups, lanes);
 
+  const auto members = [](const EliminationPlan& plan) {
+    std::vector<int> all;
+    for (const auto& strip : plan.strips) {
+      all.push_back(-1);
+      for (int l = 0; l < strip.count; ++l) all.push_back(plan.steps[strip.step + l].link);
+    }
+    return all;
+  };
+  same_strips = members(loose) == members(coupled);
   free_root.assign(model.roots.size(), -1);
   for (const auto& step : loose.steps)
     if (step.free) free_root[model.links[step.link].tree] = step.factor;
 
   std::map<std::pair<int, int>, int> block_of;
-  for (std::size_t b = 0; b < coupled.blocks.size(); ++b) block_of[coupled.blocks[b]] = int(b);
+  for (std::size_t b = 0; b < coupled.blocks.size(); ++b) block_of[coupled.blocks[b]] = coupled.slots[b];
   for (const auto& group : set.groups) {
     Touching t{-1, false};
     if (group.other >= 0) {
@@ -130,10 +139,11 @@ Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints) 
         if (const auto found = block_of.find({set.terms[b.term + t].link, set.terms[b.term + s].link}); found != block_of.end())
           products.push_back({b.term + t, b.term + s, found->second, b.row, b.rows});
 
-  std::vector<char> of_point(std::size_t(set.rows), 0);
-  for (const auto& point : set.points) std::fill_n(of_point.begin() + point.row, 3, 1);
+  std::vector<char> written(std::size_t(set.rows), 0);
+  for (const auto& point : set.points) std::fill_n(written.begin() + point.row, 3, 1);
+  for (const auto& j : set.joint_rows) written[j.row] = 1;
   for (int r = 0; r < set.rows; ++r)
-    if (!of_point[r]) summed.push_back(r);
+    if (!written[r]) summed.push_back(r);
   bound = TraceBound<Real>(model, set)();
 }
 

@@ -1,0 +1,63 @@
+// What every native benchmark says and measures alike.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace bench {
+
+// ‖a − b‖ / ‖b‖
+inline double difference(const std::vector<double>& a, const std::vector<double>& b) {
+  if (a.size() != b.size()) return HUGE_VAL;
+  double d = 0, n = 0;
+  for (std::size_t k = 0; k < a.size(); ++k) d += (a[k] - b[k]) * (a[k] - b[k]), n += b[k] * b[k];
+  const double e = std::sqrt(d / n);
+  return std::isfinite(e) ? e : HUGE_VAL;
+}
+
+struct Times {
+  double best, median, upper;  // µs; upper: nine samples in ten are below
+};
+
+inline Times summary(std::vector<double> x) {
+  std::sort(x.begin(), x.end());
+  return {x.front(), x[x.size() / 2], x[x.size() * 9 / 10]};
+}
+
+inline std::string cpu_model() {
+  std::ifstream in("/proc/cpuinfo");
+  for (std::string line; std::getline(in, line);)
+    if (line.rfind("model name", 0) == 0) return line.substr(line.find(':') + 2);
+  return "unknown";
+}
+
+using Facts = std::vector<std::pair<std::string, std::string>>;
+
+inline std::string quoted(const std::string& s) {
+  std::string out = "\"";
+  for (const char c : s) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+inline std::string json(const Times& t) {
+  std::ostringstream out;
+  out << "{\"best\": " << t.best << ", \"median\": " << t.median << ", \"p90\": " << t.upper << "}";
+  return out.str();
+}
+
+inline void write(const std::string& file, const std::string& text) {
+  if (file.empty()) return;
+  std::ofstream out(file);
+  out << text;
+  if (!out) throw std::runtime_error("cannot write `" + file + "`");
+}
+
+}  // namespace bench
