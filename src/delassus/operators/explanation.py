@@ -1,6 +1,6 @@
 """What an elimination does and costs, counted from its plan.
 
-Multiply-adds, an addition or a multiplication alone counting as one; sines, divisions and checks are left out. A link has nv velocities, N neighbours and
+Multiply-adds, an addition or a multiplication alone counting as one; sines, divisions and checks are left out, zeros are not. A link has nv velocities, N neighbours and
 P = N (N − 1) / 2 pairs of them when its turn comes; links that no constraint reaches are eliminated with M, once a configuration.
 
     kinematics    a link: R 27, its turn 12, p 9, S 6; inertia in world axes 63.  A point: 9 a link.  A row with terms: 6 a term
@@ -15,6 +15,12 @@ P = N (N − 1) / 2 pairs of them when its turn comes; links that no constraint 
     solve         sweeps of the damped factor + rows + stiffness, 2 a row; a residual of its refinement is a product, a correction a solve
 
 Bytes are those of the numbers a phase touches, each once; what passes from link to link in registers is left out.
+
+    kinematics    q; a link: placement 12 and inertia 10, given and in world axes; S, 6 a velocity; a point: 3 + 3 a link; K, 6 a term of a row
+    factors       inertias; a velocity: S 6, U 6, D⁻¹ 1, W 6 a neighbour; a free link: L 15, D⁻¹ 6, W 36 a neighbour; with damping also the
+                  couplings, 36 each, points, K and stiffness
+    product       the factor of what constraints reach; forces 6 a link, 1 a velocity; a point: axes 9, place 3 a link; K; x, y and compliance
+    solve         the same with the damped factor, stiffness in the place of compliance
 """
 
 from __future__ import annotations
