@@ -1,3 +1,4 @@
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -40,6 +41,27 @@ struct HeldDelassus : Held<Delassus<T>> {
   HeldDelassus(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list) : Held<Delassus<T>>(std::move(m), list, T{}) {}
 };
 
+// What an elimination consists of: its steps in order, and who the rows act on.
+template <class Real>
+nb::dict plan(const Layout<Real>& layout) {
+  std::vector<std::array<int, 6>> steps;  // link, parent, velocities, whether they are a free joint's, neighbours, pairs of these
+  for (const auto& s : layout.coupled.steps) steps.push_back({s.link, s.parent, s.nv, s.free, s.neighbours, s.pairs});
+  std::vector<std::array<int, 3>> points;  // link, other, how many
+  for (const auto& g : layout.set.groups) points.push_back({g.link, g.other, g.count});
+  std::vector<std::pair<int, std::vector<int>>> terms;  // rows, links
+  for (const auto& b : layout.set.blocks) {
+    terms.push_back({b.rows, {}});
+    for (int t = 0; t < b.terms; ++t) terms.back().second.push_back(layout.set.terms[b.term + t].link);
+  }
+  nb::dict out;
+  out["steps"] = steps;
+  out["idle"] = layout.coupled.idle;
+  out["points"] = points;
+  out["terms"] = terms;
+  out["joint_rows"] = layout.set.joint_rows.size();
+  return out;
+}
+
 template <class T>
 using Sweep = void (Delassus<T>::*)(const T*, int, T*);
 
@@ -71,6 +93,7 @@ void bind_delassus(nb::module_& m, const char* name) {
                    })
       .def_prop_ro("couplings", [](const Self& s) { return s.G.layout().coupled.blocks; })
       .def_prop_ro("widest", [](const Self& s) { return s.G.layout().coupled.widest; })
+      .def_prop_ro("plan", [](const Self& s) { return plan(s.G.layout()); })
       .def("update",
            [](Self& s, nb::handle q) {
              auto q_ = door::configuration(s.held->template in<T>(), q);

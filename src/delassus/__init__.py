@@ -31,7 +31,7 @@ from .dynamics import (
     solve_mass_matrix,
 )
 from .model import Model, ModelBuilder, embedded_names, load
-from .operators import BatchDelassusOperator, DelassusOperator
+from .operators import BatchDelassusOperator, DelassusOperator, Explanation
 from .state import (
     body_placement,
     body_placements,
@@ -60,6 +60,7 @@ __all__ = [
     "ConstraintRows",
     "DelassusOperator",
     "Distance",
+    "Explanation",
     "Hinge",
     "JointCoupling",
     "JointFriction",

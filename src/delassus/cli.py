@@ -8,6 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +27,7 @@ from .errors import ArgumentError, DelassusError, UnknownNameError
 from .model import Model, embedded_names, load
 from .model.from_mujoco import from_mujoco
 from .model.load import compile_source
+from .operators import DelassusOperator
 from .state import integrate, kinetic_energy, potential_energy
 
 app = typer.Typer(
@@ -58,7 +60,7 @@ def _robot_or_scene(source: str, floating_base: bool) -> tuple[Model, scenes.Sce
 
 
 def _scene_info(scene: scenes.Scene) -> dict[str, Any]:
-    """Show the constraints of a scene, a line a kind; returns the same."""
+    """Show the constraints of a scene, a line a kind, and what its operator does and costs; returns the same."""
     kinds: dict[str, dict[str, Any]] = {}
     for c in scene.constraints:
         kind = kinds.setdefault(type(c).__name__, {"count": 0, "rows": 0, "force_set": c.force_set})
@@ -73,12 +75,15 @@ def _scene_info(scene: scenes.Scene) -> dict[str, Any]:
         table.add_row(name, *(str(x) for x in kind.values()))
     console.print(f"{'scene':10} {scene.name}: {len(scene.constraints)} constraints, {scene.rows} rows")
     console.print(table)
-    return {"scene": scene.name, "contacts": scene.contacts, "rows": scene.rows, "constraints": kinds}
+    explanation = DelassusOperator(scene.model, scene.constraints).explain()
+    console.print(escape(str(explanation)), highlight=False)
+    cost = asdict(explanation) | {"forming": explanation.forming, "break_even": explanation.break_even}
+    return {"scene": scene.name, "contacts": scene.contacts, "rows": scene.rows, "constraints": kinds, "operator": cost}
 
 
 @app.command()
 def info(robot: RobotOrScene, floating_base: Floating = False, json_file: Json = None) -> None:
-    """Show joints, masses, sizes, loops and ignored elements of a robot; of a scene, its constraints too."""
+    """Show joints, masses, sizes, loops and ignored elements of a robot; of a scene, its constraints and what their operator costs too."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the table below lists them
         model, scene = _robot_or_scene(robot, floating_base)

@@ -52,7 +52,11 @@ def test_commands_print_tables_and_write_json(tmp_path):
     ).stdout
     assert "30 constraints, 50 rows" in shown
     assert re.search(r"JointFriction +22 +26 +box", shown)
+    assert "4 of constraints, 12 arise" in shown
+    assert "an explicit G never pays" in shown
     told = json.loads((tmp_path / "scene.json").read_text())
+    assert (told["operator"]["given"], told["operator"]["break_even"]) == (4, None)
+    assert told["operator"]["solve"]["multiply_adds"] > told["operator"]["product"]["multiply_adds"] > 0
     assert (told["scene"], told["nv"], told["contacts"], told["rows"]) == ("cassie-standing-friction", 32, 4, 50)
     subprocess.run([*command, "check", "iiwa", "--states", "3", "--json", "check.json"], check=True, capture_output=True, cwd=tmp_path)
     assert '"passed": true' in (tmp_path / "check.json").read_text()

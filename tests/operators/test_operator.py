@@ -1,15 +1,17 @@
 """One suite that every operator passes: it is J M⁻¹ Jᵀ of the dense oracle, and its solve inverts it."""
 
 import copy
+import json
 import pickle
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy.sparse.linalg import aslinearoperator, cg, eigsh
 
 import delassus as dl
-from delassus.operators import DelassusOperator
+from delassus.operators import BatchDelassusOperator, DelassusOperator
 from oracles import rows, trees
 from oracles.compare import agree, relative_error
 from oracles.dense import Mechanism
@@ -17,10 +19,20 @@ from oracles.dense import Mechanism
 # sums of numbers of one size round at 1e-14; M with a condition up to 1e5
 CLOSE = 1e-9
 CLOSE_SINGLE = 1e-3
+# the same operations in another order of instructions
+SAME = 1e-12
 # normwise backward error of a solve
 BACKWARD, BACKWARD_SINGLE = 1e-12, 3e-5
 DAMPING = [1e-10, 1e-8, 1e-6, 1e-3, 1.0, 1e3]
 COLUMNS = [1, 2, 7, 64]
+
+
+@lru_cache(maxsize=8)
+def half_inverse(oracle):
+    """H with HᵀH = M⁻¹."""
+    M = oracle.mass_matrix
+    d = np.sqrt(M.diagonal())
+    return np.linalg.inv(np.linalg.cholesky(M / np.outer(d, d))) / d
 
 
 class Case:
@@ -30,9 +42,7 @@ class Case:
         self.oracle, self.model, self.q, self.made = oracle, oracle.model, oracle.q, made
         self.constraints = [m.constraint for m in made]
         self.rng = np.random.default_rng(7)
-        M = oracle.mass_matrix
-        d = np.sqrt(M.diagonal())
-        self.half = np.linalg.inv(np.linalg.cholesky(M / np.outer(d, d))) / d  # HᵀH = M⁻¹
+        self.half = half_inverse(oracle)
         terms = [m.terms(oracle) for m in made]
         empty = np.zeros((0, self.model.nv))
         self.J = np.vstack([empty, *(sum(t) for t in terms)])
@@ -46,15 +56,27 @@ class Case:
     def scale(self):
         return self.size.max(initial=0.0) ** 2
 
+    @cached_property
+    def norm(self):
+        """‖G‖."""
+        return np.linalg.eigvalsh(self.G)[-1] if self.m else 0.0
+
+    @property
+    def condition(self):
+        """That of M, its diagonal scaled to one."""
+        M = self.oracle.mass_matrix
+        d = np.sqrt(M.diagonal())
+        return np.linalg.cond(M / np.outer(d, d)) if self.model.nv else 1.0
+
     def operator(self, q=None, **options):
         G = DelassusOperator(self.model, self.constraints, **options)
         G.update(self.q if q is None else q)
         return G
 
     def backward(self, x, y, damping, G=None):
-        """‖(G + ε) x − y‖ / (‖G + ε‖ ‖x‖ + ‖y‖), the worst of the columns."""
+        """‖(G + ε) x − y‖ / (‖G + ε‖ ‖x‖ + ‖y‖), the worst of the columns; of ‖G + ε‖ what it is at least."""
         x, y = (np.asarray(a, float).reshape(self.m, a.shape[1] if a.ndim == 2 else 1) for a in (x, y))
-        norm = np.linalg.norm(self.G + damping * np.eye(self.m), 2) if self.m else 0.0
+        norm = max(self.norm + np.min(damping, initial=np.inf), np.max(damping, initial=0.0)) if self.m else 0.0
         residual = np.linalg.norm((self.G if G is None else G) @ x + np.multiply(np.reshape(damping, (-1, 1)), x) - y, axis=0)
         return relative_error(residual, np.zeros_like(residual), norm * np.linalg.norm(x, axis=0) + np.linalg.norm(y, axis=0))
 
@@ -70,6 +92,9 @@ MODELS = {name: lambda name=name: dl.load(name) for name in dl.embedded_names()}
 
 @lru_cache(maxsize=8)
 def standing(name):
+    if name in dl.scenes.names:
+        scene = dl.scenes.load(name)
+        return Mechanism(scene.model, scene.q)
     model = MODELS[name]()
     return Mechanism(model, model.random(3))
 
@@ -92,6 +117,15 @@ def loops(model):
         else:
             make = rows.connect if isinstance(loop, dl.model.ConnectLoop) else rows.weld
             yield make(model, loop.body, loop.other, point=np.array(loop.point), other_point=np.array(loop.other_point))
+
+
+def stored(name):
+    """The constraints of a scene as it is loaded; their rows by the definition of what its file holds."""
+    scene, model = dl.scenes.load(name), standing(name).model
+    file = json.loads((Path(dl.__file__).parent / "assets" / "scenes" / f"{name}.json").read_text())
+    made = [*loops(model), *(rows.point_contact(model, **contact) for contact in file["contacts"])]
+    made += [rows.joint_friction(model, joint, friction) for joint, friction in file["joint_friction"].items()]
+    return [rows.Made(c, m.terms) for c, m in zip(scene.constraints, made, strict=True)]
 
 
 def between(rng, model, pairs, kinds=tuple(rows.BETWEEN)):
@@ -139,13 +173,14 @@ LISTS = {kind: lambda rng, model, kind=kind: [rows.random_constraint(rng, model,
 
 
 def listed(name, which):
+    """A list of constraints on a mechanism; on a scene, beside what touches there."""
     oracle = standing(name)
     rng = np.random.default_rng([len(name), len(which), oracle.model.nv])
-    return Case(oracle, LISTS[which](rng, oracle.model))
+    there = stored(name) if name in dl.scenes.names else []
+    return Case(oracle, there + LISTS[which](rng, oracle.model))
 
 
-def fits(name, which):
-    model = MODELS[name]()
+def fits(model, which):
     return jointless(model) if which == "fused" else which in rows.possible(model) or which not in rows.OF_MODEL
 
 
@@ -202,14 +237,23 @@ def rigid():
     return Case(Mechanism(model, model.neutral()), between(np.random.default_rng(6), model, [(1, 2), (2, None), (1, 1)]))
 
 
-CASES = {f"{name}-{which}": lambda n=name, w=which: listed(n, w) for name in MODELS for which in LISTS if fits(name, which)}
-CASES |= {f"tree-{seed}": lambda s=seed: tree(s) for seed in range(150)} | {f"web-{seed}": lambda s=seed: web(s) for seed in range(60)}
+MECHANISMS = {name: make() for name, make in MODELS.items()} | {name: dl.scenes.model_of(name) for name in dl.scenes.names}
+CASES = {
+    f"{name}-{which}": lambda n=name, w=which: listed(n, w) for name, model in MECHANISMS.items() for which in LISTS if fits(model, which)
+}
+CASES |= {f"tree-{seed}": lambda s=seed: tree(s) for seed in range(500)} | {f"web-{seed}": lambda s=seed: web(s) for seed in range(200)}
 CASES |= {"far": far, "rigid": rigid}
 
 
 @pytest.fixture(scope="module", params=CASES)
-def case(request):
+def one_of_all(request):
     return CASES[request.param]()
+
+
+@pytest.fixture
+def case(one_of_all):
+    one_of_all.rng = np.random.default_rng(7)  # whatever ran before
+    return one_of_all
 
 
 # ---- what holds for all --------------------------------------------------------------------------------------------------
@@ -276,12 +320,29 @@ def test_a_change_equals_a_fresh_operator_to_the_bit(case):
     assert all(map(np.array_equal, first, (G.solve(y), G @ y)))
 
 
+def test_a_batch_equals_single_states(case):
+    q = np.stack([case.q, case.model.random(10), case.model.random(11)])
+    damping = 10 ** case.rng.uniform(-6, 1, (len(q), case.m))
+    B = BatchDelassusOperator(case.model, case.constraints, len(q), damping=damping, threads=2)
+    B.update(q)
+    for k in (1, 2, 7):
+        X = case.rng.standard_normal((len(q), case.m, k))
+        product, solution = B @ X, B.solve(X)
+        assert np.array_equal(product, B @ X)
+        assert np.array_equal(solution, B.solve(X))
+        error = case.backward(solution[0], X[0], damping[0])
+        assert error <= BACKWARD, f"backward error {error:.2g} of {k} columns"
+        for x, y, state in zip(X, product, q, strict=True):
+            agree(y, case.operator(state) @ x, SAME, np.abs(y).max(initial=0.0))
+
+
 def test_single_precision_keeps_its_digits(case):
     # no less than 1e5 below ‖G‖: the lemma squares what single precision has
-    damping = max(1e-2, 1e-5 * np.linalg.norm(case.G, 2)) if case.m else 1e-2
+    damping = max(1e-2, 1e-5 * case.norm)
     G = case.operator(damping=damping, dtype=np.float32)
     assert G.to_matrix().dtype == np.float32
-    agree(G.to_matrix(), case.G, CLOSE_SINGLE, case.scale)
+    # single precision rounds at 6e-8
+    agree(G.to_matrix(), case.G, max(CLOSE_SINGLE, 6e-8 * case.condition), case.scale)
     for k in (1, 9):
         y = case.rng.standard_normal((case.m, k))
         x = G.solve(y)

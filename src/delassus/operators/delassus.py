@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse.linalg import LinearOperator
 
-from . import _core
-from ._door import as_array, count, finite
-from .constraints import Constraint, collect
-from .errors import ArgumentError, ArgumentTypeError, StaleError
-from .model import Loop, Model
+from .. import _core
+from .._door import as_array, count, finite
+from ..constraints import Constraint, collect
+from ..errors import ArgumentError, ArgumentTypeError, StaleError
+from ..model import Loop, Model
+from .explanation import Explanation, explained
 
 __all__ = ["BatchDelassusOperator", "DelassusOperator"]
 
@@ -261,6 +262,10 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
         """Couplings between links that the elimination keeps, those of the constraints and those that arise."""
         return len(self._native.couplings)
 
+    def explain(self) -> Explanation:
+        """Tell what the elimination does and costs: order, neighbours, fill, arithmetic and memory of every phase; ``print`` it. Needs no ``update``."""
+        return explained(self._model, self._constraints, self.dtype, self._native)
+
     def __repr__(self) -> str:
         state = "damped inverse ready" if self._factored else "updated" if self._fresh else "no numbers yet"
         m = self.shape[0]
@@ -336,6 +341,10 @@ class BatchDelassusOperator(_Damped):
         """G of every state as a dense array (batch_size, m, m)."""
         m = self._rows[1]
         return self._run("apply", np.ascontiguousarray(np.broadcast_to(np.eye(m, dtype=self.dtype), self.shape)), None)
+
+    def explain(self) -> Explanation:
+        """Tell what the elimination of one state does and costs, see :meth:`DelassusOperator.explain`."""
+        return DelassusOperator(self._model, self._constraints, dtype=self.dtype).explain()
 
     def __repr__(self) -> str:
         state = "damped inverse ready" if self._factored else "updated" if self._fresh else "no numbers yet"
