@@ -39,7 +39,6 @@ struct PointPack {
   using P = StripPack<T>;
   using Constant = std::conditional_t<strip_lanes<T> == 1, real_of<T>, P>;  // the same in every state
   Vec3<Constant> axes[3];   // zero in empty lanes
-  Vec3<Constant> local[2];
   Vec3<P> place[2];         // at the present kinematics
   Constant full;            // one in lanes that are not empty
   int row[strip_lanes<T>];  // empty lanes repeat the first
@@ -110,7 +109,7 @@ class Delassus {
   int rows() const { return set_.rows; }
   const Layout<Real>& layout() const { return *layout_; }
   std::size_t bytes() const {
-    return w_.bytes() + loose_strips_.bytes() + coupled_strips_.bytes() + x_.size() * sizeof(x_[0]) + points_.size() * sizeof(PointPack<T>) + K_.size() * sizeof(Vec6<T>) + mass_.bytes() + damped_.bytes() +
+    return w_.bytes() + loose_strips_.bytes() + coupled_strips_.bytes() + x_.size() * sizeof(x_[0]) + points_.size() * sizeof(PointPack<T>) + local_.size() * sizeof(local_[0]) + K_.size() * sizeof(Vec6<T>) + mass_.bytes() + damped_.bytes() +
            (H_.size() + kept_.size()) * sizeof(Sym6<T>) + coupling_.size() * sizeof(Mat6<T>) + composite_.size() * sizeof(Inertia<T>) +
            (size_.size() + pivot_.size() + 3 * shift_.size() + part_.size() + best_.size() + 2 * column_.size()) * sizeof(T) + one_.bytes() + many_.bytes() + (in_.size() + out_.size()) * sizeof(Columns);
   }
@@ -243,7 +242,7 @@ class Delassus {
     pass(X, model_.nv, columns, Y, model_.nv, [&](auto& p, auto* x, auto* y) {
       for (auto& f : p.m) f = std::remove_cvref_t<decltype(f)>{};
       for (int k = 0; k < model_.nv; ++k) p.u[k] = x[k];
-      substitute<true>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(), p.u.data(), x_.data());
+      substitute<true, false>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(), p.u.data(), x_.data());
       for (int k = 0; k < model_.nv; ++k) y[k] = p.u[k];
     });
   }
@@ -261,6 +260,7 @@ class Delassus {
         const auto& point = set_.points[group.first + c];
         if (c % lanes == 0) {
           points_.resize(points_.size() + 1);
+          local_.resize(local_.size() + 2);
           std::fill_n(points_.back().row, lanes, point.row);
         }
         auto& pack = points_.back();
@@ -269,11 +269,11 @@ class Delassus {
         if constexpr (lanes == 1) {
           pack.full = 1;
           std::copy_n(point.axes, 3, pack.axes);
-          std::copy_n(point.local, 2, pack.local);
+          std::copy_n(point.local, 2, &local_.back() - 1);
         } else {
           lane(pack.full, c % lanes) = 1;
           for (int r = 0; r < 3; ++r) set_lane(pack.axes[r], c % lanes, point.axes[r]);
-          for (int b = 0; b < 2; ++b) set_lane(pack.local[b], c % lanes, point.local[b]);
+          for (int b = 0; b < 2; ++b) set_lane(local_[local_.size() - 2 + b], c % lanes, point.local[b]);
         }
       }
     }
@@ -285,7 +285,7 @@ class Delassus {
         const int link = b == 0 ? set_.groups[g].link : set_.groups[g].other;
         if (link < 0) continue;
         const Pose<T> X = w_.pose[link];
-        for (int c = first_pack_[g]; c < first_pack_[g + 1]; ++c) points_[c].place[b] = X.R * points_[c].local[b] + X.p;
+        for (int c = first_pack_[g]; c < first_pack_[g + 1]; ++c) points_[c].place[b] = X.R * local_[2 * c + b] + X.p;
       }
   }
   // Whether a group is worth taking in packs.
@@ -431,11 +431,11 @@ class Delassus {
     for (const int i : std::is_same_v<C, T> ? plan.lane_holders : plan.holders) p.m[i] = Vec6<C>{};
     add_forces(p, lambda);
     if (set_.joint_rows.empty()) {
-      substitute<false>(plan, first, last, w_, strips, factor, p.m.data(), p.u.data(), x_.data());
+      substitute<false, true>(plan, first, last, w_, strips, factor, p.m.data(), p.u.data(), x_.data());
     } else {
       for (auto& u : p.u) u = C{};
       for (const auto& j : set_.joint_rows) p.u[j.velocity] += lambda[j.row] * j.coefficient;
-      substitute<true>(plan, first, last, w_, strips, factor, p.m.data(), p.u.data(), x_.data());
+      substitute<true, true>(plan, first, last, w_, strips, factor, p.m.data(), p.u.data(), x_.data());
     }
   }
 
@@ -444,16 +444,16 @@ class Delassus {
     using P = StripPack<T>;
     const auto& group = set_.groups[g];
     const bool two = group.other >= 0;
-    P packs[12]{};  // force, its moments on both links
-    auto& sums = reinterpret_cast<Vec3<P>(&)[4]>(packs);
+    Vec3<P> total{}, moment{}, other{};  // force, its moments on both links
     for (int c = first_pack_[g]; c < first_pack_[g + 1]; ++c) {
       const auto& pack = points_[c];
       const Vec3<P> force =
           pack.axes[0] * of_points(pack, lambda, 0) + pack.axes[1] * of_points(pack, lambda, 1) + pack.axes[2] * of_points(pack, lambda, 2);
-      sums[0] += force;
-      sums[1] += cross(pack.place[0], force);
-      if (two) sums[2] += cross(pack.place[1], force);
+      total += force;
+      moment += cross(pack.place[0], force);
+      if (two) other += cross(pack.place[1], force);
     }
+    const P packs[12] = {total.x, total.y, total.z, moment.x, moment.y, moment.z, other.x, other.y, other.z};
     T all[12];
     sum_lanes<T>(packs, all);
     const Vec3<T> force{all[0], all[1], all[2]};
@@ -646,6 +646,7 @@ class Delassus {
   StripPlacement<T> loose_strips_, coupled_strips_;
   std::vector<StripPack<T>> x_;          // a strip: on its way through the sweeps
   std::vector<PointPack<T>> points_;
+  std::vector<Vec3<typename PointPack<T>::Constant>> local_;  // two a pack: where its points are on their links
   std::vector<int> first_pack_;          // a group of points, and one past the last
   std::vector<Vec6<T>> K_;               // a row of a term
   Factor<T> mass_, damped_;

@@ -12,12 +12,13 @@ namespace {
 struct Order {
   std::vector<int> links, position;
   std::vector<std::vector<int>> boundary;
-  std::vector<std::vector<int>> strips;
+  std::vector<std::vector<int>> strips, free_strips;
 };
 
 // Of the links whose children are gone, one with the fewest neighbours, the last of these; idle links before all others. Those with one velocity and no
-// neighbours go several at once, after the strip before its parents, lane for lane, if these are ready.
-Order order_links(const std::vector<PlannedLink>& links, const std::vector<char>& active, const std::vector<std::vector<int>>& groups, int lanes) {
+// neighbours go several at once, unless they are to stay alone: after a strip its parents, lane for lane, if these are ready.
+Order order_links(const std::vector<PlannedLink>& links, const std::vector<char>& active, const std::vector<std::vector<int>>& groups, int lanes,
+                  const std::vector<char>& alone) {
   const int n = int(links.size());
   std::vector<std::set<int>> near(n);
   for (const auto& group : groups)
@@ -25,27 +26,21 @@ Order order_links(const std::vector<PlannedLink>& links, const std::vector<char>
       for (const int j : group)
         if (i != j) near[i].insert(j);
 
-  Order order{{}, std::vector<int>(n), std::vector<std::vector<int>>(n), {}};
+  Order order{{}, std::vector<int>(n), std::vector<std::vector<int>>(n), {}, {}};
   std::vector<int> children(n, 0);
   for (const auto& link : links)
     if (link.parent >= 0) ++children[link.parent];
   struct Key {
     bool active;
-    int neighbours, rank, link;
+    int neighbours, last_first;
     auto operator<=>(const Key&) const = default;
   };
   std::set<Key> ready;
-  // ties: the last link first, down its branch; or, with lanes, branch after branch in turn, so that what one waits for hides behind another
-  std::vector<int> turn(n, 0);
-  int turns = 0;
-  auto key = [&](int i) { return Key{active[i] != 0, int(near[i].size()), lanes > 1 ? turn[i] : -i, i}; };
-  auto arrive = [&](int i) {
-    turn[i] = turns++;
-    ready.insert(key(i));
-  };
-  for (int i = n - 1; i >= 0; --i)
-    if (children[i] == 0) arrive(i);
-  auto plain = [&](int i) { return near[i].empty() && links[i].nv == 1; };
+  auto key = [&](int i) { return Key{active[i] != 0, int(near[i].size()), -i}; };
+  for (int i = 0; i < n; ++i)
+    if (children[i] == 0) ready.insert(key(i));
+  auto plain = [&](int i) { return near[i].empty() && links[i].nv == 1 && !alone[i]; };
+  auto loose = [&](int i) { return near[i].empty() && links[i].free && links[i].bare; };
   auto eliminate = [&](int i) {
     const int p = links[i].parent;
     ready.erase(key(i));
@@ -64,7 +59,7 @@ Order order_links(const std::vector<PlannedLink>& links, const std::vector<char>
         if (k != j) near[j].insert(k);
       if (waits) ready.insert(key(j));
     }
-    if (p >= 0 && --children[p] == 0) arrive(p);
+    if (p >= 0 && --children[p] == 0) ready.insert(key(p));
   };
   std::vector<int> strip;
   while (!ready.empty()) {
@@ -76,10 +71,18 @@ Order order_links(const std::vector<PlannedLink>& links, const std::vector<char>
         next.push_back(p);
     if (strip.empty() || next.size() != strip.size())
       for (auto it = ready.begin(); it != ready.end() && int(next.size()) < lanes && it->active == least.active && it->neighbours == 0; ++it)
-        if (const int i = it->link; plain(i) && std::find(next.begin(), next.end(), i) == next.end()) next.push_back(i);
+        if (const int i = -it->last_first; plain(i) && std::find(next.begin(), next.end(), i) == next.end()) next.push_back(i);
     if (next.size() < 2 || lanes < 2) {
       strip.clear();
-      eliminate(least.link);
+      std::vector<int> free;
+      for (auto it = ready.begin(); lanes > 1 && it != ready.end() && int(free.size()) < lanes && it->active == least.active && it->neighbours == 0; ++it)
+        if (const int i = -it->last_first; loose(i)) free.push_back(i);
+      if (free.size() > 1) {
+        order.free_strips.push_back(free);
+        for (const int i : free) eliminate(i);
+      } else {
+        eliminate(-least.last_first);
+      }
       continue;
     }
     strip = next;
@@ -87,6 +90,15 @@ Order order_links(const std::vector<PlannedLink>& links, const std::vector<char>
     for (const int i : strip) eliminate(i);
   }
   return order;
+}
+
+// Whether the strip after t follows at once and is made of the parents of t, lane for lane.
+bool joins(const std::vector<PlannedLink>& links, const std::vector<char>& active, const Order& order, std::size_t t) {
+  if (t + 1 >= order.strips.size() || order.strips[t].size() != order.strips[t + 1].size()) return false;
+  const auto &now = order.strips[t], &next = order.strips[t + 1];
+  for (std::size_t l = 0; l < now.size(); ++l)
+    if (links[now[l]].parent != next[l]) return false;
+  return order.position[next[0]] == order.position[now.back()] + 1 && active[now[0]] == active[next[0]];
 }
 
 // Gives couplings their memory. One that a link hands to its parent, where there was none, keeps its own.
@@ -133,7 +145,22 @@ EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const st
     active[i] = active[i] || links[i].held;
     if (active[i] && links[i].parent >= 0) active[links[i].parent] = 1;
   }
-  const Order order = order_links(links, active, groups, lanes);
+  // short runs of narrow strips cost more on the way in and out than they save
+  std::vector<char> alone(n, 0);
+  Order order = order_links(links, active, groups, lanes, alone);
+  for (bool changed = lanes > 1; changed;) {
+    changed = false;
+    for (std::size_t t = 0; t < order.strips.size();) {
+      std::size_t end = t + 1;
+      while (end < order.strips.size() && joins(links, active, order, end - 1)) ++end;
+      const int run = int(end - t), width = int(order.strips[t].size());
+      if (8 * run * width < 10 * run + 24)
+        for (; t < end; ++t)
+          for (const int i : order.strips[t]) changed = alone[i] = 1;
+      t = end;
+    }
+    if (changed) order = order_links(links, active, groups, lanes, alone);
+  }
 
   // couplings of every link with the neighbours it has when its turn comes
   EliminationPlan plan;
@@ -156,13 +183,8 @@ EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const st
   std::vector<int> strip_of(n, -1);
   for (std::size_t t = 0; t < order.strips.size(); ++t)
     for (const int i : order.strips[t]) strip_of[i] = int(t);
-  // a strip whose next one is made of its parents, lane for lane
-  auto joined = [&](int t) {
-    if (t < 0 || t + 1 >= int(order.strips.size()) || order.strips[t].size() != order.strips[t + 1].size()) return false;
-    for (std::size_t l = 0; l < order.strips[t].size(); ++l)
-      if (links[order.strips[t][l]].parent != order.strips[t + 1][l]) return false;
-    return order.position[order.strips[t + 1][0]] == order.position[order.strips[t].back()] + 1 && active[order.strips[t][0]] == active[order.strips[t + 1][0]];
-  };
+  for (std::size_t t = 0; t < order.free_strips.size(); ++t)
+    for (const int i : order.free_strips[t]) strip_of[i] = int(t);
   for (std::size_t s = 0; s < order.links.size(); ++s) {
     const int i = order.links[s];
     const auto& link = links[i];
@@ -195,7 +217,7 @@ EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const st
     }
     step.pairs = int(plan.pairs.size()) - step.pair;
     step.strip = strip_of[i];
-    step.joined = joined(step.strip);
+    step.joined = !link.free && step.strip >= 0 && joins(links, active, order, std::size_t(step.strip));
     step.hands_over = s + 1 < order.links.size() && order.links[s + 1] == link.parent && active[i] == active[order.links[s + 1]] && step.strip < 0 &&
                       strip_of[link.parent] < 0;
     step.holds_inertia = link.stiff || is_neighbour[i];
@@ -237,6 +259,19 @@ EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const st
       strip.shows = strip.shows || step.lane_shows;
     }
     plan.strips.push_back(strip);
+  }
+  for (const auto& members : order.free_strips) {
+    EliminationPlan::FreeStrip strip{};
+    strip.step = order.position[members[0]];
+    strip.count = int(members.size());
+    for (int l = 0; l < 4; ++l) {
+      const auto& step = plan.steps[strip.step + (l < strip.count ? l : 0)];
+      strip.link[l] = step.link;
+      strip.inertia[l] = step.holds_inertia ? step.link : n;
+      strip.force[l] = step.lane_holds ? step.link : n;
+      strip.holds_inertia = strip.holds_inertia || step.holds_inertia;
+    }
+    plan.free_strips.push_back(strip);
   }
   return plan;
 }

@@ -5,7 +5,7 @@
 //   U = H_ii S,   W_j = H_ji S for j ∈ N,   D = Sᵀ U + armature + joint rows,   H_jk −= W_j D⁻¹ W_kᵀ for j, k ∈ N ∪ {i}  (W_i = U)
 //
 // then i merges into its parent p:  H_pp += H_ii (+ H_ip + H_pi if p ∈ N),   H_jp += H_ji for j ∈ N \ {p}.
-// Right-hand sides: u = τ + Sᵀ f_i,  f_j −= W_j D⁻¹ u,  f_p += f_i;  back:  ν = D⁻¹ (u − Σ_j W_jᵀ a_j),  a_i = a_p + S ν.
+// Right-hand sides: u = τ + Sᵀ f_i,  f_j −= W_j D⁻¹ u,  f_p += f_i;  back:  ν = D⁻¹ u − Σ_j (W_j D⁻¹)ᵀ a_j,  a_i = a_p + S ν.
 // A free link goes at once, S being the world's axes: H_ii = L D Lᵀ, W_j = H_ji L⁻ᵀ; u = L⁻¹ f_i; back: a_i = L⁻ᵀ D⁻¹ (u − Σ_j W_jᵀ a_j).
 //
 // No couplings: articulated bodies. Ground contacts only: constrainedABA. Algorithm 4 of "Matrix-Free Delassus Operations", derived anew
@@ -42,7 +42,7 @@ struct EliminationPlan {
     bool holds_force;     // so do forces
     bool shows;           // somebody reads its acceleration from memory
     bool lane_holds, lane_shows;  // the same two where strips are taken whole
-    int strip;            // −1: it stands alone
+    int strip;            // which of the strips, or of the free strips; −1: it stands alone
     int factor;           // free: which of the free links it is
     int kept;             // where the inertia that idle links hand down to it is kept, −1: there is none
     int neighbour, neighbours;
@@ -58,6 +58,13 @@ struct EliminationPlan {
     int inertia[4], force[4];                        // whose inertia and forces wait in memory, one past the last link if none
   };
   std::vector<Strip> strips;
+  // Free links without neighbours, armature or joint rows, side by side.
+  struct FreeStrip {
+    int step, count;
+    bool holds_inertia;
+    int link[4], inertia[4], force[4];  // empty lanes repeat the first; whose inertia and forces wait in memory, one past the last link if none
+  };
+  std::vector<FreeStrip> free_strips;
   std::vector<Step> steps;             // in order of elimination: links that carry no constraint first, they never change with damping
   int idle = 0;                        // how many of these
   std::vector<int> holders, lane_holders;  // links of the others that hold forces; the same where strips are taken whole
@@ -69,7 +76,7 @@ struct EliminationPlan {
 
   std::size_t bytes() const {
     return steps.size() * sizeof(Step) + neighbours.size() * sizeof(Neighbour) + pairs.size() * sizeof(Pair) + blocks.size() * (sizeof(blocks[0]) + sizeof(int)) +
-           strips.size() * sizeof(Strip) + (holders.size() + lane_holders.size()) * sizeof(int);
+           strips.size() * sizeof(Strip) + free_strips.size() * sizeof(FreeStrip) + (holders.size() + lane_holders.size()) * sizeof(int);
   }
 };
 
@@ -77,6 +84,7 @@ struct EliminationPlan {
 struct PlannedLink {
   int parent, iv, nv;
   bool free;
+  bool bare;   // nothing sits on the axes of its joint: no armature, no joint rows
   bool held;   // a constraint acts on it or on its joint
   bool stiff;  // and adds to its inertia
 };
@@ -335,24 +343,26 @@ inline void solve_columns(const Ldl6<T>& F, const Mat6<T>& A, Column<T>* W) {
 // What an elimination leaves behind for right-hand sides.
 template <class T>
 struct Factor {
-  std::vector<Vec6<T>> U;        // a velocity
+  std::vector<Vec6<T>> V;        // a velocity: U D⁻¹
   std::vector<T> Dinv;           // a velocity, of a free link along the world's axes
   std::vector<Ldl6<T>> free;     // a free link
-  std::vector<Column<T>> W;      // a velocity and neighbour
-  std::vector<Vec6<StripPack<T>>> strip_U;  // a strip
+  std::vector<Column<T>> W;      // a velocity and neighbour: W D⁻¹; of a free link without D⁻¹
+  std::vector<Vec6<StripPack<T>>> strip_V;  // a strip
   std::vector<StripPack<T>> strip_Dinv;
+  std::vector<Ldl6<StripPack<T>>> strip_free;  // a free strip
 
   void resize(std::size_t velocities, const EliminationPlan& plan) {
-    strip_U.resize(plan.strips.size());
+    strip_V.resize(plan.strips.size());
     strip_Dinv.resize(plan.strips.size());
-    U.resize(velocities);
+    strip_free.resize(plan.free_strips.size());
+    V.resize(velocities);
     Dinv.resize(velocities);
     free.resize(plan.frees);
     W.resize(plan.W_size);
   }
   std::size_t bytes() const {
-    return U.size() * sizeof(Vec6<T>) + Dinv.size() * sizeof(T) + free.size() * sizeof(Ldl6<T>) + W.size() * sizeof(Column<T>) +
-           strip_U.size() * (sizeof(Vec6<StripPack<T>>) + sizeof(StripPack<T>));
+    return V.size() * sizeof(Vec6<T>) + Dinv.size() * sizeof(T) + free.size() * sizeof(Ldl6<T>) + W.size() * sizeof(Column<T>) +
+           strip_V.size() * (sizeof(Vec6<StripPack<T>>) + sizeof(StripPack<T>)) + strip_free.size() * sizeof(Ldl6<StripPack<T>>);
   }
 };
 
@@ -386,7 +396,7 @@ template <class T>
 
 // What eliminating a velocity does to the neighbours: W, and H_jk −= W_j D⁻¹ W_kᵀ with them.
 template <class T>
-[[gnu::noinline]] void eliminate_couplings(const EliminationPlan& plan, const EliminationPlan::Step& step, const Vec6<T>& S, const Vec6<T>& U, T d,
+inline void eliminate_couplings(const EliminationPlan& plan, const EliminationPlan::Step& step, const Vec6<T>& S, const Vec6<T>& U, T d,
                                            Sym6<T>* H_at, Mat6<T>* coupling, Column<T>* W) {
   const auto* N = plan.neighbours.data() + step.neighbour;
   const auto* pairs = plan.pairs.data() + step.pair;
@@ -401,11 +411,12 @@ template <class T>
     const int a = pairs[p].flipped ? pairs[p].second : pairs[p].first, b = pairs[p].flipped ? pairs[p].first : pairs[p].second;
     add_outer(coupling[pairs[p].block], scaled(W[a], T(-d)), W[b]);
   }
+  for (int j = 0; j < step.neighbours; ++j) W[j] = scaled(W[j], d);
 }
 
 // Hands the couplings of a link to its parent.
 template <class T>
-[[gnu::noinline]] void merge_couplings(const EliminationPlan& plan, const EliminationPlan::Step& step, Sym6<T>& H, Mat6<T>* coupling) {
+inline void merge_couplings(const EliminationPlan& plan, const EliminationPlan::Step& step, Sym6<T>& H, Mat6<T>* coupling) {
   const auto* N = plan.neighbours.data() + step.neighbour;
   for (int j = 0; j < step.neighbours; ++j) {
     const Mat6<T>& A = coupling[N[j].block];
@@ -418,6 +429,29 @@ template <class T>
     else
       add(coupling[N[j].merged], A);
   }
+}
+
+// A step that is not plain: `H` is the link's inertia on entry, what it hands to its parent on exit.
+template <class T>
+[[gnu::noinline]] void eliminate_step(const Model<real_of<T>>& model, const EliminationPlan& plan, const EliminationPlan::Step& step, const Placement<T>& w,
+                                      const T* stiffness, Sym6<T>& inertia, Sym6<T>* H_at, Mat6<T>* coupling, Factor<T>& F) {
+  Sym6<T> H = inertia;
+  if (step.free) {
+    eliminate_free(model, plan, step, w, stiffness, H, H_at, coupling, F);
+    return;
+  }
+  for (int k = step.iv + step.nv - 1; k >= step.iv; --k) {
+    const Vec6<T> S = w.S[k], U = H * S;
+    T D = dot(S, U) + model.armature[k];
+    if (stiffness) D += stiffness[k];
+    const T d = real_of<T>(1) / D;
+    F.V[k] = U * d;
+    F.Dinv[k] = d;
+    downdate(H, U, d);
+    if (step.neighbours > 0) eliminate_couplings(plan, step, S, U, d, H_at, coupling, F.W.data() + step.W + (k - step.iv) * step.neighbours);
+  }
+  if (step.neighbours > 0 && step.parent >= 0) merge_couplings(plan, step, H, coupling);
+  inertia = H;
 }
 
 // A run of strips, each joined to the next: returns the last one.
@@ -434,10 +468,10 @@ template <class T>
     P D = dot(S, U) + strips.armature[index];
     if (stiffness) D += P{stiffness[strip.iv[0]], stiffness[strip.iv[1]], stiffness[strip.iv[2]], stiffness[strip.iv[3]]};
     const P d = real_of<T>(1) / D;
-    F.strip_U[index] = U;
+    F.strip_V[index] = U * d;
     F.strip_Dinv[index] = d;
     for (int l = 0; l < strip.count; ++l) {
-      F.U[strip.iv[l]] = get_lane(F.strip_U[index], l);
+      F.V[strip.iv[l]] = get_lane(F.strip_V[index], l);
       F.Dinv[strip.iv[l]] = d[l];
     }
     downdate(H, U, d);
@@ -460,6 +494,23 @@ template <class T>
   return index;
 }
 
+template <class T>
+[[gnu::noinline]] void eliminate_free_strip(const EliminationPlan& plan, int index, const Placement<T>& w, const Sym6<T>* H_at, Factor<T>& F) {
+  using P = StripPack<T>;
+  const auto& strip = plan.free_strips[index];
+  Inertia<P> own;
+  auto p = [&](int l) { return w.inertia.lane(strip.link[l]); };
+  gather(reinterpret_cast<P*>(&own), sizeof(Inertia<T>) / sizeof(T), p(0), p(1), p(2), p(3), w.inertia.width);
+  Sym6<P> H = articulated(own);
+  if (strip.holds_inertia) H += gathered<Sym6, P>(H_at, strip.inertia);
+  F.strip_free[index] = factor(H);
+  for (int l = 0; l < strip.count; ++l) {
+    const auto& step = plan.steps[strip.step + l];
+    F.free[step.factor] = get_lane(F.strip_free[index], l);
+    for (int k = 0; k < 6; ++k) F.Dinv[step.iv + k] = F.free[step.factor].Dinv[k];
+  }
+}
+
 // Steps first … last − 1. Every link starts with its own inertia; `H_at` holds what else there is for those whose step says so, and takes what is
 // handed down; `stiffness` is what joint rows add to a pivot, null for nothing.
 template <class T>
@@ -467,39 +518,41 @@ void eliminate_steps(const Model<real_of<T>>& model, const EliminationPlan& plan
                      const StripPlacement<T>& strips, const T* stiffness, Sym6<T>* __restrict H_at, Mat6<T>* coupling, Factor<T>& F) {
   const auto* armature = model.armature.data();
   const Vec6<T>* S_at = w.S.data();
-  Vec6<T>* __restrict U_at = F.U.data();
+  Vec6<T>* __restrict V = F.V.data();
   T* __restrict Dinv = F.Dinv.data();
   Sym6<T> H{};  // of the step before, if it handed over
   for (int s = first; s < last; ++s) {
     const auto& step = plan.steps[s];
     if constexpr (strip_lanes<T> > 1)
-      if (step.strip >= 0) {
+      if (step.strip >= 0 && step.free) {
+        eliminate_free_strip(plan, step.strip, w, H_at, F);
+        s += plan.free_strips[step.strip].count - 1;
+        continue;
+      } else if (step.strip >= 0) {
         const auto& end = plan.strips[eliminate_strips(plan, step.strip, strips, stiffness, H_at, F)];
         s = end.step + end.count - 1;
         continue;
       }
     add(H, w.inertia[step.link]);
     if (step.holds_inertia) H += H_at[step.link];
-    if (step.free) {
-      eliminate_free(model, plan, step, w, stiffness, H, H_at, coupling, F);
-      H = Sym6<T>{};
-      continue;
-    }
-    for (int k = step.iv + step.nv - 1; k >= step.iv; --k) {
+    if (step.plain) {
+      const int k = step.iv;
       const Vec6<T> S = S_at[k], U = H * S;
       T D = dot(S, U) + armature[k];
       if (stiffness) D += stiffness[k];
       const T d = real_of<T>(1) / D;
-      U_at[k] = U;
+      V[k] = U * d;
       Dinv[k] = d;
       downdate(H, U, d);
-      if (step.neighbours > 0) eliminate_couplings(plan, step, S, U, d, H_at, coupling, F.W.data() + step.W + (k - step.iv) * step.neighbours);
+    } else {
+      Sym6<T> inertia = H;  // a copy, so that H itself may live in registers
+      eliminate_step(model, plan, step, w, stiffness, inertia, H_at, coupling, F);
+      H = inertia;
     }
     if (step.parent < 0) {
       H = Sym6<T>{};
       continue;
     }
-    if (step.neighbours > 0) merge_couplings(plan, step, H, coupling);
     if (step.hands_over) continue;
     H_at[step.parent] += H;
     H = Sym6<T>{};
@@ -518,7 +571,7 @@ template <bool driven, class T>
     P x = dot(strips.S[index], g);
     if constexpr (driven) x += P{u[strip.iv[0]], u[strip.iv[1]], u[strip.iv[2]], u[strip.iv[3]]};
     x_at[index] = x;
-    g -= F.strip_U[index] * (x * F.strip_Dinv[index]);
+    g -= F.strip_V[index] * x;
     if (!strip.joined) break;
   }
   const auto& strip = plan.strips[index];
@@ -549,7 +602,7 @@ template <bool driven, class T>
   }
   for (;; --index) {
     const auto& strip = plan.strips[index];
-    const P x = (x_at[index] - dot(F.strip_U[index], a)) * F.strip_Dinv[index];
+    const P x = x_at[index] * F.strip_Dinv[index] - dot(F.strip_V[index], a);
     a += strips.S[index] * x;
     if constexpr (driven)
       for (int l = 0; l < strip.count; ++l) u[strip.iv[l]] = x[l];
@@ -560,22 +613,37 @@ template <bool driven, class T>
   }
 }
 
+// Forces on free links without neighbours become their accelerations at once.
+template <class T, class P>
+inline void resolve_free_strip(const EliminationPlan::FreeStrip& strip, const Ldl6<P>& LD, Vec6<T>* m) {
+  Vec6<P> a = gathered<Vec6, P>(m, strip.force);
+  solve_lower(LD, &a.lin.x);
+  for (int k = 0; k < 6; ++k) entry(a, k) *= LD.Dinv[k];
+  solve_upper(LD, &a.lin.x);
+  for (int l = 0; l < strip.count; ++l) m[strip.link[l]] = get_lane(a, l);
+}
+
 // Steps first … last − 1 and back. Forces m on links that hold some and u on joints on entry, accelerations on exit: of joints in u, of links that show in m.
-// C is T or a pack of columns of T. Without `driven` u is taken for zero. One column takes strips whole and keeps their numbers in `x`.
-template <bool driven, class T, class C>
+// C is T or a pack of columns of T. Without `driven` u is taken for zero. One column may take strips whole, and keeps their numbers
+// in `x_at`; joints of free strips have no u then.
+template <bool driven, bool in_strips, class T, class C>
 void substitute(const EliminationPlan& plan, int first, int last, const Placement<T>& w, const StripPlacement<T>& strips, const Factor<T>& F,
                 Vec6<C>* __restrict m, C* __restrict u, StripPack<T>* __restrict x_at) {
-  constexpr bool whole = strip_lanes<T> > 1 && std::is_same_v<T, C>;
+  constexpr bool whole = in_strips && strip_lanes<T> > 1 && std::is_same_v<T, C>;
   const EliminationPlan::Step* steps = plan.steps.data();
   const EliminationPlan::Neighbour* neighbours = plan.neighbours.data();
   const Column<T>* W_at = F.W.data();
-  const Vec6<T>*S = w.S.data(), *U = F.U.data();
+  const Vec6<T>*S = w.S.data(), *V = F.V.data();
   const T* Dinv = F.Dinv.data();
   Vec6<C> g{};
   for (int s = first; s < last; ++s) {
     const auto& step = steps[s];
     if constexpr (whole)
-      if (step.strip >= 0) {
+      if (step.strip >= 0 && step.free) {
+        resolve_free_strip(plan.free_strips[step.strip], F.strip_free[step.strip], m);
+        s += plan.free_strips[step.strip].count - 1;
+        continue;
+      } else if (step.strip >= 0) {
         const auto& end = plan.strips[resolve_strips<driven>(plan, step.strip, strips, F, m, u, x_at)];
         s = end.step + end.count - 1;
         continue;
@@ -586,9 +654,8 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
       C y = dot(S[k], g);
       if constexpr (driven) y += u[k];
       u[k] = y;
-      const C x = y * Dinv[k];
-      g -= U[k] * x;
-      for (int j = 0; j < step.neighbours; ++j) m[neighbours[step.neighbour + j].link] -= vector(W_at[step.W + j]) * x;
+      g -= V[k] * y;
+      for (int j = 0; j < step.neighbours; ++j) m[neighbours[step.neighbour + j].link] -= vector(W_at[step.W + j]) * y;
     } else if (step.free) {
       const auto* N = plan.neighbours.data() + step.neighbour;
       const Ldl6<T>& LD = F.free[step.factor];
@@ -611,10 +678,9 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
         C y = dot(S[k], g);
         if constexpr (driven) y += u[k];
         u[k] = y;
-        const C x = y * Dinv[k];
-        g -= U[k] * x;
-        const Column<T>* W = F.W.data() + step.W + (k - step.iv) * step.neighbours;
-        for (int j = 0; j < step.neighbours; ++j) m[N[j].link] -= vector(W[j]) * x;
+        g -= V[k] * y;
+        const Column<T>* W = W_at + step.W + (k - step.iv) * step.neighbours;
+        for (int j = 0; j < step.neighbours; ++j) m[N[j].link] -= vector(W[j]) * y;
       }
     }
     if (step.hands_over) continue;
@@ -626,7 +692,10 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
   for (int s = last - 1; s >= first; --s) {
     const auto& step = steps[s];
     if constexpr (whole)
-      if (step.strip >= 0) {
+      if (step.strip >= 0 && step.free) {
+        s = plan.free_strips[step.strip].step;
+        continue;
+      } else if (step.strip >= 0) {
         s = plan.strips[move_strips<driven>(plan, step.strip, strips, F, m, u, x_at)].step;
         continue;
       }
@@ -656,19 +725,20 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
     }
     if (step.nv == 1) {
       const int k = step.iv;
-      C y = u[k];
-      for (int j = 0; j < step.neighbours; ++j) y -= dot(vector(W_at[step.W + j]), m[neighbours[step.neighbour + j].link]);
-      const C x = (y - dot(U[k], a)) * Dinv[k];
+      C x = u[k] * Dinv[k];
+      for (int j = 0; j < step.neighbours; ++j) x -= dot(vector(W_at[step.W + j]), m[neighbours[step.neighbour + j].link]);
+      x -= dot(V[k], a);
       u[k] = x;
       a += S[k] * x;
     } else {
       const auto* N = plan.neighbours.data() + step.neighbour;
       for (int k = step.iv; k < step.iv + step.nv; ++k) {
-        C y = u[k] - dot(U[k], a);
-        const Column<T>* W = F.W.data() + step.W + (k - step.iv) * step.neighbours;
-        for (int j = 0; j < step.neighbours; ++j) y -= dot(vector(W[j]), m[N[j].link]);
-        u[k] = y * Dinv[k];
-        a += S[k] * u[k];
+        C x = u[k] * Dinv[k];
+        const Column<T>* W = W_at + step.W + (k - step.iv) * step.neighbours;
+        for (int j = 0; j < step.neighbours; ++j) x -= dot(vector(W[j]), m[N[j].link]);
+        x -= dot(V[k], a);
+        u[k] = x;
+        a += S[k] * x;
       }
     }
     if (step.shows) m[step.link] = a;

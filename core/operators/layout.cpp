@@ -86,7 +86,11 @@ class TraceBound {
 template <class Real>
 Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, int lanes) : set(std::move(constraints)) {
   std::vector<PlannedLink> links;
-  for (const auto& link : model.links) links.push_back({link.parent, link.iv, link.nv, link.type == Joint::free, false, false});
+  for (const auto& link : model.links) {
+    bool bare = true;
+    for (int k = link.iv; k < link.iv + link.nv; ++k) bare = bare && model.armature[k] == 0;
+    links.push_back({link.parent, link.iv, link.nv, link.type == Joint::free, bare, false, false});
+  }
   std::vector<std::vector<int>> groups;
   for (const auto& group : set.groups) {
     links[group.link].held = true;
@@ -104,7 +108,10 @@ Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, 
   }
   std::vector<char> stiff;
   for (const auto& link : links) stiff.push_back(link.held);
-  for (const auto& j : set.joint_rows) links[model.dof_link[j.velocity]].held = true;
+  for (const auto& j : set.joint_rows) {
+    links[model.dof_link[j.velocity]].held = true;
+    links[model.dof_link[j.velocity]].bare = false;
+  }
   loose = plan_elimination(links, {}, lanes);
   for (std::size_t i = 0; i < links.size(); ++i) links[i].stiff = stiff[i];
   coupled = plan_elimination(links, groups, lanes);
