@@ -18,7 +18,8 @@
 namespace bench {
 namespace {
 
-constexpr int inputs = 16, states = 32, batch = 256;
+constexpr int inputs = 16, states = 32;
+constexpr int batch = 128, large_batch = 1024;  // states: within the second cache, and beyond it
 constexpr double damping = 1e-4;
 // Largest ‖a − b‖ / ‖b‖ of products, and largest backward error ‖(G + ε) x − y‖ / (‖G + ε‖ ‖x‖ + ‖y‖) of inverses without and with refinement.
 constexpr double product_bound = 1e-9, inverse_bound = 1e-9, refined_bound = 1e-12, single_bound = 1e-3;
@@ -162,9 +163,10 @@ struct Timed {
   Times times;
 };
 
-// Mean time of a call, calls numbered from 0.
+// Mean time of a call, calls numbered from 0, after one that brings its memory back into the caches.
 double sample(const Contender& c, int calls) {
   using clock = std::chrono::steady_clock;
+  c.call(0);
   const auto start = clock::now();
   for (int n = 0; n < calls; ++n) c.call(n);
   return std::chrono::duration<double, std::micro>(clock::now() - start).count() / calls;
@@ -336,21 +338,27 @@ Row run(const Robot& robot, int repeats) {
 
 template <class Real>
 struct OurBatch {
-  OurBatch(const Robot& robot, const std::vector<Vector>& q, const std::vector<Vector>& vectors, int threads)
-      : model(dl::converted<Real>(dl::build_model(description(robot)))),
-        G(model, dl::make_constraints(model, constraint_descriptions(robot)), batch, threads),
-        Y(std::size_t(batch) * G.rows()) {
-    for (int s = 0; s < batch; ++s) {
+  OurBatch(const Robot& robot, const std::vector<Vector>& q, const std::vector<Vector>& vectors, int size, int threads)
+      : size(size),
+        model(dl::converted<Real>(dl::build_model(description(robot)))),
+        G(model, dl::make_constraints(model, constraint_descriptions(robot)), size, threads),
+        Y(std::size_t(size) * G.rows()) {
+    for (int s = 0; s < size; ++s) {
       Q.insert(Q.end(), q[s].begin(), q[s].end());
       X.insert(X.end(), vectors[s % inputs].begin(), vectors[s % inputs].end());
     }
   }
   void apply() { G.apply(X.data(), 1, Y.data()); }
+  void first_apply() {
+    G.factorize();
+    apply();
+  }
   void state_apply() {
     G.update(Q.data());
     apply();
   }
 
+  const int size;
   const dl::Model<Real> model;
   dl::BatchDelassus<Real> G;
   std::vector<Real> Q, X, Y;
@@ -360,7 +368,7 @@ struct BatchRow {
   std::string scene, way;  // one of our ways, beside Pinocchio's single call
   double error;            // largest difference of a product from that of one state in double precision
   double bound;
-  Times from_q, again, peer_from_q, peer_again;
+  Times first, from_q, again, peer_first, peer_from_q, peer_again;
 };
 
 std::vector<BatchRow> run_batches(const Robot& robot, int repeats) {
@@ -368,9 +376,9 @@ std::vector<BatchRow> run_batches(const Robot& robot, int repeats) {
   OurOperator one(robot);
   one.in = make_inputs(one.model, robot.q, one.G.rows());
   std::mt19937 rng(11);
-  one.in.q = states_near(one.model, robot.q, batch, rng);
+  one.in.q = states_near(one.model, robot.q, large_batch, rng);
   Vector reference;
-  for (int s = 0; s < batch; ++s) {
+  for (int s = 0; s < large_batch; ++s) {
     one.state_apply(s, s % inputs);
     reference.insert(reference.end(), one.out.begin(), one.out.end());
   }
@@ -379,26 +387,38 @@ std::vector<BatchRow> run_batches(const Robot& robot, int repeats) {
     for (int s = 1; s < batch; ++s) peer.G->add_state(one.in.q[s]);
     peer.G->set_inputs(one.in.vectors, one.in.dampings);
   }
-  OurBatch<double> double_1(robot, one.in.q, one.in.vectors, 1), double_2(robot, one.in.q, one.in.vectors, 2);
-  OurBatch<float> float_1(robot, one.in.q, one.in.vectors, 1), float_2(robot, one.in.q, one.in.vectors, 2);
+  OurBatch<double> double_small(robot, one.in.q, one.in.vectors, batch, 1), double_1(robot, one.in.q, one.in.vectors, large_batch, 1),
+      double_2(robot, one.in.q, one.in.vectors, large_batch, 2);
+  OurBatch<float> float_small(robot, one.in.q, one.in.vectors, batch, 1), float_1(robot, one.in.q, one.in.vectors, large_batch, 1),
+      float_2(robot, one.in.q, one.in.vectors, large_batch, 2);
 
   std::vector<BatchRow> rows;
-  std::vector<Contender> from_q, again;
+  std::vector<int> sizes;
+  std::vector<Contender> first, from_q, again;
   const auto add = [&](const std::string& way, double bound, auto& G) {
     G.state_apply();
-    rows.push_back({robot.name, way, difference(Vector(G.Y.begin(), G.Y.end()), reference), bound, {}, {}, {}, {}});
+    const Vector wanted(reference.begin(), reference.begin() + std::ptrdiff_t(G.Y.size()));
+    sizes.push_back(G.size);
+    rows.push_back({robot.name, way, difference(Vector(G.Y.begin(), G.Y.end()), wanted), bound, {}, {}, {}, {}, {}, {}});
+    first.push_back({way, [&G](int) { G.first_apply(); }});
     from_q.push_back({way, [&G](int) { G.state_apply(); }});
     again.push_back({way, [&G](int) { G.apply(); }});
   };
-  add("float64, 1 thread", product_bound, double_1);
-  add("float64, 2 threads", product_bound, double_2);
-  add("float32, 1 thread", single_bound, float_1);
-  add("float32, 2 threads", single_bound, float_2);
+  const std::string small = std::to_string(batch) + " states", large = std::to_string(large_batch) + " states";
+  add("float64, " + small, product_bound, double_small);
+  add("float64, " + large, product_bound, double_1);
+  add("float64, " + large + ", 2 threads", product_bound, double_2);
+  add("float32, " + small, single_bound, float_small);
+  add("float32, " + large, single_bound, float_1);
+  add("float32, " + large + ", 2 threads", single_bound, float_2);
 
   // as many calls of the peer as the batch has states, so that both are a batch
   const std::size_t ways = rows.size();
   for (auto& peer : peers) {
     auto& G = *peer.G;
+    first.push_back({peer.name, [&G](int) {
+                       for (int s = 0; s < batch; ++s) G.first_apply(s % inputs);
+                     }});
     from_q.push_back({peer.name, [&G](int) {
                         for (int s = 0; s < batch; ++s) G.state_apply_placements(s, s % inputs);
                       }});
@@ -406,13 +426,14 @@ std::vector<BatchRow> run_batches(const Robot& robot, int repeats) {
                        for (int s = 0; s < batch; ++s) G.apply(s % inputs);
                      }});
   }
-  const auto share = [](Times t) { return Times{t.best / batch, t.median / batch, t.upper / batch}; };
-  const auto timed_q = measure(from_q, repeats), timed_again = measure(again, repeats);
+  const auto share = [](Times t, int n) { return Times{t.best / n, t.median / n, t.upper / n}; };
+  const auto timed_first = measure(first, repeats), timed_q = measure(from_q, repeats), timed_again = measure(again, repeats);
+  const auto peer_first = fastest({timed_first.begin() + std::ptrdiff_t(ways), timed_first.end()}).times;
   const auto peer_q = fastest({timed_q.begin() + std::ptrdiff_t(ways), timed_q.end()}).times;
   const auto peer_again = fastest({timed_again.begin() + std::ptrdiff_t(ways), timed_again.end()}).times;
   for (std::size_t k = 0; k < ways; ++k) {
-    rows[k].from_q = share(timed_q[k].times), rows[k].again = share(timed_again[k].times);
-    rows[k].peer_from_q = share(peer_q), rows[k].peer_again = share(peer_again);
+    rows[k].first = share(timed_first[k].times, sizes[k]), rows[k].from_q = share(timed_q[k].times, sizes[k]), rows[k].again = share(timed_again[k].times, sizes[k]);
+    rows[k].peer_first = share(peer_first, batch), rows[k].peer_from_q = share(peer_q, batch), rows[k].peer_again = share(peer_again, batch);
   }
   return rows;
 }
@@ -514,11 +535,12 @@ std::string markdown(const std::vector<Row>& table, const std::vector<Row>& swim
     }
   }
   if (!batches.empty()) {
-    out << "\n| scene | batch | difference | from q to G x, µs a state | Pinocchio | ratio | re-application, µs a state | Pinocchio | ratio |\n"
-        << "|---|---|---|---|---|---|---|---|---|\n";
+    out << "\n| scene | batch | difference | first application, µs a state | Pinocchio | ratio | re-application, µs a state | Pinocchio | ratio | from q, µs a "
+           "state | Pinocchio | ratio |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
+    const auto three = [](const Times& ours, const Times& peer) { return text(" %.3f | %.2f | %.1f |", ours.best, peer.best, peer.best / ours.best); };
     for (const BatchRow& b : batches)
-      out << text("| %s | %s | %.0e | %.3f | %.2f | %.1f | %.3f | %.2f | %.1f |\n", b.scene.c_str(), b.way.c_str(), b.error, b.from_q.best, b.peer_from_q.best,
-                  b.peer_from_q.best / b.from_q.best, b.again.best, b.peer_again.best, b.peer_again.best / b.again.best);
+      out << text("| %s | %s | %.0e |", b.scene.c_str(), b.way.c_str(), b.error) << three(b.first, b.peer_first) << three(b.again, b.peer_again)
+          << three(b.from_q, b.peer_from_q) << "\n";
   }
   if (!swimmers.empty()) {
     out << "\n| scene | m |";
@@ -564,7 +586,7 @@ std::string json(const Facts& facts, const std::vector<Row>& rows, const std::ve
   for (std::size_t k = 0; k < batches.size(); ++k) {
     const BatchRow& b = batches[k];
     out << (k ? ",\n    " : "\n    ") << "{\"scene\": " << quoted(b.scene) << ", \"way\": " << quoted(b.way) << ", \"difference\": " << b.error
-        << ", \"from q\": " << json(b.from_q) << ", \"re-application\": " << json(b.again) << ", \"operator from q\": " << json(b.peer_from_q)
+        << ", \"first application\": " << json(b.first) << ", \"operator first application\": " << json(b.peer_first) << ", \"from q\": " << json(b.from_q) << ", \"re-application\": " << json(b.again) << ", \"operator from q\": " << json(b.peer_from_q)
         << ", \"operator re-application\": " << json(b.peer_again) << "}";
   }
   out << "\n  ]\n}\n";

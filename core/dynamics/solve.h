@@ -55,19 +55,19 @@ inline void solve_sweeps(const Model<real_of<T>>& model, const Workspace<T>& w, 
   }
 }
 
-// The first `count` of a pack of columns; a whole pack is one instruction.
-template <class T>
-inline LinkPack<T> load_columns(const T* from, int count) {
-  LinkPack<T> x{};
-  if (count == link_lanes<T>)
+// The first `count` of a pack C of columns of T; a whole pack is one instruction.
+template <class C, class T>
+inline C load_columns(const T* from, int count) {
+  C x{};
+  if (count == int(sizeof(C) / sizeof(T)))
     __builtin_memcpy(&x, from, sizeof(x));
   else
     for (int k = 0; k < count; ++k) __builtin_memcpy(reinterpret_cast<T*>(&x) + k, from + k, sizeof(T));
   return x;
 }
-template <class T>
-inline void store_columns(T* to, const LinkPack<T>& x, int count) {
-  if (count == link_lanes<T>)
+template <class C, class T>
+inline void store_columns(T* to, const C& x, int count) {
+  if (count == int(sizeof(C) / sizeof(T)))
     __builtin_memcpy(to, &x, sizeof(x));
   else
     for (int k = 0; k < count; ++k) __builtin_memcpy(to + k, reinterpret_cast<const T*>(&x) + k, sizeof(T));
@@ -85,9 +85,9 @@ void solve_mass_matrix(const Model<real_of<T>>& model, Workspace<T>& w, const T*
   }
   for (int first = 0; first < columns; first += width) {
     const int past = columns - first < width ? columns - first : width;
-    for (std::size_t k = 0; k < nv; ++k) w.column[k] = load_columns<T>(Y + k * columns + first, past);
+    for (std::size_t k = 0; k < nv; ++k) w.column[k] = load_columns<LinkPack<T>>(Y + k * columns + first, past);
     solve_sweeps(model, w, w.column.data(), w.column_motion.data());
-    for (std::size_t k = 0; k < nv; ++k) store_columns<T>(X + k * columns + first, w.column[k], past);
+    for (std::size_t k = 0; k < nv; ++k) store_columns<LinkPack<T>>(X + k * columns + first, w.column[k], past);
   }
 }
 

@@ -2,9 +2,8 @@
 // one or more threads. The sweeps are those of one state (delassus.h), with T a pack of states.
 #pragma once
 
-#include <thread>
-
 #include "operators/delassus.h"
+#include "operators/team.h"
 
 namespace delassus {
 
@@ -15,12 +14,15 @@ class BatchDelassus {
   using P = Pack<Real, width>;
 
   BatchDelassus(const Model<Real>& model, const ConstraintSet<Real>& set, int batch, int threads)
-      : model_(model), rows_(set.rows), batch_(batch), threads_(threads) {
+      : model_(model), rows_(set.rows), batch_(batch), team_(std::min(threads, (batch + width - 1) / width)) {
     const int groups = (batch + width - 1) / width;
-    if (groups > 0) groups_.emplace_back(model, std::make_shared<const Layout<Real>>(model, set, 1));
-    while (int(groups_.size()) < groups) groups_.push_back(groups_[0]);
+    const auto layout = std::make_shared<const Layout<Real>>(model, set, 1);
     const std::size_t most = std::size_t(std::max({rows_, model.nv, model.nq}));
-    in_.assign(std::size_t(groups), std::vector<P>(most));
+    std::vector<std::shared_ptr<Scratch<P>>> scratch;
+    for (int t = 0; t < team_.size(); ++t) scratch.push_back(std::make_shared<Scratch<P>>(model, *layout));
+    for (int g = 0; g < groups; ++g) groups_.emplace_back(model, layout, scratch[team_.whose(g, groups)]);
+    scratch_bytes_ = scratch.empty() ? 0 : scratch.size() * scratch[0]->bytes();
+    in_.assign(std::size_t(team_.size()), std::vector<P>(most));
     out_ = in_;
     regular_.resize(std::size_t(groups));
   }
@@ -28,8 +30,8 @@ class BatchDelassus {
   int rows() const { return rows_; }
   int batch() const { return batch_; }
   std::size_t bytes() const {
-    std::size_t sum = 0;
-    for (const auto& g : groups_) sum += g.bytes();
+    std::size_t sum = scratch_bytes_;
+    for (const auto& g : groups_) sum += g.own_bytes();
     for (const auto& x : in_) sum += 2 * x.size() * sizeof(P);
     return sum;
   }
@@ -38,27 +40,41 @@ class BatchDelassus {
   bool update(const Real* Q) {
     each([&](int g) {
       gather(g, Q, model_.nq, 1, 0);
-      regular_[g] = groups_[g].update(in_[g].data());
+      regular_[g] = groups_[g].update(in(g).data());
+    });
+    return std::all_of(regular_.begin(), regular_.end(), [](char r) { return r != 0; });
+  }
+  // Its parts, as of Delassus.
+  void place(const Real* Q) {
+    each([&](int g) {
+      gather(g, Q, model_.nq, 1, 0);
+      groups_[g].place(in(g).data());
+    });
+  }
+  bool factorize() {
+    each([&](int g) {
+      groups_[g].prepare();
+      regular_[g] = groups_[g].factorize();
     });
     return std::all_of(regular_.begin(), regular_.end(), [](char r) { return r != 0; });
   }
   void set_compliance(const Real* C) {
     each([&](int g) {
       gather(g, C, rows_, 1, 0);
-      groups_[g].set_compliance(in_[g].data());
+      groups_[g].set_compliance(in(g).data());
     });
   }
   void set_damping(const Real* D) {
     each([&](int g) {
       gather(g, D, rows_, 1, 0);
-      groups_[g].set_damping(in_[g].data());
+      groups_[g].set_damping(in(g).data());
     });
   }
   void apply(const Real* X, int columns, Real* Y) {
-    by_columns(X, columns, Y, [&](int g) { groups_[g].apply(in_[g].data(), 1, out_[g].data()); });
+    by_columns(X, columns, Y, [&](int g) { groups_[g].apply(in(g).data(), 1, out(g).data()); });
   }
   void solve(const Real* Y, int columns, Real* X, int most, Real tolerance) {
-    by_columns(Y, columns, X, [&](int g) { groups_[g].solve(in_[g].data(), 1, out_[g].data(), most, tolerance); });
+    by_columns(Y, columns, X, [&](int g) { groups_[g].solve(in(g).data(), 1, out(g).data(), most, tolerance); });
   }
 
  private:
@@ -73,41 +89,39 @@ class BatchDelassus {
     });
   }
 
-  // every group once; thread t takes the groups t, t + threads, …
+  // what a group's thread moves numbers in
+  std::vector<P>& in(int g) { return in_[team_.whose(g, int(groups_.size()))]; }
+  std::vector<P>& out(int g) { return out_[team_.whose(g, int(groups_.size()))]; }
+
+  // every group once
   template <class F>
   void each(F&& work) {
-    const int groups = int(groups_.size()), threads = std::min(threads_, groups);
-    if (threads <= 1) {
-      for (int g = 0; g < groups; ++g) work(g);
-      return;
-    }
-    std::vector<std::thread> team;
-    for (int t = 0; t < threads; ++t)
-      team.emplace_back([&, t] {
-        for (int g = t; g < groups; g += threads) work(g);
-      });
-    for (auto& thread : team) thread.join();
+    team_.each(int(groups_.size()), work);
   }
 
   // one column of n numbers of every state of a group; lanes beyond the batch repeat its last state
   void gather(int g, const Real* X, int n, int columns, int c) {
+    P* to = in(g).data();
     for (int k = 0; k < width; ++k) {
       const std::size_t state = std::size_t(std::min(g * width + k, batch_ - 1));
       const Real* x = X + state * n * columns + c;
-      for (int r = 0; r < n; ++r) lane(in_[g][r], k) = x[std::size_t(r) * columns];
+      for (int r = 0; r < n; ++r) lane(to[r], k) = x[std::size_t(r) * columns];
     }
   }
-  void scatter(int g, Real* Y, int n, int columns, int c) const {
+  void scatter(int g, Real* Y, int n, int columns, int c) {
+    const P* from = out(g).data();
     for (int k = 0; k < width && g * width + k < batch_; ++k) {
       Real* y = Y + std::size_t(g * width + k) * n * columns + c;
-      for (int r = 0; r < n; ++r) y[std::size_t(r) * columns] = lane(out_[g][r], k);
+      for (int r = 0; r < n; ++r) y[std::size_t(r) * columns] = lane(from[r], k);
     }
   }
 
   const Model<Real>& model_;
-  int rows_, batch_, threads_;
+  int rows_, batch_;
+  Team team_;
   std::vector<Delassus<P>> groups_;
-  std::vector<std::vector<P>> in_, out_;
+  std::vector<std::vector<P>> in_, out_;  // a thread
+  std::size_t scratch_bytes_ = 0;
   std::vector<char> regular_;  // a group: its mass matrices are
 };
 

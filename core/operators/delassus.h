@@ -45,6 +45,48 @@ struct PointPack {
   int count;
 };
 
+// Memory that nothing is kept in between two calls. Operators that never work at the same time may share it.
+template <class T>
+struct Scratch {
+  using Columns = StripPack<T>;
+  std::vector<Sym6<T>> H;              // a link: what it holds during an elimination, and nothing on the ground
+  std::vector<Mat6<T>> coupling;       // two links
+  std::vector<T> size;                 // a link: of the inertia it carries
+  std::vector<Inertia<T>> composite;   // a link: with all it carries
+  std::vector<T> pivot;                // a velocity: stiffness of joint rows
+  std::vector<StripPack<T>> x;         // a strip: on its way through the sweeps
+  Passage<T> one;
+  std::vector<T> part, best;           // a row: correction, best solution so far
+  Passage<Columns> many;
+  std::vector<Columns> in, out;        // a row or a velocity, whichever are more
+  std::vector<T> column, target;       // a row: one of several columns
+
+  Scratch(const Model<real_of<T>>& model, const Layout<real_of<T>>& layout) {
+    const std::size_t links = model.links.size(), nv = std::size_t(model.nv), rows = std::size_t(layout.set.rows);
+    H.resize(links + 1);
+    coupling.resize(std::size_t(layout.coupled.slot_count));
+    size.resize((links + link_lanes<T> - 1) / link_lanes<T> * link_lanes<T>);
+    composite.resize(links);
+    if (!layout.set.joint_rows.empty()) pivot.resize(nv);
+    x.resize(std::max(layout.loose.strips.size(), layout.coupled.strips.size()));
+    one.resize(links, nv, rows);
+    part.resize(rows);
+    best.resize(rows);
+    if constexpr (strip_lanes<T> > 1) {
+      many.resize(links, nv, rows);
+      in.resize(std::max(rows, nv));
+      out.resize(std::max(rows, nv));
+      column.resize(rows);
+      target.resize(rows);
+    }
+  }
+  std::size_t bytes() const {
+    return H.size() * sizeof(Sym6<T>) + coupling.size() * sizeof(Mat6<T>) + composite.size() * sizeof(Inertia<T>) + x.size() * sizeof(StripPack<T>) +
+           (size.size() + pivot.size() + part.size() + best.size() + column.size() + target.size()) * sizeof(T) + one.bytes() + many.bytes() +
+           (in.size() + out.size()) * sizeof(Columns);
+  }
+};
+
 // Points of stiffness r on two links: m = Σ r, h = Σ r p and P = Σ r p pᵀ on each, Q = Σ r p₁ p₂ᵀ between them.
 template <class N>
 struct PointSums {
@@ -72,47 +114,35 @@ template <class T>
 class Delassus {
  public:
   using Real = real_of<T>;
-  using Columns = LinkPack<T>;
+  using Columns = StripPack<T>;
 
-  Delassus(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout) : model_(model), layout_(std::move(layout)), set_(layout_->set), w_(model) {
-    const std::size_t links = model.links.size(), nv = std::size_t(model.nv), rows = std::size_t(set_.rows);
+  Delassus(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout, std::shared_ptr<Scratch<T>> scratch)
+      : model_(model), layout_(std::move(layout)), set_(layout_->set), scratch_(std::move(scratch)), w_(model) {
+    const std::size_t nv = std::size_t(model.nv), rows = std::size_t(set_.rows);
     loose_strips_.resize(model, layout_->loose);
     if (!layout_->same_strips) coupled_strips_.resize(model, layout_->coupled);
-    x_.resize(std::max(layout_->loose.strips.size(), layout_->coupled.strips.size()));
     pack_points();
     K_.resize(set_.K_size);
     mass_.resize(nv, layout_->loose);
     damped_.resize(nv, layout_->coupled);
-    H_.resize(links + 1);
     kept_.resize(std::size_t(layout_->loose.kept));
-    coupling_.resize(std::size_t(layout_->coupled.slot_count));
-    size_.resize(std::size_t(w_.inertia.blocks()) * link_lanes<T>);
-    composite_.resize(links);
-    if (!set_.joint_rows.empty()) pivot_.resize(nv);
     compliance_.resize(rows);
     shift_.resize(rows);
     stiffness_.resize(rows);
-    one_.resize(links, nv, rows);
-    part_.resize(rows);
-    best_.resize(rows);
-    if constexpr (link_lanes<T> > 1) {
-      many_.resize(links, nv, rows);
-      column_.resize(rows);
-      target_.resize(rows);
-      in_.resize(std::max(rows, nv));
-      out_.resize(std::max(rows, nv));
-    }
   }
+  Delassus(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout)
+      : Delassus(model, layout, std::make_shared<Scratch<T>>(model, *layout)) {}
   Delassus(const Model<Real>& model, ConstraintSet<Real> constraints)
       : Delassus(model, std::make_shared<const Layout<Real>>(model, std::move(constraints), strip_lanes<T>)) {}
 
   int rows() const { return set_.rows; }
   const Layout<Real>& layout() const { return *layout_; }
-  std::size_t bytes() const {
-    return w_.bytes() + loose_strips_.bytes() + coupled_strips_.bytes() + x_.size() * sizeof(x_[0]) + points_.size() * sizeof(PointPack<T>) + local_.size() * sizeof(local_[0]) + K_.size() * sizeof(Vec6<T>) + mass_.bytes() + damped_.bytes() +
-           (H_.size() + kept_.size()) * sizeof(Sym6<T>) + coupling_.size() * sizeof(Mat6<T>) + composite_.size() * sizeof(Inertia<T>) +
-           (size_.size() + pivot_.size() + 3 * shift_.size() + part_.size() + best_.size() + 2 * column_.size()) * sizeof(T) + one_.bytes() + many_.bytes() + (in_.size() + out_.size()) * sizeof(Columns);
+  // without what is shared
+  std::size_t own_bytes() const {
+    return w_.bytes() + loose_strips_.bytes() + coupled_strips_.bytes() + points_.size() * sizeof(PointPack<T>) +
+           K_.size() * sizeof(Vec6<T>) + mass_.bytes() + damped_.bytes() + kept_.size() * sizeof(Sym6<T>) + 3 * shift_.size() * sizeof(T);
   }
+  std::size_t bytes() const { return own_bytes() + scratch_->bytes(); }
 
   // All numeric work that depends on q alone. Returns whether M is regular.
   bool update(const T* q) {
@@ -137,18 +167,18 @@ class Delassus {
     norm_known_ = false;
     if (plan.idle == 0) return;
     for (const auto& step : plan.steps)
-      if (step.holds_inertia) H_[step.link] = Sym6<T>{};
-    eliminate_steps<T>(model_, plan, 0, plan.idle, w_, loose_strips_, nullptr, H_.data(), nullptr, mass_);
+      if (step.holds_inertia) scratch_->H[step.link] = Sym6<T>{};
+    eliminate_steps<T>(model_, plan, 0, plan.idle, w_, loose_strips_, nullptr, scratch_->H.data(), nullptr, mass_);
     for (const auto& step : plan.steps)
-      if (step.kept >= 0) kept_[step.kept] = H_[step.link];
+      if (step.kept >= 0) kept_[step.kept] = scratch_->H[step.link];
   }
   bool factorize() {
     const auto& plan = layout_->loose;
     reset(plan);
-    eliminate_steps<T>(model_, plan, plan.idle, int(plan.steps.size()), w_, loose_strips_, nullptr, H_.data(), nullptr, mass_);
+    eliminate_steps<T>(model_, plan, plan.idle, int(plan.steps.size()), w_, loose_strips_, nullptr, scratch_->H.data(), nullptr, mass_);
     const auto Dinv = [&](int k) { return mass_.Dinv[k]; };
     const auto free_Dinv = [&](int tree, int k) { return mass_.free[layout_->free_root[tree]].Dinv[k]; };
-    return is_surely_regular(model_, w_, size_.data(), mass_.Dinv.data()) || is_regular(model_, w_, composite_.data(), Dinv, free_Dinv);
+    return is_surely_regular(model_, w_, scratch_->size.data(), mass_.Dinv.data()) || is_regular(model_, w_, scratch_->composite.data(), Dinv, free_Dinv);
   }
 
   void set_compliance(const T* compliance) {
@@ -171,13 +201,13 @@ class Delassus {
 
     const auto& plan = layout_->coupled;
     reset(plan);
-    for (auto& block : coupling_) block = Mat6<T>{};
+    for (auto& block : scratch_->coupling) block = Mat6<T>{};
     stiffen_points();
     stiffen_rows();
-    for (auto& p : pivot_) p = T{};
-    for (const auto& j : set_.joint_rows) pivot_[j.velocity] += stiffness_[j.row] * (j.coefficient * j.coefficient);
-    eliminate_steps<T>(model_, plan, plan.idle, int(plan.steps.size()), w_, coupled_strips(), pivot_.empty() ? nullptr : pivot_.data(), H_.data(),
-                       coupling_.data(), damped_);
+    for (auto& p : scratch_->pivot) p = T{};
+    for (const auto& j : set_.joint_rows) scratch_->pivot[j.velocity] += stiffness_[j.row] * (j.coefficient * j.coefficient);
+    eliminate_steps<T>(model_, plan, plan.idle, int(plan.steps.size()), w_, coupled_strips(), scratch_->pivot.empty() ? nullptr : scratch_->pivot.data(), scratch_->H.data(),
+                       scratch_->coupling.data(), damped_);
   }
 
   // Y ← G X. X, Y: rows × columns, row-major, apart.
@@ -199,9 +229,9 @@ class Delassus {
         const Residual<C> r = residual(p, y, x);
         for (int k = 0; k < lanes_of<C>; ++k) {
           if (r.error(largest_shift(), k) <= tolerance) continue;
-          for (int i = 0; i < set_.rows; ++i) column_[i] = lane(x[i], k), target_[i] = lane(y[i], k);
-          taken = std::max(taken, refine(one_, target_.data(), column_.data(), most, tolerance));
-          for (int i = 0; i < set_.rows; ++i) lane(x[i], k) = column_[i];
+          for (int i = 0; i < set_.rows; ++i) scratch_->column[i] = lane(x[i], k), scratch_->target[i] = lane(y[i], k);
+          taken = std::max(taken, refine(scratch_->one, scratch_->target.data(), scratch_->column.data(), most, tolerance));
+          for (int i = 0; i < set_.rows; ++i) lane(x[i], k) = scratch_->column[i];
         }
       }
     });
@@ -242,7 +272,7 @@ class Delassus {
     pass(X, model_.nv, columns, Y, model_.nv, [&](auto& p, auto* x, auto* y) {
       for (auto& f : p.m) f = std::remove_cvref_t<decltype(f)>{};
       for (int k = 0; k < model_.nv; ++k) p.u[k] = x[k];
-      substitute<true, false>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(), p.u.data(), x_.data());
+      substitute<true, false>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data());
       for (int k = 0; k < model_.nv; ++k) y[k] = p.u[k];
     });
   }
@@ -260,7 +290,6 @@ class Delassus {
         const auto& point = set_.points[group.first + c];
         if (c % lanes == 0) {
           points_.resize(points_.size() + 1);
-          local_.resize(local_.size() + 2);
           std::fill_n(points_.back().row, lanes, point.row);
         }
         auto& pack = points_.back();
@@ -269,23 +298,30 @@ class Delassus {
         if constexpr (lanes == 1) {
           pack.full = 1;
           std::copy_n(point.axes, 3, pack.axes);
-          std::copy_n(point.local, 2, &local_.back() - 1);
         } else {
           lane(pack.full, c % lanes) = 1;
           for (int r = 0; r < 3; ++r) set_lane(pack.axes[r], c % lanes, point.axes[r]);
-          for (int b = 0; b < 2; ++b) set_lane(local_[local_.size() - 2 + b], c % lanes, point.local[b]);
         }
       }
     }
     first_pack_.push_back(int(points_.size()));
   }
   void place_points() {
+    constexpr int lanes = strip_lanes<T>;
     for (std::size_t g = 0; g < set_.groups.size(); ++g)
       for (int b = 0; b < 2; ++b) {
-        const int link = b == 0 ? set_.groups[g].link : set_.groups[g].other;
+        const auto& group = set_.groups[g];
+        const int link = b == 0 ? group.link : group.other;
         if (link < 0) continue;
         const Pose<T> X = w_.pose[link];
-        for (int c = first_pack_[g]; c < first_pack_[g + 1]; ++c) points_[c].place[b] = X.R * local_[2 * c + b] + X.p;
+        for (int c = 0; c < group.count; ++c) {
+          const Vec3<T> place = X * set_.points[group.first + c].local[b];
+          auto& pack = points_[first_pack_[g] + c / lanes];
+          if constexpr (lanes == 1)
+            pack.place[b] = place;
+          else
+            set_lane(pack.place[b], c % lanes, place);
+        }
       }
   }
   // Whether a group is worth taking in packs.
@@ -317,7 +353,7 @@ class Delassus {
   void reset(const EliminationPlan& plan) {
     for (std::size_t s = std::size_t(plan.idle); s < plan.steps.size(); ++s) {
       const auto& step = plan.steps[s];
-      if (step.holds_inertia) H_[step.link] = step.kept >= 0 ? kept_[step.kept] : Sym6<T>{};
+      if (step.holds_inertia) scratch_->H[step.link] = step.kept >= 0 ? kept_[step.kept] : Sym6<T>{};
     }
   }
 
@@ -342,10 +378,10 @@ class Delassus {
             const Vec3<T> n = Vec3<T>{} + axes[r];
             const Vec6<T> K{n, cross(p, n)}, L{n, cross(o, n)};
             const T stiffness = stiffness_[row + r];
-            downdate(H_[group.link], K, -stiffness);
+            downdate(scratch_->H[group.link], K, -stiffness);
             if (touching.block < 0) continue;
-            downdate(H_[group.other], L, -stiffness);
-            add_outer(coupling_[touching.block], column(touching.flipped ? K : L), (touching.flipped ? L : K) * -stiffness);
+            downdate(scratch_->H[group.other], L, -stiffness);
+            add_outer(scratch_->coupling[touching.block], column(touching.flipped ? K : L), (touching.flipped ? L : K) * -stiffness);
           }
         });
     }
@@ -373,11 +409,11 @@ class Delassus {
       const Sym3<T>& A = sums.P[k];
       return Inertia<T>{m, h[k], {A.yy + A.zz, -A.xy, -A.xz, A.xx + A.zz, -A.yz, A.xx + A.yy}};
     };
-    add(H_[a ? group.other : group.link], mass(0));
+    add(scratch_->H[a ? group.other : group.link], mass(0));
     if (!two) return;
-    add(H_[a ? group.link : group.other], mass(1));
+    add(scratch_->H[a ? group.link : group.other], mass(1));
     const T trace = Q.x.x + Q.y.y + Q.z.z;
-    auto* A = coupling_[touching.block].column;
+    auto* A = scratch_->coupling[touching.block].column;
     for (int k = 0; k < 3; ++k) A[k][k] -= m;
     A[0][4] -= h[1].z, A[0][5] += h[1].y;
     A[1][3] += h[1].z, A[1][5] -= h[1].x;
@@ -395,11 +431,11 @@ class Delassus {
     for (const auto& b : set_.blocks)
       for (int t = 0; t < b.terms; ++t) {
         const auto& term = set_.terms[b.term + t];
-        for (int r = 0; r < b.rows; ++r) downdate(H_[term.link], K_[term.K + r], -stiffness_[b.row + r]);
+        for (int r = 0; r < b.rows; ++r) downdate(scratch_->H[term.link], K_[term.K + r], -stiffness_[b.row + r]);
       }
     for (const auto& p : layout_->products)
       for (int r = 0; r < p.rows; ++r)
-        add_outer(coupling_[p.block], column(K_[set_.terms[p.second].K + r]), K_[set_.terms[p.first].K + r] * stiffness_[p.row + r]);
+        add_outer(scratch_->coupling[p.block], column(K_[set_.terms[p.second].K + r]), K_[set_.terms[p.first].K + r] * stiffness_[p.row + r]);
   }
   static Column<T> column(const Vec6<T>& v) {
     Column<T> c{};
@@ -410,17 +446,17 @@ class Delassus {
   // One column as it is, or several in packs, through work(passage, from, to).
   template <class F>
   void pass(const T* X, int from, int columns, T* Y, int to, F&& work) {
-    constexpr int width = link_lanes<T>;
+    constexpr int width = strip_lanes<T>;
     if (columns == 1) {
-      work(one_, X, Y);
+      work(scratch_->one, X, Y);
       return;
     }
     if constexpr (width > 1)
       for (int first = 0; first < columns; first += width) {
         const int count = columns - first < width ? columns - first : width;
-        for (int r = 0; r < from; ++r) in_[r] = load_columns<T>(X + std::size_t(r) * columns + first, count);
-        work(many_, static_cast<const Columns*>(in_.data()), out_.data());
-        for (int r = 0; r < to; ++r) store_columns<T>(Y + std::size_t(r) * columns + first, out_[r], count);
+        for (int r = 0; r < from; ++r) scratch_->in[r] = load_columns<Columns>(X + std::size_t(r) * columns + first, count);
+        work(scratch_->many, static_cast<const Columns*>(scratch_->in.data()), scratch_->out.data());
+        for (int r = 0; r < to; ++r) store_columns<Columns>(Y + std::size_t(r) * columns + first, scratch_->out[r], count);
       }
   }
 
@@ -431,11 +467,11 @@ class Delassus {
     for (const int i : std::is_same_v<C, T> ? plan.lane_holders : plan.holders) p.m[i] = Vec6<C>{};
     add_forces(p, lambda);
     if (set_.joint_rows.empty()) {
-      substitute<false, true>(plan, first, last, w_, strips, factor, p.m.data(), p.u.data(), x_.data());
+      substitute<false, true>(plan, first, last, w_, strips, factor, p.m.data(), p.u.data(), scratch_->x.data());
     } else {
       for (auto& u : p.u) u = C{};
       for (const auto& j : set_.joint_rows) p.u[j.velocity] += lambda[j.row] * j.coefficient;
-      substitute<true, true>(plan, first, last, w_, strips, factor, p.m.data(), p.u.data(), x_.data());
+      substitute<true, true>(plan, first, last, w_, strips, factor, p.m.data(), p.u.data(), scratch_->x.data());
     }
   }
 
@@ -610,13 +646,13 @@ class Delassus {
       for (int k = 0; k < lanes; ++k) {
         const Real e = r.error(size, k);
         const bool better = n == 0 || e < best[k];
-        for (int i = 0; i < set_.rows; ++i) better ? lane(best_[i], k) = lane(x[i], k) : lane(x[i], k) = lane(best_[i], k);
+        for (int i = 0; i < set_.rows; ++i) better ? lane(scratch_->best[i], k) = lane(x[i], k) : lane(x[i], k) = lane(scratch_->best[i], k);
         go_on = go_on || (better && e > tolerance);
         if (better) best[k] = e;
       }
       if (!go_on || n == most) return n;
-      invert_to(p, p.rest.data(), part_.data());
-      for (int i = 0; i < set_.rows; ++i) x[i] += part_[i];
+      invert_to(p, p.rest.data(), scratch_->part.data());
+      for (int i = 0; i < set_.rows; ++i) x[i] += scratch_->part[i];
     }
   }
 
@@ -624,14 +660,14 @@ class Delassus {
   const T& norm() {
     if (norm_known_) return norm_;
     norm_ = T{};
-    T* x = part_.data();
+    T* x = scratch_->part.data();
     for (int r = 0; r < set_.rows; ++r) x[r] = constant<T>(Real(1) + Real(0.1) * Real(r % 7));
     for (int n = 0; n < 4; ++n) {
       T before = constant<T>(std::numeric_limits<Real>::min()), after{};
       for (int r = 0; r < set_.rows; ++r) before += x[r] * x[r];
       const T scale = Real(1) / square_root(before);
       for (int r = 0; r < set_.rows; ++r) x[r] = x[r] * scale;
-      apply_loose(one_, x, x);
+      apply_loose(scratch_->one, x, x);
       for (int r = 0; r < set_.rows; ++r) after += x[r] * x[r];
       norm_ = larger(norm_, square_root(after));
     }
@@ -642,27 +678,17 @@ class Delassus {
   const Model<Real>& model_;
   std::shared_ptr<const Layout<Real>> layout_;
   const ConstraintSet<Real>& set_;
+  std::shared_ptr<Scratch<T>> scratch_;
   Placement<T> w_;
   StripPlacement<T> loose_strips_, coupled_strips_;
-  std::vector<StripPack<T>> x_;          // a strip: on its way through the sweeps
   std::vector<PointPack<T>> points_;
-  std::vector<Vec3<typename PointPack<T>::Constant>> local_;  // two a pack: where its points are on their links
   std::vector<int> first_pack_;          // a group of points, and one past the last
   std::vector<Vec6<T>> K_;               // a row of a term
   Factor<T> mass_, damped_;
-  std::vector<Sym6<T>> H_, kept_;        // a link: what it holds during an elimination; what idle links handed down
-  std::vector<Mat6<T>> coupling_;        // two links
-  std::vector<T> size_;                  // a link: of the inertia it carries
-  std::vector<Inertia<T>> composite_;    // a link: with all it carries
-  std::vector<T> pivot_;                 // a velocity: stiffness of joint rows
+  std::vector<Sym6<T>> kept_;            // a link: what idle links handed down
   std::vector<T> compliance_, shift_, stiffness_;  // a row: C, C + ε, R
   T norm_{};
   bool norm_known_ = false;
-  Passage<T> one_;
-  Passage<Columns> many_;
-  std::vector<T> part_, best_;           // a row: correction, best solution so far
-  std::vector<T> column_, target_;       // a row: one of several columns
-  std::vector<Columns> in_, out_;        // a row or a velocity, whichever are more
 };
 
 }  // namespace delassus

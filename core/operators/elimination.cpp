@@ -40,7 +40,7 @@ Order order_links(const std::vector<PlannedLink>& links, const std::vector<char>
   for (int i = 0; i < n; ++i)
     if (children[i] == 0) ready.insert(key(i));
   auto plain = [&](int i) { return near[i].empty() && links[i].nv == 1 && !alone[i]; };
-  auto loose = [&](int i) { return near[i].empty() && links[i].free && links[i].bare; };
+  auto loose = [&](int i) { return near[i].empty() && links[i].free && links[i].bare && !links[i].pushed; };
   auto eliminate = [&](int i) {
     const int p = links[i].parent;
     ready.erase(key(i));
@@ -195,6 +195,7 @@ EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const st
     step.iv = link.iv;
     step.nv = link.nv;
     step.free = link.free;
+    step.pushed = link.pushed;
     step.plain = link.nv == 1 && boundary.empty();
     step.neighbour = int(plan.neighbours.size());
     step.neighbours = int(boundary.size());

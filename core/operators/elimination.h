@@ -36,6 +36,7 @@ struct EliminationPlan {
     int iv, nv;
     bool plain;           // one velocity, no neighbours: most steps, and they go their own short way
     bool free;            // its joint is
+    bool pushed;          // joint rows act on it
     bool hands_over;      // the next step is its parent's: what passes between them stays in registers
     bool joined;          // its strip's next strip is made of its parents, lane for lane: so it does there
     bool holds_inertia;   // inertia waits for it in memory
@@ -84,7 +85,8 @@ struct EliminationPlan {
 struct PlannedLink {
   int parent, iv, nv;
   bool free;
-  bool bare;   // nothing sits on the axes of its joint: no armature, no joint rows
+  bool bare;   // no armature sits on the axes of its joint
+  bool pushed; // joint rows act on its joint
   bool held;   // a constraint acts on it or on its joint
   bool stiff;  // and adds to its inertia
 };
@@ -624,8 +626,8 @@ inline void resolve_free_strip(const EliminationPlan::FreeStrip& strip, const Ld
 }
 
 // Steps first … last − 1 and back. Forces m on links that hold some and u on joints on entry, accelerations on exit: of joints in u, of links that show in m.
-// C is T or a pack of columns of T. Without `driven` u is taken for zero. One column may take strips whole, and keeps their numbers
-// in `x_at`; joints of free strips have no u then.
+// C is T or a pack of columns of T. Without `driven` u is taken for zero. With `in_strips` only joints that are pushed have u,
+// and one column takes strips whole and keeps their numbers in `x_at`.
 template <bool driven, bool in_strips, class T, class C>
 void substitute(const EliminationPlan& plan, int first, int last, const Placement<T>& w, const StripPlacement<T>& strips, const Factor<T>& F,
                 Vec6<C>* __restrict m, C* __restrict u, StripPack<T>* __restrict x_at) {
@@ -659,7 +661,7 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
     } else if (step.free) {
       const auto* N = plan.neighbours.data() + step.neighbour;
       const Ldl6<T>& LD = F.free[step.factor];
-      if constexpr (driven) g += free_force(w.pose[step.link].R, u + step.iv);
+      if (driven && (!in_strips || step.pushed)) g += free_force(w.pose[step.link].R, u + step.iv);
       solve_lower(LD, &g.lin.x);
       Vec6<C> x;
       for (int k = 0; k < 6; ++k) entry(x, k) = entry(g, k) * LD.Dinv[k];
@@ -713,7 +715,7 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
         for (int k = 0; k < 6; ++k) entry(a, k) -= entry(y, k) * LD.Dinv[k];
       }
       solve_upper(LD, &a.lin.x);
-      if constexpr (driven) free_velocities(w.pose[step.link].R, a, u + step.iv);
+      if (driven && (!in_strips || step.pushed)) free_velocities(w.pose[step.link].R, a, u + step.iv);
       m[step.link] = a;
       continue;
     }

@@ -89,7 +89,7 @@ Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, 
   for (const auto& link : model.links) {
     bool bare = true;
     for (int k = link.iv; k < link.iv + link.nv; ++k) bare = bare && model.armature[k] == 0;
-    links.push_back({link.parent, link.iv, link.nv, link.type == Joint::free, bare, false, false});
+    links.push_back({link.parent, link.iv, link.nv, link.type == Joint::free, bare, false, false, false});
   }
   std::vector<std::vector<int>> groups;
   for (const auto& group : set.groups) {
@@ -110,7 +110,7 @@ Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, 
   for (const auto& link : links) stiff.push_back(link.held);
   for (const auto& j : set.joint_rows) {
     links[model.dof_link[j.velocity]].held = true;
-    links[model.dof_link[j.velocity]].bare = false;
+    links[model.dof_link[j.velocity]].pushed = true;
   }
   loose = plan_elimination(links, {}, lanes);
   for (std::size_t i = 0; i < links.size(); ++i) links[i].stiff = stiff[i];

@@ -294,7 +294,7 @@ class BatchDelassusOperator(_Damped):
         damping: ε, scalar, (m,) or (batch_size, m).
         compliance: C, scalar, (m,) or (batch_size, m).
         dtype: float64 or float32.
-        threads: how many share the work; each call starts them anew, which pays from some hundred states.
+        threads: how many share the work, the caller among them; they wait between calls.
 
     Example:
         >>> import delassus as dl, numpy as np
