@@ -5,11 +5,11 @@ python benchmarks/python/tree_dynamics.py [--json FILE]
 
 import argparse
 import json
-import time
 
 import mujoco
 import numpy as np
 import pinocchio as pin
+from timing import best
 
 import delassus as dl
 from delassus.check import full_mass_matrix
@@ -17,18 +17,6 @@ from delassus.model.load import compile_source
 
 ROBOTS = ("go2", "g1", "talos")
 TOLERANCE = 1e-9
-
-
-def best(calls, repeats=60, inner=100):
-    """Best time of each call in µs, the calls taking turns."""
-    times = {name: np.inf for name in calls}
-    for _ in range(repeats):
-        for name, call in calls.items():
-            start = time.perf_counter()
-            for _ in range(inner):
-                call()
-            times[name] = min(times[name], (time.perf_counter() - start) / inner * 1e6)
-    return times
 
 
 def pinocchio_model(model):

@@ -14,101 +14,10 @@
 #include "dynamics/inertia.h"
 #include "dynamics/kinematics.h"
 #include "dynamics/solve.h"
-#include "operators/layout.h"
+#include "operators/points.h"
+#include "operators/scratch.h"
 
 namespace delassus {
-
-// Memory of one column, or of a pack of columns, on its way through the sweeps.
-template <class C>
-struct Passage {
-  std::vector<Vec6<C>> m;           // a link, and nothing on the ground
-  std::vector<C> u;                 // a velocity
-  std::vector<C> rest;              // a row: residual
-
-  void resize(std::size_t links, std::size_t velocities, std::size_t rows) {
-    m.resize(links + 1);
-    u.resize(velocities);
-    rest.resize(rows);
-  }
-  std::size_t bytes() const { return m.size() * sizeof(Vec6<C>) + (u.size() + rest.size()) * sizeof(C); }
-};
-
-// Points of one group side by side in a register; of a pack of states one.
-template <class T>
-struct PointPack {
-  using P = StripPack<T>;
-  using Constant = std::conditional_t<strip_lanes<T> == 1, real_of<T>, P>;  // the same in every state
-  Vec3<Constant> axes[3];   // zero in empty lanes
-  Vec3<P> place[2];         // at the present kinematics
-  Constant full;            // one in lanes that are not empty
-  int row[strip_lanes<T>];  // empty lanes repeat the first
-  int count;
-};
-
-// Memory that nothing is kept in between two calls. Operators that never work at the same time may share it.
-template <class T>
-struct Scratch {
-  using Columns = StripPack<T>;
-  std::vector<Sym6<T>> H;              // a link: what it holds during an elimination, and nothing on the ground
-  std::vector<Mat6<T>> coupling;       // two links
-  std::vector<T> size;                 // a link: of the inertia it carries
-  std::vector<Inertia<T>> composite;   // a link: with all it carries
-  std::vector<T> pivot;                // a velocity: stiffness of joint rows
-  std::vector<StripPack<T>> x;         // a strip: on its way through the sweeps
-  Passage<T> one;
-  std::vector<T> part, best;           // a row: correction, best solution so far
-  Passage<Columns> many;
-  std::vector<Columns> in, out;        // a row or a velocity, whichever are more
-  std::vector<T> column, target;       // a row: one of several columns
-
-  Scratch(const Model<real_of<T>>& model, const Layout<real_of<T>>& layout) {
-    const std::size_t links = model.links.size(), nv = std::size_t(model.nv), rows = std::size_t(layout.set.rows);
-    H.resize(links + 1);
-    coupling.resize(std::size_t(layout.coupled.slot_count));
-    size.resize((links + link_lanes<T> - 1) / link_lanes<T> * link_lanes<T>);
-    composite.resize(links);
-    if (!layout.set.joint_rows.empty()) pivot.resize(nv);
-    x.resize(std::max(layout.loose.strips.size(), layout.coupled.strips.size()));
-    one.resize(links, nv, rows);
-    part.resize(rows);
-    best.resize(rows);
-    if constexpr (strip_lanes<T> > 1) {
-      many.resize(links, nv, rows);
-      in.resize(std::max(rows, nv));
-      out.resize(std::max(rows, nv));
-      column.resize(rows);
-      target.resize(rows);
-    }
-  }
-  std::size_t bytes() const {
-    return H.size() * sizeof(Sym6<T>) + coupling.size() * sizeof(Mat6<T>) + composite.size() * sizeof(Inertia<T>) + x.size() * sizeof(StripPack<T>) +
-           (size.size() + pivot.size() + part.size() + best.size() + column.size() + target.size()) * sizeof(T) + one.bytes() + many.bytes() +
-           (in.size() + out.size()) * sizeof(Columns);
-  }
-};
-
-// Points of stiffness r on two links: m = Σ r, h = Σ r p and P = Σ r p pᵀ on each, Q = Σ r p₁ p₂ᵀ between them.
-template <class N>
-struct PointSums {
-  N m;
-  Vec3<N> h[2];
-  Sym3<N> P[2];
-  Mat3<N> Q;
-
-  void add(const N& r, const Vec3<N>& p, const Vec3<N>& o, bool two) {
-    const Vec3<N> rp = p * r;
-    m += r;
-    h[0] += rp;
-    add_outer(P[0], p, rp);
-    if (!two) return;
-    const Vec3<N> ro = o * r;
-    h[1] += ro;
-    add_outer(P[1], o, ro);
-    Q.x += p * ro.x;
-    Q.y += p * ro.y;
-    Q.z += p * ro.z;
-  }
-};
 
 template <class T>
 class Delassus {

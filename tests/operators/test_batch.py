@@ -1,5 +1,6 @@
 """A batch gives, state by state, what the operator of one state gives; the oracle of that one is dense."""
 
+import os
 import pickle
 
 import numpy as np
@@ -166,3 +167,18 @@ def test_a_loop_the_file_switched_off_gives_no_rows():
     model = dl.load(text)
     assert [loop.active for loop in model.loops] == [False, True]
     assert dl.DelassusOperator(model, model.loops).shape == (3, 3)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system cannot fork")
+def test_a_forked_process_starts_its_own_threads():
+    model = dl.load("cassie")
+    B = dl.BatchDelassusOperator(model, model.loops, 33, threads=3)
+    B.update(states(model, 33))
+    x = np.ones((33, B.shape[1]))
+    y = B @ x
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if np.array_equal(B @ x, y) else 1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    assert np.array_equal(B @ x, y)

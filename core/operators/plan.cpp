@@ -1,6 +1,7 @@
-#include "operators/elimination.h"
+#include "operators/plan.h"
 
 #include <algorithm>
+#include <compare>
 #include <map>
 #include <set>
 

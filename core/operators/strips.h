@@ -1,0 +1,93 @@
+// Links of one state side by side in a register: four at a time, as the plan has lined them up.
+#pragma once
+
+#include "dynamics/workspace.h"
+#include "operators/plan.h"
+
+namespace delassus {
+
+// Links, or points, side by side in one state; of a pack of states one.
+template <class T>
+inline constexpr int strip_lanes = lanes_of<T> == 1 ? 4 : 1;
+template <class T>
+using StripPack = typename std::conditional_t<strip_lanes<T> == 1, std::type_identity<T>, pack_of<T, strip_lanes<T> == 1 ? 2 : strip_lanes<T>>>::type;
+
+// Numbers of four links side by side: n components, `stride` apart, from p₀ … p₃.
+template <class P, class T>
+inline void gather(P* packs, std::size_t n, const T* p0, const T* p1, const T* p2, const T* p3, std::size_t stride = 1) {
+  for (std::size_t k = 0; k < n; ++k) packs[k] = P{p0[k * stride], p1[k * stride], p2[k * stride], p3[k * stride]};
+}
+template <template <class> class V, class P, class T = real_of<P>>
+inline V<P> gathered(const V<T>* from, const int* at) {
+  V<P> packs;
+  auto p = [&](int l) { return reinterpret_cast<const T*>(from + at[l]); };
+  gather(reinterpret_cast<P*>(&packs), sizeof(V<T>) / sizeof(T), p(0), p(1), p(2), p(3));
+  return packs;
+}
+// One lane of an aggregate of packs.
+template <template <class> class V, class P>
+inline V<real_of<P>> get_lane(const V<P>& packs, int l) {
+  V<real_of<P>> value;
+  for (std::size_t k = 0; k < sizeof(V<P>) / sizeof(P); ++k)
+    reinterpret_cast<real_of<P>*>(&value)[k] = reinterpret_cast<const real_of<P>*>(&packs)[k * lanes_of<P> + l];
+  return value;
+}
+template <template <class> class V, class P, class T>
+inline void set_lane(V<P>& packs, int l, const V<T>& value) {
+  for (std::size_t k = 0; k < sizeof(V<T>) / sizeof(T); ++k) reinterpret_cast<T*>(&packs)[k * lanes_of<P> + l] = reinterpret_cast<const T*>(&value)[k];
+}
+
+// Sums over the lanes of n packs, n a multiple of four.
+template <class T, std::size_t n>
+inline void sum_lanes(const StripPack<T> (&packs)[n], T (&sums)[n]) {
+  static_assert(n % 4 == 0);
+  if constexpr (strip_lanes<T> == 1) {
+    for (std::size_t k = 0; k < n; ++k) sums[k] = packs[k];
+  } else {
+    using P = StripPack<T>;
+    const auto paired = [](const P& a, const P& b) { return __builtin_shufflevector(a, b, 0, 4, 2, 6) + __builtin_shufflevector(a, b, 1, 5, 3, 7); };
+    for (std::size_t k = 0; k < n; k += 4) {
+      const P a = paired(packs[k], packs[k + 1]), b = paired(packs[k + 2], packs[k + 3]);
+      const P all = __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
+      __builtin_memcpy(sums + k, &all, sizeof(all));
+    }
+  }
+}
+
+// What strips have of a configuration: a strip each.
+template <class T>
+struct StripPlacement {
+  using P = StripPack<T>;
+  std::vector<Vec6<P>> S;
+  std::vector<Inertia<P>> inertia;
+  std::vector<P> armature;  // one in empty lanes
+  std::vector<P> full;      // one in lanes that are not empty
+
+  void resize(const Model<real_of<T>>& model, const EliminationPlan& plan) {
+    const std::size_t n = plan.strips.size();
+    S.resize(n);
+    inertia.resize(n);
+    armature.assign(n, constant<P>(1));
+    full.assign(n, P{});
+    for (std::size_t i = 0; i < n; ++i)
+      for (int l = 0; l < plan.strips[i].count; ++l) {
+        lane(armature[i], l) = model.armature[plan.strips[i].iv[l]];
+        lane(full[i], l) = 1;
+      }
+  }
+  void take_motions(const EliminationPlan& plan, const Placement<T>& w) {
+    if constexpr (strip_lanes<T> > 1)
+      for (std::size_t i = 0; i < S.size(); ++i) S[i] = gathered<Vec6, P>(w.S.data(), plan.strips[i].iv) * full[i];
+  }
+  void take_inertias(const EliminationPlan& plan, const Placement<T>& w) {
+    if constexpr (strip_lanes<T> > 1)
+      for (std::size_t i = 0; i < inertia.size(); ++i) {
+        const auto& strip = plan.strips[i];
+        auto p = [&](int l) { return w.inertia.lane(plan.steps[strip.step + (l < strip.count ? l : 0)].link); };
+        gather(reinterpret_cast<P*>(&inertia[i]), sizeof(Inertia<T>) / sizeof(T), p(0), p(1), p(2), p(3), w.inertia.width);
+      }
+  }
+  std::size_t bytes() const { return S.size() * (sizeof(Vec6<P>) + sizeof(Inertia<P>) + 2 * sizeof(P)); }
+};
+
+}  // namespace delassus
