@@ -125,4 +125,8 @@ class BatchDelassus {
   std::vector<char> regular_;  // a group: its mass matrices are
 };
 
+// compiled in instantiate.cpp
+extern template class BatchDelassus<double>;
+extern template class BatchDelassus<float>;
+
 }  // namespace delassus

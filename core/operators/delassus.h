@@ -600,4 +600,8 @@ class Delassus {
   bool norm_known_ = false;
 };
 
+// compiled in instantiate.cpp
+extern template class Delassus<double>;
+extern template class Delassus<float>;
+
 }  // namespace delassus
