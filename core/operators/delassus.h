@@ -48,7 +48,7 @@ class Delassus {
   const Layout<Real>& layout() const { return *layout_; }
   // without what is shared
   std::size_t own_bytes() const {
-    return w_.bytes() + loose_strips_.bytes() + coupled_strips_.bytes() + points_.size() * sizeof(PointPack<T>) +
+    return w_.bytes() + loose_strips_.bytes() + coupled_strips_.bytes() + points_.size() * sizeof(PointPack<T>) + singles_.size() * sizeof(SinglePoint<T>) +
            K_.size() * sizeof(Vec6<T>) + mass_.bytes() + damped_.bytes() + kept_.size() * sizeof(Sym6<T>) + 3 * shift_.size() * sizeof(T);
   }
   std::size_t bytes() const { return own_bytes() + scratch_->bytes(); }
@@ -190,30 +190,36 @@ class Delassus {
   static T larger(const T& a, const T& b) { return a > b ? a : b; }
   const StripPlacement<T>& coupled_strips() const { return layout_->same_strips ? loose_strips_ : coupled_strips_; }
 
-  // Points in packs, group by group.
+  // Whether the points of a group go in packs: of one state, three or more.
+  static bool packed(const PointGroup& group) { return strip_lanes<T> > 1 && group.count > 2; }
+
+  // Points group by group, in packs or by themselves.
   void pack_points() {
     constexpr int lanes = strip_lanes<T>;
     for (const auto& group : set_.groups) {
       first_pack_.push_back(int(points_.size()));
+      first_single_.push_back(int(singles_.size()));
       for (int c = 0; c < group.count; ++c) {
         const auto& point = set_.points[group.first + c];
+        if (!packed(group)) {
+          singles_.push_back({{point.axes[0], point.axes[1], point.axes[2]}, {}, point.row});
+          continue;
+        }
         if (c % lanes == 0) {
           points_.resize(points_.size() + 1);
           std::fill_n(points_.back().row, lanes, point.row);
         }
-        auto& pack = points_.back();
-        pack.row[c % lanes] = point.row;
-        ++pack.count;
-        if constexpr (lanes == 1) {
-          pack.full = 1;
-          std::copy_n(point.axes, 3, pack.axes);
-        } else {
+        if constexpr (lanes > 1) {
+          auto& pack = points_.back();
+          pack.row[c % lanes] = point.row;
           lane(pack.full, c % lanes) = 1;
           for (int r = 0; r < 3; ++r) set_lane(pack.axes[r], c % lanes, point.axes[r]);
+          ++pack.count;
         }
       }
     }
     first_pack_.push_back(int(points_.size()));
+    first_single_.push_back(int(singles_.size()));
   }
   void place_points() {
     constexpr int lanes = strip_lanes<T>;
@@ -225,37 +231,29 @@ class Delassus {
         const Pose<T> X = w_.pose[link];
         for (int c = 0; c < group.count; ++c) {
           const Vec3<T> place = X * set_.points[group.first + c].local[b];
-          auto& pack = points_[first_pack_[g] + c / lanes];
-          if constexpr (lanes == 1)
-            pack.place[b] = place;
-          else
-            set_lane(pack.place[b], c % lanes, place);
+          if (!packed(group))
+            singles_[first_single_[g] + c].place[b] = place;
+          else if constexpr (lanes > 1)
+            set_lane(points_[first_pack_[g] + c / lanes].place[b], c % lanes, place);
         }
       }
   }
-  // Whether a group is worth taking in packs.
-  static bool packed(const PointGroup& group) { return strip_lanes<T> == 1 || group.count > 2; }
   // visit(axes, place, place on the other link, row) of every point of a group
   template <class F>
   void each_point(std::size_t g, F&& visit) const {
-    for (int c = first_pack_[g]; c < first_pack_[g + 1]; ++c) {
-      const auto& pack = points_[c];
-      if constexpr (strip_lanes<T> == 1) {
-        visit(pack.axes, pack.place[0], pack.place[1], pack.row[0]);
-      } else {
+    for (int c = first_single_[g]; c < first_single_[g + 1]; ++c) visit(singles_[c].axes, singles_[c].place[0], singles_[c].place[1], singles_[c].row);
+    if constexpr (strip_lanes<T> > 1)
+      for (int c = first_pack_[g]; c < first_pack_[g + 1]; ++c) {
+        const auto& pack = points_[c];
         for (int l = 0; l < pack.count; ++l) {
           const Vec3<T> axes[3] = {get_lane(pack.axes[0], l), get_lane(pack.axes[1], l), get_lane(pack.axes[2], l)};
           visit(axes, get_lane(pack.place[0], l), get_lane(pack.place[1], l), pack.row[l]);
         }
       }
-    }
   }
   // The numbers of the points of a pack, `r` after their first rows.
   static StripPack<T> of_points(const PointPack<T>& pack, const T* rows, int r) {
-    if constexpr (strip_lanes<T> == 1)
-      return rows[pack.row[0] + r];
-    else
-      return StripPack<T>{rows[pack.row[0] + r], rows[pack.row[1] + r], rows[pack.row[2] + r], rows[pack.row[3] + r]};
+    return StripPack<T>{rows[pack.row[0] + r], rows[pack.row[1] + r], rows[pack.row[2] + r], rows[pack.row[3] + r]};
   }
 
   // What links hold before an elimination: what idle links handed down.
@@ -304,10 +302,12 @@ class Delassus {
     const int a = touching.flipped;
     PointSums<T> sums{};
     if (packed(group)) {
-      PointSums<P> packs{};
-      for (int c = first_pack_[g]; c < first_pack_[g + 1]; ++c)
-        packs.add(of_points(points_[c], stiffness_.data(), 0) * points_[c].full, points_[c].place[a], points_[c].place[1 - a], two);
-      sum_lanes<T>(reinterpret_cast<const P(&)[28]>(packs), reinterpret_cast<T(&)[28]>(sums));
+      if constexpr (strip_lanes<T> > 1) {
+        PointSums<P> packs{};
+        for (int c = first_pack_[g]; c < first_pack_[g + 1]; ++c)
+          packs.add(of_points(points_[c], stiffness_.data(), 0) * points_[c].full, points_[c].place[a], points_[c].place[1 - a], two);
+        sum_lanes<T>(reinterpret_cast<const P(&)[28]>(packs), reinterpret_cast<T(&)[28]>(sums));
+      }
     } else {
       each_point(g, [&](const auto*, const Vec3<T>& p, const Vec3<T>& o, int row) { sums.add(stiffness_[row], a ? o : p, a ? p : o, two); });
     }
@@ -416,14 +416,10 @@ class Delassus {
       for (int r = 0; r < 3; ++r) {
         const P y = dot(pack.axes[r], v);
         // last to first: empty lanes repeat the first one's row
-        if constexpr (strip_lanes<T> == 1) {
-          rows[pack.row[0] + r] = y;
-        } else {
-          rows[pack.row[3] + r] = y[3];
-          rows[pack.row[2] + r] = y[2];
-          rows[pack.row[1] + r] = y[1];
-          rows[pack.row[0] + r] = y[0];
-        }
+        rows[pack.row[3] + r] = y[3];
+        rows[pack.row[2] + r] = y[2];
+        rows[pack.row[1] + r] = y[1];
+        rows[pack.row[0] + r] = y[0];
       }
     }
   }
@@ -434,7 +430,7 @@ class Delassus {
     for (std::size_t i = 0; i < set_.groups.size(); ++i) {
       const auto& group = set_.groups[i];
       const bool two = group.other >= 0;
-      if constexpr (std::is_same_v<C, T>)
+      if constexpr (std::is_same_v<C, T> && strip_lanes<T> > 1)
         if (packed(group)) {
           add_packed_forces(i, lambda, p.m.data());
           continue;
@@ -469,7 +465,7 @@ class Delassus {
       const Vec6<C> a = p.m[group.link];
       Vec6<C> b{};
       if (two) b = p.m[group.other];
-      if constexpr (std::is_same_v<C, T>)
+      if constexpr (std::is_same_v<C, T> && strip_lanes<T> > 1)
         if (packed(group)) {
           project_packed(i, a, b, rows);
           continue;
@@ -591,7 +587,8 @@ class Delassus {
   Placement<T> w_;
   StripPlacement<T> loose_strips_, coupled_strips_;
   std::vector<PointPack<T>> points_;
-  std::vector<int> first_pack_;          // a group of points, and one past the last
+  std::vector<SinglePoint<T>> singles_;
+  std::vector<int> first_pack_, first_single_;  // a group of points, and one past the last
   std::vector<Vec6<T>> K_;               // a row of a term
   Factor<T> mass_, damped_;
   std::vector<Sym6<T>> kept_;            // a link: what idle links handed down

@@ -5,14 +5,21 @@
 
 namespace delassus {
 
-// Points of one group side by side in a register; of a pack of states one.
+// A point by itself.
+template <class T>
+struct SinglePoint {
+  Vec3<real_of<T>> axes[3];
+  Vec3<T> place[2];         // at the present kinematics
+  int row;
+};
+
+// Points of one group side by side in a register.
 template <class T>
 struct PointPack {
   using P = StripPack<T>;
-  using Constant = std::conditional_t<strip_lanes<T> == 1, real_of<T>, P>;  // the same in every state
-  Vec3<Constant> axes[3];   // zero in empty lanes
+  Vec3<P> axes[3];          // zero in empty lanes
   Vec3<P> place[2];         // at the present kinematics
-  Constant full;            // one in lanes that are not empty
+  P full;                   // one in lanes that are not empty
   int row[strip_lanes<T>];  // empty lanes repeat the first
   int count;
 };
