@@ -198,6 +198,9 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
 
     def matvec(self, x: ArrayLike, out: Array | None = None) -> Array:
         """G x for x (m,), O(n + m). Fills ``out`` if given."""
+        # the usual case has the shortest way: the native side checks the rest
+        if self._fresh and type(x) is np.ndarray and x.ndim == 1:
+            return self._native.apply(x, 1, True, out)  # type: ignore[no-any-return]
         return self._run("apply", x, out)
 
     def matmat(self, X: ArrayLike, out: Array | None = None) -> Array:
