@@ -205,7 +205,7 @@ void eliminate_steps(const Model<real_of<T>>& model, const EliminationPlan& plan
   Sym6<T> H{};  // of the step before, if it handed over
   for (int s = first; s < last; ++s) {
     const auto& step = plan.steps[s];
-    if constexpr (strip_lanes<T> > 1)
+    if constexpr (strip_lanes<T> > 1) {
       if (step.strip >= 0 && step.free) {
         eliminate_free_strip(plan, step.strip, w, H_at, F);
         s += plan.free_strips[step.strip].count - 1;
@@ -215,6 +215,7 @@ void eliminate_steps(const Model<real_of<T>>& model, const EliminationPlan& plan
         s = end.step + end.count - 1;
         continue;
       }
+    }
     add(H, w.inertia[step.link]);
     if (step.holds_inertia) H += H_at[step.link];
     if (step.plain) {
@@ -320,7 +321,7 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
   Vec6<C> g{};
   for (int s = first; s < last; ++s) {
     const auto& step = steps[s];
-    if constexpr (whole)
+    if constexpr (whole) {
       if (step.strip >= 0 && step.free) {
         resolve_free_strip(plan.free_strips[step.strip], F.strip_free[step.strip], m);
         s += plan.free_strips[step.strip].count - 1;
@@ -330,6 +331,7 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
         s = end.step + end.count - 1;
         continue;
       }
+    }
     if (step.holds_force) g += m[step.link];
     if (step.nv == 1) {
       const int k = step.iv;
@@ -373,7 +375,7 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
   Vec6<C> a{};
   for (int s = last - 1; s >= first; --s) {
     const auto& step = steps[s];
-    if constexpr (whole)
+    if constexpr (whole) {
       if (step.strip >= 0 && step.free) {
         s = plan.free_strips[step.strip].step;
         continue;
@@ -381,6 +383,7 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
         s = plan.strips[move_strips<driven>(plan, step.strip, strips, F, m, u, x_at)].step;
         continue;
       }
+    }
     if (step.free) {
       const auto* N = plan.neighbours.data() + step.neighbour;
       const Ldl6<T>& LD = F.free[step.factor];
