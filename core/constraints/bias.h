@@ -17,14 +17,6 @@ inline Vec3<Real> three(const std::vector<Real>& x, int row = 0) {
   return {x[3 * row], x[3 * row + 1], x[3 * row + 2]};
 }
 
-// One lane of a vector or matrix.
-template <template <class> class V, class T>
-inline V<real_of<T>> lane_of(const V<T>& x, int k) {
-  V<real_of<T>> one;
-  for (std::size_t j = 0; j < sizeof(V<T>) / sizeof(T); ++j) reinterpret_cast<real_of<T>*>(&one)[j] = lane(reinterpret_cast<const T*>(&x)[j], k);
-  return one;
-}
-
 // A vector a lane, for functions that branch.
 template <class T, class F>
 inline Vec3<T> lane_by_lane(F&& f) {
@@ -66,12 +58,12 @@ void errors(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set
         const Mat3<T> R1 = body_pose(model, w, c.bodies[0]).R, R2 = body_pose(model, w, c.bodies[1]).R;
         const auto C = transpose(Mat3<real_of<T>>{three(c.target, 0), three(c.target, 1), three(c.target, 2)});
         const Mat3<T> turn = (R1 * C) * transpose(R2);
-        const Vec3<T> angle = lane_by_lane<T>([&](int k) { return logarithm(quaternion(lane_of(turn, k))); });
+        const Vec3<T> angle = lane_by_lane<T>([&](int k) { return logarithm(quaternion(get_lane(turn, k))); });
         row[3] = angle.x, row[4] = angle.y, row[5] = angle.z;
       } else if (c.rows == 5 && aimed) {
         // the turn of the second body's axis into the first's, across the axis
         const Vec3<T> n1 = A * three(c.matrix), n2 = body_pose(model, w, c.bodies[1]).R * three(c.target);
-        const Vec3<T> angle = lane_by_lane<T>([&](int k) { return turn_between(lane_of(n2, k), lane_of(n1, k)); });
+        const Vec3<T> angle = lane_by_lane<T>([&](int k) { return turn_between(get_lane(n2, k), get_lane(n1, k)); });
         for (int r = 1; r < 3; ++r) row[2 + r] = dot(A * three(c.matrix, r), angle);
       }
     } else if (c.kind == Kind::distance && aimed) {

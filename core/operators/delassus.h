@@ -86,7 +86,7 @@ class Delassus {
     reset(plan);
     eliminate_steps<T>(model_, plan, plan.idle, int(plan.steps.size()), w_, loose_strips_, nullptr, scratch_->H.data(), nullptr, mass_);
     const auto Dinv = [&](int k) { return mass_.Dinv[k]; };
-    const auto free_Dinv = [&](int tree, int k) { return mass_.free[layout_->free_root[tree]].Dinv[k]; };
+    const auto free_Dinv = [&](int tree, int k) { return mass_.Dinv[model_.links[model_.roots[tree]].iv + k]; };
     return is_surely_regular(model_, w_, scratch_->size.data(), mass_.Dinv.data()) || is_regular(model_, w_, scratch_->composite.data(), Dinv, free_Dinv);
   }
 

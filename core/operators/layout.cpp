@@ -125,10 +125,6 @@ Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, 
     return all;
   };
   same_strips = members(loose) == members(coupled);
-  free_root.assign(model.roots.size(), -1);
-  for (const auto& step : loose.steps)
-    if (step.free) free_root[model.links[step.link].tree] = step.factor;
-
   std::map<std::pair<int, int>, int> block_of;
   for (std::size_t b = 0; b < coupled.blocks.size(); ++b) block_of[coupled.blocks[b]] = coupled.slots[b];
   for (const auto& group : set.groups) {
@@ -157,7 +153,7 @@ Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, 
 template <class Real>
 std::size_t Layout<Real>::bytes() const {
   return loose.bytes() + coupled.bytes() + touching.size() * sizeof(Touching) + products.size() * sizeof(Product) +
-         (summed.size() + free_root.size()) * sizeof(int) + set.groups.size() * sizeof(PointGroup) + set.points.size() * sizeof(Point<Real>) +
+         summed.size() * sizeof(int) + set.groups.size() * sizeof(PointGroup) + set.points.size() * sizeof(Point<Real>) +
          set.blocks.size() * sizeof(Block) + set.terms.size() * sizeof(Term) + set.joint_rows.size() * sizeof(JointRow<Real>);
 }
 

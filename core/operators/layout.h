@@ -21,7 +21,6 @@ struct Layout {
   ConstraintSet<Real> set;
   EliminationPlan loose, coupled;   // of M, of M + Jᵀ R J
   bool same_strips;                 // of both
-  std::vector<int> free_root;       // a tree: which of the free links its root is
   std::vector<Touching> touching;   // a group of points
   std::vector<Product> products;    // of terms on different links
   std::vector<int> summed;          // rows that are neither a point's nor a joint's

@@ -24,19 +24,6 @@ inline V<P> gathered(const V<T>* from, const int* at) {
   gather(reinterpret_cast<P*>(&packs), sizeof(V<T>) / sizeof(T), p(0), p(1), p(2), p(3));
   return packs;
 }
-// One lane of an aggregate of packs.
-template <template <class> class V, class P>
-inline V<real_of<P>> get_lane(const V<P>& packs, int l) {
-  V<real_of<P>> value;
-  for (std::size_t k = 0; k < sizeof(V<P>) / sizeof(P); ++k)
-    reinterpret_cast<real_of<P>*>(&value)[k] = reinterpret_cast<const real_of<P>*>(&packs)[k * lanes_of<P> + l];
-  return value;
-}
-template <template <class> class V, class P, class T>
-inline void set_lane(V<P>& packs, int l, const V<T>& value) {
-  for (std::size_t k = 0; k < sizeof(V<T>) / sizeof(T); ++k) reinterpret_cast<T*>(&packs)[k * lanes_of<P> + l] = reinterpret_cast<const T*>(&value)[k];
-}
-
 // Sums over the lanes of n packs, n a multiple of four.
 template <class T, std::size_t n>
 inline void sum_lanes(const StripPack<T> (&packs)[n], T (&sums)[n]) {

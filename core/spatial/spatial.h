@@ -284,4 +284,17 @@ inline Sym6<T> inverse(const Sym6<T>& H) {
   return {A, {L.x * real_of<T>(-1), L.y * real_of<T>(-1), L.z * real_of<T>(-1)}, C};
 }
 
+// One lane of an aggregate of packs.
+template <template <class> class V, class P>
+inline V<real_of<P>> get_lane(const V<P>& packs, int l) {
+  V<real_of<P>> value;
+  for (std::size_t k = 0; k < sizeof(V<P>) / sizeof(P); ++k)
+    reinterpret_cast<real_of<P>*>(&value)[k] = reinterpret_cast<const real_of<P>*>(&packs)[k * lanes_of<P> + l];
+  return value;
+}
+template <template <class> class V, class P, class T>
+inline void set_lane(V<P>& packs, int l, const V<T>& value) {
+  for (std::size_t k = 0; k < sizeof(V<T>) / sizeof(T); ++k) reinterpret_cast<T*>(&packs)[k * lanes_of<P> + l] = reinterpret_cast<const T*>(&value)[k];
+}
+
 }  // namespace delassus
