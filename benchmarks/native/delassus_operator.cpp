@@ -594,20 +594,9 @@ std::string json(const Facts& facts, const std::vector<Row>& rows, const std::ve
 }
 
 int main(int argc, char** argv) {
-  std::string scenes_file, json_file, markdown_file, only;
-  int repeats = 300;
-  for (int k = 1; k < argc; ++k) {
-    const std::string word = argv[k];
-    const bool more = k + 1 < argc;
-    if (word == "--json" && more) json_file = argv[++k];
-    else if (word == "--markdown" && more) markdown_file = argv[++k];
-    else if (word == "--repeats" && more) repeats = std::stoi(argv[++k]);
-    else if (word == "--only" && more) only = argv[++k];
-    else if (word[0] != '-' && scenes_file.empty()) scenes_file = word;
-    else throw std::runtime_error("usage: delassus_operator SCENES [--json FILE] [--markdown FILE] [--repeats N] [--only NAME]");
-  }
-  std::ifstream in(scenes_file);
-  if (!in) throw std::runtime_error("cannot read the scenes from `" + scenes_file + "`");
+  const auto [file, json_file, markdown_file, only, repeats] = read_options(argc, argv);
+  std::ifstream in(file);
+  if (!in) throw std::runtime_error("cannot read the scenes from `" + file + "`");
   const auto scenes = read_robots(in);
 
   const Facts facts = {{"cpu", cpu_model()},

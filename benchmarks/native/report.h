@@ -60,4 +60,25 @@ inline void write(const std::string& file, const std::string& text) {
   if (!out) throw std::runtime_error("cannot write `" + file + "`");
 }
 
+// What both programs are called with: FILE [--json FILE] [--markdown FILE] [--repeats N] [--only NAME]
+struct Options {
+  std::string input, json_file, markdown_file, only;
+  int repeats = 300;
+};
+
+inline Options read_options(int argc, char** argv) {
+  Options o;
+  for (int k = 1; k < argc; ++k) {
+    const std::string word = argv[k];
+    const bool more = k + 1 < argc;
+    if (word == "--json" && more) o.json_file = argv[++k];
+    else if (word == "--markdown" && more) o.markdown_file = argv[++k];
+    else if (word == "--repeats" && more) o.repeats = std::stoi(argv[++k]);
+    else if (word == "--only" && more) o.only = argv[++k];
+    else if (word[0] != '-' && o.input.empty()) o.input = word;
+    else throw std::runtime_error(std::string("usage: ") + argv[0] + " FILE [--json FILE] [--markdown FILE] [--repeats N] [--only NAME]");
+  }
+  return o;
+}
+
 }  // namespace bench

@@ -222,20 +222,9 @@ std::string markdown(const std::vector<Row>& rows) {
 }
 
 int main(int argc, char** argv) {
-  std::string robots_file, json_file, markdown_file, only;
-  int repeats = 300;
-  for (int k = 1; k < argc; ++k) {
-    const std::string word = argv[k];
-    const bool more = k + 1 < argc;
-    if (word == "--json" && more) json_file = argv[++k];
-    else if (word == "--markdown" && more) markdown_file = argv[++k];
-    else if (word == "--repeats" && more) repeats = std::stoi(argv[++k]);
-    else if (word == "--only" && more) only = argv[++k];
-    else if (word[0] != '-' && robots_file.empty()) robots_file = word;
-    else throw std::runtime_error("usage: tree_dynamics ROBOTS [--json FILE] [--markdown FILE] [--repeats N] [--only NAME]");
-  }
-  std::ifstream in(robots_file);
-  if (!in) throw std::runtime_error("cannot read the robots from `" + robots_file + "`");
+  const auto [file, json_file, markdown_file, only, repeats] = read_options(argc, argv);
+  std::ifstream in(file);
+  if (!in) throw std::runtime_error("cannot read the robots from `" + file + "`");
   const auto robots = read_robots(in);
 
   const Facts facts = {
