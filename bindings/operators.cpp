@@ -45,7 +45,11 @@ struct HeldDelassus : Held<Delassus<T>> {
 template <class Real>
 nb::dict plan(const Layout<Real>& layout) {
   std::vector<std::array<int, 6>> steps;  // link, parent, velocities, whether they are a free joint's, neighbours, pairs of these
-  for (const auto& s : layout.coupled.steps) steps.push_back({s.link, s.parent, s.nv, s.free, s.neighbours, s.pairs});
+  for (std::size_t k = 0; k < layout.coupled.steps.size(); ++k) {
+    const auto& s = layout.coupled.steps[k];
+    const auto& at = layout.coupled.places[k];
+    steps.push_back({s.link, s.parent, s.nv, s.free, at.neighbours, at.pairs});
+  }
   std::vector<std::array<int, 3>> points;  // link, other, how many
   for (const auto& g : layout.set.groups) points.push_back({g.link, g.other, g.count});
   std::vector<std::pair<int, std::vector<int>>> terms;  // rows, links

@@ -63,9 +63,13 @@ struct Term {
 // Three rows of a point.
 template <class Real>
 struct Point {
-  int row;
   Vec3<Real> axes[3];             // world
-  Vec3<Real> local[2];            // the point on each link
+  int row;
+};
+// The point on each link.
+template <class Real>
+struct LocalPoint {
+  Vec3<Real> on[2];
 };
 
 // Points between the same two links, one after another in `points`; other −1: the ground.
@@ -87,6 +91,7 @@ struct ConstraintSet {
   std::vector<Constraint<Real>> constraints;
   std::vector<PointGroup> groups;
   std::vector<Point<Real>> points;
+  std::vector<LocalPoint<Real>> locals;  // a point
   std::vector<Block> blocks;
   std::vector<Term> terms;
   std::vector<JointRow<Real>> joint_rows;

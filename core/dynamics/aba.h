@@ -86,21 +86,14 @@ void factorize(const Model<real_of<T>>& model, Workspace<T>& w) {
   }
 }
 
-// Whether every pivot stands so far out of rounding that there is no need to ask is_regular: D against tr(Iᶜ) |S|², which is at least SᵀIᶜS.
-// `Dinv` has one number a velocity, those of a free joint along the world's axes; `size` is memory for one number a link, in whole blocks.
+// Whether every pivot stands so far out of rounding that there is no need to ask is_regular: `most` is at least SᵀIᶜS, whatever q. Both have one
+// number a velocity, Dinv of a free joint along the world's axes.
 template <class T>
-bool is_surely_regular(const Model<real_of<T>>& model, const Placement<T>& w, T* size, const T* Dinv) {
+bool is_surely_regular(const std::vector<real_of<T>>& most, const T* Dinv) {
   constexpr real_of<T> least = 64 * std::numeric_limits<real_of<T>>::epsilon();
-  for (int b = 0; b < w.inertia.blocks(); ++b) {
-    const auto& I = w.inertia.block(b);
-    const auto trace = I.m * real_of<T>(3) + I.I.xx + I.I.yy + I.I.zz;
-    __builtin_memcpy(size + b * link_lanes<T>, &trace, sizeof(trace));
-  }
-  for (int i = int(model.links.size()) - 1; i >= 0; --i)
-    if (const int p = model.links[i].parent; p >= 0) size[p] += size[i];
   T smallest = constant<T>(std::numeric_limits<real_of<T>>::max()), largest{}, sum{};
-  for (int k = 0; k < model.nv; ++k) {
-    const T d = Dinv[k], x = d * size[model.dof_link[k]] * dot(w.S[k], w.S[k]);
+  for (std::size_t k = 0; k < most.size(); ++k) {
+    const T d = Dinv[k], x = d * most[k];
     smallest = smallest < d ? smallest : d;
     largest = largest > x ? largest : x;
     sum += x;

@@ -17,12 +17,16 @@ void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __rest
   const Link<Real>* links = model.links.data();
   const Vec3<T> zero{};
 
-  // all angles at once
-  for (int i = 0; i < nl; ++i) w.angle[i] = q[links[i].iq] - links[i].reference;
-  sincos(w.angle.data(), w.sine.data(), w.cosine.data(), nl);
-
   Pose<T> X{};  // of the link before, on which the next one usually hangs
+  constexpr int many = 4 * trig_chunk;  // angles at once
+  T angle[many]{}, sine[many], cosine[many];
   for (int i = 0; i < nl; ++i) {
+    const int a = i % many;
+    if (a == 0) {
+      const int n = nl - i < many ? nl - i : many;
+      for (int k = 0; k < n; ++k) angle[k] = q[links[i + k].iq] - links[i + k].reference;
+      sincos(angle, sine, cosine, n);
+    }
     const Link<Real>& link = links[i];
     Vec6<T>* S = &w.S[link.iv];
     const bool root = link.parent < 0;
@@ -57,11 +61,11 @@ void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __rest
     }
 
     if (link.type == Joint::hinge) {
-      const T s = w.sine[i], c = w.cosine[i];
+      const T s = sine[a], c = cosine[a];
       X.R = {R.x * c + R.y * s, R.y * c - R.x * s, R.z};
     } else if (link.type == Joint::slide) {
       X.R = R;
-      p += R.z * w.angle[i];
+      p += R.z * angle[a];
     } else {
       const T* c = q + link.iq;
       X.R = R * rotation(c[0], c[1], c[2], c[3]);

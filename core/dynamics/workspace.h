@@ -23,7 +23,6 @@ struct Placement {
   std::vector<Vec3<T>> origin;  // a tree, in the world
   PerLink<Pose, T> pose;
   std::vector<Vec6<T>> S;       // a velocity: motion subspace
-  std::vector<T> angle, sine, cosine;
   std::vector<Vec3<T>> ride;    // a link, if any is a carriage: how far it takes the origin
   PerLink<Inertia, T> inertia;  // a link's own, in world axes, about the tree's origin; a sweep may add its children's
 };
@@ -64,9 +63,6 @@ Placement<T>::Placement(const Model<Real>& model) {
   origin.resize(model.roots.size());
   pose.resize(nl);
   S.resize(model.nv);
-  angle.resize(trig_room(nl));
-  sine.resize(trig_room(nl));
-  cosine.resize(trig_room(nl));
   bool rides = false;
   for (const auto& link : model.links) rides = rides || link.carriage;
   if (rides) ride.resize(nl);
@@ -83,7 +79,7 @@ Placement<T>::Placement(const Model<Real>& model) {
 template <class T>
 std::size_t Placement<T>::bytes() const {
   return inertial.size() * sizeof(inertial[0]) + origin.size() * sizeof(Vec3<T>) + pose.bytes() + S.size() * sizeof(Vec6<T>) +
-         3 * angle.size() * sizeof(T) + ride.size() * sizeof(Vec3<T>) + inertia.bytes();
+         ride.size() * sizeof(Vec3<T>) + inertia.bytes();
 }
 
 template <class T>

@@ -146,8 +146,7 @@ Model<Real> converted(const Model<double>& model) {
   out.armature.assign(model.armature.begin(), model.armature.end());
   out.gravity = cast<Real>(model.gravity);
   for (const auto& l : model.links)
-    out.links.push_back({l.parent, l.tree, l.type, l.iq, l.iv, l.nv, l.end, l.end_v, l.depth, l.branches, l.carriage, cast<Real>(l.placement),
-                         Real(l.reference),
+    out.links.push_back({cast<Real>(l.placement), Real(l.reference), l.parent, l.iq, l.iv, l.nv, l.type, l.branches, l.carriage, l.tree, l.end, l.end_v, l.depth,
                          {Real(l.inertial.mass), cast<Real>(l.inertial.center), cast<Real>(l.inertial.inertia)}});
   for (const auto& b : model.bodies)
     out.bodies.push_back({b.link, cast<Real>(b.placement), Real(b.mass), cast<Real>(b.center)});

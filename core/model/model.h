@@ -49,17 +49,19 @@ struct Inertial {
 
 template <class Real>
 struct Link {
+  // what every sweep reads
+  Pose<Real> placement;  // of its frame at zero angle or displacement in the parent link
+  Real reference;
   int parent;      // link, −1 for the ground
-  int tree;        // which root it descends from
-  Joint type;
   int iq, iv, nv;  // where its coordinates and velocities start, how many velocities
+  Joint type;
+  bool branches;   // some link other than the next one hangs on it: what that one hands over has to wait in memory
+  bool carriage;   // a slide below slides only, with nothing beside it: the tree's origin rides on it
+  // the rest
+  int tree;        // which root it descends from
   int end;         // one past the last link of its subtree
   int end_v;       // one past the last velocity of its subtree
   int depth;       // links above it
-  bool branches;   // some link other than the next one hangs on it: what that one hands over has to wait in memory
-  bool carriage;   // a slide below slides only, with nothing beside it: the tree's origin rides on it
-  Pose<Real> placement;  // of its frame at zero angle or displacement in the parent link
-  Real reference;
   Inertial<Real> inertial;
 };
 

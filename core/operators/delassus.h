@@ -48,7 +48,7 @@ class Delassus {
   const Layout<Real>& layout() const { return *layout_; }
   // without what is shared
   std::size_t own_bytes() const {
-    return w_.bytes() + loose_strips_.bytes() + coupled_strips_.bytes() + points_.size() * sizeof(PointPack<T>) + singles_.size() * sizeof(SinglePoint<T>) +
+    return w_.bytes() + loose_strips_.bytes() + coupled_strips_.bytes() + points_.size() * sizeof(PointPack<T>) + places_.size() * sizeof(Vec3<T>) +
            K_.size() * sizeof(Vec6<T>) + mass_.bytes() + damped_.bytes() + kept_.size() * sizeof(Sym6<T>) + 3 * shift_.size() * sizeof(T);
   }
   std::size_t bytes() const { return own_bytes() + scratch_->bytes(); }
@@ -75,11 +75,11 @@ class Delassus {
     if (!layout_->same_strips) coupled_strips_.take_inertias(layout_->coupled, w_);
     norm_known_ = false;
     if (plan.idle == 0) return;
-    for (const auto& step : plan.steps)
-      if (step.holds_inertia) scratch_->H[step.link] = Sym6<T>{};
+    for (const int i : plan.idle_holders) scratch_->H[i] = Sym6<T>{};
+    for (const auto& holder : plan.inertia_holders) scratch_->H[holder.link] = Sym6<T>{};
     eliminate_steps<T>(model_, plan, 0, plan.idle, w_, loose_strips_, nullptr, scratch_->H.data(), nullptr, mass_);
-    for (const auto& step : plan.steps)
-      if (step.kept >= 0) kept_[step.kept] = scratch_->H[step.link];
+    for (const auto& holder : plan.inertia_holders)
+      if (holder.kept >= 0) kept_[holder.kept] = scratch_->H[holder.link];
   }
   bool factorize() {
     const auto& plan = layout_->loose;
@@ -87,7 +87,7 @@ class Delassus {
     eliminate_steps<T>(model_, plan, plan.idle, int(plan.steps.size()), w_, loose_strips_, nullptr, scratch_->H.data(), nullptr, mass_);
     const auto Dinv = [&](int k) { return mass_.Dinv[k]; };
     const auto free_Dinv = [&](int tree, int k) { return mass_.Dinv[model_.links[model_.roots[tree]].iv + k]; };
-    return is_surely_regular(model_, w_, scratch_->size.data(), mass_.Dinv.data()) || is_regular(model_, w_, scratch_->composite.data(), Dinv, free_Dinv);
+    return is_surely_regular(layout_->most, mass_.Dinv.data()) || is_regular(model_, w_, scratch_->composite.data(), Dinv, free_Dinv);
   }
 
   void set_compliance(const T* compliance) {
@@ -100,13 +100,17 @@ class Delassus {
     constexpr Real share = 1400 * std::numeric_limits<Real>::epsilon();
     T least = constant<T>(std::numeric_limits<Real>::max());
     for (int r = 0; r < set_.rows; ++r) {
-      shift_[r] = compliance_[r] + damping[r];
-      least = least < shift_[r] ? least : shift_[r];
+      const T shift = compliance_[r] + damping[r];
+      shift_[r] = shift;
+      stiffness_[r] = Real(1) / shift;
+      least = least < shift ? least : shift;
     }
     bool small = false;
     for (int l = 0; l < lanes_of<T>; ++l) small = small || !(lane(least, l) >= layout_->bound * share);
-    const T floor = small ? norm() * share : T{};
-    for (int r = 0; r < set_.rows; ++r) stiffness_[r] = Real(1) / larger(shift_[r], floor);
+    if (small) {
+      const T floor = norm() * share;
+      for (int r = 0; r < set_.rows; ++r) stiffness_[r] = Real(1) / larger(shift_[r], floor);
+    }
 
     const auto& plan = layout_->coupled;
     reset(plan);
@@ -192,19 +196,20 @@ class Delassus {
 
   // Whether the points of a group go in packs: of one state, three or more.
   static bool packed(const PointGroup& group) { return strip_lanes<T> > 1 && group.count > 2; }
+  static int sides(const PointGroup& group) { return group.other < 0 ? 1 : 2; }
 
   // Points group by group, in packs or by themselves.
   void pack_points() {
     constexpr int lanes = strip_lanes<T>;
     for (const auto& group : set_.groups) {
       first_pack_.push_back(int(points_.size()));
-      first_single_.push_back(int(singles_.size()));
+      first_place_.push_back(int(places_.size()));
+      if (!packed(group)) {
+        places_.resize(places_.size() + std::size_t(group.count * sides(group)));
+        continue;
+      }
       for (int c = 0; c < group.count; ++c) {
         const auto& point = set_.points[group.first + c];
-        if (!packed(group)) {
-          singles_.push_back({{point.axes[0], point.axes[1], point.axes[2]}, {}, point.row});
-          continue;
-        }
         if (c % lanes == 0) {
           points_.resize(points_.size() + 1);
           std::fill_n(points_.back().row, lanes, point.row);
@@ -219,29 +224,33 @@ class Delassus {
       }
     }
     first_pack_.push_back(int(points_.size()));
-    first_single_.push_back(int(singles_.size()));
   }
   void place_points() {
     constexpr int lanes = strip_lanes<T>;
     for (std::size_t g = 0; g < set_.groups.size(); ++g)
-      for (int b = 0; b < 2; ++b) {
+      for (int b = 0; b < sides(set_.groups[g]); ++b) {
         const auto& group = set_.groups[g];
-        const int link = b == 0 ? group.link : group.other;
-        if (link < 0) continue;
-        const Pose<T> X = w_.pose[link];
+        const Pose<T> X = w_.pose[b == 0 ? group.link : group.other];
         for (int c = 0; c < group.count; ++c) {
-          const Vec3<T> place = X * set_.points[group.first + c].local[b];
+          const Vec3<T> place = X * set_.locals[group.first + c].on[b];
           if (!packed(group))
-            singles_[first_single_[g] + c].place[b] = place;
+            places_[first_place_[g] + c * sides(group) + b] = place;
           else if constexpr (lanes > 1)
             set_lane(points_[first_pack_[g] + c / lanes].place[b], c % lanes, place);
         }
       }
   }
-  // visit(axes, place, place on the other link, row) of every point of a group
+  // visit(axes, place, place on the other link, row) of every point of a group; the ground has no place
   template <class F>
   void each_point(std::size_t g, F&& visit) const {
-    for (int c = first_single_[g]; c < first_single_[g + 1]; ++c) visit(singles_[c].axes, singles_[c].place[0], singles_[c].place[1], singles_[c].row);
+    const auto& group = set_.groups[g];
+    if (!packed(group)) {
+      const int step = sides(group);
+      const Point<Real>* point = &set_.points[group.first];
+      const Vec3<T>* place = &places_[first_place_[g]];
+      for (int c = 0; c < group.count; ++c, ++point, place += step) visit(point->axes, place[0], place[step - 1], point->row);
+      return;
+    }
     if constexpr (strip_lanes<T> > 1)
       for (int c = first_pack_[g]; c < first_pack_[g + 1]; ++c) {
         const auto& pack = points_[c];
@@ -258,25 +267,21 @@ class Delassus {
 
   // What links hold before an elimination: what idle links handed down.
   void reset(const EliminationPlan& plan) {
-    for (std::size_t s = std::size_t(plan.idle); s < plan.steps.size(); ++s) {
-      const auto& step = plan.steps[s];
-      if (step.holds_inertia) scratch_->H[step.link] = step.kept >= 0 ? kept_[step.kept] : Sym6<T>{};
-    }
+    for (const auto& holder : plan.inertia_holders) scratch_->H[holder.link] = holder.kept >= 0 ? kept_[holder.kept] : Sym6<T>{};
   }
 
   // Jᵀ R J of points: those of equal stiffness r in their three rows are point masses r at p, whatever their axes, and add up; else row by row.
   void stiffen_points() {
-    T uneven{};
-    for (const auto& point : set_.points) {
-      const T *r = &stiffness_[point.row], a = r[1] - r[0], b = r[2] - r[0];
-      uneven += a * a + b * b;
-    }
-    bool even = true;
-    for (int l = 0; l < lanes_of<T>; ++l) even = even && lane(uneven, l) == 0;
-
     for (std::size_t g = 0; g < set_.groups.size(); ++g) {
       const auto& group = set_.groups[g];
       const auto& touching = layout_->touching[g];
+      T uneven{};
+      for (int c = 0; c < group.count; ++c) {
+        const T *r = &stiffness_[set_.points[group.first + c].row], a = r[1] - r[0], b = r[2] - r[0];
+        uneven += a * a + b * b;
+      }
+      bool even = true;
+      for (int l = 0; l < lanes_of<T>; ++l) even = even && lane(uneven, l) == 0;
       if (even)
         stiffen_evenly(g);
       else
@@ -587,8 +592,8 @@ class Delassus {
   Placement<T> w_;
   StripPlacement<T> loose_strips_, coupled_strips_;
   std::vector<PointPack<T>> points_;
-  std::vector<SinglePoint<T>> singles_;
-  std::vector<int> first_pack_, first_single_;  // a group of points, and one past the last
+  std::vector<Vec3<T>> places_;          // points by themselves: on their link, and on the other if there is one
+  std::vector<int> first_pack_, first_place_;  // a group of points; the first also one past the last
   std::vector<Vec6<T>> K_;               // a row of a term
   Factor<T> mass_, damped_;
   std::vector<Sym6<T>> kept_;            // a link: what idle links handed down

@@ -50,24 +50,26 @@ struct Factor {
 
 // A free link with inertia H.
 template <class T>
-[[gnu::noinline]] void eliminate_free(const Model<real_of<T>>& model, const EliminationPlan& plan, const EliminationPlan::Step& step, const Placement<T>& w,
-                                      const T* stiffness, Sym6<T> H, Sym6<T>* H_at, Mat6<T>* coupling, Factor<T>& F) {
-  const auto* N = plan.neighbours.data() + step.neighbour;
-  const auto* pairs = plan.pairs.data() + step.pair;
+[[gnu::noinline]] void eliminate_free(const Model<real_of<T>>& model, const EliminationPlan& plan, int s, const Placement<T>& w, const T* stiffness, Sym6<T> H,
+                                      Sym6<T>* H_at, Mat6<T>* coupling, Factor<T>& F) {
+  const auto& step = plan.steps[s];
+  const auto& at = plan.places[s];
+  const auto* N = plan.neighbours.data() + at.neighbour;
+  const auto* pairs = plan.pairs.data() + at.pair;
   const Mat3<T> R = w.pose[step.link].R;
   add_free(H, R, &model.armature[step.iv]);
   if (stiffness) add_free(H, R, stiffness + step.iv);
   const Ldl6<T> LD = factor(H);
-  F.free[step.factor] = LD;
+  F.free[at.factor] = LD;
   for (int k = 0; k < 6; ++k) F.Dinv[step.iv + k] = LD.Dinv[k];
-  for (int j = 0; j < step.neighbours; ++j) solve_columns(LD, coupling[N[j].block], &F.W[step.W + 6 * j]);
-  for (int j = 0, p = 0; j < step.neighbours; ++j) {
+  for (int j = 0; j < at.neighbours; ++j) solve_columns(LD, coupling[N[j].block], &F.W[at.W + 6 * j]);
+  for (int j = 0, p = 0; j < at.neighbours; ++j) {
     // −W_j D⁻¹, with its own transpose and with those of the neighbours after it
     Column<T> scaled_W[6];
-    for (int k = 0; k < 6; ++k) scaled_W[k] = scaled(F.W[step.W + 6 * j + k], T(-LD.Dinv[k]));
-    add_product(H_at[N[j].link], scaled_W, &F.W[step.W + 6 * j]);
-    for (; p < step.pairs && pairs[p].first == j; ++p) {
-      const Column<T>* other = &F.W[step.W + 6 * pairs[p].second];
+    for (int k = 0; k < 6; ++k) scaled_W[k] = scaled(F.W[at.W + 6 * j + k], T(-LD.Dinv[k]));
+    add_product(H_at[N[j].link], scaled_W, &F.W[at.W + 6 * j]);
+    for (; p < at.pairs && pairs[p].first == j; ++p) {
+      const Column<T>* other = &F.W[at.W + 6 * pairs[p].second];
       if (pairs[p].flipped)
         add_product(coupling[pairs[p].block], other, scaled_W);
       else
@@ -78,31 +80,31 @@ template <class T>
 
 // What eliminating a velocity does to the neighbours: W, and H_jk −= W_j D⁻¹ W_kᵀ with them.
 template <class T>
-inline void eliminate_couplings(const EliminationPlan& plan, const EliminationPlan::Step& step, const Vec6<T>& S, const Vec6<T>& U, T d,
+inline void eliminate_couplings(const EliminationPlan& plan, const EliminationPlan::Place& at, const Vec6<T>& S, const Vec6<T>& U, T d,
                                 Sym6<T>* H_at, Mat6<T>* coupling, Column<T>* W) {
-  const auto* N = plan.neighbours.data() + step.neighbour;
-  const auto* pairs = plan.pairs.data() + step.pair;
+  const auto* N = plan.neighbours.data() + at.neighbour;
+  const auto* pairs = plan.pairs.data() + at.pair;
   const Vec6<T> Ud = U * -d;
-  for (int j = 0; j < step.neighbours; ++j) {
+  for (int j = 0; j < at.neighbours; ++j) {
     Mat6<T>& A = coupling[N[j].block];
     W[j] = A * S;
     add_outer(A, W[j], Ud);
     downdate(H_at[N[j].link], vector(W[j]), d);
   }
-  for (int p = 0; p < step.pairs; ++p) {
+  for (int p = 0; p < at.pairs; ++p) {
     const int a = pairs[p].flipped ? pairs[p].second : pairs[p].first, b = pairs[p].flipped ? pairs[p].first : pairs[p].second;
     add_outer(coupling[pairs[p].block], scaled(W[a], T(-d)), W[b]);
   }
-  for (int j = 0; j < step.neighbours; ++j) W[j] = scaled(W[j], d);
+  for (int j = 0; j < at.neighbours; ++j) W[j] = scaled(W[j], d);
 }
 
 // Hands the couplings of a link to its parent.
 template <class T>
-inline void merge_couplings(const EliminationPlan& plan, const EliminationPlan::Step& step, Sym6<T>& H, Mat6<T>* coupling) {
-  const auto* N = plan.neighbours.data() + step.neighbour;
-  for (int j = 0; j < step.neighbours; ++j) {
+inline void merge_couplings(const EliminationPlan& plan, const EliminationPlan::Place& at, int parent, Sym6<T>& H, Mat6<T>* coupling) {
+  const auto* N = plan.neighbours.data() + at.neighbour;
+  for (int j = 0; j < at.neighbours; ++j) {
     const Mat6<T>& A = coupling[N[j].block];
-    if (N[j].link == step.parent)
+    if (N[j].link == parent)
       add_symmetric(H, A);
     else if (N[j].merged < 0)
       continue;
@@ -115,11 +117,13 @@ inline void merge_couplings(const EliminationPlan& plan, const EliminationPlan::
 
 // A step that is not plain: `H` is the link's inertia on entry, what it hands to its parent on exit.
 template <class T>
-[[gnu::noinline]] void eliminate_step(const Model<real_of<T>>& model, const EliminationPlan& plan, const EliminationPlan::Step& step, const Placement<T>& w,
-                                      const T* stiffness, Sym6<T>& inertia, Sym6<T>* H_at, Mat6<T>* coupling, Factor<T>& F) {
+[[gnu::noinline]] void eliminate_step(const Model<real_of<T>>& model, const EliminationPlan& plan, int s, const Placement<T>& w, const T* stiffness,
+                                      Sym6<T>& inertia, Sym6<T>* H_at, Mat6<T>* coupling, Factor<T>& F) {
+  const auto& step = plan.steps[s];
+  const auto& at = plan.places[s];
   Sym6<T> H = inertia;
   if (step.free) {
-    eliminate_free(model, plan, step, w, stiffness, H, H_at, coupling, F);
+    eliminate_free(model, plan, s, w, stiffness, H, H_at, coupling, F);
     return;
   }
   for (int k = step.iv + step.nv - 1; k >= step.iv; --k) {
@@ -130,9 +134,9 @@ template <class T>
     F.V[k] = U * d;
     F.Dinv[k] = d;
     downdate(H, U, d);
-    if (step.neighbours > 0) eliminate_couplings(plan, step, S, U, d, H_at, coupling, F.W.data() + step.W + (k - step.iv) * step.neighbours);
+    if (step.coupled) eliminate_couplings(plan, at, S, U, d, H_at, coupling, F.W.data() + at.W + (k - step.iv) * at.neighbours);
   }
-  if (step.neighbours > 0 && step.parent >= 0) merge_couplings(plan, step, H, coupling);
+  if (step.coupled && step.parent >= 0) merge_couplings(plan, at, step.parent, H, coupling);
   inertia = H;
 }
 
@@ -187,9 +191,9 @@ template <class T>
   if (strip.holds_inertia) H += gathered<Sym6, P>(H_at, strip.inertia);
   F.strip_free[index] = factor(H);
   for (int l = 0; l < strip.count; ++l) {
-    const auto& step = plan.steps[strip.step + l];
-    F.free[step.factor] = get_lane(F.strip_free[index], l);
-    for (int k = 0; k < 6; ++k) F.Dinv[step.iv + k] = F.free[step.factor].Dinv[k];
+    const int factor = plan.places[strip.step + l].factor, iv = plan.steps[strip.step + l].iv;
+    F.free[factor] = get_lane(F.strip_free[index], l);
+    for (int k = 0; k < 6; ++k) F.Dinv[iv + k] = F.free[factor].Dinv[k];
   }
 }
 
@@ -229,7 +233,7 @@ void eliminate_steps(const Model<real_of<T>>& model, const EliminationPlan& plan
       downdate(H, U, d);
     } else {
       Sym6<T> inertia = H;  // a copy, so that H itself may live in registers
-      eliminate_step(model, plan, step, w, stiffness, inertia, H_at, coupling, F);
+      eliminate_step(model, plan, s, w, stiffness, inertia, H_at, coupling, F);
       H = inertia;
     }
     if (step.parent < 0) {
@@ -314,6 +318,7 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
                 Vec6<C>* __restrict m, C* __restrict u, StripPack<T>* __restrict x_at) {
   constexpr bool whole = in_strips && strip_lanes<T> > 1 && std::is_same_v<T, C>;
   const EliminationPlan::Step* steps = plan.steps.data();
+  const EliminationPlan::Place* places = plan.places.data();
   const EliminationPlan::Neighbour* neighbours = plan.neighbours.data();
   const Column<T>* W_at = F.W.data();
   const Vec6<T>*S = w.S.data(), *V = F.V.data();
@@ -339,16 +344,20 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
       if constexpr (driven) y += u[k];
       u[k] = y;
       g -= V[k] * y;
-      for (int j = 0; j < step.neighbours; ++j) m[neighbours[step.neighbour + j].link] -= vector(W_at[step.W + j]) * y;
+      if (step.coupled) {
+        const auto& at = places[s];
+        for (int j = 0; j < at.neighbours; ++j) m[neighbours[at.neighbour + j].link] -= vector(W_at[at.W + j]) * y;
+      }
     } else if (step.free) {
-      const auto* N = plan.neighbours.data() + step.neighbour;
-      const Ldl6<T>& LD = F.free[step.factor];
+      const auto& at = places[s];
+      const auto* N = neighbours + at.neighbour;
+      const Ldl6<T>& LD = F.free[at.factor];
       if (driven && (!in_strips || step.pushed)) g += free_force(w.pose[step.link].R, u + step.iv);
       solve_lower(LD, &g.lin.x);
       Vec6<C> x;
       for (int k = 0; k < 6; ++k) entry(x, k) = entry(g, k) * LD.Dinv[k];
-      for (int j = 0; j < step.neighbours; ++j) {
-        const Column<T>* W = &F.W[step.W + 6 * j];
+      for (int j = 0; j < at.neighbours; ++j) {
+        const Column<T>* W = &F.W[at.W + 6 * j];
         Vec6<C> f = m[N[j].link];
         for (int k = 0; k < 6; ++k) f -= vector(W[k]) * entry(x, k);
         m[N[j].link] = f;
@@ -357,14 +366,15 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
       g = Vec6<C>{};
       continue;
     } else {
-      const auto* N = plan.neighbours.data() + step.neighbour;
+      const auto& at = places[s];
+      const auto* N = neighbours + at.neighbour;
       for (int k = step.iv + step.nv - 1; k >= step.iv; --k) {
         C y = dot(S[k], g);
         if constexpr (driven) y += u[k];
         u[k] = y;
         g -= V[k] * y;
-        const Column<T>* W = W_at + step.W + (k - step.iv) * step.neighbours;
-        for (int j = 0; j < step.neighbours; ++j) m[N[j].link] -= vector(W[j]) * y;
+        const Column<T>* W = W_at + at.W + (k - step.iv) * at.neighbours;
+        for (int j = 0; j < at.neighbours; ++j) m[N[j].link] -= vector(W[j]) * y;
       }
     }
     if (step.hands_over) continue;
@@ -385,13 +395,14 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
       }
     }
     if (step.free) {
-      const auto* N = plan.neighbours.data() + step.neighbour;
-      const Ldl6<T>& LD = F.free[step.factor];
+      const auto& at = places[s];
+      const auto* N = neighbours + at.neighbour;
+      const Ldl6<T>& LD = F.free[at.factor];
       a = m[step.link];
-      if (step.neighbours > 0) {
+      if (step.coupled) {
         Vec6<C> y{};
-        for (int j = 0; j < step.neighbours; ++j) {
-          const Column<T>* W = &F.W[step.W + 6 * j];
+        for (int j = 0; j < at.neighbours; ++j) {
+          const Column<T>* W = &F.W[at.W + 6 * j];
           const Vec6<C> b = m[N[j].link];
           for (int k = 0; k < 6; ++k) entry(y, k) += dot(vector(W[k]), b);
         }
@@ -411,16 +422,20 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
     if (step.nv == 1) {
       const int k = step.iv;
       C x = u[k] * Dinv[k];
-      for (int j = 0; j < step.neighbours; ++j) x -= dot(vector(W_at[step.W + j]), m[neighbours[step.neighbour + j].link]);
+      if (step.coupled) {
+        const auto& at = places[s];
+        for (int j = 0; j < at.neighbours; ++j) x -= dot(vector(W_at[at.W + j]), m[neighbours[at.neighbour + j].link]);
+      }
       x -= dot(V[k], a);
       u[k] = x;
       a += S[k] * x;
     } else {
-      const auto* N = plan.neighbours.data() + step.neighbour;
+      const auto& at = places[s];
+      const auto* N = neighbours + at.neighbour;
       for (int k = step.iv; k < step.iv + step.nv; ++k) {
         C x = u[k] * Dinv[k];
-        const Column<T>* W = W_at + step.W + (k - step.iv) * step.neighbours;
-        for (int j = 0; j < step.neighbours; ++j) x -= dot(vector(W[j]), m[N[j].link]);
+        const Column<T>* W = W_at + at.W + (k - step.iv) * at.neighbours;
+        for (int j = 0; j < at.neighbours; ++j) x -= dot(vector(W[j]), m[N[j].link]);
         x -= dot(V[k], a);
         u[k] = x;
         a += S[k] * x;

@@ -81,6 +81,38 @@ class TraceBound {
   const ConstraintSet<Real>& set_;
 };
 
+// A bound of SᵀIᶜS + armature for every velocity, Iᶜ being the inertia of all that the joint carries: with m its mass and C its moments about the
+// tree's origin, from which the joint is at most r away, 2 (m r² + tr C) of a turn and m of a push.
+template <class Real>
+std::vector<Real> bound_pivots(const Model<Real>& model) {
+  const std::size_t n = model.links.size();
+  std::vector<double> reach(n, 0), mass(n), trace(n);
+  auto length = [](const Vec3<Real>& x) { return std::sqrt(double(dot(x, x))); };
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto& link = model.links[i];
+    if (link.parent >= 0 && !link.carriage) reach[i] = reach[link.parent] + length(link.placement.p);
+    if (link.type == Joint::slide && link.parent >= 0 && !link.carriage) reach[i] = std::numeric_limits<double>::infinity();
+    const auto& own = link.inertial;
+    mass[i] = own.mass;
+    trace[i] = own.inertia.xx + own.inertia.yy + own.inertia.zz;
+    if (own.mass > 0) trace[i] += 2 * own.mass * std::pow(reach[i] + length(own.center), 2);
+  }
+  for (std::size_t i = n; i-- > 0;)
+    if (const int p = model.links[i].parent; p >= 0) mass[p] += mass[i], trace[p] += trace[i];
+
+  std::vector<Real> most(std::size_t(model.nv));
+  for (std::size_t i = 0; i < n; ++i) {
+    const auto& link = model.links[i];
+    const double armature = *std::max_element(&model.armature[link.iv], &model.armature[link.iv] + link.nv);
+    const double turn = 2 * (mass[i] * reach[i] * reach[i] + trace[i]);
+    for (int k = 0; k < link.nv; ++k) {
+      const bool push = link.type == Joint::slide || (link.type == Joint::free && k < 3);
+      most[link.iv + k] = Real((push ? mass[i] : turn) + armature);
+    }
+  }
+  return most;
+}
+
 }  // namespace
 
 template <class Real>
@@ -148,12 +180,13 @@ Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, 
   for (int r = 0; r < set.rows; ++r)
     if (!written[r]) summed.push_back(r);
   bound = TraceBound<Real>(model, set)();
+  most = bound_pivots(model);
 }
 
 template <class Real>
 std::size_t Layout<Real>::bytes() const {
   return loose.bytes() + coupled.bytes() + touching.size() * sizeof(Touching) + products.size() * sizeof(Product) +
-         summed.size() * sizeof(int) + set.groups.size() * sizeof(PointGroup) + set.points.size() * sizeof(Point<Real>) +
+         summed.size() * sizeof(int) + most.size() * sizeof(Real) + set.groups.size() * sizeof(PointGroup) + set.points.size() * (sizeof(Point<Real>) + sizeof(LocalPoint<Real>)) +
          set.blocks.size() * sizeof(Block) + set.terms.size() * sizeof(Term) + set.joint_rows.size() * sizeof(JointRow<Real>);
 }
 

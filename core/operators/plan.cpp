@@ -116,12 +116,12 @@ void keep_in_slots(EliminationPlan& plan, const std::vector<std::vector<int>>& g
     if (plan.slots[block] < 0) plan.slots[block] = plan.slot_count++;
     return plan.slots[block];
   };
-  for (const auto& step : plan.steps) {
-    for (int p = step.pair; p < step.pair + step.pairs; ++p) {
+  for (const auto& place : plan.places) {
+    for (int p = place.pair; p < place.pair + place.pairs; ++p) {
       written[plan.pairs[p].block] = 1;
       plan.pairs[p].block = slot(plan.pairs[p].block);
     }
-    for (int j = step.neighbour; j < step.neighbour + step.neighbours; ++j) {
+    for (int j = place.neighbour; j < place.neighbour + place.neighbours; ++j) {
       auto& neighbour = plan.neighbours[j];
       neighbour.block = slot(neighbour.block);
       if (neighbour.merged < 0) continue;
@@ -194,46 +194,56 @@ EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const st
     step.link = i;
     step.parent = link.parent;
     step.iv = link.iv;
-    step.nv = link.nv;
+    step.nv = std::int8_t(link.nv);
     step.free = link.free;
     step.pushed = link.pushed;
     step.plain = link.nv == 1 && boundary.empty();
-    step.neighbour = int(plan.neighbours.size());
-    step.neighbours = int(boundary.size());
-    step.pair = int(plan.pairs.size());
-    step.W = plan.W_size;
-    if (link.free) step.factor = plan.frees++;
+    step.coupled = !boundary.empty();
+    EliminationPlan::Place place{};
+    place.neighbour = int(plan.neighbours.size());
+    place.neighbours = int(boundary.size());
+    place.pair = int(plan.pairs.size());
+    place.W = plan.W_size;
+    if (link.free) place.factor = plan.frees++;
     plan.idle += !active[i];
-    plan.W_size += step.neighbours * link.nv;
-    plan.widest = std::max(plan.widest, step.neighbours);
-    for (int a = 0; a < step.neighbours; ++a) {
+    plan.W_size += place.neighbours * link.nv;
+    plan.widest = std::max(plan.widest, place.neighbours);
+    for (int a = 0; a < place.neighbours; ++a) {
       const int j = boundary[a];
       EliminationPlan::Neighbour neighbour{j, first_block[i] + a, -1, false};
       if (link.parent >= 0 && j != link.parent) neighbour.merged = block(j, link.parent, neighbour.flipped);
       plan.neighbours.push_back(neighbour);
-      for (int b = a + 1; b < step.neighbours; ++b) {
+      for (int b = a + 1; b < place.neighbours; ++b) {
         EliminationPlan::Pair pair{a, b, 0, false};
         pair.block = block(j, boundary[b], pair.flipped);
         plan.pairs.push_back(pair);
       }
     }
-    step.pairs = int(plan.pairs.size()) - step.pair;
+    place.pairs = int(plan.pairs.size()) - place.pair;
     step.strip = strip_of[i];
     step.joined = !link.free && step.strip >= 0 && joins(links, active, order, std::size_t(step.strip));
     step.hands_over = s + 1 < order.links.size() && order.links[s + 1] == link.parent && active[i] == active[order.links[s + 1]] && step.strip < 0 &&
                       strip_of[link.parent] < 0;
     step.holds_inertia = link.stiff || is_neighbour[i];
     step.holds_force = step.shows = step.lane_holds = step.lane_shows = link.held || is_neighbour[i];
-    step.kept = -1;
     plan.steps.push_back(step);
+    plan.places.push_back(place);
   }
   keep_in_slots(plan, groups);
+  std::vector<int> kept(n, -1);
   for (const auto& step : plan.steps) {
     if (step.parent < 0 || step.hands_over) continue;
     auto& above = plan.steps[order.position[step.parent]];
     above.holds_force = above.shows = true;
     if (!step.joined) above.holds_inertia = above.lane_holds = above.lane_shows = true;
-    if (active[step.parent] && !active[step.link] && above.kept < 0) above.kept = plan.kept++;
+    if (active[step.parent] && !active[step.link] && kept[step.parent] < 0) kept[step.parent] = plan.kept++;
+  }
+  for (const auto& step : plan.steps) {
+    if (!step.holds_inertia) continue;
+    if (active[step.link])
+      plan.inertia_holders.push_back({step.link, kept[step.link]});
+    else
+      plan.idle_holders.push_back(step.link);
   }
   for (std::size_t s = std::size_t(plan.idle); s < plan.steps.size(); ++s) {
     if (plan.steps[s].holds_force) plan.holders.push_back(plan.steps[s].link);

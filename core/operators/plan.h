@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -20,9 +21,13 @@ struct EliminationPlan {
     int block;          // their coupling, rows of `first` unless flipped
     bool flipped;
   };
+  // What every sweep reads: small, since a long mechanism's do not fit in the fast caches.
   struct Step {
     int link, parent;     // parent −1: the ground
-    int iv, nv;
+    int iv;
+    int strip;            // which of the strips, or of the free strips; −1: it stands alone
+    std::int8_t nv;
+    bool coupled;         // it has neighbours
     bool plain;           // one velocity, no neighbours: most steps, and they go their own short way
     bool free;            // its joint is
     bool pushed;          // joint rows act on it
@@ -32,12 +37,17 @@ struct EliminationPlan {
     bool holds_force;     // so do forces
     bool shows;           // somebody reads its acceleration from memory
     bool lane_holds, lane_shows;  // the same two where strips are taken whole
-    int strip;            // which of the strips, or of the free strips; −1: it stands alone
-    int factor;           // free: which of the free links it is
-    int kept;             // where the inertia that idle links hand down to it is kept, −1: there is none
+  };
+  // Where the rest of a step is.
+  struct Place {
     int neighbour, neighbours;
     int pair, pairs;
     int W;                // where its columns W_j start: velocity by velocity, or of a free link neighbour by neighbour
+    int factor;           // free: which of the free links it is
+  };
+  struct Holder {
+    int link;
+    int kept;             // where the inertia that idle links hand down to it is kept, −1: there is none
   };
   // Plain steps that know nothing of each other, side by side in a register.
   struct Strip {
@@ -56,8 +66,11 @@ struct EliminationPlan {
   };
   std::vector<FreeStrip> free_strips;
   std::vector<Step> steps;             // in order of elimination: links that carry no constraint first, they never change with damping
+  std::vector<Place> places;           // a step
   int idle = 0;                        // how many of these
-  std::vector<int> holders, lane_holders;  // links of the others that hold forces; the same where strips are taken whole
+  std::vector<int> idle_holders;       // links of these that hold inertia
+  std::vector<Holder> inertia_holders; // links of the others that do
+  std::vector<int> holders, lane_holders;  // those that hold forces; the same where strips are taken whole
   std::vector<Neighbour> neighbours;
   std::vector<Pair> pairs;
   std::vector<std::pair<int, int>> blocks;  // links of every coupling: columns (eliminated first), rows
@@ -65,7 +78,7 @@ struct EliminationPlan {
   int slot_count = 0, W_size = 0, frees = 0, kept = 0, widest = 0;
 
   std::size_t bytes() const {
-    return steps.size() * sizeof(Step) + neighbours.size() * sizeof(Neighbour) + pairs.size() * sizeof(Pair) + blocks.size() * (sizeof(blocks[0]) + sizeof(int)) +
+    return steps.size() * (sizeof(Step) + sizeof(Place)) + inertia_holders.size() * sizeof(Holder) + idle_holders.size() * sizeof(int) + neighbours.size() * sizeof(Neighbour) + pairs.size() * sizeof(Pair) + blocks.size() * (sizeof(blocks[0]) + sizeof(int)) +
            strips.size() * sizeof(Strip) + free_strips.size() * sizeof(FreeStrip) + (holders.size() + lane_holders.size()) * sizeof(int);
   }
 };

@@ -5,14 +5,6 @@
 
 namespace delassus {
 
-// A point by itself.
-template <class T>
-struct SinglePoint {
-  Vec3<real_of<T>> axes[3];
-  Vec3<T> place[2];         // at the present kinematics
-  int row;
-};
-
 // Points of one group side by side in a register.
 template <class T>
 struct PointPack {

@@ -29,7 +29,6 @@ struct Scratch {
   using Columns = StripPack<T>;
   std::vector<Sym6<T>> H;              // a link: what it holds during an elimination, and nothing on the ground
   std::vector<Mat6<T>> coupling;       // two links
-  std::vector<T> size;                 // a link: of the inertia it carries
   std::vector<Inertia<T>> composite;   // a link: with all it carries
   std::vector<T> pivot;                // a velocity: stiffness of joint rows
   std::vector<StripPack<T>> x;         // a strip: on its way through the sweeps
@@ -43,7 +42,6 @@ struct Scratch {
     const std::size_t links = model.links.size(), nv = std::size_t(model.nv), rows = std::size_t(layout.set.rows);
     H.resize(links + 1);
     coupling.resize(std::size_t(layout.coupled.slot_count));
-    size.resize((links + link_lanes<T> - 1) / link_lanes<T> * link_lanes<T>);
     composite.resize(links);
     if (!layout.set.joint_rows.empty()) pivot.resize(nv);
     x.resize(std::max(layout.loose.strips.size(), layout.coupled.strips.size()));
@@ -60,7 +58,7 @@ struct Scratch {
   }
   std::size_t bytes() const {
     return H.size() * sizeof(Sym6<T>) + coupling.size() * sizeof(Mat6<T>) + composite.size() * sizeof(Inertia<T>) + x.size() * sizeof(StripPack<T>) +
-           (size.size() + pivot.size() + part.size() + best.size() + column.size() + target.size()) * sizeof(T) + one.bytes() + many.bytes() +
+           (pivot.size() + part.size() + best.size() + column.size() + target.size()) * sizeof(T) + one.bytes() + many.bytes() +
            (in.size() + out.size()) * sizeof(Columns);
   }
 };
