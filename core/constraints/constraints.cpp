@@ -12,7 +12,7 @@ template <class Real>
 struct Touch {
   int link, other;
   Point<Real> point;
-  LocalPoint<Real> local;
+  Vec3<Real> local[2];            // the point on each link
 };
 
 template <class Real>
@@ -22,14 +22,14 @@ Touch<Real> touch(const Model<Real>& model, const Constraint<Real>& c) {
   for (int r = 0; r < 3; ++r) t.point.axes[r] = {c.matrix[3 * r], c.matrix[3 * r + 1], c.matrix[3 * r + 2]};
   for (int b = 0; b < 2; ++b) {
     const auto& body = model.bodies[c.bodies[b]];
-    t.local.on[b] = body.placement.R * c.points[b] + body.placement.p;
+    t.local[b] = body.placement.R * c.points[b] + body.placement.p;
   }
   t.link = model.bodies[c.bodies[0]].link;
   t.other = model.bodies[c.bodies[1]].link;
   if (t.link < 0) {
     // the ground comes second: A (−v₂) = (−A) v₂
     std::swap(t.link, t.other);
-    std::swap(t.local.on[0], t.local.on[1]);
+    std::swap(t.local[0], t.local[1]);
     for (auto& axis : t.point.axes) axis = axis * Real(-1);
   }
   return t;
@@ -95,10 +95,10 @@ ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector
                    [](const auto& a, const auto& b) { return std::pair(a.link, a.other) < std::pair(b.link, b.other); });
   for (const auto& t : touches) {
     if (set.groups.empty() || set.groups.back().link != t.link || set.groups.back().other != t.other)
-      set.groups.push_back({t.link, t.other, int(set.points.size()), 0});
+      set.groups.push_back({t.link, t.other, int(set.points.size()), 0, int(set.locals.size())});
     ++set.groups.back().count;
     set.points.push_back(t.point);
-    set.locals.push_back(t.local);
+    set.locals.insert(set.locals.end(), t.local, t.local + set.groups.back().sides());
   }
   return set;
 }

@@ -66,16 +66,13 @@ struct Point {
   Vec3<Real> axes[3];             // world
   int row;
 };
-// The point on each link.
-template <class Real>
-struct LocalPoint {
-  Vec3<Real> on[2];
-};
 
 // Points between the same two links, one after another in `points`; other −1: the ground.
 struct PointGroup {
   int link, other;
   int first, count;
+  int local;                      // where their places start in `locals`
+  int sides() const { return other < 0 ? 1 : 2; }
 };
 
 template <class Real>
@@ -91,7 +88,7 @@ struct ConstraintSet {
   std::vector<Constraint<Real>> constraints;
   std::vector<PointGroup> groups;
   std::vector<Point<Real>> points;
-  std::vector<LocalPoint<Real>> locals;  // a point
+  std::vector<Vec3<Real>> locals; // a point: on its link, then on the other if there is one
   std::vector<Block> blocks;
   std::vector<Term> terms;
   std::vector<JointRow<Real>> joint_rows;

@@ -83,7 +83,7 @@ class Delassus {
   }
   bool factorize() {
     const auto& plan = layout_->loose;
-    reset(plan);
+    for (const auto& holder : plan.inertia_holders) reset(holder);
     eliminate_steps<T>(model_, plan, plan.idle, int(plan.steps.size()), w_, loose_strips_, nullptr, scratch_->H.data(), nullptr, mass_);
     const auto Dinv = [&](int k) { return mass_.Dinv[k]; };
     const auto free_Dinv = [&](int tree, int k) { return mass_.Dinv[model_.links[model_.roots[tree]].iv + k]; };
@@ -91,7 +91,11 @@ class Delassus {
   }
 
   void set_compliance(const T* compliance) {
-    for (int r = 0; r < set_.rows; ++r) compliance_[r] = compliance[r];
+    compliant_ = false;
+    for (int r = 0; r < set_.rows; ++r) {
+      compliance_[r] = compliance[r];
+      for (int l = 0; l < lanes_of<T>; ++l) compliant_ = compliant_ || lane(compliance[r], l) != 0;
+    }
   }
 
   // Numeric work that depends on damping: factor of M + Jᵀ R J. Damping plus compliance is positive in every row. Where it is so small against G
@@ -100,7 +104,7 @@ class Delassus {
     constexpr Real share = 1400 * std::numeric_limits<Real>::epsilon();
     T least = constant<T>(std::numeric_limits<Real>::max());
     for (int r = 0; r < set_.rows; ++r) {
-      const T shift = compliance_[r] + damping[r];
+      const T shift = compliant_ ? compliance_[r] + damping[r] : damping[r];
       shift_[r] = shift;
       stiffness_[r] = Real(1) / shift;
       least = least < shift ? least : shift;
@@ -113,7 +117,7 @@ class Delassus {
     }
 
     const auto& plan = layout_->coupled;
-    reset(plan);
+    for (const auto& holder : layout_->pointless) reset(holder);
     for (auto& block : scratch_->coupling) block = Mat6<T>{};
     stiffen_points();
     stiffen_rows();
@@ -196,7 +200,6 @@ class Delassus {
 
   // Whether the points of a group go in packs: of one state, three or more.
   static bool packed(const PointGroup& group) { return strip_lanes<T> > 1 && group.count > 2; }
-  static int sides(const PointGroup& group) { return group.other < 0 ? 1 : 2; }
 
   // Points group by group, in packs or by themselves.
   void pack_points() {
@@ -205,7 +208,7 @@ class Delassus {
       first_pack_.push_back(int(points_.size()));
       first_place_.push_back(int(places_.size()));
       if (!packed(group)) {
-        places_.resize(places_.size() + std::size_t(group.count * sides(group)));
+        places_.resize(places_.size() + std::size_t(group.count * group.sides()));
         continue;
       }
       for (int c = 0; c < group.count; ++c) {
@@ -228,13 +231,13 @@ class Delassus {
   void place_points() {
     constexpr int lanes = strip_lanes<T>;
     for (std::size_t g = 0; g < set_.groups.size(); ++g)
-      for (int b = 0; b < sides(set_.groups[g]); ++b) {
+      for (int b = 0; b < set_.groups[g].sides(); ++b) {
         const auto& group = set_.groups[g];
         const Pose<T> X = w_.pose[b == 0 ? group.link : group.other];
         for (int c = 0; c < group.count; ++c) {
-          const Vec3<T> place = X * set_.locals[group.first + c].on[b];
+          const Vec3<T> place = X * set_.locals[group.local + c * group.sides() + b];
           if (!packed(group))
-            places_[first_place_[g] + c * sides(group) + b] = place;
+            places_[first_place_[g] + c * group.sides() + b] = place;
           else if constexpr (lanes > 1)
             set_lane(points_[first_pack_[g] + c / lanes].place[b], c % lanes, place);
         }
@@ -245,7 +248,7 @@ class Delassus {
   void each_point(std::size_t g, F&& visit) const {
     const auto& group = set_.groups[g];
     if (!packed(group)) {
-      const int step = sides(group);
+      const int step = group.sides();
       const Point<Real>* point = &set_.points[group.first];
       const Vec3<T>* place = &places_[first_place_[g]];
       for (int c = 0; c < group.count; ++c, ++point, place += step) visit(point->axes, place[0], place[step - 1], point->row);
@@ -265,16 +268,16 @@ class Delassus {
     return StripPack<T>{rows[pack.row[0] + r], rows[pack.row[1] + r], rows[pack.row[2] + r], rows[pack.row[3] + r]};
   }
 
-  // What links hold before an elimination: what idle links handed down.
-  void reset(const EliminationPlan& plan) {
-    for (const auto& holder : plan.inertia_holders) scratch_->H[holder.link] = holder.kept >= 0 ? kept_[holder.kept] : Sym6<T>{};
-  }
+  // What a link holds before an elimination: what idle links handed down.
+  void reset(const EliminationPlan::Holder& holder) { scratch_->H[holder.link] = holder.kept >= 0 ? kept_[holder.kept] : Sym6<T>{}; }
 
   // Jᵀ R J of points: those of equal stiffness r in their three rows are point masses r at p, whatever their axes, and add up; else row by row.
   void stiffen_points() {
     for (std::size_t g = 0; g < set_.groups.size(); ++g) {
       const auto& group = set_.groups[g];
       const auto& touching = layout_->touching[g];
+      for (const auto& holder : touching.first)
+        if (holder.link >= 0) reset(holder);
       T uneven{};
       for (int c = 0; c < group.count; ++c) {
         const T *r = &stiffness_[set_.points[group.first + c].row], a = r[1] - r[0], b = r[2] - r[0];
@@ -499,7 +502,8 @@ class Delassus {
   template <class C>
   void apply_to(Passage<C>& p, const C* x, C* y) {
     apply_loose(p, x, y);
-    for (int r = 0; r < set_.rows; ++r) y[r] += x[r] * compliance_[r];
+    if (compliant_)
+      for (int r = 0; r < set_.rows; ++r) y[r] += x[r] * compliance_[r];
   }
 
   // λ = R (y − J (M + Jᵀ R J)⁻¹ Jᵀ R y)
@@ -524,9 +528,9 @@ class Delassus {
   template <class C>
   Residual<C> residual(Passage<C>& p, const C* y, const C* x) {
     Residual<C> sums;
-    apply_to(p, x, p.rest.data());
+    apply_loose(p, x, p.rest.data());
     for (int r = 0; r < set_.rows; ++r) {
-      p.rest[r] = y[r] - p.rest[r] - x[r] * (shift_[r] - compliance_[r]);
+      p.rest[r] = y[r] - p.rest[r] - x[r] * shift_[r];
       sums.rr += p.rest[r] * p.rest[r];
       sums.xx += x[r] * x[r];
       sums.yy += y[r] * y[r];
@@ -599,7 +603,7 @@ class Delassus {
   std::vector<Sym6<T>> kept_;            // a link: what idle links handed down
   std::vector<T> compliance_, shift_, stiffness_;  // a row: C, C + ε, R
   T norm_{};
-  bool norm_known_ = false;
+  bool norm_known_ = false, compliant_ = false;
 };
 
 // compiled in instantiate.cpp

@@ -159,8 +159,12 @@ Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, 
   same_strips = members(loose) == members(coupled);
   std::map<std::pair<int, int>, int> block_of;
   for (std::size_t b = 0; b < coupled.blocks.size(); ++b) block_of[coupled.blocks[b]] = coupled.slots[b];
+  std::vector<EliminationPlan::Holder> waiting(links.size(), {-1, -1});
+  for (const auto& holder : coupled.inertia_holders) waiting[holder.link] = holder;
   for (const auto& group : set.groups) {
-    Touching t{-1, false};
+    Touching t{-1, false, {{-1, -1}, {-1, -1}}};
+    std::swap(t.first[0], waiting[group.link]);
+    if (group.other >= 0) std::swap(t.first[1], waiting[group.other]);
     if (group.other >= 0) {
       const auto found = block_of.find({group.link, group.other});
       t.flipped = found == block_of.end();
@@ -168,6 +172,8 @@ Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, 
     }
     touching.push_back(t);
   }
+  for (const auto& holder : waiting)
+    if (holder.link >= 0) pointless.push_back(holder);
   for (const auto& b : set.blocks)
     for (int t = 0; t < b.terms; ++t)
       for (int s = 0; s < b.terms; ++s)
@@ -185,8 +191,8 @@ Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, 
 
 template <class Real>
 std::size_t Layout<Real>::bytes() const {
-  return loose.bytes() + coupled.bytes() + touching.size() * sizeof(Touching) + products.size() * sizeof(Product) +
-         summed.size() * sizeof(int) + most.size() * sizeof(Real) + set.groups.size() * sizeof(PointGroup) + set.points.size() * (sizeof(Point<Real>) + sizeof(LocalPoint<Real>)) +
+  return loose.bytes() + coupled.bytes() + touching.size() * sizeof(Touching) + pointless.size() * sizeof(EliminationPlan::Holder) + products.size() * sizeof(Product) +
+         summed.size() * sizeof(int) + most.size() * sizeof(Real) + set.groups.size() * sizeof(PointGroup) + set.points.size() * sizeof(Point<Real>) + set.locals.size() * sizeof(Vec3<Real>) +
          set.blocks.size() * sizeof(Block) + set.terms.size() * sizeof(Term) + set.joint_rows.size() * sizeof(JointRow<Real>);
 }
 
