@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace delassus {
 
@@ -93,9 +94,11 @@ ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector
   // points of the same two links beside each other
   std::stable_sort(touches.begin(), touches.end(),
                    [](const auto& a, const auto& b) { return std::pair(a.link, a.other) < std::pair(b.link, b.other); });
+  std::vector<char> touched(model.links.size(), 0);
+  auto first = [&](int link) { return link >= 0 && !std::exchange(touched[link], 1); };
   for (const auto& t : touches) {
     if (set.groups.empty() || set.groups.back().link != t.link || set.groups.back().other != t.other)
-      set.groups.push_back({t.link, t.other, int(set.points.size()), 0, int(set.locals.size())});
+      set.groups.push_back({t.link, t.other, int(set.points.size()), 0, int(set.locals.size()), {first(t.link), first(t.other)}});
     ++set.groups.back().count;
     set.points.push_back(t.point);
     set.locals.insert(set.locals.end(), t.local, t.local + set.groups.back().sides());

@@ -72,6 +72,7 @@ struct PointGroup {
   int link, other;
   int first, count;
   int local;                      // where their places start in `locals`
+  bool opens[2];                  // no group before acts on its link; on the other
   int sides() const { return other < 0 ? 1 : 2; }
 };
 

@@ -276,8 +276,8 @@ class Delassus {
     for (std::size_t g = 0; g < set_.groups.size(); ++g) {
       const auto& group = set_.groups[g];
       const auto& touching = layout_->touching[g];
-      for (const auto& holder : touching.first)
-        if (holder.link >= 0) reset(holder);
+      if (group.opens[0]) reset({group.link, touching.kept[0]});
+      if (group.opens[1]) reset({group.other, touching.kept[1]});
       T uneven{};
       for (int c = 0; c < group.count; ++c) {
         const T *r = &stiffness_[set_.points[group.first + c].row], a = r[1] - r[0], b = r[2] - r[0];
@@ -392,6 +392,21 @@ class Delassus {
     }
   }
 
+  // Adds f of a group to its link, and its opposite with another moment to the other. The first group on a link finds nothing there.
+  template <class C>
+  static void push(const PointGroup& group, const Vec6<C>& f, const Vec3<C>& moment, Vec6<C>* m) {
+    if (group.opens[0])
+      m[group.link] = f;
+    else
+      m[group.link] += f;
+    if (group.other < 0) return;
+    const Vec6<C> g{f.lin, moment};
+    if (group.opens[1])
+      m[group.other] = Vec6<C>{} - g;
+    else
+      m[group.other] -= g;
+  }
+
   // Forces on a group's links and accelerations of its rows, a pack of points at once.
   void add_packed_forces(std::size_t g, const T* lambda, Vec6<T>* m) const {
     using P = StripPack<T>;
@@ -410,8 +425,7 @@ class Delassus {
     T all[12];
     sum_lanes<T>(packs, all);
     const Vec3<T> force{all[0], all[1], all[2]};
-    m[group.link] += Vec6<T>{force, {all[3], all[4], all[5]}};
-    if (two) m[group.other] -= Vec6<T>{force, {all[6], all[7], all[8]}};
+    push(group, {force, {all[3], all[4], all[5]}}, {all[6], all[7], all[8]}, m);
   }
   void project_packed(std::size_t g, const Vec6<T>& a, const Vec6<T>& b, T* rows) const {
     using P = StripPack<T>;
@@ -452,8 +466,7 @@ class Delassus {
         f.ang += cross(place, force);
         if (two) moment += cross(other, force);
       });
-      p.m[group.link] += f;
-      if (two) p.m[group.other] -= Vec6<C>{f.lin, moment};
+      push(group, f, moment, p.m.data());
     }
     for (const auto& b : set_.blocks)
       for (int t = 0; t < b.terms; ++t) {

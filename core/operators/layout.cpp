@@ -121,13 +121,13 @@ Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, 
   for (const auto& link : model.links) {
     bool bare = true;
     for (int k = link.iv; k < link.iv + link.nv; ++k) bare = bare && model.armature[k] == 0;
-    links.push_back({link.parent, link.iv, link.nv, link.type == Joint::free, bare, false, false, false});
+    links.push_back({link.parent, link.iv, link.nv, link.type == Joint::free, bare, false, false, false, false});
   }
   std::vector<std::vector<int>> groups;
   for (const auto& group : set.groups) {
-    links[group.link].held = true;
+    links[group.link].held = links[group.link].pointed = true;
     if (group.other < 0) continue;
-    links[group.other].held = true;
+    links[group.other].held = links[group.other].pointed = true;
     groups.push_back({group.link, group.other});
   }
   for (const auto& b : set.blocks) {
@@ -159,12 +159,13 @@ Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, 
   same_strips = members(loose) == members(coupled);
   std::map<std::pair<int, int>, int> block_of;
   for (std::size_t b = 0; b < coupled.blocks.size(); ++b) block_of[coupled.blocks[b]] = coupled.slots[b];
-  std::vector<EliminationPlan::Holder> waiting(links.size(), {-1, -1});
-  for (const auto& holder : coupled.inertia_holders) waiting[holder.link] = holder;
+  std::vector<int> kept(links.size(), -1);
+  for (const auto& holder : coupled.inertia_holders) {
+    kept[holder.link] = holder.kept;
+    if (!links[holder.link].pointed) pointless.push_back(holder);
+  }
   for (const auto& group : set.groups) {
-    Touching t{-1, false, {{-1, -1}, {-1, -1}}};
-    std::swap(t.first[0], waiting[group.link]);
-    if (group.other >= 0) std::swap(t.first[1], waiting[group.other]);
+    Touching t{-1, false, {kept[group.link], group.other < 0 ? -1 : kept[group.other]}};
     if (group.other >= 0) {
       const auto found = block_of.find({group.link, group.other});
       t.flipped = found == block_of.end();
@@ -172,8 +173,6 @@ Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, 
     }
     touching.push_back(t);
   }
-  for (const auto& holder : waiting)
-    if (holder.link >= 0) pointless.push_back(holder);
   for (const auto& b : set.blocks)
     for (int t = 0; t < b.terms; ++t)
       for (int s = 0; s < b.terms; ++s)

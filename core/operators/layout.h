@@ -16,7 +16,7 @@ struct Layout {
   struct Touching {
     int block;          // coupling of the two links of a group of points, −1: the other is the ground
     bool flipped;       // its rows are those of `link`, not of `other`
-    EliminationPlan::Holder first[2];  // its links, if no group before acts on them; else −1
+    int kept[2];        // where the inertia is kept that its links start with, −1: none
   };
 
   ConstraintSet<Real> set;

@@ -246,6 +246,7 @@ EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const st
       plan.idle_holders.push_back(step.link);
   }
   for (std::size_t s = std::size_t(plan.idle); s < plan.steps.size(); ++s) {
+    if (links[plan.steps[s].link].pointed) continue;
     if (plan.steps[s].holds_force) plan.holders.push_back(plan.steps[s].link);
     if (plan.steps[s].lane_holds) plan.lane_holders.push_back(plan.steps[s].link);
   }

@@ -70,7 +70,7 @@ struct EliminationPlan {
   int idle = 0;                        // how many of these
   std::vector<int> idle_holders;       // links of these that hold inertia
   std::vector<Holder> inertia_holders; // links of the others that do
-  std::vector<int> holders, lane_holders;  // those that hold forces; the same where strips are taken whole
+  std::vector<int> holders, lane_holders;  // those that hold forces and no group of points acts on; the same where strips are taken whole
   std::vector<Neighbour> neighbours;
   std::vector<Pair> pairs;
   std::vector<std::pair<int, int>> blocks;  // links of every coupling: columns (eliminated first), rows
@@ -90,6 +90,7 @@ struct PlannedLink {
   bool bare;   // no armature sits on the axes of its joint
   bool pushed; // joint rows act on its joint
   bool held;   // a constraint acts on it or on its joint
+  bool pointed;  // a group of points does
   bool stiff;  // and adds to its inertia
 };
 
