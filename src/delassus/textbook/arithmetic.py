@@ -85,6 +85,21 @@ class Arithmetic:
             [self.beside([A, self.zeros(A.shape[0], B.shape[1])]), self.beside([self.zeros(B.shape[0], A.shape[1]), B])]
         )
 
+    def take(self, A: Matrix, order: Sequence[int]) -> Matrix:
+        """Rows and columns of a square matrix in another order."""
+        raise NotImplementedError
+
+    def assemble(self, sizes: Sequence[int], blocks: dict[tuple[int, int], Matrix]) -> Matrix:
+        """Symmetric matrix of its upper blocks (i, j), i ≤ j; a missing one is zero."""
+        n = len(sizes)
+
+        def block(i: int, j: int) -> Matrix:
+            if (i, j) in blocks:
+                return blocks[i, j]
+            return blocks[j, i].T if (j, i) in blocks else self.zeros(sizes[i], sizes[j])
+
+        return self.stack([self.beside([block(i, j) for j in range(n)]) for i in range(n)]) if n else self.zeros(0, 0)
+
     def inverse(self, A: Matrix) -> Matrix:
         """Inverse of a small symmetric positive matrix: A = L D Lᵀ, A⁻¹ = L⁻ᵀ D⁻¹ L⁻¹, symmetric; one division a row."""
         n = A.shape[0]
@@ -187,6 +202,10 @@ class Numbers(Arithmetic):
         """Matrix of the upper triangle of A and its mirror image."""
         return np.triu(A) + np.triu(A, 1).T
 
+    def take(self, A: Matrix, order: Sequence[int]) -> Matrix:
+        """Rows and columns of a square matrix in another order."""
+        return A[np.ix_(order, order)]
+
     def sine_cosine(self, angle: Scalar) -> tuple[Scalar, Scalar]:
         """Sine and cosine of a scalar."""
         return np.sin(angle), np.cos(angle)
@@ -238,6 +257,10 @@ class Symbols(Arithmetic):
     def symmetric(self, A: Matrix) -> Matrix:
         """Matrix of the upper triangle of A and its mirror image."""
         return self.casadi.triu(A) + self.casadi.triu(A, False).T
+
+    def take(self, A: Matrix, order: Sequence[int]) -> Matrix:
+        """Rows and columns of a square matrix in another order."""
+        return A[list(order), list(order)]
 
     def sine_cosine(self, angle: Scalar) -> tuple[Scalar, Scalar]:
         """Sine and cosine of a scalar."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from .arithmetic import Matrix, Scalar
 from .robot import Pose
-from .rows import Rows
+from .rows import End, Rows
 from .tree import Articulated, _dofs, articulated, crba
 
 __all__ = ["efpa", "kjr", "ltl_osim", "pv_osim", "pv_osimr"]
@@ -84,6 +84,25 @@ def dofs_above(pose: Pose) -> list[list[int]]:
     return out
 
 
+def half_solve(pose: Pose, factor: SparseFactor, b: Matrix) -> list[Scalar]:
+    """L⁻ᵀ b of a column, from the leaves."""
+    x = [b[i, 0] for i in range(pose.nv)]
+    for i in reversed(range(pose.nv)):
+        x[i] = x[i] * factor.L[i][i]
+        for j in factor.above[i]:
+            x[j] = x[j] - factor.L[i][j] * x[i]
+    return x
+
+
+def other_half(pose: Pose, factor: SparseFactor, x: list[Scalar]) -> Matrix:
+    """L⁻¹ x of a column, from the roots."""
+    for i in range(pose.nv):
+        for j in factor.above[i]:
+            x[i] = x[i] - factor.L[i][j] * x[j]
+        x[i] = x[i] * factor.L[i][i]
+    return pose.ops.matrix([[y] for y in x])
+
+
 def rows_times_inverse(factor: SparseFactor, y: dict[int, Scalar]) -> dict[int, Scalar]:
     """y L⁻¹ of a sparse row: it keeps its pattern if that is closed upwards."""
     for i in sorted(y, reverse=True):
@@ -91,20 +110,6 @@ def rows_times_inverse(factor: SparseFactor, y: dict[int, Scalar]) -> dict[int, 
         for j in factor.above[i]:
             y[j] = y[j] - factor.L[i][j] * y[i]
     return y
-
-
-def solve_factored(pose: Pose, factor: SparseFactor, b: Matrix) -> Matrix:
-    """M⁻¹ b of a column: Lᵀ from the leaves, L from the roots."""
-    x = [b[i, 0] for i in range(pose.nv)]
-    for i in reversed(range(pose.nv)):
-        x[i] = x[i] * factor.L[i][i]
-        for j in factor.above[i]:
-            x[j] = x[j] - factor.L[i][j] * x[i]
-    for i in range(pose.nv):
-        for j in factor.above[i]:
-            x[i] = x[i] - factor.L[i][j] * x[j]
-        x[i] = x[i] * factor.L[i][i]
-    return pose.ops.matrix([[y] for y in x])
 
 
 def ltl_osim(pose: Pose, rows: Rows) -> Matrix:
@@ -123,17 +128,28 @@ def ltl_osim(pose: Pose, rows: Rows) -> Matrix:
     """
     J, support = jacobian(pose, rows)
     factor = ltl(pose, crba(pose))  # 4
-    closed = [set(s).union(*(factor.above[v] for v in s)) for s in support]
-    Y = [
-        rows_times_inverse(factor, {v: J[k, v] for v in pattern})  # 5
-        for block, pattern in zip(rows.blocks, closed, strict=True)
+    return gram(pose, rows_of_y(rows, factor, J, support))
+
+
+def rows_of_y(rows: Rows, factor: SparseFactor, J: Matrix, support: list[set[int]]) -> list[dict[int, Scalar]]:
+    """Y = J L⁻¹, a sparse row each: eq. 5."""
+    return [
+        rows_times_inverse(factor, {v: J[k, v] for v in pattern.union(*(factor.above[v] for v in pattern))})
+        for block, pattern in zip(rows.blocks, support, strict=True)
         for k in range(block.first, block.first + block.rows)
     ]
-    G: list[list[Scalar]] = [[0.0] * rows.m for _ in range(rows.m)]
-    for i in range(rows.m):
-        for j in range(i, rows.m):
-            G[i][j] = G[j][i] = sum((Y[i][v] * Y[j][v] for v in sorted(Y[i].keys() & Y[j].keys())), 0.0)  # 6
-    return pose.ops.matrix(G) if rows.m else pose.ops.zeros(0, 0)
+
+
+def gram(pose: Pose, Y: list[dict[int, Scalar]]) -> Matrix:
+    """Y Yᵀ of sparse rows: eq. 6."""
+    m = len(Y)
+    G: list[list[Scalar]] = [[0.0] * m for _ in range(m)]
+    for i in range(m):
+        for j in range(i, m):
+            for v in sorted(Y[i].keys() & Y[j].keys()):
+                G[i][j] = G[i][j] + Y[i][v] * Y[j][v]
+            G[j][i] = G[i][j]
+    return pose.ops.matrix(G) if m else pose.ops.zeros(0, 0)
 
 
 # ---- recursive -------------------------------------------------------------------------------------------------------------
@@ -170,7 +186,7 @@ def kjr(pose: Pose, rows: Rows) -> Matrix:
     ops, parent = pose.ops, pose.parent
     ends = rows.single("kjr", ANY_ROWS)
     art = articulated(pose)
-    supports = {j for i, _, _ in ends for j in pose.ancestors(i)}
+    supports = {j for end in ends for j in pose.ancestors(end.link)}
     Omega: dict[int, Matrix] = {}
     for i in sorted(supports):  # spatial inverse inertia of every link that supports an end-effector
         own = pose.S[i] @ art.Dinv[i] @ pose.S[i].T
@@ -179,35 +195,32 @@ def kjr(pose: Pose, rows: Rows) -> Matrix:
         else:
             half = pass_down(pose, art, i, Omega[parent[i]])
             Omega[i] = ops.symmetric(pass_down(pose, art, i, half.T) + own)
-    G = ops.zeros(rows.m, rows.m)
-    for n, (i, Ki, at_i) in enumerate(ends):
-        for j, Kj, at_j in ends[n:]:
-            c, down = _common(pose, i, j)
+    G = {}
+    for n, (i, Ki, a) in enumerate(ends):
+        for j, Kj, b in ends[n:]:
+            c = cca(pose, i, j)
             if c is None:
                 continue
             T = Kj  # K_j back to the common ancestor
-            for k in down(j):
+            for k in between(pose, c, j):
                 T = pass_up(pose, art, k, T)
             T = Omega[c] @ T.T
-            for k in reversed(down(i)):  # and its acceleration on to link i
+            for k in reversed(between(pose, c, i)):  # and its acceleration on to link i
                 T = pass_down(pose, art, k, T)
-            block = Ki @ T
-            G[at_i, at_j] = ops.symmetric(block) if at_i == at_j else block
-            G[at_j, at_i] = G[at_i, at_j].T
-    return G
+            G[a, b] = ops.symmetric(Ki @ T) if a == b else Ki @ T
+    return ops.assemble(rows.sizes, G)
 
 
-def _common(pose: Pose, i: int, j: int):  # type: ignore[no-untyped-def]
-    """Closest common ancestor cca(i, j), None in different trees, and the links between it and one of the two."""
-    path = pose.ancestors(i)
+def cca(pose: Pose, i: int, j: int) -> int | None:
+    """Closest common ancestor of two links; None in different trees."""
     other = set(pose.ancestors(j))
-    c = next((k for k in path if k in other), None)
+    return next((k for k in pose.ancestors(i) if k in other), None)
 
-    def down(link: int) -> list[int]:
-        way = pose.ancestors(link)
-        return way[: way.index(c)]
 
-    return c, down
+def between(pose: Pose, c: int, i: int) -> list[int]:
+    """Links from i up to c, c not among them."""
+    path = pose.ancestors(i)
+    return path[: path.index(c)]
 
 
 def efpa(pose: Pose, rows: Rows) -> Matrix:
@@ -245,16 +258,14 @@ def efpa(pose: Pose, rows: Rows) -> Matrix:
                 Omega_K[i][j] = pass_down(pose, art, i, Omega_K[parent[i]][j]) + own  # 15
             else:
                 Omega_K[i][j] = own  # 17
-    G = ops.zeros(rows.m, rows.m)
-    for a, (i, _, at_i) in enumerate(ends):  # 18
+    G = {}
+    for a, (i, _, row) in enumerate(ends):  # 18
         for b in range(a, len(ends)):
-            j, _, at_j = ends[b]
-            c, _ = _common(pose, i, j)
+            c = cca(pose, i, ends[b].link)
             if c is not None:
                 block = K[c][a] @ Omega_K[c][b]  # 19
-                G[at_i, at_j] = ops.symmetric(block) if a == b else block
-                G[at_j, at_i] = G[at_i, at_j].T
-    return G
+                G[row, ends[b].block] = ops.symmetric(block) if a == b else block
+    return ops.assemble(rows.sizes, G)
 
 
 def pv_osim(pose: Pose, rows: Rows) -> Matrix:
@@ -274,45 +285,91 @@ def pv_osim(pose: Pose, rows: Rows) -> Matrix:
     Raises:
         ArgumentError: some rows touch several links or a joint.
     """
-    ops = pose.ops
     ends = rows.single("pv_osim", ANY_ROWS)
     art = articulated(pose)  # 2, 7 to 10
-    return ops.symmetric(_gather(pose, rows, ends, art, stop=frozenset())[0])  # 15
+    return gather(pose, rows, ends, art).matrix(pose, rows)  # 15
 
 
-def _gather(
-    pose: Pose, rows: Rows, ends: list[tuple[int, Matrix, slice]], art: Articulated, stop: frozenset[int]
-) -> tuple[Matrix, dict[int, tuple[Matrix, list[int]]]]:
-    """L^A of all rows with the joints below the links of ``stop`` free, and at each of these K^A with the rows it is for."""
+@dataclass
+class Gathered:
+    """Rows of subtrees, gathered backward.
+
+    Attributes:
+        K: K^A of every link; order: which rows these are; L, l: L^A and l^A above the joint of every link.
+        parts: at every link, how many rows each of its own blocks and each of its children brought.
+    """
+
+    K: list[Matrix]
+    L: list[Matrix]
+    l: list[Matrix]
+    order: list[list[int]]
+    parts: list[list[int]]
+
+    def roots(self, pose: Pose) -> list[int]:
+        """Roots that support rows."""
+        return [i for i, p in enumerate(pose.parent) if p < 0 and self.order[i]]
+
+    def matrix(self, pose: Pose, rows: Rows) -> Matrix:
+        """L^A_0 of all rows; rows on the ground have zeros."""
+        ops = pose.ops
+        L, order = ops.zeros(0, 0), []
+        for i in self.roots(pose):
+            L, order = ops.block_diagonal(L, self.L[i]), order + self.order[i]
+        ground = sorted(set(range(rows.m)) - set(order))
+        place = {row: k for k, row in enumerate([*order, *ground])}
+        return ops.take(ops.block_diagonal(L, ops.zeros(len(ground), len(ground))), [place[row] for row in range(rows.m)])
+
+
+def gather(
+    pose: Pose,
+    rows: Rows,
+    ends: list[End],
+    art: Articulated,
+    *,
+    stop: bool = False,
+    affine: tuple[list[Matrix], list[Matrix], Matrix] | None = None,
+) -> Gathered:
+    """Backward sweep of PV over the rows: lines 3 to 14 of algorithm 1 of 002.
+
+    Args:
+        pose, rows, ends, art: the robot, the rows, the end-effectors, the articulated inertias.
+        stop: lock the joints of the roots.
+        affine: (c, u, k) of a motion, for l^A: lines 4 and 11 of algorithm 4 of 003.
+    """
     ops, parent = pose.ops, pose.parent
     n = len(parent)
-    KA: list[Matrix] = [ops.zeros(0, 6) for _ in range(n)]
-    LA: list[Matrix] = [ops.zeros(0, 0) for _ in range(n)]
-    order: list[list[int]] = [[] for _ in range(n)]  # which rows these are
-    for i, K, at in reversed(ends):  # 3
-        KA[i] = ops.stack([KA[i], K])  # 4
-        LA[i] = ops.block_diagonal(LA[i], ops.zeros(K.shape[0], K.shape[0]))  # 5
-        order[i] += range(at.start, at.stop)
-    G = ops.zeros(rows.m, rows.m)
-    base = {}
+    out = Gathered(
+        K=[ops.zeros(0, 6) for _ in range(n)],
+        L=[ops.zeros(0, 0) for _ in range(n)],
+        l=[ops.zeros(0, 1) for _ in range(n)],
+        order=[[] for _ in range(n)],
+        parts=[[] for _ in range(n)],
+    )
+    for i, K, block in reversed(ends):  # 3
+        at = rows.blocks[block].at
+        out.K[i] = ops.stack([out.K[i], K])  # 4
+        out.L[i] = ops.block_diagonal(out.L[i], ops.zeros(K.shape[0], K.shape[0]))  # 5
+        out.order[i] += range(at.start, at.stop)
+        out.parts[i].append(K.shape[0])
+        if affine:
+            out.l[i] = ops.stack([out.l[i], -affine[2][at, :]])
     for i in reversed(range(n)):  # 6
-        if not order[i]:  # 11
+        if not out.order[i]:  # 11
             continue
-        L = LA[i]
-        if i not in stop:
-            KS = KA[i] @ pose.S[i]
-            L = ops.symmetric(L + KS @ art.Dinv[i] @ KS.T)  # 14
-        if parent[i] >= 0:  # 12
-            p = parent[i]
-            KA[p] = ops.stack([KA[p], pass_up(pose, art, i, KA[i])])  # 13
-            LA[p] = ops.block_diagonal(LA[p], L)
-            order[p] += order[i]
-        else:
-            base[i] = (KA[i], order[i])
-            for r, a in enumerate(order[i]):
-                for c, b in enumerate(order[i]):
-                    G[a, b] = L[r, c]
-    return G, base
+        p = parent[i]
+        if p >= 0 or not stop:
+            KS = out.K[i] @ pose.S[i]
+            out.L[i] = ops.symmetric(out.L[i] + KS @ art.Dinv[i] @ KS.T)  # 14
+            if affine:
+                c, u, _ = affine
+                out.l[i] = out.l[i] + out.K[i] @ (c[i] + pose.S[i] @ (art.Dinv[i] @ u[i]))
+        if p >= 0:  # 12
+            out.K[p] = ops.stack([out.K[p], pass_up(pose, art, i, out.K[i])])  # 13
+            out.L[p] = ops.block_diagonal(out.L[p], out.L[i])
+            out.l[p] = ops.stack([out.l[p], out.l[i]])
+            out.order[p] += out.order[i]
+            out.parts[p].append(len(out.order[i]))
+    return out
 
 
 # ---- branching links -------------------------------------------------------------------------------------------------------
@@ -333,13 +390,13 @@ class Branching:
     above: dict[int, int] = field(default_factory=dict)
 
 
-def branching(pose: Pose, ends: list[tuple[int, Matrix, slice]]) -> Branching:
+def branching(pose: Pose, ends: list[End]) -> Branching:
     """Find the branching links: those on which at least two things that support rows hang."""
     n = len(pose.parent)
     out = Branching()
     hang: list[list[int]] = [[] for _ in range(n)]  # nodes that hang on a link, nothing between
-    for e, (i, _, _) in enumerate(ends):
-        hang[i].append(n + e)
+    for e, end in enumerate(ends):
+        hang[end.link].append(n + e)
     for i in reversed(range(n)):
         if not hang[i]:
             continue
@@ -377,55 +434,59 @@ def pv_osimr(pose: Pose, rows: Rows, *, inertia: list[Matrix] | None = None) -> 
         ArgumentError: some rows touch several links or a joint.
     """
     ends = rows.single("pv_osimr", ANY_ROWS)
-    return between_branches(pose, rows, ends, articulated(pose, inertia), stop=frozenset())
+    return pose.ops.assemble(rows.sizes, between_branches(pose, ends, articulated(pose, inertia))[0])
 
 
 def between_branches(
-    pose: Pose, rows: Rows, ends: list[tuple[int, Matrix, slice]], art: Articulated, stop: frozenset[int]
-) -> Matrix:
-    """Algorithm 3 of 002 with the joints of ``stop`` locked."""
+    pose: Pose, ends: list[End], art: Articulated, *, stop: bool = False
+) -> tuple[dict[tuple[int, int], Matrix], list[tuple[int, Matrix]]]:
+    """Algorithm 3 of 002: the upper blocks of G, and for every end-effector its root and ^rootK_e.
+
+    With ``stop`` the roots' own joints are locked; what they alone couple is left out.
+    """
     ops, parent = pose.ops, pose.parent
     n = len(parent)
     tree = branching(pose, ends)
     PT: dict[int, Matrix] = {}  # ^iP_𝓓ᵀ of the node below the link at hand, ^𝓐P_iᵀ in the end
     Omega: dict[int, Matrix] = {}
-    for e, (_, K, _) in enumerate(ends):  # 3
-        PT[n + e], Omega[n + e] = K, ops.zeros(K.shape[0], K.shape[0])  # 4
+    for e, end in enumerate(ends):  # 3
+        PT[n + e], Omega[n + e] = end.K, ops.zeros(end.K.shape[0], end.K.shape[0])  # 4
     for i in reversed(range(n)):  # 5
         if i not in tree.near:  # 13
             continue
         d = tree.near[i]
         if d == i:  # 6
             PT[i], Omega[i] = ops.identity(6), ops.zeros(6, 6)  # 7
-        if i not in stop:
+        if parent[i] >= 0 or not stop:
             PS = PT[d] @ pose.S[i]
             Omega[d] = ops.symmetric(Omega[d] + PS @ art.Dinv[i] @ PS.T)  # 15
         if parent[i] >= 0:  # 9
             PT[d] = pass_up(pose, art, i, PT[d])  # 14
+    sent: dict[tuple[int, int], Matrix] = {}  # ^cK_i ⁰Ω_c, for line 17 and for all j of line 25
     for i in tree.nodes:  # 16
         a = tree.above[i]
         if a >= 0:
-            Omega[i] = ops.symmetric(Omega[i] + PT[i] @ Omega[a] @ PT[i].T)  # 17
+            sent[i, a] = PT[i] @ Omega[a]
+            Omega[i] = ops.symmetric(Omega[i] + sent[i, a] @ PT[i].T)  # 17
     K: list[dict[int, Matrix]] = []  # ^jK_e
-    for e in range(len(ends)):  # 18
-        node = n + e
+    at_root: list[tuple[int, Matrix]] = []
+    for e, end in enumerate(ends):  # 18
+        node, T = n + e, PT[n + e]  # 20
         path: dict[int, Matrix] = {}
-        T = PT[node]  # 20
         while tree.above[node] >= 0:  # 21
             node = tree.above[node]
             path[node] = T
-            if tree.above[node] >= 0:
-                T = T @ PT[node]  # 22
+            T = T @ PT[node]  # 22
         K.append(path)
-    G = ops.zeros(rows.m, rows.m)
-    for i, (_, _, at_i) in enumerate(ends):  # 23
-        G[at_i, at_i] = Omega[n + i]  # 28
-        # what the row sends to each of its branching links, used for all j
-        sent = {c: T @ Omega[c] for c, T in K[i].items()} if i + 1 < len(ends) else {}
+        at_root.append((pose.ancestors(end.link)[-1], T))
+    G = {}
+    for i, end in enumerate(ends):  # 23
+        G[end.block, end.block] = Omega[n + i]  # 28
         for j in range(i + 1, len(ends)):  # 24
             c = next((k for k in K[i] if k in K[j]), None)
-            if c is not None:
-                at_j = ends[j][2]
-                G[at_i, at_j] = sent[c] @ K[j][c].T  # 25
-                G[at_j, at_i] = G[at_i, at_j].T  # 26
-    return G
+            if c is None or (stop and parent[c] < 0):
+                continue
+            if (n + i, c) not in sent:
+                sent[n + i, c] = K[i][c] @ Omega[c]
+            G[end.block, ends[j].block] = sent[n + i, c] @ K[j][c].T  # 25, 26
+    return G, at_root

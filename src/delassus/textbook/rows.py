@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ..model import Loop
 from .arithmetic import Matrix
 from .robot import Pose, hat
 
-__all__ = ["Block", "Rows"]
+__all__ = ["Block", "End", "Rows"]
 
 _FRAME, _DISTANCE, _JOINT, _COUPLING, _CENTER, _LINKS = range(6)
 
@@ -41,6 +41,14 @@ class Block:
     def at(self) -> slice:
         """Its rows among all."""
         return slice(self.first, self.first + self.rows)
+
+
+class End(NamedTuple):
+    """An end-effector: rows that touch one link."""
+
+    link: int
+    K: Matrix
+    block: int
 
 
 class Rows:
@@ -67,8 +75,13 @@ class Rows:
             self.blocks.append(block)
             self.m += rows
 
-    def single(self, algorithm: str, others: str) -> list[tuple[int, Matrix, slice]]:
-        """The end-effectors (link, K, rows); rows on the ground are left out.
+    @property
+    def sizes(self) -> list[int]:
+        """Rows of each block."""
+        return [block.rows for block in self.blocks]
+
+    def single(self, algorithm: str, others: str) -> list[End]:
+        """The end-effectors: blocks that touch a link; blocks on the ground are left out.
 
         Raises:
             ArgumentError: some rows touch two links or a joint.
@@ -80,7 +93,7 @@ class Rows:
                 raise ArgumentError(
                     f"constraints[{k}]: {algorithm} takes rows that touch one link, got rows that touch {what}. Use {others}, which take any rows."
                 )
-            out.extend((i, K, block.at) for i, K in block.K.items())
+            out.extend(End(i, K, k) for i, K in block.K.items())
         return out
 
 
