@@ -64,7 +64,7 @@ class Arithmetic:
     # ---- made of these ----------------------------------------------------------------------------------------------------
 
     def identity(self, n: int) -> Matrix:
-        """Unit matrix."""
+        """Return the unit matrix."""
         return self.matrix(np.eye(n))
 
     def diagonal(self, entries: Sequence[Scalar]) -> Matrix:
@@ -81,9 +81,7 @@ class Arithmetic:
 
     def block_diagonal(self, A: Matrix, B: Matrix) -> Matrix:
         """Two matrices along the diagonal."""
-        return self.stack(
-            [self.beside([A, self.zeros(A.shape[0], B.shape[1])]), self.beside([self.zeros(B.shape[0], A.shape[1]), B])]
-        )
+        return self.stack([self.beside([A, self.zeros(A.shape[0], B.shape[1])]), self.beside([self.zeros(B.shape[0], A.shape[1]), B])])
 
     def take(self, A: Matrix, order: Sequence[int]) -> Matrix:
         """Rows and columns of a square matrix in another order."""
@@ -122,7 +120,7 @@ class Arithmetic:
         return self.matrix(out) if n else self.zeros(0, 0)
 
     def _factor(self, A: Matrix) -> tuple[list[list[Scalar]], list[Scalar]]:
-        """Unit lower L and D of A = L D Lᵀ."""
+        """Factor A = L D Lᵀ: unit lower L, and D."""
         n = A.shape[0]
         a = self.entries(A)
         L: list[list[Scalar]] = [[0.0] * n for _ in range(n)]

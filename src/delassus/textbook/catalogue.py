@@ -154,10 +154,20 @@ def function(
     else:
         raise ArgumentError(f"coordinates: expected 'mujoco' or 'papers', got {coordinates!r}.")
     rows = Rows(pose, constraints, axes) if chosen.constrained else None
-    sizes = dict.fromkeys(("v", "tau", "acceleration"), model.nv) | {"k": rows.m if rows else 0, "x": rows.m if rows else 0, "damping": 1, "mu": 1}
+    sizes = dict.fromkeys(("v", "tau", "acceleration"), model.nv) | {
+        "k": rows.m if rows else 0,
+        "x": rows.m if rows else 0,
+        "damping": 1,
+        "mu": 1,
+    }
     given = {name: ca.SX.sym(name, sizes[name]) for name in chosen.arguments}
     options = {"iterations": iterations} if chosen.iterative else {}
     outputs = results(chosen(pose, rows, given, **options))
     return ca.Function(
-        algorithm.replace("-", "_"), [*inputs, *given.values()], outputs, [*names, *given], [f"out{k}" for k in range(len(outputs))], {"cse": cse}
+        algorithm.replace("-", "_"),
+        [*inputs, *given.values()],
+        outputs,
+        [*names, *given],
+        [f"out{k}" for k in range(len(outputs))],
+        {"cse": cse},
     )

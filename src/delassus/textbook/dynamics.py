@@ -14,13 +14,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._door import count
 from .arithmetic import Matrix, Scalar
 from .inverse import augmented, per_row
 from .matrix_free import _joint_forces, _link_forces, _row_accelerations, loop_factor, loop_solve
 from .osim import gather, gram, half_solve, jacobian, ltl, other_half, pass_down, rows_of_y
 from .robot import Pose, force_cross
 from .rows import End, Rows
-from .tree import Articulated, _dofs, articulated, crba, rnea
+from .tree import Articulated, _dofs, articulated, crba
 
 __all__ = ["Motion", "constrained_aba", "lcaba", "prox_ltl", "prox_ltls", "prox_pv", "pv", "pv_early", "pv_soft", "wanted"]
 
@@ -54,6 +55,20 @@ def _velocities(pose: Pose, v: Matrix) -> tuple[list[Matrix], list[Matrix], list
     return vel, c, f
 
 
+def _free(pose: Pose, rows: Rows, v: Matrix, k: Matrix) -> tuple[Matrix, Matrix]:
+    """Bias forces c (nv, 1) by Newton and Euler at ν̇ = 0, and γ = K ā − k (m, 1): J ν̇ + γ = 0."""
+    ops = pose.ops
+    _, c, f = _velocities(pose, v)
+    still = _at_rest(pose, c)
+    f = [H @ a - fi for H, a, fi in zip(pose.H, still, f, strict=True)]
+    bias = ops.zeros(pose.nv, 1)
+    for i in reversed(range(len(f))):
+        bias[_dofs(pose, i), :] = pose.S[i].T @ f[i]
+        if pose.parent[i] >= 0:
+            f[pose.parent[i]] = f[pose.parent[i]] + pose.X[i].T @ f[i]
+    return bias, _row_accelerations(pose, rows, still, ops.zeros(pose.nv, 1)) - k
+
+
 def _at_rest(pose: Pose, c: list[Matrix]) -> list[Matrix]:
     """Accelerations of the links at ν̇ = 0."""
     a: list[Matrix] = []
@@ -85,7 +100,9 @@ def _size(x: Matrix) -> float:
 # ---- joint space -----------------------------------------------------------------------------------------------------------
 
 
-def prox_ltl(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix, *, mu: Any = 1e6, iterations: int = 3, tolerance: float | None = None) -> Motion:
+def prox_ltl(
+    pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix, *, mu: Any = 1e6, iterations: int = 3, tolerance: float | None = None
+) -> Motion:
     """Proximal point iterations on the dual, with the sparse factor of M and G = Y Yᵀ; any rows. O(n d² + m d² + m² d + m³).
 
         λ ← (G + 1/μ)⁻¹ (J ν̇_free + γ − … + λ/μ),   ν̇ = M⁻¹ (τ − c − Jᵀ λ)
@@ -101,9 +118,7 @@ def prox_ltl(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix, *, mu: A
         iterations: at most.
         tolerance: stop when the least-squares residual G (G λ − b) is below; numbers only.
     """
-    ops = pose.ops
-    c = rnea(pose, v, ops.zeros(pose.nv, 1))
-    gamma = _row_accelerations(pose, rows, _at_rest(pose, _velocities(pose, v)[1]), ops.zeros(pose.nv, 1)) - k
+    c, gamma = _free(pose, rows, v, k)
     J, support = jacobian(pose, rows)
     factor = ltl(pose, crba(pose))
     Y = rows_of_y(rows, factor, J, support)
@@ -134,14 +149,16 @@ def _proximal(pose: Pose, rows: Rows, G: Matrix, b: Matrix, mu: Any, iterations:
     eps = ops.diagonal([1.0 / x for x in per_row(rows, mu, "mu")])
     C = ops.cholesky(G + eps)
     forces = ops.cholesky_solve(C, b)
-    for done in range(1, iterations):
+    for done in range(1, count(iterations, "iterations")):
         if tolerance is not None and _size(G @ (G @ forces - b)) < tolerance:  # 14
             return forces, done
         forces = ops.cholesky_solve(C, b + eps @ forces)  # 13
     return forces, iterations
 
 
-def prox_ltls(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix, *, mu: Any = 1e6, iterations: int = 3, tolerance: float | None = None) -> Motion:
+def prox_ltls(
+    pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix, *, mu: Any = 1e6, iterations: int = 3, tolerance: float | None = None
+) -> Motion:
     """Augmented Lagrangian iterations with the sparse factor of M + μ JᵀJ; G is never formed. O(n d² + m d).
 
         ν̇ = (M + μ JᵀJ)⁻¹ (τ − c − Jᵀ (λ + μ γ)),   λ ← λ + μ (J ν̇ + γ)
@@ -164,12 +181,12 @@ def prox_ltls(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix, *, mu: 
     ends = rows.single("prox_ltls", ANY_ROWS)
     R = per_row(rows, mu, "mu")
     weight = ops.diagonal(R)
-    c = rnea(pose, v, ops.zeros(pose.nv, 1))
-    gamma = _row_accelerations(pose, rows, _at_rest(pose, _velocities(pose, v)[1]), ops.zeros(pose.nv, 1)) - k
+    c, gamma = _free(pose, rows, v, k)
     J, _ = jacobian(pose, rows)
     factor = ltl(pose, crba(pose, augmented(pose, rows, ends, R)))  # 24
     forces, given, done = ops.zeros(rows.m, 1), tau - c, 0
-    for done in range(1, iterations + 1):
+    while done < count(iterations, "iterations"):
+        done += 1
         nudot = other_half(pose, factor, half_solve(pose, factor, given - J.T @ (forces + weight @ gamma)))  # 16a
         residual = J @ nudot + gamma
         forces = forces + weight @ residual  # 16b
@@ -214,7 +231,7 @@ def _popov_vereshchagin(pose: Pose, rows: Rows, ends: list[End], v: Matrix, tau:
     # K₀ a₀ + l₀, through the joint of each root; rows on the ground have −k
     affine = [-k[row, 0] for row in range(rows.m)]
     for i in got.roots(pose):
-        at_root = got.K[i] @ pass_down(pose, art, i, pose.a0) + got.l[i]
+        at_root = got.K[i] @ pass_down(pose, art, i, pose.a0) + got.bias[i]
         for n, row in enumerate(got.order[i]):
             affine[row] = at_root[n, 0]
     forces, done = solve(got.matrix(pose, rows), _column(pose, affine))  # 12 to 16
@@ -228,7 +245,9 @@ def _popov_vereshchagin(pose: Pose, rows: Rows, ends: list[End], v: Matrix, tau:
     return Motion(nudot, -forces, done)
 
 
-def prox_pv(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix, *, mu: Any = 1e6, iterations: int = 3, tolerance: float | None = None) -> Motion:
+def prox_pv(
+    pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix, *, mu: Any = 1e6, iterations: int = 3, tolerance: float | None = None
+) -> Motion:
     """Popov and Vereshchagin's solver with proximal point iterations on its dual. O(n + m² d + m³).
 
         backward: H^A, f^A, K^A, L^A, l^A,   λ ← (L₀ + 1/μ)⁻¹ (K₀ a₀ + l₀ + λ/μ),   forward: ν̇
@@ -275,7 +294,9 @@ def pv(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix) -> Motion:
 # ---- constrained articulated bodies ----------------------------------------------------------------------------------------
 
 
-def constrained_aba(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix, *, mu: Any = 1e6, iterations: int = 3, tolerance: float | None = None) -> Motion:
+def constrained_aba(
+    pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix, *, mu: Any = 1e6, iterations: int = 3, tolerance: float | None = None
+) -> Motion:
     """Articulated bodies with augmented inertias, then two reduced sweeps an iteration. O(n + m) an iteration.
 
         H_i ← H_i + μ K_iᵀ K_i,   f_i ← f_i + K_iᵀ (μ k_i − λ_i),   λ_i ← λ_i + μ (K_i a_i − k_i)
@@ -313,7 +334,7 @@ def constrained_aba(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix, *
     _roll_out(pose, art, c, u, supports, a, nudot)  # 10 to 12
     push = _push(pose, rows, weight, a, k)
     forces, done = push, 1
-    while done < iterations:  # algorithm 3
+    while done < count(iterations, "iterations"):  # algorithm 3
         if tolerance is not None and _size(push / np.asarray(R, dtype=np.float64)[:, None]) < tolerance:  # 6
             break
         _two_reduced_sweeps(pose, rows, art, c, u, ends, push, supports, a, nudot)  # 8
@@ -464,7 +485,14 @@ class _Step(NamedTuple):
 
 
 def _pass_joint(
-    pose: Pose, s: Matrix, armature: Scalar, tau: Scalar, H: Matrix, f: Matrix, K: Matrix, l: Matrix  # noqa: E741
+    pose: Pose,
+    s: Matrix,
+    armature: Scalar,
+    tau: Scalar,
+    H: Matrix,
+    f: Matrix,
+    K: Matrix,
+    l: Matrix,  # noqa: E741
 ) -> tuple[_Step, Matrix, Matrix, Matrix, Matrix]:
     """Eliminate one velocity, and the one multiplier that this makes possible."""
     ops = pose.ops
@@ -504,7 +532,9 @@ def _reach(pose: Pose, K: Matrix) -> Scalar:
 # ---- loops -----------------------------------------------------------------------------------------------------------------
 
 
-def lcaba(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix, *, mu: Any = 1e6, iterations: int = 3, tolerance: float | None = None) -> Motion:
+def lcaba(
+    pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix, *, mu: Any = 1e6, iterations: int = 3, tolerance: float | None = None
+) -> Motion:
     """Loop-constrained articulated bodies: augmented Lagrangian iterations by elimination along tree and loops; any rows. O(n + m) with loops that share no joints.
 
         (M + Jᵀ μ J) ν̇ = τ − c − Jᵀ (λ + μ γ),   λ ← λ + μ (J ν̇ + γ)
@@ -529,7 +559,8 @@ def lcaba(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix, *, mu: Any 
     gamma = _row_accelerations(pose, rows, still, ops.zeros(pose.nv, 1)) - k
     f = [fi - H @ a for fi, H, a in zip(f, pose.H, still, strict=True)]
     forces, done = ops.zeros(rows.m, 1), 0
-    for done in range(1, iterations + 1):
+    while done < count(iterations, "iterations"):
+        done += 1
         given = -(forces + weight @ gamma)
         pulled = [x + y for x, y in zip(f, _link_forces(pose, rows, given), strict=True)]
         nudot, a = loop_solve(pose, factor, pulled, tau + _joint_forces(pose, rows, given))

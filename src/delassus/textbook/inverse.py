@@ -30,14 +30,12 @@ ANY_ROWS = "ltl_inverse or damped_inverse_apply"
 
 def per_row(rows: Rows, value: Any, name: str = "damping") -> list[Scalar]:
     """One scalar a row of a scalar, a sequence, or a column."""
-    if np.ndim(value) == 0 and not hasattr(value, "shape"):
-        return [value] * rows.m
-    size = int(np.prod(value.shape)) if hasattr(value, "shape") else len(value)
-    if getattr(value, "shape", None) in ((), (1, 1)):
-        return [value[0] if len(value.shape) else value[()]] * rows.m
-    if size != rows.m:
-        raise ArgumentError(f"{name}: expected a scalar or {rows.m} numbers, got {size}.")
-    return [value[k] for k in range(rows.m)]
+    shape = value.shape if hasattr(value, "shape") else np.shape(value)
+    if shape in ((), (1, 1)):
+        return [value[0, 0] if shape else value] * rows.m
+    if shape[0] != rows.m:
+        raise ArgumentError(f"{name}: expected a scalar or {rows.m} numbers, got shape {tuple(shape)}.")
+    return [value[k] if len(shape) == 1 else value[k, 0] for k in range(rows.m)]
 
 
 def augmented(pose: Pose, rows: Rows, ends: list[End], R: list[Scalar]) -> list[Matrix]:

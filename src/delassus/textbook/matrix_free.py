@@ -14,7 +14,14 @@ from .robot import Pose
 from .rows import Rows
 from .tree import _dofs, articulated
 
-__all__ = ["damped_inverse_apply", "delassus_apply", "jacobian_apply", "jacobian_transpose_apply", "loop_inverse_apply", "mass_inverse_apply"]
+__all__ = [
+    "damped_inverse_apply",
+    "delassus_apply",
+    "jacobian_apply",
+    "jacobian_transpose_apply",
+    "loop_inverse_apply",
+    "mass_inverse_apply",
+]
 
 
 # ---- the product -----------------------------------------------------------------------------------------------------------

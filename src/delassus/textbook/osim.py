@@ -104,7 +104,7 @@ def other_half(pose: Pose, factor: SparseFactor, x: list[Scalar]) -> Matrix:
 
 
 def rows_times_inverse(factor: SparseFactor, y: dict[int, Scalar]) -> dict[int, Scalar]:
-    """y L⁻¹ of a sparse row: it keeps its pattern if that is closed upwards."""
+    """Row times L⁻¹, in place; it keeps its pattern if that is closed upwards."""
     for i in sorted(y, reverse=True):
         y[i] = y[i] * factor.L[i][i]
         for j in factor.above[i]:
@@ -295,13 +295,13 @@ class Gathered:
     """Rows of subtrees, gathered backward.
 
     Attributes:
-        K: K^A of every link; order: which rows these are; L, l: L^A and l^A above the joint of every link.
+        K: K^A of every link; order: which rows these are; L, bias: L^A and l^A above the joint of every link.
         parts: at every link, how many rows each of its own blocks and each of its children brought.
     """
 
     K: list[Matrix]
     L: list[Matrix]
-    l: list[Matrix]
+    bias: list[Matrix]
     order: list[list[int]]
     parts: list[list[int]]
 
@@ -312,7 +312,8 @@ class Gathered:
     def matrix(self, pose: Pose, rows: Rows) -> Matrix:
         """L^A_0 of all rows; rows on the ground have zeros."""
         ops = pose.ops
-        L, order = ops.zeros(0, 0), []
+        L = ops.zeros(0, 0)
+        order: list[int] = []
         for i in self.roots(pose):
             L, order = ops.block_diagonal(L, self.L[i]), order + self.order[i]
         ground = sorted(set(range(rows.m)) - set(order))
@@ -341,7 +342,7 @@ def gather(
     out = Gathered(
         K=[ops.zeros(0, 6) for _ in range(n)],
         L=[ops.zeros(0, 0) for _ in range(n)],
-        l=[ops.zeros(0, 1) for _ in range(n)],
+        bias=[ops.zeros(0, 1) for _ in range(n)],
         order=[[] for _ in range(n)],
         parts=[[] for _ in range(n)],
     )
@@ -352,7 +353,7 @@ def gather(
         out.order[i] += range(at.start, at.stop)
         out.parts[i].append(K.shape[0])
         if affine:
-            out.l[i] = ops.stack([out.l[i], -affine[2][at, :]])
+            out.bias[i] = ops.stack([out.bias[i], -affine[2][at, :]])
     for i in reversed(range(n)):  # 6
         if not out.order[i]:  # 11
             continue
@@ -362,11 +363,11 @@ def gather(
             out.L[i] = ops.symmetric(out.L[i] + KS @ art.Dinv[i] @ KS.T)  # 14
             if affine:
                 c, u, _ = affine
-                out.l[i] = out.l[i] + out.K[i] @ (c[i] + pose.S[i] @ (art.Dinv[i] @ u[i]))
+                out.bias[i] = out.bias[i] + out.K[i] @ (c[i] + pose.S[i] @ (art.Dinv[i] @ u[i]))
         if p >= 0:  # 12
             out.K[p] = ops.stack([out.K[p], pass_up(pose, art, i, out.K[i])])  # 13
             out.L[p] = ops.block_diagonal(out.L[p], out.L[i])
-            out.l[p] = ops.stack([out.l[p], out.l[i]])
+            out.bias[p] = ops.stack([out.bias[p], out.bias[i]])
             out.order[p] += out.order[i]
             out.parts[p].append(len(out.order[i]))
     return out

@@ -34,7 +34,7 @@ Floats = NDArray[np.float64]
 
 
 def hat(ops: Arithmetic, a: Matrix) -> Matrix:
-    """[a]× of a column: [a]× b = a × b."""
+    """Matrix [a]× of a column: [a]× b = a × b."""
     x, y, z = a[0, 0], a[1, 0], a[2, 0]
     return ops.matrix([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
@@ -45,18 +45,18 @@ def motion_transform(ops: Arithmetic, E: Matrix, r: Matrix) -> Matrix:
 
 
 def cross(ops: Arithmetic, a: Matrix, b: Matrix) -> Matrix:
-    """a × b of columns."""
+    """Cross product a × b of columns."""
     (x, y, z), (u, v, w) = ((c[0, 0], c[1, 0], c[2, 0]) for c in (a, b))
     return ops.matrix([[y * w - z * v], [z * u - x * w], [x * v - y * u]])
 
 
 def motion_cross(ops: Arithmetic, v: Matrix, m: Matrix) -> Matrix:
-    """v × m of motions: [ω × m + v × w; ω × w]."""
+    """Cross product of motions: [v; ω] × [m; w] = [ω × m + v × w; ω × w]."""
     return ops.stack([cross(ops, v[3:6, :], m[0:3, :]) + cross(ops, v[0:3, :], m[3:6, :]), cross(ops, v[3:6, :], m[3:6, :])])
 
 
 def force_cross(ops: Arithmetic, v: Matrix, f: Matrix) -> Matrix:
-    """v ×* f of a motion and a force: [ω × f; v × f + ω × n]."""
+    """Cross product of a motion and a force: [v; ω] ×* [f; n] = [ω × f; v × f + ω × n]."""
     return ops.stack([cross(ops, v[3:6, :], f[0:3, :]), cross(ops, v[0:3, :], f[0:3, :]) + cross(ops, v[3:6, :], f[3:6, :])])
 
 
@@ -235,8 +235,12 @@ class Pose:
         self.parent = [link.parent for link in robot.links]
         self.children = robot.children
         self.nv = robot.nv
-        self.E, self.r, self.S, self.Sdot = [], [], [], []
-        self.X, self.H, self.Ic = [], [], []
+        self.E: list[Matrix] = []
+        self.r: list[Matrix] = []
+        self.S: list[Matrix] = []
+        self.X: list[Matrix] = []
+        self.H: list[Matrix] = []
+        self.Ic: list[Matrix] = []
         self.arguments: list[Any] = []
         self.a0 = ops.matrix(np.concatenate([-robot.model.gravity, np.zeros(3)])[:, None])
         for link in robot.links:
@@ -267,7 +271,7 @@ class Pose:
         return E, ops.matrix([[x] for x in q[link.q : link.q + 3]]), ops.block_diagonal(E, ops.identity(3))
 
     def velocities(self, i: int, v: Matrix) -> Matrix:
-        """The part (n_i, 1) of joint i."""
+        """Return the part (n_i, 1) of joint i."""
         link = self.robot.links[i]
         return v[link.v : link.v + link.nv, :]
 
@@ -279,10 +283,6 @@ class Pose:
             # S turns the world's axes into the body's: Ṡ ν = −ω × (Rᵀ v); v = S ν, so v × S ν = 0
             return ops.stack([cross(ops, m[0:3, :], m[3:6, :]), ops.zeros(3, 1)]) if self.floating == "world" else ops.zeros(6, 1)
         return motion_cross(ops, velocity, m)
-
-    def to_link(self, i: int, a: list[Matrix]) -> Matrix:
-        """Motion of link i's parent in link i's frame: X_i a_π(i); a0 for the ground, given as the last of the list."""
-        return self.X[i] @ a[self.parent[i]]
 
     def ancestors(self, i: int) -> list[int]:
         """Links from i up to its root, i first."""

@@ -81,12 +81,12 @@ class Rows:
         return [block.rows for block in self.blocks]
 
     def single(self, algorithm: str, others: str) -> list[End]:
-        """The end-effectors: blocks that touch a link; blocks on the ground are left out.
+        """List the end-effectors: blocks that touch a link; blocks on the ground are left out.
 
         Raises:
             ArgumentError: some rows touch two links or a joint.
         """
-        out = []
+        out: list[End] = []
         for k, block in enumerate(self.blocks):
             if len(block.K) > 1 or block.joints:
                 what = "a joint" if block.joints else f"{len(block.K)} links"
@@ -110,7 +110,7 @@ def _point(pose: Pose, body: int, point: Any) -> tuple[int, Matrix, Matrix]:
 
 
 def _frame(pose: Pose, block: Block, data: dict[str, Any], axes: str) -> None:
-    """A (v₁ + ω₁ × p₁ − v₂ − ω₂ × p₂), then ω₁ − ω₂ about the last axes."""
+    """Rows A (v₁ + ω₁ × p₁ − v₂ − ω₂ × p₂), then ω₁ − ω₂ about the last axes."""
     ops, robot = pose.ops, pose.robot
     A = ops.matrix(np.reshape(data["matrix"], (3, 3)))
     moving = [b for b in data["bodies"] if robot.body_link[b] >= 0]
@@ -138,7 +138,7 @@ def _frame(pose: Pose, block: Block, data: dict[str, Any], axes: str) -> None:
 
 
 def _distance(pose: Pose, block: Block, data: dict[str, Any], axes: str) -> None:
-    """n · (v₁ + ω₁ × p₁ − v₂ − ω₂ × p₂), n along the line between the points."""
+    """Row n · (v₁ + ω₁ × p₁ − v₂ − ω₂ × p₂), n along the line between the points."""
     ops = pose.ops
     spots = [_point(pose, body, data["points"][3 * k : 3 * k + 3]) for k, body in enumerate(data["bodies"])]
     x1, x2 = (p if i < 0 else pose.placements[i][1] + pose.placements[i][0] @ p for i, p, _ in spots)

@@ -32,7 +32,9 @@ def rnea(pose: Pose, v: Matrix, acceleration: Matrix) -> Matrix:
     """
     ops, parent = pose.ops, pose.parent
     n = len(parent)
-    vel, a, f = [], [], []
+    vel: list[Matrix] = []
+    a: list[Matrix] = []
+    f: list[Matrix] = []
     # forward: motions, and the forces they need
     for i in range(n):
         p, nu = parent[i], pose.velocities(i, v)
@@ -106,7 +108,8 @@ def articulated(pose: Pose, inertia: list[Matrix] | None = None) -> Articulated:
     ops, parent = pose.ops, pose.parent
     H = list(pose.H if inertia is None else inertia)
     n = len(parent)
-    U, Dinv = [None] * n, [None] * n
+    U: list[Matrix] = [None] * n
+    Dinv: list[Matrix] = [None] * n
     for i in reversed(range(n)):
         U[i] = H[i] @ pose.S[i]
         Dinv[i] = ops.inverse(ops.symmetric(pose.S[i].T @ U[i]) + pose.Ic[i])
@@ -133,7 +136,9 @@ def aba(pose: Pose, v: Matrix, tau: Matrix) -> Matrix:
     ops, parent = pose.ops, pose.parent
     n = len(parent)
     art = articulated(pose)
-    vel, c, p = [], [], []
+    vel: list[Matrix] = []
+    c: list[Matrix] = []
+    p: list[Matrix] = []
     # forward: velocities and bias forces
     for i in range(n):
         nu = pose.velocities(i, v)
@@ -142,7 +147,7 @@ def aba(pose: Pose, v: Matrix, tau: Matrix) -> Matrix:
         c.append(pose.bias(i, vel[i], nu))
         p.append(force_cross(ops, vel[i], pose.H[i] @ vel[i]))
     # backward: bias forces of subtrees
-    u = [None] * n
+    u: list[Matrix] = [None] * n
     for i in reversed(range(n)):
         u[i] = pose.velocities(i, tau) - pose.S[i].T @ p[i]
         if parent[i] >= 0:
@@ -150,7 +155,7 @@ def aba(pose: Pose, v: Matrix, tau: Matrix) -> Matrix:
             p[parent[i]] = p[parent[i]] + pose.X[i].T @ (p[i] + art.H[i] @ c[i] + Dinv_U.T @ (u[i] - art.U[i].T @ c[i]))
     # forward: accelerations
     out = ops.zeros(pose.nv, 1)
-    a = []
+    a: list[Matrix] = []
     for i in range(n):
         shifted = pose.X[i] @ (pose.a0 if parent[i] < 0 else a[parent[i]]) + c[i]
         nudot = art.Dinv[i] @ (u[i] - art.U[i].T @ shifted)
