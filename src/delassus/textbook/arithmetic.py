@@ -57,8 +57,8 @@ class Arithmetic:
         """One with the sign of a scalar; one for zero."""
         raise NotImplementedError
 
-    def vanishes(self, x: Scalar, scale: Scalar) -> bool:
-        """Whether a scalar is zero: by structure if it is symbolic, to rounding against ``scale`` if it is a number."""
+    def vanishes(self, x: Scalar, bound: float) -> bool:
+        """Whether a scalar is zero: by structure if it is symbolic, at most ``bound`` if it is a number."""
         raise NotImplementedError
 
     # ---- made of these ----------------------------------------------------------------------------------------------------
@@ -216,9 +216,9 @@ class Numbers(Arithmetic):
         """One with the sign of a scalar."""
         return -1.0 if x < 0 else 1.0
 
-    def vanishes(self, x: Scalar, scale: Scalar) -> bool:
-        """Whether a scalar is zero to rounding against ``scale``."""
-        return bool(abs(x) <= 1e-12 * scale)
+    def vanishes(self, x: Scalar, bound: float) -> bool:
+        """Whether a scalar is at most ``bound``."""
+        return bool(abs(x) <= bound)
 
 
 class Symbols(Arithmetic):
@@ -272,7 +272,7 @@ class Symbols(Arithmetic):
         """One with the sign of a scalar."""
         return self.casadi.if_else(x < 0, -1.0, 1.0)
 
-    def vanishes(self, x: Scalar, scale: Scalar) -> bool:
+    def vanishes(self, x: Scalar, bound: float) -> bool:
         """Whether a scalar is zero by structure."""
         return bool(self.casadi.SX(x).is_zero())
 

@@ -420,6 +420,8 @@ def pv_early(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix) -> Motio
     for i, Ki, block in ends:
         K[i], l[i] = ops.stack([K[i], Ki]), ops.stack([l[i], -k[rows.blocks[block].at, :]])
         sources[i].append((-1 - block, Ki.shape[0]))
+    # |K s|² below this is rounding
+    bound = 0.0 if ops.symbolic else 1e-20 * max((float((end.K * end.K).sum()) for end in ends), default=0.0)
     steps: list[list[_Step]] = [[] for _ in range(n)]
     for i in reversed(range(n)):
         # a_i = (a_π + s₁ ν̇₁ + …) + a_b: the bias first
@@ -427,7 +429,7 @@ def pv_early(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix) -> Motio
         Hi, fi, Ki, li = H[i], f[i], K[i], l[i]
         for j in reversed(range(pose.robot.links[i].nv)):
             s = pose.S[i][:, j : j + 1]
-            step, Hi, fi, Ki, li = _pass_joint(pose, s, pose.Ic[i][j, j], pose.velocities(i, tau)[j, 0], Hi, fi, Ki, li)
+            step, Hi, fi, Ki, li = _pass_joint(pose, s, pose.Ic[i][j, j], pose.velocities(i, tau)[j, 0], Hi, fi, Ki, li, bound)
             steps[i].append(step)
         if parent[i] >= 0:
             p, X = parent[i], pose.X[i]
@@ -493,6 +495,7 @@ def _pass_joint(
     f: Matrix,
     K: Matrix,
     l: Matrix,  # noqa: E741
+    bound: float,
 ) -> tuple[_Step, Matrix, Matrix, Matrix, Matrix]:
     """Eliminate one velocity, and the one multiplier that this makes possible."""
     ops = pose.ops
@@ -507,9 +510,8 @@ def _pass_joint(
     if m == 0:
         return _Step(U, Dinv, u, Ks, 0, None, None, 0.0, 0.0), H, f, K, l
     l = l + Ks * (Dinv * u)  # noqa: E741
-    size = _reach(pose, K)
     K = K - Ks @ (U.T * Dinv)
-    if ops.vanishes(squared, size):
+    if ops.vanishes(squared, bound):
         return _Step(U, Dinv, u, Ks, m, None, None, 0.0, 0.0), H, f, K, l
     # reflection that takes q to −sign(q₁) e₁: w ∝ q + sign(q₁) e₁
     q = Ks * (1.0 / ops.root(squared))
@@ -522,11 +524,6 @@ def _pass_joint(
     H = ops.symmetric(H + row.T @ (row * inverse))
     f = f - row.T * (inverse * value)
     return _Step(U, Dinv, u, Ks, m - 1, w, row, value, inverse), H, f, K[1:m, :], l[1:m, :]
-
-
-def _reach(pose: Pose, K: Matrix) -> Scalar:
-    """Scale against which |K s|² is judged."""
-    return 1.0 if pose.ops.symbolic else (K * K).sum()
 
 
 # ---- loops -----------------------------------------------------------------------------------------------------------------
