@@ -22,11 +22,12 @@ def posed(name="cassie"):
 @pytest.mark.parametrize("name", RECURSIVE)
 def test_recursive_algorithms_refuse_loops_and_joint_rows_and_say_who_takes_them(name):
     model, pose = posed()
-    given = {"v": np.zeros((model.nv, 1)), "tau": np.zeros((model.nv, 1)), "k": np.zeros((12, 1)), "damping": 1.0, "mu": 1.0}
+    given = {"v": np.zeros((model.nv, 1)), "tau": np.zeros((model.nv, 1)), "damping": 1.0, "mu": 1.0}
     accepting = {a.run.__name__ for a in tb.ALGORITHMS.values() if a.any_rows and hasattr(a.run, "__name__")}
     for constraints, what in ((model.loops, "2 links"), ([dl.JointFriction(model, 1)], "a joint")):
+        rows = tb.Rows(pose, constraints)
         with pytest.raises(errors.ArgumentError, match=what) as caught:
-            tb.ALGORITHMS[name](pose, tb.Rows(pose, constraints), given)
+            tb.ALGORITHMS[name](pose, rows, given | {"k": np.zeros((rows.m, 1))})
         assert any(other in str(caught.value) for other in accepting)
 
 
@@ -45,7 +46,18 @@ def test_wrong_arguments():
     rows = tb.Rows(pose, [dl.Weld(model, "link7")])
     with pytest.raises(errors.ArgumentError, match="6 numbers"):
         tb.caba_osim(pose, rows, np.ones(5))
+    with pytest.raises(errors.NotFiniteError):
+        tb.Robot(model).at(np.full(7, np.nan))
+    with pytest.raises(errors.ArgumentTypeError):
+        tb.Robot(model).at("home")
+    with pytest.raises(errors.ArgumentError, match="v: expected columns of 7"):
+        tb.rnea(pose, np.zeros(7), np.zeros((7, 1)))
+    with pytest.raises(errors.ArgumentError, match="x: expected columns of 6"):
+        tb.delassus_apply(pose, rows, np.zeros((5, 1)))
     zero = np.zeros((7, 1))
+    for method in (tb.prox_ltl, tb.prox_ltls, tb.prox_pv, tb.pv, tb.pv_soft, tb.pv_early, tb.constrained_aba, tb.lcaba):
+        with pytest.raises(errors.ArgumentError, match="k: expected columns of 6"):
+            method(pose, rows, zero, zero, zero)
     with pytest.raises(errors.ArgumentError, match="iterations"):
         tb.prox_ltl(pose, rows, zero, zero, np.zeros((6, 1)), iterations=0)
 

@@ -89,8 +89,15 @@ def wanted(pose: Pose, rows: Rows, v: Matrix, bias: Matrix) -> Matrix:
     Returns:
         (m, 1) k.
     """
+    pose.check(pose.nv, v=v)
+    pose.check(rows.m, bias=bias)
     a = _at_rest(pose, _velocities(pose, v)[1])
     return _row_accelerations(pose, rows, a, pose.ops.zeros(pose.nv, 1)) - bias
+
+
+def _door(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix) -> None:
+    pose.check(pose.nv, v=v, tau=tau)
+    pose.check(rows.m, k=k)
 
 
 def _size(x: Matrix) -> float:
@@ -118,6 +125,7 @@ def prox_ltl(
         iterations: at most.
         tolerance: stop when the least-squares residual G (G λ − b) is below; numbers only.
     """
+    _door(pose, rows, v, tau, k)
     c, gamma = _free(pose, rows, v, k)
     J, support = jacobian(pose, rows)
     factor = ltl(pose, crba(pose))
@@ -177,6 +185,7 @@ def prox_ltls(
     Raises:
         ArgumentError: some rows touch several links or a joint.
     """
+    _door(pose, rows, v, tau, k)
     ops = pose.ops
     ends = rows.single("prox_ltls", ANY_ROWS)
     R = per_row(rows, mu, "mu")
@@ -266,6 +275,7 @@ def prox_pv(
     Raises:
         ArgumentError: some rows touch several links or a joint.
     """
+    _door(pose, rows, v, tau, k)
     ends = rows.single("prox_pv", ANY_ROWS)
     return _popov_vereshchagin(pose, rows, ends, v, tau, k, lambda G, b: _proximal(pose, rows, G, b, mu, iterations, tolerance))
 
@@ -286,6 +296,7 @@ def pv(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix) -> Motion:
     Raises:
         ArgumentError: some rows touch several links or a joint.
     """
+    _door(pose, rows, v, tau, k)
     ops = pose.ops
     ends = rows.single("pv", ANY_ROWS)
     return _popov_vereshchagin(pose, rows, ends, v, tau, k, lambda G, b: (ops.cholesky_solve(ops.cholesky(G), b), 1))
@@ -316,6 +327,7 @@ def constrained_aba(
     Raises:
         ArgumentError: some rows touch several links or a joint.
     """
+    _door(pose, rows, v, tau, k)
     ops = pose.ops
     ends = rows.single("constrained_aba", ANY_ROWS)
     R = per_row(rows, mu, "mu")
@@ -409,6 +421,7 @@ def pv_early(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix) -> Motio
     Raises:
         ArgumentError: some rows touch several links or a joint.
     """
+    _door(pose, rows, v, tau, k)
     ops, parent = pose.ops, pose.parent
     n = len(parent)
     ends = rows.single("pv_early", ANY_ROWS)
@@ -547,6 +560,7 @@ def lcaba(
         iterations: at most.
         tolerance: stop when no row is off by more; numbers only.
     """
+    _door(pose, rows, v, tau, k)
     ops = pose.ops
     R = per_row(rows, mu, "mu")
     weight = ops.diagonal(R)

@@ -72,6 +72,7 @@ def jacobian_transpose_apply(pose: Pose, rows: Rows, x: Matrix) -> Matrix:
     Returns:
         (nv, k) joint forces.
     """
+    pose.check(rows.m, x=x)
     f, tau = _link_forces(pose, rows, x), _joint_forces(pose, rows, x)
     for i in reversed(range(len(pose.parent))):  # 7
         at, p = _dofs(pose, i), pose.parent[i]
@@ -93,6 +94,7 @@ def mass_inverse_apply(pose: Pose, tau: Matrix) -> Matrix:
     Returns:
         (nv, k) accelerations.
     """
+    pose.check(pose.nv, tau=tau)
     zero = [pose.ops.zeros(6, tau.shape[1]) for _ in pose.parent]
     return _two_sweeps(pose, zero, tau)[0]
 
@@ -136,6 +138,7 @@ def jacobian_apply(pose: Pose, rows: Rows, nudot: Matrix) -> Matrix:
     Returns:
         (m, k) accelerations of the rows.
     """
+    pose.check(pose.nv, nudot=nudot)
     a: list[Matrix] = []
     for i, p in enumerate(pose.parent):  # 2
         own = pose.S[i] @ nudot[_dofs(pose, i), :]
@@ -158,6 +161,7 @@ def delassus_apply(pose: Pose, rows: Rows, x: Matrix) -> Matrix:
     Returns:
         (m, k) G x.
     """
+    pose.check(rows.m, x=x)
     nudot, a = _two_sweeps(pose, _link_forces(pose, rows, x), _joint_forces(pose, rows, x))
     return _row_accelerations(pose, rows, a, nudot)
 
@@ -285,6 +289,7 @@ def loop_inverse_apply(pose: Pose, rows: Rows, damping: Any, tau: Matrix) -> Mat
     Returns:
         (nv, k) accelerations.
     """
+    pose.check(pose.nv, tau=tau)
     factor = loop_factor(pose, rows, [1.0 / x for x in per_row(rows, damping)])
     zero = [pose.ops.zeros(6, tau.shape[1]) for _ in pose.parent]
     return loop_solve(pose, factor, zero, tau)[0]
@@ -306,6 +311,7 @@ def damped_inverse_apply(pose: Pose, rows: Rows, damping: Any, y: Matrix) -> Mat
     Returns:
         (m, k) x of (G + ε) x = y.
     """
+    pose.check(rows.m, y=y)
     R = [1.0 / x for x in per_row(rows, damping)]
     weight = pose.ops.diagonal(R)
     forces = weight @ y

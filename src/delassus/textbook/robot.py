@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._door import numbers
 from ..errors import ArgumentError, ArgumentTypeError
 from ..model import Model
 from ..model.records import COORDINATES, VELOCITIES
@@ -188,11 +189,10 @@ class Robot:
             the pose, in the arithmetic of q.
         """
         ops = arithmetic_of(q)
-        if not ops.symbolic:
-            q = np.asarray(q)
-        size = q.shape[0] * (q.shape[1] if len(q.shape) > 1 else 1) if hasattr(q, "shape") and q.shape else 1
-        if size != self.nq:
-            raise ArgumentError(f"q: expected shape ({self.nq},), got {tuple(getattr(q, 'shape', ()))}.")
+        if not ops.symbolic and ops.matrix(np.zeros((0, 0))).dtype != object:
+            q = numbers(q, "q", (self.nq,))
+        if q.shape not in ((self.nq,), (self.nq, 1)):
+            raise ArgumentError(f"q: expected shape ({self.nq},), got {tuple(q.shape)}.")
         return Pose(self, ops, [q[k] for k in range(self.nq)], floating="world")
 
     def symbols(self) -> Pose:
@@ -269,6 +269,13 @@ class Pose:
             return ops.identity(3), ops.zeros(3, 1), ops.identity(6)
         E = rotation(ops, q[link.q + 3 : link.q + 7]).T
         return E, ops.matrix([[x] for x in q[link.q : link.q + 3]]), ops.block_diagonal(E, ops.identity(3))
+
+    def check(self, rows: int, **columns: Matrix) -> None:
+        """Raise an error for what has not this many rows, or is no matrix of columns."""
+        for name, x in columns.items():
+            shape = tuple(getattr(x, "shape", ()))
+            if len(shape) != 2 or shape[0] != rows:
+                raise ArgumentError(f"{name}: expected columns of {rows} numbers, shape ({rows}, k), got {shape or type(x).__name__}.")
 
     def velocities(self, i: int, v: Matrix) -> Matrix:
         """Return the part (n_i, 1) of joint i."""

@@ -30,6 +30,7 @@ def rnea(pose: Pose, v: Matrix, acceleration: Matrix) -> Matrix:
     Returns:
         (nv, 1) joint forces τ.
     """
+    pose.check(pose.nv, v=v, acceleration=acceleration)
     ops, parent = pose.ops, pose.parent
     n = len(parent)
     vel: list[Matrix] = []
@@ -133,6 +134,7 @@ def aba(pose: Pose, v: Matrix, tau: Matrix) -> Matrix:
     Returns:
         (nv, 1) accelerations ν̇.
     """
+    pose.check(pose.nv, v=v, tau=tau)
     ops, parent = pose.ops, pose.parent
     n = len(parent)
     art = articulated(pose)
