@@ -2,7 +2,7 @@
 
 from importlib.metadata import version
 
-from . import errors, scenes, spatial
+from . import errors, scenes, spatial, textbook
 from .constraints import (
     CenterOfMass,
     Connect,
@@ -102,4 +102,5 @@ __all__ = [
     "scenes",
     "solve_mass_matrix",
     "spatial",
+    "textbook",
 ]

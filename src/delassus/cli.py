@@ -22,6 +22,7 @@ from rich.table import Table
 from . import __version__, _core, scenes
 from ._door import unknown
 from .check import compare_with_mujoco, full_mass_matrix
+from .constraints import Constraint, PointContact, Weld, from_loop
 from .dynamics import Workspace, forward_dynamics, mass_matrix, mass_matrix_inverse
 from .errors import ArgumentError, DelassusError, UnknownNameError
 from .model import Model, embedded_names, load
@@ -29,6 +30,8 @@ from .model.from_mujoco import from_mujoco
 from .model.load import compile_source
 from .operators import DelassusOperator
 from .state import integrate, kinetic_energy, potential_energy
+from .textbook import ALGORITHMS
+from .textbook import count as count_operations
 
 app = typer.Typer(
     help="Delassus operators and constrained dynamics of robots with loops and contacts.", no_args_is_help=True, add_completion=False
@@ -142,6 +145,51 @@ def check(
         console.print(f"left out of the model: {escape('; '.join(model.ignored))}")
     if not all(row.passed for row in rows):
         raise typer.Exit(1)
+
+
+@app.command()
+def count(
+    algorithm: Annotated[str, typer.Argument(help="Name of a textbook algorithm, several with commas, or all.")],
+    robot: RobotOrScene,
+    contact: Annotated[
+        list[str] | None, typer.Option(help="A point of this body touches the ground, 3 rows at its origin; may be repeated.")
+    ] = None,
+    weld: Annotated[list[str] | None, typer.Option(help="This body is welded to the ground, 6 rows; may be repeated.")] = None,
+    loops: Annotated[bool, typer.Option("--loops", help="Close the loops of the model.")] = False,
+    iterations: Annotated[int, typer.Option(min=1, help="Iterations of the proximal algorithms.")] = 3,
+    floating_base: Floating = False,
+    json_file: Json = None,
+) -> None:
+    """Count additions, multiplications, divisions, roots, sines and cosines of textbook algorithms on a robot or a scene (needs CasADi)."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model, scene = _robot_or_scene(robot, floating_base)
+    constraints = [
+        *(scene.constraints if scene else ()),
+        *(model.loops if loops and not scene else ()),
+        *(PointContact(model, body) for body in contact or ()),
+        *(Weld(model, body) for body in weld or ()),
+    ]
+    names = list(ALGORITHMS) if algorithm == "all" else algorithm.split(",")
+    counts = {}
+    for name in names:
+        try:
+            counts[name] = count_operations(name, model, constraints, iterations=iterations)
+        except ArgumentError:
+            if algorithm != "all":
+                raise  # of all, those that take these constraints are shown
+    rows = sum(c.rows if isinstance(c, Constraint) else from_loop(model, c).rows for c in constraints)
+    table = Table(title=escape(f"{model.name}: n_v = {model.nv}, {rows} rows, scalar operations"), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("algorithm")
+    table.add_column("computes")
+    for column in ("total", "additions", "multiplications", "divisions", "roots", "sin, cos"):
+        table.add_column(column, justify="right")
+    for name, c in counts.items():
+        numbers = (c.total, c.additions, c.multiplications, c.divisions, c.roots, c.trigonometric)
+        table.add_row(name, ALGORITHMS[name].does, *(f"{x:,}" for x in numbers))
+    console.print(table)
+    facts = {name: asdict(c) | {"total": c.total} for name, c in counts.items()}
+    _save(json_file, {"model": model.name, "nv": model.nv, "rows": rows, "iterations": iterations, "counts": facts})
 
 
 def _best(call: Callable[[], object], repeats: int = 30, inner: int = 20) -> float:

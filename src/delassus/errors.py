@@ -46,6 +46,10 @@ class StaleError(DelassusError, RuntimeError):
     """An operator was used before it had numbers, or after what they depend on changed."""
 
 
+class MissingExtraError(DelassusError, ImportError):
+    """An optional package is needed that is not installed; the message names the extra that brings it."""
+
+
 class SingularError(DelassusError, ArithmeticError):
     """A result is not finite: the mass matrix is singular in this pose, or numbers overflowed."""
 
@@ -56,6 +60,7 @@ __all__ = [
     "BusyError",
     "DelassusError",
     "LoadError",
+    "MissingExtraError",
     "ModelError",
     "NotFiniteError",
     "QuaternionError",

@@ -1,0 +1,73 @@
+"""Every algorithm of the papers in plain Python, to be read beside them: link frames, any scalar.
+
+A :class:`Robot` is a model's tree of links; ``robot.at(q)`` puts it in a configuration, of numbers or of CasADi expressions; :class:`Rows` are
+constraints in that pose. Algorithms take both. :func:`function` and :func:`count` do all of it for a name of ``ALGORITHMS``.
+"""
+
+from __future__ import annotations
+
+from .arithmetic import Arithmetic, Numbers, Symbols
+from .catalogue import ALGORITHMS, Algorithm, function
+from .counting import OperationCount, count, count_function
+from .dynamics import Motion, constrained_aba, lcaba, prox_ltl, prox_ltls, prox_pv, pv, pv_early, pv_soft, wanted
+from .inverse import BranchedInverse, caba_osim, caba_osimf, ltl_inverse, pv_osimf
+from .matrix_free import (
+    damped_inverse_apply,
+    delassus_apply,
+    jacobian_apply,
+    jacobian_transpose_apply,
+    loop_inverse_apply,
+    mass_inverse_apply,
+)
+from .osim import efpa, kjr, ltl_osim, pv_osim, pv_osimr
+from .robot import Link, Pose, Robot
+from .rows import Block, End, Rows
+from .tree import aba, crba, mass_matrix_inverse, rnea
+
+__all__ = [
+    "ALGORITHMS",
+    "Algorithm",
+    "Arithmetic",
+    "Block",
+    "BranchedInverse",
+    "End",
+    "Link",
+    "Motion",
+    "Numbers",
+    "OperationCount",
+    "Pose",
+    "Robot",
+    "Rows",
+    "Symbols",
+    "aba",
+    "caba_osim",
+    "caba_osimf",
+    "constrained_aba",
+    "count",
+    "count_function",
+    "crba",
+    "damped_inverse_apply",
+    "delassus_apply",
+    "efpa",
+    "function",
+    "jacobian_apply",
+    "jacobian_transpose_apply",
+    "kjr",
+    "lcaba",
+    "loop_inverse_apply",
+    "ltl_inverse",
+    "ltl_osim",
+    "mass_inverse_apply",
+    "mass_matrix_inverse",
+    "prox_ltl",
+    "prox_ltls",
+    "prox_pv",
+    "pv",
+    "pv_early",
+    "pv_osim",
+    "pv_osimf",
+    "pv_osimr",
+    "pv_soft",
+    "rnea",
+    "wanted",
+]

@@ -1,0 +1,188 @@
+"""Rows of constraints in link frames: velocity of the rows = Σ K_i v_i over links + rows of joints.
+
+The recursive algorithms take rows that touch one link (the papers' end-effectors, 𝓔); the others any.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from ..constraints import Constraint, collect
+from ..errors import ArgumentError
+from ..model import Loop
+from .arithmetic import Matrix
+from .robot import Pose, hat
+
+__all__ = ["Block", "End", "Rows"]
+
+_FRAME, _DISTANCE, _JOINT, _COUPLING, _CENTER, _LINKS = range(6)
+
+
+@dataclass
+class Block:
+    """Rows of one constraint.
+
+    Attributes:
+        first, rows: where they start, how many.
+        K: (rows, 6) a link that they touch.
+        joints: (row, velocity, coefficient) of rows of joints.
+    """
+
+    first: int
+    rows: int
+    K: dict[int, Matrix] = field(default_factory=dict)
+    joints: list[tuple[int, int, float]] = field(default_factory=list)
+
+    @property
+    def at(self) -> slice:
+        """Its rows among all."""
+        return slice(self.first, self.first + self.rows)
+
+
+class End(NamedTuple):
+    """An end-effector: rows that touch one link."""
+
+    link: int
+    K: Matrix
+    block: int
+
+
+class Rows:
+    """All rows of some constraints in a pose.
+
+    Args:
+        pose: of the robot.
+        constraints: constraints of its model, or its loops.
+        axes: "world" as the library has them; "link" leaves points and welds on one link in the axes of that link, which makes their K constant and turns
+            each block of G by a rotation. Papers count that way.
+
+    Attributes:
+        blocks: a :class:`Block` a constraint; m: how many rows.
+    """
+
+    def __init__(self, pose: Pose, constraints: Sequence[Constraint | Loop], axes: Literal["world", "link"] = "world") -> None:
+        if axes not in ("world", "link"):
+            raise ArgumentError(f"axes: expected 'world' or 'link', got {axes!r}.")
+        self.pose, self.m, self.blocks = pose, 0, []
+        for constraint in collect(pose.robot.model, constraints):
+            kind, rows, data = constraint._recipe
+            block = Block(self.m, rows)
+            [_frame, _distance, _joint, _coupling, _center, _links][kind](pose, block, data, axes)
+            self.blocks.append(block)
+            self.m += rows
+
+    @property
+    def sizes(self) -> list[int]:
+        """Rows of each block."""
+        return [block.rows for block in self.blocks]
+
+    def single(self, algorithm: str, others: str) -> list[End]:
+        """List the end-effectors: blocks that touch a link; blocks on the ground are left out.
+
+        Raises:
+            ArgumentError: some rows touch two links or a joint.
+        """
+        out: list[End] = []
+        for k, block in enumerate(self.blocks):
+            if len(block.K) > 1 or block.joints:
+                what = "a joint" if block.joints else f"{len(block.K)} links"
+                raise ArgumentError(
+                    f"constraints[{k}]: {algorithm} takes rows that touch one link, got rows that touch {what}. Use {others}, which take any rows."
+                )
+            out.extend(End(i, K, k) for i, K in block.K.items())
+        return out
+
+
+def _add(block: Block, link: int, K: Matrix) -> None:
+    if link >= 0:
+        block.K[link] = block.K[link] + K if link in block.K else K
+
+
+def _point(pose: Pose, body: int, point: Any) -> tuple[int, Matrix, Matrix]:
+    """Link of a body's point, its place (3, 1) in the link, and J (3, 6): its velocity in link axes."""
+    ops, robot = pose.ops, pose.robot
+    p = ops.matrix((robot.body_origin[body] + robot.body_axes[body] @ np.asarray(point))[:, None] + 0.0)
+    return robot.body_link[body], p, ops.beside([ops.identity(3), -hat(ops, p)])
+
+
+def _frame(pose: Pose, block: Block, data: dict[str, Any], axes: str) -> None:
+    """Rows A (v₁ + ω₁ × p₁ − v₂ − ω₂ × p₂), then ω₁ − ω₂ about the last axes."""
+    ops, robot = pose.ops, pose.robot
+    A = ops.matrix(np.reshape(data["matrix"], (3, 3)))
+    moving = [b for b in data["bodies"] if robot.body_link[b] >= 0]
+    links = {robot.body_link[b] for b in moving}
+    carrier = None  # link whose axes the rows are in; None: the world's
+    if data["axes_on"] >= 0:
+        body = data["bodies"][data["axes_on"]]
+        A = A @ ops.matrix(robot.body_axes[body].T)
+        carrier = robot.body_link[body] if robot.body_link[body] >= 0 else None
+    elif axes == "link" and len(links) == 1:
+        A, carrier = ops.identity(3), links.pop()
+    for k, body in enumerate(data["bodies"]):
+        link, _, J = _point(pose, body, data["points"][3 * k : 3 * k + 3])
+        if link < 0:
+            continue
+        # axes of the rows in this link
+        if carrier == link:
+            B = A
+        else:
+            B = A if carrier is None else A @ pose.placements[carrier][0].T
+            B = B @ pose.placements[link][0]
+        turns = block.rows - 3
+        K = ops.stack([B @ J, ops.beside([ops.zeros(turns, 3), B[3 - turns : 3, :]])]) if turns else B @ J
+        _add(block, link, K if k == 0 else -K)
+
+
+def _distance(pose: Pose, block: Block, data: dict[str, Any], axes: str) -> None:
+    """Row n · (v₁ + ω₁ × p₁ − v₂ − ω₂ × p₂), n along the line between the points."""
+    ops = pose.ops
+    spots = [_point(pose, body, data["points"][3 * k : 3 * k + 3]) for k, body in enumerate(data["bodies"])]
+    x1, x2 = (p if i < 0 else pose.placements[i][1] + pose.placements[i][0] @ p for i, p, _ in spots)
+    d = x1 - x2
+    n = d.T * (1.0 / ops.root((d.T @ d)[0, 0]))
+    for k, (i, _, J) in enumerate(spots):
+        if i >= 0:
+            K = n @ pose.placements[i][0] @ J
+            _add(block, i, K if k == 0 else -K)
+
+
+def _joint(pose: Pose, block: Block, data: dict[str, Any], axes: str) -> None:
+    """Coefficient × velocity of a joint."""
+    block.joints = [(r, v, c) for r, (v, c) in enumerate(zip(data["joints"], data["numbers"], strict=True))]
+
+
+def _coupling(pose: Pose, block: Block, data: dict[str, Any], axes: str) -> None:
+    """ν₁ − p'(q₂) ν₂ with ν = Sᵀ (v_i − X v_π(i)), S being one column of the unit matrix."""
+    slope: Any = -1.0
+    for k, j in enumerate(data["joints"]):
+        link = pose.robot.links[j]
+        if k == 1:
+            c, x = data["numbers"], pose.q[link.q] - link.reference
+            slope = ((x * (4 * c[4]) + 3 * c[3]) * x + 2 * c[2]) * x + c[1]
+        K = pose.S[j].T * (-1.0 * slope)
+        _add(block, j, K)
+        _add(block, link.parent, -(K @ pose.X[j]))
+
+
+def _center(pose: Pose, block: Block, data: dict[str, Any], axes: str) -> None:
+    """Σ m (v + ω × c) / Σ m over the links, world axes."""
+    for i, link in enumerate(pose.robot.links):
+        if link.H[0, 0] > 0:
+            # the first three rows of H are m [1, −[c]×]
+            _add(block, i, pose.placements[i][0] @ (pose.H[i][0:3, :] * data["numbers"][0]))
+
+
+def _links(pose: Pose, block: Block, data: dict[str, Any], axes: str) -> None:
+    """K [velocity of the body's origin; angular velocity], world axes."""
+    ops, robot = pose.ops, pose.robot
+    given = np.reshape(data["matrix"], (len(data["bodies"]), block.rows, 6))
+    for k, body in enumerate(data["bodies"]):
+        link, _, J = _point(pose, body, (0.0, 0.0, 0.0))
+        if robot.body_link[body] >= 0:
+            R = pose.placements[link][0]
+            full = ops.stack([R @ J, ops.beside([ops.zeros(3, 3), R])])
+            _add(block, link, ops.matrix(given[k]) @ full)
