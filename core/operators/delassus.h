@@ -189,7 +189,7 @@ class Delassus {
     pass(X, model_.nv, columns, Y, model_.nv, [&](auto& p, auto* x, auto* y) {
       for (auto& f : p.m) f = std::remove_cvref_t<decltype(f)>{};
       for (int k = 0; k < model_.nv; ++k) p.u[k] = x[k];
-      substitute<true, false>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data());
+      substitute<true, Load::joints>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data());
       for (int k = 0; k < model_.nv; ++k) y[k] = p.u[k];
     });
   }
@@ -384,11 +384,11 @@ class Delassus {
     for (const int i : std::is_same_v<C, T> ? plan.lane_holders : plan.holders) p.m[i] = Vec6<C>{};
     add_forces(p, lambda);
     if (set_.joint_rows.empty()) {
-      substitute<false, true>(plan, first, last, w_, strips, factor, p.m.data(), p.u.data(), scratch_->x.data());
+      substitute<false, Load::rows>(plan, first, last, w_, strips, factor, p.m.data(), p.u.data(), scratch_->x.data());
     } else {
       for (auto& u : p.u) u = C{};
       for (const auto& j : set_.joint_rows) p.u[j.velocity] += lambda[j.row] * j.coefficient;
-      substitute<true, true>(plan, first, last, w_, strips, factor, p.m.data(), p.u.data(), scratch_->x.data());
+      substitute<true, Load::rows>(plan, first, last, w_, strips, factor, p.m.data(), p.u.data(), scratch_->x.data());
     }
   }
 
