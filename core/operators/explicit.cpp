@@ -1,9 +1,9 @@
 #include "operators/explicit.h"
 
+#include "operators/explicit/caba_osimf.h"
 #include "operators/explicit/columns.h"
 #include "operators/explicit/lcaba.h"
 #include "operators/explicit/operator.h"
-#include "operators/explicit/pv_osim.h"
 #include "operators/explicit/symmetric.h"
 
 namespace delassus {
@@ -16,6 +16,7 @@ ExplicitDelassus<T>::ExplicitDelassus(const Model<Real>& model, std::shared_ptr<
   compliance_.resize(std::size_t(set_.rows));
   shift_.resize(std::size_t(set_.rows));
   zero_.resize(std::size_t(set_.rows));
+  size_.resize((model.links.size() + link_lanes<T> - 1) / link_lanes<T> * link_lanes<T>);
   costs_ = count_costs(model, G_.layout(), rows_.tree);
   const auto least = [this](const auto& methods) {
     auto best = methods[0];
@@ -33,25 +34,15 @@ ExplicitDelassus<T>::ExplicitDelassus(const Model<Real>& model, std::shared_ptr<
 
 template <class T>
 std::size_t ExplicitDelassus<T>::bytes() const {
-  return G_.bytes() + rows_.bytes() + dense_.bytes() + (ltl_ ? ltl_->bytes() : 0) + (compliance_.size() + shift_.size() + zero_.size() + identity_.size()) * sizeof(T);
+  const auto of = [](const auto& work) { return work ? work->bytes() : 0; };
+  return G_.bytes() + rows_.bytes() + dense_.bytes() + of(ltl_) + of(kjr_) + of(efpa_) + of(pv_osimr_) + of(oscm_) + of(pv_osimf_) +
+         (compliance_.size() + shift_.size() + zero_.size() + size_.size() + identity_.size()) * sizeof(T);
 }
 
 template <class T>
 void ExplicitDelassus<T>::set_compliance(const T* compliance) {
   for (int r = 0; r < set_.rows; ++r) compliance_[r] = compliance[r];
   G_.set_compliance(compliance);
-}
-
-template <class T>
-LtlWork<T>& ExplicitDelassus<T>::ltl_memory() {
-  if (!ltl_) ltl_ = std::make_unique<LtlWork<T>>(model_, set_);
-  return *ltl_;
-}
-
-template <class T>
-DenseWork<T>& ExplicitDelassus<T>::dense_memory() {
-  if (dense_.room == 0) dense_.resize(set_.rows);
-  return dense_;
 }
 
 template <class T>
@@ -67,7 +58,8 @@ const std::vector<T>& ExplicitDelassus<T>::identity() {
 // The upper triangle of J M⁻¹ Jᵀ in the memory of ltl.
 template <class T>
 bool ExplicitDelassus<T>::ltl_upper(const T* q) {
-  return ltl(model_, set_, ltl_memory(), q) || G_.update(q);
+  if (!ltl_) ltl_ = std::make_unique<LtlWork<T>>(model_, set_);
+  return ltl(model_, set_, *ltl_, q) || G_.update(q);
 }
 
 template <class T>
@@ -84,28 +76,70 @@ bool ExplicitDelassus<T>::matrix(MatrixMethod method, const T* q, T* G) {
   }
   const Articulated<T> A(G_.placement(), G_.mass_factor());
   rows_.place(set_, G_.placement(), G_.terms());
-  pv_osim(rows_, A);
+  if (method == MatrixMethod::kjr)
+    kjr(rows_, taken(kjr_), A);
+  else if (method == MatrixMethod::efpa)
+    efpa(rows_, taken(efpa_), A);
+  else if (method == MatrixMethod::pv_osim)
+    pv_osim(rows_, A);
+  else if (method == MatrixMethod::pv_osimr)
+    pv_osimr(rows_, taken(pv_osimr_), A, false);
+  else
+    oscm(rows_, taken(oscm_), A);
   write_symmetric<T>(rows_.G.data(), rows_.room, &rows_.tree, set_.rows, 1, compliance_.data(), G);
+  return regular;
+}
+
+// By columns, refined: what has all digits where others lose them. The operator has its placements, and the damping if `damping` is null.
+template <class T>
+bool ExplicitDelassus<T>::refined_inverse(const T* damping, T* X) {
+  const bool regular = G_.factorize();
+  if (damping) G_.set_damping(damping);
+  lcaba(G_, identity(), X);
   return regular;
 }
 
 template <class T>
 bool ExplicitDelassus<T>::inverse(InverseMethod method, const T* q, const T* damping, T* X) {
-  for (int r = 0; r < set_.rows; ++r) shift_[r] = compliance_[r] + damping[r];
+  const int m = set_.rows;
+  for (int r = 0; r < m; ++r) shift_[r] = compliance_[r] + damping[r];
   if (method == InverseMethod::ltl) {
     const bool regular = ltl_upper(q);
-    auto& work = dense_memory();
+    if (dense_.room == 0) dense_.resize(m);
     T* A = ltl_->G.data();
-    for (int r = 0; r < set_.rows; ++r) A[std::size_t(r) * ltl_->room + r] += shift_[r];
-    factor_dense(A, set_.rows, ltl_->room, work);
-    for (std::size_t e = 0; e < ltl_->G.size(); ++e) A[e] = T{};
-    add_inverse(work, set_.rows, A, ltl_->room);
-    write_symmetric<T>(A, ltl_->room, nullptr, set_.rows, 1, zero_.data(), X);
+    for (int r = 0; r < m; ++r) A[std::size_t(r) * ltl_->room + r] += shift_[r];
+    factor_dense(A, m, ltl_->room, dense_);
+    for (auto& a : ltl_->G) a = T{};
+    add_inverse(dense_, m, A, ltl_->room);
+    write_symmetric<T>(A, ltl_->room, nullptr, m, 1, zero_.data(), X);
     return regular;
   }
-  const bool regular = G_.update(q);
+
+  G_.place(q);
+  G_.prepare();
+  if (method == InverseMethod::lcaba) return refined_inverse(damping, X);
+  if (method == InverseMethod::pv_osimf) {
+    const bool regular = G_.factorize();
+    rows_.place(set_, G_.placement(), G_.terms());
+    pv_osimf(rows_, taken(pv_osimf_), Articulated<T>(G_.placement(), G_.mass_factor()), shift_.data());
+    // rows that touch nothing have only their damping
+    for (int r = 0; r < m; ++r) shift_[r] = Real(1) / shift_[r];
+    for (const int r : rows_.tree.row) shift_[r] = T{};
+    write_symmetric<T>(rows_.G.data(), rows_.room, &rows_.tree, m, 1, shift_.data(), X);
+    return regular;
+  }
+
+  // the lemma: R − R K Ω Kᵀ R
   G_.set_damping(damping);
-  lcaba(G_, identity(), X);
+  rows_.place(set_, G_.placement(), G_.terms());
+  bool regular = is_surely_regular(model_, G_, rows_, size_.data());
+  const Articulated<T> A(G_.placement(), G_.damped_factor());
+  if (method == InverseMethod::caba_osim)
+    caba_osim(rows_, taken(pv_osimr_), A, G_.stiffness(), false);
+  else
+    caba_osimf(rows_, taken(pv_osimr_), A, G_.stiffness());
+  write_symmetric<T>(rows_.G.data(), rows_.room, &rows_.tree, m, -1, G_.stiffness(), X);
+  if (!regular) regular = G_.factorize();
   return regular;
 }
 

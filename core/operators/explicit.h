@@ -8,9 +8,12 @@
 
 #include "operators/delassus.h"
 #include "operators/explicit/cost.h"
-#include "operators/explicit/dense.h"
+#include "operators/explicit/efpa.h"
+#include "operators/explicit/kjr.h"
 #include "operators/explicit/ltl.h"
-#include "operators/explicit/rows.h"
+#include "operators/explicit/oscm.h"
+#include "operators/explicit/pv_osimf.h"
+#include "operators/explicit/pv_osimr.h"
 
 namespace delassus {
 
@@ -49,17 +52,30 @@ class ExplicitDelassus {
   bool inverse(InverseMethod method, const T* q, const T* damping, T* X);
 
  private:
-  LtlWork<T>& ltl_memory();
-  DenseWork<T>& dense_memory();
+  // Memory of a method, taken when it first runs.
+  template <class Work>
+  Work& taken(std::unique_ptr<Work>& work) {
+    if (!work) {
+      work = std::make_unique<Work>();
+      work->resize(rows_);
+    }
+    return *work;
+  }
   const std::vector<T>& identity();
   bool ltl_upper(const T* q);
+  bool refined_inverse(const T* damping, T* X);
 
   const Model<Real>& model_;
   Delassus<T> G_;
   const ConstraintSet<Real>& set_;
   RowWork<T> rows_;
-  std::vector<T> compliance_, shift_, zero_, identity_;  // a row: C, C + ε, nothing
+  std::vector<T> compliance_, shift_, zero_, size_, identity_;  // a row: C, C + ε, nothing; a link: of the inertia it carries
   std::unique_ptr<LtlWork<T>> ltl_;
+  std::unique_ptr<KjrWork<T>> kjr_;
+  std::unique_ptr<EfpaWork<T>> efpa_;
+  std::unique_ptr<PvOsimrWork<T>> pv_osimr_;
+  std::unique_ptr<OscmWork<T>> oscm_;
+  std::unique_ptr<PvOsimfWork<T>> pv_osimf_;
   DenseWork<T> dense_;
   Costs costs_;
   MatrixMethod best_matrix_;

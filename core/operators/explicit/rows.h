@@ -56,6 +56,11 @@ struct RowWork {
     for (const auto& at : tree.terms)
       for (int r = 0; r < at.count; ++r) put(at.at + r, terms[at.source + r]);
   }
+  // K ← R K, R in the user's order
+  void scale(const T* R) {
+    for (int r = 0; r < tree.rows(); ++r)
+      for (int c = 0; c < 6; ++c) K[c * room + std::size_t(r)] *= R[tree.row[std::size_t(r)]];
+  }
   void put(int row, const Vec6<T>& k) {
     for (int c = 0; c < 6; ++c) K[c * room + std::size_t(row)] = entry(k, c);
   }
@@ -82,7 +87,7 @@ template <class T, class F>
   return k;
 }
 
-// All rows of a limb: y and y D⁻¹ to Y and Z, K to what it is at the link below.
+// All rows of a limb: y and y D⁻¹ to Y and Z, K to what it is at the link below, if there is one.
 template <class T>
 inline void climb_down(RowWork<T>& w, const Limb& limb, const Articulated<T>& A) {
   using P = RowPack<T>;
@@ -95,7 +100,7 @@ inline void climb_down(RowWork<T>& w, const Limb& limb, const Articulated<T>& A)
       store_rows(w.Y.data() + std::size_t(t) * room + r, y);
       store_rows(w.Z.data() + std::size_t(t) * room + r, P(y * d));
     });
-    if (limb.parent < 0) continue;
+    if (limb.free >= 0) continue;
     for (int c = 0; c < 6; ++c) store_rows(w.K.data() + std::size_t(c) * room + r, joined_rows<T>(entry(below, c), entry(k, c), lanes));
   }
 }

@@ -1,0 +1,59 @@
+// The damped inverse by the matrix inversion lemma and PV-OSIMr (cABA-OSIM): O(n + m²), no m × m matrix factored.
+//
+//   (G + ε)⁻¹ = R − R K Ω Kᵀ R,   R = (C + ε)⁻¹,   Ω of the mechanism whose links have the inertia H + Kᵀ R K
+//
+// "Constrained Articulated Body Dynamics Algorithms", algorithm 5. The lemma cancels where ε is small against G: R / max X digits are lost.
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include "operators/delassus.h"
+#include "operators/explicit/pv_osimr.h"
+
+namespace delassus {
+
+// R K Ω Kᵀ R in the upper triangle of w.G: K has been placed, A is the factor of M + Kᵀ R K.
+template <class T>
+void caba_osim(RowWork<T>& w, PvOsimrWork<T>& e, const Articulated<T>& A, const T* R, bool floating) {
+  w.scale(R);
+  pv_osimr(w, e, A, floating);
+}
+
+// Whether every pivot of M + Kᵀ R K stands out of rounding: as is_surely_regular (aba.h), Kᵀ R K among the inertias. K is as placed, `size` memory for one number a
+// link, in whole blocks; links that carry no rows have the pivots of M.
+template <class T>
+bool is_surely_regular(const Model<real_of<T>>& model, const Delassus<T>& G, const RowWork<T>& w, T* size) {
+  constexpr real_of<T> least = 64 * std::numeric_limits<real_of<T>>::epsilon();
+  const auto& at = G.placement();
+  for (int b = 0; b < at.inertia.blocks(); ++b) {
+    const auto& I = at.inertia.block(b);
+    const auto trace = I.m * real_of<T>(3) + I.I.xx + I.I.yy + I.I.zz;
+    __builtin_memcpy(size + b * link_lanes<T>, &trace, sizeof(trace));
+  }
+  for (const auto& limb : w.tree.limbs)
+    for (int r = limb.own; r < limb.own_past; ++r) {
+      T square{};
+      for (int c = 0; c < 6; ++c) square += w.K[c * w.room + std::size_t(r)] * w.K[c * w.room + std::size_t(r)];
+      size[limb.tip] += square * G.stiffness()[w.tree.row[std::size_t(r)]];
+    }
+  for (int i = int(model.links.size()) - 1; i >= 0; --i)
+    if (const int p = model.links[i].parent; p >= 0) size[p] += size[i];
+  T smallest = constant<T>(std::numeric_limits<real_of<T>>::max()), largest{}, sum{};
+  const auto& plan = G.layout().coupled;
+  for (std::size_t s = 0; s < plan.steps.size(); ++s) {
+    const auto& step = plan.steps[s];
+    const auto& factor = int(s) < plan.idle ? G.mass_factor() : G.damped_factor();
+    for (int k = step.iv; k < step.iv + step.nv; ++k) {
+      const T d = factor.Dinv[k], x = d * size[step.link] * dot(at.S[k], at.S[k]);
+      smallest = smallest < d ? smallest : d;
+      largest = largest > x ? largest : x;
+      sum += x;
+    }
+  }
+  bool sure = true;
+  for (int l = 0; l < lanes_of<T>; ++l) sure = sure && lane(smallest, l) > 0 && lane(largest, l) * least < 1 && std::isfinite(lane(sum, l));
+  return sure;
+}
+
+}  // namespace delassus
