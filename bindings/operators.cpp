@@ -221,6 +221,11 @@ void bind_explicit(nb::module_& m, const char* name) {
       .def_prop_ro("nbytes", [](const Self& s) { return s.G.bytes(); })
       .def_prop_ro("matrix_costs", [](const Self& s) { return s.costs(matrix_methods); })
       .def_prop_ro("inverse_costs", [](const Self& s) { return s.costs(inverse_methods); })
+      .def("best_inverse", [](const Self& s, double least) {
+        for (const auto& [name, method] : inverse_methods)
+          if (method == s.G.best_inverse(T(least))) return std::string(name);
+        return std::string();
+      }, "least"_a)
       .def("set_compliance", [](Self& s, nb::handle c) {
         In c_(c, "compliance", {s.rows()});
         s.work([&] { s.G.set_compliance(c_.data); });

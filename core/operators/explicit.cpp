@@ -19,17 +19,32 @@ ExplicitDelassus<T>::ExplicitDelassus(const Model<Real>& model, std::shared_ptr<
   size_.resize((model.links.size() + link_lanes<T> - 1) / link_lanes<T> * link_lanes<T>);
   costs_ = count_costs(model, G_.layout(), rows_.tree);
   const auto least = [this](const auto& methods) {
-    auto best = methods[0];
-    bool found = false;
-    for (const auto method : methods) {
-      if (!supports(method) || (found && cost(method) >= cost(best))) continue;
-      best = method;
-      found = true;
-    }
+    auto best = methods.back();
+    for (const auto method : methods)
+      if (supports(method) && cost(method) < cost(best)) best = method;
     return best;
   };
   best_matrix_ = least(all_matrix_methods);
   best_inverse_ = least(all_inverse_methods);
+  best_without_lemma_ = least(std::array{InverseMethod::pv_osimf, InverseMethod::ltl, InverseMethod::lcaba});
+  find_lemma_limit();
+}
+
+// The lemma loses digits as ‖G‖ / ε grows: 1e-8 of tr G leaves it nine, in single precision 1e-3 three. tr G is that of the configuration of zeros.
+template <class T>
+void ExplicitDelassus<T>::find_lemma_limit() {
+  constexpr Real share = sizeof(Real) == 8 ? Real(1e-8) : Real(1e-3);
+  std::vector<T> q(std::size_t(model_.nq)), G(std::size_t(set_.rows) * std::size_t(set_.rows));
+  for (const auto& link : model_.links)
+    if (link.type == Joint::ball || link.type == Joint::free) q[link.iq + (link.type == Joint::free ? 3 : 0)] = constant<T>(1);
+  T trace{};
+  const bool regular = matrix(best_matrix_, q.data(), G.data());
+  for (int r = 0; r < set_.rows; ++r) trace += G[std::size_t(r) * std::size_t(set_.rows + 1)];
+  lemma_limit_ = Real(0);
+  for (int l = 0; l < lanes_of<T>; ++l) {
+    const Real size = lane(trace, l) * share;
+    lemma_limit_ = regular && std::isfinite(size) ? std::max(lemma_limit_, size) : std::numeric_limits<Real>::infinity();
+  }
 }
 
 template <class T>
@@ -90,11 +105,11 @@ bool ExplicitDelassus<T>::matrix(MatrixMethod method, const T* q, T* G) {
   return regular;
 }
 
-// By columns, refined: what has all digits where others lose them. The operator has its placements, and the damping if `damping` is null.
+// By columns, refined: for those who ask, and where another method would have lost its digits. The operator has its placements.
 template <class T>
-bool ExplicitDelassus<T>::refined_inverse(const T* damping, T* X) {
+bool ExplicitDelassus<T>::inverse_by_columns(const T* damping, T* X) {
   const bool regular = G_.factorize();
-  if (damping) G_.set_damping(damping);
+  G_.set_damping(damping);
   lcaba(G_, identity(), X);
   return regular;
 }
@@ -102,13 +117,22 @@ bool ExplicitDelassus<T>::refined_inverse(const T* damping, T* X) {
 template <class T>
 bool ExplicitDelassus<T>::inverse(InverseMethod method, const T* q, const T* damping, T* X) {
   const int m = set_.rows;
-  for (int r = 0; r < m; ++r) shift_[r] = compliance_[r] + damping[r];
+  Real least = std::numeric_limits<Real>::max();
+  for (int r = 0; r < m; ++r) {
+    shift_[r] = compliance_[r] + damping[r];
+    for (int l = 0; l < lanes_of<T>; ++l) least = std::min(least, lane(shift_[r], l));
+  }
   if (method == InverseMethod::ltl) {
     const bool regular = ltl_upper(q);
     if (dense_.room == 0) dense_.resize(m);
     T* A = ltl_->G.data();
     for (int r = 0; r < m; ++r) A[std::size_t(r) * ltl_->room + r] += shift_[r];
     factor_dense(A, m, ltl_->room, dense_);
+    if (!keeps_positive(dense_, m, least)) {
+      G_.place(q);
+      G_.prepare();
+      return inverse_by_columns(damping, X);
+    }
     for (auto& a : ltl_->G) a = T{};
     add_inverse(dense_, m, A, ltl_->room);
     write_symmetric<T>(A, ltl_->room, nullptr, m, 1, zero_.data(), X);
@@ -117,11 +141,11 @@ bool ExplicitDelassus<T>::inverse(InverseMethod method, const T* q, const T* dam
 
   G_.place(q);
   G_.prepare();
-  if (method == InverseMethod::lcaba) return refined_inverse(damping, X);
+  if (method == InverseMethod::lcaba) return inverse_by_columns(damping, X);
+  rows_.place(set_, G_.placement(), G_.terms());
   if (method == InverseMethod::pv_osimf) {
     const bool regular = G_.factorize();
-    rows_.place(set_, G_.placement(), G_.terms());
-    pv_osimf(rows_, taken(pv_osimf_), Articulated<T>(G_.placement(), G_.mass_factor()), shift_.data());
+    if (!pv_osimf(rows_, taken(pv_osimf_), Articulated<T>(G_.placement(), G_.mass_factor()), shift_.data(), least)) return inverse_by_columns(damping, X);
     // rows that touch nothing have only their damping
     for (int r = 0; r < m; ++r) shift_[r] = Real(1) / shift_[r];
     for (const int r : rows_.tree.row) shift_[r] = T{};
@@ -129,18 +153,21 @@ bool ExplicitDelassus<T>::inverse(InverseMethod method, const T* q, const T* dam
     return regular;
   }
 
-  // the lemma: R − R K Ω Kᵀ R
+  // the lemma: R − R K Ω Kᵀ R. Against a damping that may be too small for it the operator holds G itself, for which it needs M
+  bool regular = false;
+  const bool doubtful = !(least >= G_.layout().bound * 1400 * std::numeric_limits<Real>::epsilon());
+  if (doubtful) regular = G_.factorize();
   G_.set_damping(damping);
-  rows_.place(set_, G_.placement(), G_.terms());
-  bool regular = is_surely_regular(model_, G_, rows_, size_.data());
+  if (!doubtful) regular = is_surely_regular(model_, G_, rows_, size_.data());
   const Articulated<T> A(G_.placement(), G_.damped_factor());
+  const T* R = G_.stiffness();
   if (method == InverseMethod::caba_osim)
-    caba_osim(rows_, taken(pv_osimr_), A, G_.stiffness(), false);
+    caba_osim(rows_, taken(pv_osimr_), A, R, false);
   else
-    caba_osimf(rows_, taken(pv_osimr_), A, G_.stiffness());
-  write_symmetric<T>(rows_.G.data(), rows_.room, &rows_.tree, m, -1, G_.stiffness(), X);
-  if (!regular) regular = G_.factorize();
-  return regular;
+    caba_osimf(rows_, taken(pv_osimr_), A, R);
+  write_symmetric<T>(rows_.G.data(), rows_.room, &rows_.tree, m, -1, R, X);
+  if (!keeps_digits(X, R, shift_.data(), m)) return inverse_by_columns(damping, X);
+  return regular || G_.factorize();
 }
 
 template class ExplicitDelassus<double>;

@@ -38,7 +38,8 @@ class ExplicitDelassus {
   double cost(MatrixMethod method) const { return costs_(method); }
   double cost(InverseMethod method) const { return costs_(method); }
   MatrixMethod best_matrix() const { return best_matrix_; }
-  InverseMethod best_inverse() const { return best_inverse_; }
+  // The lemma is left out where the least of damping plus compliance would cost it its digits.
+  InverseMethod best_inverse(Real least) const { return least >= lemma_limit_ ? best_inverse_ : best_without_lemma_; }
 
   // The operator whose kinematics and factors these are; up to date after any method but ltl.
   Delassus<T>& matrix_free() { return G_; }
@@ -61,9 +62,10 @@ class ExplicitDelassus {
     }
     return *work;
   }
+  void find_lemma_limit();
   const std::vector<T>& identity();
   bool ltl_upper(const T* q);
-  bool refined_inverse(const T* damping, T* X);
+  bool inverse_by_columns(const T* damping, T* X);
 
   const Model<Real>& model_;
   Delassus<T> G_;
@@ -79,7 +81,8 @@ class ExplicitDelassus {
   DenseWork<T> dense_;
   Costs costs_;
   MatrixMethod best_matrix_;
-  InverseMethod best_inverse_;
+  InverseMethod best_inverse_, best_without_lemma_;
+  Real lemma_limit_;
 };
 
 // compiled in explicit.cpp

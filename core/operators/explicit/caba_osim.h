@@ -2,7 +2,7 @@
 //
 //   (G + ε)⁻¹ = R − R K Ω Kᵀ R,   R = (C + ε)⁻¹,   Ω of the mechanism whose links have the inertia H + Kᵀ R K
 //
-// "Constrained Articulated Body Dynamics Algorithms", algorithm 5. The lemma cancels where ε is small against G: R / max X digits are lost.
+// "Constrained Articulated Body Dynamics Algorithms", algorithm 5. The lemma cancels where ε is small against G: X has lost the digits by which R is larger.
 #pragma once
 
 #include <cmath>
@@ -18,6 +18,22 @@ template <class T>
 void caba_osim(RowWork<T>& w, PvOsimrWork<T>& e, const Articulated<T>& A, const T* R, bool floating) {
   w.scale(R);
   pv_osimr(w, e, A, floating);
+}
+
+// Whether X = R − … has digits left: ten, or in single precision three; and whether R is that of the damping asked for, C + ε = shift.
+template <class T>
+inline bool keeps_digits(const T* X, const T* R, const T* shift, int n) {
+  constexpr real_of<T> most = (sizeof(real_of<T>) == 8 ? real_of<T>(1e-10) : real_of<T>(1e-3)) / std::numeric_limits<real_of<T>>::epsilon();
+  T size{}, stiffness{}, slack{};
+  for (int r = 0; r < n; ++r) {
+    const T x = X[std::size_t(r) * std::size_t(n + 1)], s = real_of<T>(1) - R[r] * shift[r];
+    size = size > x ? size : x;
+    stiffness = stiffness > R[r] ? stiffness : R[r];
+    slack = slack > s ? slack : s;
+  }
+  bool kept = true;
+  for (int l = 0; l < lanes_of<T>; ++l) kept = kept && lane(stiffness, l) <= lane(size, l) * most && lane(slack, l) < real_of<T>(1e-4);
+  return kept;
 }
 
 // Whether every pivot of M + Kᵀ R K stands out of rounding: as is_surely_regular (aba.h), Kᵀ R K among the inertias. K is as placed, `size` memory for one number a

@@ -49,6 +49,15 @@ inline void factor_dense(T* A, int n, std::size_t stride, DenseWork<T>& w) {
   }
 }
 
+// Whether the pivots are those of a matrix that is no smaller than `least`: if not, rounding has spoiled them.
+template <class T>
+inline bool keeps_positive(const DenseWork<T>& w, int n, real_of<T> least) {
+  bool positive = true;
+  for (int k = 0; k < n; ++k)
+    for (int l = 0; l < lanes_of<T>; ++l) positive = positive && lane(w.Dinv[k], l) > 0 && lane(w.Dinv[k], l) * least <= 2;
+  return positive;
+}
+
 // X += A⁻¹ in its upper triangle.
 template <class T>
 inline void add_inverse(const DenseWork<T>& w, int n, T* X, std::size_t stride) {

@@ -28,15 +28,16 @@ struct PvOsimfWork {
   std::size_t bytes() const { return dense.bytes() + (inverse.size() + T6.size() + Q.size()) * sizeof(T); }
 };
 
-// A block of w.G becomes its inverse, and T = A⁻¹ Yᵀ of its rows. Y: 6, or null.
+// A block of w.G becomes its inverse, and T = A⁻¹ Yᵀ of its rows. Y: 6, or null. Returns whether rounding has left its pivots positive.
 template <class T>
-inline void invert_block(RowWork<T>& w, PvOsimfWork<T>& e, int first, int past, const T* shift, const T* Y) {
+inline bool invert_block(RowWork<T>& w, PvOsimfWork<T>& e, int first, int past, const T* shift, real_of<T> least, const T* Y) {
   constexpr int lanes = row_lanes<T>;
   const int n = past - first;
   const std::size_t room = e.dense.room;
   T* A = w.G.data() + std::size_t(first) * w.room + first;
   for (int r = 0; r < n; ++r) A[std::size_t(r) * w.room + r] += shift[w.tree.row[std::size_t(first + r)]];
   factor_dense(A, n, w.room, e.dense);
+  const bool positive = keeps_positive(e.dense, n, least);
   for (int i = 0; i < n; ++i)
     for (int c = 0; c < n; c += lanes) store_rows(&e.inverse[i * room + std::size_t(c)], RowPack<T>{});
   add_inverse(e.dense, n, e.inverse.data(), room);
@@ -45,7 +46,7 @@ inline void invert_block(RowWork<T>& w, PvOsimfWork<T>& e, int first, int past, 
       T* a = A + std::size_t(i) * w.room + c;
       store_rows(a, joined_rows<T>(load_rows(&e.inverse[i * room + std::size_t(c)]), load_rows(a), n - c));
     }
-  if (Y == nullptr) return;
+  if (Y == nullptr) return positive;
   for (int i = 1; i < n; ++i)
     for (int j = 0; j < i; ++j) e.inverse[i * room + std::size_t(j)] = e.inverse[j * room + std::size_t(i)];
   for (int c = 0; c < 6; ++c)
@@ -55,14 +56,17 @@ inline void invert_block(RowWork<T>& w, PvOsimfWork<T>& e, int first, int past, 
       T* t = &e.T6[c * w.room + std::size_t(first + i)];
       store_rows(t, joined_rows<T>(sum, load_rows(t), n - i));
     }
+  return positive;
 }
 
-// (G + ε)⁻¹ in the upper triangle of w.G: K has been placed, A is the factor of M, shift C + ε in the user's order.
+// (G + ε)⁻¹ in the upper triangle of w.G: K has been placed, A is the factor of M, shift C + ε in the user's order, `least` the least of it. Returns whether rounding has left
+// all pivots positive.
 template <class T>
-void pv_osimf(RowWork<T>& w, PvOsimfWork<T>& e, const Articulated<T>& A, const T* shift) {
+bool pv_osimf(RowWork<T>& w, PvOsimfWork<T>& e, const Articulated<T>& A, const T* shift, real_of<T> least) {
   using P = RowPack<T>;
   constexpr int lanes = row_lanes<T>;
   const auto& tree = w.tree;
+  bool positive = true;
   w.clear();
   for (const auto& limb : tree.limbs) {
     climb_down(w, limb, A);
@@ -72,12 +76,12 @@ void pv_osimf(RowWork<T>& w, PvOsimfWork<T>& e, const Articulated<T>& A, const T
     // the tree is done but for its free base
     const T* Y = limb.free < 0 ? nullptr : w.Y.data() + std::size_t(limb.base()) * w.room;
     if (limb.dofs > 0 || Y == nullptr) {
-      invert_block(w, e, limb.first, limb.past, shift, Y);
+      positive = invert_block(w, e, limb.first, limb.past, shift, least, Y) && positive;
     } else {
-      if (limb.own < limb.own_past) invert_block(w, e, limb.own, limb.own_past, shift, Y);
+      if (limb.own < limb.own_past) positive = invert_block(w, e, limb.own, limb.own_past, shift, least, Y) && positive;
       for (int c = limb.child; c < limb.child + limb.children; ++c) {
         const auto& child = tree.limbs[tree.children[c]];
-        invert_block(w, e, child.first, child.past, shift, Y);
+        positive = invert_block(w, e, child.first, child.past, shift, least, Y) && positive;
       }
     }
     if (Y == nullptr) continue;
@@ -110,6 +114,7 @@ void pv_osimf(RowWork<T>& w, PvOsimfWork<T>& e, const Articulated<T>& A, const T
     }
     add_products(e.T6.data(), e.Q.data(), w.room, 6, limb.first, limb.past, limb.first, limb.past, true, w.G.data(), w.room);
   }
+  return positive;
 }
 
 }  // namespace delassus
