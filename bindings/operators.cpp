@@ -201,12 +201,12 @@ template <class T>
 struct HeldExplicit : Held<ExplicitDelassus<T>> {
   HeldExplicit(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list) : Held<ExplicitDelassus<T>>(std::move(m), list, T{}) {}
 
-  // Methods that can do these constraints, and what each is expected to take.
+  // Methods that can do these constraints, and what each is expected to take: time, common and own operations.
   template <class Methods>
-  std::vector<std::pair<std::string, double>> costs(const Methods& methods) const {
-    std::vector<std::pair<std::string, double>> list;
+  std::vector<std::pair<std::string, std::array<double, 3>>> costs(const Methods& methods) const {
+    std::vector<std::pair<std::string, std::array<double, 3>>> list;
     for (const auto& [name, method] : methods)
-      if (this->G.supports(method)) list.emplace_back(name, this->G.cost(method));
+      if (this->G.supports(method)) list.push_back({name, {this->G.cost(method).time, this->G.cost(method).common, this->G.cost(method).own}});
     return list;
   }
 };
@@ -221,11 +221,6 @@ void bind_explicit(nb::module_& m, const char* name) {
       .def_prop_ro("nbytes", [](const Self& s) { return s.G.bytes(); })
       .def_prop_ro("matrix_costs", [](const Self& s) { return s.costs(matrix_methods); })
       .def_prop_ro("inverse_costs", [](const Self& s) { return s.costs(inverse_methods); })
-      .def("best_inverse", [](const Self& s, double least) {
-        for (const auto& [name, method] : inverse_methods)
-          if (method == s.G.best_inverse(T(least))) return std::string(name);
-        return std::string();
-      }, "least"_a)
       .def("set_compliance", [](Self& s, nb::handle c) {
         In c_(c, "compliance", {s.rows()});
         s.work([&] { s.G.set_compliance(c_.data); });
@@ -241,6 +236,10 @@ void bind_explicit(nb::module_& m, const char* name) {
       .def("inverse", [](Self& s, const char* method, nb::handle q, nb::handle damping, nb::handle out) {
         auto q_ = door::configuration(s.held->template in<T>(), q);
         In d_(damping, "damping", {s.rows()});
+        for (std::size_t r = 0; r < s.rows(); ++r)
+          if (!(d_.data[r] >= 0 && d_.data[r] + s.G.compliance()[r] > 0))
+            door::raise("ArgumentError", "damping: expected numbers that are not negative, and positive where there is no compliance, got " +
+                                             std::to_string(d_.data[r]) + " in row " + std::to_string(r) + ". Use 1e-6, for instance.");
         Out X(out, {s.rows(), s.rows()});
         X.apart_from(q_, d_);
         bool regular = false;

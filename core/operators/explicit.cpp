@@ -21,30 +21,30 @@ ExplicitDelassus<T>::ExplicitDelassus(const Model<Real>& model, std::shared_ptr<
   const auto least = [this](const auto& methods) {
     auto best = methods.back();
     for (const auto method : methods)
-      if (supports(method) && cost(method) < cost(best)) best = method;
+      if (supports(method) && cost(method).time < cost(best).time) best = method;
     return best;
   };
   best_matrix_ = least(all_matrix_methods);
   best_inverse_ = least(all_inverse_methods);
-  best_without_lemma_ = least(std::array{InverseMethod::pv_osimf, InverseMethod::ltl, InverseMethod::lcaba});
   find_lemma_limit();
 }
 
-// The lemma loses digits as ‖G‖ / ε grows: 1e-8 of tr G leaves it nine, in single precision 1e-3 three. tr G is that of the configuration of zeros.
+// The lemma loses as many digits as pivots of M + Jᵀ R J are smaller than what was added up for them, which grows as 1 / ε: measured at the configuration of zeros.
 template <class T>
 void ExplicitDelassus<T>::find_lemma_limit() {
-  constexpr Real share = sizeof(Real) == 8 ? Real(1e-8) : Real(1e-3);
-  std::vector<T> q(std::size_t(model_.nq)), G(std::size_t(set_.rows) * std::size_t(set_.rows));
+  constexpr Real damping = Real(1e-2);
+  lemma_limit_ = std::numeric_limits<Real>::infinity();
+  if (!supports(InverseMethod::caba_osim) || set_.rows == 0) return;
+  std::vector<T> q(std::size_t(model_.nq)), one(std::size_t(set_.rows), constant<T>(damping));
   for (const auto& link : model_.links)
     if (link.type == Joint::ball || link.type == Joint::free) q[link.iq + (link.type == Joint::free ? 3 : 0)] = constant<T>(1);
-  T trace{};
-  const bool regular = matrix(best_matrix_, q.data(), G.data());
-  for (int r = 0; r < set_.rows; ++r) trace += G[std::size_t(r) * std::size_t(set_.rows + 1)];
-  lemma_limit_ = Real(0);
-  for (int l = 0; l < lanes_of<T>; ++l) {
-    const Real size = lane(trace, l) * share;
-    lemma_limit_ = regular && std::isfinite(size) ? std::max(lemma_limit_, size) : std::numeric_limits<Real>::infinity();
-  }
+  if (!G_.update(q.data())) return;
+  G_.set_damping(one.data());
+  rows_.place(set_, G_.placement(), G_.terms());
+  const T growth = pivot_growth(model_, G_, rows_, size_.data());
+  Real worst = 0;
+  for (int l = 0; l < lanes_of<T>; ++l) worst = std::max(worst, lane(growth, l));
+  if (std::isfinite(worst)) lemma_limit_ = damping * worst / lemma_growth<Real>;
 }
 
 template <class T>
@@ -114,6 +114,31 @@ bool ExplicitDelassus<T>::inverse_by_columns(const T* damping, T* X) {
   return regular;
 }
 
+// The matrix by PV-OSIM, its Cholesky factor and inverse. The operator has its placements, the shift is there.
+template <class T>
+bool ExplicitDelassus<T>::inverse_by_cholesky(const T* damping, Real least, T* X) {
+  const bool regular = G_.factorize();
+  const int n = rows_.tree.rows();
+  if (dense_.room == 0) dense_.resize(set_.rows);
+  rows_.place(set_, G_.placement(), G_.terms());
+  pv_osim(rows_, Articulated<T>(G_.placement(), G_.mass_factor()));
+  for (int r = 0; r < n; ++r) rows_.G[std::size_t(r) * rows_.room + std::size_t(r)] += shift_[rows_.tree.row[std::size_t(r)]];
+  factor_dense(rows_.G.data(), n, rows_.room, dense_);
+  if (!keeps_positive(dense_, n, least)) return inverse_by_columns(damping, X);
+  rows_.clear();
+  add_inverse(dense_, n, rows_.G.data(), rows_.room);
+  write_rows_alone(X);
+  return regular;
+}
+
+// The inverse of the rows that act on something, and of those that touch nothing, which have only their damping.
+template <class T>
+void ExplicitDelassus<T>::write_rows_alone(T* X) {
+  for (auto& s : shift_) s = Real(1) / s;
+  for (const int r : rows_.tree.row) shift_[r] = T{};
+  write_symmetric<T>(rows_.G.data(), rows_.room, &rows_.tree, set_.rows, 1, shift_.data(), X);
+}
+
 template <class T>
 bool ExplicitDelassus<T>::inverse(InverseMethod method, const T* q, const T* damping, T* X) {
   const int m = set_.rows;
@@ -145,20 +170,17 @@ bool ExplicitDelassus<T>::inverse(InverseMethod method, const T* q, const T* dam
   rows_.place(set_, G_.placement(), G_.terms());
   if (method == InverseMethod::pv_osimf) {
     const bool regular = G_.factorize();
-    if (!pv_osimf(rows_, taken(pv_osimf_), Articulated<T>(G_.placement(), G_.mass_factor()), shift_.data(), least)) return inverse_by_columns(damping, X);
-    // rows that touch nothing have only their damping
-    for (int r = 0; r < m; ++r) shift_[r] = Real(1) / shift_[r];
-    for (const int r : rows_.tree.row) shift_[r] = T{};
-    write_symmetric<T>(rows_.G.data(), rows_.room, &rows_.tree, m, 1, shift_.data(), X);
+    if (!pv_osimf(rows_, taken(pv_osimf_), Articulated<T>(G_.placement(), G_.mass_factor()), shift_.data(), least)) return inverse_by_cholesky(damping, least, X);
+    write_rows_alone(X);
     return regular;
   }
 
-  // the lemma: R − R K Ω Kᵀ R. Against a damping that may be too small for it the operator holds G itself, for which it needs M
-  bool regular = false;
-  const bool doubtful = !(least >= G_.layout().bound * 1400 * std::numeric_limits<Real>::epsilon());
-  if (doubtful) regular = G_.factorize();
+  // the lemma: R − R K Ω Kᵀ R
+  if (!(least >= lemma_limit_)) return inverse_by_cholesky(damping, least, X);
+  // against a bound that tells nothing the operator holds G itself, for which it needs M
+  if (!(least >= G_.layout().bound * 1400 * std::numeric_limits<Real>::epsilon())) G_.factorize();
   G_.set_damping(damping);
-  if (!doubtful) regular = is_surely_regular(model_, G_, rows_, size_.data());
+  const T growth = pivot_growth(model_, G_, rows_, size_.data());
   const Articulated<T> A(G_.placement(), G_.damped_factor());
   const T* R = G_.stiffness();
   if (method == InverseMethod::caba_osim)
@@ -166,8 +188,8 @@ bool ExplicitDelassus<T>::inverse(InverseMethod method, const T* q, const T* dam
   else
     caba_osimf(rows_, taken(pv_osimr_), A, R);
   write_symmetric<T>(rows_.G.data(), rows_.room, &rows_.tree, m, -1, R, X);
-  if (!keeps_digits(X, R, shift_.data(), m)) return inverse_by_columns(damping, X);
-  return regular || G_.factorize();
+  if (!keeps_digits(growth, X, R, m)) return inverse_by_cholesky(damping, least, X);
+  return is_surely_regular<T>(growth) || G_.factorize();
 }
 
 template class ExplicitDelassus<double>;

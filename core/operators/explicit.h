@@ -34,22 +34,23 @@ class ExplicitDelassus {
   bool supports(MatrixMethod method) const { return rows_.tree.alone || method == MatrixMethod::ltl || method == MatrixMethod::columns; }
   bool supports(InverseMethod method) const { return rows_.tree.alone || method == InverseMethod::ltl || method == InverseMethod::lcaba; }
 
-  // What a method is expected to take [µs on the machine that explicit/cost.h was calibrated on], and the supported ones that take the least.
-  double cost(MatrixMethod method) const { return costs_(method); }
-  double cost(InverseMethod method) const { return costs_(method); }
+  // What a method is expected to take (explicit/cost.h), and the supported ones that take the least.
+  const Cost& cost(MatrixMethod method) const { return costs_(method); }
+  const Cost& cost(InverseMethod method) const { return costs_(method); }
   MatrixMethod best_matrix() const { return best_matrix_; }
-  // The lemma is left out where the least of damping plus compliance would cost it its digits.
-  InverseMethod best_inverse(Real least) const { return least >= lemma_limit_ ? best_inverse_ : best_without_lemma_; }
+  InverseMethod best_inverse() const { return best_inverse_; }
 
   // The operator whose kinematics and factors these are; up to date after any method but ltl.
   Delassus<T>& matrix_free() { return G_; }
 
   void set_compliance(const T* compliance);
+  const T* compliance() const { return compliance_.data(); }
 
   // G at q, rows × rows, row-major, both triangles. Returns whether M is regular. Memory that only some methods need is taken when they first run.
   bool matrix(MatrixMethod method, const T* q, T* G);
 
-  // (G + ε)⁻¹ at q for a damping ε, one number a row; damping plus compliance is positive in every row.
+  // (G + ε)⁻¹ at q for a damping ε, one number a row; damping plus compliance is positive in every row. Where the lemma behind caba_osim, caba_osimf and pv_osimf would leave
+  // fewer than nine digits (three in single precision), the matrix by pv_osim is inverted instead; where even that has no positive pivots, columns are solved and refined.
   bool inverse(InverseMethod method, const T* q, const T* damping, T* X);
 
  private:
@@ -63,8 +64,10 @@ class ExplicitDelassus {
     return *work;
   }
   void find_lemma_limit();
+  void write_rows_alone(T* X);
   const std::vector<T>& identity();
   bool ltl_upper(const T* q);
+  bool inverse_by_cholesky(const T* damping, Real least, T* X);
   bool inverse_by_columns(const T* damping, T* X);
 
   const Model<Real>& model_;
@@ -81,8 +84,8 @@ class ExplicitDelassus {
   DenseWork<T> dense_;
   Costs costs_;
   MatrixMethod best_matrix_;
-  InverseMethod best_inverse_, best_without_lemma_;
-  Real lemma_limit_;
+  InverseMethod best_inverse_;
+  Real lemma_limit_;  // damping plus compliance below which caba_osim and caba_osimf lose digits
 };
 
 // compiled in explicit.cpp

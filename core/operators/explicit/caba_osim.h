@@ -20,27 +20,30 @@ void caba_osim(RowWork<T>& w, PvOsimrWork<T>& e, const Articulated<T>& A, const 
   pv_osimr(w, e, A, floating);
 }
 
-// Whether X = R − … has digits left: ten, or in single precision three; and whether R is that of the damping asked for, C + ε = shift.
+// Growth of pivots (below) that leaves the lemma nine digits, in single precision three.
+template <class Real>
+inline constexpr Real lemma_growth = sizeof(Real) == 8 ? Real(1e6) : Real(1e4);
+
+// Whether X = R − … has digits left: it is not too small against R, and the pivots have not lost them before.
 template <class T>
-inline bool keeps_digits(const T* X, const T* R, const T* shift, int n) {
-  constexpr real_of<T> most = (sizeof(real_of<T>) == 8 ? real_of<T>(1e-10) : real_of<T>(1e-3)) / std::numeric_limits<real_of<T>>::epsilon();
-  T size{}, stiffness{}, slack{};
+inline bool keeps_digits(const T& growth, const T* X, const T* R, int n) {
+  constexpr real_of<T> most = (sizeof(real_of<T>) == 8 ? real_of<T>(1e-11) : real_of<T>(1e-4)) / std::numeric_limits<real_of<T>>::epsilon();
+  T size{}, stiffness{};
   for (int r = 0; r < n; ++r) {
-    const T x = X[std::size_t(r) * std::size_t(n + 1)], s = real_of<T>(1) - R[r] * shift[r];
+    const T x = X[std::size_t(r) * std::size_t(n + 1)];
     size = size > x ? size : x;
     stiffness = stiffness > R[r] ? stiffness : R[r];
-    slack = slack > s ? slack : s;
   }
   bool kept = true;
-  for (int l = 0; l < lanes_of<T>; ++l) kept = kept && lane(stiffness, l) <= lane(size, l) * most && lane(slack, l) < real_of<T>(1e-4);
+  for (int l = 0; l < lanes_of<T>; ++l)
+    kept = kept && lane(stiffness, l) <= lane(size, l) * most && lane(growth, l) <= 2 * lemma_growth<real_of<T>>;
   return kept;
 }
 
-// Whether every pivot of M + Kᵀ R K stands out of rounding: as is_surely_regular (aba.h), Kᵀ R K among the inertias. K is as placed, `size` memory for one number a
-// link, in whole blocks; links that carry no rows have the pivots of M.
+// The most that a pivot of M + Kᵀ R K is smaller than what was added up for it, tr(Iᶜ + Kᵀ R K) |S|²; infinite or NaN if one is not positive. K is as placed, `size`
+// memory for one number a link, in whole blocks; links that carry no rows have the pivots of M.
 template <class T>
-bool is_surely_regular(const Model<real_of<T>>& model, const Delassus<T>& G, const RowWork<T>& w, T* size) {
-  constexpr real_of<T> least = 64 * std::numeric_limits<real_of<T>>::epsilon();
+T pivot_growth(const Model<real_of<T>>& model, const Delassus<T>& G, const RowWork<T>& w, T* size) {
   const auto& at = G.placement();
   for (int b = 0; b < at.inertia.blocks(); ++b) {
     const auto& I = at.inertia.block(b);
@@ -67,8 +70,16 @@ bool is_surely_regular(const Model<real_of<T>>& model, const Delassus<T>& G, con
       sum += x;
     }
   }
+  const T none = constant<T>(std::numeric_limits<real_of<T>>::infinity());
+  return smallest > 0 ? T(largest + (sum - sum)) : none;
+}
+
+// Whether all pivots stand out of rounding: as is_surely_regular of aba.h.
+template <class T>
+bool is_surely_regular(const T& growth) {
+  constexpr real_of<T> least = 64 * std::numeric_limits<real_of<T>>::epsilon();
   bool sure = true;
-  for (int l = 0; l < lanes_of<T>; ++l) sure = sure && lane(smallest, l) > 0 && lane(largest, l) * least < 1 && std::isfinite(lane(sum, l));
+  for (int l = 0; l < lanes_of<T>; ++l) sure = sure && lane(growth, l) * least < 1;
   return sure;
 }
 

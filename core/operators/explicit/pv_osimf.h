@@ -59,8 +59,23 @@ inline bool invert_block(RowWork<T>& w, PvOsimfWork<T>& e, int first, int past, 
   return positive;
 }
 
-// (G + ε)⁻¹ in the upper triangle of w.G: K has been placed, A is the factor of M, shift C + ε in the user's order, `least` the least of it. Returns whether rounding has left
-// all pivots positive.
+// Whether the least damping is not too small against the largest number on the diagonal of G = L₁ + Yᵀ D⁻¹ Y.
+template <class T>
+inline bool keeps_digits(const RowWork<T>& w, const Limb& limb, const Ldl6<T>& LD, const T* Y, real_of<T> least) {
+  constexpr real_of<T> share = sizeof(real_of<T>) == 8 ? real_of<T>(1e-7) : real_of<T>(1e-3);
+  T most{};
+  for (int r = limb.first; r < limb.past; ++r) {
+    T g = w.G[std::size_t(r) * (w.room + 1)];
+    for (int c = 0; c < 6; ++c) g += Y[c * w.room + std::size_t(r)] * Y[c * w.room + std::size_t(r)] * LD.Dinv[c];
+    most = most > g ? most : g;
+  }
+  bool kept = true;
+  for (int l = 0; l < lanes_of<T>; ++l) kept = kept && lane(most, l) * share <= least;
+  return kept;
+}
+
+// (G + ε)⁻¹ in the upper triangle of w.G: K has been placed, A is the factor of M, shift C + ε in the user's order, `least` the least of it. Returns whether rounding
+// has left all pivots positive, and the lemma its digits: it has none to spare where ε is small against G.
 template <class T>
 bool pv_osimf(RowWork<T>& w, PvOsimfWork<T>& e, const Articulated<T>& A, const T* shift, real_of<T> least) {
   using P = RowPack<T>;
@@ -75,6 +90,7 @@ bool pv_osimf(RowWork<T>& w, PvOsimfWork<T>& e, const Articulated<T>& A, const T
 
     // the tree is done but for its free base
     const T* Y = limb.free < 0 ? nullptr : w.Y.data() + std::size_t(limb.base()) * w.room;
+    if (Y != nullptr && !keeps_digits(w, limb, A.free[limb.free], Y, least)) return false;
     if (limb.dofs > 0 || Y == nullptr) {
       positive = invert_block(w, e, limb.first, limb.past, shift, least, Y) && positive;
     } else {

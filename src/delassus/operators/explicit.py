@@ -50,7 +50,7 @@ class MethodCosts:
 
     @property
     def inverse_choice(self) -> str:
-        """The method that ``"auto"`` is for the damped inverse, unless damping is so small that the matrix inversion lemma would lose digits."""
+        """The method that ``"auto"`` is for the damped inverse."""
         return min(self.inverse, key=self.inverse.__getitem__)
 
     def __str__(self) -> str:
@@ -101,7 +101,7 @@ class ExplicitDelassus:
         self._native = native(model._native, [c._native() for c in self._constraints])
         self._compliance = self._diagonal(compliance, "compliance")
         self._native.set_compliance(self._compliance)
-        matrix, inverse = dict(self._native.matrix_costs), dict(self._native.inverse_costs)
+        matrix, inverse = ({k: time for k, (time, *_) in costs} for costs in (self._native.matrix_costs, self._native.inverse_costs))
         refused = dict.fromkeys(k for k in (*MATRIX_METHODS, *INVERSE_METHODS) if k not in matrix and k not in inverse)
         self._costs = MethodCosts(model.name, self._rows, matrix, inverse, tuple(refused))
 
@@ -133,12 +133,11 @@ class ExplicitDelassus:
 
     def inverse(self, q: ArrayLike, damping: ArrayLike, *, method: str = "auto", out: Array | None = None) -> Array:
         """(G + damping)⁻¹ at q, (m, m); see :func:`damped_delassus_inverse`. Fills ``out`` if given."""
-        diagonal = self._diagonal(damping, "damping")
-        least = (diagonal + self._compliance).min(initial=np.inf)
-        if not least > 0:
-            raise ArgumentError("damping: an inverse needs damping or compliance that is positive in every row, for instance 1e-6.")
-        method = self._method(method, self._costs.inverse, self._native.best_inverse(least), INVERSE_METHODS)
-        return self._native.inverse(method, q, diagonal, out)  # type: ignore[no-any-return]
+        method = self._method(method, self._costs.inverse, self._costs.inverse_choice, INVERSE_METHODS)
+        # an array has the shortest way: the native side checks it
+        if type(damping) is not np.ndarray or damping.ndim != 1:
+            damping = self._diagonal(damping, "damping")
+        return self._native.inverse(method, q, damping, out)  # type: ignore[no-any-return]
 
     @property
     def model(self) -> Model:
