@@ -82,7 +82,12 @@ def report(results):
         for r in results:
             times = {k: v["µs"] for k, v in r[what].items()}
             choice, least = r["choice"][what], min(times.values())
-            print(f"{r['case']:24}", *(f"{k} {t:.2f}{'*' if k == choice else ''}" for k, t in times.items()), f" {times[choice] / least:.2f}×", sep="  ")
+            print(
+                f"{r['case']:24}",
+                *(f"{k} {t:.2f}{'*' if k == choice else ''}" for k, t in times.items()),
+                f" {times[choice] / least:.2f}×",
+                sep="  ",
+            )
             if times[choice] > SLOWER * least:
                 wrong.append(f"{r['case']}, {what}: {choice} takes {times[choice] / least:.2f} times what the best does")
             wrong += [f"{r['case']}, {what}: {k} is off by {v['error']:.2g}" for k, v in r[what].items() if v["error"] > TOLERANCE]

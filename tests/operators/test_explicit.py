@@ -331,7 +331,9 @@ def test_bad_array_is_refused_by_name(bad):
     refused(error, "compliance:", lambda: dl.ExplicitDelassus(MODEL, FEET, compliance=spoil(np.ones(M))))
 
 
-@pytest.mark.parametrize("damping", [0.0, -1e-9, np.array([1.0] * 11 + [0.0]), np.array([1.0] * 11 + [-1.0])], ids=["zero", "negative", "a zero", "a negative"])
+@pytest.mark.parametrize(
+    "damping", [0.0, -1e-9, np.array([1.0] * 11 + [0.0]), np.array([1.0] * 11 + [-1.0])], ids=["zero", "negative", "a zero", "a negative"]
+)
 def test_damping_that_is_not_positive_is_refused(damping):
     for method in (*INVERSE, "auto"):
         refused(ArgumentError, "damping:", lambda m=method: dl.damped_delassus_inverse(MODEL, Q, FEET, damping, method=m))

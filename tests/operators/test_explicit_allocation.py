@@ -9,21 +9,21 @@ INVERSE = ["caba-osim", "caba-osimf", "pv-osimf", "ltl", "lcaba", "auto"]
 OPERATORS = ["DenseDelassus", "CholeskyDelassus"]
 VERBS = ["update", "matvec", "matmat", "solve", "damping"]
 
-SCRIPT = """
+SCRIPT = f"""
 for dtype in (np.float64, np.float32):
     model = dl.load("g1")
-    contacts = [dl.PointContact(model, 1 + k %% (model.nbody - 1), point=(0.01 * k, 0, 0)) for k in range(40)]
+    contacts = [dl.PointContact(model, 1 + k % (model.nbody - 1), point=(0.01 * k, 0, 0)) for k in range(40)]
     q = model.random(1).astype(dtype)
     explicit = dl.ExplicitDelassus(model, contacts, dtype=dtype)
     m = explicit.shape[0]
     out, damping = np.empty((m, m), dtype), np.full(m, 1e-2, dtype)
-    for method in %r:
+    for method in {MATRIX}:
         report("matrix " + method, dtype, lambda: explicit.matrix(q, method=method, out=out), 20)
-    for method in %r:
+    for method in {INVERSE}:
         report("inverse " + method, dtype, lambda: explicit.inverse(q, damping, method=method, out=out), 20)
     y, Y = np.ones(m, dtype), np.ones((m, 7), dtype)
     x, X = np.empty_like(y), np.empty_like(Y)
-    for name in %r:
+    for name in {OPERATORS}:
         G = getattr(dl, name)(model, contacts, damping=damping, dtype=dtype)
         G.update(q)
         report(name + " update", dtype, lambda: G.update(q), 20)
@@ -31,7 +31,7 @@ for dtype in (np.float64, np.float32):
         report(name + " matmat", dtype, lambda: G.matmat(Y, out=X), 20)
         report(name + " solve", dtype, lambda: G.solve(Y, out=X), 20)
         report(name + " damping", dtype, lambda: G._native.set_damping(damping), 20)
-""" % (MATRIX, INVERSE, OPERATORS)  # fmt: skip
+"""
 
 
 @pytest.fixture(scope="module")

@@ -252,7 +252,11 @@ KINDS = {"": DelassusOperator, "dense": DenseDelassus, "cholesky": CholeskyDelas
 MANY_ROWS = 300
 
 
-@pytest.fixture(scope="module", params=[*((name, "") for name in CASES), *((name, kind) for kind in list(KINDS)[1:] for name in list(CASES)[::8])], ids=lambda p: "-".join(filter(None, p)))
+@pytest.fixture(
+    scope="module",
+    params=[*((name, "") for name in CASES), *((name, kind) for kind in list(KINDS)[1:] for name in list(CASES)[::8])],
+    ids=lambda p: "-".join(filter(None, p)),
+)
 def one_of_all(request):
     name, kind = request.param
     case = CASES[name]()

@@ -178,7 +178,9 @@ class ExplicitDelassus:
         return _rebuild, (self._model, self._constraints, self._compliance, self._dtype)
 
     def __repr__(self) -> str:
-        return f"<ExplicitDelassus of {self._model.name!r}: {self._rows} × {self._rows}, {len(self._constraints)} constraints, {self._dtype}>"
+        return (
+            f"<ExplicitDelassus of {self._model.name!r}: {self._rows} × {self._rows}, {len(self._constraints)} constraints, {self._dtype}>"
+        )
 
 
 def _rebuild(model: Model, constraints: tuple[Constraint, ...], compliance: Array, dtype: np.dtype[Any]) -> ExplicitDelassus:
