@@ -349,8 +349,9 @@ def test_a_batch_equals_single_states(case):
         error = case.backward(solution[0], X[0], damping[0])
         assert error <= BACKWARD, f"backward error {error:.2g} of {k} columns"
         for x, y, state in zip(X, product, q, strict=True):
-            # two orders of elimination: what M is conditioned to, they may differ by
-            agree(y, case.operator(state) @ x, max(SAME, 2e-16 * case.condition), np.abs(y).max(initial=0.0))
+            # two orders of elimination: what M is conditioned to, they may differ by; a matrix is made another way altogether
+            same = SAME if case.kind is DelassusOperator else CLOSE
+            agree(y, case.operator(state) @ x, max(same, 2e-16 * case.condition), np.abs(y).max(initial=0.0))
 
 
 def test_single_precision_keeps_its_digits(case):
