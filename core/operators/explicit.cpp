@@ -29,7 +29,8 @@ ExplicitDelassus<T>::ExplicitDelassus(const Model<Real>& model, std::shared_ptr<
   find_lemma_limit();
 }
 
-// The lemma loses as many digits as pivots of M + Jᵀ R J are smaller than what was added up for them, which grows as 1 / ε: measured at the configuration of zeros.
+// The lemma loses as many digits as pivots of M + Jᵀ R J are smaller than what was added up for them, which grows as 1 / ε: measured where joints are bent, each
+// by its own angle.
 template <class T>
 void ExplicitDelassus<T>::find_lemma_limit() {
   constexpr Real damping = Real(1e-2);
@@ -37,7 +38,10 @@ void ExplicitDelassus<T>::find_lemma_limit() {
   if (!supports(InverseMethod::caba_osim) || set_.rows == 0) return;
   std::vector<T> q(std::size_t(model_.nq)), one(std::size_t(set_.rows), constant<T>(damping));
   for (const auto& link : model_.links)
-    if (link.type == Joint::ball || link.type == Joint::free) q[link.iq + (link.type == Joint::free ? 3 : 0)] = constant<T>(1);
+    if (link.type == Joint::ball || link.type == Joint::free)
+      q[link.iq + (link.type == Joint::free ? 3 : 0)] = constant<T>(1);
+    else
+      q[link.iq] = constant<T>(link.reference + Real(0.6) * Real(std::sin(1.7 * (link.iq + 1))));
   if (!G_.update(q.data())) return;
   G_.set_damping(one.data());
   rows_.place(set_, G_.placement(), G_.terms());

@@ -22,7 +22,7 @@ void caba_osim(RowWork<T>& w, PvOsimrWork<T>& e, const Articulated<T>& A, const 
 
 // Growth of pivots (below) that leaves the lemma nine digits, in single precision three.
 template <class Real>
-inline constexpr Real lemma_growth = sizeof(Real) == 8 ? Real(1e5) : Real(1e3);
+inline constexpr Real lemma_growth = sizeof(Real) == 8 ? Real(3e5) : Real(1e3);
 
 // Whether X = R − … has digits left: it is not too small against R, and the pivots have not lost them before.
 template <class T>
