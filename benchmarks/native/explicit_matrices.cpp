@@ -20,8 +20,9 @@ using dl::InverseMethod, dl::MatrixMethod;
 
 constexpr int states = 16;
 constexpr double damping = 1e-4;
-// Largest ‖A − B‖ / ‖B‖ of G; of the inverse, whose condition is up to 1e9; largest backward error ‖(G + ε) X − 1‖ / (‖G + ε‖ ‖X‖) of the inverse.
-constexpr double matrix_bound = 1e-9, inverse_bound = 1e-5, backward_bound = 1e-9;
+// Largest ‖A − B‖ / ‖B‖ of G, and of the inverse, whose condition is up to 1e9; largest backward error ‖(G + ε) X − 1‖ / (‖G + ε‖ ‖X‖) of the inverse, ours and
+// Pinocchio's, whose EFPA loses digits.
+constexpr double matrix_bound = 1e-9, inverse_bound = 1e-6, backward_bound = 1e-9, peer_backward_bound = 1e-5;
 constexpr double sweep_bound = 1e-9;
 
 template <class Method>
@@ -82,8 +83,8 @@ double residual(const Vector& G, const Vector& X, int n) {
 
 // What is wrong with a contender's results, the worst over all states.
 struct Errors {
-  double difference = 0;             // from Pinocchio's EFPA
-  double residual = 0, backward = 0; // of an inverse: ‖(G + ε) X − 1‖, and over ‖G + ε‖ ‖X‖
+  double difference = 0;              // from Pinocchio's LTL, the most accurate
+  double residual = 0, backward = 0;  // of an inverse: ‖(G + ε) X − 1‖, and over ‖G + ε‖ ‖X‖
 
   void add(const Vector& mine, const Vector& theirs) { difference = std::max(difference, bench::difference(mine, theirs)); }
   void add(const Vector& X, const Vector& theirs, const Vector& G, int n) {
@@ -134,7 +135,7 @@ Row run(const Robot& robot, int repeats) {
   for (const auto& q : ours.q) peer.add_state(q);
 
   std::vector<Vector> G, X;
-  for (int s = 0; s < states; ++s) G.push_back(peer.matrix(PinocchioExplicit::efpa, s)), X.push_back(peer.inverse(PinocchioExplicit::efpa, s));
+  for (int s = 0; s < states; ++s) G.push_back(peer.matrix(PinocchioExplicit::ltl, s)), X.push_back(peer.inverse(PinocchioExplicit::ltl, s));
 
   Row row{robot.name, ours.model.nv, ours.rows, {}, {}};
   std::vector<Contender> matrix, inverse;
@@ -377,7 +378,7 @@ int wrong_ones(const std::vector<Row>& rows, const std::vector<FormRow>& forms) 
     for (const auto& r : row.matrix)
       if (!(r.errors.difference <= matrix_bound)) ++wrong, std::fprintf(stderr, "%s: G by %s differs by %g\n", row.set.c_str(), r.name.c_str(), r.errors.difference);
     for (const auto& r : row.inverse)
-      if (!(r.errors.difference <= inverse_bound && r.errors.backward <= backward_bound))
+      if (!(r.errors.backward <= (r.ours ? backward_bound : peer_backward_bound)) || (r.ours && !(r.errors.difference <= inverse_bound)))
         ++wrong, std::fprintf(stderr, "%s: (G + ε)⁻¹ by %s differs by %g, backward error %g\n", row.set.c_str(), r.name.c_str(), r.errors.difference, r.errors.backward);
   }
   // the printed form is wrong by nature

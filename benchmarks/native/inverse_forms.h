@@ -27,7 +27,7 @@ class InverseSweep {
   // Minv: nv × nv; row k is there on the columns of k's subtree that fill a block, the others wait in `tail`
   void sweep(double* Minv) {
     dl::RowBlocks<double> rows(Minv, tail.data(), model.nv);
-    for (auto& f : F) f = dl::Vec6<C>{};
+    clear();
     for (int k = model.nv - 1; k >= 0; --k) {
       const int i = model.dof_link[k];
       const auto& link = model.links[i];
@@ -55,6 +55,16 @@ class InverseSweep {
   }
 
  private:
+  // on the columns of each link's subtree
+  void clear() {
+    const std::size_t links = form == Line14::shared ? 1 : model.links.size();
+    for (std::size_t i = 0; i < links; ++i) {
+      const auto& link = model.links[i];
+      const int first = form == Line14::shared ? 0 : link.iv, end = form == Line14::shared ? model.nv : link.end_v;
+      for (int b = first / width; b * width < end; ++b) F[i * blocks + b] = dl::Vec6<C>{};
+    }
+  }
+
   const dl::Model<double>& model;
   const dl::Workspace<double>& w;
   int blocks;

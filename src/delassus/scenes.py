@@ -437,13 +437,13 @@ _ENDS: dict[str, dict[str, tuple[tuple[str, Vector], ...]]] = {
     "iiwa": {"H": (("link7", (0.0, 0.0, 0.045)),)},
     "solo": {
         "F": (
-            ("FL_LOWER_LEG", (0.0, 0.008, -0.176)),
-            ("HR_LOWER_LEG", (0.0, -0.008, -0.176)),
-            ("FR_LOWER_LEG", (0.0, -0.008, -0.176)),
-            ("HL_LOWER_LEG", (0.0, 0.008, -0.176)),
+            ("FL_LOWER_LEG", (0.0, 0.008, -0.16)),
+            ("HR_LOWER_LEG", (0.0, -0.008, -0.16)),
+            ("FR_LOWER_LEG", (0.0, -0.008, -0.16)),
+            ("HL_LOWER_LEG", (0.0, 0.008, -0.16)),
         )
     },
-    "go2": {"F": tuple((f"{leg}_calf", (-0.002, 0.0, -0.235)) for leg in ("FL", "RR", "FR", "RL"))},
+    "go2": {"F": tuple((f"{leg}_calf", (-0.002, 0.0, -0.213)) for leg in ("FL", "RR", "FR", "RL"))},
     "g1": {"F": tuple((f"{side}_ankle_roll_link", (0.035, 0.0, -0.035)) for side in ("left", "right"))},
     "talos": {
         "F": tuple((f"leg_{side}_6_link", (0.0, 0.0, -0.107)) for side in ("left", "right")),
@@ -474,7 +474,7 @@ def contact_set(name: str) -> Scene:
     """Load a robot at its keyframe ``home``, held to the world: rows of Table III of the constrained ABA paper, and the like for Go2 and G1.
 
     "talos-F6x2-H6x2" is Talos with six rows (a :class:`Weld`) on two feet F and two hands H; 3 stands for three rows (a :class:`Connect`), T for fingertips.
-    Points are the middle of a sole, the lowest point of a round foot, the flange of a hand, the end of a finger.
+    Points are the middle of a sole, the centre of a round foot, the flange of a hand, the end of a finger.
 
     Args:
         name: one of ``contact_sets``.
