@@ -36,6 +36,12 @@ constexpr Named<MatrixMethod> matrix_methods[] = {{"ltl", MatrixMethod::ltl},   
 constexpr Named<InverseMethod> inverse_methods[] = {{"caba-osim", InverseMethod::caba_osim}, {"caba-osimf", InverseMethod::caba_osimf},
                                                     {"pv-osimf", InverseMethod::pv_osimf},   {"ltl", InverseMethod::ltl},
                                                     {"lcaba", InverseMethod::lcaba}};
+template <class List, class Method>
+const char* name_of(const List& list, Method method) {
+  for (const auto& m : list)
+    if (m.method == method) return m.name;
+  throw std::logic_error("a method without a name");
+}
 // Pinocchio's
 constexpr PinocchioExplicit::Way peer_ways[] = {PinocchioExplicit::efpa, PinocchioExplicit::pv_osimr, PinocchioExplicit::ltl};
 
@@ -104,6 +110,7 @@ struct Result {
 struct Row {
   std::string set;
   int nv, rows;
+  std::string auto_matrix, auto_inverse;  // what the core's cost model chooses
   std::vector<Result> matrix, inverse;
 };
 
@@ -137,7 +144,7 @@ Row run(const Robot& robot, int repeats) {
   std::vector<Vector> G, X;
   for (int s = 0; s < states; ++s) G.push_back(peer.matrix(PinocchioExplicit::ltl, s)), X.push_back(peer.inverse(PinocchioExplicit::ltl, s));
 
-  Row row{robot.name, ours.model.nv, ours.rows, {}, {}};
+  Row row{robot.name, ours.model.nv, ours.rows, name_of(matrix_methods, ours.core.best_matrix()), name_of(inverse_methods, ours.core.best_inverse()), {}, {}};
   std::vector<Contender> matrix, inverse;
   for (const auto& [name, method] : matrix_methods) {
     if (!ours.core.supports(method)) continue;
@@ -245,35 +252,46 @@ FormRow run_forms(const Robot& robot, int repeats) {
 
 // ---- reports --------------------------------------------------------------------------------------------------------
 
-// Pinocchio's best over ours: of the function with that name, of its fastest way.
-struct Ratios {
-  double function, fastest;
-};
-Ratios ratios(const std::vector<Result>& all, const char* function) {
-  const double ours = best_of(all, true).times.best;
-  return {named(all, false, function)->times.best / ours, best_of(all, false).times.best / ours};
-}
-
 struct Task {
   const char* title;
   std::vector<Result> Row::*results;
+  std::string Row::*chosen;
   const char* function;  // Pinocchio's name for it
   std::vector<const char*> ours;
 };
 std::vector<Task> tasks() {
-  std::vector<Task> out = {{"G", &Row::matrix, PinocchioExplicit::matrix_name(PinocchioExplicit::efpa), {}},
-                           {"(G + ε)⁻¹", &Row::inverse, PinocchioExplicit::inverse_name(PinocchioExplicit::pv_osimr), {}}};
+  std::vector<Task> out = {{"G", &Row::matrix, &Row::auto_matrix, PinocchioExplicit::matrix_name(PinocchioExplicit::efpa), {}},
+                           {"(G + ε)⁻¹", &Row::inverse, &Row::auto_inverse, PinocchioExplicit::inverse_name(PinocchioExplicit::pv_osimr), {}}};
   for (const auto& m : matrix_methods) out[0].ours.push_back(m.name);
   for (const auto& m : inverse_methods) out[1].ours.push_back(m.name);
   return out;
 }
 
+// Best times: Pinocchio's function of that name over our best method, its fastest way over ours and over the one we choose; that one over our best.
+struct Ratios {
+  double function, fastest, to_auto, loss;
+};
+Ratios ratios(const Row& row, const Task& task) {
+  const auto& all = row.*task.results;
+  const double ours = best_of(all, true).times.best, theirs = best_of(all, false).times.best, chosen = named(all, true, row.*task.chosen)->times.best;
+  return {named(all, false, task.function)->times.best / ours, theirs / ours, theirs / chosen, chosen / ours};
+}
+
+// geometric mean, least and largest
+struct Spread {
+  double sum = 0, least = HUGE_VAL, most = 0;
+  int count = 0;
+  void add(double x) { sum += std::log(x), least = std::min(least, x), most = std::max(most, x), ++count; }
+  double mean() const { return std::exp(sum / count); }
+};
+
 void print(const Row& r) {
   std::printf("\n%s: nv %d, m %d\n", r.set.c_str(), r.nv, r.rows);
   for (const auto& task : tasks()) {
     const auto& all = r.*task.results;
-    const auto [function, fastest] = ratios(all, task.function);
-    std::printf("  %s: Pinocchio / delassus %.2f, its fastest way %.2f\n", task.title, function, fastest);
+    const Ratios ratio = ratios(r, task);
+    std::printf("  %s: Pinocchio / delassus %.2f, its fastest way %.2f; auto takes %s, %.2f of our best\n", task.title, ratio.function, ratio.fastest,
+                (r.*task.chosen).c_str(), ratio.loss);
     for (const auto& result : all) {
       std::printf("    %-10s%-42s %8.3f (%.3f)  difference %.0e", result.ours ? "delassus" : "Pinocchio", result.name.c_str(), result.times.best, result.times.median,
                   result.errors.difference);
@@ -292,10 +310,10 @@ std::string markdown(const std::vector<Row>& rows, const std::vector<FormRow>& f
     out << "| " << task.title << " | nv | m |";
     for (const char* name : task.ours) out << " " << name << " |";
     for (const auto way : peer_ways) out << " Pinocchio: " << (inverse ? PinocchioExplicit::inverse_name(way) : PinocchioExplicit::matrix_name(way)) << " |";
-    out << " ratio | to its fastest | difference |" << (inverse ? " backward error | Pinocchio's |" : "") << "\n|---|---|---|";
-    for (std::size_t k = 0; k < task.ours.size() + std::size(peer_ways) + (inverse ? 5 : 3); ++k) out << "---|";
+    out << " ratio | to its fastest | auto | auto / best | difference |" << (inverse ? " backward error | Pinocchio's |" : "") << "\n|---|---|---|";
+    for (std::size_t k = 0; k < task.ours.size() + std::size(peer_ways) + (inverse ? 7 : 5); ++k) out << "---|";
     out << "\n";
-    double function_sum = 0, fastest_sum = 0, function_least = HUGE_VAL, fastest_least = HUGE_VAL;
+    Spread function, fastest, to_auto, loss;
     for (const Row& row : rows) {
       const auto& all = row.*task.results;
       const auto& mine = best_of(all, true);
@@ -311,18 +329,16 @@ std::string markdown(const std::vector<Row>& rows, const std::vector<FormRow>& f
         Errors& e = r.ours ? worst : peer;
         e.difference = std::max(e.difference, r.errors.difference), e.backward = std::max(e.backward, r.errors.backward);
       }
-      const auto [function, fastest] = ratios(all, task.function);
-      out << text(" %.2f | %.2f | %.0e |", function, fastest, worst.difference);
+      const Ratios ratio = ratios(row, task);
+      out << text(" %.2f | %.2f | %s | %.2f | %.0e |", ratio.function, ratio.fastest, (row.*task.chosen).c_str(), ratio.loss, worst.difference);
       if (inverse) out << text(" %.0e | %.0e |", worst.backward, peer.backward);
       out << "\n";
-      function_sum += std::log(function), fastest_sum += std::log(fastest);
-      function_least = std::min(function_least, function), fastest_least = std::min(fastest_least, fastest);
+      function.add(ratio.function), fastest.add(ratio.fastest), to_auto.add(ratio.to_auto), loss.add(ratio.loss);
     }
-    if (!rows.empty()) {
-      const double n = double(rows.size());
-      out << text("\nRatio to `%s`: %.2f in geometric mean, %.2f at least; to its fastest way %.2f and %.2f.\n\n", task.function, std::exp(function_sum / n), function_least,
-                  std::exp(fastest_sum / n), fastest_least);
-    }
+    if (!rows.empty())
+      out << text("\nPinocchio's `%s` over our best: %.2f in geometric mean, %.2f at least; its fastest way over our best %.2f and %.2f, over `auto` %.2f and %.2f. "
+                  "`auto` over our best: %.2f, at most %.2f.\n\n",
+                  task.function, function.mean(), function.least, fastest.mean(), fastest.least, to_auto.mean(), to_auto.least, loss.mean(), loss.most);
   }
   out << "| line 14 | nv |";
   for (const char* name : form_names) out << " " << name << " | difference |";
@@ -342,7 +358,8 @@ std::string json(const Facts& facts, const std::vector<Row>& rows, const std::ve
   out << "  \"unit\": \"microseconds a call\",\n  \"sets\": [";
   for (std::size_t k = 0; k < rows.size(); ++k) {
     const Row& row = rows[k];
-    out << (k ? ",\n    " : "\n    ") << "{\"set\": " << quoted(row.set) << ", \"nv\": " << row.nv << ", \"rows\": " << row.rows;
+    out << (k ? ",\n    " : "\n    ") << "{\"set\": " << quoted(row.set) << ", \"nv\": " << row.nv << ", \"rows\": " << row.rows << ", \"auto matrix\": " << quoted(row.auto_matrix)
+        << ", \"auto inverse\": " << quoted(row.auto_inverse);
     for (const auto& task : tasks()) {
       const auto& all = row.*task.results;
       for (const bool ours : {true, false}) {
