@@ -527,7 +527,7 @@ int main(int argc, char** argv) {
   const auto [file, json_file, markdown_file, only, repeats] = read_options(argc, argv);
   std::ifstream in(file);
   if (!in) throw std::runtime_error("cannot read the scenes from `" + file + "`");
-  const auto scenes = read_robots(in);
+  const auto scenes = chosen(read_robots(in), only);
 
   const Facts facts = {{"cpu", cpu_model()},
                        {"compiler", BENCH_COMPILER},
@@ -543,7 +543,6 @@ int main(int argc, char** argv) {
   std::vector<Row> table, swimmers;
   std::vector<BatchRow> batches;
   for (const auto& scene : scenes) {
-    if (!only.empty() && scene.name != only) continue;
     auto& rows = swims(scene.name) ? swimmers : table;
     rows.push_back(run(scene, repeats));
     print(rows.back());

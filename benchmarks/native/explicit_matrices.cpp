@@ -409,7 +409,7 @@ int main(int argc, char** argv) {
   const auto [file, json_file, markdown_file, only, repeats] = read_options(argc, argv);
   std::ifstream in(file);
   if (!in) throw std::runtime_error("cannot read the contact sets from `" + file + "`");
-  const auto sets = read_robots(in);
+  const auto sets = chosen(read_robots(in), only);
 
   const Facts facts = {{"cpu", cpu_model()},
                        {"compiler", BENCH_COMPILER},
@@ -425,7 +425,6 @@ int main(int argc, char** argv) {
   std::vector<FormRow> forms;
   std::set<std::string> robots;
   for (const auto& set : sets) {
-    if (!only.empty() && set.name != only) continue;
     print(rows.emplace_back(run(set, repeats)));
     if (robots.insert(set.name.substr(0, set.name.find('-'))).second) forms.push_back(run_forms(set, repeats));
   }
