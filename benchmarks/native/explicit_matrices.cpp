@@ -43,7 +43,7 @@ const char* name_of(const List& list, Method method) {
   throw std::logic_error("a method without a name");
 }
 // Pinocchio's
-constexpr PinocchioExplicit::Way peer_ways[] = {PinocchioExplicit::efpa, PinocchioExplicit::pv_osimr, PinocchioExplicit::ltl};
+constexpr Named<PinocchioExplicit::Way> peer_ways[] = {{"EFPA", PinocchioExplicit::efpa}, {"PV-OSIMr", PinocchioExplicit::pv_osimr}, {"LTL", PinocchioExplicit::ltl}};
 
 // This library: everything allocated here.
 class OurExplicit {
@@ -160,13 +160,13 @@ Row run(const Robot& robot, int repeats) {
     row.inverse.push_back({name, true, e});
     inverse.push_back({name, [&ours, method = method](int n) { ours.run(method, n % states); }});
   }
-  for (const auto way : peer_ways) {
+  for (const auto& [name, way] : peer_ways) {
     Errors e, f;
     for (int s = 0; s < states; ++s) e.add(peer.matrix(way, s), G[s]), f.add(peer.inverse(way, s), X[s], G[s], ours.rows);
     row.matrix.push_back({PinocchioExplicit::matrix_name(way), false, e});
     row.inverse.push_back({PinocchioExplicit::inverse_name(way), false, f});
-    matrix.push_back({"", [&peer, way](int n) { peer.form(way, n % states); }});
-    inverse.push_back({"", [&peer, way](int n) { peer.invert(way, n % states); }});
+    matrix.push_back({name, [&peer, way = way](int n) { peer.form(way, n % states); }});
+    inverse.push_back({name, [&peer, way = way](int n) { peer.invert(way, n % states); }});
   }
   time_all(row.matrix, matrix, repeats);
   time_all(row.inverse, inverse, repeats);
@@ -309,7 +309,7 @@ std::string markdown(const std::vector<Row>& rows, const std::vector<FormRow>& f
     const bool inverse = task.results == &Row::inverse;
     out << "| " << task.title << " | nv | m |";
     for (const char* name : task.ours) out << " " << name << " |";
-    for (const auto way : peer_ways) out << " Pinocchio: " << (inverse ? PinocchioExplicit::inverse_name(way) : PinocchioExplicit::matrix_name(way)) << " |";
+    for (const auto& way : peer_ways) out << " Pinocchio " << way.name << " |";
     out << " ratio | to its fastest | auto | auto / best | difference |" << (inverse ? " backward error | Pinocchio's |" : "") << "\n|---|---|---|";
     for (std::size_t k = 0; k < task.ours.size() + std::size(peer_ways) + (inverse ? 7 : 5); ++k) out << "---|";
     out << "\n";
