@@ -144,7 +144,7 @@ Row run(const Robot& robot, int repeats) {
   std::vector<Vector> G, X;
   for (int s = 0; s < states; ++s) G.push_back(peer.matrix(PinocchioExplicit::ltl, s)), X.push_back(peer.inverse(PinocchioExplicit::ltl, s));
 
-  Row row{robot.name, ours.model.nv, ours.rows, name_of(matrix_methods, ours.core.best_matrix()), name_of(inverse_methods, ours.core.best_inverse(damping)), {}, {}};
+  Row row{robot.name, ours.model.nv, ours.rows, name_of(matrix_methods, ours.core.best_matrix()), name_of(inverse_methods, ours.core.best_inverse()), {}, {}};
   std::vector<Contender> matrix, inverse;
   for (const auto& [name, method] : matrix_methods) {
     if (!ours.core.supports(method)) continue;
