@@ -16,41 +16,10 @@ from timing import best
 import delassus as dl
 
 DAMPING, TOLERANCE, SLOWER = 1e-3, 1e-9, 1.3
-FEET = {"solo": "LOWER_LEG", "go2": "calf", "g1": "ankle_roll", "talos": ("leg_left_6", "leg_right_6"), "atlas_hands": "_foot"}
 
 
-def named(model, words):
-    words = (words,) if isinstance(words, str) else words
-    return [name for name in model.body_names if any(word in name for word in words)]
-
-
-def tips(model):
-    return [b for b in range(1, model.nbody) if b not in model.body_parent]
-
-
-def cases():
-    """The mechanisms and constraints: H hand, F foot, T fingertip; 3 or 6 rows each."""
-    iiwa, talos, atlas = dl.load("iiwa"), dl.load("talos"), dl.load("atlas_hands")
-    yield "iiwa H3", iiwa, [dl.Connect(iiwa, iiwa.nbody - 1)]
-    yield "iiwa H6", iiwa, [dl.Weld(iiwa, iiwa.nbody - 1)]
-    for name in ("solo", "go2"):
-        model = dl.load(name)
-        legs = tips(model)
-        if name == "solo":
-            yield "solo F3×2", model, [dl.Connect(model, b) for b in legs[:2]]
-        yield f"{name} F3×4", model, [dl.Connect(model, b) for b in legs]
-    g1 = dl.load("g1")
-    yield "g1 F6×2", g1, [dl.Weld(g1, b) for b in named(g1, FEET["g1"])]
-    feet, hands = named(talos, FEET["talos"]), named(talos, ("arm_left_7", "arm_right_7"))
-    yield "talos F6×2", talos, [dl.Weld(talos, b) for b in feet]
-    yield "talos F6×2 H6×2", talos, [dl.Weld(talos, b) for b in feet + hands]
-    welds, fingers = [dl.Weld(atlas, b) for b in named(atlas, FEET["atlas_hands"])], named(atlas, "distal")
-    yield "atlas_hands F6×2", atlas, welds
-    yield "atlas_hands F6×2 T3×5", atlas, welds + [dl.Connect(atlas, b) for b in fingers[:5]]
-    yield "atlas_hands F6×2 T3×10", atlas, welds + [dl.Connect(atlas, b) for b in fingers]
-
-
-def measure(name, model, constraints):
+def measure(scene):
+    name, model, constraints = scene.name, scene.model, scene.constraints
     explicit = dl.ExplicitDelassus(model, constraints)
     costs = explicit.explain()
     q = model.random(0)
@@ -111,7 +80,7 @@ if __name__ == "__main__":
     parser.add_argument("--json", help="file to write")
     parser.add_argument("--fit", action="store_true", help="print the coefficients of the cost model")
     arguments = parser.parse_args()
-    results = [measure(*case) for case in cases()]
+    results = [measure(dl.scenes.contact_set(name)) for name in dl.scenes.contact_sets]
     wrong = report(results)
     if arguments.fit:
         fit(results)
