@@ -1,9 +1,11 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include "operators/batch.h"
+#include "operators/explicit/operator.h"
 #include "held.h"
 #include "rooms.h"
 
@@ -36,9 +38,10 @@ struct Held {
   }
 };
 
-template <class T>
-struct HeldDelassus : Held<Delassus<T>> {
-  HeldDelassus(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list) : Held<Delassus<T>>(std::move(m), list, T{}) {}
+// Of one state: Delassus, or one with its verbs.
+template <class Operator, class T>
+struct HeldDelassus : Held<Operator> {
+  HeldDelassus(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list) : Held<Operator>(std::move(m), list, T{}) {}
 };
 
 // What an elimination consists of: its steps in order, and who the rows act on.
@@ -66,11 +69,11 @@ nb::dict plan(const Layout<Real>& layout) {
   return out;
 }
 
-template <class T>
-using Sweep = void (Delassus<T>::*)(const T*, int, T*);
+template <class Operator, class T>
+using Sweep = void (Operator::*)(const T*, int, T*);
 
-template <class T>
-nb::object sweep(HeldDelassus<T>& s, Sweep<T> method, nb::handle x, std::size_t from, std::size_t to, int columns, bool vector, nb::handle out, const char* what) {
+template <class Operator, class T>
+nb::object sweep(HeldDelassus<Operator, T>& s, Sweep<Operator, T> method, nb::handle x, std::size_t from, std::size_t to, int columns, bool vector, nb::handle out, const char* what) {
   using In = door::Input<T>;
   using Out = door::Output<T>;
   const std::size_t k = std::size_t(columns);
@@ -81,9 +84,9 @@ nb::object sweep(HeldDelassus<T>& s, Sweep<T> method, nb::handle x, std::size_t 
   return result.finite(what);
 }
 
-template <class T>
+template <class Operator, class T>
 void bind_delassus(nb::module_& m, const char* name) {
-  using Self = HeldDelassus<T>;
+  using Self = HeldDelassus<Operator, T>;
   using In = door::Input<T>;
   using Out = door::Output<T>;
   nb::class_<Self>(m, name)
@@ -114,16 +117,16 @@ void bind_delassus(nb::module_& m, const char* name) {
         s.work([&] { s.G.set_damping(d_.data); });
       }, "damping"_a.none())
       .def("apply", [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
-        return sweep<T>(s, &Delassus<T>::apply, x, s.rows(), s.rows(), columns, vector, out, "matvec");
+        return sweep<Operator, T>(s, &Operator::apply, x, s.rows(), s.rows(), columns, vector, out, "matvec");
       }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
       .def("jacobian", [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
-        return sweep<T>(s, &Delassus<T>::jacobian, x, s.nv(), s.rows(), columns, vector, out, "jacobian");
+        return sweep<Operator, T>(s, &Operator::jacobian, x, s.nv(), s.rows(), columns, vector, out, "jacobian");
       }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
       .def("jacobian_transpose", [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
-        return sweep<T>(s, &Delassus<T>::jacobian_transpose, x, s.rows(), s.nv(), columns, vector, out, "jacobian");
+        return sweep<Operator, T>(s, &Operator::jacobian_transpose, x, s.rows(), s.nv(), columns, vector, out, "jacobian");
       }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
       .def("mass_inverse", [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
-        return sweep<T>(s, &Delassus<T>::mass_inverse, x, s.nv(), s.nv(), columns, vector, out, "mass_inverse");
+        return sweep<Operator, T>(s, &Operator::mass_inverse, x, s.nv(), s.nv(), columns, vector, out, "mass_inverse");
       }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
       .def("solve", [](Self& s, nb::handle y, int columns, bool vector, int refinements, double tolerance, nb::handle out) {
         const std::size_t k = std::size_t(columns);
@@ -182,11 +185,84 @@ void bind_batch(nb::module_& m, const char* name) {
       }, "y"_a.none(), "columns"_a, "vector"_a, "refinements"_a, "tolerance"_a, "out"_a.none());
 }
 
+// Methods by their names in the API.
+constexpr std::pair<const char*, MatrixMethod> matrix_methods[] = {
+    {"ltl", MatrixMethod::ltl},         {"kjr", MatrixMethod::kjr},           {"efpa", MatrixMethod::efpa},      {"pv-osim", MatrixMethod::pv_osim},
+    {"pv-osimr", MatrixMethod::pv_osimr}, {"oscm", MatrixMethod::oscm}, {"columns", MatrixMethod::columns}};
+constexpr std::pair<const char*, InverseMethod> inverse_methods[] = {
+    {"caba-osim", InverseMethod::caba_osim}, {"caba-osimf", InverseMethod::caba_osimf}, {"pv-osimf", InverseMethod::pv_osimf}, {"ltl", InverseMethod::ltl},
+    {"lcaba", InverseMethod::lcaba}};
+
+// The method of a name, which was checked before.
+template <class Methods>
+auto named(const Methods& methods, const std::string& name) {
+  for (const auto& [known, method] : methods)
+    if (name == known) return method;
+  door::raise("UnknownNameError", "method " + name + " does not exist.");
+}
+
+template <class T>
+struct HeldExplicit : Held<ExplicitDelassus<T>> {
+  HeldExplicit(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list) : Held<ExplicitDelassus<T>>(std::move(m), list, T{}) {}
+
+  // Methods that can do these constraints, and what each is expected to take: time, common and own operations.
+  template <class Methods>
+  std::vector<std::pair<std::string, std::array<double, 3>>> costs(const Methods& methods) const {
+    std::vector<std::pair<std::string, std::array<double, 3>>> list;
+    for (const auto& [name, method] : methods)
+      if (this->G.supports(method)) list.push_back({name, {this->G.cost(method).time, this->G.cost(method).common, this->G.cost(method).own}});
+    return list;
+  }
+};
+
+template <class T>
+void bind_explicit(nb::module_& m, const char* name) {
+  using Self = HeldExplicit<T>;
+  using In = door::Input<T>;
+  using Out = door::Output<T>;
+  nb::class_<Self>(m, name)
+      .def(nb::init<std::shared_ptr<const HeldModel>, const std::vector<ConstraintDescription>&>(), "model"_a, "constraints"_a)
+      .def_prop_ro("nbytes", [](const Self& s) { return s.G.bytes(); })
+      .def_prop_ro("matrix_costs", [](const Self& s) { return s.costs(matrix_methods); })
+      .def_prop_ro("inverse_costs", [](const Self& s) { return s.costs(inverse_methods); })
+      .def("set_compliance", [](Self& s, nb::handle c) {
+        In c_(c, "compliance", {s.rows()});
+        s.work([&] { s.G.set_compliance(c_.data); });
+      }, "compliance"_a.none())
+      .def("matrix", [](Self& s, const char* method, nb::handle q, nb::handle out) {
+        auto q_ = door::configuration(s.held->template in<T>(), q);
+        Out G(out, {s.rows(), s.rows()});
+        G.apart_from(q_);
+        bool regular = false;
+        s.work([&] { regular = s.G.matrix(named(matrix_methods, method), q_.data, G.data); });
+        return G.regular(regular, "delassus_matrix");
+      }, "method"_a, "q"_a.none(), "out"_a.none())
+      .def("inverse", [](Self& s, const char* method, nb::handle q, nb::handle damping, nb::handle out) {
+        auto q_ = door::configuration(s.held->template in<T>(), q);
+        In d_(damping, "damping", {s.rows()});
+        for (std::size_t r = 0; r < s.rows(); ++r)
+          if (!(d_.data[r] >= 0 && d_.data[r] + s.G.compliance()[r] > 0))
+            door::raise("ArgumentError", "damping: expected numbers that are not negative, and positive where there is no compliance, got " +
+                                             std::to_string(d_.data[r]) + " in row " + std::to_string(r) + ". Use 1e-6, for instance.");
+        Out X(out, {s.rows(), s.rows()});
+        X.apart_from(q_, d_);
+        bool regular = false;
+        s.work([&] { regular = s.G.inverse(named(inverse_methods, method), q_.data, d_.data, X.data); });
+        return X.regular(regular, "damped_delassus_inverse");
+      }, "method"_a, "q"_a.none(), "damping"_a.none(), "out"_a.none());
+}
+
 }  // namespace
 
 void bind_operators(nb::module_& m) {
-  bind_delassus<double>(m, "Delassus64");
-  bind_delassus<float>(m, "Delassus32");
+  bind_explicit<double>(m, "Explicit64");
+  bind_explicit<float>(m, "Explicit32");
+  bind_delassus<Delassus<double>, double>(m, "Delassus64");
+  bind_delassus<Delassus<float>, float>(m, "Delassus32");
+  bind_delassus<DenseDelassus<double, DenseSolve::inverse>, double>(m, "Dense64");
+  bind_delassus<DenseDelassus<float, DenseSolve::inverse>, float>(m, "Dense32");
+  bind_delassus<DenseDelassus<double, DenseSolve::cholesky>, double>(m, "Cholesky64");
+  bind_delassus<DenseDelassus<float, DenseSolve::cholesky>, float>(m, "Cholesky32");
   bind_batch<double>(m, "BatchDelassus64");
   bind_batch<float>(m, "BatchDelassus32");
 }

@@ -35,7 +35,7 @@ inline std::vector<dl::ConstraintDescription> constraint_descriptions(const Robo
     dl::ConstraintDescription d{};
     d.rows = c.rows;
     d.axes_on = -1;
-    if (c.kind == "points") {
+    if (c.kind != "friction") {
       d.kind = dl::Kind::frame;
       d.bodies = {c.body, c.other};
       d.points.assign(c.point.begin(), c.point.end());

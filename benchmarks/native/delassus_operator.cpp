@@ -5,15 +5,13 @@
 // A sample is the mean time of a call over some calls that walk through vectors, dampings and states. Samples of all contenders alternate, so that a
 // slow moment of the machine hits all of them; the table shows the best. Pinocchio's fastest way to a result stands in the table.
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <functional>
-#include <random>
 
 #include "core_model.h"
 #include "operators/batch.h"
 #include "pinocchio_operator.h"
-#include "report.h"
+#include "timing.h"
 
 namespace bench {
 namespace {
@@ -27,11 +25,8 @@ constexpr double product_bound = 1e-9, inverse_bound = 1e-9, refined_bound = 1e-
 constexpr double long_inverse_bound = 1e-6, long_refined_bound = 1e-11;
 // Pinocchio's Data keeps arrays of nv³ numbers: 32 GB for 1,000 links.
 constexpr int most_peer_velocities = 400;
-constexpr double sample_time = 100, most_time = 1e6;  // µs: of a sample, of all samples of a contender
 constexpr int refinements = 8;
-constexpr double refinement_tolerance = 2e-13;        // those of the Python front
-
-using Vector = std::vector<double>;
+constexpr double refinement_tolerance = 2e-13;  // those of the Python front
 
 enum Column { first_apply, apply, first_solve, solve, damp_solve, state_apply, columns };
 constexpr std::array<const char*, columns> column_names = {"first application", "re-application", "first inverse", "re-inverse", "new damping", "from q"};
@@ -51,22 +46,6 @@ constexpr Published published[] = {
 struct Inputs {
   std::vector<Vector> vectors, dampings, q;
 };
-
-// Configurations near one: joints up to 0.1 away, orientations up to about 0.1.
-std::vector<Vector> states_near(const dl::Model<double>& model, const Vector& q, int count, std::mt19937& rng) {
-  std::uniform_real_distribution<double> uniform(-0.1, 0.1);
-  std::vector<Vector> out(std::size_t(count), q);
-  for (std::size_t s = 1; s < out.size(); ++s) {
-    for (double& x : out[s]) x += uniform(rng);
-    for (const auto& link : model.links) {
-      if (link.type != dl::Joint::free && link.type != dl::Joint::ball) continue;
-      double* c = &out[s][link.iq + (link.type == dl::Joint::free ? 3 : 0)];
-      const double n = std::sqrt(c[0] * c[0] + c[1] * c[1] + c[2] * c[2] + c[3] * c[3]);
-      for (int k = 0; k < 4; ++k) c[k] /= n;
-    }
-  }
-  return out;
-}
 
 Inputs make_inputs(const dl::Model<double>& model, const Vector& q, int rows) {
   std::mt19937 rng(7);
@@ -154,47 +133,10 @@ class Judge {
   double largest = 0;
 };
 
-struct Contender {
-  std::string name;
-  std::function<void(int)> call;  // with the number of the call
-};
-struct Timed {
-  std::string name;
-  Times times;
-};
-
-// Mean time of a call, calls numbered from 0, after one that brings its memory back into the caches.
-double sample(const Contender& c, int calls) {
-  using clock = std::chrono::steady_clock;
-  c.call(0);
-  const auto start = clock::now();
-  for (int n = 0; n < calls; ++n) c.call(n);
-  return std::chrono::duration<double, std::micro>(clock::now() - start).count() / calls;
-}
-
-std::vector<Timed> measure(const std::vector<Contender>& contenders, int repeats) {
-  std::vector<int> calls, samples;
-  std::vector<Vector> taken(contenders.size());
-  for (const auto& c : contenders) {
-    const double one = std::max(std::min(sample(c, 1), sample(c, 2)), 1e-3);
-    calls.push_back(std::clamp(int(sample_time / one), 1, 256));
-    samples.push_back(std::clamp(int(most_time / (calls.back() * one)), 3, repeats));
-  }
-  for (int r = 0; r < repeats; ++r)
-    for (std::size_t k = 0; k < contenders.size(); ++k)
-      if (r < samples[k]) taken[k].push_back(sample(contenders[k], calls[k]));
-  std::vector<Timed> out;
-  for (std::size_t k = 0; k < contenders.size(); ++k) out.push_back({contenders[k].name, summary(taken[k])});
-  return out;
-}
-
 struct Cell {
   Times ours;
   std::vector<Timed> matrix_free, ltl;  // Pinocchio's ways
 };
-const Timed& fastest(const std::vector<Timed>& ways) {
-  return *std::min_element(ways.begin(), ways.end(), [](const Timed& a, const Timed& b) { return a.times.best < b.times.best; });
-}
 
 struct Row {
   std::string scene;
@@ -472,12 +414,6 @@ std::vector<std::pair<std::string, std::vector<int>>> groups_of_columns() {
   return groups;
 }
 
-std::string text(const char* format, auto... values) {
-  char line[512];
-  std::snprintf(line, sizeof line, format, values...);
-  return line;
-}
-
 const Published* find_published(const std::string& scene) {
   for (const auto& p : published)
     if (scene == p.scene) return &p;
@@ -561,12 +497,6 @@ std::string markdown(const std::vector<Row>& table, const std::vector<Row>& swim
   return out.str();
 }
 
-std::string json(const std::vector<Timed>& ways) {
-  std::string out = "{";
-  for (const auto& t : ways) out += (out.size() > 1 ? ", " : "") + quoted(t.name) + ": " + json(t.times);
-  return out + "}";
-}
-
 std::string json(const Facts& facts, const std::vector<Row>& rows, const std::vector<BatchRow>& batches) {
   std::ostringstream out;
   out << "{\n";
@@ -597,7 +527,7 @@ int main(int argc, char** argv) {
   const auto [file, json_file, markdown_file, only, repeats] = read_options(argc, argv);
   std::ifstream in(file);
   if (!in) throw std::runtime_error("cannot read the scenes from `" + file + "`");
-  const auto scenes = read_robots(in);
+  const auto scenes = chosen(read_robots(in), only);
 
   const Facts facts = {{"cpu", cpu_model()},
                        {"compiler", BENCH_COMPILER},
@@ -613,7 +543,6 @@ int main(int argc, char** argv) {
   std::vector<Row> table, swimmers;
   std::vector<BatchRow> batches;
   for (const auto& scene : scenes) {
-    if (!only.empty() && scene.name != only) continue;
     auto& rows = swims(scene.name) ? swimmers : table;
     rows.push_back(run(scene, repeats));
     print(rows.back());

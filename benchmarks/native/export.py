@@ -2,6 +2,7 @@
 
     python export.py FILE [NAME ...]             robots
     python export.py --scenes FILE [NAME ...]    scenes: a robot, its state and its constraints
+    python export.py --explicit FILE [NAME ...]  robots held by feet, hands and fingertips, likewise
 
 One record a line, in SI units and MuJoCo's conventions:
 
@@ -11,6 +12,7 @@ One record a line, in SI units and MuJoCo's conventions:
     armature NV values(NV)
     state NQ values(NQ)
     points BODY OTHER point(3) other_point(3) axes(9)       three rows: of BODY minus of OTHER, along the axes, which are rows in world axes
+    weld BODY OTHER point(3) other_point(3) axes(9)         six rows: then the rotation of BODY minus of OTHER, about the axes
     friction VELOCITY COUNT                                 COUNT rows: velocities of a joint, from VELOCITY on
 """
 
@@ -47,13 +49,13 @@ def scene_records(scene):
     yield f"state {scene.model.nq} {numbers(scene.q)}"
     for c in scene.constraints:
         _, rows, data = c._recipe
-        if isinstance(c, delassus.PointContact | delassus.Connect):
+        if isinstance(c, delassus.PointContact | delassus.Connect | delassus.Weld):
             body, other = data["bodies"]
-            yield f"points {body} {other} {numbers(data['points'], data['matrix'])}"
+            yield f"{'weld' if rows == 6 else 'points'} {body} {other} {numbers(data['points'], data['matrix'])}"
         elif isinstance(c, delassus.JointFriction):
             yield f"friction {data['joints'][0]} {rows}"
         else:
-            raise TypeError(f"{scene.name}: the benchmark knows PointContact, Connect and JointFriction, got {c!r}")
+            raise TypeError(f"{scene.name}: the benchmark knows PointContact, Connect, Weld and JointFriction, got {c!r}")
 
 
 def scene_of(name):
@@ -73,6 +75,9 @@ if __name__ == "__main__":
         _, path, *names = arguments
         every = [*delassus.scenes.names, *(f"swimmer-{links}" for links in SWIMMERS)]
         write(path, (scene_records(scene_of(name)) for name in names or every))
+    elif arguments[0] == "--explicit":
+        _, path, *names = arguments
+        write(path, (scene_records(delassus.scenes.contact_set(name)) for name in names or delassus.scenes.contact_sets))
     else:
         path, *names = arguments
         write(path, (records(name, delassus.load(name)) for name in names or ROBOTS))

@@ -29,8 +29,10 @@ class PinocchioOperatorOf final : public PinocchioOperator {
       if (c.kind == "points") {
         add_points(c);
         ++k;
-      } else {
+      } else if (c.kind == "friction") {
         k = add_friction(robot, k);
+      } else {
+        throw std::runtime_error("Pinocchio's operator has points and friction here, got `" + c.kind + "` in " + robot.name);
       }
     }
     for (const auto& c : constraints) constraint_data.push_back(c.createData());

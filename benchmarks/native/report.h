@@ -60,7 +60,7 @@ inline void write(const std::string& file, const std::string& text) {
   if (!out) throw std::runtime_error("cannot write `" + file + "`");
 }
 
-// What both programs are called with: FILE [--json FILE] [--markdown FILE] [--repeats N] [--only NAME]
+// What the programs are called with: FILE [--json FILE] [--markdown FILE] [--repeats N] [--only NAME]
 struct Options {
   std::string input, json_file, markdown_file, only;
   int repeats = 300;
@@ -78,7 +78,21 @@ inline Options read_options(int argc, char** argv) {
     else if (word[0] != '-' && o.input.empty()) o.input = word;
     else throw std::runtime_error(std::string("usage: ") + argv[0] + " FILE [--json FILE] [--markdown FILE] [--repeats N] [--only NAME]");
   }
+  if (o.repeats < 1) throw std::runtime_error("--repeats: expected at least 1, got " + std::to_string(o.repeats));
   return o;
+}
+
+// Those that --only names, or all.
+template <class Robot>
+std::vector<Robot> chosen(const std::vector<Robot>& all, const std::string& only) {
+  std::vector<Robot> out;
+  std::string names;
+  for (const auto& robot : all) {
+    if (only.empty() || robot.name == only) out.push_back(robot);
+    names += " " + robot.name;
+  }
+  if (out.empty()) throw std::runtime_error("--only: `" + only + "` is none of" + names);
+  return out;
 }
 
 }  // namespace bench

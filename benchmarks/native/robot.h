@@ -25,9 +25,9 @@ struct Robot {
     double reference;
   };
   struct Constraint {
-    std::string kind;                  // points: three rows; friction: one row a velocity of a joint
+    std::string kind;                  // points: three rows; weld: six; friction: one row a velocity of a joint
     int rows;
-    int body = 0, other = 0;           // points: velocity of the point on body minus that on other, along the axes
+    int body = 0, other = 0;           // points: velocity of the point on body minus that on other, along the axes; weld: the rotation about them too
     std::array<double, 3> point{}, other_point{};
     std::array<double, 9> axes{};      // as rows, world axes
     int velocity = 0;                  // friction: the first
@@ -74,8 +74,8 @@ inline std::vector<Robot> read_robots(std::istream& in) {
       in >> n;
       robots.back().q.resize(n);
       for (double& e : robots.back().q) in >> e;
-    } else if (word == "points") {
-      Robot::Constraint c{word, 3};
+    } else if (word == "points" || word == "weld") {
+      Robot::Constraint c{word, word == "weld" ? 6 : 3};
       in >> c.body >> c.other >> c.point >> c.other_point >> c.axes;
       robots.back().constraints.push_back(c);
     } else if (word == "friction") {

@@ -225,7 +225,7 @@ int main(int argc, char** argv) {
   const auto [file, json_file, markdown_file, only, repeats] = read_options(argc, argv);
   std::ifstream in(file);
   if (!in) throw std::runtime_error("cannot read the robots from `" + file + "`");
-  const auto robots = read_robots(in);
+  const auto robots = chosen(read_robots(in), only);
 
   const Facts facts = {
       {"cpu", cpu_model()},          {"compiler", BENCH_COMPILER},
@@ -238,10 +238,8 @@ int main(int argc, char** argv) {
               "p90", "way", "best", "median");
 
   std::vector<Row> rows;
-  for (const auto& robot : robots) {
-    if (!only.empty() && robot.name != only) continue;
+  for (const auto& robot : robots)
     for (auto& row : run(robot, repeats)) rows.push_back(std::move(row));
-  }
 
   write(json_file, json(facts, rows));
   write(markdown_file, markdown(rows));

@@ -101,6 +101,7 @@ ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector
       set.groups.push_back({t.link, t.other, int(set.points.size()), 0, int(set.locals.size()), {first(t.link), first(t.other)}});
     ++set.groups.back().count;
     set.points.push_back(t.point);
+    set.points.back().local = int(set.locals.size());
     set.locals.insert(set.locals.end(), t.local, t.local + set.groups.back().sides());
   }
   return set;

@@ -65,6 +65,7 @@ template <class Real>
 struct Point {
   Vec3<Real> axes[3];             // world
   int row;
+  int local;                      // where its places are in `locals`
 };
 
 // Points between the same two links, one after another in `points`; other −1: the ground.

@@ -46,6 +46,12 @@ class Delassus {
 
   int rows() const { return set_.rows; }
   const Layout<Real>& layout() const { return *layout_; }
+  // What explicit algorithms read: placements, K of terms, the factors of M and of M + Jᵀ R J, and R.
+  const Placement<T>& placement() const { return w_; }
+  const Vec6<T>* terms() const { return K_.data(); }
+  const Factor<T>& mass_factor() const { return mass_; }
+  const Factor<T>& damped_factor() const { return damped_; }
+  const T* stiffness() const { return stiffness_.data(); }
   // without what is shared
   std::size_t own_bytes() const {
     return w_.bytes() + loose_strips_.bytes() + coupled_strips_.bytes() + points_.size() * sizeof(PointPack<T>) + places_.size() * sizeof(Vec3<T>) +

@@ -31,7 +31,17 @@ from .dynamics import (
     solve_mass_matrix,
 )
 from .model import Model, ModelBuilder, embedded_names, load
-from .operators import BatchDelassusOperator, DelassusOperator, Explanation
+from .operators import (
+    BatchDelassusOperator,
+    CholeskyDelassus,
+    DelassusOperator,
+    DenseDelassus,
+    Explanation,
+    ExplicitDelassus,
+    MethodCosts,
+    damped_delassus_inverse,
+    delassus_matrix,
+)
 from .state import (
     body_placement,
     body_placements,
@@ -55,17 +65,21 @@ __version__ = version("delassus")
 __all__ = [
     "BatchDelassusOperator",
     "CenterOfMass",
+    "CholeskyDelassus",
     "Connect",
     "Constraint",
     "ConstraintRows",
     "DelassusOperator",
+    "DenseDelassus",
     "Distance",
     "Explanation",
+    "ExplicitDelassus",
     "Hinge",
     "JointCoupling",
     "JointFriction",
     "JointLimit",
     "LinkConstraint",
+    "MethodCosts",
     "Model",
     "ModelBuilder",
     "PointContact",
@@ -80,6 +94,8 @@ __all__ = [
     "constraint_drift",
     "constraint_error",
     "constraint_velocity",
+    "damped_delassus_inverse",
+    "delassus_matrix",
     "difference",
     "embedded_names",
     "errors",

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._door import count, number, text, unknown
-from .constraints import Constraint, JointFriction, PointContact, from_loop
+from .constraints import Connect, Constraint, JointFriction, PointContact, Weld, from_loop
 from .errors import ArgumentError
 from .model import Model, ModelBuilder
 from .model import load as load_model
@@ -31,6 +31,8 @@ __all__ = [
     "box_pyramid",
     "box_stack",
     "chain",
+    "contact_set",
+    "contact_sets",
     "four_bar",
     "load",
     "model_of",
@@ -419,3 +421,74 @@ def swimmer_scene(links: int) -> Scene:
         for p in ends
     ]
     return _scene(f"swimmer-{links}", model, q, contacts)
+
+
+# ---- robots held by feet, hands and fingertips --------------------------------------------------------------------------------
+
+# feet F, hands H, fingertips T: body, and point on it [m]. A quadruped's first two feet are a diagonal.
+_FINGERS: tuple[tuple[str, Vector], ...] = (
+    ("ffdistal", (0.0, 0.0, 0.027)),
+    ("mfdistal", (0.0, 0.0, 0.027)),
+    ("rfdistal", (0.0, 0.0, 0.027)),
+    ("lfdistal", (0.0, 0.0, 0.027)),
+    ("thdistal", (0.0, 0.0, 0.031)),
+)
+_ENDS: dict[str, dict[str, tuple[tuple[str, Vector], ...]]] = {
+    "iiwa": {"H": (("link7", (0.0, 0.0, 0.045)),)},
+    "solo": {
+        "F": (
+            ("FL_LOWER_LEG", (0.0, 0.008, -0.16)),
+            ("HR_LOWER_LEG", (0.0, -0.008, -0.16)),
+            ("FR_LOWER_LEG", (0.0, -0.008, -0.16)),
+            ("HL_LOWER_LEG", (0.0, 0.008, -0.16)),
+        )
+    },
+    "go2": {"F": tuple((f"{leg}_calf", (-0.002, 0.0, -0.213)) for leg in ("FL", "RR", "FR", "RL"))},
+    "g1": {"F": tuple((f"{side}_ankle_roll_link", (0.035, 0.0, -0.035)) for side in ("left", "right"))},
+    "talos": {
+        "F": tuple((f"leg_{side}_6_link", (0.0, 0.0, -0.107)) for side in ("left", "right")),
+        "H": tuple((f"arm_{side}_7_link", (0.0, 0.0, -0.145)) for side in ("left", "right")),
+    },
+    "atlas_hands": {
+        "F": tuple((f"{side}_foot", (0.0426, 0.0017, -0.07645)) for side in ("l", "r")),
+        "T": tuple((f"{side}_rh_{finger}", tip) for side in ("left", "right") for finger, tip in _FINGERS),
+    },
+}
+
+contact_sets: tuple[str, ...] = (
+    "iiwa-H3",
+    "iiwa-H6",
+    "solo-F3x2",
+    "solo-F3x4",
+    "go2-F3x4",
+    "g1-F6x2",
+    "talos-F6x2",
+    "talos-F6x2-H6x2",
+    "atlas_hands-F6x2",
+    "atlas_hands-F6x2-T3x5",
+    "atlas_hands-F6x2-T3x10",
+)
+
+
+def contact_set(name: str) -> Scene:
+    """Load a robot at its keyframe ``home``, held to the world: rows of Table III of the constrained ABA paper, and the like for Go2 and G1.
+
+    "talos-F6x2-H6x2" is Talos with six rows (a :class:`Weld`) on two feet F and two hands H; 3 stands for three rows (a :class:`Connect`), T for fingertips.
+    Points are the middle of a sole, the centre of a round foot, the flange of a hand, the end of a finger.
+
+    Args:
+        name: one of ``contact_sets``.
+
+    Raises:
+        UnknownNameError: no set has this name; the message lists them.
+    """
+    if text(name, "name") not in contact_sets:
+        raise unknown("contact set", name, contact_sets)
+    robot, *parts = name.split("-")
+    model = load_model(robot)
+    constraints: list[Constraint] = []
+    for part in parts:
+        kind, dimension, number_of = part[0], part[1], part[3:] or "1"
+        held = Weld if dimension == "6" else Connect
+        constraints += [held(model, body, point=point) for body, point in _ENDS[robot][kind][: int(number_of)]]
+    return _scene(name, model, np.array(model.keyframes["home"]), constraints)

@@ -1,5 +1,6 @@
 """What an operator cannot take it refuses by a typed error that names the argument; what it does not know yet it does not guess."""
 
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -9,7 +10,7 @@ import pytest
 import delassus as dl
 from delassus.constraints import Connect, PointContact, Weld
 from delassus.errors import ArgumentError, ArgumentTypeError, BusyError, NotFiniteError, QuaternionError, StaleError
-from delassus.operators import DelassusOperator
+from delassus.operators import CholeskyDelassus, DelassusOperator, DenseDelassus
 
 MODEL = dl.load("go2")
 Q = MODEL.random(2)
@@ -17,8 +18,17 @@ CONSTRAINTS = [PointContact(MODEL, MODEL.nbody - 1), Weld(MODEL, 3, 7)]
 M = 9
 
 
+Operator = DelassusOperator
+
+
+@pytest.fixture(autouse=True, params=[DelassusOperator, DenseDelassus, CholeskyDelassus], ids=lambda kind: kind.__name__)
+def operator(request, monkeypatch):
+    """Every operator is asked the same."""
+    monkeypatch.setattr(sys.modules[__name__], "Operator", request.param)
+
+
 def fresh(**options):
-    G = DelassusOperator(MODEL, CONSTRAINTS, **({"damping": 1e-3} | options))
+    G = Operator(MODEL, CONSTRAINTS, **({"damping": 1e-3} | options))
     G.update(Q)
     return G
 
@@ -134,7 +144,7 @@ STALE = {
 @pytest.mark.parametrize("use", STALE)
 @pytest.mark.parametrize("damping", [None, 1e-3])
 def test_use_before_update_is_refused(use, damping):
-    G = DelassusOperator(MODEL, CONSTRAINTS, damping=damping)
+    G = Operator(MODEL, CONSTRAINTS, damping=damping)
     G.damping = 1e-2
     G.compliance = 1e-2
     with pytest.raises(StaleError, match="update"):
@@ -156,22 +166,22 @@ REFUSED_LISTS = {
 @pytest.mark.parametrize("which", REFUSED_LISTS)
 def test_what_is_no_list_of_its_constraints_is_refused(which):
     constraints, error, name = REFUSED_LISTS[which]
-    refused(error, name, lambda: DelassusOperator(MODEL, constraints))
+    refused(error, name, lambda: Operator(MODEL, constraints))
 
 
 def test_constraints_of_an_equal_model_are_taken():
     twin = dl.load("go2")
-    assert DelassusOperator(twin, CONSTRAINTS).shape == (M, M)
+    assert Operator(twin, CONSTRAINTS).shape == (M, M)
 
 
 @pytest.mark.parametrize("model", [None, "go2", 3])
 def test_what_is_no_model_is_refused(model):
-    refused(ArgumentTypeError, "model", lambda: DelassusOperator(model, []))
+    refused(ArgumentTypeError, "model", lambda: Operator(model, []))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.int64, complex, "nothing", np.longdouble])
 def test_dtype_is_double_or_single(dtype):
-    refused(ArgumentTypeError, "dtype", lambda: DelassusOperator(MODEL, [], dtype=dtype))
+    refused(ArgumentTypeError, "dtype", lambda: Operator(MODEL, [], dtype=dtype))
 
 
 BAD_OUT = {
@@ -212,7 +222,7 @@ def test_arguments_are_not_written_to(method):
 def test_threads_on_one_operator_are_told_or_served_but_never_mixed_up():
     model = dl.scenes.chain(300)
     threads, rounds = 4, 30
-    G = DelassusOperator(model, [Connect(model, b) for b in range(1, 301, 3)], damping=1e-3)
+    G = Operator(model, [Connect(model, b) for b in range(1, 301, 3)], damping=1e-3)
     G.update(model.random(1))
     y = [np.random.default_rng(k).standard_normal((G.shape[0], 16)) for k in range(threads)]
     expected = [(G @ a, G.solve(a)) for a in y]

@@ -202,3 +202,40 @@ def test_points_kept_of_a_patch_span_it():
         order = rng.permutation(8)
         assert sorted(order[spanning(patch[order], np.array([0.0, 0.0, 1.0]))]) == [0, 1, 2, 3]
     assert spanning(corners[:3], np.array([0.0, 0.0, 1.0])) == [0, 1, 2]
+
+
+# robot, feet, hands or fingertips: n_v, constraints, rows; height of a held foot [m]: its sole is on the floor, the centre of a round one above it
+CONTACT_SETS = {
+    "iiwa-H3": (7, 1, 3, None),
+    "iiwa-H6": (7, 1, 6, None),
+    "solo-F3x2": (18, 2, 6, 0.016),
+    "solo-F3x4": (18, 4, 12, 0.016),
+    "go2-F3x4": (18, 4, 12, 0.022),
+    "g1-F6x2": (35, 2, 12, 0.0),
+    "talos-F6x2": (50, 2, 12, 0.0),
+    "talos-F6x2-H6x2": (50, 4, 24, 0.0),
+    "atlas_hands-F6x2": (84, 2, 12, 0.0),
+    "atlas_hands-F6x2-T3x5": (84, 7, 27, 0.0),
+    "atlas_hands-F6x2-T3x10": (84, 12, 42, 0.0),
+}
+
+
+@pytest.mark.parametrize("name", CONTACT_SETS)
+def test_contact_sets_have_the_rows_their_names_say_on_different_links_and_feet_on_the_floor(name):
+    assert dl.scenes.contact_sets == tuple(CONTACT_SETS)
+    nv, count, rows, height = CONTACT_SETS[name]
+    scene = dl.scenes.contact_set(name)
+    model, q, constraints = scene
+    assert (scene.name, model.nv, len(constraints), scene.rows) == (name, nv, count, rows)
+    assert f"| `{name}` | {nv} | {count} | {rows} |" in (ROOT / "docs/scenes.md").read_text()
+    assert {c.rows: type(c) for c in constraints}.items() <= {3: dl.Connect, 6: dl.Weld}.items()
+    held = [(c._recipe[2]["bodies"][0], c._recipe[2]["points"][:3]) for c in constraints]
+    assert len({body for body, _ in held}) == count
+    feet = held[: 0 if height is None else 4 if "F3x4" in name else 2]
+    # robots stand at home to a micrometre
+    assert all(abs(dl.point_position(model, q, body, point)[2] - height) < 1e-6 for body, point in feet)
+
+
+def test_an_unknown_contact_set_lists_those_there_are():
+    with pytest.raises(UnknownNameError, match="talos-F6x2-H6x2"):
+        dl.scenes.contact_set("talos-F3")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -178,6 +178,8 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
         True
     """
 
+    _natives: ClassVar[dict[np.dtype[Any], Any]] = _NATIVE
+
     def __init__(
         self,
         model: Model,
@@ -187,7 +189,7 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
         compliance: ArrayLike = 0.0,
         dtype: DTypeLike = np.float64,
     ) -> None:
-        native = self._prepare(model, constraints, dtype, _NATIVE)
+        native = self._prepare(model, constraints, dtype, self._natives)
         m = sum(c.rows for c in self._constraints)
         LinearOperator.__init__(self, np.dtype(dtype), (m, m))
         self._rows = (m,)
@@ -272,17 +274,22 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
     def __repr__(self) -> str:
         state = "damped inverse ready" if self._factored else "updated" if self._fresh else "no numbers yet"
         m = self.shape[0]
-        return f"<DelassusOperator of {self._model.name!r}: {m} × {m}, {len(self._constraints)} constraints, {self.fill} couplings, {self.dtype}, {state}>"
+        return f"<{type(self).__name__} of {self._model.name!r}: {m} × {m}, {len(self._constraints)} constraints, {self.fill} couplings, {self.dtype}, {state}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (self._model, self._constraints, self._damping, self._compliance, self.dtype)
+        return _rebuild, (type(self), self._model, self._constraints, self._damping, self._compliance, self.dtype)
 
 
 def _rebuild(
-    model: Model, constraints: tuple[Constraint, ...], damping: Array | None, compliance: Array, dtype: np.dtype[Any]
+    kind: type[DelassusOperator],
+    model: Model,
+    constraints: tuple[Constraint, ...],
+    damping: Array | None,
+    compliance: Array,
+    dtype: np.dtype[Any],
 ) -> DelassusOperator:
     """Unpickled and copied operators have no numbers yet."""
-    return DelassusOperator(model, constraints, damping=damping, compliance=compliance, dtype=dtype)
+    return kind(model, constraints, damping=damping, compliance=compliance, dtype=dtype)
 
 
 class BatchDelassusOperator(_Damped):

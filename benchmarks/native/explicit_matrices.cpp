@@ -1,0 +1,451 @@
+// The Delassus matrix G and its damped inverse (G + ε)⁻¹ by every method of this library's core and of Pinocchio, in one process, each from q: agreement first,
+// then time. Then the forms of line 14 of the direct M⁻¹.
+//
+//   explicit_matrices CONTACT_SETS [--json FILE] [--markdown FILE] [--repeats N] [--only NAME]
+//
+// A sample is the mean time of a call over some calls that walk through states. Samples of all contenders alternate, so that a slow moment of the machine
+// hits all of them; the tables show the best.
+#include <set>
+
+#include "dynamics/crba.h"
+#include "inverse_forms.h"
+#include "operators/explicit.h"
+#include "pinocchio_explicit.h"
+#include "timing.h"
+
+namespace bench {
+namespace {
+
+using dl::InverseMethod, dl::MatrixMethod;
+
+constexpr int states = 16;
+constexpr double damping = 1e-4;
+// Largest ‖A − B‖ / ‖B‖ of G, and of the inverse, whose condition is up to 1e9; largest backward error ‖(G + ε) X − 1‖ / (‖G + ε‖ ‖X‖) of the inverse, ours and
+// Pinocchio's, whose EFPA loses digits.
+constexpr double matrix_bound = 1e-9, inverse_bound = 1e-7, backward_bound = 1e-9, peer_backward_bound = 1e-5;
+constexpr double sweep_bound = 1e-9;
+
+template <class Method>
+struct Named {
+  const char* name;
+  Method method;
+};
+constexpr Named<MatrixMethod> matrix_methods[] = {{"ltl", MatrixMethod::ltl},         {"kjr", MatrixMethod::kjr},           {"efpa", MatrixMethod::efpa},
+                                                  {"pv-osim", MatrixMethod::pv_osim}, {"pv-osimr", MatrixMethod::pv_osimr}, {"oscm", MatrixMethod::oscm},
+                                                  {"columns", MatrixMethod::columns}};
+constexpr Named<InverseMethod> inverse_methods[] = {{"caba-osim", InverseMethod::caba_osim}, {"caba-osimf", InverseMethod::caba_osimf},
+                                                    {"pv-osimf", InverseMethod::pv_osimf},   {"ltl", InverseMethod::ltl},
+                                                    {"lcaba", InverseMethod::lcaba}};
+template <class List, class Method>
+const char* name_of(const List& list, Method method) {
+  for (const auto& m : list)
+    if (m.method == method) return m.name;
+  throw std::logic_error("a method without a name");
+}
+// Pinocchio's
+constexpr Named<PinocchioExplicit::Way> peer_ways[] = {{"EFPA", PinocchioExplicit::efpa}, {"PV-OSIMr", PinocchioExplicit::pv_osimr}, {"LTL", PinocchioExplicit::ltl}};
+
+// This library: everything allocated here.
+class OurExplicit {
+ public:
+  explicit OurExplicit(const Robot& robot)
+      : model(dl::build_model(description(robot))),
+        layout(std::make_shared<const dl::Layout<double>>(model, dl::make_constraints(model, constraint_descriptions(robot)), dl::strip_lanes<double>)),
+        core(model, layout),
+        rows(layout->set.rows),
+        shift(std::size_t(rows), damping),
+        out(std::size_t(rows) * rows) {}
+
+  const dl::Model<double> model;
+  const std::shared_ptr<const dl::Layout<double>> layout;
+  dl::ExplicitDelassus<double> core;
+  const int rows;
+  std::vector<Vector> q;
+  Vector shift, out;
+
+  void run(MatrixMethod method, int s) { core.matrix(method, q[s].data(), out.data()); }
+  void run(InverseMethod method, int s) { core.inverse(method, q[s].data(), shift.data(), out.data()); }
+};
+
+// ---- results --------------------------------------------------------------------------------------------------------
+
+double norm(const Vector& x) {
+  double sum = 0;
+  for (const double e : x) sum += e * e;
+  return std::sqrt(sum);
+}
+
+// ‖(G + ε) X − 1‖
+double residual(const Vector& G, const Vector& X, int n) {
+  double sum = 0;
+  for (int i = 0; i < n; ++i)
+    for (int j = 0; j < n; ++j) {
+      double r = damping * X[i * n + j] - (i == j);
+      for (int k = 0; k < n; ++k) r += G[i * n + k] * X[k * n + j];
+      sum += r * r;
+    }
+  return std::isfinite(sum) ? std::sqrt(sum) : HUGE_VAL;
+}
+
+// What is wrong with a contender's results, the worst over all states.
+struct Errors {
+  double difference = 0;              // from Pinocchio's LTL, the most accurate
+  double residual = 0, backward = 0;  // of an inverse: ‖(G + ε) X − 1‖, and over ‖G + ε‖ ‖X‖
+
+  void add(const Vector& mine, const Vector& theirs) { difference = std::max(difference, bench::difference(mine, theirs)); }
+  void add(const Vector& X, const Vector& theirs, const Vector& G, int n) {
+    add(X, theirs);
+    const double r = bench::residual(G, X, n);
+    residual = std::max(residual, r);
+    backward = std::max(backward, r / ((norm(G) + damping) * norm(X)));
+  }
+};
+
+struct Result {
+  std::string name;
+  bool ours;
+  Errors errors;
+  Times times{};
+};
+struct Row {
+  std::string set;
+  int nv, rows;
+  std::string auto_matrix, auto_inverse;  // what the core's cost model chooses
+  std::vector<Result> matrix, inverse;
+};
+
+const Result& best_of(const std::vector<Result>& all, bool ours) {
+  const Result* best = nullptr;
+  for (const auto& r : all)
+    if (r.ours == ours && (!best || r.times.best < best->times.best)) best = &r;
+  return *best;
+}
+const Result* named(const std::vector<Result>& all, bool ours, const std::string& name) {
+  for (const auto& r : all)
+    if (r.ours == ours && r.name == name) return &r;
+  return nullptr;
+}
+
+// All contenders of one task, ours first, timed in turn.
+void time_all(std::vector<Result>& results, const std::vector<Contender>& contenders, int repeats) {
+  const auto timed = measure(contenders, repeats);
+  for (std::size_t k = 0; k < results.size(); ++k) results[k].times = timed[k].times;
+}
+
+Row run(const Robot& robot, int repeats) {
+  std::fprintf(stderr, "%s\n", robot.name.c_str());
+  OurExplicit ours(robot);
+  PinocchioExplicit peer(robot, damping);
+  if (peer.rows() != ours.rows) throw std::runtime_error("the two sides differ in size: " + robot.name);
+  std::mt19937 rng(7);
+  ours.q = states_near(ours.model, robot.q, states, rng);
+  for (const auto& q : ours.q) peer.add_state(q);
+
+  std::vector<Vector> G, X;
+  for (int s = 0; s < states; ++s) G.push_back(peer.matrix(PinocchioExplicit::ltl, s)), X.push_back(peer.inverse(PinocchioExplicit::ltl, s));
+
+  Row row{robot.name, ours.model.nv, ours.rows, name_of(matrix_methods, ours.core.best_matrix()), name_of(inverse_methods, ours.core.best_inverse()), {}, {}};
+  std::vector<Contender> matrix, inverse;
+  for (const auto& [name, method] : matrix_methods) {
+    if (!ours.core.supports(method)) continue;
+    Errors e;
+    for (int s = 0; s < states; ++s) ours.run(method, s), e.add(ours.out, G[s]);
+    row.matrix.push_back({name, true, e});
+    matrix.push_back({name, [&ours, method = method](int n) { ours.run(method, n % states); }});
+  }
+  for (const auto& [name, method] : inverse_methods) {
+    if (!ours.core.supports(method)) continue;
+    Errors e;
+    for (int s = 0; s < states; ++s) ours.run(method, s), e.add(ours.out, X[s], G[s], ours.rows);
+    row.inverse.push_back({name, true, e});
+    inverse.push_back({name, [&ours, method = method](int n) { ours.run(method, n % states); }});
+  }
+  for (const auto& [name, way] : peer_ways) {
+    Errors e, f;
+    for (int s = 0; s < states; ++s) e.add(peer.matrix(way, s), G[s]), f.add(peer.inverse(way, s), X[s], G[s], ours.rows);
+    row.matrix.push_back({PinocchioExplicit::matrix_name(way), false, e});
+    row.inverse.push_back({PinocchioExplicit::inverse_name(way), false, f});
+    matrix.push_back({name, [&peer, way = way](int n) { peer.form(way, n % states); }});
+    inverse.push_back({name, [&peer, way = way](int n) { peer.invert(way, n % states); }});
+  }
+  time_all(row.matrix, matrix, repeats);
+  time_all(row.inverse, inverse, repeats);
+  return row;
+}
+
+// ---- line 14 of the direct M⁻¹ --------------------------------------------------------------------------------------
+
+constexpr std::array<const char*, 3> form_names = {"printed", "replaced, an F a link", "replaced, one F"};
+struct FormRow {
+  std::string robot;
+  int nv;
+  std::array<double, 3> difference{};
+  std::array<Times, 3> times{};
+  Times whole{};  // mass_matrix_inverse with the last form, kinematics included
+};
+
+// A hinge's row of M⁻¹ when all it hangs on is held still, by definition: the first row of the inverse of M on the velocities of its subtree.
+Vector held_row(const Vector& M, int nv, int first, int end) {
+  const int n = end - first;
+  Vector L(std::size_t(n) * n), x(std::size_t(n), 0.0);
+  for (int j = 0; j < n; ++j)
+    for (int i = j; i < n; ++i) {
+      double a = M[std::size_t(first + i) * nv + first + j];
+      for (int k = 0; k < j; ++k) a -= L[i * n + k] * L[j * n + k];
+      L[i * n + j] = i == j ? std::sqrt(a) : a / L[j * n + j];
+    }
+  for (int i = 0; i < n; ++i) {
+    x[i] = i == 0;
+    for (int k = 0; k < i; ++k) x[i] -= L[i * n + k] * x[k];
+    x[i] /= L[i * n + i];
+  }
+  for (int i = n; i-- > 0;) {
+    for (int k = i + 1; k < n; ++k) x[i] -= L[k * n + i] * x[k];
+    x[i] /= L[i * n + i];
+  }
+  return x;
+}
+
+FormRow run_forms(const Robot& robot, int repeats) {
+  const auto model = dl::build_model(description(robot));
+  for (const auto& link : model.links)
+    if (link.type == dl::Joint::ball) throw std::runtime_error("the forms of line 14 are written for hinges, slides and free roots: " + robot.name);
+  const int nv = model.nv;
+  dl::Workspace<double> w(model), other(model);
+  Vector M(std::size_t(nv) * nv), Minv(M.size());
+  dl::kinematics(model, w, robot.q.data());
+  dl::crba(model, w, M.data(), false);
+  dl::kinematics(model, w, robot.q.data());
+  dl::factorize(model, w);
+
+  FormRow row{.robot = robot.name.substr(0, robot.name.find('-')), .nv = nv};
+  InverseSweep<Line14::printed> printed(model, w);
+  InverseSweep<Line14::replaced> replaced(model, w);
+  InverseSweep<Line14::shared> shared(model, w);
+  const auto judge = [&](auto& form) {
+    std::fill(Minv.begin(), Minv.end(), 0.0);
+    form.sweep(Minv.data());
+    form.add_tail(Minv.data());
+    double worst = 0;
+    for (int k = 0; k < nv; ++k) {
+      const auto& link = model.links[model.dof_link[k]];
+      if (link.type == dl::Joint::free) continue;
+      const double* got = &Minv[std::size_t(k) * nv];
+      worst = std::max(worst, difference(Vector(got + k, got + link.end_v), held_row(M, nv, k, link.end_v)));
+    }
+    return worst;
+  };
+  row.difference = {judge(printed), judge(replaced), judge(shared)};
+  const auto timed = measure({{form_names[0], [&](int) { printed.sweep(Minv.data()); }},
+                              {form_names[1], [&](int) { replaced.sweep(Minv.data()); }},
+                              {form_names[2], [&](int) { shared.sweep(Minv.data()); }},
+                              {"whole",
+                               [&](int) {
+                                 dl::kinematics(model, other, robot.q.data());
+                                 dl::mass_matrix_inverse(model, other, Minv.data());
+                               }}},
+                             repeats);
+  for (int k = 0; k < 3; ++k) row.times[k] = timed[k].times;
+  row.whole = timed[3].times;
+  return row;
+}
+
+// ---- reports --------------------------------------------------------------------------------------------------------
+
+struct Task {
+  const char* title;
+  std::vector<Result> Row::*results;
+  std::string Row::*chosen;
+  const char* function;  // Pinocchio's name for it
+  std::vector<const char*> ours;
+};
+std::vector<Task> tasks() {
+  std::vector<Task> out = {{"G", &Row::matrix, &Row::auto_matrix, PinocchioExplicit::matrix_name(PinocchioExplicit::efpa), {}},
+                           {"(G + ε)⁻¹", &Row::inverse, &Row::auto_inverse, PinocchioExplicit::inverse_name(PinocchioExplicit::pv_osimr), {}}};
+  for (const auto& m : matrix_methods) out[0].ours.push_back(m.name);
+  for (const auto& m : inverse_methods) out[1].ours.push_back(m.name);
+  return out;
+}
+
+// Best times: Pinocchio's function of that name over our best method, its fastest way over ours and over the one we choose; that one over our best.
+struct Ratios {
+  double function, fastest, to_auto, loss;
+};
+Ratios ratios(const Row& row, const Task& task) {
+  const auto& all = row.*task.results;
+  const double ours = best_of(all, true).times.best, theirs = best_of(all, false).times.best, chosen = named(all, true, row.*task.chosen)->times.best;
+  return {named(all, false, task.function)->times.best / ours, theirs / ours, theirs / chosen, chosen / ours};
+}
+
+// geometric mean, least and largest
+struct Spread {
+  double sum = 0, least = HUGE_VAL, most = 0;
+  int count = 0;
+  void add(double x) { sum += std::log(x), least = std::min(least, x), most = std::max(most, x), ++count; }
+  double mean() const { return std::exp(sum / count); }
+};
+
+void print(const Row& r) {
+  std::printf("\n%s: nv %d, m %d\n", r.set.c_str(), r.nv, r.rows);
+  for (const auto& task : tasks()) {
+    const auto& all = r.*task.results;
+    const Ratios ratio = ratios(r, task);
+    std::printf("  %s: Pinocchio / delassus %.2f, its fastest way %.2f; auto takes %s, %.2f of our best\n", task.title, ratio.function, ratio.fastest,
+                (r.*task.chosen).c_str(), ratio.loss);
+    for (const auto& result : all) {
+      std::printf("    %-10s%-42s %8.3f (%.3f)  difference %.0e", result.ours ? "delassus" : "Pinocchio", result.name.c_str(), result.times.best, result.times.median,
+                  result.errors.difference);
+      if (task.results == &Row::inverse) std::printf(", residual %.0e, backward error %.0e", result.errors.residual, result.errors.backward);
+      std::printf("\n");
+    }
+  }
+  std::fflush(stdout);
+}
+
+// The tables of benchmarks/README.md.
+std::string markdown(const std::vector<Row>& rows, const std::vector<FormRow>& forms) {
+  std::ostringstream out;
+  for (const auto& task : tasks()) {
+    const bool inverse = task.results == &Row::inverse;
+    out << "| " << task.title << " | nv | m |";
+    for (const char* name : task.ours) out << " " << name << " |";
+    for (const auto& way : peer_ways) out << " Pinocchio " << way.name << " |";
+    out << " ratio | to its fastest | auto | auto / best | difference |" << (inverse ? " backward error | Pinocchio's |" : "") << "\n|---|---|---|";
+    for (std::size_t k = 0; k < task.ours.size() + std::size(peer_ways) + (inverse ? 7 : 5); ++k) out << "---|";
+    out << "\n";
+    Spread function, fastest, to_auto, loss;
+    for (const Row& row : rows) {
+      const auto& all = row.*task.results;
+      const auto& mine = best_of(all, true);
+      const auto& theirs = best_of(all, false);
+      out << "| " << row.set << " | " << row.nv << " | " << row.rows << " |";
+      for (const char* name : task.ours) {
+        const Result* r = named(all, true, name);
+        out << (!r ? " |" : text(r == &mine ? " **%.2f** |" : " %.2f |", r->times.best));
+      }
+      Errors worst, peer;
+      for (const auto& r : all) {
+        if (!r.ours) out << text(&r == &theirs ? " **%.2f** |" : " %.2f |", r.times.best);
+        Errors& e = r.ours ? worst : peer;
+        e.difference = std::max(e.difference, r.errors.difference), e.backward = std::max(e.backward, r.errors.backward);
+      }
+      const Ratios ratio = ratios(row, task);
+      out << text(" %.2f | %.2f | %s | %.2f | %.0e |", ratio.function, ratio.fastest, (row.*task.chosen).c_str(), ratio.loss, worst.difference);
+      if (inverse) out << text(" %.0e | %.0e |", worst.backward, peer.backward);
+      out << "\n";
+      function.add(ratio.function), fastest.add(ratio.fastest), to_auto.add(ratio.to_auto), loss.add(ratio.loss);
+    }
+    if (!rows.empty())
+      out << text("\nPinocchio's `%s` over our best: %.2f in geometric mean, %.2f at least; its fastest way over our best %.2f and %.2f, over `auto` %.2f and %.2f. "
+                  "`auto` over our best: %.2f, at most %.2f.\n\n",
+                  task.function, function.mean(), function.least, fastest.mean(), fastest.least, to_auto.mean(), to_auto.least, loss.mean(), loss.most);
+  }
+  out << "| line 14 | nv |";
+  for (const char* name : form_names) out << " " << name << " | difference |";
+  out << " whole M⁻¹ |\n|---|---|---|---|---|---|---|---|---|\n";
+  for (const auto& f : forms) {
+    out << "| " << f.robot << " | " << f.nv << " |";
+    for (std::size_t k = 0; k < form_names.size(); ++k) out << text(" %.3f | %.0e |", f.times[k].best, f.difference[k]);
+    out << text(" %.2f |\n", f.whole.best);
+  }
+  return out.str();
+}
+
+std::string json(const Facts& facts, const std::vector<Row>& rows, const std::vector<FormRow>& forms) {
+  std::ostringstream out;
+  out << "{\n";
+  for (const auto& [key, value] : facts) out << "  " << quoted(key) << ": " << quoted(value) << ",\n";
+  out << "  \"unit\": \"microseconds a call\",\n  \"sets\": [";
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    const Row& row = rows[k];
+    out << (k ? ",\n    " : "\n    ") << "{\"set\": " << quoted(row.set) << ", \"nv\": " << row.nv << ", \"rows\": " << row.rows << ", \"auto matrix\": " << quoted(row.auto_matrix)
+        << ", \"auto inverse\": " << quoted(row.auto_inverse);
+    for (const auto& task : tasks()) {
+      const auto& all = row.*task.results;
+      for (const bool ours : {true, false}) {
+        out << ", " << quoted(std::string(ours ? "ours" : "pinocchio") + (task.results == &Row::inverse ? " inverse" : " matrix")) << ": {";
+        bool first = true;
+        for (const auto& r : all) {
+          if (r.ours != ours) continue;
+          out << (first ? "" : ", ") << quoted(r.name) << ": {\"time\": " << json(r.times) << ", \"difference\": " << r.errors.difference << ", \"residual\": " << r.errors.residual
+              << ", \"backward_error\": " << r.errors.backward << "}";
+          first = false;
+        }
+        out << "}";
+      }
+    }
+    out << "}";
+  }
+  out << "\n  ],\n  \"line 14\": [";
+  for (std::size_t k = 0; k < forms.size(); ++k) {
+    const FormRow& f = forms[k];
+    out << (k ? ",\n    " : "\n    ") << "{\"robot\": " << quoted(f.robot) << ", \"nv\": " << f.nv;
+    for (std::size_t i = 0; i < form_names.size(); ++i)
+      out << ", " << quoted(form_names[i]) << ": {\"time\": " << json(f.times[i]) << ", \"difference\": " << f.difference[i] << "}";
+    out << ", \"whole\": " << json(f.whole) << "}";
+  }
+  out << "\n  ]\n}\n";
+  return out.str();
+}
+
+// How many contenders are wrong: their times mean nothing.
+int wrong_ones(const std::vector<Row>& rows, const std::vector<FormRow>& forms) {
+  int wrong = 0;
+  for (const Row& row : rows) {
+    for (const auto& r : row.matrix)
+      if (!(r.errors.difference <= matrix_bound)) ++wrong, std::fprintf(stderr, "%s: G by %s differs by %g\n", row.set.c_str(), r.name.c_str(), r.errors.difference);
+    for (const auto& r : row.inverse)
+      if (!(r.errors.backward <= (r.ours ? backward_bound : peer_backward_bound)) || (r.ours && !(r.errors.difference <= inverse_bound)))
+        ++wrong, std::fprintf(stderr, "%s: (G + ε)⁻¹ by %s differs by %g, backward error %g\n", row.set.c_str(), r.name.c_str(), r.errors.difference, r.errors.backward);
+  }
+  // the printed form is wrong by nature
+  for (const auto& f : forms)
+    for (int k = 1; k < 3; ++k)
+      if (!(f.difference[k] <= sweep_bound)) ++wrong, std::fprintf(stderr, "%s: line 14 %s differs by %g\n", f.robot.c_str(), form_names[k], f.difference[k]);
+  return wrong;
+}
+
+int main(int argc, char** argv) {
+  const auto [file, json_file, markdown_file, only, repeats] = read_options(argc, argv);
+  std::ifstream in(file);
+  if (!in) throw std::runtime_error("cannot read the contact sets from `" + file + "`");
+  const auto sets = chosen(read_robots(in), only);
+
+  const Facts facts = {{"cpu", cpu_model()},
+                       {"compiler", BENCH_COMPILER},
+                       {"flags", BENCH_FLAGS},
+                       {"commit", BENCH_COMMIT},
+                       {"pinocchio", PinocchioExplicit::version()},
+                       {"eigen", PinocchioExplicit::eigen_version()},
+                       {"sampling", text("at most %d samples of %g µs over %d states; damping %g", repeats, sample_time, states, damping)}};
+  for (const auto& [key, value] : facts) std::printf("%-10s %s\n", key.c_str(), value.c_str());
+  std::printf("\nµs a call from q, best (median)\n");
+
+  std::vector<Row> rows;
+  std::vector<FormRow> forms;
+  std::set<std::string> robots;
+  for (const auto& set : sets) {
+    print(rows.emplace_back(run(set, repeats)));
+    if (robots.insert(set.name.substr(0, set.name.find('-'))).second) forms.push_back(run_forms(set, repeats));
+  }
+  const std::string tables = markdown(rows, forms);
+  std::printf("\n%s", tables.c_str());
+  write(markdown_file, tables);
+  write(json_file, json(facts, rows, forms));
+
+  const int wrong = wrong_ones(rows, forms);
+  if (wrong) std::fprintf(stderr, "%d results are wrong: their times mean nothing\n", wrong);
+  return wrong ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  try {
+    return bench::main(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 2;
+  }
+}

@@ -1,0 +1,224 @@
+// G as a dense matrix behind the verbs of the matrix-free operator: O(m²) a product and a solve, O(m³) a new damping.
+//
+//   inverse    x = (G + ε)⁻¹ y by the inverse itself
+//   cholesky   x by substitution with G + ε = Uᵀ D U
+//
+// A damping so small that rounding would make a pivot negative is replaced by a larger one in the factor; refinement with the true one makes up for it.
+#pragma once
+
+#include "operators/explicit.h"
+
+namespace delassus {
+
+enum class DenseSolve { inverse, cholesky };
+
+template <class T, DenseSolve how>
+class DenseDelassus {
+ public:
+  using Real = real_of<T>;
+  using Columns = StripPack<T>;
+
+  DenseDelassus(const Model<Real>& model, ConstraintSet<Real> constraints) : E_(model, std::move(constraints)) {
+    const std::size_t m = std::size_t(rows());
+    room_ = row_room<T>(rows());
+    plain_.resize(m * m);
+    for (auto* A : {&G_, &A_, &X_}) A->resize(m * room_);
+    work_.resize(rows());
+    compliance_.resize(m);
+    damping_.resize(m);
+    one_.resize(m);
+    many_.resize(m);
+  }
+
+  int rows() const { return E_.rows(); }
+  const Layout<Real>& layout() const { return E_.layout(); }
+  std::size_t bytes() const {
+    return E_.bytes() + work_.bytes() + one_.bytes() + many_.bytes() +
+           (plain_.size() + G_.size() + A_.size() + X_.size() + compliance_.size() + damping_.size()) * sizeof(T);
+  }
+
+  bool update(const T* q) {
+    const MatrixMethod method = E_.best_matrix();
+    bool regular = E_.matrix(method, q, plain_.data());
+    // J and M⁻¹ are the matrix-free operator's
+    if (method == MatrixMethod::ltl) regular = E_.matrix_free().update(q);
+    const std::size_t m = std::size_t(rows());
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j < m; ++j) G_[i * room_ + j] = plain_[i * m + j];
+    settle();
+    return regular;
+  }
+  void set_compliance(const T* compliance) {
+    for (int r = 0; r < rows(); ++r) compliance_[r] = compliance[r];
+    settle();
+  }
+  void set_damping(const T* damping) {
+    const int n = rows();
+    const T floor = norm_ * (1400 * std::numeric_limits<Real>::epsilon());
+    for (std::size_t e = 0; e < A_.size(); ++e) A_[e] = G_[e];
+    for (int r = 0; r < n; ++r) {
+      damping_[r] = damping[r];
+      T& pivot = A_[std::size_t(r) * room_ + r];
+      pivot += damping[r] + compliance_[r] > floor ? damping[r] : floor;
+    }
+    factor_dense(A_.data(), n, room_, work_);
+    if constexpr (how == DenseSolve::inverse) {
+      for (auto& x : X_) x = T{};
+      add_inverse(work_, n, X_.data(), room_);
+      for (int i = 0; i < n; ++i)
+        for (int j = 0; j < i; ++j) X_[std::size_t(i) * room_ + j] = X_[std::size_t(j) * room_ + i];
+    }
+  }
+
+  void apply(const T* X, int columns, T* Y) {
+    pass(X, columns, Y, [&](auto& s, auto* x, auto* y) { multiply(G_, x, y, s); });
+  }
+  int solve(const T* Y, int columns, T* X, int most, Real tolerance) {
+    int taken = 0;
+    pass(Y, columns, X, [&](auto& s, auto* y, auto* x) {
+      invert(y, x, s);
+      if (most > 0) taken = std::max(taken, refine(s, y, x, most, tolerance));
+    });
+    return taken;
+  }
+
+  void jacobian(const T* X, int columns, T* Y) { E_.matrix_free().jacobian(X, columns, Y); }
+  void jacobian_transpose(const T* X, int columns, T* Y) { E_.matrix_free().jacobian_transpose(X, columns, Y); }
+  void mass_inverse(const T* X, int columns, T* Y) { E_.matrix_free().mass_inverse(X, columns, Y); }
+
+ private:
+  // Memory of one column or of a pack of columns.
+  template <class C>
+  struct Passage {
+    std::vector<C> in, out, rest, part, best;
+    void resize(std::size_t m) {
+      for (auto* x : {&in, &out, &rest, &part, &best}) x->resize(m + row_lanes<T>);
+    }
+    std::size_t bytes() const { return 5 * in.size() * sizeof(C); }
+  };
+
+  template <class F>
+  void pass(const T* X, int columns, T* Y, F&& work) {
+    const int m = rows();
+    if (columns == 1) {
+      std::copy_n(X, m, one_.in.data());
+      work(one_, one_.in.data(), one_.out.data());
+      std::copy_n(one_.out.data(), m, Y);
+      return;
+    }
+    if constexpr (strip_lanes<T> > 1)
+      for (int first = 0; first < columns; first += strip_lanes<T>) {
+        const int count = std::min(columns - first, strip_lanes<T>);
+        for (int r = 0; r < m; ++r) many_.in[r] = load_columns<Columns>(X + std::size_t(r) * columns + first, count);
+        work(many_, many_.in.data(), many_.out.data());
+        for (int r = 0; r < m; ++r) store_columns<Columns>(Y + std::size_t(r) * columns + first, many_.out[r], count);
+      }
+  }
+
+  // y ← A x of a symmetric A; of one column a pack of rows at once
+  template <class C, class S>
+  void multiply(const std::vector<T>& A, const C* x, C* y, S&) const {
+    const int m = rows();
+    if constexpr (std::is_same_v<C, T>) {
+      for (int i = 0; i < m; i += row_lanes<T>) {
+        RowPack<T> sum{};
+        for (int j = 0; j < m; ++j) sum += load_rows(A.data() + std::size_t(j) * room_ + i) * x[j];
+        store_rows(y + i, sum);
+      }
+    } else {
+      for (int i = 0; i < m; ++i) {
+        const T* row = A.data() + std::size_t(i) * room_;
+        C sum{};
+        for (int j = 0; j < m; ++j) sum += x[j] * row[j];
+        y[i] = sum;
+      }
+    }
+  }
+
+  // x ← (G + ε)⁻¹ y, y and x apart
+  template <class C, class S>
+  void invert(const C* y, C* x, S& s) const {
+    if constexpr (how == DenseSolve::inverse) {
+      multiply(X_, y, x, s);
+    } else {
+      const int m = rows();
+      for (int k = 0; k < m; ++k) x[k] = y[k];
+      for (int k = 0; k < m; ++k) {
+        const T* row = A_.data() + std::size_t(k) * room_;
+        x[k] = x[k] * work_.Dinv[k];
+        for (int i = k + 1; i < m; ++i) x[i] -= x[k] * row[i];
+      }
+      for (int k = m - 1; k >= 0; --k) {
+        const T* row = A_.data() + std::size_t(k) * room_;
+        C sum{};
+        for (int i = k + 1; i < m; ++i) sum += x[i] * row[i];
+        x[k] -= sum * work_.Dinv[k];
+      }
+    }
+  }
+
+  // Refines x by its residual as long as that brings the normwise backward error down, column by column.
+  template <class C, class S>
+  int refine(S& s, const C* y, C* x, int most, Real tolerance) {
+    constexpr int lanes = lanes_of<C>;
+    const int m = rows();
+    T shift{};
+    for (int r = 0; r < m; ++r) shift = std::max(shift, T(damping_[r] + compliance_[r]));
+    const T size = std::max(shift, norm_);
+    Real best[lanes] = {};
+    for (int n = 0;; ++n) {
+      C rr{}, xx{}, yy{};
+      multiply(G_, x, s.rest.data(), s);
+      for (int r = 0; r < m; ++r) {
+        s.rest[r] = y[r] - s.rest[r] - x[r] * damping_[r];
+        rr += s.rest[r] * s.rest[r];
+        xx += x[r] * x[r];
+        yy += y[r] * y[r];
+      }
+      bool go_on = false;
+      for (int k = 0; k < lanes; ++k) {
+        const Real all = size * std::sqrt(lane(xx, k)) + std::sqrt(lane(yy, k));
+        const Real e = all > 0 ? std::sqrt(lane(rr, k)) / all : Real(0);
+        const bool better = n == 0 || e < best[k];
+        for (int r = 0; r < m; ++r) better ? lane(s.best[r], k) = lane(x[r], k) : lane(x[r], k) = lane(s.best[r], k);
+        go_on = go_on || (better && e > tolerance);
+        if (better) best[k] = e;
+      }
+      if (!go_on || n == most) return n;
+      invert(static_cast<const C*>(s.rest.data()), s.part.data(), s);
+      for (int r = 0; r < m; ++r) x[r] += s.part[r];
+    }
+  }
+
+  // Compliance on the diagonal, and ‖G‖ from below: its longest column.
+  void settle() {
+    const std::size_t m = std::size_t(rows());
+    T most{};
+    for (std::size_t i = 0; i < m; ++i) {
+      T* row = &G_[i * room_];
+      row[i] = plain_[i * m + i] + compliance_[i];
+      T sum{};
+      for (std::size_t j = 0; j < m; ++j) sum += row[j] * row[j];
+      most = std::max(most, sum);
+    }
+    norm_ = std::sqrt(most);
+  }
+
+  ExplicitDelassus<T> E_;
+  std::size_t room_ = 0;
+  std::vector<T> plain_;           // J M⁻¹ Jᵀ as the user's matrices are
+  std::vector<T> G_, A_, X_;       // rows `room_` apart: G, the factor of G + ε, its inverse
+  DenseWork<T> work_;
+  std::vector<T> compliance_, damping_;
+  Passage<T> one_;
+  Passage<Columns> many_;
+  T norm_{};
+};
+
+// compiled in explicit.cpp
+extern template class DenseDelassus<double, DenseSolve::inverse>;
+extern template class DenseDelassus<float, DenseSolve::inverse>;
+extern template class DenseDelassus<double, DenseSolve::cholesky>;
+extern template class DenseDelassus<float, DenseSolve::cholesky>;
+
+}  // namespace delassus

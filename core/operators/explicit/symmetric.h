@@ -1,0 +1,34 @@
+// The upper triangle of a matrix of rows, in whatever order, as a whole one in the user's order.
+#pragma once
+
+#include "operators/explicit/limbs.h"
+#include "operators/explicit/packs.h"
+
+namespace delassus {
+
+// X ← sign G + diagonal. G: upper triangle, rows `stride` apart, in the order of the limbs, or in the user's if there are none; X: n × n.
+template <class T>
+void write_symmetric(const T* G, std::size_t stride, const Limbs* tree, int n, real_of<T> sign, const T* diagonal, T* __restrict X) {
+  constexpr int lanes = row_lanes<T>;
+  const std::size_t m = std::size_t(n);
+  if (tree == nullptr || tree->ordered) {
+    for (int i = 0; i < n; ++i) {
+      const T* g = G + std::size_t(i) * stride;
+      T* x = X + i * m;
+      int j = i;
+      for (; j + lanes <= n; j += lanes) store_rows(x + j, RowPack<T>(load_rows(g + j) * sign));
+      for (; j < n; ++j) x[j] = g[j] * sign;
+      x[i] += diagonal[i];
+    }
+    for (int i = 1; i < n; ++i)
+      for (int j = 0; j < i; ++j) X[i * m + j] = X[j * m + i];
+    return;
+  }
+  for (std::size_t e = 0; e < m * m; ++e) X[e] = T{};
+  const int* row = tree->row.data();
+  for (int i = 0; i < tree->rows(); ++i)
+    for (int j = i; j < tree->rows(); ++j) X[row[i] * m + row[j]] = X[row[j] * m + row[i]] = G[std::size_t(i) * stride + j] * sign;
+  for (std::size_t i = 0; i < m; ++i) X[i * m + i] += diagonal[i];
+}
+
+}  // namespace delassus

@@ -1,0 +1,284 @@
+"""G = J M⁻¹ Jᵀ and (G + damping)⁻¹ as dense matrices, by every algorithm there is for them; and operators that keep them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from .. import _core
+from .._door import as_array, finite, unknown
+from ..constraints import Constraint, collect
+from ..errors import ArgumentError, ArgumentTypeError
+from ..model import Loop, Model
+from .delassus import DelassusOperator
+
+__all__ = ["CholeskyDelassus", "DenseDelassus", "ExplicitDelassus", "MethodCosts", "damped_delassus_inverse", "delassus_matrix"]
+
+Array = NDArray[Any]
+MATRIX_METHODS = ("ltl", "kjr", "efpa", "pv-osim", "pv-osimr", "oscm", "columns")
+INVERSE_METHODS = ("caba-osim", "caba-osimf", "pv-osimf", "ltl", "lcaba")
+_DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
+_NATIVE: dict[np.dtype[Any], Any] = {_DOUBLE: _core.Explicit64, _SINGLE: _core.Explicit32}
+
+
+@dataclass(frozen=True)
+class MethodCosts:
+    """What the methods are expected to take, and which ``"auto"`` is; ``print`` gives a report.
+
+    Attributes:
+        model: name of the mechanism.
+        rows: m.
+        matrix: of every method for G that can do these constraints, its expected time [µs].
+        inverse: the same of (G + damping)⁻¹.
+        refused: methods that cannot do them.
+    """
+
+    model: str
+    rows: int
+    matrix: dict[str, float]
+    inverse: dict[str, float]
+    refused: tuple[str, ...]
+
+    @property
+    def matrix_choice(self) -> str:
+        """The method that ``"auto"`` is for G."""
+        return min(self.matrix, key=self.matrix.__getitem__)
+
+    @property
+    def inverse_choice(self) -> str:
+        """The method that ``"auto"`` is for the damped inverse."""
+        return min(self.inverse, key=self.inverse.__getitem__)
+
+    def __str__(self) -> str:
+        def listed(what: str, costs: dict[str, float], choice: str) -> list[str]:
+            ranked = sorted(costs.items(), key=lambda c: c[1])
+            return [f"{what:16}{'expected [µs]':>14}", *(f"  {k:14}{c:14.2f}{'  auto' if k == choice else ''}" for k, c in ranked)]
+
+        lines = [f"{self.model}: {self.rows} rows", *listed("G", self.matrix, self.matrix_choice)]
+        lines += listed("(G + damping)⁻¹", self.inverse, self.inverse_choice)
+        if self.refused:
+            lines.append(f"rows on several links or on joints refuse {', '.join(self.refused)}")
+        return "\n".join(lines)
+
+
+class ExplicitDelassus:
+    """Memory and symbolic work of the explicit algorithms for one model and list of constraints, made once for those who call in a loop.
+
+    One thread at a time: a second one gets a :class:`~delassus.errors.BusyError`. Memory that only some methods need is taken when they first run.
+
+    Args:
+        model: the mechanism.
+        constraints: constraints of this model, or its loops; their rows in order are the rows of G. May be empty.
+        compliance: C, physical compliance on the diagonal of G itself, scalar or (m,).
+        dtype: float64 or float32; the work is done, and results returned, in this precision.
+
+    Example:
+        >>> import delassus as dl
+        >>> model = dl.load("go2")
+        >>> feet = [dl.PointContact(model, b) for b in range(1, model.nbody) if "calf" in model.body_names[b]]
+        >>> explicit = dl.ExplicitDelassus(model, feet)
+        >>> explicit.matrix(model.neutral(), method="pv-osimr").shape
+        (12, 12)
+    """
+
+    def __init__(
+        self, model: Model, constraints: Sequence[Constraint | Loop], *, compliance: ArrayLike = 0.0, dtype: DTypeLike = np.float64
+    ) -> None:
+        if not isinstance(model, Model):
+            raise ArgumentTypeError(f"model: expected a delassus.Model, got {type(model).__name__}. Use delassus.load.")
+        try:
+            self._dtype = np.dtype(dtype)
+            native = _NATIVE[self._dtype]
+        except (TypeError, KeyError):
+            raise ArgumentTypeError(f"dtype: expected float64 or float32, got {dtype!r}.") from None
+        self._model = model
+        self._constraints = tuple(collect(model, constraints))
+        self._rows = sum(c.rows for c in self._constraints)
+        self._native = native(model._native, [c._native() for c in self._constraints])
+        self._compliance = self._diagonal(compliance, "compliance")
+        self._native.set_compliance(self._compliance)
+        matrix, inverse = ({k: time for k, (time, *_) in costs} for costs in (self._native.matrix_costs, self._native.inverse_costs))
+        refused = dict.fromkeys(k for k in (*MATRIX_METHODS, *INVERSE_METHODS) if k not in matrix and k not in inverse)
+        self._costs = MethodCosts(model.name, self._rows, matrix, inverse, tuple(refused))
+
+    def _diagonal(self, value: ArrayLike, name: str) -> Array:
+        array = finite(as_array(value, name), name)
+        if array.shape not in ((), (self._rows,)):
+            raise ArgumentError(f"{name}: expected a scalar or shape ({self._rows},), got {array.shape}.")
+        if (array < 0).any():
+            raise ArgumentError(f"{name}: expected numbers that are not negative, got {float(array.min()):g}.")
+        return np.array(np.broadcast_to(array, (self._rows,)), dtype=self._dtype)
+
+    @staticmethod
+    def _method(method: str, costs: dict[str, float], choice: str, known: tuple[str, ...]) -> str:
+        if method in costs:
+            return method
+        if method == "auto":
+            return choice
+        if method in known:
+            raise ArgumentError(
+                f"method: {method!r} takes rows that act on one link each, but some of these act on several links or on joints. "
+                f"Use one of {', '.join(repr(k) for k in costs)}, or 'auto'."
+            )
+        raise unknown("method", method, (*known, "auto"))
+
+    def matrix(self, q: ArrayLike, *, method: str = "auto", out: Array | None = None) -> Array:
+        """G at q, (m, m); see :func:`delassus_matrix`. Fills ``out`` if given."""
+        method = self._method(method, self._costs.matrix, self._costs.matrix_choice, MATRIX_METHODS)
+        return self._native.matrix(method, q, out)  # type: ignore[no-any-return]
+
+    def inverse(self, q: ArrayLike, damping: ArrayLike, *, method: str = "auto", out: Array | None = None) -> Array:
+        """(G + damping)⁻¹ at q, (m, m); see :func:`damped_delassus_inverse`. Fills ``out`` if given."""
+        method = self._method(method, self._costs.inverse, self._costs.inverse_choice, INVERSE_METHODS)
+        # an array has the shortest way: the native side checks it
+        if type(damping) is not np.ndarray or damping.ndim != 1:
+            damping = self._diagonal(damping, "damping")
+        return self._native.inverse(method, q, damping, out)  # type: ignore[no-any-return]
+
+    @property
+    def model(self) -> Model:
+        """The mechanism."""
+        return self._model
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Its constraints, in the order of the rows."""
+        return self._constraints
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Precision of the work."""
+        return self._dtype
+
+    @property
+    def compliance(self) -> Array:
+        """C, one number a row (a copy)."""
+        return self._compliance.copy()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(m, m)."""
+        return self._rows, self._rows
+
+    @property
+    def nbytes(self) -> int:
+        """Memory taken so far [B]."""
+        return int(self._native.nbytes)
+
+    def explain(self) -> MethodCosts:
+        """Tell what the methods are expected to take and which ``"auto"`` is; ``print`` it."""
+        return self._costs
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # a copy has memory of its own
+        return _rebuild, (self._model, self._constraints, self._compliance, self._dtype)
+
+    def __repr__(self) -> str:
+        return (
+            f"<ExplicitDelassus of {self._model.name!r}: {self._rows} × {self._rows}, {len(self._constraints)} constraints, {self._dtype}>"
+        )
+
+
+def _rebuild(model: Model, constraints: tuple[Constraint, ...], compliance: Array, dtype: np.dtype[Any]) -> ExplicitDelassus:
+    return ExplicitDelassus(model, constraints, compliance=compliance, dtype=dtype)
+
+
+def _dtype_of(*arrays: Any) -> np.dtype[Any]:
+    """Single precision if every array is."""
+    return _SINGLE if all(getattr(a, "dtype", None) == _SINGLE for a in arrays) else _DOUBLE
+
+
+def delassus_matrix(
+    model: Model, q: ArrayLike, constraints: Sequence[Constraint | Loop], *, method: str = "auto", out: Array | None = None
+) -> Array:
+    """Delassus matrix G = J M⁻¹ Jᵀ.
+
+    Args:
+        model: the mechanism.
+        q: (nq,) configuration. Float32 gives float32 work and result.
+        constraints: constraints of this model, or its loops; their rows in order are the rows of G.
+        method: for any constraints ``"ltl"`` O(n d² + m d² + m² d), ``"columns"`` O(m (n + m)); for rows that act on one link each ``"kjr"`` O(n + m² d),
+            ``"efpa"`` O(n + m d + m²), ``"pv-osim"`` O(n + m² d), ``"pv-osimr"`` O(n + m²), ``"oscm"`` O(n + m d + m²); d is the depth of the tree.
+            ``"auto"`` is the one expected to be the fastest. They agree to rounding.
+        out: (m, m) to fill.
+
+    Returns:
+        (m, m), symmetric, positive semidefinite.
+
+    Raises:
+        UnknownNameError: there is no such method; it lists those there are.
+        ArgumentError: the method cannot do these constraints; it names those that can.
+
+    In a loop use :class:`ExplicitDelassus`, which does the symbolic work once.
+    """
+    return ExplicitDelassus(model, constraints, dtype=_dtype_of(q)).matrix(q, method=method, out=out)
+
+
+def damped_delassus_inverse(
+    model: Model,
+    q: ArrayLike,
+    constraints: Sequence[Constraint | Loop],
+    damping: ArrayLike,
+    *,
+    method: str = "auto",
+    out: Array | None = None,
+) -> Array:
+    """Inverse (G + damping)⁻¹ of the damped Delassus matrix, G = J M⁻¹ Jᵀ.
+
+    Args:
+        model: the mechanism.
+        q: (nq,) configuration. Float32 gives float32 work and result.
+        constraints: constraints of this model, or its loops; their rows in order are the rows of G.
+        damping: ε added to the diagonal, scalar or (m,), positive.
+        method: for any constraints ``"ltl"`` (the matrix, its Cholesky factor and inverse) O(n d² + m d² + m² d + m³), ``"lcaba"`` (columns) O(m (n + m)); for rows
+            that act on one link each ``"caba-osim"``, ``"caba-osimf"`` O(n + m²), ``"pv-osimf"`` O(n + m² d + m³). ``"auto"`` is the one expected to be the
+            fastest. They agree to rounding.
+        out: (m, m) to fill.
+
+    Returns:
+        (m, m), symmetric, positive definite.
+
+    Raises:
+        UnknownNameError: there is no such method; it lists those there are.
+        ArgumentError: the method cannot do these constraints (it names those that can), or damping is not positive.
+
+    In a loop use :class:`ExplicitDelassus`, which does the symbolic work once.
+    """
+    return ExplicitDelassus(model, constraints, dtype=_dtype_of(q)).inverse(q, damping, method=method, out=out)
+
+
+class DenseDelassus(DelassusOperator):
+    """G and (G + damping)⁻¹ as dense matrices behind the verbs of :class:`DelassusOperator`: O(m²) a product and a solve, O(m³) a new damping.
+
+    ``update`` forms G by the explicit algorithm expected to be the fastest. For few rows and many products; see ``break_even`` of
+    :meth:`DelassusOperator.explain`.
+
+    Args:
+        model: the mechanism.
+        constraints: constraints of this model, or its loops; their rows in order are the rows of G. May be empty.
+        damping: ε added to the diagonal where an inverse is asked, scalar or (m,).
+        compliance: C, physical compliance on the diagonal of G itself, scalar or (m,).
+        dtype: float64 or float32.
+    """
+
+    _natives: ClassVar[dict[np.dtype[Any], Any]] = {_DOUBLE: _core.Dense64, _SINGLE: _core.Dense32}
+
+
+class CholeskyDelassus(DelassusOperator):
+    """G as a dense matrix and the Cholesky factor of G + damping behind the verbs of :class:`DelassusOperator`: O(m²) a product and a solve, O(m³) a new damping.
+
+    ``update`` forms G by the explicit algorithm expected to be the fastest. A new damping costs a third of what it costs :class:`DenseDelassus`.
+
+    Args:
+        model: the mechanism.
+        constraints: constraints of this model, or its loops; their rows in order are the rows of G. May be empty.
+        damping: ε added to the diagonal where an inverse is asked, scalar or (m,).
+        compliance: C, physical compliance on the diagonal of G itself, scalar or (m,).
+        dtype: float64 or float32.
+    """
+
+    _natives: ClassVar[dict[np.dtype[Any], Any]] = {_DOUBLE: _core.Cholesky64, _SINGLE: _core.Cholesky32}
