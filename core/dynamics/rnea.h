@@ -25,6 +25,16 @@ inline void inertial_forces(const Placement<T>& w, Motions<T>& m) {
   for (int b = 0; b < m.f.blocks(); ++b) m.f.block(b) = inertial_force(w.inertial[b], w.pose.block(b), m.v.block(b), m.a.block(b));
 }
 
+// The same where all accelerations are larger by `up`.
+template <class T>
+inline void inertial_forces(const Placement<T>& w, Motions<T>& m, const Vec3<real_of<T>>& up) {
+  for (int b = 0; b < m.f.blocks(); ++b) {
+    auto a = m.a.block(b);
+    a.lin = a.lin + up;
+    m.f.block(b) = inertial_force(w.inertial[b], w.pose.block(b), m.v.block(b), a);
+  }
+}
+
 // Wrenches on bodies, [force; torque] in world axes at each body's centre of mass, taken off the link forces.
 template <class T>
 inline void subtract_external(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m, const T* external) {
