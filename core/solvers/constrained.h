@@ -36,15 +36,22 @@ class ConstrainedDynamics {
   ConstrainedDynamics(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout, std::shared_ptr<Scratch<T>> scratch)
       : model_(model), G_(model, std::move(layout), std::move(scratch)), set_(G_.layout().set), motions_(model.links.size()) {
     const std::size_t rows = std::size_t(set_.rows);
-    for (auto* x : {&error_, &velocity_, &bias_, &damping_, &s_, &y_, &before_}) x->resize(rows);
+    for (auto* x : {&error_, &velocity_, &bias_, &s_, &y_, &before_}) x->resize(rows);
     load_.resize(model.links.size());
     push_.resize(std::size_t(model.nv));
   }
 
   int rows() const { return set_.rows; }
+  // every row acts on one link, and on no joint
+  bool alone() const {
+    bool one = set_.joint_rows.empty();
+    for (const auto& g : set_.groups) one = one && g.other < 0;
+    for (const auto& b : set_.blocks) one = one && b.terms <= 1;
+    return one;
+  }
   Delassus<T>& matrix_free() { return G_; }
   std::size_t bytes() const {
-    return G_.bytes() + motions_.bytes() + load_.size() * sizeof(Vec6<T>) + push_.size() * sizeof(T) + 7 * s_.size() * sizeof(T);
+    return G_.bytes() + motions_.bytes() + load_.size() * sizeof(Vec6<T>) + push_.size() * sizeof(T) + 6 * s_.size() * sizeof(T);
   }
 
   void set_compliance(const T* compliance) { G_.set_compliance(compliance); }
@@ -140,10 +147,10 @@ class ConstrainedDynamics {
   Delassus<T> G_;
   const ConstraintSet<Real>& set_;
   Motions<T> motions_;
-  std::vector<T> error_, velocity_, bias_, damping_;  // a row: e, J ν, γ
-  std::vector<T> s_, y_, before_;                     // a row: s, J ν̇, that of the iteration before
-  std::vector<Vec6<T>> load_;                         // a link: forces, after the way in of idle links
-  std::vector<T> push_;                               // a velocity: the same
+  std::vector<T> error_, velocity_, bias_;  // a row: e, J ν, γ
+  std::vector<T> s_, y_, before_;           // a row: s, J ν̇, that of the iteration before
+  std::vector<Vec6<T>> load_;               // a link: forces, after the way in of idle links
+  std::vector<T> push_;                     // a velocity: the same
 };
 
 }  // namespace delassus
