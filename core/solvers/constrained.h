@@ -7,6 +7,8 @@
 // M + Jᵀ R J is eliminated once; an iteration is one way in and one back over links that constraints reach, the others follow at the end. What is left of
 // the constraints is ε (λₖ − λₖ₊₁); where they contradict each other, ν̇ converges to the least-squares answer and λ grows along what Jᵀ does not see.
 //
+// R is so large that M loses digits beside Jᵀ R J. So the last iterations are for what is left, τ − h − M ν̇, on all links: M is in them as it is.
+//
 // "Constrained Articulated Body Dynamics Algorithms", algorithms 1 to 3, with loops as in "Matrix-Free Delassus Operations", section III. ε is its 1 / µ.
 #pragma once
 
@@ -38,6 +40,7 @@ class ConstrainedDynamics {
     const std::size_t rows = std::size_t(set_.rows);
     for (auto* x : {&error_, &velocity_, &bias_, &s_, &y_, &before_}) x->resize(rows);
     load_.resize(model.links.size());
+    accelerations_.resize(model.links.size());
     push_.resize(std::size_t(model.nv));
   }
 
@@ -51,7 +54,7 @@ class ConstrainedDynamics {
   }
   Delassus<T>& matrix_free() { return G_; }
   std::size_t bytes() const {
-    return G_.bytes() + motions_.bytes() + load_.size() * sizeof(Vec6<T>) + push_.size() * sizeof(T) + 6 * s_.size() * sizeof(T);
+    return G_.bytes() + motions_.bytes() + 2 * load_.size() * sizeof(Vec6<T>) + push_.size() * sizeof(T) + 6 * s_.size() * sizeof(T);
   }
 
   void set_compliance(const T* compliance) { G_.set_compliance(compliance); }
@@ -75,48 +78,71 @@ class ConstrainedDynamics {
     std::copy(p.m.begin(), p.m.end() - 1, load_.begin());
     std::copy(p.u.begin(), p.u.end(), push_.begin());
 
-    Real scale[lanes];
+    Real scale[lanes], last[lanes];
     for (int l = 0; l < lanes; ++l) {
       scale[l] = 1;
+      last[l] = std::numeric_limits<Real>::max();
       for (int r = 0; r < m; ++r) scale[l] = std::max(scale[l], std::abs(lane(bias_[r], l)));
-      reports[l] = {m == 0 ? Outcome::converged : Outcome::unfinished, 0, 0, 0, 0};
+      reports[l] = {Outcome::unfinished, 0, 0, 0, 0};
     }
-    for (int n = 0; n < std::max(most, 1); ++n) {
-      if (n > 0) {
+    bool corrected = false;
+    for (int n = 0; n < most; ++n) {
+      T change{};
+      if (n == 0) {
+        for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * damping[r] - bias_[r]) * R[r];
+        G_.respond(p, s_.data(), y_.data());
+      } else if (!corrected) {
         std::copy(load_.begin(), load_.end(), p.m.begin());
         std::copy(push_.begin(), push_.end(), p.u.begin());
         std::swap(y_, before_);
+        for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * damping[r] - bias_[r]) * R[r];
+        G_.respond(p, s_.data(), y_.data());
+        for (int r = 0; r < m; ++r) change = larger(change, magnitude(y_[r] - before_[r]));
+      } else {
+        // (M + Jᵀ R J) δν̇ = τ − h − M ν̇ + Jᵀ s,   s = R (b + ε λ − J ν̇)
+        load_rest(tau, vdot);
+        G_.collect_idle(p);
+        for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * damping[r] - bias_[r] - y_[r]) * R[r];
+        G_.respond(p, s_.data(), before_.data());
+        G_.spread_idle(p);
+        for (int k = 0; k < model_.nv; ++k) vdot[k] += p.u[k];
+        for (int r = 0; r < m; ++r) {
+          y_[r] += before_[r];
+          change = larger(change, magnitude(before_[r]));
+        }
       }
-      T primal{}, change{};
-      for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * damping[r] - bias_[r]) * R[r];
-      G_.respond(p, s_.data(), y_.data());
+      T primal{};
       for (int r = 0; r < m; ++r) {
-        const T next = s_[r] - y_[r] * R[r];
+        const T next = s_[r] - (corrected ? before_[r] : y_[r]) * R[r];
         primal = larger(primal, magnitude((next - lambda[r]) * damping[r]));
-        if (n > 0) change = larger(change, magnitude(y_[r] - before_[r]));
         lambda[r] = next;
       }
-      bool going = false;
+      bool done = true, near = true;
       for (int l = 0; l < lanes; ++l) {
         auto& report = reports[l];
-        if (history) history[l * most + n] = lane(primal, l);
-        if (report.outcome == Outcome::unfinished) {
-          report = {Outcome::unfinished, n + 1, lane(primal, l), lane(change, l), 0};
-          if (lane(primal, l) <= tolerance * scale[l])
-            report.outcome = Outcome::converged;
-          else if (n > 0 && lane(change, l) <= tolerance * scale[l])
-            report.outcome = Outcome::least_squares;
-        }
-        going = going || report.outcome == Outcome::unfinished;
+        const Real left = lane(primal, l), goal = tolerance * scale[l];
+        if (history) history[l * most + n] = left;
+        report = {left <= goal ? Outcome::converged : n > 0 && lane(change, l) <= goal ? Outcome::least_squares : Outcome::unfinished, n + 1, left, lane(change, l), 0};
+        done = done && report.outcome != Outcome::unfinished;
+        // as much as this iteration has gained the next one will
+        near = near && (report.outcome != Outcome::unfinished || left * (left / last[l]) <= goal);
+        last[l] = left;
       }
-      if (!going) break;
+      if (done && (corrected || m == 0)) break;
+      if (!corrected && (near || n + 2 >= most)) {
+        G_.spread_idle(p);
+        std::copy(p.u.begin(), p.u.end(), vdot);
+        corrected = true;
+      }
     }
     Real largest = 0;
     for (int r = 0; r < m; ++r)
       for (int l = 0; l < lanes; ++l) largest = std::max(largest, lane(damping[r], l));
     for (int l = 0; l < lanes; ++l) reports[l].least_squares = reports[l].change * largest;
-    G_.spread_idle(p);
-    std::copy(p.u.begin(), p.u.end(), vdot);
+    if (!corrected) {
+      G_.spread_idle(p);
+      std::copy(p.u.begin(), p.u.end(), vdot);
+    }
   }
 
   // γ of the rows in the state of the last solve
@@ -137,6 +163,23 @@ class ConstrainedDynamics {
     for (std::size_t i = 0; i < model_.links.size(); ++i) p.m[i] = Vec6<T>{} - motions_.f[int(i)];
     for (int k = 0; k < model_.nv; ++k) p.u[k] = tau ? tau[k] : T{};
   }
+  // The same less M ν̇.
+  void load_rest(const T* tau, const T* vdot) {
+    const auto& w = G_.placement();
+    auto& p = G_.passage();
+    Vec6<T> a{};
+    for (std::size_t i = 0; i < model_.links.size(); ++i) {
+      const auto& link = model_.links[i];
+      if (link.parent < 0)
+        a = Vec6<T>{};
+      else if (link.parent != int(i) - 1)
+        a = accelerations_[link.parent];
+      a += joint_motion(link, w.S.data(), vdot);
+      accelerations_[i] = a;
+      p.m[i] = Vec6<T>{} - motions_.f[int(i)] - w.inertia[int(i)] * a;
+    }
+    for (int k = 0; k < model_.nv; ++k) p.u[k] = tau ? tau[k] - vdot[k] * model_.armature[k] : vdot[k] * -model_.armature[k];
+  }
   void add_bias(const T* q, const T* v) {
     rates(model_, set_, G_.placement(), motions_, q, v, velocity_.data(), bias_.data());
     errors(model_, set_, G_.placement(), q, error_.data());
@@ -151,6 +194,7 @@ class ConstrainedDynamics {
   std::vector<T> s_, y_, before_;           // a row: s, J ν̇, that of the iteration before
   std::vector<Vec6<T>> load_;               // a link: forces, after the way in of idle links
   std::vector<T> push_;                     // a velocity: the same
+  std::vector<Vec6<T>> accelerations_;      // a link
 };
 
 }  // namespace delassus
