@@ -32,6 +32,15 @@ from .dynamics import (
 )
 from .model import Model, ModelBuilder, embedded_names, load
 from .operators import BatchDelassusOperator, DelassusOperator, Explanation
+from .solvers import (
+    AssemblyResult,
+    ImpactResult,
+    InverseDynamicsResult,
+    OperationalSpace,
+    close_loops,
+    constrained_inverse_dynamics,
+    impact,
+)
 from .state import (
     body_placement,
     body_placements,
@@ -53,6 +62,7 @@ from .state import (
 __version__ = version("delassus")
 
 __all__ = [
+    "AssemblyResult",
     "BatchDelassusOperator",
     "CenterOfMass",
     "Connect",
@@ -62,12 +72,15 @@ __all__ = [
     "Distance",
     "Explanation",
     "Hinge",
+    "ImpactResult",
+    "InverseDynamicsResult",
     "JointCoupling",
     "JointFriction",
     "JointLimit",
     "LinkConstraint",
     "Model",
     "ModelBuilder",
+    "OperationalSpace",
     "PointContact",
     "Weld",
     "Workspace",
@@ -76,6 +89,8 @@ __all__ = [
     "body_placement",
     "body_placements",
     "center_of_mass",
+    "close_loops",
+    "constrained_inverse_dynamics",
     "constraint_bias",
     "constraint_drift",
     "constraint_error",
@@ -87,6 +102,7 @@ __all__ = [
     "frame_bias_acceleration",
     "frame_jacobian",
     "frame_velocity",
+    "impact",
     "integrate",
     "inverse_dynamics",
     "kinetic_energy",
