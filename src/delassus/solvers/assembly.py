@@ -35,8 +35,8 @@ AssemblyStatus = Literal["converged", "not_closable", "iteration_limit"]
 _STATIONARY = 1e-7
 # ‖t‖ below this part of ‖d‖: nearest
 _NEAREST = 1e-7
-# steps of sliding, how often each is shortened, how many are remembered, at most
-_SLIDES, _HALVINGS, _MEMORY = 100, 8, 20
+# how often a step of sliding is shortened, how many steps close it again, how many are remembered, at most
+_SHORTER, _PATIENCE, _MEMORY = 8, 12, 20
 # how hard a stationary error is kicked, as a part of itself
 _KICKS = (0.1, 0.3, 1.0)
 
@@ -76,11 +76,16 @@ class AssemblyResult:
 class _Assembler:
     """Memory, counters and steps of one assembly."""
 
-    def __init__(self, model: Model, G: DelassusOperator, tolerance: float, limit: int) -> None:
+    M0: Array  # mass matrix at the start
+
+    def __init__(self, model: Model, G: DelassusOperator, q: ArrayLike, tolerance: float, limit: int) -> None:
         self.model, self.work, self.G, self.tolerance, self.limit = model, Workspace(model), G, tolerance, limit
         self.rows = ConstraintRows(model, G.constraints)
-        self.turns = [int(at) + 3 * (kind == "free") for at, kind in zip(model.joint_vadr, model.joint_type, strict=True) if kind in ("ball", "free")]
-        self.iterations, self.history = 0, [0.0]
+        self.start = integrate(self.work, q, model.zero_velocity())
+        self.turns = [
+            int(at) + 3 * (kind == "free") for at, kind in zip(model.joint_vadr, model.joint_type, strict=True) if kind in ("ball", "free")
+        ]
+        self.iterations, self.history = 0, [_largest(self.rows.error(self.start))]
         self.norm = self.relative = 0.0  # ‖G‖ at the configuration, ε / ‖G‖ that the next step begins with
 
     @property
@@ -96,19 +101,19 @@ class _Assembler:
         pulled = self.G.jacobian.H @ e
         power = float(pulled @ (self.G.mass_inverse @ pulled))
         scale = self.norm * float(e @ e)
-        return np.sqrt(max(power, 0.0) / scale) if scale > 0 else 0.0  # type: ignore[no-any-return]
+        return float(np.sqrt(max(power, 0.0) / scale)) if scale > 0 else 0.0
 
-    def close(self, q: Array, rival: float = np.inf) -> tuple[Array, Array]:
+    def close(self, q: Array, rival: float = np.inf, patience: float = np.inf) -> tuple[Array, Array]:
         """Close from q until errors are within tolerance, stationary, or the steps are used up; returns q and its errors. G is left at q.
 
-        Gives up early where ‖e‖² will not be less than that of a rival.
+        Gives up early where ‖e‖² will not be less than that of a rival, and after as many steps as it has patience for.
         """
-        G, e = self.G, self.rows.error(q)
+        G, e, end = self.G, self.rows.error(q), self.iterations + patience
         self.at(q)
         self.relative = min(1e-3, float(np.linalg.norm(e)))
         while _largest(e) > self.tolerance and not self.exhausted:
             square, still = float(e @ e), self.stationarity(e)
-            if still <= _STATIONARY or (still < 1e-3 and square > 0.999 * rival):
+            if still <= _STATIONARY or (still < 1e-3 and square > 0.999 * rival) or self.iterations >= end:
                 break
             taken = False
             while not taken and not self.exhausted:
@@ -158,56 +163,69 @@ class _Assembler:
         G = self.G
         return x - G.mass_inverse @ (G.jacobian.H @ proximal(G, G.jacobian @ x, self.norm, 1e-12, 20).forces)  # type: ignore[no-any-return]
 
-    def slide(self, q: Array, e: Array, start: Array) -> tuple[Array, Array, float]:
-        """Go along the constraints towards the start, by a few steps' memory of how they bend (L-BFGS); returns q, its errors and ‖t‖ / ‖d‖."""
-        M0, M = mass_matrix(self.work, start), np.empty((self.model.nv, self.model.nv))
-        d = difference(self.work, start, q)
+    def descent(self, d: Array) -> Array:
+        """Find t = −N M⁻¹ ∂(½ dᵀ M₀ d), the way along the constraints on which d falls most."""
+        self.G.damping = default_damping(self.norm)
+        pull = self.M0 @ d
+        # turning by δ on the right changes a rotation vector d by D⁻¹(d) δ
+        for at in self.turns:
+            pull[at : at + 3] = _inverse_derivative(d[at : at + 3]).T @ pull[at : at + 3]
+        return -self.along(self.G.mass_inverse @ pull)
+
+    def advance(self, q: Array, way: Array, down: float, far: float) -> tuple[Array, Array, Array, float] | None:
+        """Close after a step along a way on which ½ dᵀ M₀ d = ½ far falls at the rate ``down``: q, its errors, d and the fall; None if no step is good."""
+        step = 1.0
+        for _ in range(_SHORTER):
+            if self.exhausted:
+                return None
+            self.iterations += 1
+            known = len(self.history)
+            trial, e = self.close(integrate(self.work, q, way, step), patience=_PATIENCE)
+            d = difference(self.work, self.start, trial)
+            fell = 0.5 * (far - float(d @ self.M0 @ d))
+            if _largest(e) <= self.tolerance and fell > 1e-4 * step * down:
+                return trial, e, d, fell
+            del self.history[known:]
+            step /= 4
+        return None
+
+    def slide(self, q: Array, e: Array) -> tuple[Array, Array, float]:
+        """Go along the constraints towards the start, remembering from some steps how they bend (L-BFGS); returns q, its errors and ‖t‖ / ‖d‖."""
+        self.M0, M, d = mass_matrix(self.work, self.start), np.empty((self.model.nv, self.model.nv)), difference(self.work, self.start, q)
         memory: list[tuple[Array, Array]] = []
-        poor = 0
-        for k in range(_SLIDES):
+        t, poor, nothing = self.descent(d), 0, float(np.trace(self.M0)) * 1e-28
+        while True:
             mass_matrix(self.work, q, out=M)
-            self.G.damping = default_damping(self.norm)
-            # t = −N M⁻¹ D⁻ᵀ M₀ d: turning by δ on the right changes a rotation vector d by D⁻¹(d) δ
-            pull, far = M0 @ d, float(d @ M0 @ d)
-            for at in self.turns:
-                pull[at : at + 3] = _inverse_derivative(d[at : at + 3]).T @ pull[at : at + 3]
-            t = -self.along(self.G.mass_inverse @ pull)
-            steep = float(t @ M @ t)
-            slope = float(np.sqrt(steep / far)) if far > 0 else 0.0
-            if slope <= _NEAREST or self.exhausted or poor > 1:
-                break
-            if k > 0:
-                memory = [*memory[-_MEMORY + 1 :], (difference(self.work, last, q), was - t)]
+            steep, far = float(t @ M @ t), float(d @ self.M0 @ d)
+            slope = float(np.sqrt(steep / far)) if far > nothing else 0.0
+            if slope <= _NEAREST or poor > 1:
+                return q, e, slope
             way = self.along(_quasi_newton(memory, M, t))
             down = float(way @ M @ t)
             if not down > 1e-6 * float(np.sqrt(steep * (way @ M @ way))):
                 way, down, memory = t, steep, []
-            last, was, step = q, t, 1.0
-            for _ in range(_HALVINGS):
-                self.iterations += 1
-                known = len(self.history)
-                trial, there = self.close(integrate(self.work, q, way, step))
-                gone = difference(self.work, start, trial)
-                fell = 0.5 * (far - float(gone @ M0 @ gone))
-                taken = _largest(there) <= self.tolerance and fell > 1e-4 * step * down
-                if taken or self.exhausted:
-                    break
-                del self.history[known:]
-                step /= 4
-            if not taken:
-                break
-            poor = poor + 1 if fell < min(1e-3 * steep, 1e-6 * far) else 0
-            q, e, d = trial, there, gone
+            # no step needs to be longer than d
+            cut = min(1.0, float(np.sqrt(far / (way @ M @ way))))
+            way, down = cut * way, cut * down
+            found = self.advance(q, way, down, far)
+            if found is None:
+                self.at(q)
+                return q, e, slope
+            # steps that gain next to nothing: the nearest configuration is singular
+            poor = poor + 1 if found[3] < min(1e-3 * steep, 1e-6 * far) else 0
+            before, lost = q, t
+            q, e, d, _ = found
             self.history.append(_largest(e))
-        self.at(q)
-        return q, e, slope
+            t = self.descent(d)
+            memory = [*memory[-_MEMORY + 1 :], (difference(self.work, before, q), lost - t)]
 
 
 def _quasi_newton(memory: list[tuple[Array, Array]], M: Array, t: Array) -> Array:
     """Two loops over steps s and what t lost on them, y, in the inner product of M (Nocedal and Wright, algorithm 7.4)."""
     pairs = [(s, y, s @ M @ y) for s, y in memory]
     pairs = [(s, y, sy) for s, y, sy in pairs if sy > 1e-12 * np.sqrt((s @ M @ s) * (y @ M @ y))]
-    x, weights = t.copy(), []
+    x: Array = t.copy()
+    weights: list[float] = []
     for s, y, sy in reversed(pairs):
         weights.append(s @ M @ x / sy)
         x -= weights[-1] * y
@@ -224,7 +242,7 @@ def _inverse_derivative(x: Array) -> Array:
     angle = float(np.linalg.norm(x))
     k = 1 / 12 + angle**2 / 720 if angle < 1e-2 else (1 - angle / 2 / np.tan(angle / 2)) / angle**2
     X = np.array([[0.0, -x[2], x[1]], [x[2], 0.0, -x[0]], [-x[1], x[0], 0.0]])
-    return np.eye(3) + X / 2 + k * X @ X
+    return np.asarray(np.eye(3) + X / 2 + k * X @ X)
 
 
 def close_loops(
@@ -246,8 +264,8 @@ def close_loops(
     Args:
         model: the mechanism.
         q: (nq,) where to start.
-        constraints: constraints of this model, or its loops; default ``model.loops``; or an operator of them to reuse, which is left updated at the answer and
-            with another damping. The gap of contacts is closed. Rows without a position (tangents of contacts, ``LinkConstraint``) do not move, to first order.
+        constraints: constraints of this model, or its loops; default ``model.loops``; or an operator of them to reuse, which is left updated at the answer; a
+            damping that it has stays. The gap of contacts is closed. Rows without a position (tangents of contacts, ``LinkConstraint``) do not move, to first order.
         nearest: slide to the nearest configuration after closing; False takes what closing from q gives, which is near.
         tolerance: of the largest error [m or rad].
         max_iterations: steps at most, of closing and sliding.
@@ -265,26 +283,28 @@ def close_loops(
         >>> closed.status, closed.residual < 1e-11
         ('converged', True)
     """
-    if constraints is None and isinstance(model, Model):
-        constraints = model.loops
-    G = operator_of(model, constraints)  # type: ignore[arg-type]
+    if constraints is None:
+        constraints = model.loops if isinstance(model, Model) else ()
+    G = operator_of(model, constraints)
     for k, c in enumerate(G.constraints):
         if c.force_set in ("half-line", "box"):
             raise ArgumentError(
                 f"constraints[{k}]: expected a constraint that holds a position, got {type(c).__name__}. Leave it out, or hold the joint with JointCoupling."
             )
     tolerance, limit = number(tolerance, "tolerance", minimum=0.0), count(max_iterations, "max_iterations")
-    work = _Assembler(model, G, tolerance, limit)
-    start = integrate(work.work, q, model.zero_velocity())
-    work.history = [_largest(work.rows.error(start))]
-    q, e = work.assemble(start)
+    work, damping = _Assembler(model, G, q, tolerance, limit), G.damping
+    q, e = work.assemble(work.start)
     closed, slope = _largest(e) <= tolerance, 1.0
     if closed and nearest:
-        q, e, slope = work.slide(q, e, start)
+        q, e, slope = work.slide(q, e)
     still = work.stationarity(e) if not closed else 0.0
+    if damping is not None:
+        G.damping = damping
     status: AssemblyStatus = "converged" if closed else "iteration_limit" if work.exhausted else "not_closable"
     advice = {
-        "converged": "" if not nearest or slope <= 1e-3 else "Closed, but not nearest: see slope. Start nearer, or give more max_iterations.",
+        "converged": ""
+        if not nearest or slope <= 1e-3
+        else "Closed, but not nearest: see slope. Start nearer, or give more max_iterations.",
         "not_closable": "The error is least here and not zero. Check lengths and targets, or start from another configuration.",
         "iteration_limit": "Not closed yet: see residual. Give more max_iterations, or start nearer.",
     }[status]
@@ -295,7 +315,7 @@ def close_loops(
         residual=_largest(e),
         least_squares=0.5 * float(e @ e),
         stationarity=still,
-        distance=float(np.sqrt(2 * kinetic_energy(model, start, difference(model, start, q)))),
+        distance=float(np.sqrt(2 * kinetic_energy(model, work.start, difference(model, work.start, q)))),
         slope=slope,
         errors=e,
         history=np.array(work.history),

@@ -21,6 +21,19 @@ __all__ = ["ImpactResult", "impact"]
 Array = NDArray[Any]
 
 
+@dataclass(frozen=True)
+class ImpactResiduals:
+    """How far an impact is from what was asked.
+
+    Attributes:
+        primal: largest |J v⁺ + C p + e J v⁻| [m/s or rad/s].
+        least_squares: largest |G (J v⁺ + C p + e J v⁻)|, zero where the primal one is least.
+    """
+
+    primal: float
+    least_squares: float
+
+
 @dataclass(frozen=True, eq=False)
 class ImpactResult:
     """What an impact leaves, see :func:`impact`.
@@ -30,7 +43,7 @@ class ImpactResult:
         impulses: (m,) p [N s or N m s], axes of the rows; of least norm where rows are redundant.
         status: "converged"; "infeasible_least_squares": rows contradict each other, J v⁺ is as near as it can be; "iteration_limit".
         iterations: proximal iterations.
-        residual: largest |J v⁺ + C p + e J v⁻| [m/s or rad/s].
+        residuals: ``primal`` and ``least_squares``.
         energy_change: ½ v⁺ᵀ M v⁺ − ½ v⁻ᵀ M v⁻ [J].
         constraint_impulses: the impulses, an array a constraint.
         history: (iterations + 1,) largest residual before each iteration and after the last.
@@ -41,7 +54,7 @@ class ImpactResult:
     impulses: Array
     status: ProximalStatus
     iterations: int
-    residual: float
+    residuals: ImpactResiduals
     energy_change: float
     constraint_impulses: tuple[Array, ...]
     history: Array
@@ -50,8 +63,8 @@ class ImpactResult:
 
 _ADVICE = {
     "converged": "",
-    "infeasible_least_squares": "The rows ask for velocities that no motion has; see residual. Look for repeated rows with different restitution.",
-    "iteration_limit": "Not converged; see residual. Give less damping or more max_iterations.",
+    "infeasible_least_squares": "The rows ask for velocities that no motion has; see residuals. Look for repeated rows with different restitution.",
+    "iteration_limit": "Not converged; see residuals. Give less damping or more max_iterations.",
 }
 
 
@@ -124,6 +137,7 @@ def impact(
     p = solved.forces
     jump = G.jacobian.H @ p
     after = before + G.mass_inverse @ jump
+    missed = G.jacobian @ after + G.compliance * p + e * rows
     # ½ (v⁺ + v⁻)ᵀ Jᵀ p, and the size of what it sums
     work = 0.5 * (before + after) * jump
     energy = float(work.sum())
@@ -135,7 +149,7 @@ def impact(
         impulses=p,
         status=solved.status,
         iterations=solved.iterations,
-        residual=float(np.abs(solved.residual).max(initial=0.0)),
+        residuals=ImpactResiduals(*(float(np.abs(x).max(initial=0.0)) for x in (missed, G @ missed))),
         energy_change=energy,
         constraint_impulses=split(G.constraints, p),
         history=solved.history,

@@ -30,6 +30,19 @@ Array = NDArray[Any]
 InverseStatus = Literal["solved", "underactuated", "violates_constraints"]
 
 
+@dataclass(frozen=True)
+class InverseDynamicsResiduals:
+    """How far torques and forces are from a motion, and the motion from the constraints.
+
+    Attributes:
+        primal: largest |J ν̇ + γ| [m/s² or rad/s²], how far the acceleration breaks the constraints.
+        unactuated: largest |h − Jᵀ λ| in what is not actuated [N m or N], forces that would be missing there.
+    """
+
+    primal: float
+    unactuated: float
+
+
 @dataclass(frozen=True, eq=False)
 class InverseDynamicsResult:
     """What a motion takes, see :func:`constrained_inverse_dynamics`.
@@ -39,8 +52,7 @@ class InverseDynamicsResult:
         forces: (m,) λ [N or N m], axes of the rows.
         status: "solved"; "underactuated": no torques and forces make this motion, these come nearest; "violates_constraints": they make it, but the
             acceleration breaks the constraints.
-        primal: largest |J ν̇ + γ| [m/s² or rad/s²], how far the acceleration breaks the constraints.
-        unactuated: largest |h − Jᵀ λ| in what is not actuated [N m or N], forces that would be missing there.
+        residuals: ``primal`` and ``unactuated``.
         constraint_forces: the forces, an array a constraint.
         rank: of (Jᵀ)_U, how many rows of it the forces could choose.
         advice: what to do about a status that is not "solved"; else empty.
@@ -49,8 +61,7 @@ class InverseDynamicsResult:
     torques: Array
     forces: Array
     status: InverseStatus
-    primal: float
-    unactuated: float
+    residuals: InverseDynamicsResiduals
     constraint_forces: tuple[Array, ...]
     rank: int
     advice: str
@@ -163,7 +174,9 @@ def constrained_inverse_dynamics(
     breaks, lacks = primal > tolerance * max(_largest(bias), reach * moving), unactuated > tolerance * acting
     advice = []
     if lacks:
-        advice.append(f"{unactuated:.3g} N m or N are missing in velocities that are not actuated: actuate more, constrain more, or ask for another motion.")
+        advice.append(
+            f"{unactuated:.3g} N m or N are missing in velocities that are not actuated: actuate more, constrain more, or ask for another motion."
+        )
     if breaks:
         advice.append(
             f"The acceleration breaks the constraints by {primal:.3g}: take a − J̄ (J a + γ) with OperationalSpace.pseudo_inverse and constraint_bias."
@@ -172,8 +185,7 @@ def constrained_inverse_dynamics(
         torques=torques,
         forces=forces,
         status="underactuated" if lacks else "violates_constraints" if breaks else "solved",
-        primal=primal,
-        unactuated=unactuated,
+        residuals=InverseDynamicsResiduals(primal, unactuated),
         constraint_forces=split(G.constraints, forces),
         rank=rank,
         advice=" ".join(advice),

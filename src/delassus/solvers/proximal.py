@@ -104,7 +104,7 @@ def proximal(G: DelassusOperator, b: Array, norm: float, tolerance: float, max_i
         max_iterations: at most.
         adapt: lessen the damping while iterations are slow, as they are where rows are nearly dependent or of very different size.
     """
-    first = damping = G.damping
+    first = damping = np.zeros_like(b) if G.damping is None else G.damping
     forces, residual = np.zeros_like(b), b.copy()
     history, slow = [_largest(b)], 0
     goal, given = tolerance * _largest(b), b
@@ -128,14 +128,16 @@ def proximal(G: DelassusOperator, b: Array, norm: float, tolerance: float, max_i
             # the residual is across the range of G: without it there is a solution
             b, forces = b - residual, np.zeros_like(b)
             residual, slow = b.copy(), 0
-            G.damping = damping = first
+            damping = first
+            G.damping = damping
             history.append(_largest(residual))
             continue
         forces, residual = step, left
         history.append(_largest(left))
         slow = slow + 1 if ratio > 0.1 else 0
         if adapt and slow > 1 and float(damping.min()) > _LEAST_DAMPING * norm:
-            G.damping = damping = damping / 100
+            damping = damping / 100
+            G.damping = damping
             slow = 0
     if b is not given:
         # rounding of b leaves some λ that G does not feel: it is what ε (G + ε)⁻¹ keeps
