@@ -11,7 +11,7 @@ from . import errors, rows
 from .dense import Mechanism
 from .trees import JOINTS, mechanism
 
-# eigenvalues of G below this part of the largest are rounding
+# eigenvalues of G below this part of the largest, or of one, are rounding
 RANK = 1e-12
 
 
@@ -58,15 +58,22 @@ class Closed:
         return HJ.T @ HJ
 
     @cached_property
+    def factors(self):
+        """Singular vectors and values of H Jᵀ that are not rounding."""
+        u, s, vt = np.linalg.svd(self.half @ self.J.T, full_matrices=False)
+        real = s > np.sqrt(RANK) * max(s.max(initial=0.0), 1.0)
+        return u[:, real], s[real], vt[real]
+
+    @cached_property
     def G_inverse(self):
-        """G⁺, by singular values of half the product."""
-        return np.linalg.pinv(self.half @ self.J.T, rcond=np.sqrt(RANK)) @ np.linalg.pinv(self.half @ self.J.T, rcond=np.sqrt(RANK)).T
+        """G⁺, by singular values."""
+        _, s, vt = self.factors
+        return (vt.T / s**2) @ vt
 
     @cached_property
     def projector(self):
         """N = 1 − M⁻¹ Jᵀ G⁺ J, by singular values."""
-        u, s, _ = np.linalg.svd(self.half @ self.J.T, full_matrices=False)
-        u = u[:, s > np.sqrt(RANK) * s.max(initial=0.0)]
+        u, _, _ = self.factors
         return np.eye(self.model.nv) - self.half.T @ u @ u.T @ np.linalg.inv(self.half.T)
 
     def at(self, v):

@@ -37,8 +37,8 @@ _STATIONARY = 1e-7
 _NEAREST = 1e-7
 # how often a step of sliding is shortened, how many steps close it again, how many are remembered, at most
 _SHORTER, _PATIENCE, _MEMORY = 8, 12, 20
-# how hard a stationary error is kicked, as a part of itself
-_KICKS = (0.1, 0.3, 1.0)
+# how hard a stationary error is kicked: parts of the motion x whose second order is the error, |J x| |x| = |e|
+_KICKS = (0.3, 1.0, 2.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,12 +146,11 @@ class _Assembler:
         for kick in _KICKS:
             if _largest(e) <= self.tolerance or self.exhausted:
                 break
-            # a push that moves the rows by a part of their error
             push = rng.standard_normal(self.model.nv)
             moved = float(np.linalg.norm(self.G.jacobian @ push))
             if moved == 0:
                 break
-            trial, there = self.close(integrate(self.work, q, push * (kick * float(np.linalg.norm(e)) / moved)), float(e @ e))
+            trial, there = self.close(integrate(self.work, q, push, kick * float(np.sqrt(np.linalg.norm(e) / moved))), float(e @ e))
             if there @ there < e @ e:
                 q, e = trial, there
             else:
@@ -161,7 +160,8 @@ class _Assembler:
     def along(self, x: Array) -> Array:
         """N x: the part of a motion (nv,) that leaves the rows alone. G is at q, suitably damped."""
         G = self.G
-        return x - G.mass_inverse @ (G.jacobian.H @ proximal(G, G.jacobian @ x, self.norm, 1e-12, 20).forces)  # type: ignore[no-any-return]
+        taken = proximal(G, G.jacobian @ x, self.norm, 1e-12, 20, rounding=1e-14 * _largest(x)).forces
+        return x - G.mass_inverse @ (G.jacobian.H @ taken)  # type: ignore[no-any-return]
 
     def descent(self, d: Array) -> Array:
         """Find t = −N M⁻¹ ∂(½ dᵀ M₀ d), the way along the constraints on which d falls most."""

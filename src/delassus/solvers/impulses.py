@@ -14,6 +14,7 @@ from ..constraints import Constraint, JointLimit, PointContact
 from ..errors import ArgumentError
 from ..model import Loop, Model
 from ..operators import DelassusOperator
+from ..state import kinetic_energy
 from .proximal import ProximalStatus, operator_of, prepare, proximal, split
 
 __all__ = ["ImpactResult", "impact"]
@@ -133,16 +134,15 @@ def impact(
 
     # J v⁺ + C p = −e J v  ⇔  G p = −(1 + e) J v
     rows = G.jacobian @ before
-    solved = proximal(G, -(1 + e) * rows, norm, tolerance, limit, adapt=adapt)
+    solved = proximal(G, -(1 + e) * rows, norm, tolerance, limit, rounding=1e-14 * float(np.abs(before).max(initial=0.0)), adapt=adapt)
     p = solved.forces
     jump = G.jacobian.H @ p
     after = before + G.mass_inverse @ jump
     missed = G.jacobian @ after + G.compliance * p + e * rows
-    # ½ (v⁺ + v⁻)ᵀ Jᵀ p, and the size of what it sums
-    work = 0.5 * (before + after) * jump
-    energy = float(work.sum())
+    # ½ (v⁺ + v⁻)ᵀ Jᵀ p
+    energy = 0.5 * float((before + after) @ jump)
     advice = _ADVICE[solved.status]
-    if energy > 1e-9 * float(np.abs(work).sum()) and solved.status == "converged":
+    if energy > 1e-8 * kinetic_energy(model, q, before) and solved.status == "converged":
         advice = "Kinetic energy grew: rows of different restitution feed each other. Use one restitution for all rows that are coupled."
     return ImpactResult(
         velocity=after,

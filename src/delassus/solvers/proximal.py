@@ -30,8 +30,8 @@ ProximalStatus = Literal["converged", "infeasible_least_squares", "iteration_lim
 _DAMPING = 1e-8
 _LEAST_DAMPING = 1e-13
 _EPS = float(np.finfo(np.float64).eps)
-# A residual that an iteration lessens by less than this will not go away.
-_STALLED = 1e-6
+# A residual that an iteration changes by less than this part of itself will not go away.
+_STALLED = 1e-9
 
 
 def operator_of(model: Model, constraints: Sequence[Constraint | Loop] | DelassusOperator) -> DelassusOperator:
@@ -93,7 +93,9 @@ class Proximal:
         return len(self.history) - 1
 
 
-def proximal(G: DelassusOperator, b: Array, norm: float, tolerance: float, max_iterations: int, *, adapt: bool = True) -> Proximal:
+def proximal(
+    G: DelassusOperator, b: Array, norm: float, tolerance: float, max_iterations: int, *, rounding: float = 0.0, adapt: bool = True
+) -> Proximal:
     """Solve G λ = b by proximal iterations.
 
     Args:
@@ -102,47 +104,54 @@ def proximal(G: DelassusOperator, b: Array, norm: float, tolerance: float, max_i
         norm: ‖G‖, roughly.
         tolerance: of the largest residual, relative to the largest number of b.
         max_iterations: at most.
+        rounding: of the numbers of b; what is less counts as zero.
         adapt: lessen the damping while iterations are slow, as they are where rows are nearly dependent or of very different size.
     """
     first = damping = np.zeros_like(b) if G.damping is None else G.damping
     forces, residual = np.zeros_like(b), b.copy()
-    history, slow = [_largest(b)], 0
-    goal, given = tolerance * _largest(b), b
+    history, last = [_largest(b)], np.inf
+    goal, given = max(tolerance * _largest(b), rounding), b
     status: ProximalStatus = "iteration_limit"
     while True:
         # what rounding leaves of G λ
-        floor = 4 * _EPS * norm * float(np.linalg.norm(forces))
-        if history[-1] <= max(goal, floor):
+        noise = 4 * _EPS * norm * float(np.linalg.norm(forces))
+        if history[-1] <= max(goal, noise):
             status = "converged" if b is given else "infeasible_least_squares"
             break
         if len(history) > max_iterations:
             break
         step = forces + G.solve(residual)
         left = b - G @ step
-        ratio = float(np.linalg.norm(left)) / float(np.linalg.norm(residual))
-        if not ratio < 1 - _STALLED:
+        noise = 4 * _EPS * norm * float(np.linalg.norm(step))
+        # what the iteration took away: of the range of G, whatever stands across it
+        gone = float(np.linalg.norm(residual - left))
+        if gone <= max(_STALLED * float(np.linalg.norm(residual)), noise):
             if b is not given:
                 # it was found anew as far as it can be
                 status = "infeasible_least_squares"
                 break
-            # the residual is across the range of G: without it there is a solution
-            b, forces = b - residual, np.zeros_like(b)
-            residual, slow = b.copy(), 0
-            damping = first
+            # the residual is across the range of G, but for rounding; without it there is a solution
+            for _ in range(2):
+                left = left - G.solve(G @ left)
+            b, forces = b - left, np.zeros_like(b)
+            residual, last, damping = b.copy(), np.inf, first
             G.damping = damping
             history.append(_largest(residual))
             continue
         forces, residual = step, left
         history.append(_largest(left))
-        slow = slow + 1 if ratio > 0.1 else 0
-        if adapt and slow > 1 and float(damping.min()) > _LEAST_DAMPING * norm:
+        if adapt and gone > 0.1 * last and gone > 100 * noise and float(damping.min()) > _LEAST_DAMPING * norm:
             damping = damping / 100
             G.damping = damping
-            slow = 0
+            gone = np.inf
+        last = gone
     if b is not given:
-        # rounding of b leaves some λ that G does not feel: it is what ε (G + ε)⁻¹ keeps
+        # rounding of b leaves some λ that G does not feel: it is what powers of ε (G + ε)⁻¹ keep
         for _ in range(2):
-            forces = forces - G.solve(damping * G.solve(damping * forces))
+            unfelt = forces
+            for _ in range(4):
+                unfelt = G.solve(damping * unfelt)
+            forces = forces - unfelt
     if damping is not first:
         G.damping = first
     return Proximal(forces, given - G @ forces, status, np.array(history))
