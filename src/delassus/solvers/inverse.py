@@ -167,11 +167,14 @@ def constrained_inverse_dynamics(
     torques = np.where(driven, rest, 0.0)
     moved = J @ wanted
     primal, unactuated = (float(np.abs(x).max(initial=0.0)) for x in (moved + bias, rest[free]))
-    # what the equations are summed of: |J a| is at most √(‖G‖ aᵀ M a), also where it cancels
-    reach = np.sqrt(2 * norm_of(G))
-    moving = np.sqrt(kinetic_energy(model, q, wanted)) + np.sqrt(kinetic_energy(model, q, v)) * _largest(np.asarray(v, dtype=np.float64))
-    acting = max(_largest(h), _largest(passed), _largest(bias_forces(model, q, v, external_forces=external_forces)))
-    breaks, lacks = primal > tolerance * max(_largest(bias), reach * moving), unactuated > tolerance * acting
+    # what the equations are summed of, also where it cancels: a joint force f moves rows by √(‖G‖ fᵀ M⁻¹ f) at most, a velocity x by √(‖G‖ xᵀ M x)
+    v = np.asarray(v, dtype=np.float64)
+    c = bias_forces(model, q, v, external_forces=external_forces)
+    pushed = np.sqrt(float(c @ (G.mass_inverse @ c)))
+    moving = np.sqrt(2 * kinetic_energy(model, q, wanted)) + np.sqrt(2 * kinetic_energy(model, q, v)) * _largest(v)
+    rounding = 1e-13 * (_largest(wanted) + _largest(v) ** 2 + _largest(model.gravity))
+    breaks = primal > max(tolerance * max(_largest(bias), np.sqrt(norm_of(G)) * (pushed + moving)), rounding)
+    lacks = unactuated > tolerance * max(_largest(h), _largest(passed), _largest(c))
     advice = []
     if lacks:
         advice.append(
