@@ -155,6 +155,7 @@ def test_choice_is_the_least(name, kinds):
     assert np.linalg.norm(both.T @ torques.forces) <= 1e-8 * max(np.linalg.norm(torques.forces), 1.0)
     for done in (forces, torques):
         assert done.rank == r
+        agree(done.condition, s[0] / s[r - 1] if r else 1.0, 1e-6)
         assert (done.torques[unactuated] == 0).all()
         agree(done.residuals.unactuated, np.abs(h - case.J.T @ done.forces)[unactuated].max(initial=0.0), 1e-6, np.abs(h).max())
         drift = dl.constraint_drift(case.model, case.q, case.oracle.v, case.constraints)

@@ -55,6 +55,7 @@ class InverseDynamicsResult:
         residuals: ``primal`` and ``unactuated``.
         constraint_forces: the forces, an array a constraint.
         rank: of (Jᵀ)_U, how many rows of it the forces could choose.
+        condition: largest over least singular value that counts; large where joints push through a nearly straight linkage.
         advice: what to do about a status that is not "solved"; else empty.
     """
 
@@ -64,6 +65,7 @@ class InverseDynamicsResult:
     residuals: InverseDynamicsResiduals
     constraint_forces: tuple[Array, ...]
     rank: int
+    condition: float
     advice: str
 
 
@@ -191,6 +193,7 @@ def constrained_inverse_dynamics(
         residuals=InverseDynamicsResiduals(primal, unactuated),
         constraint_forces=split(G.constraints, forces),
         rank=rank,
+        condition=float(size[0] / size[rank - 1]) if rank else 1.0,
         advice=" ".join(advice),
     )
 
