@@ -154,7 +154,7 @@ def constrained_inverse_dynamics(
     units = np.zeros((model.nv, len(free)))
     units[free, np.arange(len(free))] = 1.0
     A = (J @ units).T
-    left, size, right = np.linalg.svd(A)
+    left, size, right = np.linalg.svd(A, full_matrices=minimize == "torques")
     rank = int((size > cut * size.max(initial=0.0)).sum())
     forces = right[:rank].T @ ((left[:, :rank].T @ h[free]) / size[:rank])
     if minimize == "torques" and rank < len(right):

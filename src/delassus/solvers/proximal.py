@@ -32,6 +32,8 @@ _LEAST_DAMPING = 1e-13
 _EPS = float(np.finfo(np.float64).eps)
 # A residual that an iteration changes by less than this part of itself will not go away.
 _STALLED = 1e-9
+# Rows that nearly depend on each other, J to √rounding, do so in G to rounding: a residual below this part of b is theirs and contradicts nothing.
+_CONSISTENT = 1e-7
 
 
 def operator_of(model: Model, constraints: Sequence[Constraint | Loop] | DelassusOperator) -> DelassusOperator:
@@ -102,7 +104,7 @@ def proximal(
         G: updated, with damping.
         b: (m,).
         norm: ‖G‖, roughly.
-        tolerance: of the largest residual, relative to the largest number of b.
+        tolerance: of the largest residual, relative to the largest number of b; 1e-7 where rows nearly depend on each other.
         max_iterations: at most.
         rounding: of the numbers of b; what is less counts as zero.
         adapt: lessen the damping while iterations are slow, as they are where rows are nearly dependent or of very different size.
@@ -112,11 +114,12 @@ def proximal(
     history, last = [_largest(b)], np.inf
     goal, given = max(tolerance * _largest(b), rounding), b
     status: ProximalStatus = "iteration_limit"
+    outcome: ProximalStatus = "converged"
     while True:
         # what rounding leaves of G λ
         noise = 4 * _EPS * norm * float(np.linalg.norm(forces))
         if history[-1] <= max(goal, noise):
-            status = "converged" if b is given else "infeasible_least_squares"
+            status = outcome
             break
         if len(history) > max_iterations:
             break
@@ -128,11 +131,13 @@ def proximal(
         if gone <= max(_STALLED * float(np.linalg.norm(residual)), noise):
             if b is not given:
                 # it was found anew as far as it can be
-                status = "infeasible_least_squares"
+                status = outcome
                 break
             # the residual is across the range of G, but for rounding; without it there is a solution
             for _ in range(2):
                 left = left - G.solve(G @ left)
+            if _largest(left) > _CONSISTENT * _largest(b):
+                outcome = "infeasible_least_squares"
             b, forces = b - left, np.zeros_like(b)
             residual, last, damping = b.copy(), np.inf, first
             G.damping = damping
