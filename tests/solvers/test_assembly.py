@@ -5,7 +5,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import delassus as dl
-from delassus.solvers.assembly import _inverse_derivative
+from delassus.solvers.assembly import _inverse_derivative, _quasi_newton
 from oracles import closed
 from oracles.dense import Mechanism, rotation
 
@@ -137,6 +137,25 @@ def test_free_body_pinned_at_a_point_moves_as_closed_form():
     done = dl.close_loops(model, q, [dl.Connect(model, 1, other_point=target)])
     assert np.allclose(done.configuration, [*target, *q[3:]], atol=1e-10)
     assert np.isclose(done.distance, np.sqrt(0.09 + 0.04 + 0.25), rtol=1e-9)
+
+
+def test_memory_of_steps_knows_the_last_one():
+    """What t lost on the last step leads to that step, the secant condition; in the end to all of them where the bend is constant."""
+    rng = np.random.default_rng(3)
+    A = rng.standard_normal((5, 5, 2))
+    M, bend = (a @ a.T + np.eye(5) for a in np.moveaxis(A, -1, 0))
+    steps = rng.standard_normal((4, 5))
+    memory = [(s, np.linalg.solve(M, bend @ s)) for s in steps]
+    assert np.allclose(_quasi_newton(memory, M, memory[-1][1]), steps[-1], atol=1e-12)
+    # conjugate steps: all of them
+    L = np.linalg.inv(np.linalg.cholesky(bend)).T
+    memory = [(s, np.linalg.solve(M, bend @ s)) for s in L.T]
+    for s, y in memory:
+        assert np.allclose(_quasi_newton(memory, M, y), s, atol=1e-10)
+    t = rng.standard_normal(5)
+    assert np.array_equal(_quasi_newton([], M, t), t)
+    # steps on which t grew are left out
+    assert np.array_equal(_quasi_newton([(t, -t)], M, t), t)
 
 
 def test_derivative_of_rotation_vectors():

@@ -166,7 +166,7 @@ def test_contradicting_rows_give_the_least_squares_velocity():
 
 
 def test_contradictions_on_robots_are_least_squares():
-    for name in ("go2", "cassie", "g1"):
+    for name in ("go2", "cassie", "g1", "talos", "atlas", "solo", "iiwa", "one link", "boxes", "mixed"):
         case = seen(name, "redundant")
         v = case.oracle.v
         e = case.rng.uniform(0, 1, len(case.made))
@@ -176,8 +176,8 @@ def test_contradictions_on_robots_are_least_squares():
         done = dl.impact(case.model, case.q, v, case.constraints, restitution=e)
         after, p = dense(case, v, per_row)
         assert done.status == "infeasible_least_squares"
-        agree(done.velocity, after, 1e-6, np.abs(after).max())
-        agree(done.impulses, p, 1e-6)
+        agree(done.velocity, after, 1e-8, np.abs(after).max())
+        agree(done.impulses, p, 2e-8)
         agree(done.residuals.primal, np.abs(case.J @ after + per_row * (case.J @ v)).max(), 1e-6)
 
 

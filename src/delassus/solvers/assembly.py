@@ -118,7 +118,7 @@ class _Assembler:
             taken = False
             while not taken and not self.exhausted:
                 self.iterations += 1
-                G.damping = max(self.relative, 1e-14) * self.norm
+                G.damping = self.relative * self.norm
                 step = -(G.mass_inverse @ (G.jacobian.H @ G.solve(e)))
                 left = e + G.jacobian @ step
                 trial = integrate(self.work, q, step)
@@ -127,13 +127,12 @@ class _Assembler:
                 promised, fell = square - float(left @ left), square - float(there @ there)
                 taken = promised > 0 and fell > 1e-4 * promised
                 gain = fell / promised if promised > 0 else 0.0
-                self.relative = self.relative / 10 if gain > 0.75 else self.relative * (10 if not taken else 3 if gain < 0.25 else 1)
+                self.relative *= 0.1 if gain > 0.75 else 1.0 if gain > 0.25 else 3.0 if taken else 10.0
+                self.relative = max(self.relative, 1e-14)
                 if self.relative > 1e8:
                     return q, e  # no step lessens the error
             if not taken:
                 break
-            # ε of the size of the error keeps the steps fast where rows become dependent as they close
-            self.relative = min(max(self.relative, 1e-14), max(float(np.linalg.norm(there)), 1e-14))
             q, e = trial, there
             self.history.append(_largest(e))
             self.at(q)

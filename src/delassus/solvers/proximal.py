@@ -133,9 +133,7 @@ def proximal(
                 # it was found anew as far as it can be
                 status = outcome
                 break
-            # the residual is across the range of G, but for rounding; without it there is a solution
-            for _ in range(2):
-                left = left - G.solve(G @ left)
+            # the residual is across the range of G: without it there is a solution
             if _largest(left) > _CONSISTENT * _largest(b):
                 outcome = "infeasible_least_squares"
             b, forces = b - left, np.zeros_like(b)
@@ -150,13 +148,6 @@ def proximal(
             G.damping = damping
             gone = np.inf
         last = gone
-    if b is not given:
-        # rounding of b leaves some λ that G does not feel: it is what powers of ε (G + ε)⁻¹ keep
-        for _ in range(2):
-            unfelt = forces
-            for _ in range(4):
-                unfelt = G.solve(damping * unfelt)
-            forces = forces - unfelt
     if damping is not first:
         G.damping = first
     return Proximal(forces, given - G @ forces, status, np.array(history))
