@@ -25,7 +25,7 @@ from ..errors import ArgumentError
 from ..model import Loop, Model
 from ..operators import DelassusOperator
 from ..state import difference, integrate, kinetic_energy
-from .proximal import default_damping, norm_of, operator_of, proximal
+from .proximal import default_damping, largest, norm_of, operator_of, proximal
 
 __all__ = ["AssemblyResult", "close_loops"]
 
@@ -85,7 +85,7 @@ class _Assembler:
         self.turns = [
             int(at) + 3 * (kind == "free") for at, kind in zip(model.joint_vadr, model.joint_type, strict=True) if kind in ("ball", "free")
         ]
-        self.iterations, self.history = 0, [_largest(self.rows.error(self.start))]
+        self.iterations, self.history = 0, [largest(self.rows.error(self.start))]
         self.norm = self.relative = 0.0  # ‖G‖ at the configuration, ε / ‖G‖ that the next step begins with
 
     @property
@@ -111,7 +111,7 @@ class _Assembler:
         G, e, end = self.G, self.rows.error(q), self.iterations + patience
         self.at(q)
         self.relative = min(1e-3, float(np.linalg.norm(e)))
-        while _largest(e) > self.tolerance and not self.exhausted:
+        while largest(e) > self.tolerance and not self.exhausted:
             square, still = float(e @ e), self.stationarity(e)
             if still <= _STATIONARY or (still < 1e-3 and square > 0.999 * rival) or self.iterations >= end:
                 break
@@ -134,7 +134,7 @@ class _Assembler:
             if not taken:
                 break
             q, e = trial, there
-            self.history.append(_largest(e))
+            self.history.append(largest(e))
             self.at(q)
         return q, e
 
@@ -143,7 +143,7 @@ class _Assembler:
         q, e = self.close(q)
         rng = np.random.default_rng(0)
         for kick in _KICKS:
-            if _largest(e) <= self.tolerance or self.exhausted:
+            if largest(e) <= self.tolerance or self.exhausted:
                 break
             push = rng.standard_normal(self.model.nv)
             moved = float(np.linalg.norm(self.G.jacobian @ push))
@@ -159,7 +159,7 @@ class _Assembler:
     def along(self, x: Array) -> Array:
         """N x: the part of a motion (nv,) that leaves the rows alone. G is at q, suitably damped."""
         G = self.G
-        taken = proximal(G, G.jacobian @ x, self.norm, 1e-12, 20, rounding=1e-14 * _largest(x)).forces
+        taken = proximal(G, G.jacobian @ x, self.norm, 1e-12, 20, rounding=1e-14 * largest(x)).forces
         return x - G.mass_inverse @ (G.jacobian.H @ taken)  # type: ignore[no-any-return]
 
     def descent(self, d: Array) -> Array:
@@ -182,7 +182,7 @@ class _Assembler:
             trial, e = self.close(integrate(self.work, q, way, step), patience=_PATIENCE)
             d = difference(self.work, self.start, trial)
             fell = 0.5 * (far - float(d @ self.M0 @ d))
-            if _largest(e) <= self.tolerance and fell > 1e-4 * step * down:
+            if largest(e) <= self.tolerance and fell > 1e-4 * step * down:
                 return trial, e, d, fell
             del self.history[known:]
             step /= 4
@@ -214,7 +214,7 @@ class _Assembler:
             poor = poor + 1 if found[3] < min(1e-3 * steep, 1e-6 * far) else 0
             before, lost = q, t
             q, e, d, _ = found
-            self.history.append(_largest(e))
+            self.history.append(largest(e))
             t = self.descent(d)
             memory = [*memory[-_MEMORY + 1 :], (difference(self.work, before, q), lost - t)]
 
@@ -293,7 +293,7 @@ def close_loops(
     tolerance, limit = number(tolerance, "tolerance", minimum=0.0), count(max_iterations, "max_iterations")
     work, damping = _Assembler(model, G, q, tolerance, limit), G.damping
     q, e = work.assemble(work.start)
-    closed, slope = _largest(e) <= tolerance, 1.0
+    closed, slope = largest(e) <= tolerance, 1.0
     if closed and nearest:
         q, e, slope = work.slide(q, e)
     still = work.stationarity(e) if not closed else 0.0
@@ -311,7 +311,7 @@ def close_loops(
         configuration=q,
         status=status,
         iterations=work.iterations,
-        residual=_largest(e),
+        residual=largest(e),
         least_squares=0.5 * float(e @ e),
         stationarity=still,
         distance=float(np.sqrt(2 * kinetic_energy(model, work.start, difference(model, work.start, q)))),
@@ -320,7 +320,3 @@ def close_loops(
         history=np.array(work.history),
         advice=advice,
     )
-
-
-def _largest(x: Array) -> float:
-    return float(np.abs(x).max(initial=0.0))

@@ -15,7 +15,7 @@ from ..errors import ArgumentError
 from ..model import Loop, Model
 from ..operators import DelassusOperator
 from ..state import kinetic_energy
-from .proximal import ProximalStatus, operator_of, prepare, proximal, split
+from .proximal import ProximalStatus, largest, operator_of, prepare, proximal, split
 
 __all__ = ["ImpactResult", "impact"]
 
@@ -134,7 +134,7 @@ def impact(
 
     # J v⁺ + C p = −e J v  ⇔  G p = −(1 + e) J v
     rows = G.jacobian @ before
-    solved = proximal(G, -(1 + e) * rows, norm, tolerance, limit, rounding=1e-14 * float(np.abs(before).max(initial=0.0)), adapt=adapt)
+    solved = proximal(G, -(1 + e) * rows, norm, tolerance, limit, rounding=1e-14 * largest(before), adapt=adapt)
     p = solved.forces
     jump = G.jacobian.H @ p
     after = before + G.mass_inverse @ jump
@@ -149,7 +149,7 @@ def impact(
         impulses=p,
         status=solved.status,
         iterations=solved.iterations,
-        residuals=ImpactResiduals(*(float(np.abs(x).max(initial=0.0)) for x in (missed, G @ missed))),
+        residuals=ImpactResiduals(largest(missed), largest(G @ missed)),
         energy_change=energy,
         constraint_impulses=split(G.constraints, p),
         history=solved.history,

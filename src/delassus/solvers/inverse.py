@@ -22,7 +22,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..model import Loop, Model
 from ..operators import DelassusOperator
 from ..state import kinetic_energy
-from .proximal import norm_of, operator_of, split
+from .proximal import largest, norm_of, operator_of, split
 
 __all__ = ["InverseDynamicsResult", "constrained_inverse_dynamics"]
 
@@ -168,15 +168,15 @@ def constrained_inverse_dynamics(
     rest = h - passed
     torques = np.where(driven, rest, 0.0)
     moved = J @ wanted
-    primal, unactuated = (float(np.abs(x).max(initial=0.0)) for x in (moved + bias, rest[free]))
+    primal, unactuated = largest(moved + bias), largest(rest[free])
     # what the equations are summed of, also where it cancels: a joint force f moves rows by √(‖G‖ fᵀ M⁻¹ f) at most, a velocity x by √(‖G‖ xᵀ M x)
     v = np.asarray(v, dtype=np.float64)
     c = bias_forces(model, q, v, external_forces=external_forces)
     pushed = np.sqrt(float(c @ (G.mass_inverse @ c)))
-    moving = np.sqrt(2 * kinetic_energy(model, q, wanted)) + np.sqrt(2 * kinetic_energy(model, q, v)) * _largest(v)
-    rounding = 1e-13 * (_largest(wanted) + _largest(v) ** 2 + _largest(model.gravity))
-    breaks = primal > max(tolerance * max(_largest(bias), np.sqrt(norm_of(G)) * (pushed + moving)), rounding)
-    lacks = unactuated > tolerance * max(_largest(h), _largest(passed), _largest(c))
+    moving = np.sqrt(2 * kinetic_energy(model, q, wanted)) + np.sqrt(2 * kinetic_energy(model, q, v)) * largest(v)
+    rounding = 1e-13 * (largest(wanted) + largest(v) ** 2 + largest(model.gravity))
+    breaks = primal > max(tolerance * max(largest(bias), np.sqrt(norm_of(G)) * (pushed + moving)), rounding)
+    lacks = unactuated > tolerance * max(largest(h), largest(passed), largest(c))
     advice = []
     if lacks:
         advice.append(
@@ -196,7 +196,3 @@ def constrained_inverse_dynamics(
         condition=float(size[0] / size[rank - 1]) if rank else 1.0,
         advice=" ".join(advice),
     )
-
-
-def _largest(x: Array) -> float:
-    return float(np.abs(x).max(initial=0.0))

@@ -22,7 +22,7 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..model import Loop, Model
 from ..operators import DelassusOperator
 
-__all__ = ["Proximal", "ProximalStatus", "default_damping", "norm_of", "operator_of", "prepare", "proximal", "split"]
+__all__ = ["Proximal", "ProximalStatus", "default_damping", "largest", "norm_of", "operator_of", "prepare", "proximal", "split"]
 
 Array = NDArray[Any]
 ProximalStatus = Literal["converged", "infeasible_least_squares", "iteration_limit"]
@@ -82,10 +82,9 @@ def prepare(G: DelassusOperator, damping: ArrayLike | None) -> tuple[float, bool
 
 @dataclass(frozen=True, eq=False)
 class Proximal:
-    """λ (m,), b − G λ (m,), what came of it, and the largest residual before each iteration and after the last."""
+    """λ (m,), what came of it, and the largest residual before each iteration and after the last."""
 
     forces: Array
-    residual: Array
     status: ProximalStatus
     history: Array
 
@@ -111,8 +110,8 @@ def proximal(
     """
     first = damping = np.zeros_like(b) if G.damping is None else G.damping
     forces, residual = np.zeros_like(b), b.copy()
-    history, last = [_largest(b)], np.inf
-    goal, given = max(tolerance * _largest(b), rounding), b
+    history, last = [largest(b)], np.inf
+    goal, given = max(tolerance * largest(b), rounding), b
     status: ProximalStatus = "iteration_limit"
     outcome: ProximalStatus = "converged"
     while True:
@@ -134,15 +133,15 @@ def proximal(
                 status = outcome
                 break
             # the residual is across the range of G: without it there is a solution
-            if _largest(left) > _CONSISTENT * _largest(b):
+            if largest(left) > _CONSISTENT * largest(b):
                 outcome = "infeasible_least_squares"
             b, forces = b - left, np.zeros_like(b)
             residual, last, damping = b.copy(), np.inf, first
             G.damping = damping
-            history.append(_largest(residual))
+            history.append(largest(residual))
             continue
         forces, residual = step, left
-        history.append(_largest(left))
+        history.append(largest(left))
         if adapt and gone > 0.1 * last and gone > 100 * noise and float(damping.min()) > _LEAST_DAMPING * norm:
             damping = damping / 100
             G.damping = damping
@@ -150,7 +149,7 @@ def proximal(
         last = gone
     if damping is not first:
         G.damping = first
-    return Proximal(forces, given - G @ forces, status, np.array(history))
+    return Proximal(forces, status, np.array(history))
 
 
 def split(constraints: Sequence[Constraint], rows: Array) -> tuple[Array, ...]:
@@ -159,5 +158,6 @@ def split(constraints: Sequence[Constraint], rows: Array) -> tuple[Array, ...]:
     return tuple(np.split(rows, ends)) if constraints else ()
 
 
-def _largest(x: Array) -> float:
+def largest(x: Array) -> float:
+    """Largest size of some numbers; zero of none."""
     return float(np.abs(x).max(initial=0.0))
