@@ -20,7 +20,7 @@ def seen(name, kinds, seed=0):
 
 
 def size(case):
-    """Largest velocity that a unit of row velocity can make: what one digit of J v is worth in v."""
+    """Size of the velocities before."""
     return max(1.0, np.abs(case.oracle.v).max(initial=0.0))
 
 
@@ -103,7 +103,7 @@ def test_ball_bounces(e):
 
 
 def test_rod_struck_at_its_tip_turns_as_the_closed_form():
-    """A free rod whose tip is stopped: p = m l² / (l² / 3 … ) of a rod of length 2h, tip at h: v loses p / m, ω gains h p / I."""
+    """A free rod struck at a distance h from its centre: p = (1 + e) / (1/m + h²/I); its centre changes by p / m, its turning by h p / I."""
     b = dl.ModelBuilder("rod")
     m, h, inertia = 2.0, 0.5, 0.3
     b.add_body("rod", mass=m, inertia=(0.01, inertia, inertia))
@@ -111,7 +111,6 @@ def test_rod_struck_at_its_tip_turns_as_the_closed_form():
     model = b.build()
     tip = dl.PointContact(model, "rod", point=(h, 0, 0))
     done = dl.impact(model, model.neutral(), [0, 0, -1.0, 0, 0, 0], [tip], restitution=0.5)
-    # normal: u = v + … = −1, G = 1/m + h²/I
     p = 1.5 / (1 / m + h * h / inertia)
     agree(done.impulses, [p, 0, 0], 1e-9)
     agree(done.velocity, [0, 0, -1 + p / m, 0, -h * p / inertia, 0], 1e-9)
