@@ -226,6 +226,7 @@ def test_arm_too_short_stretches_towards_its_goal(start):
     assert np.allclose(np.sin(done.configuration), [-0.6, 0.0], atol=1e-5)
     assert np.allclose(np.cos(done.configuration), [0.8, 1.0], atol=1e-5)
     assert done.stationarity < 1e-6
+    assert done.history[-1] == done.residual
     assert done.advice
 
 

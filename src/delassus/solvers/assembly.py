@@ -56,7 +56,7 @@ class AssemblyResult:
         slope: ‖t‖ / ‖d‖ in the metric of the mass matrix, t the way along the constraints on which d falls most; zero at the nearest configuration, one if it was not
             sought.
         errors: (m,) e of the rows.
-        history: largest error at the start and after each step taken.
+        history: largest error at the start and after each step that led to the answer.
         advice: what to do about a status that is not "converged", or if the nearest was not reached; else empty.
     """
 
@@ -149,10 +149,12 @@ class _Assembler:
             moved = float(np.linalg.norm(self.G.jacobian @ push))
             if moved == 0:
                 break
+            known = len(self.history)
             trial, there = self.close(integrate(self.work, q, push, kick * float(np.sqrt(np.linalg.norm(e) / moved))), float(e @ e))
             if there @ there < e @ e:
                 q, e = trial, there
             else:
+                del self.history[known:]
                 self.at(q)
         return q, e
 
