@@ -20,7 +20,14 @@ from ..constraints import Constraint, collect
 from ..errors import ArgumentError, ArgumentTypeError
 from ..model import Loop, Model
 
-__all__ = ["BatchConstrainedDynamics", "BatchDynamicsResult", "ConstrainedDynamics", "DynamicsResiduals", "DynamicsResult", "constrained_dynamics"]
+__all__ = [
+    "BatchConstrainedDynamics",
+    "BatchDynamicsResult",
+    "ConstrainedDynamics",
+    "DynamicsResiduals",
+    "DynamicsResult",
+    "constrained_dynamics",
+]
 
 Array = NDArray[Any]
 DynamicsStatus = Literal["converged", "infeasible_least_squares", "iteration_limit", "relaxed"]
@@ -135,7 +142,9 @@ class _Settings:
         given = self._diagonal(compliance, "compliance")
         if self.method == "soft-gauss":
             if not (given > 0).all():
-                raise ArgumentError("compliance: method 'soft-gauss' needs a positive number for every row, the R of its springs; MuJoCo calls it efc_R.")
+                raise ArgumentError(
+                    "compliance: method 'soft-gauss' needs a positive number for every row, the R of its springs; MuJoCo calls it efc_R."
+                )
             return given, np.zeros_like(given)
         weight = self._diagonal(mu, "mu")
         if not (weight > 0).all():
@@ -219,7 +228,18 @@ class ConstrainedDynamics(_Settings):
             acceleration, forces: (nv,), (m,) arrays to fill.
         """
         a, f, outcome, iterations, primal, dual, least = self._native.solve(
-            q, v, tau, external_forces, bias, self._damping, self.max_iterations, self.tolerance, warm_start, acceleration, forces, self._history
+            q,
+            v,
+            tau,
+            external_forces,
+            bias,
+            self._damping,
+            self.max_iterations,
+            self.tolerance,
+            warm_start,
+            acceleration,
+            forces,
+            self._history,
         )
         status: DynamicsStatus = "relaxed" if self._single and self._rows[0] else _STATUS[outcome]
         parts = tuple(np.split(f, self._ends)) if self.constraints else ()
@@ -294,7 +314,19 @@ class BatchConstrainedDynamics(_Settings):
     ) -> BatchDynamicsResult:
         """Accelerations and forces of every state; arrays as of :meth:`ConstrainedDynamics.solve`, with the batch before."""
         a, f, numbers = self._native.solve(
-            q, v, tau, external_forces, bias, self._damping, self._compliance, self.max_iterations, self.tolerance, warm_start, acceleration, forces, None
+            q,
+            v,
+            tau,
+            external_forces,
+            bias,
+            self._damping,
+            self._compliance,
+            self.max_iterations,
+            self.tolerance,
+            warm_start,
+            acceleration,
+            forces,
+            None,
         )
         status = np.full(self.batch_size, "relaxed") if self._single and self._rows[1] else np.array(_STATUS)[numbers[0].astype(int)]
         return BatchDynamicsResult(a, f, status, numbers[1].astype(int), numbers[2], numbers[3], numbers[4])
