@@ -18,7 +18,7 @@
 
 namespace delassus {
 
-enum class Outcome : int { converged, least_squares, unfinished };
+enum class Outcome : int { converged, least_squares, unfinished, stalled };
 
 // Of a state: how it ended, and what is left: of the constraints, of J ν̇ between the last two iterations, and ε times the latter, the gradient of least squares.
 template <class Real>
@@ -115,6 +115,7 @@ class ConstrainedDynamics {
       for (int r = 0; r < m; ++r) {
         const T next = s_[r] - (corrected ? before_[r] : y_[r]) * R[r];
         primal = larger(primal, magnitude((next - lambda[r]) * damping[r]));
+        s_[r] = lambda[r];
         lambda[r] = next;
       }
       bool done = true, near = true;
@@ -122,6 +123,12 @@ class ConstrainedDynamics {
         auto& report = reports[l];
         const Real left = lane(primal, l), goal = tolerance * scale[l];
         if (history) history[l * most + n] = left;
+        if (corrected && !(left <= goal) && !(left <= 2 * last[l])) {
+          // rounding leads away: the iteration before was better
+          take_back(l, lambda, vdot);
+          report.outcome = Outcome::stalled;
+        }
+        if (report.outcome == Outcome::stalled) continue;
         report = {left <= goal ? Outcome::converged : n > 0 && lane(change, l) <= goal ? Outcome::least_squares : Outcome::unfinished, n + 1, left, lane(change, l), 0};
         done = done && report.outcome != Outcome::unfinished;
         // as much as this iteration has gained the next one will
@@ -133,6 +140,7 @@ class ConstrainedDynamics {
         G_.spread_idle(p);
         std::copy(p.u.begin(), p.u.end(), vdot);
         corrected = true;
+        std::fill_n(last, lanes, std::numeric_limits<Real>::max());
       }
     }
     Real largest = 0;
@@ -151,6 +159,15 @@ class ConstrainedDynamics {
  private:
   static T larger(const T& a, const T& b) { return a > b ? a : b; }
   static T magnitude(const T& a) { return a > T{} ? a : T(-a); }
+
+  // Undoes the last correction of a state.
+  void take_back(int l, T* lambda, T* vdot) {
+    for (int k = 0; k < model_.nv; ++k) lane(vdot[k], l) -= lane(G_.passage().u[k], l);
+    for (int r = 0; r < set_.rows; ++r) {
+      lane(y_[r], l) -= lane(before_[r], l);
+      lane(lambda[r], l) = lane(s_[r], l);
+    }
+  }
 
   // Forces on links and joints: gravity, the motion without joint accelerations, what is given.
   void load(const T* q, const T* v, const T* tau, const T* external) {

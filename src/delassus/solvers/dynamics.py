@@ -30,13 +30,14 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-DynamicsStatus = Literal["converged", "infeasible_least_squares", "iteration_limit", "relaxed"]
-_STATUS: tuple[DynamicsStatus, ...] = ("converged", "infeasible_least_squares", "iteration_limit")
+DynamicsStatus = Literal["converged", "infeasible_least_squares", "iteration_limit", "stalled", "relaxed"]
+_STATUS: tuple[DynamicsStatus, ...] = ("converged", "infeasible_least_squares", "iteration_limit", "stalled")
 _ADVICE: dict[DynamicsStatus, str] = {
     "converged": "",
     "infeasible_least_squares": "The constraints contradict each other here: their accelerations are met in the sense of least squares. Look at Baumgarte gains and at "
     "rows that fix the same motion.",
     "iteration_limit": "The constraints are not met to the tolerance yet: raise max_iterations or mu, or warm-start with these forces.",
+    "stalled": "Rounding keeps the iterations from coming nearer: lower mu, loosen the tolerance, or use float64.",
     "relaxed": "",
 }
 # Native class, whether it takes rows on more than one link and rows of joints, whether it stops after one iteration.
@@ -70,8 +71,8 @@ class DynamicsResult:
     Attributes:
         acceleration: (nv,) ν̇ [m/s² or rad/s²], the rate of v.
         forces: (m,) λ [N or N m], axes of the rows; a positive one pushes the first body away from the second.
-        status: "converged"; "infeasible_least_squares": the rows contradict each other, this is the nearest; "iteration_limit"; "relaxed": a method
-            that gives way, by design.
+        status: "converged"; "infeasible_least_squares": the rows contradict each other, this is the nearest; "iteration_limit"; "stalled": rounding
+            lets it come no nearer; "relaxed": a method that gives way, by design.
         iterations: proximal iterations.
         residuals: ``primal``, ``dual``, ``least_squares``.
         history: (iterations,) the primal residual after each.
