@@ -26,4 +26,5 @@ NB_MODULE(_core, m) {
   bind_workspace<float>(m, "Workspace32");
   bind_constraints(m);
   bind_operators(m);
+  bind_solvers(m);
 }

@@ -18,5 +18,6 @@ template <class T>
 void bind_state(WorkspaceClass<T>& c);
 void bind_constraints(nanobind::module_& m);
 void bind_operators(nanobind::module_& m);
+void bind_solvers(nanobind::module_& m);
 
 }  // namespace delassus

@@ -67,8 +67,8 @@ void bind_state(WorkspaceClass<T>& c) {
     In v_(v, "v", {s.nv()}), p(point, "point", {3});
     Out x(out, {6});
     s.work(q_, [&] {
-      motions(s.model, s.w, v_.data, static_cast<const T*>(nullptr), Vec3<T>{});
-      write6(x.data, frame_velocity(s.model, s.w, body, three(p)));
+      motions(s.model, s.w, s.w, v_.data, static_cast<const T*>(nullptr), Vec3<T>{});
+      write6(x.data, frame_velocity(s.model, s.w, s.w, body, three(p)));
     });
     return x.finite("frame_velocity");
   }, "q"_a.none(), "v"_a.none(), "body"_a, "point"_a.none(), "out"_a.none());
@@ -78,8 +78,8 @@ void bind_state(WorkspaceClass<T>& c) {
     In v_(v, "v", {s.nv()}), p(point, "point", {3});
     Out x(out, {6});
     s.work(q_, [&] {
-      motions(s.model, s.w, v_.data, static_cast<const T*>(nullptr), Vec3<T>{});
-      write6(x.data, frame_bias(s.model, s.w, body, three(p)));
+      motions(s.model, s.w, s.w, v_.data, static_cast<const T*>(nullptr), Vec3<T>{});
+      write6(x.data, frame_bias(s.model, s.w, s.w, body, three(p)));
     });
     return x.finite("frame_bias_acceleration");
   }, "q"_a.none(), "v"_a.none(), "body"_a, "point"_a.none(), "out"_a.none());

@@ -40,7 +40,7 @@ inline T polynomial_curvature(const std::vector<real_of<T>>& c, T x) {
 
 // e of every row, after `kinematics`; zero where there is none.
 template <class T>
-void errors(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, const Workspace<T>& w, const T* q, T* e) {
+void errors(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, const Placement<T>& w, const T* q, T* e) {
   for (int r = 0; r < set.rows; ++r) e[r] = T{};
 
   for (const auto& c : set.constraints) {
@@ -87,15 +87,16 @@ void errors(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set
 
 // J ν and J̇ν of every row, after `kinematics`, and `motions` without joint accelerations and with the ground at rest.
 template <class T>
-void rates(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, const Workspace<T>& w, const T* q, const T* nu, T* velocity, T* drift) {
+void rates(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, const Placement<T>& w, const Motions<T>& m, const T* q, const T* nu, T* velocity,
+           T* drift) {
   using Real = real_of<T>;
   for (int r = 0; r < set.rows; ++r) velocity[r] = drift[r] = T{};
   for (const auto& j : set.joint_rows) velocity[j.row] += nu[j.velocity] * j.coefficient;
 
   for (const auto& c : set.constraints) {
     T *v = velocity + c.row, *a = drift + c.row;
-    auto motion = [&](int b) { return frame_velocity(model, w, c.bodies[b], Vec3<T>{} + c.points[b]); };
-    auto acceleration = [&](int b) { return frame_bias(model, w, c.bodies[b], Vec3<T>{} + c.points[b]); };
+    auto motion = [&](int b) { return frame_velocity(model, w, m, c.bodies[b], Vec3<T>{} + c.points[b]); };
+    auto acceleration = [&](int b) { return frame_bias(model, w, m, c.bodies[b], Vec3<T>{} + c.points[b]); };
 
     if (c.kind == Kind::frame) {
       // n · v and n · a + (ω × n) · v, v and a of the first body minus the second, ω of the axes
@@ -129,7 +130,7 @@ void rates(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set,
       for (std::size_t i = 0; i < model.links.size(); ++i) {
         const Real share = model.links[i].inertial.mass * c.numbers[0];
         const Vec3<T> x = w.pose[int(i)] * model.links[i].inertial.center;
-        const Vec6<T> vi = w.v[int(i)], ai = w.a[int(i)];
+        const Vec6<T> vi = m.v[int(i)], ai = m.a[int(i)];
         const Vec3<T> at = vi.lin + cross(vi.ang, x);
         sum_v += at * share;
         sum_a += (ai.lin + cross(ai.ang, x) + cross(vi.ang, at)) * share;
@@ -192,8 +193,8 @@ class ConstraintRows {
  private:
   void move(const T* q, const T* nu) {
     kinematics(model_, w_, q);
-    motions(model_, w_, nu, static_cast<const T*>(nullptr), Vec3<T>{});
-    rates(model_, set_, w_, q, nu, velocity_.data(), drift_.data());
+    motions(model_, w_, w_, nu, static_cast<const T*>(nullptr), Vec3<T>{});
+    rates(model_, set_, w_, w_, q, nu, velocity_.data(), drift_.data());
   }
 
   const Model<Real>& model_;

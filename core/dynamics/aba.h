@@ -166,9 +166,9 @@ void aba(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* t
 
   // forward: force of the motion without joint accelerations
   const Vec3<T> up{constant<T>(-model.gravity.x), constant<T>(-model.gravity.y), constant<T>(-model.gravity.z)};
-  motions(model, w, v, static_cast<const T*>(nullptr), up);
-  inertial_forces(w);
-  if (external) subtract_external(model, w, external);
+  motions(model, w, w, v, static_cast<const T*>(nullptr), up);
+  inertial_forces(w, w);
+  if (external) subtract_external(model, w, w, external);
   world_inertias(w);
 
   // backward: eliminate every joint

@@ -123,7 +123,7 @@ inline Vec6<T> joint_bias(const Link<real_of<T>>& link, const Vec6<T>& v, Vec6<T
 
 // Velocities of all links and their accelerations for the joint accelerations vdot (none: the bias J̇v), a_0 at the ground.
 template <class T>
-inline void motions(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* vdot, const Vec3<T>& ground) {
+inline void motions(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m, const T* v, const T* vdot, const Vec3<T>& ground) {
   const int nl = int(model.links.size());
   Vec6<T> vi{}, ai{};  // of the link before
   for (int i = 0; i < nl; ++i) {
@@ -132,15 +132,15 @@ inline void motions(const Model<real_of<T>>& model, Workspace<T>& w, const T* v,
       vi = Vec6<T>{};
       ai = Vec6<T>{ground, Vec3<T>{}};
     } else if (link.parent != i - 1) {
-      vi = w.v[link.parent];
-      ai = w.a[link.parent];
+      vi = m.v[link.parent];
+      ai = m.a[link.parent];
     }
     const Vec6<T> joint = joint_motion(link, w.S.data(), v);
     vi += joint;
     ai += joint_bias(link, vi, joint);
     if (vdot) ai += joint_motion(link, w.S.data(), vdot);
-    w.v.set(i, vi);
-    w.a.set(i, ai);
+    m.v.set(i, vi);
+    m.a.set(i, ai);
   }
 }
 

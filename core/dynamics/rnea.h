@@ -21,20 +21,30 @@ inline Vec6<T> inertial_force(const Inertial<C>& link, const Pose<T>& X, const V
 }
 
 template <class T>
-inline void inertial_forces(Workspace<T>& w) {
-  for (int b = 0; b < w.f.blocks(); ++b) w.f.block(b) = inertial_force(w.inertial[b], w.pose.block(b), w.v.block(b), w.a.block(b));
+inline void inertial_forces(const Placement<T>& w, Motions<T>& m) {
+  for (int b = 0; b < m.f.blocks(); ++b) m.f.block(b) = inertial_force(w.inertial[b], w.pose.block(b), m.v.block(b), m.a.block(b));
+}
+
+// The same where all accelerations are larger by `up`.
+template <class T>
+inline void inertial_forces(const Placement<T>& w, Motions<T>& m, const Vec3<real_of<T>>& up) {
+  for (int b = 0; b < m.f.blocks(); ++b) {
+    auto a = m.a.block(b);
+    a.lin = a.lin + up;
+    m.f.block(b) = inertial_force(w.inertial[b], w.pose.block(b), m.v.block(b), a);
+  }
 }
 
 // Wrenches on bodies, [force; torque] in world axes at each body's centre of mass, taken off the link forces.
 template <class T>
-inline void subtract_external(const Model<real_of<T>>& model, Workspace<T>& w, const T* external) {
+inline void subtract_external(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m, const T* external) {
   for (std::size_t b = 0; b < model.bodies.size(); ++b) {
     const auto& body = model.bodies[b];
     if (body.link < 0) continue;
     const T* e = external + 6 * b;
     const Vec3<T> force{e[0], e[1], e[2]}, torque{e[3], e[4], e[5]};
     const Vec6<T> wrench{force, torque + cross(w.pose[body.link] * body.center, force)};
-    w.f.set(body.link, w.f[body.link] - wrench);
+    m.f.set(body.link, m.f[body.link] - wrench);
   }
 }
 
@@ -45,9 +55,9 @@ void rnea(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* 
 
   // forward: motions and the force each link needs; gravity is an upward acceleration of the ground
   const Vec3<T> up{constant<T>(-model.gravity.x), constant<T>(-model.gravity.y), constant<T>(-model.gravity.z)};
-  motions(model, w, v, vdot, up);
-  inertial_forces(w);
-  if (external) subtract_external(model, w, external);
+  motions(model, w, w, v, vdot, up);
+  inertial_forces(w, w);
+  if (external) subtract_external(model, w, w, external);
 
   // backward: project on the joint, hand the rest to the parent
   Vec6<T> handed{};  // by the next link, if it hangs on this one

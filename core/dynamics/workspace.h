@@ -27,15 +27,25 @@ struct Placement {
   PerLink<Inertia, T> inertia;  // a link's own, in world axes, about the tree's origin; a sweep may add its children's
 };
 
+// How it moves: velocities, accelerations and forces of the links, about the tree's origin.
 template <class T>
-struct Workspace : Placement<T> {
+struct Motions {
+  PerLink<Vec6, T> v, a, f;
+
+  explicit Motions(std::size_t links) {
+    v.resize(links);
+    a.resize(links);
+    f.resize(links);
+  }
+  std::size_t bytes() const { return v.bytes() + a.bytes() + f.bytes(); }
+};
+
+template <class T>
+struct Workspace : Placement<T>, Motions<T> {
   using Real = real_of<T>;
 
   explicit Workspace(const Model<Real>& model);
   void prepare_inverse(const Model<Real>& model);
-
-  // Newton–Euler
-  PerLink<Vec6, T> v, a, f;
 
   // composite and articulated inertia, elimination factor
   std::vector<Inertia<T>> composite;  // a link: with all it carries
@@ -83,11 +93,8 @@ std::size_t Placement<T>::bytes() const {
 }
 
 template <class T>
-Workspace<T>::Workspace(const Model<Real>& model) : Placement<T>(model) {
+Workspace<T>::Workspace(const Model<Real>& model) : Placement<T>(model), Motions<T>(model.links.size()) {
   const int nl = int(model.links.size()), nv = model.nv;
-  v.resize(nl);
-  a.resize(nl);
-  f.resize(nl);
   composite.resize(nl);
   H.resize(nl);
   Hinv.resize(model.roots.size());

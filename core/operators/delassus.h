@@ -52,6 +52,7 @@ class Delassus {
   const Factor<T>& mass_factor() const { return mass_; }
   const Factor<T>& damped_factor() const { return damped_; }
   const T* stiffness() const { return stiffness_.data(); }
+  Passage<T>& passage() { return scratch_->one; }
   // without what is shared
   std::size_t own_bytes() const {
     return w_.bytes() + loose_strips_.bytes() + coupled_strips_.bytes() + points_.size() * sizeof(PointPack<T>) + places_.size() * sizeof(Vec3<T>) +
@@ -105,8 +106,8 @@ class Delassus {
   }
 
   // Numeric work that depends on damping: factor of M + Jᵀ R J. Damping plus compliance is positive in every row. Where it is so small against G
-  // that the lemma would cancel to nothing, the factor has a larger one, and refinement makes up for it.
-  void set_damping(const T* damping) {
+  // that the lemma would cancel to nothing, the factor has a larger one, and refinement makes up for it; not if it is to be `exact`.
+  void set_damping(const T* damping, bool exact = false) {
     constexpr Real share = 1400 * std::numeric_limits<Real>::epsilon();
     T least = constant<T>(std::numeric_limits<Real>::max());
     for (int r = 0; r < set_.rows; ++r) {
@@ -117,7 +118,7 @@ class Delassus {
     }
     bool small = false;
     for (int l = 0; l < lanes_of<T>; ++l) small = small || !(lane(least, l) >= layout_->bound * share);
-    if (small) {
+    if (small && !exact) {
       const T floor = norm() * share;
       for (int r = 0; r < set_.rows; ++r) stiffness_[r] = Real(1) / larger(shift_[r], floor);
     }
@@ -161,6 +162,22 @@ class Delassus {
     return taken;
   }
 
+  // (M + Jᵀ R J)⁻¹ (f + Jᵀ λ) with forces f on all links and joints of a passage: the way in of links that no constraint reaches, whose forces do not change with λ; the
+  // others there and back, and J times what results to y; the way back of the former. Accelerations replace forces. After prepare and set_damping.
+  void collect_idle(Passage<T>& p) {
+    collect<true, Load::all>(layout_->loose, 0, layout_->loose.idle, w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data());
+  }
+  void respond(Passage<T>& p, const T* lambda, T* y) {
+    const auto& plan = layout_->coupled;
+    add_forces<false>(p, lambda);
+    for (const auto& j : set_.joint_rows) p.u[j.velocity] += lambda[j.row] * j.coefficient;
+    substitute<true, Load::all>(plan, plan.idle, int(plan.steps.size()), w_, coupled_strips(), damped_, p.m.data(), p.u.data(), scratch_->x.data());
+    project(p, y);
+  }
+  void spread_idle(Passage<T>& p) {
+    spread<true, Load::all>(layout_->loose, 0, layout_->loose.idle, w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data());
+  }
+
   // Y ← J X, Jᵀ X, M⁻¹ X
   void jacobian(const T* X, int columns, T* Y) {
     pass(X, model_.nv, columns, Y, set_.rows, [&](auto& p, auto* x, auto* y) {
@@ -183,7 +200,7 @@ class Delassus {
     pass(X, set_.rows, columns, Y, model_.nv, [&](auto& p, auto* x, auto* y) {
       for (auto& f : p.m) f = std::remove_cvref_t<decltype(f)>{};
       for (int k = 0; k < model_.nv; ++k) y[k] = std::remove_cvref_t<decltype(*y)>{};
-      add_forces(p, x);
+      add_forces<true>(p, x);
       for (const auto& j : set_.joint_rows) y[j.velocity] += x[j.row] * j.coefficient;
       for (const auto& step : layout_->loose.steps) {
         for (int k = step.iv; k < step.iv + step.nv; ++k) y[k] += dot(w_.S[k], p.m[step.link]);
@@ -195,7 +212,7 @@ class Delassus {
     pass(X, model_.nv, columns, Y, model_.nv, [&](auto& p, auto* x, auto* y) {
       for (auto& f : p.m) f = std::remove_cvref_t<decltype(f)>{};
       for (int k = 0; k < model_.nv; ++k) p.u[k] = x[k];
-      substitute<true, false>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data());
+      substitute<true, Load::joints>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data());
       for (int k = 0; k < model_.nv; ++k) y[k] = p.u[k];
     });
   }
@@ -388,32 +405,33 @@ class Delassus {
   void sweep(const EliminationPlan& plan, const StripPlacement<T>& strips, const Factor<T>& factor, Passage<C>& p, const C* lambda) {
     const int first = plan.idle, last = int(plan.steps.size());
     for (const int i : std::is_same_v<C, T> ? plan.lane_holders : plan.holders) p.m[i] = Vec6<C>{};
-    add_forces(p, lambda);
+    add_forces<true>(p, lambda);
     if (set_.joint_rows.empty()) {
-      substitute<false, true>(plan, first, last, w_, strips, factor, p.m.data(), p.u.data(), scratch_->x.data());
+      substitute<false, Load::rows>(plan, first, last, w_, strips, factor, p.m.data(), p.u.data(), scratch_->x.data());
     } else {
       for (auto& u : p.u) u = C{};
       for (const auto& j : set_.joint_rows) p.u[j.velocity] += lambda[j.row] * j.coefficient;
-      substitute<true, true>(plan, first, last, w_, strips, factor, p.m.data(), p.u.data(), scratch_->x.data());
+      substitute<true, Load::rows>(plan, first, last, w_, strips, factor, p.m.data(), p.u.data(), scratch_->x.data());
     }
   }
 
-  // Adds f of a group to its link, and its opposite with another moment to the other. The first group on a link finds nothing there.
-  template <class C>
+  // Adds f of a group to its link, and its opposite with another moment to the other. If rows are alone, the first group on a link finds nothing there.
+  template <bool alone, class C>
   static void push(const PointGroup& group, const Vec6<C>& f, const Vec3<C>& moment, Vec6<C>* m) {
-    if (group.opens[0])
+    if (alone && group.opens[0])
       m[group.link] = f;
     else
       m[group.link] += f;
     if (group.other < 0) return;
     const Vec6<C> g{f.lin, moment};
-    if (group.opens[1])
+    if (alone && group.opens[1])
       m[group.other] = Vec6<C>{} - g;
     else
       m[group.other] -= g;
   }
 
   // Forces on a group's links and accelerations of its rows, a pack of points at once.
+  template <bool alone>
   void add_packed_forces(std::size_t g, const T* lambda, Vec6<T>* m) const {
     using P = StripPack<T>;
     const auto& group = set_.groups[g];
@@ -431,7 +449,7 @@ class Delassus {
     T all[12];
     sum_lanes<T>(packs, all);
     const Vec3<T> force{all[0], all[1], all[2]};
-    push(group, {force, {all[3], all[4], all[5]}}, {all[6], all[7], all[8]}, m);
+    push<alone, T>(group, {force, {all[3], all[4], all[5]}}, {all[6], all[7], all[8]}, m);
   }
   void project_packed(std::size_t g, const Vec6<T>& a, const Vec6<T>& b, T* rows) const {
     using P = StripPack<T>;
@@ -453,14 +471,14 @@ class Delassus {
   }
 
   // f += Σ Kᵀ λ
-  template <class C>
+  template <bool alone, class C>
   void add_forces(Passage<C>& p, const C* lambda) const {
     for (std::size_t i = 0; i < set_.groups.size(); ++i) {
       const auto& group = set_.groups[i];
       const bool two = group.other >= 0;
       if constexpr (std::is_same_v<C, T> && strip_lanes<T> > 1)
         if (packed(group)) {
-          add_packed_forces(i, lambda, p.m.data());
+          add_packed_forces<alone>(i, lambda, p.m.data());
           continue;
         }
       Vec6<C> f{};
@@ -472,7 +490,7 @@ class Delassus {
         f.ang += cross(place, force);
         if (two) moment += cross(other, force);
       });
-      push(group, f, moment, p.m.data());
+      push<alone>(group, f, moment, p.m.data());
     }
     for (const auto& b : set_.blocks)
       for (int t = 0; t < b.terms; ++t) {

@@ -310,19 +310,24 @@ inline void resolve_free_strip(const EliminationPlan::FreeStrip& strip, const Ld
   for (int l = 0; l < strip.count; ++l) m[strip.link[l]] = get_lane(a, l);
 }
 
-// Steps first … last − 1 and back. Forces m on links that hold some and u on joints on entry, accelerations on exit: of joints in u, of links that show in m.
-// C is T or a pack of columns of T. Without `driven` u is taken for zero. With `in_strips` only joints that are pushed have u,
-// and one column takes strips whole and keeps their numbers in `x_at`.
-template <bool driven, bool in_strips, class T, class C>
-void substitute(const EliminationPlan& plan, int first, int last, const Placement<T>& w, const StripPlacement<T>& strips, const Factor<T>& F,
-                Vec6<C>* __restrict m, C* __restrict u, StripPack<T>* __restrict x_at) {
-  constexpr bool whole = in_strips && strip_lanes<T> > 1 && std::is_same_v<T, C>;
+// What a right-hand side is: forces on links that hold some, joints being pushed only where the plan says so; the same and on all joints; on all links and joints.
+enum class Load { rows, joints, all };
+
+// One column of rows takes strips whole and keeps their numbers in `x_at`.
+template <Load load, class T, class C>
+inline constexpr bool takes_strips = load == Load::rows && strip_lanes<T> > 1 && std::is_same_v<T, C>;
+
+// Steps first … last − 1: forces m on links and u on joints on entry; what waits for `spread` on exit. C is T or a pack of columns of T. Without `driven` u is taken
+// for zero.
+template <bool driven, Load load, class T, class C>
+void collect(const EliminationPlan& plan, int first, int last, const Placement<T>& w, const StripPlacement<T>& strips, const Factor<T>& F, Vec6<C>* __restrict m,
+             C* __restrict u, StripPack<T>* __restrict x_at) {
+  constexpr bool whole = takes_strips<load, T, C>;
   const EliminationPlan::Step* steps = plan.steps.data();
   const EliminationPlan::Place* places = plan.places.data();
   const EliminationPlan::Neighbour* neighbours = plan.neighbours.data();
   const Column<T>* W_at = F.W.data();
   const Vec6<T>*S = w.S.data(), *V = F.V.data();
-  const T* Dinv = F.Dinv.data();
   Vec6<C> g{};
   for (int s = first; s < last; ++s) {
     const auto& step = steps[s];
@@ -337,7 +342,7 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
         continue;
       }
     }
-    if (step.holds_force) g += m[step.link];
+    if (load == Load::all || step.holds_force) g += m[step.link];
     if (step.nv == 1) {
       const int k = step.iv;
       C y = dot(S[k], g);
@@ -352,7 +357,7 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
       const auto& at = places[s];
       const auto* N = neighbours + at.neighbour;
       const Ldl6<T>& LD = F.free[at.factor];
-      if (driven && (!in_strips || step.pushed)) g += free_force(w.pose[step.link].R, u + step.iv);
+      if (driven && (load != Load::rows || step.pushed)) g += free_force(w.pose[step.link].R, u + step.iv);
       solve_lower(LD, &g.lin.x);
       Vec6<C> x;
       for (int k = 0; k < 6; ++k) entry(x, k) = entry(g, k) * LD.Dinv[k];
@@ -381,7 +386,19 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
     if (step.parent >= 0) m[step.parent] += g;
     g = Vec6<C>{};
   }
+}
 
+// And back: accelerations of joints in u, of links that show in m.
+template <bool driven, Load load, class T, class C>
+void spread(const EliminationPlan& plan, int first, int last, const Placement<T>& w, const StripPlacement<T>& strips, const Factor<T>& F, Vec6<C>* __restrict m,
+            C* __restrict u, StripPack<T>* __restrict x_at) {
+  constexpr bool whole = takes_strips<load, T, C>;
+  const EliminationPlan::Step* steps = plan.steps.data();
+  const EliminationPlan::Place* places = plan.places.data();
+  const EliminationPlan::Neighbour* neighbours = plan.neighbours.data();
+  const Column<T>* W_at = F.W.data();
+  const Vec6<T>*S = w.S.data(), *V = F.V.data();
+  const T* Dinv = F.Dinv.data();
   Vec6<C> a{};
   for (int s = last - 1; s >= first; --s) {
     const auto& step = steps[s];
@@ -409,7 +426,7 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
         for (int k = 0; k < 6; ++k) entry(a, k) -= entry(y, k) * LD.Dinv[k];
       }
       solve_upper(LD, &a.lin.x);
-      if (driven && (!in_strips || step.pushed)) free_velocities(w.pose[step.link].R, a, u + step.iv);
+      if (driven && (load != Load::rows || step.pushed)) free_velocities(w.pose[step.link].R, a, u + step.iv);
       m[step.link] = a;
       continue;
     }
@@ -443,6 +460,13 @@ void substitute(const EliminationPlan& plan, int first, int last, const Placemen
     }
     if (step.shows) m[step.link] = a;
   }
+}
+
+template <bool driven, Load load, class T, class C>
+void substitute(const EliminationPlan& plan, int first, int last, const Placement<T>& w, const StripPlacement<T>& strips, const Factor<T>& F, Vec6<C>* __restrict m,
+                C* __restrict u, StripPack<T>* __restrict x_at) {
+  collect<driven, load>(plan, first, last, w, strips, F, m, u, x_at);
+  spread<driven, load>(plan, first, last, w, strips, F, m, u, x_at);
 }
 
 }  // namespace delassus

@@ -9,7 +9,7 @@ namespace delassus {
 
 template <class T>
 T kinetic_energy(const Model<real_of<T>>& model, Workspace<T>& w, const T* v) {
-  motions(model, w, v, static_cast<const T*>(nullptr), Vec3<T>{});
+  motions(model, w, w, v, static_cast<const T*>(nullptr), Vec3<T>{});
   T twice{};
   for (std::size_t i = 0; i < model.links.size(); ++i) {
     const auto& link = model.links[i];

@@ -44,21 +44,21 @@ void frame_jacobian(const Model<real_of<T>>& model, const Placement<T>& w, int b
 
 // Velocity of the frame, after `motions`.
 template <class T>
-inline Vec6<T> frame_velocity(const Model<real_of<T>>& model, const Workspace<T>& w, int b, const Vec3<T>& point) {
+inline Vec6<T> frame_velocity(const Model<real_of<T>>& model, const Placement<T>& w, const Motions<T>& m, int b, const Vec3<T>& point) {
   const int i = model.bodies[b].link;
   if (i < 0) return Vec6<T>{};
   const Vec3<T> x = point_in_tree(model, w, b, point);
-  const Vec6<T> v = w.v[i];
+  const Vec6<T> v = m.v[i];
   return {v.lin + cross(v.ang, x), v.ang};
 }
 
 // J̇ν of the frame, after `motions` without joint accelerations and with the ground at rest.
 template <class T>
-inline Vec6<T> frame_bias(const Model<real_of<T>>& model, const Workspace<T>& w, int b, const Vec3<T>& point) {
+inline Vec6<T> frame_bias(const Model<real_of<T>>& model, const Placement<T>& w, const Motions<T>& m, int b, const Vec3<T>& point) {
   const int i = model.bodies[b].link;
   if (i < 0) return Vec6<T>{};
   const Vec3<T> x = point_in_tree(model, w, b, point);
-  const Vec6<T> v = w.v[i], a = w.a[i];
+  const Vec6<T> v = m.v[i], a = m.a[i];
   return {a.lin + cross(a.ang, x) + cross(v.ang, v.lin + cross(v.ang, x)), a.ang};
 }
 

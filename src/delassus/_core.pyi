@@ -136,3 +136,53 @@ class Delassus64(_Delassus): ...
 class Delassus32(_Delassus): ...
 class Workspace64(_Workspace): ...
 class Workspace32(_Workspace): ...
+
+class _ConstrainedDynamics:
+    def __init__(self, model: Model, constraints: list[Constraint]) -> None: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def alone(self) -> bool: ...
+    def set_compliance(self, compliance: Any) -> None: ...
+    def solve(
+        self,
+        q: Any,
+        v: Any,
+        tau: Any,
+        external_forces: Any,
+        bias: Any,
+        damping: Any,
+        max_iterations: int,
+        tolerance: float,
+        warm_start: Any,
+        acceleration: _Out,
+        forces: _Out,
+        history: _Out,
+    ) -> tuple[_Array, _Array, int, int, float, float, float]: ...
+
+class ConstrainedDynamics64(_ConstrainedDynamics): ...
+class ConstrainedDynamics32(_ConstrainedDynamics): ...
+
+class _BatchConstrainedDynamics:
+    def __init__(self, model: Model, constraints: list[Constraint], batch_size: int, threads: int) -> None: ...
+    @property
+    def nbytes(self) -> int: ...
+    def solve(
+        self,
+        q: Any,
+        v: Any,
+        tau: Any,
+        external_forces: Any,
+        bias: Any,
+        damping: Any,
+        compliance: Any,
+        max_iterations: int,
+        tolerance: float,
+        warm_start: Any,
+        acceleration: _Out,
+        forces: _Out,
+        numbers: _Out,
+    ) -> tuple[_Array, _Array, _Array]: ...
+
+class BatchConstrainedDynamics64(_BatchConstrainedDynamics): ...
+class BatchConstrainedDynamics32(_BatchConstrainedDynamics): ...

@@ -1,0 +1,127 @@
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include "solvers/batch_constrained.h"
+#include "held.h"
+#include "rooms.h"
+
+namespace delassus {
+
+namespace nb = nanobind;
+using nb::literals::operator""_a;
+
+namespace {
+
+// A solver and the model it looks at; one user at a time, without the interpreter's lock.
+template <class Solver>
+struct HeldSolver {
+  std::shared_ptr<const HeldModel> held;
+  Solver solver;
+  std::atomic<bool> busy{false};
+
+  std::size_t rows() const { return std::size_t(solver.rows()); }
+  std::size_t nv() const { return std::size_t(held->wide.nv); }
+  std::size_t bodies() const { return held->wide.bodies.size(); }
+
+  template <class F>
+  void work(F&& f) {
+    door::Occupied occupied(busy, "this solver");
+    nb::gil_scoped_release unlocked;
+    f();
+  }
+};
+
+// A solver of one state: made of a model and a layout, with ConstrainedDynamics' way to solve.
+template <class Solver, class T>
+void bind_dynamics_solver(nb::module_& m, const char* name) {
+  using Self = HeldSolver<Solver>;
+  using In = door::Input<T>;
+  using Out = door::Output<T>;
+  nb::class_<Self>(m, name)
+      .def("__init__",
+           [](Self* self, std::shared_ptr<const HeldModel> held, const std::vector<ConstraintDescription>& list) {
+             const auto& model = held->in<T>();
+             auto layout = std::make_shared<const Layout<T>>(model, make_constraints(model, list), strip_lanes<T>);
+             new (self) Self{std::move(held), Solver(model, std::move(layout))};
+           }, "model"_a, "constraints"_a)
+      .def_prop_ro("nbytes", [](const Self& s) { return s.solver.bytes(); })
+      .def_prop_ro("alone", [](const Self& s) { return s.solver.alone(); })
+      .def("set_compliance", [](Self& s, nb::handle c) {
+        In c_(c, "compliance", {s.rows()});
+        s.work([&] { s.solver.set_compliance(c_.data); });
+      }, "compliance"_a.none())
+      .def("solve",
+           [](Self& s, nb::handle q, nb::handle v, nb::handle tau, nb::handle external, nb::handle bias, nb::handle damping, int most, double tolerance, nb::handle start,
+              nb::handle acceleration, nb::handle forces, nb::handle history) {
+             auto q_ = door::configuration(s.held->template in<T>(), q);
+             In v_(v, "v", {s.nv()}), t_(tau, "tau", {s.nv()}, true), e_(external, "external_forces", {s.bodies(), 6}, true), b_(bias, "bias", {s.rows()}, true),
+                 d_(damping, "mu", {s.rows()}), l_(start, "warm_start", {s.rows()}, true);
+             Out a(acceleration, {s.nv()}), f(forces, {s.rows()}), h(history, {std::size_t(most)});
+             a.apart_from(q_, v_, t_, e_, b_, d_, l_);
+             f.apart_from(q_, v_, t_, e_, b_, d_, l_);
+             Report<T> report{};
+             s.work([&] {
+               for (std::size_t r = 0; r < s.rows(); ++r) f.data[r] = l_.data ? l_.data[r] : T(0);
+               s.solver.solve(q_.data, v_.data, t_.data, e_.data, b_.data, d_.data, most, T(tolerance), f.data, a.data, &report, h.data);
+             });
+             return nb::make_tuple(a.finite("constrained_dynamics"), f.finite("constrained_dynamics"), int(report.outcome), report.iterations, double(report.primal),
+                                   double(report.change), double(report.least_squares));
+           },
+           "q"_a.none(), "v"_a.none(), "tau"_a.none(), "external_forces"_a.none(), "bias"_a.none(), "damping"_a.none(), "max_iterations"_a, "tolerance"_a, "warm_start"_a.none(),
+           "acceleration"_a.none(), "forces"_a.none(), "history"_a.none());
+}
+
+template <class T>
+struct HeldBatchSolver : HeldSolver<BatchConstrainedDynamics<T>> {
+  std::vector<Report<T>> reports;
+};
+
+template <class T>
+void bind_batch(nb::module_& m, const char* name) {
+  using Self = HeldBatchSolver<T>;
+  using In = door::Input<T>;
+  using Out = door::Output<T>;
+  nb::class_<Self>(m, name)
+      .def("__init__",
+           [](Self* self, std::shared_ptr<const HeldModel> held, const std::vector<ConstraintDescription>& list, int batch, int threads) {
+             const auto& model = held->in<T>();
+             const auto set = make_constraints(model, list);
+             new (self) Self{{std::move(held), BatchConstrainedDynamics<T>(model, set, batch, threads)}, std::vector<Report<T>>(std::size_t(batch))};
+           }, "model"_a, "constraints"_a, "batch_size"_a, "threads"_a)
+      .def_prop_ro("nbytes", [](const Self& s) { return s.solver.bytes(); })
+      .def("solve",
+           [](Self& s, nb::handle q, nb::handle v, nb::handle tau, nb::handle external, nb::handle bias, nb::handle damping, nb::handle compliance, int most, double tolerance,
+              nb::handle start, nb::handle acceleration, nb::handle forces, nb::handle numbers) {
+             const std::size_t n = std::size_t(s.solver.batch());
+             auto q_ = door::configurations(s.held->template in<T>(), q, n);
+             In v_(v, "v", {n, s.nv()}), t_(tau, "tau", {n, s.nv()}, true), e_(external, "external_forces", {n, s.bodies(), 6}, true), b_(bias, "bias", {n, s.rows()}, true),
+                 d_(damping, "mu", {n, s.rows()}), c_(compliance, "compliance", {n, s.rows()}), l_(start, "warm_start", {n, s.rows()}, true);
+             Out a(acceleration, {n, s.nv()}), f(forces, {n, s.rows()}), r(numbers, {5, n});
+             a.apart_from(q_, v_, t_, e_, b_, d_, c_, l_);
+             f.apart_from(q_, v_, t_, e_, b_, d_, c_, l_);
+             s.work([&] {
+               for (std::size_t k = 0; k < n * s.rows(); ++k) f.data[k] = l_.data ? l_.data[k] : T(0);
+               s.solver.solve(q_.data, v_.data, t_.data, e_.data, b_.data, d_.data, c_.data, most, T(tolerance), f.data, a.data, s.reports.data());
+               for (std::size_t k = 0; k < n; ++k) {
+                 const auto& report = s.reports[k];
+                 const T row[5] = {T(int(report.outcome)), T(report.iterations), report.primal, report.change, report.least_squares};
+                 for (std::size_t c = 0; c < 5; ++c) r.data[c * n + k] = row[c];
+               }
+             });
+             return nb::make_tuple(a.finite("constrained_dynamics"), f.finite("constrained_dynamics"), r.object);
+           },
+           "q"_a.none(), "v"_a.none(), "tau"_a.none(), "external_forces"_a.none(), "bias"_a.none(), "damping"_a.none(), "compliance"_a.none(), "max_iterations"_a, "tolerance"_a,
+           "warm_start"_a.none(), "acceleration"_a.none(), "forces"_a.none(), "numbers"_a.none());
+}
+
+}  // namespace
+
+void bind_solvers(nb::module_& m) {
+  bind_dynamics_solver<ConstrainedDynamics<double>, double>(m, "ConstrainedDynamics64");
+  bind_dynamics_solver<ConstrainedDynamics<float>, float>(m, "ConstrainedDynamics32");
+  bind_batch<double>(m, "BatchConstrainedDynamics64");
+  bind_batch<float>(m, "BatchConstrainedDynamics32");
+}
+
+}  // namespace delassus

@@ -1,0 +1,92 @@
+// Constrained dynamics of many states of one mechanism: as many states side by side as a register holds, groups of them in turn, on one or more threads.
+// The sweeps are those of one state (constrained.h), with T a pack of states; a group iterates until its last state is done.
+#pragma once
+
+#include "operators/team.h"
+#include "solvers/constrained.h"
+
+namespace delassus {
+
+template <class Real>
+class BatchConstrainedDynamics {
+ public:
+  static constexpr int width = register_bytes / int(sizeof(Real));
+  using P = Pack<Real, width>;
+
+  BatchConstrainedDynamics(const Model<Real>& model, const ConstraintSet<Real>& set, int batch, int threads)
+      : model_(model), rows_(set.rows), batch_(batch), team_(std::min(threads, (batch + width - 1) / width)) {
+    const auto layout = std::make_shared<const Layout<Real>>(model, set, 1);
+    const std::size_t bodies = model.bodies.size(), rows = std::size_t(rows_), nv = std::size_t(model.nv);
+    // one solver and one set of numbers a thread: nothing is kept between two groups
+    for (int t = 0; t < team_.size(); ++t) {
+      solvers_.emplace_back(model, layout);
+      hands_.push_back({std::vector<P>(std::size_t(model.nq)), std::vector<P>(nv), std::vector<P>(nv), std::vector<P>(6 * bodies), std::vector<P>(rows), std::vector<P>(rows),
+                        std::vector<P>(rows), std::vector<P>(rows), std::vector<P>(nv)});
+    }
+  }
+
+  int rows() const { return rows_; }
+  int batch() const { return batch_; }
+  std::size_t bytes() const {
+    std::size_t sum = 0;
+    for (const auto& s : solvers_) sum += s.bytes();
+    for (const auto& h : hands_) sum += (h.q.size() + 3 * h.v.size() + h.external.size() + 4 * h.damping.size()) * sizeof(P);
+    return sum;
+  }
+
+  // As of ConstrainedDynamics, every array with the batch before; compliance too.
+  void solve(const Real* Q, const Real* V, const Real* tau, const Real* external, const Real* gamma, const Real* damping, const Real* compliance, int most,
+             Real tolerance, Real* lambda, Real* vdot, Report<Real>* reports) {
+    const int groups = (batch_ + width - 1) / width, bodies = int(model_.bodies.size());
+    team_.each(groups, [&](int g) {
+      const int t = team_.whose(g, groups);
+      auto& h = hands_[t];
+      auto& solver = solvers_[t];
+      Report<Real> report[width];
+      gather(g, Q, model_.nq, h.q);
+      gather(g, V, model_.nv, h.v);
+      if (tau) gather(g, tau, model_.nv, h.tau);
+      if (external) gather(g, external, 6 * bodies, h.external);
+      if (gamma) gather(g, gamma, rows_, h.gamma);
+      gather(g, damping, rows_, h.damping);
+      gather(g, compliance, rows_, h.compliance);
+      gather(g, lambda, rows_, h.lambda);
+      solver.set_compliance(h.compliance.data());
+      solver.solve(h.q.data(), h.v.data(), tau ? h.tau.data() : nullptr, external ? h.external.data() : nullptr, gamma ? h.gamma.data() : nullptr, h.damping.data(), most,
+                   tolerance, h.lambda.data(), h.vdot.data(), report, nullptr);
+      for (int k = 0; k < width && g * width + k < batch_; ++k) {
+        const std::size_t state = std::size_t(g * width + k);
+        for (int r = 0; r < rows_; ++r) lambda[state * rows_ + r] = lane(h.lambda[r], k);
+        for (int i = 0; i < model_.nv; ++i) vdot[state * model_.nv + i] = lane(h.vdot[i], k);
+        reports[state] = report[k];
+      }
+    });
+  }
+
+ private:
+  struct Hands {
+    std::vector<P> q, v, tau, external, gamma, damping, compliance, lambda, vdot;
+  };
+
+  // n numbers of every state of a group; lanes beyond the batch repeat its last state
+  void gather(int g, const Real* X, int n, std::vector<P>& to) {
+    for (int k = 0; k < width; ++k) {
+      const Real* x = X + std::size_t(std::min(g * width + k, batch_ - 1)) * n;
+      for (int r = 0; r < n; ++r) lane(to[r], k) = x[r];
+    }
+  }
+
+  const Model<Real>& model_;
+  int rows_, batch_;
+  Team team_;
+  std::vector<ConstrainedDynamics<P>> solvers_;  // a thread
+  std::vector<Hands> hands_;
+};
+
+// compiled in instantiate.cpp
+extern template class ConstrainedDynamics<double>;
+extern template class ConstrainedDynamics<float>;
+extern template class BatchConstrainedDynamics<double>;
+extern template class BatchConstrainedDynamics<float>;
+
+}  // namespace delassus

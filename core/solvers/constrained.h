@@ -1,0 +1,217 @@
+// Accelerations and constraint forces of a constrained mechanism by proximal iterations on the loop-constrained articulated-body algorithm: O(n + m) each.
+//
+//   minimise ½ ‖ν̇ − M⁻¹ (τ − h)‖²_M   where   J ν̇ + C λ = b,   b = −γ = −(J̇ν + k_d J ν + k_p e)
+//
+//   (M + Jᵀ R J) ν̇ₖ₊₁ = τ − h + Jᵀ s,   s = R (b + ε λₖ),   λₖ₊₁ = s − R J ν̇ₖ₊₁,   R = (C + ε)⁻¹
+//
+// M + Jᵀ R J is eliminated once; an iteration is one way in and one back over links that constraints reach, the others follow at the end. What is left of
+// the constraints is ε (λₖ − λₖ₊₁); where they contradict each other, ν̇ converges to the least-squares answer and λ grows along what Jᵀ does not see.
+//
+// R is so large that M loses digits beside Jᵀ R J. So the last iterations are for what is left, τ − h − M ν̇, on all links: M is in them as it is.
+//
+// "Constrained Articulated Body Dynamics Algorithms", algorithms 1 to 3, with loops as in "Matrix-Free Delassus Operations", section III. ε is its 1 / µ.
+#pragma once
+
+#include "constraints/bias.h"
+#include "dynamics/rnea.h"
+#include "operators/delassus.h"
+
+namespace delassus {
+
+enum class Outcome : int { converged, least_squares, unfinished, stalled };
+
+// Of a state: how it ended, and what is left: of the constraints, of J ν̇ between the last two iterations, and ε times the latter, the gradient of least squares.
+template <class Real>
+struct Report {
+  Outcome outcome;
+  int iterations;
+  Real primal, change, least_squares;
+};
+
+template <class T>
+class ConstrainedDynamics {
+ public:
+  using Real = real_of<T>;
+
+  ConstrainedDynamics(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout)
+      : ConstrainedDynamics(model, layout, std::make_shared<Scratch<T>>(model, *layout)) {}
+  ConstrainedDynamics(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout, std::shared_ptr<Scratch<T>> scratch)
+      : model_(model), G_(model, std::move(layout), std::move(scratch)), set_(G_.layout().set), motions_(model.links.size()) {
+    const std::size_t rows = std::size_t(set_.rows);
+    for (auto* x : {&error_, &velocity_, &bias_, &s_, &y_, &before_}) x->resize(rows);
+    load_.resize(model.links.size());
+    accelerations_.resize(model.links.size());
+    push_.resize(std::size_t(model.nv));
+  }
+
+  int rows() const { return set_.rows; }
+  // every row acts on one link, and on no joint
+  bool alone() const {
+    bool one = set_.joint_rows.empty();
+    for (const auto& g : set_.groups) one = one && g.other < 0;
+    for (const auto& b : set_.blocks) one = one && b.terms <= 1;
+    return one;
+  }
+  Delassus<T>& matrix_free() { return G_; }
+  std::size_t bytes() const {
+    return G_.bytes() + motions_.bytes() + 2 * load_.size() * sizeof(Vec6<T>) + push_.size() * sizeof(T) + 6 * s_.size() * sizeof(T);
+  }
+
+  void set_compliance(const T* compliance) { G_.set_compliance(compliance); }
+
+  // λ: what to start from on entry, the constraint forces on exit. tau, external and gamma may be null: nothing, nothing, what the constraints say. `damping` ε a row;
+  // `reports` one a lane; `history` may be null, else `most` numbers a lane: what was left of the constraints after every iteration.
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most, Real tolerance, T* lambda, T* vdot,
+             Report<Real>* reports, Real* history) {
+    constexpr int lanes = lanes_of<T>;
+    const int m = set_.rows;
+    load(q, v, tau, external);
+    if (gamma)
+      std::copy(gamma, gamma + m, bias_.begin());
+    else
+      add_bias(q, v);
+    G_.prepare();
+    G_.set_damping(damping, true);
+    const T* R = G_.stiffness();
+    auto& p = G_.passage();
+    G_.collect_idle(p);
+    std::copy(p.m.begin(), p.m.end() - 1, load_.begin());
+    std::copy(p.u.begin(), p.u.end(), push_.begin());
+
+    Real scale[lanes], last[lanes];
+    for (int l = 0; l < lanes; ++l) {
+      scale[l] = 1;
+      last[l] = std::numeric_limits<Real>::max();
+      for (int r = 0; r < m; ++r) scale[l] = std::max(scale[l], std::abs(lane(bias_[r], l)));
+      reports[l] = {Outcome::unfinished, 0, 0, 0, 0};
+    }
+    bool corrected = false;
+    for (int n = 0; n < most; ++n) {
+      T change{};
+      if (n == 0) {
+        for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * damping[r] - bias_[r]) * R[r];
+        G_.respond(p, s_.data(), y_.data());
+      } else if (!corrected) {
+        std::copy(load_.begin(), load_.end(), p.m.begin());
+        std::copy(push_.begin(), push_.end(), p.u.begin());
+        std::swap(y_, before_);
+        for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * damping[r] - bias_[r]) * R[r];
+        G_.respond(p, s_.data(), y_.data());
+        for (int r = 0; r < m; ++r) change = larger(change, magnitude(y_[r] - before_[r]));
+      } else {
+        // (M + Jᵀ R J) δν̇ = τ − h − M ν̇ + Jᵀ s,   s = R (b + ε λ − J ν̇)
+        load_rest(tau, vdot);
+        G_.collect_idle(p);
+        for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * damping[r] - bias_[r] - y_[r]) * R[r];
+        G_.respond(p, s_.data(), before_.data());
+        G_.spread_idle(p);
+        for (int k = 0; k < model_.nv; ++k) vdot[k] += p.u[k];
+        for (int r = 0; r < m; ++r) {
+          y_[r] += before_[r];
+          change = larger(change, magnitude(before_[r]));
+        }
+      }
+      T primal{};
+      for (int r = 0; r < m; ++r) {
+        const T next = s_[r] - (corrected ? before_[r] : y_[r]) * R[r];
+        primal = larger(primal, magnitude((next - lambda[r]) * damping[r]));
+        s_[r] = lambda[r];
+        lambda[r] = next;
+      }
+      bool done = true, near = true;
+      for (int l = 0; l < lanes; ++l) {
+        auto& report = reports[l];
+        const Real left = lane(primal, l), goal = tolerance * scale[l];
+        if (history) history[l * most + n] = left;
+        if (corrected && !(left <= goal) && !(left <= 2 * last[l])) {
+          // rounding leads away: the iteration before was better
+          take_back(l, lambda, vdot);
+          report.outcome = Outcome::stalled;
+        }
+        if (report.outcome == Outcome::stalled) continue;
+        report = {left <= goal ? Outcome::converged : n > 0 && lane(change, l) <= goal ? Outcome::least_squares : Outcome::unfinished, n + 1, left, lane(change, l), 0};
+        done = done && report.outcome != Outcome::unfinished;
+        // as much as this iteration has gained the next one will
+        near = near && (report.outcome != Outcome::unfinished || left * (left / last[l]) <= goal);
+        last[l] = left;
+      }
+      if (done && (corrected || m == 0)) break;
+      if (!corrected && (near || n + 2 >= most)) {
+        G_.spread_idle(p);
+        std::copy(p.u.begin(), p.u.end(), vdot);
+        corrected = true;
+        std::fill_n(last, lanes, std::numeric_limits<Real>::max());
+      }
+    }
+    Real largest = 0;
+    for (int r = 0; r < m; ++r)
+      for (int l = 0; l < lanes; ++l) largest = std::max(largest, lane(damping[r], l));
+    for (int l = 0; l < lanes; ++l) reports[l].least_squares = reports[l].change * largest;
+    if (!corrected) {
+      G_.spread_idle(p);
+      std::copy(p.u.begin(), p.u.end(), vdot);
+    }
+  }
+
+  // γ of the rows in the state of the last solve
+  const T* bias() const { return bias_.data(); }
+
+ private:
+  static T larger(const T& a, const T& b) { return a > b ? a : b; }
+  static T magnitude(const T& a) { return a > T{} ? a : T(-a); }
+
+  // Undoes the last correction of a state.
+  void take_back(int l, T* lambda, T* vdot) {
+    for (int k = 0; k < model_.nv; ++k) lane(vdot[k], l) -= lane(G_.passage().u[k], l);
+    for (int r = 0; r < set_.rows; ++r) {
+      lane(y_[r], l) -= lane(before_[r], l);
+      lane(lambda[r], l) = lane(s_[r], l);
+    }
+  }
+
+  // Forces on links and joints: gravity, the motion without joint accelerations, what is given.
+  void load(const T* q, const T* v, const T* tau, const T* external) {
+    G_.place(q);
+    const auto& w = G_.placement();
+    auto& p = G_.passage();
+    motions(model_, w, motions_, v, static_cast<const T*>(nullptr), Vec3<T>{});
+    inertial_forces(w, motions_, model_.gravity * Real(-1));
+    if (external) subtract_external(model_, w, motions_, external);
+    for (std::size_t i = 0; i < model_.links.size(); ++i) p.m[i] = Vec6<T>{} - motions_.f[int(i)];
+    for (int k = 0; k < model_.nv; ++k) p.u[k] = tau ? tau[k] : T{};
+  }
+  // The same less M ν̇.
+  void load_rest(const T* tau, const T* vdot) {
+    const auto& w = G_.placement();
+    auto& p = G_.passage();
+    Vec6<T> a{};
+    for (std::size_t i = 0; i < model_.links.size(); ++i) {
+      const auto& link = model_.links[i];
+      if (link.parent < 0)
+        a = Vec6<T>{};
+      else if (link.parent != int(i) - 1)
+        a = accelerations_[link.parent];
+      a += joint_motion(link, w.S.data(), vdot);
+      accelerations_[i] = a;
+      p.m[i] = Vec6<T>{} - motions_.f[int(i)] - w.inertia[int(i)] * a;
+    }
+    for (int k = 0; k < model_.nv; ++k) p.u[k] = tau ? tau[k] - vdot[k] * model_.armature[k] : vdot[k] * -model_.armature[k];
+  }
+  void add_bias(const T* q, const T* v) {
+    rates(model_, set_, G_.placement(), motions_, q, v, velocity_.data(), bias_.data());
+    errors(model_, set_, G_.placement(), q, error_.data());
+    add_baumgarte(set_, error_.data(), velocity_.data(), bias_.data());
+  }
+
+  const Model<Real>& model_;
+  Delassus<T> G_;
+  const ConstraintSet<Real>& set_;
+  Motions<T> motions_;
+  std::vector<T> error_, velocity_, bias_;  // a row: e, J ν, γ
+  std::vector<T> s_, y_, before_;           // a row: s, J ν̇, that of the iteration before
+  std::vector<Vec6<T>> load_;               // a link: forces, after the way in of idle links
+  std::vector<T> push_;                     // a velocity: the same
+  std::vector<Vec6<T>> accelerations_;      // a link
+};
+
+}  // namespace delassus

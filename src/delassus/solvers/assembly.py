@@ -1,0 +1,324 @@
+"""Assembly: the nearest configuration in which constraints hold.
+
+Closing is Levenberg's method in the metric of M, on the operator, with e the position errors of the rows:
+
+    δ = −M⁻¹ Jᵀ (G + ε)⁻¹ e        least ‖e + J δ‖² + ε δᵀ M δ;   q ← q ⊕ δ if ‖e‖ falls as it should, else more ε
+
+Sliding then goes along the constraints towards the start q₀, with d = q ⊖ q₀, M₀ = M(q₀) and N = 1 − M⁻¹ Jᵀ G⁺ J, closing again after each step:
+
+    t = −N M⁻¹ ∂(½ dᵀ M₀ d) ≈ −N d;   q ← close(q ⊕ α t) if dᵀ M₀ d falls as it should, else less α;   t = 0 at the nearest configuration
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._door import count, number
+from ..constraints import Constraint, ConstraintRows
+from ..dynamics import Workspace, mass_matrix
+from ..errors import ArgumentError
+from ..model import Loop, Model
+from ..operators import DelassusOperator
+from ..state import difference, integrate, kinetic_energy
+from .proximal import default_damping, largest, norm_of, operator_of, proximal
+
+__all__ = ["AssemblyResult", "close_loops"]
+
+Array = NDArray[Any]
+AssemblyStatus = Literal["converged", "not_closable", "iteration_limit"]
+# √(eᵀ G e) below this part of √‖G‖ ‖e‖: no motion lessens the error, to first order
+_STATIONARY = 1e-7
+# ‖t‖ below this part of ‖d‖: nearest
+_NEAREST = 1e-7
+# how often a step of sliding is shortened, how many steps close it again, how many are remembered, at most
+_SHORTER, _PATIENCE, _MEMORY = 8, 12, 20
+# how hard a stationary error is kicked: parts of the motion x whose second order is the error, |J x| |x| = |e|
+_KICKS = (0.3, 1.0, 2.0)
+
+
+@dataclass(frozen=True, eq=False)
+class AssemblyResult:
+    """Where constraints hold, or nearly, see :func:`close_loops`.
+
+    Attributes:
+        configuration: (nq,) q.
+        status: "converged"; "not_closable": the error is least here, to first order, and not zero; "iteration_limit".
+        iterations: steps tried, of closing and sliding.
+        residual: largest error |e| of the rows [m or rad].
+        least_squares: ½ ‖e‖².
+        stationarity: √(eᵀ G e) / (√‖G‖ ‖e‖), zero where no motion lessens the error; zero if there is none.
+        distance: √(dᵀ M(q₀) d) from the start q₀, d = q ⊖ q₀ [√kg m].
+        slope: ‖t‖ / ‖d‖ in the metric of the mass matrix, t the way along the constraints on which d falls most; zero at the nearest configuration, one if it was not
+            sought.
+        errors: (m,) e of the rows.
+        history: largest error at the start and after each step that led to the answer.
+        advice: what to do about a status that is not "converged", or if the nearest was not reached; else empty.
+    """
+
+    configuration: Array
+    status: AssemblyStatus
+    iterations: int
+    residual: float
+    least_squares: float
+    stationarity: float
+    distance: float
+    slope: float
+    errors: Array
+    history: Array
+    advice: str
+
+
+class _Assembler:
+    """Memory, counters and steps of one assembly."""
+
+    M0: Array  # mass matrix at the start
+
+    def __init__(self, model: Model, G: DelassusOperator, q: ArrayLike, tolerance: float, limit: int) -> None:
+        self.model, self.work, self.G, self.tolerance, self.limit = model, Workspace(model), G, tolerance, limit
+        self.rows = ConstraintRows(model, G.constraints)
+        self.start = integrate(self.work, q, model.zero_velocity())
+        self.turns = [
+            int(at) + 3 * (kind == "free") for at, kind in zip(model.joint_vadr, model.joint_type, strict=True) if kind in ("ball", "free")
+        ]
+        self.iterations, self.history = 0, [largest(self.rows.error(self.start))]
+        self.norm = self.relative = 0.0  # ‖G‖ at the configuration, ε / ‖G‖ that the next step begins with
+
+    @property
+    def exhausted(self) -> bool:
+        return self.iterations >= self.limit
+
+    def at(self, q: Array) -> None:
+        self.G.update(q)
+        self.norm = norm_of(self.G)
+
+    def stationarity(self, e: Array) -> float:
+        """√(eᵀ G e) / (√‖G‖ ‖e‖); G without compliance."""
+        pulled = self.G.jacobian.H @ e
+        power = float(pulled @ (self.G.mass_inverse @ pulled))
+        scale = self.norm * float(e @ e)
+        return float(np.sqrt(max(power, 0.0) / scale)) if scale > 0 else 0.0
+
+    def close(self, q: Array, rival: float = np.inf, patience: float = np.inf) -> tuple[Array, Array]:
+        """Close from q until errors are within tolerance, stationary, or the steps are used up; returns q and its errors. G is left at q.
+
+        Gives up early where ‖e‖² will not be less than that of a rival, and after as many steps as it has patience for.
+        """
+        G, e, end = self.G, self.rows.error(q), self.iterations + patience
+        self.at(q)
+        self.relative = min(1e-3, float(np.linalg.norm(e)))
+        while largest(e) > self.tolerance and not self.exhausted:
+            square, still = float(e @ e), self.stationarity(e)
+            if still <= _STATIONARY or (still < 1e-3 and square > 0.999 * rival) or self.iterations >= end:
+                break
+            taken = False
+            while not taken and not self.exhausted:
+                self.iterations += 1
+                G.damping = self.relative * self.norm
+                step = -(G.mass_inverse @ (G.jacobian.H @ G.solve(e)))
+                left = e + G.jacobian @ step
+                trial = integrate(self.work, q, step)
+                there = self.rows.error(trial)
+                # fall of ‖e‖² against what the linear rows promise
+                promised, fell = square - float(left @ left), square - float(there @ there)
+                taken = promised > 0 and fell > 1e-4 * promised
+                gain = fell / promised if promised > 0 else 0.0
+                self.relative *= 0.1 if gain > 0.75 else 1.0 if gain > 0.25 else 3.0 if taken else 10.0
+                self.relative = max(self.relative, 1e-14)
+                if self.relative > 1e8:
+                    return q, e  # no step lessens the error
+            if not taken:
+                break
+            q, e = trial, there
+            self.history.append(largest(e))
+            self.at(q)
+        return q, e
+
+    def assemble(self, q: Array) -> tuple[Array, Array]:
+        """Close; where the error is stationary but not zero, kick and close again; returns the best."""
+        q, e = self.close(q)
+        rng = np.random.default_rng(0)
+        for kick in _KICKS:
+            if largest(e) <= self.tolerance or self.exhausted:
+                break
+            push = rng.standard_normal(self.model.nv)
+            moved = float(np.linalg.norm(self.G.jacobian @ push))
+            if moved == 0:
+                break
+            known = len(self.history)
+            trial, there = self.close(integrate(self.work, q, push, kick * float(np.sqrt(np.linalg.norm(e) / moved))), float(e @ e))
+            if there @ there < e @ e:
+                q, e = trial, there
+            else:
+                del self.history[known:]
+                self.at(q)
+        return q, e
+
+    def along(self, x: Array) -> Array:
+        """N x: the part of a motion (nv,) that leaves the rows alone. G is at q, suitably damped."""
+        G = self.G
+        taken = proximal(G, G.jacobian @ x, self.norm, 1e-12, 20, rounding=1e-14 * largest(x)).forces
+        return x - G.mass_inverse @ (G.jacobian.H @ taken)  # type: ignore[no-any-return]
+
+    def descent(self, d: Array) -> Array:
+        """Find t = −N M⁻¹ ∂(½ dᵀ M₀ d), the way along the constraints on which d falls most."""
+        self.G.damping = default_damping(self.norm)
+        pull = self.M0 @ d
+        # turning by δ on the right changes a rotation vector d by D⁻¹(d) δ
+        for at in self.turns:
+            pull[at : at + 3] = _inverse_derivative(d[at : at + 3]).T @ pull[at : at + 3]
+        return -self.along(self.G.mass_inverse @ pull)
+
+    def advance(self, q: Array, way: Array, down: float, far: float) -> tuple[Array, Array, Array, float] | None:
+        """Close after a step along a way on which ½ dᵀ M₀ d = ½ far falls at the rate ``down``: q, its errors, d and the fall; None if no step is good."""
+        step = 1.0
+        for _ in range(_SHORTER):
+            if self.exhausted:
+                return None
+            self.iterations += 1
+            known = len(self.history)
+            trial, e = self.close(integrate(self.work, q, way, step), patience=_PATIENCE)
+            d = difference(self.work, self.start, trial)
+            fell = 0.5 * (far - float(d @ self.M0 @ d))
+            if largest(e) <= self.tolerance and fell > 1e-4 * step * down:
+                return trial, e, d, fell
+            del self.history[known:]
+            step /= 4
+        return None
+
+    def slide(self, q: Array, e: Array) -> tuple[Array, Array, float]:
+        """Go along the constraints towards the start, remembering from some steps how they bend (L-BFGS); returns q, its errors and ‖t‖ / ‖d‖."""
+        self.M0, M, d = mass_matrix(self.work, self.start), np.empty((self.model.nv, self.model.nv)), difference(self.work, self.start, q)
+        memory: list[tuple[Array, Array]] = []
+        t, poor, nothing = self.descent(d), 0, float(np.trace(self.M0)) * 1e-28
+        while True:
+            mass_matrix(self.work, q, out=M)
+            steep, far = float(t @ M @ t), float(d @ self.M0 @ d)
+            slope = float(np.sqrt(steep / far)) if far > nothing else 0.0
+            if slope <= _NEAREST or poor > 1:
+                return q, e, slope
+            way = self.along(_quasi_newton(memory, M, t))
+            down = float(way @ M @ t)
+            if not down > 1e-6 * float(np.sqrt(steep * (way @ M @ way))):
+                way, down, memory = t, steep, []
+            # no step needs to be longer than d
+            cut = min(1.0, float(np.sqrt(far / (way @ M @ way))))
+            way, down = cut * way, cut * down
+            found = self.advance(q, way, down, far)
+            if found is None:
+                self.at(q)
+                return q, e, slope
+            # steps that gain next to nothing: the nearest configuration is singular
+            poor = poor + 1 if found[3] < min(1e-3 * steep, 1e-6 * far) else 0
+            before, lost = q, t
+            q, e, d, _ = found
+            self.history.append(largest(e))
+            t = self.descent(d)
+            memory = [*memory[-_MEMORY + 1 :], (difference(self.work, before, q), lost - t)]
+
+
+def _quasi_newton(memory: list[tuple[Array, Array]], M: Array, t: Array) -> Array:
+    """Two loops over steps s and what t lost on them, y, in the inner product of M (Nocedal and Wright, algorithm 7.4)."""
+    pairs = [(s, y, s @ M @ y) for s, y in memory]
+    pairs = [(s, y, sy) for s, y, sy in pairs if sy > 1e-12 * np.sqrt((s @ M @ s) * (y @ M @ y))]
+    x: Array = t.copy()
+    weights: list[float] = []
+    for s, y, sy in reversed(pairs):
+        weights.append(s @ M @ x / sy)
+        x -= weights[-1] * y
+    if pairs:
+        _, y, sy = pairs[-1]
+        x *= sy / (y @ M @ y)
+    for (s, y, sy), weight in zip(pairs, reversed(weights), strict=True):
+        x += (weight - y @ M @ x / sy) * s
+    return x
+
+
+def _inverse_derivative(x: Array) -> Array:
+    """D⁻¹(x) of exp(x) under turns on the right: 1 + [x]× / 2 + k [x]×², k = (1 − θ/2 cot θ/2) / θ²."""
+    angle = float(np.linalg.norm(x))
+    k = 1 / 12 + angle**2 / 720 if angle < 1e-2 else (1 - angle / 2 / np.tan(angle / 2)) / angle**2
+    X = np.array([[0.0, -x[2], x[1]], [x[2], 0.0, -x[0]], [-x[1], x[0], 0.0]])
+    return np.asarray(np.eye(3) + X / 2 + k * X @ X)
+
+
+def close_loops(
+    model: Model,
+    q: ArrayLike,
+    constraints: Sequence[Constraint | Loop] | DelassusOperator | None = None,
+    *,
+    nearest: bool = True,
+    tolerance: float = 1e-11,
+    max_iterations: int = 500,
+) -> AssemblyResult:
+    """Find the configuration nearest to q in which constraints hold, e(q) = 0, by Levenberg's method on the operator.
+
+    Near is measured with the mass matrix at the start: the answer has the least dᵀ M(q₀) d, d = q ⊖ q₀, so heavy bodies move least. It is the nearest of
+    those around: a mechanism that can be assembled in several ways is assembled in the way that the start leans to. Singular positions and
+    redundant constraints are legal; where the error is stationary but not zero (a dead centre), it is pushed, always in the same way, and tried again. Joint
+    ranges are not heeded.
+
+    Args:
+        model: the mechanism.
+        q: (nq,) where to start.
+        constraints: constraints of this model, or its loops; default ``model.loops``; or an operator of them to reuse, which is left updated at the answer; a
+            damping that it has stays. The gap of contacts is closed. Rows without a position (tangents of contacts, ``LinkConstraint``) do not move, to first order.
+        nearest: slide to the nearest configuration after closing; False takes what closing from q gives, which is near.
+        tolerance: of the largest error [m or rad].
+        max_iterations: steps at most, of closing and sliding.
+
+    Returns:
+        configuration, status and residuals.
+
+    Raises:
+        ArgumentError: a constraint is an inequality (limit, friction): there is nothing to close.
+
+    Example:
+        >>> import delassus as dl
+        >>> model = dl.scenes.four_bar()
+        >>> closed = dl.close_loops(model, [0.3, 0.0, 0.0])
+        >>> closed.status, closed.residual < 1e-11
+        ('converged', True)
+    """
+    if constraints is None:
+        constraints = model.loops if isinstance(model, Model) else ()
+    G = operator_of(model, constraints)
+    for k, c in enumerate(G.constraints):
+        if c.force_set in ("half-line", "box"):
+            raise ArgumentError(
+                f"constraints[{k}]: expected a constraint that holds a position, got {type(c).__name__}. Leave it out, or hold the joint with JointCoupling."
+            )
+    tolerance, limit = number(tolerance, "tolerance", minimum=0.0), count(max_iterations, "max_iterations")
+    work, damping = _Assembler(model, G, q, tolerance, limit), G.damping
+    q, e = work.assemble(work.start)
+    closed, slope = largest(e) <= tolerance, 1.0
+    if closed and nearest:
+        q, e, slope = work.slide(q, e)
+    still = work.stationarity(e) if not closed else 0.0
+    if damping is not None:
+        G.damping = damping
+    status: AssemblyStatus = "converged" if closed else "iteration_limit" if work.exhausted else "not_closable"
+    advice = {
+        "converged": ""
+        if not nearest or slope <= 1e-3
+        else "Closed, but not nearest: see slope. Start nearer, or give more max_iterations.",
+        "not_closable": "The error is least here and not zero. Check lengths and targets, or start from another configuration.",
+        "iteration_limit": "Not closed yet: see residual. Give more max_iterations, or start nearer.",
+    }[status]
+    return AssemblyResult(
+        configuration=q,
+        status=status,
+        iterations=work.iterations,
+        residual=largest(e),
+        least_squares=0.5 * float(e @ e),
+        stationarity=still,
+        distance=float(np.sqrt(2 * kinetic_energy(model, work.start, difference(model, work.start, q)))),
+        slope=slope,
+        errors=e,
+        history=np.array(work.history),
+        advice=advice,
+    )

@@ -1,0 +1,391 @@
+"""Constrained forward dynamics: accelerations and constraint forces of a mechanism with loops and contacts.
+
+    M ν̇ + h = τ + Jᵀ λ,   J ν̇ + C λ + γ = 0,   γ = J̇ν + k_d J ν + k_p e
+
+by proximal iterations: right where rows repeat, least squares where they contradict each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from .. import _core
+from .._door import as_array, count, finite, number, unknown
+from ..constraints import Constraint, collect
+from ..errors import ArgumentError, ArgumentTypeError
+from ..model import Loop, Model
+
+__all__ = [
+    "BatchConstrainedDynamics",
+    "BatchDynamicsResult",
+    "ConstrainedDynamics",
+    "DynamicsResiduals",
+    "DynamicsResult",
+    "constrained_dynamics",
+]
+
+Array = NDArray[Any]
+DynamicsStatus = Literal["converged", "infeasible_least_squares", "iteration_limit", "stalled", "relaxed"]
+_STATUS: tuple[DynamicsStatus, ...] = ("converged", "infeasible_least_squares", "iteration_limit", "stalled")
+_ADVICE: dict[DynamicsStatus, str] = {
+    "converged": "",
+    "infeasible_least_squares": "The constraints contradict each other here: their accelerations are met in the sense of least squares. Look at Baumgarte gains and at "
+    "rows that fix the same motion.",
+    "iteration_limit": "The constraints are not met to the tolerance yet: raise max_iterations or mu, or warm-start with these forces.",
+    "stalled": "Rounding keeps the iterations from coming nearer: lower mu, loosen the tolerance, or use float64.",
+    "relaxed": "",
+}
+# Native class, whether it takes rows on more than one link and rows of joints, whether it stops after one iteration.
+_METHODS: dict[str, tuple[str, bool, bool]] = {
+    "lcaba": ("ConstrainedDynamics", True, False),
+    "caba": ("ConstrainedDynamics", False, False),
+    "pv-soft": ("ConstrainedDynamics", False, True),
+    "soft-gauss": ("ConstrainedDynamics", True, True),
+}
+
+
+@dataclass(frozen=True)
+class DynamicsResiduals:
+    """What is left of the equations.
+
+    Attributes:
+        primal: largest |J ν̇ + C λ + γ| [m/s² or rad/s²].
+        dual: largest change of J ν̇ in the last iteration [m/s² or rad/s²]; zero after a single one.
+        least_squares: largest |G (J ν̇ + C λ + γ)|, the gradient of ½ ‖J ν̇ + C λ + γ‖² along forces, in the metric of 1 / mu.
+    """
+
+    primal: float
+    dual: float
+    least_squares: float
+
+
+@dataclass(frozen=True, eq=False)
+class DynamicsResult:
+    """Accelerations and forces, see :func:`constrained_dynamics`.
+
+    Attributes:
+        acceleration: (nv,) ν̇ [m/s² or rad/s²], the rate of v.
+        forces: (m,) λ [N or N m], axes of the rows; a positive one pushes the first body away from the second.
+        status: "converged"; "infeasible_least_squares": the rows contradict each other, this is the nearest; "iteration_limit"; "stalled": rounding
+            lets it come no nearer; "relaxed": a method that gives way, by design.
+        iterations: proximal iterations.
+        residuals: ``primal``, ``dual``, ``least_squares``.
+        history: (iterations,) the primal residual after each.
+        constraint_forces: the forces, an array a constraint.
+        advice: what to do about a status; empty if nothing.
+    """
+
+    acceleration: Array
+    forces: Array
+    status: DynamicsStatus
+    iterations: int
+    residuals: DynamicsResiduals
+    history: Array
+    constraint_forces: tuple[Array, ...]
+    advice: str
+
+
+@dataclass(frozen=True, eq=False)
+class BatchDynamicsResult:
+    """Accelerations and forces of many states, see :class:`BatchConstrainedDynamics`.
+
+    Attributes:
+        acceleration: (batch_size, nv).
+        forces: (batch_size, m).
+        status: (batch_size,) strings as of :class:`DynamicsResult`.
+        iterations: (batch_size,).
+        primal, dual, least_squares: (batch_size,) residuals.
+    """
+
+    acceleration: Array
+    forces: Array
+    status: Array
+    iterations: Array
+    primal: Array
+    dual: Array
+    least_squares: Array
+
+
+class _Settings:
+    """What one state and a batch share: the constraints, and how to iterate."""
+
+    _rows: tuple[int, ...]  # shape of one number a row
+
+    def _prepare(
+        self, model: Model, constraints: Sequence[Constraint | Loop], method: str, tolerance: float, max_iterations: int, dtype: DTypeLike
+    ) -> str:
+        """Check the settings; returns the name of the native class."""
+        if not isinstance(model, Model):
+            raise ArgumentTypeError(f"model: expected a delassus.Model, got {type(model).__name__}. Use delassus.load.")
+        if method not in (*_METHODS, "auto"):
+            raise unknown("method", method, [*_METHODS, "auto"])
+        try:
+            self.dtype = np.dtype(dtype)
+        except TypeError:
+            raise ArgumentTypeError(f"dtype: expected float64 or float32, got {dtype!r}.") from None
+        if self.dtype not in (np.float64, np.float32):
+            raise ArgumentTypeError(f"dtype: expected float64 or float32, got {dtype!r}.")
+        self.model = model
+        self.constraints = tuple(collect(model, constraints))
+        self.method = "lcaba" if method == "auto" else method
+        name, _, self._single = _METHODS[self.method]
+        self.tolerance = number(tolerance, "tolerance", minimum=0.0)
+        self.max_iterations = 1 if self._single else count(max_iterations, "max_iterations")
+        return f"{name}{self.dtype.itemsize * 8}"
+
+    def _weigh(self, mu: ArrayLike, compliance: ArrayLike) -> tuple[Array, Array]:
+        """ε and C, one number a row."""
+        given = self._diagonal(compliance, "compliance")
+        if self.method == "soft-gauss":
+            if not (given > 0).all():
+                raise ArgumentError(
+                    "compliance: method 'soft-gauss' needs a positive number for every row, the R of its springs; MuJoCo calls it efc_R."
+                )
+            return given, np.zeros_like(given)
+        weight = self._diagonal(mu, "mu")
+        if not (weight > 0).all():
+            raise ArgumentError(f"mu: expected positive numbers, got {float(weight.min()):g}.")
+        return 1 / weight, given
+
+    def _diagonal(self, value: ArrayLike, name: str) -> Array:
+        array = finite(as_array(value, name), name)
+        fits = [self._rows[k:] for k in range(len(self._rows) + 1)]
+        if array.shape not in fits:
+            raise ArgumentError(f"{name}: expected a scalar or shape {' or '.join(map(str, fits[:-1]))}, got {array.shape}.")
+        if (array < 0).any():
+            raise ArgumentError(f"{name}: expected numbers that are not negative, got {float(array.min()):g}.")
+        return np.array(np.broadcast_to(array, self._rows), dtype=self.dtype)
+
+
+class ConstrainedDynamics(_Settings):
+    """Constrained forward dynamics of one mechanism with one set of constraints, state after state: the symbolic work and the memory are taken once.
+
+    Args:
+        model: the mechanism.
+        constraints: constraints of this model, or its loops. May be empty.
+        method, mu, tolerance, max_iterations, compliance: see :func:`constrained_dynamics`.
+        dtype: float64 or float32.
+
+    Example:
+        >>> import delassus as dl
+        >>> model = dl.load("cassie")
+        >>> dynamics = dl.ConstrainedDynamics(model, model.loops)
+        >>> dynamics.solve(model.keyframes["home"], model.zero_velocity()).status
+        'converged'
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        constraints: Sequence[Constraint | Loop],
+        *,
+        method: str = "auto",
+        mu: ArrayLike = 1e6,
+        tolerance: float = 1e-10,
+        max_iterations: int = 20,
+        compliance: ArrayLike = 0.0,
+        dtype: DTypeLike = np.float64,
+    ) -> None:
+        name = self._prepare(model, constraints, method, tolerance, max_iterations, dtype)
+        self._rows = (sum(c.rows for c in self.constraints),)
+        self._ends = np.cumsum([c.rows for c in self.constraints])[:-1]
+        self._native = getattr(_core, name)(model._native, [c._native() for c in self.constraints])
+        if not _METHODS[self.method][1] and not self._native.alone:
+            able = ", ".join(repr(k) for k, (_, any_rows, _) in _METHODS.items() if any_rows)
+            raise ArgumentError(
+                f"method: {self.method!r} takes rows that act on one body and the world; these also act between bodies or on joints. Use {able}."
+            )
+        self._damping, given = self._weigh(mu, compliance)
+        self._native.set_compliance(given)
+        self._history = np.zeros(self.max_iterations, dtype=self.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of numbers that the solver keeps."""
+        return self._native.nbytes  # type: ignore[no-any-return]
+
+    def solve(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike | None = None,
+        *,
+        external_forces: ArrayLike | None = None,
+        bias: ArrayLike | None = None,
+        warm_start: ArrayLike | None = None,
+        acceleration: Array | None = None,
+        forces: Array | None = None,
+    ) -> DynamicsResult:
+        """Accelerations and forces in a state.
+
+        Args:
+            q, v, tau, external_forces, warm_start: see :func:`constrained_dynamics`.
+            bias: (m,) γ to use in place of what the constraints say.
+            acceleration, forces: (nv,), (m,) arrays to fill.
+        """
+        a, f, outcome, iterations, primal, dual, least = self._native.solve(
+            q,
+            v,
+            tau,
+            external_forces,
+            bias,
+            self._damping,
+            self.max_iterations,
+            self.tolerance,
+            warm_start,
+            acceleration,
+            forces,
+            self._history,
+        )
+        status: DynamicsStatus = "relaxed" if self._single and self._rows[0] else _STATUS[outcome]
+        parts = tuple(np.split(f, self._ends)) if self.constraints else ()
+        residuals = DynamicsResiduals(primal, dual, least)
+        return DynamicsResult(a, f, status, iterations, residuals, self._history[:iterations].copy(), parts, _ADVICE[status])
+
+    def __repr__(self) -> str:
+        return f"<ConstrainedDynamics of {self.model.name!r}: {self._rows[0]} rows, method {self.method!r}, {self.dtype}>"
+
+
+class BatchConstrainedDynamics(_Settings):
+    """Constrained forward dynamics of many states of one mechanism, as many at once as a vector register holds.
+
+    Args:
+        model: the mechanism.
+        constraints: constraints of this model, or its loops, the same for all states.
+        batch_size: how many states, any number.
+        method: "lcaba" or "soft-gauss", or "auto": the first.
+        mu, compliance: scalar, (m,) or (batch_size, m); tolerance, max_iterations: see :func:`constrained_dynamics`.
+        dtype: float64 or float32.
+        threads: how many share the work, the caller among them.
+
+    Example:
+        >>> import delassus as dl, numpy as np
+        >>> model = dl.load("cassie")
+        >>> B = dl.BatchConstrainedDynamics(model, model.loops, 10)
+        >>> q = np.stack([model.random(k) for k in range(10)])
+        >>> B.solve(q, np.zeros((10, model.nv))).acceleration.shape
+        (10, 32)
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        constraints: Sequence[Constraint | Loop],
+        batch_size: int,
+        *,
+        method: str = "auto",
+        mu: ArrayLike = 1e6,
+        tolerance: float = 1e-10,
+        max_iterations: int = 20,
+        compliance: ArrayLike = 0.0,
+        dtype: DTypeLike = np.float64,
+        threads: int = 1,
+    ) -> None:
+        name = self._prepare(model, constraints, method, tolerance, max_iterations, dtype)
+        if self.method not in ("lcaba", "soft-gauss"):
+            raise ArgumentError(f"method: batches know 'lcaba' and 'soft-gauss', got {self.method!r}.")
+        self.batch_size = count(batch_size, "batch_size")
+        self._rows = (self.batch_size, sum(c.rows for c in self.constraints))
+        self._native = getattr(_core, f"Batch{name}")(
+            model._native, [c._native() for c in self.constraints], self.batch_size, count(threads, "threads")
+        )
+        self._damping, self._compliance = self._weigh(mu, compliance)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of numbers that the solver keeps."""
+        return self._native.nbytes  # type: ignore[no-any-return]
+
+    def solve(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike | None = None,
+        *,
+        external_forces: ArrayLike | None = None,
+        bias: ArrayLike | None = None,
+        warm_start: ArrayLike | None = None,
+        acceleration: Array | None = None,
+        forces: Array | None = None,
+    ) -> BatchDynamicsResult:
+        """Accelerations and forces of every state; arrays as of :meth:`ConstrainedDynamics.solve`, with the batch before."""
+        a, f, numbers = self._native.solve(
+            q,
+            v,
+            tau,
+            external_forces,
+            bias,
+            self._damping,
+            self._compliance,
+            self.max_iterations,
+            self.tolerance,
+            warm_start,
+            acceleration,
+            forces,
+            None,
+        )
+        status = np.full(self.batch_size, "relaxed") if self._single and self._rows[1] else np.array(_STATUS)[numbers[0].astype(int)]
+        return BatchDynamicsResult(a, f, status, numbers[1].astype(int), numbers[2], numbers[3], numbers[4])
+
+    def __repr__(self) -> str:
+        return f"<BatchConstrainedDynamics of {self.model.name!r}: {self.batch_size} states, {self._rows[1]} rows, method {self.method!r}, {self.dtype}>"
+
+
+def constrained_dynamics(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike | None,
+    constraints: Sequence[Constraint | Loop],
+    *,
+    method: str = "auto",
+    external_forces: ArrayLike | None = None,
+    mu: ArrayLike = 1e6,
+    tolerance: float = 1e-10,
+    max_iterations: int = 20,
+    warm_start: ArrayLike | None = None,
+    compliance: ArrayLike = 0.0,
+) -> DynamicsResult:
+    """Accelerations ν̇ and constraint forces λ of a mechanism with loops and contacts.
+
+        minimise ½ ‖ν̇ − M⁻¹ (τ − h)‖²_M   where   J ν̇ + C λ + γ = 0,   γ = J̇ν + k_d J ν + k_p e
+
+    Forces are not kept in cones or boxes: contacts hold both ways. Rows may repeat; where they contradict each other the answer is that of least squares.
+
+    Args:
+        model: the mechanism.
+        q: (nq,) configuration.
+        v: (nv,) velocity.
+        tau: (nv,) joint forces [N m or N], None for none.
+        constraints: constraints of this model, or its loops. For many calls with the same ones keep a :class:`ConstrainedDynamics`.
+        method: "lcaba": any rows, O(n + m) an iteration; "caba": the same for rows on one body each; "pv-soft": one iteration of it, a spring of stiffness
+            ``mu`` on every row's acceleration; "soft-gauss": springs of compliance ``compliance``, as MuJoCo's equality constraints; "auto": "lcaba".
+        external_forces: (nbody, 6) ``[force; torque]`` [N, N m], world axes, at each body's centre of mass.
+        mu: 1 / ε of the proximal iterations, scalar or (m,): more means fewer iterations and fewer digits.
+        tolerance: of the constraints' accelerations, relative to the largest |γ| or 1.
+        max_iterations: at most.
+        warm_start: (m,) forces to start from, for instance those of the state before.
+        compliance: C, scalar or (m,): rows give way by C λ.
+
+    Returns:
+        ``acceleration``, ``forces``, ``status``, ``iterations``, ``residuals``, ``history``.
+
+    Raises:
+        ArgumentError: the method cannot do these constraints; the message names those that can.
+
+    Example:
+        >>> import delassus as dl
+        >>> model = dl.scenes.four_bar()
+        >>> r = dl.constrained_dynamics(model, model.neutral(), model.zero_velocity(), None, model.loops)
+        >>> r.status, r.acceleration.shape, r.forces.shape
+        ('converged', (3,), (3,))
+    """
+    dynamics = ConstrainedDynamics(
+        model, constraints, method=method, mu=mu, tolerance=tolerance, max_iterations=max_iterations, compliance=compliance
+    )
+    return dynamics.solve(q, v, tau, external_forces=external_forces, warm_start=warm_start)
