@@ -174,6 +174,11 @@ class Delassus {
     substitute<true, Load::all>(plan, plan.idle, int(plan.steps.size()), w_, coupled_strips(), damped_, p.m.data(), p.u.data(), scratch_->x.data());
     project(p, y);
   }
+  // The same without other forces: y ← J (M + Jᵀ R J)⁻¹ Jᵀ λ
+  void respond_alone(Passage<T>& p, const T* lambda, T* y) {
+    sweep(layout_->coupled, coupled_strips(), damped_, p, lambda);
+    project(p, y);
+  }
   void spread_idle(Passage<T>& p) {
     spread<true, Load::all>(layout_->loose, 0, layout_->loose.idle, w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data());
   }

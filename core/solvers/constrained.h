@@ -4,10 +4,10 @@
 //
 //   (M + Jᵀ R J) ν̇ₖ₊₁ = τ − h + Jᵀ s,   s = R (b + ε λₖ),   λₖ₊₁ = s − R J ν̇ₖ₊₁,   R = (C + ε)⁻¹
 //
-// M + Jᵀ R J is eliminated once; an iteration is one way in and one back over links that constraints reach, the others follow at the end. What is left of
-// the constraints is ε (λₖ − λₖ₊₁); where they contradict each other, ν̇ converges to the least-squares answer and λ grows along what Jᵀ does not see.
+// M + Jᵀ R J is eliminated once; iterations in between follow J ν̇ and λ alone, over links that constraints reach. What is left of the constraints is
+// ε (λₖ − λₖ₊₁); where they contradict each other, ν̇ converges to the least-squares answer and λ grows along what Jᵀ does not see.
 //
-// R is so large that M loses digits beside Jᵀ R J. So the last iterations are for what is left, τ − h − M ν̇, on all links: M is in them as it is.
+// R is so large that M loses digits beside Jᵀ R J. So the last iterations are on all links again, for what is left of the dynamics: M is in them as it is.
 //
 // "Constrained Articulated Body Dynamics Algorithms", algorithms 1 to 3, with loops as in "Matrix-Free Delassus Operations", section III. ε is its 1 / µ.
 #pragma once
@@ -38,10 +38,9 @@ class ConstrainedDynamics {
   ConstrainedDynamics(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout, std::shared_ptr<Scratch<T>> scratch)
       : model_(model), G_(model, std::move(layout), std::move(scratch)), set_(G_.layout().set), motions_(model.links.size()) {
     const std::size_t rows = std::size_t(set_.rows);
-    for (auto* x : {&error_, &velocity_, &bias_, &s_, &y_, &before_}) x->resize(rows);
-    load_.resize(model.links.size());
+    for (auto* x : {&error_, &velocity_, &bias_, &s_, &y_, &z_, &step_}) x->resize(rows);
     accelerations_.resize(model.links.size());
-    push_.resize(std::size_t(model.nv));
+    for (const auto& c : set_.constraints) steered_ = steered_ || c.kp != 0 || c.kd != 0;
   }
 
   int rows() const { return set_.rows; }
@@ -54,7 +53,7 @@ class ConstrainedDynamics {
   }
   Delassus<T>& matrix_free() { return G_; }
   std::size_t bytes() const {
-    return G_.bytes() + motions_.bytes() + 2 * load_.size() * sizeof(Vec6<T>) + push_.size() * sizeof(T) + 6 * s_.size() * sizeof(T);
+    return G_.bytes() + motions_.bytes() + accelerations_.size() * sizeof(Vec6<T>) + 7 * s_.size() * sizeof(T);
   }
 
   void set_compliance(const T* compliance) { G_.set_compliance(compliance); }
@@ -75,8 +74,6 @@ class ConstrainedDynamics {
     const T* R = G_.stiffness();
     auto& p = G_.passage();
     G_.collect_idle(p);
-    std::copy(p.m.begin(), p.m.end() - 1, load_.begin());
-    std::copy(p.u.begin(), p.u.end(), push_.begin());
 
     Real scale[lanes], last[lanes];
     for (int l = 0; l < lanes; ++l) {
@@ -85,45 +82,58 @@ class ConstrainedDynamics {
       for (int r = 0; r < m; ++r) scale[l] = std::max(scale[l], std::abs(lane(bias_[r], l)));
       reports[l] = {Outcome::unfinished, 0, 0, 0, 0};
     }
-    bool corrected = false;
+    bool correcting = false;
     for (int n = 0; n < most; ++n) {
-      T change{};
+      T primal{}, change{};
+      auto move_on = [&](int r, const T& next) {
+        primal = larger(primal, magnitude((next - lambda[r]) * damping[r]));
+        lambda[r] = next;
+      };
       if (n == 0) {
         for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * damping[r] - bias_[r]) * R[r];
         G_.respond(p, s_.data(), y_.data());
-      } else if (!corrected) {
-        std::copy(load_.begin(), load_.end(), p.m.begin());
-        std::copy(push_.begin(), push_.end(), p.u.begin());
-        std::swap(y_, before_);
-        for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * damping[r] - bias_[r]) * R[r];
-        G_.respond(p, s_.data(), y_.data());
-        for (int r = 0; r < m; ++r) change = larger(change, magnitude(y_[r] - before_[r]));
+        G_.spread_idle(p);
+        std::copy(p.u.begin(), p.u.end(), vdot);
+        for (int r = 0; r < m; ++r) {
+          z_[r] = y_[r];
+          move_on(r, s_[r] - y_[r] * R[r]);
+        }
+      } else if (!correcting) {
+        // what the rows see of it: δ J ν̇ = J (M + Jᵀ R J)⁻¹ Jᵀ δs
+        for (int r = 0; r < m; ++r) {
+          const T s = (lambda[r] * damping[r] - bias_[r]) * R[r];
+          step_[r] = s - s_[r];
+          s_[r] = s;
+        }
+        G_.respond_alone(p, step_.data(), step_.data());
+        for (int r = 0; r < m; ++r) {
+          change = larger(change, magnitude(step_[r]));
+          z_[r] += step_[r];
+          move_on(r, s_[r] - z_[r] * R[r]);
+        }
       } else {
         // (M + Jᵀ R J) δν̇ = τ − h − M ν̇ + Jᵀ s,   s = R (b + ε λ − J ν̇)
         load_rest(tau, vdot);
         G_.collect_idle(p);
         for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * damping[r] - bias_[r] - y_[r]) * R[r];
-        G_.respond(p, s_.data(), before_.data());
+        G_.respond(p, s_.data(), step_.data());
         G_.spread_idle(p);
         for (int k = 0; k < model_.nv; ++k) vdot[k] += p.u[k];
         for (int r = 0; r < m; ++r) {
-          y_[r] += before_[r];
-          change = larger(change, magnitude(before_[r]));
+          const T next = s_[r] - step_[r] * R[r];
+          s_[r] = lambda[r];
+          y_[r] += step_[r];
+          change = larger(change, magnitude(y_[r] - z_[r]));
+          z_[r] = y_[r];
+          move_on(r, next);
         }
-      }
-      T primal{};
-      for (int r = 0; r < m; ++r) {
-        const T next = s_[r] - (corrected ? before_[r] : y_[r]) * R[r];
-        primal = larger(primal, magnitude((next - lambda[r]) * damping[r]));
-        s_[r] = lambda[r];
-        lambda[r] = next;
       }
       bool done = true, near = true;
       for (int l = 0; l < lanes; ++l) {
         auto& report = reports[l];
         const Real left = lane(primal, l), goal = tolerance * scale[l];
         if (history) history[l * most + n] = left;
-        if (corrected && !(left <= goal) && !(left <= 2 * last[l])) {
+        if (correcting && !(left <= goal) && !(left <= 2 * last[l])) {
           // rounding leads away: the iteration before was better
           take_back(l, lambda, vdot);
           report.outcome = Outcome::stalled;
@@ -135,11 +145,9 @@ class ConstrainedDynamics {
         near = near && (report.outcome != Outcome::unfinished || left * (left / last[l]) <= goal);
         last[l] = left;
       }
-      if (done && (corrected || m == 0)) break;
-      if (!corrected && (near || n + 2 >= most)) {
-        G_.spread_idle(p);
-        std::copy(p.u.begin(), p.u.end(), vdot);
-        corrected = true;
+      if (done && (correcting || m == 0)) break;
+      if (!correcting && (near || n + 2 >= most)) {
+        correcting = true;
         std::fill_n(last, lanes, std::numeric_limits<Real>::max());
       }
     }
@@ -147,10 +155,6 @@ class ConstrainedDynamics {
     for (int r = 0; r < m; ++r)
       for (int l = 0; l < lanes; ++l) largest = std::max(largest, lane(damping[r], l));
     for (int l = 0; l < lanes; ++l) reports[l].least_squares = reports[l].change * largest;
-    if (!corrected) {
-      G_.spread_idle(p);
-      std::copy(p.u.begin(), p.u.end(), vdot);
-    }
   }
 
   // γ of the rows in the state of the last solve
@@ -164,7 +168,7 @@ class ConstrainedDynamics {
   void take_back(int l, T* lambda, T* vdot) {
     for (int k = 0; k < model_.nv; ++k) lane(vdot[k], l) -= lane(G_.passage().u[k], l);
     for (int r = 0; r < set_.rows; ++r) {
-      lane(y_[r], l) -= lane(before_[r], l);
+      lane(y_[r], l) -= lane(step_[r], l);
       lane(lambda[r], l) = lane(s_[r], l);
     }
   }
@@ -199,6 +203,7 @@ class ConstrainedDynamics {
   }
   void add_bias(const T* q, const T* v) {
     rates(model_, set_, G_.placement(), motions_, q, v, velocity_.data(), bias_.data());
+    if (!steered_) return;
     errors(model_, set_, G_.placement(), q, error_.data());
     add_baumgarte(set_, error_.data(), velocity_.data(), bias_.data());
   }
@@ -208,9 +213,8 @@ class ConstrainedDynamics {
   const ConstraintSet<Real>& set_;
   Motions<T> motions_;
   std::vector<T> error_, velocity_, bias_;  // a row: e, J ν, γ
-  std::vector<T> s_, y_, before_;           // a row: s, J ν̇, that of the iteration before
-  std::vector<Vec6<T>> load_;               // a link: forces, after the way in of idle links
-  std::vector<T> push_;                     // a velocity: the same
+  bool steered_ = false;                    // some constraint has a gain
+  std::vector<T> s_, y_, z_, step_;         // a row: s; J ν̇ of the accelerations there are; of the last iteration; its change
   std::vector<Vec6<T>> accelerations_;      // a link
 };
 
