@@ -48,29 +48,31 @@ inline void subtract_external(const Model<real_of<T>>& model, const Placement<T>
   }
 }
 
-// vdot may be null (zero), external may be null (none); tau may be vdot or v.
+// Backward: forces on links projected on the joints, the rest handed to the parent. vdot may be null (zero); tau may be vdot.
 template <class T>
-void rnea(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* vdot, const T* external, T* tau) {
-  const int nl = int(model.links.size());
-
-  // forward: motions and the force each link needs; gravity is an upward acceleration of the ground
-  const Vec3<T> up{constant<T>(-model.gravity.x), constant<T>(-model.gravity.y), constant<T>(-model.gravity.z)};
-  motions(model, w, w, v, vdot, up);
-  inertial_forces(w, w);
-  if (external) subtract_external(model, w, w, external);
-
-  // backward: project on the joint, hand the rest to the parent
+void joint_forces(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m, const T* vdot, T* tau) {
   Vec6<T> handed{};  // by the next link, if it hangs on this one
-  for (int i = nl - 1; i >= 0; --i) {
+  for (int i = int(model.links.size()) - 1; i >= 0; --i) {
     const auto& link = model.links[i];
-    const Vec6<T> f = w.f[i] + handed;
+    const Vec6<T> f = m.f[i] + handed;
     for (int k = link.iv; k < link.iv + link.nv; ++k) tau[k] = vdot ? dot(w.S[k], f) + vdot[k] * model.armature[k] : dot(w.S[k], f);
     handed = Vec6<T>{};
     if (link.parent >= 0 && link.parent == i - 1)
       handed = f;
     else if (link.parent >= 0)
-      w.f.add(link.parent, f);
+      m.f.add(link.parent, f);
   }
+}
+
+// vdot may be null (zero), external may be null (none); tau may be vdot or v.
+template <class T>
+void rnea(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* vdot, const T* external, T* tau) {
+  // forward: motions and the force each link needs; gravity is an upward acceleration of the ground
+  const Vec3<T> up{constant<T>(-model.gravity.x), constant<T>(-model.gravity.y), constant<T>(-model.gravity.z)};
+  motions(model, w, w, v, vdot, up);
+  inertial_forces(w, w);
+  if (external) subtract_external(model, w, w, external);
+  joint_forces(model, w, w, vdot, tau);
 }
 
 }  // namespace delassus

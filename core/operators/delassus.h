@@ -183,6 +183,14 @@ class Delassus {
     spread<true, Load::all>(layout_->loose, 0, layout_->loose.idle, w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data());
   }
 
+  // M⁻¹ f with forces f on all links and joints of a passage, in two halves: u and, of a free link, D⁻¹ L⁻¹ f; then accelerations. After update.
+  void collect_all(Passage<T>& p) {
+    collect<true, Load::all>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data());
+  }
+  void spread_all(Passage<T>& p) {
+    spread<true, Load::all>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data());
+  }
+
   // Y ← J X, Jᵀ X, M⁻¹ X
   void jacobian(const T* X, int columns, T* Y) {
     pass(X, model_.nv, columns, Y, set_.rows, [&](auto& p, auto* x, auto* y) {

@@ -205,6 +205,10 @@ inline Inertia<T> operator+(Inertia<T> a, const Inertia<T>& b) {
   a.I += b.I;
   return a;
 }
+template <class T>
+inline Inertia<T>& operator+=(Inertia<T>& a, const Inertia<T>& b) {
+  return a = a + b;
+}
 // Inertia of mass m, centre c, central inertia Ic: I = Ic + m (c·c 1 − c cᵀ)
 template <class T, class C>
 inline Inertia<T> inertia_about_reference(C m, const Vec3<T>& c, const Sym3<T>& Ic) {

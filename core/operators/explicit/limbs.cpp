@@ -6,24 +6,27 @@
 namespace delassus {
 
 template <class Real>
+bool rows_alone(const ConstraintSet<Real>& set) {
+  bool alone = set.joint_rows.empty();
+  for (const auto& group : set.groups) alone = alone && group.other < 0;
+  for (const auto& b : set.blocks) alone = alone && b.terms == 1;
+  return alone;
+}
+
+template <class Real>
 Limbs find_limbs(const Model<Real>& model, const Layout<Real>& layout) {
   const auto& set = layout.set;
   const int n = int(model.links.size());
   Limbs all;
+  all.alone = rows_alone(set);
+  if (!all.alone) return all;
 
   // rows of every link, in the user's order
   std::vector<std::vector<Limbs::Place>> on(n);
-  for (const auto& group : set.groups) {
-    all.alone = all.alone && group.other < 0;
+  for (const auto& group : set.groups)
     for (int c = 0; c < group.count; ++c) on[group.link].push_back({group.link, group.first + c, 3, set.points[group.first + c].row});
-  }
-  for (const auto& b : set.blocks) {
-    all.alone = all.alone && b.terms == 1;
-    // the sign of `source` tells terms from points until they are sorted
-    on[set.terms[b.term].link].push_back({set.terms[b.term].link, -1 - set.terms[b.term].K, b.rows, b.row});
-  }
-  all.alone = all.alone && set.joint_rows.empty();
-  if (!all.alone) return all;
+  // the sign of `source` tells terms from points until they are sorted
+  for (const auto& b : set.blocks) on[set.terms[b.term].link].push_back({set.terms[b.term].link, -1 - set.terms[b.term].K, b.rows, b.row});
   for (auto& places : on) std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
 
   // the least row that a link carries, and how many; links that carry some
@@ -122,6 +125,8 @@ Limbs find_limbs(const Model<Real>& model, const Layout<Real>& layout) {
   return all;
 }
 
+template bool rows_alone(const ConstraintSet<double>&);
+template bool rows_alone(const ConstraintSet<float>&);
 template Limbs find_limbs(const Model<double>&, const Layout<double>&);
 template Limbs find_limbs(const Model<float>&, const Layout<float>&);
 

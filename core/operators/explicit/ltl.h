@@ -129,16 +129,14 @@ LtlWork<T>::LtlWork(const Model<real_of<T>>& model, const ConstraintSet<real_of<
   composite.resize(model.links.size());
 }
 
-// M by composite rigid bodies, a row along the way to the ground.
-template <class T>
-void fill_mass_matrix(const Model<real_of<T>>& model, LtlWork<T>& t) {
-  const int nl = int(model.links.size());
+// M by composite bodies, a row along the way to the ground. A link's own inertia on entry, of what it carries too on exit; it need not be a rigid body's.
+template <class T, class I>
+void fill_mass_matrix(const Model<real_of<T>>& model, LtlWork<T>& t, I* composite) {
   const auto& w = t.w;
-  for (int i = 0; i < nl; ++i) t.composite[i] = w.inertia[i];
-  for (int i = nl - 1; i >= 0; --i) {
+  for (int i = int(model.links.size()) - 1; i >= 0; --i) {
     const auto& link = model.links[i];
-    const Inertia<T> Ic = t.composite[i];
-    if (link.parent >= 0) t.composite[link.parent] = t.composite[link.parent] + Ic;
+    const I Ic = composite[i];
+    if (link.parent >= 0) composite[link.parent] += Ic;
     const auto& root = model.links[model.roots[link.tree]];
     const bool floating = root.type == Joint::free && link.parent >= 0;
     const int last = floating ? root.iv + 5 : -1;  // the base's velocities are below
@@ -175,18 +173,30 @@ void factor_mass_matrix(const Model<real_of<T>>& model, LtlWork<T>& t) {
   }
 }
 
-// Y = J L⁻¹ and Y D⁻¹
+// x ← L⁻ᵀ x
 template <class T>
-void fill_rows(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, LtlWork<T>& t) {
-  using P = RowPack<T>;
-  constexpr int lanes = row_lanes<T>;
-  const std::size_t room = t.room, apart = t.K.size() / 6;
-  const auto& w = t.w;
-  for (const auto& g : t.groups)
-    for (int y = g.first; y < g.first + g.count; ++y)
-      for (const int p : g.packs) store_rows(t.Y.data() + std::size_t(y) * room + p * lanes, P{});
+void solve_transposed(const Model<real_of<T>>& model, const LtlWork<T>& t, T* x) {
+  for (int k = model.nv - 1; k >= 0; --k) {
+    const T* row = t.M.data() + t.start[k];
+    for (int i = model.dof_parent[k], j = t.depth[k] - 1; i >= 0; i = model.dof_parent[i], --j) x[i] -= row[j] * x[k];
+  }
+}
+// x ← L⁻¹ x
+template <class T>
+void solve_plain(const Model<real_of<T>>& model, const LtlWork<T>& t, T* x) {
+  for (int k = 0; k < model.nv; ++k) {
+    const T* row = t.M.data() + t.start[k];
+    T sum = x[k];
+    for (int i = model.dof_parent[k], j = t.depth[k] - 1; i >= 0; i = model.dof_parent[i], --j) sum -= row[j] * x[i];
+    x[k] = sum;
+  }
+}
 
-  // K of every row on every link
+// K of every row on every link
+template <class T>
+void place_rows(const ConstraintSet<real_of<T>>& set, LtlWork<T>& t) {
+  const std::size_t apart = t.K.size() / 6;
+  const auto& w = t.w;
   auto put = [&](int at, const Vec6<T>& k) {
     for (int c = 0; c < 6; ++c) t.K[c * apart + std::size_t(at)] = entry(k, c);
   };
@@ -202,8 +212,18 @@ void fill_rows(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& 
       put(source.at + r, {n, cross(p, n)});
     }
   }
+}
 
-  // J = K S along the way to the ground
+// Y = J = K S along the way to the ground
+template <class T>
+void fill_jacobian(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, LtlWork<T>& t) {
+  using P = RowPack<T>;
+  constexpr int lanes = row_lanes<T>;
+  const std::size_t room = t.room, apart = t.K.size() / 6;
+  const auto& w = t.w;
+  for (const auto& g : t.groups)
+    for (int y = g.first; y < g.first + g.count; ++y)
+      for (const int p : g.packs) store_rows(t.Y.data() + std::size_t(y) * room + p * lanes, P{});
   for (const auto& run : t.runs)
     for (int e = 0; e < run.count; e += lanes) {
       const Vec6<P> k = load_six(t.K.data() + run.at + e, apart);
@@ -214,8 +234,13 @@ void fill_rows(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& 
       }
     }
   for (const auto& j : set.joint_rows) t.Y[std::size_t(t.place[j.velocity]) * room + std::size_t(j.row)] = constant<T>(j.coefficient);
+}
 
-  // y_j −= L_kj y_k for all that carry k
+// Y = J L⁻¹ and Z = Y D⁻¹: y_j −= L_kj y_k for all that carry k
+template <class T>
+void substitute_rows(const Model<real_of<T>>& model, LtlWork<T>& t) {
+  constexpr int lanes = row_lanes<T>;
+  const std::size_t room = t.room;
   for (int k = model.nv - 1; k >= 0; --k) {
     if (t.place[k] < 0) continue;
     const auto& packs = t.groups[t.group[k]].packs;
@@ -230,6 +255,26 @@ void fill_rows(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& 
   }
 }
 
+// y += Aᵀ x, one number a row, and the product of velocity k with numbers of rows: A is Y or Z, and has zeros beyond the rows.
+template <class T>
+void add_rows(const LtlWork<T>& t, const std::vector<T>& A, const T* x, T* y) {
+  constexpr int lanes = row_lanes<T>;
+  for (std::size_t k = 0; k < t.place.size(); ++k) {
+    if (t.place[k] < 0) continue;
+    const T* a = A.data() + std::size_t(t.place[k]) * t.room;
+    for (const int p : t.groups[t.group[k]].packs) store_rows(y + p * lanes, load_rows(y + p * lanes) + load_rows(a + p * lanes) * x[k]);
+  }
+}
+template <class T>
+T times_rows(const LtlWork<T>& t, const std::vector<T>& A, std::size_t k, const T* lambda) {
+  constexpr int lanes = row_lanes<T>;
+  if (t.place[k] < 0) return T{};
+  const T* a = A.data() + std::size_t(t.place[k]) * t.room;
+  RowPack<T> sum{};
+  for (const int p : t.groups[t.group[k]].packs) sum += load_rows(a + p * lanes) * load_rows(lambda + p * lanes);
+  return sum_rows<T>(sum);
+}
+
 // The upper triangle of G to t.G, `room` apart. Returns whether M is surely regular.
 template <class T>
 bool ltl(const Model<real_of<T>>& model, const Layout<real_of<T>>& layout, LtlWork<T>& t, const T* q) {
@@ -238,9 +283,12 @@ bool ltl(const Model<real_of<T>>& model, const Layout<real_of<T>>& layout, LtlWo
   kinematics(model, t.w, q);
   world_inertias(t.w);
   evaluate(model, set, t.w, q, t.terms.data());
-  fill_mass_matrix(model, t);
+  for (std::size_t i = 0; i < t.composite.size(); ++i) t.composite[i] = t.w.inertia[int(i)];
+  fill_mass_matrix(model, t, t.composite.data());
   factor_mass_matrix(model, t);
-  fill_rows(model, set, t);
+  place_rows(set, t);
+  fill_jacobian(model, set, t);
+  substitute_rows(model, t);
   for (auto& g : t.G) g = T{};
   for (const auto& g : t.groups) {
     const T *Z = t.Z.data() + std::size_t(g.first) * t.room, *Y = t.Y.data() + std::size_t(g.first) * t.room;

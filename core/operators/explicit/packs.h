@@ -29,6 +29,17 @@ template <class T>
 [[gnu::always_inline]] inline void store_rows(T* to, const RowPack<T>& x) {
   __builtin_memcpy(to, &x, sizeof(x));
 }
+// over all lanes
+template <class T>
+[[gnu::always_inline]] inline T sum_rows(const RowPack<T>& x) {
+  if constexpr (row_lanes<T> == 1) {
+    return x;
+  } else {
+    T sum = x[0];
+    for (int l = 1; l < row_lanes<T>; ++l) sum += x[l];
+    return sum;
+  }
+}
 // the first n lanes, zero beyond
 template <class T>
 [[gnu::always_inline]] inline RowPack<T> first_rows(const RowPack<T>& x, int n) {

@@ -109,11 +109,7 @@ bool pv_osimf(RowWork<T>& w, PvOsimfWork<T>& e, const Articulated<T>& A, const T
         P sum{};
         for (int r = limb.first; r < limb.past; r += lanes)
           sum += first_rows<T>(P(load_rows(Y + a * w.room + r) * load_rows(&e.T6[b * w.room + std::size_t(r)])), limb.past - r);
-        C[a][b] = T{};
-        if constexpr (lanes > 1)
-          for (int l = 0; l < lanes; ++l) C[a][b] += sum[l];
-        else
-          C[a][b] = sum;
+        C[a][b] = sum_rows<T>(sum);
         if (a == b) C[a][a] += real_of<T>(1) / A.free[limb.free].Dinv[a];
       }
     const Ldl6<T> LD = factor(Sym6<T>{{C[0][0], C[1][0], C[2][0], C[1][1], C[2][1], C[2][2]},

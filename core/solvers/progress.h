@@ -1,0 +1,53 @@
+// When proximal iterations have come to an end: the constraints hold, or J ν̇ no longer changes, which is where constraints that contradict each other end.
+//
+// "Constrained Articulated Body Dynamics Algorithms", algorithm 3; both against the largest bias, or one.
+#pragma once
+
+#include "solvers/constrained.h"
+
+namespace delassus {
+
+template <class Real>
+class Progress {
+ public:
+  Progress(const Real* bias, int rows, int most, Real tolerance, Report<Real>* report, Real* history) : most_(std::max(most, 1)), report_(*report), history_(history) {
+    Real scale = 1;
+    for (int r = 0; r < rows; ++r) scale = std::max(scale, std::abs(bias[r]));
+    least_ = tolerance * scale;
+    report_ = {rows == 0 ? Outcome::converged : Outcome::unfinished, 0, 0, 0, 0};
+  }
+
+  Real least() const { return least_; }
+  bool over() const { return report_.outcome != Outcome::unfinished || report_.iterations == most_; }
+
+  // After an iteration: what is left of the constraints, how far J ν̇ went.
+  void note(Real primal, Real change) {
+    const int n = report_.iterations;
+    if (history_) history_[n] = primal;
+    report_ = {Outcome::unfinished, n + 1, primal, n > 0 ? change : Real(0), 0};
+    if (primal <= least_)
+      report_.outcome = Outcome::converged;
+    else if (n > 0 && change <= least_)
+      report_.outcome = Outcome::least_squares;
+  }
+  void end(const Real* damping, int rows) {
+    Real largest = 0;
+    for (int r = 0; r < rows; ++r) largest = std::max(largest, damping[r]);
+    report_.least_squares = report_.change * largest;
+  }
+
+ private:
+  int most_;
+  Real least_;
+  Report<Real>& report_;
+  Real* history_;
+};
+
+// The larger of two magnitudes; what is no number stays.
+template <class Real>
+inline Real worst(Real so_far, Real x) {
+  x = std::abs(x);
+  return x <= so_far || so_far != so_far ? so_far : x;
+}
+
+}  // namespace delassus

@@ -1,0 +1,66 @@
+// Constrained dynamics by the sparse factor of M and proximal iterations on the dual (proxLTL): O(n d² + m d² + m² d + m³) for depth d. Any rows, loops included.
+//
+//   M = Lᵀ D L,   Z = J L⁻¹ D⁻¹,   G = Z D Zᵀ,   u = L⁻ᵀ (τ − h)
+//   λ ← (G + C + ε)⁻¹ (b − Z u + ε λ),   ν̇ = L⁻¹ (D⁻¹ u + Zᵀ λ)
+//
+// Carpentier et al., "Proximal and sparse resolution of constrained dynamic equations", 2021; "Constrained Articulated Body Dynamics Algorithms", section II-D1.
+#pragma once
+
+#include <memory>
+#include <numeric>
+
+#include "operators/explicit/ltl.h"
+#include "solvers/dual.h"
+#include "solvers/forcing.h"
+
+namespace delassus {
+
+template <class T>
+class ProxLtl {
+ public:
+  ProxLtl(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
+      : model_(model), layout_(std::move(layout)), set_(layout_->set), ltl_(model, set_), forcing_(model, set_.rows), dual_(set_.rows, all_rows(set_.rows)),
+        compliance_(std::size_t(set_.rows)), u_(std::size_t(model.nv)) {}
+
+  static bool supports(const Layout<T>&) { return true; }
+  int rows() const { return set_.rows; }
+  std::size_t bytes() const { return ltl_.bytes() + forcing_.bytes() + dual_.bytes() + (compliance_.size() + u_.size()) * sizeof(T); }
+  void set_compliance(const T* compliance) { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
+  const T* bias() const { return forcing_.bias.data(); }
+
+  // As ConstrainedDynamics::solve.
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most, T tolerance, T* lambda, T* vdot, Report<T>* report,
+             T* history) {
+    ltl(model_, *layout_, ltl_, q);
+    forcing_.find(model_, set_, ltl_.w, q, v, external, gamma);
+
+    // u = L⁻ᵀ (τ − h)
+    joint_forces(model_, ltl_.w, forcing_.motions, static_cast<const T*>(nullptr), u_.data());
+    for (int k = 0; k < model_.nv; ++k) u_[k] = (tau ? tau[k] : T{}) - u_[k];
+    solve_transposed(model_, ltl_, u_.data());
+
+    add_rows(ltl_, ltl_.Z, u_.data(), dual_.target());
+    dual_.solve(ltl_.G.data(), ltl_.room, forcing_.bias.data(), compliance_.data(), damping, most, tolerance, lambda, report, history);
+
+    // ν̇ = L⁻¹ (D⁻¹ u + Zᵀ λ)
+    for (int k = 0; k < model_.nv; ++k) vdot[k] = u_[k] * ltl_.Dinv[k] + times_rows(ltl_, ltl_.Z, std::size_t(k), dual_.forces());
+    solve_plain(model_, ltl_, vdot);
+  }
+
+ private:
+  static std::vector<int> all_rows(int rows) {
+    std::vector<int> order(std::size_t(rows), 0);
+    std::iota(order.begin(), order.end(), 0);
+    return order;
+  }
+
+  const Model<T>& model_;
+  std::shared_ptr<const Layout<T>> layout_;
+  const ConstraintSet<T>& set_;
+  LtlWork<T> ltl_;
+  Forcing<T> forcing_;
+  Dual<T> dual_;
+  std::vector<T> compliance_, u_;  // a row; a velocity
+};
+
+}  // namespace delassus

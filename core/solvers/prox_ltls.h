@@ -1,0 +1,108 @@
+// Constrained dynamics by the sparse factor of M + Jᵀ R J (proxLTLs): O(n d² + m d) for depth d, then O(n d + m d) an iteration; no matrix of rows is formed. Rows that act on one
+// link or on one joint each: others would fill the factor.
+//
+//   M + Jᵀ R J = Lᵀ D L by composite bodies with inertias H + Kᵀ R K,   R = (C + ε)⁻¹
+//   ν̇ = L⁻¹ D⁻¹ L⁻ᵀ (τ − h + Jᵀ s),   s = R (b + ε λ),   λ ← s − R J ν̇
+//
+// "Constrained Articulated Body Dynamics Algorithms", sections II-D2 and II-F. What is left of the constraints is ε (λₖ − λₖ₊₁).
+#pragma once
+
+#include <memory>
+
+#include "operators/explicit/ltl.h"
+#include "solvers/forcing.h"
+#include "solvers/progress.h"
+
+namespace delassus {
+
+template <class T>
+class ProxLtls {
+  static_assert(lanes_of<T> == 1);
+
+ public:
+  ProxLtls(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
+      : model_(model), layout_(std::move(layout)), set_(layout_->set), ltl_(model, set_), forcing_(model, set_.rows), inertia_(model.links.size()),
+        compliance_(std::size_t(set_.rows)), stiffness_(std::size_t(set_.rows)), push_(std::size_t(model.nv)) {
+    for (auto* x : {&s_, &y_, &before_}) x->resize(ltl_.room);
+  }
+
+  static bool supports(const Layout<T>& layout) {
+    bool few = true;
+    for (const auto& group : layout.set.groups) few = few && group.other < 0;
+    for (const auto& block : layout.set.blocks) few = few && block.terms == 1;
+    return few;
+  }
+  int rows() const { return set_.rows; }
+  std::size_t bytes() const {
+    return ltl_.bytes() + forcing_.bytes() + inertia_.size() * sizeof(Sym6<T>) + (compliance_.size() + stiffness_.size() + push_.size() + 3 * s_.size()) * sizeof(T);
+  }
+  void set_compliance(const T* compliance) { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
+  const T* bias() const { return forcing_.bias.data(); }
+
+  // As ConstrainedDynamics::solve.
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most, T tolerance, T* lambda, T* vdot, Report<T>* report,
+             T* history) {
+    const int m = set_.rows;
+    for (int r = 0; r < m; ++r) stiffness_[r] = T(1) / (compliance_[r] + damping[r]);
+    factor(q);
+    forcing_.find(model_, set_, ltl_.w, q, v, external, gamma);
+    const T* b = forcing_.bias.data();
+    joint_forces(model_, ltl_.w, forcing_.motions, static_cast<const T*>(nullptr), push_.data());
+    for (int k = 0; k < model_.nv; ++k) push_[k] = (tau ? tau[k] : T{}) - push_[k];
+
+    Progress<T> progress(b, m, most, tolerance, report, history);
+    do {
+      std::swap(y_, before_);
+      for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * damping[r] - b[r]) * stiffness_[r];
+      for (int k = 0; k < model_.nv; ++k) vdot[k] = push_[k] + times_rows(ltl_, ltl_.Y, std::size_t(k), s_.data());
+      solve_transposed(model_, ltl_, vdot);
+      for (int k = 0; k < model_.nv; ++k) vdot[k] *= ltl_.Dinv[k];
+      solve_plain(model_, ltl_, vdot);
+      if (m == 0) break;
+      std::fill(y_.begin(), y_.end(), T{});
+      add_rows(ltl_, ltl_.Y, vdot, y_.data());
+      T primal{}, change{};
+      for (int r = 0; r < m; ++r) {
+        const T next = s_[r] - y_[r] * stiffness_[r];
+        primal = worst(primal, (next - lambda[r]) * damping[r]);
+        change = worst(change, y_[r] - before_[r]);
+        lambda[r] = next;
+      }
+      progress.note(primal, change);
+    } while (!progress.over());
+    progress.end(damping, m);
+  }
+
+ private:
+  // Lᵀ D L = M + Jᵀ R J, and Y = J
+  void factor(const T* q) {
+    kinematics(model_, ltl_.w, q);
+    world_inertias(ltl_.w);
+    evaluate(model_, set_, ltl_.w, q, ltl_.terms.data());
+    place_rows(set_, ltl_);
+    fill_jacobian(model_, set_, ltl_);
+    for (std::size_t i = 0; i < inertia_.size(); ++i) inertia_[i] = articulated(ltl_.w.inertia[int(i)]);
+    const std::size_t apart = ltl_.K.size() / 6;
+    for (const auto& run : ltl_.runs)
+      for (int e = 0; e < run.count; ++e) {
+        Vec6<T> K;
+        for (int c = 0; c < 6; ++c) entry(K, c) = ltl_.K[std::size_t(c) * apart + std::size_t(run.at + e)];
+        downdate(inertia_[run.link], K, T(-stiffness_[run.row + e]));
+      }
+    fill_mass_matrix(model_, ltl_, inertia_.data());
+    for (const auto& j : set_.joint_rows) ltl_.M[ltl_.start[j.velocity] + ltl_.depth[j.velocity]] += stiffness_[j.row] * (j.coefficient * j.coefficient);
+    factor_mass_matrix(model_, ltl_);
+  }
+
+  const Model<T>& model_;
+  std::shared_ptr<const Layout<T>> layout_;
+  const ConstraintSet<T>& set_;
+  LtlWork<T> ltl_;
+  Forcing<T> forcing_;
+  std::vector<Sym6<T>> inertia_;                 // a link: H + Kᵀ R K, with all it carries
+  std::vector<T> compliance_, stiffness_;        // a row: C, R
+  std::vector<T> s_, y_, before_;                // a row: s, J ν̇, that of the iteration before
+  std::vector<T> push_;                          // a velocity: τ − h
+};
+
+}  // namespace delassus

@@ -1,0 +1,117 @@
+// Constrained dynamics by Popov and Vereshchagin's recursion (PV): O(n + m² d + m³) for depth d, three sweeps. Rows that act on one link each.
+//
+//   backward  U, D, u as articulated bodies;   K_p = K (1 − S D⁻¹ Uᵀ),   L_p = L + K S D⁻¹ Sᵀ Kᵀ,   l_p = l + K S D⁻¹ u
+//   ground    (L + C + ε) λ = b − l
+//   forward   ν̇ = D⁻¹ (u + Sᵀ Kᵀ λ − Uᵀ a_p),   a = a_p + S ν̇
+//
+// ε is Tikhonov's: it pulls λ towards zero, and leaves ε λ of the constraints. Where rows depend on each other it cannot go to zero; prox_pv.h removes what it does.
+//
+// Popov, Vereshchagin, Zenkevich, 1978; "Constrained Articulated Body Dynamics Algorithms", section II-G and algorithm 4.
+#pragma once
+
+#include <memory>
+
+#include "operators/delassus.h"
+#include "operators/explicit/pv_osim.h"
+#include "solvers/dual.h"
+#include "solvers/forcing.h"
+
+namespace delassus {
+
+// The recursion, whatever is done with its dual.
+template <class T>
+class PvSweeps {
+ public:
+  PvSweeps(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
+      : model_(model), G_(model, std::move(layout)), set_(G_.layout().set), rows_(find_rows(model, G_.layout())), forcing_(model, set_.rows),
+        dual_(set_.rows, rows_.tree.row), compliance_(std::size_t(set_.rows)) {}
+
+  int rows() const { return set_.rows; }
+  std::size_t bytes() const { return G_.bytes() + rows_.bytes() + forcing_.bytes() + dual_.bytes() + compliance_.size() * sizeof(T); }
+  void set_compliance(const T* compliance) { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
+  const T* bias() const { return forcing_.bias.data(); }
+
+  // As ConstrainedDynamics::solve.
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most, T tolerance, T* lambda, T* vdot, Report<T>* report,
+             T* history) {
+    auto& p = G_.passage();
+    G_.update(q);
+    forcing_.find(model_, set_, G_.placement(), q, v, external, gamma);
+
+    // backward
+    for (std::size_t i = 0; i < model_.links.size(); ++i) p.m[i] = Vec6<T>{} - forcing_.motions.f[int(i)];
+    for (int k = 0; k < model_.nv; ++k) p.u[k] = tau ? tau[k] : T{};
+    G_.collect_all(p);
+    rows_.place(set_, G_.placement(), G_.terms());
+    pv_osim(rows_, Articulated<T>(G_.placement(), G_.mass_factor()));
+    add_affine(p, dual_.target());
+
+    dual_.solve(rows_.G.data(), rows_.room, forcing_.bias.data(), compliance_.data(), damping, most, tolerance, lambda, report, history);
+
+    // forward
+    push(p, dual_.forces());
+    G_.spread_all(p);
+    std::copy(p.u.begin(), p.u.end(), vdot);
+  }
+
+ private:
+  static RowWork<T> find_rows(const Model<T>& model, const Layout<T>& layout) {
+    RowWork<T> rows;
+    rows.tree = find_limbs(model, layout);
+    rows.resize();
+    return rows;
+  }
+
+  // l = Σ K S D⁻¹ u
+  void add_affine(const Passage<T>& p, T* l) const {
+    const std::size_t room = rows_.room;
+    auto add = [&](const Limb& limb, const T* y, const T& u) {
+      for (int r = limb.first; r < limb.past; r += row_lanes<T>) store_rows(l + r, RowPack<T>(load_rows(l + r) + load_rows(y + r) * u));
+    };
+    for (const auto& limb : rows_.tree.limbs) {
+      for (int t = limb.dof; t < limb.base(); ++t) add(limb, rows_.Z.data() + std::size_t(t) * room, p.u[rows_.tree.velocity[t]]);
+      if (limb.free < 0) continue;
+      const Vec6<T> x = p.m[rows_.tree.link[limb.base()]];
+      for (int c = 0; c < 6; ++c) add(limb, rows_.Y.data() + std::size_t(limb.base() + c) * room, entry(x, c));
+    }
+  }
+  // u += Sᵀ Kᵀ λ; of a free joint D⁻¹ L⁻¹ Kᵀ λ
+  void push(Passage<T>& p, const T* lambda) const {
+    const std::size_t room = rows_.room;
+    auto times = [&](const Limb& limb, const T* y) {
+      RowPack<T> sum{};
+      for (int r = limb.first; r < limb.past; r += row_lanes<T>) sum += load_rows(y + r) * load_rows(lambda + r);
+      return sum_rows<T>(sum);
+    };
+    for (const auto& limb : rows_.tree.limbs) {
+      for (int t = limb.dof; t < limb.base(); ++t) p.u[rows_.tree.velocity[t]] += times(limb, rows_.Y.data() + std::size_t(t) * room);
+      if (limb.free < 0) continue;
+      Vec6<T>& x = p.m[rows_.tree.link[limb.base()]];
+      for (int c = 0; c < 6; ++c) entry(x, c) += times(limb, rows_.Z.data() + std::size_t(limb.base() + c) * room);
+    }
+  }
+
+  const Model<T>& model_;
+  Delassus<T> G_;
+  const ConstraintSet<T>& set_;
+  RowWork<T> rows_;
+  Forcing<T> forcing_;
+  Dual<T> dual_;
+  std::vector<T> compliance_;
+};
+
+template <class T>
+class Pv : public PvSweeps<T> {
+ public:
+  using PvSweeps<T>::PvSweeps;
+  static bool supports(const Layout<T>& layout) { return rows_alone(layout.set); }
+
+  // One solution, from zero, whatever `most` and λ say.
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int, T tolerance, T* lambda, T* vdot, Report<T>* report,
+             T* history) {
+    std::fill(lambda, lambda + this->rows(), T{});
+    PvSweeps<T>::solve(q, v, tau, external, gamma, damping, 1, tolerance, lambda, vdot, report, history);
+  }
+};
+
+}  // namespace delassus

@@ -1,0 +1,323 @@
+// Constrained dynamics by Popov and Vereshchagin's recursion, each multiplier eliminated as soon as it can be (PV-early): O(n + m), exact, no damping. Rows that act on one link each.
+//
+// Where rows K a + l = 0 pass a velocity with motion s, that leaves −½ λᵀ K s D⁻¹ sᵀ Kᵀ λ, of rank one. The part of λ along q = K s / |K s| is now strictly concave and goes at
+// once; the rest, N ⊥ q, travels on, and never is more than six:
+//
+//   K' = K − K s D⁻¹ Uᵀ,   l' = l + K s D⁻¹ u,   r = K'ᵀ q,   σ = |K s|² / D
+//   H ← H − U D⁻¹ Uᵀ + r σ⁻¹ rᵀ,   f ← f − U D⁻¹ u − r σ⁻¹ qᵀ l',   K ← Nᵀ K',   l ← Nᵀ l'
+//   back:  λ = −q σ⁻¹ (rᵀ a + qᵀ l') + N λ_rest,   ν̇ = D⁻¹ (u + sᵀ Kᵀ λ − Uᵀ a)
+//
+// N is a reflection's, so no singular values are needed; ball and free joints go velocity by velocity. More than six rows on a link are first turned into as many as are
+// independent. Rows that nothing moves have no force and are dropped: since all turns keep lengths, what is left of the constraints then is least squares. A row with compliance
+// is strictly concave where it stands, and goes there.
+//
+// Sathya et al., "Efficient constrained dynamics algorithms based on an equivalent LQR formulation using Gauss' principle of least constraint", 2024, with a reflection for
+// its decomposition; "Constrained Articulated Body Dynamics Algorithms", section VII-B.
+#pragma once
+
+#include <limits>
+#include <memory>
+
+#include "dynamics/inertia.h"
+#include "dynamics/kinematics.h"
+#include "operators/explicit/rows.h"
+#include "solvers/forcing.h"
+#include "solvers/progress.h"
+
+namespace delassus {
+
+template <class T>
+class PvEarly {
+  static_assert(lanes_of<T> == 1);
+
+ public:
+  PvEarly(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
+      : model_(model), layout_(std::move(layout)), set_(layout_->set), w_(model), forcing_(model, set_.rows), terms_(set_.K_size), compliance_(std::size_t(set_.rows)),
+        steps_(std::size_t(model.nv)), bundles_(model.links.size()), H_(model.links.size()), f_(model.links.size()), a_(model.links.size()) {
+    rows_.tree = find_limbs(model, *layout_);
+    rows_.resize();
+    slot_.assign(std::size_t(rows_.tree.rows()), -1);
+    for (const auto& limb : rows_.tree.limbs) {
+      bundles_[limb.tip].first = limb.own;
+      bundles_[limb.tip].past = limb.own_past;
+    }
+    // room for the rows of a link: its own, and six at most of each that hangs on it
+    std::vector<int> most(model.links.size());
+    std::size_t room = 0, turns = 0;
+    for (int i = int(most.size()) - 1; i >= 0; --i) {
+      auto& b = bundles_[i];
+      most[i] += b.past - b.first;
+      if (model.links[i].parent >= 0) most[model.links[i].parent] += std::min(most[i], 6);
+      b.at = int(room);
+      room += std::size_t(most[i]);
+      b.turn = int(turns);
+      if (most[i] > 6) turns += 6 * std::size_t(most[i]);
+    }
+    K_.resize(room);
+    l_.resize(room);
+    x_.resize(room);
+    turns_.resize(turns);
+    std::vector<char> moved(std::size_t(set_.rows), 0);
+    for (const int r : rows_.tree.row) moved[std::size_t(r)] = 1;
+    for (int r = 0; r < set_.rows; ++r)
+      if (!moved[std::size_t(r)]) idle_.push_back(r);
+  }
+
+  static bool supports(const Layout<T>& layout) { return rows_alone(layout.set); }
+  int rows() const { return set_.rows; }
+  std::size_t bytes() const {
+    return w_.bytes() + forcing_.bytes() + rows_.bytes() + steps_.size() * sizeof(Step) + bundles_.size() * (sizeof(Bundle) + sizeof(Sym6<T>) + 2 * sizeof(Vec6<T>)) +
+           (terms_.size() + K_.size()) * sizeof(Vec6<T>) + (compliance_.size() + l_.size() + x_.size() + turns_.size()) * sizeof(T) + (slot_.size() + idle_.size()) * sizeof(int);
+  }
+  void set_compliance(const T* compliance) { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
+  const T* bias() const { return forcing_.bias.data(); }
+
+  // How many combinations of rows the last state had that no joint moves, and that got no force.
+  int dropped() const { return dropped_; }
+
+  // As ConstrainedDynamics::solve; there is nothing to iterate on, nor to start from.
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T*, int, T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) {
+    kinematics(model_, w_, q);
+    world_inertias(w_);
+    evaluate(model_, set_, w_, q, terms_.data());
+    rows_.place(set_, w_, terms_.data());
+    forcing_.find(model_, set_, w_, q, v, external, gamma);
+    dropped_ = 0;
+    left_ = T{};
+
+    find_scale();
+    for (std::size_t i = 0; i < bundles_.size(); ++i) {
+      H_[i] = articulated(w_.inertia[int(i)]);
+      f_[i] = Vec6<T>{} - forcing_.motions.f[int(i)];
+      take_rows(int(i));
+    }
+    for (int i = int(bundles_.size()) - 1; i >= 0; --i) eliminate_link(i, tau);
+
+    T square{}, primal{};
+    auto note = [&](T left) {
+      square += left * left;
+      primal = worst(primal, left);
+    };
+    for (const int r : idle_) {
+      const T C = compliance_[r], b = -forcing_.bias[r];
+      lambda[r] = C > 0 ? b / C : T{};
+      if (!(C > 0)) drop(b);
+      note(C > 0 ? T{} : b);
+    }
+    for (std::size_t i = 0; i < bundles_.size(); ++i) move_link(int(i), lambda, vdot, note);
+
+    Progress<T> progress(forcing_.bias.data(), set_.rows, 1, tolerance, report, history);
+    if (set_.rows == 0) return;
+    progress.note(primal, T{});
+    // least squares leave what was dropped and nothing else
+    if (report->outcome == Outcome::unfinished && std::abs(std::sqrt(square) - std::sqrt(left_)) <= progress.least()) report->outcome = Outcome::least_squares;
+  }
+
+ private:
+  static constexpr T share = sizeof(T) == 8 ? T(4e-11) : T(2.5e-5);  // of what a row is like: below is rounding; two thirds of the digits
+
+  // What the way back needs of a velocity.
+  struct Step {
+    Vec6<T> U, r;     // r, qᵀ l' and σ⁻¹ of the multiplier that went with it
+    T Dinv, u, value, inverse;
+    T Ks[6], w[6];    // a row before it; reflection 1 − 2 w wᵀ
+    int count;        // rows before it
+    bool one;         // whether a multiplier went with it
+  };
+  // Rows at a link: its own that have no compliance, then those that its children hand on.
+  struct Bundle {
+    int first = 0, past = 0;  // own, in the order of the limbs
+    int at = 0, count = 0;    // where they are kept, how many
+    int turn = 0, kept = -1;  // reflections of more than six, how many rows those left; −1: none were needed
+    int handed = 0, out = 0;  // where and how many rows it handed to its parent
+  };
+
+  Vec6<T> own_row(int r) const {
+    Vec6<T> k;
+    for (int c = 0; c < 6; ++c) entry(k, c) = rows_.K[std::size_t(c) * rows_.room + std::size_t(r)];
+    return k;
+  }
+  void find_scale() {
+    scale_ = T{};
+    for (int r = 0; r < rows_.tree.rows(); ++r) {
+      const Vec6<T> k = own_row(r);
+      scale_ = std::max(scale_, dot(k, k));
+    }
+    scale_ *= share * share;
+  }
+  void drop(T l) {
+    ++dropped_;
+    left_ += l * l;
+  }
+
+  // A compliant row: λ = C⁻¹ (b − K a), a spring on the link.
+  void take_rows(int i) {
+    auto& b = bundles_[i];
+    b.count = 0;
+    b.kept = -1;
+    for (int r = b.first; r < b.past; ++r) {
+      const Vec6<T> k = own_row(r);
+      const int user = rows_.tree.row[std::size_t(r)];
+      const T C = compliance_[user];
+      slot_[r] = C > 0 ? -1 : b.count;
+      if (C > 0) {
+        downdate(H_[i], k, T(-1 / C));
+        f_[i] -= k * (forcing_.bias[user] / C);
+      } else {
+        K_[b.at + b.count] = k;
+        l_[b.at + b.count++] = forcing_.bias[user];
+      }
+    }
+  }
+
+  // More than six rows: reflections that leave an upper triangle of the independent ones, largest column first.
+  void turn_rows(Bundle& b) {
+    Vec6<T>* K = &K_[b.at];
+    T* l = &l_[b.at];
+    const int n = b.count;
+    b.kept = 0;
+    for (; b.kept < 6; ++b.kept) {
+      const int k = b.kept;
+      T most{};
+      int column = 0;
+      for (int c = 0; c < 6; ++c) {
+        T square{};
+        for (int r = k; r < n; ++r) square += entry(K[r], c) * entry(K[r], c);
+        if (square > most) most = square, column = c;
+      }
+      if (!(most > scale_)) break;
+      // w ∝ x ± |x| e
+      T* w = &turns_[b.turn + k * n];
+      const T size = std::sqrt(most), first = entry(K[k], column);
+      const T over = 1 / std::sqrt(2 * size * (size + std::abs(first)));
+      for (int r = k; r < n; ++r) w[r] = entry(K[r], column) * over;
+      w[k] += (first < 0 ? -size : size) * over;
+      Vec6<T> along{};
+      T value{};
+      for (int r = k; r < n; ++r) along += K[r] * w[r], value += l[r] * w[r];
+      for (int r = k; r < n; ++r) K[r] -= along * (2 * w[r]), l[r] -= value * (2 * w[r]);
+    }
+    for (int r = b.kept; r < n; ++r) drop(l[r]);
+  }
+
+  void eliminate_link(int i, const T* tau) {
+    const auto& link = model_.links[i];
+    auto& b = bundles_[i];
+    if (b.count > 6) turn_rows(b);
+    int count = b.kept < 0 ? b.count : b.kept;
+    Sym6<T> H = H_[i];
+    Vec6<T> f = f_[i];
+    Vec6<T> K[6];
+    T l[6];
+    for (int r = 0; r < count; ++r) K[r] = K_[b.at + r], l[r] = l_[b.at + r];
+    for (int k = link.iv + link.nv - 1; k >= link.iv; --k) count = eliminate_velocity(steps_[k], w_.S[k], model_.armature[k], tau ? tau[k] : T{}, H, f, K, l, count);
+    b.out = count;
+    if (link.parent < 0) {
+      for (int r = 0; r < count; ++r) drop(l[r]);
+      return;
+    }
+    auto& below = bundles_[link.parent];
+    H_[link.parent] += H;
+    f_[link.parent] += f;
+    b.handed = below.at + below.count;
+    for (int r = 0; r < count; ++r) K_[b.handed + r] = K[r], l_[b.handed + r] = l[r];
+    below.count += count;
+  }
+
+  // Returns how many rows travel on.
+  int eliminate_velocity(Step& step, const Vec6<T>& s, T armature, T tau, Sym6<T>& H, Vec6<T>& f, Vec6<T>* K, T* l, int count) {
+    eliminate(H, s, armature, step.U, step.Dinv);
+    step.u = tau + dot(s, f);
+    f -= step.U * (step.Dinv * step.u);
+    step.count = count;
+    step.one = false;
+    T square{};
+    for (int r = 0; r < count; ++r) {
+      step.Ks[r] = dot(K[r], s);
+      square += step.Ks[r] * step.Ks[r];
+      K[r] -= step.U * (step.Dinv * step.Ks[r]);
+      l[r] += step.Ks[r] * (step.Dinv * step.u);
+    }
+    if (!(square > scale_ * dot(s, s))) return count;
+
+    // w ∝ q ± e
+    const T size = std::sqrt(square), over = 1 / std::sqrt(2 * size * (size + std::abs(step.Ks[0])));
+    for (int r = 0; r < count; ++r) step.w[r] = step.Ks[r] * over;
+    step.w[0] += (step.Ks[0] < 0 ? -size : size) * over;
+    Vec6<T> along{};
+    T value{};
+    for (int r = 0; r < count; ++r) along += K[r] * step.w[r], value += l[r] * step.w[r];
+    for (int r = 0; r < count; ++r) K[r] -= along * (2 * step.w[r]), l[r] -= value * (2 * step.w[r]);
+
+    step.one = true;
+    step.r = K[0];
+    step.value = l[0];
+    step.inverse = 1 / (square * step.Dinv);
+    downdate(H, step.r, T(-step.inverse));
+    f -= step.r * (step.inverse * step.value);
+    for (int r = 1; r < count; ++r) K[r - 1] = K[r], l[r - 1] = l[r];
+    return count - 1;
+  }
+
+  // Accelerations and multipliers of a link; note(what is left of a row).
+  template <class F>
+  void move_link(int i, T* lambda, T* vdot, F&& note) {
+    const auto& link = model_.links[i];
+    const auto& b = bundles_[i];
+    Vec6<T> a{};
+    T x[6]{};
+    if (link.parent >= 0) {
+      a = a_[link.parent];
+      for (int r = 0; r < b.out; ++r) x[r] = x_[b.handed + r];
+    }
+    for (int k = link.iv; k < link.iv + link.nv; ++k) {
+      const Step& step = steps_[k];
+      if (step.one) {
+        for (int r = step.count - 1; r > 0; --r) x[r] = x[r - 1];
+        x[0] = -step.inverse * (dot(step.r, a) + step.value);
+        reflect(step.w, step.count, x);
+      }
+      T u = step.u - dot(step.U, a);
+      for (int r = 0; r < step.count; ++r) u += step.Ks[r] * x[r];
+      vdot[k] = step.Dinv * u;
+      a += w_.S[k] * vdot[k];
+    }
+    a_[i] = a;
+
+    T* all = x_.data() + b.at;
+    const int known = b.kept < 0 ? b.count : b.kept;
+    for (int r = 0; r < b.count; ++r) all[r] = r < known ? x[r] : T{};
+    for (int k = b.kept - 1; k >= 0; --k) reflect(&turns_[b.turn + k * b.count + k], b.count - k, all + k);
+    for (int r = b.first; r < b.past; ++r) {
+      const int user = rows_.tree.row[std::size_t(r)];
+      const T left = -forcing_.bias[user] - dot(own_row(r), a), C = compliance_[user];
+      lambda[user] = slot_[r] < 0 ? left / C : all[slot_[r]];
+      note(slot_[r] < 0 ? T{} : left);
+    }
+  }
+  static void reflect(const T* w, int n, T* x) {
+    T along{};
+    for (int r = 0; r < n; ++r) along += w[r] * x[r];
+    for (int r = 0; r < n; ++r) x[r] -= 2 * along * w[r];
+  }
+
+  const Model<T>& model_;
+  std::shared_ptr<const Layout<T>> layout_;
+  const ConstraintSet<T>& set_;
+  Placement<T> w_;
+  Forcing<T> forcing_;
+  RowWork<T> rows_;                 // K of rows where they act
+  std::vector<Vec6<T>> terms_;
+  std::vector<T> compliance_;
+  std::vector<Step> steps_;         // a velocity
+  std::vector<Bundle> bundles_;     // a link
+  std::vector<Sym6<T>> H_;          // a link
+  std::vector<Vec6<T>> f_, a_;
+  std::vector<Vec6<T>> K_;          // rows of all bundles; l and multipliers likewise
+  std::vector<T> l_, x_, turns_;
+  std::vector<int> slot_, idle_;    // a row in the order of the limbs: which it is of its bundle, −1: it went there; rows that act on nothing
+  T scale_, left_;                  // |K s|² of rounding, for |s| = 1; square of what dropped rows leave
+  int dropped_ = 0;
+};
+
+}  // namespace delassus
