@@ -3,6 +3,10 @@
 #include <nanobind/stl/vector.h>
 
 #include "solvers/batch_constrained.h"
+#include "solvers/prox_ltl.h"
+#include "solvers/prox_ltls.h"
+#include "solvers/prox_pv.h"
+#include "solvers/pv_early.h"
 #include "held.h"
 #include "rooms.h"
 
@@ -120,6 +124,16 @@ void bind_batch(nb::module_& m, const char* name) {
 void bind_solvers(nb::module_& m) {
   bind_dynamics_solver<ConstrainedDynamics<double>, double>(m, "ConstrainedDynamics64");
   bind_dynamics_solver<ConstrainedDynamics<float>, float>(m, "ConstrainedDynamics32");
+  bind_dynamics_solver<ProxLtl<double>, double>(m, "ProxLtl64");
+  bind_dynamics_solver<ProxLtl<float>, float>(m, "ProxLtl32");
+  bind_dynamics_solver<ProxLtls<double>, double>(m, "ProxLtls64");
+  bind_dynamics_solver<ProxLtls<float>, float>(m, "ProxLtls32");
+  bind_dynamics_solver<Pv<double>, double>(m, "Pv64");
+  bind_dynamics_solver<Pv<float>, float>(m, "Pv32");
+  bind_dynamics_solver<ProxPv<double>, double>(m, "ProxPv64");
+  bind_dynamics_solver<ProxPv<float>, float>(m, "ProxPv32");
+  bind_dynamics_solver<PvEarly<double>, double>(m, "PvEarly64");
+  bind_dynamics_solver<PvEarly<float>, float>(m, "PvEarly32");
   bind_batch<double>(m, "BatchConstrainedDynamics64");
   bind_batch<float>(m, "BatchConstrainedDynamics32");
 }

@@ -69,7 +69,7 @@ class Dual {
         primal = worst(primal, left_[at(i)]);
         change = worst(change, moved_[at(i)] - left_[at(i)]);
       }
-      progress.note(primal, change);
+      progress.note(primal, change, primal <= progress.least() ? T{} : size(G, stride));
     }
     progress.end(damping, m);
     for (int i = 0; i < m; ++i) lambda[row_[std::size_t(i)]] = lambda_[at(i)];
@@ -87,6 +87,17 @@ class Dual {
       for (int c = 0; c < n_; c += lanes)
         store_rows(&left_[std::size_t(c)], RowPack<T>(load_rows(&left_[std::size_t(c)]) - load_rows(G + std::size_t(k) * stride + c) * lambda_[std::size_t(k)]));
     for (std::size_t i = std::size_t(n_); i < room_; ++i) left_[i] = T{};
+  }
+
+  // the largest of |β| + |G| |λ|
+  T size(const T* G, std::size_t stride) const {
+    T most{};
+    for (int i = 0; i < n_; ++i) {
+      T sum = std::abs(target_[i]);
+      for (int j = 0; j < n_; ++j) sum += std::abs(G[std::size_t(i) * stride + std::size_t(j)] * lambda_[j]);
+      most = std::max(most, sum);
+    }
+    return most;
   }
 
   int n_;

@@ -1,7 +1,9 @@
 // When proximal iterations have come to an end: the constraints hold, or J ν̇ no longer changes, which is where constraints that contradict each other end.
 //
-// "Constrained Articulated Body Dynamics Algorithms", algorithm 3; both against the largest bias, or one.
+// "Constrained Articulated Body Dynamics Algorithms", algorithm 3; both against the largest bias, or one, and no closer than what they are made of can be added up.
 #pragma once
+
+#include <limits>
 
 #include "solvers/constrained.h"
 
@@ -10,7 +12,8 @@ namespace delassus {
 template <class Real>
 class Progress {
  public:
-  Progress(const Real* bias, int rows, int most, Real tolerance, Report<Real>* report, Real* history) : most_(std::max(most, 1)), report_(*report), history_(history) {
+  Progress(const Real* bias, int rows, int most, Real tolerance, Report<Real>* report, Real* history, int fewest = 1)
+      : fewest_(std::min(fewest, std::max(most, 1))), most_(std::max(most, 1)), report_(*report), history_(history) {
     Real scale = 1;
     for (int r = 0; r < rows; ++r) scale = std::max(scale, std::abs(bias[r]));
     least_ = tolerance * scale;
@@ -20,14 +23,16 @@ class Progress {
   Real least() const { return least_; }
   bool over() const { return report_.outcome != Outcome::unfinished || report_.iterations == most_; }
 
-  // After an iteration: what is left of the constraints, how far J ν̇ went.
-  void note(Real primal, Real change) {
+  // After an iteration: what is left of the constraints, how far J ν̇ went, the largest sum of magnitudes that the former is a difference of.
+  void note(Real primal, Real change, Real size = 0) {
+    const Real goal = std::max(least_, 32 * std::numeric_limits<Real>::epsilon() * size);
     const int n = report_.iterations;
     if (history_) history_[n] = primal;
     report_ = {Outcome::unfinished, n + 1, primal, n > 0 ? change : Real(0), 0};
-    if (primal <= least_)
+    if (n + 1 < fewest_) return;
+    if (primal <= goal)
       report_.outcome = Outcome::converged;
-    else if (n > 0 && change <= least_)
+    else if (n > 0 && change <= goal)
       report_.outcome = Outcome::least_squares;
   }
   void end(const Real* damping, int rows) {
@@ -37,7 +42,7 @@ class Progress {
   }
 
  private:
-  int most_;
+  int fewest_, most_;
   Real least_;
   Report<Real>& report_;
   Real* history_;

@@ -9,6 +9,7 @@
 #include <memory>
 #include <numeric>
 
+#include "operators/explicit/limbs.h"
 #include "operators/explicit/ltl.h"
 #include "solvers/dual.h"
 #include "solvers/forcing.h"
@@ -23,6 +24,7 @@ class ProxLtl {
         compliance_(std::size_t(set_.rows)), u_(std::size_t(model.nv)) {}
 
   static bool supports(const Layout<T>&) { return true; }
+  bool alone() const { return rows_alone(set_); }
   int rows() const { return set_.rows; }
   std::size_t bytes() const { return ltl_.bytes() + forcing_.bytes() + dual_.bytes() + (compliance_.size() + u_.size()) * sizeof(T); }
   void set_compliance(const T* compliance) { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
@@ -62,5 +64,9 @@ class ProxLtl {
   Dual<T> dual_;
   std::vector<T> compliance_, u_;  // a row; a velocity
 };
+
+// compiled in dense.cpp
+extern template class ProxLtl<double>;
+extern template class ProxLtl<float>;
 
 }  // namespace delassus

@@ -2,9 +2,10 @@
 // link or on one joint each: others would fill the factor.
 //
 //   M + Jᵀ R J = Lᵀ D L by composite bodies with inertias H + Kᵀ R K,   R = (C + ε)⁻¹
-//   ν̇ = L⁻¹ D⁻¹ L⁻ᵀ (τ − h + Jᵀ s),   s = R (b + ε λ),   λ ← s − R J ν̇
+//   δ = L⁻¹ D⁻¹ L⁻ᵀ (τ − h − M ν̇ + Jᵀ (λ + R c)),   c = b − J ν̇ − C λ,   ν̇ ← ν̇ + δ,   λ ← λ + R (c − J δ)
 //
-// "Constrained Articulated Body Dynamics Algorithms", sections II-D2 and II-F. What is left of the constraints is ε (λₖ − λₖ₊₁).
+// "Constrained Articulated Body Dynamics Algorithms", sections II-D2 and II-F, written for what is left: M loses digits beside Jᵀ R J, and M ν̇ by links, O(n), brings them
+// back in the second iteration. What is left of the constraints is ε (λₖ₊₁ − λₖ).
 #pragma once
 
 #include <memory>
@@ -23,7 +24,9 @@ class ProxLtls {
   ProxLtls(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
       : model_(model), layout_(std::move(layout)), set_(layout_->set), ltl_(model, set_), forcing_(model, set_.rows), inertia_(model.links.size()),
         compliance_(std::size_t(set_.rows)), stiffness_(std::size_t(set_.rows)), push_(std::size_t(model.nv)) {
-    for (auto* x : {&s_, &y_, &before_}) x->resize(ltl_.room);
+    for (auto* x : {&s_, &left_, &y_, &step_}) x->resize(ltl_.room);
+    force_.resize(push_.size());
+    move_.resize(push_.size());
   }
 
   static bool supports(const Layout<T>& layout) {
@@ -32,9 +35,11 @@ class ProxLtls {
     for (const auto& block : layout.set.blocks) few = few && block.terms == 1;
     return few;
   }
+  // as far as this method cares
+  bool alone() const { return supports(*layout_); }
   int rows() const { return set_.rows; }
   std::size_t bytes() const {
-    return ltl_.bytes() + forcing_.bytes() + inertia_.size() * sizeof(Sym6<T>) + (compliance_.size() + stiffness_.size() + push_.size() + 3 * s_.size()) * sizeof(T);
+    return ltl_.bytes() + forcing_.bytes() + inertia_.size() * sizeof(Sym6<T>) + (compliance_.size() + stiffness_.size() + 3 * push_.size() + 4 * s_.size()) * sizeof(T);
   }
   void set_compliance(const T* compliance) { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
   const T* bias() const { return forcing_.bias.data(); }
@@ -50,23 +55,33 @@ class ProxLtls {
     joint_forces(model_, ltl_.w, forcing_.motions, static_cast<const T*>(nullptr), push_.data());
     for (int k = 0; k < model_.nv; ++k) push_[k] = (tau ? tau[k] : T{}) - push_[k];
 
-    Progress<T> progress(b, m, most, tolerance, report, history);
+    std::fill(vdot, vdot + model_.nv, T{});
+    std::fill(y_.begin(), y_.end(), T{});
+    Progress<T> progress(b, m, most, tolerance, report, history, 2);
     do {
-      std::swap(y_, before_);
-      for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * damping[r] - b[r]) * stiffness_[r];
-      for (int k = 0; k < model_.nv; ++k) vdot[k] = push_[k] + times_rows(ltl_, ltl_.Y, std::size_t(k), s_.data());
-      solve_transposed(model_, ltl_, vdot);
-      for (int k = 0; k < model_.nv; ++k) vdot[k] *= ltl_.Dinv[k];
-      solve_plain(model_, ltl_, vdot);
+      for (int r = 0; r < m; ++r) {
+        left_[r] = -b[r] - y_[r] - compliance_[r] * lambda[r];
+        s_[r] = lambda[r] + stiffness_[r] * left_[r];
+      }
+      for (int k = 0; k < model_.nv; ++k) move_[k] = push_[k] + times_rows(ltl_, ltl_.Y, std::size_t(k), s_.data());
+      if (report->iterations > 0) {
+        inertial(vdot, force_.data());
+        for (int k = 0; k < model_.nv; ++k) move_[k] -= force_[k];
+      }
+      solve_transposed(model_, ltl_, move_.data());
+      for (int k = 0; k < model_.nv; ++k) move_[k] *= ltl_.Dinv[k];
+      solve_plain(model_, ltl_, move_.data());
+      for (int k = 0; k < model_.nv; ++k) vdot[k] += move_[k];
       if (m == 0) break;
-      std::fill(y_.begin(), y_.end(), T{});
-      add_rows(ltl_, ltl_.Y, vdot, y_.data());
+      std::fill(step_.begin(), step_.end(), T{});
+      add_rows(ltl_, ltl_.Y, move_.data(), step_.data());
       T primal{}, change{};
       for (int r = 0; r < m; ++r) {
-        const T next = s_[r] - y_[r] * stiffness_[r];
-        primal = worst(primal, (next - lambda[r]) * damping[r]);
-        change = worst(change, y_[r] - before_[r]);
-        lambda[r] = next;
+        const T more = stiffness_[r] * (left_[r] - step_[r]);
+        lambda[r] += more;
+        y_[r] += step_[r];
+        primal = worst(primal, more * damping[r]);
+        change = worst(change, step_[r]);
       }
       progress.note(primal, change);
     } while (!progress.over());
@@ -94,6 +109,20 @@ class ProxLtls {
     factor_mass_matrix(model_, ltl_);
   }
 
+  // M ν̇
+  void inertial(const T* vdot, T* force) {
+    auto& [v, a, f] = forcing_.motions;
+    for (std::size_t i = 0; i < model_.links.size(); ++i) {
+      const auto& link = model_.links[i];
+      Vec6<T> moved{};
+      if (link.parent >= 0) moved = a[link.parent];
+      for (int k = link.iv; k < link.iv + link.nv; ++k) moved += ltl_.w.S[k] * vdot[k];
+      a.set(int(i), moved);
+      f.set(int(i), ltl_.w.inertia[int(i)] * moved);
+    }
+    joint_forces(model_, ltl_.w, forcing_.motions, vdot, force);
+  }
+
   const Model<T>& model_;
   std::shared_ptr<const Layout<T>> layout_;
   const ConstraintSet<T>& set_;
@@ -101,8 +130,12 @@ class ProxLtls {
   Forcing<T> forcing_;
   std::vector<Sym6<T>> inertia_;                 // a link: H + Kᵀ R K, with all it carries
   std::vector<T> compliance_, stiffness_;        // a row: C, R
-  std::vector<T> s_, y_, before_;                // a row: s, J ν̇, that of the iteration before
-  std::vector<T> push_;                          // a velocity: τ − h
+  std::vector<T> s_, left_, y_, step_;           // a row: λ + R c, c, J ν̇, J δ
+  std::vector<T> push_, force_, move_;           // a velocity: τ − h, M ν̇, δ
 };
+
+// compiled in dense.cpp
+extern template class ProxLtls<double>;
+extern template class ProxLtls<float>;
 
 }  // namespace delassus

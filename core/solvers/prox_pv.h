@@ -17,4 +17,8 @@ class ProxPv : public PvSweeps<T> {
   static bool supports(const Layout<T>& layout) { return rows_alone(layout.set); }
 };
 
+// compiled in dense.cpp
+extern template class ProxPv<double>;
+extern template class ProxPv<float>;
+
 }  // namespace delassus

@@ -26,6 +26,7 @@ class PvSweeps {
       : model_(model), G_(model, std::move(layout)), set_(G_.layout().set), rows_(find_rows(model, G_.layout())), forcing_(model, set_.rows),
         dual_(set_.rows, rows_.tree.row), compliance_(std::size_t(set_.rows)) {}
 
+  bool alone() const { return rows_alone(set_); }
   int rows() const { return set_.rows; }
   std::size_t bytes() const { return G_.bytes() + rows_.bytes() + forcing_.bytes() + dual_.bytes() + compliance_.size() * sizeof(T); }
   void set_compliance(const T* compliance) { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
@@ -113,5 +114,11 @@ class Pv : public PvSweeps<T> {
     PvSweeps<T>::solve(q, v, tau, external, gamma, damping, 1, tolerance, lambda, vdot, report, history);
   }
 };
+
+// compiled in dense.cpp
+extern template class PvSweeps<double>;
+extern template class PvSweeps<float>;
+extern template class Pv<double>;
+extern template class Pv<float>;
 
 }  // namespace delassus

@@ -64,6 +64,7 @@ class PvEarly {
   }
 
   static bool supports(const Layout<T>& layout) { return rows_alone(layout.set); }
+  bool alone() const { return supports(*layout_); }
   int rows() const { return set_.rows; }
   std::size_t bytes() const {
     return w_.bytes() + forcing_.bytes() + rows_.bytes() + steps_.size() * sizeof(Step) + bundles_.size() * (sizeof(Bundle) + sizeof(Sym6<T>) + 2 * sizeof(Vec6<T>)) +
@@ -93,22 +94,23 @@ class PvEarly {
     }
     for (int i = int(bundles_.size()) - 1; i >= 0; --i) eliminate_link(i, tau);
 
-    T square{}, primal{};
-    auto note = [&](T left) {
+    T square{}, primal{}, size{};
+    auto note = [&](T left, T sum) {
       square += left * left;
       primal = worst(primal, left);
+      size = std::max(size, sum);
     };
     for (const int r : idle_) {
       const T C = compliance_[r], b = -forcing_.bias[r];
       lambda[r] = C > 0 ? b / C : T{};
       if (!(C > 0)) drop(b);
-      note(C > 0 ? T{} : b);
+      note(C > 0 ? T{} : b, T{});
     }
     for (std::size_t i = 0; i < bundles_.size(); ++i) move_link(int(i), lambda, vdot, note);
 
     Progress<T> progress(forcing_.bias.data(), set_.rows, 1, tolerance, report, history);
     if (set_.rows == 0) return;
-    progress.note(primal, T{});
+    progress.note(primal, T{}, size);
     // least squares leave what was dropped and nothing else
     if (report->outcome == Outcome::unfinished && std::abs(std::sqrt(square) - std::sqrt(left_)) <= progress.least()) report->outcome = Outcome::least_squares;
   }
@@ -259,7 +261,7 @@ class PvEarly {
     return count - 1;
   }
 
-  // Accelerations and multipliers of a link; note(what is left of a row).
+  // Accelerations and multipliers of a link; note(what is left of a row, magnitudes it is added up of).
   template <class F>
   void move_link(int i, T* lambda, T* vdot, F&& note) {
     const auto& link = model_.links[i];
@@ -290,9 +292,12 @@ class PvEarly {
     for (int k = b.kept - 1; k >= 0; --k) reflect(&turns_[b.turn + k * b.count + k], b.count - k, all + k);
     for (int r = b.first; r < b.past; ++r) {
       const int user = rows_.tree.row[std::size_t(r)];
-      const T left = -forcing_.bias[user] - dot(own_row(r), a), C = compliance_[user];
+      const Vec6<T> K = own_row(r);
+      const T left = -forcing_.bias[user] - dot(K, a), C = compliance_[user];
+      T sum = std::abs(forcing_.bias[user]);
+      for (int c = 0; c < 6; ++c) sum += std::abs(entry(K, c) * entry(a, c));
       lambda[user] = slot_[r] < 0 ? left / C : all[slot_[r]];
-      note(slot_[r] < 0 ? T{} : left);
+      note(slot_[r] < 0 ? T{} : left, sum);
     }
   }
   static void reflect(const T* w, int n, T* x) {
@@ -319,5 +324,9 @@ class PvEarly {
   T scale_, left_;                  // |K s|² of rounding, for |s| = 1; square of what dropped rows leave
   int dropped_ = 0;
 };
+
+// compiled in dense.cpp
+extern template class PvEarly<double>;
+extern template class PvEarly<float>;
 
 }  // namespace delassus

@@ -46,6 +46,11 @@ _METHODS: dict[str, tuple[str, bool, bool]] = {
     "caba": ("ConstrainedDynamics", False, False),
     "pv-soft": ("ConstrainedDynamics", False, True),
     "soft-gauss": ("ConstrainedDynamics", True, True),
+    "prox-ltl": ("ProxLtl", True, False),
+    "prox-ltls": ("ProxLtls", False, False),
+    "pv": ("Pv", False, True),
+    "prox-pv": ("ProxPv", False, False),
+    "pv-early": ("PvEarly", False, False),
 }
 
 
@@ -364,7 +369,10 @@ def constrained_dynamics(
         tau: (nv,) joint forces [N m or N], None for none.
         constraints: constraints of this model, or its loops. For many calls with the same ones keep a :class:`ConstrainedDynamics`.
         method: "lcaba": any rows, O(n + m) an iteration; "caba": the same for rows on one body each; "pv-soft": one iteration of it, a spring of stiffness
-            ``mu`` on every row's acceleration; "soft-gauss": springs of compliance ``compliance``, as MuJoCo's equality constraints; "auto": "lcaba".
+            ``mu`` on every row's acceleration; "soft-gauss": springs of compliance ``compliance``, as MuJoCo's equality constraints; "prox-ltl": any rows, by the sparse factor of M and a dense one of
+            G; "prox-ltls": by the sparse factor of M + μ JᵀJ, rows on one body or joint each; "prox-pv": by Popov and Vereshchagin's recursion, rows on one body
+            each; "pv": the same with one solution, which 1 / ``mu`` pulls towards zero; "pv-early": its multipliers eliminated on the way, exact and without
+            ``mu``; "auto": "lcaba".
         external_forces: (nbody, 6) ``[force; torque]`` [N, N m], world axes, at each body's centre of mass.
         mu: 1 / ε of the proximal iterations, scalar or (m,): more means fewer iterations and fewer digits.
         tolerance: of the constraints' accelerations, relative to the largest |γ| or 1.
