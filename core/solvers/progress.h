@@ -1,6 +1,7 @@
 // When proximal iterations have come to an end: the constraints hold, or J ν̇ no longer changes, which is where constraints that contradict each other end.
 //
-// "Constrained Articulated Body Dynamics Algorithms", algorithm 3; both against the largest bias, or one, and no closer than what they are made of can be added up.
+// "Constrained Articulated Body Dynamics Algorithms", algorithm 3; both against the largest bias, or one. Where the former stops getting smaller, what it is added up of
+// tells whether that is rounding.
 #pragma once
 
 #include <limits>
@@ -25,8 +26,9 @@ class Progress {
 
   // After an iteration: what is left of the constraints, how far J ν̇ went, the largest sum of magnitudes that the former is a difference of.
   void note(Real primal, Real change, Real size = 0) {
-    const Real goal = std::max(least_, 32 * std::numeric_limits<Real>::epsilon() * size);
     const int n = report_.iterations;
+    const bool stays = most_ == 1 || (n > 0 && 2 * primal > report_.primal);
+    const Real goal = stays ? std::max(least_, 32 * std::numeric_limits<Real>::epsilon() * size) : least_;
     if (history_) history_[n] = primal;
     report_ = {Outcome::unfinished, n + 1, primal, n > 0 ? change : Real(0), 0};
     if (n + 1 < fewest_) return;

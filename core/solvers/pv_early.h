@@ -33,7 +33,7 @@ class PvEarly {
  public:
   PvEarly(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
       : model_(model), layout_(std::move(layout)), set_(layout_->set), w_(model), forcing_(model, set_.rows), terms_(set_.K_size), compliance_(std::size_t(set_.rows)),
-        steps_(std::size_t(model.nv)), bundles_(model.links.size()), H_(model.links.size()), f_(model.links.size()), a_(model.links.size()) {
+        steps_(std::size_t(model.nv)), bundles_(model.links.size()), H_(model.links.size()), f_(model.links.size()), a_(model.links.size()), sizes_(model.links.size()) {
     rows_.tree = find_limbs(model, *layout_);
     rows_.resize();
     slot_.assign(std::size_t(rows_.tree.rows()), -1);
@@ -67,7 +67,7 @@ class PvEarly {
   bool alone() const { return supports(*layout_); }
   int rows() const { return set_.rows; }
   std::size_t bytes() const {
-    return w_.bytes() + forcing_.bytes() + rows_.bytes() + steps_.size() * sizeof(Step) + bundles_.size() * (sizeof(Bundle) + sizeof(Sym6<T>) + 2 * sizeof(Vec6<T>)) +
+    return w_.bytes() + forcing_.bytes() + rows_.bytes() + steps_.size() * sizeof(Step) + bundles_.size() * (sizeof(Bundle) + sizeof(Sym6<T>) + 3 * sizeof(Vec6<T>)) +
            (terms_.size() + K_.size()) * sizeof(Vec6<T>) + (compliance_.size() + l_.size() + x_.size() + turns_.size()) * sizeof(T) + (slot_.size() + idle_.size()) * sizeof(int);
   }
   void set_compliance(const T* compliance) { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
@@ -110,7 +110,7 @@ class PvEarly {
 
     Progress<T> progress(forcing_.bias.data(), set_.rows, 1, tolerance, report, history);
     if (set_.rows == 0) return;
-    progress.note(primal, T{}, size);
+    progress.note(primal, T{}, 16 * size);  // an elimination of rows on top of the sum
     // least squares leave what was dropped and nothing else
     if (report->outcome == Outcome::unfinished && std::abs(std::sqrt(square) - std::sqrt(left_)) <= progress.least()) report->outcome = Outcome::least_squares;
   }
@@ -266,10 +266,11 @@ class PvEarly {
   void move_link(int i, T* lambda, T* vdot, F&& note) {
     const auto& link = model_.links[i];
     const auto& b = bundles_[i];
-    Vec6<T> a{};
+    Vec6<T> a{}, size{};
     T x[6]{};
     if (link.parent >= 0) {
       a = a_[link.parent];
+      size = sizes_[link.parent];
       for (int r = 0; r < b.out; ++r) x[r] = x_[b.handed + r];
     }
     for (int k = link.iv; k < link.iv + link.nv; ++k) {
@@ -282,9 +283,12 @@ class PvEarly {
       T u = step.u - dot(step.U, a);
       for (int r = 0; r < step.count; ++r) u += step.Ks[r] * x[r];
       vdot[k] = step.Dinv * u;
-      a += w_.S[k] * vdot[k];
+      const Vec6<T> more = w_.S[k] * vdot[k];
+      a += more;
+      for (int c = 0; c < 6; ++c) entry(size, c) += std::abs(entry(more, c));
     }
     a_[i] = a;
+    sizes_[i] = size;
 
     T* all = x_.data() + b.at;
     const int known = b.kept < 0 ? b.count : b.kept;
@@ -295,7 +299,7 @@ class PvEarly {
       const Vec6<T> K = own_row(r);
       const T left = -forcing_.bias[user] - dot(K, a), C = compliance_[user];
       T sum = std::abs(forcing_.bias[user]);
-      for (int c = 0; c < 6; ++c) sum += std::abs(entry(K, c) * entry(a, c));
+      for (int c = 0; c < 6; ++c) sum += std::abs(entry(K, c)) * entry(sizes_[i], c);
       lambda[user] = slot_[r] < 0 ? left / C : all[slot_[r]];
       note(slot_[r] < 0 ? T{} : left, sum);
     }
@@ -317,7 +321,7 @@ class PvEarly {
   std::vector<Step> steps_;         // a velocity
   std::vector<Bundle> bundles_;     // a link
   std::vector<Sym6<T>> H_;          // a link
-  std::vector<Vec6<T>> f_, a_;
+  std::vector<Vec6<T>> f_, a_, sizes_;  // forces, accelerations, magnitudes that these are added up of
   std::vector<Vec6<T>> K_;          // rows of all bundles; l and multipliers likewise
   std::vector<T> l_, x_, turns_;
   std::vector<int> slot_, idle_;    // a row in the order of the limbs: which it is of its bundle, −1: it went there; rows that act on nothing

@@ -103,7 +103,9 @@ def test_prox_ltl_closes_loops(name, seed):
     r = dl.constrained_dynamics(case.model, case.q, v, tau, case.constraints, method="prox-ltl", max_iterations=100)
     assert want.acceleration_error(r.acceleration) <= CLOSE
     assert want.balance_error(r.acceleration, r.forces) <= 1e-9
-    assert r.status == "converged"
+    # where the rods lie flat, what the velocity asks for cannot be had
+    left = np.abs(case.J @ want.acceleration + want.gamma).max()
+    assert r.status == ("converged" if left < 1e-8 * want.scale else "infeasible_least_squares")
 
 
 @pytest.mark.parametrize("name", ["go2", "mixed", "two trees", "cassie"])
@@ -133,13 +135,23 @@ def test_single_precision_has_its_digits(name, method):
     State(cases.case(name, "contacts")).check(method, close=CLOSE_SINGLE, dtype=np.float32, mu=1e3, tolerance=1e-4)
 
 
-@pytest.mark.parametrize("method", ALL)
+def test_pv_is_exact_as_its_damping_vanishes_if_rows_are_independent():
+    model = dl.load("go2")
+    case = cases.case("go2", "none")
+    tips = [b for b in range(1, model.nbody) if b not in model.body_parent]
+    made = tuple(rows.connect(model, b, **rows.points(case.rng)) for b in tips)
+    state = State(cases.Case(case.oracle, made, case.rng))
+    assert state.want.rank == state.case.m
+    state.check("pv", "relaxed", mu=1e12)
+
+
+@pytest.mark.parametrize("method", EXACT)
 def test_bias_and_gravity_come_from_model_and_constraints(method):
     case = cases.case("g1", "contacts")
     oracle = case.oracle
     gamma = dl.constraint_bias(case.model, oracle.q, oracle.v, case.constraints)
     want = Gauss(oracle.mass_matrix, case.J, -oracle.bias_forces, gamma)
-    r = dl.constrained_dynamics(case.model, oracle.q, oracle.v, None, case.constraints, method=method, mu=1e12 if method == "pv" else 1e6)
+    r = dl.constrained_dynamics(case.model, oracle.q, oracle.v, None, case.constraints, method=method)
     assert want.acceleration_error(r.acceleration) <= CLOSE
 
 
