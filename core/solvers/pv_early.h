@@ -9,7 +9,7 @@
 //
 // N is a reflection's, so no singular values are needed; ball and free joints go velocity by velocity. More than six rows on a link are first turned into as many as are
 // independent. Rows that nothing moves have no force and are dropped: since all turns keep lengths, what is left of the constraints then is least squares. A row with compliance
-// is strictly concave where it stands, and goes there.
+// is strictly concave where it stands, and goes there. Where rounding leaves more of the constraints than wanted, the same is done once more for what is left.
 //
 // Sathya et al., "Efficient constrained dynamics algorithms based on an equivalent LQR formulation using Gauss' principle of least constraint", 2024, with a reflection for
 // its decomposition; "Constrained Articulated Body Dynamics Algorithms", section VII-B.
@@ -32,7 +32,7 @@ class PvEarly {
 
  public:
   PvEarly(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
-      : model_(model), layout_(std::move(layout)), set_(layout_->set), w_(model), forcing_(model, set_.rows), terms_(set_.K_size), compliance_(std::size_t(set_.rows)),
+      : model_(model), layout_(std::move(layout)), set_(layout_->set), w_(model), forcing_(model, set_.rows), terms_(set_.K_size), compliance_(std::size_t(set_.rows)), bias_(std::size_t(set_.rows)),
         steps_(std::size_t(model.nv)), bundles_(model.links.size()), H_(model.links.size()), f_(model.links.size()), a_(model.links.size()), sizes_(model.links.size()) {
     rows_.tree = find_limbs(model, *layout_);
     rows_.resize();
@@ -68,7 +68,7 @@ class PvEarly {
   int rows() const { return set_.rows; }
   std::size_t bytes() const {
     return w_.bytes() + forcing_.bytes() + rows_.bytes() + steps_.size() * sizeof(Step) + bundles_.size() * (sizeof(Bundle) + sizeof(Sym6<T>) + 3 * sizeof(Vec6<T>)) +
-           (terms_.size() + K_.size()) * sizeof(Vec6<T>) + (compliance_.size() + l_.size() + x_.size() + turns_.size()) * sizeof(T) + (slot_.size() + idle_.size()) * sizeof(int);
+           (terms_.size() + K_.size()) * sizeof(Vec6<T>) + (2 * compliance_.size() + l_.size() + x_.size() + turns_.size()) * sizeof(T) + (slot_.size() + idle_.size()) * sizeof(int);
   }
   void set_compliance(const T* compliance) { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
   const T* bias() const { return forcing_.bias.data(); }
@@ -83,36 +83,24 @@ class PvEarly {
     evaluate(model_, set_, w_, q, terms_.data());
     rows_.place(set_, w_, terms_.data());
     forcing_.find(model_, set_, w_, q, v, external, gamma);
-    dropped_ = 0;
-    left_ = T{};
-
     find_scale();
-    for (std::size_t i = 0; i < bundles_.size(); ++i) {
-      H_[i] = articulated(w_.inertia[int(i)]);
-      f_[i] = Vec6<T>{} - forcing_.motions.f[int(i)];
-      take_rows(int(i));
-    }
-    for (int i = int(bundles_.size()) - 1; i >= 0; --i) eliminate_link(i, tau);
 
-    T square{}, primal{}, size{};
-    auto note = [&](T left, T sum) {
-      square += left * left;
-      primal = worst(primal, left);
-      size = std::max(size, sum);
-    };
-    for (const int r : idle_) {
-      const T C = compliance_[r], b = -forcing_.bias[r];
-      lambda[r] = C > 0 ? b / C : T{};
-      if (!(C > 0)) drop(b);
-      note(C > 0 ? T{} : b, T{});
-    }
-    for (std::size_t i = 0; i < bundles_.size(); ++i) move_link(int(i), lambda, vdot, note);
-
+    std::copy(forcing_.bias.begin(), forcing_.bias.end(), bias_.begin());
+    std::fill(lambda, lambda + set_.rows, T{});
+    std::fill(vdot, vdot + model_.nv, T{});
+    for (std::size_t i = 0; i < f_.size(); ++i) f_[i] = Vec6<T>{} - forcing_.motions.f[int(i)];
     Progress<T> progress(forcing_.bias.data(), set_.rows, 1, tolerance, report, history);
+    eliminate_and_move(tau, lambda, vdot);
     if (set_.rows == 0) return;
-    progress.note(primal, T{}, 16 * size);  // an elimination of rows on top of the sum
-    // least squares leave what was dropped and nothing else
-    if (report->outcome == Outcome::unfinished && std::abs(std::sqrt(square) - std::sqrt(left_)) <= progress.least()) report->outcome = Outcome::least_squares;
+    Left left = find_left(lambda, vdot);
+    if (!(left.primal <= progress.least()) && !is_least(left, progress.least())) {
+      // what rounding has left, once more
+      for (std::size_t i = 0; i < f_.size(); ++i) f_[i] = Vec6<T>{};
+      eliminate_and_move(nullptr, lambda, vdot);
+      left = find_left(lambda, vdot);
+    }
+    progress.note(left.primal, T{}, left.size);
+    if (report->outcome == Outcome::unfinished && is_least(left, progress.least())) report->outcome = Outcome::least_squares;
   }
 
  private:
@@ -133,6 +121,62 @@ class PvEarly {
     int turn = 0, kept = -1;  // reflections of more than six, how many rows those left; −1: none were needed
     int handed = 0, out = 0;  // where and how many rows it handed to its parent
   };
+
+  // Of all rows: the largest that is left, the sum of squares, the largest sum of magnitudes that it is a difference of.
+  struct Left {
+    T primal{}, square{}, size{};
+  };
+  // Least squares leave what was dropped and nothing else.
+  bool is_least(const Left& left, T tolerance) const { return std::abs(std::sqrt(left.square) - std::sqrt(left_)) <= tolerance; }
+
+  // Adds the forces and accelerations that the biases, the forces on links and those on joints ask for.
+  void eliminate_and_move(const T* tau, T* lambda, T* vdot) {
+    dropped_ = 0;
+    left_ = T{};
+    for (std::size_t i = 0; i < bundles_.size(); ++i) {
+      H_[i] = articulated(w_.inertia[int(i)]);
+      take_rows(int(i));
+    }
+    for (int i = int(bundles_.size()) - 1; i >= 0; --i) eliminate_link(i, tau);
+    for (const int r : idle_) {
+      if (compliance_[r] > 0)
+        lambda[r] -= bias_[r] / compliance_[r];
+      else
+        drop(bias_[r]);
+    }
+    for (std::size_t i = 0; i < bundles_.size(); ++i) move_link(int(i), lambda, vdot);
+  }
+
+  // J ν̇ + C λ + γ, which is the bias of what is left.
+  Left find_left(const T* lambda, const T* vdot) {
+    Left left;
+    auto note = [&](int r, T row, T size) {
+      bias_[r] = forcing_.bias[r] + row + compliance_[r] * lambda[r];
+      left.primal = worst(left.primal, bias_[r]);
+      left.square += bias_[r] * bias_[r];
+      left.size = std::max(left.size, std::abs(forcing_.bias[r]) + size);
+    };
+    for (const int r : idle_) note(r, T{}, T{});
+    for (std::size_t i = 0; i < bundles_.size(); ++i) {
+      const auto& link = model_.links[i];
+      Vec6<T> a{}, size{};
+      if (link.parent >= 0) a = a_[link.parent], size = sizes_[link.parent];
+      for (int k = link.iv; k < link.iv + link.nv; ++k) {
+        const Vec6<T> more = w_.S[k] * vdot[k];
+        a += more;
+        for (int c = 0; c < 6; ++c) entry(size, c) += std::abs(entry(more, c));
+      }
+      a_[i] = a;
+      sizes_[i] = size;
+      for (int r = bundles_[i].first; r < bundles_[i].past; ++r) {
+        const Vec6<T> K = own_row(r);
+        T sum{};
+        for (int c = 0; c < 6; ++c) sum += std::abs(entry(K, c)) * entry(size, c);
+        note(rows_.tree.row[std::size_t(r)], dot(K, a), sum);
+      }
+    }
+    return left;
+  }
 
   Vec6<T> own_row(int r) const {
     Vec6<T> k;
@@ -164,10 +208,10 @@ class PvEarly {
       slot_[r] = C > 0 ? -1 : b.count;
       if (C > 0) {
         downdate(H_[i], k, T(-1 / C));
-        f_[i] -= k * (forcing_.bias[user] / C);
+        f_[i] -= k * (bias_[user] / C);
       } else {
         K_[b.at + b.count] = k;
-        l_[b.at + b.count++] = forcing_.bias[user];
+        l_[b.at + b.count++] = bias_[user];
       }
     }
   }
@@ -261,16 +305,14 @@ class PvEarly {
     return count - 1;
   }
 
-  // Accelerations and multipliers of a link; note(what is left of a row, magnitudes it is added up of).
-  template <class F>
-  void move_link(int i, T* lambda, T* vdot, F&& note) {
+  // Adds accelerations and multipliers of a link.
+  void move_link(int i, T* lambda, T* vdot) {
     const auto& link = model_.links[i];
     const auto& b = bundles_[i];
-    Vec6<T> a{}, size{};
+    Vec6<T> a{};
     T x[6]{};
     if (link.parent >= 0) {
       a = a_[link.parent];
-      size = sizes_[link.parent];
       for (int r = 0; r < b.out; ++r) x[r] = x_[b.handed + r];
     }
     for (int k = link.iv; k < link.iv + link.nv; ++k) {
@@ -282,13 +324,11 @@ class PvEarly {
       }
       T u = step.u - dot(step.U, a);
       for (int r = 0; r < step.count; ++r) u += step.Ks[r] * x[r];
-      vdot[k] = step.Dinv * u;
-      const Vec6<T> more = w_.S[k] * vdot[k];
-      a += more;
-      for (int c = 0; c < 6; ++c) entry(size, c) += std::abs(entry(more, c));
+      const T nu = step.Dinv * u;
+      vdot[k] += nu;
+      a += w_.S[k] * nu;
     }
     a_[i] = a;
-    sizes_[i] = size;
 
     T* all = x_.data() + b.at;
     const int known = b.kept < 0 ? b.count : b.kept;
@@ -296,12 +336,7 @@ class PvEarly {
     for (int k = b.kept - 1; k >= 0; --k) reflect(&turns_[b.turn + k * b.count + k], b.count - k, all + k);
     for (int r = b.first; r < b.past; ++r) {
       const int user = rows_.tree.row[std::size_t(r)];
-      const Vec6<T> K = own_row(r);
-      const T left = -forcing_.bias[user] - dot(K, a), C = compliance_[user];
-      T sum = std::abs(forcing_.bias[user]);
-      for (int c = 0; c < 6; ++c) sum += std::abs(entry(K, c)) * entry(sizes_[i], c);
-      lambda[user] = slot_[r] < 0 ? left / C : all[slot_[r]];
-      note(slot_[r] < 0 ? T{} : left, sum);
+      lambda[user] += slot_[r] < 0 ? -(bias_[user] + dot(own_row(r), a)) / compliance_[user] : all[slot_[r]];
     }
   }
   static void reflect(const T* w, int n, T* x) {
@@ -317,7 +352,7 @@ class PvEarly {
   Forcing<T> forcing_;
   RowWork<T> rows_;                 // K of rows where they act
   std::vector<Vec6<T>> terms_;
-  std::vector<T> compliance_;
+  std::vector<T> compliance_, bias_;  // a row: C, γ or what is left
   std::vector<Step> steps_;         // a velocity
   std::vector<Bundle> bundles_;     // a link
   std::vector<Sym6<T>> H_;          // a link
