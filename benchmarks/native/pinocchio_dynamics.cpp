@@ -18,15 +18,13 @@ namespace {
 // them; so sets with both need this. Size 3 adds ω × v to the first three rows: the acceleration of a point, of a weld too.
 struct Held {
   using SE3 = pin::SE3;
-  struct BaumgarteCorrectorParameters {
-    double Kp = 0, Kd = 0;
-  };
+  using BaumgarteCorrectorParameters = pin::BaumgarteCorrectorParametersTpl<double>;
   static constexpr int Size = 3;
 
   pin::JointIndex joint1_id;
   SE3 joint1_placement;
   int rows;
-  BaumgarteCorrectorParameters baumgarte = {};
+  BaumgarteCorrectorParameters baumgarte = {0, 0};
 
   int residualSize() const { return rows; }
   const BaumgarteCorrectorParameters& baumgarte_corrector_parameters() const { return baumgarte; }
