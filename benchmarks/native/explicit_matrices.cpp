@@ -114,24 +114,6 @@ struct Row {
   std::vector<Result> matrix, inverse;
 };
 
-const Result& best_of(const std::vector<Result>& all, bool ours) {
-  const Result* best = nullptr;
-  for (const auto& r : all)
-    if (r.ours == ours && (!best || r.times.best < best->times.best)) best = &r;
-  return *best;
-}
-const Result* named(const std::vector<Result>& all, bool ours, const std::string& name) {
-  for (const auto& r : all)
-    if (r.ours == ours && r.name == name) return &r;
-  return nullptr;
-}
-
-// All contenders of one task, ours first, timed in turn.
-void time_all(std::vector<Result>& results, const std::vector<Contender>& contenders, int repeats) {
-  const auto timed = measure(contenders, repeats);
-  for (std::size_t k = 0; k < results.size(); ++k) results[k].times = timed[k].times;
-}
-
 Row run(const Robot& robot, int repeats) {
   std::fprintf(stderr, "%s\n", robot.name.c_str());
   OurExplicit ours(robot);
@@ -273,17 +255,9 @@ struct Ratios {
 };
 Ratios ratios(const Row& row, const Task& task) {
   const auto& all = row.*task.results;
-  const double ours = best_of(all, true).times.best, theirs = best_of(all, false).times.best, chosen = named(all, true, row.*task.chosen)->times.best;
+  const double ours = best_of(all, true)->times.best, theirs = best_of(all, false)->times.best, chosen = named(all, true, row.*task.chosen)->times.best;
   return {named(all, false, task.function)->times.best / ours, theirs / ours, theirs / chosen, chosen / ours};
 }
-
-// geometric mean, least and largest
-struct Spread {
-  double sum = 0, least = HUGE_VAL, most = 0;
-  int count = 0;
-  void add(double x) { sum += std::log(x), least = std::min(least, x), most = std::max(most, x), ++count; }
-  double mean() const { return std::exp(sum / count); }
-};
 
 void print(const Row& r) {
   std::printf("\n%s: nv %d, m %d\n", r.set.c_str(), r.nv, r.rows);
@@ -316,16 +290,16 @@ std::string markdown(const std::vector<Row>& rows, const std::vector<FormRow>& f
     Spread function, fastest, to_auto, loss;
     for (const Row& row : rows) {
       const auto& all = row.*task.results;
-      const auto& mine = best_of(all, true);
-      const auto& theirs = best_of(all, false);
+      const Result* mine = best_of(all, true);
+      const Result* theirs = best_of(all, false);
       out << "| " << row.set << " | " << row.nv << " | " << row.rows << " |";
       for (const char* name : task.ours) {
         const Result* r = named(all, true, name);
-        out << (!r ? " |" : text(r == &mine ? " **%.2f** |" : " %.2f |", r->times.best));
+        out << (!r ? " |" : text(r == mine ? " **%.2f** |" : " %.2f |", r->times.best));
       }
       Errors worst, peer;
       for (const auto& r : all) {
-        if (!r.ours) out << text(&r == &theirs ? " **%.2f** |" : " %.2f |", r.times.best);
+        if (!r.ours) out << text(&r == theirs ? " **%.2f** |" : " %.2f |", r.times.best);
         Errors& e = r.ours ? worst : peer;
         e.difference = std::max(e.difference, r.errors.difference), e.backward = std::max(e.backward, r.errors.backward);
       }

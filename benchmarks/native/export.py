@@ -3,6 +3,7 @@
     python export.py FILE [NAME ...]             robots
     python export.py --scenes FILE [NAME ...]    scenes: a robot, its state and its constraints
     python export.py --explicit FILE [NAME ...]  robots held by feet, hands and fingertips, likewise
+    python export.py --dynamics FILE [NAME ...]  those, then chains and binary trees held at their ends
 
 One record a line, in SI units and MuJoCo's conventions:
 
@@ -24,6 +25,8 @@ import delassus
 
 ROBOTS = ("go2", "g1", "talos")
 SWIMMERS = (100, 1000, 10000)
+CHAINS = (10, 20, 50, 100, 200, 500, 1000)  # links
+TREES = (2, 3, 4, 5, 6, 7, 8)  # levels of branches of three links
 UPPER = ((0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 2))
 
 
@@ -63,6 +66,19 @@ def scene_of(name):
     return delassus.scenes.swimmer_scene(int(size)) if kind == "swimmer" else delassus.scenes.load(name)
 
 
+def held_scene(name):
+    """Make a chain whose last link is welded to the world, or a tree whose leaves are pinned, bent in a wave; or load a contact set."""
+    kind, _, size = name.partition("-")
+    if kind not in ("chain", "tree"):
+        return delassus.scenes.contact_set(name)
+    model = delassus.scenes.chain(int(size)) if kind == "chain" else delassus.scenes.binary_tree(int(size))
+    parents = set(model.body_parent)
+    ends = [b for b in range(1, model.nbody) if b not in parents]
+    held = delassus.Weld if kind == "chain" else delassus.Connect
+    q = 0.4 * np.sin(0.7 * np.arange(model.nq) + 0.4)
+    return delassus.scenes.Scene(name, model, q, tuple(held(model, b, point=(0.0, 0.0, -0.2)) for b in ends))
+
+
 def write(path, parts):
     with open(path, "w") as out:
         for part in parts:
@@ -78,6 +94,10 @@ if __name__ == "__main__":
     elif arguments[0] == "--explicit":
         _, path, *names = arguments
         write(path, (scene_records(delassus.scenes.contact_set(name)) for name in names or delassus.scenes.contact_sets))
+    elif arguments[0] == "--dynamics":
+        _, path, *names = arguments
+        every = [*delassus.scenes.contact_sets, *(f"chain-{n}" for n in CHAINS), *(f"tree-{n}" for n in TREES)]
+        write(path, (scene_records(held_scene(name)) for name in names or every))
     else:
         path, *names = arguments
         write(path, (records(name, delassus.load(name)) for name in names or ROBOTS))

@@ -1,9 +1,7 @@
 // The peer: EFPA (computeDelassusMatrix), PV-OSIMr (what computeDampedDelassusMatrixInverse uses) and LTL (ConstraintCholeskyDecomposition), each from q.
 #include "pinocchio_explicit.h"
 
-#include "pinocchio_model.h"
-
-#include <pinocchio/constraints.hpp>
+#include "pinocchio_contacts.h"
 
 #include <pinocchio/algorithm/constraint-cholesky.hpp>
 #include <pinocchio/algorithm/crba.hpp>
@@ -11,28 +9,17 @@
 #include <pinocchio/algorithm/delassus.hpp>
 
 namespace bench {
-namespace {
-
-using Mat = Eigen::MatrixXd;
-
-}  // namespace
 
 struct PinocchioExplicit::Impl {
   using Models = std::vector<pin::RigidConstraintModel>;
   using Datas = std::vector<pin::RigidConstraintData>;
 
   Impl(const Robot& robot, double mu) : built(robot), model(built.model), data(model), pv_data(model), ltl_data(model), damping(mu) {
-    for (const auto& c : robot.constraints) {
-      const std::array<double, 9> world = {1, 0, 0, 0, 1, 0, 0, 0, 1};
-      if (c.kind == "friction" || c.other != 0 || c.axes != world)
-        throw std::runtime_error("Pinocchio's explicit matrices are of points and welds on the ground in world axes: " + robot.name);
-      const auto type = c.kind == "weld" ? pin::CONTACT_6D : pin::CONTACT_3D;
-      const pin::JointIndex joint = built.carrier[c.body];
-      const pin::SE3 place(Eigen::Matrix3d::Identity(), built.placement[c.body].act(vec(c.point)));
+    for (const auto& c : contacts(robot, built)) {
       // EFPA and PV-OSIMr have rows in the axes of the body only; LTL has the world's, which cost it less
-      local.emplace_back(type, model, joint, place, pin::LOCAL);
-      aligned.emplace_back(type, model, joint, place, pin::LOCAL_WORLD_ALIGNED);
-      rows += c.rows;
+      local.emplace_back(c.type, model, c.joint, c.place, pin::LOCAL);
+      aligned.emplace_back(c.type, model, c.joint, c.place, pin::LOCAL_WORLD_ALIGNED);
+      rows += c.rows();
     }
     for (const auto& c : local) efpa_data.push_back(c.createData()), pv_constraint_data.push_back(c.createData());
     for (const auto& c : aligned) ltl_constraint_data.push_back(c.createData());
@@ -101,9 +88,7 @@ PinocchioExplicit::PinocchioExplicit(const Robot& robot, double damping) : impl(
 PinocchioExplicit::~PinocchioExplicit() = default;
 
 std::string PinocchioExplicit::version() { return PINOCCHIO_VERSION; }
-std::string PinocchioExplicit::eigen_version() {
-  return std::to_string(EIGEN_WORLD_VERSION) + "." + std::to_string(EIGEN_MAJOR_VERSION) + "." + std::to_string(EIGEN_MINOR_VERSION);
-}
+std::string PinocchioExplicit::eigen_version() { return bench::eigen_version(); }
 int PinocchioExplicit::rows() const { return impl->rows; }
 void PinocchioExplicit::add_state(const std::vector<double>& q) { impl->q.push_back(impl->built.configuration(q)); }
 

@@ -12,6 +12,11 @@ namespace bench {
 
 namespace pin = pinocchio;
 using Vec = Eigen::VectorXd;
+using Mat = Eigen::MatrixXd;
+
+inline std::string eigen_version() {
+  return std::to_string(EIGEN_WORLD_VERSION) + "." + std::to_string(EIGEN_MAJOR_VERSION) + "." + std::to_string(EIGEN_MINOR_VERSION);
+}
 
 inline Eigen::Vector3d vec(const std::array<double, 3>& a) { return {a[0], a[1], a[2]}; }
 
@@ -91,6 +96,21 @@ struct PinocchioModel {
       const double* c = &q[j.iq + shift];
       out.segment<4>(j.iq + shift) = Eigen::Quaterniond(c[0], c[1], c[2], c[3]).normalized().coeffs();
     }
+    return out;
+  }
+
+  // T of ν_pinocchio = T ν at a configuration of Pinocchio's: linear parts of a free joint turn into the body's axes. Orthogonal.
+  Mat turn(const Vec& q) const {
+    Mat T = Mat::Identity(model.nv, model.nv);
+    for (const auto& j : joints)
+      if (j.type == "free") T.block<3, 3>(j.iv, j.iv) = Eigen::Quaterniond(q[j.iq + 6], q[j.iq + 3], q[j.iq + 4], q[j.iq + 5]).toRotationMatrix().transpose();
+    return T;
+  }
+  // T ν̇ − ν̇_pinocchio at a velocity of Pinocchio's
+  Vec drift(const Vec& v) const {
+    Vec out = Vec::Zero(model.nv);
+    for (const auto& j : joints)
+      if (j.type == "free") out.segment<3>(j.iv) = v.segment<3>(j.iv + 3).cross(v.segment<3>(j.iv));
     return out;
   }
 };

@@ -9,8 +9,6 @@ std::unique_ptr<PinocchioOperator> pinocchio_points(const Robot& robot, bool wit
 }
 
 std::string PinocchioOperator::version() { return PINOCCHIO_VERSION; }
-std::string PinocchioOperator::eigen_version() {
-  return std::to_string(EIGEN_WORLD_VERSION) + "." + std::to_string(EIGEN_MAJOR_VERSION) + "." + std::to_string(EIGEN_MINOR_VERSION);
-}
+std::string PinocchioOperator::eigen_version() { return bench::eigen_version(); }
 
 }  // namespace bench

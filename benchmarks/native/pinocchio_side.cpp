@@ -11,7 +11,6 @@
 namespace bench {
 namespace {
 
-using Mat = Eigen::MatrixXd;
 using RowMat = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 }  // namespace
@@ -29,18 +28,12 @@ struct PinocchioSide::Impl {
   std::vector<Mat> T;  // ν_pinocchio = T ν; orthogonal
   Mat Y, X;
 
-  // Ours to Pinocchio's: linear parts of a free joint turn into the body's axes.
   void add(const State& s) {
     const Vec cq = built.configuration(s.q);
-    Mat turn = Mat::Identity(model.nv, model.nv);
-    for (const auto& j : built.joints)
-      if (j.type == "free")
-        turn.block<3, 3>(j.iv, j.iv) = Eigen::Quaterniond(cq[j.iq + 6], cq[j.iq + 3], cq[j.iq + 4], cq[j.iq + 5]).toRotationMatrix().transpose();
+    const Mat turn = built.turn(cq);
     const Vec cv = turn * Eigen::Map<const Vec>(s.v.data(), model.nv);
-    Vec ca = turn * Eigen::Map<const Vec>(s.acceleration.data(), model.nv);
+    const Vec ca = turn * Eigen::Map<const Vec>(s.acceleration.data(), model.nv) - built.drift(cv);
     const Vec ct = turn * Eigen::Map<const Vec>(s.torque.data(), model.nv);
-    for (const auto& j : built.joints)
-      if (j.type == "free") ca.segment<3>(j.iv) -= cv.segment<3>(j.iv + 3).cross(cv.segment<3>(j.iv));
     q.push_back(cq), v.push_back(cv), acceleration.push_back(ca), torque.push_back(ct), T.push_back(turn);
   }
 };
@@ -49,9 +42,7 @@ PinocchioSide::PinocchioSide(const Robot& robot) : impl(new Impl(robot)) {}
 PinocchioSide::~PinocchioSide() = default;
 
 std::string PinocchioSide::version() { return PINOCCHIO_VERSION; }
-std::string PinocchioSide::eigen_version() {
-  return std::to_string(EIGEN_WORLD_VERSION) + "." + std::to_string(EIGEN_MAJOR_VERSION) + "." + std::to_string(EIGEN_MINOR_VERSION);
-}
+std::string PinocchioSide::eigen_version() { return bench::eigen_version(); }
 int PinocchioSide::nq() const { return impl->model.nq; }
 int PinocchioSide::nv() const { return impl->model.nv; }
 void PinocchioSide::add_state(const State& state) { impl->add(state); }
@@ -96,10 +87,7 @@ std::vector<double> PinocchioSide::mass_matrix_inverse(int s) const {
   return row_major(impl->T[s].transpose() * M * impl->T[s]);
 }
 std::vector<double> PinocchioSide::acceleration(int s) const {
-  Vec a = impl->data.ddq;
-  for (const auto& j : impl->built.joints)
-    if (j.type == "free") a.segment<3>(j.iv) += impl->v[s].segment<3>(j.iv + 3).cross(impl->v[s].segment<3>(j.iv));
-  return row_major(impl->T[s].transpose() * a);
+  return row_major(impl->T[s].transpose() * (impl->data.ddq + impl->built.drift(impl->v[s])));
 }
 std::vector<double> PinocchioSide::columns(int s) const { return row_major(impl->T[s].transpose() * impl->X); }
 

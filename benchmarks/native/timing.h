@@ -75,6 +75,36 @@ inline std::string json(const std::vector<Timed>& ways) {
   return out + "}";
 }
 
+// Of results with `name`, `ours` and `times`: the fastest of a side, that of a name.
+template <class Result>
+const Result* best_of(const std::vector<Result>& all, bool ours) {
+  const Result* best = nullptr;
+  for (const auto& r : all)
+    if (r.ours == ours && (!best || r.times.best < best->times.best)) best = &r;
+  return best;
+}
+template <class Result>
+const Result* named(const std::vector<Result>& all, bool ours, const std::string& name) {
+  for (const auto& r : all)
+    if (r.ours == ours && r.name == name) return &r;
+  return nullptr;
+}
+
+// All contenders of one task, in the order of their results, timed in turn.
+template <class Result>
+void time_all(std::vector<Result>& results, const std::vector<Contender>& contenders, int repeats) {
+  const auto timed = measure(contenders, repeats);
+  for (std::size_t k = 0; k < results.size(); ++k) results[k].times = timed[k].times;
+}
+
+// geometric mean, least and largest
+struct Spread {
+  double sum = 0, least = HUGE_VAL, most = 0;
+  int count = 0;
+  void add(double x) { sum += std::log(x), least = std::min(least, x), most = std::max(most, x), ++count; }
+  double mean() const { return std::exp(sum / count); }
+};
+
 std::string text(const char* format, auto... values) {
   char line[512];
   std::snprintf(line, sizeof line, format, values...);

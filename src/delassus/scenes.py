@@ -444,7 +444,10 @@ _ENDS: dict[str, dict[str, tuple[tuple[str, Vector], ...]]] = {
         )
     },
     "go2": {"F": tuple((f"{leg}_calf", (-0.002, 0.0, -0.213)) for leg in ("FL", "RR", "FR", "RL"))},
-    "g1": {"F": tuple((f"{side}_ankle_roll_link", (0.035, 0.0, -0.035)) for side in ("left", "right"))},
+    "g1": {
+        "F": tuple((f"{side}_ankle_roll_link", (0.035, 0.0, -0.035)) for side in ("left", "right")),
+        "H": (("left_wrist_yaw_link", (0.14, -0.006, 0.005)), ("right_wrist_yaw_link", (0.14, 0.006, 0.005))),
+    },
     "talos": {
         "F": tuple((f"leg_{side}_6_link", (0.0, 0.0, -0.107)) for side in ("left", "right")),
         "H": tuple((f"arm_{side}_7_link", (0.0, 0.0, -0.145)) for side in ("left", "right")),
@@ -462,6 +465,7 @@ contact_sets: tuple[str, ...] = (
     "solo-F3x4",
     "go2-F3x4",
     "g1-F6x2",
+    "g1-F6x2-H6x2",
     "talos-F6x2",
     "talos-F6x2-H6x2",
     "atlas_hands-F6x2",
@@ -474,7 +478,7 @@ def contact_set(name: str) -> Scene:
     """Load a robot at its keyframe ``home``, held to the world: rows of Table III of the constrained ABA paper, and the like for Go2 and G1.
 
     "talos-F6x2-H6x2" is Talos with six rows (a :class:`Weld`) on two feet F and two hands H; 3 stands for three rows (a :class:`Connect`), T for fingertips.
-    Points are the middle of a sole, the centre of a round foot, the flange of a hand, the end of a finger.
+    Points are the middle of a sole, the centre of a round foot, the flange of a hand or the end of G1's, the end of a finger.
 
     Args:
         name: one of ``contact_sets``.

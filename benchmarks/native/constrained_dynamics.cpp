@@ -1,0 +1,331 @@
+// Constrained forward dynamics by the methods of this library's core and of Pinocchio, three proximal iterations each, in one process: agreement first, then time.
+//
+//   constrained_dynamics SETS [--json FILE] [--markdown FILE] [--repeats N] [--only NAME]
+//
+// A sample is the mean time of a call over some calls that walk through states. Samples of all contenders alternate, so that a slow moment of the machine
+// hits all of them; the tables show the best.
+#include <tuple>
+
+#include "pinocchio_dynamics.h"
+#include "solvers/constrained.h"
+#include "timing.h"
+
+namespace bench {
+namespace {
+
+constexpr int states = 16, iterations = 3;
+constexpr double damping = 1e-6;  // ε, 1 / µ of the paper
+// Largest ‖a − b‖ / ‖b‖ of accelerations from the dense solve, of robots by our methods and by Pinocchio's, whose constrainedABA wastes an iteration, and of chains and
+// trees, whose ends are far from the point about which moments are taken. Without the dense solve ours is judged by itself after many iterations.
+constexpr double bound = 1e-6, peer_bound = 1e-4, far_bound = 1e-4;
+constexpr int many_iterations = 10;
+// Pinocchio's Data keeps arrays of nv³ numbers.
+constexpr int most_peer_velocities = 100;
+
+// Ours: a solver with the call of dl::ConstrainedDynamics, and what it is called. Another one is one more entry.
+template <class S>
+struct Method {
+  using Solver = S;
+  const char* name;
+};
+constexpr auto methods = std::tuple{Method<dl::ConstrainedDynamics<double>>{"lcaba"}};
+// As many states side by side as a register holds, time a state.
+constexpr int width = dl::register_bytes / int(sizeof(double));
+using States = dl::Pack<double, width>;
+constexpr auto batch_methods = std::tuple{Method<dl::ConstrainedDynamics<States>>{"lcaba, a register of states"}};
+
+// One solver of ours with its states in packs of T: everything allocated here.
+template <class T, class Solver>
+class OurDynamics {
+ public:
+  static constexpr int lanes = dl::lanes_of<T>;
+
+  OurDynamics(const dl::Model<double>& model, const Robot& robot, const std::vector<State>& list)
+      : layout(std::make_shared<const dl::Layout<double>>(model, dl::make_constraints(model, constraint_descriptions(robot)), dl::strip_lanes<T>)),
+        solver(model, layout),
+        epsilon(std::size_t(solver.rows()), dl::constant<T>(damping)),
+        lambda(epsilon.size()),
+        vdot(std::size_t(model.nv)) {
+    for (std::size_t first = 0; first < list.size(); first += lanes) {
+      Group g{std::vector<T>(list[0].q.size()), std::vector<T>(list[0].v.size()), std::vector<T>(list[0].v.size())};
+      for (int l = 0; l < lanes; ++l) {
+        const State& s = list[first + l];
+        for (std::size_t k = 0; k < s.q.size(); ++k) dl::lane(g.q[k], l) = s.q[k];
+        for (std::size_t k = 0; k < s.v.size(); ++k) dl::lane(g.v[k], l) = s.v[k], dl::lane(g.tau[k], l) = s.torque[k];
+      }
+      groups.push_back(std::move(g));
+    }
+  }
+
+  [[gnu::noinline]] void run(int call, int most = iterations) {
+    const Group& g = groups[call % groups.size()];
+    std::fill(lambda.begin(), lambda.end(), T{});
+    solver.solve(g.q.data(), g.v.data(), g.tau.data(), nullptr, nullptr, epsilon.data(), most, 0.0, lambda.data(), vdot.data(), reports, nullptr);
+  }
+  Vector acceleration(int s, int most = iterations) {
+    run(s / lanes, most);
+    Vector out;
+    for (const T& x : vdot) out.push_back(dl::lane(x, s % lanes));
+    return out;
+  }
+  int rows() const { return solver.rows(); }
+  int taken() const { return reports[0].iterations; }
+
+ private:
+  struct Group {
+    std::vector<T> q, v, tau;
+  };
+  const std::shared_ptr<const dl::Layout<double>> layout;
+  Solver solver;
+  std::vector<Group> groups;
+  std::vector<T> epsilon, lambda, vdot;
+  dl::Report<double> reports[std::size_t(lanes)];
+};
+
+// ---- results --------------------------------------------------------------------------------------------------------
+
+struct Result {
+  std::string name;
+  bool ours;
+  double difference;  // the worst of all states
+  Times times{};      // a state
+};
+struct Row {
+  std::string set;
+  int nv, rows;
+  bool judged;  // by the dense solve; else ours by itself
+  std::vector<Result> single, batch;
+};
+
+std::vector<State> make_states(const dl::Model<double>& model, const Robot& robot) {
+  std::mt19937 rng(7);
+  std::uniform_real_distribution<double> uniform(-1, 1);
+  std::vector<State> out;
+  for (const Vector& q : states_near(model, robot.q, states, rng)) {
+    State s{q, Vector(std::size_t(model.nv)), {}, Vector(std::size_t(model.nv))};
+    for (double& x : s.v) x = uniform(rng);
+    for (double& x : s.torque) x = 10 * uniform(rng);
+    out.push_back(std::move(s));
+  }
+  return out;
+}
+
+// Solvers live as long as what calls them.
+struct Field {
+  std::vector<std::shared_ptr<void>> alive;
+  std::vector<Contender> contenders;
+};
+
+// A method of ours enters the field once its results were judged.
+template <class T, class Solver>
+Result enter(const char* name, const dl::Model<double>& model, const Robot& robot, const std::vector<State>& list, const std::vector<Vector>& truth, Field& field) {
+  auto ours = std::make_shared<OurDynamics<T, Solver>>(model, robot, list);
+  double worst = 0;
+  for (int s = 0; s < states; ++s) {
+    const Vector want = truth.empty() ? ours->acceleration(s, many_iterations) : truth[s];
+    worst = std::max(worst, difference(ours->acceleration(s), want));
+    if (ours->taken() != iterations) throw std::runtime_error(robot.name + ": " + name + " took " + std::to_string(ours->taken()) + " iterations");
+  }
+  field.contenders.push_back({name, [solver = ours.get()](int n) { solver->run(n); }});
+  field.alive.push_back(std::move(ours));
+  return {name, true, worst};
+}
+
+Row run(const Robot& robot, int repeats) {
+  std::fprintf(stderr, "%s\n", robot.name.c_str());
+  const auto model = dl::build_model(description(robot));
+  auto list = make_states(model, robot);
+  std::unique_ptr<PinocchioDynamics> peer;
+  std::vector<Vector> truth;
+  if (model.nv <= most_peer_velocities) {
+    peer = std::make_unique<PinocchioDynamics>(robot, damping, iterations);
+    for (auto& s : list) peer->make_consistent(s), peer->add_state(s);
+    for (int s = 0; s < states; ++s) truth.push_back(peer->dense(s));
+  }
+
+  Row row{robot.name, model.nv, 0, !truth.empty(), {}, {}};
+  for (const auto& c : robot.constraints) row.rows += c.rows;
+  Field single, batch;
+  std::apply([&](auto... m) { (row.single.push_back(enter<double, typename decltype(m)::Solver>(m.name, model, robot, list, truth, single)), ...); }, methods);
+  std::apply([&](auto... m) { (row.batch.push_back(enter<States, typename decltype(m)::Solver>(m.name, model, robot, list, truth, batch)), ...); }, batch_methods);
+  if (peer)
+    for (int k = 0; k < PinocchioDynamics::ways; ++k) {
+      const auto way = PinocchioDynamics::Way(k);
+      double worst = 0;
+      for (int s = 0; s < states; ++s) worst = std::max(worst, difference(peer->acceleration(way, s), truth[s]));
+      if (const int taken = peer->iterations(way); taken != 0 && taken != iterations)
+        throw std::runtime_error(robot.name + ": Pinocchio's " + PinocchioDynamics::name(way) + " took " + std::to_string(taken) + " iterations");
+      row.single.push_back({PinocchioDynamics::name(way), false, worst});
+      single.contenders.push_back({PinocchioDynamics::name(way), [&p = *peer, way](int n) { p.solve(way, n % states); }});
+    }
+
+  // all in one field, so that a batch and single states meet the same moments
+  std::vector<Result> all = row.single;
+  all.insert(all.end(), row.batch.begin(), row.batch.end());
+  std::vector<Contender> contenders = single.contenders;
+  contenders.insert(contenders.end(), batch.contenders.begin(), batch.contenders.end());
+  time_all(all, contenders, repeats);
+  const auto middle = all.begin() + std::ptrdiff_t(row.single.size());
+  row.single.assign(all.begin(), middle);
+  row.batch.assign(middle, all.end());
+  for (auto& r : row.batch)
+    for (double* t : {&r.times.best, &r.times.median, &r.times.upper}) *t /= width;
+  return row;
+}
+
+// ---- reports --------------------------------------------------------------------------------------------------------
+
+bool is_scaling(const Row& row) { return row.set.rfind("chain-", 0) == 0 || row.set.rfind("tree-", 0) == 0; }
+
+// Pinocchio's fastest over our fastest, one at a time and in batches; 0 without Pinocchio
+double ratio(const Row& row, const std::vector<Result>& mine) {
+  const Result* theirs = best_of(row.single, false);
+  return theirs ? theirs->times.best / best_of(mine, true)->times.best : 0;
+}
+double worst(const std::vector<Result>& all, bool ours) {
+  double out = 0;
+  for (const auto& r : all)
+    if (r.ours == ours) out = std::max(out, r.difference);
+  return out;
+}
+
+void print(const Row& row) {
+  std::printf("\n%s: nv %d, m %d", row.set.c_str(), row.nv, row.rows);
+  if (row.judged) std::printf(", Pinocchio's fastest / ours %.2f, in batches %.2f", ratio(row, row.single), ratio(row, row.batch));
+  std::printf("\n");
+  for (const auto* all : {&row.single, &row.batch})
+    for (const auto& r : *all)
+      std::printf("  %-10s%-28s %8.3f (%.3f)  difference %.0e\n", r.ours ? "delassus" : "Pinocchio", r.name.c_str(), r.times.best, r.times.median, r.difference);
+  std::fflush(stdout);
+}
+
+// The tables of benchmarks/README.md: robots, then growth.
+std::string markdown(const std::vector<Row>& rows) {
+  std::ostringstream out;
+  for (const bool scaling : {false, true}) {
+    std::vector<const Row*> chosen;
+    for (const auto& row : rows)
+      if (is_scaling(row) == scaling) chosen.push_back(&row);
+    if (chosen.empty()) continue;
+    int cells = 0;
+    const auto head = [&](const std::string& name) { out << " " << name << " |", ++cells; };
+    out << "|";
+    for (const char* name : {"set", "nv", "m"}) head(name);
+    std::apply([&](auto... m) { (head(m.name), ...); }, methods);
+    std::apply([&](auto... m) { (head(m.name), ...); }, batch_methods);
+    if (scaling) head("ns a velocity");
+    for (int k = 0; k < PinocchioDynamics::ways; ++k) head(std::string("Pinocchio ") + PinocchioDynamics::name(PinocchioDynamics::Way(k)));
+    for (const char* name : {"ratio", "batch ratio", "difference"}) head(name);
+    for (int k = 0; k < PinocchioDynamics::ways; ++k) head(std::string("of ") + PinocchioDynamics::name(PinocchioDynamics::Way(k)));
+    out << "\n|";
+    for (int k = 0; k < cells; ++k) out << "---|";
+    out << "\n";
+    Spread single, batch;
+    for (const Row* row : chosen) {
+      const Result *mine = best_of(row->single, true), *theirs = best_of(row->single, false);
+      out << text("| %s | %d | %d |", row->set.c_str(), row->nv, row->rows);
+      for (const auto& r : row->single)
+        if (r.ours) out << text(&r == mine ? " **%.2f** |" : " %.2f |", r.times.best);
+      for (const auto& r : row->batch) out << text(" %.3f |", r.times.best);
+      if (scaling) out << text(" %.0f |", 1e3 * mine->times.best / row->nv);
+      for (int k = 0; k < PinocchioDynamics::ways; ++k) {
+        const Result* r = named(row->single, false, PinocchioDynamics::name(PinocchioDynamics::Way(k)));
+        out << (r ? text(r == theirs ? " **%.2f** |" : " %.2f |", r->times.best) : " |");
+      }
+      if (theirs) {
+        out << text(" %.2f | %.1f |", ratio(*row, row->single), ratio(*row, row->batch));
+        single.add(ratio(*row, row->single)), batch.add(ratio(*row, row->batch));
+      } else {
+        out << " | |";
+      }
+      out << text(" %.0e |", std::max(worst(row->single, true), worst(row->batch, true)));
+      for (int k = 0; k < PinocchioDynamics::ways; ++k) {
+        const Result* r = named(row->single, false, PinocchioDynamics::name(PinocchioDynamics::Way(k)));
+        out << (r ? text(" %.0e |", r->difference) : " |");
+      }
+      out << "\n";
+    }
+    if (single.count && !scaling)
+      out << text("\nPinocchio's fastest over our fastest: %.2f in geometric mean, %.2f at least; over a state of a batch %.1f and %.1f.\n", single.mean(), single.least, batch.mean(),
+                  batch.least);
+    out << "\n";
+  }
+  return out.str();
+}
+
+std::string json(const Facts& facts, const std::vector<Row>& rows) {
+  std::ostringstream out;
+  out << "{\n";
+  for (const auto& [key, value] : facts) out << "  " << quoted(key) << ": " << quoted(value) << ",\n";
+  out << "  \"unit\": \"microseconds a call, of a batch a state\",\n  \"sets\": [";
+  for (std::size_t k = 0; k < rows.size(); ++k) {
+    const Row& row = rows[k];
+    out << (k ? ",\n    " : "\n    ") << "{\"set\": " << quoted(row.set) << ", \"nv\": " << row.nv << ", \"rows\": " << row.rows << ", \"judge\": "
+        << quoted(row.judged ? "dense solve" : text("itself after %d iterations", many_iterations));
+    const auto list = [&](const char* key, const std::vector<Result>& all, bool ours) {
+      out << ", " << quoted(key) << ": {";
+      bool first = true;
+      for (const auto& r : all) {
+        if (r.ours != ours) continue;
+        out << (first ? "" : ", ") << quoted(r.name) << ": {\"time\": " << bench::json(r.times) << ", \"difference\": " << r.difference << "}";
+        first = false;
+      }
+      out << "}";
+    };
+    list("ours", row.single, true), list("batch", row.batch, true), list("pinocchio", row.single, false);
+    out << "}";
+  }
+  out << "\n  ]\n}\n";
+  return out.str();
+}
+
+// How many contenders are wrong: their times mean nothing.
+int wrong_ones(const std::vector<Row>& rows) {
+  int wrong = 0;
+  for (const Row& row : rows)
+    for (const auto* all : {&row.single, &row.batch})
+      for (const auto& r : *all)
+        if (!(r.difference <= (!r.ours ? peer_bound : is_scaling(row) ? far_bound : bound)))
+          ++wrong, std::fprintf(stderr, "%s: accelerations of %s%s differ by %g\n", row.set.c_str(), r.ours ? "" : "Pinocchio's ", r.name.c_str(), r.difference);
+  return wrong;
+}
+
+int main(int argc, char** argv) {
+  const auto [file, json_file, markdown_file, only, repeats] = read_options(argc, argv);
+  std::ifstream in(file);
+  if (!in) throw std::runtime_error("cannot read the sets from `" + file + "`");
+  const auto sets = chosen(read_robots(in), only);
+
+  const Facts facts = {{"cpu", cpu_model()},
+                       {"compiler", BENCH_COMPILER},
+                       {"flags", BENCH_FLAGS},
+                       {"commit", BENCH_COMMIT},
+                       {"pinocchio", PinocchioDynamics::version()},
+                       {"eigen", PinocchioDynamics::eigen_version()},
+                       {"sampling", text("at most %d samples of %g µs over %d states; %d iterations, damping %g", repeats, sample_time, states, iterations, damping)}};
+  for (const auto& [key, value] : facts) std::printf("%-10s %s\n", key.c_str(), value.c_str());
+  std::printf("\nµs a call from q, v, τ, best (median)\n");
+
+  std::vector<Row> rows;
+  for (const auto& set : sets) print(rows.emplace_back(run(set, repeats)));
+  const std::string tables = markdown(rows);
+  std::printf("\n%s", tables.c_str());
+  write(markdown_file, tables);
+  write(json_file, json(facts, rows));
+
+  const int wrong = wrong_ones(rows);
+  if (wrong) std::fprintf(stderr, "%d results are wrong: their times mean nothing\n", wrong);
+  return wrong ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace bench
+
+int main(int argc, char** argv) {
+  try {
+    return bench::main(argc, argv);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 2;
+  }
+}
