@@ -369,8 +369,8 @@ def constrained_dynamics(
         tau: (nv,) joint forces [N m or N], None for none.
         constraints: constraints of this model, or its loops. For many calls with the same ones keep a :class:`ConstrainedDynamics`.
         method: "lcaba": any rows, O(n + m) an iteration; "caba": the same for rows on one body each; "pv-soft": one iteration of it, a spring of stiffness
-            ``mu`` on every row's acceleration; "soft-gauss": springs of compliance ``compliance``, as MuJoCo's equality constraints; "prox-ltl": any rows, by the sparse factor of M and a dense one of
-            G; "prox-ltls": by the sparse factor of M + μ JᵀJ, rows on one body or joint each; "prox-pv": by Popov and Vereshchagin's recursion, rows on one body
+            ``mu`` on every row's acceleration; "soft-gauss": springs of compliance ``compliance``, as MuJoCo's equality constraints; "prox-ltl": any
+            rows, by the sparse factor of M and a dense one of G; "prox-ltls": by the sparse factor of M + μ JᵀJ, rows on one body or joint each; "prox-pv": by Popov and Vereshchagin's recursion, rows on one body
             each; "pv": the same with one solution, which 1 / ``mu`` pulls towards zero; "pv-early": its multipliers eliminated on the way, exact and without
             ``mu``; "auto": "lcaba".
         external_forces: (nbody, 6) ``[force; torque]`` [N, N m], world axes, at each body's centre of mass.
