@@ -137,6 +137,22 @@ def test_external_forces_and_no_torques(name):
     assert np.allclose(pushed.acceleration, turned.acceleration, rtol=0, atol=1e-8 * max(1.0, np.abs(turned.acceleration).max()))
 
 
+@pytest.mark.parametrize("method", ["lcaba", "prox-ltl", "prox-pv", "pv-early"])
+@pytest.mark.parametrize("name", ["go2", "solo"])
+def test_inverse_dynamics_returns_the_torques(name, method):
+    """One foot held as a whole has as many rows as the base has velocities: torques are unique."""
+    model = dl.load(name)
+    foot = next(b for b in range(1, model.nbody) if b not in model.body_parent)
+    constraints = [dl.Weld(model, foot, point=(0.01, 0.02, -0.1))]
+    rng = np.random.default_rng(4)
+    q, v, tau = model.random(rng), np.zeros(model.nv), rng.standard_normal(model.nv)
+    tau[:6] = 0
+    forward = dl.constrained_dynamics(model, q, v, tau, constraints, method=method)
+    back = dl.constrained_inverse_dynamics(model, q, v, forward.acceleration, constraints)
+    assert np.allclose(back.torques, tau, rtol=0, atol=1e-8 * max(1.0, back.condition * 1e-3))
+    assert np.allclose(back.forces, forward.forces, rtol=0, atol=1e-7 * np.abs(forward.forces).max())
+
+
 @pytest.mark.parametrize("name", ["go2", "cassie"])
 def test_gauss_principle(name):
     """No acceleration that meets the rows is nearer to the free one."""

@@ -1,0 +1,81 @@
+"""How fast proximal iterations converge where rows are redundant: Talos on two soles, four contacts each, 24 rows of which 12 are independent.
+
+python benchmarks/python/convergence.py [--states 1000] [--mu 1e6] [--json FILE]
+
+Velocities keep the contacts (J v = 0), torques are random. Prints quartiles of the largest |J ν̇ + γ| after every iteration, of the method's own report, and of what is recomputed from its last
+accelerations; fails if a state needs more than LIMIT iterations to come below GOAL.
+"""
+
+import argparse
+import json
+import sys
+
+import numpy as np
+
+import delassus as dl
+
+GOAL, LIMIT = 1e-10, 10
+FEET = ("leg_left_6_link", "leg_right_6_link")
+CORNERS = [(x, y, -0.107) for x in (-0.1, 0.1) for y in (-0.05, 0.05)]
+
+
+def whiskers(values):
+    return {
+        name: float(np.quantile(values, q)) for name, q in (("least", 0), ("lower", 0.25), ("median", 0.5), ("upper", 0.75), ("most", 1))
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--states", type=int, default=1000)
+    parser.add_argument("--mu", type=float, default=1e6)
+    parser.add_argument("--json")
+    arguments = parser.parse_args()
+    model = dl.load("talos")
+    contacts = [dl.PointContact(model, foot, point=p) for foot in FEET for p in CORNERS]
+    dynamics = dl.ConstrainedDynamics(model, contacts, mu=arguments.mu, tolerance=GOAL, max_iterations=LIMIT)
+    G = dl.DelassusOperator(model, contacts, damping=1e-9)
+    rng = np.random.default_rng(0)
+    histories, iterations, found = [], [], []
+    for _ in range(arguments.states):
+        q = model.random(rng)
+        G.update(q)
+        v = rng.standard_normal(model.nv)
+        for _ in range(2):
+            v = v - G.mass_inverse @ (G.jacobian.H @ G.solve(G.jacobian @ v))
+        result = dynamics.solve(q, v, 10 * rng.standard_normal(model.nv))
+        gamma = dl.constraint_bias(model, q, v, contacts)
+        scale = max(1.0, float(np.abs(gamma).max()))
+        histories.append(result.history / scale)
+        iterations.append(result.iterations if result.status == "converged" else LIMIT + 1)
+        found.append(float(np.abs(G.jacobian @ result.acceleration + gamma).max()) / scale)
+    rows = []
+    for n in range(LIMIT):
+        reached = [h[n] for h in histories if len(h) > n]
+        if reached:
+            rows.append({"iteration": n + 1, "states": len(reached)} | whiskers(reached))
+    for row in rows:
+        print(
+            f"iteration {row['iteration']:2}: {row['states']:5} states, "
+            + ", ".join(f"{k} {row[k]:.1e}" for k in ("least", "lower", "median", "upper", "most"))
+        )
+    counts = {int(n): int(c) for n, c in zip(*np.unique(iterations, return_counts=True), strict=True)}
+    print("iterations:", counts, "| recomputed residual:", {k: f"{x:.1e}" for k, x in whiskers(found).items()})
+    if arguments.json:
+        with open(arguments.json, "w") as file:
+            json.dump(
+                {
+                    "mu": arguments.mu,
+                    "residual": "relative to the largest |γ| or 1",
+                    "iterations": rows,
+                    "needed": counts,
+                    "recomputed": whiskers(found),
+                },
+                file,
+                indent=1,
+            )
+    return max(iterations) > LIMIT
+
+
+if __name__ == "__main__":
+    sys.exit(main())
