@@ -84,6 +84,17 @@ def count(value: Any, name: str, minimum: int = 1) -> int:
     return int(value)
 
 
+def diagonal(value: Any, name: str, rows: tuple[int, ...], dtype: Any) -> NDArray[Any]:
+    """Return numbers that are not negative, one a row: from a scalar, or from one a row, of a batch also the same for all states."""
+    array = finite(as_array(value, name), name)
+    fits = [rows[k:] for k in range(len(rows) + 1)]
+    if array.shape not in fits:
+        raise ArgumentError(f"{name}: expected a scalar or shape {' or '.join(map(str, fits[:-1]))}, got {array.shape}.")
+    if (array < 0).any():
+        raise ArgumentError(f"{name}: expected numbers that are not negative, got {float(array.min()):g}.")
+    return np.array(np.broadcast_to(array, rows), dtype=dtype)
+
+
 def unknown(kind: str, name: Any, known: Iterable[str]) -> UnknownNameError:
     """Make the error for a name that does not exist; it offers the near ones and lists all."""
     names: Sequence[str] = list(known)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from .. import _core
-from .._door import as_array, count, finite
+from .._door import as_array, count, diagonal
 from ..constraints import Constraint, collect
 from ..errors import ArgumentError, ArgumentTypeError, StaleError
 from ..model import Loop, Model
@@ -47,8 +47,8 @@ class _Damped:
 
     def _begin(self, damping: ArrayLike | None, compliance: ArrayLike) -> None:
         self._fresh = self._factored = False
-        self._compliance = self._diagonal(compliance, "compliance")
-        self._damping = None if damping is None else self._diagonal(damping, "damping")
+        self._compliance = diagonal(compliance, "compliance", self._rows, self.dtype)
+        self._damping = None if damping is None else diagonal(damping, "damping", self._rows, self.dtype)
         self._native.set_compliance(self._compliance)
         self._judge()
 
@@ -72,7 +72,7 @@ class _Damped:
 
     @damping.setter
     def damping(self, value: ArrayLike) -> None:
-        self._damping = self._diagonal(value, "damping")
+        self._damping = diagonal(value, "damping", self._rows, self.dtype)
         self._judge()
         self._factor()
 
@@ -83,7 +83,7 @@ class _Damped:
 
     @compliance.setter
     def compliance(self, value: ArrayLike) -> None:
-        self._compliance = self._diagonal(value, "compliance")
+        self._compliance = diagonal(value, "compliance", self._rows, self.dtype)
         self._native.set_compliance(self._compliance)
         self._judge()
         self._factor()
@@ -91,15 +91,6 @@ class _Damped:
     def _judge(self) -> None:
         """Whether there is an inverse, once a change, not once an update."""
         self._invertible = self._damping is not None and bool((self._damping + self._compliance > 0).all())
-
-    def _diagonal(self, value: ArrayLike, name: str) -> Array:
-        array = finite(as_array(value, name), name)
-        fits = [self._rows[k:] for k in range(len(self._rows) + 1)]
-        if array.shape not in fits:
-            raise ArgumentError(f"{name}: expected a scalar or shape {' or '.join(map(str, fits[:-1]))}, got {array.shape}.")
-        if (array < 0).any():
-            raise ArgumentError(f"{name}: expected numbers that are not negative, got {float(array.min()):g}.")
-        return np.array(np.broadcast_to(array, self._rows), dtype=self.dtype)
 
     def _columns_of(self, x: ArrayLike, name: str) -> tuple[int, bool]:
         """Columns of an argument, and whether it has no axis for them."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
-from .._door import as_array, count, finite, number, unknown
+from .._door import count, diagonal, number, unknown
 from ..constraints import Constraint, collect
 from ..errors import ArgumentError, ArgumentTypeError
 from ..model import Loop, Model
@@ -145,26 +145,17 @@ class _Settings:
 
     def _weigh(self, mu: ArrayLike, compliance: ArrayLike) -> tuple[Array, Array]:
         """ε and C, one number a row."""
-        given = self._diagonal(compliance, "compliance")
+        given = diagonal(compliance, "compliance", self._rows, self.dtype)
         if self.method == "soft-gauss":
             if not (given > 0).all():
                 raise ArgumentError(
                     "compliance: method 'soft-gauss' needs a positive number for every row, the R of its springs; MuJoCo calls it efc_R."
                 )
             return given, np.zeros_like(given)
-        weight = self._diagonal(mu, "mu")
+        weight = diagonal(mu, "mu", self._rows, self.dtype)
         if not (weight > 0).all():
             raise ArgumentError(f"mu: expected positive numbers, got {float(weight.min()):g}.")
         return 1 / weight, given
-
-    def _diagonal(self, value: ArrayLike, name: str) -> Array:
-        array = finite(as_array(value, name), name)
-        fits = [self._rows[k:] for k in range(len(self._rows) + 1)]
-        if array.shape not in fits:
-            raise ArgumentError(f"{name}: expected a scalar or shape {' or '.join(map(str, fits[:-1]))}, got {array.shape}.")
-        if (array < 0).any():
-            raise ArgumentError(f"{name}: expected numbers that are not negative, got {float(array.min()):g}.")
-        return np.array(np.broadcast_to(array, self._rows), dtype=self.dtype)
 
 
 class ConstrainedDynamics(_Settings):
