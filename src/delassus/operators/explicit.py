@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
-from .._door import as_array, finite, unknown
+from .._door import diagonal, unknown
 from ..constraints import Constraint, collect
 from ..errors import ArgumentError, ArgumentTypeError
 from ..model import Loop, Model
@@ -99,19 +99,11 @@ class ExplicitDelassus:
         self._constraints = tuple(collect(model, constraints))
         self._rows = sum(c.rows for c in self._constraints)
         self._native = native(model._native, [c._native() for c in self._constraints])
-        self._compliance = self._diagonal(compliance, "compliance")
+        self._compliance = diagonal(compliance, "compliance", (self._rows,), self._dtype)
         self._native.set_compliance(self._compliance)
         matrix, inverse = ({k: time for k, (time, *_) in costs} for costs in (self._native.matrix_costs, self._native.inverse_costs))
         refused = dict.fromkeys(k for k in (*MATRIX_METHODS, *INVERSE_METHODS) if k not in matrix and k not in inverse)
         self._costs = MethodCosts(model.name, self._rows, matrix, inverse, tuple(refused))
-
-    def _diagonal(self, value: ArrayLike, name: str) -> Array:
-        array = finite(as_array(value, name), name)
-        if array.shape not in ((), (self._rows,)):
-            raise ArgumentError(f"{name}: expected a scalar or shape ({self._rows},), got {array.shape}.")
-        if (array < 0).any():
-            raise ArgumentError(f"{name}: expected numbers that are not negative, got {float(array.min()):g}.")
-        return np.array(np.broadcast_to(array, (self._rows,)), dtype=self._dtype)
 
     @staticmethod
     def _method(method: str, costs: dict[str, float], choice: str, known: tuple[str, ...]) -> str:
@@ -136,7 +128,7 @@ class ExplicitDelassus:
         method = self._method(method, self._costs.inverse, self._costs.inverse_choice, INVERSE_METHODS)
         # an array has the shortest way: the native side checks it
         if type(damping) is not np.ndarray or damping.ndim != 1:
-            damping = self._diagonal(damping, "damping")
+            damping = diagonal(damping, "damping", (self._rows,), self._dtype)
         return self._native.inverse(method, q, damping, out)  # type: ignore[no-any-return]
 
     @property
