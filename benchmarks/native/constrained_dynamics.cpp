@@ -17,7 +17,7 @@ constexpr int states = 16, iterations = 3;
 constexpr double damping = 1e-6;  // ε, 1 / µ of the paper
 // Largest ‖a − b‖ / ‖b‖ of accelerations from the dense solve, of robots by our methods and by Pinocchio's, whose constrainedABA wastes an iteration, and of chains and
 // trees, whose ends are far from the point about which moments are taken. Without the dense solve ours is judged by itself after many iterations.
-constexpr double bound = 1e-6, peer_bound = 1e-4, far_bound = 1e-4;
+constexpr double bound = 1e-9, peer_bound = 1e-4, far_bound = 1e-5;
 constexpr int many_iterations = 10;
 // Pinocchio's Data keeps arrays of nv³ numbers.
 constexpr int most_peer_velocities = 100;
