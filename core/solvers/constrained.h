@@ -12,9 +12,9 @@
 // "Constrained Articulated Body Dynamics Algorithms", algorithms 1 to 3, with loops as in "Matrix-Free Delassus Operations", section III. ε is its 1 / µ.
 #pragma once
 
-#include "constraints/bias.h"
-#include "dynamics/rnea.h"
 #include "operators/delassus.h"
+#include "operators/explicit/limbs.h"
+#include "solvers/forcing.h"
 
 namespace delassus {
 
@@ -36,24 +36,17 @@ class ConstrainedDynamics {
   ConstrainedDynamics(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout)
       : ConstrainedDynamics(model, layout, std::make_shared<Scratch<T>>(model, *layout)) {}
   ConstrainedDynamics(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout, std::shared_ptr<Scratch<T>> scratch)
-      : model_(model), G_(model, std::move(layout), std::move(scratch)), set_(G_.layout().set), motions_(model.links.size()) {
+      : model_(model), G_(model, std::move(layout), std::move(scratch)), set_(G_.layout().set), forcing_(model, set_) {
     const std::size_t rows = std::size_t(set_.rows);
-    for (auto* x : {&error_, &velocity_, &bias_, &s_, &y_, &z_, &step_}) x->resize(rows);
+    for (auto* x : {&s_, &y_, &z_, &step_}) x->resize(rows);
     accelerations_.resize(model.links.size());
-    for (const auto& c : set_.constraints) steered_ = steered_ || c.kp != 0 || c.kd != 0;
   }
 
   int rows() const { return set_.rows; }
-  // every row acts on one link, and on no joint
-  bool alone() const {
-    bool one = set_.joint_rows.empty();
-    for (const auto& g : set_.groups) one = one && g.other < 0;
-    for (const auto& b : set_.blocks) one = one && b.terms <= 1;
-    return one;
-  }
+  bool alone() const { return rows_alone(set_); }
   Delassus<T>& matrix_free() { return G_; }
   std::size_t bytes() const {
-    return G_.bytes() + motions_.bytes() + accelerations_.size() * sizeof(Vec6<T>) + 7 * s_.size() * sizeof(T);
+    return G_.bytes() + forcing_.bytes() + accelerations_.size() * sizeof(Vec6<T>) + 4 * s_.size() * sizeof(T);
   }
 
   void set_compliance(const T* compliance) { G_.set_compliance(compliance); }
@@ -64,11 +57,9 @@ class ConstrainedDynamics {
              Report<Real>* reports, Real* history) {
     constexpr int lanes = lanes_of<T>;
     const int m = set_.rows;
-    load(q, v, tau, external);
-    if (gamma)
-      std::copy(gamma, gamma + m, bias_.begin());
-    else
-      add_bias(q, v);
+    G_.place(q);
+    forcing_.find(model_, set_, G_.placement(), q, v, external, gamma);
+    load(tau);
     G_.prepare();
     G_.set_damping(damping, true);
     const T* R = G_.stiffness();
@@ -79,7 +70,7 @@ class ConstrainedDynamics {
     for (int l = 0; l < lanes; ++l) {
       scale[l] = 1;
       last[l] = std::numeric_limits<Real>::max();
-      for (int r = 0; r < m; ++r) scale[l] = std::max(scale[l], std::abs(lane(bias_[r], l)));
+      for (int r = 0; r < m; ++r) scale[l] = std::max(scale[l], std::abs(lane(forcing_.bias[r], l)));
       reports[l] = {Outcome::unfinished, 0, 0, 0, 0};
     }
     bool correcting = false;
@@ -90,7 +81,7 @@ class ConstrainedDynamics {
         lambda[r] = next;
       };
       if (n == 0) {
-        for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * damping[r] - bias_[r]) * R[r];
+        for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * damping[r] - forcing_.bias[r]) * R[r];
         G_.respond(p, s_.data(), y_.data());
         G_.spread_idle(p);
         std::copy(p.u.begin(), p.u.end(), vdot);
@@ -101,7 +92,7 @@ class ConstrainedDynamics {
       } else if (!correcting) {
         // what the rows see of it: δ J ν̇ = J (M + Jᵀ R J)⁻¹ Jᵀ δs
         for (int r = 0; r < m; ++r) {
-          const T s = (lambda[r] * damping[r] - bias_[r]) * R[r];
+          const T s = (lambda[r] * damping[r] - forcing_.bias[r]) * R[r];
           step_[r] = s - s_[r];
           s_[r] = s;
         }
@@ -115,7 +106,7 @@ class ConstrainedDynamics {
         // (M + Jᵀ R J) δν̇ = τ − h − M ν̇ + Jᵀ s,   s = R (b + ε λ − J ν̇)
         load_rest(tau, vdot);
         G_.collect_idle(p);
-        for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * damping[r] - bias_[r] - y_[r]) * R[r];
+        for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * damping[r] - forcing_.bias[r] - y_[r]) * R[r];
         G_.respond(p, s_.data(), step_.data());
         G_.spread_idle(p);
         for (int k = 0; k < model_.nv; ++k) vdot[k] += p.u[k];
@@ -158,7 +149,7 @@ class ConstrainedDynamics {
   }
 
   // γ of the rows in the state of the last solve
-  const T* bias() const { return bias_.data(); }
+  const T* bias() const { return forcing_.bias.data(); }
 
  private:
   static T larger(const T& a, const T& b) { return a > b ? a : b; }
@@ -174,14 +165,9 @@ class ConstrainedDynamics {
   }
 
   // Forces on links and joints: gravity, the motion without joint accelerations, what is given.
-  void load(const T* q, const T* v, const T* tau, const T* external) {
-    G_.place(q);
-    const auto& w = G_.placement();
+  void load(const T* tau) {
     auto& p = G_.passage();
-    motions(model_, w, motions_, v, static_cast<const T*>(nullptr), Vec3<T>{});
-    inertial_forces(w, motions_, model_.gravity * Real(-1));
-    if (external) subtract_external(model_, w, motions_, external);
-    for (std::size_t i = 0; i < model_.links.size(); ++i) p.m[i] = Vec6<T>{} - motions_.f[int(i)];
+    for (std::size_t i = 0; i < model_.links.size(); ++i) p.m[i] = Vec6<T>{} - forcing_.motions.f[int(i)];
     for (int k = 0; k < model_.nv; ++k) p.u[k] = tau ? tau[k] : T{};
   }
   // The same less M ν̇.
@@ -197,23 +183,15 @@ class ConstrainedDynamics {
         a = accelerations_[link.parent];
       a += joint_motion(link, w.S.data(), vdot);
       accelerations_[i] = a;
-      p.m[i] = Vec6<T>{} - motions_.f[int(i)] - w.inertia[int(i)] * a;
+      p.m[i] = Vec6<T>{} - forcing_.motions.f[int(i)] - w.inertia[int(i)] * a;
     }
     for (int k = 0; k < model_.nv; ++k) p.u[k] = tau ? tau[k] - vdot[k] * model_.armature[k] : vdot[k] * -model_.armature[k];
-  }
-  void add_bias(const T* q, const T* v) {
-    rates(model_, set_, G_.placement(), motions_, q, v, velocity_.data(), bias_.data());
-    if (!steered_) return;
-    errors(model_, set_, G_.placement(), q, error_.data());
-    add_baumgarte(set_, error_.data(), velocity_.data(), bias_.data());
   }
 
   const Model<Real>& model_;
   Delassus<T> G_;
   const ConstraintSet<Real>& set_;
-  Motions<T> motions_;
-  std::vector<T> error_, velocity_, bias_;  // a row: e, J ν, γ
-  bool steered_ = false;                    // some constraint has a gain
+  Forcing<T> forcing_;
   std::vector<T> s_, y_, z_, step_;         // a row: s; J ν̇ of the accelerations there are; of the last iteration; its change
   std::vector<Vec6<T>> accelerations_;      // a link
 };

@@ -12,8 +12,11 @@ template <class T>
 struct Forcing {
   Motions<T> motions;
   std::vector<T> error, velocity, bias;  // a row: e, J ν, γ
+  bool steered = false;                  // some constraint has a gain
 
-  Forcing(const Model<real_of<T>>& model, int rows) : motions(model.links.size()), error(rows), velocity(rows), bias(rows) {}
+  Forcing(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set) : motions(model.links.size()), error(set.rows), velocity(set.rows), bias(set.rows) {
+    for (const auto& c : set.constraints) steered = steered || c.kp != 0 || c.kd != 0;
+  }
   std::size_t bytes() const { return motions.bytes() + 3 * bias.size() * sizeof(T); }
 
   // After kinematics. External and gamma may be null: nothing, what the constraints say.
@@ -23,8 +26,10 @@ struct Forcing {
       std::copy(gamma, gamma + set.rows, bias.begin());
     } else {
       rates(model, set, w, motions, q, v, velocity.data(), bias.data());
-      errors(model, set, w, q, error.data());
-      add_baumgarte(set, error.data(), velocity.data(), bias.data());
+      if (steered) {
+        errors(model, set, w, q, error.data());
+        add_baumgarte(set, error.data(), velocity.data(), bias.data());
+      }
     }
     inertial_forces(w, motions, model.gravity * real_of<T>(-1));
     if (external) subtract_external(model, w, motions, external);

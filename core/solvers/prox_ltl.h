@@ -20,7 +20,7 @@ template <class T>
 class ProxLtl {
  public:
   ProxLtl(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
-      : model_(model), layout_(std::move(layout)), set_(layout_->set), ltl_(model, set_), forcing_(model, set_.rows), dual_(set_.rows, all_rows(set_.rows)),
+      : model_(model), layout_(std::move(layout)), set_(layout_->set), ltl_(model, set_), forcing_(model, set_), dual_(set_.rows, all_rows(set_.rows)),
         compliance_(std::size_t(set_.rows)), u_(std::size_t(model.nv)) {}
 
   static bool supports(const Layout<T>&) { return true; }

@@ -22,7 +22,7 @@ class ProxLtls {
 
  public:
   ProxLtls(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
-      : model_(model), layout_(std::move(layout)), set_(layout_->set), ltl_(model, set_), forcing_(model, set_.rows), inertia_(model.links.size()),
+      : model_(model), layout_(std::move(layout)), set_(layout_->set), ltl_(model, set_), forcing_(model, set_), inertia_(model.links.size()),
         compliance_(std::size_t(set_.rows)), stiffness_(std::size_t(set_.rows)), push_(std::size_t(model.nv)) {
     for (auto* x : {&s_, &left_, &y_, &step_}) x->resize(ltl_.room);
     force_.resize(push_.size());

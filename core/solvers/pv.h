@@ -23,7 +23,7 @@ template <class T>
 class PvSweeps {
  public:
   PvSweeps(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
-      : model_(model), G_(model, std::move(layout)), set_(G_.layout().set), rows_(find_rows(model, G_.layout())), forcing_(model, set_.rows),
+      : model_(model), G_(model, std::move(layout)), set_(G_.layout().set), rows_(find_rows(model, G_.layout())), forcing_(model, set_),
         dual_(set_.rows, rows_.tree.row), compliance_(std::size_t(set_.rows)) {}
 
   bool alone() const { return rows_alone(set_); }

@@ -32,7 +32,7 @@ class PvEarly {
 
  public:
   PvEarly(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
-      : model_(model), layout_(std::move(layout)), set_(layout_->set), w_(model), forcing_(model, set_.rows), terms_(set_.K_size), compliance_(std::size_t(set_.rows)), bias_(std::size_t(set_.rows)),
+      : model_(model), layout_(std::move(layout)), set_(layout_->set), w_(model), forcing_(model, set_), terms_(set_.K_size), compliance_(std::size_t(set_.rows)), bias_(std::size_t(set_.rows)),
         steps_(std::size_t(model.nv)), bundles_(model.links.size()), H_(model.links.size()), f_(model.links.size()), a_(model.links.size()), sizes_(model.links.size()) {
     rows_.tree = find_limbs(model, *layout_);
     rows_.resize();
