@@ -162,4 +162,31 @@ inline void solve_columns(const Ldl6<T>& F, const Mat6<T>& A, Column<T>* W) {
   }
 }
 
+// A −= a bᵀ + b aᵀ
+template <class T>
+inline void subtract_pair(Sym6<T>& H, const Vec6<T>& a, const Vec6<T>& b) {
+  H.A = H.A - Sym3<T>{real_of<T>(2) * a.lin.x * b.lin.x, a.lin.x * b.lin.y + a.lin.y * b.lin.x, a.lin.x * b.lin.z + a.lin.z * b.lin.x, real_of<T>(2) * a.lin.y * b.lin.y,
+                      a.lin.y * b.lin.z + a.lin.z * b.lin.y, real_of<T>(2) * a.lin.z * b.lin.z};
+  H.B.x -= a.lin * b.ang.x + b.lin * a.ang.x;
+  H.B.y -= a.lin * b.ang.y + b.lin * a.ang.y;
+  H.B.z -= a.lin * b.ang.z + b.lin * a.ang.z;
+  H.C = H.C - Sym3<T>{real_of<T>(2) * a.ang.x * b.ang.x, a.ang.x * b.ang.y + a.ang.y * b.ang.x, a.ang.x * b.ang.z + a.ang.z * b.ang.x, real_of<T>(2) * a.ang.y * b.ang.y,
+                      a.ang.y * b.ang.z + a.ang.z * b.ang.y, real_of<T>(2) * a.ang.z * b.ang.z};
+}
+
+// H⁻¹ of H = L D Lᵀ
+template <class T>
+inline Sym6<T> inverse(const Ldl6<T>& LD) {
+  T x[6][6];  // columns of L⁻ᵀ D⁻¹ L⁻¹
+  for (int c = 0; c < 6; ++c) {
+    for (int r = 0; r < 6; ++r) x[c][r] = constant<T>(r == c);
+    solve_lower(LD, x[c]);
+    for (int r = 0; r < 6; ++r) x[c][r] *= LD.Dinv[r];
+    solve_upper(LD, x[c]);
+  }
+  return {{x[0][0], x[0][1], x[0][2], x[1][1], x[1][2], x[2][2]},
+          {{x[3][0], x[3][1], x[3][2]}, {x[4][0], x[4][1], x[4][2]}, {x[5][0], x[5][1], x[5][2]}},
+          {x[3][3], x[3][4], x[3][5], x[4][4], x[4][5], x[5][5]}};
+}
+
 }  // namespace delassus

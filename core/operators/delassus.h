@@ -191,6 +191,50 @@ class Delassus {
     spread<true, Load::all>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data());
   }
 
+  // Diagonal of G; where a row acts on two links of one tree, without what passes between these. Inverse inertias Ω of links, base to tips, O(n + m). After update.
+  //
+  //   Ωᵢ = Ω_p − S zᵀ − z Sᵀ,   z = Ω_p V − ½ (Vᵀ Ω_p V + D⁻¹) S,   V = U D⁻¹;   of a joint's velocity Vᵀ Ω_p V + D⁻¹
+  void diagonal(T* d) {
+    const auto& plan = layout_->loose;
+    Sym6<T>* Omega = scratch_->H.data();
+    T* of_joint = scratch_->one.u.data();
+    for (std::size_t s = plan.steps.size(); s-- > std::size_t(plan.idle);) {
+      const auto& step = plan.steps[s];
+      Sym6<T> O{};
+      if (step.free) {
+        O = inverse(mass_.free[plan.places[s].factor]);
+        for (int k = 0; k < 6; ++k) of_joint[step.iv + k] = mass_.Dinv[step.iv + k];
+      } else {
+        if (step.parent >= 0) O = Omega[step.parent];
+        for (int k = step.iv; k < step.iv + step.nv; ++k) {
+          const Vec6<T> S = w_.S[k], V = mass_.V[k], u = O * V;
+          of_joint[k] = dot(V, u) + mass_.Dinv[k];
+          subtract_pair(O, S, Vec6<T>(u - S * (of_joint[k] * Real(0.5))));
+        }
+      }
+      Omega[step.link] = O;
+    }
+    auto felt = [&](int link, const Vec6<T>& K) { return dot(K, Omega[link] * K); };
+    for (std::size_t g = 0; g < set_.groups.size(); ++g) {
+      const auto& group = set_.groups[g];
+      each_point(g, [&](const auto* axes, const Vec3<T>& p, const Vec3<T>& o, int row) {
+        for (int r = 0; r < 3; ++r) {
+          const Vec3<T> n = Vec3<T>{} + axes[r];
+          d[row + r] = felt(group.link, {n, cross(p, n)});
+          if (group.other >= 0) d[row + r] += felt(group.other, {n, cross(o, n)});
+        }
+      });
+    }
+    for (const int r : layout_->summed) d[r] = T{};
+    for (const auto& b : set_.blocks)
+      for (int t = 0; t < b.terms; ++t) {
+        const auto& term = set_.terms[b.term + t];
+        for (int r = 0; r < b.rows; ++r) d[b.row + r] += felt(term.link, K_[term.K + r]);
+      }
+    for (const auto& j : set_.joint_rows) d[j.row] = of_joint[j.velocity] * (j.coefficient * j.coefficient);
+    for (int r = 0; r < set_.rows; ++r) d[r] += compliance_[r];
+  }
+
   // Y ← J X, Jᵀ X, M⁻¹ X
   void jacobian(const T* X, int columns, T* Y) {
     pass(X, model_.nv, columns, Y, set_.rows, [&](auto& p, auto* x, auto* y) {

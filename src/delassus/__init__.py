@@ -47,6 +47,8 @@ from .solvers import (
     BatchConstrainedDynamics,
     BatchDynamicsResult,
     ConstrainedDynamics,
+    ContactResiduals,
+    ContactResult,
     DynamicsResult,
     ImpactResult,
     InverseDynamicsResult,
@@ -55,6 +57,7 @@ from .solvers import (
     constrained_dynamics,
     constrained_inverse_dynamics,
     impact,
+    solve_contacts,
 )
 from .state import (
     body_placement,
@@ -87,6 +90,8 @@ __all__ = [
     "ConstrainedDynamics",
     "Constraint",
     "ConstraintRows",
+    "ContactResiduals",
+    "ContactResult",
     "DelassusOperator",
     "DenseDelassus",
     "Distance",
@@ -142,6 +147,7 @@ __all__ = [
     "point_velocity",
     "potential_energy",
     "scenes",
+    "solve_contacts",
     "solve_mass_matrix",
     "spatial",
     "textbook",

@@ -1,6 +1,7 @@
 """What stands on the operator: dynamics with constraints, forward and inverse, impacts, assembly, operational space."""
 
 from .assembly import AssemblyResult, close_loops
+from .contacts import ContactResiduals, ContactResult, solve_contacts
 from .dynamics import (
     BatchConstrainedDynamics,
     BatchDynamicsResult,
@@ -18,6 +19,8 @@ __all__ = [
     "BatchConstrainedDynamics",
     "BatchDynamicsResult",
     "ConstrainedDynamics",
+    "ContactResiduals",
+    "ContactResult",
     "DynamicsResiduals",
     "DynamicsResult",
     "ImpactResult",
@@ -27,4 +30,5 @@ __all__ = [
     "constrained_dynamics",
     "constrained_inverse_dynamics",
     "impact",
+    "solve_contacts",
 ]

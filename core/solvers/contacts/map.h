@@ -1,0 +1,73 @@
+// G as a contact solver sees it: products, an estimate of its diagonal, and for those who ask (G + ε)⁻¹.
+#pragma once
+
+#include "operators/delassus.h"
+#include "operators/explicit/dense.h"
+
+namespace delassus {
+
+class ContactMap {
+ public:
+  virtual ~ContactMap() = default;
+  virtual int rows() const = 0;
+  virtual void apply(const double* x, double* y) = 0;
+  virtual void diagonal(double* d) = 0;
+  virtual void set_damping(const double* damping) = 0;
+  virtual void solve(const double* y, double* x) = 0;
+};
+
+// The matrix-free operator. Leaves it with another damping.
+class MatrixFreeMap final : public ContactMap {
+ public:
+  explicit MatrixFreeMap(Delassus<double>& G) : G_(G) {}
+  int rows() const override { return G_.rows(); }
+  void apply(const double* x, double* y) override { G_.apply(x, 1, y); }
+  void diagonal(double* d) override { G_.diagonal(d); }
+  void set_damping(const double* damping) override { G_.set_damping(damping); }
+  void solve(const double* y, double* x) override { G_.solve(y, 1, x, 0, 0); }
+
+ private:
+  Delassus<double>& G_;
+};
+
+// A symmetric positive semidefinite matrix, row-major, that outlives this.
+class DenseMap final : public ContactMap {
+ public:
+  DenseMap(const double* G, int rows) : G_(G), rows_(rows), room_(row_room<double>(rows)) {}
+  int rows() const override { return rows_; }
+  const double* matrix() const { return G_; }
+  void apply(const double* x, double* y) override {
+    for (int i = 0; i < rows_; ++i) {
+      const double* row = G_ + std::size_t(i) * rows_;
+      double sum = 0;
+      for (int j = 0; j < rows_; ++j) sum += row[j] * x[j];
+      y[i] = sum;
+    }
+  }
+  void diagonal(double* d) override {
+    for (int i = 0; i < rows_; ++i) d[i] = G_[std::size_t(i) * rows_ + i];
+  }
+  void set_damping(const double* damping) override {
+    A_.assign(std::size_t(rows_) * room_, 0.0);
+    Dinv_.resize(std::size_t(rows_));
+    for (int i = 0; i < rows_; ++i) {
+      std::copy_n(G_ + std::size_t(i) * rows_, rows_, &A_[std::size_t(i) * room_]);
+      A_[std::size_t(i) * room_ + i] += damping[i];
+    }
+    factor_upper(A_.data(), rows_, room_, damping, Dinv_.data());
+  }
+  void solve(const double* y, double* x) override {
+    x_.assign(room_, 0.0);
+    std::copy_n(y, rows_, x_.data());
+    solve_upper_factor(A_.data(), rows_, room_, Dinv_.data(), x_.data());
+    std::copy_n(x_.data(), rows_, x);
+  }
+
+ private:
+  const double* G_;
+  int rows_;
+  std::size_t room_;
+  std::vector<double> A_, Dinv_, x_;
+};
+
+}  // namespace delassus

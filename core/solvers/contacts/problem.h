@@ -1,0 +1,67 @@
+// A contact problem, how to solve it, and how that ended.
+#pragma once
+
+#include "solvers/contacts/map.h"
+#include "solvers/contacts/sets.h"
+
+namespace delassus {
+
+struct ContactProblem {
+  ContactMap& G;
+  const double* g;        // velocities of the rows without constraint forces [m/s]
+  const ForceSets& sets;
+  int rows() const { return sets.rows; }
+};
+
+struct ContactOptions {
+  double tolerance = 1e-6;
+  int most = 1000;        // iterations
+  bool warm = false;      // λ is something to start from
+  double rho = 0;         // of the solve before; 0: there is none
+};
+
+enum class ContactOutcome : int { solved, unfinished, stalled, infeasible };
+
+struct ContactReport {
+  ContactOutcome outcome = ContactOutcome::unfinished;
+  int iterations = 0, factorizations = 0;
+  double rho = 0;         // penalty at the end, in units of the diagonal of G
+  ContactResiduals left;
+};
+
+// Sums of products, in one fixed order.
+inline double inner(int n, const double* a, const double* b) {
+  using P = Pack<double, 8>;
+  P sums{};
+  int i = 0;
+  for (; i + 8 <= n; i += 8) {
+    P x, y;
+    __builtin_memcpy(&x, a + i, sizeof(P));
+    __builtin_memcpy(&y, b + i, sizeof(P));
+    sums += x * y;
+  }
+  double sum = 0;
+  for (; i < n; ++i) sum += a[i] * b[i];
+  for (int k = 0; k < 8; ++k) sum += sums[k];
+  return sum;
+}
+
+// The inverse mass that the rows of a set feel: the mean of the diagonal over a cone. A row that nothing moves feels the largest of the others.
+inline void feel(const ForceSets& K, ContactMap& G, double* d) {
+  G.diagonal(d);
+  double largest = 0;
+  for (int r = 0; r < K.rows; ++r) largest = d[r] > largest ? d[r] : largest;
+  if (!(largest > 0) || std::isinf(largest)) largest = 1;
+  auto settle = [&](double x) { return x > 1e-12 * largest && std::isfinite(x) ? x : largest; };
+  for (const auto& c : K.cones) d[c.row] = d[c.row + 1] = d[c.row + 2] = settle((d[c.row] + d[c.row + 1] + d[c.row + 2]) / 3);
+  for (const auto& i : K.intervals) d[i.row] = settle(d[i.row]);
+}
+
+// σ = G λ + g, and what is left
+inline ContactResiduals judge(const ContactProblem& p, bool coulomb, const double* d, const double* lambda, double* sigma) {
+  p.G.apply(lambda, sigma);
+  for (int r = 0; r < p.rows(); ++r) sigma[r] += p.g[r];
+  return residuals(p.sets, coulomb, d, lambda, sigma);
+}
+
+}  // namespace delassus

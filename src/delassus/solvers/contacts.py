@@ -1,0 +1,288 @@
+"""Contact forces: λ in its set with σ = G λ + g, for friction cones, limits, dry friction and loops at once.
+
+    K ∋ λ ⊥ σ + Γ(σ) ∈ K*,   σ = G λ + g,   Γ(σ) = µ ‖σ_T‖ n on every contact
+
+Γ is de Saxcé's term: with it friction is Coulomb's, and what slides does not open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _core
+from .._door import as_array, conform, count, finite, number, numbers, unknown
+from ..constraints import Constraint, JointFriction, PointContact, collect
+from ..errors import ArgumentError, ArgumentTypeError, StaleError
+from ..model import Loop
+from ..operators import DelassusOperator
+
+__all__ = ["ContactResiduals", "ContactResult", "solve_contacts"]
+
+Array = NDArray[Any]
+ContactStatus = Literal["solved", "iteration_limit", "stalled", "infeasible"]
+_STATUS: tuple[ContactStatus, ...] = ("solved", "iteration_limit", "stalled", "infeasible")
+_ADVICE: dict[ContactStatus, str] = {
+    "solved": "",
+    "iteration_limit": "Not within the tolerance yet: raise max_iterations, warm-start with this result, or try another method.",
+    "stalled": "It comes no nearer: the residuals say how near that is. Loosen the tolerance, add compliance to G, or try another method.",
+    "infeasible": "No forces meet these constraints: some ask for a velocity that the others forbid, and forces grow without end. Look at g of redundant loops.",
+}
+# Iterations at most, whether the matrix itself is needed, whether (G + damping)⁻¹ is.
+_METHODS: dict[str, tuple[int, bool, bool]] = {
+    "admm": (1000, False, True),
+    "newton": (1000, False, True),
+    "apgd": (10000, False, False),
+    "pgs": (5000, True, False),
+}
+_SYMMETRY = 1e-8
+
+
+@dataclass(frozen=True)
+class ContactResiduals:
+    """What is left of a contact problem, each the largest of all constraints, σ̃ = σ + Γ(σ).
+
+    Attributes:
+        primal: distance of a force to its set [N s].
+        dual: σ where no force may stop it: into a contact or a limit, of a loop at all [m/s].
+        complementarity: |λ · σ̃|; of dry friction |σ| times the force it is short of [J].
+        natural: d ‖λ − P(λ − σ̃ / d)‖ with the projection P onto the set and the inverse mass d that the rows feel, the mean diagonal of G over them: all of the
+            above as one velocity [m/s].
+    """
+
+    primal: float
+    dual: float
+    complementarity: float
+    natural: float
+
+
+@dataclass(frozen=True, eq=False)
+class ContactResult:
+    """Forces and velocities, see :func:`solve_contacts`.
+
+    Attributes:
+        forces: (m,) λ [N s if g is a velocity, N if it is an acceleration], axes of the rows.
+        velocities: (m,) σ = G λ + g.
+        status: "solved"; "iteration_limit"; "stalled": it comes no nearer; "infeasible": no forces can do it.
+        iterations: of the method; Newton's counts all products with its Jacobian.
+        factorizations: how often (G + damping) was factored.
+        residuals: ``primal``, ``dual``, ``complementarity``, ``natural``, found anew from these forces.
+        history: (iterations,) an estimate of the natural residual after each.
+        constraint_forces: the forces, an array a constraint.
+        advice: what to do about a status; empty if nothing.
+    """
+
+    forces: Array
+    velocities: Array
+    status: ContactStatus
+    iterations: int
+    factorizations: int
+    residuals: ContactResiduals
+    history: Array
+    constraint_forces: tuple[Array, ...]
+    advice: str
+    _rho: float = field(default=0.0, repr=False)
+
+
+class _Foreign:
+    """Any operator with ``@``, and ``damping`` and ``solve`` where an inverse is needed, as the core calls it."""
+
+    def __init__(self, G: Any, inverse: bool, method: str) -> None:
+        self.G, self.rows = G, G.shape[0]
+        if inverse and not (hasattr(G, "solve") and hasattr(G, "damping")):
+            raise ArgumentTypeError(
+                f"G: method {method!r} needs (G + damping)⁻¹, and {type(G).__name__} has no 'solve' with a 'damping' that can be set. "
+                "Give a delassus operator or a matrix, or use method='apgd'."
+            )
+        self.before = G.damping if inverse else None
+
+    def apply(self, x: Array) -> Array:
+        return np.asarray(self.G @ x, dtype=float)
+
+    def diagonal(self) -> Array:
+        return np.array([self.G @ e for e in np.eye(self.rows)]).diagonal().astype(float)
+
+    def set_damping(self, damping: Array) -> None:
+        self.G.damping = damping
+
+    def solve(self, y: Array) -> Array:
+        return np.asarray(self.G.solve(y), dtype=float)
+
+
+def _matrix(G: ArrayLike) -> Array:
+    """Return a finite symmetric matrix."""
+    A = as_array(G, "G", "a matrix or an operator")
+    if A.ndim != 2 or A.shape[0] != A.shape[1]:
+        raise ArgumentError(f"G: expected a square matrix, got shape {A.shape}.")
+    A = finite(np.ascontiguousarray(A, dtype=float), "G") if A.size < 10_000 else _finite_large(A)
+    off = np.abs(A - A.T).max(initial=0.0)
+    if off > _SYMMETRY * np.abs(A).max(initial=0.0):
+        raise ArgumentError(
+            f"G: expected a symmetric matrix, got entries that differ by {off:g} from their mirrors. Use (G + G.T) / 2 if that is meant."
+        )
+    if A.size and A.diagonal().min() < 0:
+        raise ArgumentError(f"G: expected a positive semidefinite matrix, got {A.diagonal().min():g} on its diagonal.")
+    return A
+
+
+def _finite_large(A: Array) -> Array:
+    if not np.isfinite(A).all():
+        finite(A[~np.isfinite(A)][:3], "G")
+    return np.ascontiguousarray(A, dtype=float)
+
+
+def _sets(rows: int, constraints: Sequence[Constraint | Loop] | ArrayLike, model: Any, timestep: float) -> tuple[Array, Array, list[int]]:
+    """Cones (row, friction), intervals (row, lower, upper; NaN is open) and the rows of each constraint."""
+    cones: list[tuple[float, float]] = []
+    intervals: list[tuple[float, float, float]] = []
+    sizes: list[int] = []
+    given = list(constraints) if isinstance(constraints, Sequence) else None
+    if given is not None and all(isinstance(c, (Constraint, Loop)) for c in given) and (given or rows == 0):
+        first = 0
+        for c in collect(model or _model_of(given), given) if given else ():
+            if isinstance(c, PointContact):
+                cones.append((first, c.friction))
+            elif isinstance(c, JointFriction):
+                most = c.friction * timestep
+                intervals += [(first + k, -most, most) for k in range(c.rows)]
+            else:
+                intervals += [(first + k, 0.0 if c.force_set == "half-line" else np.nan, np.nan) for k in range(c.rows)]
+            sizes.append(c.rows)
+            first += c.rows
+        if first != rows:
+            raise ArgumentError(f"constraints: they have {first} rows, but G has {rows}.")
+    else:
+        friction = as_array(constraints, "constraints", "constraints, or the friction of contacts with three rows each")
+        friction = (
+            numbers(friction, "constraints", (rows // 3,)) if rows % 3 == 0 else conform(friction, "constraints", (rows // 3,), "float64")
+        )
+        if rows % 3:
+            raise ArgumentError(f"constraints: friction stands for contacts with three rows each, but G has {rows}. Give constraints.")
+        if (friction < 0).any():
+            raise ArgumentError(f"constraints: friction must not be negative, got {friction.min():g}.")
+        cones = [(3.0 * k, float(mu)) for k, mu in enumerate(friction)]
+        sizes = [3] * len(cones)
+    return np.array(cones, dtype=float).reshape(-1, 2), np.array(intervals, dtype=float).reshape(-1, 3), sizes
+
+
+def _model_of(constraints: list[Any]) -> Any:
+    for c in constraints:
+        if isinstance(c, Constraint):
+            return c.model
+    raise ArgumentError("constraints: loops alone do not say whose they are. Give G as a DelassusOperator, or constraints made of them.")
+
+
+def solve_contacts(
+    G: Any,
+    g: ArrayLike,
+    constraints: Sequence[Constraint | Loop] | ArrayLike | None = None,
+    *,
+    method: str = "admm",
+    tolerance: float = 1e-6,
+    max_iterations: int | None = None,
+    warm_start: ContactResult | ArrayLike | None = None,
+    timestep: float = 1.0,
+) -> ContactResult:
+    """Find constraint forces in their sets: λ with σ = G λ + g, by Signorini's and Coulomb's laws.
+
+    ============ ========================================================================================= ==========================================
+    method       what it does                                                                              needs of G
+    ============ ========================================================================================= ==========================================
+    ``admm``     alternating directions, extrapolated; penalties balanced with few factorizations          ``@``, ``solve``, ``damping``
+    ``newton``   that, then Newton's method on its fixed point: many digits                                the same
+    ``pgs``      one constraint after another, each solved exactly                                         the matrix
+    ``apgd``     accelerated projected gradients for the convex relaxation, Γ = 0: what slides also opens  ``@``
+    ============ ========================================================================================= ==========================================
+
+    Args:
+        G: (m, m) a :class:`~delassus.DelassusOperator` after ``update``, a symmetric positive semidefinite matrix, or any SciPy ``LinearOperator`` that has
+            ``damping`` and ``solve`` like ours. Its damping is put back afterwards.
+        g: (m,) velocity of the rows without constraint forces [m/s or rad/s].
+        constraints: in the order of the rows: contacts are cones, limits half-lines, dry friction boxes, all others free. Default those of G. Or friction, (m / 3,),
+            of contacts with three rows each, normal first.
+        method: see above.
+        tolerance: for every one of the residuals, in their units.
+        max_iterations: default 1,000; 5,000 sweeps of ``pgs``, 10,000 of ``apgd``.
+        warm_start: a result of a problem nearby, or its forces, (m,).
+        timestep: [s] λ are impulses over that time: bounds of dry friction, which are forces, are multiplied by it. 1 if g is an acceleration.
+
+    Returns:
+        A :class:`ContactResult`; ``status`` says "solved" only if the residuals, found anew from the forces, are within the tolerance.
+
+    Raises:
+        ArgumentError: sizes that do not match, negative friction, a matrix that is not symmetric.
+        StaleError: an operator without numbers.
+
+    Example:
+        >>> import delassus as dl, numpy as np
+        >>> # a point of 2 kg pressed on the ground while it is pushed sideways with less than friction can hold
+        >>> r = dl.solve_contacts(np.eye(3) / 2.0, [-1.0, 0.4, 0.0], [0.5])
+        >>> r.status, r.forces.round(6).tolist()
+        ('solved', [2.0, -0.8, 0.0])
+    """
+    if method not in _METHODS:
+        raise unknown("method", method, _METHODS)
+    most, needs_matrix, needs_inverse = _METHODS[method]
+    tolerance = number(tolerance, "tolerance", minimum=0.0)
+    most = most if max_iterations is None else count(max_iterations, "max_iterations")
+    timestep = number(timestep, "timestep", minimum=0.0)
+
+    own = isinstance(G, DelassusOperator)
+    if own and not G._fresh:
+        raise StaleError("G: the operator has no numbers yet: call update(q) first.")
+    if constraints is None:
+        if not own:
+            raise ArgumentTypeError("constraints: only a DelassusOperator knows its own. Give constraints, or the friction of contacts.")
+        constraints = G.constraints
+    foreign: _Foreign | None = None
+    if own and needs_matrix:
+        native: Any = np.ascontiguousarray(G.to_matrix(), dtype=float)
+    elif own and G.dtype == np.float64 and isinstance(G._native, _core.Delassus64):
+        native = G._native
+    elif hasattr(G, "matvec") or (hasattr(G, "__matmul__") and hasattr(G, "solve")):
+        if len(G.shape) != 2 or G.shape[0] != G.shape[1]:
+            raise ArgumentError(f"G: expected a square operator, got shape {G.shape}.")
+        native = foreign = _Foreign(G, needs_inverse, method)
+        if needs_matrix:
+            native, foreign = _matrix(np.array([G @ e for e in np.eye(G.shape[0])])), None
+    else:
+        native = _matrix(G.toarray() if hasattr(G, "toarray") else G)
+    rows = int(G.shape[0] if hasattr(G, "shape") else native.shape[0])
+    cones, intervals, sizes = _sets(rows, constraints, G.model if own else None, timestep)
+    velocity = numbers(g, "g", (rows,))
+
+    rho: float = 0.0
+    start: ArrayLike | None = None
+    if isinstance(warm_start, ContactResult):
+        rho, start = warm_start._rho, warm_start.forces
+    elif warm_start is not None:
+        start = warm_start
+    solver = _core.ContactSolver()
+    solver.set_sets(rows, cones, intervals)
+    try:
+        forces, velocities, history, outcome, iterations, factorizations, rho, left = solver.solve(
+            native, velocity, method, tolerance, most, None if start is None else numbers(start, "warm_start", (rows,)), rho
+        )
+    finally:
+        if foreign is not None and foreign.before is not None:
+            G.damping = foreign.before
+        elif own and not needs_matrix:
+            # there was none: the factor of the last penalty is nobody's
+            G._factor()
+    status = _STATUS[outcome]
+    return ContactResult(
+        forces=forces,
+        velocities=velocities,
+        status=status,
+        iterations=iterations,
+        factorizations=factorizations,
+        residuals=ContactResiduals(*left),
+        history=history[:iterations].copy(),
+        constraint_forces=tuple(np.split(forces, np.cumsum(sizes)[:-1])) if sizes else (),
+        advice=_ADVICE[status],
+        _rho=rho,
+    )
