@@ -33,6 +33,7 @@ __all__ = [
     "chain",
     "contact_set",
     "contact_sets",
+    "flat_pyramid",
     "four_bar",
     "load",
     "model_of",
@@ -281,6 +282,19 @@ def _pyramid(b: ModelBuilder, rows: int) -> None:
             for j in range(width):
                 x, y = ((k - (width - 1) / 2) * (side + gap) for k in (i, j))
                 _box(b, f"box{layer}_{i}_{j}", (x, y, side * (layer + 0.5)), (side / 2,) * 3, 1.0)
+
+
+def flat_pyramid(rows: int) -> Model:
+    """Pyramid of free boxes in one plane, rows at the bottom, one on top, each resting on two: nv = 3 rows (rows + 1)."""
+    rows = count(rows, "rows")
+    side, gap = 0.2, 0.02
+    b = ModelBuilder(f"flat_pyramid_{rows}")
+    _floor(b)
+    for layer in range(rows):
+        for i in range(rows - layer):
+            x = (i - (rows - layer - 1) / 2) * (side + gap)
+            _box(b, f"box{layer}_{i}", (x, 0.0, side * (layer + 0.5)), (side / 2,) * 3, 1.0)
+    return b.build()
 
 
 def pyramid_with_robots(rows: int = 4, robots: int = 3) -> Model:
