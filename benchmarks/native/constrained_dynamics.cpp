@@ -8,8 +8,6 @@
 
 #include "pinocchio_dynamics.h"
 #include "solvers/batch_constrained.h"
-#include "solvers/prox_ltl.h"
-#include "solvers/prox_ltls.h"
 #include "timing.h"
 
 namespace bench {
@@ -24,16 +22,13 @@ constexpr int many_iterations = 10;
 // Pinocchio's Data keeps arrays of nv³ numbers.
 constexpr int most_peer_velocities = 100;
 
-// Ours: a solver with the call of dl::ConstrainedDynamics, what it is called, and whether its time grows with the depth of a tree, so that long chains are not for it.
-// Another one is one more entry.
+// Ours: a solver with the call of dl::ConstrainedDynamics, and what it is called. Another one is one more entry.
 template <class S>
 struct Method {
   using Solver = S;
   const char* name;
-  bool deep;
 };
-constexpr auto methods = std::tuple{Method<dl::ConstrainedDynamics<double>>{"lcaba", false}, Method<dl::ProxLtl<double>>{"prox-ltl", true},
-                                    Method<dl::ProxLtls<double>>{"prox-ltls", true}};
+constexpr auto methods = std::tuple{Method<dl::ConstrainedDynamics<double>>{"lcaba"}};
 // And a batch of states on one thread, time a state: numbers come and go state by state, as a user has them.
 constexpr int batch = 128;
 constexpr const char* batch_name = "lcaba, batch of 128";
@@ -137,11 +132,10 @@ void check_taken(int taken, const Robot& robot, const char* name) {
   if (taken != iterations) throw std::runtime_error(robot.name + ": " + name + " took " + std::to_string(taken) + " iterations");
 }
 
-// A method of ours enters the field once its results were judged; one that long chains are not for, only where Pinocchio does.
+// A method of ours enters the field once its results were judged.
 template <class Solver>
 void enter(const Method<Solver>& method, const dl::Model<double>& model, const Robot& robot, const std::vector<State>& list, const std::vector<Vector>& truth,
            std::vector<Result>& results, Field& field) {
-  if (method.deep && truth.empty()) return;
   auto ours = std::make_shared<OurDynamics<Solver>>(model, robot, list);
   double worst = 0;
   for (int s = 0; s < states; ++s) {
