@@ -136,8 +136,8 @@ class ConstrainedDynamics {
         if (report.outcome == Outcome::stalled) continue;
         report = {left <= goal ? Outcome::converged : n > 0 && lane(change, l) <= goal ? Outcome::least_squares : Outcome::unfinished, n + 1, left, lane(change, l), 0};
         done = done && report.outcome != Outcome::unfinished;
-        // as much as this iteration has gained the next one will
-        near = near && (report.outcome != Outcome::unfinished || left * (left / last[l]) <= goal);
+        // as much as this iteration has gained the next one will; no quotient, since the first `last` would make it denormal
+        near = near && (report.outcome != Outcome::unfinished || left * left <= goal * last[l]);
         last[l] = left;
       }
       if (done && (correcting || m == 0)) break;
