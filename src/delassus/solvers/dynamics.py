@@ -41,7 +41,9 @@ _ADVICE: dict[DynamicsStatus, str] = {
     "relaxed": "",
 }
 # Of a method that has neither iterations nor mu.
-_STALLED_AT_ONCE = "Rounding keeps the constraints from being met to the tolerance: loosen it, use float64, or a method that iterates, such as 'lcaba'."
+_STALLED_AT_ONCE = (
+    "Rounding keeps the constraints from being met to the tolerance: loosen it, use float64, or a method that iterates, such as 'lcaba'."
+)
 # Native class, whether it takes rows on more than one link and rows of joints, whether it stops after one iteration.
 _METHODS: dict[str, tuple[str, bool, bool]] = {
     "lcaba": ("ConstrainedDynamics", True, False),
