@@ -83,7 +83,7 @@ struct StripPlacement {
   std::size_t bytes() const { return S.size() * (sizeof(Vec6<P>) + sizeof(Inertia<P>) + 2 * sizeof(P)); }
 };
 
-// The same of links in strips, a strip each.
+// Accelerations and forces of links in strips, a strip each.
 template <class T>
 struct StripMotions {
   using P = StripPack<T>;
