@@ -55,9 +55,9 @@ void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __rest
       R = {{o + E.R.x.x, o + E.R.x.y, o + E.R.x.z}, {o + E.R.y.x, o + E.R.y.y, o + E.R.y.z}, {o + E.R.z.x, o + E.R.z.y, o + E.R.z.z}};
       p = {o + E.p.x, o + E.p.y, o + E.p.z};
     } else {
-      const Pose<T> parent = link.parent == i - 1 ? X : w.pose[link.parent];
-      R = parent.R * link.placement.R;
-      p = parent.p + parent.R * link.placement.p;
+      if (link.parent != i - 1) X = w.pose[link.parent];
+      R = X.R * link.placement.R;
+      p = X.p + X.R * link.placement.p;
     }
 
     if (link.type == Joint::hinge) {

@@ -45,13 +45,14 @@ class PerLink {
   void add(int i, const V<T>& value) { set(i, (*this)[i] + value); }
 
   // components of a link, `width` apart
-  const T* lane(int i) const { return reinterpret_cast<const T*>(&blocks_[i / width]) + i % width; }
+  const T* lane(int i) const { return reinterpret_cast<const T*>(blocks_.data()) + offset(unsigned(i)); }
 
  private:
   struct Flat {
     T c[size];
   };
-  T* lane(int i) { return reinterpret_cast<T*>(&blocks_[i / width]) + i % width; }
+  T* lane(int i) { return reinterpret_cast<T*>(blocks_.data()) + offset(unsigned(i)); }
+  static constexpr std::size_t offset(unsigned i) { return std::size_t(i / width) * (size * width) + i % width; }
 
   template <std::size_t... k>
   [[gnu::always_inline]] V<T> get(int i, std::index_sequence<k...>) const {

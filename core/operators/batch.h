@@ -3,6 +3,7 @@
 #pragma once
 
 #include "operators/delassus.h"
+#include "operators/states.h"
 #include "operators/team.h"
 
 namespace delassus {
@@ -102,6 +103,12 @@ class BatchDelassus {
   // one column of n numbers of every state of a group; lanes beyond the batch repeat its last state
   void gather(int g, const Real* X, int n, int columns, int c) {
     P* to = in(g).data();
+    if (columns == 1) {
+      const Real* x[width];
+      for (int k = 0; k < width; ++k) x[k] = X + std::size_t(std::min(g * width + k, batch_ - 1)) * n;
+      gather_states(x, n, to);
+      return;
+    }
     for (int k = 0; k < width; ++k) {
       const std::size_t state = std::size_t(std::min(g * width + k, batch_ - 1));
       const Real* x = X + state * n * columns + c;
@@ -110,6 +117,12 @@ class BatchDelassus {
   }
   void scatter(int g, Real* Y, int n, int columns, int c) {
     const P* from = out(g).data();
+    if (columns == 1) {
+      Real* y[width];
+      for (int k = 0; k < width; ++k) y[k] = Y + std::size_t(std::min(g * width + k, batch_ - 1)) * n;
+      scatter_states(from, n, y, std::min(width, batch_ - g * width));
+      return;
+    }
     for (int k = 0; k < width && g * width + k < batch_; ++k) {
       Real* y = Y + std::size_t(g * width + k) * n * columns + c;
       for (int r = 0; r < n; ++r) y[std::size_t(r) * columns] = lane(from[r], k);

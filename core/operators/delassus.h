@@ -52,6 +52,7 @@ class Delassus {
   const Factor<T>& mass_factor() const { return mass_; }
   const Factor<T>& damped_factor() const { return damped_; }
   const T* stiffness() const { return stiffness_.data(); }
+  const StripPlacement<T>& coupled_strips() const { return layout_->same_strips ? loose_strips_ : coupled_strips_; }
   Passage<T>& passage() { return scratch_->one; }
   // without what is shared
   std::size_t own_bytes() const {
@@ -98,11 +99,13 @@ class Delassus {
   }
 
   void set_compliance(const T* compliance) {
-    compliant_ = false;
+    T most{};
     for (int r = 0; r < set_.rows; ++r) {
       compliance_[r] = compliance[r];
-      for (int l = 0; l < lanes_of<T>; ++l) compliant_ = compliant_ || lane(compliance[r], l) != 0;
+      most = larger(most, compliance[r]);
     }
+    compliant_ = false;
+    for (int l = 0; l < lanes_of<T>; ++l) compliant_ = compliant_ || lane(most, l) != 0;
   }
 
   // Numeric work that depends on damping: factor of M + Jᵀ R J. Damping plus compliance is positive in every row. Where it is so small against G
@@ -162,16 +165,19 @@ class Delassus {
     return taken;
   }
 
-  // (M + Jᵀ R J)⁻¹ (f + Jᵀ λ) with forces f on all links and joints of a passage: the way in of links that no constraint reaches, whose forces do not change with λ; the
-  // others there and back, and J times what results to y; the way back of the former. Accelerations replace forces. After prepare and set_damping.
-  void collect_idle(Passage<T>& p) {
-    collect<true, Load::all>(layout_->loose, 0, layout_->loose.idle, w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data());
+  // (M + Jᵀ R J)⁻¹ (Jᵀ λ − f) with f of all links and forces u on all joints of a passage: the way in of links that no constraint reaches, whose forces do not change with λ; the
+  // others there and back, and J times what results to y; the way back of the former. Accelerations of joints replace forces. After prepare and set_damping. Loads are
+  // those of the coupled plan, which begins as the other one does.
+  void collect_idle(Passage<T>& p, const Loads<T>& loads) {
+    const auto& plan = layout_->coupled;
+    std::fill(p.m.begin(), p.m.end(), Vec6<T>{});
+    collect<true, Load::all>(plan, 0, plan.idle, w_, coupled_strips(), mass_, p.m.data(), p.u.data(), scratch_->x.data(), &loads);
   }
-  void respond(Passage<T>& p, const T* lambda, T* y) {
+  void respond(Passage<T>& p, const Loads<T>& loads, const T* lambda, T* y) {
     const auto& plan = layout_->coupled;
     add_forces<false>(p, lambda);
     for (const auto& j : set_.joint_rows) p.u[j.velocity] += lambda[j.row] * j.coefficient;
-    substitute<true, Load::all>(plan, plan.idle, int(plan.steps.size()), w_, coupled_strips(), damped_, p.m.data(), p.u.data(), scratch_->x.data());
+    substitute<true, Load::all>(plan, plan.idle, int(plan.steps.size()), w_, coupled_strips(), damped_, p.m.data(), p.u.data(), scratch_->x.data(), &loads);
     project(p, y);
   }
   // The same without other forces: y ← J (M + Jᵀ R J)⁻¹ Jᵀ λ
@@ -179,16 +185,18 @@ class Delassus {
     sweep(layout_->coupled, coupled_strips(), damped_, p, lambda);
     project(p, y);
   }
-  void spread_idle(Passage<T>& p) {
-    spread<true, Load::all>(layout_->loose, 0, layout_->loose.idle, w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data());
+  void spread_idle(Passage<T>& p, const Loads<T>& loads) {
+    const auto& plan = layout_->coupled;
+    spread<true, Load::all>(plan, 0, plan.idle, w_, coupled_strips(), mass_, p.m.data(), p.u.data(), scratch_->x.data(), &loads);
   }
 
-  // M⁻¹ f with forces f on all links and joints of a passage, in two halves: u and, of a free link, D⁻¹ L⁻¹ f; then accelerations. After update.
-  void collect_all(Passage<T>& p) {
-    collect<true, Load::all>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data());
+  // M⁻¹ of the same forces, in two halves: u and, of a free link, D⁻¹ L⁻¹ f; then accelerations. After update. Loads are those of the loose plan.
+  void collect_all(Passage<T>& p, const Loads<T>& loads) {
+    std::fill(p.m.begin(), p.m.end(), Vec6<T>{});
+    collect<true, Load::all>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data(), &loads);
   }
-  void spread_all(Passage<T>& p) {
-    spread<true, Load::all>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data());
+  void spread_all(Passage<T>& p, const Loads<T>& loads) {
+    spread<true, Load::all>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data(), &loads);
   }
 
   // Diagonal of G; where a row acts on two links of one tree, without what passes between these. Inverse inertias Ω of links, base to tips, O(n + m). After update.
@@ -276,7 +284,6 @@ class Delassus {
 
  private:
   static T larger(const T& a, const T& b) { return a > b ? a : b; }
-  const StripPlacement<T>& coupled_strips() const { return layout_->same_strips ? loose_strips_ : coupled_strips_; }
 
   // Whether the points of a group go in packs: of one state, three or more.
   static bool packed(const PointGroup& group) { return strip_lanes<T> > 1 && group.count > 2; }
@@ -564,9 +571,7 @@ class Delassus {
     for (std::size_t i = 0; i < set_.groups.size(); ++i) {
       const auto& group = set_.groups[i];
       const bool two = group.other >= 0;
-      const Vec6<C> a = p.m[group.link];
-      Vec6<C> b{};
-      if (two) b = p.m[group.other];
+      const Vec6<C>&a = p.m[group.link], &b = two ? p.m[group.other] : p.m.back();
       if constexpr (std::is_same_v<C, T> && strip_lanes<T> > 1)
         if (packed(group)) {
           project_packed(i, a, b, rows);

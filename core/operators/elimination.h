@@ -164,10 +164,11 @@ template <class T>
     if (!strip.joined) break;
   }
   const auto& strip = plan.strips[index];
+  const Sym6<P> last = H;  // a copy, so that H itself may live in registers
   if (strip.meets) {
     P packs[24]{};
     T sums[24];
-    __builtin_memcpy(packs, &H, sizeof(H));
+    __builtin_memcpy(packs, &last, sizeof(last));
     sum_lanes<T>(packs, sums);
     Sym6<T> all;
     __builtin_memcpy(&all, sums, sizeof(all));
@@ -175,7 +176,7 @@ template <class T>
   } else {
     const auto* steps = plan.steps.data() + strip.step;
     for (int l = 0; l < strip.count; ++l)
-      if (steps[l].parent >= 0) H_at[steps[l].parent] += get_lane(H, l);
+      if (steps[l].parent >= 0) H_at[steps[l].parent] += get_lane(last, l);
   }
   return index;
 }
@@ -246,56 +247,72 @@ void eliminate_steps(const Model<real_of<T>>& model, const EliminationPlan& plan
   }
 }
 
-// A run of strips with forces m and u, each joined to the next: returns the last one.
-template <bool driven, class T>
-[[gnu::noinline]] int resolve_strips(const EliminationPlan& plan, int index, const StripPlacement<T>& strips, const Factor<T>& F, Vec6<T>* __restrict m,
-                                     const T* u, StripPack<T>* __restrict x_at) {
+// What a right-hand side is: forces on links that hold some, joints being pushed only where the plan says so; the same and on all joints; on all links and joints.
+enum class Load { rows, joints, all };
+
+// A run of strips with forces m, f and u, each joined to the next: returns the last one.
+template <bool driven, Load load, class T>
+[[gnu::noinline]] int resolve_strips(const EliminationPlan& plan, int index, const StripPlacement<T>& strips, const Factor<T>& F, Vec6<T>* __restrict m, T* u,
+                                     StripPack<T>* __restrict x_at, const Loads<T>* loads) {
   using P = StripPack<T>;
   Vec6<P> g{};
   for (;; ++index) {
     const auto& strip = plan.strips[index];
     if (strip.holds_force) g += gathered<Vec6, P>(m, strip.force);
+    if constexpr (load == Load::all) g -= loads->strips.f[index];
     P x = dot(strips.S[index], g);
     if constexpr (driven) x += P{u[strip.iv[0]], u[strip.iv[1]], u[strip.iv[2]], u[strip.iv[3]]};
-    x_at[index] = x;
+    if constexpr (load == Load::all)
+      for (int l = 0; l < strip.count; ++l) u[strip.iv[l]] = x[l];
+    else
+      x_at[index] = x;
     g -= F.strip_V[index] * x;
     if (!strip.joined) break;
   }
   const auto& strip = plan.strips[index];
+  const Vec6<P> last = g;
   if (strip.meets) {
     P packs[8]{};
     T sums[8];
-    __builtin_memcpy(packs, &g, sizeof(g));
+    __builtin_memcpy(packs, &last, sizeof(last));
     sum_lanes<T>(packs, sums);
     m[strip.parent[0]] += Vec6<T>{{sums[0], sums[1], sums[2]}, {sums[3], sums[4], sums[5]}};
   } else {
     for (int l = 0; l < strip.count; ++l)
-      if (const int p = plan.steps[strip.step + l].parent; p >= 0) m[p] += get_lane(g, l);
+      if (const int p = plan.steps[strip.step + l].parent; p >= 0) m[p] += get_lane(last, l);
   }
   return index;
 }
 
 // The same run on the way back, from its last strip, with the accelerations m of its parents: returns the first one.
-template <bool driven, class T>
+template <bool driven, Load load, class T>
 [[gnu::noinline]] int move_strips(const EliminationPlan& plan, int index, const StripPlacement<T>& strips, const Factor<T>& F, Vec6<T>* __restrict m, T* u,
-                                  const StripPack<T>* x_at) {
+                                  const StripPack<T>* x_at, const Loads<T>* loads) {
   using P = StripPack<T>;
   Vec6<P> a;
   if (plan.strips[index].meets) {
     const Vec6<T>& one = m[plan.strips[index].parent[0]];
-    for (int k = 0; k < 6; ++k) entry(a, k) = constant<P>(entry(one, k));
+    a = {{constant<P>(one.lin.x), constant<P>(one.lin.y), constant<P>(one.lin.z)}, {constant<P>(one.ang.x), constant<P>(one.ang.y), constant<P>(one.ang.z)}};
   } else {
     a = gathered<Vec6, P>(m, plan.strips[index].parent);
   }
   for (;; --index) {
     const auto& strip = plan.strips[index];
-    const P x = x_at[index] * F.strip_Dinv[index] - dot(F.strip_V[index], a);
+    P x;
+    if constexpr (load == Load::all)
+      x = P{u[strip.iv[0]], u[strip.iv[1]], u[strip.iv[2]], u[strip.iv[3]]};
+    else
+      x = x_at[index];
+    x = x * F.strip_Dinv[index] - dot(F.strip_V[index], a);
     a += strips.S[index] * x;
+    if constexpr (load == Load::all) loads->strips.a[index] = a;
     if constexpr (driven)
       for (int l = 0; l < strip.count; ++l) u[strip.iv[l]] = x[l];
-    if (strip.shows)
+    if (strip.shows) {
+      const Vec6<P> now = a;
       for (int l = 0; l < strip.count; ++l)
-        if (const auto& step = plan.steps[strip.step + l]; step.lane_shows) m[step.link] = get_lane(a, l);
+        if (const auto& step = plan.steps[strip.step + l]; step.lane_shows) m[step.link] = get_lane(now, l);
+    }
     if (index == 0 || !plan.strips[index - 1].joined) return index;
   }
 }
@@ -310,18 +327,20 @@ inline void resolve_free_strip(const EliminationPlan::FreeStrip& strip, const Ld
   for (int l = 0; l < strip.count; ++l) m[strip.link[l]] = get_lane(a, l);
 }
 
-// What a right-hand side is: forces on links that hold some, joints being pushed only where the plan says so; the same and on all joints; on all links and joints.
-enum class Load { rows, joints, all };
-
-// One column of rows takes strips whole and keeps their numbers in `x_at`.
+// One column takes strips whole, if forces on links are not to be left out; of rows their numbers are kept in `x_at`, else in u.
 template <Load load, class T, class C>
-inline constexpr bool takes_strips = load == Load::rows && strip_lanes<T> > 1 && std::is_same_v<T, C>;
+inline constexpr bool takes_strips = load != Load::joints && strip_lanes<T> > 1 && std::is_same_v<T, C>;
+// But not those of free joints where they are pushed.
+template <Load load>
+inline bool goes_whole(const EliminationPlan::Step& step) {
+  return step.strip >= 0 && (load == Load::rows || !step.free);
+}
 
-// Steps first … last − 1: forces m on links and u on joints on entry; what waits for `spread` on exit. C is T or a pack of columns of T. Without `driven` u is taken
-// for zero.
+// Steps first … last − 1: forces m on links that hold some and u on joints on entry; what waits for `spread` on exit. C is T or a pack of columns of T. Without
+// `driven` u is taken for zero. With forces on all links there are also −f of `loads`, which is not read otherwise.
 template <bool driven, Load load, class T, class C>
 void collect(const EliminationPlan& plan, int first, int last, const Placement<T>& w, const StripPlacement<T>& strips, const Factor<T>& F, Vec6<C>* __restrict m,
-             C* __restrict u, StripPack<T>* __restrict x_at) {
+             C* __restrict u, StripPack<T>* __restrict x_at, const Loads<T>* loads = nullptr) {
   constexpr bool whole = takes_strips<load, T, C>;
   const EliminationPlan::Step* steps = plan.steps.data();
   const EliminationPlan::Place* places = plan.places.data();
@@ -331,18 +350,19 @@ void collect(const EliminationPlan& plan, int first, int last, const Placement<T
   Vec6<C> g{};
   for (int s = first; s < last; ++s) {
     const auto& step = steps[s];
-    if constexpr (whole) {
-      if (step.strip >= 0 && step.free) {
-        resolve_free_strip(plan.free_strips[step.strip], F.strip_free[step.strip], m);
-        s += plan.free_strips[step.strip].count - 1;
-        continue;
-      } else if (step.strip >= 0) {
-        const auto& end = plan.strips[resolve_strips<driven>(plan, step.strip, strips, F, m, u, x_at)];
-        s = end.step + end.count - 1;
+    if constexpr (whole)
+      if (goes_whole<load>(step)) {
+        if (step.free) {
+          resolve_free_strip(plan.free_strips[step.strip], F.strip_free[step.strip], m);
+          s += plan.free_strips[step.strip].count - 1;
+        } else {
+          const auto& end = plan.strips[resolve_strips<driven, load>(plan, step.strip, strips, F, m, u, x_at, loads)];
+          s = end.step + end.count - 1;
+        }
         continue;
       }
-    }
-    if (load == Load::all || step.holds_force) g += m[step.link];
+    if (step.holds_force) g += m[step.link];
+    if constexpr (load == Load::all) g -= loads->links.f[step.link];
     if (step.nv == 1) {
       const int k = step.iv;
       C y = dot(S[k], g);
@@ -388,10 +408,10 @@ void collect(const EliminationPlan& plan, int first, int last, const Placement<T
   }
 }
 
-// And back: accelerations of joints in u, of links that show in m.
+// And back: accelerations of joints in u, of links that show in m; with forces on all links those of all links in a of `loads`.
 template <bool driven, Load load, class T, class C>
 void spread(const EliminationPlan& plan, int first, int last, const Placement<T>& w, const StripPlacement<T>& strips, const Factor<T>& F, Vec6<C>* __restrict m,
-            C* __restrict u, StripPack<T>* __restrict x_at) {
+            C* __restrict u, StripPack<T>* __restrict x_at, const Loads<T>* loads = nullptr) {
   constexpr bool whole = takes_strips<load, T, C>;
   const EliminationPlan::Step* steps = plan.steps.data();
   const EliminationPlan::Place* places = plan.places.data();
@@ -402,15 +422,11 @@ void spread(const EliminationPlan& plan, int first, int last, const Placement<T>
   Vec6<C> a{};
   for (int s = last - 1; s >= first; --s) {
     const auto& step = steps[s];
-    if constexpr (whole) {
-      if (step.strip >= 0 && step.free) {
-        s = plan.free_strips[step.strip].step;
-        continue;
-      } else if (step.strip >= 0) {
-        s = plan.strips[move_strips<driven>(plan, step.strip, strips, F, m, u, x_at)].step;
+    if constexpr (whole)
+      if (goes_whole<load>(step)) {
+        s = step.free ? plan.free_strips[step.strip].step : plan.strips[move_strips<driven, load>(plan, step.strip, strips, F, m, u, x_at, loads)].step;
         continue;
       }
-    }
     if (step.free) {
       const auto& at = places[s];
       const auto* N = neighbours + at.neighbour;
@@ -428,6 +444,7 @@ void spread(const EliminationPlan& plan, int first, int last, const Placement<T>
       solve_upper(LD, &a.lin.x);
       if (driven && (load != Load::rows || step.pushed)) free_velocities(w.pose[step.link].R, a, u + step.iv);
       m[step.link] = a;
+      if constexpr (load == Load::all) loads->links.a.set(step.link, a);
       continue;
     }
     if (!step.hands_over) {
@@ -459,14 +476,15 @@ void spread(const EliminationPlan& plan, int first, int last, const Placement<T>
       }
     }
     if (step.shows) m[step.link] = a;
+    if constexpr (load == Load::all) loads->links.a.set(step.link, a);
   }
 }
 
 template <bool driven, Load load, class T, class C>
 void substitute(const EliminationPlan& plan, int first, int last, const Placement<T>& w, const StripPlacement<T>& strips, const Factor<T>& F, Vec6<C>* __restrict m,
-                C* __restrict u, StripPack<T>* __restrict x_at) {
-  collect<driven, load>(plan, first, last, w, strips, F, m, u, x_at);
-  spread<driven, load>(plan, first, last, w, strips, F, m, u, x_at);
+                C* __restrict u, StripPack<T>* __restrict x_at, const Loads<T>* loads = nullptr) {
+  collect<driven, load>(plan, first, last, w, strips, F, m, u, x_at, loads);
+  spread<driven, load>(plan, first, last, w, strips, F, m, u, x_at, loads);
 }
 
 }  // namespace delassus

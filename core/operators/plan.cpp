@@ -260,6 +260,7 @@ EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const st
       const auto& step = plan.steps[strip.step + (l < strip.count ? l : 0)];
       strip.parent[l] = step.parent < 0 ? n : step.parent;
       strip.iv[l] = step.iv;
+      strip.link[l] = step.link;
       strip.inertia[l] = l < strip.count && step.holds_inertia ? step.link : n;
       strip.force[l] = l < strip.count && step.lane_holds ? step.link : n;
       strip.meets = strip.meets && step.parent == links[members[0]].parent;

@@ -54,7 +54,7 @@ struct EliminationPlan {
     int step, count;
     bool joined, holds_inertia, holds_force, shows;  // all of its steps are; some do
     bool meets;                                      // full, and all its parents are one
-    int parent[4], iv[4];                            // empty lanes repeat the first; the ground is one past the last link, where nothing ever is
+    int link[4], parent[4], iv[4];                   // empty lanes repeat the first; the ground is one past the last link, where nothing ever is
     int inertia[4], force[4];                        // whose inertia and forces wait in memory, one past the last link if none
   };
   std::vector<Strip> strips;

@@ -17,12 +17,18 @@ template <class P, class T>
 inline void gather(P* packs, std::size_t n, const T* p0, const T* p1, const T* p2, const T* p3, std::size_t stride = 1) {
   for (std::size_t k = 0; k < n; ++k) packs[k] = P{p0[k * stride], p1[k * stride], p2[k * stride], p3[k * stride]};
 }
+// The same as a value, which never had an address and so may live in registers.
+template <class V, class P, class T, std::size_t... k>
+[[gnu::always_inline]] inline V gathered(const T* p0, const T* p1, const T* p2, const T* p3, std::index_sequence<k...>) {
+  struct Flat {
+    P c[sizeof...(k)];
+  };
+  return std::bit_cast<V>(Flat{{P{p0[k], p1[k], p2[k], p3[k]}...}});
+}
 template <template <class> class V, class P, class T = real_of<P>>
-inline V<P> gathered(const V<T>* from, const int* at) {
-  V<P> packs;
+[[gnu::always_inline]] inline V<P> gathered(const V<T>* from, const int* at) {
   auto p = [&](int l) { return reinterpret_cast<const T*>(from + at[l]); };
-  gather(reinterpret_cast<P*>(&packs), sizeof(V<T>) / sizeof(T), p(0), p(1), p(2), p(3));
-  return packs;
+  return gathered<V<P>, P>(p(0), p(1), p(2), p(3), std::make_index_sequence<sizeof(V<T>) / sizeof(T)>());
 }
 // Sums over the lanes of n packs, n a multiple of four.
 template <class T, std::size_t n>
@@ -75,6 +81,50 @@ struct StripPlacement {
       }
   }
   std::size_t bytes() const { return S.size() * (sizeof(Vec6<P>) + sizeof(Inertia<P>) + 2 * sizeof(P)); }
+};
+
+// Accelerations and forces of links in strips, a strip each.
+template <class T>
+struct StripMotions {
+  using P = StripPack<T>;
+  std::vector<Vec6<P>> a, f;
+
+  explicit StripMotions(const EliminationPlan& plan) : a(plan.strips.size()), f(plan.strips.size()) {}
+  std::size_t bytes() const { return 2 * f.size() * sizeof(Vec6<P>); }
+};
+
+// Forces −f on all links and the accelerations a that they end in. Links in strips have them there alone, once the strips have taken their forces.
+template <class T>
+struct Loads {
+  using P = StripPack<T>;
+  Motions<T>& links;
+  StripMotions<T>& strips;
+
+  void take_forces(const EliminationPlan& plan) {
+    if constexpr (strip_lanes<T> > 1)
+      for (std::size_t i = 0; i < strips.f.size(); ++i) {
+        auto p = [&](int l) { return std::as_const(links.f).lane(plan.strips[i].link[l]); };
+        gather(reinterpret_cast<P*>(&strips.f[i]), 6, p(0), p(1), p(2), p(3), links.f.width);
+      }
+  }
+  // f += I a
+  void add_inertial(const Placement<T>& w, const StripPlacement<T>& placed) {
+    for (int b = 0; b < links.f.blocks(); ++b) links.f.block(b) += w.inertia.block(b) * links.a.block(b);
+    if constexpr (strip_lanes<T> > 1)
+      for (std::size_t i = 0; i < strips.f.size(); ++i) strips.f[i] += placed.inertia[i] * strips.a[i];
+  }
+  // a ← 0 in a lane of states
+  void forget(int l) {
+    const auto clear = [&](auto* x, std::size_t n) {
+      for (std::size_t k = 0; k < n; ++k)
+        if constexpr (lanes_of<T> == 1)
+          x[k] = std::remove_cvref_t<decltype(*x)>{};
+        else
+          lane(x[k], l) = 0;
+    };
+    for (int b = 0; b < links.a.blocks(); ++b) clear(reinterpret_cast<LinkPack<T>*>(&links.a.block(b)), 6);
+    clear(reinterpret_cast<P*>(strips.a.data()), 6 * strips.a.size());
+  }
 };
 
 }  // namespace delassus

@@ -2,6 +2,7 @@
 // The sweeps are those of one state (constrained.h), with T a pack of states; a group iterates until its last state is done.
 #pragma once
 
+#include "operators/states.h"
 #include "operators/team.h"
 #include "solvers/constrained.h"
 
@@ -54,12 +55,9 @@ class BatchConstrainedDynamics {
       solver.set_compliance(h.compliance.data());
       solver.solve(h.q.data(), h.v.data(), tau ? h.tau.data() : nullptr, external ? h.external.data() : nullptr, gamma ? h.gamma.data() : nullptr, h.damping.data(), most,
                    tolerance, h.lambda.data(), h.vdot.data(), report, nullptr);
-      for (int k = 0; k < width && g * width + k < batch_; ++k) {
-        const std::size_t state = std::size_t(g * width + k);
-        for (int r = 0; r < rows_; ++r) lambda[state * rows_ + r] = lane(h.lambda[r], k);
-        for (int i = 0; i < model_.nv; ++i) vdot[state * model_.nv + i] = lane(h.vdot[i], k);
-        reports[state] = report[k];
-      }
+      scatter(g, h.lambda, rows_, lambda);
+      scatter(g, h.vdot, model_.nv, vdot);
+      for (int k = 0; k < count(g); ++k) reports[g * width + k] = report[k];
     });
   }
 
@@ -68,12 +66,18 @@ class BatchConstrainedDynamics {
     std::vector<P> q, v, tau, external, gamma, damping, compliance, lambda, vdot;
   };
 
+  int count(int g) const { return std::min(width, batch_ - g * width); }
+
   // n numbers of every state of a group; lanes beyond the batch repeat its last state
-  void gather(int g, const Real* X, int n, std::vector<P>& to) {
-    for (int k = 0; k < width; ++k) {
-      const Real* x = X + std::size_t(std::min(g * width + k, batch_ - 1)) * n;
-      for (int r = 0; r < n; ++r) lane(to[r], k) = x[r];
-    }
+  void gather(int g, const Real* X, int n, std::vector<P>& to) const {
+    const Real* x[width];
+    for (int k = 0; k < width; ++k) x[k] = X + std::size_t(std::min(g * width + k, batch_ - 1)) * n;
+    gather_states(x, n, to.data());
+  }
+  void scatter(int g, const std::vector<P>& from, int n, Real* X) const {
+    Real* x[width];
+    for (int k = 0; k < width; ++k) x[k] = X + std::size_t(std::min(g * width + k, batch_ - 1)) * n;
+    scatter_states(from.data(), n, x, count(g));
   }
 
   const Model<Real>& model_;

@@ -36,17 +36,16 @@ class ConstrainedDynamics {
   ConstrainedDynamics(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout)
       : ConstrainedDynamics(model, layout, std::make_shared<Scratch<T>>(model, *layout)) {}
   ConstrainedDynamics(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout, std::shared_ptr<Scratch<T>> scratch)
-      : model_(model), G_(model, std::move(layout), std::move(scratch)), set_(G_.layout().set), forcing_(model, set_) {
+      : model_(model), G_(model, std::move(layout), std::move(scratch)), set_(G_.layout().set), forcing_(model, set_), strips_(G_.layout().coupled) {
     const std::size_t rows = std::size_t(set_.rows);
     for (auto* x : {&s_, &y_, &z_, &step_}) x->resize(rows);
-    accelerations_.resize(model.links.size());
   }
 
   int rows() const { return set_.rows; }
   bool alone() const { return rows_alone(set_); }
   Delassus<T>& matrix_free() { return G_; }
   std::size_t bytes() const {
-    return G_.bytes() + forcing_.bytes() + accelerations_.size() * sizeof(Vec6<T>) + 4 * s_.size() * sizeof(T);
+    return G_.bytes() + forcing_.bytes() + strips_.bytes() + 4 * s_.size() * sizeof(T);
   }
 
   void set_compliance(const T* compliance) { G_.set_compliance(compliance); }
@@ -57,22 +56,25 @@ class ConstrainedDynamics {
              Report<Real>* reports, Real* history) {
     constexpr int lanes = lanes_of<T>;
     const int m = set_.rows;
+    auto& p = G_.passage();
+    Loads<T> loads{forcing_.motions, strips_};
     G_.place(q);
     forcing_.find(model_, set_, G_.placement(), q, v, external, gamma);
-    load(tau);
+    loads.take_forces(G_.layout().coupled);
+    for (int k = 0; k < model_.nv; ++k) p.u[k] = tau ? tau[k] : T{};
     G_.prepare();
     G_.set_damping(damping, true);
     const T* R = G_.stiffness();
-    auto& p = G_.passage();
-    G_.collect_idle(p);
+    G_.collect_idle(p, loads);
 
-    Real scale[lanes], last[lanes];
-    for (int l = 0; l < lanes; ++l) {
-      scale[l] = 1;
-      last[l] = std::numeric_limits<Real>::max();
-      for (int r = 0; r < m; ++r) scale[l] = std::max(scale[l], std::abs(lane(forcing_.bias[r], l)));
-      reports[l] = {Outcome::unfinished, 0, 0, 0, 0};
+    T scale = constant<T>(1), largest{};
+    Real last[lanes];
+    for (int r = 0; r < m; ++r) {
+      scale = larger(scale, magnitude(forcing_.bias[r]));
+      largest = larger(largest, damping[r]);
     }
+    std::fill_n(last, lanes, std::numeric_limits<Real>::max());
+    std::fill_n(reports, lanes, Report<Real>{Outcome::unfinished, 0, 0, 0, 0});
     bool correcting = false;
     for (int n = 0; n < most; ++n) {
       T primal{}, change{};
@@ -82,8 +84,8 @@ class ConstrainedDynamics {
       };
       if (n == 0) {
         for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * damping[r] - forcing_.bias[r]) * R[r];
-        G_.respond(p, s_.data(), y_.data());
-        G_.spread_idle(p);
+        G_.respond(p, loads, s_.data(), y_.data());
+        G_.spread_idle(p, loads);
         std::copy(p.u.begin(), p.u.end(), vdot);
         for (int r = 0; r < m; ++r) {
           z_[r] = y_[r];
@@ -104,11 +106,12 @@ class ConstrainedDynamics {
         }
       } else {
         // (M + Jᵀ R J) δν̇ = τ − h − M ν̇ + Jᵀ s,   s = R (b + ε λ − J ν̇)
-        load_rest(tau, vdot);
-        G_.collect_idle(p);
+        loads.add_inertial(G_.placement(), G_.coupled_strips());
+        for (int k = 0; k < model_.nv; ++k) p.u[k] = tau ? tau[k] - vdot[k] * model_.armature[k] : vdot[k] * -model_.armature[k];
+        G_.collect_idle(p, loads);
         for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * damping[r] - forcing_.bias[r] - y_[r]) * R[r];
-        G_.respond(p, s_.data(), step_.data());
-        G_.spread_idle(p);
+        G_.respond(p, loads, s_.data(), step_.data());
+        G_.spread_idle(p, loads);
         for (int k = 0; k < model_.nv; ++k) vdot[k] += p.u[k];
         for (int r = 0; r < m; ++r) {
           const T next = s_[r] - step_[r] * R[r];
@@ -122,18 +125,19 @@ class ConstrainedDynamics {
       bool done = true, near = true;
       for (int l = 0; l < lanes; ++l) {
         auto& report = reports[l];
-        const Real left = lane(primal, l), goal = tolerance * scale[l];
+        const Real left = lane(primal, l), goal = tolerance * lane(scale, l);
         if (history) history[l * most + n] = left;
         if (correcting && !(left <= goal) && !(left <= 2 * last[l])) {
           // rounding leads away: the iteration before was better
           take_back(l, lambda, vdot);
+          loads.forget(l);
           report.outcome = Outcome::stalled;
         }
         if (report.outcome == Outcome::stalled) continue;
         report = {left <= goal ? Outcome::converged : n > 0 && lane(change, l) <= goal ? Outcome::least_squares : Outcome::unfinished, n + 1, left, lane(change, l), 0};
         done = done && report.outcome != Outcome::unfinished;
-        // as much as this iteration has gained the next one will
-        near = near && (report.outcome != Outcome::unfinished || left * (left / last[l]) <= goal);
+        // as much as this iteration has gained the next one will; no quotient, since the first `last` would make it denormal
+        near = near && (report.outcome != Outcome::unfinished || left * left <= goal * last[l]);
         last[l] = left;
       }
       if (done && (correcting || m == 0)) break;
@@ -142,10 +146,7 @@ class ConstrainedDynamics {
         std::fill_n(last, lanes, std::numeric_limits<Real>::max());
       }
     }
-    Real largest = 0;
-    for (int r = 0; r < m; ++r)
-      for (int l = 0; l < lanes; ++l) largest = std::max(largest, lane(damping[r], l));
-    for (int l = 0; l < lanes; ++l) reports[l].least_squares = reports[l].change * largest;
+    for (int l = 0; l < lanes; ++l) reports[l].least_squares = reports[l].change * lane(largest, l);
   }
 
   // γ of the rows in the state of the last solve
@@ -164,36 +165,12 @@ class ConstrainedDynamics {
     }
   }
 
-  // Forces on links and joints: gravity, the motion without joint accelerations, what is given.
-  void load(const T* tau) {
-    auto& p = G_.passage();
-    for (std::size_t i = 0; i < model_.links.size(); ++i) p.m[i] = Vec6<T>{} - forcing_.motions.f[int(i)];
-    for (int k = 0; k < model_.nv; ++k) p.u[k] = tau ? tau[k] : T{};
-  }
-  // The same less M ν̇.
-  void load_rest(const T* tau, const T* vdot) {
-    const auto& w = G_.placement();
-    auto& p = G_.passage();
-    Vec6<T> a{};
-    for (std::size_t i = 0; i < model_.links.size(); ++i) {
-      const auto& link = model_.links[i];
-      if (link.parent < 0)
-        a = Vec6<T>{};
-      else if (link.parent != int(i) - 1)
-        a = accelerations_[link.parent];
-      a += joint_motion(link, w.S.data(), vdot);
-      accelerations_[i] = a;
-      p.m[i] = Vec6<T>{} - forcing_.motions.f[int(i)] - w.inertia[int(i)] * a;
-    }
-    for (int k = 0; k < model_.nv; ++k) p.u[k] = tau ? tau[k] - vdot[k] * model_.armature[k] : vdot[k] * -model_.armature[k];
-  }
-
   const Model<Real>& model_;
   Delassus<T> G_;
   const ConstraintSet<Real>& set_;
   Forcing<T> forcing_;
+  StripMotions<T> strips_;
   std::vector<T> s_, y_, z_, step_;         // a row: s; J ν̇ of the accelerations there are; of the last iteration; its change
-  std::vector<Vec6<T>> accelerations_;      // a link
 };
 
 }  // namespace delassus

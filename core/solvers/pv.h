@@ -24,11 +24,11 @@ class PvSweeps {
  public:
   PvSweeps(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
       : model_(model), G_(model, std::move(layout)), set_(G_.layout().set), rows_(find_rows(model, G_.layout())), forcing_(model, set_),
-        dual_(set_.rows, rows_.tree.row), compliance_(std::size_t(set_.rows)) {}
+        strips_(G_.layout().loose), dual_(set_.rows, rows_.tree.row), compliance_(std::size_t(set_.rows)) {}
 
   bool alone() const { return rows_alone(set_); }
   int rows() const { return set_.rows; }
-  std::size_t bytes() const { return G_.bytes() + rows_.bytes() + forcing_.bytes() + dual_.bytes() + compliance_.size() * sizeof(T); }
+  std::size_t bytes() const { return G_.bytes() + rows_.bytes() + forcing_.bytes() + strips_.bytes() + dual_.bytes() + compliance_.size() * sizeof(T); }
   void set_compliance(const T* compliance) { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
   const T* bias() const { return forcing_.bias.data(); }
 
@@ -36,13 +36,14 @@ class PvSweeps {
   void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most, T tolerance, T* lambda, T* vdot, Report<T>* report,
              T* history) {
     auto& p = G_.passage();
+    Loads<T> loads{forcing_.motions, strips_};
     G_.update(q);
     forcing_.find(model_, set_, G_.placement(), q, v, external, gamma);
 
     // backward
-    for (std::size_t i = 0; i < model_.links.size(); ++i) p.m[i] = Vec6<T>{} - forcing_.motions.f[int(i)];
     for (int k = 0; k < model_.nv; ++k) p.u[k] = tau ? tau[k] : T{};
-    G_.collect_all(p);
+    loads.take_forces(G_.layout().loose);
+    G_.collect_all(p, loads);
     rows_.place(set_, G_.placement(), G_.terms());
     pv_osim(rows_, Articulated<T>(G_.placement(), G_.mass_factor()));
     add_affine(p, dual_.target());
@@ -51,7 +52,7 @@ class PvSweeps {
 
     // forward
     push(p, dual_.forces());
-    G_.spread_all(p);
+    G_.spread_all(p, loads);
     std::copy(p.u.begin(), p.u.end(), vdot);
   }
 
@@ -97,6 +98,7 @@ class PvSweeps {
   const ConstraintSet<T>& set_;
   RowWork<T> rows_;
   Forcing<T> forcing_;
+  StripMotions<T> strips_;
   Dual<T> dual_;
   std::vector<T> compliance_;
 };

@@ -100,7 +100,8 @@ class PvEarly {
       left = find_left(lambda, vdot);
     }
     progress.note(left.primal, T{}, left.size);
-    if (report->outcome == Outcome::unfinished && is_least(left, progress.least())) report->outcome = Outcome::least_squares;
+    // there is no further iteration: what is left now is rounding's
+    if (report->outcome == Outcome::unfinished) report->outcome = is_least(left, progress.least()) ? Outcome::least_squares : Outcome::stalled;
   }
 
  private:

@@ -62,4 +62,19 @@ inline Vec6<T> frame_bias(const Model<real_of<T>>& model, const Placement<T>& w,
   return {a.lin + cross(a.ang, x) + cross(v.ang, v.lin + cross(v.ang, x)), a.ang};
 }
 
+// Both of a point given in numbers.
+template <class T>
+struct FrameRates {
+  Vec6<T> velocity, bias;
+};
+template <class T>
+[[gnu::always_inline]] inline FrameRates<T> frame_rates(const Model<real_of<T>>& model, const Placement<T>& w, const Motions<T>& m, int b, const Vec3<real_of<T>>& point) {
+  const auto& body = model.bodies[b];
+  if (body.link < 0) return {Vec6<T>{}, Vec6<T>{}};
+  const Vec3<T> x = w.pose[body.link] * (body.placement.R * point + body.placement.p);
+  const Vec6<T> v = m.v[body.link], a = m.a[body.link];
+  const Vec3<T> at = v.lin + cross(v.ang, x);
+  return {{at, v.ang}, {a.lin + cross(a.ang, x) + cross(v.ang, at), a.ang}};
+}
+
 }  // namespace delassus

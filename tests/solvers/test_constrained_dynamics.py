@@ -323,6 +323,25 @@ def test_batches_are_singles(size, dtype):
             assert result.primal[k] <= (1e-9 if dtype == np.float64 else 1e-3) * max(1.0, np.abs(one.acceleration).max())
 
 
+@pytest.mark.parametrize("size", [3, 17])
+def test_every_state_of_a_batch_has_its_own_numbers(size):
+    scene = dl.scenes.contact_set("go2-F3x4")
+    model, m = scene.model, 12
+    rng = np.random.default_rng(size)
+    q = np.stack([dl.integrate(model, scene.q, 0.1 * rng.standard_normal(model.nv), 1.0) for _ in range(size)])
+    v, tau = rng.standard_normal((2, size, model.nv))
+    start, gamma = rng.standard_normal((2, size, m))
+    mu, compliance = 10.0 ** rng.uniform(3, 6, (size, m)), rng.uniform(0.1, 1.0, (size, m))
+    many = dl.BatchConstrainedDynamics(model, scene.constraints, size, mu=mu, compliance=compliance).solve(
+        q, v, tau, bias=gamma, warm_start=start
+    )
+    for k in range(size):
+        single = dl.ConstrainedDynamics(model, scene.constraints, mu=mu[k], compliance=compliance[k])
+        one = single.solve(q[k], v[k], tau[k], bias=gamma[k], warm_start=start[k])
+        assert np.abs(many.acceleration[k] - one.acceleration).max() <= 1e-9 * np.abs(one.acceleration).max()
+        assert np.abs(many.forces[k] - one.forces).max() <= 1e-9 * np.abs(one.forces).max()
+
+
 def test_repeatable_to_the_bit():
     case = cases.case("g1")
     dynamics = dl.ConstrainedDynamics(case.model, case.constraints)
@@ -372,6 +391,18 @@ def test_too_few_iterations_are_a_status():
     assert result.status == "iteration_limit"
     assert result.advice
     assert result.residuals.primal > 0
+
+
+def test_a_method_without_iterations_does_not_ask_for_more():
+    # rows that all but depend on each other, next to a stretched arm
+    model = dl.load("iiwa")
+    rng = np.random.default_rng(0)
+    q, v, tau = 1e-10 * rng.standard_normal(model.nv), rng.standard_normal(model.nv), rng.standard_normal(model.nv)
+    result = dl.constrained_dynamics(model, q, v, tau, [dl.Weld(model, model.nbody - 1)], method="pv-early")
+    assert result.status == "stalled"
+    assert "'lcaba'" in result.advice
+    assert "max_iterations" not in result.advice
+    assert "mu" not in result.advice.split()
 
 
 def test_single_precision_says_when_rounding_stops_it():

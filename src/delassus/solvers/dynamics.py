@@ -40,6 +40,10 @@ _ADVICE: dict[DynamicsStatus, str] = {
     "stalled": "Rounding keeps the iterations from coming nearer: lower mu, loosen the tolerance, or use float64.",
     "relaxed": "",
 }
+# Of a method that has neither iterations nor mu.
+_STALLED_AT_ONCE = (
+    "Rounding keeps the constraints from being met to the tolerance: loosen it, use float64, or a method that iterates, such as 'lcaba'."
+)
 # Native class, whether it takes rows on more than one link and rows of joints, whether it stops after one iteration.
 _METHODS: dict[str, tuple[str, bool, bool]] = {
     "lcaba": ("ConstrainedDynamics", True, False),
@@ -241,7 +245,8 @@ class ConstrainedDynamics(_Settings):
         status: DynamicsStatus = "relaxed" if self._single and self._rows[0] else _STATUS[outcome]
         parts = tuple(np.split(f, self._ends)) if self.constraints else ()
         residuals = DynamicsResiduals(primal, dual, least)
-        return DynamicsResult(a, f, status, iterations, residuals, self._history[:iterations].copy(), parts, _ADVICE[status])
+        advice = _STALLED_AT_ONCE if status == "stalled" and self.method == "pv-early" else _ADVICE[status]
+        return DynamicsResult(a, f, status, iterations, residuals, self._history[:iterations].copy(), parts, advice)
 
     def __repr__(self) -> str:
         return f"<ConstrainedDynamics of {self.model.name!r}: {self._rows[0]} rows, method {self.method!r}, {self.dtype}>"
