@@ -27,4 +27,5 @@ NB_MODULE(_core, m) {
   bind_constraints(m);
   bind_operators(m);
   bind_solvers(m);
+  bind_complementarity(m);
 }

@@ -12,7 +12,7 @@ ROOMS = ["spatial", "model", "dynamics", "state", "collision", "constraints", "o
 GROUND = {"errors", "_door", "_core"}
 ABOVE = {"__init__", "scenes", "check", "figures", "cli", "textbook", "reproduce", "bench"}
 # What the bindings share, and the room each header belongs to; rooms.h only declares.
-SHARED_BINDINGS = {"rooms.h": "errors", "door.h": "spatial", "held.h": "model", "workspace.h": "dynamics"}
+SHARED_BINDINGS = {"rooms.h": "errors", "door.h": "spatial", "held.h": "model", "workspace.h": "dynamics", "complementarity.cpp": "solvers"}
 
 
 def room_of(name):

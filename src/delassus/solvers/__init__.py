@@ -1,5 +1,6 @@
-"""What stands on the operator: dynamics with constraints, forward and inverse, impacts, assembly, operational space."""
+"""What stands on the operator: dynamics with constraints, forward and inverse, impacts, complementarity, assembly, operational space."""
 
+from . import complementarity
 from .assembly import AssemblyResult, close_loops
 from .dynamics import (
     BatchConstrainedDynamics,
@@ -11,6 +12,7 @@ from .dynamics import (
 )
 from .impulses import ImpactResult, impact
 from .inverse import InverseDynamicsResult, constrained_inverse_dynamics
+from .lcp import LcpResult, solve_lcp
 from .operational import OperationalSpace
 
 __all__ = [
@@ -22,9 +24,12 @@ __all__ = [
     "DynamicsResult",
     "ImpactResult",
     "InverseDynamicsResult",
+    "LcpResult",
     "OperationalSpace",
     "close_loops",
+    "complementarity",
     "constrained_dynamics",
     "constrained_inverse_dynamics",
     "impact",
+    "solve_lcp",
 ]
