@@ -58,7 +58,7 @@ LemkeReport Lemke::solve(int n, const bool* free, const double* M, const double*
   const double goal = tolerance * largest;
   std::fill(z, z + n, 0.0);
   LemkeReport report{Pivoting::solved, 0, 0, residual(free, z)};
-  if (report.residual <= goal) return report;
+  if (report.residual == 0) return report;
 
   // keeps z if it is better than what was
   const auto consider = [&] {
