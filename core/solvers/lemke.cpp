@@ -32,13 +32,39 @@ void exchange(Rows&& row, int first_row, int rows, int first, int columns, int r
   }
 }
 
+// Ruiz: rows and columns of M, `stride` apart, over the root of their largest entry, some times, to powers of two; returns the size of q then.
+double equilibrate(const double* M, std::size_t stride, const double* q, std::size_t step, int n, double* r, double* c, double* most) {
+  std::fill(r, r + n, 1.0);
+  std::fill(c, c + n, 1.0);
+  const auto scale = [](double& by, double largest) {
+    if (largest > 0) by *= std::exp2(std::round(-0.5 * std::log2(largest)));
+  };
+  for (int pass = 0; pass < 4; ++pass) {
+    std::fill(most, most + n, 0.0);
+    for (int i = 0; i < n; ++i) {
+      const double* m = M + std::size_t(i) * stride;
+      double largest = 0;
+      for (int j = 0; j < n; ++j) {
+        const double x = std::abs(r[i] * m[j] * c[j]);
+        largest = std::max(largest, x);
+        most[j] = std::max(most[j], x);
+      }
+      scale(r[i], largest);
+    }
+    for (int j = 0; j < n; ++j) scale(c[j], most[j]);
+  }
+  double size = 0;
+  for (int i = 0; i < n; ++i) size = std::max(size, std::abs(r[i] * q[std::size_t(i) * step]));
+  return size > 0 ? std::exp2(std::round(std::log2(size))) : 1.0;
+}
+
 }  // namespace
 
 Lemke::Lemke(int capacity) : capacity_(std::max(capacity, 0)) {
   const auto n = std::size_t(capacity_);
   A_.resize(n * (n + 1));
   T_.resize(n * (n + 2));
-  for (auto* x : {&r_, &c_, &p_, &x_, &trial_}) x->resize(n);
+  for (auto* x : {&r_, &c_, &row_scale_, &column_scale_, &p_, &x_, &trial_}) x->resize(n);
   for (auto* k : {&column_, &basic_}) k->resize(n);
   loose_.resize(n + 1);
   place_.resize(2 * n + 1);
@@ -47,7 +73,7 @@ Lemke::Lemke(int capacity) : capacity_(std::max(capacity, 0)) {
 }
 
 std::size_t Lemke::bytes() const {
-  return (A_.size() + T_.size() + 5 * r_.size()) * sizeof(double) + (column_.size() + basic_.size() + loose_.size() + place_.size()) * sizeof(int) + swapped_.size() +
+  return (A_.size() + T_.size() + 7 * r_.size()) * sizeof(double) + (column_.size() + basic_.size() + loose_.size() + place_.size()) * sizeof(int) + swapped_.size() +
          active_.size();
 }
 
@@ -69,7 +95,7 @@ LemkeReport Lemke::solve(int n, const bool* free, const double* M, const double*
     if (left < report.residual) std::copy(trial_.begin(), trial_.begin() + n, z), report.residual = left;
     return left;
   };
-  equilibrate();
+  size_ = equilibrate(M, std::size_t(n), q, 1, n, r_.data(), c_.data(), p_.data());
   Pivoting first{};
   for (const auto& [delta, spread] : attempts) {
     for (int i = 0; i < n; ++i) active_[std::size_t(i)] = free && free[i];
@@ -87,33 +113,6 @@ LemkeReport Lemke::solve(int n, const bool* free, const double* M, const double*
   }
   report.outcome = first == Pivoting::solved ? Pivoting::inaccurate : first;
   return report;
-}
-
-// Ruiz: every row and column over the root of its largest entry, some times, to powers of two.
-void Lemke::equilibrate() {
-  std::fill(r_.begin(), r_.begin() + n_, 1.0);
-  std::fill(c_.begin(), c_.begin() + n_, 1.0);
-  const auto scale = [](double& by, double most) {
-    if (most > 0) by *= std::exp2(std::round(-0.5 * std::log2(most)));
-  };
-  for (int pass = 0; pass < 4; ++pass) {
-    double* columns = p_.data();
-    std::fill(columns, columns + n_, 0.0);
-    for (int i = 0; i < n_; ++i) {
-      const double* m = M_ + std::size_t(i) * std::size_t(n_);
-      double most = 0;
-      for (int j = 0; j < n_; ++j) {
-        const double x = std::abs(r_[std::size_t(i)] * m[j] * c_[std::size_t(j)]);
-        most = std::max(most, x);
-        columns[j] = std::max(columns[j], x);
-      }
-      scale(r_[std::size_t(i)], most);
-    }
-    for (int j = 0; j < n_; ++j) scale(c_[std::size_t(j)], columns[j]);
-  }
-  size_ = 0;
-  for (int i = 0; i < n_; ++i) size_ = std::max(size_, std::abs(r_[std::size_t(i)] * q_[i]));
-  size_ = std::exp2(std::round(std::log2(size_)));
 }
 
 // A ← [M | q] scaled, active places first, these eliminated.
@@ -197,14 +196,27 @@ bool Lemke::sooner(int i, int k) {
 Pivoting Lemke::pivot(double delta, double spread, int most, int* pivots) {
   m_ = n_ - out_;
   const int m = m_, artificial = 2 * m;
+  // in the units of M and q again, so that pivots do not depend on what was eliminated; then scaled by itself
+  const auto unit = [this](int i, bool of_row) {
+    const auto k = std::size_t(column_[std::size_t(out_ + i)]);
+    const bool w = (swapped_[std::size_t(out_ + i)] != 0) != of_row;
+    return w ? 1 / r_[k] : c_[k];
+  };
   for (int i = 0; i < m; ++i) {
-    const double* a = row(out_ + i) + out_;
+    const double *a = row(out_ + i) + out_, by = unit(i, true);
     double* t = line(i);
-    std::copy(a, a + m, t);
+    for (int j = 0; j < m; ++j) t[j] = by * a[j] / unit(j, false);
+    t[m + 1] = by * a[m];
+  }
+  double *r = row_scale_.data(), *c = column_scale_.data();
+  const double size = equilibrate(T_.data(), std::size_t(m + 2), T_.data() + m + 1, std::size_t(m + 2), m, r, c, p_.data());
+  for (int i = 0; i < m; ++i) {
+    double* t = line(i);
+    for (int j = 0; j < m; ++j) t[j] *= r[i] * c[j];
     t[i] += delta;
     const double turn = (i + 1) * 0.6180339887498949;
     t[m] = 1 + spread * (turn - std::floor(turn));
-    t[m + 1] = a[m];
+    t[m + 1] *= r[i] / size;
     basic_[std::size_t(i)] = i, place_[std::size_t(i)] = -1 - i;
     loose_[std::size_t(i)] = m + i, place_[std::size_t(m + i)] = i;
   }
@@ -245,7 +257,7 @@ Pivoting Lemke::pivot(double delta, double spread, int most, int* pivots) {
   }
   for (int i = 0; i < m; ++i) {
     const int at = place_[std::size_t(m + i)];
-    x_[std::size_t(out_ + i)] = at < 0 ? line(-1 - at)[m + 1] : 0.0;
+    x_[std::size_t(out_ + i)] = at < 0 ? line(-1 - at)[m + 1] * c[i] * size / unit(i, false) : 0.0;
   }
   return end;
 }

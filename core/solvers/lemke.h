@@ -2,7 +2,8 @@
 //
 //   w = M z + q;   w_i = 0, z_i free   for i ∈ F;   w_i ≥ 0, z_i ≥ 0, w_i z_i = 0   for all others
 //
-// Scaling: rows and columns times powers of two until the largest entry of each is near one; q likewise.
+// Scaling: rows and columns times powers of two until the largest entry of each is near one; q likewise. Once for the elimination, and anew for the pairs: problems that
+// differ in what they eliminate take the same pivots.
 //
 // Equations: Gaussian elimination of M_FF with row pivoting; what is left is a problem of the pairs alone, and z_F follows from its solution. Where M_FF is singular,
 // columns without a pivot are put last. Such a variable l and an equation e that is left over go out together with a pair c for which M_ec and M_cl are not zero: e gives z_c,
@@ -46,7 +47,6 @@ class Lemke {
  private:
   double* row(int i) { return A_.data() + std::size_t(i) * std::size_t(n_ + 1); }
   double* line(int i) { return T_.data() + std::size_t(i) * std::size_t(m_ + 2); }
-  void equilibrate();
   void eliminate(bool with_pairs);
   void pair_up();
   Pivoting pivot(double delta, double spread, int most, int* pivots);
@@ -59,7 +59,8 @@ class Lemke {
   const double *M_ = nullptr, *q_ = nullptr;
   double size_ = 1;                                  // of q, scaled
   std::vector<double> A_, T_;                        // [M | q], eliminated; [M | d | q] of the pairs
-  std::vector<double> r_, c_, p_, x_, trial_;        // scales of rows and columns, what leaves as the entering one grows, values by place, z
+  std::vector<double> r_, c_, row_scale_, column_scale_;  // scales of rows and columns, the latter two of the pairs
+  std::vector<double> p_, x_, trial_;                // what leaves as the entering one grows, values by place, z
   std::vector<int> column_, basic_, loose_, place_;  // variable of a place; of the dictionary's rows, columns; where it is: its column, or −1 − its row
   std::vector<unsigned char> swapped_, active_;      // pairs that go on with w and z exchanged; F, and pairs with z > 0
 };
