@@ -9,8 +9,8 @@ namespace delassus {
 namespace {
 
 constexpr double singular = 1e-12;  // pivots of equations below this are none; entries are near one
-constexpr double noise = 1e-12;     // ratios that differ by less are equal
-constexpr double leave = 1e-11;     // what decreases slower does not leave
+constexpr double noise = 1e-10;     // ratios that differ by less are equal
+constexpr double leave = 1e-12;     // what decreases slower does not leave
 struct Attempt {
   double delta, spread;
 };

@@ -148,6 +148,24 @@ def test_scales_of_rows_and_columns_do_not_matter():
         agree(columns * scaled.solution, plain.solution, 1e-9, 1 + np.abs(plain.solution).max())
 
 
+def test_problems_of_contacts_always_have_a_solution_and_get_it():
+    # D, Ê and Ē of the complementarity page; G of any rank, contacts that repeat, masses from 1 to 1e6
+    rng = np.random.default_rng(9)
+    normal = np.array([[1.0, 0, 0, 0, 0], [0, 1, 0, -1, 0], [0, 0, 1, 0, -1]])
+    for k in range(500):
+        contacts = int(rng.integers(1, 7))
+        J = rng.standard_normal((3 * contacts, int(rng.integers(1, 3 * contacts + 3))))
+        J *= 10.0 ** rng.uniform(-1.5, 1.5, J.shape[1])
+        if k % 3 == 0:
+            J[-3:] = J[:3]
+        D, friction = np.kron(np.eye(contacts), normal), rng.uniform(0, 2, contacts) * (rng.random(contacts) < 0.9)
+        E = np.kron(np.eye(contacts), [[0.0], [1], [1], [1], [1]])
+        limit = np.kron(np.diag(friction), [[1.0, 0, 0, 0, 0]]) - E.T
+        M = np.block([[D.T @ J @ J.T @ D, E], [limit, np.zeros((contacts, contacts))]])
+        q = np.concatenate([D.T @ J @ rng.standard_normal(J.shape[1]), np.zeros(contacts)])
+        assert judged(M, q, np.zeros(len(q), dtype=bool)).status == "solved", k
+
+
 def test_large_problem_is_solved_to_rounding():
     rng = np.random.default_rng(7)
     n = 200

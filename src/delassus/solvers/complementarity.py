@@ -6,7 +6,7 @@
     0 ≤ Ē β = µ β_n − Σ β_t     ⊥   σ ≥ 0                  friction is at its limit where they slide
 
 ``mc`` has v⁺ and p_b among its unknowns, ``os`` eliminates v⁺ by the Delassus matrix, ``rmc`` also p_b. ``nmc`` and ``nmc-os`` are ``mc`` and ``os`` in velocities of all
-links, with joints among the equations. "A complementarity approach … using operational space" (004), sections 3 to 7.
+links, with joints among the equations. The operational-space paper (004), sections 3 to 7; docs/complementarity.md says where this differs.
 """
 
 from __future__ import annotations
@@ -127,8 +127,10 @@ class _Joints:
 
     def __init__(self, model: Model, constraints: Sequence[Constraint], formulation: str) -> None:
         self.model, self.size, self.own_rows = model, model.nv, 0
-        self._explicit = formulation == "os"
-        self._operator = (DenseDelassus if self._explicit else DelassusOperator)(model, constraints)
+        # Λ as a matrix where it is asked for; what the operators do is that of the last update
+        self._operator = (DenseDelassus if formulation == "os" else DelassusOperator)(model, constraints)
+        self._J, self._inverse = self._operator.jacobian, self._operator.mass_inverse
+        self._JT = self._J.H
 
     def at(self, q: Array, v: Array, tau: Array, dt: float) -> None:
         self._q, self._v, self._tau, self._dt = q, v, tau, dt
@@ -141,7 +143,7 @@ class _Joints:
         momentum = M @ self._v
         if self._dt:
             momentum += self._dt * (self._tau - bias_forces(self.model, self._q, self._v))
-        return M, momentum, self._operator.jacobian.matmat(np.eye(self.size))
+        return M, momentum, self._J.matmat(np.eye(self.size))
 
     def inverse(self) -> Array:
         return mass_matrix_inverse(self.model, self._q)
@@ -155,11 +157,11 @@ class _Joints:
         return self._operator.to_matrix()
 
     def rows(self, x: Array) -> Array:
-        return self._operator.jacobian @ x  # type: ignore[no-any-return]
+        return self._J.matvec(x)  # type: ignore[no-any-return]
 
     def push(self, p: Array) -> Array:
         """M⁻¹ Jᵀ p."""
-        return self._operator.mass_inverse @ (self._operator.jacobian.H @ p)  # type: ignore[no-any-return]
+        return self._inverse.matvec(self._JT.matvec(p))  # type: ignore[no-any-return]
 
     def rates(self, x: Array) -> Array:
         return x
@@ -215,6 +217,11 @@ class Formulation:
             "rmc": contacts only, n_u (n_f + 2), with the inverse mass matrix; "os": loops and contacts, n_b + n_u (n_f + 2), with the Delassus matrix by the explicit
             algorithms; "nmc-os": the same of the links. n_b counts joints' rows where joints are equations.
         directions: n_f, friction directions of a contact, even, at least 4.
+
+    Attributes:
+        size: how many unknowns.
+        constraints, contacts: all of them, and the contacts, in order.
+        model, formulation, directions: as given.
 
     Example:
         >>> import delassus as dl
@@ -334,7 +341,8 @@ class Formulation:
             rows = system.rows(start) + G[:, nb:] @ given
             M[:free, :free], M[:free, contact] = G[:nb, :nb], G[:nb, nb:] @ D
             M[contact, :free], M[contact, contact] = M[:free, contact].T, D.T @ G[nb:, nb:] @ D
-            vector[:free] = rows[:nb] - system.rows(system.before)[:nb] + bias
+            if nb:
+                vector[:free] = rows[:nb] - system.rows(system.before)[:nb] + bias
             vector[contact] = D.T @ (rows[nb:] + shift)
 
             def after(z: Array) -> tuple[Array, Array, Array]:

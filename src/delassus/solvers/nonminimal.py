@@ -42,6 +42,11 @@ def shift(r: Array) -> Array:
     return out
 
 
+def _times(A: Array, x: Array) -> Array:
+    """Multiply matrices (n, 3, 3) by vectors (n, 3)."""
+    return np.asarray((A @ x[:, :, None])[:, :, 0])
+
+
 class Links:
     """A mechanism in velocities of its links, and constraints on them; ``at`` moves it to a state.
 
@@ -120,7 +125,7 @@ class Links:
         n, model = self.count, self.model
         X = body_placements(model, q)
         R, x = X[self.bodies, :3, :3], X[self.bodies, :3, 3]
-        self._h, self._turned = (R @ self.moment[:, :, None])[:, :, 0], R @ self.turning @ R.transpose(0, 2, 1)
+        self._h, self._turned = _times(R, self.moment), R @ self.turning @ R.transpose(0, 2, 1)
         self._here, self._inverse = self._blocks(self._h, self._turned), None
 
         # V_i − X V_p, and S
@@ -140,7 +145,7 @@ class Links:
                     "model: joints of one body move the same here, so that links have no velocities of their own. Use 'os'."
                 )
             turned = Q.transpose(0, 2, 1) @ relative[links].reshape(len(links), 6, 6 * n)
-            self.rates[own.ravel()] = np.linalg.solve(T[:, :k], turned[:, :k]).reshape(-1, 6 * n)
+            self.rates[own.ravel()] = (np.linalg.inv(T[:, :k]) @ turned[:, :k]).reshape(-1, 6 * n)
             end = start + len(links) * (6 - k)
             self.joints[start:end] = turned[:, k:].reshape(-1, 6 * n)
             start = end
@@ -154,7 +159,7 @@ class Links:
         for side, sign in ((0, 1.0), (1, -1.0)):
             at = np.flatnonzero(self._side_links[:, side] >= 0)
             body, to = self._sides[at, side], self._side_links[at, side]
-            point = (X[body, :3, :3] @ self._points[at, side, :, None])[:, :, 0] + X[body, :3, 3]
+            point = _times(X[body, :3, :3], self._points[at, side]) + X[body, :3, 3]
             local[at, :, to, :] += sign * twice[at] @ shift(point - x[to])
         self.jacobian[self._frame_rows] = local.reshape(-1, 6 * n)[self._take]
         if self._others is not None:
@@ -185,8 +190,8 @@ class Links:
         """
         drift, omega = self._drift.drift(q, v).reshape(-1, 6), (self.E @ v).reshape(-1, 6)[:, 3:]
         a, alpha = drift[:, :3] - self.model.gravity, drift[:, 3:]
-        turned = (self._turned @ np.stack([omega, alpha], axis=2)).transpose(2, 0, 1)
+        h, turn = cross(self._h), cross(omega)
         out = np.empty((self.count, 6))
-        out[:, :3] = self.mass[:, None] * a + np.cross(alpha, self._h) + np.cross(omega, np.cross(omega, self._h))
-        out[:, 3:] = turned[1] + np.cross(omega, turned[0]) + np.cross(self._h, a)
+        out[:, :3] = self.mass[:, None] * a + _times(turn @ turn, self._h) - _times(h, alpha)
+        out[:, 3:] = _times(self._turned, alpha) + _times(turn, _times(self._turned, omega)) + _times(h, a)
         return np.asarray(self.rates.T @ tau - out.ravel())
