@@ -93,7 +93,7 @@ def measure(links):
         for call in listed:
             call()
 
-    times = best({f: lambda listed=listed: run(listed) for f, listed in calls.items()}, repeats=20, inner=5)
+    times = best({f: lambda listed=listed: run(listed) for f, listed in calls.items()}, repeats=60, inner=2)
     times = {f: t / STATES for f, t in times.items()}
     row = {"links": links, **{f"size {f}": n for f, n in sizes.items()}, "difference": worst, "paper": PAPER.get(links)}
     ratios = {"ratio": times["nmc-os"] / times["os"], "ratio, pivots": times["nmc-os, pivots"] / times["os, pivots"]}

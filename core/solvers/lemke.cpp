@@ -197,16 +197,11 @@ Pivoting Lemke::pivot(double delta, double spread, int most, int* pivots) {
   m_ = n_ - out_;
   const int m = m_, artificial = 2 * m;
   // in the units of M and q again, so that pivots do not depend on what was eliminated; then scaled by itself
-  const auto unit = [this](int i, bool of_row) {
-    const auto k = std::size_t(column_[std::size_t(out_ + i)]);
-    const bool w = (swapped_[std::size_t(out_ + i)] != 0) != of_row;
-    return w ? 1 / r_[k] : c_[k];
-  };
   for (int i = 0; i < m; ++i) {
-    const double *a = row(out_ + i) + out_, by = unit(i, true);
+    const double *a = row(out_ + i) + out_, by = r_[std::size_t(column_[std::size_t(out_ + i)])];
     double* t = line(i);
-    for (int j = 0; j < m; ++j) t[j] = by * a[j] / unit(j, false);
-    t[m + 1] = by * a[m];
+    for (int j = 0; j < m; ++j) t[j] = a[j] / (by * c_[std::size_t(column_[std::size_t(out_ + j)])]);
+    t[m + 1] = a[m] / by;
   }
   double *r = row_scale_.data(), *c = column_scale_.data();
   const double size = equilibrate(T_.data(), std::size_t(m + 2), T_.data() + m + 1, std::size_t(m + 2), m, r, c, p_.data());
@@ -257,7 +252,7 @@ Pivoting Lemke::pivot(double delta, double spread, int most, int* pivots) {
   }
   for (int i = 0; i < m; ++i) {
     const int at = place_[std::size_t(m + i)];
-    x_[std::size_t(out_ + i)] = at < 0 ? line(-1 - at)[m + 1] * c[i] * size / unit(i, false) : 0.0;
+    x_[std::size_t(out_ + i)] = at < 0 ? line(-1 - at)[m + 1] * c[i] * size / c_[std::size_t(column_[std::size_t(out_ + i)])] : 0.0;
   }
   return end;
 }

@@ -111,6 +111,14 @@ def test_ties_do_not_cycle():
     # Kostreva's example, on which pivots without protection can turn in a circle
     M = np.array([[1.0, 2.0, 0.0], [0.0, 1.0, 2.0], [2.0, 0.0, 1.0]])
     agree(judged(M, -np.ones(3), np.zeros(3, dtype=bool)).solution, np.full(3, 1 / 3), 1e-12)
+    # on these, pivots that break ties by the larger pivot turn in a circle
+    for M, q in (
+        ([[0, 1, 3, -1], [-1, 0, -3, 1], [-3, 3, 1, -4], [1, -1, 4, 0]], [-1, -1, 0, -1]),
+        ([[0, 1, -2, 3], [-1, 0, 1, 4], [2, -1, 0, 4], [-3, -4, -4, 0]], [-1, -1, -1, 0]),
+    ):
+        r = judged(np.array(M, dtype=float), np.array(q, dtype=float), np.zeros(4, dtype=bool))
+        assert (r.status, r.attempts) == ("solved", 1)
+        assert r.pivots < 10
     # Murty's: 2ⁿ − 1 pivots for some coverings, few for this one; all q are tied
     for n in (3, 6, 9):
         M = np.tril(np.full((n, n), 2.0), -1) + np.eye(n)
