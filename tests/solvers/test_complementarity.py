@@ -373,6 +373,26 @@ def test_gains_of_a_contact_push_it_out():
         agree(step.contact_velocities[0, 0], -STEP * (5.0 * before - 200.0 * 0.01), 1e-12)
 
 
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_loops_that_contradict_each_other_are_not_called_solved(formulation):
+    # the same row twice, with gains that want different velocities
+    model = dl.scenes.pendulum(3)
+    point = {"point": (0.0, 0.0, -4.0), "other_point": (0.0, 0.0, -2.0)}
+    twice = [dl.Connect(model, "ball2", baumgarte=(k, 0.0), **point) for k in (0.0, 10.0)]
+    touch = dl.PointContact(model, "ball1", point=(0.0, 0.0, -4.0))
+    q, v = np.array([0.3, 0.2, 0.1]), np.array([1.0, 0.0, 0.0])
+    step = dl.complementarity.build(model, q, v, None, STEP, [*twice, touch], formulation=formulation).solve()
+    assert step.status != "solved"
+    assert step.residual > 1e-4
+    assert step.advice
+    assert np.isfinite(step.velocity).all()
+    held = dl.complementarity.build(model, q, v, None, STEP, [twice[1], twice[1], touch], formulation=formulation).solve()
+    moved = dl.constraint_velocity(model, q, held.velocity - v, [twice[1]]) + STEP * dl.constraint_bias(model, q, v, [twice[1]])
+    assert held.status == "solved"
+    # across the plane of the pendulum nothing moves
+    assert np.abs(moved[[0, 2]]).max() < 1e-8
+
+
 # ---- edges and mistakes ------------------------------------------------------------------------------------------------------------
 
 

@@ -25,12 +25,13 @@ from ..dynamics import bias_forces, forward_dynamics, mass_matrix, mass_matrix_i
 from ..errors import ArgumentError, ArgumentTypeError, StaleError
 from ..model import Loop, Model
 from ..operators import DelassusOperator, DenseDelassus
-from .lcp import LcpResult, LcpStatus, run_lemke
+from .lcp import LcpResult, LcpStatus, restated, run_lemke
 from .nonminimal import Links
 
 __all__ = ["FORMULATIONS", "CollisionResult", "Formulation", "Problem", "StepResult", "build", "collide"]
 
 Array = NDArray[Any]
+_After = Callable[[Array, Array], tuple[Array, Array]]
 FORMULATIONS = ("nmc", "mc", "rmc", "os", "nmc-os")
 
 
@@ -47,7 +48,7 @@ class StepResult:
         solution: (size,) z of the formulation.
         status: "solved", "inaccurate", "ray" or "pivot_limit", see :func:`delassus.solve_lcp`.
         pivots: how many.
-        residual: of the complementarity problem, see :class:`delassus.LcpResult`.
+        residual: of the complementarity problem, see :class:`delassus.LcpResult`; with "rmc" also of the equations that it eliminated.
         advice: what to do about a status; empty if nothing.
     """
 
@@ -100,7 +101,7 @@ class Problem:
     vector: Array
     free: NDArray[np.bool_]
     _lemke: _core.Lemke
-    _recover: Callable[[LcpResult], StepResult]
+    _recover: Callable[[LcpResult, float], StepResult]
 
     @property
     def size(self) -> int:
@@ -114,9 +115,8 @@ class Problem:
             tolerance, max_pivots: see :func:`delassus.solve_lcp`.
         """
         limit = None if max_pivots is None else count(max_pivots, "max_pivots", 0)
-        return self._recover(
-            run_lemke(self._lemke, self.matrix, self.vector, self.free, number(tolerance, "tolerance", minimum=0.0), limit)
-        )
+        tolerance = number(tolerance, "tolerance", minimum=0.0)
+        return self._recover(run_lemke(self._lemke, self.matrix, self.vector, self.free, tolerance, limit), tolerance)
 
 
 # ---- the same mechanism in two kinds of coordinates x ------------------------------------------------------------------------------
@@ -269,15 +269,21 @@ class Formulation:
         )
         # M with what does not depend on the state: Ê and Ē
         self._free = (self._system.size if self._primal else 0) + (0 if formulation == "rmc" else self._nb)
-        self._cone = self._free + nu * (nf + 1)
-        self.size = self._cone + nu
+        self._contact = slice(self._free, self._free + nu * (nf + 1))
+        cone = self._contact.stop
+        self.size = cone + nu
         self._M = np.zeros((self.size, self.size))
-        self._M[self._free : self._cone, self._cone :] = np.kron(np.eye(nu), np.append(0.0, np.ones(nf))[:, None])
+        self._M[self._contact, cone:] = np.kron(np.eye(nu), np.append(0.0, np.ones(nf))[:, None])
         for k, c in enumerate(contacts):
-            self._M[self._cone + k, self._free + k * (nf + 1) : self._free + (k + 1) * (nf + 1)] = [c.friction, *[-1.0] * nf]
+            self._M[cone + k, self._free + k * (nf + 1) : self._free + (k + 1) * (nf + 1)] = [c.friction, *[-1.0] * nf]
         self._mask = np.arange(self.size) < self._free
+        self._mask.setflags(write=False)
         self._lemke = _core.Lemke(self.size)
         self._builds = 0
+
+    def _state(self, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
+        """Copy a state that was checked: the problem is solved later."""
+        return numbers(q, "q", (self.model.nq,)).copy(), numbers(v, "v", (self.model.nv,)).copy()
 
     def build(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, timestep: float = 1e-3) -> Problem:
         """Make the problem of a step from a state.
@@ -288,86 +294,99 @@ class Formulation:
             tau: (nv,) joint forces [N m or N], None for none.
             timestep: Δt [s]; zero for impulses alone.
         """
-        q, v = numbers(q, "q", (self.model.nq,)), numbers(v, "v", (self.model.nv,))
+        q, v = self._state(q, v)
         tau = np.zeros(self.model.nv) if tau is None else numbers(tau, "tau", (self.model.nv,))
         return self._build(q, v, tau, number(timestep, "timestep", minimum=0.0), np.zeros(3 * self._nu))
 
     def _build(self, q: Array, v: Array, tau: Array, dt: float, given: Array) -> Problem:
         """Problem of a step with impulses at contacts that are known."""
-        system, D, nb = self._system, self._D, self._nb
+        system, nb = self._system, self._nb
         system.at(q, v, tau, dt)
         self._builds += 1
         this = self._builds
         # γ Δt of equations; s of contacts, where these have gains
-        bias = np.zeros(nb)
+        bias, shift = np.zeros(nb), np.zeros(3 * self._nu)
         if dt and nb > system.own_rows:
             bias[system.own_rows :] = dt * self._loops.bias(q, v)
-        shift = dt * (self._contacts.bias(q, v) - self._contacts.drift(q, v)) if dt and self._soft else 0.0
-        M, free, cone = self._M.copy(), self._free, self._cone
-        vector = np.zeros(self.size)
-        contact = slice(free, cone)
-        if self._primal:
-            n = system.size
-            A, momentum, J = system.primal()
-            pulls = J[nb:].T @ D
-            M[:n, :n], M[:n, n:free], M[:n, contact] = A, -J[:nb].T, -pulls
-            M[n:free, :n], M[contact, :n] = J[:nb], pulls.T
-            vector[:n] = -(momentum + J[nb:].T @ given)
-            vector[n:free] = bias - J[:nb] @ system.before
-            vector[contact] = D.T @ (np.zeros(3 * self._nu) + shift)
+        if dt and self._soft:
+            shift = dt * (self._contacts.bias(q, v) - self._contacts.drift(q, v))
+        M, vector = self._M.copy(), np.zeros(self.size)
+        fill = self._fill_primal if self._primal else self._fill_reduced if self.formulation == "rmc" else self._fill_dual
+        after = fill(M, vector, bias, shift, given)
 
-            def after(z: Array) -> tuple[Array, Array, Array]:
-                return z[:n], z[n:free], given + D @ z[contact]
-
-        elif self.formulation == "rmc":
-            # Y = M⁻¹ − M⁻¹ J_bᵀ (J_b M⁻¹ J_bᵀ)⁺ J_b M⁻¹, v⁺ = Y J_uᵀ p_u + X
-            _, momentum, J = system.primal()
-            inverse = system.inverse()
-            lifted = inverse @ J[:nb].T
-            held = np.linalg.pinv(J[:nb] @ lifted, rcond=1e-12, hermitian=True) if nb else np.zeros((0, 0))
-            Y = inverse - lifted @ held @ lifted.T
-            X = Y @ (momentum + J[nb:].T @ given) + lifted @ (held @ (J[:nb] @ v - bias))
-            pulls = J[nb:].T @ D
-            M[contact, contact] = pulls.T @ Y @ pulls
-            vector[contact] = pulls.T @ X + D.T @ (np.zeros(3 * self._nu) + shift)
-
-            def after(z: Array) -> tuple[Array, Array, Array]:
-                contacts = D @ z[contact]
-                x = X + Y @ (J[nb:].T @ contacts)
-                return x, held @ (J[:nb] @ v - bias - lifted.T @ (momentum + J[nb:].T @ (given + contacts))), given + contacts
-
-        else:
-            start, G = system.free(), system.compliance()
-            rows = system.rows(start) + G[:, nb:] @ given
-            M[:free, :free], M[:free, contact] = G[:nb, :nb], G[:nb, nb:] @ D
-            M[contact, :free], M[contact, contact] = M[:free, contact].T, D.T @ G[nb:, nb:] @ D
-            if nb:
-                vector[:free] = rows[:nb] - system.rows(system.before)[:nb] + bias
-            vector[contact] = D.T @ (rows[nb:] + shift)
-
-            def after(z: Array) -> tuple[Array, Array, Array]:
-                equations, contacts = z[:free], given + D @ z[contact]
-                return start + system.push(np.concatenate([equations, contacts])), equations, contacts
-
-        def recover(solved: LcpResult) -> StepResult:
+        def recover(solved: LcpResult, tolerance: float) -> StepResult:
             if self._builds != this:
                 raise StaleError("Problem: its Formulation has built another one since. Solve it before, or use a Formulation of its own.")
-            x, equations, contacts = after(solved.solution)
-            velocity = system.rates(x)
+            z = solved.solution
+            contacts = given + self._D @ z[self._contact]
+            x, equations = after(z, contacts)
+            velocity, missed = system.rates(x), 0.0
+            if self.formulation == "rmc" and nb:
+                # equations that are no rows of the problem are met in the sense of least squares
+                jump = system.rows(x - v)[:nb]
+                missed = float(np.abs(jump + bias).max())
+                if solved.status == "solved" and missed > tolerance * max(np.abs(vector).max(), np.abs(bias).max(), np.abs(jump).max()):
+                    solved = restated(solved, "inaccurate")
             return StepResult(
                 velocity=velocity,
                 impulses=np.concatenate([equations[system.own_rows :], contacts])[self._order],
                 contact_impulses=contacts.reshape(-1, 3),
                 contact_velocities=self._contacts.velocity(q, velocity).reshape(-1, 3),
-                sliding=solved.solution[cone:],
-                solution=solved.solution,
+                sliding=z[self._contact.stop :],
+                solution=z,
                 status=solved.status,
                 pivots=solved.pivots,
-                residual=solved.residual,
+                residual=max(solved.residual, missed),
                 advice=solved.advice,
             )
 
         return Problem(self.formulation, M, vector, self._mask, self._lemke, recover)
+
+    # each fills M and q, and returns how x⁺ and p_b follow from z and all impulses p_u of contacts
+
+    def _fill_primal(self, M: Array, vector: Array, bias: Array, shift: Array, given: Array) -> _After:
+        """Unknowns (x⁺, p_b, β, σ)."""
+        system, D, nb, free, contact = self._system, self._D, self._nb, self._free, self._contact
+        n = system.size
+        A, momentum, J = system.primal()
+        pulls = J[nb:].T @ D
+        M[:n, :n], M[:n, n:free], M[:n, contact] = A, -J[:nb].T, -pulls
+        M[n:free, :n], M[contact, :n] = J[:nb], pulls.T
+        vector[:n] = -(momentum + J[nb:].T @ given)
+        vector[n:free] = bias - J[:nb] @ system.before
+        vector[contact] = D.T @ shift
+        return lambda z, contacts: (z[:n], z[n:free])
+
+    def _fill_reduced(self, M: Array, vector: Array, bias: Array, shift: Array, given: Array) -> _After:
+        """Unknowns (β, σ): v⁺ = X + Y J_uᵀ p_u, Y = M⁻¹ − M⁻¹ J_bᵀ (J_b M⁻¹ J_bᵀ)⁺ J_b M⁻¹."""
+        system, D, nb, contact = self._system, self._D, self._nb, self._contact
+        _, momentum, J = system.primal()
+        inverse, wanted = system.inverse(), J[:nb] @ system.before - bias
+        lifted = inverse @ J[:nb].T
+        held = np.linalg.pinv(J[:nb] @ lifted, rcond=1e-12, hermitian=True) if nb else np.zeros((0, 0))
+        Y = inverse - lifted @ held @ lifted.T
+        X = Y @ momentum + lifted @ (held @ wanted)
+        pulls = J[nb:].T @ D
+        M[contact, contact] = pulls.T @ Y @ pulls
+        vector[contact] = pulls.T @ (X + Y @ (J[nb:].T @ given)) + D.T @ shift
+
+        def after(z: Array, contacts: Array) -> tuple[Array, Array]:
+            pushed = J[nb:].T @ contacts
+            return X + Y @ pushed, held @ (wanted - lifted.T @ (momentum + pushed))
+
+        return after
+
+    def _fill_dual(self, M: Array, vector: Array, bias: Array, shift: Array, given: Array) -> _After:
+        """Unknowns (p_b, β, σ): x⁺ = x_f + A⁻¹ Jᵀ p, Λ = J A⁻¹ Jᵀ."""
+        system, D, nb, contact = self._system, self._D, self._nb, self._contact
+        start, G = system.free(), system.compliance()
+        rows = system.rows(start) + G[:, nb:] @ given
+        M[:nb, :nb], M[:nb, contact] = G[:nb, :nb], G[:nb, nb:] @ D
+        M[contact, :nb], M[contact, contact] = M[:nb, contact].T, D.T @ G[nb:, nb:] @ D
+        if nb:
+            vector[:nb] = rows[:nb] - system.rows(system.before)[:nb] + bias
+        vector[contact] = D.T @ (rows[nb:] + shift)
+        return lambda z, contacts: (start + system.push(np.concatenate([z[:nb], contacts])), z[:nb])
 
     def collide(self, q: ArrayLike, v: ArrayLike, restitution: ArrayLike = 0.0, *, tolerance: float = 1e-9) -> CollisionResult:
         """Collide: compression, then decompression with a part of the normal impulses; see :func:`collide`.
@@ -378,7 +397,7 @@ class Formulation:
             restitution: ε from 0 to 1, one number or one a contact.
             tolerance: see :func:`delassus.solve_lcp`.
         """
-        q, v = numbers(q, "q", (self.model.nq,)), numbers(v, "v", (self.model.nv,))
+        q, v = self._state(q, v)
         part = diagonal(restitution, "restitution", (self._nu,), np.float64)
         if (part > 1).any():
             raise ArgumentError(f"restitution: expected numbers from 0 to 1, got {part.max():g}.")

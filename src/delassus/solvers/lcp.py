@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ LcpStatus = Literal["solved", "inaccurate", "ray", "pivot_limit"]
 _STATUS: tuple[LcpStatus, ...] = ("solved", "inaccurate", "ray", "pivot_limit")
 _ADVICE: dict[LcpStatus, str] = {
     "solved": "",
-    "inaccurate": "Complementary, but rounding keeps the residual above the tolerance: loosen it, or scale the rows.",
+    "inaccurate": "Complementary, but the residual is above the tolerance: equations contradict each other, or rounding. Look at the equations, or loosen the tolerance.",
     "ray": "The pivots ended on a ray: if M is copositive there is no solution, else there may be one. See residual.",
     "pivot_limit": "Give more max_pivots.",
 }
@@ -32,7 +32,7 @@ class LcpResult:
     Attributes:
         solution: (n,) z, finite, non-negative where it is not free; if it is not a solution, the best that was found.
         slack: (n,) w = M z + q.
-        status: "solved"; "inaccurate": complementary, but rounding keeps the residual above the tolerance; "ray": no solution was found, and if M is copositive there is
+        status: "solved"; "inaccurate": complementary, but the residual is above the tolerance, by rounding or equations that contradict each other; "ray": no solution was found, and if M is copositive there is
             none; "pivot_limit".
         pivots: in all attempts.
         attempts: 1, or more where the first ended without a solution.
@@ -47,6 +47,11 @@ class LcpResult:
     attempts: int
     residual: float
     advice: str
+
+
+def restated(result: LcpResult, status: LcpStatus) -> LcpResult:
+    """Give a result another status, and its advice."""
+    return replace(result, status=status, advice=_ADVICE[status])
 
 
 def run_lemke(native: _core.Lemke, M: Array, q: Array, free: NDArray[np.bool_], tolerance: float, max_pivots: int | None) -> LcpResult:
