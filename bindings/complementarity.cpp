@@ -33,6 +33,7 @@ void bind_complementarity(nb::module_& m) {
              In M_(M, "M", {n, n}), q_(q, "q", {n});
              Out z(solution, {n});
              z.apart_from(M_, q_);
+             if (n && z.data == q_.data) door::raise("ArgumentError", "solution: it is q. Give an array of its own.");
              LemkeReport report{};
              {
                door::Occupied occupied(s.busy, "this Lemke");

@@ -66,14 +66,13 @@ Lemke::Lemke(int capacity) : capacity_(std::max(capacity, 0)) {
   T_.resize(n * (n + 2));
   for (auto* x : {&r_, &c_, &row_scale_, &column_scale_, &p_, &x_, &trial_}) x->resize(n);
   for (auto* k : {&column_, &basic_}) k->resize(n);
-  loose_.resize(n + 1);
   place_.resize(2 * n + 1);
   swapped_.resize(n);
   active_.resize(n);
 }
 
 std::size_t Lemke::bytes() const {
-  return (A_.size() + T_.size() + 7 * r_.size()) * sizeof(double) + (column_.size() + basic_.size() + loose_.size() + place_.size()) * sizeof(int) + swapped_.size() +
+  return (A_.size() + T_.size() + 7 * r_.size()) * sizeof(double) + (column_.size() + basic_.size() + place_.size()) * sizeof(int) + swapped_.size() +
          active_.size();
 }
 
@@ -196,6 +195,7 @@ bool Lemke::sooner(int i, int k) {
 Pivoting Lemke::pivot(double delta, double spread, int most, int* pivots) {
   m_ = n_ - out_;
   const int m = m_, artificial = 2 * m;
+  if (most < 0) most = 100 + 10 * m;
   // in the units of M and q again, so that pivots do not depend on what was eliminated; then scaled by itself
   for (int i = 0; i < m; ++i) {
     const double *a = row(out_ + i) + out_, by = r_[std::size_t(column_[std::size_t(out_ + i)])];
@@ -203,19 +203,19 @@ Pivoting Lemke::pivot(double delta, double spread, int most, int* pivots) {
     for (int j = 0; j < m; ++j) t[j] = a[j] / (by * c_[std::size_t(column_[std::size_t(out_ + j)])]);
     t[m + 1] = a[m] / by;
   }
-  double *r = row_scale_.data(), *c = column_scale_.data();
-  const double size = equilibrate(T_.data(), std::size_t(m + 2), T_.data() + m + 1, std::size_t(m + 2), m, r, c, p_.data());
+  double *by_row = row_scale_.data(), *by_column = column_scale_.data();
+  const double size = equilibrate(T_.data(), std::size_t(m + 2), T_.data() + m + 1, std::size_t(m + 2), m, by_row, by_column, p_.data());
   for (int i = 0; i < m; ++i) {
     double* t = line(i);
-    for (int j = 0; j < m; ++j) t[j] *= r[i] * c[j];
+    for (int j = 0; j < m; ++j) t[j] *= by_row[i] * by_column[j];
     t[i] += delta;
     const double turn = (i + 1) * 0.6180339887498949;
     t[m] = 1 + spread * (turn - std::floor(turn));
-    t[m + 1] *= r[i] / size;
+    t[m + 1] *= by_row[i] / size;
     basic_[std::size_t(i)] = i, place_[std::size_t(i)] = -1 - i;
-    loose_[std::size_t(i)] = m + i, place_[std::size_t(m + i)] = i;
+    place_[std::size_t(m + i)] = i;
   }
-  loose_[std::size_t(m)] = artificial, place_[std::size_t(artificial)] = m;
+  place_[std::size_t(artificial)] = m;
 
   bool done = true;
   for (int i = 0; i < m; ++i) done &= line(i)[m + 1] >= 0;
@@ -227,7 +227,6 @@ Pivoting Lemke::pivot(double delta, double spread, int most, int* pivots) {
       p_[std::size_t(i)] = count == 0 ? line(i)[e] : -line(i)[e];
       largest = std::max(largest, std::abs(p_[std::size_t(i)]));
     }
-    // z₀ leaves whenever it may
     int r = -1;
     for (int i = 0; i < m; ++i)
       if (p_[std::size_t(i)] > leave * largest && (r < 0 || sooner(i, r))) r = i;
@@ -235,6 +234,7 @@ Pivoting Lemke::pivot(double delta, double spread, int most, int* pivots) {
       end = Pivoting::ray;
       break;
     }
+    // z₀ leaves whenever it may
     if (const int z0 = -1 - place_[std::size_t(artificial)]; z0 >= 0 && p_[std::size_t(z0)] > leave * largest) {
       const double *a = line(z0), *b = line(r), pa = p_[std::size_t(z0)], pb = p_[std::size_t(r)];
       if (a[m + 1] * pb - b[m + 1] * pa <= noise * (pa + pb)) r = z0;
@@ -245,14 +245,14 @@ Pivoting Lemke::pivot(double delta, double spread, int most, int* pivots) {
         if (double& b = line(i)[m + 1]; b < 0 && b > -1e2 * noise) b = 0;
     const int left = basic_[std::size_t(r)];
     basic_[std::size_t(r)] = enter, place_[std::size_t(enter)] = -1 - r;
-    loose_[std::size_t(e)] = left, place_[std::size_t(left)] = e;
+    place_[std::size_t(left)] = e;
     ++*pivots;
     if (left == artificial) end = Pivoting::solved;
     enter = left < m ? left + m : left - m;
   }
   for (int i = 0; i < m; ++i) {
     const int at = place_[std::size_t(m + i)];
-    x_[std::size_t(out_ + i)] = at < 0 ? line(-1 - at)[m + 1] * c[i] * size / c_[std::size_t(column_[std::size_t(out_ + i)])] : 0.0;
+    x_[std::size_t(out_ + i)] = at < 0 ? line(-1 - at)[m + 1] * by_column[i] * size / c_[std::size_t(column_[std::size_t(out_ + i)])] : 0.0;
   }
   return end;
 }

@@ -13,7 +13,7 @@
 // Pivots: w = M z + d z₀ + q with d > 0. z₀ enters as far as w ≥ 0 needs; then the complement of what left enters, until z₀ leaves. Ties are broken lexicographically: the
 // perturbation q + (ε, ε², …) of row i is read off the columns of those w that are not basic, so nothing is stored for it.
 //
-// Fallback: pivots may end on a ray, with nothing to leave; if M is copositive there is then no solution, else there may be one. They are then repeated with another d, and with
+// Fallback: pivots may end on a ray, with nothing to leave; if M is copositive plus there is then no solution, else there may be one. They are then repeated with another d, and with
 // M + δ for the pairs, δ = 1e-9, 1e-6, 1e-3. The basis of every attempt is solved anew from M itself where its residual asks for it; the z with the least residual is kept,
 // and only the residual decides whether it is a solution.
 //
@@ -25,7 +25,7 @@
 
 namespace delassus {
 
-// Whether z is a solution, and if not how the first attempt ended: complementary, but with rounding above the tolerance; on a ray; after too many pivots.
+// Whether z is a solution, and if not how the first attempt ended: complementary, but with a residual above the tolerance; on a ray; after too many pivots.
 enum class Pivoting { solved, inaccurate, ray, limit };
 
 // Pivots and attempts that it took, and the residual of z: z_i ≥ 0 holds exactly, so it is the largest |w_i| of equations and of z_i > 0, and of −w_i otherwise.
@@ -41,8 +41,9 @@ class Lemke {
   int capacity() const { return capacity_; }
   std::size_t bytes() const;
 
-  // M: n × n, row by row. free: n, null for none. z: n, always finite. Solved where the residual is at most tolerance times the largest |q|. Allocates nothing.
-  LemkeReport solve(int n, const bool* free, const double* M, const double* q, double* z, double tolerance, int most_pivots);
+  // M: n × n, row by row. free: n, null for none. z: n, always finite, apart from q. Solved where the residual is at most tolerance times the largest |q|. Pivots of an attempt
+  // at most; negative for 100 and 10 a pair. Allocates nothing.
+  LemkeReport solve(int n, const bool* free, const double* M, const double* q, double* z, double tolerance = 1e-9, int most_pivots = -1);
 
  private:
   double* row(int i) { return A_.data() + std::size_t(i) * std::size_t(n_ + 1); }
@@ -60,8 +61,8 @@ class Lemke {
   double size_ = 1;                                  // of q, scaled
   std::vector<double> A_, T_;                        // [M | q], eliminated; [M | d | q] of the pairs
   std::vector<double> r_, c_, row_scale_, column_scale_;  // scales of rows and columns, the latter two of the pairs
-  std::vector<double> p_, x_, trial_;                // what leaves as the entering one grows, values by place, z
-  std::vector<int> column_, basic_, loose_, place_;  // variable of a place; of the dictionary's rows, columns; where it is: its column, or −1 − its row
+  std::vector<double> p_, x_, trial_;                     // what leaves as the entering one grows, values by place, z
+  std::vector<int> column_, basic_, place_;          // variable of a place; of a row of the dictionary; where it is there: its column, or −1 − its row
   std::vector<unsigned char> swapped_, active_;      // pairs that go on with w and z exchanged; F, and pairs with z > 0
 };
 

@@ -227,6 +227,9 @@ def test_memory_larger_than_the_problem_serves_and_smaller_is_refused():
     memory = _core.Lemke(8)
     for n in (8, 3, 5):
         assert memory.solve(np.eye(n), -np.ones(n), np.zeros(n, dtype=bool), 1e-9, 100, None)[0].tolist() == [1.0] * n
+    q = -np.ones(3)
+    with pytest.raises(dl.errors.ArgumentError, match="solution"):
+        memory.solve(np.eye(3), q, np.zeros(3, dtype=bool), 1e-9, 100, q)
     with pytest.raises(dl.errors.ArgumentError, match="capacity"):
         memory.solve(np.eye(9), np.ones(9), np.zeros(9, dtype=bool), 1e-9, 100, None)
 

@@ -20,7 +20,7 @@ _STATUS: tuple[LcpStatus, ...] = ("solved", "inaccurate", "ray", "pivot_limit")
 _ADVICE: dict[LcpStatus, str] = {
     "solved": "",
     "inaccurate": "Complementary, but the residual is above the tolerance: equations contradict each other, or rounding. Look at the equations, or loosen the tolerance.",
-    "ray": "The pivots ended on a ray: if M is copositive there is no solution, else there may be one. See residual.",
+    "ray": "The pivots ended on a ray: if M is copositive plus there is no solution, else there may be one. See residual.",
     "pivot_limit": "Give more max_pivots.",
 }
 
@@ -32,8 +32,8 @@ class LcpResult:
     Attributes:
         solution: (n,) z, finite, non-negative where it is not free; if it is not a solution, the best that was found.
         slack: (n,) w = M z + q.
-        status: "solved"; "inaccurate": complementary, but the residual is above the tolerance, by rounding or equations that contradict each other; "ray": no solution was found, and if M is copositive there is
-            none; "pivot_limit".
+        status: "solved"; "inaccurate": complementary, but the residual is above the tolerance, by rounding or equations that contradict each other; "ray": no solution was found, and if M is copositive plus there
+            is none; "pivot_limit".
         pivots: in all attempts.
         attempts: 1, or more where the first ended without a solution.
         residual: largest |w_i| of equations and of z_i > 0, and of −w_i otherwise.
@@ -56,9 +56,7 @@ def restated(result: LcpResult, status: LcpStatus) -> LcpResult:
 
 def run_lemke(native: _core.Lemke, M: Array, q: Array, free: NDArray[np.bool_], tolerance: float, max_pivots: int | None) -> LcpResult:
     """Solve a problem that has been checked in memory that is there."""
-    n = len(free)
-    limit = 100 + 10 * (n - int(free.sum())) if max_pivots is None else max_pivots
-    z, outcome, pivots, attempts, residual = native.solve(M, q, free, tolerance, limit, None)
+    z, outcome, pivots, attempts, residual = native.solve(M, q, free, tolerance, -1 if max_pivots is None else max_pivots, None)
     status = _STATUS[outcome]
     return LcpResult(z, M @ z + q, status, pivots, attempts, residual, _ADVICE[status])
 
