@@ -28,4 +28,5 @@ NB_MODULE(_core, m) {
   bind_operators(m);
   bind_solvers(m);
   bind_contacts(m);
+  bind_complementarity(m);
 }

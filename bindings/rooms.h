@@ -20,5 +20,6 @@ void bind_constraints(nanobind::module_& m);
 void bind_operators(nanobind::module_& m);
 void bind_solvers(nanobind::module_& m);
 void bind_contacts(nanobind::module_& m);
+void bind_complementarity(nanobind::module_& m);
 
 }  // namespace delassus

@@ -1,5 +1,6 @@
-"""What stands on the operator: dynamics with constraints, forward and inverse, impacts, assembly, operational space."""
+"""What stands on the operator: dynamics with constraints, forward and inverse, impacts, complementarity, assembly, operational space."""
 
+from . import complementarity
 from .assembly import AssemblyResult, close_loops
 from .contacts import ContactResiduals, ContactResult, solve_contacts
 from .dynamics import (
@@ -12,6 +13,7 @@ from .dynamics import (
 )
 from .impulses import ImpactResult, impact
 from .inverse import InverseDynamicsResult, constrained_inverse_dynamics
+from .lcp import LcpResult, solve_lcp
 from .operational import OperationalSpace
 
 __all__ = [
@@ -25,10 +27,13 @@ __all__ = [
     "DynamicsResult",
     "ImpactResult",
     "InverseDynamicsResult",
+    "LcpResult",
     "OperationalSpace",
     "close_loops",
+    "complementarity",
     "constrained_dynamics",
     "constrained_inverse_dynamics",
     "impact",
     "solve_contacts",
+    "solve_lcp",
 ]

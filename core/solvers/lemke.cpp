@@ -1,0 +1,294 @@
+#include "solvers/lemke.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace delassus {
+namespace {
+
+constexpr double singular = 1e-12;  // pivots of equations below this are none; entries are near one
+constexpr double noise = 1e-10;     // ratios that differ by less are equal
+constexpr double leave = 1e-12;     // what decreases slower does not leave
+struct Attempt {
+  double delta, spread;
+};
+constexpr Attempt attempts[] = {{0, 0}, {0, 1}, {1e-9, 0}, {1e-6, 0}, {1e-3, 0}};
+
+// y = T x + t, with y_r and x_c exchanged; columns from `first`, the last one being t.
+template <class Rows>
+void exchange(Rows&& row, int first_row, int rows, int first, int columns, int r, int c) {
+  double* pivot = row(r);
+  const double inverse = 1 / pivot[c];
+  for (int j = first; j < columns; ++j) pivot[j] *= -inverse;
+  pivot[c] = inverse;
+  for (int i = first_row; i < rows; ++i) {
+    double* y = row(i);
+    const double factor = y[c];
+    if (i == r || factor == 0) continue;
+    y[c] = 0;
+    for (int j = first; j < columns; ++j) y[j] += factor * pivot[j];
+  }
+}
+
+// Ruiz: rows and columns of M, `stride` apart, over the root of their largest entry, some times, to powers of two; returns the size of q then.
+double equilibrate(const double* M, std::size_t stride, const double* q, std::size_t step, int n, double* r, double* c, double* most) {
+  std::fill(r, r + n, 1.0);
+  std::fill(c, c + n, 1.0);
+  const auto scale = [](double& by, double largest) {
+    if (largest > 0) by *= std::exp2(std::round(-0.5 * std::log2(largest)));
+  };
+  for (int pass = 0; pass < 4; ++pass) {
+    std::fill(most, most + n, 0.0);
+    for (int i = 0; i < n; ++i) {
+      const double* m = M + std::size_t(i) * stride;
+      double largest = 0;
+      for (int j = 0; j < n; ++j) {
+        const double x = std::abs(r[i] * m[j] * c[j]);
+        largest = std::max(largest, x);
+        most[j] = std::max(most[j], x);
+      }
+      scale(r[i], largest);
+    }
+    for (int j = 0; j < n; ++j) scale(c[j], most[j]);
+  }
+  double size = 0;
+  for (int i = 0; i < n; ++i) size = std::max(size, std::abs(r[i] * q[std::size_t(i) * step]));
+  return size > 0 ? std::exp2(std::round(std::log2(size))) : 1.0;
+}
+
+}  // namespace
+
+Lemke::Lemke(int capacity) : capacity_(std::max(capacity, 0)) {
+  const auto n = std::size_t(capacity_);
+  A_.resize(n * (n + 1));
+  T_.resize(n * (n + 2));
+  for (auto* x : {&r_, &c_, &row_scale_, &column_scale_, &p_, &x_, &trial_}) x->resize(n);
+  for (auto* k : {&column_, &basic_}) k->resize(n);
+  place_.resize(2 * n + 1);
+  swapped_.resize(n);
+  active_.resize(n);
+}
+
+std::size_t Lemke::bytes() const {
+  return (A_.size() + T_.size() + 7 * r_.size()) * sizeof(double) + (column_.size() + basic_.size() + place_.size()) * sizeof(int) + swapped_.size() +
+         active_.size();
+}
+
+LemkeReport Lemke::solve(int n, const bool* free, const double* M, const double* q, double* z, double tolerance, int most_pivots) {
+  n_ = n, M_ = M, q_ = q;
+  double largest = 0;
+  for (int i = 0; i < n; ++i) largest = std::max(largest, std::abs(q[i]));
+  const double goal = tolerance * largest;
+  std::fill(z, z + n, 0.0);
+  LemkeReport report{Pivoting::solved, 0, 0, residual(free, z)};
+  if (report.residual == 0) return report;
+
+  // keeps z if it is better than what was
+  const auto consider = [&] {
+    recover(trial_.data());
+    for (int i = 0; i < n; ++i)
+      if (!(free && free[i])) trial_[std::size_t(i)] = std::max(trial_[std::size_t(i)], 0.0);
+    const double left = residual(free, trial_.data());
+    if (left < report.residual) std::copy(trial_.begin(), trial_.begin() + n, z), report.residual = left;
+    return left;
+  };
+  size_ = equilibrate(M, std::size_t(n), q, 1, n, r_.data(), c_.data(), p_.data());
+  Pivoting first{};
+  for (const auto& [delta, spread] : attempts) {
+    for (int i = 0; i < n; ++i) active_[std::size_t(i)] = free && free[i];
+    eliminate(true);
+    const Pivoting end = pivot(delta, spread, most_pivots, &report.pivots);
+    if (report.attempts++ == 0) first = end;
+    // the basis again, from M
+    if (!(consider() <= 1e-3 * goal)) {
+      for (int k = 0; k < n - out_; ++k) active_[std::size_t(column_[std::size_t(out_ + k)])] = x_[std::size_t(out_ + k)] > 0;
+      eliminate(false);
+      std::fill(x_.begin(), x_.begin() + n, 0.0);
+      consider();
+    }
+    if (report.residual <= goal) return report;
+  }
+  report.outcome = first == Pivoting::solved ? Pivoting::inaccurate : first;
+  return report;
+}
+
+// A ← [M | q] scaled, active places first, these eliminated.
+void Lemke::eliminate(bool with_pairs) {
+  out_ = 0;
+  for (int want = 1; want >= 0; --want)
+    for (int i = 0, k = want ? 0 : out_; i < n_; ++i)
+      if ((active_[std::size_t(i)] != 0) == (want != 0)) column_[std::size_t(k++)] = i, out_ += want;
+  for (int i = 0; i < n_; ++i) {
+    const int k = column_[std::size_t(i)];
+    const double* m = M_ + std::size_t(k) * std::size_t(n_);
+    double* a = row(i);
+    for (int j = 0; j < n_; ++j) a[j] = r_[std::size_t(k)] * m[column_[std::size_t(j)]] * c_[std::size_t(column_[std::size_t(j)])];
+    a[n_] = r_[std::size_t(k)] * q_[k] / size_;
+  }
+  rank_ = paired_ = 0;
+  for (int last = out_; rank_ < last;) {
+    int at = rank_;
+    for (int i = rank_ + 1; i < out_; ++i)
+      if (std::abs(row(i)[rank_]) > std::abs(row(at)[rank_])) at = i;
+    double* a = row(rank_);
+    if (!(std::abs(row(at)[rank_]) > singular)) {
+      // no pivot: the column goes last
+      --last;
+      for (int i = 0; i < n_; ++i) std::swap(row(i)[rank_], row(i)[last]);
+      std::swap(column_[std::size_t(rank_)], column_[std::size_t(last)]);
+      continue;
+    }
+    if (at != rank_) std::swap_ranges(a + rank_, a + n_ + 1, row(at) + rank_);
+    const double inverse = 1 / a[rank_];
+    for (int i = rank_ + 1; i < n_; ++i) {
+      double* b = row(i);
+      const double factor = b[rank_] * inverse;
+      if (factor == 0) continue;
+      for (int j = rank_ + 1; j <= n_; ++j) b[j] -= factor * a[j];
+    }
+    ++rank_;
+  }
+  std::fill(swapped_.begin(), swapped_.begin() + n_, 0);
+  if (with_pairs) pair_up();
+}
+
+// Columns without a pivot go out together with a pair.
+void Lemke::pair_up() {
+  for (int k = rank_; k < out_; ++k, ++paired_) {
+    double most = 1e-9;
+    int e = -1, l = -1, c = -1;
+    for (int i = k; i < out_; ++i)
+      for (int j = out_; j < n_; ++j)
+        for (int h = k; h < out_ && std::abs(row(i)[j]) > most; ++h)
+          if (const double both = std::min(std::abs(row(i)[j]), std::abs(row(j)[h])); both > most) most = both, e = i, l = h, c = j;
+    if (c < 0) return;
+    if (e != k) std::swap_ranges(row(k), row(k) + n_ + 1, row(e));
+    for (int i = 0; i < n_; ++i) std::swap(row(i)[k], row(i)[l]);
+    std::swap(column_[std::size_t(k)], column_[std::size_t(l)]);
+    // e gives z_c, w_c gives z_l; each to its place
+    const auto rows = [this](int i) { return row(i); };
+    exchange(rows, rank_, n_, rank_, n_ + 1, k, c);
+    exchange(rows, rank_, n_, rank_, n_ + 1, c, k);
+    std::swap_ranges(row(k), row(k) + n_ + 1, row(c));
+    for (int i = rank_; i < n_; ++i) std::swap(row(i)[k], row(i)[c]);
+    swapped_[std::size_t(c)] ^= 1;
+  }
+}
+
+// Whether row i leaves before row k: the lesser of (q, ε, ε², …)_i / p_i.
+bool Lemke::sooner(int i, int k) {
+  const double *a = line(i), *b = line(k), pi = p_[std::size_t(i)], pk = p_[std::size_t(k)], near = noise * (pi + pk);
+  const double first = a[m_ + 1] * pk - b[m_ + 1] * pi;
+  if (std::abs(first) > near) return first < 0;
+  for (int j = 0; j < m_; ++j) {
+    const int at = place_[std::size_t(j)];
+    const double ai = at >= 0 ? -a[at] : at == -1 - i, bk = at >= 0 ? -b[at] : at == -1 - k;
+    const double next = ai * pk - bk * pi;
+    if (std::abs(next) > near) return next < 0;
+  }
+  return pi > pk;
+}
+
+// Pairs' variables: w 0 … m − 1, z m … 2m − 1, z₀ 2m. Leaves z in x, by place.
+Pivoting Lemke::pivot(double delta, double spread, int most, int* pivots) {
+  m_ = n_ - out_;
+  const int m = m_, artificial = 2 * m;
+  if (most < 0) most = 100 + 10 * m;
+  // in the units of M and q again, so that pivots do not depend on what was eliminated; then scaled by itself
+  for (int i = 0; i < m; ++i) {
+    const double *a = row(out_ + i) + out_, by = r_[std::size_t(column_[std::size_t(out_ + i)])];
+    double* t = line(i);
+    for (int j = 0; j < m; ++j) t[j] = a[j] / (by * c_[std::size_t(column_[std::size_t(out_ + j)])]);
+    t[m + 1] = a[m] / by;
+  }
+  double *by_row = row_scale_.data(), *by_column = column_scale_.data();
+  const double size = equilibrate(T_.data(), std::size_t(m + 2), T_.data() + m + 1, std::size_t(m + 2), m, by_row, by_column, p_.data());
+  for (int i = 0; i < m; ++i) {
+    double* t = line(i);
+    for (int j = 0; j < m; ++j) t[j] *= by_row[i] * by_column[j];
+    t[i] += delta;
+    const double turn = (i + 1) * 0.6180339887498949;
+    t[m] = 1 + spread * (turn - std::floor(turn));
+    t[m + 1] *= by_row[i] / size;
+    basic_[std::size_t(i)] = i, place_[std::size_t(i)] = -1 - i;
+    place_[std::size_t(m + i)] = i;
+  }
+  place_[std::size_t(artificial)] = m;
+
+  bool done = true;
+  for (int i = 0; i < m; ++i) done &= line(i)[m + 1] >= 0;
+  Pivoting end = done ? Pivoting::solved : Pivoting::limit;
+  for (int count = 0, enter = artificial; end == Pivoting::limit && count < most; ++count) {
+    const int e = place_[std::size_t(enter)];
+    double largest = 1;
+    for (int i = 0; i < m; ++i) {
+      p_[std::size_t(i)] = count == 0 ? line(i)[e] : -line(i)[e];
+      largest = std::max(largest, std::abs(p_[std::size_t(i)]));
+    }
+    int r = -1;
+    for (int i = 0; i < m; ++i)
+      if (p_[std::size_t(i)] > leave * largest && (r < 0 || sooner(i, r))) r = i;
+    if (r < 0) {
+      end = Pivoting::ray;
+      break;
+    }
+    // z₀ leaves whenever it may
+    if (const int z0 = -1 - place_[std::size_t(artificial)]; z0 >= 0 && p_[std::size_t(z0)] > leave * largest) {
+      const double *a = line(z0), *b = line(r), pa = p_[std::size_t(z0)], pb = p_[std::size_t(r)];
+      if (a[m + 1] * pb - b[m + 1] * pa <= noise * (pa + pb)) r = z0;
+    }
+    exchange([this](int i) { return line(i); }, 0, m, 0, m + 2, r, e);
+    if (count > 0)
+      for (int i = 0; i < m; ++i)
+        if (double& b = line(i)[m + 1]; b < 0 && b > -1e2 * noise) b = 0;
+    const int left = basic_[std::size_t(r)];
+    basic_[std::size_t(r)] = enter, place_[std::size_t(enter)] = -1 - r;
+    place_[std::size_t(left)] = e;
+    ++*pivots;
+    if (left == artificial) end = Pivoting::solved;
+    enter = left < m ? left + m : left - m;
+  }
+  for (int i = 0; i < m; ++i) {
+    const int at = place_[std::size_t(m + i)];
+    x_[std::size_t(out_ + i)] = at < 0 ? line(-1 - at)[m + 1] * by_column[i] * size / c_[std::size_t(column_[std::size_t(out_ + i)])] : 0.0;
+  }
+  return end;
+}
+
+// z of all places from those of the pairs, unscaled; what is not finite becomes zero.
+void Lemke::recover(double* z) {
+  const auto sum = [this](int i, int from) {
+    const double* a = row(i);
+    double s = a[n_];
+    for (int j = from; j < n_; ++j) s += a[j] * x_[std::size_t(j)];
+    return s;
+  };
+  // pairs that were exchanged, and columns that went out with them
+  for (int k = out_; k < n_; ++k)
+    if (swapped_[std::size_t(k)]) p_[std::size_t(k)] = sum(k, out_);
+  for (int k = rank_; k < out_; ++k) x_[std::size_t(k)] = k < rank_ + paired_ ? sum(k, out_) : 0.0;
+  for (int k = out_; k < n_; ++k)
+    if (swapped_[std::size_t(k)]) x_[std::size_t(k)] = p_[std::size_t(k)];
+  for (int k = rank_ - 1; k >= 0; --k) x_[std::size_t(k)] = -sum(k, k + 1) / row(k)[k];
+  for (int k = 0; k < n_; ++k) {
+    const auto i = std::size_t(column_[std::size_t(k)]);
+    z[i] = c_[i] * x_[std::size_t(k)] * size_;
+    if (!std::isfinite(z[i])) z[i] = 0;
+  }
+}
+
+double Lemke::residual(const bool* free, const double* z) const {
+  double most = 0;
+  for (int i = 0; i < n_; ++i) {
+    const double* m = M_ + std::size_t(i) * std::size_t(n_);
+    double w = q_[i];
+    for (int j = 0; j < n_; ++j) w += m[j] * z[j];
+    const double left = (free && free[i]) || z[i] > 0 ? std::abs(w) : -w;
+    if (!(left <= most)) most = std::isfinite(left) ? left : std::numeric_limits<double>::infinity();
+  }
+  return most;
+}
+
+}  // namespace delassus
