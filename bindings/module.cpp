@@ -29,4 +29,5 @@ NB_MODULE(_core, m) {
   bind_solvers(m);
   bind_contacts(m);
   bind_complementarity(m);
+  bind_simulator(m);
 }

@@ -21,5 +21,6 @@ void bind_operators(nanobind::module_& m);
 void bind_solvers(nanobind::module_& m);
 void bind_contacts(nanobind::module_& m);
 void bind_complementarity(nanobind::module_& m);
+void bind_simulator(nanobind::module_& m);
 
 }  // namespace delassus

@@ -4,6 +4,7 @@
 #include "held_operator.h"
 #include "rooms.h"
 #include "solvers/contacts/apgd.h"
+#include "solvers/contacts/lcp.h"
 #include "solvers/contacts/newton.h"
 #include "solvers/contacts/pgs.h"
 
@@ -53,10 +54,12 @@ struct HeldContacts {
   Newton newton;
   Apgd apgd;
   Pgs pgs;
+  Lcp lcp;
   ForceSets sets;
   std::atomic<bool> busy{false};
 
-  ContactReport run(const std::string& method, const ContactProblem& p, const double* matrix, const ContactOptions& options, double* lambda, double* sigma, double* history) {
+  ContactReport run(const std::string& method, const ContactProblem& p, const double* matrix, const ContactOptions& options, int directions, double* lambda, double* sigma, double* history) {
+    if (method == "lcp") return lcp.solve(p, matrix, options, directions, lambda, sigma);
     if (method == "admm") return admm.solve(p, options, lambda, sigma, history);
     if (method == "newton") return newton.solve(p, options, lambda, sigma, history);
     if (method == "apgd") return apgd.solve(p, options, lambda, sigma, history);
@@ -82,16 +85,16 @@ void bind_contacts(nb::module_& m) {
           s.sets.intervals.push_back({int(x[0]), std::isnan(x[1]) ? -open : x[1], std::isnan(x[2]) ? open : x[2]});
         }
       }, "rows"_a, "cones"_a, "intervals"_a)
-      .def("solve", [](HeldContacts& s, nb::object G, nb::handle g, const std::string& method, double tolerance, int most, nb::handle start, double rho) {
+      .def("solve", [](HeldContacts& s, nb::object G, nb::handle g, const std::string& method, double tolerance, int most, nb::handle start, double rho, int directions) {
         const std::size_t n = std::size_t(s.sets.rows);
         In g_(g, "g", {n}), start_(start, "warm_start", {n}, true);
-        Out lambda(nb::none(), {n}), sigma(nb::none(), {n}), history(nb::none(), {std::size_t(most)});
+        Out lambda(nb::none(), {n}), sigma(nb::none(), {n}), history(nb::none(), {method == "lcp" ? 0 : std::size_t(most)});
         const ContactOptions options{tolerance, most, start_.data != nullptr, rho};
         if (start_.data) std::copy_n(start_.data, n, lambda.data);
         ContactReport report;
         door::Occupied occupied(s.busy, "this solver");
         auto solve = [&](ContactMap& map, const double* matrix) {
-          report = s.run(method, ContactProblem{map, g_.data, s.sets}, matrix, options, lambda.data, sigma.data, history.data);
+          report = s.run(method, ContactProblem{map, g_.data, s.sets}, matrix, options, directions, lambda.data, sigma.data, history.data);
         };
         HeldDelassus<Delassus<double>, double>* held = nullptr;
         if (nb::try_cast(G, held, false)) {
@@ -108,7 +111,7 @@ void bind_contacts(nb::module_& m) {
         }
         return nb::make_tuple(lambda.object, sigma.object, history.object, int(report.outcome), report.iterations, report.factorizations, report.rho,
                               nb::make_tuple(report.left.primal, report.left.dual, report.left.complementarity, report.left.natural));
-      }, "G"_a, "g"_a.none(), "method"_a, "tolerance"_a, "max_iterations"_a, "warm_start"_a.none(), "rho"_a);
+      }, "G"_a, "g"_a.none(), "method"_a, "tolerance"_a, "max_iterations"_a, "warm_start"_a.none(), "rho"_a, "directions"_a);
 }
 
 }  // namespace delassus

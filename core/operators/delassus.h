@@ -61,6 +61,28 @@ class Delassus {
   }
   std::size_t bytes() const { return own_bytes() + scratch_->bytes(); }
 
+  // Takes axes of points anew from the layout, whose owner may change these and the places of points; update comes next.
+  void read_points() {
+    constexpr int lanes = strip_lanes<T>;
+    if constexpr (lanes > 1)
+      for (std::size_t g = 0; g < set_.groups.size(); ++g) {
+        const auto& group = set_.groups[g];
+        if (!packed(group)) continue;
+        for (int c = 0; c < group.count; ++c) {
+          const auto& point = set_.points[group.first + c];
+          auto& pack = points_[first_pack_[g] + c / lanes];
+          if (c % lanes == 0) {
+            pack.count = 0;
+            std::fill_n(pack.row, lanes, point.row);
+          }
+          pack.row[c % lanes] = point.row;
+          lane(pack.full, c % lanes) = 1;
+          for (int r = 0; r < 3; ++r) set_lane(pack.axes[r], c % lanes, point.axes[r]);
+          ++pack.count;
+        }
+      }
+  }
+
   // All numeric work that depends on q alone. Returns whether M is regular.
   bool update(const T* q) {
     place(q);
@@ -294,26 +316,13 @@ class Delassus {
     for (const auto& group : set_.groups) {
       first_pack_.push_back(int(points_.size()));
       first_place_.push_back(int(places_.size()));
-      if (!packed(group)) {
+      if (packed(group))
+        points_.resize(points_.size() + std::size_t((group.count + lanes - 1) / lanes));
+      else
         places_.resize(places_.size() + std::size_t(group.count * group.sides()));
-        continue;
-      }
-      for (int c = 0; c < group.count; ++c) {
-        const auto& point = set_.points[group.first + c];
-        if (c % lanes == 0) {
-          points_.resize(points_.size() + 1);
-          std::fill_n(points_.back().row, lanes, point.row);
-        }
-        if constexpr (lanes > 1) {
-          auto& pack = points_.back();
-          pack.row[c % lanes] = point.row;
-          lane(pack.full, c % lanes) = 1;
-          for (int r = 0; r < 3; ++r) set_lane(pack.axes[r], c % lanes, point.axes[r]);
-          ++pack.count;
-        }
-      }
     }
     first_pack_.push_back(int(points_.size()));
+    read_points();
   }
   void place_points() {
     constexpr int lanes = strip_lanes<T>;
@@ -647,7 +656,7 @@ class Delassus {
   int refine(Passage<T>& p, const T* y, T* x, int most, Real tolerance) {
     constexpr int lanes = lanes_of<T>;
     const T shift = largest_shift();
-    Real best[lanes];
+    Real best[lanes]{};
     for (int n = 0;; ++n) {
       const Residual<T> r = residual(p, y, x);
       bool enough = n == 0;

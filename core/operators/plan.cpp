@@ -157,7 +157,7 @@ EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const st
       const int run = int(end - t), width = int(order.strips[t].size());
       if (8 * run * width < 10 * run + 24)
         for (; t < end; ++t)
-          for (const int i : order.strips[t]) changed = alone[i] = 1;
+          for (const int i : order.strips[t]) alone[i] = 1, changed = true;
       t = end;
     }
     if (changed) order = order_links(links, active, groups, lanes, alone);

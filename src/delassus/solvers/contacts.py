@@ -38,6 +38,7 @@ _METHODS: dict[str, tuple[int, bool, bool]] = {
     "newton": (1000, False, True),
     "apgd": (10000, False, False),
     "pgs": (5000, True, False),
+    "lcp": (100_000, True, False),
 }
 _SYMMETRY = 1e-8
 
@@ -68,10 +69,10 @@ class ContactResult:
         forces: (m,) λ [N s if g is a velocity, N if it is an acceleration], axes of the rows.
         velocities: (m,) σ = G λ + g.
         status: "solved"; "iteration_limit"; "stalled": it comes no nearer; "infeasible": no forces can do it.
-        iterations: of the method; Newton's counts all products with its Jacobian.
+        iterations: of the method; Newton's counts all products with its Jacobian, ``lcp`` its pivots.
         factorizations: how often (G + damping) was factored.
         residuals: ``primal``, ``dual``, ``complementarity``, ``natural``, found anew from these forces.
-        history: (iterations,) an estimate of the natural residual after each.
+        history: (iterations,) an estimate of the natural residual after each; empty for ``lcp``.
         constraint_forces: the forces, an array a constraint.
         advice: what to do about a status; empty if nothing.
     """
@@ -186,6 +187,7 @@ def solve_contacts(
     max_iterations: int | None = None,
     warm_start: ContactResult | ArrayLike | None = None,
     timestep: float = 1.0,
+    directions: int = 8,
 ) -> ContactResult:
     """Find constraint forces in their sets: λ with σ = G λ + g, by Signorini's and Coulomb's laws.
 
@@ -195,6 +197,7 @@ def solve_contacts(
     ``admm``     alternating directions, extrapolated; penalties balanced with few factorizations          ``@``, ``solve``, ``damping``
     ``newton``   that, then Newton's method on its fixed point: many digits                                the same
     ``pgs``      one constraint after another, each solved exactly                                         the matrix
+    ``lcp``      Lemke's pivoting with polygons for cones: friction a little weaker between their corners      the matrix
     ``apgd``     accelerated projected gradients for the convex relaxation, Γ = 0: what slides also opens  ``@``
     ============ ========================================================================================= ==========================================
 
@@ -206,8 +209,9 @@ def solve_contacts(
             of contacts with three rows each, normal first.
         method: see above.
         tolerance: for every one of the residuals, in their units.
-        max_iterations: default 1,000; 5,000 sweeps of ``pgs``, 10,000 of ``apgd``.
+        max_iterations: default 1,000; 5,000 sweeps of ``pgs``, 10,000 of ``apgd``, 100,000 pivots of ``lcp``.
         warm_start: a result of a problem nearby, or its forces, (m,).
+        directions: corners of the polygons of ``lcp``, an even number.
         timestep: [s] λ are impulses over that time: bounds of dry friction, which are forces, are multiplied by it. 1 if g is an acceleration.
 
     Returns:
@@ -230,6 +234,9 @@ def solve_contacts(
     tolerance = number(tolerance, "tolerance", minimum=0.0)
     most = most if max_iterations is None else count(max_iterations, "max_iterations")
     timestep = number(timestep, "timestep", minimum=0.0)
+    directions = count(directions, "directions", minimum=4)
+    if directions % 2:
+        raise ArgumentError(f"directions: expected an even number, so that every direction has its opposite, got {directions}.")
 
     own = isinstance(G, DelassusOperator)
     if own and not G._fresh:
@@ -265,7 +272,7 @@ def solve_contacts(
     solver.set_sets(rows, cones, intervals)
     try:
         forces, velocities, history, outcome, iterations, factorizations, rho, left = solver.solve(
-            native, velocity, method, tolerance, most, None if start is None else numbers(start, "warm_start", (rows,)), rho
+            native, velocity, method, tolerance, most, None if start is None else numbers(start, "warm_start", (rows,)), rho, directions
         )
     finally:
         if foreign is not None and foreign.before is not None:

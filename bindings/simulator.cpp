@@ -1,0 +1,232 @@
+#include <nanobind/stl/array.h>
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include "held.h"
+#include "operators/team.h"
+#include "rooms.h"
+#include "simulator/world.h"
+
+namespace delassus {
+
+namespace nb = nanobind;
+using nb::literals::operator""_a;
+
+namespace {
+
+using In = door::Input<double>;
+using Numbers = std::vector<double>;
+
+// What a simulation is made of, shared by all worlds of it: the description, and how to reach MuJoCo.
+struct Plan {
+  std::shared_ptr<WorldDescription> world;
+  MujocoLibrary library;
+  const void* mujoco_model;
+  std::vector<int> geom_bodies, geom_parts;
+  nb::object keep;  // MuJoCo's model, for as long as this lives
+
+  std::unique_ptr<World> make() const {
+    return std::make_unique<World>(world, std::make_unique<Collider>(library, mujoco_model, world->model.nq, geom_bodies, geom_parts));
+  }
+  std::size_t nq() const { return std::size_t(world->model.nq); }
+  std::size_t nv() const { return std::size_t(world->model.nv); }
+  std::size_t motors() const { return world->motors.size(); }
+  std::size_t bodies() const { return world->model.bodies.size(); }
+};
+
+nb::object as_array(const Numbers& x, std::size_t columns = 0) {
+  nb::module_ numpy = nb::module_::import_("numpy");
+  const std::size_t n = columns ? x.size() / columns : x.size();
+  nb::object a = columns ? numpy.attr("empty")(nb::make_tuple(n, columns)) : numpy.attr("empty")(n);
+  std::copy(x.begin(), x.end(), nb::cast<nb::ndarray<double, nb::c_contig, nb::device::cpu>>(a).data());
+  return a;
+}
+
+// Nine numbers of a step: outcome, iterations, factorizations, natural residual, worst residual, penetration, loop error, iterations for positions, whether M was regular.
+constexpr std::size_t numbers_a_step = 9, times_a_step = 6, numbers_a_contact = 12;
+void append(Numbers& to, const StepReport& r) {
+  const auto& c = r.contacts;
+  to.insert(to.end(), {double(int(c.outcome)), double(c.iterations), double(c.factorizations), c.left.natural, c.left.worst(), r.penetration, r.loop_error, double(r.corrections),
+                       double(r.regular)});
+}
+// Of every contact: position, normal, force on the first body in world axes [N], friction, bodies.
+void append_contacts(Numbers& to, const World& w) {
+  const auto& touches = w.touches();
+  const double over = 1 / w.description().timestep;
+  for (std::size_t k = 0; k < touches.size(); ++k) {
+    const auto& t = touches[k];
+    const auto& f = w.frame(int(k));
+    const double* l = w.impulses() + 3 * k;
+    const Vec3<double> force = (f[0] * l[0] + f[1] * l[1] + f[2] * l[2]) * over;
+    to.insert(to.end(), {t.position.x, t.position.y, t.position.z, t.normal.x, t.normal.y, t.normal.z, force.x, force.y, force.z, t.friction, double(t.body[0]), double(t.body[1])});
+  }
+}
+
+struct HeldWorld {
+  std::shared_ptr<Plan> plan;
+  std::unique_ptr<World> world;
+  std::atomic<bool> busy{false};
+  Numbers numbers, contacts, times;
+
+  explicit HeldWorld(std::shared_ptr<Plan> p) : plan(std::move(p)), world(plan->make()) {}
+};
+
+// Everything that the next step depends on, as numbers.
+Numbers snapshot(const World& w) {
+  Numbers x{double(w.q.size()), double(w.v.size())};
+  auto put = [&](const Numbers& y) {
+    x.push_back(double(y.size()));
+    x.insert(x.end(), y.begin(), y.end());
+  };
+  put(w.q), put(w.v), put(w.memory.others), put(w.memory.other_corrections);
+  x.insert(x.end(), {w.time, w.memory.rho, w.memory.correction_rho, double(w.memory.limits.size()), double(w.memory.contacts.size())});
+  for (const auto& l : w.memory.limits) x.insert(x.end(), {l[0], l[1]});
+  for (const auto& c : w.memory.contacts)
+    x.insert(x.end(), {double(c.geom[0]), double(c.geom[1]), c.local.x, c.local.y, c.local.z, c.impulse.x, c.impulse.y, c.impulse.z, c.correction.x, c.correction.y, c.correction.z});
+  return x;
+}
+void restore(World& w, const double* x, std::size_t n) {
+  std::size_t at = 0;
+  auto next = [&] {
+    if (at >= n) door::raise("ArgumentError", "snapshot: it is too short. Give what save() returned, unchanged.");
+    return x[at++];
+  };
+  auto get = [&](Numbers& y) {
+    const std::size_t size = std::size_t(next());
+    if (size > n) door::raise("ArgumentError", "snapshot: its numbers make no sense. Give what save() returned, unchanged.");
+    y.resize(size);
+    for (auto& value : y) value = next();
+  };
+  if (next() != double(w.q.size()) || next() != double(w.v.size()))
+    door::raise("ArgumentError", "snapshot: it is of another model.");
+  get(w.q), get(w.v), get(w.memory.others), get(w.memory.other_corrections);
+  w.time = next(), w.memory.rho = next(), w.memory.correction_rho = next();
+  const std::size_t limits = std::size_t(next()), contacts = std::size_t(next());
+  if (n - at != 2 * limits + 11 * contacts) door::raise("ArgumentError", "snapshot: its numbers make no sense. Give what save() returned, unchanged.");
+  w.memory.limits.resize(limits);
+  for (auto& l : w.memory.limits) l = {next(), next()};
+  w.memory.contacts.resize(contacts);
+  for (auto& c : w.memory.contacts) {
+    c.geom[0] = int(next()), c.geom[1] = int(next());
+    for (auto* v : {&c.local, &c.impulse, &c.correction}) v->x = next(), v->y = next(), v->z = next();
+  }
+}
+
+}  // namespace
+
+void bind_simulator(nb::module_& m) {
+  nb::class_<Plan>(m, "WorldPlan")
+      .def("__init__",
+           [](Plan* self, std::shared_ptr<const HeldModel> held, const Numbers& armature, const std::vector<ConstraintDescription>& loops, const std::vector<ConstraintDescription>& friction,
+              const Numbers& friction_loss, const Numbers& stiffness, const Numbers& damping, const Numbers& rest, const std::vector<int>& sprung, const std::vector<std::array<double, 4>>& limits,
+              const std::vector<std::array<double, 11>>& motors, const std::array<double, 8>& options, const std::array<std::size_t, 4>& functions, const std::array<std::size_t, 12>& offsets,
+              std::size_t mujoco_model, const std::vector<int>& geom_bodies, const std::vector<int>& geom_parts, nb::object keep) {
+             auto w = std::make_shared<WorldDescription>();
+             w->model = held->wide;
+             w->model.armature = armature;
+             w->loops = loops, w->friction = friction, w->friction_loss = friction_loss;
+             w->stiffness = stiffness, w->damping = damping, w->rest = rest, w->sprung = sprung;
+             for (const auto& l : limits) w->limits.push_back({int(l[0]), int(l[1]), l[2], l[3]});
+             for (const auto& a : motors) w->motors.push_back({int(a[0]), int(a[1]), a[2], a[3], {a[4], a[5], a[6]}, {a[7], a[8]}, {a[9], a[10]}});
+             w->timestep = options[0], w->restitution = options[1], w->bounce = options[2], w->tolerance = options[3], w->most = int(options[4]), w->newton = options[5] != 0;
+             w->slop = options[6];
+             const auto& o = offsets;
+             const MujocoLibrary library{reinterpret_cast<void* (*)(const void*)>(functions[0]), reinterpret_cast<void (*)(void*)>(functions[1]),
+                                         reinterpret_cast<void (*)(const void*, void*)>(functions[2]), reinterpret_cast<void (*)(const void*, void*)>(functions[3]),
+                                         o[0], o[1], o[2], o[3], o[4], o[5], o[6], o[7], o[8], o[9], o[10], o[11]};
+             new (self) Plan{std::move(w), library, reinterpret_cast<const void*>(mujoco_model), geom_bodies, geom_parts, std::move(keep)};
+           }, "model"_a, "armature"_a, "loops"_a, "friction"_a, "friction_loss"_a, "stiffness"_a, "damping"_a, "rest"_a, "sprung"_a, "limits"_a, "motors"_a, "options"_a, "functions"_a, "offsets"_a,
+           "mujoco_model"_a, "geom_bodies"_a, "geom_parts"_a, "keep"_a);
+
+  nb::class_<HeldWorld>(m, "World")
+      .def("__init__", [](HeldWorld* self, std::shared_ptr<Plan> plan) { new (self) HeldWorld(std::move(plan)); }, "plan"_a)
+      .def("set_state",
+           [](HeldWorld& s, nb::handle q, nb::handle v, double time) {
+             auto q_ = door::configuration(s.world->description().model, q);
+             In v_(v, "v", {s.plan->nv()});
+             door::Occupied occupied(s.busy, "this Simulator");
+             s.world->q.assign(q_.data, q_.data + s.plan->nq());
+             s.world->v.assign(v_.data, v_.data + s.plan->nv());
+             s.world->time = time;
+             s.world->memory = {};
+           }, "q"_a.none(), "v"_a.none(), "time"_a)
+      .def_prop_ro("q", [](HeldWorld& s) { return as_array(s.world->q); })
+      .def_prop_ro("v", [](HeldWorld& s) { return as_array(s.world->v); })
+      .def_prop_ro("time", [](HeldWorld& s) { return s.world->time; })
+      .def_prop_ro("systems", [](HeldWorld& s) { return s.world->systems(); })
+      .def("save", [](HeldWorld& s) { return as_array(snapshot(*s.world)); })
+      .def("restore",
+           [](HeldWorld& s, nb::handle numbers, std::size_t n) {
+             In x(numbers, "snapshot", {n});
+             door::Occupied occupied(s.busy, "this Simulator");
+             restore(*s.world, x.data, n);
+           }, "snapshot"_a.none(), "size"_a)
+      // Steps with the same forces, or with a row of them each; every `every`-th state is kept. Returns states before the first step and after the kept ones, numbers, contacts and times.
+      .def("run",
+           [](HeldWorld& s, int steps, int every, nb::handle tau, nb::handle control, nb::handle external, bool rows) {
+             const std::size_t n = std::size_t(steps), nv = s.plan->nv(), nu = s.plan->motors(), nb_ = s.plan->bodies();
+             In t(tau, "tau", rows ? door::Shape{n, nv} : door::Shape{nv}, true), c(control, "control", rows ? door::Shape{n, nu} : door::Shape{nu}, true),
+                 e(external, "external_forces", {nb_, 6}, true);
+             door::Occupied occupied(s.busy, "this Simulator");
+             Numbers q, v, numbers, contacts, counts, times;
+             bool regular = true, finite = true;
+             {
+               nb::gil_scoped_release unlocked;
+               World& w = *s.world;
+               for (std::size_t k = 0; k < n && regular && finite; ++k) {
+                 const StepReport r = w.step(t.data ? t.data + (rows ? k * nv : 0) : nullptr, c.data ? c.data + (rows ? k * nu : 0) : nullptr, e.data);
+                 regular = r.regular;
+                 finite = door::all_finite(w.v.data(), nv);
+                 append(numbers, r);
+                 const auto& x = r.times;
+                 times.insert(times.end(), {x.collide, x.constrain, x.operate, x.solve, x.correct, x.all});
+                 if (int(k + 1) % every) continue;
+                 q.insert(q.end(), w.q.begin(), w.q.end());
+                 v.insert(v.end(), w.v.begin(), w.v.end());
+                 const std::size_t before = contacts.size();
+                 append_contacts(contacts, w);
+                 counts.push_back(double((contacts.size() - before) / numbers_a_contact));
+               }
+             }
+             if (!regular) door::raise_singular("step");
+             return nb::make_tuple(as_array(q, s.plan->nq()), as_array(v, nv), as_array(numbers, numbers_a_step), as_array(contacts, numbers_a_contact), as_array(counts),
+                                   as_array(times, times_a_step), finite);
+           }, "steps"_a, "every"_a, "tau"_a.none(), "control"_a.none(), "external_forces"_a.none(), "rows"_a);
+
+  // Worlds of their own from given states: (n, nq), (n, nv) → after every step, (n, steps, nq) and (n, steps, nv), and how many steps ended otherwise than solved.
+  m.def("rollout",
+        [](std::shared_ptr<Plan> plan, nb::handle q, nb::handle v, nb::handle tau, nb::handle control, int worlds, int steps, int threads) {
+          const std::size_t n = std::size_t(worlds), T = std::size_t(steps), nq = plan->nq(), nv = plan->nv(), nu = plan->motors();
+          auto q_ = door::configurations(plan->world->model, q, n);
+          In v_(v, "v", {n, nv}), t(tau, "tau", {n, T, nv}, true), c(control, "control", {n, T, nu}, true);
+          door::Output<double> Q(nb::none(), {n, T, nq}), V(nb::none(), {n, T, nv}), unsolved(nb::none(), {n}), broken(nb::none(), {n});
+          {
+            nb::gil_scoped_release unlocked;
+            Team team(threads);
+            std::vector<std::unique_ptr<World>> own(static_cast<std::size_t>(team.size()));
+            for (auto& w : own) w = plan->make();
+            team.each(worlds, [&](int k) {
+              World& w = *own[std::size_t(team.whose(k, worlds))];
+              const std::size_t i = std::size_t(k);
+              w.q.assign(q_.data + i * nq, q_.data + (i + 1) * nq);
+              w.v.assign(v_.data + i * nv, v_.data + (i + 1) * nv);
+              w.time = 0;
+              w.memory = {};
+              unsolved.data[i] = 0;
+              broken.data[i] = -1;
+              for (std::size_t s = 0; s < T; ++s) {
+                if (broken.data[i] < 0) {
+                  const StepReport r = w.step(t.data ? t.data + (i * T + s) * nv : nullptr, c.data ? c.data + (i * T + s) * nu : nullptr, nullptr);
+                  unsolved.data[i] += r.contacts.outcome != ContactOutcome::solved;
+                  if (!r.regular || !door::all_finite(w.v.data(), nv)) broken.data[i] = double(s);
+                }
+                std::copy(w.q.begin(), w.q.end(), Q.data + (i * T + s) * nq);
+                std::copy(w.v.begin(), w.v.end(), V.data + (i * T + s) * nv);
+              }
+            });
+          }
+          return nb::make_tuple(Q.object, V.object, unsolved.object, broken.object);
+        }, "plan"_a, "q"_a.none(), "v"_a.none(), "tau"_a.none(), "control"_a.none(), "worlds"_a, "steps"_a, "threads"_a);
+}
+
+}  // namespace delassus
