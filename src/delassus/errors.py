@@ -50,6 +50,10 @@ class MissingExtraError(DelassusError, ImportError):
     """An optional package is needed that is not installed; the message names the extra that brings it."""
 
 
+class WriteError(DelassusError, OSError):
+    """A file could not be written; the message says what was lost and what is still there."""
+
+
 class SingularError(DelassusError, ArithmeticError):
     """A result is not finite: the mass matrix is singular in this pose, or numbers overflowed."""
 
@@ -67,4 +71,5 @@ __all__ = [
     "SingularError",
     "StaleError",
     "UnknownNameError",
+    "WriteError",
 ]

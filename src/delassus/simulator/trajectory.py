@@ -1,0 +1,305 @@
+"""A motion as arrays: states over time, the contacts of every frame, and how well each was solved."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._door import as_array, finite
+from ..errors import ArgumentError, ArgumentTypeError, DelassusError, LoadError
+from ..model import Model, load
+from .files import whole_file
+
+__all__ = ["Contacts", "Trajectory"]
+
+FORMAT = 1  # of the files; another number means another layout
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+def _floats(value: ArrayLike, name: str, shape: tuple[int, ...]) -> Floats:
+    array = finite(as_array(value, name, f"an array of shape {shape}"), name)
+    return _frozen(np.array(array, dtype=np.float64), name, shape)
+
+
+def _ints(value: ArrayLike, name: str, shape: tuple[int, ...]) -> Ints:
+    array = as_array(value, name, f"whole numbers of shape {shape}")
+    if array.dtype.kind not in "iu" and array.size:
+        raise ArgumentTypeError(f"{name}: expected whole numbers, got dtype {array.dtype}.")
+    return _frozen(np.array(array, dtype=np.int64), name, shape)
+
+
+def _words(value: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.str_]:
+    array = np.asarray(value)
+    if array.dtype.kind != "U" and array.size:
+        raise ArgumentTypeError(f"{name}: expected strings, got dtype {array.dtype}.")
+    return _frozen(np.array(array, dtype=np.str_), name, shape)
+
+
+def _frozen(array: NDArray[Scalar], name: str, shape: tuple[int, ...]) -> NDArray[Scalar]:
+    if array.shape != shape:
+        raise ArgumentError(f"{name}: expected shape {shape}, got {array.shape}.")
+    array.setflags(write=False)
+    return array
+
+
+def _positive(values: Floats) -> Floats:
+    """Return what a logarithmic axis can show; gaps elsewhere."""
+    return np.where(values > 0, values, np.nan)
+
+
+def _setter(value: Any) -> Callable[[str, Any], None]:
+    """Return what sets the fields of a frozen value while it is made."""
+    return partial(object.__setattr__, value)
+
+
+@dataclass(frozen=True, eq=False)
+class Contacts:
+    """Contacts at one moment, K of them; read-only arrays.
+
+    Attributes:
+        position: (K, 3) [m], world.
+        normal: (K, 3) from second to first body, unit length, world.
+        force: (K, 3) on the first body [N], world.
+        friction: (K,) sliding coefficients.
+        bodies: (K, 2) indices of the two bodies; 0 is the world.
+    """
+
+    position: Floats
+    normal: Floats
+    force: Floats
+    friction: Floats
+    bodies: Ints
+
+    def __post_init__(self) -> None:
+        n = len(as_array(self.position, "position", "an array of shape (K, 3)"))
+        put = _setter(self)
+        for name, shape in (("position", (n, 3)), ("normal", (n, 3)), ("force", (n, 3)), ("friction", (n,))):
+            put(name, _floats(getattr(self, name), name, shape))
+        put("bodies", _ints(self.bodies, "bodies", (n, 2)))
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.position)
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """A motion of a model: T frames, and K contacts in all of them together. Arrays are copied and read-only.
+
+    ``trajectory[10:200:5]`` is a trajectory too; ``len`` is the number of frames.
+
+    Attributes:
+        model: what moves.
+        times: (T,) [s], increasing.
+        q: (T, nq) configurations.
+        v: (T, nv) velocities.
+        contact_start: (T + 1,); the contacts of frame k are ``contact_start[k]:contact_start[k + 1]`` of the next five.
+        contact_position: (K, 3) [m], world.
+        contact_normal: (K, 3) from second to first body, world.
+        contact_force: (K, 3) on the first body [N], world.
+        contact_friction: (K,) sliding coefficients.
+        contact_bodies: (K, 2) indices of the two bodies; 0 is the world.
+        status: (T,) how the solver ended, "solved" where all is well.
+        iterations: (T,) of the solver.
+        residual: (T,) natural residual [m/s].
+        kinetic_energy, potential_energy: (T,) [J].
+        loop_error: (T,) largest gap of a loop [m].
+        penetration: (T,) deepest [m].
+    """
+
+    model: Model
+    times: Floats
+    q: Floats
+    v: Floats
+    contact_start: Ints
+    contact_position: Floats
+    contact_normal: Floats
+    contact_force: Floats
+    contact_friction: Floats
+    contact_bodies: Ints
+    status: NDArray[np.str_]
+    iterations: Ints
+    residual: Floats
+    kinetic_energy: Floats
+    potential_energy: Floats
+    loop_error: Floats
+    penetration: Floats
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, Model):
+            raise ArgumentTypeError(f"model: expected a delassus.Model, got {type(self.model).__name__}. Use delassus.load.")
+        put = _setter(self)
+        frames = as_array(self.times, "times").size
+        contacts = len(np.atleast_1d(as_array(self.contact_position, "contact_position")))
+        T, K = (frames,), (contacts,)
+        shapes: dict[str, tuple[int, ...]] = {
+            "times": T, "q": (*T, self.model.nq), "v": (*T, self.model.nv), "contact_position": (*K, 3), "contact_normal": (*K, 3),
+            "contact_force": (*K, 3), "contact_friction": K, "residual": T, "kinetic_energy": T, "potential_energy": T, "loop_error": T,
+            "penetration": T,
+        }  # fmt: skip
+        for name, shape in shapes.items():
+            put(name, _floats(getattr(self, name), name, shape))
+        for name, shape in (("contact_start", (frames + 1,)), ("contact_bodies", (contacts, 2)), ("iterations", T)):
+            put(name, _ints(getattr(self, name), name, shape))
+        put("status", _words(self.status, "status", T))
+        if (np.diff(self.times) <= 0).any():
+            raise ArgumentError("times: expected increasing numbers.")
+        steps = np.diff(self.contact_start)
+        if self.contact_start[0] != 0 or self.contact_start[-1] != contacts or (steps < 0).any():
+            raise ArgumentError(f"contact_start: expected numbers that rise from 0 to {contacts}, the number of contacts.")
+        if contacts and not np.isin(self.contact_bodies, range(self.model.nbody)).all():
+            raise ArgumentError(f"contact_bodies: expected indices from 0 to {self.model.nbody - 1}.")
+
+    def __len__(self) -> int:
+        """Return the number of frames."""
+        return len(self.times)
+
+    def __getitem__(self, which: slice) -> Trajectory:
+        """Return the frames of a slice as a trajectory."""
+        if not isinstance(which, slice):
+            raise ArgumentTypeError(f"which: expected a slice, got {type(which).__name__}. For one frame use trajectory[k : k + 1].")
+        frames = np.arange(len(self))[which]
+        starts, ends = self.contact_start[frames], self.contact_start[frames + 1]
+        kept = np.concatenate([np.arange(a, b) for a, b in zip(starts, ends, strict=True)]) if len(frames) else frames
+        parts: dict[str, Any] = {"model": self.model, "contact_start": np.concatenate([[0], np.cumsum(ends - starts)])}
+        for field in fields(self):
+            if field.name not in parts:
+                parts[field.name] = getattr(self, field.name)[kept if field.name.startswith("contact_") else frames]
+        return Trajectory(**parts)
+
+    def __repr__(self) -> str:
+        span = f"{self.times[0]:g} … {self.times[-1]:g} s" if len(self) else "no time"
+        return f"<Trajectory of {self.model.name!r}: {len(self)} frames, {span}, {len(self.contact_position)} contacts>"
+
+    def contacts(self, frame: int) -> Contacts:
+        """Return the contacts of a frame.
+
+        Args:
+            frame: from 0 to T − 1, or from the end if negative.
+        """
+        if not -len(self) <= frame < len(self):
+            raise ArgumentError(f"frame: expected a number from {-len(self)} to {len(self) - 1}, got {frame}.")
+        k = range(len(self))[frame]
+        at = slice(int(self.contact_start[k]), int(self.contact_start[k + 1]))
+        return Contacts(
+            self.contact_position[at], self.contact_normal[at], self.contact_force[at], self.contact_friction[at], self.contact_bodies[at]
+        )
+
+    # ---- files and other libraries ------------------------------------------------------------------------------------
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write everything to an ``.npz`` file, the model as MJCF text in it; the file appears whole or not at all.
+
+        Args:
+            path: of the file; ``.npz`` is added if it is missing.
+
+        Returns:
+            The path written.
+
+        Raises:
+            WriteError: the folder is missing, the disk is full, …
+        """
+        target = Path(path)
+        if target.suffix != ".npz":
+            target = target.with_name(target.name + ".npz")
+        arrays = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "model"}
+        with whole_file(target, f"trajectory of {len(self)} frames") as file:
+            np.savez_compressed(file, format=np.int64(FORMAT), mjcf=np.str_(self.model.to_mjcf()), **arrays)
+        return target
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Trajectory:
+        """Read what :meth:`save` wrote. The model is read from its MJCF text, so what only ``model.ignored`` told is gone.
+
+        Raises:
+            LoadError: no such file, or not a whole trajectory of this format.
+        """
+        where = repr(os.fspath(path))
+        try:
+            file = np.load(path, allow_pickle=False)
+            if isinstance(file, np.ndarray):
+                raise LoadError(f"path: {where} holds one array, not a trajectory.")
+            with file:
+                parts = {name: file[name] for name in file}
+        except FileNotFoundError:
+            raise LoadError(f"path: the file {where} does not exist.") from None
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, KeyError) as error:
+            if isinstance(error, DelassusError):
+                raise
+            raise LoadError(f"path: {where} cannot be read as a trajectory: {error}.") from None
+        needed = {"format", "mjcf"} | {field.name for field in fields(cls) if field.name != "model"}
+        if missing := sorted(needed - parts.keys()):
+            raise LoadError(f"path: {where} is no trajectory: it lacks {', '.join(missing)}. Trajectory.save writes them.")
+        if parts["format"] != FORMAT:
+            raise LoadError(f"path: {where} has format {parts['format']}; this version reads {FORMAT}.")
+        try:
+            model = load(str(parts["mjcf"]))
+            return cls(model, **{name: parts[name] for name in needed - {"format", "mjcf"}})
+        except DelassusError as error:
+            raise LoadError(f"path: {where} is damaged: {error}") from None
+
+    def to_mujoco(self) -> tuple[Any, Floats, Floats]:
+        """Return a ``mujoco.MjModel`` of the model, and the motion in its coordinates: qpos (T, nq), qvel (T, nv), new arrays."""
+        import mujoco
+
+        return mujoco.MjModel.from_xml_string(self.model.to_mjcf()), self.q.copy(), self.v.copy()
+
+    # ---- pictures -----------------------------------------------------------------------------------------------------
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw energies, residuals, penetration with loop error, and contacts over time.
+
+        Args:
+            path: also write the picture there; its ending says the kind (.png, .svg, .pdf).
+
+        Returns:
+            A ``matplotlib.figure.Figure``.
+        """
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(10, 6.5), layout="constrained")
+        energies, residuals, depths, contacts = figure.subplots(2, 2, sharex=True).ravel()
+        t, total = self.times, self.kinetic_energy + self.potential_energy
+        for values, name in ((self.kinetic_energy, "kinetic"), (self.potential_energy, "potential"), (total, "sum")):
+            energies.plot(t, values, label=name, linewidth=1.3)
+        energies.set(title="Energy", ylabel="[J]")
+        energies.legend(frameon=False)
+
+        wrong = self.status != "solved"
+        residuals.semilogy(t, _positive(self.residual), linewidth=1.3, color="tab:purple")
+        if wrong.any():
+            residuals.plot(t[wrong], _positive(self.residual)[wrong], "x", color="tab:red", label=f"{wrong.sum()} not solved")
+            residuals.legend(frameon=False)
+        residuals.set(title="Natural residual", ylabel="[m/s]")
+
+        for values, name in ((self.penetration, "penetration"), (self.loop_error, "loop error")):
+            depths.semilogy(t, _positive(values), label=name, linewidth=1.3)
+        depths.set(title="Penetration and loop error", xlabel="t [s]", ylabel="[m]")
+        depths.legend(frameon=False)
+
+        contacts.step(t, np.diff(self.contact_start), where="post", linewidth=1.3, color="tab:green", label="contacts")
+        contacts.step(t, self.iterations, where="post", linewidth=1.0, color="tab:gray", label="iterations")
+        contacts.set(title="Contacts and iterations", xlabel="t [s]")
+        contacts.legend(frameon=False)
+        for ax in (energies, residuals, depths, contacts):
+            ax.grid(alpha=0.3)
+            ax.spines[["top", "right"]].set_visible(False)
+        if path is not None:
+            kind = Path(path).suffix[1:] or "png"
+            if kind not in figure.canvas.get_supported_filetypes():
+                raise ArgumentError(f"path: expected a picture such as .png, .svg or .pdf, got {os.fspath(path)!r}.")
+            with whole_file(path, "figure") as file:
+                figure.savefig(file, dpi=130, format=kind)
+        return figure

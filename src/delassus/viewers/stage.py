@@ -1,0 +1,325 @@
+"""A mechanism on a viser scene: bodies, ground, contacts, loops. It is told a state and draws it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..constraints import Constraint, PointContact, collect
+from ..model import ConnectLoop, Loop, Model, WeldLoop
+from ..operators import DelassusOperator
+from ..simulator import Contacts
+from ..state import body_placements
+from .solids import Mesh, Solid, along, capsule, cone, cylinder, quaternions, sphere, torus
+
+__all__ = ["Stage", "elimination_shares", "frame_box", "touching"]
+
+Floats = NDArray[np.float64]
+
+FLOOR, UPWARD = (226, 230, 236), (0.0, 0.0, 1.0)
+STICKS, SLIDES, POINT = (38, 139, 148), (226, 88, 34), (30, 34, 42)
+ONE_END, OTHER_END, GAP = (214, 39, 130), (255, 196, 0), (220, 20, 20)
+IDLE = (205, 208, 214)  # bodies that no constraint reaches
+HIDDEN = 1e-9  # scale of markers that are not in use
+STILL = 1e-6  # a body that moved less than this since it was last sent stays: [m] and of a quaternion
+
+
+def _color(rgba: Sequence[float]) -> tuple[int, int, int]:
+    r, g, b = (round(255 * min(max(c, 0.0), 1.0)) for c in rgba[:3])
+    return r, g, b
+
+
+def _node(name: str) -> str:
+    """Name of a node of the scene: a slash would begin a branch."""
+    return name.replace("/", "∕")
+
+
+def touching(model: Model, q: Floats, constraints: Sequence[Constraint]) -> Contacts:
+    """Contacts without forces, where point contacts say that bodies touch."""
+    X = body_placements(model, q)
+    points = [c._recipe[2] for c in constraints if isinstance(c, PointContact)]
+    bodies = np.array([p["bodies"] for p in points], dtype=np.int64).reshape(-1, 2)
+    local = np.array([p["points"][:3] for p in points], dtype=float).reshape(-1, 3)
+    here = X[bodies[:, 0]]
+    normals = np.array([p["matrix"][:3] for p in points], dtype=float).reshape(-1, 3)
+    friction = np.array([c.friction for c in constraints if isinstance(c, PointContact)], dtype=float)
+    return Contacts(np.einsum("kij,kj->ki", here[:, :3, :3], local) + here[:, :3, 3], normals, np.zeros_like(normals), friction, bodies)
+
+
+def elimination_shares(model: Model, constraints: Sequence[Constraint | Loop]) -> Floats:
+    """When the elimination reaches each body, (nbody,): 0 first, 1 last; NaN where no constraint reaches it, or nothing moves it."""
+    shares = np.full(model.nbody, np.nan)
+    explanation = DelassusOperator(model, collect(model, constraints)).explain()
+    reached = explanation.order[explanation.idle :]
+    for turn, joint in enumerate(reached):
+        shares[model.joint_body[model.joint_index(joint)]] = turn / max(len(reached) - 1, 1)
+    # a body without joints goes with its parent
+    carries = np.isin(np.arange(model.nbody), model.joint_body)
+    for body in range(1, model.nbody):
+        if not carries[body]:
+            shares[body] = shares[model.body_parent[body]]
+    return shares
+
+
+def frame_box(model: Model, solids: Sequence[Solid], states: Floats) -> tuple[Floats, Floats]:
+    """Lowest and highest corner of all that is drawn in states (K, nq), planes left out [m]; of points if there are no shapes."""
+    drawn = [s for s in solids if s.kind != "plane"]
+    from scipy.spatial.transform import Rotation
+
+    body = np.array([s.body for s in drawn], dtype=int)
+    corners = [Rotation.from_quat(np.roll(s.quaternion, -1)).apply(s.corners) + s.position for s in drawn]
+    low, high = np.full(3, np.inf), np.full(3, -np.inf)
+    for q in states:
+        X = body_placements(model, q)
+        places = np.einsum("sij,scj->sci", X[body][:, :3, :3], np.array(corners)) + X[body][:, None, :3, 3] if drawn else X[:, None, :3, 3]
+        low, high = np.minimum(low, places.min(axis=(0, 1))), np.maximum(high, places.max(axis=(0, 1)))
+    return low, high
+
+
+class _Markers:
+    """Copies of one mesh, at most ``capacity`` shown; more of them make the node anew."""
+
+    def __init__(self, scene: Any, name: str, mesh: Mesh, color: tuple[int, int, int], **options: Any) -> None:
+        self._scene, self._name, self._mesh, self._color, self._options = scene, name, mesh, color, options
+        self._handle: Any = None
+        self.reserve(1)
+
+    def reserve(self, capacity: int) -> None:
+        """Make room for as many as will be shown."""
+        if self._handle is not None:
+            self._handle.remove()
+        self.capacity = capacity
+        self._handle = self._scene.add_batched_meshes_simple(
+            self._name,
+            self._mesh.vertices,
+            self._mesh.faces,
+            np.tile((1.0, 0.0, 0.0, 0.0), (capacity, 1)),
+            np.zeros((capacity, 3)),
+            batched_scales=np.full((capacity, 3), HIDDEN),
+            batched_colors=np.tile(np.array(self._color, dtype=np.uint8), (capacity, 1)),
+            lod="off",
+            **self._options,
+        )
+
+    def put(self, positions: Floats, turns: Floats, scales: Floats, colors: NDArray[np.uint8] | None = None) -> None:
+        """Show one a row: positions (N, 3), turns (N, 4), scales (N, 3), colors (N, 3)."""
+        n = len(positions)
+        if n > self.capacity:
+            self.reserve(2 * n)
+        self._handle.batched_positions = self._padded(positions, (0.0, 0.0, 0.0))
+        self._handle.batched_wxyzs = self._padded(turns, (1.0, 0.0, 0.0, 0.0))
+        self._handle.batched_scales = self._padded(np.maximum(scales, HIDDEN), (HIDDEN,) * 3)
+        if colors is not None:
+            self._handle.batched_colors = self._padded(colors, self._color).astype(np.uint8)
+
+    def _padded(self, rows: Any, rest: tuple[float, ...]) -> Any:
+        full = np.tile(np.array(rest, dtype=np.float32), (self.capacity, 1))
+        full[: len(rows)] = rows
+        return full
+
+
+class Stage:
+    """Draws a model in any state on a viser scene.
+
+    Args:
+        server: of viser.
+        model: what is drawn.
+        solids: its shapes.
+        low, high: corners of the box the motion stays in; sizes of markers and the camera follow from it.
+        contacts: how many contacts to make room for.
+        newton: length of an arrow of 1 N [m].
+    """
+
+    def __init__(
+        self, server: Any, model: Model, solids: Sequence[Solid], low: Floats, high: Floats, *, contacts: int, newton: float
+    ) -> None:
+        self.model, self.newton = model, newton
+        self._server, self._scene = server, server.scene
+        self._solids = list(solids)
+        self._handles: list[Any] = []
+        self._frames: dict[int, Any] = {}
+        self._sent = np.full((model.nbody, 7), np.inf)
+        self.radius = max(float(np.linalg.norm(high - low)) / 2, 0.05)
+        self._contacts: Contacts | None = None
+        self._loops = [loop for loop in model.loops if isinstance(loop, ConnectLoop | WeldLoop) and loop.active]
+        self._light(low, high)
+        self._ground(low, high)
+        self._bodies()
+        self._markers(contacts)
+
+    # ---- what stands still --------------------------------------------------------------------------------------------
+
+    def _light(self, low: Floats, high: Floats) -> None:
+        self._scene.set_up_direction("+z")
+        self._scene.configure_default_lights(cast_shadow=True)
+        self._scene.configure_environment_map("studio", environment_intensity=0.3)
+        center, view = (low + high) / 2, np.array([1.0, -1.35, 0.62])
+        camera = self._server.initial_camera
+        camera.fov = np.deg2rad(38)
+        camera.look_at = center
+        camera.position = center + view / np.linalg.norm(view) * self.radius / np.sin(np.deg2rad(38) / 2) * 1.05
+        camera.near, camera.far = self.radius / 200, self.radius * 400
+
+    def _ground(self, low: Floats, high: Floats) -> None:
+        cell = 10.0 ** np.floor(np.log10(self.radius))
+        style: dict[str, Any] = {
+            "cell_size": cell / 2, "section_size": cell * 2.5, "cell_color": (206, 211, 219), "section_color": (178, 185, 196), "cell_thickness": 0.8,
+            "section_thickness": 1.1, "fade_distance": 14 * self.radius, "fade_strength": 1.5, "shadow_opacity": 0.22,
+        }  # fmt: skip
+        planes = [s for s in self._solids if s.kind == "plane"]
+        for solid in planes:
+            size: dict[str, Any] = {"infinite_grid": True}
+            if solid.size[0] > 0 and solid.size[1] > 0:
+                size = {"width": 2 * solid.size[0], "height": 2 * solid.size[1]}
+            where = f"{self._parent(solid.body)}/{_node(solid.name)}"
+            self._scene.add_grid(
+                where, plane_color=FLOOR, plane_opacity=1.0, wxyz=solid.quaternion, position=solid.position, **size, **style
+            )
+        if not planes:
+            # no ground in the model: lines alone, to see sizes by
+            center = (low + high) / 2
+            self._scene.add_grid("/grid", infinite_grid=True, position=(center[0], center[1], low[2]), **style | {"shadow_opacity": 0.0})
+
+    def _parent(self, body: int) -> str:
+        if body == 0:
+            return "/world"
+        name = f"/bodies/{_node(self.model.body_names[body])}"
+        if body not in self._frames:
+            self._frames[body] = self._scene.add_frame(name, show_axes=False)
+        return name
+
+    def _bodies(self) -> None:
+        for solid in self._solids:
+            if solid.kind == "plane":
+                continue
+            node = f"{self._parent(solid.body)}/{_node(solid.name)}"
+            place: dict[str, Any] = {"wxyz": solid.quaternion, "position": solid.position}
+            look: dict[str, Any] = {"color": _color(solid.rgba), "opacity": solid.rgba[3] if solid.rgba[3] < 1 else None}
+            if solid.kind == "box":
+                handle = self._scene.add_box(node, dimensions=tuple(2 * h for h in solid.size), **look, **place)
+            elif solid.kind in ("sphere", "ellipsoid"):
+                scale = solid.size if solid.kind == "ellipsoid" else solid.size[0]
+                handle = self._scene.add_icosphere(node, radius=1.0, subdivisions=4, scale=scale, **look, **place)
+            elif solid.kind == "cylinder":
+                handle = self._scene.add_cylinder(node, radius=solid.size[0], height=2 * solid.size[1], **look, **place)
+            else:
+                mesh = solid.mesh or capsule(solid.size[0], solid.size[1])
+                handle = self._scene.add_mesh_simple(node, mesh.vertices, mesh.faces, flat_shading=solid.mesh is not None, **look, **place)
+            self._handles.append((solid, handle))
+
+    def _markers(self, contacts: int) -> None:
+        scene, flat = self._scene, {"cast_shadow": False, "receive_shadow": False}
+        self.groups = {
+            name: scene.add_frame(f"/{name}", show_axes=False) for name in ("contact points", "contact forces", "friction cones", "loops")
+        }
+        self._points = _Markers(scene, "/contact points/points", sphere(12), POINT, **flat)
+        self._shafts = _Markers(scene, "/contact forces/shafts", cylinder(), STICKS, **flat)
+        self._heads = _Markers(scene, "/contact forces/heads", cone(20, point_up=True), STICKS, **flat)
+        self._cones = _Markers(scene, "/friction cones/cones", cone(), STICKS, opacity=0.28, side="double", **flat)
+        for markers in (self._points, self._shafts, self._heads, self._cones):
+            markers.reserve(max(contacts, 1))
+        if self._loops:
+            self._ends = _Markers(scene, "/loops/first ends", sphere(16), ONE_END, **flat)
+            self._rings = _Markers(scene, "/loops/second ends", torus(), OTHER_END, **flat)
+            self._gaps = _Markers(scene, "/loops/gaps", cylinder(), GAP, **flat)
+            for markers in (self._ends, self._rings, self._gaps):
+                markers.reserve(len(self._loops))
+
+    @property
+    def has_loops(self) -> bool:
+        """Whether any loop has two places to mark."""
+        return bool(self._loops)
+
+    # ---- what moves ---------------------------------------------------------------------------------------------------
+
+    def draw(self, q: Floats, contacts: Contacts | None) -> None:
+        """Draw a state, and the contacts in it if they are known."""
+        X = body_placements(self.model, q)
+        poses = np.hstack([X[:, :3, 3], quaternions(X)])
+        with self._server.atomic():
+            moved = np.abs(poses - self._sent).max(axis=1) > STILL
+            for body, handle in self._frames.items():
+                if moved[body]:
+                    handle.position, handle.wxyz = poses[body, :3], poses[body, 3:]
+                    self._sent[body] = poses[body]
+            self._draw_loops(X)
+            self._draw_contacts(contacts)
+        self._contacts = contacts
+
+    def scale_forces(self, newton: float) -> None:
+        """Set the length of an arrow of 1 N [m]."""
+        self.newton = newton
+        with self._server.atomic():
+            self._draw_contacts(self._contacts)
+
+    def _draw_loops(self, X: Floats) -> None:
+        if not self._loops:
+            return
+        ends = [
+            np.array([X[b][:3, :3] @ p + X[b][:3, 3] for b, p in ((self.model.body_index(name), np.array(point)) for name, point in side)])
+            for side in ([(loop.body, loop.point) for loop in self._loops], [(loop.other, loop.other_point) for loop in self._loops])
+        ]
+        n, r = len(self._loops), 0.016 * self.radius
+        upright = np.tile((1.0, 0.0, 0.0, 0.0), (n, 1))
+        self._ends.put(ends[0], upright, np.full((n, 3), r))
+        self._rings.put(ends[1], upright, np.full((n, 3), 1.9 * r))
+        gap = ends[1] - ends[0]
+        length = np.linalg.norm(gap, axis=1)
+        open_ = length > 0.1 * r
+        way = np.where(open_[:, None], gap / np.maximum(length, 1e-300)[:, None], UPWARD)
+        self._gaps.put(ends[0], along(way), np.stack([0.35 * r * open_, 0.35 * r * open_, length * open_], axis=-1))
+
+    def _draw_contacts(self, contacts: Contacts | None) -> None:
+        n = 0 if contacts is None else len(contacts)
+        if contacts is None or n == 0:
+            empty = np.empty((0, 3))
+            for markers in (self._points, self._shafts, self._heads, self._cones):
+                markers.put(empty, np.empty((0, 4)), empty)
+            return
+        r = 0.009 * self.radius
+        upright = np.tile((1.0, 0.0, 0.0, 0.0), (n, 1))
+        self._points.put(contacts.position, upright, np.full((n, 3), r))
+
+        # arrows: a head of fixed size while there is room for it
+        size = np.linalg.norm(contacts.force, axis=1)
+        length = size * self.newton
+        way = np.where(size[:, None] > 0, contacts.force / np.maximum(size, 1e-300)[:, None], contacts.normal)
+        head = np.minimum(5 * r, 0.5 * length)
+        width = np.minimum(0.55 * r, 0.2 * length)
+        along_normal = np.einsum("ki,ki->k", contacts.force, contacts.normal)
+        across = np.sqrt(np.maximum(size**2 - along_normal**2, 0.0))
+        slides = (across >= 0.98 * contacts.friction * along_normal) & (size > 0) & (contacts.friction > 0)
+        colors = np.where(slides[:, None], SLIDES, STICKS).astype(np.uint8)
+        turns = along(way)
+        self._shafts.put(contacts.position, turns, np.stack([width, width, length - head], axis=-1), colors)
+        wide = np.minimum(1.7 * r, 0.4 * head)
+        self._heads.put(contacts.position + way * (length - head)[:, None], turns, np.stack([wide, wide, head], axis=-1), colors)
+
+        # a cone is as high as the normal force is long, so that the arrow ends in its mouth; of one size where no force is known
+        height = along_normal * self.newton if size.any() else np.full(n, 0.1 * self.radius)
+        height = np.maximum(height, 0.0)
+        mouth = contacts.friction * height
+        self._cones.put(contacts.position, along(contacts.normal), np.stack([mouth, mouth, height], axis=-1), colors)
+
+    # ---- colours ------------------------------------------------------------------------------------------------------
+
+    def color_as_described(self) -> None:
+        """Give every shape its own colour."""
+        for solid, handle in self._handles:
+            handle.color = _color(solid.rgba)
+
+    def color_by_share(self, shares: Floats) -> None:
+        """Colour bodies by a share (nbody,) from 0 to 1; NaN is grey."""
+        from matplotlib import colormaps
+
+        colors = colormaps["viridis"](np.nan_to_num(shares))
+        for solid, handle in self._handles:
+            handle.color = IDLE if np.isnan(shares[solid.body]) else _color(colors[solid.body])
+
+    def set_opacity(self, opacity: float | None) -> None:
+        """Let light through bodies; None: as they are described."""
+        for solid, handle in self._handles:
+            handle.opacity = opacity if opacity is not None else (solid.rgba[3] if solid.rgba[3] < 1 else None)

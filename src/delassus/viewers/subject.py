@@ -1,0 +1,118 @@
+"""What a viewer is given: a model in a pose, or a trajectory; and the viser server it is drawn on."""
+
+from __future__ import annotations
+
+import importlib
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import rich
+from numpy.typing import ArrayLike, NDArray
+
+from .._door import numbers
+from ..constraints import Constraint, collect
+from ..errors import ArgumentError, ArgumentTypeError, MissingExtraError
+from ..model import Loop, Model
+from ..simulator import Contacts, Trajectory
+from ..state import normalize
+from .solids import Solid, of_model, of_mujoco
+from .stage import Stage, frame_box, touching
+
+__all__ = ["Subject", "serve", "stop", "subject"]
+
+Floats = NDArray[np.float64]
+LOOKS = 40  # frames that the camera's box is made of
+
+
+@dataclass(frozen=True, eq=False)
+class Subject:
+    """A model, what is drawn of it, its states (K, nq), and the trajectory if they are of one."""
+
+    model: Model
+    solids: list[Solid]
+    states: Floats
+    constraints: list[Constraint]
+    trajectory: Trajectory | None
+
+    def contacts(self, frame: int) -> Contacts:
+        """Contacts of a frame; in a pose alone those that its constraints tell."""
+        if self.trajectory is not None:
+            return self.trajectory.contacts(frame)
+        return touching(self.model, self.states[frame], self.constraints)
+
+    def stage(self, server: Any) -> Stage:
+        """Set it up on a server, sizes and camera fit for all its frames."""
+        looks = self.states[np.unique(np.linspace(0, len(self.states) - 1, LOOKS).astype(int))]
+        low, high = frame_box(self.model, self.solids, looks)
+        room, newton = len(self.contacts(0)), 0.0
+        if self.trajectory is not None:
+            room = int(np.diff(self.trajectory.contact_start).max())
+            sizes = np.linalg.norm(self.trajectory.contact_force, axis=1)
+            largest = float(np.percentile(sizes, 95)) if len(sizes) else 0.0
+            newton = 0.35 * float(np.linalg.norm(high - low)) / 2 / largest if largest > 0 else 0.0
+        if newton == 0.0:
+            newton = 0.35 * float(np.linalg.norm(high - low)) / 2 / max(self.model.mass * 9.81, 1e-9)
+        return Stage(server, self.model, self.solids, low, high, contacts=room, newton=newton)
+
+
+def subject(source: Model | Trajectory, q: ArrayLike | None, constraints: Sequence[Constraint | Loop] | None, geometry: Any) -> Subject:
+    """Check what a viewer was given."""
+    if isinstance(source, Trajectory):
+        if q is not None or constraints is not None:
+            raise ArgumentError("q, constraints: a trajectory has its own states and contacts. Give them with a model only.")
+        if len(source) == 0:
+            raise ArgumentError("source: expected a trajectory with frames, got an empty one.")
+        model, states, trajectory, held = source.model, source.q, source, []
+    elif isinstance(source, Model):
+        model, trajectory = source, None
+        first = next(iter(model.keyframes.values()), None)
+        pose = normalize(model, numbers(q, "q", (model.nq,))) if q is not None else model.neutral() if first is None else first
+        states, held = np.array([pose]), collect(model, constraints or ())
+    else:
+        raise ArgumentTypeError(f"source: expected a delassus.Model or a Trajectory, got {type(source).__name__}. Use delassus.load.")
+    return Subject(model, of_model(model) if geometry is None else of_mujoco(geometry, model), states, held, trajectory)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep viser, which prints by rich's console, from printing."""
+    console = rich.get_console()
+    before, console.quiet = console.quiet, True
+    try:
+        yield
+    finally:
+        console.quiet = before
+
+
+def stop(server: Any) -> None:
+    """Stop a server that :func:`serve` started."""
+    with _quietly():
+        server.stop()
+
+
+def serve(host: str, port: int, label: str) -> Any:
+    """Start a viser server that says nothing; port 0 is any that is free.
+
+    Raises:
+        MissingExtraError: viser is not installed.
+        ArgumentError: the port is taken, or no port.
+    """
+    try:
+        viser = importlib.import_module("viser")
+    except ImportError:
+        raise MissingExtraError('viser is not installed, and the viewer needs it: pip install "delassus[viewer]".') from None
+    try:
+        with socket.socket() as trial:
+            trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            trial.bind((host, port))
+            port = trial.getsockname()[1]
+    except (OSError, OverflowError) as error:
+        raise ArgumentError(f"port: {host}:{port} cannot be opened: {error}. Use port=0 for any that is free.") from None
+    with _quietly():
+        server = viser.ViserServer(host=host, port=port, label=label, verbose=False)
+    server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(38, 139, 148))
+    return server
