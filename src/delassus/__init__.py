@@ -42,6 +42,7 @@ from .operators import (
     damped_delassus_inverse,
     delassus_matrix,
 )
+from .simulator import Contacts, Rollout, Simulator, StepResult, Trajectory, rollout
 from .solvers import (
     AssemblyResult,
     BatchConstrainedDynamics,
@@ -95,6 +96,7 @@ __all__ = [
     "ConstraintRows",
     "ContactResiduals",
     "ContactResult",
+    "Contacts",
     "DelassusOperator",
     "DenseDelassus",
     "Distance",
@@ -114,6 +116,10 @@ __all__ = [
     "ModelBuilder",
     "OperationalSpace",
     "PointContact",
+    "Rollout",
+    "Simulator",
+    "StepResult",
+    "Trajectory",
     "Weld",
     "Workspace",
     "__version__",
@@ -151,6 +157,7 @@ __all__ = [
     "point_position",
     "point_velocity",
     "potential_energy",
+    "rollout",
     "scenes",
     "solve_contacts",
     "solve_lcp",

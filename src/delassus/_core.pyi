@@ -213,3 +213,47 @@ class Lemke:
     def solve(
         self, M: Any, q: Any, free: Any, tolerance: float, max_pivots: int, solution: _Out
     ) -> tuple[_Array, int, int, int, float]: ...
+
+class WorldPlan:
+    def __init__(
+        self,
+        model: Model,
+        armature: list[float],
+        loops: list[Constraint],
+        friction: list[Constraint],
+        friction_loss: list[float],
+        stiffness: list[float],
+        damping: list[float],
+        rest: list[float],
+        sprung: list[int],
+        limits: list[list[float]],
+        motors: list[list[float]],
+        options: list[float],
+        functions: list[int],
+        offsets: list[int],
+        mujoco_model: int,
+        geom_bodies: list[int],
+        geom_parts: list[int],
+        keep: Any,
+    ) -> None: ...
+
+class World:
+    def __init__(self, plan: WorldPlan) -> None: ...
+    @property
+    def q(self) -> _Array: ...
+    @property
+    def v(self) -> _Array: ...
+    @property
+    def time(self) -> float: ...
+    @property
+    def systems(self) -> int: ...
+    def set_state(self, q: Any, v: Any, time: float) -> None: ...
+    def save(self) -> _Array: ...
+    def restore(self, snapshot: Any, size: int) -> None: ...
+    def run(
+        self, steps: int, every: int, tau: Any, control: Any, external_forces: Any, rows: bool
+    ) -> tuple[_Array, _Array, _Array, _Array, _Array, _Array, bool]: ...
+
+def rollout(
+    plan: WorldPlan, q: Any, v: Any, tau: Any, control: Any, worlds: int, steps: int, threads: int
+) -> tuple[_Array, _Array, _Array, _Array]: ...

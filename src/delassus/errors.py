@@ -54,6 +54,10 @@ class WriteError(DelassusError, OSError):
     """A file could not be written; the message says what was lost and what is still there."""
 
 
+class UnstableError(DelassusError, ArithmeticError):
+    """A simulation whose velocities grew beyond numbers."""
+
+
 class SingularError(DelassusError, ArithmeticError):
     """A result is not finite: the mass matrix is singular in this pose, or numbers overflowed."""
 
@@ -71,5 +75,6 @@ __all__ = [
     "SingularError",
     "StaleError",
     "UnknownNameError",
+    "UnstableError",
     "WriteError",
 ]

@@ -54,6 +54,11 @@ def _names(m: mujoco.MjModel, kind: Any, n: int, default: str) -> list[str]:
     return names
 
 
+def body_names(m: mujoco.MjModel) -> list[str]:
+    """Names of its bodies, as a model made of it has them."""
+    return _names(m, mujoco.mjtObj.mjOBJ_BODY, m.nbody, "body")
+
+
 def _row(array: Any) -> Any:
     return tuple(float(x) for x in array)
 
@@ -80,7 +85,7 @@ def _count(n: int, what: str) -> str:
 def from_mujoco(m: mujoco.MjModel, name: str | None = None, left: Sequence[str] = ()) -> Model:
     """Take bodies, joints, loops, shapes, actuators and keyframes from a compiled MuJoCo model; list what is left out, after ``left``."""
     obj = mujoco.mjtObj
-    names = _names(m, obj.mjOBJ_BODY, m.nbody, "body")
+    names = body_names(m)
     bodies = []
     for b in range(1, m.nbody):
         R = rotation_matrix(m.body_iquat[b])

@@ -1,5 +1,6 @@
-"""Motions of models with contacts: what a simulation leaves behind."""
+"""Motions of models with contacts: the simulator, and what a simulation leaves behind."""
 
+from .simulator import Rollout, Simulator, StepResult, rollout
 from .trajectory import Contacts, Trajectory
 
-__all__ = ["Contacts", "Trajectory"]
+__all__ = ["Contacts", "Rollout", "Simulator", "StepResult", "Trajectory", "rollout"]

@@ -1,0 +1,428 @@
+"""Rigid-contact simulation of MuJoCo models.
+
+One step is a sentence: collide, constrain, operate, solve, integrate. Contacts are rigid and friction is Coulomb's: nothing creeps, nothing sinks, loops stay closed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import mujoco
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _core
+from .._door import conform, count, finite, number, unknown
+from ..constraints import JointFriction, from_loop
+from ..errors import ArgumentError, ArgumentTypeError, UnstableError
+from ..model import Model
+from ..model.from_mujoco import body_names, from_mujoco
+from ..model.load import compile_source
+from ..state import kinetic_energy, potential_energy
+from .mujoco_library import addresses
+from .trajectory import Contacts, Trajectory
+
+__all__ = ["Rollout", "Simulator", "StepResult", "rollout"]
+
+Array = NDArray[Any]
+_STATUS = ("solved", "iteration_limit", "stalled", "infeasible")
+_STAGES = ("collide", "constrain", "operate", "solve", "correct", "step")
+_SOLVERS = ("admm", "newton")
+Control = Callable[[float, Array, Array], ArrayLike]
+
+
+@dataclass(frozen=True, eq=False)
+class StepResult:
+    """What a step leaves.
+
+    Attributes:
+        time: at its end [s].
+        q, v: (nq,), (nv,) at its end.
+        contacts: where bodies touched, with forces [N] over the step.
+        status: of the contact solver, see :class:`~delassus.ContactResult`.
+        iterations, factorizations: of the contact solver.
+        corrections: iterations that closed loops and gaps; zero where nothing was open.
+        residual: natural residual [m/s].
+        penetration: deepest, before the step [m].
+        loop_error: largest, before the step [m or rad].
+        timings: seconds of the stages.
+    """
+
+    time: float
+    q: Array
+    v: Array
+    contacts: Contacts
+    status: str
+    iterations: int
+    factorizations: int
+    corrections: int
+    residual: float
+    penetration: float
+    loop_error: float
+    timings: dict[str, float]
+
+    def body_forces(self, nbody: int) -> Array:
+        """Sum of contact forces on every body, (nbody, 3) [N], world axes."""
+        total = np.zeros((nbody, 3))
+        np.add.at(total, self.contacts.bodies[:, 0], self.contacts.force)
+        np.add.at(total, self.contacts.bodies[:, 1], -self.contacts.force)
+        return total
+
+
+def _compiled(source: Any) -> tuple[Model, Any]:
+    """Return a model and MuJoCo's model of it."""
+    if isinstance(source, Model):
+        return source, mujoco.MjModel.from_xml_string(source.to_mjcf())
+    if isinstance(source, mujoco.MjModel):
+        return from_mujoco(source), source
+    if isinstance(source, str | os.PathLike):
+        compiled = compile_source(source)
+        return from_mujoco(*compiled), compiled[0]
+    raise ArgumentTypeError(f"model: expected a name, a path, MJCF text, mujoco.MjModel or delassus.Model, got {type(source).__name__}.")
+
+
+class Simulator:
+    """A world that steps: rigid contacts, loops, limits, dry friction, springs, dampers and motors.
+
+    Every step solves for impulses λ in their sets with σ = G λ + J v_f + max(φ, 0) / dt, G = J M̂⁻¹ Jᵀ matrix-free (see :func:`~delassus.solve_contacts`), and then corrects
+    positions where bodies are in each other or loops are open, without touching velocities. Springs, dampers and servos act at the end of the step, M̂ = M + dt D + dt² K, so
+    stiff ones are stable. Collisions are MuJoCo's, on its own model, four points a pair at most; friction is combined by its rule.
+
+    The same machine and input give the same bits; :meth:`save` and :meth:`restore` go back to a moment bit for bit.
+
+    Args:
+        model: a name, a path to MJCF or URDF, MJCF text, a ``mujoco.MjModel`` or a :class:`~delassus.Model`.
+        timestep: [s].
+        solver: "admm" or "newton".
+        restitution: e from 0 to 1 of all contacts, by the two-phase law; contacts slower than ``bounce_speed`` do not bounce.
+        bounce_speed: [m/s].
+        tolerance: of the contact solver, for each of its residuals.
+        max_iterations: of the contact solver.
+        slop: penetration that is left alone [m].
+
+    Example:
+        >>> import delassus as dl
+        >>> sim = dl.Simulator(dl.scenes.box_stack(3))
+        >>> for _ in range(10):
+        ...     step = sim.step()
+        >>> step.status, len(step.contacts)
+        ('solved', 12)
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        timestep: float = 1e-3,
+        solver: str = "admm",
+        restitution: float = 0.0,
+        bounce_speed: float = 0.05,
+        tolerance: float = 1e-6,
+        max_iterations: int = 1000,
+        slop: float = 1e-6,
+    ) -> None:
+        self.timestep = number(timestep, "timestep")
+        if not self.timestep > 0:
+            raise ArgumentError(f"timestep: expected a positive time, got {timestep}.")
+        if solver not in _SOLVERS:
+            raise unknown("solver", solver, _SOLVERS)
+        self.restitution = number(restitution, "restitution", minimum=0.0)
+        if self.restitution > 1:
+            raise ArgumentError(f"restitution: expected a number from 0 to 1, got {restitution}.")
+        self.solver = solver
+        self.model, self.mujoco_model = _compiled(model)
+        options = (
+            self.timestep, self.restitution, number(bounce_speed, "bounce_speed", minimum=0.0), number(tolerance, "tolerance", minimum=0.0),
+            float(count(max_iterations, "max_iterations")), float(solver == "newton"), number(slop, "slop", minimum=0.0), 0.0,
+        )  # fmt: skip
+        self._plan = _plan(self.model, self.mujoco_model, options)
+        self._world = _core.World(self._plan)
+        self.reset()
+
+    def __repr__(self) -> str:
+        return f"<Simulator of {self.model.name!r}: t = {self.time:g} s, timestep {self.timestep:g} s>"
+
+    # ---- state ----------------------------------------------------------------------------------------------------------------
+
+    @property
+    def time(self) -> float:
+        """[s]."""
+        return float(self._world.time)
+
+    @property
+    def q(self) -> Array:
+        """(nq,) configuration, a copy."""
+        return self._world.q
+
+    @property
+    def v(self) -> Array:
+        """(nv,) velocity, a copy."""
+        return self._world.v
+
+    def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None, time: float = 0.0) -> None:
+        """Start from a state, without memory of contacts. Default: the model's neutral configuration at rest."""
+        self._world.set_state(self.model.neutral() if q is None else q, np.zeros(self.model.nv) if v is None else v, number(time, "time"))
+
+    def save(self) -> Array:
+        """Return all that the next step depends on, as numbers."""
+        return self._world.save()
+
+    def restore(self, snapshot: ArrayLike) -> None:
+        """Go back to what :meth:`save` returned, bit for bit."""
+        numbers = np.asarray(snapshot, dtype=float).ravel()
+        self._world.restore(numbers, len(numbers))
+
+    # ---- motion ---------------------------------------------------------------------------------------------------------------
+
+    def step(
+        self, tau: ArrayLike | None = None, *, control: ArrayLike | None = None, external_forces: ArrayLike | None = None
+    ) -> StepResult:
+        """Go one timestep on.
+
+        Args:
+            tau: (nv,) forces on joints [N or N m].
+            control: of the model's actuators, in their order; their ranges apply.
+            external_forces: (nbody, 6) [force; torque] in world axes at each body's centre of mass.
+
+        Raises:
+            UnstableError: velocities grew beyond numbers.
+            SingularError: the mass matrix is singular.
+        """
+        q, v, numbers, contacts, _, times = self._run(1, 1, tau, control, external_forces, False)
+        return StepResult(
+            self.time, q[0], v[0], _contacts(contacts), _STATUS[int(numbers[0, 0])], int(numbers[0, 1]), int(numbers[0, 2]), int(numbers[0, 7]),
+            float(numbers[0, 3]), float(numbers[0, 5]), float(numbers[0, 6]), dict(zip(_STAGES, times[0].tolist(), strict=True)),
+        )  # fmt: skip
+
+    def run(
+        self,
+        seconds: float,
+        *,
+        control: ArrayLike | Control | None = None,
+        tau: ArrayLike | Control | None = None,
+        every: int = 1,
+        progress: bool = True,
+        record: str | os.PathLike[str] | None = None,
+        view: bool = False,
+    ) -> Trajectory:
+        """Go on for some time.
+
+        Args:
+            seconds: how long, in simulated time.
+            control: of the actuators: numbers that stay, or a function of (time, q, v), called before every step.
+            tau: forces on joints, likewise.
+            every: steps from one kept frame to the next.
+            progress: show a bar in a terminal.
+            record: also write a page that plays in a browser, ``.html``, or a trajectory, ``.npz`` (extra ``viewer`` for the former).
+            view: also show it in a browser when done (extra ``viewer``).
+
+        Returns:
+            A :class:`~delassus.Trajectory`, the present state first.
+        """
+        steps = round(number(seconds, "seconds", minimum=0.0) / self.timestep)
+        every = count(every, "every")
+        steered = callable(control) or callable(tau)
+        chunk = every if steered else max(every, 200 // every * every)
+        frames = _Frames(self)
+        with _Bar(progress, f"{self.model.name}: {seconds:g} s") as advance:
+            done = 0
+            while done < steps:
+                n = min(chunk, steps - done)
+                if steered:
+                    for _ in range(n):
+                        u = control(self.time, self.q, self.v) if callable(control) else control
+                        t = tau(self.time, self.q, self.v) if callable(tau) else tau
+                        part = self._run(1, 1, t, u, None, False)
+                        done += 1
+                        if done % every == 0:
+                            frames.take(part, self.time)
+                else:
+                    part = self._run(n, every, tau, control, None, False)
+                    done += n
+                    frames.take(part, self.time)
+                advance(done / steps)
+        trajectory = frames.trajectory()
+        if record is not None:
+            if os.fspath(record).endswith(".npz"):
+                trajectory.save(record)
+            else:
+                from .. import viewers
+
+                viewers.record(trajectory, record)
+        if view:
+            from .. import viewers
+
+            viewers.View(trajectory)
+        return trajectory
+
+    def _run(self, steps: int, every: int, tau: Any, control: Any, external: Any, rows: bool) -> tuple[Array, ...]:
+        q, v, numbers, contacts, counts, times, fine = self._world.run(
+            steps, every, None if tau is None else _forces(tau, "tau", self.model.nv, "velocities"),
+            None if control is None else _forces(control, "control", len(self.model.actuators), "actuators"), external, rows,
+        )  # fmt: skip
+        if not fine:
+            raise UnstableError(
+                f"{self.model.name}: velocities are no longer finite at t = {self.time:g} s. Use a smaller timestep than {self.timestep:g} s, "
+                "give light joints some armature or damping, or look at the forces you apply; reset() starts again."
+            )
+        return q, v, numbers, contacts, counts, times
+
+
+def _forces(value: Any, name: str, n: int, what: str) -> Array:
+    array = conform(value, name, np.shape(value), "float64")
+    if array.shape != (n,):
+        raise ArgumentError(f"{name}: expected {n} numbers, one for each of the model's {what}, got shape {array.shape}.")
+    return finite(array, name)
+
+
+def _contacts(rows: Array) -> Contacts:
+    return Contacts(rows[:, :3], rows[:, 3:6], rows[:, 6:9], rows[:, 9], rows[:, 10:12].astype(np.int64))
+
+
+class _Frames:
+    """Frames of a run, as they come."""
+
+    def __init__(self, sim: Simulator) -> None:
+        self.sim = sim
+        model = sim.model
+        self.q, self.v, self.times = [sim.q[None]], [sim.v[None]], [np.array([sim.time])]
+        self.numbers, self.contacts, self.counts = [np.zeros((1, 9))], [np.zeros((0, 12))], [np.zeros(1)]
+        self.model = model
+
+    def take(self, part: tuple[Array, ...], end: float) -> None:
+        q, v, numbers, contacts, counts, _ = part
+        n = len(q)
+        if n == 0:
+            return
+        every = len(numbers) // n
+        self.q.append(q)
+        self.v.append(v)
+        self.times.append(end - self.sim.timestep * every * np.arange(n - 1, -1, -1.0))
+        self.numbers.append(numbers[every - 1 :: every][:n])
+        self.contacts.append(contacts)
+        self.counts.append(counts)
+
+    def trajectory(self) -> Trajectory:
+        q, v, numbers, contacts = (np.concatenate(x) for x in (self.q, self.v, self.numbers, self.contacts))
+        rows = _contacts(contacts)
+        return Trajectory(
+            model=self.model, times=np.concatenate(self.times), q=q, v=v,
+            contact_start=np.concatenate([[0], np.cumsum(np.concatenate(self.counts))]).astype(np.int64),
+            contact_position=rows.position, contact_normal=rows.normal, contact_force=rows.force, contact_friction=rows.friction, contact_bodies=rows.bodies,
+            status=np.array([_STATUS[int(x)] for x in numbers[:, 0]]), iterations=numbers[:, 1].astype(np.int64), residual=numbers[:, 3],
+            kinetic_energy=np.array([kinetic_energy(self.model, a, b) for a, b in zip(q, v, strict=True)]),
+            potential_energy=np.array([potential_energy(self.model, a) for a in q]), loop_error=numbers[:, 6], penetration=numbers[:, 5],
+        )  # fmt: skip
+
+
+class _Bar:
+    """A progress bar, or nothing where it is not wanted."""
+
+    def __init__(self, shown: bool, title: str) -> None:
+        self.shown, self.title = shown, title
+
+    def __enter__(self) -> Callable[[float], None]:
+        if not self.shown:
+            return lambda _: None
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self.progress = Progress(TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), transient=True)
+        self.progress.start()
+        task = self.progress.add_task(self.title, total=1.0)
+        return lambda share: self.progress.update(task, completed=share)
+
+    def __exit__(self, *_: object) -> None:
+        if self.shown:
+            self.progress.stop()
+
+
+def _plan(model: Model, mj: Any, options: tuple[float, ...]) -> _core.WorldPlan:
+    """Everything the core needs of a model: implicit parts of M̂, loops, friction, limits, motors, and the way to MuJoCo's collisions."""
+    dt = options[0]
+    stiffness, damping = np.array(model.dof_stiffness, dtype=float), np.array(model.dof_damping, dtype=float)
+    armature = model.dof_armature + dt * damping + dt * dt * stiffness
+    sprung = np.full(model.nv, -1)
+    limits, motors = [], []
+    single = {"hinge", "slide"}
+    for j, joint in enumerate(model.joints):
+        if joint.type not in single:
+            continue
+        k, i = int(model.joint_vadr[j]), int(model.joint_qadr[j])
+        sprung[k] = i
+        low, high = model.joint_range[j]
+        if np.isfinite(low) or np.isfinite(high):
+            limits.append([float(i), float(k), float(low) if np.isfinite(low) else -1e300, float(high) if np.isfinite(high) else 1e300])
+    stiffness[sprung < 0] = 0.0
+    large = 1e300
+    for a in model.actuators:
+        j = model.joint_index(a.joint)
+        k, i = int(model.joint_vadr[j]), int(model.joint_qadr[j]) if model.joint_type[j] in single else -1
+        armature[k] -= a.gear**2 * (dt * min(a.bias[2], 0.0) + dt * dt * min(a.bias[1], 0.0))
+        motors.append([float(i), float(k), a.gear, a.gain, *a.bias, *np.clip([*a.control_range, *a.force_range], -large, large).tolist()])
+    rubbing = [j for j in range(model.njoint) if model.dof_friction_loss[model.joint_vadr[j]] > 0]
+    friction = [JointFriction(model, j) for j in rubbing]
+    loops = [from_loop(model, loop) for loop in model.loops if loop.active]
+    names = body_names(mj)
+    ours = [model.body_index(name) for name in names]
+    functions, offsets = addresses()
+    parts = np.asarray(mj.geom_bodyid).tolist()
+    return _core.WorldPlan(
+        model._native, armature.tolist(), [c._native() for c in loops], [c._native() for c in friction],
+        [c.friction for c in friction for _ in range(c.rows)], stiffness.tolist(), damping.tolist(), np.asarray(model.spring_reference).tolist(), sprung.tolist(),
+        limits, motors, list(options), list(functions), list(offsets), int(mj._address), [ours[b] for b in parts], parts, mj,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Rollout:
+    """Many motions, see :func:`rollout`.
+
+    Attributes:
+        q: (worlds, steps, nq) after every step; v: (worlds, steps, nv).
+        unsolved: (worlds,) steps that ended otherwise than "solved".
+        unstable: (worlds,) the step at which velocities ceased to be finite, −1 where they did not; from there on states stay as they are.
+    """
+
+    q: Array
+    v: Array
+    unsolved: Array
+    unstable: Array
+
+
+def rollout(
+    model: Any,
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    *,
+    control: ArrayLike | None = None,
+    tau: ArrayLike | None = None,
+    steps: int | None = None,
+    threads: int = 1,
+    **options: Any,
+) -> Rollout:
+    """Step many worlds that know nothing of each other, without the interpreter's lock. Each is, bit for bit, what a :class:`Simulator` would do.
+
+    Args:
+        model: what a :class:`Simulator` takes, or one, whose settings are then used.
+        q: (worlds, nq) states to start from; v: (worlds, nv), default at rest.
+        control: (worlds, steps, nu) of the actuators; tau: (worlds, steps, nv) forces on joints.
+        steps: how many, where neither says so.
+        threads: that work at once.
+        **options: of the :class:`Simulator`.
+    """
+    sim = model if isinstance(model, Simulator) else Simulator(model, **options)
+    starts = np.atleast_2d(np.asarray(q, dtype=float))
+    worlds = len(starts)
+    for name, value in (("control", control), ("tau", tau)):
+        if value is not None and steps is None:
+            shape = np.shape(value)
+            if len(shape) != 3:
+                raise ArgumentError(f"{name}: expected shape (worlds, steps, n), got {shape}.")
+            steps = shape[1]
+    n = count(steps, "steps")
+    speeds = np.zeros((worlds, sim.model.nv)) if v is None else v
+    Q, V, unsolved, unstable = _core.rollout(sim._plan, starts, speeds, tau, control, worlds, n, count(threads, "threads"))
+    return Rollout(Q, V, unsolved.astype(np.int64), unstable.astype(np.int64))
