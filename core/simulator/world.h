@@ -3,7 +3,7 @@
 //   collide      contacts at q, with gaps φ
 //   constrain    rows of loops, dry friction, limits that are near, contacts
 //   free motion  v_f = v + dt M̂⁻¹ (τ − h − K (q − q₀) − (D + dt K) v),   M̂ = M + dt D + dt² K: springs, dampers and servos act at the end of the step
-//   solve        λ in its set, σ = G λ + J v_f + max(φ, 0) / dt: Signorini and Coulomb on velocities, G = J M̂⁻¹ Jᵀ
+//   solve        λ in its set, σ = G λ + J v_f + max(φ − slop, 0) / dt: Signorini and Coulomb on velocities, G = J M̂⁻¹ Jᵀ
 //   bounce       restitution in two phases: what compression took is given back times e, then nothing may go in again
 //   correct      positions alone, where bodies are in each other or loops are open: u = M̂⁻¹ Jᵀ µ with 0 ≤ µ_n ⊥ J u + φ⁺ / dt ≥ 0; it moves q and no velocity, so it adds no motion
 //   integrate    v ← v_f + M̂⁻¹ Jᵀ λ,   q ← q ⊕ dt (v + u)
@@ -47,7 +47,7 @@ struct WorldDescription {
   double tolerance = 1e-6;
   int most = 1000;
   bool newton = false;
-  double slop = 1e-6;           // penetration that is left alone [m]
+  double slop = 1e-5;           // gap, and penetration, that is taken for touching [m]: gaps of a patch that differ by less would leave three of its points alone with the load
 };
 
 // Seconds of the parts of a step.
@@ -365,7 +365,7 @@ class World {
     // what is apart may come together within the step
     for (std::size_t r = std::size_t(s.first_limit); r < error_.size(); ++r) {
       const bool normal = int(r) < s.first_contact || (int(r) - s.first_contact) % 3 == 0;
-      if (normal) g_[r] += std::max(error_[r], 0.0) / dt;
+      if (normal) g_[r] += std::max(error_[r] - world_->slop, 0.0) / dt;
     }
   }
 
@@ -406,7 +406,7 @@ class World {
     const_cast<System&>(s).G.jacobian(v.data(), 1, s_velocity_.data());
     for (std::size_t k = 0; k < touches_.size(); ++k) {
       const std::size_t r = std::size_t(s.first_contact) + 3 * k;
-      const double gap = std::max(error_[r], 0.0) / world_->timestep;
+      const double gap = std::max(error_[r] - world_->slop, 0.0) / world_->timestep;
       if (g_[r] >= 0 || s_velocity_[r] > -world_->bounce) continue;
       g_[r] -= gap;
       bounce_[r] = world_->restitution;

@@ -1,7 +1,7 @@
 // Contact forces by the alternating direction method of multipliers: one solve with (G + ρ)⁻¹, one projection an iteration, extrapolated by Anderson's rule.
 //
 // ρ starts small, so that sticking contacts are found almost at once, and is balanced after 10, 20, 40 … iterations: a handful of factorizations in all. An
-// extrapolation after which x − y is more than twice as long is given back for the plain step, which always leads on. Where it comes no nearer, it starts again with
+// extrapolation after which x − y is longer is given back for the plain step, which always leads on. Where it comes no nearer, it starts again with
 // another ρ, and the best that was found counts. G may be singular.
 //
 // Proximal ADMM for frictional contact as in Carpentier, Le Lidec, Montaut, "From Compliant to Rigid Contact Simulation"; the sets with Γ updated in every iteration.
@@ -35,6 +35,8 @@ class Admm {
     every_ = 10;
     balanced_ = 0;
     trusted_ = false;
+    pause_ = 0;
+    rest_ = 4;
     for (auto* x : {&plain_, &earlier_, &best_forces_}) x->resize(std::size_t(p.rows()));
     split_.factorizations = 0;
     split_.begin(p);
@@ -87,10 +89,13 @@ class Admm {
         restart(other_rho[again_++], report);
         continue;
       }
-      if (trusted_ && length > 2 * length_) {
+      if (trusted_ && length > length_) {
+        // contacts that change between sticking, sliding and open lead extrapolations astray: some plain steps first, each time more
         std::copy_n(plain_.data(), m, s.s());
         s.anderson.forget();
         trusted_ = false;
+        pause_ = rest_;
+        rest_ = std::min(2 * rest_, 64);
         continue;
       }
       if (++balanced_ == every_) {
@@ -107,6 +112,11 @@ class Admm {
       for (int r = 0; r < m; ++r) plain_[r] = s.s()[r] + s.f()[r];
       length_ = length;
       trusted_ = s.anderson.advance(s.s(), s.f(), s.s());
+      if (pause_ > 0) {
+        --pause_;
+        trusted_ = false;
+        std::copy_n(plain_.data(), m, s.s());
+      }
     }
     return false;
   }
@@ -155,6 +165,8 @@ class Admm {
     split_.set_rho(rho);
     split_.start();
     trusted_ = false;
+    pause_ = 0;
+    rest_ = 4;
     best_ = std::numeric_limits<double>::infinity();
     worth_ = 3 * options_->tolerance;
     improved_ = report.iterations;
@@ -198,6 +210,7 @@ class Admm {
   double worth_ = 0, best_ = 0, kept_ = 0, length_ = 0;  // what is left: worth asking exactly, least estimate, of the best forces; ‖f‖ before
   int tried_ = 0, improved_ = 0, again_ = 0;  // iterations when; how many starts
   int every_ = 10, balanced_ = 0;
+  int pause_ = 0, rest_ = 4;             // plain steps to go, and after the next extrapolation that misleads
   bool trusted_ = false;                 // s is an extrapolation
   std::vector<double> plain_, earlier_, best_forces_;  // a row: the plain step instead; forces a hundred iterations before
 };

@@ -5,6 +5,7 @@ One step is a sentence: collide, constrain, operate, solve, integrate. Contacts 
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -31,6 +32,7 @@ Array = NDArray[Any]
 _STATUS = ("solved", "iteration_limit", "stalled", "infeasible")
 _STAGES = ("collide", "constrain", "operate", "solve", "correct", "step")
 _SOLVERS = ("admm", "newton")
+_REACH = 1e-3  # [m] on each of two shapes
 Control = Callable[[float, Array, Array], ArrayLike]
 
 
@@ -77,7 +79,7 @@ def _compiled(source: Any) -> tuple[Model, Any]:
     if isinstance(source, Model):
         return source, mujoco.MjModel.from_xml_string(source.to_mjcf())
     if isinstance(source, mujoco.MjModel):
-        return from_mujoco(source), source
+        return from_mujoco(source), copy.copy(source)
     if isinstance(source, str | os.PathLike):
         compiled = compile_source(source)
         return from_mujoco(*compiled), compiled[0]
@@ -87,7 +89,7 @@ def _compiled(source: Any) -> tuple[Model, Any]:
 class Simulator:
     """A world that steps: rigid contacts, loops, limits, dry friction, springs, dampers and motors.
 
-    Every step solves for impulses λ in their sets with σ = G λ + J v_f + max(φ, 0) / dt, G = J M̂⁻¹ Jᵀ matrix-free (see :func:`~delassus.solve_contacts`), and then corrects
+    Every step solves for impulses λ in their sets with σ = G λ + J v_f + max(φ − slop, 0) / dt, G = J M̂⁻¹ Jᵀ matrix-free (see :func:`~delassus.solve_contacts`), and then corrects
     positions where bodies are in each other or loops are open, without touching velocities. Springs, dampers and servos act at the end of the step, M̂ = M + dt D + dt² K, so
     stiff ones are stable. Collisions are MuJoCo's, on its own model, four points a pair at most; friction is combined by its rule.
 
@@ -101,7 +103,7 @@ class Simulator:
         bounce_speed: [m/s].
         tolerance: of the contact solver, for each of its residuals.
         max_iterations: of the contact solver.
-        slop: penetration that is left alone [m].
+        slop: gap, and penetration, that is taken for touching [m].
 
     Example:
         >>> import delassus as dl
@@ -122,7 +124,7 @@ class Simulator:
         bounce_speed: float = 0.05,
         tolerance: float = 1e-6,
         max_iterations: int = 1000,
-        slop: float = 1e-6,
+        slop: float = 1e-5,
     ) -> None:
         self.timestep = number(timestep, "timestep")
         if not self.timestep > 0:
@@ -134,6 +136,8 @@ class Simulator:
             raise ArgumentError(f"restitution: expected a number from 0 to 1, got {restitution}.")
         self.solver = solver
         self.model, self.mujoco_model = _compiled(model)
+        # what is about to touch is a contact already: it may come as near as its gap within the step, and no nearer
+        self.mujoco_model.geom_margin[:] = np.maximum(self.mujoco_model.geom_margin, _REACH)
         options = (
             self.timestep, self.restitution, number(bounce_speed, "bounce_speed", minimum=0.0), number(tolerance, "tolerance", minimum=0.0),
             float(count(max_iterations, "max_iterations")), float(solver == "newton"), number(slop, "slop", minimum=0.0), 0.0,

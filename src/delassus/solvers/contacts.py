@@ -208,7 +208,7 @@ def solve_contacts(
         constraints: in the order of the rows: contacts are cones, limits half-lines, dry friction boxes, all others free. Default those of G. Or friction, (m / 3,),
             of contacts with three rows each, normal first.
         method: see above.
-        tolerance: for every one of the residuals, in their units.
+        tolerance: for the primal, dual and complementarity residual, in their units; ten times that for the natural one.
         max_iterations: default 1,000; 5,000 sweeps of ``pgs``, 10,000 of ``apgd``, 100,000 pivots of ``lcp``.
         warm_start: a result of a problem nearby, or its forces, (m,).
         directions: corners of the polygons of ``lcp``, an even number.
