@@ -34,13 +34,13 @@ struct Plan {
   std::size_t bodies() const { return world->model.bodies.size(); }
 };
 
-nb::object as_array(const Numbers& x, std::size_t columns = 0) {
-  nb::module_ numpy = nb::module_::import_("numpy");
-  const std::size_t n = columns ? x.size() / columns : x.size();
-  nb::object a = columns ? numpy.attr("empty")(nb::make_tuple(n, columns)) : numpy.attr("empty")(n);
+nb::object as_array(const Numbers& x) {
+  nb::object a = nb::module_::import_("numpy").attr("empty")(x.size());
   std::copy(x.begin(), x.end(), nb::cast<nb::ndarray<double, nb::c_contig, nb::device::cpu>>(a).data());
   return a;
 }
+
+nb::object as_array(const Numbers& x, std::size_t rows, std::size_t columns) { return as_array(x).attr("reshape")(rows, columns); }
 
 // Nine numbers of a step: outcome, iterations, factorizations, natural residual, worst residual, penetration, loop error, iterations for positions, whether M was regular.
 constexpr std::size_t numbers_a_step = 9, times_a_step = 6, numbers_a_contact = 12;
@@ -189,8 +189,9 @@ void bind_simulator(nb::module_& m) {
                }
              }
              if (!regular) door::raise_singular("step");
-             return nb::make_tuple(as_array(q, s.plan->nq()), as_array(v, nv), as_array(numbers, numbers_a_step), as_array(contacts, numbers_a_contact), as_array(counts),
-                                   as_array(times, times_a_step), finite);
+             const std::size_t kept = counts.size(), done = times.size() / times_a_step;
+             return nb::make_tuple(as_array(q, kept, s.plan->nq()), as_array(v, kept, nv), as_array(numbers, done, numbers_a_step),
+                                   as_array(contacts, contacts.size() / numbers_a_contact, numbers_a_contact), as_array(counts), as_array(times, done, times_a_step), finite);
            }, "steps"_a, "every"_a, "tau"_a.none(), "control"_a.none(), "external_forces"_a.none(), "rows"_a);
 
   // Worlds of their own from given states: (n, nq), (n, nv) → after every step, (n, steps, nq) and (n, steps, nv), and how many steps ended otherwise than solved.

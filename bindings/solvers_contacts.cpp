@@ -98,7 +98,7 @@ void bind_contacts(nb::module_& m) {
         };
         HeldDelassus<Delassus<double>, double>* held = nullptr;
         if (nb::try_cast(G, held, false)) {
-          MatrixFreeMap map(held->G);
+          MatrixFreeMap map(held->G, s.sets);
           held->work([&] { solve(map, nullptr); });
         } else if (nb::hasattr(G, "__array__")) {
           const In matrix(G, "G", {n, n});

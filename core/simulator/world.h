@@ -69,7 +69,14 @@ class World {
       : world_(std::move(description)), collider_(std::move(collider)), motions_(world_->model.links.size()) {
     const std::size_t nv = std::size_t(world_->model.nv);
     q.assign(std::size_t(world_->model.nq), 0.0);
-    for (auto* x : {&v, &tau_, &free_, &change_, &push_}) x->assign(nv, 0.0);
+    for (auto* x : {&v, &tau_, &free_, &change_, &push_, &half_}) x->assign(nv, 0.0);
+    alone_.assign(nv, 0);
+    for (const int root : world_->model.roots) {
+      const auto& link = world_->model.links[std::size_t(root)];
+      const bool alone = link.type == Joint::free && link.end == root + 1;
+      if (alone) std::fill_n(alone_.begin() + link.iv, 6, 1);
+      whirls_ = whirls_ || !alone;
+    }
   }
 
   const WorldDescription& description() const { return *world_; }
@@ -276,30 +283,44 @@ class World {
     first_contact_ = s.first_contact;
   }
 
+  // v_f, with h at half of the step's velocity: where it is taken at v, whatever whirls gains energy.
   void find_free_motion(System& s, const double* tau, const double* control, const double* external) {
-    const auto& m = world_->model;
-    const auto& w = s.G.placement();
     const double dt = world_->timestep;
-    const std::size_t nv = v.size();
-    motions(m, w, motions_, v.data(), static_cast<const double*>(nullptr), Vec3<double>{});
-    inertial_forces(w, motions_, m.gravity * -1.0);
-    if (external) subtract_external(m, w, motions_, external);
-    joint_forces(m, w, motions_, static_cast<const double*>(nullptr), tau_.data());
-    for (std::size_t k = 0; k < nv; ++k) {
+    drive(tau, control);
+    accelerate(s, v.data(), external);
+    if (whirls_) {
+      for (std::size_t k = 0; k < v.size(); ++k) half_[k] = alone_[k] ? v[k] : v[k] + 0.5 * dt * change_[k];
+      accelerate(s, half_.data(), external);
+    }
+    for (std::size_t k = 0; k < v.size(); ++k) free_[k] = v[k] + dt * change_[k];
+    turn_free_bodies();
+  }
+  // push_ ← τ − K (q + dt v − q₀) − D v, and what motors give
+  void drive(const double* tau, const double* control) {
+    const double dt = world_->timestep;
+    for (std::size_t k = 0; k < v.size(); ++k) {
       const int at = world_->sprung[k];
       const double spring = at < 0 ? 0 : world_->stiffness[k] * (q[std::size_t(at)] + dt * v[k] - world_->rest[std::size_t(at)]);
-      tau_[k] = (tau ? tau[k] : 0.0) - tau_[k] - spring - world_->damping[k] * v[k];
+      push_[k] = (tau ? tau[k] : 0.0) - spring - world_->damping[k] * v[k];
     }
     for (std::size_t k = 0; k < world_->motors.size(); ++k) {
       const auto& a = world_->motors[k];
       const double u = std::clamp(control ? control[k] : 0.0, a.control[0], a.control[1]);
       const double speed = v[std::size_t(a.velocity)];
       const double length = a.coordinate < 0 ? 0 : a.gear * (q[std::size_t(a.coordinate)] + dt * speed);
-      tau_[std::size_t(a.velocity)] += a.gear * std::clamp(a.gain * u + a.bias[0] + a.bias[1] * length + a.bias[2] * a.gear * speed, a.force[0], a.force[1]);
+      push_[std::size_t(a.velocity)] += a.gear * std::clamp(a.gain * u + a.bias[0] + a.bias[1] * length + a.bias[2] * a.gear * speed, a.force[0], a.force[1]);
     }
+  }
+  // change_ ← M̂⁻¹ (push_ − h(q, x))
+  void accelerate(System& s, const double* x, const double* external) {
+    const auto& m = world_->model;
+    const auto& w = s.G.placement();
+    motions(m, w, motions_, x, static_cast<const double*>(nullptr), Vec3<double>{});
+    inertial_forces(w, motions_, m.gravity * -1.0);
+    if (external) subtract_external(m, w, motions_, external);
+    joint_forces(m, w, motions_, static_cast<const double*>(nullptr), tau_.data());
+    for (std::size_t k = 0; k < v.size(); ++k) tau_[k] = push_[k] - tau_[k];
     s.G.mass_inverse(tau_.data(), 1, change_.data());
-    for (std::size_t k = 0; k < nv; ++k) free_[k] = v[k] + dt * change_[k];
-    turn_free_bodies();
   }
 
   // ω of a free body of one link: I ω⁺ = exp(−dt (ω + ω⁺) / 2) I ω instead of I (ω⁺ − ω) = −dt ω × I ω, about its centre of mass.
@@ -308,7 +329,7 @@ class World {
     const double dt = world_->timestep;
     for (const int root : m.roots) {
       const auto& link = m.links[std::size_t(root)];
-      if (link.type != Joint::free || link.end != root + 1) continue;
+      if (!alone_[std::size_t(link.iv)]) continue;
       const auto& I = link.inertial.inertia;
       const double* x = v.data() + link.iv + 3;
       const Vec3<double> w{x[0], x[1], x[2]}, L = I * w;
@@ -372,7 +393,7 @@ class World {
   void solve_velocities(System& s, StepReport& report) {
     recall(s);
     ContactOptions options{world_->tolerance, world_->most, warm_, memory.rho, true};
-    MatrixFreeMap map(s.G);
+    MatrixFreeMap map(s.G, s.sets);
     const ContactProblem problem{map, g_.data(), s.sets};
     history_.resize(std::size_t(world_->most));
     const bool bounces = world_->restitution > 0 && find_bouncing(s);
@@ -452,7 +473,7 @@ class World {
     }
     for (std::size_t r = 0; r < mu_.size(); ++r) mu_[r] = correction_[r];
     const ContactOptions options{1e-7, world_->most, warm_, memory.correction_rho, true};
-    MatrixFreeMap map(s.G);
+    MatrixFreeMap map(s.G, s.positions);
     const ContactReport end = admm_.solve(ContactProblem{map, g_.data(), s.positions}, options, mu_.data(), sigma_.data(), history_.data());
     report.corrections = end.iterations;
     memory.correction_rho = end.rho;
@@ -522,7 +543,9 @@ class World {
   std::vector<int> key_, near_;
   std::vector<Touch> touches_;
   std::vector<std::array<Vec3<double>, 3>> frames_;
-  std::vector<double> tau_, free_, change_, push_;                                      // a velocity
+  std::vector<double> tau_, free_, change_, push_, half_;  // a velocity
+  std::vector<char> alone_;              // a velocity: of a free body of one link
+  bool whirls_ = false;                  // there are others
   std::vector<double> g_, lambda_, sigma_, error_, mu_, bounce_, correction_, s_velocity_, history_;  // a row
   int first_contact_ = 0;
   bool warm_ = false;

@@ -291,7 +291,7 @@ def test_scenes_are_solved_without_a_matrix(name, speed):
 
 @pytest.mark.parametrize("name", ["go2-standing-friction", "g1-fallen", "go2-fallen-friction", "box-stack"])
 def test_an_operator_a_matrix_and_a_foreign_operator_give_the_same_velocities(name):
-    G, g, constraints = scene_problem(name, speed=0.1)
+    G, g, constraints = scene_problem(name, speed=0.0 if name == "box-stack" else 0.1)
     A = G.to_matrix()
 
     class Foreign(LinearOperator):

@@ -3,6 +3,7 @@
 
 #include "operators/delassus.h"
 #include "operators/explicit/dense.h"
+#include "solvers/contacts/sets.h"
 
 namespace delassus {
 
@@ -16,18 +17,21 @@ class ContactMap {
   virtual void solve(const double* y, double* x) = 0;
 };
 
-// The matrix-free operator. Leaves it with another damping.
+// The matrix-free operator. Leaves it with another damping. Where there are rows without a set, which have hardly any damping and may bear large forces, solutions are refined once.
 class MatrixFreeMap final : public ContactMap {
  public:
-  explicit MatrixFreeMap(Delassus<double>& G) : G_(G) {}
+  MatrixFreeMap(Delassus<double>& G, const ForceSets& sets) : G_(G) {
+    for (const auto& i : sets.intervals) refine_ = refine_ || (std::isinf(i.lower) && std::isinf(i.upper));
+  }
   int rows() const override { return G_.rows(); }
   void apply(const double* x, double* y) override { G_.apply(x, 1, y); }
   void diagonal(double* d) override { G_.diagonal(d); }
   void set_damping(const double* damping) override { G_.set_damping(damping); }
-  void solve(const double* y, double* x) override { G_.solve(y, 1, x, 0, 0); }
+  void solve(const double* y, double* x) override { G_.solve(y, 1, x, refine_, 1e-15); }
 
  private:
   Delassus<double>& G_;
+  bool refine_ = false;
 };
 
 // A symmetric positive semidefinite matrix, row-major, that outlives this.

@@ -4,7 +4,7 @@
 //
 // y is in its set, z in its dual and at right angles to y by construction; where x = y they solve the problem. All in units in which G has a diagonal of about one:
 // λ = w y, σ = z / w with one w a set, so that cones keep their shape; in G's own units ρ is a damping ρ / w² a row. Rows without a set need no penalty but for
-// rounding: theirs is a thousand times smaller.
+// rounding: theirs is a million times smaller.
 #pragma once
 
 #include "solvers/contacts/anderson.h"
@@ -24,7 +24,7 @@ class Splitting {
     scaled_.intervals.assign(p.sets.intervals.begin(), p.sets.intervals.end());
     std::copy_n(d_.data(), m, damping_.data());
     for (const auto& i : p.sets.intervals)
-      if (std::isinf(i.lower) && std::isinf(i.upper)) damping_[i.row] *= 1e-3;
+      if (std::isinf(i.lower) && std::isinf(i.upper)) damping_[i.row] *= 1e-6;
     for (std::size_t r = 0; r < m; ++r) {
       over_w_[r] = std::sqrt(damping_[r]);
       w_[r] = 1 / over_w_[r];
@@ -96,7 +96,8 @@ class Splitting {
   // How fast y would have to move to make up for f, which (G + ρ) f is exactly: an estimate of what is left [m/s].
   double left() const {
     double most = 0;
-    for (int r = 0; r < rows(); ++r) most = std::max(most, std::abs(f_[r]) * felt_[r]);
+    const double share = rho_ / (1 + rho_);
+    for (int r = 0; r < rows(); ++r) most = std::max(most, std::abs(f_[r]) * (felt_[r] > 0 ? felt_[r] : share * over_w_[r]));
     return most * (1 + rho_);
   }
   double length() const { return std::sqrt(inner(rows(), f_.data(), f_.data())); }

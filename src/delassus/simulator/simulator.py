@@ -242,11 +242,11 @@ class Simulator:
                         part = self._run(1, 1, t, u, None, False)
                         done += 1
                         if done % every == 0:
-                            frames.take(part, self.time)
+                            frames.take(part, every)
                 else:
                     part = self._run(n, every, tau, control, None, False)
                     done += n
-                    frames.take(part, self.time)
+                    frames.take(part, every)
                 advance(done / steps)
         trajectory = frames.trajectory()
         if record is not None:
@@ -294,18 +294,18 @@ class _Frames:
         model = sim.model
         self.q, self.v, self.times = [sim.q[None]], [sim.v[None]], [np.array([sim.time])]
         self.numbers, self.contacts, self.counts = [np.zeros((1, 9))], [np.zeros((0, 12))], [np.zeros(1)]
+        self.steps = 0
         self.model = model
 
-    def take(self, part: tuple[Array, ...], end: float) -> None:
+    def take(self, part: tuple[Array, ...], every: int) -> None:
+        """Keep the last of every so many steps."""
         q, v, numbers, contacts, counts, _ = part
         n = len(q)
-        if n == 0:
-            return
-        every = len(numbers) // n
         self.q.append(q)
         self.v.append(v)
-        self.times.append(end - self.sim.timestep * every * np.arange(n - 1, -1, -1.0))
-        self.numbers.append(numbers[every - 1 :: every][:n])
+        self.times.append(self.times[0] + self.sim.timestep * (self.steps + every * np.arange(1, n + 1)))
+        self.steps += every * n
+        self.numbers.append(numbers if len(numbers) == n else numbers[every - 1 :: every][:n])
         self.contacts.append(contacts)
         self.counts.append(counts)
 
