@@ -89,7 +89,7 @@ void bind_contacts(nb::module_& m) {
         const std::size_t n = std::size_t(s.sets.rows);
         In g_(g, "g", {n}), start_(start, "warm_start", {n}, true);
         Out lambda(nb::none(), {n}), sigma(nb::none(), {n}), history(nb::none(), {method == "lcp" ? 0 : std::size_t(most)});
-        const ContactOptions options{tolerance, most, start_.data != nullptr, rho, false};
+        const ContactOptions options{tolerance, most, start_.data != nullptr, rho, false, 0.1};
         if (start_.data) std::copy_n(start_.data, n, lambda.data);
         ContactReport report;
         door::Occupied occupied(s.busy, "this solver");

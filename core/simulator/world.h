@@ -69,7 +69,7 @@ class World {
       : world_(std::move(description)), collider_(std::move(collider)), motions_(world_->model.links.size()) {
     const std::size_t nv = std::size_t(world_->model.nv);
     q.assign(std::size_t(world_->model.nq), 0.0);
-    for (auto* x : {&v, &tau_, &free_, &change_, &push_, &half_}) x->assign(nv, 0.0);
+    for (auto* x : {&v, &tau_, &free_, &change_, &push_, &half_, &before_}) x->assign(nv, 0.0);
     alone_.assign(nv, 0);
     for (const int root : world_->model.roots) {
       const auto& link = world_->model.links[std::size_t(root)];
@@ -134,6 +134,7 @@ class World {
     solve_velocities(s, report);
     lap(report.times.solve);
 
+    before_ = v;
     std::copy(free_.begin(), free_.end(), v.begin());
     add_response(s, lambda_.data(), v.data());
     correct_positions(s, report);
@@ -141,6 +142,12 @@ class World {
     lap(report.times.correct);
 
     for (std::size_t k = 0; k < v.size(); ++k) push_[k] += v[k];
+    // free bodies turn by the mean of what they had and what they would have without contacts: then angular momentum stays
+    for (const int root : m.roots) {
+      const auto& link = m.links[std::size_t(root)];
+      if (!alone_[std::size_t(link.iv)]) continue;
+      for (int k = link.iv + 3; k < link.iv + 6; ++k) push_[std::size_t(k)] -= 0.5 * (free_[std::size_t(k)] - before_[std::size_t(k)]);
+    }
     integrate(m, q.data(), push_.data(), dt, q.data());
     time += dt;
     report.times.all = std::chrono::duration<double>(Clock::now() - start).count();
@@ -392,7 +399,7 @@ class World {
 
   void solve_velocities(System& s, StepReport& report) {
     recall(s);
-    ContactOptions options{world_->tolerance, world_->most, warm_, memory.rho, true};
+    ContactOptions options{world_->tolerance, world_->most, warm_, memory.rho, true, 1.0};
     MatrixFreeMap map(s.G, s.sets);
     const ContactProblem problem{map, g_.data(), s.sets};
     history_.resize(std::size_t(world_->most));
@@ -430,7 +437,8 @@ class World {
       const double gap = std::max(error_[r] - world_->slop, 0.0) / world_->timestep;
       if (g_[r] >= 0 || s_velocity_[r] > -world_->bounce) continue;
       g_[r] -= gap;
-      bounce_[r] = world_->restitution;
+      // of the speed it came with, not of what the step's own forces added
+      bounce_[r] = world_->restitution * std::min(s_velocity_[r] / g_[r], 1.0);
       any = true;
     }
     return any;
@@ -472,7 +480,7 @@ class World {
       return;
     }
     for (std::size_t r = 0; r < mu_.size(); ++r) mu_[r] = correction_[r];
-    const ContactOptions options{1e-7, world_->most, warm_, memory.correction_rho, true};
+    const ContactOptions options{1e-7, world_->most, warm_, memory.correction_rho, true, 1.0};
     MatrixFreeMap map(s.G, s.positions);
     const ContactReport end = admm_.solve(ContactProblem{map, g_.data(), s.positions}, options, mu_.data(), sigma_.data(), history_.data());
     report.corrections = end.iterations;
@@ -543,7 +551,7 @@ class World {
   std::vector<int> key_, near_;
   std::vector<Touch> touches_;
   std::vector<std::array<Vec3<double>, 3>> frames_;
-  std::vector<double> tau_, free_, change_, push_, half_;  // a velocity
+  std::vector<double> tau_, free_, change_, push_, half_, before_;  // a velocity
   std::vector<char> alone_;              // a velocity: of a free body of one link
   bool whirls_ = false;                  // there are others
   std::vector<double> g_, lambda_, sigma_, error_, mu_, bounce_, correction_, s_velocity_, history_;  // a row

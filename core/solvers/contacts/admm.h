@@ -143,7 +143,7 @@ class Admm {
 
   bool certified(const double* lambda, double* sigma, ContactReport& report) {
     report.left = judge(*problem_, true, split_.d(), lambda, sigma);
-    const bool solved = report.left.worst() <= options_->tolerance;
+    const bool solved = report.left.worst(options_->share) <= options_->tolerance;
     if (solved) report.outcome = ContactOutcome::solved;
     return solved;
   }
@@ -151,14 +151,14 @@ class Admm {
 
  private:
   static constexpr double first_rho = 0.02;
-  static constexpr double other_rho[] = {first_rho, 3.0, 0.3, 0.005};
+  static constexpr double other_rho[] = {first_rho, 0.1, 3.0, 0.005};
   static constexpr int patience = 80;   // iterations without coming nearer
   static constexpr int warm_trust = 40; // iterations from a warm start, before it is taken for a bad one
 
   // The best forces so far, by what is left.
   void keep(const double* lambda, const ContactReport& report) {
-    if (!(report.left.worst() < kept_)) return;
-    kept_ = report.left.worst();
+    if (!(report.left.worst(options_->share) < kept_)) return;
+    kept_ = report.left.worst(options_->share);
     std::copy_n(lambda, split_.rows(), best_forces_.data());
   }
   void restart(double rho, const ContactReport& report) {
@@ -171,7 +171,7 @@ class Admm {
     worth_ = 3 * options_->tolerance;
     improved_ = report.iterations;
     balanced_ = 0;
-    every_ = 20;
+    every_ = again_ > 1 ? std::numeric_limits<int>::max() : 10;  // after a bad warm start as from the beginning; after balancing has failed without it
   }
 
   // Whether forces run away along a direction δ of their sets that moves nothing and that g pushes against: G δ = 0, gᵀ δ < 0. Then nothing solves the problem; where

@@ -19,6 +19,7 @@ struct ContactOptions {
   bool warm = false;      // λ is something to start from
   double rho = 0;         // of the solve before; 0: there is none
   bool hurry = false;     // near the tolerance is good enough where the rest would take long
+  double share = 0.1;     // of the natural residual that is held against the tolerance
 };
 
 enum class ContactOutcome : int { solved, unfinished, stalled, infeasible };

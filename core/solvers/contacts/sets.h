@@ -84,9 +84,9 @@ struct ContactResiduals {
   double dual = 0;             // σ where no force can stop it: into a contact or limit, of a loop at all [m/s]
   double complementarity = 0;  // |λ · σ̃|; of an interval σ times the force that is left to the end it should be at [J]
   double natural = 0;          // d ‖λ − P(λ − σ̃ / d)‖: all of these as a velocity, with d the inverse mass that the rows feel [m/s]
-  // what is held against the tolerance: the natural one, which is the strictest where forces are small, a tenth
-  double worst() const {
-    const double most = std::max(std::max(primal, dual), std::max(complementarity, 0.1 * natural)), sum = primal + dual + complementarity + natural;
+  // what is held against the tolerance: of the natural one, which is the strictest where forces are small, a share
+  double worst(double share = 0.1) const {
+    const double most = std::max(std::max(primal, dual), std::max(complementarity, share * natural)), sum = primal + dual + complementarity + natural;
     return std::isnan(sum) ? sum : most;
   }
 };

@@ -1,6 +1,6 @@
 """What a Python user of the Delassus operator sees, results compared with the dense definition first.
 
-python benchmarks/python/operator.py [--json FILE]
+python benchmarks/python/operators.py [--json FILE]
 """
 
 import argparse
