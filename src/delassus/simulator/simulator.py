@@ -283,7 +283,13 @@ def _forces(value: Any, name: str, n: int, what: str) -> Array:
 
 
 def _contacts(rows: Array) -> Contacts:
-    return Contacts(rows[:, :3], rows[:, 3:6], rows[:, 6:9], rows[:, 9], rows[:, 10:12].astype(np.int64))
+    """Contacts of the core, which need no check."""
+    made = object.__new__(Contacts)
+    parts = {"position": rows[:, :3], "normal": rows[:, 3:6], "force": rows[:, 6:9], "friction": rows[:, 9], "bodies": rows[:, 10:12].astype(np.int64)}
+    for name, part in parts.items():
+        part.setflags(write=False)
+        object.__setattr__(made, name, part)
+    return made
 
 
 class _Frames:
