@@ -80,6 +80,7 @@ from .state import (
     point_velocity,
     potential_energy,
 )
+from .viewers import View, record
 
 __version__ = version("delassus")
 
@@ -120,6 +121,7 @@ __all__ = [
     "Simulator",
     "StepResult",
     "Trajectory",
+    "View",
     "Weld",
     "Workspace",
     "__version__",
@@ -157,6 +159,7 @@ __all__ = [
     "point_position",
     "point_velocity",
     "potential_energy",
+    "record",
     "rollout",
     "scenes",
     "solve_contacts",

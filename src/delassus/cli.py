@@ -7,7 +7,9 @@ import os
 import sys
 import time
 import warnings
+import webbrowser
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,9 +31,11 @@ from .model import Model, embedded_names, load
 from .model.from_mujoco import from_mujoco
 from .model.load import compile_source
 from .operators import DelassusOperator
+from .simulator import Trajectory
 from .state import integrate, kinetic_energy, potential_energy
 from .textbook import ALGORITHMS
 from .textbook import count as count_operations
+from .viewers import View, record
 
 app = typer.Typer(
     help="Delassus operators and constrained dynamics of robots with loops and contacts.", no_args_is_help=True, add_completion=False
@@ -288,6 +292,50 @@ def demo(
     _save(json_file, {"version": __version__, "robots": rows, "energy_drift": drift})
     if max(r["error"] for r in rows) > 1e-9 or drift > 1e-6:
         raise typer.Exit(1)
+
+
+@app.command()
+def view(
+    source: Annotated[
+        str, typer.Argument(help="Name of an embedded robot or of a scene, a path to an MJCF or URDF file, or a saved trajectory (.npz).")
+    ],
+    record_file: Annotated[
+        Path | None,
+        typer.Option("--record", help="Write a file that plays in a browser by itself (.html or .viser) instead of serving one."),
+    ] = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to serve the page; 0 is any port that is free.")] = 8080,
+    open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
+    floating_base: Floating = False,
+) -> None:
+    """Show a robot, a scene or a trajectory in the browser (needs the extra viewer)."""
+    shown: dict[str, Any] = {}
+    what: Model | Trajectory
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if source.endswith(".npz"):
+            what = Trajectory.load(source)
+        elif source in scenes.names:
+            scene = scenes.load(source)
+            what, shown = scene.model, {"q": scene.q, "constraints": scene.constraints}
+        else:
+            try:
+                compiled = compile_source(source, floating_base=floating_base)
+            except UnknownNameError:
+                raise unknown("robot or scene", source, (*embedded_names(), *scenes.names)) from None
+            what, shown = from_mujoco(*compiled), {"geometry": compiled.model}
+    if record_file is not None:
+        record(what, record_file, **shown)
+        console.print(f"wrote {escape(str(record_file))}, which any browser opens")
+        return
+    with View(what, port=port, pose=True, **shown) as window:
+        window.play()
+        console.print(
+            f"{escape(str(what if isinstance(what, Trajectory) else repr(what)))} at [bold]{window.url}[/], Ctrl-C ends", soft_wrap=True
+        )
+        if open_page:
+            webbrowser.open(window.url)
+        with suppress(KeyboardInterrupt):
+            window.wait()
 
 
 @app.callback(invoke_without_command=True)

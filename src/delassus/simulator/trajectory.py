@@ -11,12 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
+import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._door import as_array, finite
 from ..errors import ArgumentError, ArgumentTypeError, DelassusError, LoadError
 from ..model import Model, load
+from ..model.compiled import compiled
 from .files import whole_file
 
 __all__ = ["Contacts", "Trajectory"]
@@ -251,10 +253,13 @@ class Trajectory:
             raise LoadError(f"path: {where} is damaged: {error}") from None
 
     def to_mujoco(self) -> tuple[Any, Floats, Floats]:
-        """Return a ``mujoco.MjModel`` of the model, and the motion in its coordinates: qpos (T, nq), qvel (T, nv), new arrays."""
-        import mujoco
+        """Return a ``mujoco.MjModel`` of the model, and the motion in its coordinates: qpos (T, nq), qvel (T, nv), new arrays.
 
-        return mujoco.MjModel.from_xml_string(self.model.to_mjcf()), self.q.copy(), self.v.copy()
+        Raises:
+            LoadError: MuJoCo refuses the model, as it does chains of more than some 500 bodies.
+        """
+        made, _ = compiled(lambda: mujoco.MjModel.from_xml_string(self.model.to_mjcf()), "the model's MJCF text")
+        return made, self.q.copy(), self.v.copy()
 
     # ---- pictures -----------------------------------------------------------------------------------------------------
 
@@ -284,9 +289,10 @@ class Trajectory:
             residuals.legend(frameon=False)
         residuals.set(title="Natural residual", ylabel="[m/s]")
 
-        for values, name in ((self.penetration, "penetration"), (self.loop_error, "loop error")):
-            depths.semilogy(t, _positive(values), label=name, linewidth=1.3)
-        depths.set(title="Penetration and loop error", xlabel="t [s]", ylabel="[m]")
+        depths.semilogy(t, _positive(self.penetration), label="penetration", linewidth=1.3)
+        if self.model.loops:
+            depths.semilogy(t, _positive(self.loop_error), label="loop error", linewidth=1.3)
+        depths.set(title="Depths", xlabel="t [s]", ylabel="[m]")
         depths.legend(frameon=False)
 
         contacts.step(t, np.diff(self.contact_start), where="post", linewidth=1.3, color="tab:green", label="contacts")

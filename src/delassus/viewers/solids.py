@@ -8,6 +8,7 @@ from typing import Any
 import mujoco
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 
 from ..errors import ArgumentError
 from ..model import Model
@@ -113,7 +114,7 @@ def sphere(sides: int = 20) -> Mesh:
     return lathe(np.sin(polar), -np.cos(polar), sides)
 
 
-def capsule(radius: float, half: float, sides: int = 28) -> Mesh:
+def capsule(radius: float, half: float, sides: int = 40) -> Mesh:
     """Return a capsule along z, its segment from −half to half."""
     polar = np.linspace(0, np.pi / 2, sides // 4 + 1)
     r, z = radius * np.sin(polar), radius * np.cos(polar)
@@ -146,6 +147,4 @@ def along(directions: Floats) -> Floats:
 
 def quaternions(placements: Floats) -> Floats:
     """Quaternions (N, 4) of placements (N, 4, 4)."""
-    from scipy.spatial.transform import Rotation
-
     return np.asarray(Rotation.from_matrix(placements[:, :3, :3]).as_quat()[:, [3, 0, 1, 2]])

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.transform import Rotation
 
 from ..constraints import Constraint, PointContact, collect
 from ..model import ConnectLoop, Loop, Model, WeldLoop
@@ -15,15 +16,20 @@ from ..simulator import Contacts
 from ..state import body_placements
 from .solids import Mesh, Solid, along, capsule, cone, cylinder, quaternions, sphere, torus
 
-__all__ = ["Stage", "elimination_shares", "frame_box", "touching"]
+__all__ = ["Stage", "elimination_shares", "outline", "radius", "touching", "viewpoint"]
 
 Floats = NDArray[np.float64]
 
-FLOOR, UPWARD = (226, 230, 236), (0.0, 0.0, 1.0)
+FIELD, ASPECT, MARGIN = np.deg2rad(38), 1.2, 1.12  # of the camera: its angle, width over height of what must be seen, and space around
+TOWARD, UPWARD = (1.0, -1.35, 0.62), (0.0, 0.0, 1.0)  # from the scene to the camera
+FLOOR = (226, 230, 236)
 STICKS, SLIDES, POINT = (38, 139, 148), (226, 88, 34), (30, 34, 42)
 ONE_END, OTHER_END, GAP = (214, 39, 130), (255, 196, 0), (220, 20, 20)
 IDLE = (205, 208, 214)  # bodies that no constraint reaches
 HIDDEN = 1e-9  # scale of markers that are not in use
+CONE = 0.13  # height of a friction cone, as a part of the scene's radius
+CROWD = 30  # contacts from which on their markers get smaller
+LONGEST = 0.8  # arrow of a blow, as a part of the scene's radius
 STILL = 1e-6  # a body that moved less than this since it was last sent stays: [m] and of a quaternion
 
 
@@ -64,19 +70,33 @@ def elimination_shares(model: Model, constraints: Sequence[Constraint | Loop]) -
     return shares
 
 
-def frame_box(model: Model, solids: Sequence[Solid], states: Floats) -> tuple[Floats, Floats]:
-    """Lowest and highest corner of all that is drawn in states (K, nq), planes left out [m]; of points if there are no shapes."""
+def outline(model: Model, solids: Sequence[Solid], states: Floats) -> Floats:
+    """Corners (N, 3) of boxes around all that is drawn in states (K, nq), planes left out [m]; origins of bodies if there are no shapes."""
     drawn = [s for s in solids if s.kind != "plane"]
-    from scipy.spatial.transform import Rotation
+    X = np.array([body_placements(model, q) for q in states])
+    if not drawn:
+        return X[:, :, :3, 3].reshape(-1, 3)
+    here = X[:, [s.body for s in drawn]]
+    corners = np.array([Rotation.from_quat(np.roll(s.quaternion, -1)).apply(s.corners) + s.position for s in drawn])
+    return np.asarray(np.einsum("ksij,scj->ksci", here[..., :3, :3], corners) + here[:, :, None, :3, 3]).reshape(-1, 3)
 
-    body = np.array([s.body for s in drawn], dtype=int)
-    corners = [Rotation.from_quat(np.roll(s.quaternion, -1)).apply(s.corners) + s.position for s in drawn]
-    low, high = np.full(3, np.inf), np.full(3, -np.inf)
-    for q in states:
-        X = body_placements(model, q)
-        places = np.einsum("sij,scj->sci", X[body][:, :3, :3], np.array(corners)) + X[body][:, None, :3, 3] if drawn else X[:, None, :3, 3]
-        low, high = np.minimum(low, places.min(axis=(0, 1))), np.maximum(high, places.max(axis=(0, 1)))
-    return low, high
+
+def radius(points: Floats) -> float:
+    """Return half the diagonal of the box around points, and something if they are one [m]."""
+    return max(float(np.linalg.norm(points.max(axis=0) - points.min(axis=0))) / 2, 0.05)
+
+
+def viewpoint(points: Floats) -> tuple[Floats, Floats]:
+    """Return where a camera stands, and what it looks at, that has all points in the middle of its picture [m]."""
+    back = np.array(TOWARD) / np.linalg.norm(TOWARD)
+    right = np.cross(UPWARD, back)
+    axes = np.array([right / np.linalg.norm(right), np.cross(back, right) / np.linalg.norm(right), back])
+    seen = points @ axes.T
+    center = (seen.min(axis=0) + seen.max(axis=0)) / 2
+    x, y, depth = np.abs(seen - center)[:, 0], np.abs(seen - center)[:, 1], (seen - center)[:, 2]
+    distance = np.max(depth + MARGIN * np.maximum(y, x / ASPECT) / np.tan(FIELD / 2))
+    target = center @ axes
+    return target + back * max(float(distance), 0.1), target
 
 
 class _Markers:
@@ -128,42 +148,38 @@ class Stage:
         server: of viser.
         model: what is drawn.
         solids: its shapes.
-        low, high: corners of the box the motion stays in; sizes of markers and the camera follow from it.
+        points: (N, 3) that the motion reaches; sizes of markers and the camera follow from them.
         contacts: how many contacts to make room for.
-        newton: length of an arrow of 1 N [m].
+        newton: length of an arrow of 1 N [m], where there is no crowd of contacts.
     """
 
-    def __init__(
-        self, server: Any, model: Model, solids: Sequence[Solid], low: Floats, high: Floats, *, contacts: int, newton: float
-    ) -> None:
-        self.model, self.newton = model, newton
+    def __init__(self, server: Any, model: Model, solids: Sequence[Solid], points: Floats, *, contacts: int, newton: float) -> None:
+        self.model = model
         self._server, self._scene = server, server.scene
         self._solids = list(solids)
         self._handles: list[Any] = []
         self._frames: dict[int, Any] = {}
         self._sent = np.full((model.nbody, 7), np.inf)
-        self.radius = max(float(np.linalg.norm(high - low)) / 2, 0.05)
+        self.radius = radius(points)
+        self._crowd = float(np.clip(np.sqrt(CROWD / max(contacts, 1)), 0.35, 1.0))
+        self.newton = newton * self._crowd
         self._contacts: Contacts | None = None
         self._loops = [loop for loop in model.loops if isinstance(loop, ConnectLoop | WeldLoop) and loop.active]
-        self._light(low, high)
-        self._ground(low, high)
+        self._look(points)
+        self._ground(points)
         self._bodies()
         self._markers(contacts)
 
     # ---- what stands still --------------------------------------------------------------------------------------------
 
-    def _light(self, low: Floats, high: Floats) -> None:
+    def _look(self, points: Floats) -> None:
         self._scene.set_up_direction("+z")
-        self._scene.configure_default_lights(cast_shadow=True)
-        self._scene.configure_environment_map("studio", environment_intensity=0.3)
-        center, view = (low + high) / 2, np.array([1.0, -1.35, 0.62])
         camera = self._server.initial_camera
-        camera.fov = np.deg2rad(38)
-        camera.look_at = center
-        camera.position = center + view / np.linalg.norm(view) * self.radius / np.sin(np.deg2rad(38) / 2) * 1.05
+        camera.fov = FIELD
+        camera.position, camera.look_at = viewpoint(points)
         camera.near, camera.far = self.radius / 200, self.radius * 400
 
-    def _ground(self, low: Floats, high: Floats) -> None:
+    def _ground(self, points: Floats) -> None:
         cell = 10.0 ** np.floor(np.log10(self.radius))
         style: dict[str, Any] = {
             "cell_size": cell / 2, "section_size": cell * 2.5, "cell_color": (206, 211, 219), "section_color": (178, 185, 196), "cell_thickness": 0.8,
@@ -180,8 +196,8 @@ class Stage:
             )
         if not planes:
             # no ground in the model: lines alone, to see sizes by
-            center = (low + high) / 2
-            self._scene.add_grid("/grid", infinite_grid=True, position=(center[0], center[1], low[2]), **style | {"shadow_opacity": 0.0})
+            x, y, _ = points.mean(axis=0)
+            self._scene.add_grid("/grid", infinite_grid=True, position=(x, y, points[:, 2].min()), **style | {"shadow_opacity": 0.0})
 
     def _parent(self, body: int) -> str:
         if body == 0:
@@ -279,28 +295,27 @@ class Stage:
             for markers in (self._points, self._shafts, self._heads, self._cones):
                 markers.put(empty, np.empty((0, 4)), empty)
             return
-        r = 0.009 * self.radius
+        r = 0.009 * self.radius * self._crowd
         upright = np.tile((1.0, 0.0, 0.0, 0.0), (n, 1))
         self._points.put(contacts.position, upright, np.full((n, 3), r))
 
         # arrows: a head of fixed size while there is room for it
         size = np.linalg.norm(contacts.force, axis=1)
-        length = size * self.newton
+        length = np.minimum(size * self.newton, LONGEST * self.radius * self._crowd)
         way = np.where(size[:, None] > 0, contacts.force / np.maximum(size, 1e-300)[:, None], contacts.normal)
         head = np.minimum(5 * r, 0.5 * length)
-        width = np.minimum(0.55 * r, 0.2 * length)
+        width = np.minimum(0.7 * r, 0.2 * length)
         along_normal = np.einsum("ki,ki->k", contacts.force, contacts.normal)
         across = np.sqrt(np.maximum(size**2 - along_normal**2, 0.0))
         slides = (across >= 0.98 * contacts.friction * along_normal) & (size > 0) & (contacts.friction > 0)
         colors = np.where(slides[:, None], SLIDES, STICKS).astype(np.uint8)
         turns = along(way)
         self._shafts.put(contacts.position, turns, np.stack([width, width, length - head], axis=-1), colors)
-        wide = np.minimum(1.7 * r, 0.4 * head)
+        wide = np.minimum(2.0 * r, 0.45 * head)
         self._heads.put(contacts.position + way * (length - head)[:, None], turns, np.stack([wide, wide, head], axis=-1), colors)
 
-        # a cone is as high as the normal force is long, so that the arrow ends in its mouth; of one size where no force is known
-        height = along_normal * self.newton if size.any() else np.full(n, 0.1 * self.radius)
-        height = np.maximum(height, 0.0)
+        # cones, where bodies press or no force is known
+        height = np.where((along_normal > 0) | ~size.any(), CONE * self.radius * self._crowd, 0.0)
         mouth = contacts.friction * height
         self._cones.put(contacts.position, along(contacts.normal), np.stack([mouth, mouth, height], axis=-1), colors)
 

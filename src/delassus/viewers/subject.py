@@ -20,11 +20,12 @@ from ..model import Loop, Model
 from ..simulator import Contacts, Trajectory
 from ..state import normalize
 from .solids import Solid, of_model, of_mujoco
-from .stage import Stage, frame_box, touching
+from .stage import Stage, outline, radius, touching
 
 __all__ = ["Subject", "serve", "stop", "subject"]
 
 Floats = NDArray[np.float64]
+ARROW = 0.15  # length of the arrow of a typical force, the median, as a part of the scene's radius
 LOOKS = 40  # frames that the camera's box is made of
 
 
@@ -47,16 +48,14 @@ class Subject:
     def stage(self, server: Any) -> Stage:
         """Set it up on a server, sizes and camera fit for all its frames."""
         looks = self.states[np.unique(np.linspace(0, len(self.states) - 1, LOOKS).astype(int))]
-        low, high = frame_box(self.model, self.solids, looks)
-        room, newton = len(self.contacts(0)), 0.0
+        points = outline(self.model, self.solids, looks)
+        room, typical = len(self.contacts(0)), 0.0
         if self.trajectory is not None:
             room = int(np.diff(self.trajectory.contact_start).max())
-            sizes = np.linalg.norm(self.trajectory.contact_force, axis=1)
-            largest = float(np.percentile(sizes, 95)) if len(sizes) else 0.0
-            newton = 0.35 * float(np.linalg.norm(high - low)) / 2 / largest if largest > 0 else 0.0
-        if newton == 0.0:
-            newton = 0.35 * float(np.linalg.norm(high - low)) / 2 / max(self.model.mass * 9.81, 1e-9)
-        return Stage(server, self.model, self.solids, low, high, contacts=room, newton=newton)
+            forces = np.linalg.norm(self.trajectory.contact_force, axis=1)
+            typical = float(np.median(forces[forces > 0])) if (forces > 0).any() else 0.0
+        newton = ARROW * radius(points) / (typical or max(9.81 * self.model.mass, 1e-9))
+        return Stage(server, self.model, self.solids, points, contacts=room, newton=newton)
 
 
 def subject(source: Model | Trajectory, q: ArrayLike | None, constraints: Sequence[Constraint | Loop] | None, geometry: Any) -> Subject:

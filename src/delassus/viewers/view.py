@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any
 
@@ -24,6 +24,7 @@ __all__ = ["View"]
 Floats = NDArray[np.float64]
 RATE = 30.0  # frames a second while playing
 PLOTTED = 400  # points of a plot
+BLUE, ORANGE, GREEN, PURPLE, TEAL, PINK = "#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd", "#268b94", "#d62782"
 SPEEDS = {"0.1 ×": 0.1, "0.25 ×": 0.25, "0.5 ×": 0.5, "1 ×": 1.0, "2 ×": 2.0, "4 ×": 4.0}
 AS_DESCRIBED, BY_ELIMINATION = "as described", "elimination order"
 LEGEND = (
@@ -31,6 +32,11 @@ LEGEND = (
     '#440154,#3b528b,#21918c,#5ec962,#fde725)"></div><div style="display:flex;justify-content:space-between"><span>eliminated first</span>'
     "<span>last</span></div>grey: no constraint reaches it</div>"
 )
+
+
+def _short(moment: float) -> float:
+    """Round a time to what a slider shows [s]."""
+    return round(float(moment), 6)
 
 
 class View:
@@ -106,7 +112,7 @@ class View:
             self._frame = range(n)[frame]
             self._q, self._contacts = self._trajectory.q[self._frame], self._trajectory.contacts(self._frame)
             if "time" in self._controls:
-                self._controls["time"].value = float(self._trajectory.times[self._frame])
+                self._controls["time"].value = _short(self._trajectory.times[self._frame])
             self._draw()
 
     def update(self, q: ArrayLike, contacts: Contacts | None = None) -> None:
@@ -169,7 +175,7 @@ class View:
         told = f"{n} contact{'' if n == 1 else 's'}"
         if self._trajectory is not None:
             k, t = self._frame, self._trajectory
-            told = f"frame {k + 1} of {len(t)} · {told} · {t.status[k]} in {t.iterations[k]} iterations"
+            told = f"frame {k + 1} of {len(t)} · {told} · {t.status[k]}, {t.iterations[k]} iteration{'' if t.iterations[k] == 1 else 's'}"
         return f"<small>{told}</small>"
 
     def _recolor(self) -> None:
@@ -194,6 +200,7 @@ class View:
     def _panel(self, pose: bool) -> None:
         gui = self._server.gui
         gui.set_panel_label(self._model.name)
+        gui.main_panel.dock_right()
         if self._trajectory is not None and len(self._trajectory) > 1:
             self._time_controls(gui, self._trajectory)
         if self._trajectory is not None or self._subject.constraints:
@@ -210,8 +217,8 @@ class View:
 
     def _time_controls(self, gui: Any, trajectory: Trajectory) -> None:
         t = trajectory.times
-        step = float(np.diff(t).min())
-        slider = gui.add_slider("Time [s]", min=float(t[0]), max=float(t[-1]), step=step, initial_value=float(t[0]))
+        step = float(f"{np.diff(t).min():.3g}")
+        slider = gui.add_slider("Time [s]", min=_short(t[0]), max=_short(t[-1]), step=step, initial_value=_short(t[0]))
         button = gui.add_button("Play")
         speed = gui.add_dropdown("Speed", tuple(SPEEDS), initial_value="1 ×")
         self._controls |= {"time": slider, "button": button, "speed": speed}
@@ -276,30 +283,28 @@ class View:
     def _plots(self, gui: Any, trajectory: Trajectory) -> None:
         kept = np.unique(np.linspace(0, len(trajectory) - 1, PLOTTED).astype(int))
         t = trajectory.times[kept]
-        some: Callable[[Floats], Floats] = lambda values: np.maximum(values[kept], 1e-16)  # noqa: E731
 
-        def chart(title: str, curves: dict[str, tuple[Floats, str]], log: bool) -> None:
+        def chart(title: str, curves: dict[str, tuple[Floats, str]]) -> None:
             lines = [{"label": name, "stroke": color, "width": 1.5} for name, (_, color) in curves.items()]
             gui.add_uplot(
                 data=(t, *(np.ascontiguousarray(values) for values, _ in curves.values())),
                 series=({"label": "t [s]"}, *lines),
                 title=title,
-                scales={"x": {"time": False}, "y": {"distr": 3} if log else {}},
+                scales={"x": {"time": False}},
                 legend={"show": True},
                 height=170,
             )
 
+        def exponent(values: Floats) -> Floats:
+            return np.log10(np.where(values[kept] > 0, values[kept], np.nan))
+
         kinetic, potential = trajectory.kinetic_energy[kept], trajectory.potential_energy[kept]
-        chart(
-            "Energy [J]",
-            {"kinetic": (kinetic, "#1f77b4"), "potential": (potential, "#ff7f0e"), "sum": (kinetic + potential, "#2ca02c")},
-            log=False,
-        )
-        chart("Residual [m/s]", {"natural residual": (some(trajectory.residual), "#9467bd")}, log=True)
-        depths = {"penetration": (some(trajectory.penetration), "#268b94")}
+        chart("Energy [J]", {"kinetic": (kinetic, BLUE), "potential": (potential, ORANGE), "sum": (kinetic + potential, GREEN)})
+        chart("Natural residual, log₁₀ [m/s]", {"residual": (exponent(trajectory.residual), PURPLE)})
+        depths = {"penetration": (exponent(trajectory.penetration), TEAL)}
         if self._stage.has_loops:
-            depths["loop error"] = (some(trajectory.loop_error), "#d62782")
-        chart("Depth [m]", depths, log=True)
+            depths["loop error"] = (exponent(trajectory.loop_error), PINK)
+        chart("Depths, log₁₀ [m]", depths)
 
     def _pose_controls(self, gui: Any) -> None:
         """Sliders of hinges and slides; unbounded ones go half a turn, or half a metre, either way."""
@@ -312,10 +317,8 @@ class View:
                 float(bound) if np.isfinite(bound) else now + side * reach
                 for bound, side in zip(self._model.joint_range[joint], (-1, 1), strict=True)
             )
-            low, high = min(low, now), max(high, now)
-            if not low < high:
-                return
-            slider = gui.add_slider(self._model.joint_names[joint], min=low, max=high, step=(high - low) / 500, initial_value=now)
+            low, high = np.floor(100 * min(low, now)) / 100, np.ceil(100 * max(high, now)) / 100
+            slider = gui.add_slider(self._model.joint_names[joint], min=low, max=high, step=0.001, initial_value=round(now, 3))
 
             def turned(_: Any) -> None:
                 with self._lock:
@@ -350,7 +353,7 @@ class View:
                     now = float(t[self._frame])
                     continue
                 now += elapsed * SPEEDS[self._controls["speed"].value]
-                if now > t[-1] + 0.5 * (SPEEDS[self._controls["speed"].value]):
+                if now > t[-1] + 0.5 * SPEEDS[self._controls["speed"].value]:
                     now = float(t[0])  # after a breath at the end, from the start
                 frame = int(np.searchsorted(t, now + 1e-9, side="right")) - 1
                 if frame != self._frame:
