@@ -5,7 +5,7 @@ import numpy as np
 import delassus as dl
 
 n = 20
-sim = dl.Simulator(dl.scenes.box_stack(n))
+sim = dl.Simulator(dl.scenes.box_stack(n), tolerance=1e-8)
 start = sim.q
 motion = sim.run(1.0, every=50, progress=False)
 print(motion)

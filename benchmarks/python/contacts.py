@@ -149,7 +149,9 @@ def main():
     parser.add_argument("--json")
     parser.add_argument("--only", choices=SCENES)
     a = parser.parse_args()
-    print("| scene | contacts | MuJoCo cold, µs (iterations) | ours cold, µs (iterations, factorizations) | ratio | MuJoCo warm | ours warm | ratio | update | residual, MuJoCo's |")
+    print(
+        "| scene | contacts | MuJoCo cold, µs (iterations) | ours cold, µs (iterations, factorizations) | ratio | MuJoCo warm | ours warm | ratio | update | residual, MuJoCo's |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|")
     tables = {}
     for name in [a.only] if a.only else SCENES:

@@ -11,17 +11,13 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import DelassusError
+from ..errors import LoadError
 
 __all__ = ["Addresses", "addresses"]
 
 _FUNCTIONS = ("mj_makeData", "mj_deleteData", "mj_kinematics", "mj_collision")
 _REACH = 1 << 22  # bytes of an mjData that are looked through at most
 Addresses = tuple[tuple[int, ...], tuple[int, ...]]
-
-
-class MujocoLayoutError(DelassusError, RuntimeError):
-    """MuJoCo keeps its numbers in a way that was not understood."""
 
 
 def _scene(balls: int) -> tuple[Any, Any]:
@@ -49,7 +45,7 @@ def _pointer(d: Any, value: int) -> int:
         found = np.flatnonzero(_words(d._address + start, page, "uint64") == value)
         if len(found):
             return start + 8 * int(found[0])
-    raise MujocoLayoutError(f"MuJoCo {mujoco.__version__}: its data does not show where its arrays are. Use a version between 3.3 and 4.")
+    raise LoadError(f"MuJoCo {mujoco.__version__}: its data does not show where its arrays are. Use a version between 3.3 and 4.")
 
 
 @lru_cache(maxsize=1)
@@ -58,7 +54,7 @@ def addresses() -> Addresses:
     folder = Path(mujoco.__file__).parent
     files = sorted(folder.glob("libmujoco*.so*"))
     if not files:
-        raise MujocoLayoutError(f"MuJoCo {mujoco.__version__}: there is no libmujoco beside its Python module.")
+        raise LoadError(f"MuJoCo {mujoco.__version__}: there is no libmujoco beside its Python module.")
     library = ctypes.CDLL(str(files[0]))
     functions = tuple(int(ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0) for name in _FUNCTIONS)
 
@@ -75,7 +71,5 @@ def addresses() -> Addresses:
     # dim is the only 3 among the whole numbers around the geoms: geom1 and geom2 stand between
     dims = [4 * k for k in range(len(raw)) if raw[k] == first.dim and 4 * k in range(inside[3] - 16, inside[3])]
     if len(counts) != 1 or len(dims) != 1 or ctypes.c_double.from_address(base).value != first.dist:
-        raise MujocoLayoutError(
-            f"MuJoCo {mujoco.__version__}: its contacts are not where they used to be. Use a version between 3.3 and 4."
-        )
+        raise LoadError(f"MuJoCo {mujoco.__version__}: its contacts are not where they used to be. Use a version between 3.3 and 4.")
     return functions, (*arrays, contacts, 4 * int(counts[0]), size, 0, inside[0], inside[1], inside[2], inside[3], dims[0])

@@ -33,6 +33,14 @@ _STATUS = ("solved", "iteration_limit", "stalled", "infeasible")
 _STAGES = ("collide", "constrain", "operate", "solve", "correct", "step")
 _SOLVERS = ("admm", "newton")
 _REACH = 1e-3  # [m] on each of two shapes
+_shown: dict[str, Callable[..., Any]] = {}  # what the viewers offer
+
+
+def shown_by(*, record: Callable[..., Any], view: Callable[..., Any]) -> None:
+    """Let ``run`` record and show motions with these; the viewers say so when they are imported."""
+    _shown.update(record=record, view=view)
+
+
 Control = Callable[[float, Array, Array], ArrayLike]
 
 
@@ -253,13 +261,9 @@ class Simulator:
             if os.fspath(record).endswith(".npz"):
                 trajectory.save(record)
             else:
-                from .. import viewers
-
-                viewers.record(trajectory, record)
+                _shown["record"](trajectory, record)
         if view:
-            from .. import viewers
-
-            viewers.View(trajectory)
+            _shown["view"](trajectory)
         return trajectory
 
     def _run(self, steps: int, every: int, tau: Any, control: Any, external: Any, rows: bool) -> tuple[Array, ...]:
@@ -285,7 +289,13 @@ def _forces(value: Any, name: str, n: int, what: str) -> Array:
 def _contacts(rows: Array) -> Contacts:
     """Contacts of the core, which need no check."""
     made = object.__new__(Contacts)
-    parts = {"position": rows[:, :3], "normal": rows[:, 3:6], "force": rows[:, 6:9], "friction": rows[:, 9], "bodies": rows[:, 10:12].astype(np.int64)}
+    parts = {
+        "position": rows[:, :3],
+        "normal": rows[:, 3:6],
+        "force": rows[:, 6:9],
+        "friction": rows[:, 9],
+        "bodies": rows[:, 10:12].astype(np.int64),
+    }
     for name, part in parts.items():
         part.setflags(write=False)
         object.__setattr__(made, name, part)
