@@ -1,7 +1,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include "constraints/bias.h"
+#include "constraints/compiled.h"
 #include "held.h"
 #include "rooms.h"
 

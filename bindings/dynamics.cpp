@@ -1,6 +1,4 @@
-#include "dynamics/crba.h"
-#include "dynamics/minv.h"
-#include "dynamics/solve.h"
+#include "dynamics/compiled.h"
 #include "workspace.h"
 #include "rooms.h"
 

@@ -1,23 +1,20 @@
 // Operators as Python holds them.
 #pragma once
 
-#include "constraints/constraints.h"
 #include "held.h"
+#include "operators/verbs.h"
 
 namespace delassus {
 
-// An operator and the model it looks at; one user at a time, without the interpreter's lock.
-template <class Operator>
+// An operator by its verbs and the model it looks at; one user at a time, without the interpreter's lock.
+template <class Verbs>
 struct Held {
   std::shared_ptr<const HeldModel> held;
-  Operator G;
+  std::unique_ptr<Verbs> G;
   std::atomic<bool> busy{false};
+  std::size_t m = std::size_t(G->rows());
 
-  template <class T, class... More>
-  Held(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list, T, More... more)
-      : held(std::move(m)), G(held->in<T>(), make_constraints(held->in<T>(), list), more...) {}
-
-  std::size_t rows() const { return std::size_t(G.rows()); }
+  std::size_t rows() const { return m; }
   std::size_t nv() const { return std::size_t(held->wide.nv); }
 
   template <class F>
@@ -28,10 +25,8 @@ struct Held {
   }
 };
 
-// Of one state: Delassus, or one with its verbs.
-template <class Operator, class T>
-struct HeldDelassus : Held<Operator> {
-  HeldDelassus(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list) : Held<Operator>(std::move(m), list, T{}) {}
-};
+// Of one state, in whatever form.
+template <class T>
+using HeldOperator = Held<Operator<T>>;
 
 }  // namespace delassus

@@ -4,8 +4,6 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
-#include "operators/batch.h"
-#include "operators/explicit/operator.h"
 #include "held_operator.h"
 #include "rooms.h"
 
@@ -41,80 +39,89 @@ nb::dict plan(const Layout<Real>& layout) {
   return out;
 }
 
-template <class Operator, class T>
-using Sweep = void (Operator::*)(const T*, int, T*);
+template <class T>
+using Sweep = void (Operator<T>::*)(const T*, int, T*);
 
-template <class Operator, class T>
-nb::object sweep(HeldDelassus<Operator, T>& s, Sweep<Operator, T> method, nb::handle x, std::size_t from, std::size_t to, int columns, bool vector, nb::handle out, const char* what) {
+template <class T>
+nb::object sweep(HeldOperator<T>& s, Sweep<T> method, nb::handle x, std::size_t from, std::size_t to, int columns, bool vector, nb::handle out, const char* what) {
   using In = door::Input<T>;
   using Out = door::Output<T>;
   const std::size_t k = std::size_t(columns);
   In in = vector ? In(x, "x", {from}) : In(x, "x", {from, k});
   Out result = vector ? Out(out, {to}) : Out(out, {to, k});
   result.apart_from(in);
-  s.work([&] { (s.G.*method)(in.data, columns, result.data); });
+  s.work([&] { (s.G.get()->*method)(in.data, columns, result.data); });
   return result.finite(what);
 }
 
-template <class Operator, class T>
-void bind_delassus(nb::module_& m, const char* name) {
-  using Self = HeldDelassus<Operator, T>;
+// All forms are one class to Python: a class of its own for each would have the type of every argument looked up among its bases.
+template <class T, Form form>
+void bind_form(nb::module_& m, const char* name) {
+  m.def(name, [](std::shared_ptr<const HeldModel> held, const std::vector<ConstraintDescription>& list) {
+    const auto& model = held->in<T>();
+    auto G = make_operator(form, model, make_constraints(model, list));
+    return new HeldOperator<T>{std::move(held), std::move(G)};
+  }, "model"_a, "constraints"_a);
+}
+
+template <class T>
+void bind_operator(nb::module_& m, const char* name) {
+  using Self = HeldOperator<T>;
   using In = door::Input<T>;
   using Out = door::Output<T>;
   nb::class_<Self>(m, name)
-      .def(nb::init<std::shared_ptr<const HeldModel>, const std::vector<ConstraintDescription>&>(), "model"_a, "constraints"_a)
-      .def_prop_ro("nbytes", [](const Self& s) { return s.G.bytes(); })
+      .def_prop_ro("nbytes", [](const Self& s) { return s.G->bytes(); })
       .def_prop_ro("order",
                    [](const Self& s) {
                      std::vector<int> order;
-                     for (const auto& step : s.G.layout().coupled.steps) order.push_back(step.link);
+                     for (const auto& step : s.G->layout().coupled.steps) order.push_back(step.link);
                      return order;
                    })
-      .def_prop_ro("couplings", [](const Self& s) { return s.G.layout().coupled.blocks; })
-      .def_prop_ro("widest", [](const Self& s) { return s.G.layout().coupled.widest; })
-      .def_prop_ro("plan", [](const Self& s) { return plan(s.G.layout()); })
+      .def_prop_ro("couplings", [](const Self& s) { return s.G->layout().coupled.blocks; })
+      .def_prop_ro("widest", [](const Self& s) { return s.G->layout().coupled.widest; })
+      .def_prop_ro("plan", [](const Self& s) { return plan(s.G->layout()); })
       .def("update",
            [](Self& s, nb::handle q) {
              auto q_ = door::configuration(s.held->template in<T>(), q);
              bool regular = false;
-        s.work([&] { regular = s.G.update(q_.data); });
-        if (!regular) door::raise_singular("update");
+             s.work([&] { regular = s.G->update(q_.data); });
+             if (!regular) door::raise_singular("update");
            }, "q"_a.none())
       .def("set_compliance", [](Self& s, nb::handle c) {
         In c_(c, "compliance", {s.rows()});
-        s.work([&] { s.G.set_compliance(c_.data); });
+        s.work([&] { s.G->set_compliance(c_.data); });
       }, "compliance"_a.none())
       .def("set_damping", [](Self& s, nb::handle d) {
         In d_(d, "damping", {s.rows()});
-        s.work([&] { s.G.set_damping(d_.data); });
+        s.work([&] { s.G->set_damping(d_.data); });
       }, "damping"_a.none())
       .def("apply", [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
-        return sweep<Operator, T>(s, &Operator::apply, x, s.rows(), s.rows(), columns, vector, out, "matvec");
+        return sweep<T>(s, &Operator<T>::apply, x, s.rows(), s.rows(), columns, vector, out, "matvec");
       }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
       .def("jacobian", [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
-        return sweep<Operator, T>(s, &Operator::jacobian, x, s.nv(), s.rows(), columns, vector, out, "jacobian");
+        return sweep<T>(s, &Operator<T>::jacobian, x, s.nv(), s.rows(), columns, vector, out, "jacobian");
       }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
       .def("jacobian_transpose", [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
-        return sweep<Operator, T>(s, &Operator::jacobian_transpose, x, s.rows(), s.nv(), columns, vector, out, "jacobian");
+        return sweep<T>(s, &Operator<T>::jacobian_transpose, x, s.rows(), s.nv(), columns, vector, out, "jacobian");
       }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
       .def("mass_inverse", [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
-        return sweep<Operator, T>(s, &Operator::mass_inverse, x, s.nv(), s.nv(), columns, vector, out, "mass_inverse");
+        return sweep<T>(s, &Operator<T>::mass_inverse, x, s.nv(), s.nv(), columns, vector, out, "mass_inverse");
       }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
       .def("solve", [](Self& s, nb::handle y, int columns, bool vector, int refinements, double tolerance, nb::handle out) {
         const std::size_t k = std::size_t(columns);
         In in = vector ? In(y, "y", {s.rows()}) : In(y, "y", {s.rows(), k});
         Out x = vector ? Out(out, {s.rows()}) : Out(out, {s.rows(), k});
         x.apart_from(in);
-        s.work([&] { s.G.solve(in.data, columns, x.data, refinements, T(tolerance)); });
+        s.work([&] { s.G->solve(in.data, columns, x.data, refinements, T(tolerance)); });
         return x.finite("solve");
       }, "y"_a.none(), "columns"_a, "vector"_a, "refinements"_a, "tolerance"_a, "out"_a.none());
 }
 
 template <class T>
-struct HeldBatch : Held<BatchDelassus<T>> {
+struct HeldBatch : Held<BatchOperator<T>> {
   HeldBatch(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list, int batch, int threads)
-      : Held<BatchDelassus<T>>(std::move(m), list, T{}, batch, threads) {}
-  std::size_t states() const { return std::size_t(this->G.batch()); }
+      : Held<BatchOperator<T>>{m, make_batch_operator(m->in<T>(), make_constraints(m->in<T>(), list), batch, threads)} {}
+  std::size_t states() const { return std::size_t(this->G->batch()); }
 };
 
 template <class T>
@@ -124,27 +131,27 @@ void bind_batch(nb::module_& m, const char* name) {
   using Out = door::Output<T>;
   nb::class_<Self>(m, name)
       .def(nb::init<std::shared_ptr<const HeldModel>, const std::vector<ConstraintDescription>&, int, int>(), "model"_a, "constraints"_a, "batch"_a, "threads"_a)
-      .def_prop_ro("nbytes", [](const Self& s) { return s.G.bytes(); })
+      .def_prop_ro("nbytes", [](const Self& s) { return s.G->bytes(); })
       .def("update", [](Self& s, nb::handle q) {
         auto q_ = door::configurations(s.held->template in<T>(), q, s.states());
         bool regular = false;
-        s.work([&] { regular = s.G.update(q_.data); });
+        s.work([&] { regular = s.G->update(q_.data); });
         if (!regular) door::raise_singular("update");
       }, "q"_a.none())
       .def("set_compliance", [](Self& s, nb::handle c) {
         In c_(c, "compliance", {s.states(), s.rows()});
-        s.work([&] { s.G.set_compliance(c_.data); });
+        s.work([&] { s.G->set_compliance(c_.data); });
       }, "compliance"_a.none())
       .def("set_damping", [](Self& s, nb::handle d) {
         In d_(d, "damping", {s.states(), s.rows()});
-        s.work([&] { s.G.set_damping(d_.data); });
+        s.work([&] { s.G->set_damping(d_.data); });
       }, "damping"_a.none())
       .def("apply", [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
         const std::size_t k = std::size_t(columns);
         In in = vector ? In(x, "x", {s.states(), s.rows()}) : In(x, "x", {s.states(), s.rows(), k});
         Out y = vector ? Out(out, {s.states(), s.rows()}) : Out(out, {s.states(), s.rows(), k});
         y.apart_from(in);
-        s.work([&] { s.G.apply(in.data, columns, y.data); });
+        s.work([&] { s.G->apply(in.data, columns, y.data); });
         return y.finite("matvec");
       }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
       .def("solve", [](Self& s, nb::handle y, int columns, bool vector, int refinements, double tolerance, nb::handle out) {
@@ -152,7 +159,7 @@ void bind_batch(nb::module_& m, const char* name) {
         In in = vector ? In(y, "y", {s.states(), s.rows()}) : In(y, "y", {s.states(), s.rows(), k});
         Out x = vector ? Out(out, {s.states(), s.rows()}) : Out(out, {s.states(), s.rows(), k});
         x.apart_from(in);
-        s.work([&] { s.G.solve(in.data, columns, x.data, refinements, T(tolerance)); });
+        s.work([&] { s.G->solve(in.data, columns, x.data, refinements, T(tolerance)); });
         return x.finite("solve");
       }, "y"_a.none(), "columns"_a, "vector"_a, "refinements"_a, "tolerance"_a, "out"_a.none());
 }
@@ -174,15 +181,16 @@ auto named(const Methods& methods, const std::string& name) {
 }
 
 template <class T>
-struct HeldExplicit : Held<ExplicitDelassus<T>> {
-  HeldExplicit(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list) : Held<ExplicitDelassus<T>>(std::move(m), list, T{}) {}
+struct HeldExplicit : Held<MatrixMaker<T>> {
+  HeldExplicit(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list)
+      : Held<MatrixMaker<T>>{m, make_matrix_maker(m->in<T>(), make_constraints(m->in<T>(), list))} {}
 
   // Methods that can do these constraints, and what each is expected to take: time, common and own operations.
   template <class Methods>
   std::vector<std::pair<std::string, std::array<double, 3>>> costs(const Methods& methods) const {
     std::vector<std::pair<std::string, std::array<double, 3>>> list;
     for (const auto& [name, method] : methods)
-      if (this->G.supports(method)) list.push_back({name, {this->G.cost(method).time, this->G.cost(method).common, this->G.cost(method).own}});
+      if (this->G->supports(method)) list.push_back({name, {this->G->cost(method).time, this->G->cost(method).common, this->G->cost(method).own}});
     return list;
   }
 };
@@ -194,32 +202,32 @@ void bind_explicit(nb::module_& m, const char* name) {
   using Out = door::Output<T>;
   nb::class_<Self>(m, name)
       .def(nb::init<std::shared_ptr<const HeldModel>, const std::vector<ConstraintDescription>&>(), "model"_a, "constraints"_a)
-      .def_prop_ro("nbytes", [](const Self& s) { return s.G.bytes(); })
+      .def_prop_ro("nbytes", [](const Self& s) { return s.G->bytes(); })
       .def_prop_ro("matrix_costs", [](const Self& s) { return s.costs(matrix_methods); })
       .def_prop_ro("inverse_costs", [](const Self& s) { return s.costs(inverse_methods); })
       .def("set_compliance", [](Self& s, nb::handle c) {
         In c_(c, "compliance", {s.rows()});
-        s.work([&] { s.G.set_compliance(c_.data); });
+        s.work([&] { s.G->set_compliance(c_.data); });
       }, "compliance"_a.none())
       .def("matrix", [](Self& s, const char* method, nb::handle q, nb::handle out) {
         auto q_ = door::configuration(s.held->template in<T>(), q);
         Out G(out, {s.rows(), s.rows()});
         G.apart_from(q_);
         bool regular = false;
-        s.work([&] { regular = s.G.matrix(named(matrix_methods, method), q_.data, G.data); });
+        s.work([&] { regular = s.G->matrix(named(matrix_methods, method), q_.data, G.data); });
         return G.regular(regular, "delassus_matrix");
       }, "method"_a, "q"_a.none(), "out"_a.none())
       .def("inverse", [](Self& s, const char* method, nb::handle q, nb::handle damping, nb::handle out) {
         auto q_ = door::configuration(s.held->template in<T>(), q);
         In d_(damping, "damping", {s.rows()});
         for (std::size_t r = 0; r < s.rows(); ++r)
-          if (!(d_.data[r] >= 0 && d_.data[r] + s.G.compliance()[r] > 0))
+          if (!(d_.data[r] >= 0 && d_.data[r] + s.G->compliance()[r] > 0))
             door::raise("ArgumentError", "damping: expected numbers that are not negative, and positive where there is no compliance, got " +
                                              std::to_string(d_.data[r]) + " in row " + std::to_string(r) + ". Use 1e-6, for instance.");
         Out X(out, {s.rows(), s.rows()});
         X.apart_from(q_, d_);
         bool regular = false;
-        s.work([&] { regular = s.G.inverse(named(inverse_methods, method), q_.data, d_.data, X.data); });
+        s.work([&] { regular = s.G->inverse(named(inverse_methods, method), q_.data, d_.data, X.data); });
         return X.regular(regular, "damped_delassus_inverse");
       }, "method"_a, "q"_a.none(), "damping"_a.none(), "out"_a.none());
 }
@@ -229,12 +237,14 @@ void bind_explicit(nb::module_& m, const char* name) {
 void bind_operators(nb::module_& m) {
   bind_explicit<double>(m, "Explicit64");
   bind_explicit<float>(m, "Explicit32");
-  bind_delassus<Delassus<double>, double>(m, "Delassus64");
-  bind_delassus<Delassus<float>, float>(m, "Delassus32");
-  bind_delassus<DenseDelassus<double, DenseSolve::inverse>, double>(m, "Dense64");
-  bind_delassus<DenseDelassus<float, DenseSolve::inverse>, float>(m, "Dense32");
-  bind_delassus<DenseDelassus<double, DenseSolve::cholesky>, double>(m, "Cholesky64");
-  bind_delassus<DenseDelassus<float, DenseSolve::cholesky>, float>(m, "Cholesky32");
+  bind_operator<double>(m, "Operator64");
+  bind_operator<float>(m, "Operator32");
+  bind_form<double, Form::matrix_free>(m, "Delassus64");
+  bind_form<float, Form::matrix_free>(m, "Delassus32");
+  bind_form<double, Form::inverse>(m, "Dense64");
+  bind_form<float, Form::inverse>(m, "Dense32");
+  bind_form<double, Form::cholesky>(m, "Cholesky64");
+  bind_form<float, Form::cholesky>(m, "Cholesky32");
   bind_batch<double>(m, "BatchDelassus64");
   bind_batch<float>(m, "BatchDelassus32");
 }

@@ -2,11 +2,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include "solvers/batch_constrained.h"
-#include "solvers/prox_ltl.h"
-#include "solvers/prox_ltls.h"
-#include "solvers/prox_pv.h"
-#include "solvers/pv_early.h"
+#include "solvers/verbs.h"
 #include "held.h"
 #include "rooms.h"
 
@@ -18,13 +14,14 @@ using nb::literals::operator""_a;
 namespace {
 
 // A solver and the model it looks at; one user at a time, without the interpreter's lock.
-template <class Solver>
+template <class Verbs>
 struct HeldSolver {
   std::shared_ptr<const HeldModel> held;
-  Solver solver;
+  std::unique_ptr<Verbs> solver;
   std::atomic<bool> busy{false};
+  std::size_t m = std::size_t(solver->rows());
 
-  std::size_t rows() const { return std::size_t(solver.rows()); }
+  std::size_t rows() const { return m; }
   std::size_t nv() const { return std::size_t(held->wide.nv); }
   std::size_t bodies() const { return held->wide.bodies.size(); }
 
@@ -36,24 +33,27 @@ struct HeldSolver {
   }
 };
 
-// A solver of one state: made of a model and a layout, with ConstrainedDynamics' way to solve.
-template <class Solver, class T>
-void bind_dynamics_solver(nb::module_& m, const char* name) {
-  using Self = HeldSolver<Solver>;
+// All methods are one class to Python.
+template <class T, DynamicsMethod method>
+void bind_method(nb::module_& m, const char* name) {
+  m.def(name, [](std::shared_ptr<const HeldModel> held, const std::vector<ConstraintDescription>& list) {
+    const auto& model = held->in<T>();
+    auto solver = make_dynamics_solver(method, model, make_constraints(model, list));
+    return new HeldSolver<DynamicsSolver<T>>{std::move(held), std::move(solver)};
+  }, "model"_a, "constraints"_a);
+}
+
+template <class T>
+void bind_solver(nb::module_& m, const char* name) {
+  using Self = HeldSolver<DynamicsSolver<T>>;
   using In = door::Input<T>;
   using Out = door::Output<T>;
   nb::class_<Self>(m, name)
-      .def("__init__",
-           [](Self* self, std::shared_ptr<const HeldModel> held, const std::vector<ConstraintDescription>& list) {
-             const auto& model = held->in<T>();
-             auto layout = std::make_shared<const Layout<T>>(model, make_constraints(model, list), strip_lanes<T>);
-             new (self) Self{std::move(held), Solver(model, std::move(layout))};
-           }, "model"_a, "constraints"_a)
-      .def_prop_ro("nbytes", [](const Self& s) { return s.solver.bytes(); })
-      .def_prop_ro("alone", [](const Self& s) { return s.solver.alone(); })
+      .def_prop_ro("nbytes", [](const Self& s) { return s.solver->bytes(); })
+      .def_prop_ro("alone", [](const Self& s) { return s.solver->alone(); })
       .def("set_compliance", [](Self& s, nb::handle c) {
         In c_(c, "compliance", {s.rows()});
-        s.work([&] { s.solver.set_compliance(c_.data); });
+        s.work([&] { s.solver->set_compliance(c_.data); });
       }, "compliance"_a.none())
       .def("solve",
            [](Self& s, nb::handle q, nb::handle v, nb::handle tau, nb::handle external, nb::handle bias, nb::handle damping, int most, double tolerance, nb::handle start,
@@ -67,7 +67,7 @@ void bind_dynamics_solver(nb::module_& m, const char* name) {
              Report<T> report{};
              s.work([&] {
                for (std::size_t r = 0; r < s.rows(); ++r) f.data[r] = l_.data ? l_.data[r] : T(0);
-               s.solver.solve(q_.data, v_.data, t_.data, e_.data, b_.data, d_.data, most, T(tolerance), f.data, a.data, &report, h.data);
+               s.solver->solve(q_.data, v_.data, t_.data, e_.data, b_.data, d_.data, most, T(tolerance), f.data, a.data, &report, h.data);
              });
              return nb::make_tuple(a.finite("constrained_dynamics"), f.finite("constrained_dynamics"), int(report.outcome), report.iterations, double(report.primal),
                                    double(report.change), double(report.least_squares));
@@ -77,8 +77,11 @@ void bind_dynamics_solver(nb::module_& m, const char* name) {
 }
 
 template <class T>
-struct HeldBatchSolver : HeldSolver<BatchConstrainedDynamics<T>> {
+struct HeldBatchSolver : HeldSolver<BatchDynamicsSolver<T>> {
   std::vector<Report<T>> reports;
+
+  HeldBatchSolver(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list, int batch, int threads)
+      : HeldSolver<BatchDynamicsSolver<T>>{m, make_batch_dynamics_solver(m->in<T>(), make_constraints(m->in<T>(), list), batch, threads)}, reports(std::size_t(batch)) {}
 };
 
 template <class T>
@@ -87,17 +90,12 @@ void bind_batch(nb::module_& m, const char* name) {
   using In = door::Input<T>;
   using Out = door::Output<T>;
   nb::class_<Self>(m, name)
-      .def("__init__",
-           [](Self* self, std::shared_ptr<const HeldModel> held, const std::vector<ConstraintDescription>& list, int batch, int threads) {
-             const auto& model = held->in<T>();
-             const auto set = make_constraints(model, list);
-             new (self) Self{{std::move(held), BatchConstrainedDynamics<T>(model, set, batch, threads)}, std::vector<Report<T>>(std::size_t(batch))};
-           }, "model"_a, "constraints"_a, "batch_size"_a, "threads"_a)
-      .def_prop_ro("nbytes", [](const Self& s) { return s.solver.bytes(); })
+      .def(nb::init<std::shared_ptr<const HeldModel>, const std::vector<ConstraintDescription>&, int, int>(), "model"_a, "constraints"_a, "batch_size"_a, "threads"_a)
+      .def_prop_ro("nbytes", [](const Self& s) { return s.solver->bytes(); })
       .def("solve",
            [](Self& s, nb::handle q, nb::handle v, nb::handle tau, nb::handle external, nb::handle bias, nb::handle damping, nb::handle compliance, int most, double tolerance,
               nb::handle start, nb::handle acceleration, nb::handle forces, nb::handle numbers) {
-             const std::size_t n = std::size_t(s.solver.batch());
+             const std::size_t n = std::size_t(s.solver->batch());
              auto q_ = door::configurations(s.held->template in<T>(), q, n);
              In v_(v, "v", {n, s.nv()}), t_(tau, "tau", {n, s.nv()}, true), e_(external, "external_forces", {n, s.bodies(), 6}, true), b_(bias, "bias", {n, s.rows()}, true),
                  d_(damping, "mu", {n, s.rows()}), c_(compliance, "compliance", {n, s.rows()}), l_(start, "warm_start", {n, s.rows()}, true);
@@ -106,7 +104,7 @@ void bind_batch(nb::module_& m, const char* name) {
              f.apart_from(q_, v_, t_, e_, b_, d_, c_, l_);
              s.work([&] {
                for (std::size_t k = 0; k < n * s.rows(); ++k) f.data[k] = l_.data ? l_.data[k] : T(0);
-               s.solver.solve(q_.data, v_.data, t_.data, e_.data, b_.data, d_.data, c_.data, most, T(tolerance), f.data, a.data, s.reports.data());
+               s.solver->solve(q_.data, v_.data, t_.data, e_.data, b_.data, d_.data, c_.data, most, T(tolerance), f.data, a.data, s.reports.data());
                for (std::size_t k = 0; k < n; ++k) {
                  const auto& report = s.reports[k];
                  const T row[5] = {T(int(report.outcome)), T(report.iterations), report.primal, report.change, report.least_squares};
@@ -122,18 +120,20 @@ void bind_batch(nb::module_& m, const char* name) {
 }  // namespace
 
 void bind_solvers(nb::module_& m) {
-  bind_dynamics_solver<ConstrainedDynamics<double>, double>(m, "ConstrainedDynamics64");
-  bind_dynamics_solver<ConstrainedDynamics<float>, float>(m, "ConstrainedDynamics32");
-  bind_dynamics_solver<ProxLtl<double>, double>(m, "ProxLtl64");
-  bind_dynamics_solver<ProxLtl<float>, float>(m, "ProxLtl32");
-  bind_dynamics_solver<ProxLtls<double>, double>(m, "ProxLtls64");
-  bind_dynamics_solver<ProxLtls<float>, float>(m, "ProxLtls32");
-  bind_dynamics_solver<Pv<double>, double>(m, "Pv64");
-  bind_dynamics_solver<Pv<float>, float>(m, "Pv32");
-  bind_dynamics_solver<ProxPv<double>, double>(m, "ProxPv64");
-  bind_dynamics_solver<ProxPv<float>, float>(m, "ProxPv32");
-  bind_dynamics_solver<PvEarly<double>, double>(m, "PvEarly64");
-  bind_dynamics_solver<PvEarly<float>, float>(m, "PvEarly32");
+  bind_solver<double>(m, "DynamicsSolver64");
+  bind_solver<float>(m, "DynamicsSolver32");
+  bind_method<double, DynamicsMethod::lcaba>(m, "ConstrainedDynamics64");
+  bind_method<float, DynamicsMethod::lcaba>(m, "ConstrainedDynamics32");
+  bind_method<double, DynamicsMethod::prox_ltl>(m, "ProxLtl64");
+  bind_method<float, DynamicsMethod::prox_ltl>(m, "ProxLtl32");
+  bind_method<double, DynamicsMethod::prox_ltls>(m, "ProxLtls64");
+  bind_method<float, DynamicsMethod::prox_ltls>(m, "ProxLtls32");
+  bind_method<double, DynamicsMethod::pv>(m, "Pv64");
+  bind_method<float, DynamicsMethod::pv>(m, "Pv32");
+  bind_method<double, DynamicsMethod::prox_pv>(m, "ProxPv64");
+  bind_method<float, DynamicsMethod::prox_pv>(m, "ProxPv32");
+  bind_method<double, DynamicsMethod::pv_early>(m, "PvEarly64");
+  bind_method<float, DynamicsMethod::pv_early>(m, "PvEarly32");
   bind_batch<double>(m, "BatchConstrainedDynamics64");
   bind_batch<float>(m, "BatchConstrainedDynamics32");
 }

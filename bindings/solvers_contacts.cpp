@@ -96,9 +96,9 @@ void bind_contacts(nb::module_& m) {
         auto solve = [&](ContactMap& map, const double* matrix) {
           report = s.run(method, ContactProblem{map, g_.data, s.sets}, matrix, options, directions, lambda.data, sigma.data, history.data);
         };
-        HeldDelassus<Delassus<double>, double>* held = nullptr;
+        HeldOperator<double>* held = nullptr;
         if (nb::try_cast(G, held, false)) {
-          MatrixFreeMap map(held->G, s.sets);
+          OperatorMap map(*held->G, s.sets);
           held->work([&] { solve(map, nullptr); });
         } else if (nb::hasattr(G, "__array__")) {
           const In matrix(G, "G", {n, n});

@@ -1,7 +1,7 @@
 // The workspace as Python holds it.
 #pragma once
 
-#include "dynamics/kinematics.h"
+#include "dynamics/compiled.h"
 #include "held.h"
 
 namespace delassus {

@@ -103,21 +103,24 @@ void rates(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set,
       const auto first = frame_rates(model, w, m, c.bodies[0], c.points[0]), second = frame_rates(model, w, m, c.bodies[1], c.points[1]);
       const Vec6<T> dv = first.velocity - second.velocity, da = first.bias - second.bias;
       const Vec3<T> spin = c.axes_on == 1 ? second.velocity.ang : first.velocity.ang;
-      Mat3<T> A;
-      if (c.axes_on >= 0) A = carrier_axes(model, w, c);
-      auto put = [&](int row, int axis, const Vec3<T>& v12, const Vec3<T>& a12) {
-        if (c.axes_on < 0) {
+      auto each = [&](auto&& put) {
+        const int turns = c.rows - 3;
+        for (int r = 0; r < 3; ++r) put(r, r, dv.lin, da.lin);
+        for (int r = 0; r < turns; ++r) put(3 + r, 3 - turns + r, dv.ang, da.ang);
+      };
+      if (c.axes_on < 0) {
+        each([&](int row, int axis, const Vec3<T>& v12, const Vec3<T>& a12) {
           v[row] = dot(v12, three(c.matrix, axis));
           a[row] = dot(a12, three(c.matrix, axis));
-        } else {
+        });
+      } else {
+        const Mat3<T> A = carrier_axes(model, w, c);
+        each([&](int row, int axis, const Vec3<T>& v12, const Vec3<T>& a12) {
           const Vec3<T> n = A * three(c.matrix, axis);
           v[row] = dot(n, v12);
           a[row] = dot(n, a12) + dot(cross(spin, n), v12);
-        }
-      };
-      const int turns = c.rows - 3;
-      for (int r = 0; r < 3; ++r) put(r, r, dv.lin, da.lin);
-      for (int r = 0; r < turns; ++r) put(3 + r, 3 - turns + r, dv.ang, da.ang);
+        });
+      }
     } else if (c.kind == Kind::distance) {
       // n · v and n · a + (|v|² − (n · v)²) / |d|, n = d / |d|
       const Vec3<T> d = separation(model, w, c), dv = motion(0).lin - motion(1).lin, da = acceleration(0).lin - acceleration(1).lin;

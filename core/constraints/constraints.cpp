@@ -1,4 +1,4 @@
-#include "constraints/constraints.h"
+#include "constraints/compiled.h"
 
 #include <algorithm>
 #include <numeric>
@@ -107,6 +107,8 @@ ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector
   return set;
 }
 
+DELASSUS_ROWS(, double)
+DELASSUS_ROWS(, float)
 template ConstraintSet<double> make_constraints(const Model<double>&, const std::vector<ConstraintDescription>&);
 template ConstraintSet<float> make_constraints(const Model<float>&, const std::vector<ConstraintDescription>&);
 

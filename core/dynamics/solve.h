@@ -59,7 +59,7 @@ inline void solve_sweeps(const Model<real_of<T>>& model, const Workspace<T>& w, 
 template <class C, class T>
 inline C load_columns(const T* from, int count) {
   C x{};
-  if (count == int(sizeof(C) / sizeof(T)))
+  if (count == int(sizeof(C) / sizeof(T))) [[likely]]
     __builtin_memcpy(&x, from, sizeof(x));
   else
     for (int k = 0; k < count; ++k) __builtin_memcpy(reinterpret_cast<T*>(&x) + k, from + k, sizeof(T));
@@ -67,7 +67,7 @@ inline C load_columns(const T* from, int count) {
 }
 template <class C, class T>
 inline void store_columns(T* to, const C& x, int count) {
-  if (count == int(sizeof(C) / sizeof(T)))
+  if (count == int(sizeof(C) / sizeof(T))) [[likely]]
     __builtin_memcpy(to, &x, sizeof(x));
   else
     for (int k = 0; k < count; ++k) __builtin_memcpy(to + k, reinterpret_cast<const T*>(&x) + k, sizeof(T));

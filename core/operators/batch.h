@@ -5,11 +5,12 @@
 #include "operators/delassus.h"
 #include "operators/states.h"
 #include "operators/team.h"
+#include "operators/verbs.h"
 
 namespace delassus {
 
 template <class Real>
-class BatchDelassus {
+class BatchDelassus final : public BatchOperator<Real> {
  public:
   static constexpr int width = register_bytes / int(sizeof(Real));
   using P = Pack<Real, width>;
@@ -28,9 +29,9 @@ class BatchDelassus {
     regular_.resize(std::size_t(groups));
   }
 
-  int rows() const { return rows_; }
-  int batch() const { return batch_; }
-  std::size_t bytes() const {
+  int rows() const override { return rows_; }
+  int batch() const override { return batch_; }
+  std::size_t bytes() const override {
     std::size_t sum = scratch_bytes_;
     for (const auto& g : groups_) sum += g.own_bytes();
     for (const auto& x : in_) sum += 2 * x.size() * sizeof(P);
@@ -38,7 +39,7 @@ class BatchDelassus {
   }
 
   // Q: batch × nq; compliance, damping: batch × rows; X, Y: batch × rows × columns, all row-major
-  bool update(const Real* Q) {
+  bool update(const Real* Q) override {
     each([&](int g) {
       gather(g, Q, model_.nq, 1, 0);
       regular_[g] = groups_[g].update(in(g).data());
@@ -59,22 +60,22 @@ class BatchDelassus {
     });
     return std::all_of(regular_.begin(), regular_.end(), [](char r) { return r != 0; });
   }
-  void set_compliance(const Real* C) {
+  void set_compliance(const Real* C) override {
     each([&](int g) {
       gather(g, C, rows_, 1, 0);
       groups_[g].set_compliance(in(g).data());
     });
   }
-  void set_damping(const Real* D) {
+  void set_damping(const Real* D) override {
     each([&](int g) {
       gather(g, D, rows_, 1, 0);
       groups_[g].set_damping(in(g).data());
     });
   }
-  void apply(const Real* X, int columns, Real* Y) {
+  void apply(const Real* X, int columns, Real* Y) override {
     by_columns(X, columns, Y, [&](int g) { groups_[g].apply(in(g).data(), 1, out(g).data()); });
   }
-  void solve(const Real* Y, int columns, Real* X, int most, Real tolerance) {
+  void solve(const Real* Y, int columns, Real* X, int most, Real tolerance) override {
     by_columns(Y, columns, X, [&](int g) { groups_[g].solve(in(g).data(), 1, out(g).data(), most, tolerance); });
   }
 
@@ -137,9 +138,5 @@ class BatchDelassus {
   std::size_t scratch_bytes_ = 0;
   std::vector<char> regular_;  // a group: its mass matrices are
 };
-
-// compiled in instantiate.cpp
-extern template class BatchDelassus<double>;
-extern template class BatchDelassus<float>;
 
 }  // namespace delassus

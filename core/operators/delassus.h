@@ -714,8 +714,4 @@ class Delassus {
   bool norm_known_ = false, compliant_ = false;
 };
 
-// compiled in instantiate.cpp
-extern template class Delassus<double>;
-extern template class Delassus<float>;
-
 }  // namespace delassus

@@ -7,18 +7,21 @@
 #include <memory>
 
 #include "operators/delassus.h"
-#include "operators/explicit/cost.h"
+#include "operators/explicit/caba_osimf.h"
+#include "operators/explicit/columns.h"
 #include "operators/explicit/efpa.h"
 #include "operators/explicit/kjr.h"
+#include "operators/explicit/lcaba.h"
 #include "operators/explicit/ltl.h"
 #include "operators/explicit/oscm.h"
 #include "operators/explicit/pv_osimf.h"
-#include "operators/explicit/pv_osimr.h"
+#include "operators/explicit/symmetric.h"
+#include "operators/verbs.h"
 
 namespace delassus {
 
 template <class T>
-class ExplicitDelassus {
+class ExplicitDelassus final : public MatrixMaker<T> {
  public:
   using Real = real_of<T>;
 
@@ -26,32 +29,32 @@ class ExplicitDelassus {
   ExplicitDelassus(const Model<Real>& model, ConstraintSet<Real> constraints)
       : ExplicitDelassus(model, std::make_shared<const Layout<Real>>(model, std::move(constraints), strip_lanes<T>)) {}
 
-  int rows() const { return set_.rows; }
+  int rows() const override { return set_.rows; }
   const Layout<Real>& layout() const { return G_.layout(); }
-  std::size_t bytes() const;
+  std::size_t bytes() const override;
 
   // Whether a method can do these constraints: the recursive ones refuse rows on more than one link, and rows of joints.
-  bool supports(MatrixMethod method) const { return rows_.tree.alone || method == MatrixMethod::ltl || method == MatrixMethod::columns; }
-  bool supports(InverseMethod method) const { return rows_.tree.alone || method == InverseMethod::ltl || method == InverseMethod::lcaba; }
+  bool supports(MatrixMethod method) const override { return rows_.tree.alone || method == MatrixMethod::ltl || method == MatrixMethod::columns; }
+  bool supports(InverseMethod method) const override { return rows_.tree.alone || method == InverseMethod::ltl || method == InverseMethod::lcaba; }
 
   // What a method is expected to take (explicit/cost.h), and the supported ones that take the least.
-  const Cost& cost(MatrixMethod method) const { return costs_(method); }
-  const Cost& cost(InverseMethod method) const { return costs_(method); }
+  const Cost& cost(MatrixMethod method) const override { return costs_(method); }
+  const Cost& cost(InverseMethod method) const override { return costs_(method); }
   MatrixMethod best_matrix() const { return best_matrix_; }
   InverseMethod best_inverse() const { return best_inverse_; }
 
   // The operator whose kinematics and factors these are; up to date after any method but ltl.
   Delassus<T>& matrix_free() { return G_; }
 
-  void set_compliance(const T* compliance);
-  const T* compliance() const { return compliance_.data(); }
+  void set_compliance(const T* compliance) override;
+  const T* compliance() const override { return compliance_.data(); }
 
   // G at q, rows × rows, row-major, both triangles. Returns whether M is regular. Memory that only some methods need is taken when they first run.
-  bool matrix(MatrixMethod method, const T* q, T* G);
+  bool matrix(MatrixMethod method, const T* q, T* G) override;
 
   // (G + ε)⁻¹ at q for a damping ε, one number a row; damping plus compliance is positive in every row. Where the lemma behind caba_osim, caba_osimf and pv_osimf would leave
   // fewer than nine digits (three in single precision), the matrix by pv_osim is inverted instead; where even that has no positive pivots, columns are solved and refined.
-  bool inverse(InverseMethod method, const T* q, const T* damping, T* X);
+  bool inverse(InverseMethod method, const T* q, const T* damping, T* X) override;
 
  private:
   // Memory of a method, taken when it first runs.
@@ -88,8 +91,192 @@ class ExplicitDelassus {
   Real lemma_limit_;  // damping plus compliance below which caba_osim and caba_osimf lose digits
 };
 
-// compiled in explicit.cpp
-extern template class ExplicitDelassus<double>;
-extern template class ExplicitDelassus<float>;
+template <class T>
+ExplicitDelassus<T>::ExplicitDelassus(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout)
+    : model_(model), G_(model, std::move(layout)), set_(G_.layout().set) {
+  rows_.tree = find_limbs(model, G_.layout());
+  rows_.resize();
+  compliance_.resize(std::size_t(set_.rows));
+  shift_.resize(std::size_t(set_.rows));
+  zero_.resize(std::size_t(set_.rows));
+  size_.resize((model.links.size() + link_lanes<T> - 1) / link_lanes<T> * link_lanes<T>);
+  costs_ = count_costs(model, G_.layout(), rows_.tree);
+  const auto least = [this](const auto& methods) {
+    auto best = methods.back();
+    for (const auto method : methods)
+      if (supports(method) && cost(method).time < cost(best).time) best = method;
+    return best;
+  };
+  best_matrix_ = least(all_matrix_methods);
+  best_inverse_ = least(all_inverse_methods);
+  find_lemma_limit();
+}
+
+// The lemma loses as many digits as pivots of M + Jᵀ R J are smaller than what was added up for them, which grows as 1 / ε: measured where joints are bent, each
+// by its own angle.
+template <class T>
+void ExplicitDelassus<T>::find_lemma_limit() {
+  constexpr Real damping = Real(1e-2);
+  lemma_limit_ = std::numeric_limits<Real>::infinity();
+  if (!supports(InverseMethod::caba_osim) || set_.rows == 0) return;
+  std::vector<T> q(std::size_t(model_.nq)), one(std::size_t(set_.rows), constant<T>(damping));
+  for (const auto& link : model_.links)
+    if (link.type == Joint::ball || link.type == Joint::free)
+      q[link.iq + (link.type == Joint::free ? 3 : 0)] = constant<T>(1);
+    else
+      q[link.iq] = constant<T>(link.reference + Real(0.6) * Real(std::sin(1.7 * (link.iq + 1))));
+  if (!G_.update(q.data())) return;
+  G_.set_damping(one.data());
+  rows_.place(set_, G_.placement(), G_.terms());
+  const T growth = pivot_growth(model_, G_, rows_, size_.data());
+  Real worst = 0;
+  for (int l = 0; l < lanes_of<T>; ++l) worst = std::max(worst, lane(growth, l));
+  if (std::isfinite(worst)) lemma_limit_ = damping * worst / lemma_growth<Real>;
+}
+
+template <class T>
+std::size_t ExplicitDelassus<T>::bytes() const {
+  const auto of = [](const auto& work) { return work ? work->bytes() : 0; };
+  return G_.bytes() + rows_.bytes() + dense_.bytes() + of(ltl_) + of(kjr_) + of(efpa_) + of(pv_osimr_) + of(oscm_) + of(pv_osimf_) +
+         (compliance_.size() + shift_.size() + zero_.size() + size_.size() + identity_.size()) * sizeof(T);
+}
+
+template <class T>
+void ExplicitDelassus<T>::set_compliance(const T* compliance) {
+  for (int r = 0; r < set_.rows; ++r) compliance_[r] = compliance[r];
+  G_.set_compliance(compliance);
+}
+
+template <class T>
+const std::vector<T>& ExplicitDelassus<T>::identity() {
+  const std::size_t m = std::size_t(set_.rows);
+  if (identity_.empty()) {
+    identity_.resize(m * m);
+    for (std::size_t r = 0; r < m; ++r) identity_[r * m + r] = constant<T>(1);
+  }
+  return identity_;
+}
+
+// The upper triangle of J M⁻¹ Jᵀ in the memory of ltl.
+template <class T>
+bool ExplicitDelassus<T>::ltl_upper(const T* q) {
+  if (!ltl_) ltl_ = std::make_unique<LtlWork<T>>(model_, set_);
+  return ltl(model_, G_.layout(), *ltl_, q) || G_.update(q);
+}
+
+template <class T>
+bool ExplicitDelassus<T>::matrix(MatrixMethod method, const T* q, T* G) {
+  if (method == MatrixMethod::ltl) {
+    const bool regular = ltl_upper(q);
+    write_symmetric<T>(ltl_->G.data(), ltl_->room, nullptr, set_.rows, 1, compliance_.data(), G);
+    return regular;
+  }
+  const bool regular = G_.update(q);
+  if (method == MatrixMethod::columns) {
+    columns(G_, identity(), G);
+    return regular;
+  }
+  const Articulated<T> A(G_.placement(), G_.mass_factor());
+  rows_.place(set_, G_.placement(), G_.terms());
+  if (method == MatrixMethod::kjr)
+    kjr(rows_, taken(kjr_), A);
+  else if (method == MatrixMethod::efpa)
+    efpa(rows_, taken(efpa_), A);
+  else if (method == MatrixMethod::pv_osim)
+    pv_osim(rows_, A);
+  else if (method == MatrixMethod::pv_osimr)
+    pv_osimr(rows_, taken(pv_osimr_), A, false);
+  else
+    oscm(rows_, taken(oscm_), A);
+  write_symmetric<T>(rows_.G.data(), rows_.room, &rows_.tree, set_.rows, 1, compliance_.data(), G);
+  return regular;
+}
+
+// By columns, refined: for those who ask, and where another method would have lost its digits. The operator has its placements.
+template <class T>
+bool ExplicitDelassus<T>::inverse_by_columns(const T* damping, T* X) {
+  const bool regular = G_.factorize();
+  G_.set_damping(damping);
+  lcaba(G_, identity(), X);
+  return regular;
+}
+
+// The matrix by PV-OSIM, its Cholesky factor and inverse. The operator has its placements, the shift is there.
+template <class T>
+bool ExplicitDelassus<T>::inverse_by_cholesky(const T* damping, Real least, T* X) {
+  const bool regular = G_.factorize();
+  const int n = rows_.tree.rows();
+  if (dense_.room == 0) dense_.resize(set_.rows);
+  rows_.place(set_, G_.placement(), G_.terms());
+  pv_osim(rows_, Articulated<T>(G_.placement(), G_.mass_factor()));
+  for (int r = 0; r < n; ++r) rows_.G[std::size_t(r) * rows_.room + std::size_t(r)] += shift_[rows_.tree.row[std::size_t(r)]];
+  factor_dense(rows_.G.data(), n, rows_.room, dense_);
+  if (!keeps_positive(dense_, n, least)) return inverse_by_columns(damping, X);
+  rows_.clear();
+  add_inverse(dense_, n, rows_.G.data(), rows_.room);
+  write_rows_alone(X);
+  return regular;
+}
+
+// The inverse of the rows that act on something, and of those that touch nothing, which have only their damping.
+template <class T>
+void ExplicitDelassus<T>::write_rows_alone(T* X) {
+  for (auto& s : shift_) s = Real(1) / s;
+  for (const int r : rows_.tree.row) shift_[r] = T{};
+  write_symmetric<T>(rows_.G.data(), rows_.room, &rows_.tree, set_.rows, 1, shift_.data(), X);
+}
+
+template <class T>
+bool ExplicitDelassus<T>::inverse(InverseMethod method, const T* q, const T* damping, T* X) {
+  const int m = set_.rows;
+  Real least = std::numeric_limits<Real>::max();
+  for (int r = 0; r < m; ++r) {
+    shift_[r] = compliance_[r] + damping[r];
+    for (int l = 0; l < lanes_of<T>; ++l) least = std::min(least, lane(shift_[r], l));
+  }
+  if (method == InverseMethod::ltl) {
+    const bool regular = ltl_upper(q);
+    if (dense_.room == 0) dense_.resize(m);
+    T* A = ltl_->G.data();
+    for (int r = 0; r < m; ++r) A[std::size_t(r) * ltl_->room + r] += shift_[r];
+    factor_dense(A, m, ltl_->room, dense_);
+    if (!keeps_positive(dense_, m, least)) {
+      G_.place(q);
+      G_.prepare();
+      return inverse_by_columns(damping, X);
+    }
+    for (auto& a : ltl_->G) a = T{};
+    add_inverse(dense_, m, A, ltl_->room);
+    write_symmetric<T>(A, ltl_->room, nullptr, m, 1, zero_.data(), X);
+    return regular;
+  }
+
+  G_.place(q);
+  G_.prepare();
+  if (method == InverseMethod::lcaba) return inverse_by_columns(damping, X);
+  rows_.place(set_, G_.placement(), G_.terms());
+  if (method == InverseMethod::pv_osimf) {
+    const bool regular = G_.factorize();
+    if (!pv_osimf(rows_, taken(pv_osimf_), Articulated<T>(G_.placement(), G_.mass_factor()), shift_.data(), least)) return inverse_by_cholesky(damping, least, X);
+    write_rows_alone(X);
+    return regular;
+  }
+
+  // the lemma: R − R K Ω Kᵀ R
+  if (!(least >= lemma_limit_)) return inverse_by_cholesky(damping, least, X);
+  // against a bound that tells nothing the operator holds G itself, for which it needs M
+  if (!(least >= G_.layout().bound * 1400 * std::numeric_limits<Real>::epsilon())) G_.factorize();
+  G_.set_damping(damping);
+  const T growth = pivot_growth(model_, G_, rows_, size_.data());
+  const Articulated<T> A(G_.placement(), G_.damped_factor());
+  const T* R = G_.stiffness();
+  if (method == InverseMethod::caba_osim)
+    caba_osim(rows_, taken(pv_osimr_), A, R, false);
+  else
+    caba_osimf(rows_, taken(pv_osimr_), A, R);
+  write_symmetric<T>(rows_.G.data(), rows_.room, &rows_.tree, m, -1, R, X);
+  if (!keeps_digits(growth, X, R, m)) return inverse_by_cholesky(damping, least, X);
+  return is_surely_regular<T>(growth) || G_.factorize();
+}
 
 }  // namespace delassus

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "constraints/constraints.h"
-#include "operators/elimination.h"
+#include "operators/plan.h"
 
 namespace delassus {
 

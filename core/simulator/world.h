@@ -16,9 +16,10 @@
 #include <map>
 #include <memory>
 
-#include "constraints/bias.h"
+#include "constraints/compiled.h"
 #include "dynamics/rnea.h"
-#include "operators/delassus.h"
+#include "operators/strips.h"
+#include "operators/verbs.h"
 #include "simulator/collider.h"
 #include "solvers/contacts/newton.h"
 #include "state/configuration.h"
@@ -124,10 +125,10 @@ class World {
     for (auto* x : {&g_, &lambda_, &sigma_, &error_, &mu_, &bounce_}) x->resize(std::size_t(rows));
     lap(report.times.constrain);
 
-    report.regular = s.G.update(q.data());
+    report.regular = s.G->update(q.data());
     if (!report.regular) return report;
     find_free_motion(s, tau, control, external);
-    s.G.jacobian(free_.data(), 1, g_.data());
+    s.G->jacobian(free_.data(), 1, g_.data());
     find_errors(s, report);
     lap(report.times.operate);
 
@@ -158,13 +159,13 @@ class World {
   // Rows that stay the same while the same links touch.
   struct System {
     std::shared_ptr<Layout<double>> layout;
-    Delassus<double> G;
+    std::unique_ptr<MovingOperator<double>> G;
     ForceSets sets, positions;      // of impulses; of corrections, which have no friction
     std::vector<int> point;         // a contact: which of the points
     int first_limit, first_contact;
     std::size_t used = 0;
 
-    System(const Model<double>& model, ConstraintSet<double> set) : layout(std::make_shared<Layout<double>>(model, std::move(set), strip_lanes<double>)), G(model, layout) {}
+    System(const Model<double>& model, ConstraintSet<double> set) : layout(std::make_shared<Layout<double>>(model, std::move(set), strip_lanes<double>)), G(make_moving_operator<double>(model, layout)) {}
   };
 
   // Touching points as constraints: contact frames, who is first, which limits are near; the system for them, made if there is none.
@@ -286,7 +287,7 @@ class World {
       }
       s.sets.cones[k].friction = t.friction;
     }
-    s.G.read_points();
+    s.G->read_points();
     first_contact_ = s.first_contact;
   }
 
@@ -321,13 +322,13 @@ class World {
   // change_ ← M̂⁻¹ (push_ − h(q, x))
   void accelerate(System& s, const double* x, const double* external) {
     const auto& m = world_->model;
-    const auto& w = s.G.placement();
+    const auto& w = s.G->placement();
     motions(m, w, motions_, x, static_cast<const double*>(nullptr), Vec3<double>{});
     inertial_forces(w, motions_, m.gravity * -1.0);
     if (external) subtract_external(m, w, motions_, external);
     joint_forces(m, w, motions_, static_cast<const double*>(nullptr), tau_.data());
     for (std::size_t k = 0; k < v.size(); ++k) tau_[k] = push_[k] - tau_[k];
-    s.G.mass_inverse(tau_.data(), 1, change_.data());
+    s.G->mass_inverse(tau_.data(), 1, change_.data());
   }
 
   // ω of a free body of one link: I ω⁺ = exp(−dt (ω + ω⁺) / 2) I ω instead of I (ω⁺ − ω) = −dt ω × I ω, about its centre of mass.
@@ -376,7 +377,7 @@ class World {
     const double dt = world_->timestep;
     std::fill(error_.begin(), error_.end(), 0.0);
     if (!world_->loops.empty()) {
-      errors(world_->model, set, s.G.placement(), q.data(), error_.data());
+      errors(world_->model, set, s.G->placement(), q.data(), error_.data());
       int rows = 0;
       for (const auto& d : world_->loops) rows += d.rows;
       for (int r = 0; r < rows; ++r) report.loop_error = std::max(report.loop_error, std::abs(error_[std::size_t(r)]));
@@ -400,7 +401,7 @@ class World {
   void solve_velocities(System& s, StepReport& report) {
     recall(s);
     ContactOptions options{world_->tolerance, world_->most, warm_, memory.rho, true, 1.0};
-    MatrixFreeMap map(s.G, s.sets);
+    OperatorMap map(*s.G, s.sets);
     const ContactProblem problem{map, g_.data(), s.sets};
     history_.resize(std::size_t(world_->most));
     const bool bounces = world_->restitution > 0 && find_bouncing(s);
@@ -409,7 +410,7 @@ class World {
     if (!bounces) return;
     // decompression: (1 + e) of what compression took, then nothing may go in again
     for (std::size_t r = 0; r < lambda_.size(); ++r) bounce_[r] = lambda_[r] * (1 + bounce_[r]);
-    s.G.apply(bounce_.data(), 1, sigma_.data());
+    s.G->apply(bounce_.data(), 1, sigma_.data());
     for (std::size_t r = 0; r < lambda_.size(); ++r) sigma_[r] += g_[r];
     std::swap(g_, sigma_);
     options.warm = false;
@@ -431,7 +432,7 @@ class World {
     bool any = false;
     std::fill(bounce_.begin(), bounce_.end(), 0.0);
     s_velocity_.resize(g_.size());
-    const_cast<System&>(s).G.jacobian(v.data(), 1, s_velocity_.data());
+    s.G->jacobian(v.data(), 1, s_velocity_.data());
     for (std::size_t k = 0; k < touches_.size(); ++k) {
       const std::size_t r = std::size_t(s.first_contact) + 3 * k;
       const double gap = std::max(error_[r] - world_->slop, 0.0) / world_->timestep;
@@ -449,8 +450,8 @@ class World {
 
   // x += M̂⁻¹ Jᵀ λ
   void add_response(System& s, const double* lambda, double* x) {
-    s.G.jacobian_transpose(lambda, 1, tau_.data());
-    s.G.mass_inverse(tau_.data(), 1, change_.data());
+    s.G->jacobian_transpose(lambda, 1, tau_.data());
+    s.G->mass_inverse(tau_.data(), 1, change_.data());
     for (std::size_t k = 0; k < v.size(); ++k) x[k] += change_[k];
   }
 
@@ -461,7 +462,7 @@ class World {
     const int rows = s.layout->set.rows;
     if (rows == 0) return;
     // J v⁺ + e / dt
-    s.G.jacobian(v.data(), 1, g_.data());
+    s.G->jacobian(v.data(), 1, g_.data());
     double worst = 0;
     for (const auto& i : s.positions.intervals) {
       const std::size_t r = std::size_t(i.row);
@@ -481,7 +482,7 @@ class World {
     }
     for (std::size_t r = 0; r < mu_.size(); ++r) mu_[r] = correction_[r];
     const ContactOptions options{1e-7, world_->most, warm_, memory.correction_rho, true, 1.0};
-    MatrixFreeMap map(s.G, s.positions);
+    OperatorMap map(*s.G, s.positions);
     const ContactReport end = admm_.solve(ContactProblem{map, g_.data(), s.positions}, options, mu_.data(), sigma_.data(), history_.data());
     report.corrections = end.iterations;
     memory.correction_rho = end.rho;

@@ -9,7 +9,7 @@
 namespace delassus {
 
 template <class Real>
-class BatchConstrainedDynamics {
+class BatchConstrainedDynamics final : public BatchDynamicsSolver<Real> {
  public:
   static constexpr int width = register_bytes / int(sizeof(Real));
   using P = Pack<Real, width>;
@@ -26,18 +26,17 @@ class BatchConstrainedDynamics {
     }
   }
 
-  int rows() const { return rows_; }
-  int batch() const { return batch_; }
-  std::size_t bytes() const {
+  int rows() const override { return rows_; }
+  int batch() const override { return batch_; }
+  std::size_t bytes() const override {
     std::size_t sum = 0;
     for (const auto& s : solvers_) sum += s.bytes();
     for (const auto& h : hands_) sum += (h.q.size() + 3 * h.v.size() + h.external.size() + 4 * h.damping.size()) * sizeof(P);
     return sum;
   }
 
-  // As of ConstrainedDynamics, every array with the batch before; compliance too.
   void solve(const Real* Q, const Real* V, const Real* tau, const Real* external, const Real* gamma, const Real* damping, const Real* compliance, int most,
-             Real tolerance, Real* lambda, Real* vdot, Report<Real>* reports) {
+             Real tolerance, Real* lambda, Real* vdot, Report<Real>* reports) override {
     const int groups = (batch_ + width - 1) / width, bodies = int(model_.bodies.size());
     team_.each(groups, [&](int g) {
       const int t = team_.whose(g, groups);
@@ -86,11 +85,5 @@ class BatchConstrainedDynamics {
   std::vector<ConstrainedDynamics<P>> solvers_;  // a thread
   std::vector<Hands> hands_;
 };
-
-// compiled in instantiate.cpp
-extern template class ConstrainedDynamics<double>;
-extern template class ConstrainedDynamics<float>;
-extern template class BatchConstrainedDynamics<double>;
-extern template class BatchConstrainedDynamics<float>;
 
 }  // namespace delassus

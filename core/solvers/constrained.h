@@ -15,21 +15,12 @@
 #include "operators/delassus.h"
 #include "operators/explicit/limbs.h"
 #include "solvers/forcing.h"
+#include "solvers/verbs.h"
 
 namespace delassus {
 
-enum class Outcome : int { converged, least_squares, unfinished, stalled };
-
-// Of a state: how it ended, and what is left: of the constraints, of J ν̇ between the last two iterations, and ε times the latter, the gradient of least squares.
-template <class Real>
-struct Report {
-  Outcome outcome;
-  int iterations;
-  Real primal, change, least_squares;
-};
-
 template <class T>
-class ConstrainedDynamics {
+class ConstrainedDynamics final : public DynamicsSolver<T> {
  public:
   using Real = real_of<T>;
 
@@ -41,19 +32,17 @@ class ConstrainedDynamics {
     for (auto* x : {&s_, &y_, &z_, &step_}) x->resize(rows);
   }
 
-  int rows() const { return set_.rows; }
-  bool alone() const { return rows_alone(set_); }
+  int rows() const override { return set_.rows; }
+  bool alone() const override { return rows_alone(set_); }
   Delassus<T>& matrix_free() { return G_; }
-  std::size_t bytes() const {
+  std::size_t bytes() const override {
     return G_.bytes() + forcing_.bytes() + strips_.bytes() + 4 * s_.size() * sizeof(T);
   }
 
-  void set_compliance(const T* compliance) { G_.set_compliance(compliance); }
+  void set_compliance(const T* compliance) override { G_.set_compliance(compliance); }
 
-  // λ: what to start from on entry, the constraint forces on exit. tau, external and gamma may be null: nothing, nothing, what the constraints say. `damping` ε a row;
-  // `reports` one a lane; `history` may be null, else `most` numbers a lane: what was left of the constraints after every iteration.
   void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most, Real tolerance, T* lambda, T* vdot,
-             Report<Real>* reports, Real* history) {
+             Report<Real>* reports, Real* history) override {
     constexpr int lanes = lanes_of<T>;
     const int m = set_.rows;
     auto& p = G_.passage();

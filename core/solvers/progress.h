@@ -4,9 +4,11 @@
 // tells whether that is rounding.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
-#include "solvers/constrained.h"
+#include "solvers/verbs.h"
 
 namespace delassus {
 

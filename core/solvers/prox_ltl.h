@@ -17,22 +17,22 @@
 namespace delassus {
 
 template <class T>
-class ProxLtl {
+class ProxLtl final : public DynamicsSolver<T> {
  public:
   ProxLtl(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
       : model_(model), layout_(std::move(layout)), set_(layout_->set), ltl_(model, set_), forcing_(model, set_), dual_(set_.rows, all_rows(set_.rows)),
         compliance_(std::size_t(set_.rows)), u_(std::size_t(model.nv)) {}
 
   static bool supports(const Layout<T>&) { return true; }
-  bool alone() const { return rows_alone(set_); }
-  int rows() const { return set_.rows; }
-  std::size_t bytes() const { return ltl_.bytes() + forcing_.bytes() + dual_.bytes() + (compliance_.size() + u_.size()) * sizeof(T); }
-  void set_compliance(const T* compliance) { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
+  bool alone() const override { return rows_alone(set_); }
+  int rows() const override { return set_.rows; }
+  std::size_t bytes() const override { return ltl_.bytes() + forcing_.bytes() + dual_.bytes() + (compliance_.size() + u_.size()) * sizeof(T); }
+  void set_compliance(const T* compliance) override { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
   const T* bias() const { return forcing_.bias.data(); }
 
-  // As ConstrainedDynamics::solve.
+  // As DynamicsSolver says.
   void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most, T tolerance, T* lambda, T* vdot, Report<T>* report,
-             T* history) {
+             T* history) override {
     ltl(model_, *layout_, ltl_, q);
     forcing_.find(model_, set_, ltl_.w, q, v, external, gamma);
 
@@ -64,9 +64,5 @@ class ProxLtl {
   Dual<T> dual_;
   std::vector<T> compliance_, u_;  // a row; a velocity
 };
-
-// compiled in dense.cpp
-extern template class ProxLtl<double>;
-extern template class ProxLtl<float>;
 
 }  // namespace delassus

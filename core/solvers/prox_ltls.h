@@ -17,7 +17,7 @@
 namespace delassus {
 
 template <class T>
-class ProxLtls {
+class ProxLtls final : public DynamicsSolver<T> {
   static_assert(lanes_of<T> == 1);
 
  public:
@@ -36,17 +36,17 @@ class ProxLtls {
     return few;
   }
   // as far as this method cares
-  bool alone() const { return supports(*layout_); }
-  int rows() const { return set_.rows; }
-  std::size_t bytes() const {
+  bool alone() const override { return supports(*layout_); }
+  int rows() const override { return set_.rows; }
+  std::size_t bytes() const override {
     return ltl_.bytes() + forcing_.bytes() + inertia_.size() * sizeof(Sym6<T>) + (compliance_.size() + stiffness_.size() + 3 * push_.size() + 4 * s_.size()) * sizeof(T);
   }
-  void set_compliance(const T* compliance) { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
+  void set_compliance(const T* compliance) override { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
   const T* bias() const { return forcing_.bias.data(); }
 
-  // As ConstrainedDynamics::solve.
+  // As DynamicsSolver says.
   void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most, T tolerance, T* lambda, T* vdot, Report<T>* report,
-             T* history) {
+             T* history) override {
     const int m = set_.rows;
     for (int r = 0; r < m; ++r) stiffness_[r] = T(1) / (compliance_[r] + damping[r]);
     factor(q);
@@ -133,9 +133,5 @@ class ProxLtls {
   std::vector<T> s_, left_, y_, step_;           // a row: λ + R c, c, J ν̇, J δ
   std::vector<T> push_, force_, move_;           // a velocity: τ − h, M ν̇, δ
 };
-
-// compiled in dense.cpp
-extern template class ProxLtls<double>;
-extern template class ProxLtls<float>;
 
 }  // namespace delassus

@@ -11,14 +11,10 @@
 namespace delassus {
 
 template <class T>
-class ProxPv : public PvSweeps<T> {
+class ProxPv final : public PvSweeps<T> {
  public:
   using PvSweeps<T>::PvSweeps;
   static bool supports(const Layout<T>& layout) { return rows_alone(layout.set); }
 };
-
-// compiled in dense.cpp
-extern template class ProxPv<double>;
-extern template class ProxPv<float>;
 
 }  // namespace delassus

@@ -20,21 +20,21 @@ namespace delassus {
 
 // The recursion, whatever is done with its dual.
 template <class T>
-class PvSweeps {
+class PvSweeps : public DynamicsSolver<T> {
  public:
   PvSweeps(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
       : model_(model), G_(model, std::move(layout)), set_(G_.layout().set), rows_(find_rows(model, G_.layout())), forcing_(model, set_),
         strips_(G_.layout().loose), dual_(set_.rows, rows_.tree.row), compliance_(std::size_t(set_.rows)) {}
 
-  bool alone() const { return rows_alone(set_); }
-  int rows() const { return set_.rows; }
-  std::size_t bytes() const { return G_.bytes() + rows_.bytes() + forcing_.bytes() + strips_.bytes() + dual_.bytes() + compliance_.size() * sizeof(T); }
-  void set_compliance(const T* compliance) { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
+  bool alone() const override { return rows_alone(set_); }
+  int rows() const override { return set_.rows; }
+  std::size_t bytes() const override { return G_.bytes() + rows_.bytes() + forcing_.bytes() + strips_.bytes() + dual_.bytes() + compliance_.size() * sizeof(T); }
+  void set_compliance(const T* compliance) override { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
   const T* bias() const { return forcing_.bias.data(); }
 
-  // As ConstrainedDynamics::solve.
+  // As DynamicsSolver says.
   void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most, T tolerance, T* lambda, T* vdot, Report<T>* report,
-             T* history) {
+             T* history) override {
     auto& p = G_.passage();
     Loads<T> loads{forcing_.motions, strips_};
     G_.update(q);
@@ -104,23 +104,17 @@ class PvSweeps {
 };
 
 template <class T>
-class Pv : public PvSweeps<T> {
+class Pv final : public PvSweeps<T> {
  public:
   using PvSweeps<T>::PvSweeps;
   static bool supports(const Layout<T>& layout) { return rows_alone(layout.set); }
 
   // One solution, from zero, whatever `most` and λ say.
   void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int, T tolerance, T* lambda, T* vdot, Report<T>* report,
-             T* history) {
+             T* history) override {
     std::fill(lambda, lambda + this->rows(), T{});
     PvSweeps<T>::solve(q, v, tau, external, gamma, damping, 1, tolerance, lambda, vdot, report, history);
   }
 };
-
-// compiled in dense.cpp
-extern template class PvSweeps<double>;
-extern template class PvSweeps<float>;
-extern template class Pv<double>;
-extern template class Pv<float>;
 
 }  // namespace delassus

@@ -27,7 +27,7 @@
 namespace delassus {
 
 template <class T>
-class PvEarly {
+class PvEarly final : public DynamicsSolver<T> {
   static_assert(lanes_of<T> == 1);
 
  public:
@@ -64,20 +64,20 @@ class PvEarly {
   }
 
   static bool supports(const Layout<T>& layout) { return rows_alone(layout.set); }
-  bool alone() const { return supports(*layout_); }
-  int rows() const { return set_.rows; }
-  std::size_t bytes() const {
+  bool alone() const override { return supports(*layout_); }
+  int rows() const override { return set_.rows; }
+  std::size_t bytes() const override {
     return w_.bytes() + forcing_.bytes() + rows_.bytes() + steps_.size() * sizeof(Step) + bundles_.size() * (sizeof(Bundle) + sizeof(Sym6<T>) + 3 * sizeof(Vec6<T>)) +
            (terms_.size() + K_.size()) * sizeof(Vec6<T>) + (2 * compliance_.size() + l_.size() + x_.size() + turns_.size()) * sizeof(T) + (slot_.size() + idle_.size()) * sizeof(int);
   }
-  void set_compliance(const T* compliance) { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
+  void set_compliance(const T* compliance) override { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
   const T* bias() const { return forcing_.bias.data(); }
 
   // How many combinations of rows the last state had that no joint moves, and that got no force.
   int dropped() const { return dropped_; }
 
-  // As ConstrainedDynamics::solve; there is nothing to iterate on, nor to start from.
-  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T*, int, T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) {
+  // As DynamicsSolver says; there is nothing to iterate on, nor to start from.
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T*, int, T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
     kinematics(model_, w_, q);
     world_inertias(w_);
     evaluate(model_, set_, w_, q, terms_.data());
@@ -364,9 +364,5 @@ class PvEarly {
   T scale_, left_;                  // |K s|² of rounding, for |s| = 1; square of what dropped rows leave
   int dropped_ = 0;
 };
-
-// compiled in dense.cpp
-extern template class PvEarly<double>;
-extern template class PvEarly<float>;
 
 }  // namespace delassus

@@ -2,7 +2,7 @@
 //
 // Spatial vectors are [linear; angular]. A motion is (velocity of the body point that passes the reference point,
 // angular velocity); a force is (force, moment about the reference point). Everything is a plain aggregate. What sweeps do to
-// articulated inertias is inlined always: a call would send twenty-one numbers through memory.
+// articulated inertias and rotations is inlined always: a call would send their numbers through memory.
 #pragma once
 
 #include <utility>
@@ -66,7 +66,7 @@ inline Vec3<product<T, U>> transpose_times(const Mat3<T>& R, const Vec3<U>& a) {
   return {dot(R.x, a), dot(R.y, a), dot(R.z, a)};
 }
 template <class T, class U>
-inline Mat3<product<T, U>> operator*(const Mat3<T>& A, const Mat3<U>& B) {
+[[gnu::always_inline]] inline Mat3<product<T, U>> operator*(const Mat3<T>& A, const Mat3<U>& B) {
   return {A * B.x, A * B.y, A * B.z};
 }
 template <class T>
@@ -116,7 +116,7 @@ inline Sym3<T> inverse(Sym3<T> A) {
 }
 // A += s a aᵀ
 template <class T>
-inline void add_outer(Sym3<T>& A, const Vec3<T>& a, const Vec3<T>& sa) {
+[[gnu::always_inline]] inline void add_outer(Sym3<T>& A, const Vec3<T>& a, const Vec3<T>& sa) {
   A.xx += a.x * sa.x;
   A.xy += a.x * sa.y;
   A.xz += a.x * sa.z;
@@ -146,11 +146,11 @@ struct Pose {
 };
 
 template <class T, class U>
-inline Pose<T> operator*(const Pose<T>& A, const Pose<U>& B) {
+[[gnu::always_inline]] inline Pose<T> operator*(const Pose<T>& A, const Pose<U>& B) {
   return {A.R * B.R, A.R * B.p + A.p};
 }
 template <class T, class U>
-inline Vec3<T> operator*(const Pose<T>& A, const Vec3<U>& c) {
+[[gnu::always_inline]] inline Vec3<T> operator*(const Pose<T>& A, const Vec3<U>& c) {
   return A.R * c + A.p;
 }
 

@@ -13,7 +13,7 @@ namespace delassus {
 enum class DenseSolve { inverse, cholesky };
 
 template <class T, DenseSolve how>
-class DenseDelassus {
+class DenseDelassus final : public Operator<T> {
  public:
   using Real = real_of<T>;
   using Columns = StripPack<T>;
@@ -30,14 +30,14 @@ class DenseDelassus {
     many_.resize(m);
   }
 
-  int rows() const { return E_.rows(); }
-  const Layout<Real>& layout() const { return E_.layout(); }
-  std::size_t bytes() const {
+  int rows() const override { return E_.rows(); }
+  const Layout<Real>& layout() const override { return E_.layout(); }
+  std::size_t bytes() const override {
     return E_.bytes() + work_.bytes() + one_.bytes() + many_.bytes() +
            (plain_.size() + G_.size() + A_.size() + X_.size() + compliance_.size() + damping_.size()) * sizeof(T);
   }
 
-  bool update(const T* q) {
+  bool update(const T* q) override {
     const MatrixMethod method = E_.best_matrix();
     bool regular = E_.matrix(method, q, plain_.data());
     // J and M⁻¹ are the matrix-free operator's
@@ -48,11 +48,11 @@ class DenseDelassus {
     settle();
     return regular;
   }
-  void set_compliance(const T* compliance) {
+  void set_compliance(const T* compliance) override {
     for (int r = 0; r < rows(); ++r) compliance_[r] = compliance[r];
     settle();
   }
-  void set_damping(const T* damping) {
+  void set_damping(const T* damping) override {
     const int n = rows();
     const T floor = norm_ * (1400 * std::numeric_limits<Real>::epsilon());
     for (std::size_t e = 0; e < A_.size(); ++e) A_[e] = G_[e];
@@ -70,10 +70,10 @@ class DenseDelassus {
     }
   }
 
-  void apply(const T* X, int columns, T* Y) {
+  void apply(const T* X, int columns, T* Y) override {
     pass(X, columns, Y, [&](auto& s, auto* x, auto* y) { multiply(G_, x, y, s); });
   }
-  int solve(const T* Y, int columns, T* X, int most, Real tolerance) {
+  int solve(const T* Y, int columns, T* X, int most, Real tolerance) override {
     int taken = 0;
     pass(Y, columns, X, [&](auto& s, auto* y, auto* x) {
       invert(y, x, s);
@@ -82,9 +82,12 @@ class DenseDelassus {
     return taken;
   }
 
-  void jacobian(const T* X, int columns, T* Y) { E_.matrix_free().jacobian(X, columns, Y); }
-  void jacobian_transpose(const T* X, int columns, T* Y) { E_.matrix_free().jacobian_transpose(X, columns, Y); }
-  void mass_inverse(const T* X, int columns, T* Y) { E_.matrix_free().mass_inverse(X, columns, Y); }
+  void diagonal(T* d) override {
+    for (int r = 0; r < rows(); ++r) d[r] = G_[std::size_t(r) * room_ + r];
+  }
+  void jacobian(const T* X, int columns, T* Y) override { E_.matrix_free().jacobian(X, columns, Y); }
+  void jacobian_transpose(const T* X, int columns, T* Y) override { E_.matrix_free().jacobian_transpose(X, columns, Y); }
+  void mass_inverse(const T* X, int columns, T* Y) override { E_.matrix_free().mass_inverse(X, columns, Y); }
 
  private:
   // Memory of one column or of a pack of columns.
@@ -214,11 +217,5 @@ class DenseDelassus {
   Passage<Columns> many_;
   T norm_{};
 };
-
-// compiled in explicit.cpp
-extern template class DenseDelassus<double, DenseSolve::inverse>;
-extern template class DenseDelassus<float, DenseSolve::inverse>;
-extern template class DenseDelassus<double, DenseSolve::cholesky>;
-extern template class DenseDelassus<float, DenseSolve::cholesky>;
 
 }  // namespace delassus

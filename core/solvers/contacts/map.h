@@ -1,8 +1,8 @@
 // G as a contact solver sees it: products, an estimate of its diagonal, and for those who ask (G + ε)⁻¹.
 #pragma once
 
-#include "operators/delassus.h"
 #include "operators/explicit/dense.h"
+#include "operators/verbs.h"
 #include "solvers/contacts/sets.h"
 
 namespace delassus {
@@ -17,10 +17,10 @@ class ContactMap {
   virtual void solve(const double* y, double* x) = 0;
 };
 
-// The matrix-free operator. Leaves it with another damping. Where there are rows without a set, which have hardly any damping and may bear large forces, solutions are refined once.
-class MatrixFreeMap final : public ContactMap {
+// One of our operators. Leaves it with another damping. Where there are rows without a set, which have hardly any damping and may bear large forces, solutions are refined once.
+class OperatorMap final : public ContactMap {
  public:
-  MatrixFreeMap(Delassus<double>& G, const ForceSets& sets) : G_(G) {
+  OperatorMap(Operator<double>& G, const ForceSets& sets) : G_(G) {
     for (const auto& i : sets.intervals) refine_ = refine_ || (std::isinf(i.lower) && std::isinf(i.upper));
   }
   int rows() const override { return G_.rows(); }
@@ -30,7 +30,7 @@ class MatrixFreeMap final : public ContactMap {
   void solve(const double* y, double* x) override { G_.solve(y, 1, x, refine_, 1e-15); }
 
  private:
-  Delassus<double>& G_;
+  Operator<double>& G_;
   bool refine_ = false;
 };
 

@@ -248,7 +248,7 @@ def solve_contacts(
     foreign: _Foreign | None = None
     if own and needs_matrix:
         native: Any = np.ascontiguousarray(G.to_matrix(), dtype=float)
-    elif own and G.dtype == np.float64 and isinstance(G._native, _core.Delassus64):
+    elif own and G.dtype == np.float64:
         native = G._native
     elif hasattr(G, "matvec") or (hasattr(G, "__matmul__") and hasattr(G, "solve")):
         if len(G.shape) != 2 or G.shape[0] != G.shape[1]:

@@ -1,0 +1,56 @@
+// Operators behind their verbs.
+#pragma once
+
+#include "operators/batch.h"
+#include "operators/explicit/operator.h"
+
+namespace delassus {
+
+// The matrix-free one, which of a pack of states has no verbs of its own.
+template <class Real>
+class MatrixFree final : public MovingOperator<Real> {
+ public:
+  MatrixFree(const Model<Real>& model, ConstraintSet<Real> constraints) : G_(model, std::move(constraints)) {}
+  MatrixFree(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout) : G_(model, std::move(layout)) {}
+  void read_points() override { G_.read_points(); }
+  const Placement<Real>& placement() const override { return G_.placement(); }
+  int rows() const override { return G_.rows(); }
+  const Layout<Real>& layout() const override { return G_.layout(); }
+  std::size_t bytes() const override { return G_.bytes(); }
+  bool update(const Real* q) override { return G_.update(q); }
+  void set_compliance(const Real* compliance) override { G_.set_compliance(compliance); }
+  void set_damping(const Real* damping) override { G_.set_damping(damping); }
+  void apply(const Real* X, int columns, Real* Y) override { G_.apply(X, columns, Y); }
+  int solve(const Real* Y, int columns, Real* X, int most, Real tolerance) override { return G_.solve(Y, columns, X, most, tolerance); }
+  void diagonal(Real* d) override { G_.diagonal(d); }
+  void jacobian(const Real* X, int columns, Real* Y) override { G_.jacobian(X, columns, Y); }
+  void jacobian_transpose(const Real* X, int columns, Real* Y) override { G_.jacobian_transpose(X, columns, Y); }
+  void mass_inverse(const Real* X, int columns, Real* Y) override { G_.mass_inverse(X, columns, Y); }
+
+ private:
+  Delassus<Real> G_;
+};
+
+template <class Real>
+std::unique_ptr<Operator<Real>> make_operator(Form form, const Model<Real>& model, ConstraintSet<Real> constraints) {
+  if (form == Form::inverse) return std::make_unique<DenseDelassus<Real, DenseSolve::inverse>>(model, std::move(constraints));
+  if (form == Form::cholesky) return std::make_unique<DenseDelassus<Real, DenseSolve::cholesky>>(model, std::move(constraints));
+  return std::make_unique<MatrixFree<Real>>(model, std::move(constraints));
+}
+
+template <class Real>
+std::unique_ptr<MovingOperator<Real>> make_moving_operator(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout) {
+  return std::make_unique<MatrixFree<Real>>(model, std::move(layout));
+}
+
+template <class Real>
+std::unique_ptr<BatchOperator<Real>> make_batch_operator(const Model<Real>& model, const ConstraintSet<Real>& constraints, int batch, int threads) {
+  return std::make_unique<BatchDelassus<Real>>(model, constraints, batch, threads);
+}
+
+template <class Real>
+std::unique_ptr<MatrixMaker<Real>> make_matrix_maker(const Model<Real>& model, ConstraintSet<Real> constraints) {
+  return std::make_unique<ExplicitDelassus<Real>>(model, std::move(constraints));
+}
+
+}  // namespace delassus

@@ -1,0 +1,82 @@
+// Operators by their verbs alone: who only calls them need not compile the sweeps behind them. What a verb does is said where it is written: delassus.h, batch.h, explicit.h.
+#pragma once
+
+#include <memory>
+
+#include "operators/explicit/cost.h"
+
+namespace delassus {
+
+// Of one state.
+template <class Real>
+class Operator {
+ public:
+  virtual ~Operator() = default;
+  virtual int rows() const = 0;
+  virtual const Layout<Real>& layout() const = 0;
+  virtual std::size_t bytes() const = 0;
+  virtual bool update(const Real* q) = 0;
+  virtual void set_compliance(const Real* compliance) = 0;
+  virtual void set_damping(const Real* damping) = 0;
+  virtual void apply(const Real* X, int columns, Real* Y) = 0;
+  virtual int solve(const Real* Y, int columns, Real* X, int most, Real tolerance) = 0;
+  virtual void diagonal(Real* d) = 0;
+  virtual void jacobian(const Real* X, int columns, Real* Y) = 0;
+  virtual void jacobian_transpose(const Real* X, int columns, Real* Y) = 0;
+  virtual void mass_inverse(const Real* X, int columns, Real* Y) = 0;
+};
+
+// The matrix-free one, whose points may move: their axes and places are changed in its layout, read anew, and update follows.
+template <class Real>
+class MovingOperator : public Operator<Real> {
+ public:
+  virtual void read_points() = 0;
+  virtual const Placement<Real>& placement() const = 0;
+};
+
+// Of many states.
+template <class Real>
+class BatchOperator {
+ public:
+  virtual ~BatchOperator() = default;
+  virtual int rows() const = 0;
+  virtual int batch() const = 0;
+  virtual std::size_t bytes() const = 0;
+  virtual bool update(const Real* Q) = 0;
+  virtual void set_compliance(const Real* C) = 0;
+  virtual void set_damping(const Real* D) = 0;
+  virtual void apply(const Real* X, int columns, Real* Y) = 0;
+  virtual void solve(const Real* Y, int columns, Real* X, int most, Real tolerance) = 0;
+};
+
+// Matrices as they are.
+template <class Real>
+class MatrixMaker {
+ public:
+  virtual ~MatrixMaker() = default;
+  virtual int rows() const = 0;
+  virtual std::size_t bytes() const = 0;
+  virtual bool supports(MatrixMethod method) const = 0;
+  virtual bool supports(InverseMethod method) const = 0;
+  virtual const Cost& cost(MatrixMethod method) const = 0;
+  virtual const Cost& cost(InverseMethod method) const = 0;
+  virtual void set_compliance(const Real* compliance) = 0;
+  virtual const Real* compliance() const = 0;
+  virtual bool matrix(MatrixMethod method, const Real* q, Real* G) = 0;
+  virtual bool inverse(InverseMethod method, const Real* q, const Real* damping, Real* X) = 0;
+};
+
+// Without a matrix, or with one and its inverse or Cholesky factor.
+enum class Form { matrix_free, inverse, cholesky };
+
+// The model is looked at for as long as the operator lives.
+template <class Real>
+std::unique_ptr<Operator<Real>> make_operator(Form form, const Model<Real>& model, ConstraintSet<Real> constraints);
+template <class Real>
+std::unique_ptr<MovingOperator<Real>> make_moving_operator(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout);
+template <class Real>
+std::unique_ptr<BatchOperator<Real>> make_batch_operator(const Model<Real>& model, const ConstraintSet<Real>& constraints, int batch, int threads);
+template <class Real>
+std::unique_ptr<MatrixMaker<Real>> make_matrix_maker(const Model<Real>& model, ConstraintSet<Real> constraints);
+
+}  // namespace delassus

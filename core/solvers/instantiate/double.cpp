@@ -1,0 +1,7 @@
+#include "solvers/instantiate/one.h"
+
+namespace delassus {
+
+DELASSUS_ONE_STATE(double)
+
+}  // namespace delassus

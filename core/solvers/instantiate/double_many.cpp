@@ -1,0 +1,7 @@
+#include "solvers/instantiate/many.h"
+
+namespace delassus {
+
+DELASSUS_MANY_STATES(double)
+
+}  // namespace delassus
