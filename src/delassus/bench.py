@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -25,6 +28,7 @@ __all__ = ["Costs", "Motion", "PeerMotion", "constraints_of", "operator_costs", 
 
 Array = NDArray[Any]
 Progress = Callable[[float], object]
+_RESETS = tuple(getattr(mujoco.mjtWarning, f"mjWARN_BADQ{what}") for what in ("POS", "VEL", "ACC"))  # where MuJoCo starts again by itself
 
 
 def _quiet(_: float) -> None:
@@ -40,7 +44,7 @@ class Motion:
         seconds: (T,) a step takes, seen from Python.
         stages: seconds of a stage, a step in the mean.
         status: (T,) of the contact solver.
-        contacts, iterations: (T,).
+        contacts: (T,) that bear a force; iterations: (T,).
         residual: (T,) natural [m/s]; penetration, loop_error: (T,) [m].
     """
 
@@ -65,7 +69,7 @@ class PeerMotion:
     """MuJoCo's simulation of the same model, T steps.
 
     Attributes:
-        seconds: (T,) a step takes; contacts: (T,).
+        seconds: (T,) a step takes; contacts: (T,) that it found.
         penetration: (T,) deepest before the step [m].
         finite: whether all numbers stayed finite, and nothing was reset.
     """
@@ -78,7 +82,7 @@ class PeerMotion:
 
 @dataclass(frozen=True)
 class Costs:
-    """The operator without a matrix against a dense G, by the explicit algorithm that suits best, with LAPACK's Cholesky factor; in one pose.
+    """The operator without a matrix against a dense G, by the explicit algorithm that suits best, with LAPACK's Cholesky factor; in one pose, on one thread.
 
     Attributes:
         rows: of all constraints; contacts: among them.
@@ -136,7 +140,7 @@ def run(sim: Simulator, seconds: float, *, control: ArrayLike | None = None, eve
         for name, part in step.timings.items():
             stages[name] = stages.get(name, 0.0) + part / steps
         status.append(step.status)
-        rows.append((len(step.contacts), step.iterations, step.residual, step.penetration, step.loop_error))
+        rows.append((np.count_nonzero(step.contacts.force.any(axis=1)), step.iterations, step.residual, step.penetration, step.loop_error))
         if (k + 1) % every == 0 or k + 1 == steps:
             times.append(step.time)
             q.append(step.q)
@@ -152,7 +156,7 @@ def run(sim: Simulator, seconds: float, *, control: ArrayLike | None = None, eve
     words = np.array(status)
     trajectory = Trajectory(
         model=model, times=np.array(times), q=np.array(q), v=np.array(v),
-        contact_start=np.concatenate([[0], np.cumsum(frames[:, 0])]).astype(np.int64),
+        contact_start=np.concatenate([[0], np.cumsum([0 if c is None else len(c) for c in touching])]).astype(np.int64),
         contact_position=np.concatenate([c.position for c in present]), contact_normal=np.concatenate([c.normal for c in present]),
         contact_force=np.concatenate([c.force for c in present]), contact_friction=np.concatenate([c.friction for c in present]),
         contact_bodies=np.concatenate([c.bodies for c in present]), status=np.array(["solved", *words[kept[1:]]]),
@@ -178,7 +182,7 @@ def run_mujoco(
     """
     before, steps = m.opt.timestep, max(1, round(seconds / timestep))
     took, contacts, depth = np.empty(steps), np.empty(steps, dtype=int), np.zeros(steps)
-    m.opt.timestep = timestep
+    m.opt.timestep, sound = timestep, True
     try:
         d = mujoco.MjData(m)
         d.qpos[:], d.qvel[:] = q, v
@@ -188,12 +192,13 @@ def run_mujoco(
             start = time.perf_counter()
             mujoco.mj_step(m, d)
             took[k] = time.perf_counter() - start
+            sound = sound and not any(d.warning[kind].number for kind in _RESETS)
             contacts[k] = d.ncon
             depth[k] = max(0.0, -d.contact.dist.min(initial=0.0))
             if k % 20 == 0:
                 progress((k + 1) / steps)
         progress(1.0)
-        steady = bool(np.isfinite(d.qpos).all() and abs(d.time - steps * timestep) < 0.5 * timestep)  # a reset puts time back
+        steady = sound and bool(np.isfinite(d.qpos).all())
     finally:
         m.opt.timestep = before
     return PeerMotion(took, contacts, depth, steady)
@@ -224,17 +229,43 @@ def constraints_of(model: Model, q: ArrayLike, contacts: Contacts) -> list[Const
 
 
 def _best(call: Callable[[], object], budget: float) -> float:
-    """Best time of a call [µs], of as many as a budget [s] holds and ten at least, after one to warm up."""
+    """Best time of a call [µs], on the processor, of as many as a budget [s] holds and five samples at least, after one to warm up."""
+    start = time.perf_counter()
     call()
-    best, end, calls = np.inf, time.perf_counter() + budget, 0
-    while True:
-        start = time.perf_counter()
-        call()
-        now = time.perf_counter()
-        best = min(best, now - start)
-        calls += 1
-        if now > end and calls >= 10:
-            return best * 1e6
+    inner = max(1, round(3e-4 / max(time.perf_counter() - start, 1e-9)))
+    best, end, samples = np.inf, time.perf_counter() + budget, 0
+    while samples < 5 or time.perf_counter() < end:
+        start = time.thread_time()  # what others do on the machine meanwhile does not count
+        for _ in range(inner):
+            call()
+        best = min(best, (time.thread_time() - start) / inner)
+        samples += 1
+    return best * 1e6
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Keep OpenBLAS, where NumPy and SciPy use it, on one thread, as the operator is: two that wait for each other on a busy machine measure the machine."""
+    before = []
+    maps = Path("/proc/self/maps")
+    files = {line.split()[-1] for line in maps.read_text().splitlines() if "openblas" in line} if maps.exists() else set()
+    for library in map(ctypes.CDLL, sorted(files)):
+        for name in (
+            "scipy_openblas_{}_num_threads64_",
+            "scipy_openblas_{}_num_threads",
+            "openblas_{}_num_threads64_",
+            "openblas_{}_num_threads",
+        ):
+            if hasattr(library, name.format("set")):
+                put = getattr(library, name.format("set"))
+                before.append((put, getattr(library, name.format("get"))()))
+                put(1)
+                break
+    try:
+        yield
+    finally:
+        for put, threads in before:
+            put(threads)
 
 
 def _relative(a: Array, b: Array) -> float:
@@ -267,9 +298,10 @@ def operator_costs(
         return cho_factor(damped, lower=True, check_finite=False)
 
     L = factor()
-    update = _best(lambda: G.update(q), budget), _best(factor, budget)
-    product = _best(lambda: G @ x, budget), _best(lambda: A @ x, budget)
-    solve = _best(lambda: G.solve(x), budget), _best(lambda: cho_solve(L, x, check_finite=False), budget)
+    with _one_thread():
+        update = _best(lambda: G.update(q), budget), _best(factor, budget)
+        product = _best(lambda: G @ x, budget), _best(lambda: A @ x, budget)
+        solve = _best(lambda: G.solve(x), budget), _best(lambda: cho_solve(L, x, check_finite=False), budget)
     free = np.asarray(v, dtype=float) + timestep * forward_dynamics(model, q, v, np.zeros(model.nv))
     g = G.jacobian @ free
     problem = _best(lambda: solve_contacts(G, g, timestep=timestep), budget)

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
-import os
 import sys
 import warnings
 import webbrowser
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -17,19 +14,18 @@ from typing import Annotated, Any
 import mujoco
 import numpy as np
 import typer
-from numpy.typing import NDArray
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from . import __version__, _core, scenes
 from ._door import unknown
-from .bench import Costs, Motion, PeerMotion, constraints_of, operator_costs, run, run_mujoco
+from .bench import run, run_mujoco
 from .check import compare_with_mujoco
 from .constraints import Constraint, PointContact, Weld, from_loop
-from .errors import ArgumentError, DelassusError, MissingExtraError, UnknownNameError
+from .demo import Progress, check_record, console, costs_at, film, most_contacts, numbers_of, prepare, show_costs, show_motion, show_stages
+from .errors import ArgumentError, DelassusError, UnknownNameError
 from .model import Model, embedded_names, load
 from .model.from_mujoco import from_mujoco
 from .model.load import compile_source
@@ -42,7 +38,6 @@ from .viewers import View, record
 app = typer.Typer(
     help="Delassus operators and constrained dynamics of robots with loops and contacts.", no_args_is_help=True, add_completion=False
 )
-console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120)
 
 Robot = Annotated[str, typer.Argument(help="Name of an embedded robot, or a path to an MJCF or URDF file.")]
 RobotOrScene = Annotated[str, typer.Argument(help="Name of an embedded robot or of a scene, or a path to an MJCF or URDF file.")]
@@ -202,183 +197,6 @@ Seconds = Annotated[float, typer.Option(min=0.0, help="Simulated time [s].")]
 Timestep = Annotated[float, typer.Option(help="Of the simulation [s].")]
 
 
-class _Progress:
-    """A bar for several parts of some work; nothing where there is no terminal."""
-
-    def __enter__(self) -> _Progress:
-        self.bar = Progress(TextColumn("{task.description:24}"), BarColumn(), TimeElapsedColumn(), console=console, transient=True)
-        self.bar.start()
-        return self
-
-    def part(self, title: str) -> Callable[[float], None]:
-        task = self.bar.add_task(title, total=1.0)
-        return lambda share: self.bar.update(task, completed=share)
-
-    def __exit__(self, *_: object) -> None:
-        self.bar.stop()
-
-
-def _simulator(
-    source: str, timestep: float, solver: str, keyframe: str | None, floating_base: bool
-) -> tuple[Simulator, NDArray[np.float64] | None]:
-    """Make a simulator of a name or a file, at its keyframe, and the controls of that; robots that come with us get a floor."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        q: Any = None
-        if source in scenes.names:
-            model, q, _ = scenes.load(source)
-            sim = Simulator(model, timestep=timestep, solver=solver)
-        elif source in embedded_names():
-            sim = Simulator(scenes.on_floor(source), timestep=timestep, solver=solver)
-        else:
-            try:
-                compiled = compile_source(source, floating_base=floating_base)
-            except UnknownNameError:
-                raise unknown("robot or scene", source, (*embedded_names(), *scenes.names)) from None
-            sim = Simulator(compiled.model, timestep=timestep, solver=solver)
-    keys = list(sim.model.keyframes)
-    if keyframe is not None and keyframe not in keys:
-        raise unknown("keyframe", keyframe, keys)
-    chosen = keyframe or ("home" if "home" in keys else None)
-    control = None
-    if chosen is not None and (keyframe is not None or q is None):
-        q, mj = sim.model.keyframes[chosen], sim.mujoco_model
-        named = mujoco.mj_name2id(mj, mujoco.mjtObj.mjOBJ_KEY, chosen)
-        if named >= 0 and mj.nu == len(sim.model.actuators) > 0:
-            control = np.array(mj.key_ctrl[named])
-    sim.reset(q)
-    return sim, control
-
-
-def _can_record(path: Path | None) -> None:
-    """Say before the work whether its result could be written."""
-    if path is None:
-        return
-    if path.suffix not in (".html", ".viser", ".npz"):
-        raise ArgumentError(f"--record: expected a file that ends in .html, .viser or .npz, got {str(path)!r}.")
-    if not path.parent.is_dir():
-        raise ArgumentError(f"--record: expected a file in an existing folder, got {str(path)!r}.")
-    if path.suffix != ".npz" and importlib.util.find_spec("viser") is None:
-        raise MissingExtraError(f'--record: {path.suffix} needs viser: pip install "delassus[viewer]", or record an .npz.')
-
-
-def _numbers(text: str | None, default: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-    if text is None:
-        return default
-    try:
-        return np.array([float(word) for word in text.split(",")])
-    except ValueError:
-        raise ArgumentError(f"--control: expected numbers with commas between them, got {text!r}.") from None
-
-
-def _deepest(motion: Motion | PeerMotion) -> str:
-    return f"{1e3 * np.median(motion.penetration):.2g} / {1e3 * motion.penetration.max():.2g}"
-
-
-def _show_motion(sim: Simulator, motion: Motion, peer: PeerMotion | None, title: str) -> dict[str, Any]:
-    """Show how a simulation went, MuJoCo's beside it where its numbers are sound; returns the same."""
-    n, dt = len(motion.seconds), sim.timestep
-    sound = peer is not None and peer.finite
-    table = Table(title=escape(title), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("")
-    table.add_column("delassus", justify="right")
-    if peer is not None:
-        table.add_column("MuJoCo", justify="right")
-
-    def row(what: str, ours: str, theirs: Callable[[PeerMotion], str] | None = None) -> None:
-        beside = [] if peer is None else [theirs(peer) if theirs and sound else "–" if sound or not theirs else "unstable"]
-        table.add_row(escape(what), ours, *beside)
-
-    row("contacts, most at once", str(motion.contacts.max()), lambda p: str(p.contacts.max()))
-    row("penetration, median / deepest [mm]", _deepest(motion), _deepest)
-    if sim.model.loops:
-        row("loops open by at most [m]", f"{motion.loop_error.max():.1e}")
-    row("time a step, mean [ms]", f"{1e3 * motion.stages['step']:.3g}", lambda p: f"{1e3 * p.seconds.mean():.3g}")
-    row("real-time factor", f"{dt / motion.stages['step']:.3g}", lambda p: f"{dt / p.seconds.mean():.3g}")
-    row("iterations of the contact solver, mean", f"{motion.iterations.mean():.1f}")
-    row("contact residual, median / largest [m/s]", f"{np.median(motion.residual):.0e} / {motion.residual.max():.0e}")
-    row("steps within the tolerance of 1e-6", f"{n - motion.unsolved} of {n}")
-    console.print(table)
-    facts: dict[str, Any] = {
-        "model": sim.model.name, "nv": sim.model.nv, "bodies": sim.model.nbody - 1, "steps": n, "timestep": dt, "solver": sim.solver,
-        "contacts": int(motion.contacts.max()), "penetration_median": float(np.median(motion.penetration)),
-        "penetration": float(motion.penetration.max()), "loop_error": float(motion.loop_error.max()),
-        "seconds_per_step": motion.stages["step"], "seconds_per_step_from_python": float(motion.seconds.mean()), "real_time_factor": dt / motion.stages["step"], "stages": motion.stages,
-        "iterations": float(motion.iterations.mean()), "residual_median": float(np.median(motion.residual)),
-        "residual": float(motion.residual.max()), "unsolved": motion.unsolved,
-    }  # fmt: skip
-    if peer is not None:
-        facts["mujoco"] = {"version": mujoco.__version__, "finite": peer.finite} | (
-            {
-                "contacts": int(peer.contacts.max()), "penetration_median": float(np.median(peer.penetration)),
-                "penetration": float(peer.penetration.max()), "seconds_per_step": float(peer.seconds.mean()),
-                "real_time_factor": float(dt / peer.seconds.mean()),
-            } if peer.finite else {}
-        )  # fmt: skip
-    return facts
-
-
-def _show_stages(motion: Motion) -> None:
-    table = Table(title="A step by stage, mean", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column("stage")
-    table.add_column("µs", justify="right")
-    table.add_column("share", justify="right")
-    whole = motion.stages["step"]
-    for name, part in (*motion.stages.items(), ("from Python", float(motion.seconds.mean()))):
-        table.add_row(name, f"{1e6 * part:.1f}", f"{part / whole:.0%}")
-    console.print(table)
-
-
-def _show_costs(costs: Costs, moment: float) -> dict[str, Any]:
-    """Show what the operator costs against a matrix, if they agree; returns the same."""
-    if not costs.agree:
-        raise DelassusError(
-            f"the operator and the matrix differ by {costs.product_error:.1e} in G x and {costs.solve_error:.1e} in its inverse: no times are shown."
-        )
-    table = Table(
-        title=f"The operator at t = {moment:.2f} s: {costs.contacts} contacts, {costs.rows} rows", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
-    )
-    table.add_column("")
-    for column in ("matrix-free", f"explicit ({costs.method}, LAPACK)", "ratio", "they differ by"):
-        table.add_column(column, justify="right")
-    for name, (ours, theirs), error in (
-        ("new numbers and factors [µs]", costs.update, ""),
-        ("G x [µs]", costs.product, f"{costs.product_error:.0e}"),
-        ("(G + ρ)⁻¹ y [µs]", costs.solve, f"{costs.solve_error:.0e}"),
-        ("memory [kB]", (costs.nbytes[0] / 1e3, costs.nbytes[1] / 1e3), ""),
-    ):
-        table.add_row(escape(name), f"{ours:,.1f}", f"{theirs:,.1f}", f"{theirs / ours:,.1f}", error)
-    console.print(table)
-    console.print(
-        f"its contact problem, from nothing: {costs.status} in {costs.iterations} iterations, {costs.problem / 1e3:.2f} ms; residual "
-        f"{costs.residual:.0e} m/s, found with the dense matrix",
-        highlight=False,
-    )
-    return {"time": moment} | asdict(costs)
-
-
-def _film(motion: Motion, folder: Path, stem: str, geometry: Any = None) -> Path:
-    """Write the motion as a page, or as numbers where there is no viewer."""
-    try:
-        path = record(motion.trajectory, folder / f"{stem}.html", geometry=geometry)
-        console.print(f"wrote {escape(str(path))}: the motion, in any browser")
-    except MissingExtraError:
-        path = motion.trajectory.save(folder / f"{stem}.npz")
-        console.print(f'wrote {escape(str(path))}: the motion as numbers; for one that plays in a browser pip install "delassus\\[viewer]"')
-    return path
-
-
-def _most_contacts(motion: Motion) -> int:
-    """Return the frame that has most contacts."""
-    return int(np.argmax(np.diff(motion.trajectory.contact_start)))
-
-
-def _costs(sim: Simulator, motion: Motion, frame: int) -> Costs | None:
-    tr = motion.trajectory
-    constraints = constraints_of(sim.model, tr.q[frame], tr.contacts(frame))
-    return operator_costs(sim.model, tr.q[frame], tr.v[frame], constraints, sim.timestep) if constraints else None
-
-
 @app.command()
 def demo(
     seconds: Seconds = 1.2,
@@ -390,37 +208,37 @@ def demo(
         raise ArgumentError(f"--folder: expected an existing folder, got {str(folder)!r}.")
     from .figures import simulation_figure
 
-    with _Progress() as progress:
+    with Progress() as progress:
         checking, errors = progress.part("robots against MuJoCo"), {}
         for k, name in enumerate(embedded_names()):
             errors[name] = max(row.error for row in compare_with_mujoco(load(name), compile_source(name).model, states=5))
             checking((k + 1) / len(embedded_names()))
-        sim = Simulator(scenes.pyramid_with_robots())
+        sim = Simulator(model := scenes.pyramid_with_robots())
         q, v = sim.q, sim.v
         motion = run(sim, seconds, every=10, progress=progress.part("delassus"))
-        peer = run_mujoco(sim.mujoco_model, q, v, sim.timestep, seconds, progress=progress.part("MuJoCo"))
-        frame = _most_contacts(motion)
+        peer = run_mujoco(mujoco.MjModel.from_xml_string(model.to_mjcf()), q, v, sim.timestep, seconds, progress=progress.part("MuJoCo"))
+        frame = most_contacts(motion)
         measuring = progress.part("operator and figure")
-        costs = _costs(sim, motion, frame)
+        costs = costs_at(sim, motion, frame)
         measuring(0.4)
         simulation_figure(folder / "delassus_demo.png", motion, peer, costs)
         measuring(1.0)
     console.print(f"{len(errors)} robots: their dynamics and MuJoCo's differ by {max(errors.values()):.0e} at most", highlight=False)
-    facts = _show_motion(
+    facts = show_motion(
         sim,
         motion,
         peer,
         f"Three humanoids fall on a pyramid: {sim.model.nbody - 1} bodies, n_v = {sim.model.nv}, {seconds:g} s in steps of 1 ms",
     )
     if costs is not None:
-        facts["operator"] = _show_costs(costs, float(motion.trajectory.times[frame]))
+        facts["operator"] = show_costs(costs, float(motion.trajectory.times[frame]))
     console.print(f"wrote {escape(str(folder / 'delassus_demo.png'))}: the figure")
-    _film(motion, folder, "delassus_demo")
+    film(motion, folder, "delassus_demo")
     console.print(
-        "next: [bold]delassus view g1-fallen[/], [bold]delassus simulate your_robot.xml[/], [bold]delassus bench cassie[/], examples/01_operator_of_a_urdf.py"
+        "next: [bold]delassus view g1-fallen[/], [bold]delassus simulate your_robot.xml[/], [bold]delassus bench cassie[/], and the examples"
     )
     _save(json_file, {"version": __version__, "robots": errors} | facts)
-    if max(errors.values()) > 1e-9 or motion.residual.max() > 1e-2:
+    if max(errors.values()) > 1e-9 or np.median(motion.penetration) > 1e-4:
         raise typer.Exit(1)
 
 
@@ -441,12 +259,12 @@ def simulate(
     json_file: Json = None,
 ) -> None:
     """Simulate a robot or a scene with rigid contacts, and tell how it went. Robots that come with delassus stand on a floor."""
-    _can_record(record_file)
-    sim, default = _simulator(source, timestep, solver, keyframe, floating_base)
-    steer = _numbers(control, default)
-    with _Progress() as progress:
+    check_record(record_file)
+    sim, compiled, default = prepare(source, timestep, solver, keyframe, floating_base)
+    steer = numbers_of(control, default)
+    with Progress() as progress:
         motion = run(sim, seconds, control=steer, every=max(1, round(0.01 / timestep)), progress=progress.part(sim.model.name))
-    facts = _show_motion(sim, motion, None, f"{sim.model.name}: n_v = {sim.model.nv}, {seconds:g} s in steps of {1e3 * timestep:g} ms")
+    facts = show_motion(sim, motion, None, f"{sim.model.name}: n_v = {sim.model.nv}, {seconds:g} s in steps of {1e3 * timestep:g} ms")
     if motion.contacts.max() == 0:
         console.print("nothing touched anything: if it should, give the file a floor, or shapes that collide")
     if sim.model.ignored:
@@ -455,12 +273,12 @@ def simulate(
         if record_file.suffix == ".npz":
             motion.trajectory.save(record_file)
         else:
-            record(motion.trajectory, record_file, geometry=sim.mujoco_model)
+            record(motion.trajectory, record_file, geometry=compiled)
         console.print(f"wrote {escape(str(record_file))}")
     if figure is not None:
         from .figures import simulation_figure
 
-        simulation_figure(figure, motion, None, _costs(sim, motion, _most_contacts(motion)))
+        simulation_figure(figure, motion, None, costs_at(sim, motion, most_contacts(motion)))
         console.print(f"wrote {escape(str(figure))}")
     _save(json_file, {"version": __version__} | facts)
 
@@ -477,22 +295,22 @@ def bench(
     json_file: Json = None,
 ) -> None:
     """Measure a simulation of a robot or a scene by stage, MuJoCo beside, and its operator against a matrix; only what was checked is shown."""
-    sim, default = _simulator(source, timestep, solver, keyframe, floating_base)
-    steer = _numbers(control, default)
+    sim, compiled, default = prepare(source, timestep, solver, keyframe, floating_base)
+    steer = numbers_of(control, default)
     q, v = sim.q, sim.v
-    with _Progress() as progress:
+    with Progress() as progress:
         motion = run(sim, seconds, control=steer, every=max(1, round(0.01 / timestep)), progress=progress.part("delassus"))
-        peer = run_mujoco(sim.mujoco_model, q, v, timestep, seconds, control=steer, progress=progress.part("MuJoCo"))
+        peer = run_mujoco(compiled, q, v, timestep, seconds, control=steer, progress=progress.part("MuJoCo"))
         measuring = progress.part("operator")
-        frame = _most_contacts(motion)
-        costs = _costs(sim, motion, frame)
+        frame = most_contacts(motion)
+        costs = costs_at(sim, motion, frame)
         measuring(1.0)
-    facts = _show_motion(sim, motion, peer, f"{sim.model.name}: n_v = {sim.model.nv}, {seconds:g} s in steps of {1e3 * timestep:g} ms")
-    _show_stages(motion)
+    facts = show_motion(sim, motion, peer, f"{sim.model.name}: n_v = {sim.model.nv}, {seconds:g} s in steps of {1e3 * timestep:g} ms")
+    show_stages(motion)
     if costs is None:
         console.print("there are no loops, and nothing touched anything: no operator to measure")
     else:
-        facts["operator"] = _show_costs(costs, float(motion.trajectory.times[frame]))
+        facts["operator"] = show_costs(costs, float(motion.trajectory.times[frame]))
     console.print(f"delassus {__version__}, {_core.compiler}, {_core.flags}; MuJoCo {mujoco.__version__}", highlight=False)
     _save(json_file, {"version": __version__, "compiler": _core.compiler, "flags": _core.flags} | facts)
 

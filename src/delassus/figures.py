@@ -283,8 +283,8 @@ def simulation_figure(path: str | os.PathLike[str], motion: Motion, peer: PeerMo
     from matplotlib.figure import Figure
 
     tr = motion.trajectory
-    figure = Figure(figsize=(13, 7.4), layout="constrained")
-    upper, lower = figure.subfigures(2, 1, height_ratios=(1.55, 1.0), squeeze=False).ravel()
+    figure = Figure(figsize=(13, 6.6), layout="constrained")
+    upper, lower = figure.subfigures(2, 1, height_ratios=(1.3, 1.0), squeeze=False).ravel()
     moments = [round(share * (len(tr) - 1)) for share in (0.0, 0.5, 1.0)]
     camera = frame_of(tr.model, tr.q[moments])
     sizes = np.linalg.norm(tr.contact_force, axis=1)

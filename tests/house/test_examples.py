@@ -1,5 +1,6 @@
 """What the front page and the examples show runs, and checks itself."""
 
+import importlib.util
 import json
 import os
 import re
@@ -8,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+import delassus as dl
 
 ROOT = Path(__file__).resolve().parents[2]
 WIDE = os.environ | {"COLUMNS": "120"}
@@ -33,6 +36,15 @@ def test_builder_of_the_model_page_runs():
     building = [block for block in blocks if "ModelBuilder" in block]
     assert building
     subprocess.run([sys.executable, "-c", "import delassus as dl\n" + "\n".join(building)], check=True, capture_output=True, timeout=120)
+
+
+def test_python_of_the_simulator_page_runs():
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/simulator.md").read_text(), re.DOTALL)
+    simulating = [block for block in blocks if "delassus.gym" not in block]
+    assert simulating
+    if importlib.util.find_spec("gymnasium"):
+        simulating = blocks
+    subprocess.run([sys.executable, "-c", "\n".join(simulating)], check=True, capture_output=True, timeout=120)
 
 
 def test_commands_print_tables_and_write_json(tmp_path):
@@ -71,9 +83,77 @@ def test_commands_print_tables_and_write_json(tmp_path):
         assert "Traceback" not in failed.stderr
 
 
-def test_demo_checks_every_robot_and_draws(tmp_path):
-    command = [sys.executable, "-c", "from delassus.cli import main; main()", "demo", "--json", "demo.json"]
-    shown = subprocess.run(command, check=True, capture_output=True, text=True, cwd=tmp_path, timeout=120).stdout
-    assert "atlas_hands" in (tmp_path / "demo.json").read_text()
-    assert "energy kept" in shown
-    assert (tmp_path / "delassus_demo.png").stat().st_size > 20_000
+def delassus(*words, cwd, **options):
+    """Run the command ``delassus``."""
+    command = [sys.executable, "-c", "from delassus.cli import main; main()", *words]
+    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=WIDE, timeout=180, **options)
+
+
+def test_demo_checks_every_robot_drops_three_and_draws(tmp_path):
+    shown = delassus("demo", "--seconds", "0.1", "--json", "demo.json", cwd=tmp_path, check=True).stdout
+    told = json.loads((tmp_path / "demo.json").read_text())
+    assert "atlas_hands" in told["robots"]
+    assert max(told["robots"].values()) < 1e-9
+    assert (told["nv"], told["steps"]) == (285, 100)
+    assert told["operator"]["contacts"] >= 200
+    assert told["penetration"] < 1e-4
+    assert told["operator"]["product_error"] < 1e-9
+    assert told["operator"]["product"][0] < told["operator"]["product"][1]
+    assert "real-time factor" in shown
+    assert "next: delassus view" in shown
+    assert (tmp_path / "delassus_demo.png").stat().st_size > 50_000
+    film = [path for path in tmp_path.iterdir() if path.suffix in (".html", ".npz")]
+    assert len(film) == 1
+    assert film[0].stat().st_size > 10_000
+
+
+def test_simulate_tells_how_it_went_and_records(tmp_path):
+    (tmp_path / "pendulum.xml").write_text(
+        '<mujoco><worldbody><body><joint axis="0 1 0"/><geom size="0.1" pos="0.5 0 0"/></body></worldbody></mujoco>'
+    )
+    shown = delassus("simulate", "pendulum.xml", "--seconds", "0.1", "--record", "p.npz", cwd=tmp_path, check=True).stdout
+    assert "nothing touched anything" in shown
+    trajectory = dl.Trajectory.load(tmp_path / "p.npz")
+    assert len(trajectory) == 11
+    assert trajectory.q[-1, 0] > 0.05
+    shown = delassus("simulate", "cassie", "--seconds", "0.05", "--figure", "c.png", "--json", "c.json", cwd=tmp_path, check=True).stdout
+    assert "loops open by" in shown
+    told = json.loads((tmp_path / "c.json").read_text())
+    assert (told["steps"], told["nv"]) == (50, 32)
+    assert told["loop_error"] < 1e-5
+    assert (tmp_path / "c.png").stat().st_size > 20_000
+
+
+def test_bench_measures_by_stage_beside_mujoco(tmp_path):
+    shown = delassus("bench", "go2-standing", "--seconds", "0.05", "--json", "b.json", cwd=tmp_path, check=True).stdout
+    told = json.loads((tmp_path / "b.json").read_text())
+    assert re.search(r"G x \[µs\]", shown)
+    assert set(told["stages"]) >= {"collide", "solve", "step"}
+    assert told["mujoco"]["seconds_per_step"] > 0
+    assert told["operator"]["solve_error"] < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["simulate", "broken.xml"], "not well-formed"),
+        (["simulate", "nowhere.xml"], "does not exist"),
+        (["simulate", "mesh.xml"], "no.stl"),
+        (["bench", "goo2"], "Did you mean 'go2'"),
+        (["simulate", "go2", "--control", "1,2"], "expected 12 numbers"),
+        (["simulate", "go2", "--control", "a"], "--control"),
+        (["simulate", "go2", "--keyframe", "x"], "keyframe"),
+        (["simulate", "go2", "--timestep", "0"], "timestep"),
+        (["simulate", "go2", "--record", "film.mp4"], ".html"),
+        (["simulate", "go2", "--record", "no/film.npz"], "folder"),
+    ],
+)
+def test_mistakes_are_one_line(words, said, tmp_path):
+    (tmp_path / "broken.xml").write_text("<mujoco><worldbody></mujoco>")
+    (tmp_path / "mesh.xml").write_text(
+        '<mujoco><asset><mesh name="a" file="no.stl"/></asset><worldbody><geom type="mesh" mesh="a"/></worldbody></mujoco>'
+    )
+    failed = delassus(*words, cwd=tmp_path)
+    assert failed.returncode == 2
+    assert said in failed.stderr
+    assert "Traceback" not in failed.stderr

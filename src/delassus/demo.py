@@ -1,0 +1,230 @@
+"""What the commands that simulate share: a simulator of a name or a file, bars, tables, recordings."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+from rich import progress as bars
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from . import scenes
+from ._door import unknown
+from .bench import Costs, Motion, PeerMotion, constraints_of, operator_costs
+from .errors import ArgumentError, DelassusError, MissingExtraError, UnknownNameError
+from .model import embedded_names
+from .model.load import compile_source
+from .simulator import Simulator
+from .viewers import record
+
+__all__ = [
+    "Progress",
+    "check_record",
+    "console",
+    "costs_at",
+    "film",
+    "most_contacts",
+    "numbers_of",
+    "prepare",
+    "show_costs",
+    "show_motion",
+    "show_stages",
+]
+
+console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120)
+
+
+class Progress:
+    """A bar for several parts of some work; nothing where there is no terminal."""
+
+    def __enter__(self) -> Progress:
+        self.bar = bars.Progress(
+            bars.TextColumn("{task.description:24}"), bars.BarColumn(), bars.TimeElapsedColumn(), console=console, transient=True
+        )
+        self.bar.start()
+        return self
+
+    def part(self, title: str) -> Callable[[float], None]:
+        """Begin a part; returns what to call with the share of it that is done."""
+        task = self.bar.add_task(title, total=1.0)
+        return lambda share: self.bar.update(task, completed=share)
+
+    def __exit__(self, *_: object) -> None:
+        self.bar.stop()
+
+
+def prepare(
+    source: str, timestep: float, solver: str, keyframe: str | None, floating_base: bool
+) -> tuple[Simulator, Any, NDArray[np.float64] | None]:
+    """Make a simulator of a name or a file, at its keyframe; MuJoCo's model of the same; and the controls of the keyframe. Robots that come with us get a floor."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        q: Any = None
+        if source in scenes.names:
+            model, q, _ = scenes.load(source)
+            peer = mujoco.MjModel.from_xml_string(model.to_mjcf())
+        elif source in embedded_names():
+            peer = mujoco.MjModel.from_xml_string(scenes.on_floor(source).to_mjcf())
+        else:
+            try:
+                peer = compile_source(source, floating_base=floating_base).model
+            except UnknownNameError:
+                raise unknown("robot or scene", source, (*embedded_names(), *scenes.names)) from None
+        sim = Simulator(peer, timestep=timestep, solver=solver)
+    keys = list(sim.model.keyframes)
+    if keyframe is not None and keyframe not in keys:
+        raise unknown("keyframe", keyframe, keys)
+    chosen = keyframe or ("home" if "home" in keys else None)
+    control = None
+    if chosen is not None and (keyframe is not None or q is None):
+        q, named = sim.model.keyframes[chosen], mujoco.mj_name2id(peer, mujoco.mjtObj.mjOBJ_KEY, chosen)
+        if named >= 0 and peer.nu == len(sim.model.actuators) > 0:
+            control = np.array(peer.key_ctrl[named])
+    sim.reset(q)
+    return sim, peer, control
+
+
+def check_record(path: Path | None) -> None:
+    """Say before the work whether its result could be written."""
+    if path is None:
+        return
+    if path.suffix not in (".html", ".viser", ".npz"):
+        raise ArgumentError(f"--record: expected a file that ends in .html, .viser or .npz, got {str(path)!r}.")
+    if not path.parent.is_dir():
+        raise ArgumentError(f"--record: expected a file in an existing folder, got {str(path)!r}.")
+    if path.suffix != ".npz" and importlib.util.find_spec("viser") is None:
+        raise MissingExtraError(f'--record: {path.suffix} needs viser: pip install "delassus[viewer]", or record an .npz.')
+
+
+def numbers_of(text: str | None, default: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    """Read numbers with commas between them; the default where there is no text."""
+    if text is None:
+        return default
+    try:
+        return np.array([float(word) for word in text.split(",")])
+    except ValueError:
+        raise ArgumentError(f"--control: expected numbers with commas between them, got {text!r}.") from None
+
+
+def _deepest(motion: Motion | PeerMotion) -> str:
+    return f"{1e3 * np.median(motion.penetration):.2g} / {1e3 * motion.penetration.max():.2g}"
+
+
+def show_motion(sim: Simulator, motion: Motion, peer: PeerMotion | None, title: str) -> dict[str, Any]:
+    """Show how a simulation went, MuJoCo's beside it where its numbers are sound; returns the same."""
+    n, dt = len(motion.seconds), sim.timestep
+    sound = peer is not None and peer.finite
+    table = Table(title=escape(title), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("")
+    table.add_column("delassus", justify="right")
+    if peer is not None:
+        table.add_column("MuJoCo", justify="right")
+
+    def row(what: str, ours: str, theirs: Callable[[PeerMotion], str] | None = None) -> None:
+        beside = [] if peer is None else [theirs(peer) if theirs and sound else "–" if sound or not theirs else "unstable"]
+        table.add_row(escape(what), ours, *beside)
+
+    row("contacts that bear, most at once", str(motion.contacts.max()), lambda p: str(p.contacts.max()))
+    row("penetration, median / deepest [mm]", _deepest(motion), _deepest)
+    if sim.model.loops:
+        row("loops open by at most [m]", f"{motion.loop_error.max():.1e}")
+    row("time a step, mean [ms]", f"{1e3 * motion.stages['step']:.3g}", lambda p: f"{1e3 * p.seconds.mean():.3g}")
+    row("real-time factor", f"{dt / motion.stages['step']:.3g}", lambda p: f"{dt / p.seconds.mean():.3g}")
+    row("iterations of the contact solver, mean", f"{motion.iterations.mean():.1f}")
+    row("contact residual, median / largest [m/s]", f"{np.median(motion.residual):.0e} / {motion.residual.max():.0e}")
+    row("steps solved", f"{n - motion.unsolved} of {n}")
+    console.print(table)
+    facts: dict[str, Any] = {
+        "model": sim.model.name, "nv": sim.model.nv, "bodies": sim.model.nbody - 1, "steps": n, "timestep": dt, "solver": sim.solver,
+        "contacts": int(motion.contacts.max()), "penetration_median": float(np.median(motion.penetration)),
+        "penetration": float(motion.penetration.max()), "loop_error": float(motion.loop_error.max()),
+        "seconds_per_step": motion.stages["step"], "seconds_per_step_from_python": float(motion.seconds.mean()), "real_time_factor": dt / motion.stages["step"], "stages": motion.stages,
+        "iterations": float(motion.iterations.mean()), "residual_median": float(np.median(motion.residual)),
+        "residual": float(motion.residual.max()), "unsolved": motion.unsolved,
+    }  # fmt: skip
+    if peer is not None:
+        facts["mujoco"] = {"version": mujoco.__version__, "finite": peer.finite} | (
+            {
+                "contacts": int(peer.contacts.max()), "penetration_median": float(np.median(peer.penetration)),
+                "penetration": float(peer.penetration.max()), "seconds_per_step": float(peer.seconds.mean()),
+                "real_time_factor": float(dt / peer.seconds.mean()),
+            } if peer.finite else {}
+        )  # fmt: skip
+    return facts
+
+
+def show_stages(motion: Motion) -> None:
+    """Show where the time of a step goes."""
+    table = Table(title="A step by stage, mean", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("stage")
+    table.add_column("µs", justify="right")
+    table.add_column("share", justify="right")
+    whole = motion.stages["step"]
+    for name, part in (*motion.stages.items(), ("from Python", float(motion.seconds.mean()))):
+        table.add_row(name, f"{1e6 * part:.1f}", f"{part / whole:.0%}")
+    console.print(table)
+
+
+def show_costs(costs: Costs, moment: float) -> dict[str, Any]:
+    """Show what the operator costs against a matrix, if they agree; returns the same."""
+    if not costs.agree:
+        raise DelassusError(
+            f"the operator and the matrix differ by {costs.product_error:.1e} in G x and {costs.solve_error:.1e} in its inverse: no times are shown."
+        )
+    table = Table(
+        title=f"The operator at t = {moment:.2f} s: {costs.contacts} contacts, some about to touch, {costs.rows} rows",
+        box=SIMPLE_HEAD,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("")
+    for column in ("matrix-free", f"explicit ({costs.method}, LAPACK)", "ratio", "they differ by"):
+        table.add_column(column, justify="right")
+    for name, (ours, theirs), error in (
+        ("new numbers and factors [µs]", costs.update, ""),
+        ("G x [µs]", costs.product, f"{costs.product_error:.0e}"),
+        ("(G + ρ)⁻¹ y [µs]", costs.solve, f"{costs.solve_error:.0e}"),
+        ("memory [kB]", (costs.nbytes[0] / 1e3, costs.nbytes[1] / 1e3), ""),
+    ):
+        table.add_row(escape(name), f"{ours:,.1f}", f"{theirs:,.1f}", f"{theirs / ours:,.1f}", error)
+    console.print(table)
+    console.print(
+        f"its contact problem, from nothing: {costs.status} in {costs.iterations} iterations, {costs.problem / 1e3:.2f} ms; residual "
+        f"{costs.residual:.0e} m/s, found with the dense matrix",
+        highlight=False,
+    )
+    return {"time": moment} | asdict(costs)
+
+
+def film(motion: Motion, folder: Path, stem: str, geometry: Any = None) -> Path:
+    """Write the motion as a page, or as numbers where there is no viewer."""
+    try:
+        path = record(motion.trajectory, folder / f"{stem}.html", geometry=geometry)
+        console.print(f"wrote {escape(str(path))}: the motion, in any browser")
+    except MissingExtraError:
+        path = motion.trajectory.save(folder / f"{stem}.npz")
+        console.print(f'wrote {escape(str(path))}: the motion as numbers; for one that plays in a browser pip install "delassus\\[viewer]"')
+    return path
+
+
+def most_contacts(motion: Motion) -> int:
+    """Return the frame that has most contacts."""
+    return int(np.argmax(np.diff(motion.trajectory.contact_start)))
+
+
+def costs_at(sim: Simulator, motion: Motion, frame: int) -> Costs | None:
+    """Measure the operator in a frame of a motion; None where nothing is held and nothing touches."""
+    tr = motion.trajectory
+    constraints = constraints_of(sim.model, tr.q[frame], tr.contacts(frame))
+    return operator_costs(sim.model, tr.q[frame], tr.v[frame], constraints, sim.timestep) if constraints else None
