@@ -1,5 +1,8 @@
 """What is told to the browser: bodies where MuJoCo has them, arrows that end where forces say, colours by the elimination's order."""
 
+import subprocess
+import sys
+
 import mujoco
 import numpy as np
 import pytest
@@ -230,6 +233,10 @@ def test_nothing_is_printed(capsys, motion, tmp_path):
     dl.record(motion[:3], tmp_path / "fall.viser")
     out = capsys.readouterr()
     assert out.out + out.err == ""
+    # nor at the end, if nobody closes it
+    script = "import delassus as dl; view = dl.View(dl.scenes.chain(2), port=0)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,7 @@ class Simulator:
             self.timestep, self.restitution, number(bounce_speed, "bounce_speed", minimum=0.0), number(tolerance, "tolerance", minimum=0.0),
             float(count(max_iterations, "max_iterations")), float(solver == "newton"), number(slop, "slop", minimum=0.0), 0.0,
         )  # fmt: skip
+        self.view: Any = None
         self._plan = _plan(self.model, self.mujoco_model, options)
         self._world = _core.World(self._plan)
         self.reset()
@@ -261,9 +262,11 @@ class Simulator:
             if os.fspath(record).endswith(".npz"):
                 trajectory.save(record)
             else:
-                _shown["record"](trajectory, record)
+                _shown["record"](trajectory, record, geometry=self.mujoco_model)
         if view:
-            _shown["view"](trajectory)
+            # kept for as long as this simulator: who lets it go closes the page
+            self.view = _shown["view"](trajectory, geometry=self.mujoco_model)
+            self.view.play()
         return trajectory
 
     def _run(self, steps: int, every: int, tau: Any, control: Any, external: Any, rows: bool) -> tuple[Array, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
 from collections.abc import Sequence
@@ -81,6 +82,7 @@ class View:
         self._contacts: Contacts | None = self._subject.contacts(0)
         self._pairs: Any = None  # contacts that the colours of the elimination are of
         self._controls: dict[str, Any] = {}
+        atexit.register(self.close)
         self._stage = self._subject.stage(self._server)
         self._panel(pose)
         self._draw()
@@ -147,6 +149,7 @@ class View:
         with self._lock:
             if not self._closed.is_set():
                 self._closed.set()
+                atexit.unregister(self.close)
                 stop(self._server)
 
     def __enter__(self) -> View:
