@@ -80,6 +80,16 @@ def test_every_kind_of_source_gives_the_same_fall(kind, tmp_path):
         assert sim.v[2] == pytest.approx(-9.81e-3, rel=1e-12)
 
 
+def test_what_is_left_out_is_told():
+    text = (
+        '<mujoco><worldbody><body><joint name="j"/><geom size=".1"/></body></worldbody><tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'
+        '<actuator><motor tendon="t"/><motor joint="j"/></actuator></mujoco>'
+    )
+    with pytest.warns(UserWarning, match="left out: .*tendon"):
+        sim = dl.Simulator(text)
+    assert len(sim.model.actuators) == 1
+
+
 # ---- options ------------------------------------------------------------------------------------------------------------------
 
 
