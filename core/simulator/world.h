@@ -421,7 +421,17 @@ class World {
     for (auto& i : rest.intervals) i.lower -= bounce_[std::size_t(i.row)], i.upper -= bounce_[std::size_t(i.row)];
     for (std::size_t k = 0; k < near_.size(); ++k) rest.intervals[std::size_t(s.first_limit) + k].lower = 0;
     const ContactReport second = solve(ContactProblem{map, g_.data(), rest}, options, again.data(), sigma_.data());
-    for (std::size_t r = 0; r < lambda_.size(); ++r) lambda_[r] = bounce_[r] + again[r];
+    // friction while it springs back may feed on the normal impulse: as far from compression to the end as takes no energy from nowhere, ½ λᵀ G λ + λᵀ J v_f ≤ 0
+    for (std::size_t r = 0; r < lambda_.size(); ++r) bounce_[r] += again[r] - lambda_[r];
+    s.G->jacobian(free_.data(), 1, s_velocity_.data());
+    s.G->apply(lambda_.data(), 1, sigma_.data());
+    s.G->apply(bounce_.data(), 1, mu_.data());
+    const int rows = int(lambda_.size());
+    const double c = inner(rows, lambda_.data(), s_velocity_.data()) + 0.5 * inner(rows, lambda_.data(), sigma_.data());
+    const double b = inner(rows, bounce_.data(), s_velocity_.data()) + inner(rows, bounce_.data(), sigma_.data()), a = 0.5 * inner(rows, bounce_.data(), mu_.data());
+    double share = 1;
+    if (a + b + c > 0) share = a > 0 && c <= 0 ? std::clamp((-b + std::sqrt(std::max(b * b - 4 * a * c, 0.0))) / (2 * a), 0.0, 1.0) : 0.0;
+    for (std::size_t r = 0; r < lambda_.size(); ++r) lambda_[r] += share * bounce_[r];
     report.contacts.iterations += second.iterations;
     report.contacts.factorizations += second.factorizations;
     if (second.outcome != ContactOutcome::solved) report.contacts.outcome = second.outcome;

@@ -47,9 +47,15 @@ def load(source: str | os.PathLike[str] | Any, *, floating_base: bool = False) -
         ModelError: the description is not of a mechanism that can exist.
     """
     model = _load(source, floating_base)
-    if model.ignored and not isinstance(source, Model):
-        warnings.warn(f"{model.name}: not represented and left out: {'; '.join(model.ignored)}. See model.ignored.", stacklevel=2)
+    if not isinstance(source, Model):
+        tell_ignored(model, stacklevel=3)
     return model
+
+
+def tell_ignored(model: Model, *, stacklevel: int) -> None:
+    """Warn of what a source had and the model has not."""
+    if model.ignored:
+        warnings.warn(f"{model.name}: not represented and left out: {'; '.join(model.ignored)}. See model.ignored.", stacklevel=stacklevel)
 
 
 def _load(source: Any, floating_base: bool) -> Model:

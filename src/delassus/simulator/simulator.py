@@ -21,7 +21,7 @@ from ..constraints import JointFriction, from_loop
 from ..errors import ArgumentError, ArgumentTypeError, UnstableError
 from ..model import Model
 from ..model.from_mujoco import body_names, from_mujoco
-from ..model.load import compile_source
+from ..model.load import compile_source, tell_ignored
 from ..state import kinetic_energy, potential_energy
 from .mujoco_library import addresses
 from .trajectory import Contacts, Trajectory
@@ -144,6 +144,8 @@ class Simulator:
             raise ArgumentError(f"restitution: expected a number from 0 to 1, got {restitution}.")
         self.solver = solver
         self.model, self.mujoco_model = _compiled(model)
+        if not isinstance(model, Model):
+            tell_ignored(self.model, stacklevel=3)
         # what is about to touch is a contact already: it may come as near as its gap within the step, and no nearer
         self.mujoco_model.geom_margin[:] = np.maximum(self.mujoco_model.geom_margin, _REACH)
         options = (
