@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import copy
 import os
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import mujoco
@@ -18,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._door import conform, count, finite, number, unknown
 from ..constraints import JointFriction, from_loop
-from ..errors import ArgumentError, ArgumentTypeError, UnstableError
+from ..errors import ArgumentError, ArgumentTypeError, UnstableError, WriteError
 from ..model import Model
 from ..model.from_mujoco import body_names, from_mujoco
 from ..model.load import compile_source, tell_ignored
@@ -231,7 +234,8 @@ class Simulator:
             tau: forces on joints, likewise.
             every: steps from one kept frame to the next.
             progress: show a bar in a terminal.
-            record: also write a page that plays in a browser, ``.html``, or a trajectory, ``.npz`` (extra ``viewer`` for the former).
+            record: also write a page that plays in a browser, ``.html``, or a trajectory, ``.npz`` (extra ``viewer`` for the former). Every few seconds the frames so far are
+                saved as ``.npz`` of that name, so that little is lost if the process ends before its time; a page takes their place in the end.
             view: also show it in a browser when done (extra ``viewer``).
 
         Returns:
@@ -242,6 +246,7 @@ class Simulator:
         steered = callable(control) or callable(tau)
         chunk = every if steered else max(every, 200 // every * every)
         frames = _Frames(self)
+        keeper = _Keeper(record)
         with _Bar(progress, f"{self.model.name}: {seconds:g} s") as advance:
             done = 0
             while done < steps:
@@ -259,12 +264,14 @@ class Simulator:
                     done += n
                     frames.take(part, every)
                 advance(done / steps)
+                keeper.keep(frames)
         trajectory = frames.trajectory()
         if record is not None:
             if os.fspath(record).endswith(".npz"):
                 trajectory.save(record)
             else:
                 _shown["record"](trajectory, record, geometry=self.mujoco_model)
+                keeper.clear()
         if view:
             # kept for as long as this simulator: who lets it go closes the page
             self.view = _shown["view"](trajectory, geometry=self.mujoco_model)
@@ -341,6 +348,30 @@ class _Frames:
             kinetic_energy=np.array([kinetic_energy(self.model, a, b) for a, b in zip(q, v, strict=True)]),
             potential_energy=np.array([potential_energy(self.model, a) for a in q]), loop_error=numbers[:, 6], penetration=numbers[:, 5],
         )  # fmt: skip
+
+
+class _Keeper:
+    """Saves the frames of a run now and then."""
+
+    seconds = 3.0
+
+    def __init__(self, record: str | os.PathLike[str] | None) -> None:
+        self.path = None if record is None else Path(record).with_suffix(".npz")
+        self.last, self.wrote = time.monotonic(), False
+
+    def keep(self, frames: _Frames) -> None:
+        if self.path is None or time.monotonic() < self.last + self.seconds:
+            return
+        # what fails now fails again at the end, and is told then
+        with suppress(WriteError):
+            frames.trajectory().save(self.path)
+            self.wrote = True
+        # a long motion takes long to save: at most a tenth of the time goes there
+        self.last = time.monotonic() + 9 * (time.monotonic() - self.last - self.seconds)
+
+    def clear(self) -> None:
+        if self.wrote and self.path is not None:
+            self.path.unlink(missing_ok=True)
 
 
 class _Bar:
