@@ -66,6 +66,9 @@ def record(
             stage.groups["friction cones"].visible = cones
             stage.draw(what.states[0], what.contacts(0))
             film = server.get_scene_serializer()
+            # the film's own first frame: a player that starts again puts back only what is sent in it, and what has not changed is not sent
+            for k in (len(what.states) - 1, 0):
+                stage.draw(what.states[k], what.contacts(k))
             for k, wait in _schedule(what.trajectory, fps):
                 film.insert_sleep(wait)
                 stage.draw(what.states[k], what.contacts(k))
