@@ -71,6 +71,7 @@ class World {
     const std::size_t nv = std::size_t(world_->model.nv);
     q.assign(std::size_t(world_->model.nq), 0.0);
     for (auto* x : {&v, &tau_, &free_, &change_, &push_, &half_, &before_}) x->assign(nv, 0.0);
+    for (const auto& d : world_->loops) loop_rows_ += d.rows;
     alone_.assign(nv, 0);
     for (const int root : world_->model.roots) {
       const auto& link = world_->model.links[std::size_t(root)];
@@ -378,9 +379,7 @@ class World {
     std::fill(error_.begin(), error_.end(), 0.0);
     if (!world_->loops.empty()) {
       errors(world_->model, set, s.G->placement(), q.data(), error_.data());
-      int rows = 0;
-      for (const auto& d : world_->loops) rows += d.rows;
-      for (int r = 0; r < rows; ++r) report.loop_error = std::max(report.loop_error, std::abs(error_[std::size_t(r)]));
+      for (int r = 0; r < loop_rows_; ++r) report.loop_error = std::max(report.loop_error, std::abs(error_[std::size_t(r)]));
     }
     for (std::size_t k = 0; k < near_.size(); ++k) {
       const auto& limit = world_->limits[std::size_t(near_[k] / 2)];
@@ -471,8 +470,14 @@ class World {
     const double dt = world_->timestep;
     const int rows = s.layout->set.rows;
     if (rows == 0) return;
-    // J v⁺ + e / dt
+    // J v⁺ + e / dt, and of loops ½ dt J̇v⁺: how they curve within the step
     s.G->jacobian(v.data(), 1, g_.data());
+    if (!world_->loops.empty()) {
+      const auto& m = world_->model;
+      motions(m, s.G->placement(), motions_, v.data(), static_cast<const double*>(nullptr), Vec3<double>{});
+      rates(m, s.layout->set, s.G->placement(), motions_, q.data(), v.data(), mu_.data(), sigma_.data());
+      for (int r = 0; r < loop_rows_; ++r) g_[std::size_t(r)] += 0.5 * dt * sigma_[std::size_t(r)];
+    }
     double worst = 0;
     for (const auto& i : s.positions.intervals) {
       const std::size_t r = std::size_t(i.row);
@@ -480,9 +485,10 @@ class World {
       if (i.upper == 0) {
         g_[r] = 0;
       } else if (std::isinf(i.lower)) {
-        worst = std::max(worst, std::abs(error_[r]) > 1e-10 ? 1.0 : 0.0);
+        worst = std::max(worst, std::abs(g_[r]) * dt > 1e-10 ? 1.0 : 0.0);
       } else {
-        g_[r] += world_->slop / dt;
+        // what is deep inside comes out with a metre or a radian a second, not at once
+        g_[r] = std::max(g_[r] + world_->slop / dt, -1.0);
         worst = std::max(worst, -g_[r] * dt - 0.1 * world_->slop);
       }
     }
@@ -498,6 +504,13 @@ class World {
     memory.correction_rho = end.rho;
     if (end.outcome == ContactOutcome::stalled && !(end.left.worst() < 1.0)) return;
     add_response(s, mu_.data(), push_.data());
+    // near a dead centre a small error asks for a long way, on which nothing is straight: no farther than a hundred times the error
+    double asked = 0, way = 0;
+    for (const auto& i : s.positions.intervals)
+      if (i.upper != 0) asked = std::max(asked, std::isinf(i.lower) ? std::abs(g_[std::size_t(i.row)]) : -g_[std::size_t(i.row)]);
+    for (const double x : push_) way = std::max(way, std::abs(x));
+    if (way > 100 * asked)
+      for (auto& x : push_) x *= 100 * asked / way;
   }
 
   // Impulses to start from: of the same rows in the step before, of contacts that were near.
@@ -566,7 +579,7 @@ class World {
   std::vector<char> alone_;              // a velocity: of a free body of one link
   bool whirls_ = false;                  // there are others
   std::vector<double> g_, lambda_, sigma_, error_, mu_, bounce_, correction_, s_velocity_, history_;  // a row
-  int first_contact_ = 0;
+  int first_contact_ = 0, loop_rows_ = 0;
   bool warm_ = false;
   double rho_ = 0;                       // of the last solve
   Admm admm_;

@@ -492,22 +492,24 @@ def test_cassie_held_by_its_loops_for_a_minute():
     sim = dl.Simulator(m)
     q = dl.close_loops(sim.model, dl.scenes.load("cassie-standing").q[7:]).configuration
     sim.reset(q)
-    motion = quiet(sim, 60.0, control=pose(m, q), every=20)
-    assert np.ptp(motion.q, axis=0).max() > 0.1  # it sags and swings in its springs first
-    assert motion.loop_error.max() < 1e-6
-    assert motion.loop_error[motion.times > 1].max() <= 1e-8
+    jolt = quiet(sim, 1.0, control=pose(m, q))
+    assert np.ptp(jolt.q, axis=0).max() > 0.1  # it sags and swings in its springs first
+    assert jolt.loop_error.max() <= 1e-8
+    motion = quiet(sim, 59.0, control=pose(m, q), every=20)
+    assert motion.loop_error.max() <= 1e-9
     assert np.abs(motion.v[-1]).max() < 1e-5
 
 
 def test_swinging_legs_keep_loops_closed_to_second_order():
     sim = dl.Simulator(held(dl.load("cassie").to_mjcf(), stiffness=0, damping=0, pinned=True))
-    q = dl.close_loops(sim.model, sim.model.neutral()).configuration
+    q = dl.close_loops(sim.model, dl.scenes.load("cassie-standing").q[7:]).configuration
     sim.reset(q)
     motion = quiet(sim, 5.0)
     speed = np.abs(motion.v).max()
     assert speed > 3
     # what a step of straight velocities leaves of arcs: l (ω dt)², with bars of half a metre
     assert motion.loop_error.max() < 0.5 * (speed * dt) ** 2
+    assert speed < 50
 
 
 @pytest.mark.parametrize(("name", "stiffness", "damping"), [("go2", 100, 5), ("g1", 300, 10)])
