@@ -81,8 +81,11 @@ Numbers snapshot(const World& w) {
   put(w.q), put(w.v), put(w.memory.others), put(w.memory.other_corrections);
   x.insert(x.end(), {w.time, w.memory.rho, w.memory.correction_rho, double(w.memory.limits.size()), double(w.memory.contacts.size())});
   for (const auto& l : w.memory.limits) x.insert(x.end(), {l[0], l[1]});
-  for (const auto& c : w.memory.contacts)
-    x.insert(x.end(), {double(c.geom[0]), double(c.geom[1]), c.local.x, c.local.y, c.local.z, c.impulse.x, c.impulse.y, c.impulse.z, c.correction.x, c.correction.y, c.correction.z});
+  for (const auto& c : w.memory.contacts) {
+    const auto& t = c.touch;
+    x.insert(x.end(), {double(t.geom[0]), double(t.geom[1]), double(t.body[0]), double(t.body[1]), t.distance, t.base, t.friction});
+    for (const auto* v : {&t.position, &t.normal, &t.local[0], &t.local[1], &c.impulse, &c.correction}) x.insert(x.end(), {v->x, v->y, v->z});
+  }
   return x;
 }
 void restore(World& w, const double* x, std::size_t n) {
@@ -102,13 +105,15 @@ void restore(World& w, const double* x, std::size_t n) {
   get(w.q), get(w.v), get(w.memory.others), get(w.memory.other_corrections);
   w.time = next(), w.memory.rho = next(), w.memory.correction_rho = next();
   const std::size_t limits = std::size_t(next()), contacts = std::size_t(next());
-  if (n - at != 2 * limits + 11 * contacts) door::raise("ArgumentError", "snapshot: its numbers make no sense. Give what save() returned, unchanged.");
+  if (n - at != 2 * limits + 25 * contacts) door::raise("ArgumentError", "snapshot: its numbers make no sense. Give what save() returned, unchanged.");
   w.memory.limits.resize(limits);
   for (auto& l : w.memory.limits) l = {next(), next()};
   w.memory.contacts.resize(contacts);
   for (auto& c : w.memory.contacts) {
-    c.geom[0] = int(next()), c.geom[1] = int(next());
-    for (auto* v : {&c.local, &c.impulse, &c.correction}) v->x = next(), v->y = next(), v->z = next();
+    auto& t = c.touch;
+    t.geom[0] = int(next()), t.geom[1] = int(next()), t.body[0] = int(next()), t.body[1] = int(next());
+    t.distance = next(), t.base = next(), t.friction = next();
+    for (auto* v : {&t.position, &t.normal, &t.local[0], &t.local[1], &c.impulse, &c.correction}) v->x = next(), v->y = next(), v->z = next();
   }
 }
 

@@ -25,6 +25,7 @@ struct Touch {
   int geom[2];
   int body[2];                // the normal goes from the second to the first
   double distance;            // negative: penetration
+  double base;                // what it was where the two places coincided
   double friction;
   Vec3<double> position, normal;
   Vec3<double> local[2];      // the position on each body
@@ -85,7 +86,7 @@ class Collider {
       Touch t{};
       // MuJoCo's normal goes from its first geom to its second
       for (int b = 0; b < 2; ++b) t.geom[b] = geoms[1 - b], t.body[b] = bodies_[std::size_t(geoms[1 - b])];
-      t.distance = at<double>(c, library_.distance);
+      t.distance = t.base = at<double>(c, library_.distance);
       t.friction = at<int>(c, library_.dimension) == 1 ? 0 : *reinterpret_cast<const double*>(c + library_.friction);
       t.position = {p[0], p[1], p[2]};
       t.normal = {frame[0], frame[1], frame[2]};
@@ -105,6 +106,13 @@ class Collider {
       for (int k = 0; k < count; ++k) touches.push_back(found_[first + std::size_t(kept[k])]);
       first = last;
     }
+  }
+
+  // Where a point of the body that carries a geom is, at the q of the last call.
+  Vec3<double> place(int geom, const Vec3<double>& local) const {
+    const int part = parts_[std::size_t(geom)];
+    const double *x = at<const double*>(data_, library_.xpos) + 3 * part, *R = at<const double*>(data_, library_.xmat) + 9 * part;
+    return {x[0] + R[0] * local.x + R[1] * local.y + R[2] * local.z, x[1] + R[3] * local.x + R[4] * local.y + R[5] * local.z, x[2] + R[6] * local.x + R[7] * local.y + R[8] * local.z};
   }
 
  private:

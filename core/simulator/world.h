@@ -94,8 +94,8 @@ class World {
   // What the next step starts from besides q and v: contacts and forces of the last, and ρ.
   struct Memory {
     struct Known {
-      int geom[2];
-      Vec3<double> local, impulse, correction;  // on the first body; in world axes
+      Touch touch;
+      Vec3<double> impulse, correction;  // in world axes
     };
     std::vector<Known> contacts;
     std::vector<double> others, other_corrections;  // rows of loops and friction
@@ -196,12 +196,15 @@ class World {
         std::swap(t.local[0], t.local[1]);
         t.normal = t.normal * -1.0;
       }
-      key_.push_back(link[0]);
-      key_.push_back(link[1]);
-      frames_.push_back(frame_of(t.normal));
       touches_[count++] = t;
     }
     touches_.resize(count);
+    keep_points();
+    for (const auto& t : touches_) {
+      key_.push_back(m.bodies[std::size_t(t.body[0])].link);
+      key_.push_back(m.bodies[std::size_t(t.body[1])].link);
+      frames_.push_back(frame_of(t.normal));
+    }
     auto found = systems_.find(key_);
     if (found == systems_.end()) {
       if (systems_.size() == most_systems) forget_oldest();
@@ -211,6 +214,49 @@ class World {
     s.used = ++uses_;
     place_points(s);
     return s;
+  }
+
+  // Points of the step before, where a pair that still touches lists fewer than it did: faces that rest on each other are found as one point or as four by a rounding. A point
+  // stays for as long as its two places are opposite to each other, and no new one is near.
+  void keep_points() {
+    kept_.clear();
+    std::size_t known = 0;
+    const auto& old = memory.contacts;
+    const auto same = [](const Touch& a, const Touch& b) { return a.geom[0] == b.geom[0] && a.geom[1] == b.geom[1]; };
+    for (std::size_t first = 0; first < touches_.size();) {
+      std::size_t last = first + 1;
+      while (last < touches_.size() && same(touches_[first], touches_[last])) ++last;
+      kept_.insert(kept_.end(), touches_.begin() + std::ptrdiff_t(first), touches_.begin() + std::ptrdiff_t(last));
+      // both lists are in the same order but for pairs that came or went
+      std::size_t begin = known, looked = 0;
+      while (looked < old.size() && !same(old[begin % old.size()].touch, touches_[first])) ++begin, ++looked;
+      if (looked < old.size()) {
+        begin %= old.size();
+        std::size_t end = begin;
+        while (end < old.size() && same(old[end].touch, touches_[first])) ++end;
+        known = end % old.size();
+        std::size_t count = last - first;
+        const std::size_t before = end - begin;
+        for (std::size_t k = begin; k < end && count < before && count < 4; ++k) {
+          Touch t = old[k].touch;
+          const Vec3<double> a = collider_->place(t.geom[0], t.local[0]), b = collider_->place(t.geom[1], t.local[1]), apart = a - b;
+          const double along = dot(apart, t.normal);
+          const Vec3<double> aside = apart - t.normal * along;
+          t.distance = t.base + along;
+          t.position = (a + b) * 0.5;
+          bool stays = dot(aside, aside) < 1e-8 && std::abs(along) < 1e-4 && dot(t.normal, touches_[first].normal) > 0.9999;
+          for (std::size_t n = first; n < last && stays; ++n) {
+            const Vec3<double> d = touches_[n].position - t.position;
+            stays = dot(d, d) > match * match / 4;
+          }
+          if (!stays) continue;
+          kept_.push_back(t);
+          ++count;
+        }
+      }
+      first = last;
+    }
+    touches_.swap(kept_);
   }
 
   static std::array<Vec3<double>, 3> frame_of(const Vec3<double>& n) {
@@ -535,10 +581,10 @@ class World {
       for (std::size_t look = 0; look < n; ++look) {
         const std::size_t i = (from + look) % n;
         const auto& known = memory.contacts[i];
-        const bool same = known.geom[0] == t.geom[0] && known.geom[1] == t.geom[1];
+        const bool same = known.touch.geom[0] == t.geom[0] && known.touch.geom[1] == t.geom[1];
         if (!same && best) break;
         if (!same) continue;
-        const Vec3<double> d = known.local - t.local[0];
+        const Vec3<double> d = known.touch.local[0] - t.local[0];
         if (dot(d, d) < nearest) nearest = dot(d, d), best = &known, from = i;
       }
       if (!best) continue;
@@ -559,7 +605,7 @@ class World {
       const auto& t = touches_[k];
       const double* l = lambda_.data() + s.first_contact + 3 * k;
       const auto& f = frames_[k];
-      memory.contacts.push_back({{t.geom[0], t.geom[1]}, t.local[0], f[0] * l[0] + f[1] * l[1] + f[2] * l[2], f[0] * mu_[std::size_t(s.first_contact) + 3 * k]});
+      memory.contacts.push_back({t, f[0] * l[0] + f[1] * l[1] + f[2] * l[2], f[0] * mu_[std::size_t(s.first_contact) + 3 * k]});
     }
     memory.rho = rho_;
   }
@@ -573,7 +619,7 @@ class World {
   std::map<std::vector<int>, std::unique_ptr<System>> systems_;
   std::size_t uses_ = 0;
   std::vector<int> key_, near_;
-  std::vector<Touch> touches_;
+  std::vector<Touch> touches_, kept_;
   std::vector<std::array<Vec3<double>, 3>> frames_;
   std::vector<double> tau_, free_, change_, push_, half_, before_;  // a velocity
   std::vector<char> alone_;              // a velocity: of a free body of one link
