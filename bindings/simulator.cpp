@@ -134,7 +134,7 @@ void bind_simulator(nb::module_& m) {
              for (const auto& l : limits) w->limits.push_back({int(l[0]), int(l[1]), l[2], l[3]});
              for (const auto& a : motors) w->motors.push_back({int(a[0]), int(a[1]), a[2], a[3], {a[4], a[5], a[6]}, {a[7], a[8]}, {a[9], a[10]}});
              w->timestep = options[0], w->restitution = options[1], w->bounce = options[2], w->tolerance = options[3], w->most = int(options[4]), w->newton = options[5] != 0;
-             w->slop = options[6];
+             w->slop = options[6], w->midpoint = options[7] != 0;
              const auto& o = offsets;
              const MujocoLibrary library{reinterpret_cast<void* (*)(const void*)>(functions[0]), reinterpret_cast<void (*)(void*)>(functions[1]),
                                          reinterpret_cast<void (*)(const void*, void*)>(functions[2]), reinterpret_cast<void (*)(const void*, void*)>(functions[3]),

@@ -48,6 +48,7 @@ struct WorldDescription {
   double tolerance = 1e-6;
   int most = 1000;
   bool newton = false;
+  bool midpoint = true;         // h at half of the step's velocity, else at its start
   double slop = 1e-5;           // gap, and penetration, that is taken for touching [m]: gaps of a patch that differ by less would leave three of its points alone with the load
 };
 
@@ -343,7 +344,7 @@ class World {
     const double dt = world_->timestep;
     drive(tau, control);
     accelerate(s, v.data(), external);
-    if (whirls_) {
+    if (whirls_ && world_->midpoint) {
       for (std::size_t k = 0; k < v.size(); ++k) half_[k] = alone_[k] ? v[k] : v[k] + 0.5 * dt * change_[k];
       accelerate(s, half_.data(), external);
     }
