@@ -83,10 +83,12 @@ def test_commands_print_tables_and_write_json(tmp_path):
         assert "Traceback" not in failed.stderr
 
 
-def delassus(*words, cwd, **options):
-    """Run the command ``delassus``."""
+def delassus(*words, cwd, check=False):
+    """Run the command ``delassus``; what it says of a failure is shown."""
     command = [sys.executable, "-c", "from delassus.cli import main; main()", *words]
-    return subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=WIDE, timeout=180, **options)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=cwd, env=WIDE, timeout=180, check=False)
+    assert not check or done.returncode == 0, (done.stdout + done.stderr)[-4000:]
+    return done
 
 
 def test_demo_checks_every_robot_drops_three_and_draws(tmp_path):
