@@ -121,7 +121,6 @@ class Lcp {
     ContactResiduals r = judge(p, true, d_.data(), lambda, sigma);
     r.complementarity = r.natural = 0;
     auto most = [](double& a, double b) { a = b <= a || std::isnan(a) ? a : b; };
-    double slide = 0;
     std::size_t k = 0;
     for (const auto& c : p.sets.cones) {
       const double *l = lambda + c.row, *s = sigma + c.row, e = d_[std::size_t(c.row)];
@@ -138,12 +137,11 @@ class Lcp {
         sum += z_[k];
         most(r.natural, std::abs(std::min(e * z_[k], d[0].second * s[1] + d[1].second * s[2] + fastest)));
       }
-      slide = c.friction > 0 ? fastest : 0;
       if (c.friction > 0) {
-        most(r.natural, std::abs(std::min(slide, e * (c.friction * l[0] - sum))));
+        most(r.natural, std::abs(std::min(fastest, e * (c.friction * l[0] - sum))));
         ++k;
       }
-      most(r.complementarity, std::abs(l[0] * s[0] + (c.friction > 0 ? l[1] * s[1] + l[2] * s[2] + c.friction * l[0] * slide : 0.0)));
+      most(r.complementarity, std::abs(l[0] * s[0] + (c.friction > 0 ? l[1] * s[1] + l[2] * s[2] + c.friction * l[0] * fastest : 0.0)));
     }
     const ForceSets others{p.sets.rows, {}, p.sets.intervals};
     const ContactResiduals rest = residuals(others, true, d_.data(), lambda, sigma);

@@ -13,7 +13,7 @@ namespace delassus {
 
 class Splitting {
  public:
-  // Reads the problem and finds the units. λ may be null: nothing to start from.
+  // Reads the problem and finds the units.
   void begin(const ContactProblem& p) {
     const std::size_t m = std::size_t(p.rows());
     for (auto* v : {&d_, &w_, &over_w_, &felt_, &g_, &s_, &y_, &z_, &f_, &next_, &rhs_, &x_, &damping_}) v->resize(m);

@@ -324,12 +324,10 @@ class _Frames:
     """Frames of a run, as they come."""
 
     def __init__(self, sim: Simulator) -> None:
-        self.sim = sim
-        model = sim.model
+        self.sim, self.model = sim, sim.model
         self.q, self.v, self.times = [sim.q[None]], [sim.v[None]], [np.array([sim.time])]
         self.numbers, self.contacts, self.counts = [np.zeros((1, 9))], [np.zeros((0, 12))], [np.zeros(1)]
         self.steps = 0
-        self.model = model
 
     def take(self, part: tuple[Array, ...], every: int) -> None:
         """Keep the last of every so many steps."""
