@@ -42,22 +42,19 @@ nb::object as_array(const Numbers& x) {
 
 nb::object as_array(const Numbers& x, std::size_t rows, std::size_t columns) { return as_array(x).attr("reshape")(rows, columns); }
 
-// Nine numbers of a step: outcome, iterations, factorizations, natural residual, worst residual, penetration, loop error, iterations for positions, whether M was regular.
-constexpr std::size_t numbers_a_step = 9, times_a_step = 6, numbers_a_contact = 12;
+// Ten numbers of a step: outcome, iterations, factorizations, natural residual, worst residual, penetration, loop error, iterations for positions, whether M was regular, islands.
+constexpr std::size_t numbers_a_step = 10, times_a_step = 6, numbers_a_contact = 12;
 void append(Numbers& to, const StepReport& r) {
   const auto& c = r.contacts;
   to.insert(to.end(), {double(int(c.outcome)), double(c.iterations), double(c.factorizations), c.left.natural, c.left.worst(), r.penetration, r.loop_error, double(r.corrections),
-                       double(r.regular)});
+                       double(r.regular), double(r.islands)});
 }
 // Of every contact: position, normal, force on the first body in world axes [N], friction, bodies.
 void append_contacts(Numbers& to, const World& w) {
-  const auto& touches = w.touches();
   const double over = 1 / w.description().timestep;
-  for (std::size_t k = 0; k < touches.size(); ++k) {
-    const auto& t = touches[k];
-    const auto& f = w.frame(int(k));
-    const double* l = w.impulses() + 3 * k;
-    const Vec3<double> force = (f[0] * l[0] + f[1] * l[1] + f[2] * l[2]) * over;
+  for (const auto& c : w.memory.contacts) {
+    const auto& t = c.touch;
+    const Vec3<double> force = c.impulse * over;
     to.insert(to.end(), {t.position.x, t.position.y, t.position.z, t.normal.x, t.normal.y, t.normal.z, force.x, force.y, force.z, t.friction, double(t.body[0]), double(t.body[1])});
   }
 }
@@ -78,9 +75,11 @@ Numbers snapshot(const World& w) {
     x.push_back(double(y.size()));
     x.insert(x.end(), y.begin(), y.end());
   };
-  put(w.q), put(w.v), put(w.memory.others), put(w.memory.other_corrections);
-  x.insert(x.end(), {w.time, w.memory.rho, w.memory.correction_rho, double(w.memory.limits.size()), double(w.memory.contacts.size())});
-  for (const auto& l : w.memory.limits) x.insert(x.end(), {l[0], l[1]});
+  const auto& others = w.memory.others;
+  put(w.q), put(w.v), put(others.rows), put(others.row_corrections);
+  x.insert(x.end(), {w.time, double(others.limits.size()), double(others.rho.size()), double(w.memory.contacts.size())});
+  for (const auto* pairs : {&others.limits, &others.rho})
+    for (const auto& l : *pairs) x.insert(x.end(), {l[0], l[1]});
   for (const auto& c : w.memory.contacts) {
     const auto& t = c.touch;
     x.insert(x.end(), {double(t.geom[0]), double(t.geom[1]), double(t.body[0]), double(t.body[1]), t.distance, t.base, t.friction});
@@ -102,12 +101,14 @@ void restore(World& w, const double* x, std::size_t n) {
   };
   if (next() != double(w.q.size()) || next() != double(w.v.size()))
     door::raise("ArgumentError", "snapshot: it is of another model.");
-  get(w.q), get(w.v), get(w.memory.others), get(w.memory.other_corrections);
-  w.time = next(), w.memory.rho = next(), w.memory.correction_rho = next();
-  const std::size_t limits = std::size_t(next()), contacts = std::size_t(next());
-  if (n - at != 2 * limits + 25 * contacts) door::raise("ArgumentError", "snapshot: its numbers make no sense. Give what save() returned, unchanged.");
-  w.memory.limits.resize(limits);
-  for (auto& l : w.memory.limits) l = {next(), next()};
+  auto& others = w.memory.others;
+  get(w.q), get(w.v), get(others.rows), get(others.row_corrections);
+  w.time = next();
+  const std::size_t limits = std::size_t(next()), trees = std::size_t(next()), contacts = std::size_t(next());
+  if (n - at != 2 * limits + 2 * trees + 25 * contacts) door::raise("ArgumentError", "snapshot: its numbers make no sense. Give what save() returned, unchanged.");
+  others.limits.resize(limits), others.rho.resize(trees);
+  for (auto* pairs : {&others.limits, &others.rho})
+    for (auto& l : *pairs) l = {next(), next()};
   w.memory.contacts.resize(contacts);
   for (auto& c : w.memory.contacts) {
     auto& t = c.touch;

@@ -133,6 +133,53 @@ Model<double> build_model(const Description& description) {
   return model;
 }
 
+Model<double> part(const Model<double>& whole, const std::vector<int>& trees, std::vector<int>& bodies) {
+  Model<double> model;
+  model.gravity = whole.gravity;
+  std::vector<int> shift(whole.roots.size());  // of links, a tree
+  std::vector<char> kept(whole.roots.size(), 0);
+  for (const int tree : trees) {
+    const int root = whole.roots[std::size_t(tree)], end = whole.links[std::size_t(root)].end;
+    const auto &first = whole.links[std::size_t(root)], &last = whole.links[std::size_t(end - 1)];
+    const int move = int(model.links.size()) - root, move_q = model.nq - first.iq, move_v = model.nv - first.iv;
+    kept[std::size_t(tree)] = 1;
+    shift[std::size_t(tree)] = move;
+    for (int i = root; i < end; ++i) {
+      auto link = whole.links[std::size_t(i)];
+      link.parent += link.parent < 0 ? 0 : move;
+      link.iq += move_q;
+      link.iv += move_v;
+      link.tree = int(model.roots.size());
+      link.end += move;
+      link.end_v += move_v;
+      model.depth = std::max(model.depth, link.depth + 1);
+      model.links.push_back(link);
+    }
+    model.roots.push_back(root + move);
+    model.carriages.push_back(whole.carriages[std::size_t(tree)] + move);
+    for (int k = first.iv; k < first.end_v; ++k) {
+      const int above = whole.dof_parent[std::size_t(k)];
+      model.dof_parent.push_back(above < 0 ? above : above + move_v);
+      model.dof_link.push_back(whole.dof_link[std::size_t(k)] + move);
+      model.armature.push_back(whole.armature[std::size_t(k)]);
+    }
+    model.nq += last.iq + configuration_size(last.type) - first.iq;
+    model.nv += first.end_v - first.iv;
+  }
+  bodies.assign(whole.bodies.size(), -1);
+  for (std::size_t b = 0; b < whole.bodies.size(); ++b) {
+    auto body = whole.bodies[b];
+    if (body.link >= 0) {
+      const std::size_t tree = std::size_t(whole.links[std::size_t(body.link)].tree);
+      if (!kept[tree]) continue;
+      body.link += shift[tree];
+    }
+    bodies[b] = int(model.bodies.size());
+    model.bodies.push_back(body);
+  }
+  return model;
+}
+
 template <class Real>
 Model<Real> converted(const Model<double>& model) {
   Model<Real> out;

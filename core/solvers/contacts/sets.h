@@ -91,6 +91,12 @@ struct ContactResiduals {
   }
 };
 
+// The larger of each; NaN stays.
+inline ContactResiduals worse(const ContactResiduals& a, const ContactResiduals& b) {
+  const auto most = [](double x, double y) { return y <= x || std::isnan(x) ? x : y; };
+  return {most(a.primal, b.primal), most(a.dual, b.dual), most(a.complementarity, b.complementarity), most(a.natural, b.natural)};
+}
+
 inline ContactResiduals residuals(const ForceSets& K, bool coulomb, const double* d, const double* lambda, const double* sigma) {
   ContactResiduals left;
   auto most = [](double& a, double b) { a = b <= a || std::isnan(a) ? a : b; };  // NaN stays

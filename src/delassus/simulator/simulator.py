@@ -56,8 +56,9 @@ class StepResult:
         time: at its end [s].
         q, v: (nq,), (nv,) at its end.
         contacts: where bodies touched, with forces [N] over the step.
-        status: of the contact solver, see :class:`~delassus.ContactResult`.
-        iterations, factorizations: of the contact solver.
+        status: of the contact solver, the worst of all islands, see :class:`~delassus.ContactResult`.
+        islands: groups of bodies that touch or are tied to each other; each is solved by itself.
+        iterations, factorizations: of the contact solver: the most of any island; of all of them.
         corrections: iterations that closed loops and gaps; zero where nothing was open.
         residual: natural residual [m/s].
         penetration: deepest, before the step [m].
@@ -70,6 +71,7 @@ class StepResult:
     v: Array
     contacts: Contacts
     status: str
+    islands: int
     iterations: int
     factorizations: int
     corrections: int
@@ -217,7 +219,7 @@ class Simulator:
         """
         q, v, numbers, contacts, _, times = self._run(1, 1, tau, control, external_forces, False)
         return StepResult(
-            self.time, q[0], v[0], _contacts(contacts), _STATUS[int(numbers[0, 0])], int(numbers[0, 1]), int(numbers[0, 2]), int(numbers[0, 7]),
+            self.time, q[0], v[0], _contacts(contacts), _STATUS[int(numbers[0, 0])], int(numbers[0, 9]), int(numbers[0, 1]), int(numbers[0, 2]), int(numbers[0, 7]),
             float(numbers[0, 3]), float(numbers[0, 5]), float(numbers[0, 6]), dict(zip(_STAGES, times[0].tolist(), strict=True)),
         )  # fmt: skip
 
@@ -326,7 +328,7 @@ class _Frames:
     def __init__(self, sim: Simulator) -> None:
         self.sim, self.model = sim, sim.model
         self.q, self.v, self.times = [sim.q[None]], [sim.v[None]], [np.array([sim.time])]
-        self.numbers, self.contacts, self.counts = [np.zeros((1, 9))], [np.zeros((0, 12))], [np.zeros(1)]
+        self.numbers, self.contacts, self.counts = [np.zeros((1, 10))], [np.zeros((0, 12))], [np.zeros(1)]
         self.steps = 0
 
     def take(self, part: tuple[Array, ...], every: int) -> None:

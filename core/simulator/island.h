@@ -1,0 +1,523 @@
+// Bodies that touch or are tied to each other, and no others: a problem of its own, with its own penalty, its own stop and its own symbolic work.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <map>
+#include <memory>
+
+#include "dynamics/rnea.h"
+#include "operators/strips.h"
+#include "operators/verbs.h"
+#include "simulator/description.h"
+#include "solvers/contacts/newton.h"
+#include "state/configuration.h"
+
+namespace delassus {
+
+// The normal, and two tangents.
+inline std::array<Vec3<double>, 3> contact_frame(const Vec3<double>& n) {
+  const double a = std::abs(n.x), b = std::abs(n.y), c = std::abs(n.z);
+  const Vec3<double> e = a <= b && a <= c ? Vec3<double>{1, 0, 0} : b <= c ? Vec3<double>{0, 1, 0} : Vec3<double>{0, 0, 1};
+  Vec3<double> t = cross(e, n);
+  t = t * (1 / std::sqrt(dot(t, t)));
+  return {n, t, cross(n, t)};
+}
+
+// What all islands of a world use in turn.
+struct ContactTools {
+  Admm admm;
+  Newton newton;
+  std::vector<double> history;
+};
+
+class Island {
+ public:
+  Island(const WorldDescription& whole, const std::vector<int>& trees, ContactTools& tools)
+      : part_(whole, trees), world_(part_.world), tools_(tools), motions_(world_.model.links.size()) {
+    const std::size_t nv = std::size_t(world_.model.nv);
+    q_.assign(std::size_t(world_.model.nq), 0.0);
+    external_.assign(6 * world_.model.bodies.size(), 0.0);
+    for (auto* x : {&v_, &forces_, &tau_, &free_, &change_, &push_, &half_, &before_}) x->assign(nv, 0.0);
+    for (const auto& d : world_.loops) loop_rows_ += d.rows;
+    alone_.assign(nv, 0);
+    for (const int root : world_.model.roots) {
+      const auto& link = world_.model.links[std::size_t(root)];
+      const bool alone = link.type == Joint::free && link.end == root + 1;
+      if (alone) std::fill_n(alone_.begin() + link.iv, 6, 1);
+      whirls_ = whirls_ || !alone;
+    }
+  }
+  Island(const Island&) = delete;
+  Island& operator=(const Island&) = delete;
+
+  std::size_t used = 0;                   // when it was used last
+  std::vector<Contact*> contacts;         // of this step; impulses to start from on entry, impulses on exit
+  int systems() const { return int(systems_.size()); }
+
+  // Impulses and corrections of rows other than contacts, and penalties: what to start from, what was found. By the numbers of the whole; nothing known: empty.
+  struct Others {
+    std::vector<double> rows, row_corrections;   // loops and friction
+    std::vector<std::array<double, 2>> limits;   // of every end
+    std::vector<std::array<double, 2>> rho;      // a tree: of velocities, of positions
+  };
+
+  // One step from q and v with forces on joints and wrenches on bodies (null: none), all of the whole. What is found stays here until `give`.
+  void step(const double* q, const double* v, const double* forces, const double* external, const Others& before, const std::vector<int>& trees, StepReport& report) {
+    using Clock = std::chrono::steady_clock;
+    auto last = Clock::now();
+    auto lap = [&](double& part) {
+      const auto now = Clock::now();
+      part += std::chrono::duration<double>(now - last).count();
+      last = now;
+    };
+    const auto& m = world_.model;
+    const double dt = world_.timestep;
+    for (const auto& r : part_.ranges) {
+      std::copy_n(q + r.whole_q, r.nq, q_.data() + r.q);
+      std::copy_n(v + r.whole_v, r.nv, v_.data() + r.v);
+      std::copy_n(forces + r.whole_v, r.nv, forces_.data() + r.v);
+    }
+    if (external)
+      for (std::size_t b = 0; b < part_.bodies.size(); ++b)
+        if (part_.bodies[b] >= 0) std::copy_n(external + 6 * b, 6, external_.data() + 6 * part_.bodies[b]);
+
+    System& s = assemble();
+    const int rows = s.layout->set.rows;
+    for (auto* x : {&g_, &lambda_, &sigma_, &error_, &mu_, &bounce_}) x->resize(std::size_t(rows));
+    lap(report.times.constrain);
+
+    if (!s.G->update(q_.data())) {
+      report.regular = false;
+      return;
+    }
+    find_free_motion(s, external ? external_.data() : nullptr);
+    s.G->jacobian(free_.data(), 1, g_.data());
+    find_errors(s, report);
+    lap(report.times.operate);
+
+    recall(s, before, trees);
+    found_ = {};
+    if (rows > 0) solve_velocities(s);
+    else found_.outcome = ContactOutcome::solved;
+    lap(report.times.solve);
+
+    before_ = v_;
+    std::copy(free_.begin(), free_.end(), v_.begin());
+    std::fill(push_.begin(), push_.end(), 0.0);
+    if (rows > 0) {
+      add_response(s, lambda_.data(), v_.data());
+      correct_positions(s, report);
+    }
+    for (std::size_t k = 0; k < v_.size(); ++k) push_[k] += v_[k];
+    // free bodies turn by the mean of what they had and what they would have without contacts: then angular momentum stays
+    for (const int root : m.roots) {
+      const auto& link = m.links[std::size_t(root)];
+      if (!alone_[std::size_t(link.iv)]) continue;
+      for (int k = link.iv + 3; k < link.iv + 6; ++k) push_[std::size_t(k)] -= 0.5 * (free_[std::size_t(k)] - before_[std::size_t(k)]);
+    }
+    integrate(m, q_.data(), push_.data(), dt, q_.data());
+    add(report.contacts, found_);
+    lap(report.times.correct);
+  }
+
+  // q, v and what the next step may start from, to the whole.
+  void give(double* q, double* v, Others& after, const std::vector<int>& trees) const {
+    for (const auto& r : part_.ranges) {
+      std::copy_n(q_.data() + r.q, r.nq, q + r.whole_q);
+      std::copy_n(v_.data() + r.v, r.nv, v + r.whole_v);
+    }
+    for (std::size_t r = 0; r < part_.others.size(); ++r) {
+      after.rows[std::size_t(part_.others[r])] = lambda_[r];
+      after.row_corrections[std::size_t(part_.others[r])] = mu_[r];
+    }
+    const std::size_t first = part_.others.size();
+    for (std::size_t k = 0; k < near_.size(); ++k) after.limits[whole_end(near_[k])] = {lambda_[first + k], mu_[first + k]};
+    for (const int tree : trees) after.rho[std::size_t(tree)] = {found_.rho, correction_rho_};
+    const std::size_t first_contact = first + near_.size();
+    for (std::size_t k = 0; k < contacts.size(); ++k) {
+      const double* l = lambda_.data() + first_contact + 3 * k;
+      const auto& f = frames_[k];
+      contacts[k]->impulse = f[0] * l[0] + f[1] * l[1] + f[2] * l[2];
+      contacts[k]->correction = f[0] * mu_[first_contact + 3 * k];
+    }
+  }
+
+ private:
+  // Rows that stay the same while the same links touch.
+  struct System {
+    std::shared_ptr<Layout<double>> layout;
+    std::unique_ptr<MovingOperator<double>> G;
+    ForceSets sets, positions;      // of impulses; of corrections, which have no friction
+    std::vector<int> point;         // a contact: which of the points
+    int first_limit, first_contact;
+    std::size_t used = 0;
+
+    System(const Model<double>& model, ConstraintSet<double> set) : layout(std::make_shared<Layout<double>>(model, std::move(set), strip_lanes<double>)), G(make_moving_operator<double>(model, layout)) {}
+  };
+
+  int body(const Touch& t, int which) const { return part_.bodies[std::size_t(t.body[which])]; }
+  int link(const Touch& t, int which) const { return world_.model.bodies[std::size_t(body(t, which))].link; }
+  std::size_t whole_end(int end) const { return std::size_t(2 * part_.limits[std::size_t(end / 2)] + end % 2); }
+
+  // Of several problems: the worst of each number, and all factorizations.
+  static void add(ContactReport& all, const ContactReport& one) {
+    all.outcome = std::max(all.outcome, one.outcome);
+    all.iterations = std::max(all.iterations, one.iterations);
+    all.factorizations += one.factorizations;
+    all.left = worse(all.left, one.left);
+  }
+
+  // Contact frames, limits that are near; the system for them, made if there is none.
+  System& assemble() {
+    const double dt = world_.timestep;
+    key_.clear();
+    near_.clear();
+    for (std::size_t k = 0; k < world_.limits.size(); ++k) {
+      const auto& limit = world_.limits[k];
+      const double x = q_[std::size_t(limit.coordinate)], reach = 4 * dt * std::abs(v_[std::size_t(limit.velocity)]) + 1e-3;
+      if (x - limit.lower < reach) near_.push_back(int(2 * k));
+      if (limit.upper - x < reach) near_.push_back(int(2 * k + 1));
+    }
+    key_.insert(key_.end(), near_.begin(), near_.end());
+    key_.push_back(-2);
+    frames_.clear();
+    for (const Contact* c : contacts) {
+      key_.push_back(link(c->touch, 0));
+      key_.push_back(link(c->touch, 1));
+      frames_.push_back(contact_frame(c->touch.normal));
+    }
+    auto found = systems_.find(key_);
+    if (found == systems_.end()) {
+      if (systems_.size() == most_systems) forget_oldest();
+      found = systems_.emplace(key_, make_system()).first;
+    }
+    System& s = *found->second;
+    s.used = ++uses_;
+    place_points(s);
+    return s;
+  }
+
+  std::unique_ptr<System> make_system() const {
+    std::vector<ConstraintDescription> list = world_.loops;
+    list.insert(list.end(), world_.friction.begin(), world_.friction.end());
+    for (const int end : near_) {
+      const auto& limit = world_.limits[std::size_t(end / 2)];
+      ConstraintDescription d{};
+      d.kind = Kind::joint;
+      d.rows = 1;
+      d.joints = {limit.velocity};
+      d.numbers = {end % 2 ? -1.0 : 1.0};
+      list.push_back(d);
+    }
+    for (std::size_t k = 0; k < contacts.size(); ++k) {
+      const Touch& t = contacts[k]->touch;
+      ConstraintDescription d{};
+      d.kind = Kind::frame;
+      d.rows = 3;
+      d.bodies = {body(t, 0), body(t, 1)};
+      for (const auto& p : t.local) d.points.insert(d.points.end(), {p.x, p.y, p.z});
+      for (const auto& a : frames_[k]) d.matrix.insert(d.matrix.end(), {a.x, a.y, a.z});
+      list.push_back(std::move(d));
+    }
+    auto s = std::make_unique<System>(world_.model, make_constraints(world_.model, list));
+    const auto& set = s->layout->set;
+    constexpr double open = std::numeric_limits<double>::infinity();
+    int row = 0;
+    s->sets.rows = s->positions.rows = set.rows;
+    auto take = [&](ForceSets& K, int r, double lower, double upper) { K.intervals.push_back({r, lower, upper}); };
+    for (const auto& d : world_.loops)
+      for (int r = 0; r < d.rows; ++r, ++row) take(s->sets, row, -open, open), take(s->positions, row, -open, open);
+    for (const double loss : world_.friction_loss) {
+      take(s->sets, row, -loss * world_.timestep, loss * world_.timestep);
+      take(s->positions, row++, 0, 0);
+    }
+    s->first_limit = row;
+    for (std::size_t k = 0; k < near_.size(); ++k, ++row) take(s->sets, row, 0, open), take(s->positions, row, 0, open);
+    s->first_contact = row;
+    for (; row < set.rows; row += 3) {
+      s->sets.cones.push_back({row, 0.0});
+      take(s->positions, row, 0, open);
+      take(s->positions, row + 1, 0, 0);
+      take(s->positions, row + 2, 0, 0);
+    }
+    s->point.assign(contacts.size(), -1);
+    for (std::size_t p = 0; p < set.points.size(); ++p)
+      if (set.points[p].row >= s->first_contact) s->point[std::size_t(set.points[p].row - s->first_contact) / 3] = int(p);
+    return s;
+  }
+
+  void forget_oldest() {
+    systems_.erase(std::min_element(systems_.begin(), systems_.end(), [](const auto& a, const auto& b) { return a.second->used < b.second->used; }));
+  }
+
+  // Where the points are now, and their friction.
+  void place_points(System& s) {
+    auto& set = s.layout->set;
+    const auto& m = world_.model;
+    for (std::size_t k = 0; k < contacts.size(); ++k) {
+      const Touch& t = contacts[k]->touch;
+      auto& point = set.points[std::size_t(s.point[k])];
+      for (int r = 0; r < 3; ++r) point.axes[r] = frames_[k][std::size_t(r)];
+      for (int b = 0; b < 2; ++b) {
+        const auto& carrier = m.bodies[std::size_t(body(t, b))];
+        if (carrier.link >= 0) set.locals[std::size_t(point.local + b)] = carrier.placement.R * t.local[b] + carrier.placement.p;
+      }
+      s.sets.cones[k].friction = t.friction;
+    }
+    s.G->read_points();
+  }
+
+  // v_f, with h at half of the step's velocity: where it is taken at v, whatever whirls gains energy.
+  void find_free_motion(System& s, const double* external) {
+    const double dt = world_.timestep;
+    accelerate(s, v_.data(), external);
+    if (whirls_ && world_.midpoint) {
+      for (std::size_t k = 0; k < v_.size(); ++k) half_[k] = alone_[k] ? v_[k] : v_[k] + 0.5 * dt * change_[k];
+      accelerate(s, half_.data(), external);
+    }
+    for (std::size_t k = 0; k < v_.size(); ++k) free_[k] = v_[k] + dt * change_[k];
+    turn_free_bodies();
+  }
+  // change_ ← M̂⁻¹ (forces_ − h(q, x))
+  void accelerate(System& s, const double* x, const double* external) {
+    const auto& m = world_.model;
+    const auto& w = s.G->placement();
+    motions(m, w, motions_, x, static_cast<const double*>(nullptr), Vec3<double>{});
+    inertial_forces(w, motions_, m.gravity * -1.0);
+    if (external) subtract_external(m, w, motions_, external);
+    joint_forces(m, w, motions_, static_cast<const double*>(nullptr), tau_.data());
+    for (std::size_t k = 0; k < v_.size(); ++k) tau_[k] = forces_[k] - tau_[k];
+    s.G->mass_inverse(tau_.data(), 1, change_.data());
+  }
+
+  // ω of a free body of one link: I ω⁺ = exp(−dt (ω + ω⁺) / 2) I ω instead of I (ω⁺ − ω) = −dt ω × I ω, about its centre of mass.
+  void turn_free_bodies() {
+    const auto& m = world_.model;
+    const double dt = world_.timestep;
+    for (const int root : m.roots) {
+      const auto& link = m.links[std::size_t(root)];
+      if (!alone_[std::size_t(link.iv)]) continue;
+      const auto& I = link.inertial.inertia;
+      const double* x = v_.data() + link.iv + 3;
+      const Vec3<double> w{x[0], x[1], x[2]}, L = I * w;
+      const Vec3<double> explicitly = w + solved(I, cross(L, w)) * dt;
+      Vec3<double> next = explicitly;
+      for (int n = 0; n < 8; ++n) {
+        const Vec3<double> half = (w + next) * (-0.5 * dt);
+        const Vec3<double> better = solved(I, turned(exponential(half), L));
+        const Vec3<double> d = better - next;
+        next = better;
+        if (dot(d, d) <= 1e-30 * (1 + dot(next, next))) break;
+      }
+      const Vec3<double> d = next - explicitly;
+      double* to = free_.data() + link.iv;
+      to[3] += d.x, to[4] += d.y, to[5] += d.z;
+      // the origin moves so that the centre of mass keeps its way: −R (d × c)
+      const double* p = q_.data() + link.iq + 3;
+      const Vec3<double> shift = turned(normalized(p), cross(d, link.inertial.center));
+      to[0] -= shift.x, to[1] -= shift.y, to[2] -= shift.z;
+    }
+  }
+  static Vec3<double> solved(const Sym3<double>& I, const Vec3<double>& b) {
+    const double c0 = I.yy * I.zz - I.yz * I.yz, c1 = I.xz * I.yz - I.xy * I.zz, c2 = I.xy * I.yz - I.xz * I.yy;
+    const double det = I.xx * c0 + I.xy * c1 + I.xz * c2;
+    const double d0 = I.xx * I.zz - I.xz * I.xz, d1 = I.xy * I.xz - I.xx * I.yz, e = I.xx * I.yy - I.xy * I.xy;
+    return Vec3<double>{c0 * b.x + c1 * b.y + c2 * b.z, c1 * b.x + d0 * b.y + d1 * b.z, c2 * b.x + d1 * b.y + e * b.z} * (1 / det);
+  }
+  // e x e⁻¹
+  static Vec3<double> turned(const Quaternion<double>& e, const Vec3<double>& x) {
+    const Vec3<double> u{e.x, e.y, e.z}, t = cross(u, x) * 2.0;
+    return x + t * e.w + cross(u, t);
+  }
+
+  // Gaps and errors of the rows, and what they ask of the velocities.
+  void find_errors(System& s, StepReport& report) {
+    const auto& set = s.layout->set;
+    const double dt = world_.timestep;
+    std::fill(error_.begin(), error_.end(), 0.0);
+    if (!world_.loops.empty()) {
+      errors(world_.model, set, s.G->placement(), q_.data(), error_.data());
+      for (int r = 0; r < loop_rows_; ++r) report.loop_error = std::max(report.loop_error, std::abs(error_[std::size_t(r)]));
+    }
+    for (std::size_t k = 0; k < near_.size(); ++k) {
+      const auto& limit = world_.limits[std::size_t(near_[k] / 2)];
+      const double x = q_[std::size_t(limit.coordinate)];
+      error_[std::size_t(s.first_limit) + k] = near_[k] % 2 ? limit.upper - x : x - limit.lower;
+    }
+    for (std::size_t k = 0; k < contacts.size(); ++k) {
+      error_[std::size_t(s.first_contact) + 3 * k] = contacts[k]->touch.distance;
+      report.penetration = std::max(report.penetration, -contacts[k]->touch.distance);
+    }
+    // what is apart may come together within the step
+    for (std::size_t r = std::size_t(s.first_limit); r < error_.size(); ++r) {
+      const bool normal = int(r) < s.first_contact || (int(r) - s.first_contact) % 3 == 0;
+      if (normal) g_[r] += std::max(error_[r] - world_.slop, 0.0) / dt;
+    }
+  }
+
+  void solve_velocities(System& s) {
+    ContactOptions options{world_.tolerance, world_.most, warm_, start_rho_[0], true, 1.0};
+    OperatorMap map(*s.G, s.sets);
+    const ContactProblem problem{map, g_.data(), s.sets};
+    tools_.history.resize(std::size_t(world_.most));
+    const bool bounces = world_.restitution > 0 && find_bouncing(s);
+    found_ = solve(problem, options, lambda_.data(), sigma_.data());
+    if (found_.outcome != ContactOutcome::solved) found_.rho = 0;  // no penalty to start from again
+    if (!bounces) return;
+    // decompression: (1 + e) of what compression took, then nothing may go in again
+    for (std::size_t r = 0; r < lambda_.size(); ++r) bounce_[r] = lambda_[r] * (1 + bounce_[r]);
+    s.G->apply(bounce_.data(), 1, sigma_.data());
+    for (std::size_t r = 0; r < lambda_.size(); ++r) sigma_[r] += g_[r];
+    std::swap(g_, sigma_);
+    options.warm = false;
+    options.rho = found_.rho;
+    std::vector<double>& again = mu_;
+    // loops and dry friction have their say once more, within what is left of their sets
+    ForceSets rest = s.sets;
+    for (auto& i : rest.intervals) i.lower -= bounce_[std::size_t(i.row)], i.upper -= bounce_[std::size_t(i.row)];
+    for (std::size_t k = 0; k < near_.size(); ++k) rest.intervals[std::size_t(s.first_limit) + k].lower = 0;
+    const ContactReport second = solve(ContactProblem{map, g_.data(), rest}, options, again.data(), sigma_.data());
+    // friction while it springs back may feed on the normal impulse: as far from compression to the end as takes no energy from nowhere, ½ λᵀ G λ + λᵀ J v_f ≤ 0
+    for (std::size_t r = 0; r < lambda_.size(); ++r) bounce_[r] += again[r] - lambda_[r];
+    s.G->jacobian(free_.data(), 1, s_velocity_.data());
+    s.G->apply(lambda_.data(), 1, sigma_.data());
+    s.G->apply(bounce_.data(), 1, mu_.data());
+    const int rows = int(lambda_.size());
+    const double c = inner(rows, lambda_.data(), s_velocity_.data()) + 0.5 * inner(rows, lambda_.data(), sigma_.data());
+    const double b = inner(rows, bounce_.data(), s_velocity_.data()) + inner(rows, bounce_.data(), sigma_.data()), a = 0.5 * inner(rows, bounce_.data(), mu_.data());
+    double share = 1;
+    if (a + b + c > 0) share = a > 0 && c <= 0 ? std::clamp((-b + std::sqrt(std::max(b * b - 4 * a * c, 0.0))) / (2 * a), 0.0, 1.0) : 0.0;
+    for (std::size_t r = 0; r < lambda_.size(); ++r) lambda_[r] += share * bounce_[r];
+    found_.iterations += second.iterations;
+    found_.factorizations += second.factorizations;
+    if (second.outcome != ContactOutcome::solved) found_.outcome = second.outcome;
+    found_.left = second.left;
+  }
+  // e of the normal rows that come in fast: their gap is not waited for.
+  bool find_bouncing(const System& s) {
+    bool any = false;
+    std::fill(bounce_.begin(), bounce_.end(), 0.0);
+    s_velocity_.resize(g_.size());
+    s.G->jacobian(v_.data(), 1, s_velocity_.data());
+    for (std::size_t k = 0; k < contacts.size(); ++k) {
+      const std::size_t r = std::size_t(s.first_contact) + 3 * k;
+      const double gap = std::max(error_[r] - world_.slop, 0.0) / world_.timestep;
+      if (g_[r] >= 0 || s_velocity_[r] > -world_.bounce) continue;
+      g_[r] -= gap;
+      // of the speed it came with, not of what the step's own forces added
+      bounce_[r] = world_.restitution * std::min(s_velocity_[r] / g_[r], 1.0);
+      any = true;
+    }
+    return any;
+  }
+  ContactReport solve(const ContactProblem& p, const ContactOptions& options, double* lambda, double* sigma) {
+    auto& history = tools_.history;
+    return world_.newton ? tools_.newton.solve(p, options, lambda, sigma, history.data()) : tools_.admm.solve(p, options, lambda, sigma, history.data());
+  }
+
+  // x += M̂⁻¹ Jᵀ λ
+  void add_response(System& s, const double* lambda, double* x) {
+    s.G->jacobian_transpose(lambda, 1, tau_.data());
+    s.G->mass_inverse(tau_.data(), 1, change_.data());
+    for (std::size_t k = 0; k < v_.size(); ++k) x[k] += change_[k];
+  }
+
+  // u = M̂⁻¹ Jᵀ µ into push_: where the step would end inside of something, or with loops open.
+  void correct_positions(System& s, StepReport& report) {
+    const double dt = world_.timestep;
+    // J v⁺ + e / dt, and of loops ½ dt J̇v⁺: how they curve within the step
+    s.G->jacobian(v_.data(), 1, g_.data());
+    if (!world_.loops.empty()) {
+      const auto& m = world_.model;
+      motions(m, s.G->placement(), motions_, v_.data(), static_cast<const double*>(nullptr), Vec3<double>{});
+      rates(m, s.layout->set, s.G->placement(), motions_, q_.data(), v_.data(), mu_.data(), sigma_.data());
+      for (int r = 0; r < loop_rows_; ++r) g_[std::size_t(r)] += 0.5 * dt * sigma_[std::size_t(r)];
+    }
+    double worst = 0;
+    for (const auto& i : s.positions.intervals) {
+      const std::size_t r = std::size_t(i.row);
+      g_[r] += error_[r] / dt;
+      if (i.upper == 0) {
+        g_[r] = 0;
+      } else if (std::isinf(i.lower)) {
+        worst = std::max(worst, std::abs(g_[r]) * dt > 1e-10 ? 1.0 : 0.0);
+      } else {
+        // what is deep inside comes out with a metre or a radian a second, not at once
+        g_[r] = std::max(g_[r] + world_.slop / dt, -1.0);
+        worst = std::max(worst, -g_[r] * dt - 0.1 * world_.slop);
+      }
+    }
+    if (!(worst > 0)) {
+      std::fill(mu_.begin(), mu_.end(), 0.0);
+      return;
+    }
+    for (std::size_t r = 0; r < mu_.size(); ++r) mu_[r] = correction_[r];
+    const ContactOptions options{1e-7, world_.most, warm_, start_rho_[1], true, 1.0};
+    OperatorMap map(*s.G, s.positions);
+    const ContactReport end = tools_.admm.solve(ContactProblem{map, g_.data(), s.positions}, options, mu_.data(), sigma_.data(), tools_.history.data());
+    report.corrections = std::max(report.corrections, end.iterations);
+    correction_rho_ = end.rho;
+    if (end.outcome == ContactOutcome::stalled && !(end.left.worst() < 1.0)) return;
+    add_response(s, mu_.data(), push_.data());
+    // near a dead centre a small error asks for a long way, on which nothing is straight: no farther than a hundred times the error
+    double asked = 0, way = 0;
+    for (const auto& i : s.positions.intervals)
+      if (i.upper != 0) asked = std::max(asked, std::isinf(i.lower) ? std::abs(g_[std::size_t(i.row)]) : -g_[std::size_t(i.row)]);
+    for (const double x : push_) way = std::max(way, std::abs(x));
+    if (way > 100 * asked)
+      for (auto& x : push_) x *= 100 * asked / way;
+  }
+
+  // Impulses to start from: of the same rows in the step before, of contacts that touched then.
+  void recall(const System& s, const Others& before, const std::vector<int>& trees) {
+    correction_.assign(lambda_.size(), 0.0);
+    std::fill(lambda_.begin(), lambda_.end(), 0.0);
+    start_rho_ = {0, 0};
+    correction_rho_ = 0;
+    warm_ = false;
+    if (before.rho.empty()) return;
+    for (const int tree : trees)
+      for (std::size_t k = 0; k < 2; ++k)
+        if (start_rho_[k] == 0) start_rho_[k] = before.rho[std::size_t(tree)][k];
+    correction_rho_ = start_rho_[1];
+    warm_ = s.first_contact > 0;
+    for (std::size_t r = 0; r < part_.others.size(); ++r) {
+      lambda_[r] = before.rows[std::size_t(part_.others[r])];
+      correction_[r] = before.row_corrections[std::size_t(part_.others[r])];
+    }
+    for (std::size_t k = 0; k < near_.size(); ++k) {
+      const auto& known = before.limits[whole_end(near_[k])];
+      lambda_[std::size_t(s.first_limit) + k] = known[0], correction_[std::size_t(s.first_limit) + k] = known[1];
+    }
+    for (std::size_t k = 0; k < contacts.size(); ++k) {
+      const Contact& c = *contacts[k];
+      warm_ = warm_ || c.known;
+      const std::size_t row = std::size_t(s.first_contact) + 3 * k;
+      for (std::size_t r = 0; r < 3; ++r) lambda_[row + r] = dot(frames_[k][r], c.impulse);
+      correction_[row] = std::max(0.0, dot(frames_[k][0], c.correction));
+    }
+  }
+
+  static constexpr std::size_t most_systems = 24;
+
+  PartDescription part_;
+  const WorldDescription& world_;        // of the part
+  ContactTools& tools_;
+  Motions<double> motions_;
+  std::map<std::vector<int>, std::unique_ptr<System>> systems_;
+  std::size_t uses_ = 0;
+  std::vector<int> key_, near_;
+  std::vector<std::array<Vec3<double>, 3>> frames_;
+  std::vector<double> q_, v_, forces_, tau_, free_, change_, push_, half_, before_, external_;  // a coordinate; a velocity; six a body
+  std::vector<char> alone_;              // a velocity: of a free body of one link
+  bool whirls_ = false;                  // there are others
+  std::vector<double> g_, lambda_, sigma_, error_, mu_, bounce_, correction_, s_velocity_;  // a row
+  int loop_rows_ = 0;
+  bool warm_ = false;
+  std::array<double, 2> start_rho_{};    // of the step before: of velocities, of positions
+  double correction_rho_ = 0;
+  ContactReport found_;
+};
+
+}  // namespace delassus
