@@ -71,6 +71,7 @@ class Admm {
         if (certified(lambda, sigma, report)) return true;
         worth_ = 0.6 * left;
         tried_ = report.iterations;
+        if (left <= 0.5 * options_->tolerance && problem_->G.sharpen()) resume();  // it is not what is left of the iteration
       }
       if (left < 0.9 * best_) {
         best_ = left;
@@ -82,6 +83,11 @@ class Admm {
         if (infeasible(lambda, sigma, report)) return true;
         if (certified(lambda, sigma, report)) return true;
         keep(lambda, report);
+        if (problem_->G.sharpen()) {
+          resume();
+          improved_ = report.iterations;
+          continue;
+        }
         if (near || again_ == sizeof(other_rho) / sizeof(double)) {
           report.outcome = ContactOutcome::stalled;
           return true;

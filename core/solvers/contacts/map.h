@@ -1,6 +1,8 @@
 // G as a contact solver sees it: products, an estimate of its diagonal, and for those who ask (G + ε)⁻¹.
 #pragma once
 
+#include <utility>
+
 #include "operators/explicit/dense.h"
 #include "operators/verbs.h"
 #include "solvers/contacts/sets.h"
@@ -15,23 +17,27 @@ class ContactMap {
   virtual void diagonal(double* d) = 0;
   virtual void set_damping(const double* damping) = 0;
   virtual void solve(const double* y, double* x) = 0;
+  // From now on solves as exactly as it can; whether that is more than before.
+  virtual bool sharpen() { return false; }
 };
 
-// One of our operators. Leaves it with another damping. Where there are rows without a set, which have hardly any damping and may bear large forces, solutions are refined once.
+// One of our operators. Leaves it with another damping. Where there are rows without a set, which have hardly any damping and may bear large forces, solutions may need to be refined once,
+// which costs as much again and a half.
 class OperatorMap final : public ContactMap {
  public:
   OperatorMap(Operator<double>& G, const ForceSets& sets) : G_(G) {
-    for (const auto& i : sets.intervals) refine_ = refine_ || (std::isinf(i.lower) && std::isinf(i.upper));
+    for (const auto& i : sets.intervals) loops_ = loops_ || (std::isinf(i.lower) && std::isinf(i.upper));
   }
   int rows() const override { return G_.rows(); }
   void apply(const double* x, double* y) override { G_.apply(x, 1, y); }
   void diagonal(double* d) override { G_.diagonal(d); }
   void set_damping(const double* damping) override { G_.set_damping(damping); }
   void solve(const double* y, double* x) override { G_.solve(y, 1, x, refine_, 1e-15); }
+  bool sharpen() override { return std::exchange(refine_, loops_) != loops_; }
 
  private:
   Operator<double>& G_;
-  bool refine_ = false;
+  bool loops_ = false, refine_ = false;
 };
 
 // A symmetric positive semidefinite matrix, row-major, that outlives this.

@@ -16,6 +16,7 @@ class Newton {
     for (auto* x : {&from_, &e_}) x->resize(std::size_t(m));
     basis_.resize(std::size_t(m) * (directions + 1));
     ContactReport report;
+    p.G.sharpen();
     if (admm_.begin(p, options, lambda, sigma, report)) return report;
     auto& s = admm_.splitting();
     int budget = 5;
