@@ -512,7 +512,7 @@ class ConstraintRows:
         constraints: constraints of this model, or its loops; their rows in order. May be empty.
         dtype: float64 or float32; the work is done, and results returned, in this precision.
 
-    Example:
+    Examples:
         >>> import delassus as dl
         >>> model = dl.load("cassie")
         >>> rows = dl.ConstraintRows(model, model.loops)

@@ -1,6 +1,5 @@
-"""What the front page and the examples show runs, and checks itself."""
+"""The examples run and check themselves, and so do the commands."""
 
-import importlib.util
 import json
 import os
 import re
@@ -23,28 +22,6 @@ def test_example_is_short_and_its_own_checks_hold(path):
     assert len(text.splitlines()) < 80
     assert "assert " in text
     subprocess.run([sys.executable, str(path)], check=True, capture_output=True, timeout=120)
-
-
-def test_python_of_the_front_page_runs():
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert blocks
-    subprocess.run([sys.executable, "-c", "\n".join(blocks)], check=True, capture_output=True, timeout=120)
-
-
-def test_builder_of_the_model_page_runs():
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/model.md").read_text(), re.DOTALL)
-    building = [block for block in blocks if "ModelBuilder" in block]
-    assert building
-    subprocess.run([sys.executable, "-c", "import delassus as dl\n" + "\n".join(building)], check=True, capture_output=True, timeout=120)
-
-
-def test_python_of_the_simulator_page_runs():
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/simulator.md").read_text(), re.DOTALL)
-    simulating = [block for block in blocks if "delassus.gym" not in block]
-    assert simulating
-    if importlib.util.find_spec("gymnasium"):
-        simulating = blocks
-    subprocess.run([sys.executable, "-c", "\n".join(simulating)], check=True, capture_output=True, timeout=120)
 
 
 def test_commands_print_tables_and_write_json(tmp_path):

@@ -46,7 +46,7 @@ class ModelBuilder:
 
     Parents may be added after their children. Coordinates of the model are ordered depth first, as MuJoCo orders them.
 
-    Example:
+    Examples:
         >>> b = ModelBuilder("pendulum")
         >>> b.add_body("rod", mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.001, 0, 0, 0))
         'rod'

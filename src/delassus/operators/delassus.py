@@ -159,7 +159,7 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
         compliance: C, physical compliance on the diagonal of G itself, scalar or (m,).
         dtype: float64 or float32.
 
-    Example:
+    Examples:
         >>> import delassus as dl, numpy as np
         >>> model = dl.load("cassie")
         >>> G = dl.DelassusOperator(model, model.loops, damping=1e-6)
@@ -297,7 +297,7 @@ class BatchDelassusOperator(_Damped):
         dtype: float64 or float32.
         threads: how many share the work, the caller among them; they wait between calls.
 
-    Example:
+    Examples:
         >>> import delassus as dl, numpy as np
         >>> model = dl.load("cassie")
         >>> B = dl.BatchDelassusOperator(model, model.loops, 10, damping=1e-6)

@@ -76,7 +76,7 @@ class ExplicitDelassus:
         compliance: C, physical compliance on the diagonal of G itself, scalar or (m,).
         dtype: float64 or float32; the work is done, and results returned, in this precision.
 
-    Example:
+    Examples:
         >>> import delassus as dl
         >>> model = dl.load("go2")
         >>> feet = [dl.PointContact(model, b) for b in range(1, model.nbody) if "calf" in model.body_names[b]]

@@ -121,7 +121,7 @@ class Simulator:
         max_iterations: of the contact solver.
         slop: gap, and penetration, that is taken for touching [m].
 
-    Example:
+    Examples:
         >>> import delassus as dl
         >>> sim = dl.Simulator(dl.scenes.box_stack(3))
         >>> for _ in range(10):

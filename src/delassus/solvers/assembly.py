@@ -277,7 +277,7 @@ def close_loops(
     Raises:
         ArgumentError: a constraint is an inequality (limit, friction): there is nothing to close.
 
-    Example:
+    Examples:
         >>> import delassus as dl
         >>> model = dl.scenes.four_bar()
         >>> closed = dl.close_loops(model, [0.3, 0.0, 0.0])

@@ -223,7 +223,7 @@ class Formulation:
         constraints, contacts: all of them, and the contacts, in order.
         model, formulation, directions: as given.
 
-    Example:
+    Examples:
         >>> import delassus as dl
         >>> model = dl.scenes.pendulum(3)
         >>> tip = dl.PointContact(model, "ball2", point=(0, 0, -4), friction=0.5)
@@ -447,7 +447,7 @@ def build(
     Returns:
         the problem: size, matrix, vector, and ``solve()``.
 
-    Example:
+    Examples:
         >>> import delassus as dl
         >>> model = dl.scenes.box_stack(1)
         >>> q, v = model.neutral(), model.zero_velocity()
@@ -485,7 +485,7 @@ def collide(
     Returns:
         the velocity after, impulses, both phases.
 
-    Example:
+    Examples:
         >>> import delassus as dl
         >>> model = dl.scenes.box_stack(1)
         >>> corners = [dl.PointContact(model, 1, point=(x, y, -0.1)) for x in (-0.1, 0.1) for y in (-0.1, 0.1)]

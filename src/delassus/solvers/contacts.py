@@ -221,7 +221,7 @@ def solve_contacts(
         ArgumentError: sizes that do not match, negative friction, a matrix that is not symmetric.
         StaleError: an operator without numbers.
 
-    Example:
+    Examples:
         >>> import delassus as dl, numpy as np
         >>> # a point of 2 kg pressed on the ground while it is pushed sideways with less than friction can hold
         >>> r = dl.solve_contacts(np.eye(3) / 2.0, [-1.0, 0.4, 0.0], [0.5])

@@ -171,7 +171,7 @@ class ConstrainedDynamics(_Settings):
         method, mu, tolerance, max_iterations, compliance: see :func:`constrained_dynamics`.
         dtype: float64 or float32.
 
-    Example:
+    Examples:
         >>> import delassus as dl
         >>> model = dl.load("cassie")
         >>> dynamics = dl.ConstrainedDynamics(model, model.loops)
@@ -264,7 +264,7 @@ class BatchConstrainedDynamics(_Settings):
         dtype: float64 or float32.
         threads: how many share the work, the caller among them.
 
-    Example:
+    Examples:
         >>> import delassus as dl, numpy as np
         >>> model = dl.load("cassie")
         >>> B = dl.BatchConstrainedDynamics(model, model.loops, 10)
@@ -382,7 +382,7 @@ def constrained_dynamics(
     Raises:
         ArgumentError: the method cannot do these constraints; the message names those that can.
 
-    Example:
+    Examples:
         >>> import delassus as dl
         >>> model = dl.scenes.four_bar()
         >>> r = dl.constrained_dynamics(model, model.neutral(), model.zero_velocity(), None, model.loops)

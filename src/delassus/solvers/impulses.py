@@ -117,7 +117,7 @@ def impact(
     Returns:
         the velocity after, impulses, status and residuals.
 
-    Example:
+    Examples:
         >>> import delassus as dl
         >>> model = dl.scenes.box_stack(1)
         >>> q, v = model.neutral(), [0, 0, -1, 0, 0, 0]

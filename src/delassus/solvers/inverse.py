@@ -130,7 +130,7 @@ def constrained_inverse_dynamics(
     Returns:
         torques, forces, status and residuals.
 
-    Example:
+    Examples:
         >>> import delassus as dl, numpy as np
         >>> model = dl.scenes.four_bar()
         >>> q, v = model.neutral(), model.zero_velocity()

@@ -79,7 +79,7 @@ def solve_lcp(
     Returns:
         solution, slack, status and residual.
 
-    Example:
+    Examples:
         >>> import delassus as dl
         >>> r = dl.solve_lcp([[2.0, 1.0], [1.0, 2.0]], [-5.0, -6.0])
         >>> r.status, r.solution.round(12).tolist()

@@ -4,7 +4,7 @@ A link is a body with joints, and what is fused to it. With E the Jacobian of al
 
     V_i − X V_p = S v_i,   X V_p the motion of the parent at the origin of i,   S the columns of E of the joints of i
 
-so with [Q Q'] [R; 0] = S the joints hold where Q'ᵀ (V_i − X V_p) = 0, which is 6 − (number of velocities) rows, and v_i = R⁻¹ Qᵀ (V_i − X V_p) =: (P V)_i.
+so with ``[Q Q'] [R; 0] = S`` the joints hold where Q'ᵀ (V_i − X V_p) = 0, which is 6 − (number of velocities) rows, and v_i = R⁻¹ Qᵀ (V_i − X V_p) =: (P V)_i.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ class OperationalSpace:
         G: operator of the task or constraint rows, damped.
         iterations: proximal iterations; 1 is plain damping, Λ = ``G.inverse``.
 
-    Example:
+    Examples:
         >>> import delassus as dl, numpy as np
         >>> model = dl.load("iiwa")
         >>> G = dl.DelassusOperator(model, [dl.Weld(model, model.nbody - 1)], damping=1e-9)

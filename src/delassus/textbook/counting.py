@@ -103,10 +103,10 @@ def count(
         UnknownNameError: no algorithm has this name.
         ArgumentError: the algorithm does not take these constraints.
 
-    Example:
+    Examples:
         >>> import delassus as dl
         >>> model = dl.load("iiwa")
         >>> dl.textbook.count("pv-osimr", model, [dl.Weld(model, "link7")]).trigonometric
-        14
+        12
     """
     return count_function(function(algorithm, model, constraints, coordinates="papers", axes=axes, iterations=iterations, cse=cse))
