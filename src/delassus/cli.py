@@ -22,9 +22,10 @@ from rich.table import Table
 from . import __version__, _core, scenes
 from ._door import unknown
 from .bench import run, run_mujoco
+from .bench.report import Settings, report
 from .check import compare_with_mujoco
 from .constraints import Constraint, PointContact, Weld, from_loop
-from .demo import Progress, check_record, console, costs_at, film, most_contacts, numbers_of, prepare, show_costs, show_motion, show_stages
+from .demo import Progress, check_record, console, costs_at, film, most_contacts, numbers_of, prepare, show_costs, show_motion
 from .errors import ArgumentError, DelassusError, UnknownNameError
 from .model import Model, embedded_names, load
 from .model.from_mujoco import from_mujoco
@@ -42,6 +43,8 @@ app = typer.Typer(
 Robot = Annotated[str, typer.Argument(help="Name of an embedded robot, or a path to an MJCF or URDF file.")]
 RobotOrScene = Annotated[str, typer.Argument(help="Name of an embedded robot or of a scene, or a path to an MJCF or URDF file.")]
 Floating = Annotated[bool, typer.Option("--floating-base", help="Let the root of a URDF float.")]
+Contact = Annotated[list[str] | None, typer.Option(help="A point of this body touches the ground, 3 rows at its origin; may be repeated.")]
+Welded = Annotated[list[str] | None, typer.Option("--weld", help="This body is welded to the ground, 6 rows; may be repeated.")]
 Json = Annotated[Path | None, typer.Option("--json", help="Also write the table to this file.")]
 
 
@@ -152,10 +155,8 @@ def check(
 def count(
     algorithm: Annotated[str, typer.Argument(help="Name of a textbook algorithm, several with commas, or all.")],
     robot: RobotOrScene,
-    contact: Annotated[
-        list[str] | None, typer.Option(help="A point of this body touches the ground, 3 rows at its origin; may be repeated.")
-    ] = None,
-    weld: Annotated[list[str] | None, typer.Option(help="This body is welded to the ground, 6 rows; may be repeated.")] = None,
+    contact: Contact = None,
+    weld: Welded = None,
     loops: Annotated[bool, typer.Option("--loops", help="Close the loops of the model.")] = False,
     iterations: Annotated[int, typer.Option(min=1, help="Iterations of the proximal algorithms.")] = 3,
     floating_base: Floating = False,
@@ -286,33 +287,38 @@ def simulate(
 @app.command()
 def bench(
     source: RobotOrScene,
+    contact: Contact = None,
+    weld: Welded = None,
+    loops: Annotated[bool, typer.Option("--loops/--no-loops", help="Close the loops of the model, or leave them open.")] = True,
+    methods: Annotated[str | None, typer.Option(help="Measure these alone, names with commas between; matrix-free is one.")] = None,
+    peers: Annotated[bool, typer.Option("--peers", help="Put Pinocchio and MuJoCo beside, where they can represent the problem.")] = False,
+    simulation: Annotated[
+        bool, typer.Option("--simulation/--no-simulation", help="Simulate, and take contacts of its fullest step.")
+    ] = True,
     seconds: Seconds = 0.5,
     timestep: Timestep = 1e-3,
     solver: Annotated[str, typer.Option(help="admm or newton.")] = "admm",
     keyframe: Annotated[str | None, typer.Option(help="Where to start; default home, or the file's own pose.")] = None,
     control: Annotated[str | None, typer.Option(help="Of the actuators, numbers with commas between; default the keyframe's.")] = None,
+    counting: Annotated[float, typer.Option(min=0.0, help="Time for operation counts [s] (needs CasADi).")] = 6.0,
     floating_base: Floating = False,
     json_file: Json = None,
 ) -> None:
-    """Measure a simulation of a robot or a scene by stage, MuJoCo beside, and its operator against a matrix; only what was checked is shown."""
-    sim, compiled, default = prepare(source, timestep, solver, keyframe, floating_base)
-    steer = numbers_of(control, default)
-    q, v = sim.q, sim.v
-    with Progress() as progress:
-        motion = run(sim, seconds, control=steer, every=max(1, round(0.01 / timestep)), progress=progress.part("delassus"))
-        peer = run_mujoco(compiled, q, v, timestep, seconds, control=steer, progress=progress.part("MuJoCo"))
-        measuring = progress.part("operator")
-        frame = most_contacts(motion)
-        costs = costs_at(sim, motion, frame)
-        measuring(1.0)
-    facts = show_motion(sim, motion, peer, f"{sim.model.name}: n_v = {sim.model.nv}, {seconds:g} s in steps of {1e3 * timestep:g} ms")
-    show_stages(motion)
-    if costs is None:
-        console.print("there are no loops, and nothing touched anything: no operator to measure")
-    else:
-        facts["operator"] = show_costs(costs, float(motion.trajectory.times[frame]))
-    console.print(f"delassus {__version__}, {_core.compiler}, {_core.flags}; MuJoCo {mujoco.__version__}", highlight=False)
+    """Measure every method on your robot and its constraints: time, memory, error, operations, and which of them auto takes.
+
+    Constraints are the model's loops and the contacts of the fullest step of a simulation, which is measured too, by stage and beside MuJoCo;
+    --contact and --weld replace the contacts. Only what was checked is shown. Exit 1 if a method of ours was wrong.
+    """
+    settings = Settings(
+        contact or (), weld or (), loops, methods.split(",") if methods else (), peers, simulation, seconds, timestep, solver, keyframe, control, counting,
+        floating_base,
+    )  # fmt: skip
+    facts, right = report(source, settings)
+    stamp = f"delassus {__version__}, {_core.compiler}, {_core.flags}"
+    console.print("; ".join([stamp, *(f"{name} {version}" for name, version in facts["peers"].items())]), highlight=False)
     _save(json_file, {"version": __version__, "compiler": _core.compiler, "flags": _core.flags} | facts)
+    if not right:
+        raise typer.Exit(1)
 
 
 @app.command()

@@ -24,7 +24,8 @@ from . import scenes
 from ._door import unknown
 from .bench import Costs, Motion, PeerMotion, constraints_of, operator_costs
 from .errors import ArgumentError, DelassusError, MissingExtraError, UnknownNameError
-from .model import embedded_names
+from .model import Model, embedded_names
+from .model.compiled import Compiled
 from .model.load import compile_source
 from .simulator import Simulator
 from .viewers import record
@@ -32,6 +33,7 @@ from .viewers import record
 __all__ = [
     "Progress",
     "check_record",
+    "compiled_source",
     "console",
     "costs_at",
     "film",
@@ -41,6 +43,7 @@ __all__ = [
     "show_costs",
     "show_motion",
     "show_stages",
+    "start_of",
 ]
 
 console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120)
@@ -65,33 +68,46 @@ class Progress:
         self.bar.stop()
 
 
-def prepare(
-    source: str, timestep: float, solver: str, keyframe: str | None, floating_base: bool
-) -> tuple[Simulator, Any, NDArray[np.float64] | None]:
-    """Make a simulator of a name or a file, at its keyframe; MuJoCo's model of the same; and the controls of the keyframe. Robots that come with us get a floor."""
+def compiled_source(source: str, floating_base: bool) -> tuple[Compiled, NDArray[np.float64] | None]:
+    """Compile a name or a file, and the pose that belongs to it, if any. Robots that come with us get a floor."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        q: Any = None
         if source in scenes.names:
-            model, q, _ = scenes.load(source)
-            peer = mujoco.MjModel.from_xml_string(model.to_mjcf())
-        elif source in embedded_names():
-            peer = mujoco.MjModel.from_xml_string(scenes.on_floor(source).to_mjcf())
-        else:
-            try:
-                peer = compile_source(source, floating_base=floating_base).model
-            except UnknownNameError:
-                raise unknown("robot or scene", source, (*embedded_names(), *scenes.names)) from None
-        sim = Simulator(peer, timestep=timestep, solver=solver)
-    keys = list(sim.model.keyframes)
+            scene = scenes.load(source)
+            return Compiled(mujoco.MjModel.from_xml_string(scene.model.to_mjcf())), scene.q
+        if source in embedded_names():
+            return Compiled(mujoco.MjModel.from_xml_string(scenes.on_floor(source).to_mjcf())), None
+        try:
+            return compile_source(source, floating_base=floating_base), None
+        except UnknownNameError:
+            raise unknown("robot or scene", source, (*embedded_names(), *scenes.names)) from None
+
+
+def start_of(
+    model: Model, peer: Any, keyframe: str | None, q: NDArray[np.float64] | None
+) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+    """Pose and controls to start from: of the keyframe, else q, else of the keyframe home."""
+    keys = list(model.keyframes)
     if keyframe is not None and keyframe not in keys:
         raise unknown("keyframe", keyframe, keys)
     chosen = keyframe or ("home" if "home" in keys else None)
     control = None
     if chosen is not None and (keyframe is not None or q is None):
-        q, named = sim.model.keyframes[chosen], mujoco.mj_name2id(peer, mujoco.mjtObj.mjOBJ_KEY, chosen)
-        if named >= 0 and peer.nu == len(sim.model.actuators) > 0:
+        q, named = model.keyframes[chosen], mujoco.mj_name2id(peer, mujoco.mjtObj.mjOBJ_KEY, chosen)
+        if named >= 0 and peer.nu == len(model.actuators) > 0:
             control = np.array(peer.key_ctrl[named])
+    return q, control
+
+
+def prepare(
+    source: str, timestep: float, solver: str, keyframe: str | None, floating_base: bool
+) -> tuple[Simulator, Any, NDArray[np.float64] | None]:
+    """Make a simulator of a name or a file, at its keyframe; MuJoCo's model of the same; and the controls of the keyframe."""
+    (peer, *_), q = compiled_source(source, floating_base)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sim = Simulator(peer, timestep=timestep, solver=solver)
+    q, control = start_of(sim.model, peer, keyframe, q)
     sim.reset(q)
     return sim, peer, control
 

@@ -1,0 +1,151 @@
+"""One method on trial: run, judged, and only then timed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..errors import DelassusError
+from .clock import in_turn, one_thread
+from .motion import Progress
+
+__all__ = ["Measurement", "Section", "Trial", "measured", "nothing"]
+
+
+def nothing(_: Any) -> str:
+    """Say nothing of a result."""
+    return ""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A method that is ready to run: memory is taken, symbolic work is done.
+
+    Attributes:
+        run: the call that is timed.
+        judge: error of its result.
+        allowed: the largest error that is none.
+        nbytes: memory it works with [B], asked after the first call.
+        unsolved: why a result is no solution; empty if it is one.
+        note: what else to say of a result.
+        iterations: of a result.
+    """
+
+    run: Callable[[], Any]
+    judge: Callable[[Any], float]
+    allowed: float
+    nbytes: Callable[[], int] | None = None
+    unsolved: Callable[[Any], str] = nothing
+    note: Callable[[Any], str] = nothing
+    iterations: Callable[[Any], int] | None = None
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What a method took. Where its result was not right there is no time, and ``reason`` says why.
+
+    Attributes:
+        method: its name.
+        kind: "explicit", one that ``auto`` may take; "near", one that solves a problem nearby, with springs or with polygons for cones; "matrix-free"; "peer".
+        microseconds, median: best and median time of a call, seen from Python [µs].
+        nbytes: memory it works with.
+        error: of its result, see :class:`Definition`; allowed: the largest that is none.
+        operations: scalar operations.
+        iterations: it needed.
+        note: what else is to be said.
+        reason: why there is no time.
+        wrong: whether the reason is a result that is not right.
+    """
+
+    method: str
+    kind: str = "explicit"
+    microseconds: float | None = None
+    median: float | None = None
+    nbytes: int | None = None
+    error: float | None = None
+    allowed: float | None = None
+    operations: int | None = None
+    iterations: int | None = None
+    note: str = ""
+    reason: str = ""
+    wrong: bool = False
+
+
+@dataclass(frozen=True)
+class Section:
+    """Methods that compute the same.
+
+    Attributes:
+        name: "matrix", "inverse", "dynamics", "contacts" or "tree".
+        title: what they compute.
+        measurements: of all methods.
+        choice: the one that is taken where no method is asked for; empty where there is none.
+        reason: why there are none.
+    """
+
+    name: str
+    title: str
+    measurements: tuple[Measurement, ...] = ()
+    choice: str = ""
+    reason: str = ""
+
+    @property
+    def fastest(self) -> Measurement | None:
+        """The fastest of those that were timed and compute what the choice does."""
+        timed = [m for m in self.measurements if m.microseconds is not None and m.kind == "explicit"]
+        return min(timed, key=lambda m: m.microseconds or 0.0, default=None)
+
+    @property
+    def chosen(self) -> Measurement | None:
+        """The choice, if it was timed."""
+        return next((m for m in self.measurements if m.method == self.choice and m.microseconds is not None), None)
+
+
+def _judged(name: str, kind: str, make: Callable[[], Trial]) -> tuple[Measurement, Trial | None]:
+    """Run a method once; what it refuses or gets wrong is said, and it is not timed."""
+    try:
+        trial = make()
+        result = trial.run()
+    except (DelassusError, RuntimeError, ValueError) as refusal:
+        if kind != "peer" and not isinstance(refusal, DelassusError):
+            raise
+        sentence = str(refusal).split(". ")[0].rstrip(".")
+        return Measurement(name, kind, reason=sentence.removeprefix("method: ").removeprefix(f"{name!r} ")), None
+    iterations = trial.iterations(result) if trial.iterations else None
+    unsolved, error = trial.unsolved(result), trial.judge(result)
+    found = Measurement(
+        name, kind, nbytes=trial.nbytes() if trial.nbytes else None, error=error, allowed=trial.allowed, iterations=iterations, note=trial.note(result)
+    )  # fmt: skip
+    if unsolved:
+        return replace(found, reason=unsolved), None
+    return (found, trial) if error <= trial.allowed else (_refuted(found, error), None)
+
+
+def _refuted(found: Measurement, error: float) -> Measurement:
+    """Take the time away: the error speaks."""
+    return replace(
+        found, microseconds=None, median=None, error=error, wrong=True, reason=f"its result is off by {error:.0e}, allowed {found.allowed:.0e}"
+    )  # fmt: skip
+
+
+def measured(methods: Sequence[tuple[str, str, Callable[[], Trial]]], budget: float, progress: Progress) -> tuple[Measurement, ...]:
+    """Judge methods, time those that are right in turn, and judge them again.
+
+    Args:
+        methods: name, kind and what makes the trial; a :class:`DelassusError` of it is the reason why there is none.
+        budget: for each [s].
+        progress: called with the share that is done.
+    """
+    judged = [_judged(*method) for method in methods]
+    right = [k for k, (_, trial) in enumerate(judged) if trial is not None]
+    trials = [trial for _, trial in judged if trial is not None]
+    with one_thread():
+        timings = in_turn([trial.run for trial in trials], budget, progress)
+    out = [found for found, _ in judged]
+    for k, trial, timing in zip(right, trials, timings, strict=True):
+        error = trial.judge(trial.run())
+        out[k] = replace(out[k], microseconds=timing.best, median=timing.median, error=max(error, out[k].error or 0.0))
+        if not error <= trial.allowed:
+            out[k] = _refuted(out[k], error)
+    return tuple(out)
