@@ -506,6 +506,24 @@ def test_ten_thousand_degenerate_problems_end_in_a_true_status(method):
     assert sum(said.values()) == 2500
 
 
+@pytest.mark.parametrize("method", ["admm", "newton", "pgs"])
+def test_points_that_one_joint_moves_apart_stop(method):
+    """The block of the contact has rank one, and twice the diagonal that its two links have by themselves."""
+    seesaw = (
+        '<mujoco><worldbody><body name="a"><joint axis="0 1 0"/><geom size="0.1" mass="1" pos="0.2 0 0"/><geom size="0.1" mass="1" pos="-0.2 0 0"/>'
+        '<body name="b"><joint axis="0 1 0" armature="1e6"/><geom size="0.01" mass="1e-3"/></body></body></worldbody></mujoco>'
+    )
+    model = dl.load(seesaw)
+    contact = dl.PointContact(model, "a", point=(1, 0, 0), other="b", other_point=(-1, 0, 0), friction=0.5)
+    G = dl.DelassusOperator(model, [contact])
+    G.update(model.neutral())
+    A, g = G.to_matrix(), G.jacobian @ np.array([1.0, 0.0])
+    assert g[0] < 0
+    result = dl.solve_contacts(G, g, method=method)
+    assert result.status == "solved"
+    assert result.forces[0] == pytest.approx(-g[0] / A[0, 0], rel=1e-5)
+
+
 def test_contradictory_loops_are_infeasible():
     """Two rows of one point that must move with different velocities."""
     G = np.ones((2, 2))

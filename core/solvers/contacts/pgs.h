@@ -89,14 +89,17 @@ class Pgs {
         double b[3], next[3];
         for (int i = 0; i < 3; ++i) b[i] = sigma[c.row + i] - block[i * m] * lambda[c.row] - block[i * m + 1] * lambda[c.row + 1] - block[i * m + 2] * lambda[c.row + 2];
         if (!solve_one_contact(block, m, c.friction, b, next)) {
-          // a step along the natural map where the block has no solution of its own
-          const double e = d_[c.row], *s = sigma + c.row, *l = lambda + c.row;
+          // a step along the natural map where the block has no solution of its own, or a singular one; no longer than its trace allows, or it would grow
+          const double trace = block[0] + block[m + 1] + block[2 * m + 2], e = trace > 0 ? trace : d_[c.row], *s = sigma + c.row, *l = lambda + c.row;
           const double x[3] = {l[0] - (s[0] + c.friction * tangential(s)) / e, l[1] - s[1] / e, l[2] - s[2] / e};
           project(c.friction, x, next);
         }
         for (int i = 0; i < 3; ++i) move(G, m, c.row + i, next[i], lambda, sigma);
       }
-      for (const auto& i : p.sets.intervals) move(G, m, i.row, project(i, lambda[i.row] - sigma[i.row] / d_[i.row]), lambda, sigma);
+      for (const auto& i : p.sets.intervals) {
+        const double own = G[std::size_t(i.row) * m + i.row];  // d may be an estimate: steps that are twice too long would grow
+        move(G, m, i.row, project(i, lambda[i.row] - sigma[i.row] / (own > 1e-12 * d_[i.row] ? own : d_[i.row])), lambda, sigma);
+      }
       report.left = residuals(p.sets, true, d_.data(), lambda, sigma);
       // sums of changes drift: what counts is found anew
       if (report.left.worst() <= options.tolerance || report.iterations % 50 == 49) report.left = judge(p, true, d_.data(), lambda, sigma);
