@@ -3,6 +3,7 @@
 
 #include "held.h"
 #include "operators/verbs.h"
+#include "stopwatch.h"
 
 namespace delassus {
 
@@ -13,6 +14,7 @@ struct Held {
   std::unique_ptr<Verbs> G;
   std::atomic<bool> busy{false};
   std::size_t m = std::size_t(G->rows());
+  Stopwatch watch{};
 
   std::size_t rows() const { return m; }
   std::size_t nv() const { return std::size_t(held->wide.nv); }
@@ -21,7 +23,7 @@ struct Held {
   void work(F&& f) {
     door::Occupied occupied(busy, "this operator");
     nanobind::gil_scoped_release unlocked;
-    f();
+    watch.run(f);
   }
 };
 

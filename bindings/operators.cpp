@@ -69,7 +69,7 @@ void bind_operator(nb::module_& m, const char* name) {
   using Self = HeldOperator<T>;
   using In = door::Input<T>;
   using Out = door::Output<T>;
-  nb::class_<Self>(m, name)
+  with_stopwatch(nb::class_<Self>(m, name))
       .def_prop_ro("nbytes", [](const Self& s) { return s.G->bytes(); })
       .def_prop_ro("order",
                    [](const Self& s) {
@@ -86,6 +86,11 @@ void bind_operator(nb::module_& m, const char* name) {
              bool regular = false;
              s.work([&] { regular = s.G->update(q_.data); });
              if (!regular) door::raise_singular("update");
+           }, "q"_a.none())
+      .def("place",
+           [](Self& s, nb::handle q) {
+             auto q_ = door::configuration(s.held->template in<T>(), q);
+             s.work([&] { s.G->place(q_.data); });
            }, "q"_a.none())
       .def("set_compliance", [](Self& s, nb::handle c) {
         In c_(c, "compliance", {s.rows()});
@@ -200,7 +205,7 @@ void bind_explicit(nb::module_& m, const char* name) {
   using Self = HeldExplicit<T>;
   using In = door::Input<T>;
   using Out = door::Output<T>;
-  nb::class_<Self>(m, name)
+  with_stopwatch(nb::class_<Self>(m, name))
       .def(nb::init<std::shared_ptr<const HeldModel>, const std::vector<ConstraintDescription>&>(), "model"_a, "constraints"_a)
       .def_prop_ro("nbytes", [](const Self& s) { return s.G->bytes(); })
       .def_prop_ro("matrix_costs", [](const Self& s) { return s.costs(matrix_methods); })
@@ -235,6 +240,7 @@ void bind_explicit(nb::module_& m, const char* name) {
 }  // namespace
 
 void bind_operators(nb::module_& m) {
+  m.def("callgrind", &callgrind, "request"_a);
   bind_explicit<double>(m, "Explicit64");
   bind_explicit<float>(m, "Explicit32");
   bind_operator<double>(m, "Operator64");

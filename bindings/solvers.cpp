@@ -5,6 +5,7 @@
 #include "solvers/verbs.h"
 #include "held.h"
 #include "rooms.h"
+#include "stopwatch.h"
 
 namespace delassus {
 
@@ -20,6 +21,7 @@ struct HeldSolver {
   std::unique_ptr<Verbs> solver;
   std::atomic<bool> busy{false};
   std::size_t m = std::size_t(solver->rows());
+  Stopwatch watch{};
 
   std::size_t rows() const { return m; }
   std::size_t nv() const { return std::size_t(held->wide.nv); }
@@ -29,7 +31,7 @@ struct HeldSolver {
   void work(F&& f) {
     door::Occupied occupied(busy, "this solver");
     nb::gil_scoped_release unlocked;
-    f();
+    watch.run(f);
   }
 };
 
@@ -48,7 +50,7 @@ void bind_solver(nb::module_& m, const char* name) {
   using Self = HeldSolver<DynamicsSolver<T>>;
   using In = door::Input<T>;
   using Out = door::Output<T>;
-  nb::class_<Self>(m, name)
+  with_stopwatch(nb::class_<Self>(m, name))
       .def_prop_ro("nbytes", [](const Self& s) { return s.solver->bytes(); })
       .def_prop_ro("alone", [](const Self& s) { return s.solver->alone(); })
       .def("set_compliance", [](Self& s, nb::handle c) {

@@ -13,16 +13,11 @@ import sys
 import numpy as np
 
 import delassus as dl
+from delassus.reproduce.constrained import convergence, whiskers
 
 GOAL, LIMIT = 1e-10, 10
 FEET = ("leg_left_6_link", "leg_right_6_link")
 CORNERS = [(x, y, -0.107) for x in (-0.1, 0.1) for y in (-0.05, 0.05)]
-
-
-def whiskers(values):
-    return {
-        name: float(np.quantile(values, q)) for name, q in (("least", 0), ("lower", 0.25), ("median", 0.5), ("upper", 0.75), ("most", 1))
-    }
 
 
 def main():
@@ -33,22 +28,9 @@ def main():
     arguments = parser.parse_args()
     model = dl.load("talos")
     contacts = [dl.PointContact(model, foot, point=p) for foot in FEET for p in CORNERS]
-    dynamics = dl.ConstrainedDynamics(model, contacts, mu=arguments.mu, tolerance=GOAL, max_iterations=LIMIT)
-    G = dl.DelassusOperator(model, contacts, damping=1e-9)
-    rng = np.random.default_rng(0)
-    histories, iterations, found = [], [], []
-    for _ in range(arguments.states):
-        q = model.random(rng)
-        G.update(q)
-        v = rng.standard_normal(model.nv)
-        for _ in range(2):
-            v = v - G.mass_inverse @ (G.jacobian.H @ G.solve(G.jacobian @ v))
-        result = dynamics.solve(q, v, 10 * rng.standard_normal(model.nv))
-        gamma = dl.constraint_bias(model, q, v, contacts)
-        scale = max(1.0, float(np.abs(gamma).max()))
-        histories.append(result.history / scale)
-        iterations.append(result.iterations if result.status == "converged" else LIMIT + 1)
-        found.append(float(np.abs(G.jacobian @ result.acceleration + gamma).max()) / scale)
+    results = convergence(model, contacts, ["lcaba"], arguments.states, mu=arguments.mu, most=LIMIT, tolerance=GOAL)["lcaba"]
+    histories, found = results["histories"], results["found"]
+    iterations = [len(h) if s == "converged" else LIMIT + 1 for h, s in zip(histories, results["status"], strict=True)]
     rows = []
     for n in range(LIMIT):
         reached = [h[n] for h in histories if len(h) > n]

@@ -13,6 +13,7 @@ import numpy as np
 
 import delassus as dl
 from delassus import textbook as tb
+from delassus.reproduce.osim import atlas_constraints, full_chain, k2_chain, stem
 
 MATRICES = ("ltl", "kjr", "efpa", "pv-osim", "pv-osimr")
 INVERSES = ("ltl-inverse", "caba-osim", "caba-osimf", "pv-osimf")
@@ -21,16 +22,6 @@ DYNAMICS = ("prox-ltl", "prox-ltls", "prox-pv", "caba", "lcaba", "pv", "pv-soft"
 
 def total(name, model, constraints=()):
     return tb.count(name, model, constraints).total
-
-
-def k2_chain(k):
-    model = dl.scenes.chain(k * k)
-    return model, [dl.Weld(model, i) for i in range(k, k * k + 1, k)]
-
-
-def full_chain(n):
-    model = dl.scenes.chain(n)
-    return model, [dl.Weld(model, i) for i in range(1, n + 1)]
 
 
 def growth(name, make, sizes, degree):
@@ -51,34 +42,26 @@ def growth(name, make, sizes, degree):
     }
 
 
-def corners(model, body):
-    return [dl.PointContact(model, body, point=(x, y, -0.08)) for x in (-0.1, 0.18) for y in (-0.06, 0.06)]
-
-
 def robots():
     """Robots with constraints: (label, model, constraints)."""
     atlas, hands, hand, talos, solo, go2, iiwa = (dl.load(n) for n in ("atlas", "atlas_hands", "hand", "talos", "solo", "go2", "iiwa"))
-    feet, wrists = ("l_foot", "r_foot"), ("l_hand", "r_hand")
-    fingers = [f"rh_{finger}distal" for finger in ("ff", "mf", "rf", "lf", "th")]
 
     def welds(model, *bodies):
         return [dl.Weld(model, b) for b in bodies]
-
-    def tips(model, *sides):
-        return [dl.PointContact(model, side + b, point=(0.0, 0.0, 0.02)) for side in sides for b in fingers]
 
     def points(model, z, *bodies):
         return [dl.PointContact(model, b, point=(0.0, 0.0, z)) for b in bodies]
 
     legs = ("leg_left_6_link", "leg_right_6_link")
     arms = ("arm_left_7_link", "arm_right_7_link")
-    yield "atlas F6x2", atlas, welds(atlas, *feet)
-    yield "atlas F3x4 a foot", atlas, [c for b in feet for c in corners(atlas, b)]
-    yield "atlas F6x2 H6x2", atlas, welds(atlas, *feet, *wrists)
-    yield "hand T3x5", hand, tips(hand, "")
-    yield "atlas_hands T3x5", hands, tips(hands, "left_")
-    yield "atlas_hands T3x10", hands, tips(hands, "left_", "right_")
-    yield "atlas_hands F6x2 T3x10", hands, [*welds(hands, *feet), *tips(hands, "left_", "right_")]
+    both = ("left_", "right_")
+    yield "atlas F6x2", atlas, atlas_constraints(atlas, feet="welds")
+    yield "atlas F3x4 a foot", atlas, atlas_constraints(atlas, feet="corners")
+    yield "atlas F6x2 H6x2", atlas, atlas_constraints(atlas, feet="welds", wrists=True)
+    yield "hand T3x5", hand, atlas_constraints(hand, hands=("",))
+    yield "atlas_hands T3x5", hands, atlas_constraints(hands, hands=("left_",))
+    yield "atlas_hands T3x10", hands, atlas_constraints(hands, hands=both)
+    yield "atlas_hands F6x2 T3x10", hands, atlas_constraints(hands, feet="welds", hands=both)
     yield "iiwa H3", iiwa, points(iiwa, 0.1, "link7")
     yield "iiwa H6", iiwa, welds(iiwa, "link7")
     yield "solo F3x4", solo, points(solo, -0.16, *(f"{leg}_LOWER_LEG" for leg in ("FL", "FR", "HL", "HR")))
@@ -121,10 +104,9 @@ def main():
         table(title, names, lines)
 
     for branches in (1, 2, 4):
-        for stem in (5, 20):
-            model = dl.scenes.stem_with_branches(stem, branches)
-            ends = [dl.Weld(model, f"{side}{k}_6") for side in ("left", "right") for k in range(branches)]
-            result["stem"][f"{branches} a side, stem of {stem}"] = {n: total(n, model, ends) for n in ("efpa", "pv-osim", "pv-osimr")}
+        for links in (5, 20):
+            model, ends = stem(links, branches)
+            result["stem"][f"{branches} a side, stem of {links}"] = {n: total(n, model, ends) for n in ("efpa", "pv-osim", "pv-osimr")}
     table(
         "Stem with branches of seven links (002, fig. 3)",
         ("efpa", "pv-osim", "pv-osimr"),

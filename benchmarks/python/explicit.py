@@ -11,9 +11,9 @@ import sys
 
 import numpy as np
 from scipy.optimize import nnls
-from timing import best
 
 import delassus as dl
+from delassus.reproduce.timing import best
 
 DAMPING, TOLERANCE, SLOWER = 1e-3, 1e-9, 1.3
 

@@ -7,9 +7,9 @@ import argparse
 import json
 
 import numpy as np
-from timing import best
 
 import delassus as dl
+from delassus.reproduce.timing import best
 
 SCENES = ("go2-standing", "g1-standing", "g1-fallen-friction", "box-stack")
 COLUMNS, BATCH, DAMPING, TOLERANCE = 64, 128, 1e-4, 1e-9

@@ -9,11 +9,11 @@ import json
 import mujoco
 import numpy as np
 import pinocchio as pin
-from timing import best
 
 import delassus as dl
 from delassus.check import full_mass_matrix
 from delassus.model.load import compile_source
+from delassus.reproduce.timing import best
 
 ROBOTS = ("go2", "g1", "talos")
 TOLERANCE = 1e-9

@@ -18,6 +18,7 @@ class MatrixFree final : public MovingOperator<Real> {
   const Layout<Real>& layout() const override { return G_.layout(); }
   std::size_t bytes() const override { return G_.bytes(); }
   bool update(const Real* q) override { return G_.update(q); }
+  void place(const Real* q) override { G_.place(q); }
   void set_compliance(const Real* compliance) override { G_.set_compliance(compliance); }
   void set_damping(const Real* damping) override { G_.set_damping(damping); }
   void apply(const Real* X, int columns, Real* Y) override { G_.apply(X, columns, Y); }

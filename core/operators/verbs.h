@@ -16,6 +16,7 @@ class Operator {
   virtual const Layout<Real>& layout() const = 0;
   virtual std::size_t bytes() const = 0;
   virtual bool update(const Real* q) = 0;
+  virtual void place(const Real* q) = 0;  // kinematics and rows, with which update begins
   virtual void set_compliance(const Real* compliance) = 0;
   virtual void set_damping(const Real* damping) = 0;
   virtual void apply(const Real* X, int columns, Real* Y) = 0;

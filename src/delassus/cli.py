@@ -26,7 +26,7 @@ from .bench.report import Settings, report
 from .check import compare_with_mujoco
 from .constraints import Constraint, PointContact, Weld, from_loop
 from .demo import Progress, check_record, console, costs_at, film, most_contacts, numbers_of, prepare, show_costs, show_motion
-from .errors import ArgumentError, DelassusError, UnknownNameError
+from .errors import ArgumentError, DelassusError, MissingExtraError, UnknownNameError
 from .model import Model, embedded_names, load
 from .model.from_mujoco import from_mujoco
 from .model.load import compile_source
@@ -318,6 +318,57 @@ def bench(
     console.print("; ".join([stamp, *(f"{name} {version}" for name, version in facts["peers"].items())]), highlight=False)
     _save(json_file, {"version": __version__, "compiler": _core.compiler, "flags": _core.flags} | facts)
     if not right:
+        raise typer.Exit(1)
+
+
+@app.command()
+def reproduce(
+    name: Annotated[str | None, typer.Argument(help="Of a table or figure (osim/fig-3), or of a paper (osim); --list shows them.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Make every table and figure of every paper.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer repeats and smaller sizes.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder to write to; made where it is missing.")] = Path("delassus_reproduced"),
+    force: Annotated[bool, typer.Option("--force", help="Make again what this version made on this machine.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="Show what there is and stop.")] = False,
+) -> None:
+    """Make tables and figures of the papers anew, theirs beside ours; what is done is kept, and found by the next run."""
+    from .reproduce import PAPERS, Item, Made, all_items, find, make, write_index
+
+    if listing:
+        for item in all_items():
+            console.print(f"{item.name:26} {escape(item.title)}" + (f" (extra {', '.join(item.needs)})" if item.needs else ""))
+        return
+    if everything == (name is not None):
+        raise ArgumentError("reproduce: expected a name or --all, and not both. --list shows the names.")
+    items = all_items() if name is None else find(name)
+    made: dict[Item, Made] = {}
+    left_out: dict[str, str] = {}
+    with Progress() as progress, suppress(KeyboardInterrupt):  # what is finished stays and is shown
+        for item in items:
+            try:
+                made[item] = make(item, out, quick=quick, force=force, progress=progress.part(item.name))
+            except MissingExtraError as error:
+                if name is not None and name not in PAPERS:
+                    raise
+                left_out[item.name] = str(error)
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("item")
+    for column in ("seconds", "claims"):
+        table.add_column(column, justify="right")
+    table.add_column("files")
+    for item, done in made.items():
+        claims = done.record["claims"]
+        took = "there before" if done.before else f"{done.record['seconds']:.1f}"
+        kinds = ",".join(file.suffix[1:] for file in done.files)
+        table.add_row(item.name, took, f"{sum(c['holds'] for c in claims)}/{len(claims)}", f"{item.name}.{{{kinds}}}")
+    console.print(table)
+    for item_name, reason in left_out.items():
+        console.print(f"left out {item_name}: {escape(reason)}", highlight=False)
+    if made:
+        console.print(f"wrote {escape(str(write_index(out, PAPERS)))}, which shows them all")
+    if missing := [item.name for item in items if item not in made and item.name not in left_out]:
+        console.print(f"stopped before {', '.join(missing)}; the same command goes on from there")
+        raise typer.Exit(130)
+    if left_out:
         raise typer.Exit(1)
 
 

@@ -33,7 +33,9 @@ __all__ = [
     "chain",
     "contact_set",
     "contact_sets",
+    "dual_arm",
     "flat_pyramid",
+    "fork",
     "four_bar",
     "load",
     "model_of",
@@ -134,6 +136,28 @@ def stem_with_branches(stem: int, branches: int, links: int = 7) -> Model:
     for side, body, x in (("left", "stem0", 0.0), ("right", f"stem{stem - 1}", _ROD_LENGTH)):
         for k in range(branches):
             _limb(b, f"{side}{k}_", body, links, (x, 0.1 * (k - (branches - 1) / 2), 0.0))
+    return b.build()
+
+
+def fork(limbs: int, links: int) -> Model:
+    """Trunk on a hinge with ``limbs`` limbs of ``links`` hinged rods: nv = 1 + limbs · links."""
+    limbs, links = count(limbs, "limbs"), count(links, "links")
+    b = ModelBuilder(f"fork_{limbs}_{links}")
+    _rod(b, "trunk", "world", (0.0, 0.0, 0.0), 0)
+    b.add_joint("trunk", "hinge", name="trunk_joint", axis=(0.0, 0.0, 1.0))
+    for k in range(limbs):
+        _limb(b, f"limb{k}_", "trunk", links, (_ROD_LENGTH * (k + 1) / limbs, 0.0, 0.0))
+    return b.build()
+
+
+def dual_arm() -> Model:
+    """Robot of 26 links on hinges: a head of 4, two arms of 7 with hands of three fingers that have 4 links (the example of 004, section 3): nv = 26."""
+    b = ModelBuilder("dual_arm")
+    _limb(b, "head", "world", 4, (0.0, 0.0, 1.0))
+    for side, y in (("left", 0.3), ("right", -0.3)):
+        wrist = _limb(b, f"{side}_arm", "world", 7, (0.0, y, 0.8))
+        for k, links in enumerate((2, 1, 1)):
+            _limb(b, f"{side}_finger{k}_", wrist, links, (0.05 * (k - 1), 0.0, -_ROD_LENGTH))
     return b.build()
 
 

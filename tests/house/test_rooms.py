@@ -12,7 +12,14 @@ ROOMS = ["spatial", "model", "dynamics", "state", "collision", "constraints", "o
 GROUND = {"errors", "_door", "_core"}
 ABOVE = {"__init__", "scenes", "check", "figures", "cli", "textbook", "reproduce", "bench", "gym", "demo"}
 # What the bindings share, and the room each header belongs to; rooms.h only declares. A room's further files are called room_part.cpp.
-SHARED_BINDINGS = {"rooms.h": "errors", "door.h": "spatial", "held.h": "model", "held_operator.h": "operators", "workspace.h": "dynamics"}
+SHARED_BINDINGS = {
+    "rooms.h": "errors",
+    "door.h": "spatial",
+    "held.h": "model",
+    "held_operator.h": "operators",
+    "workspace.h": "dynamics",
+    "stopwatch.h": "errors",
+}
 
 
 def room_of(name):

@@ -12,30 +12,6 @@ FORMULATIONS = dl.complementarity.FORMULATIONS
 STEP = 1e-2
 
 
-def rod(b, name, parent, position, axis):
-    b.add_body(name, parent, position=position, mass=0.5, com=(0.0, 0.02, -0.1), inertia=(2e-3, 1.5e-3, 1e-3))
-    b.add_joint(name, "hinge", axis=axis)
-
-
-def limb(b, name, parent, links, position):
-    axes = [(0.0, 1.0, 0.0), (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)]
-    for k in range(links):
-        rod(b, f"{name}{k}", parent, position if k == 0 else (0.0, 0.0, -0.2), axes[k % 3])
-        parent = f"{name}{k}"
-    return parent
-
-
-def dual_arm():
-    """26 links on hinges: a head of 4, two arms of 7 with hands of three fingers that have 4 links."""
-    b = dl.ModelBuilder("dual_arm")
-    limb(b, "head", "world", 4, (0.0, 0.0, 1.0))
-    for side, y in (("left", 0.3), ("right", -0.3)):
-        wrist = limb(b, f"{side}_arm", "world", 7, (0.0, y, 0.8))
-        for k, links in enumerate((2, 1, 1)):
-            limb(b, f"{side}_finger{k}_", wrist, links, (0.05 * (k - 1), 0.0, -0.2))
-    return b.build()
-
-
 def mixed():
     """A free base, a ball joint, a body with three joints, one fused to another, drives with armature."""
     b = dl.ModelBuilder("mixed")
@@ -102,7 +78,7 @@ def all_of(model, q, v, tau, dt, constraints, directions=4):
 
 
 SCENES = {
-    "dual arm": (dual_arm, ["left_finger0_1", "left_finger1_0", "right_finger2_0"], [("left_finger2_0", "right_finger0_1")]),
+    "dual arm": (dl.scenes.dual_arm, ["left_finger0_1", "left_finger1_0", "right_finger2_0"], [("left_finger2_0", "right_finger0_1")]),
     "pendulum": (lambda: dl.scenes.pendulum(12), ["ball8", "ball9", "ball10", "ball11"], []),
     "mixed": (mixed, ["tool", "base", "pole"], [("tool", "cart")]),
     "go2": (lambda: dl.load("go2"), ["FL_calf", "FR_calf", "RL_calf", "RR_calf"], []),
@@ -183,7 +159,7 @@ def test_rows_that_are_no_frames_go_through_joint_velocities():
 
 
 def test_sizes_are_those_of_table_1():
-    model = dual_arm()
+    model = dl.scenes.dual_arm()
     assert (model.nbody - 1, model.nv) == (26, 26)
     contacts = [dl.PointContact(model, f"{side}_finger{k}_0") for side in ("left", "right") for k in range(2)]
     size = {f: dl.complementarity.Formulation(model, contacts, f).size for f in FORMULATIONS}
@@ -208,7 +184,7 @@ def test_sizes_are_those_of_table_2(links, nmc_os, nmc):
 
 @pytest.mark.parametrize("name", ["os", "rmc"])
 def test_matrix_is_the_delassus_matrix_between_the_friction_directions(name):
-    model = dual_arm()
+    model = dl.scenes.dual_arm()
     rng = np.random.default_rng(3)
     q = model.random(rng)
     contact = contacts_of(model, rng, ["left_finger0_1"], 0.7)[0]
@@ -392,13 +368,40 @@ def test_loops_that_contradict_each_other_are_not_called_solved(formulation):
 
 @pytest.mark.parametrize("formulation", FORMULATIONS)
 def test_without_contacts_a_step_is_that_of_the_tree(formulation):
-    for model in (mixed(), dual_arm()):
+    for model in (mixed(), dl.scenes.dual_arm()):
         rng = np.random.default_rng(1)
         q, v, tau = model.random(rng), rng.standard_normal(model.nv), rng.standard_normal(model.nv)
         step = dl.complementarity.build(model, q, v, tau, STEP, [], formulation=formulation).solve()
         oracle = Mechanism(model, q, v)
         agree(step.velocity, v + STEP * np.linalg.solve(oracle.mass_matrix, tau - oracle.bias_forces), 1e-9)
         assert step.impulses.shape == (0,)
+
+
+@pytest.mark.parametrize("formulation", FORMULATIONS)
+def test_nothing_that_moves_is_no_case_of_its_own(formulation):
+    b = dl.ModelBuilder("still")
+    b.add_body("rock", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    model = b.build()
+    step = dl.complementarity.build(model, [], [], None, STEP, [dl.PointContact(model, "rock")], formulation=formulation).solve()
+    assert step.status == "solved"
+    assert step.velocity.shape == (0,)
+    assert not step.contact_impulses.any()
+
+
+def test_two_sides_on_one_link_push_each_other():
+    """Bodies fused to one another cannot be pushed apart: their contact changes nothing."""
+    b = dl.ModelBuilder("fused")
+    b.add_body("one", mass=1.0, inertia=(0.1, 0.2, 0.3))
+    b.add_joint("one", "free")
+    b.add_body("two", "one", position=(0.2, 0.0, 0.0), mass=1.0, inertia=(0.1, 0.1, 0.1))
+    model = b.build()
+    q, v = model.random(0), np.arange(6.0) - 3
+    floor = dl.PointContact(model, "two", point=(0.0, 0.1, -0.1))
+    inner = dl.PointContact(model, "one", point=(0.0, 0.0, -0.1), other="two", other_point=(-0.1, 0.0, 0.0))
+    for f in FORMULATIONS:
+        with_it, without = (dl.complementarity.build(model, q, v, None, STEP, c, formulation=f).solve() for c in ([inner, floor], [floor]))
+        assert with_it.status == "solved"
+        agree(with_it.velocity, without.velocity, 1e-9)
 
 
 def test_links_without_inertia_of_their_own_are_refused_where_it_is_divided_by():

@@ -48,6 +48,7 @@ class DenseDelassus final : public Operator<T> {
     settle();
     return regular;
   }
+  void place(const T* q) override { E_.matrix_free().place(q); }
   void set_compliance(const T* compliance) override {
     for (int r = 0; r < rows(); ++r) compliance_[r] = compliance[r];
     settle();

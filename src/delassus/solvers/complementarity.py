@@ -180,9 +180,9 @@ class _Bodies:
 
     def at(self, q: Array, v: Array, tau: Array, dt: float) -> None:
         self._links.at(q)
-        self.before = self._links.E @ v
-        self._impulse = dt * self._links.forces(q, v, tau) if dt else np.zeros(self.size)
-        self._J = np.concatenate([self._links.joints, self._links.jacobian])
+        self.before = self._links.velocities(v)
+        self._impulse = dt * self._links.forces(q, v, self.before, tau) if dt else np.zeros(self.size)
+        self._J = self._links.jacobian
 
     def primal(self) -> tuple[Array, Array, Array]:
         A = self._links.inertia

@@ -5,10 +5,12 @@ A link is a body with joints, and what is fused to it. With E the Jacobian of al
     V_i − X V_p = S v_i,   X V_p the motion of the parent at the origin of i,   S the columns of E of the joints of i
 
 so with ``[Q Q'] [R; 0] = S`` the joints hold where Q'ᵀ (V_i − X V_p) = 0, which is 6 − (number of velocities) rows, and v_i = R⁻¹ Qᵀ (V_i − X V_p) =: (P V)_i.
+A link with one joint has a constant S in its own axes, and so constant Q' and R⁻¹ Qᵀ, which only turn with it.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -27,24 +29,38 @@ Array = NDArray[Any]
 _ROWS = {3: (0, 1, 2), 5: (0, 1, 2, 4, 5), 6: (0, 1, 2, 3, 4, 5)}
 
 
+# [x]× = x · _CROSS and [1 −[r]×; 0 1] = 1 + r · _SHIFT: one product for any number of vectors
+_CROSS = np.zeros((3, 3, 3))
+_CROSS[(0, 1, 2), (2, 0, 1), (1, 2, 0)], _CROSS[(0, 1, 2), (1, 2, 0), (2, 0, 1)] = 1.0, -1.0
+_SHIFT = np.zeros((3, 6, 6))
+_SHIFT[:, :3, 3:] = -_CROSS
+_ONE = np.eye(6)
+
+
 def cross(x: Array) -> Array:
     """Make [x]× of vectors (…, 3)."""
-    out = np.zeros((*x.shape, 3))
-    out[..., 0, 1], out[..., 0, 2], out[..., 1, 2] = -x[..., 2], x[..., 1], -x[..., 0]
-    return np.asarray(out - np.swapaxes(out, -1, -2))
+    return np.asarray((x @ _CROSS.reshape(3, 9)).reshape(*x.shape, 3))
 
 
 def shift(r: Array) -> Array:
-    """Make [1 −[r]×; 0 1], a motion at a point r further on."""
-    out = np.zeros((*r.shape[:-1], 6, 6))
-    out[..., range(6), range(6)] = 1.0
-    out[..., :3, 3:] = -cross(r)
-    return out
+    """Make [1 −[r]×; 0 1] of vectors (n, 3), a motion at a point r further on."""
+    return np.asarray((r @ _SHIFT.reshape(3, 36)).reshape(-1, 6, 6) + _ONE)
 
 
-def _times(A: Array, x: Array) -> Array:
-    """Multiply matrices (n, 3, 3) by vectors (n, 3)."""
-    return np.asarray((A @ x[:, :, None])[:, :, 0])
+def turned(A: Array, R: Array) -> Array:
+    """Multiply matrices (…, n, 6, 6) by [R 0; 0 R], R (n, 3, 3)."""
+    return np.asarray((A.reshape(*A.shape[:-2], 12, 3) @ R).reshape(A.shape))
+
+
+def split(S: Array) -> tuple[Array, Array]:
+    """[R⁻¹ Qᵀ; Q'ᵀ] (n, 6, 6) of columns S (n, 6, k), and the least number on a diagonal of R."""
+    k = S.shape[2]
+    Q, R = np.linalg.qr(S, mode="complete")
+    least = np.abs(np.diagonal(R, axis1=1, axis2=2)).min(initial=np.inf)
+    out = Q.transpose(0, 2, 1).copy()
+    if least > 0:
+        out[:, :k] = np.linalg.inv(R[:, :k]) @ out[:, :k]
+    return out, least
 
 
 class Links:
@@ -54,10 +70,9 @@ class Links:
         count: links n.
         joint_rows: rows of all joints, 6 n − nv.
         inertia: (6 n, 6 n).
-        joints: (joint_rows, 6 n) J of the joints; rates: (nv, 6 n) P with v = P V; jacobian: (m, 6 n) J of the constraints; E: (6 n, nv) with V = E v.
+        rates: (nv, 6 n) P with v = P V; jacobian: (joint_rows + m, 6 n) J of the joints, then of the constraints. Those of the last state.
+        massive: whether every link has inertia of its own.
     """
-
-    _inverse: Array | None  # of the blocks, once asked for
 
     def __init__(self, model: Model, constraints: Sequence[Constraint]) -> None:
         self.model, self.constraints = model, tuple(constraints)
@@ -68,110 +83,142 @@ class Links:
         link = np.full(model.nbody, -1)
         for b in range(1, model.nbody):
             link[b] = bodies.index(b) if b in bodies else link[model.body_parent[b]]
-        self.parent = link[model.body_parent[self.bodies]]
-        velocities = np.append(model.joint_vadr, model.nv)
-        owned = [[v for j in np.flatnonzero(model.joint_body == b) for v in range(velocities[j], velocities[j + 1])] for b in bodies]
-        # links with as many velocities: their numbers, and those of the velocities
-        self._alike = [
-            (np.array(links), np.array([owned[i] for i in links]))
-            for k in sorted({len(o) for o in owned})
-            if (links := [i for i in range(self.count) if len(owned[i]) == k])
-        ]
+        parent = link[model.body_parent[self.bodies]]
+        self._hung = np.flatnonzero(parent >= 0)
+        self._over = parent[self._hung]
+        self._ends = self.bodies[self._hung], self.bodies[self._over]
         self._geared = bool(model.dof_armature.any())
-        self._mass_of_links(link)
-        self._welds = [Weld(model, b) for b in bodies]
-        self._motion, self._drift = DelassusOperator(model, self._welds), ConstraintRows(model, self._welds)
+        welds = [Weld(model, b) for b in bodies]
+        self._motion, self._drift = DelassusOperator(model, welds), ConstraintRows(model, welds)
+        # rates, joints, constraints: one matrix, whose zeros stay
+        self._all = np.zeros((6 * self.count + sum(c.rows for c in constraints), 6 * self.count))
+        self.rates, self.jacobian = self._all[: model.nv], self._all[model.nv :]
+        X = body_placements(model, model.neutral())
+        self._mass_of_links(link, X)
+        self._place_joints(X)
         self._place_constraints(link)
 
-    def _mass_of_links(self, link: Array) -> None:
-        """Mass, first moment and inertia about the origin of every link, in its axes."""
-        model, X = self.model, body_placements(self.model, self.model.neutral())
-        self.mass, self.moment, self.turning = np.zeros(self.count), np.zeros((self.count, 3)), np.zeros((self.count, 3, 3))
-        for b in np.flatnonzero(link >= 0):
-            i = link[b]
-            F = np.linalg.inv(X[self.bodies[i]]) @ X[b]
-            c, m = F[:3, :3] @ model.body_com[b] + F[:3, 3], model.body_mass[b]
-            self.mass[i] += m
-            self.moment[i] += m * c
-            self.turning[i] += F[:3, :3] @ model.body_inertia[b] @ F[:3, :3].T - m * cross(c) @ cross(c)
-        blocks = self._blocks(self.moment, self.turning)
-        self.massive = not self.count or bool((np.linalg.eigvalsh(blocks)[:, 0] > 1e-12 * np.trace(blocks, axis1=1, axis2=2)).all())
+    def _numbers(self, row: Array, link: Array) -> Array:
+        """Where six numbers a row (…), on a link, are in ``_all``."""
+        return np.asarray(row[..., None] * 6 * self.count + 6 * link[..., None] + np.arange(6))
 
-    def _blocks(self, moment: Array, turning: Array) -> Array:
-        out = np.zeros((self.count, 6, 6))
-        out[:, range(3), range(3)] = self.mass[:, None]
-        out[:, :3, 3:], out[:, 3:, :3], out[:, 3:, 3:] = -cross(moment), cross(moment), turning
-        return out
+    def _mass_of_links(self, link: Array, X: Array) -> None:
+        """Inertia of every link about its origin, and its inverse, in its axes."""
+        model, moving, out = self.model, np.flatnonzero(link >= 0), np.zeros((self.count, 6, 6))
+        F = np.linalg.inv(X[self.bodies[link[moving]]]) @ X[moving]
+        R, m = F[:, :3, :3], model.body_mass[moving, None, None]
+        c = cross((R @ model.body_com[moving, :, None])[:, :, 0] + F[:, :3, 3])
+        mass = np.concatenate([m * np.eye(3), -m * c], axis=2)
+        turn = np.concatenate([m * c, R @ model.body_inertia[moving] @ R.transpose(0, 2, 1) - m * c @ c], axis=2)
+        np.add.at(out, link[moving], np.concatenate([mass, turn], axis=1))
+        self.massive = bool((np.linalg.eigvalsh(out)[:, 0] > 1e-12 * np.trace(out, axis1=1, axis2=2)).all())
+        self._inertias = np.stack([out, np.linalg.inv(out)]) if self.massive else out[None]
+
+    def _place_joints(self, X: Array) -> None:
+        """Rows of rates and joints of every link; of links with one joint their numbers too, in the axes of the link."""
+        model, n = self.model, self.count
+        ends = np.append(model.joint_vadr, model.nv)
+        joints = [np.flatnonzero(model.joint_body == b) for b in self.bodies]
+        owned = [[v for j in own for v in range(ends[j], ends[j + 1])] for own in joints]
+        rows, start = np.zeros((n, 6), dtype=int), model.nv
+        for i in sorted(range(n), key=lambda i: len(owned[i])):
+            k = len(owned[i])
+            rows[i] = [*owned[i], *range(start, start + 6 - k)]
+            start += 6 - k
+        self._own_at = self._numbers(rows, np.arange(n)[:, None])
+        self._parent_at = self._numbers(rows[self._hung], self._over[:, None])
+        self._splits, self._moving = np.zeros((n, 6, 6)), []
+        self._motion.update(model.neutral())
+        for k in sorted({len(own) for own in owned}):
+            alike = [i for i in range(n) if len(owned[i]) == k]
+            steady = [i for i in alike if len(joints[i]) == 1 and model.joint_type[joints[i][0]] != "free"]
+            moving = [i for i in alike if i not in steady]
+            if steady:
+                S = self._columns(np.array(steady), np.array([owned[i] for i in steady]))
+                self._splits[steady] = turned(split(S)[0], X[self.bodies[steady], :3, :3])
+            if moving:
+                self._moving.append((np.array(moving), np.array([owned[i] for i in moving])))
+
+    def _columns(self, links: Array, own: Array) -> Array:
+        """S (links, 6, k), world axes."""
+        E = self._motion.jacobian.matmat(np.eye(self.model.nv)).reshape(self.count, 6, -1)
+        return np.asarray(E[links[:, None, None], np.arange(6)[:, None], own[:, None, :]])
 
     def _place_constraints(self, link: Array) -> None:
         """Bodies, points and axes of constraints that hold frames; all others are written on joint velocities."""
-        sizes = np.cumsum([0, *(c.rows for c in self.constraints)])
+        first = 6 * self.count + np.cumsum([0, *(c.rows for c in self.constraints)])
         framed = [k for k, c in enumerate(self.constraints) if isinstance(c, PointContact | Connect | Weld | Hinge)]
         data = [self.constraints[k]._recipe[2] for k in framed]
-        self._sides = np.array([d["bodies"] for d in data], dtype=int).reshape(-1, 2)
-        self._side_links = link[self._sides]
-        self._points = np.array([d["points"] for d in data]).reshape(-1, 2, 3)
+        self._carrier = np.array([d["bodies"][0] for d in data], dtype=int)
         self._axes = np.array([d["matrix"] for d in data]).reshape(-1, 3, 3)
-        self._carried = np.array([d["axes_on"] == 0 for d in data], dtype=bool)
-        self._take = np.array([6 * i + r for i, k in enumerate(framed) for r in _ROWS[self.constraints[k].rows]], dtype=int)
-        self._frame_rows = np.array([r for k in framed for r in range(sizes[k], sizes[k + 1])], dtype=int)
+        self._carried = np.array([d["axes_on"] == 0 for d in data], dtype=bool)[:, None, None]
+        # sides that move: constraint, sign, body, point, link
+        sides = [
+            (i, sign, body, d["points"][3 * k : 3 * k + 3])
+            for i, d in enumerate(data)
+            for k, (sign, body) in enumerate(zip((1.0, -1.0), d["bodies"], strict=True))
+            if link[body] >= 0
+        ]
+        self._side = np.array([side[0] for side in sides], dtype=int)
+        self._sign = np.array([side[1] for side in sides])[:, None, None]
+        self._body = np.array([side[2] for side in sides], dtype=int)
+        self._point = np.array([side[3] for side in sides]).reshape(-1, 3)
+        self._link = link[self._body]
+        # two sides on one link are one
+        self._same = [k for k in range(1, len(sides)) if self._side[k] == self._side[k - 1] and self._link[k] == self._link[k - 1]]
+        rows = [(k, r, first[framed[i]] + n) for k, (i, *_) in enumerate(sides) if k not in self._same for n, r in enumerate(_ROWS[self.constraints[framed[i]].rows])]  # fmt: skip
+        taken = np.array(rows, dtype=int).reshape(-1, 3)
+        self._taken = (taken[:, 0], taken[:, 1])
+        self._side_at = self._numbers(taken[:, 2], self._link[taken[:, 0]])
         loose = [k for k in range(len(self.constraints)) if k not in framed]
-        self._other_rows = np.array([r for k in loose for r in range(sizes[k], sizes[k + 1])], dtype=int)
+        self._other_rows = np.array([r for k in loose for r in range(first[k], first[k + 1])], dtype=int)
         self._others = DelassusOperator(self.model, [self.constraints[k] for k in loose]) if loose else None
-        self.rows = int(sizes[-1])
 
     def at(self, q: Array) -> None:
         """Inertia, joints and rows at a configuration."""
-        n, model = self.count, self.model
-        X = body_placements(model, q)
-        R, x = X[self.bodies, :3, :3], X[self.bodies, :3, 3]
-        self._h, self._turned = _times(R, self.moment), R @ self.turning @ R.transpose(0, 2, 1)
-        self._here, self._inverse = self._blocks(self._h, self._turned), None
-
-        # V_i − X V_p, and S
+        X = body_placements(self.model, q)
         self._motion.update(q)
-        self.E = self._motion.jacobian.matmat(np.eye(model.nv)) if n else np.zeros((0, model.nv))
-        relative = np.zeros((n, 6, n, 6))
-        relative[range(n), :, range(n), :] = np.eye(6)
-        hung = np.flatnonzero(self.parent >= 0)
-        relative[hung, :, self.parent[hung], :] = -shift(x[hung] - x[self.parent[hung]])
-        self.joints, self.rates, start = np.zeros((self.joint_rows, 6 * n)), np.zeros((model.nv, 6 * n)), 0
-        for links, own in self._alike:
-            k = own.shape[1]
-            S = self.E.reshape(n, 6, -1)[links[:, None, None], np.arange(6)[:, None], own[:, None, :]]
-            Q, T = np.linalg.qr(S, mode="complete")
-            if not (np.abs(np.diagonal(T, axis1=1, axis2=2)) > 1e-9).all():
+        x, R = X[:, :3, 3], X[:, :3, :3]
+        own = self.bodies
+        RT = R[own].transpose(0, 2, 1)
+        self._here = turned(turned(self._inertias, RT).swapaxes(-1, -2), RT)
+
+        # B (V_i − X V_p), B = [R⁻¹ Qᵀ; Q'ᵀ]
+        B, numbers = turned(self._splits, RT), self._all.reshape(-1)
+        for links, velocities in self._moving:
+            B[links], least = split(self._columns(links, velocities))
+            if not least > 1e-9:
                 raise ArgumentError(
                     "model: joints of one body move the same here, so that links have no velocities of their own. Use 'os'."
                 )
-            turned = Q.transpose(0, 2, 1) @ relative[links].reshape(len(links), 6, 6 * n)
-            self.rates[own.ravel()] = (np.linalg.inv(T[:, :k]) @ turned[:, :k]).reshape(-1, 6 * n)
-            end = start + len(links) * (6 - k)
-            self.joints[start:end] = turned[:, k:].reshape(-1, 6 * n)
-            start = end
+        numbers[self._own_at] = B
+        hung, over = self._ends
+        numbers[self._parent_at] = -B[self._hung] @ shift(x[hung] - x[over])
 
         # rows of frames where they act, all others through P
-        self.jacobian = np.zeros((self.rows, 6 * n))
-        local = np.zeros((len(self._sides), 6, n, 6))
-        axes = np.where(self._carried[:, None, None], self._axes @ X[self._sides[:, 0], :3, :3].transpose(0, 2, 1), self._axes)
-        twice = np.zeros((len(axes), 6, 6))
-        twice[:, :3, :3] = twice[:, 3:, 3:] = axes
-        for side, sign in ((0, 1.0), (1, -1.0)):
-            at = np.flatnonzero(self._side_links[:, side] >= 0)
-            body, to = self._sides[at, side], self._side_links[at, side]
-            point = _times(X[body, :3, :3], self._points[at, side]) + X[body, :3, 3]
-            local[at, :, to, :] += sign * twice[at] @ shift(point - x[to])
-        self.jacobian[self._frame_rows] = local.reshape(-1, 6 * n)[self._take]
+        if len(self._side):
+            axes = np.where(self._carried, self._axes @ R[self._carrier].transpose(0, 2, 1), self._axes)
+            twice = np.zeros((len(axes), 6, 6))
+            twice[:, :3, :3] = twice[:, 3:, 3:] = axes
+            arm = (R[self._body] @ self._point[:, :, None])[:, :, 0] + x[self._body] - x[own[self._link]]
+            sides = (self._sign * twice[self._side]) @ shift(arm)
+            for k in self._same:
+                sides[k - 1] += sides[k]
+            numbers[self._side_at] = sides[self._taken]
         if self._others is not None:
             self._others.update(q)
-            self.jacobian[self._other_rows] = self._others.jacobian.matmat(np.eye(model.nv)) @ self.rates
+            self._all[self._other_rows] = self._others.jacobian.matmat(np.eye(self.model.nv)) @ self.rates
+
+    def velocities(self, v: Array) -> Array:
+        """V (6 n,) of joint velocities."""
+        return self._motion.jacobian.matvec(v) if self.count else np.zeros(0)
 
     @property
     def inertia(self) -> Array:
         """Blocks of the links; and of the drives, Pᵀ armature P."""
         n = self.count
         out = np.zeros((n, 6, n, 6))
-        out[range(n), :, range(n), :] = self._here
+        out[range(n), :, range(n), :] = self._here[0]
         drives = self.rates.T @ (self.model.dof_armature[:, None] * self.rates) if self._geared else 0.0
         return np.asarray(out.reshape(6 * n, 6 * n) + drives)
 
@@ -179,19 +226,18 @@ class Links:
         """Multiply by the inverse of the inertia, (6 n, k): block by block where there is no armature."""
         if self._geared:
             return np.linalg.solve(self.inertia, Y)
-        if self._inverse is None:
-            self._inverse = np.linalg.inv(self._here)
-        return (self._inverse @ Y.reshape(self.count, 6, -1)).reshape(Y.shape)
+        return np.asarray((self._here[1] @ Y.reshape(self.count, 6, math.prod(Y.shape[1:]))).reshape(Y.shape))
 
-    def forces(self, q: Array, v: Array, tau: Array) -> Array:
-        """Find what is left for the links where joints do not accelerate, (6 n,): Pᵀ τ − [F; T].
+    def forces(self, q: Array, v: Array, V: Array, tau: Array) -> Array:
+        """Find what is left for the links where joints do not accelerate, (6 n,): Pᵀ τ − H a − ω × (H [0; ω]), a without gravity.
 
-        F = m a + α × h + ω × (ω × h), T = I α + ω × I ω + h × a; a and α of the origin, a without gravity.
+        H is the inertia at the origin of a link; ω × turns forces and moments alike, H [0; ω] = [ω × h; I ω] being momenta.
         """
-        drift, omega = self._drift.drift(q, v).reshape(-1, 6), (self.E @ v).reshape(-1, 6)[:, 3:]
-        a, alpha = drift[:, :3] - self.model.gravity, drift[:, 3:]
-        h, turn = cross(self._h), cross(omega)
-        out = np.empty((self.count, 6))
-        out[:, :3] = self.mass[:, None] * a + _times(turn @ turn, self._h) - _times(h, alpha)
-        out[:, 3:] = _times(self._turned, alpha) + _times(turn, _times(self._turned, omega)) + _times(h, a)
-        return np.asarray(self.rates.T @ tau - out.ravel())
+        omega = V.reshape(-1, 6)[:, 3:]
+        both = np.zeros((self.count, 6, 2))
+        both[:, :, 0], both[:, 3:, 1] = self._drift.drift(q, v).reshape(-1, 6), omega
+        both[:, :3, 0] -= self.model.gravity
+        both = self._here[0] @ both
+        # ω × x = −xᵀ [ω]×
+        turning = both[:, :, 1].reshape(-1, 2, 3) @ cross(omega)
+        return np.asarray(self.rates.T @ tau - (both[:, :, 0] - turning.reshape(-1, 6)).ravel())

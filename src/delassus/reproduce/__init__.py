@@ -1,0 +1,9 @@
+"""The papers' tables and figures, made anew on this machine: ``delassus reproduce`` and what it runs.
+
+A paper is a file with its ``ITEMS``; an item makes an :class:`Output`, which :func:`make` writes as Markdown, CSV, JSON, PNG and SVG.
+"""
+
+from .items import PAPERS, Item, Made, all_items, find, make
+from .outputs import Claim, Output, read, write_index
+
+__all__ = ["PAPERS", "Claim", "Item", "Made", "Output", "all_items", "find", "make", "read", "write_index"]
