@@ -203,8 +203,7 @@ Row run(const Robot& robot, int repeats) {
   const auto middle = all.begin() + std::ptrdiff_t(row.single.size());
   row.single.assign(all.begin(), middle);
   row.batch.assign(middle, all.end());
-  for (auto& r : row.batch)
-    for (double* t : {&r.times.best, &r.times.median, &r.times.upper}) *t /= batch;
+  for (auto& r : row.batch) r.times = r.times.share(batch);
   return row;
 }
 
@@ -224,14 +223,12 @@ double worst(const std::vector<Result>& all, bool ours) {
   return out;
 }
 
-void print(const Row& row) {
-  std::printf("\n%s: nv %d, m %d", row.set.c_str(), row.nv, row.rows);
-  if (row.judged) std::printf(", Pinocchio's fastest / ours %.2f, in batches %.2f", ratio(row, row.single), ratio(row, row.batch));
-  std::printf("\n");
+void record(const Row& row, Records& records) {
+  const std::string judge = quoted(row.judged ? "dense solve" : text("itself after %d iterations", many_iterations));
   for (const auto* all : {&row.single, &row.batch})
     for (const auto& r : *all)
-      std::printf("  %-10s%-28s %8.3f (%.3f)  difference %.0e\n", r.ours ? "delassus" : "Pinocchio", r.name.c_str(), r.times.best, r.times.median, r.difference);
-  std::fflush(stdout);
+      records.add({row.set, row.nv, row.rows, all == &row.batch ? "accelerations, batch" : "accelerations", r.ours, r.name, r.times, r.difference,
+                   !r.ours ? peer_bound : is_scaling(row) ? far_bound : bound, ", \"judge\": " + judge});
 }
 
 // The tables of benchmarks/README.md: robots, then growth.
@@ -291,79 +288,17 @@ std::string markdown(const std::vector<Row>& rows) {
   return out.str();
 }
 
-std::string json(const Facts& facts, const std::vector<Row>& rows) {
-  std::ostringstream out;
-  out << "{\n";
-  for (const auto& [key, value] : facts) out << "  " << quoted(key) << ": " << quoted(value) << ",\n";
-  out << "  \"unit\": \"microseconds a call, of a batch a state\",\n  \"sets\": [";
-  for (std::size_t k = 0; k < rows.size(); ++k) {
-    const Row& row = rows[k];
-    out << (k ? ",\n    " : "\n    ") << "{\"set\": " << quoted(row.set) << ", \"nv\": " << row.nv << ", \"rows\": " << row.rows << ", \"judge\": "
-        << quoted(row.judged ? "dense solve" : text("itself after %d iterations", many_iterations));
-    const auto list = [&](const char* key, const std::vector<Result>& all, bool ours) {
-      out << ", " << quoted(key) << ": {";
-      bool first = true;
-      for (const auto& r : all) {
-        if (r.ours != ours) continue;
-        out << (first ? "" : ", ") << quoted(r.name) << ": {\"time\": " << bench::json(r.times) << ", \"difference\": " << r.difference << "}";
-        first = false;
-      }
-      out << "}";
-    };
-    list("ours", row.single, true), list("batch", row.batch, true), list("pinocchio", row.single, false);
-    out << "}";
-  }
-  out << "\n  ]\n}\n";
-  return out.str();
-}
-
-// How many contenders are wrong: their times mean nothing.
-int wrong_ones(const std::vector<Row>& rows) {
-  int wrong = 0;
-  for (const Row& row : rows)
-    for (const auto* all : {&row.single, &row.batch})
-      for (const auto& r : *all)
-        if (!(r.difference <= (!r.ours ? peer_bound : is_scaling(row) ? far_bound : bound)))
-          ++wrong, std::fprintf(stderr, "%s: accelerations of %s%s differ by %g\n", row.set.c_str(), r.ours ? "" : "Pinocchio's ", r.name.c_str(), r.difference);
-  return wrong;
+std::string run_all(const std::vector<Robot>& sets, int repeats, Records& records) {
+  std::vector<Row> rows;
+  for (const auto& set : sets) record(rows.emplace_back(run(set, repeats)), records);
+  return markdown(rows);
 }
 
 int main(int argc, char** argv) {
-  const auto [file, json_file, markdown_file, only, repeats] = read_options(argc, argv);
-  std::ifstream in(file);
-  if (!in) throw std::runtime_error("cannot read the sets from `" + file + "`");
-  const auto sets = chosen(read_robots(in), only);
-
-  const Facts facts = {{"cpu", cpu_model()},
-                       {"compiler", BENCH_COMPILER},
-                       {"flags", BENCH_FLAGS},
-                       {"commit", BENCH_COMMIT},
-                       {"pinocchio", PinocchioDynamics::version()},
-                       {"eigen", PinocchioDynamics::eigen_version()},
-                       {"sampling", text("at most %d samples of %g µs over %d states; %d iterations, damping %g", repeats, sample_time, states, iterations, damping)}};
-  for (const auto& [key, value] : facts) std::printf("%-10s %s\n", key.c_str(), value.c_str());
-  std::printf("\nµs a call from q, v, τ, best (median)\n");
-
-  std::vector<Row> rows;
-  for (const auto& set : sets) print(rows.emplace_back(run(set, repeats)));
-  const std::string tables = markdown(rows);
-  std::printf("\n%s", tables.c_str());
-  write(markdown_file, tables);
-  write(json_file, json(facts, rows));
-
-  const int wrong = wrong_ones(rows);
-  if (wrong) std::fprintf(stderr, "%d results are wrong: their times mean nothing\n", wrong);
-  return wrong ? 1 : 0;
+  return program<PinocchioDynamics>(argc, argv, text("samples of %g µs over %d states; %d iterations, damping %g", sample_time, states, iterations, damping), run_all);
 }
 
 }  // namespace
 }  // namespace bench
 
-int main(int argc, char** argv) {
-  try {
-    return bench::main(argc, argv);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 2;
-  }
-}
+int main(int argc, char** argv) { return bench::main(argc, argv); }

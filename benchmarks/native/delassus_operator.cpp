@@ -4,11 +4,6 @@
 //
 // A sample is the mean time of a call over some calls that walk through vectors, dampings and states. Samples of all contenders alternate, so that a
 // slow moment of the machine hits all of them; the table shows the best. Pinocchio's fastest way to a result stands in the table.
-#include <array>
-#include <cstdio>
-#include <functional>
-
-#include "core_model.h"
 #include "operators/batch.h"
 #include "pinocchio_operator.h"
 #include "timing.h"
@@ -368,14 +363,14 @@ std::vector<BatchRow> run_batches(const Robot& robot, int repeats) {
                        for (int s = 0; s < batch; ++s) G.apply(s % inputs);
                      }});
   }
-  const auto share = [](Times t, int n) { return Times{t.best / n, t.median / n, t.upper / n}; };
   const auto timed_first = measure(first, repeats), timed_q = measure(from_q, repeats), timed_again = measure(again, repeats);
   const auto peer_first = fastest({timed_first.begin() + std::ptrdiff_t(ways), timed_first.end()}).times;
   const auto peer_q = fastest({timed_q.begin() + std::ptrdiff_t(ways), timed_q.end()}).times;
   const auto peer_again = fastest({timed_again.begin() + std::ptrdiff_t(ways), timed_again.end()}).times;
   for (std::size_t k = 0; k < ways; ++k) {
-    rows[k].first = share(timed_first[k].times, sizes[k]), rows[k].from_q = share(timed_q[k].times, sizes[k]), rows[k].again = share(timed_again[k].times, sizes[k]);
-    rows[k].peer_first = share(peer_first, batch), rows[k].peer_from_q = share(peer_q, batch), rows[k].peer_again = share(peer_again, batch);
+    BatchRow& row = rows[k];
+    row.first = timed_first[k].times.share(sizes[k]), row.from_q = timed_q[k].times.share(sizes[k]), row.again = timed_again[k].times.share(sizes[k]);
+    row.peer_first = peer_first.share(batch), row.peer_from_q = peer_q.share(batch), row.peer_again = peer_again.share(batch);
   }
   return rows;
 }
@@ -391,19 +386,11 @@ Ratios ratios(const Cell& c) {
   return {a, b, std::min(a, b)};
 }
 
-struct Means {
-  double mean, least;
-};
-Means means(const std::vector<Row>& rows, const std::vector<int>& over, double Ratios::*which) {
-  double sum = 0, least = HUGE_VAL;
-  int count = 0;
+Spread spread(const std::vector<Row>& rows, const std::vector<int>& over, double Ratios::*which) {
+  Spread out;
   for (const Row& row : rows)
-    for (const int c : over) {
-      const double r = ratios(row.cells[c]).*which;
-      sum += std::log(r), ++count;
-      least = std::min(least, r);
-    }
-  return {std::exp(sum / count), least};
+    for (const int c : over) out.add(ratios(row.cells[c]).*which);
+  return out;
 }
 
 std::vector<std::pair<std::string, std::vector<int>>> groups_of_columns() {
@@ -420,21 +407,28 @@ const Published* find_published(const std::string& scene) {
   return nullptr;
 }
 
-void print(const Row& r) {
-  std::printf("\n%s: nv %d, m %d; differences: G x %.1e, inverse %.1e; backward errors: ours %.1e, refined %.1e, Pinocchio %.1e, LTL %.1e; %.0f kB\n", r.scene.c_str(), r.nv,
-              r.rows, r.product, r.inverse, r.ours, r.refined, r.matrix_free, r.ltl, double(r.bytes) / 1e3);
+// What the columns measured. Differences of products are shared by both sides, backward errors are each one's own.
+void record(const Row& r, Records& records) {
+  const double inverse = swims(r.scene) ? long_inverse_bound : inverse_bound;
   for (int c = 0; c < columns; ++c) {
-    const Cell& cell = r.cells[c];
-    std::printf("  %-18s %10.3f (%.3f)", column_names[c], cell.ours.best, cell.ours.median);
-    for (const auto* ways : {&cell.matrix_free, &cell.ltl}) {
-      if (ways->empty()) continue;
-      const Timed& t = fastest(*ways);
-      std::printf(" | %10.3f (%.3f) ×%-7.2f %-20s", t.times.best, t.times.median, t.times.best / cell.ours.best, t.name.c_str());
-    }
-    std::printf("\n");
+    const bool solves = c == first_solve || c == solve || c == damp_solve;
+    const auto add = [&](bool ours, const std::string& way, const Times& times, double backward) {
+      records.add({r.scene, r.nv, r.rows, column_names[c], ours, way, times, solves ? backward : r.product, solves ? inverse : product_bound,
+                   ours && c == apply ? text(", \"bytes\": %zu", r.bytes) : ""});
+    };
+    add(true, "matrix-free", r.cells[c].ours, r.ours);
+    for (const auto& t : r.cells[c].matrix_free) add(false, t.name, t.times, r.matrix_free);
+    for (const auto& t : r.cells[c].ltl) add(false, "LTL, " + t.name, t.times, r.ltl);
   }
-  std::printf("  %-18s %10.3f (%.3f)\n", "re-inverse refined", r.refined_solve.best, r.refined_solve.median);
-  std::fflush(stdout);
+  records.add({r.scene, r.nv, r.rows, "re-inverse, refined", true, "matrix-free", r.refined_solve, r.refined, swims(r.scene) ? long_refined_bound : refined_bound, ""});
+}
+
+void record(const BatchRow& b, int nv, int rows, Records& records) {
+  const auto add = [&](const char* task, const Times& ours, const Times& theirs) {
+    records.add({b.scene, nv, rows, std::string("batch, ") + task, true, b.way, ours, b.error, b.bound, ""});
+    records.add({b.scene, nv, rows, std::string("batch, ") + task, false, "one after the other, beside " + b.way, theirs, b.error, b.bound, ""});
+  };
+  add("first application", b.first, b.peer_first), add("re-application", b.again, b.peer_again), add("from q", b.from_q, b.peer_from_q);
 }
 
 // The tables of benchmarks/README.md.
@@ -456,8 +450,8 @@ std::string markdown(const std::vector<Row>& table, const std::vector<Row>& swim
     for (const auto& [name, over] : groups_of_columns()) {
       out << "| " << name << " |";
       for (const auto which : {&Ratios::matrix_free, &Ratios::ltl, &Ratios::faster}) {
-        const Means m = means(table, over, which);
-        out << text(" %.2f | %.2f |", m.mean, m.least);
+        const Spread m = spread(table, over, which);
+        out << text(" %.2f | %.2f |", m.mean(), m.least);
       }
       out << "\n";
     }
@@ -497,85 +491,25 @@ std::string markdown(const std::vector<Row>& table, const std::vector<Row>& swim
   return out.str();
 }
 
-std::string json(const Facts& facts, const std::vector<Row>& rows, const std::vector<BatchRow>& batches) {
-  std::ostringstream out;
-  out << "{\n";
-  for (const auto& [key, value] : facts) out << "  " << quoted(key) << ": " << quoted(value) << ",\n";
-  out << "  \"unit\": \"microseconds a call\",\n  \"scenes\": [";
-  for (std::size_t k = 0; k < rows.size(); ++k) {
-    const Row& r = rows[k];
-    out << (k ? ",\n    " : "\n    ") << "{\"scene\": " << quoted(r.scene) << ", \"nv\": " << r.nv << ", \"rows\": " << r.rows << ", \"difference\": " << r.product << ", \"inverse_difference\": " << r.inverse
-        << ", \"backward_errors\": {\"ours\": " << r.ours << ", \"refined\": " << r.refined << ", \"operator\": " << r.matrix_free << ", \"ltl\": " << r.ltl
-        << "}, \"bytes\": " << r.bytes << ", \"refined re-inverse\": " << json(r.refined_solve) << ", \"columns\": {";
-    for (int c = 0; c < columns; ++c)
-      out << (c ? ", " : "") << quoted(column_names[c]) << ": {\"ours\": " << json(r.cells[c].ours) << ", \"operator\": " << json(r.cells[c].matrix_free)
-          << ", \"ltl\": " << json(r.cells[c].ltl) << "}";
-    out << "}}";
-  }
-  out << "\n  ],\n  \"batches\": [";
-  for (std::size_t k = 0; k < batches.size(); ++k) {
-    const BatchRow& b = batches[k];
-    out << (k ? ",\n    " : "\n    ") << "{\"scene\": " << quoted(b.scene) << ", \"way\": " << quoted(b.way) << ", \"difference\": " << b.error
-        << ", \"first application\": " << json(b.first) << ", \"operator first application\": " << json(b.peer_first) << ", \"from q\": " << json(b.from_q) << ", \"re-application\": " << json(b.again) << ", \"operator from q\": " << json(b.peer_from_q)
-        << ", \"operator re-application\": " << json(b.peer_again) << "}";
-  }
-  out << "\n  ]\n}\n";
-  return out.str();
-}
-
-int main(int argc, char** argv) {
-  const auto [file, json_file, markdown_file, only, repeats] = read_options(argc, argv);
-  std::ifstream in(file);
-  if (!in) throw std::runtime_error("cannot read the scenes from `" + file + "`");
-  const auto scenes = chosen(read_robots(in), only);
-
-  const Facts facts = {{"cpu", cpu_model()},
-                       {"compiler", BENCH_COMPILER},
-                       {"flags", BENCH_FLAGS},
-                       {"commit", BENCH_COMMIT},
-                       {"pinocchio", PinocchioOperator::version()},
-                       {"eigen", PinocchioOperator::eigen_version()},
-                       {"sampling", text("at most %d samples of %g µs over %d vectors and dampings, %d states; damping from %g", repeats, sample_time, inputs, states,
-                                         damping)}};
-  for (const auto& [key, value] : facts) std::printf("%-10s %s\n", key.c_str(), value.c_str());
-  std::printf("\nµs a call, best (median): delassus | Pinocchio's operator, its ratio to ours, its fastest way | LTL likewise\n");
-
+std::string run_all(const std::vector<Robot>& scenes, int repeats, Records& records) {
   std::vector<Row> table, swimmers;
   std::vector<BatchRow> batches;
   for (const auto& scene : scenes) {
     auto& rows = swims(scene.name) ? swimmers : table;
     rows.push_back(run(scene, repeats));
-    print(rows.back());
-    if (scene.name == "go2-standing" || scene.name == "g1-standing")
-      for (auto& b : run_batches(scene, repeats)) batches.push_back(std::move(b));
+    const Row& row = rows.back();
+    record(row, records);
+    if (scene.name != "go2-standing" && scene.name != "g1-standing") continue;
+    for (auto& b : run_batches(scene, repeats)) record(batches.emplace_back(std::move(b)), row.nv, row.rows, records);
   }
-  const std::string tables = markdown(table, swimmers, batches);
-  std::printf("\n%s", tables.c_str());
-  write(markdown_file, tables);
-  auto all = table;
-  all.insert(all.end(), swimmers.begin(), swimmers.end());
-  write(json_file, json(facts, all, batches));
+  return markdown(table, swimmers, batches);
+}
 
-  int wrong = 0;
-  for (const Row& r : all) {
-    const double inverse = swims(r.scene) ? long_inverse_bound : inverse_bound, refined = swims(r.scene) ? long_refined_bound : refined_bound;
-    wrong += !(r.product <= product_bound && std::max({r.ours, r.matrix_free, r.ltl}) <= inverse && r.refined <= refined);
-  }
-  for (const BatchRow& b : batches) wrong += !(b.error <= b.bound);
-  if (wrong)
-    std::fprintf(stderr, "%d rows are wrong: products differ by more than %g, or backward errors exceed %g (refined %g). Their times mean nothing\n", wrong,
-                 product_bound, inverse_bound, refined_bound);
-  return wrong ? 1 : 0;
+int main(int argc, char** argv) {
+  return program<PinocchioOperator>(argc, argv, text("samples of %g µs over %d vectors and dampings, %d states; damping from %g", sample_time, inputs, states, damping), run_all);
 }
 
 }  // namespace
 }  // namespace bench
 
-int main(int argc, char** argv) {
-  try {
-    return bench::main(argc, argv);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 2;
-  }
-}
+int main(int argc, char** argv) { return bench::main(argc, argv); }

@@ -9,14 +9,13 @@
 
 #include "dynamics/crba.h"
 #include "inverse_forms.h"
+#include "methods.h"
 #include "operators/explicit.h"
 #include "pinocchio_explicit.h"
 #include "timing.h"
 
 namespace bench {
 namespace {
-
-using dl::InverseMethod, dl::MatrixMethod;
 
 constexpr int states = 16;
 constexpr double damping = 1e-4;
@@ -25,17 +24,6 @@ constexpr double damping = 1e-4;
 constexpr double matrix_bound = 1e-9, inverse_bound = 1e-7, backward_bound = 1e-9, peer_backward_bound = 1e-5;
 constexpr double sweep_bound = 1e-9;
 
-template <class Method>
-struct Named {
-  const char* name;
-  Method method;
-};
-constexpr Named<MatrixMethod> matrix_methods[] = {{"ltl", MatrixMethod::ltl},         {"kjr", MatrixMethod::kjr},           {"efpa", MatrixMethod::efpa},
-                                                  {"pv-osim", MatrixMethod::pv_osim}, {"pv-osimr", MatrixMethod::pv_osimr}, {"oscm", MatrixMethod::oscm},
-                                                  {"columns", MatrixMethod::columns}};
-constexpr Named<InverseMethod> inverse_methods[] = {{"caba-osim", InverseMethod::caba_osim}, {"caba-osimf", InverseMethod::caba_osimf},
-                                                    {"pv-osimf", InverseMethod::pv_osimf},   {"ltl", InverseMethod::ltl},
-                                                    {"lcaba", InverseMethod::lcaba}};
 template <class List, class Method>
 const char* name_of(const List& list, Method method) {
   for (const auto& m : list)
@@ -259,21 +247,27 @@ Ratios ratios(const Row& row, const Task& task) {
   return {named(all, false, task.function)->times.best / ours, theirs / ours, theirs / chosen, chosen / ours};
 }
 
-void print(const Row& r) {
-  std::printf("\n%s: nv %d, m %d\n", r.set.c_str(), r.nv, r.rows);
+void record(const Row& r, Records& records) {
   for (const auto& task : tasks()) {
-    const auto& all = r.*task.results;
-    const Ratios ratio = ratios(r, task);
-    std::printf("  %s: Pinocchio / delassus %.2f, its fastest way %.2f; auto takes %s, %.2f of our best\n", task.title, ratio.function, ratio.fastest,
-                (r.*task.chosen).c_str(), ratio.loss);
-    for (const auto& result : all) {
-      std::printf("    %-10s%-42s %8.3f (%.3f)  difference %.0e", result.ours ? "delassus" : "Pinocchio", result.name.c_str(), result.times.best, result.times.median,
-                  result.errors.difference);
-      if (task.results == &Row::inverse) std::printf(", residual %.0e, backward error %.0e", result.errors.residual, result.errors.backward);
-      std::printf("\n");
+    const bool inverse = task.results == &Row::inverse;
+    for (const auto& result : r.*task.results) {
+      const Errors& e = result.errors;
+      const bool chosen = result.ours && result.name == r.*task.chosen;
+      // an inverse of ours that is too far off is so whatever its backward error says
+      const bool far = inverse && result.ours && !(e.difference <= inverse_bound);
+      std::string more = std::string(", \"auto\": ") + (chosen ? "true" : "false");
+      if (inverse) more += ", \"difference\": " + number(e.difference) + ", \"residual\": " + number(e.residual);
+      records.add({r.set, r.nv, r.rows, task.title, result.ours, result.name, result.times, inverse && !far ? e.backward : e.difference,
+                   !inverse ? matrix_bound : result.ours ? backward_bound : peer_backward_bound, more});
     }
   }
-  std::fflush(stdout);
+}
+
+void record(const FormRow& f, Records& records) {
+  // the printed form is wrong by nature
+  for (std::size_t k = 0; k < form_names.size(); ++k)
+    records.add({f.robot, f.nv, 0, "line 14", true, form_names[k], f.times[k], f.difference[k], k == 0 ? HUGE_VAL : sweep_bound, ""});
+  records.add({f.robot, f.nv, 0, "M⁻¹", true, form_names.back(), f.whole, f.difference.back(), sweep_bound, ""});
 }
 
 // The tables of benchmarks/README.md.
@@ -325,101 +319,22 @@ std::string markdown(const std::vector<Row>& rows, const std::vector<FormRow>& f
   return out.str();
 }
 
-std::string json(const Facts& facts, const std::vector<Row>& rows, const std::vector<FormRow>& forms) {
-  std::ostringstream out;
-  out << "{\n";
-  for (const auto& [key, value] : facts) out << "  " << quoted(key) << ": " << quoted(value) << ",\n";
-  out << "  \"unit\": \"microseconds a call\",\n  \"sets\": [";
-  for (std::size_t k = 0; k < rows.size(); ++k) {
-    const Row& row = rows[k];
-    out << (k ? ",\n    " : "\n    ") << "{\"set\": " << quoted(row.set) << ", \"nv\": " << row.nv << ", \"rows\": " << row.rows << ", \"auto matrix\": " << quoted(row.auto_matrix)
-        << ", \"auto inverse\": " << quoted(row.auto_inverse);
-    for (const auto& task : tasks()) {
-      const auto& all = row.*task.results;
-      for (const bool ours : {true, false}) {
-        out << ", " << quoted(std::string(ours ? "ours" : "pinocchio") + (task.results == &Row::inverse ? " inverse" : " matrix")) << ": {";
-        bool first = true;
-        for (const auto& r : all) {
-          if (r.ours != ours) continue;
-          out << (first ? "" : ", ") << quoted(r.name) << ": {\"time\": " << json(r.times) << ", \"difference\": " << r.errors.difference << ", \"residual\": " << r.errors.residual
-              << ", \"backward_error\": " << r.errors.backward << "}";
-          first = false;
-        }
-        out << "}";
-      }
-    }
-    out << "}";
-  }
-  out << "\n  ],\n  \"line 14\": [";
-  for (std::size_t k = 0; k < forms.size(); ++k) {
-    const FormRow& f = forms[k];
-    out << (k ? ",\n    " : "\n    ") << "{\"robot\": " << quoted(f.robot) << ", \"nv\": " << f.nv;
-    for (std::size_t i = 0; i < form_names.size(); ++i)
-      out << ", " << quoted(form_names[i]) << ": {\"time\": " << json(f.times[i]) << ", \"difference\": " << f.difference[i] << "}";
-    out << ", \"whole\": " << json(f.whole) << "}";
-  }
-  out << "\n  ]\n}\n";
-  return out.str();
-}
-
-// How many contenders are wrong: their times mean nothing.
-int wrong_ones(const std::vector<Row>& rows, const std::vector<FormRow>& forms) {
-  int wrong = 0;
-  for (const Row& row : rows) {
-    for (const auto& r : row.matrix)
-      if (!(r.errors.difference <= matrix_bound)) ++wrong, std::fprintf(stderr, "%s: G by %s differs by %g\n", row.set.c_str(), r.name.c_str(), r.errors.difference);
-    for (const auto& r : row.inverse)
-      if (!(r.errors.backward <= (r.ours ? backward_bound : peer_backward_bound)) || (r.ours && !(r.errors.difference <= inverse_bound)))
-        ++wrong, std::fprintf(stderr, "%s: (G + ε)⁻¹ by %s differs by %g, backward error %g\n", row.set.c_str(), r.name.c_str(), r.errors.difference, r.errors.backward);
-  }
-  // the printed form is wrong by nature
-  for (const auto& f : forms)
-    for (int k = 1; k < 3; ++k)
-      if (!(f.difference[k] <= sweep_bound)) ++wrong, std::fprintf(stderr, "%s: line 14 %s differs by %g\n", f.robot.c_str(), form_names[k], f.difference[k]);
-  return wrong;
-}
-
-int main(int argc, char** argv) {
-  const auto [file, json_file, markdown_file, only, repeats] = read_options(argc, argv);
-  std::ifstream in(file);
-  if (!in) throw std::runtime_error("cannot read the contact sets from `" + file + "`");
-  const auto sets = chosen(read_robots(in), only);
-
-  const Facts facts = {{"cpu", cpu_model()},
-                       {"compiler", BENCH_COMPILER},
-                       {"flags", BENCH_FLAGS},
-                       {"commit", BENCH_COMMIT},
-                       {"pinocchio", PinocchioExplicit::version()},
-                       {"eigen", PinocchioExplicit::eigen_version()},
-                       {"sampling", text("at most %d samples of %g µs over %d states; damping %g", repeats, sample_time, states, damping)}};
-  for (const auto& [key, value] : facts) std::printf("%-10s %s\n", key.c_str(), value.c_str());
-  std::printf("\nµs a call from q, best (median)\n");
-
+std::string run_all(const std::vector<Robot>& sets, int repeats, Records& records) {
   std::vector<Row> rows;
   std::vector<FormRow> forms;
   std::set<std::string> robots;
   for (const auto& set : sets) {
-    print(rows.emplace_back(run(set, repeats)));
-    if (robots.insert(set.name.substr(0, set.name.find('-'))).second) forms.push_back(run_forms(set, repeats));
+    record(rows.emplace_back(run(set, repeats)), records);
+    if (robots.insert(set.name.substr(0, set.name.find('-'))).second) record(forms.emplace_back(run_forms(set, repeats)), records);
   }
-  const std::string tables = markdown(rows, forms);
-  std::printf("\n%s", tables.c_str());
-  write(markdown_file, tables);
-  write(json_file, json(facts, rows, forms));
+  return markdown(rows, forms);
+}
 
-  const int wrong = wrong_ones(rows, forms);
-  if (wrong) std::fprintf(stderr, "%d results are wrong: their times mean nothing\n", wrong);
-  return wrong ? 1 : 0;
+int main(int argc, char** argv) {
+  return program<PinocchioExplicit>(argc, argv, text("samples of %g µs over %d states; damping %g", sample_time, states, damping), run_all);
 }
 
 }  // namespace
 }  // namespace bench
 
-int main(int argc, char** argv) {
-  try {
-    return bench::main(argc, argv);
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s\n", e.what());
-    return 2;
-  }
-}
+int main(int argc, char** argv) { return bench::main(argc, argv); }

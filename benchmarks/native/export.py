@@ -1,9 +1,10 @@
 """Writes robots and scenes as plain numbers, from which the benchmarks build both their models.
 
-    python export.py FILE [NAME ...]             robots
-    python export.py --scenes FILE [NAME ...]    scenes: a robot, its state and its constraints
-    python export.py --explicit FILE [NAME ...]  robots held by feet, hands and fingertips, likewise
-    python export.py --dynamics FILE [NAME ...]  those, then chains and binary trees held at their ends
+    python export.py tree FILE [NAME ...]      robots
+    python export.py operator FILE [NAME ...]  scenes: a robot, its state and its constraints
+    python export.py explicit FILE [NAME ...]  robots held by feet, hands and fingertips, likewise
+    python export.py dynamics FILE [NAME ...]  those, then chains and binary trees held at their ends
+    python export.py counts FILE [NAME ...]    a few scenes, all of which come with the package
 
 One record a line, in SI units and MuJoCo's conventions:
 
@@ -24,6 +25,7 @@ import numpy as np
 import delassus
 
 ROBOTS = ("go2", "g1", "talos")
+COUNTED = ("go2-standing", "g1-standing", "g1-fallen", "cassie-standing", "box-pyramid")
 SWIMMERS = (100, 1000, 10000)
 CHAINS = (10, 20, 50, 100, 200, 500, 1000)  # links
 TREES = (2, 3, 4, 5, 6, 7, 8)  # levels of branches of three links
@@ -79,25 +81,25 @@ def held_scene(name):
     return delassus.scenes.Scene(name, model, q, tuple(held(model, b, point=(0.0, 0.0, -0.2)) for b in ends))
 
 
-def write(path, parts):
+def groups(kind):
+    """Names of all that a benchmark is run on, by groups that run in a process each: what is large does not lie in the memory of what is small."""
+    return {
+        "tree": (ROBOTS,),
+        "operator": (tuple(delassus.scenes.names), tuple(f"swimmer-{n}" for n in SWIMMERS)),
+        "explicit": (tuple(delassus.scenes.contact_sets),),
+        "dynamics": (tuple(delassus.scenes.contact_sets), tuple(f"chain-{n}" for n in CHAINS) + tuple(f"tree-{n}" for n in TREES)),
+        "counts": (COUNTED,),
+    }[kind]
+
+
+def write(kind, path, names=()):
+    """Write those named, or every one."""
+    make = {"tree": delassus.load, "operator": scene_of, "counts": scene_of}.get(kind, held_scene)
     with open(path, "w") as out:
-        for part in parts:
-            out.writelines(line + "\n" for line in part)
+        for name in names or (name for group in groups(kind) for name in group):
+            made = make(name)
+            out.writelines(line + "\n" for line in (records(name, made) if kind == "tree" else scene_records(made)))
 
 
 if __name__ == "__main__":
-    arguments = sys.argv[1:]
-    if arguments[0] == "--scenes":
-        _, path, *names = arguments
-        every = [*delassus.scenes.names, *(f"swimmer-{links}" for links in SWIMMERS)]
-        write(path, (scene_records(scene_of(name)) for name in names or every))
-    elif arguments[0] == "--explicit":
-        _, path, *names = arguments
-        write(path, (scene_records(delassus.scenes.contact_set(name)) for name in names or delassus.scenes.contact_sets))
-    elif arguments[0] == "--dynamics":
-        _, path, *names = arguments
-        every = [*delassus.scenes.contact_sets, *(f"chain-{n}" for n in CHAINS), *(f"tree-{n}" for n in TREES)]
-        write(path, (scene_records(held_scene(name)) for name in names or every))
-    else:
-        path, *names = arguments
-        write(path, (records(name, delassus.load(name)) for name in names or ROBOTS))
+    write(*sys.argv[1:3], sys.argv[3:])

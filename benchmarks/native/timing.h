@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <cstdio>
 #include <functional>
 #include <random>
 
@@ -69,12 +68,6 @@ inline const Timed& fastest(const std::vector<Timed>& ways) {
   return *std::min_element(ways.begin(), ways.end(), [](const Timed& a, const Timed& b) { return a.times.best < b.times.best; });
 }
 
-inline std::string json(const std::vector<Timed>& ways) {
-  std::string out = "{";
-  for (const auto& t : ways) out += (out.size() > 1 ? ", " : "") + quoted(t.name) + ": " + json(t.times);
-  return out + "}";
-}
-
 // Of results with `name`, `ours` and `times`: the fastest of a side, that of a name.
 template <class Result>
 const Result* best_of(const std::vector<Result>& all, bool ours) {
@@ -95,20 +88,6 @@ template <class Result>
 void time_all(std::vector<Result>& results, const std::vector<Contender>& contenders, int repeats) {
   const auto timed = measure(contenders, repeats);
   for (std::size_t k = 0; k < results.size(); ++k) results[k].times = timed[k].times;
-}
-
-// geometric mean, least and largest
-struct Spread {
-  double sum = 0, least = HUGE_VAL, most = 0;
-  int count = 0;
-  void add(double x) { sum += std::log(x), least = std::min(least, x), most = std::max(most, x), ++count; }
-  double mean() const { return std::exp(sum / count); }
-};
-
-std::string text(const char* format, auto... values) {
-  char line[512];
-  std::snprintf(line, sizeof line, format, values...);
-  return line;
 }
 
 }  // namespace bench
