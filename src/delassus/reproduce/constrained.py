@@ -138,16 +138,35 @@ def _dynamics_blocks(model: Model, constraints: Sequence[Constraint]) -> dict[st
     return found
 
 
-def _fig_1(quick: bool, progress: Progress) -> Output:
+Blocks = dict[str, dict[str, int]]  # of every method, operations of its blocks, "total" last
+
+
+def _counted(blocks: Callable[[Model, Sequence[Constraint]], Blocks], quick: bool, progress: Progress) -> tuple[dict[str, Blocks], Blocks]:
+    """Count on every contact set; return blocks and totals of all methods by set."""
     names = [n for n in _COUNTED if not quick or n in _COUNTED_QUICKLY]
-    found: dict[str, dict[str, dict[str, int]]] = {}
+    found = {}
     for k, name in enumerate(names):
         model, _, constraints = scenes.contact_set(name)
-        found[name] = _dynamics_blocks(model, constraints)
+        found[name] = blocks(model, constraints)
         progress((k + 1) / len(names))
-    parts = ("inertias", "matrix of rows", "three iterations", "rest", "total")
-    rows: Rowed = tuple((name, METHODS[m], *(blocks[p] for p in parts)) for name, by in found.items() for m, blocks in by.items())
-    total = {name: {m: b["total"] for m, b in by.items()} for name, by in found.items()}
+    return found, {name: {m: b["total"] for m, b in by.items()} for name, by in found.items()}
+
+
+def _counts_output(title: str, labels: dict[str, str], found: dict[str, Blocks], note: str, claims: tuple[Claim, ...]) -> Output:
+    """Put counts into a row a method and a bar a method."""
+    parts = tuple(next(iter(next(iter(found.values())).values())))
+    rows: Rowed = tuple((name, labels[m], *(blocks[p] for p in parts)) for name, by in found.items() for m, blocks in by.items())
+
+    def draw(figure: Any) -> None:
+        figure.set_size_inches(7.2, 1.9 * ((len(found) + 1) // 2) + 0.6)
+        _bars(figure, found, parts[:-1], labels, "operations [thousands]", 1e-3)
+
+    return Output(title, ("contact set", "algorithm", *parts), rows, note, claims, {"blocks": found}, draw)
+
+
+def _fig_1(quick: bool, progress: Progress) -> Output:
+    found, total = _counted(_dynamics_blocks, quick, progress)
+    names = list(found)
     each = {name: {m: b["three iterations"] for m, b in by.items()} for name, by in found.items()}
     small, large = "go2-F3x4", [n for n in names if n != "go2-F3x4"]
     saved = 1 - total[small]["caba"] / total[small]["prox-ltl"]
@@ -170,19 +189,7 @@ def _fig_1(quick: bool, progress: Progress) -> Output:
         "take as many operations as J has entries, more than two sweeps where rows are many."
     )
 
-    def draw(figure: Any) -> None:
-        figure.set_size_inches(7.2, 1.8 * ((len(names) + 1) // 2) + 0.6)
-        _bars(figure, found, parts[:4], METHODS, "operations [thousands]", 1e-3)
-
-    return Output(
-        "operations of constrained dynamics, three proximal iterations",
-        ("contact set", "algorithm", *parts),
-        rows,
-        note,
-        claims,
-        {"blocks": found},
-        draw,
-    )
+    return _counts_output("operations of constrained dynamics, three proximal iterations", METHODS, found, note, claims)
 
 
 def _bars(figure: Any, found: dict[str, dict[str, Any]], parts: Sequence[str], labels: dict[str, str], unit: str, scale: float) -> None:
@@ -234,15 +241,8 @@ def _inverse_blocks(model: Model, constraints: Sequence[Constraint]) -> dict[str
 
 
 def _fig_5(quick: bool, progress: Progress) -> Output:
-    names = [n for n in _COUNTED if not quick or n in _COUNTED_QUICKLY]
-    found: dict[str, dict[str, dict[str, int]]] = {}
-    for k, name in enumerate(names):
-        model, _, constraints = scenes.contact_set(name)
-        found[name] = _inverse_blocks(model, constraints)
-        progress((k + 1) / len(names))
-    parts = ("inertias", "rows", "factor", "total")
-    rows: Rowed = tuple((name, INVERSES[m], *(blocks[p] for p in parts)) for name, by in found.items() for m, blocks in by.items())
-    total = {name: {m: b["total"] for m, b in by.items()} for name, by in found.items()}
+    found, total = _counted(_inverse_blocks, quick, progress)
+    names = list(found)
     large, most = [n for n in names if n != "go2-F3x4"], names[-1]
     gains = {n: total[n]["ltl"] / min(total[n]["caba-osim"], total[n]["caba-osimf"]) for n in large}
     claims = (
@@ -260,19 +260,7 @@ def _fig_5(quick: bool, progress: Progress) -> Output:
         "The paper prints no counts, only bars, and has a Go1 where we have a Go2."
     )
 
-    def draw(figure: Any) -> None:
-        figure.set_size_inches(7.2, 1.9 * ((len(names) + 1) // 2) + 0.6)
-        _bars(figure, found, parts[:3], INVERSES, "operations [thousands]", 1e-3)
-
-    return Output(
-        "operations of the damped Delassus inverse or its factor",
-        ("contact set", "algorithm", *parts),
-        rows,
-        note,
-        claims,
-        {"blocks": found},
-        draw,
-    )
+    return _counts_output("operations of the damped Delassus inverse or its factor", INVERSES, found, note, claims)
 
 
 # ---- times: table II, figures 2 and 3 ---------------------------------------------------------------------------------------
