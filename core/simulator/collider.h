@@ -70,7 +70,7 @@ class Collider {
 
   // Contacts at q, four a pair of geoms at most, in MuJoCo's order.
   void collide(const double* q, std::vector<Touch>& touches) {
-    std::memcpy(at<double*>(data_, library_.qpos), q, std::size_t(nq_) * sizeof(double));
+    if (nq_ > 0) std::memcpy(at<double*>(data_, library_.qpos), q, std::size_t(nq_) * sizeof(double));  // of nothing there may be no address
     library_.kinematics(model_, data_);
     library_.collision(model_, data_);
     const int n = at<int>(data_, library_.count);

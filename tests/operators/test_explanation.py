@@ -176,4 +176,4 @@ def test_the_report_says_what_the_numbers_are():
 def test_the_page_shows_a_report_as_it_is():
     scene = dl.scenes.load("g1-standing")
     page = Path(__file__).parents[2] / "docs" / "operators.md"
-    assert f"```\n{explain(scene.model, scene.constraints)}\n```" in page.read_text()
+    assert f"```text\n{explain(scene.model, scene.constraints)}\n```" in page.read_text()
