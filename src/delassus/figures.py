@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -59,7 +59,18 @@ def frame_of(model: Model, path: ArrayLike, **options: Any) -> Camera:
     places = np.concatenate([body_placements(model, q)[1:, :3, 3] for q in np.atleast_2d(np.asarray(path))])
     low, high = places.min(axis=0), places.max(axis=0)
     middle, reach = (low + high) / 2, max(0.25, float(np.linalg.norm(high - low)) / 2)
-    return Camera((float(middle[0]), float(middle[1]), float(middle[2])), 2.3 * reach + 0.5, **options)
+    camera = Camera((float(middle[0]), float(middle[1]), float(middle[2])), 2.3 * reach + 0.5, **options)
+    edge = 0.1 * np.array([camera.width, camera.height])  # bodies are more than their origins
+
+    def cut(camera: Camera) -> bool:
+        at = camera.pixels(places)
+        return bool((at < edge).any() or (at > [camera.width, camera.height] - edge).any())
+
+    for _ in range(40):  # what comes towards the camera grows: farther away it does so less
+        if not cut(camera):
+            break
+        camera = replace(camera, distance=1.06 * camera.distance)
+    return camera
 
 
 # ---- rays on shapes, each in its own frame: o + t d, o and d (..., 3) ------------------------------------------------------------

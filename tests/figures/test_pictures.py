@@ -78,3 +78,17 @@ def test_figure_of_a_simulation_is_written_whole(tmp_path):
     assert path.stat().st_size > 20_000
     with pytest.raises(dl.errors.WriteError):
         figures.simulation_figure(tmp_path / "no" / "figure.png", motion, None, None)
+
+
+def test_camera_sees_what_falls_towards_it():
+    model = dl.scenes.box_stack(3)
+    start = model.neutral()
+    path = np.array([start, start])
+    right, _, back = figures.Camera((0.0, 0.0, 0.0), 1.0).axes
+    path[1, :2] += 8 * (0.7 * back + 0.7 * right)[:2]
+    camera = figures.frame_of(model, path)
+    size = np.array([camera.width, camera.height])
+    for q in path:
+        at = camera.pixels(dl.body_placements(model, q)[1:, :3, 3]) / size
+        assert (at > 0.09).all()
+        assert (at < 0.91).all()

@@ -84,7 +84,11 @@ def test_real_papers_have_the_items_of_the_command():
     assert names(find("matrix-free")) == ["matrix-free/table-1", "matrix-free/fig-2"]
     kinds = ("fig-1", "fig-5-counts", "table-2", "fig-2-bars", "fig-3-scaling", "fig-4", "table-3")
     assert names(find("constrained")) == [f"constrained/{k}" for k in kinds]
-    assert names(find("matrix-free-table-1")) == ["matrix-free/table-1"]
+    assert names(find("matrix-free-table-1")) == names(find("table-1")) == ["matrix-free/table-1"]
+    assert names(find("table-2")) == ["constrained/table-2"]
+    assert names(find("lcp-table-2")) == ["lcp/table-2"]
+    with pytest.raises(dl.errors.ArgumentError, match="osim/fig-5, lcp/fig-5"):
+        find("fig-5")
 
 
 # ---- files ------------------------------------------------------------------------------------------------------------------

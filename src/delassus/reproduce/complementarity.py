@@ -471,8 +471,8 @@ def _draw_fig_6(times: Array, one: tuple[Array, Array], other: tuple[Array, Arra
 
 
 ITEMS = (
-    Item("lcp/table-1", PAPER, "sizes of the problem in four formulations", table_1),
-    Item("lcp/table-2", PAPER, "pendulum of 3 to 30 links: sizes, times, speed-up", table_2),
+    Item("lcp/table-1", PAPER, "sizes of the problem in four formulations", table_1, short=False),
+    Item("lcp/table-2", PAPER, "pendulum of 3 to 30 links: sizes, times, speed-up", table_2, short=False),
     Item("lcp/fig-5", PAPER, "pictures of the swinging pendulum", fig_5),
     Item("lcp/fig-6", PAPER, "height and normal velocity in OS and NMC/OS", fig_6),
 )

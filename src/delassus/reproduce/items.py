@@ -30,6 +30,7 @@ class Item:
         title: one line.
         make: of whether to be quick, and what to call with the share that is done.
         needs: extras of this package.
+        short: whether the last part of its name may stand for it.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Item:
     title: str
     make: Callable[[bool, Callable[[float], object]], Output]
     needs: tuple[str, ...] = ()
+    short: bool = True
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -59,7 +61,8 @@ def find(name: str) -> tuple[Item, ...]:
     """Return the items a name stands for, importing no more papers than it must.
 
     Args:
-        name: of an item ("osim/fig-3", also "osim-fig-3"), of a paper ("osim": all of it), or the last part of an item's name where no other item has it.
+        name: of an item ("osim/fig-3", also "osim-fig-3"), of a paper ("osim": all of it), or the last part of an item's name where
+            no other item has it; tables of "lcp" go by their whole name only.
 
     Raises:
         UnknownNameError: nothing has this name; the message lists what there is.
@@ -74,7 +77,7 @@ def find(name: str) -> tuple[Item, ...]:
             if not found:
                 raise unknown("item", name, [item.name for item in items])
             return found
-    found = tuple(item for item in all_items() if item.name.partition("/")[2] == name)
+    found = tuple(item for item in all_items() if item.short and item.name.partition("/")[2] == name)
     if len(found) > 1:
         raise ArgumentError(f"item: {name!r} is in several papers: {', '.join(item.name for item in found)}. Give the whole name.")
     if not found:
