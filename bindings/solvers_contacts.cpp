@@ -4,6 +4,7 @@
 #include "held_operator.h"
 #include "rooms.h"
 #include "solvers/contacts/apgd.h"
+#include "solvers/contacts/interior.h"
 #include "solvers/contacts/lcp.h"
 #include "solvers/contacts/newton.h"
 #include "solvers/contacts/pgs.h"
@@ -54,6 +55,7 @@ struct HeldContacts {
   Newton newton;
   Apgd apgd;
   Pgs pgs;
+  Interior interior;
   Lcp lcp;
   ForceSets sets;
   std::atomic<bool> busy{false};
@@ -63,6 +65,7 @@ struct HeldContacts {
     if (method == "admm") return admm.solve(p, options, lambda, sigma, history);
     if (method == "newton") return newton.solve(p, options, lambda, sigma, history);
     if (method == "apgd") return apgd.solve(p, options, lambda, sigma, history);
+    if (method == "interior") return interior.solve(p, matrix, options, lambda, sigma, history);
     return pgs.solve(p, matrix, options, lambda, sigma, history);
   }
 };

@@ -10,6 +10,7 @@
 #include "operators/strips.h"
 #include "operators/verbs.h"
 #include "simulator/description.h"
+#include "solvers/contacts/interior.h"
 #include "solvers/contacts/newton.h"
 #include "state/configuration.h"
 
@@ -28,7 +29,8 @@ inline std::array<Vec3<double>, 3> contact_frame(const Vec3<double>& n) {
 struct ContactTools {
   Admm admm;
   Newton newton;
-  std::vector<double> history;
+  Interior interior;
+  std::vector<double> history, matrix, unit, spare;
 };
 
 class Island {
@@ -362,7 +364,7 @@ class Island {
     const ContactProblem problem{map, g_.data(), s.sets};
     tools_.history.resize(std::size_t(world_.most));
     const bool bounces = world_.restitution > 0 && find_bouncing(s);
-    found_ = solve(problem, options, lambda_.data(), sigma_.data());
+    found_ = solve(s, problem, options, lambda_.data(), sigma_.data());
     if (found_.outcome != ContactOutcome::solved) found_.rho = 0;  // no penalty to start from again
     if (!bounces) return;
     // decompression: (1 + e) of what compression took, then nothing may go in again
@@ -377,7 +379,7 @@ class Island {
     ForceSets rest = s.sets;
     for (auto& i : rest.intervals) i.lower -= bounce_[std::size_t(i.row)], i.upper -= bounce_[std::size_t(i.row)];
     for (std::size_t k = 0; k < near_.size(); ++k) rest.intervals[std::size_t(s.first_limit) + k].lower = 0;
-    const ContactReport second = solve(ContactProblem{map, g_.data(), rest}, options, again.data(), sigma_.data());
+    const ContactReport second = solve(s, ContactProblem{map, g_.data(), rest}, options, again.data(), sigma_.data());
     // friction while it springs back may feed on the normal impulse: as far from compression to the end as takes no energy from nowhere, ½ λᵀ G λ + λᵀ J v_f ≤ 0
     for (std::size_t r = 0; r < lambda_.size(); ++r) bounce_[r] += again[r] - lambda_[r];
     s.G->jacobian(free_.data(), 1, s_velocity_.data());
@@ -411,9 +413,28 @@ class Island {
     }
     return any;
   }
-  ContactReport solve(const ContactProblem& p, const ContactOptions& options, double* lambda, double* sigma) {
-    auto& history = tools_.history;
-    return world_.newton ? tools_.newton.solve(p, options, lambda, sigma, history.data()) : tools_.admm.solve(p, options, lambda, sigma, history.data());
+  // Where few rows come to no end, as bodies that slide on many points may, the matrix is small, and an interior point finds one.
+  ContactReport solve(System& s, const ContactProblem& p, ContactOptions options, double* lambda, double* sigma) {
+    auto& t = tools_;
+    const bool small = p.rows() <= few_rows;
+    if (small) options.most = std::min(options.most, few_iterations);
+    const ContactReport first = world_.newton ? t.newton.solve(p, options, lambda, sigma, t.history.data()) : t.admm.solve(p, options, lambda, sigma, t.history.data());
+    if (!small || first.outcome == ContactOutcome::solved || world_.most <= few_iterations) return first;
+    const std::size_t n = std::size_t(p.rows());
+    t.spare.assign(lambda, lambda + n);
+    t.matrix.resize(n * n);
+    t.unit.assign(n * n, 0.0);
+    for (std::size_t r = 0; r < n; ++r) t.unit[r * n + r] = 1;
+    s.G->apply(t.unit.data(), int(n), t.matrix.data());
+    options.most = world_.most - few_iterations;
+    ContactReport second = t.interior.solve(p, t.matrix.data(), options, lambda, sigma, t.history.data());
+    second.iterations += first.iterations;
+    second.factorizations += first.factorizations;
+    if (second.outcome == ContactOutcome::solved || second.left.worst() < first.left.worst()) return second;
+    std::copy(t.spare.begin(), t.spare.end(), lambda);
+    second.left = first.left;
+    second.outcome = first.outcome;
+    return second;
   }
 
   // x += M̂⁻¹ Jᵀ λ
@@ -458,15 +479,25 @@ class Island {
     const ContactReport end = tools_.admm.solve(ContactProblem{map, g_.data(), s.positions}, options, mu_.data(), sigma_.data(), tools_.history.data());
     report.corrections = std::max(report.corrections, end.iterations);
     correction_rho_ = end.rho;
-    if (end.outcome == ContactOutcome::stalled && !(end.left.worst() < 1.0)) return;
+    // shapes that overlap where a loop ties them ask for what cannot be: then positions stay, if nothing would be much better for it
+    if (end.outcome != ContactOutcome::solved && !(asked(s, sigma_.data()) < 0.9 * asked(s, g_.data()))) {
+      std::fill(mu_.begin(), mu_.end(), 0.0);
+      return;
+    }
     add_response(s, mu_.data(), push_.data());
     // near a dead centre a small error asks for a long way, on which nothing is straight: no farther than a hundred times the error
-    double asked = 0, way = 0;
-    for (const auto& i : s.positions.intervals)
-      if (i.upper != 0) asked = std::max(asked, std::isinf(i.lower) ? std::abs(g_[std::size_t(i.row)]) : -g_[std::size_t(i.row)]);
+    double way = 0;
     for (const double x : push_) way = std::max(way, std::abs(x));
-    if (way > 100 * asked)
-      for (auto& x : push_) x *= 100 * asked / way;
+    const double most = (end.outcome == ContactOutcome::solved ? 100 : 2) * asked(s, g_.data());
+    if (way > most)
+      for (auto& x : push_) x *= most / way;
+  }
+  // The largest velocity that rows of positions still ask for.
+  static double asked(const System& s, const double* sigma) {
+    double most = 0;
+    for (const auto& i : s.positions.intervals)
+      if (i.upper != 0) most = std::max(most, std::isinf(i.lower) ? std::abs(sigma[i.row]) : -sigma[i.row]);
+    return most;
   }
 
   // Impulses to start from: of the same rows in the step before, of contacts that touched then.
@@ -500,6 +531,7 @@ class Island {
   }
 
   static constexpr std::size_t most_systems = 24;
+  static constexpr int few_rows = 100, few_iterations = 200;
 
   PartDescription part_;
   const WorldDescription& world_;        // of the part

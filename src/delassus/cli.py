@@ -45,7 +45,16 @@ RobotOrScene = Annotated[str, typer.Argument(help="Name of an embedded robot or 
 Floating = Annotated[bool, typer.Option("--floating-base", help="Let the root of a URDF float.")]
 Contact = Annotated[list[str] | None, typer.Option(help="A point of this body touches the ground, 3 rows at its origin; may be repeated.")]
 Welded = Annotated[list[str] | None, typer.Option("--weld", help="This body is welded to the ground, 6 rows; may be repeated.")]
-Json = Annotated[Path | None, typer.Option("--json", help="Also write the table to this file.")]
+
+
+def _writable(path: Path | None) -> Path | None:
+    """Say before the work whether its result could be written."""
+    if path is not None and not path.parent.is_dir():
+        raise ArgumentError(f"--json: expected a file in an existing folder, got {str(path)!r}.")
+    return path
+
+
+Json = Annotated[Path | None, typer.Option("--json", help="Also write the table to this file.", callback=_writable)]
 
 
 def _save(path: Path | None, data: Any) -> None:
@@ -194,8 +203,8 @@ def count(
     _save(json_file, {"model": model.name, "nv": model.nv, "rows": rows, "iterations": iterations, "counts": facts})
 
 
-Seconds = Annotated[float, typer.Option(min=0.0, help="Simulated time [s].")]
-Timestep = Annotated[float, typer.Option(help="Of the simulation [s].")]
+Seconds = Annotated[float, typer.Option(min=0.0, help="Simulated time in seconds.")]
+Timestep = Annotated[float, typer.Option(help="Of the simulation, in seconds.")]
 
 
 @app.command()
@@ -261,15 +270,17 @@ def simulate(
 ) -> None:
     """Simulate a robot or a scene with rigid contacts, and tell how it went. Robots that come with delassus stand on a floor."""
     check_record(record_file)
-    sim, compiled, default = prepare(source, timestep, solver, keyframe, floating_base)
+    if figure is not None and (figure.suffix != ".png" or not figure.parent.is_dir()):
+        raise ArgumentError(f"--figure: expected a file that ends in .png in an existing folder, got {str(figure)!r}.")
+    sim, compiled, default, left_out = prepare(source, timestep, solver, keyframe, floating_base)
     steer = numbers_of(control, default)
     with Progress() as progress:
         motion = run(sim, seconds, control=steer, every=max(1, round(0.01 / timestep)), progress=progress.part(sim.model.name))
     facts = show_motion(sim, motion, None, f"{sim.model.name}: n_v = {sim.model.nv}, {seconds:g} s in steps of {1e3 * timestep:g} ms")
     if motion.contacts.max() == 0:
-        console.print("nothing touched anything: if it should, give the file a floor, or shapes that collide")
-    if sim.model.ignored:
-        console.print(f"left out of the model: {escape('; '.join(sim.model.ignored))}")
+        console.print("nothing touched anything: if it should, give the file a floor (scenes.on_floor does), or shapes that collide")
+    if left_out:
+        console.print(f"left out of the model: {escape('; '.join(left_out))}")
     if record_file is not None:
         if record_file.suffix == ".npz":
             motion.trajectory.save(record_file)
@@ -300,7 +311,7 @@ def bench(
     solver: Annotated[str, typer.Option(help="admm or newton.")] = "admm",
     keyframe: Annotated[str | None, typer.Option(help="Where to start; default home, or the file's own pose.")] = None,
     control: Annotated[str | None, typer.Option(help="Of the actuators, numbers with commas between; default the keyframe's.")] = None,
-    counting: Annotated[float, typer.Option(min=0.0, help="Time for operation counts [s] (needs CasADi).")] = 6.0,
+    counting: Annotated[float, typer.Option(min=0.0, help="Seconds for operation counts (need CasADi).")] = 6.0,
     floating_base: Floating = False,
     json_file: Json = None,
 ) -> None:
@@ -428,5 +439,5 @@ def main() -> None:
     try:
         app()
     except (DelassusError, OSError) as error:
-        Console(stderr=True).print(f"[bold red]{type(error).__name__}[/]: {escape(str(error))}", highlight=False)
+        Console(stderr=True).print(f"[bold red]{type(error).__name__}[/]: {escape(str(error))}", highlight=False, soft_wrap=True)
         sys.exit(2)

@@ -26,6 +26,7 @@ from .bench import Costs, Motion, PeerMotion, constraints_of, operator_costs
 from .errors import ArgumentError, DelassusError, MissingExtraError, UnknownNameError
 from .model import Model, embedded_names
 from .model.compiled import Compiled
+from .model.from_mujoco import from_mujoco
 from .model.load import compile_source
 from .simulator import Simulator
 from .viewers import record
@@ -101,15 +102,17 @@ def start_of(
 
 def prepare(
     source: str, timestep: float, solver: str, keyframe: str | None, floating_base: bool
-) -> tuple[Simulator, Any, NDArray[np.float64] | None]:
-    """Make a simulator of a name or a file, at its keyframe; MuJoCo's model of the same; and the controls of the keyframe."""
-    (peer, *_), q = compiled_source(source, floating_base)
+) -> tuple[Simulator, Any, NDArray[np.float64] | None, tuple[str, ...]]:
+    """Make a simulator of a name or a file, at its keyframe; MuJoCo's model of the same; the controls of the keyframe; and what is left out of the model."""
+    compiled, q = compiled_source(source, floating_base)
+    peer = compiled.model
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         sim = Simulator(peer, timestep=timestep, solver=solver)
+        left_out = from_mujoco(*compiled).ignored
     q, control = start_of(sim.model, peer, keyframe, q)
     sim.reset(q)
-    return sim, peer, control
+    return sim, peer, control, left_out
 
 
 def check_record(path: Path | None) -> None:

@@ -8,7 +8,7 @@ import delassus as dl
 from delassus.errors import ArgumentError, ArgumentTypeError, NotFiniteError, StaleError, UnknownNameError
 from oracles.contacts import Stepper, felt, random_problem, residuals, sets_of
 
-COULOMB = ["admm", "newton", "pgs"]
+COULOMB = ["admm", "newton", "pgs", "interior"]
 METHODS = [*COULOMB, "apgd"]
 HAND = [*COULOMB, "lcp"]
 G0 = 9.81
@@ -132,7 +132,7 @@ def test_a_ball_rolls_with_five_sevenths_or_slides(method, grip):
     assert abs(v[2]) < 1e-8
 
 
-@pytest.mark.parametrize("method", ["admm", "newton", "pgs"])
+@pytest.mark.parametrize("method", COULOMB)
 def test_painleves_rod_jams(method):
     """A rod dragged at an angle where no sliding force is consistent: µ G_nt > G_nn. Time stepping finds an impulse that stops the tip."""
     mass, half, angle, mu, dt = 1.0, 0.5, np.radians(60), 2.0, 1e-3
@@ -227,6 +227,28 @@ def test_dry_friction_limits_and_loops_go_with_contacts(method):
     assert left[3] <= 30 * tolerance  # measured with the exact diagonal of G
     assert len(r.constraint_forces) == len(constraints)
     assert np.array_equal(np.concatenate(r.constraint_forces), r.forces)
+
+
+@pytest.mark.parametrize("name", ["g1-fallen", "g1-fallen-friction", "cassie-standing-friction", "box-stack"])
+def test_interior_ends_where_everything_slides(name):
+    """Random velocities of 0.3 m/s: other methods stall on some of these."""
+    for seed in range(3 if name == "box-stack" else 8):
+        G, g, constraints = scene_problem(name, speed=0.3, seed=seed)
+        r = dl.solve_contacts(G, g, method="interior", timestep=1e-3)
+        assert r.status == "solved", seed
+        assert r.iterations <= 120
+        left = residuals(G.to_matrix(), g, *sets_of(constraints, 1e-3), r.forces)
+        assert max(left[:3]) <= 1e-6, seed
+        assert left[3] <= 1.1e-5, seed
+
+
+def test_interior_takes_forces_that_are_right_and_says_how_few_iterations_it_had():
+    G, g, _ = scene_problem("g1-fallen", speed=0.3, seed=9)
+    r = dl.solve_contacts(G, g, method="interior", timestep=1e-3)
+    assert dl.solve_contacts(G, g, method="interior", timestep=1e-3, warm_start=r).iterations == 0
+    short = dl.solve_contacts(G, g, method="interior", timestep=1e-3, max_iterations=3)
+    assert (short.status, short.iterations) == ("iteration_limit", 3)
+    assert "interior" in short.advice
 
 
 def test_a_motor_that_is_too_weak_slips_and_one_that_is_strong_holds():
@@ -506,7 +528,7 @@ def test_ten_thousand_degenerate_problems_end_in_a_true_status(method):
     assert sum(said.values()) == 2500
 
 
-@pytest.mark.parametrize("method", ["admm", "newton", "pgs"])
+@pytest.mark.parametrize("method", COULOMB)
 def test_points_that_one_joint_moves_apart_stop(method):
     """The block of the contact has rank one, and twice the diagonal that its two links have by themselves."""
     seesaw = (

@@ -54,7 +54,7 @@ def in_turn(calls: Sequence[Callable[[], object]], budget: float, progress: Call
             took = (time.thread_time() - start) / (inner[k] or 1)
             spent[k] += time.perf_counter() - begin
             if inner[k]:
-                samples[k].append(took)
+                samples[k] += [took] if took > 0 else []  # a clock that stood still told nothing
             else:  # the first says how many calls a sample needs
                 inner[k] = max(1, round(3e-4 / max(took, 1e-9)))
         progress(sum(min(1.0, s / budget) for s in spent) / len(calls))

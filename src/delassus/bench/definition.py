@@ -112,7 +112,9 @@ class Definition:
 def contact_residual(
     A: Array, g: Array, forces: Array, constraints: Sequence[Constraint], timestep: float, *, relaxed: bool = False
 ) -> float:
-    """Natural residual of contact forces: the largest d ‖λ − P(λ − σ̃ / d)‖, σ̃ = A λ + g + Γ, with d the mean diagonal of a constraint's rows [m/s].
+    """Natural residual of contact forces: the largest d ‖λ − P(λ − σ̃ / d)‖, σ̃ = A λ + g + Γ [m/s].
+
+    d is the mean diagonal over the rows of a contact, and of any other row its own.
 
     Args:
         A: (m, m) G.
@@ -124,12 +126,17 @@ def contact_residual(
     """
     sigma, left = A @ forces + g, [0.0]
     for c, at in _blocks(constraints):
-        s, y, d = sigma[at].copy(), forces[at], _felt(A, at)
+        s, y = sigma[at].copy(), forces[at]
         if c.force_set == "free":
             left.append(np.abs(s).max())  # loops do not move
             continue
-        if isinstance(c, PointContact) and not relaxed:
+        if not isinstance(c, PointContact):  # each row is a set of its own
+            own = np.array([_felt(A, slice(r, r + 1)) for r in range(at.start, at.stop)])
+            left.append(np.abs(own * (y - _into_set(y - s / own, c, timestep))).max())
+            continue
+        if not relaxed:
             s[0] += c.friction * np.hypot(s[1], s[2])
+        d = _felt(A, at)
         left.append(d * float(np.linalg.norm(y - _into_set(y - s / d, c, timestep))))
     return float(np.max(left))
 

@@ -24,7 +24,7 @@ __all__ = ["CONTACT_ALLOWED", "CONTACT_METHODS", "DYNAMICS_METHODS", "MATRIX_FRE
 
 Array = NDArray[Any]
 DYNAMICS_METHODS = ("prox-ltl", "prox-ltls", "pv", "pv-soft", "pv-early", "prox-pv", "caba", "lcaba", "soft-gauss")
-CONTACT_METHODS = ("admm", "newton", "pgs", "apgd", "lcp")
+CONTACT_METHODS = ("admm", "newton", "interior", "pgs", "apgd", "lcp")
 MATRIX_FREE = ("update", "update, G x", "G x again", "update, solve", "solve again")
 
 _SOFT = ("pv", "pv-soft", "soft-gauss")
@@ -216,6 +216,8 @@ def _contacts(p: Problem) -> tuple[Section, Methods]:
         most = None
         if method == "lcp":
             _patient(6e-4 * (10 * p.contacts + p.rows) ** 3)
+        if method == "interior":
+            _patient(1.5e-2 * p.rows**3)
         if method == "pgs":
             most = int(np.clip(_PATIENCE / (1e-8 * p.rows**2), 10, 5000))
         G = DelassusOperator(p.model, p.constraints)
@@ -229,8 +231,8 @@ def _contacts(p: Problem) -> tuple[Section, Methods]:
         def unsolved(r: ContactResult) -> str:
             return "" if r.status == "solved" else f"{r.status} after {r.iterations} iterations, residual {r.residuals.natural:.0e} m/s"
 
-        note = {"lcp": "cones of 8 sides", "apgd": "what slides also opens", "pgs": "forms G"}.get(method, "")
-        matrix = 8 * p.rows**2 if method in ("pgs", "lcp") else 0
+        note = {"lcp": "cones of 8 sides", "apgd": "what slides also opens", "pgs": "forms G", "interior": "forms G"}.get(method, "")
+        matrix = 8 * p.rows**2 if method in ("interior", "pgs", "lcp") else 0
         return Trial(
             lambda: solve_contacts(G, g, method=method, timestep=p.timestep, max_iterations=most), judge, CONTACT_ALLOWED, lambda: G.nbytes + matrix,
             unsolved, lambda _: note, lambda r: r.iterations,

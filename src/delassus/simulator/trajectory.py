@@ -240,7 +240,8 @@ class Trajectory:
         except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, KeyError) as error:
             if isinstance(error, DelassusError):
                 raise
-            raise LoadError(f"path: {where} cannot be read as a trajectory: {error}.") from None
+            why = "it is no .npz file, or not one of plain arrays" if "pickle" in str(error) else str(error).rstrip(".")
+            raise LoadError(f"path: {where} cannot be read as a trajectory: {why}.") from None
         needed = {"format", "mjcf"} | {field.name for field in fields(cls) if field.name != "model"}
         if missing := sorted(needed - parts.keys()):
             raise LoadError(f"path: {where} is no trajectory: it lacks {', '.join(missing)}. Trajectory.save writes them.")

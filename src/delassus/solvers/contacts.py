@@ -28,8 +28,8 @@ ContactStatus = Literal["solved", "iteration_limit", "stalled", "infeasible"]
 _STATUS: tuple[ContactStatus, ...] = ("solved", "iteration_limit", "stalled", "infeasible")
 _ADVICE: dict[ContactStatus, str] = {
     "solved": "",
-    "iteration_limit": "Not within the tolerance yet: raise max_iterations, warm-start with this result, or try another method.",
-    "stalled": "It comes no nearer: the residuals say how near that is. Loosen the tolerance, add compliance to G, or try another method.",
+    "iteration_limit": "Not within the tolerance yet: raise max_iterations, warm-start with this result, or try method 'interior'.",
+    "stalled": "It comes no nearer: the residuals say how near that is. Loosen the tolerance, add compliance to G, or try method 'interior', which forms the matrix.",
     "infeasible": "No forces meet these constraints: some ask for a velocity that the others forbid, and forces grow without end. Look at g of redundant loops.",
 }
 # Iterations at most, whether the matrix itself is needed, whether (G + damping)⁻¹ is.
@@ -38,6 +38,7 @@ _METHODS: dict[str, tuple[int, bool, bool]] = {
     "newton": (1000, False, True),
     "apgd": (10000, False, False),
     "pgs": (5000, True, False),
+    "interior": (120, True, False),
     "lcp": (100_000, True, False),
 }
 _SYMMETRY = 1e-8
@@ -196,6 +197,7 @@ def solve_contacts(
     ============ ========================================================================================= ==========================================
     ``admm``     alternating directions, extrapolated; penalties balanced with few factorizations          ``@``, ``solve``, ``damping``
     ``newton``   that, then Newton's method on its fixed point: many digits                                the same
+    ``interior`` Newton's method on a smooth path to the solution: few iterations, whatever slides         the matrix
     ``pgs``      one constraint after another, each solved exactly                                         the matrix
     ``lcp``      Lemke's pivoting with polygons for cones: friction a little weaker between their corners      the matrix
     ``apgd``     accelerated projected gradients for the convex relaxation, Γ = 0: what slides also opens  ``@``
@@ -209,7 +211,7 @@ def solve_contacts(
             of contacts with three rows each, normal first.
         method: see above.
         tolerance: for the primal, dual and complementarity residual, in their units; ten times that for the natural one.
-        max_iterations: default 1,000; 5,000 sweeps of ``pgs``, 10,000 of ``apgd``, 100,000 pivots of ``lcp``.
+        max_iterations: default 1,000; 120 of ``interior``, 5,000 sweeps of ``pgs``, 10,000 of ``apgd``, 100,000 pivots of ``lcp``.
         warm_start: a result of a problem nearby, or its forces, (m,).
         directions: corners of the polygons of ``lcp``, an even number.
         timestep: [s] λ are impulses over that time: bounds of dry friction, which are forces, are multiplied by it. 1 if g is an acceleration.
