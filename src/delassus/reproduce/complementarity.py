@@ -30,7 +30,7 @@ Array = NDArray[Any]
 Progress = Callable[[float], object]
 
 PAPER = (
-    "004: contact and collision dynamics of multi-link robots in operational space, a complementarity formulation with minimal coordinates"
+    "contact and collision dynamics of multi-link robots in operational space, a complementarity formulation with minimal coordinates"
 )
 FRICTION, RESTITUTION, CONTACTS, TOUCHING = 0.5, 0.7, 4, 1e-3
 FORMULATIONS = ("os", "nmc-os", "nmc")

@@ -29,7 +29,7 @@ Array = NDArray[Any]
 Progress = Callable[[float], object]
 Case = tuple[Model, list[Constraint]]
 
-PAPER = "002: Sathya, Decré, Swevers: PV-OSIMr, a lowest order complexity algorithm for computing the Delassus matrix"
+PAPER = "Sathya, Decré, Swevers: PV-OSIMr, a lowest order complexity algorithm for computing the Delassus matrix"
 NAMES = {"ltl": "LTL", "kjr": "KJR", "efpa": "EFPA", "pv-osim": "PV-OSIM", "pv-osimr": "PV-OSIMr"}
 STATED = {"ltl": "O(nd² + m²d + md²)", "kjr": "O(n + m²d)", "efpa": "O(n + md + m²)", "pv-osim": "O(n + m²d)", "pv-osimr": "O(n + m²)"}
 RECURSIVE = ("efpa", "pv-osim", "pv-osimr")
