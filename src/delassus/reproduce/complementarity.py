@@ -29,9 +29,7 @@ __all__ = ["ITEMS", "TABLE_2", "Pendulum", "Swing", "contact_steps", "states_in_
 Array = NDArray[Any]
 Progress = Callable[[float], object]
 
-PAPER = (
-    "contact and collision dynamics of multi-link robots in operational space, a complementarity formulation with minimal coordinates"
-)
+PAPER = "contact and collision dynamics of multi-link robots in operational space, a complementarity formulation with minimal coordinates"
 FRICTION, RESTITUTION, CONTACTS, TOUCHING = 0.5, 0.7, 4, 1e-3
 FORMULATIONS = ("os", "nmc-os", "nmc")
 NAMES = {"os": "OS", "nmc-os": "NMC/OS", "nmc": "NMC", "mc": "MC", "rmc": "RMC"}
