@@ -5,7 +5,7 @@ Counts are of the textbook, by CasADi as in the paper; times are of the compiled
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -192,6 +192,22 @@ def _fig_1(quick: bool, progress: Progress) -> Output:
     return _counts_output("operations of constrained dynamics, three proximal iterations", METHODS, found, note, claims)
 
 
+def _beside_paper(
+    figure: Any, labels: Sequence[str], ours: Mapping[str, Sequence[float]], printed: Mapping[str, Sequence[float]], unit: str
+) -> None:
+    """Draw a bar a method and contact set, the paper's number as a mark on each."""
+    ax = figure.add_subplot()
+    place = np.arange(len(ours))
+    for k, label in enumerate(labels):
+        ax.bar(place + 0.2 * (k - 1.5), [ours[n][k] for n in ours], 0.18, color=f"C{k}", label=label)
+        ax.plot(place + 0.2 * (k - 1.5), [printed[n][k] for n in ours], "kD", ms=3, label="paper" if k == 3 else None)
+    ax.set_yscale("log")
+    ax.set_ylabel(unit)
+    ax.set_xticks(place, list(ours), rotation=25, ha="right", fontsize=7)
+    ax.legend(frameon=False, ncols=5, fontsize=8, loc="upper left")
+    ax.set_ylim(None, 2.5 * ax.get_ylim()[1])
+
+
 def _bars(figure: Any, found: dict[str, dict[str, Any]], parts: Sequence[str], labels: dict[str, str], unit: str, scale: float) -> None:
     """Draw a panel a contact set, a stacked bar a method."""
     names = list(found)
@@ -356,16 +372,8 @@ def _table_2(quick: bool, progress: Progress) -> Output:
     )
 
     def draw(figure: Any) -> None:
-        ax = figure.add_subplot()
-        place = np.arange(len(found))
-        for k, (m, label) in enumerate(METHODS.items()):
-            ax.bar(place + 0.2 * (k - 1.5), [times[n][m] for n in found], 0.18, color=f"C{k}", label=label)
-            ax.plot(place + 0.2 * (k - 1.5), [TABLE_2[n][k] for n in found], "kD", ms=3, label="paper" if k == 3 else None)
-        ax.set_yscale("log")
-        ax.set_ylabel("time [µs], three iterations")
-        ax.set_xticks(place, list(found), rotation=25, ha="right", fontsize=7)
-        ax.legend(frameon=False, ncols=5, fontsize=8, loc="upper left")
-        ax.set_ylim(None, 2.5 * ax.get_ylim()[1])
+        ours = {n: [times[n][m] for m in METHODS] for n in found}
+        _beside_paper(figure, list(METHODS.values()), ours, TABLE_2, "time [µs], three iterations")
 
     return Output("constrained dynamics on four robots, three proximal iterations", columns, rows, note, claims, {"sets": found}, draw)
 
@@ -673,16 +681,7 @@ def _table_3(quick: bool, progress: Progress) -> Output:
     )
 
     def draw(figure: Any) -> None:
-        ax = figure.add_subplot()
-        place = np.arange(len(times))
-        for k, label in enumerate(labels):
-            ax.bar(place + 0.2 * (k - 1.5), [times[n][k] for n in times], 0.18, color=f"C{k}", label=label)
-            ax.plot(place + 0.2 * (k - 1.5), [TABLE_3[n][k] for n in times], "kD", ms=3, label="paper" if k == 3 else None)
-        ax.set_yscale("log")
-        ax.set_ylabel("time [µs]")
-        ax.set_xticks(place, list(times), rotation=25, ha="right", fontsize=7)
-        ax.legend(frameon=False, ncols=5, fontsize=8, loc="upper left")
-        ax.set_ylim(None, 2.5 * ax.get_ylim()[1])
+        _beside_paper(figure, labels, times, TABLE_3, "time [µs]")
 
     data = {"times": {n: dict(zip(labels, t, strict=True)) for n, t in times.items()}, "errors": errors}
     return Output("damped Delassus inverse on four robots", columns, rows, note, claims, data, draw)
