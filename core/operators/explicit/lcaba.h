@@ -15,7 +15,8 @@ namespace delassus {
 template <class T>
 void lcaba(Delassus<T>& G, const std::vector<T>& identity, T* out) {
   const std::size_t m = std::size_t(G.rows());
-  G.solve(identity.data(), G.rows(), out, 8, 1000 * std::numeric_limits<real_of<T>>::epsilon());
+  constexpr real_of<T> goal = 1000 * std::numeric_limits<real_of<T>>::epsilon();
+  G.solve(identity.data(), G.rows(), out, {.refinements = 8, .goal = goal, .limit = 5 * goal});
   for (std::size_t i = 0; i < m; ++i)
     for (std::size_t j = 0; j < i; ++j) out[i * m + j] = out[j * m + i] = (out[i * m + j] + out[j * m + i]) * real_of<T>(0.5);
 }
