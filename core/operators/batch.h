@@ -75,7 +75,7 @@ class BatchDelassus final : public BatchOperator<Real> {
   void apply(const Real* X, int columns, Real* Y) override {
     by_columns(X, columns, Y, [&](int g) { groups_[g].apply(in(g).data(), 1, out(g).data()); });
   }
-  void solve(const Real* Y, int columns, Real* X, const Accuracy<Real>& wanted, Real* errors) override {
+  void solve(const Real* Y, int columns, Real* X, const Accuracy<Real>& wanted = {}, Real* errors = nullptr) override {
     if (errors) std::fill_n(errors, batch_, Real(0));
     by_columns(Y, columns, X, [&](int g) {
       const P error = groups_[g].solve(in(g).data(), 1, out(g).data(), wanted);

@@ -211,3 +211,18 @@ def test_rows_that_repeat_and_damping_at_rounding_still_solve():
     y = np.random.default_rng(9).normal(size=9)
     x = G.solve(y)
     assert backward_errors(A @ x, A, damping, x, y) <= PROMISE["float64"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_an_explicit_inverse_by_columns_solves_its_equation_however_small_the_damping(seed):
+    model, constraints, rng = random_arm(4 * seed + 3)
+    G = dl.DelassusOperator(model, constraints * 2)
+    q = model.random(rng)
+    G.update(q)
+    A = G.to_matrix()
+    size = np.linalg.norm(A, 2)
+    damping = 10.0 ** rng.uniform(-16, -8) * size
+    X = dl.damped_delassus_inverse(model, q, constraints * 2, damping, method="lcaba")
+    error = np.linalg.norm(A @ X + damping * X - np.eye(len(A)), 2) / (size * np.linalg.norm(X, 2) + 1)
+    # ten times the promise of a column: A is G with another rounding
+    assert error <= 10 * PROMISE["float64"]
