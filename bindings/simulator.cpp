@@ -1,4 +1,5 @@
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -118,14 +119,57 @@ void restore(World& w, const double* x, std::size_t n) {
   }
 }
 
+// Addresses of functions and offsets by name: "mj_collision", "mjData.ncon". What a version has not is left out.
+MujocoLibrary library_of(const std::map<std::string, std::size_t>& places) {
+  MujocoLibrary l;
+  const auto at = [&](const char* name) {
+    const auto found = places.find(name);
+    return found == places.end() ? std::size_t(0) : found->second;
+  };
+  const auto function = [&](const char* name, auto& pointer) {
+    pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(at(name));
+  };
+  function("mj_makeData", l.make_data), function("mj_deleteData", l.delete_data);
+  function("mj_kinematics", l.kinematics), function("mj_collision", l.collision);
+  function("_mjPRIVATE_setTlsLogHandler", l.set_log);
+  function("_mjPRIVATE__get_tls_error_fn", l.get_error), function("_mjPRIVATE__set_tls_error_fn", l.set_error);
+  function("_mjPRIVATE__get_tls_warning_fn", l.get_warning), function("_mjPRIVATE__set_tls_warning_fn", l.set_warning);
+  l.data = {at("mjData.qpos"), at("mjData.xpos"), at("mjData.xmat"), at("mjData.contact"), at("mjData.ncon"),
+            at("mjData.dropped")};
+  l.contact = {at("mjContact"), at("mjContact.dist"), at("mjContact.pos"), at("mjContact.frame"),
+               at("mjContact.friction"), at("mjContact.geom"), at("mjContact.dim")};
+  l.model = {at("mjModel"), at("mjModel.narena"), at("mjModel.nconmax"), at("sizeof nconmax")};
+  l.message = {at("mjLogMessage.level"), at("mjLogMessage.subject"), int(at("mjLOG_ERROR"))};
+  return l;
+}
+
 }  // namespace
 
 void bind_simulator(nb::module_& m) {
+  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const MujocoError& error) {
+      // a callback in Python that raised is why MuJoCo stopped: its exception becomes the cause
+      const auto kind = [] { return nb::object(nb::module_::import_("delassus.errors").attr("MujocoError")); };
+      if (PyErr_Occurred()) {
+        nb::python_error cause;
+        const nb::object type = kind();
+        cause.restore();
+        nb::chain_error(type, "MuJoCo stopped: %s", error.what());
+      } else {
+        PyErr_Format(kind().ptr(), "MuJoCo stopped: %s", error.what());
+      }
+    }
+  });
+  nb::class_<MujocoLibrary>(m, "MujocoLibrary")
+      .def("__init__", [](MujocoLibrary* self, const std::map<std::string, std::size_t>& places) { new (self) MujocoLibrary(library_of(places)); },
+           "places"_a);
   nb::class_<Plan>(m, "WorldPlan")
       .def("__init__",
            [](Plan* self, std::shared_ptr<const HeldModel> held, const Numbers& armature, const std::vector<ConstraintDescription>& loops, const std::vector<ConstraintDescription>& friction,
               const Numbers& friction_loss, const Numbers& stiffness, const Numbers& damping, const Numbers& rest, const std::vector<int>& sprung, const std::vector<std::array<double, 4>>& limits,
-              const std::vector<std::array<double, 11>>& motors, const std::array<double, 8>& options, const std::array<std::size_t, 4>& functions, const std::array<std::size_t, 12>& offsets,
+              const std::vector<std::array<double, 11>>& motors, const std::array<double, 8>& options, const MujocoLibrary& library,
               std::size_t mujoco_model, const std::vector<int>& geom_bodies, const std::vector<int>& geom_parts, nb::object keep) {
              auto w = std::make_shared<WorldDescription>();
              w->model = held->wide;
@@ -136,12 +180,8 @@ void bind_simulator(nb::module_& m) {
              for (const auto& a : motors) w->motors.push_back({int(a[0]), int(a[1]), a[2], a[3], {a[4], a[5], a[6]}, {a[7], a[8]}, {a[9], a[10]}});
              w->timestep = options[0], w->restitution = options[1], w->bounce = options[2], w->tolerance = options[3], w->most = int(options[4]), w->newton = options[5] != 0;
              w->slop = options[6], w->midpoint = options[7] != 0;
-             const auto& o = offsets;
-             const MujocoLibrary library{reinterpret_cast<void* (*)(const void*)>(functions[0]), reinterpret_cast<void (*)(void*)>(functions[1]),
-                                         reinterpret_cast<void (*)(const void*, void*)>(functions[2]), reinterpret_cast<void (*)(const void*, void*)>(functions[3]),
-                                         o[0], o[1], o[2], o[3], o[4], o[5], o[6], o[7], o[8], o[9], o[10], o[11]};
              new (self) Plan{std::move(w), library, reinterpret_cast<const void*>(mujoco_model), geom_bodies, geom_parts, std::move(keep)};
-           }, "model"_a, "armature"_a, "loops"_a, "friction"_a, "friction_loss"_a, "stiffness"_a, "damping"_a, "rest"_a, "sprung"_a, "limits"_a, "motors"_a, "options"_a, "functions"_a, "offsets"_a,
+           }, "model"_a, "armature"_a, "loops"_a, "friction"_a, "friction_loss"_a, "stiffness"_a, "damping"_a, "rest"_a, "sprung"_a, "limits"_a, "motors"_a, "options"_a, "library"_a,
            "mujoco_model"_a, "geom_bodies"_a, "geom_parts"_a, "keep"_a);
 
   nb::class_<HeldWorld>(m, "World")
@@ -212,6 +252,17 @@ void bind_simulator(nb::module_& m) {
             Team team(threads);
             std::vector<std::unique_ptr<World>> own(static_cast<std::size_t>(team.size()));
             for (auto& w : own) w = plan->make();
+            // no exception may leave a thread: the first is kept, the worlds after it are not stepped
+            std::exception_ptr thrown;
+            std::atomic<bool> failed{false};
+            const auto step = [&](World& w, const double* tau, const double* control) {
+              try {
+                return w.step(tau, control, nullptr);
+              } catch (...) {
+                if (!failed.exchange(true)) thrown = std::current_exception();
+                return StepReport{};
+              }
+            };
             team.each(worlds, [&](int k) {
               World& w = *own[std::size_t(team.whose(k, worlds))];
               const std::size_t i = std::size_t(k);
@@ -221,9 +272,9 @@ void bind_simulator(nb::module_& m) {
               w.memory = {};
               unsolved.data[i] = 0;
               broken.data[i] = -1;
-              for (std::size_t s = 0; s < T; ++s) {
+              for (std::size_t s = 0; s < T && !failed; ++s) {
                 if (broken.data[i] < 0) {
-                  const StepReport r = w.step(t.data ? t.data + (i * T + s) * nv : nullptr, c.data ? c.data + (i * T + s) * nu : nullptr, nullptr);
+                  const StepReport r = step(w, t.data ? t.data + (i * T + s) * nv : nullptr, c.data ? c.data + (i * T + s) * nu : nullptr);
                   unsolved.data[i] += r.contacts.outcome != ContactOutcome::solved;
                   if (!r.regular || !door::all_finite(w.v.data(), nv)) broken.data[i] = double(s);
                 }
@@ -231,6 +282,7 @@ void bind_simulator(nb::module_& m) {
                 std::copy(w.v.begin(), w.v.end(), V.data + (i * T + s) * nv);
               }
             });
+            if (thrown) std::rethrow_exception(thrown);
           }
           return nb::make_tuple(Q.object, V.object, unsolved.object, broken.object);
         }, "plan"_a, "q"_a.none(), "v"_a.none(), "tau"_a.none(), "control"_a.none(), "worlds"_a, "steps"_a, "threads"_a);

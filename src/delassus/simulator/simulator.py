@@ -26,7 +26,7 @@ from ..model import Model
 from ..model.from_mujoco import body_names, from_mujoco
 from ..model.load import compile_source, tell_ignored
 from ..state import kinetic_energy, potential_energy
-from .mujoco_library import addresses
+from .mujoco_library import library
 from .trajectory import Contacts, Trajectory
 
 __all__ = ["Rollout", "Simulator", "StepResult", "rollout"]
@@ -429,12 +429,11 @@ def _plan(model: Model, mj: Any, options: tuple[float, ...]) -> _core.WorldPlan:
     loops = [from_loop(model, loop) for loop in model.loops if loop.active]
     names = body_names(mj)
     ours = [model.body_index(name) for name in names]
-    functions, offsets = addresses()
     parts = np.asarray(mj.geom_bodyid).tolist()
     return _core.WorldPlan(
         model._native, armature.tolist(), [c._native() for c in loops], [c._native() for c in friction],
         [c.friction for c in friction for _ in range(c.rows)], stiffness.tolist(), damping.tolist(), np.asarray(model.spring_reference).tolist(), sprung.tolist(),
-        limits, motors, list(options), list(functions), list(offsets), int(mj._address), [ours[b] for b in parts], parts, mj,
+        limits, motors, list(options), library(), int(mj._address), [ours[b] for b in parts], parts, mj,
     )  # fmt: skip
 
 
