@@ -18,6 +18,17 @@ namespace {
 using In = door::Input<double>;
 using Numbers = std::vector<double>;
 
+// Raises MujocoError; where a callback in Python raised and so stopped MuJoCo, its exception becomes the cause.
+[[noreturn]] void raise_mujoco(const std::string& failure) {
+  const std::string message = "MuJoCo stopped: " + failure;
+  if (!PyErr_Occurred()) door::raise("MujocoError", message);
+  nb::python_error cause;
+  const nb::object type = nb::module_::import_("delassus.errors").attr("MujocoError");
+  cause.restore();
+  nb::chain_error(type, "%s", message.c_str());
+  throw nb::python_error();
+}
+
 // What a simulation is made of, shared by all worlds of it: the description, and how to reach MuJoCo.
 struct Plan {
   std::shared_ptr<WorldDescription> world;
@@ -27,7 +38,8 @@ struct Plan {
   nb::object keep;  // MuJoCo's model, for as long as this lives
 
   std::unique_ptr<World> make() const {
-    return std::make_unique<World>(world, std::make_unique<Collider>(library, mujoco_model, world->model.nq, geom_bodies, geom_parts));
+    auto collider = std::make_unique<Collider>(library, mujoco_model, world->model.nq, geom_bodies, geom_parts);
+    return std::make_unique<World>(world, std::move(collider));
   }
   std::size_t nq() const { return std::size_t(world->model.nq); }
   std::size_t nv() const { return std::size_t(world->model.nv); }
@@ -66,7 +78,9 @@ struct HeldWorld {
   std::atomic<bool> busy{false};
   Numbers numbers, contacts, times;
 
-  explicit HeldWorld(std::shared_ptr<Plan> p) : plan(std::move(p)), world(plan->make()) {}
+  explicit HeldWorld(std::shared_ptr<Plan> p) : plan(std::move(p)), world(plan->make()) {
+    if (const auto& failure = world->collider().failure(); !failure.empty()) raise_mujoco(failure);
+  }
 };
 
 // Everything that the next step depends on, as numbers.
@@ -146,22 +160,6 @@ MujocoLibrary library_of(const std::map<std::string, std::size_t>& places) {
 }  // namespace
 
 void bind_simulator(nb::module_& m) {
-  nb::register_exception_translator([](const std::exception_ptr& thrown, void*) {
-    try {
-      std::rethrow_exception(thrown);
-    } catch (const MujocoError& error) {
-      // a callback in Python that raised is why MuJoCo stopped: its exception becomes the cause
-      const auto kind = [] { return nb::object(nb::module_::import_("delassus.errors").attr("MujocoError")); };
-      if (PyErr_Occurred()) {
-        nb::python_error cause;
-        const nb::object type = kind();
-        cause.restore();
-        nb::chain_error(type, "MuJoCo stopped: %s", error.what());
-      } else {
-        PyErr_Format(kind().ptr(), "MuJoCo stopped: %s", error.what());
-      }
-    }
-  });
   nb::class_<MujocoLibrary>(m, "MujocoLibrary")
       .def("__init__", [](MujocoLibrary* self, const std::map<std::string, std::size_t>& places) { new (self) MujocoLibrary(library_of(places)); },
            "places"_a);
@@ -215,12 +213,14 @@ void bind_simulator(nb::module_& m) {
                  e(external, "external_forces", {nb_, 6}, true);
              door::Occupied occupied(s.busy, "this Simulator");
              Numbers q, v, numbers, contacts, counts, times;
-             bool regular = true, finite = true;
+             bool regular = true, finite = true, collided = true;
              {
                nb::gil_scoped_release unlocked;
                World& w = *s.world;
                for (std::size_t k = 0; k < n && regular && finite; ++k) {
                  const StepReport r = w.step(t.data ? t.data + (rows ? k * nv : 0) : nullptr, c.data ? c.data + (rows ? k * nu : 0) : nullptr, e.data);
+                 collided = r.collided;
+                 if (!collided) break;
                  regular = r.regular;
                  finite = door::all_finite(w.v.data(), nv);
                  append(numbers, r);
@@ -234,6 +234,7 @@ void bind_simulator(nb::module_& m) {
                  counts.push_back(double((contacts.size() - before) / numbers_a_contact));
                }
              }
+             if (!collided) raise_mujoco(s.world->collider().failure());
              if (!regular) door::raise_singular("step");
              const std::size_t kept = counts.size(), done = times.size() / times_a_step;
              return nb::make_tuple(as_array(q, kept, s.plan->nq()), as_array(v, kept, nv), as_array(numbers, done, numbers_a_step),
@@ -247,22 +248,13 @@ void bind_simulator(nb::module_& m) {
           auto q_ = door::configurations(plan->world->model, q, n);
           In v_(v, "v", {n, nv}), t(tau, "tau", {n, T, nv}, true), c(control, "control", {n, T, nu}, true);
           door::Output<double> Q(nb::none(), {n, T, nq}), V(nb::none(), {n, T, nv}), unsolved(nb::none(), {n}), broken(nb::none(), {n});
+          std::string failure;
           {
             nb::gil_scoped_release unlocked;
             Team team(threads);
             std::vector<std::unique_ptr<World>> own(static_cast<std::size_t>(team.size()));
             for (auto& w : own) w = plan->make();
-            // no exception may leave a thread: the first is kept, the worlds after it are not stepped
-            std::exception_ptr thrown;
-            std::atomic<bool> failed{false};
-            const auto step = [&](World& w, const double* tau, const double* control) {
-              try {
-                return w.step(tau, control, nullptr);
-              } catch (...) {
-                if (!failed.exchange(true)) thrown = std::current_exception();
-                return StepReport{};
-              }
-            };
+            std::atomic<bool> stopped{false};  // by MuJoCo: the worlds that follow are not stepped
             team.each(worlds, [&](int k) {
               World& w = *own[std::size_t(team.whose(k, worlds))];
               const std::size_t i = std::size_t(k);
@@ -272,9 +264,13 @@ void bind_simulator(nb::module_& m) {
               w.memory = {};
               unsolved.data[i] = 0;
               broken.data[i] = -1;
-              for (std::size_t s = 0; s < T && !failed; ++s) {
+              for (std::size_t s = 0; s < T && !stopped; ++s) {
                 if (broken.data[i] < 0) {
-                  const StepReport r = step(w, t.data ? t.data + (i * T + s) * nv : nullptr, c.data ? c.data + (i * T + s) * nu : nullptr);
+                  const StepReport r = w.step(t.data ? t.data + (i * T + s) * nv : nullptr, c.data ? c.data + (i * T + s) * nu : nullptr, nullptr);
+                  if (!r.collided) {
+                    if (!stopped.exchange(true)) failure = w.collider().failure();
+                    break;
+                  }
                   unsolved.data[i] += r.contacts.outcome != ContactOutcome::solved;
                   if (!r.regular || !door::all_finite(w.v.data(), nv)) broken.data[i] = double(s);
                 }
@@ -282,8 +278,8 @@ void bind_simulator(nb::module_& m) {
                 std::copy(w.v.begin(), w.v.end(), V.data + (i * T + s) * nv);
               }
             });
-            if (thrown) std::rethrow_exception(thrown);
           }
+          if (!failure.empty()) raise_mujoco(failure);
           return nb::make_tuple(Q.object, V.object, unsolved.object, broken.object);
         }, "plan"_a, "q"_a.none(), "v"_a.none(), "tau"_a.none(), "control"_a.none(), "worlds"_a, "steps"_a, "threads"_a);
 }

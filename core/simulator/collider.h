@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include "simulator/mujoco_call.h"
@@ -64,13 +65,13 @@ class Collider {
   Collider(const Collider&) = delete;
   Collider& operator=(const Collider&) = delete;
 
-  // Contacts at q, four a pair of geoms at most, in MuJoCo's order. Throws MujocoError.
-  void collide(const double* q, std::vector<Touch>& touches) {
-    detect(q);
+  // Contacts at q, four a pair of geoms at most, in MuJoCo's order. False where MuJoCo could not go on: failure() says why.
+  bool collide(const double* q, std::vector<Touch>& touches) {
+    touches.clear();
+    if (!detect(q)) return false;
     const int n = at<int>(data_, library_.data.ncon);
     const char* contacts = at<const char*>(data_, library_.data.contact);
     const double *xpos = at<const double*>(data_, library_.data.xpos), *xmat = at<const double*>(data_, library_.data.xmat);
-    touches.clear();
     found_.clear();
     for (int k = 0; k < n; ++k) {
       const char* c = contacts + std::size_t(k) * library_.contact.size;
@@ -100,7 +101,11 @@ class Collider {
       for (int k = 0; k < count; ++k) touches.push_back(found_[first + std::size_t(kept[k])]);
       first = last;
     }
+    return true;
   }
+
+  // What MuJoCo said where it could not go on; empty where it could.
+  const std::string& failure() const { return failure_; }
 
   // Where a point of the body that carries a geom is, at the q of the last call.
   Vec3<double> place(int geom, const Vec3<double>& local) const {
@@ -119,8 +124,9 @@ class Collider {
 
   // Contacts at q in data_. Where they, or the work of finding them, found no room in MuJoCo's arena, it gets a larger
   // one and looks again, so that no contact is dropped. After any other error the data is made anew: its stack is open.
-  void detect(const double* q) {
-    if (data_ == nullptr) renew();
+  bool detect(const double* q) {
+    failure_.clear();
+    if (data_ == nullptr && !renew()) return false;
     for (;;) {
       // of nothing there may be no address
       if (nq_ > 0) std::memcpy(at<double*>(data_, library_.data.qpos), q, std::size_t(nq_) * sizeof(double));
@@ -128,34 +134,33 @@ class Collider {
         c.library_.kinematics(c.model_.data(), c.data_);
         c.library_.collision(c.model_.data(), c.data_);
       });
-      if (fine && at<int>(data_, library_.data.dropped) == 0) return;
-      const std::string error = fine ? "" : landing_.text;
+      if (fine && at<int>(data_, library_.data.dropped) == 0) return true;
+      const std::string error = fine ? "contacts found no room in its arena" : landing_.text;
       const auto lacks = [&](const char* what) { return error.find(what) != std::string::npos; };
-      if (fine || lacks("memory") || lacks("arena") || lacks("overflow"))
-        grow(error);
-      else {
-        renew();
-        throw MujocoError(error);
-      }
+      const bool full = lacks("arena") || lacks("memory") || lacks("overflow");
+      if (full && enlarge() && renew()) continue;
+      if (!full) renew();
+      failure_ = error;
+      return false;
     }
   }
 
-  // A larger arena: four times as large, 64 GiB at most.
-  void grow(const std::string& error) {
-    constexpr std::int64_t most = std::int64_t(1) << 36;
+  // The arena of data to come becomes four times as large; false at 64 GiB.
+  bool enlarge() {
     const std::int64_t bytes = at<std::int64_t>(model_.data(), library_.model.narena);
-    const std::string why = error.empty() ? "contacts found no room in its arena" : error;
-    if (bytes >= most / 4) throw MujocoError(why + " (arena of " + std::to_string(bytes) + " bytes)");
+    if (bytes >= std::int64_t(1) << 36) return false;
     const std::int64_t larger = bytes > 0 ? 4 * bytes : std::int64_t(1) << 20;
     std::memcpy(model_.data() + library_.model.narena, &larger, sizeof larger);
-    renew();
+    return true;
   }
 
   // New data, of the model as it is now.
-  void renew() {
+  bool renew() {
     release();
     const bool fine = call([](Collider& c) { c.data_ = c.library_.make_data(c.model_.data()); });
-    if (!fine || data_ == nullptr) throw MujocoError(fine ? "its data could not be made" : landing_.text);
+    if (fine && data_ != nullptr) return true;
+    failure_ = fine ? "its data could not be made" : landing_.text;
+    return false;
   }
   void release() {
     void* const old = data_;
@@ -178,6 +183,7 @@ class Collider {
   std::vector<char> model_;  // the head of MuJoCo's model, with an arena size of our own; its arrays are shared
   void* data_ = nullptr;
   mujoco::Landing landing_{};
+  std::string failure_;
   std::vector<Touch> found_;
 };
 

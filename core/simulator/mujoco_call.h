@@ -1,4 +1,4 @@
-// Calls of MuJoCo's shared library whose errors come back as exceptions.
+// Calls of MuJoCo's shared library whose errors come back.
 //
 // The library is found at run time: building needs nothing of it. Whoever knows it says where its functions are and
 // where its structures keep what is read here.
@@ -10,10 +10,7 @@
 
 #include <csetjmp>
 #include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <stdexcept>
-#include <string>
 
 namespace delassus {
 
@@ -46,12 +43,6 @@ struct MujocoLibrary {
     std::size_t level, subject;
     int error;  // the level of an error
   } message{};
-};
-
-// What MuJoCo said where it could not go on.
-class MujocoError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
 };
 
 namespace mujoco {

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import mujoco
+import numpy as np
 from mujoco.introspect import ast_nodes, enums, structs
 
 from .. import _core
@@ -101,7 +102,7 @@ def _check() -> None:
     for struct, value in (("mjData", d), ("mjModel", m)):
         for field in structs.STRUCTS[struct].fields:
             shown = getattr(value, field.name, None)
-            if not isinstance(field.type, ast_nodes.PointerType) or not getattr(shown, "size", 0) or not hasattr(shown, "ctypes"):
+            if not isinstance(field.type, ast_nodes.PointerType) or not isinstance(shown, np.ndarray) or not shown.size:
                 continue
             found = _pointer(value._address + layout(struct)[0][field.name])
             # arrays of MuJoCo's own solver are not there yet
