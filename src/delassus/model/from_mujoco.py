@@ -14,6 +14,7 @@ from ..errors import LoadError
 from ..spatial import rotation_matrix
 from .geometry import counted, geom_kind
 from .model import Model
+from .omitted import omitted
 from .records import (
     COORDINATES,
     IDENTITY,
@@ -38,8 +39,6 @@ JOINTS = {
     mujoco.mjtJoint.mjJNT_HINGE: "hinge",
 }
 LARGE = 1e10  # MuJoCo's largest number
-# flags that take a part of the model out of the motion; gravity becomes zero
-DISABLED = ("constraint", "equality", "frictionloss", "limit", "contact", "passive", "spring", "damper", "actuation")
 
 
 def _names(m: mujoco.MjModel, kind: Any, n: int, default: str) -> list[str]:
@@ -110,7 +109,7 @@ def from_mujoco(m: mujoco.MjModel, name: str | None = None, left: Sequence[str] 
         actuators=_actuators(m, joint_names, ignored),
         keyframes=dict(zip(_names(m, obj.mjOBJ_KEY, m.nkey, "key"), m.key_qpos, strict=True)),
         collision_excludes=[(names[s >> 16], names[s & 0xFFFF]) for s in m.exclude_signature],
-        ignored=ignored + _unrepresented(m),
+        ignored=ignored + omitted(m),
         compiled=copy.copy(m),
     )
     if not (
@@ -200,6 +199,7 @@ def _actuators(m: mujoco.MjModel, joint_names: list[str], ignored: list[str]) ->
         bias = mujoco.mjtBias(int(m.actuator_biastype[a]))
         simple = (
             m.actuator_plugin[a] < 0
+            and getattr(m, "actuator_ctrlnum", np.ones(m.nu))[a] == 1
             and mujoco.mjtTrn(int(m.actuator_trntype[a])) == mujoco.mjtTrn.mjTRN_JOINT
             and mujoco.mjtDyn(int(m.actuator_dyntype[a])) == mujoco.mjtDyn.mjDYN_NONE
             and mujoco.mjtGain(int(m.actuator_gaintype[a])) == mujoco.mjtGain.mjGAIN_FIXED
@@ -219,39 +219,3 @@ def _actuators(m: mujoco.MjModel, joint_names: list[str], ignored: list[str]) ->
     if left:
         ignored.append(f"{counted(left, 'actuator')} that {'is' if left == 1 else 'are'} not a motor or servo on one hinge or slide")
     return actuators
-
-
-def _unrepresented(m: mujoco.MjModel) -> list[str]:
-    """Elements that bear on the motion, or report it, and have no place in a Model."""
-    driven = m.actuator_trnid[np.isin(m.actuator_trntype, [mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT]), 0].tolist()
-    counts = [
-        (m.ntendon, "tendon"),
-        (m.nflex, "flex"),
-        (m.nsensor, "sensor"),
-        (m.nplugin, "plugin"),
-        (m.nmocap, "mocap body flag"),
-        (int(np.count_nonzero(m.body_gravcomp)), "gravity compensation"),
-        (int(np.count_nonzero(m.key_qvel.any(axis=1))), "keyframe velocity"),
-        (len({j for j in driven if m.jnt_actfrclimited[j]}), "joint actuator force limit"),
-    ]
-    # later MuJoCo versions only
-    for attribute, what in (
-        ("jnt_stiffnesspoly", "non-linear joint stiffness"),
-        ("dof_dampingpoly", "non-linear joint damping"),
-        ("jnt_springyield", "joint spring yield"),
-        ("actuator_armature", "actuator armature"),
-        ("actuator_damping", "actuator damping"),
-    ):
-        values = np.asarray(getattr(m, attribute, ()))
-        counts.append((int(np.count_nonzero(values.any(axis=-1) if values.ndim > 1 else values)), what))
-    plural = {"flex": "flexes", "keyframe velocity": "keyframe velocities"}
-    left = [f"{n} {what if n == 1 else plural.get(what, what + 's')}" for n, what in counts if n]
-    flags = {name[7:].lower(): bit for name, bit in mujoco.mjtDisableBit.__members__.items() if name.startswith("mjDSBL_")}
-    left += [f"flag that disables {name}" for name in DISABLED if name in flags and m.opt.disableflags & flags[name]]
-    if m.opt.density or m.opt.viscosity:
-        left.append("fluid forces (density or viscosity)")
-    if np.any(m.opt.wind):
-        left.append("wind")
-    if np.any(m.opt.magnetic != np.array([0.0, -0.5, 0.0])):
-        left.append("magnetic field")
-    return left

@@ -91,9 +91,9 @@ def unshaped(m: mujoco.MjModel) -> dict[str, list[Any]]:
         found[line] = [column[odd] for column in columns] + [part for g in odd for part in _surface(m, g)]
     if m.npair:
         found[counted(m.npair, "explicit contact pair")] = [m.pair_geom1, m.pair_geom2, m.pair_dim, m.pair_friction]
-    ranked = [g for g in geoms if m.geom_priority[g] or m.geom_solmix[g] != 1]
+    ranked = [g for g in geoms if m.geom_priority[g]]
     if ranked:
-        found[f"contact priority of {counted(len(ranked), 'shape')}"] = [np.array(ranked), m.geom_priority[ranked], m.geom_solmix[ranked]]
+        found[f"contact priority of {counted(len(ranked), 'shape')}"] = [np.array(ranked), m.geom_priority[ranked]]
     changed = {name: way for name, way in set_flags(m).items() if name in COLLISION_FLAGS}
     if changed:
         content = repr(sorted(changed.items())).encode()

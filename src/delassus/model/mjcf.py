@@ -121,7 +121,7 @@ class _Unshaped:
         names, bodies = geom_names(m), body_names(m)
         written = {names[g] for g in range(m.ngeom) if geom_kind(m, g) in SHAPE_SIZES}
         for g in touching(m):
-            self.extra[names[g]] = _ranks(m, g)
+            self.extra[names[g]] = {"priority": int(m.geom_priority[g])} if m.geom_priority[g] else {}
             if names[g] not in written:
                 self._add(m, g, names[g], bodies[m.geom_bodyid[g]])
                 written.add(names[g])
@@ -157,16 +157,6 @@ class _Unshaped:
             "geom", **self.extra[name], **{kind: asset}, name=name, type=kind, friction=_numbers(m.geom_friction[g]), contype=m.geom_contype[g],
             conaffinity=m.geom_conaffinity[g], condim=m.geom_condim[g], rgba=_numbers(m.geom_rgba[g]), **_frame(tuple(position), tuple(m.geom_quat[g])),
         )))  # fmt: skip
-
-
-def _ranks(m: Any, g: int) -> dict[str, object]:
-    """Attributes by which MuJoCo combines the friction of two geoms."""
-    ranks: dict[str, object] = {}
-    if m.geom_priority[g]:
-        ranks["priority"] = int(m.geom_priority[g])
-    if m.geom_solmix[g] != 1:
-        ranks["solmix"] = repr(float(m.geom_solmix[g]))
-    return ranks
 
 
 def to_mjcf(model: Model, source: Any = None) -> str:

@@ -26,14 +26,13 @@ def collision_model(m: mujoco.MjModel) -> mujoco.MjModel:
     # what is about to touch is a contact already: it may come as near as its gap within the step, and no nearer
     for margin in (c.geom_margin, c.pair_margin):
         margin[:] = np.maximum(margin, REACH)
+    c.body_margin[:] += REACH
     c.opt.o_margin = max(c.opt.o_margin, REACH)
-    # gaps would leave out contacts that are near
-    c.geom_gap[:] = c.pair_gap[:] = 0.0
     # flexible bodies do not take part, and nothing falls asleep
     for name in ("flex_contype", "flex_conaffinity", "flex_internal", "flex_selfcollide"):
         if hasattr(c, name):
             getattr(c, name)[:] = 0
-    for field, bit in (place for name, place in flags().items() if name == "sleep"):
+    for field, bit in (place for name, place in flags().items() if name in ("sleep", "speculative")):
         setattr(c.opt, field, getattr(c.opt, field) & ~bit)
     return c
 
