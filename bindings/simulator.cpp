@@ -161,8 +161,10 @@ MujocoLibrary library_of(const std::map<std::string, std::size_t>& places) {
 
 void bind_simulator(nb::module_& m) {
   nb::class_<MujocoLibrary>(m, "MujocoLibrary")
-      .def("__init__", [](MujocoLibrary* self, const std::map<std::string, std::size_t>& places) { new (self) MujocoLibrary(library_of(places)); },
-           "places"_a);
+      .def("__init__",
+           [](MujocoLibrary* self, const std::map<std::string, std::size_t>& places) {
+             new (self) MujocoLibrary(library_of(places));
+           }, "places"_a);
   nb::class_<Plan>(m, "WorldPlan")
       .def("__init__",
            [](Plan* self, std::shared_ptr<const HeldModel> held, const Numbers& armature, const std::vector<ConstraintDescription>& loops, const std::vector<ConstraintDescription>& friction,

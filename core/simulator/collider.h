@@ -65,24 +65,27 @@ class Collider {
   Collider(const Collider&) = delete;
   Collider& operator=(const Collider&) = delete;
 
-  // Contacts at q, four a pair of geoms at most, in MuJoCo's order. False where MuJoCo could not go on: failure() says why.
+  // Contacts at q, four a pair of geoms at most, in MuJoCo's order. False where MuJoCo could not go on: failure() says
+  // why.
   bool collide(const double* q, std::vector<Touch>& touches) {
     touches.clear();
     if (!detect(q)) return false;
     const int n = at<int>(data_, library_.data.ncon);
     const char* contacts = at<const char*>(data_, library_.data.contact);
-    const double *xpos = at<const double*>(data_, library_.data.xpos), *xmat = at<const double*>(data_, library_.data.xmat);
+    const double* xpos = at<const double*>(data_, library_.data.xpos);
+    const double* xmat = at<const double*>(data_, library_.data.xmat);
     found_.clear();
     for (int k = 0; k < n; ++k) {
       const char* c = contacts + std::size_t(k) * library_.contact.size;
       const int* geoms = reinterpret_cast<const int*>(c + library_.contact.geom);
       if (geoms[0] < 0 || geoms[1] < 0) continue;  // flexible bodies are not ours
-      const double *p = reinterpret_cast<const double*>(c + library_.contact.pos), *frame = reinterpret_cast<const double*>(c + library_.contact.frame);
+      const double* p = reinterpret_cast<const double*>(c + library_.contact.pos);
+      const double* frame = reinterpret_cast<const double*>(c + library_.contact.frame);
       Touch t{};
       // MuJoCo's normal goes from its first geom to its second
       for (int b = 0; b < 2; ++b) t.geom[b] = geoms[1 - b], t.body[b] = bodies_[std::size_t(geoms[1 - b])];
       t.distance = t.base = at<double>(c, library_.contact.dist);
-      t.friction = at<int>(c, library_.contact.dim) == 1 ? 0 : *reinterpret_cast<const double*>(c + library_.contact.friction);
+      t.friction = at<int>(c, library_.contact.dim) == 1 ? 0 : at<double>(c, library_.contact.friction);
       t.position = {p[0], p[1], p[2]};
       t.normal = {frame[0], frame[1], frame[2]};
       for (int b = 0; b < 2; ++b) {
@@ -110,7 +113,8 @@ class Collider {
   // Where a point of the body that carries a geom is, at the q of the last call.
   Vec3<double> place(int geom, const Vec3<double>& local) const {
     const int part = parts_[std::size_t(geom)];
-    const double *x = at<const double*>(data_, library_.data.xpos) + 3 * part, *R = at<const double*>(data_, library_.data.xmat) + 9 * part;
+    const double* x = at<const double*>(data_, library_.data.xpos) + 3 * part;
+    const double* R = at<const double*>(data_, library_.data.xmat) + 9 * part;
     return {x[0] + R[0] * local.x + R[1] * local.y + R[2] * local.z, x[1] + R[3] * local.x + R[4] * local.y + R[5] * local.z, x[2] + R[6] * local.x + R[7] * local.y + R[8] * local.z};
   }
 

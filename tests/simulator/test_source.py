@@ -65,7 +65,14 @@ def test_loaded_copied_and_pickled_models_move_bit_for_bit_as_their_source(case,
     path.write_text(text)
     model = dl.load(text)
     want = motion(text)
-    others = (model, dl.load(path), mujoco.MjModel.from_xml_string(text), dl.load(mujoco.MjModel.from_xml_path(str(path))), copy.deepcopy(model), pickle.loads(pickle.dumps(model)))
+    others = (
+        model,
+        dl.load(path),
+        mujoco.MjModel.from_xml_string(text),
+        dl.load(mujoco.MjModel.from_xml_path(str(path))),
+        copy.deepcopy(model),
+        pickle.loads(pickle.dumps(model)),
+    )
     for source in others:
         np.testing.assert_array_equal(motion(source), want)
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from .geometry import counted, set_flags, touching
 
-__all__ = ["DISABLED", "omitted"]
+__all__ = ["omitted"]
 
 # flags that take a part of the model out of the motion; gravity becomes zero, contact and filterparent hold for our contacts too
-DISABLED = ("constraint", "equality", "frictionloss", "limit", "passive", "spring", "damper", "actuation", "clampctrl")
+_DISABLED = ("constraint", "equality", "frictionloss", "limit", "passive", "spring", "damper", "actuation", "clampctrl")
 # how MuJoCo solves and integrates: options with their enumerations, and flags
 _METHOD = {
     "timestep": None, "integrator": "mjtIntegrator", "cone": "mjtCone", "impratio": None, "solver": "mjtSolver", "jacobian": "mjtJacobian", "iterations": None,
@@ -35,14 +35,15 @@ def _default() -> mujoco.MjModel:
     )
 
 
-def _row_counts(values: Any) -> int:
-    """Return how many rows hold a number other than zero."""
-    array = np.asarray(values)
+def _rows(m: mujoco.MjModel, name: str, where: Any = slice(None)) -> int:
+    """Return how many rows of an array hold a number other than zero; none where this version has no such array."""
+    array = np.asarray(getattr(m, name, np.zeros(0)))
+    array = array[where] if len(array) else array
     return int(np.count_nonzero(array.any(axis=tuple(range(1, array.ndim))) if array.ndim > 1 else array))
 
 
 def _method(m: mujoco.MjModel) -> list[str]:
-    """Settings of MuJoCo's own solver and integrator that are not its defaults."""
+    """Return the settings of MuJoCo's own solver and integrator that are not its defaults."""
     found, opt, default = [], m.opt, _default().opt
     for name, enumeration in _METHOD.items():
         value = getattr(opt, name, None)
@@ -82,8 +83,8 @@ def _contacts(m: mujoco.MjModel) -> list[str]:
         (distant, "margin or gap of {}", "contact shape"),
         (uneven, "friction that differs between two directions of {}", "contact pair"),
         # later MuJoCo versions only
-        (_row_counts(getattr(m, "geom_surfacevel", np.zeros(0))), "surface velocity of {}", "shape"),
-        (_row_counts(getattr(m, "geom_adhesion", np.zeros(0))) + _row_counts(getattr(m, "pair_adhesion", np.zeros(0))), "adhesion of {}", "shape"),
+        (_rows(m, "geom_surfacevel"), "surface velocity of {}", "shape"),
+        (_rows(m, "geom_adhesion") + _rows(m, "pair_adhesion"), "adhesion of {}", "shape"),
     ]
     return [text.format(counted(n, what)) for n, text, what in lines if n]
 
@@ -92,9 +93,9 @@ def _joints(m: mujoco.MjModel) -> list[str]:
     driven = m.actuator_trnid[np.isin(m.actuator_trntype, [mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT]), 0].tolist()
     turning = np.isin(m.jnt_type, [mujoco.mjtJoint.mjJNT_BALL, mujoco.mjtJoint.mjJNT_FREE])
     counts = [
-        (int(np.count_nonzero(m.jnt_limited[turning])), "limit of a ball joint", "limits of ball joints"),
-        (_row_counts(m.jnt_stiffness[turning]), "spring of a ball or free joint", "springs of ball or free joints"),
-        (int(np.count_nonzero(m.jnt_margin[m.jnt_limited.astype(bool)])), "margin of a joint limit", "margins of joint limits"),
+        (_rows(m, "jnt_limited", turning), "limit of a ball joint", "limits of ball joints"),
+        (_rows(m, "jnt_stiffness", turning), "spring of a ball or free joint", "springs of ball or free joints"),
+        (_rows(m, "jnt_margin", m.jnt_limited.astype(bool)), "margin of a joint limit", "margins of joint limits"),
         (len({j for j in driven if m.jnt_actfrclimited[j]}), "joint actuator force limit", None),
     ]
     # later MuJoCo versions only
@@ -107,7 +108,7 @@ def _joints(m: mujoco.MjModel) -> list[str]:
         ("actuator_dampingpoly", "non-linear actuator damping"),
         ("actuator_delay", "actuator delay"),
     ):
-        counts.append((_row_counts(getattr(m, attribute, np.zeros(0))), what, None))
+        counts.append((_rows(m, attribute), what, None))
     return [counted(n, what, plural) for n, what, plural in counts if n]
 
 
@@ -116,14 +117,15 @@ def _keyframes(m: mujoco.MjModel) -> list[str]:
     for b in range(m.nbody):
         k = int(m.body_mocapid[b])
         if k >= 0:
-            moved |= (m.key_mpos[:, 3 * k : 3 * k + 3] != m.body_pos[b]).any(axis=1) | (m.key_mquat[:, 4 * k : 4 * k + 4] != m.body_quat[b]).any(axis=1)
+            moved |= (m.key_mpos[:, 3 * k : 3 * k + 3] != m.body_pos[b]).any(axis=1)
+            moved |= (m.key_mquat[:, 4 * k : 4 * k + 4] != m.body_quat[b]).any(axis=1)
     counts = [
-        (_row_counts(m.key_qvel), "keyframe velocity", "keyframe velocities"),
-        (_row_counts(m.key_ctrl), "keyframe control", None),
-        (_row_counts(m.key_act), "keyframe activation", None),
-        (_row_counts(m.key_time), "keyframe time", None),
+        (_rows(m, "key_qvel"), "keyframe velocity", "keyframe velocities"),
+        (_rows(m, "key_ctrl"), "keyframe control", None),
+        (_rows(m, "key_act"), "keyframe activation", None),
+        (_rows(m, "key_time"), "keyframe time", None),
         (int(np.count_nonzero(moved)), "keyframe pose of mocap bodies", "keyframe poses of mocap bodies"),
-        (_row_counts(getattr(m, "key_plastic", np.zeros((0, 0)))), "keyframe plastic state", None),
+        (_rows(m, "key_plastic"), "keyframe plastic state", None),
     ]
     return [counted(n, what, plural) for n, what, plural in counts if n]
 
@@ -138,13 +140,17 @@ def omitted(m: mujoco.MjModel) -> list[str]:
         (m.nsensor, "sensor", None),
         (m.nplugin - len(touches), "plugin", None),
         (m.nmocap, "mocap body flag", None),
-        (int(np.count_nonzero(m.body_gravcomp)), "gravity compensation", None),
-        (int(np.count_nonzero(np.isin(m.actuator_group, groups))), "actuator that its group disables", "actuators that their groups disable"),
+        (_rows(m, "body_gravcomp"), "gravity compensation", None),
+        (
+            int(np.count_nonzero(np.isin(m.actuator_group, groups))),
+            "actuator that its group disables",
+            "actuators that their groups disable",
+        ),
     ]
     lines = [counted(n, what, plural) for n, what, plural in counts if n]
     lines += _keyframes(m) + _joints(m) + _contacts(m)
     off = set_flags(m)
-    lines += [f"flag that disables {name}" for name in DISABLED if name in off]
+    lines += [f"flag that disables {name}" for name in _DISABLED if name in off]
     if m.opt.density or m.opt.viscosity:
         lines.append("fluid forces (density or viscosity)")
     if np.any(m.opt.wind):

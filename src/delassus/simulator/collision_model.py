@@ -17,7 +17,7 @@ __all__ = ["REACH", "ShownModel", "collision_model"]
 
 REACH = 1e-3  # [m] on each of two shapes
 # arrays that are only drawn, or large and never read here: they may be written
-_DRAWN = tuple("cam_ light_ mat_ skin_ tex_ text vis names site_rgba geom_rgba tendon_rgba geom_group geom_matid".split())
+_DRAWN = ("cam_", "light_", "mat_", "skin_", "tex_", "text", "vis", "names", "site_rgba", "geom_rgba", "tendon_rgba", "geom_group", "geom_matid")  # fmt: skip
 
 
 def collision_model(m: mujoco.MjModel) -> mujoco.MjModel:
@@ -44,8 +44,7 @@ class ShownModel:
     """
 
     def __init__(self, m: mujoco.MjModel) -> None:
-        self.model = copy.copy(m)
-        self._before = copy.copy(m)
+        self.model, self._before = copy.copy(m), m
         self._seen = self._memory()
 
     def _memory(self) -> tuple[bytes, ...]:

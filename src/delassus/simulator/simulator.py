@@ -155,7 +155,7 @@ class Simulator:
         self.model = _loaded(model)
         if not isinstance(model, Model):
             tell_ignored(self.model, stacklevel=3)
-        self._source = self.model.to_mujoco()
+        self._source = self.model._compiled if self.model._compiled is not None else self.model.to_mujoco()
         self._shown: ShownModel | None = None
         options = (
             self.timestep, self.restitution, number(bounce_speed, "bounce_speed", minimum=0.0), number(tolerance, "tolerance", minimum=0.0),
