@@ -42,6 +42,7 @@ struct StepReport {
   ContactReport contacts;       // of the velocities
   int corrections = 0;          // iterations for positions
   int islands = 0;
+  bool collided = true;  // MuJoCo found the contacts; if not, the collider says why
   bool regular = true;
   double penetration = 0, loop_error = 0;  // before the step [m]
   StepTimes times;

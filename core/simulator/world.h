@@ -34,6 +34,7 @@ class World {
   }
 
   const WorldDescription& description() const { return *world_; }
+  const Collider& collider() const { return *collider_; }
   std::vector<double> q, v;
   double time = 0;
 
@@ -55,7 +56,8 @@ class World {
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
     StepReport report;
-    collider_->collide(q.data(), touches_);
+    report.collided = collider_->collide(q.data(), touches_);
+    if (!report.collided) return report;
     settle_sides();
     keep_points();
     meet();
