@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "spatial/scalar.h"
+#include "unlocked.h"
 
 namespace delassus::door {
 

@@ -177,9 +177,10 @@ void bind_simulator(nb::module_& m) {
              Numbers q, v, numbers, contacts, counts, times;
              bool regular = true, finite = true;
              {
-               nb::gil_scoped_release unlocked;
+               door::Unlocked unlocked;
                World& w = *s.world;
                for (std::size_t k = 0; k < n && regular && finite; ++k) {
+                 poll(2e4);
                  const StepReport r = w.step(t.data ? t.data + (rows ? k * nv : 0) : nullptr, c.data ? c.data + (rows ? k * nu : 0) : nullptr, e.data);
                  regular = r.regular;
                  finite = door::all_finite(w.v.data(), nv);
@@ -208,7 +209,7 @@ void bind_simulator(nb::module_& m) {
           In v_(v, "v", {n, nv}), t(tau, "tau", {n, T, nv}, true), c(control, "control", {n, T, nu}, true);
           door::Output<double> Q(nb::none(), {n, T, nq}), V(nb::none(), {n, T, nv}), unsolved(nb::none(), {n}), broken(nb::none(), {n});
           {
-            nb::gil_scoped_release unlocked;
+            door::Unlocked unlocked;
             Team team(threads);
             std::vector<std::unique_ptr<World>> own(static_cast<std::size_t>(team.size()));
             for (auto& w : own) w = plan->make();
@@ -222,6 +223,7 @@ void bind_simulator(nb::module_& m) {
               unsolved.data[i] = 0;
               broken.data[i] = -1;
               for (std::size_t s = 0; s < T; ++s) {
+                poll(2e4);
                 if (broken.data[i] < 0) {
                   const StepReport r = w.step(t.data ? t.data + (i * T + s) * nv : nullptr, c.data ? c.data + (i * T + s) * nu : nullptr, nullptr);
                   unsolved.data[i] += r.contacts.outcome != ContactOutcome::solved;
