@@ -46,10 +46,11 @@ def dynamics(method):
 
 def many_dynamics():
     model, n = dl.load("g1"), 2000
-    solver = dl.BatchConstrainedDynamics(model, [dl.Weld(model, name) for name in model.body_names[-3:]], n, threads=2)
+    held = [dl.Weld(model, name) for name in model.body_names[-3:]]
+    solver = dl.BatchConstrainedDynamics(model, held, n, threads=2, tolerance=1e-300, max_iterations=20_000, mu=1e-3)
     q, v = np.tile(model.neutral(), (n, 1)), rng.standard_normal((n, model.nv))
     for _ in range(100):
-        solver.solve(q, v, None, tolerance=1e-300, max_iterations=20_000, mu=1e-3)
+        solver.solve(q, v)
 
 
 def assembly():

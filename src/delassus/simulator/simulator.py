@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from ..model.from_mujoco import body_names, from_mujoco
 from ..model.load import compile_source, tell_ignored
 from ..state import kinetic_energy, potential_energy
 from .mujoco_library import addresses
+from .snapshot import identity, seal, unseal
 from .trajectory import Contacts, Trajectory
 
 __all__ = ["Rollout", "Simulator", "StepResult", "rollout"]
@@ -159,12 +161,12 @@ class Simulator:
             tell_ignored(self.model, stacklevel=3)
         # what is about to touch is a contact already: it may come as near as its gap within the step, and no nearer
         self.mujoco_model.geom_margin[:] = np.maximum(self.mujoco_model.geom_margin, _REACH)
-        options = (
+        self._options = (
             self.timestep, self.restitution, number(bounce_speed, "bounce_speed", minimum=0.0), number(tolerance, "tolerance", minimum=0.0),
             float(count(max_iterations, "max_iterations")), float(solver == "newton"), number(slop, "slop", minimum=0.0), float(integrator == "midpoint"),
         )  # fmt: skip
         self.view: Any = None
-        self._plan = _plan(self.model, self.mujoco_model, options)
+        self._plan = _plan(self.model, self.mujoco_model, self._options)
         self._world = _core.World(self._plan)
         self.reset()
 
@@ -193,13 +195,21 @@ class Simulator:
         self._world.set_state(self.model.neutral() if q is None else q, np.zeros(self.model.nv) if v is None else v, number(time, "time"))
 
     def save(self) -> Array:
-        """Return all that the next step depends on, as numbers."""
-        return self._world.save()
+        """Return all that the next step depends on, as numbers, and what they are of. They may be kept in a file."""
+        return seal(self._identity, self._world.save())
 
     def restore(self, snapshot: ArrayLike) -> None:
-        """Go back to what :meth:`save` returned, bit for bit."""
-        numbers = np.asarray(snapshot, dtype=float).ravel()
-        self._world.restore(numbers, len(numbers))
+        """Go back to what :meth:`save` returned, bit for bit; in this simulator or in another one of the same model with the same options.
+
+        Raises:
+            ArgumentError: it is of another model, of other options, or not as it was saved. Nothing changes then.
+        """
+        state = unseal(self._identity, snapshot)
+        self._world.restore(state, len(state))
+
+    @cached_property
+    def _identity(self) -> Array:
+        return identity(self.model, self.mujoco_model, self._options)
 
     # ---- motion ---------------------------------------------------------------------------------------------------------------
 
