@@ -84,6 +84,10 @@ def _count(n: int, what: str) -> str:
 
 def from_mujoco(m: mujoco.MjModel, name: str | None = None, left: Sequence[str] = ()) -> Model:
     """Take bodies, joints, loops, shapes, actuators and keyframes from a compiled MuJoCo model; list what is left out, after ``left``."""
+    try:
+        bytes(m.names).decode()
+    except UnicodeDecodeError as error:
+        raise LoadError(f"source: MuJoCo's model has names that are not UTF-8: {error}. Save the file it came from as UTF-8.") from None
     obj = mujoco.mjtObj
     names = body_names(m)
     bodies = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import os
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from ..model import Model
 from ..model.from_mujoco import body_names, from_mujoco
 from ..model.load import compile_source, tell_ignored
 from ..state import kinetic_energy, potential_energy
+from .files import named_path, private_file
 from .mujoco_library import addresses
 from .snapshot import identity, seal, unseal
 from .trajectory import Contacts, Trajectory
@@ -39,6 +41,7 @@ _STAGES = ("collide", "constrain", "operate", "solve", "correct", "step")
 _SOLVERS = ("admm", "newton")
 _INTEGRATORS = ("midpoint", "euler")
 _REACH = 1e-3  # [m] on each of two shapes
+RECORDINGS = (".html", ".viser", ".npz")
 _shown: dict[str, Callable[..., Any]] = {}  # what the viewers offer
 
 
@@ -252,8 +255,9 @@ class Simulator:
             tau: forces on joints, likewise.
             every: steps from one kept frame to the next.
             progress: show a bar in a terminal.
-            record: also write a page that plays in a browser, ``.html``, or a trajectory, ``.npz`` (extra ``viewer`` for the former). Every few seconds the frames so far are
-                saved as ``.npz`` of that name, so that little is lost if the process ends before its time; a page takes their place in the end.
+            record: also write a page that plays in a browser, ``.html`` or ``.viser`` (extra ``viewer``), or a trajectory, ``.npz``. Every few seconds the frames so far are
+                saved, so that little is lost if the process ends before its time: in that ``.npz``; for a page in a hidden file beside it, ``.NAME.xxxxxxxx.npz``, which
+                :meth:`Trajectory.load` reads and which goes when the page is complete. No other file is written or removed.
             view: also show it in a browser when done (extra ``viewer``).
 
         Returns:
@@ -265,7 +269,7 @@ class Simulator:
         chunk = every if steered else max(every, 200 // every * every)
         frames = _Frames(self)
         keeper = _Keeper(record)
-        with _Bar(progress, f"{self.model.name}: {seconds:g} s") as advance:
+        with keeper, _Bar(progress, f"{self.model.name}: {seconds:g} s") as advance:
             done = 0
             while done < steps:
                 n = min(chunk, steps - done)
@@ -284,12 +288,12 @@ class Simulator:
                 advance(done / steps)
                 keeper.keep(frames)
         trajectory = frames.trajectory()
-        if record is not None:
-            if os.fspath(record).endswith(".npz"):
-                trajectory.save(record)
-            else:
-                _shown["record"](trajectory, record, geometry=self.mujoco_model)
-                keeper.clear()
+        with keeper:
+            if keeper.target is not None and keeper.target.suffix == ".npz":
+                trajectory.save(keeper.target)
+            elif keeper.target is not None:
+                _shown["record"](trajectory, keeper.target, geometry=self.mujoco_model)
+        keeper.clear()
         if view:
             # kept for as long as this simulator: who lets it go closes the page
             self.view = _shown["view"](trajectory, geometry=self.mujoco_model)
@@ -367,26 +371,36 @@ class _Frames:
 
 
 class _Keeper:
-    """Saves the frames of a run now and then."""
+    """Saves the frames of a run now and then: under the name of the recording if that holds numbers, else beside it, under a name that nothing had before."""
 
     seconds = 3.0
 
     def __init__(self, record: str | os.PathLike[str] | None) -> None:
-        self.path = None if record is None else Path(record).with_suffix(".npz")
-        self.last, self.wrote = time.monotonic(), False
+        self.target = None if record is None else named_path(record, "record")
+        if self.target is not None and self.target.suffix not in RECORDINGS:
+            raise ArgumentError(f"record: expected a file that ends in {', '.join(RECORDINGS)}, got {str(self.target)!r}.")
+        self.path = self.target if self.target is not None and self.target.suffix == ".npz" else None
+        self.last = time.monotonic()
+
+    def __enter__(self) -> _Keeper:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None and self.path is not None and self.path != self.target:
+            warnings.warn(f"{str(self.target)!r} was not written; frames of the run until then are in {str(self.path)!r}.", stacklevel=3)
 
     def keep(self, frames: _Frames) -> None:
-        if self.path is None or time.monotonic() < self.last + self.seconds:
+        if self.target is None or time.monotonic() < self.last + self.seconds:
             return
         # what fails now fails again at the end, and is told then
-        with suppress(WriteError):
+        with suppress(WriteError, OSError):
+            self.path = self.path or private_file(self.target, "npz")
             frames.trajectory().save(self.path)
-            self.wrote = True
         # a long motion takes long to save: at most a tenth of the time goes there
         self.last = time.monotonic() + 9 * (time.monotonic() - self.last - self.seconds)
 
     def clear(self) -> None:
-        if self.wrote and self.path is not None:
+        if self.path is not None and self.path != self.target:
             self.path.unlink(missing_ok=True)
 
 
