@@ -72,7 +72,7 @@ def test_names_that_xml_cannot_hold_are_refused_everywhere(name):
     body = Body("b", "world", mass=1.0, inertia=(1.0, 1.0, 1.0, 0.0, 0.0, 0.0))
     joint = Joint("j", "hinge", "b")
     for parts in (
-        {"loops": [ConnectLoop(name, "b", "world")]}, {"shapes": [Shape(name, "b", "sphere", (0.1,))]}, {"keyframes": {name: [0.0]}},
+        {"loops": [ConnectLoop(name, "b", "world", (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))]}, {"shapes": [Shape(name, "b", "sphere", (0.1,))]}, {"keyframes": {name: [0.0]}},
     ):  # fmt: skip
         with pytest.raises(ArgumentError, match="text that XML can hold"):
             Model("robot", [body], [joint], **parts)
