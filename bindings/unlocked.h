@@ -5,8 +5,6 @@
 
 #include <unistd.h>
 
-#include <exception>
-
 #include "errors/interrupt.h"
 
 namespace delassus::door {
@@ -14,7 +12,7 @@ namespace delassus::door {
 // The lock is released for as long as this lives.
 //
 // Signals: Python handles them between its own instructions, so long work has to ask. When a handler raises (Ctrl-C), its exception stays set in this thread, the work is left by
-// Interrupted, and `ended_by_signal` below hands the exception on.
+// Interrupted, and `translate` in door.h hands the exception on.
 //
 // The end of the interpreter: a daemon thread that asks for the lock then is not given it; up to Python 3.13 its thread is ended, by unwinding its stack, through frames that hold
 // Python's objects and must not be left that way: the process would abort. The thread stays here instead, asleep, until the process is gone.
@@ -40,13 +38,5 @@ class Unlocked final : public Interrupt {
 
   PyThreadState* state_;
 };
-
-// To be registered once: the exception of a signal's handler is set already.
-inline void ended_by_signal(const std::exception_ptr& error, void*) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const Interrupted&) {
-  }
-}
 
 }  // namespace delassus::door

@@ -58,6 +58,10 @@ class UnstableError(DelassusError, ArithmeticError):
     """A simulation whose velocities grew beyond numbers."""
 
 
+class CapacityError(DelassusError, RuntimeError):
+    """More contacts at once than a step of a simulation takes; nothing has changed."""
+
+
 class SingularError(DelassusError, ArithmeticError):
     """A result is not finite: the mass matrix is singular in this pose, or numbers overflowed."""
 
@@ -66,6 +70,7 @@ __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
     "BusyError",
+    "CapacityError",
     "DelassusError",
     "LoadError",
     "MissingExtraError",

@@ -229,6 +229,7 @@ class Simulator:
         Raises:
             UnstableError: velocities grew beyond numbers.
             SingularError: the mass matrix is singular.
+            CapacityError: more than 50,000 contacts at once. The state stays as it was.
         """
         q, v, numbers, contacts, _, times = self._run(1, 1, tau, control, external_forces, False)
         return StepResult(
