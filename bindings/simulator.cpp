@@ -87,13 +87,16 @@ Numbers snapshot(const World& w) {
   }
   return x;
 }
-// The same back, every number checked before anything changes: finite by `In`, sizes and indices those of this model, lengths of what has one.
+// The same back, every number checked before anything changes: finite by `In`, sizes and indices those of this model,
+// lengths of what has one.
 void restore(HeldWorld& s, const double* x, std::size_t n) {
   World& w = *s.world;
   const auto& d = w.description();
   std::size_t at = 0;
   const auto expect = [](bool good, const char* what) {
-    if (!good) door::raise("ArgumentError", std::string("snapshot: its ") + what + " cannot be of this model. Give what save() returned, unchanged.");
+    if (good) return;
+    door::raise("ArgumentError", std::string("snapshot: its ") + what + " cannot be of this model. "
+                                                                       "Give what save() returned, unchanged.");
   };
   const auto next = [&] {
     expect(at < n, "length");
@@ -112,7 +115,9 @@ void restore(HeldWorld& s, const double* x, std::size_t n) {
     const double a = next(), b = next(), c = next();
     return Vec3<double>{a, b, c};
   };
-  const auto either = [&](std::size_t size, std::size_t full, const char* what) { expect(size == 0 || size == full, what); };
+  const auto either = [&](std::size_t size, std::size_t full, const char* what) {
+    expect(size == 0 || size == full, what);
+  };
 
   Numbers q, v;
   World::Memory memory;
@@ -126,7 +131,8 @@ void restore(HeldWorld& s, const double* x, std::size_t n) {
     for (const auto& c : *list) rows += std::size_t(c.rows);
   either(others.rows.size(), rows, "rows"), either(others.row_corrections.size(), rows, "rows");
   const double time = next();
-  others.limits.resize(whole(n, "sizes")), others.rho.resize(whole(n, "sizes")), memory.contacts.resize(whole(n, "sizes"));
+  others.limits.resize(whole(n, "sizes")), others.rho.resize(whole(n, "sizes"));
+  memory.contacts.resize(whole(n, "sizes"));
   either(others.limits.size(), 2 * d.limits.size(), "limits"), either(others.rho.size(), d.model.roots.size(), "trees");
   for (auto* pairs : {&others.limits, &others.rho})
     for (auto& pair : *pairs) pair = {next(), next()};

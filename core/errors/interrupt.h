@@ -1,7 +1,8 @@
 // Long work asks now and then whether it shall go on, and ends with an exception if not.
 //
-// Whoever starts the work puts an Interrupt up for its thread; whoever iterates calls `poll` with the size of an iteration. Between two looks at the clock lie about 100,000
-// operations, between two questions 50 ms: a poll is a load, a subtraction and a branch. Polls stand only where everything that outlives the call is valid.
+// Whoever starts the work puts an Interrupt up for its thread; whoever iterates calls `poll` with the size of an
+// iteration. Between two looks at the clock lie about 100,000 operations, between two questions 50 ms: a poll is a
+// load, a subtraction and a branch. Polls stand only where everything that outlives the call is valid.
 #pragma once
 
 #include <chrono>

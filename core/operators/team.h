@@ -1,6 +1,7 @@
 // Threads that wait for work between calls. The caller works too; results do not depend on how many they are.
 //
-// An exception of any thread, or an Interrupt of the caller's, ends the work of all, and leaves by the caller when they are done.
+// An exception of any thread, or an Interrupt of the caller's, ends the work of all, and leaves by the caller when
+// they are done.
 #pragma once
 
 #include <unistd.h>

@@ -17,7 +17,8 @@ template <class Real>
 class Progress {
  public:
   Progress(const Real* bias, int rows, int most, Real tolerance, Report<Real>* report, Real* history, int fewest = 1)
-      : fewest_(std::min(fewest, std::max(most, 1))), most_(std::max(most, 1)), operations_(4.0 * rows * rows), report_(*report), history_(history) {
+      : fewest_(std::min(fewest, std::max(most, 1))), most_(std::max(most, 1)), operations_(4.0 * rows * rows),
+        report_(*report), history_(history) {
     Real scale = 1;
     for (int r = 0; r < rows; ++r) scale = std::max(scale, std::abs(bias[r]));
     least_ = tolerance * scale;

@@ -44,7 +44,7 @@ def test_a_urdf_may_be_in_any_encoding(tmp_path):
     assert dl.load(path, floating_base=True).body_names == ("world", "balé")
 
 
-@pytest.mark.parametrize("path", ["/tmp/\ud800.xml", "/tmp/\udcff.xml", "/tmp/a\0b.xml", "\ud800", "x" * 100_000 + ".xml"])
+@pytest.mark.parametrize("path", ["/tmp/\ud800.xml", "/tmp/a\0b.xml", "\ud800", "x" * 100_000 + ".xml"])
 def test_paths_that_cannot_be_are_told(path):
     with pytest.raises((LoadError, UnknownNameError), match="does not exist"):
         dl.load(path)

@@ -44,7 +44,9 @@ def load_enclosed(text: str, where: str) -> Model:
         if tag in REFUSED:
             raise LoadError(f"source: {where} has an element <{element.tag}>, which is not for a model that came inside a file.")
         if found := [key for key in element.attrib if _names_file(key.lower())]:
-            raise LoadError(f"source: {where} names a file, by {found[0]!r} of <{element.tag}>; a model that came inside a file may not open others.")
+            raise LoadError(
+                f"source: {where} names a file, by {found[0]!r} of <{element.tag}>; a model that came inside a file may not open others."
+            )
     checked = ElementTree.tostring(root, encoding="unicode")
     model, left = compiled(lambda: mujoco.MjModel.from_xml_string(checked), where)
     return from_mujoco(model, None, left)

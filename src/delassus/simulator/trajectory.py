@@ -262,12 +262,18 @@ class Trajectory:
         except FileNotFoundError:
             raise LoadError(f"path: the file {where} does not exist.") from None
         except Exception as error:  # whatever NumPy's and zip's readers stumble over in a file that they did not write
-            why = "it is no .npz file, or not one of plain arrays" if "pickle" in str(error) else str(error).rstrip(".") or type(error).__name__
+            why = (
+                "it is no .npz file, or not one of plain arrays"
+                if "pickle" in str(error)
+                else str(error).rstrip(".") or type(error).__name__
+            )
             raise LoadError(f"path: {where} cannot be read as a trajectory: {why}.") from None
         if parts["format"].shape or parts["format"] != FORMAT:
             raise LoadError(f"path: {where} has format {parts['format']}; this version reads {FORMAT}.")
         if parts["mjcf"].shape or parts["mjcf"].dtype.kind != "U":
-            raise LoadError(f"path: {where} is damaged: mjcf: expected one text, got dtype {parts['mjcf'].dtype} of shape {parts['mjcf'].shape}.")
+            raise LoadError(
+                f"path: {where} is damaged: mjcf: expected one text, got dtype {parts['mjcf'].dtype} of shape {parts['mjcf'].shape}."
+            )
         try:
             model = load_enclosed(str(parts["mjcf"]), "the text")
             return cls(model, **{name: parts[name] for name in needed - {"format", "mjcf"}})

@@ -22,23 +22,24 @@ __all__ = ["guarded", "refusal"]
 _ONE_AT_A_TIME = threading.Lock()  # the function that is replaced belongs to the process
 
 
-def _address(name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        return ipaddress.ip_address(name)
-    except ValueError:
-        return None
-
-
 def _is_own(name: str, listening: str) -> bool:
     """Whether a server that listens there can have been meant by this name, by whoever could not choose it."""
-    address, own = _address(name), _address(listening)
-    if name == "localhost" or name.endswith(".localhost"):
+    if name == "localhost" or name.endswith(".localhost") or name == listening.lower():
         return True
-    if address is not None:
-        # nobody can make an address point elsewhere; a server for this machine alone is only asked by its own
-        return address.is_loopback or not (listening == "localhost" or (own is not None and own.is_loopback))
+    # a server for this machine alone is asked by its own addresses; nobody can make an address point elsewhere
+    alone = listening == "localhost" or _is_loopback(listening) is True
+    if (loopback := _is_loopback(name)) is not None:
+        return loopback or not alone
     machine = socket.gethostname().lower()
-    return name == listening.lower() or (own is None or not own.is_loopback) and name in (machine, f"{machine}.local", socket.getfqdn().lower())
+    return not alone and name in (machine, f"{machine}.local", socket.getfqdn().lower())
+
+
+def _is_loopback(name: str) -> bool | None:
+    """Whether an address is of the machine itself; None if it is no address."""
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return None
 
 
 def refusal(listening: str, hosts: list[str], origins: list[str]) -> str | None:
