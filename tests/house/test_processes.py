@@ -31,6 +31,12 @@ def contacts(method):
     dl.solve_contacts(A @ A.T, rng.standard_normal(240), [0.7] * 80, method=method, tolerance=0.0, max_iterations=10**6)
 
 
+def dense(method):
+    # one factorization takes seconds
+    A = rng.standard_normal((3600, 30))
+    dl.solve_contacts(A @ A.T + np.eye(3600), rng.standard_normal(3600), [0.7] * 1200, method=method, tolerance=0.0)
+
+
 def lcp():
     A = rng.standard_normal((1500, 1500))
     dl.solve_lcp(A @ A.T, rng.standard_normal(1500))
@@ -78,6 +84,7 @@ sys.exit("it came to its end by itself")
 
 WORK = {
     "run": "simulate()", "rollout": "roll(1)", "rollout on two threads": "roll(2)", "pgs": "contacts('pgs')", "apgd": "contacts('apgd')", "lcp": "lcp()",
+    "admm with a large matrix": "dense('admm')", "interior points with a large matrix": "dense('interior')",
     "lcaba": "dynamics('lcaba')", "prox-ltls": "dynamics('prox-ltls')", "a batch on two threads": "many_dynamics()", "close_loops": "assembly()",
 }  # fmt: skip
 
