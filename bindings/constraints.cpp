@@ -26,7 +26,7 @@ struct HeldRows {
   nb::object work(const door::Output<T>& out, const char* what, F&& f) {
     {
       door::Occupied occupied(busy, "this ConstraintRows");
-      nb::gil_scoped_release unlocked;
+      door::Unlocked unlocked;
       f();
     }
     if (!door::all_finite(out.data, out.array.size()))

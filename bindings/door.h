@@ -7,11 +7,14 @@
 
 #include <atomic>
 #include <cmath>
+#include <exception>
 #include <initializer_list>
 #include <string>
 #include <vector>
 
+#include "errors/typed.h"
 #include "spatial/scalar.h"
+#include "unlocked.h"
 
 namespace delassus::door {
 
@@ -23,6 +26,17 @@ using Shape = std::initializer_list<std::size_t>;
   nb::object type = nb::module_::import_("delassus.errors").attr(kind);
   PyErr_SetString(type.ptr(), message.c_str());
   throw nb::python_error();
+}
+
+// To be registered once: errors of the core, as Python's. The exception of a signal's handler is set already.
+inline void translate(const std::exception_ptr& error, void*) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const Interrupted&) {
+  } catch (const TypedError& typed) {
+    nb::object type = nb::module_::import_("delassus.errors").attr(typed.kind());
+    PyErr_SetString(type.ptr(), typed.what());
+  }
 }
 
 [[noreturn]] inline void raise_singular(const char* what) {

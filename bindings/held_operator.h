@@ -22,7 +22,7 @@ struct Held {
   template <class F>
   void work(F&& f) {
     door::Occupied occupied(busy, "this operator");
-    nanobind::gil_scoped_release unlocked;
+    door::Unlocked unlocked;
     watch.run(f);
   }
 };

@@ -17,6 +17,7 @@ static void bind_workspace(nb::module_& m, const char* name) {
 NB_MODULE(_core, m) {
   // models that a program still holds when it ends are no leak
   nb::set_leak_warnings(false);
+  nb::register_exception_translator(door::translate);
   m.doc() = "Compiled sweeps. Private: use the functions of the package.";
   m.attr("compiler") = DELASSUS_COMPILER;
   m.attr("flags") = DELASSUS_FLAGS;

@@ -102,35 +102,70 @@ Numbers snapshot(const World& w) {
   }
   return x;
 }
-void restore(World& w, const double* x, std::size_t n) {
+// The same back, every number checked before anything changes: finite by `In`, sizes and indices those of this model,
+// lengths of what has one.
+void restore(HeldWorld& s, const double* x, std::size_t n) {
+  World& w = *s.world;
+  const auto& d = w.description();
   std::size_t at = 0;
-  auto next = [&] {
-    if (at >= n) door::raise("ArgumentError", "snapshot: it is too short. Give what save() returned, unchanged.");
+  const auto expect = [](bool good, const char* what) {
+    if (good) return;
+    door::raise("ArgumentError", std::string("snapshot: its ") + what + " cannot be of this model. "
+                                                                       "Give what save() returned, unchanged.");
+  };
+  const auto next = [&] {
+    expect(at < n, "length");
     return x[at++];
   };
-  auto get = [&](Numbers& y) {
-    const std::size_t size = std::size_t(next());
-    if (size > n) door::raise("ArgumentError", "snapshot: its numbers make no sense. Give what save() returned, unchanged.");
-    y.resize(size);
+  const auto whole = [&](std::size_t below, const char* what) {
+    const double value = next();
+    expect(value >= 0 && value < double(below) && value == std::floor(value), what);
+    return std::size_t(value);
+  };
+  const auto get = [&](Numbers& y) {
+    y.resize(whole(n, "sizes"));
     for (auto& value : y) value = next();
   };
-  if (next() != double(w.q.size()) || next() != double(w.v.size()))
-    door::raise("ArgumentError", "snapshot: it is of another model.");
-  auto& others = w.memory.others;
-  get(w.q), get(w.v), get(others.rows), get(others.row_corrections);
-  w.time = next();
-  const std::size_t limits = std::size_t(next()), trees = std::size_t(next()), contacts = std::size_t(next());
-  if (n - at != 2 * limits + 2 * trees + 25 * contacts) door::raise("ArgumentError", "snapshot: its numbers make no sense. Give what save() returned, unchanged.");
-  others.limits.resize(limits), others.rho.resize(trees);
+  const auto vector = [&] {
+    const double a = next(), b = next(), c = next();
+    return Vec3<double>{a, b, c};
+  };
+  const auto either = [&](std::size_t size, std::size_t full, const char* what) {
+    expect(size == 0 || size == full, what);
+  };
+
+  Numbers q, v;
+  World::Memory memory;
+  auto& others = memory.others;
+  expect(next() == double(w.q.size()) && next() == double(w.v.size()), "sizes");
+  get(q), get(v), get(others.rows), get(others.row_corrections);
+  expect(q.size() == w.q.size() && v.size() == w.v.size(), "sizes");
+  door::check_quaternions(d.model, q.data(), "snapshot's q");
+  std::size_t rows = 0;
+  for (const auto* list : {&d.loops, &d.friction})
+    for (const auto& c : *list) rows += std::size_t(c.rows);
+  either(others.rows.size(), rows, "rows"), either(others.row_corrections.size(), rows, "rows");
+  const double time = next();
+  others.limits.resize(whole(n, "sizes")), others.rho.resize(whole(n, "sizes"));
+  memory.contacts.resize(whole(n, "sizes"));
+  either(others.limits.size(), 2 * d.limits.size(), "limits"), either(others.rho.size(), d.model.roots.size(), "trees");
   for (auto* pairs : {&others.limits, &others.rho})
-    for (auto& l : *pairs) l = {next(), next()};
-  w.memory.contacts.resize(contacts);
-  for (auto& c : w.memory.contacts) {
+    for (auto& pair : *pairs) pair = {next(), next()};
+  for (const auto& rho : others.rho) expect(rho[0] >= 0 && rho[1] >= 0, "penalties");
+  for (auto& c : memory.contacts) {
     auto& t = c.touch;
-    t.geom[0] = int(next()), t.geom[1] = int(next()), t.body[0] = int(next()), t.body[1] = int(next());
+    for (int& geom : t.geom) geom = int(whole(s.plan->geom_bodies.size(), "shapes"));
+    for (int& body : t.body) body = int(whole(s.plan->bodies(), "bodies"));
+    for (int k = 0; k < 2; ++k) expect(t.body[k] == s.plan->geom_bodies[std::size_t(t.geom[k])], "bodies");
     t.distance = next(), t.base = next(), t.friction = next();
-    for (auto* v : {&t.position, &t.normal, &t.local[0], &t.local[1], &c.impulse, &c.correction}) v->x = next(), v->y = next(), v->z = next();
+    for (auto* to : {&t.position, &t.normal, &t.local[0], &t.local[1], &c.impulse, &c.correction}) *to = vector();
+    expect(t.friction >= 0, "friction");
+    expect(std::abs(dot(t.normal, t.normal) - 1) < 1e-6, "normals");
   }
+  expect(at == n, "length");
+  w.q.swap(q), w.v.swap(v);
+  w.time = time;
+  w.memory = std::move(memory);
 }
 
 // Addresses of functions and offsets by name: "mj_collision", "mjData.ncon". What a version has not is left out.
@@ -205,7 +240,7 @@ void bind_simulator(nb::module_& m) {
            [](HeldWorld& s, nb::handle numbers, std::size_t n) {
              In x(numbers, "snapshot", {n});
              door::Occupied occupied(s.busy, "this Simulator");
-             restore(*s.world, x.data, n);
+             restore(s, x.data, n);
            }, "snapshot"_a.none(), "size"_a)
       // Steps with the same forces, or with a row of them each; every `every`-th state is kept. Returns states before the first step and after the kept ones, numbers, contacts and times.
       .def("run",
@@ -217,9 +252,10 @@ void bind_simulator(nb::module_& m) {
              Numbers q, v, numbers, contacts, counts, times;
              bool regular = true, finite = true, collided = true;
              {
-               nb::gil_scoped_release unlocked;
+               door::Unlocked unlocked;
                World& w = *s.world;
                for (std::size_t k = 0; k < n && regular && finite; ++k) {
+                 poll(2e4);
                  const StepReport r = w.step(t.data ? t.data + (rows ? k * nv : 0) : nullptr, c.data ? c.data + (rows ? k * nu : 0) : nullptr, e.data);
                  collided = r.collided;
                  if (!collided) break;
@@ -252,7 +288,7 @@ void bind_simulator(nb::module_& m) {
           door::Output<double> Q(nb::none(), {n, T, nq}), V(nb::none(), {n, T, nv}), unsolved(nb::none(), {n}), broken(nb::none(), {n});
           std::string failure;
           {
-            nb::gil_scoped_release unlocked;
+            door::Unlocked unlocked;
             Team team(threads);
             std::vector<std::unique_ptr<World>> own(static_cast<std::size_t>(team.size()));
             for (auto& w : own) w = plan->make();
@@ -267,6 +303,7 @@ void bind_simulator(nb::module_& m) {
               unsolved.data[i] = 0;
               broken.data[i] = -1;
               for (std::size_t s = 0; s < T && !stopped; ++s) {
+                poll(2e4);
                 if (broken.data[i] < 0) {
                   const StepReport r = w.step(t.data ? t.data + (i * T + s) * nv : nullptr, c.data ? c.data + (i * T + s) * nu : nullptr, nullptr);
                   if (!r.collided) {

@@ -30,7 +30,7 @@ struct HeldSolver {
   template <class F>
   void work(F&& f) {
     door::Occupied occupied(busy, "this solver");
-    nb::gil_scoped_release unlocked;
+    door::Unlocked unlocked;
     watch.run(f);
   }
 };

@@ -37,7 +37,7 @@ void bind_complementarity(nb::module_& m) {
              LemkeReport report{};
              {
                door::Occupied occupied(s.busy, "this Lemke");
-               nb::gil_scoped_release unlocked;
+               door::Unlocked unlocked;
                report = s.lemke.solve(int(n), free.data(), M_.data, q_.data, z.data, tolerance, most);
              }
              return nb::make_tuple(z.finite("solve_lcp"), int(report.outcome), report.pivots, report.attempts, report.residual);

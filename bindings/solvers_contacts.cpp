@@ -106,7 +106,7 @@ void bind_contacts(nb::module_& m) {
         } else if (nb::hasattr(G, "__array__")) {
           const In matrix(G, "G", {n, n});
           DenseMap map(matrix.data, int(n));
-          nb::gil_scoped_release unlocked;
+          door::Unlocked unlocked;
           solve(map, matrix.data);
         } else {
           PythonMap map(G, int(n));

@@ -22,7 +22,7 @@ struct HeldWorkspace {
   template <class F>
   void work(const door::Input<T>& q, F&& f) {
     door::Occupied occupied(busy);
-    nanobind::gil_scoped_release unlocked;
+    door::Unlocked unlocked;
     kinematics(model, w, q.data);
     f();
   }

@@ -11,6 +11,9 @@
 // Free bodies of one link turn by the midpoint rule on the rotation group, which keeps their angular momentum and, but for rounding of order dt³, their energy.
 #pragma once
 
+#include <string>
+
+#include "errors/typed.h"
 #include "simulator/island.h"
 
 namespace delassus {
@@ -58,6 +61,7 @@ class World {
     StepReport report;
     report.collided = collider_->collide(q.data(), touches_);
     if (!report.collided) return report;
+    if (touches_.size() > max_contacts) refuse();
     settle_sides();
     keep_points();
     meet();
@@ -80,6 +84,14 @@ class World {
   }
 
  private:
+  // Nothing has changed yet.
+  [[noreturn]] void refuse() const {
+    throw TypedError("CapacityError",
+                     "step: " + std::to_string(touches_.size()) + " contacts at once; one step takes " +
+                         std::to_string(max_contacts) + " at most. Move bodies that are in each other apart, "
+                         "give them fewer shapes, or let pairs not collide (contype and conaffinity, or exclude).");
+  }
+
   // Contacts of what never moves against itself are no contacts; the ground comes second.
   void settle_sides() {
     const auto& m = world_->model;
@@ -227,6 +239,7 @@ class World {
     }
   }
   static constexpr std::size_t most_islands = 32;
+  static constexpr std::size_t max_contacts = 50'000;  // some 300 balls that are all in each other: a step takes seconds
   static constexpr double match = 0.02;  // contacts nearer than that are the same [m]
 
   std::shared_ptr<const WorldDescription> world_;

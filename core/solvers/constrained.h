@@ -12,6 +12,7 @@
 // "Constrained Articulated Body Dynamics Algorithms", algorithms 1 to 3, with loops as in "Matrix-Free Delassus Operations", section III. ε is its 1 / µ.
 #pragma once
 
+#include "errors/interrupt.h"
 #include "operators/delassus.h"
 #include "operators/explicit/limbs.h"
 #include "solvers/forcing.h"
@@ -66,6 +67,7 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
     std::fill_n(reports, lanes, Report<Real>{Outcome::unfinished, 0, 0, 0, 0});
     bool correcting = false;
     for (int n = 0; n < most; ++n) {
+      poll(200.0 * (model_.nv + m));
       T primal{}, change{};
       auto move_on = [&](int r, const T& next) {
         primal = larger(primal, magnitude((next - lambda[r]) * damping[r]));

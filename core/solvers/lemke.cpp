@@ -5,6 +5,8 @@
 #include <limits>
 #include <utility>
 
+#include "errors/interrupt.h"
+
 namespace delassus {
 namespace {
 
@@ -129,6 +131,7 @@ void Lemke::eliminate(bool with_pairs) {
   }
   rank_ = paired_ = 0;
   for (int last = out_; rank_ < last;) {
+    poll(2.0 * n_ * n_);
     int at = rank_;
     for (int i = rank_ + 1; i < out_; ++i)
       if (std::abs(row(i)[rank_]) > std::abs(row(at)[rank_])) at = i;
@@ -221,6 +224,7 @@ Pivoting Lemke::pivot(double delta, double spread, int most, int* pivots) {
   for (int i = 0; i < m; ++i) done &= line(i)[m + 1] >= 0;
   Pivoting end = done ? Pivoting::solved : Pivoting::limit;
   for (int count = 0, enter = artificial; end == Pivoting::limit && count < most; ++count) {
+    poll(2.0 * m * m);
     const int e = place_[std::size_t(enter)];
     double largest = 1;
     for (int i = 0; i < m; ++i) {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 
+#include "errors/interrupt.h"
 #include "solvers/verbs.h"
 
 namespace delassus {
@@ -16,7 +17,8 @@ template <class Real>
 class Progress {
  public:
   Progress(const Real* bias, int rows, int most, Real tolerance, Report<Real>* report, Real* history, int fewest = 1)
-      : fewest_(std::min(fewest, std::max(most, 1))), most_(std::max(most, 1)), report_(*report), history_(history) {
+      : fewest_(std::min(fewest, std::max(most, 1))), most_(std::max(most, 1)), operations_(4.0 * rows * rows),
+        report_(*report), history_(history) {
     Real scale = 1;
     for (int r = 0; r < rows; ++r) scale = std::max(scale, std::abs(bias[r]));
     least_ = tolerance * scale;
@@ -29,6 +31,7 @@ class Progress {
   // After an iteration: what is left of the constraints, how far J ν̇ went, the largest sum of magnitudes that the former is a difference of.
   void note(Real primal, Real change, Real size = 0) {
     const int n = report_.iterations;
+    poll(operations_);
     const bool stays = most_ == 1 || (n > 0 && 2 * primal > report_.primal);
     const Real goal = stays ? std::max(least_, 32 * std::numeric_limits<Real>::epsilon() * size) : least_;
     if (history_) history_[n] = primal;
@@ -48,6 +51,7 @@ class Progress {
  private:
   int fewest_, most_;
   Real least_;
+  double operations_;  // about, of an iteration
   Report<Real>& report_;
   Real* history_;
 };

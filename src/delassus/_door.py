@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -10,6 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import ArgumentError, ArgumentTypeError, NotFiniteError, UnknownNameError
+
+# What XML 1.0 cannot hold: lone halves of surrogate pairs, control characters, two that are none.
+_NOT_TEXT = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def as_array(value: Any, name: str, wanted: str = "an array") -> NDArray[Any]:
@@ -67,11 +71,13 @@ def number(value: Any, name: str, *, minimum: float | None = None) -> float:
 
 
 def text(value: Any, name: str) -> str:
-    """Return a name: a string that is not empty."""
+    """Return a name: a string that is not empty, of characters that a file of text can hold."""
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name}: expected a string, got {type(value).__name__}.")
     if not value:
         raise ArgumentError(f"{name}: expected a name, got an empty string.")
+    if strange := _NOT_TEXT.search(value):
+        raise ArgumentError(f"{name}: expected text that XML can hold, got {value!r} with the character {strange.group()!r}.")
     return value
 
 

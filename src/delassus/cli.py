@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import sys
 import warnings
@@ -32,6 +33,7 @@ from .model.from_mujoco import from_mujoco
 from .model.load import compile_source
 from .operators import DelassusOperator
 from .simulator import Simulator, Trajectory
+from .simulator.files import whole_file
 from .textbook import ALGORITHMS
 from .textbook import count as count_operations
 from .viewers import View, record
@@ -59,7 +61,8 @@ Json = Annotated[Path | None, typer.Option("--json", help="Also write the table 
 
 def _save(path: Path | None, data: Any) -> None:
     if path is not None:
-        path.write_text(json.dumps(data, indent=2) + "\n")
+        with whole_file(path, "table") as file:
+            file.write((json.dumps(data, indent=2) + "\n").encode())
         console.print(f"wrote {escape(str(path))}")
 
 
@@ -342,7 +345,7 @@ def reproduce(
     listing: Annotated[bool, typer.Option("--list", help="Show what there is and stop.")] = False,
 ) -> None:
     """Make tables and figures of the papers anew, theirs beside ours; what is done is kept, and found by the next run."""
-    from .reproduce import PAPERS, Item, Made, all_items, find, make, write_index
+    from .reproduce import PAPERS, Item, Made, all_items, check_index, find, make, write_index
 
     if listing:
         for item in all_items():
@@ -351,6 +354,7 @@ def reproduce(
     if everything == (name is not None):
         raise ArgumentError("reproduce: expected a name or --all, and not both. --list shows the names.")
     items = all_items() if name is None else find(name)
+    check_index(out)
     made: dict[Item, Made] = {}
     left_out: dict[str, str] = {}
     with Progress() as progress, suppress(KeyboardInterrupt):  # what is finished stays and is shown
@@ -436,6 +440,9 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 def main() -> None:
     """Run the command; a mistake of the user's is one line on stderr and exit code 2."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # what a terminal cannot show is no reason to fail
     try:
         app()
     except (DelassusError, OSError) as error:

@@ -66,6 +66,10 @@ class InaccurateError(DelassusError, ArithmeticError):
     """A solution that no method could bring within the promised backward error; the message has the one reached."""
 
 
+class CapacityError(DelassusError, RuntimeError):
+    """More contacts at once than a step of a simulation takes; nothing has changed."""
+
+
 class SingularError(DelassusError, ArithmeticError):
     """A result is not finite: the mass matrix is singular in this pose, or numbers overflowed."""
 
@@ -74,6 +78,7 @@ __all__ = [
     "ArgumentError",
     "ArgumentTypeError",
     "BusyError",
+    "CapacityError",
     "DelassusError",
     "InaccurateError",
     "LoadError",

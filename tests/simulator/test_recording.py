@@ -3,13 +3,14 @@
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
 import pytest
 
 import delassus as dl
-from delassus.errors import WriteError
+from delassus.errors import ArgumentError, WriteError
 
 ENDLESS = """
 import delassus as dl
@@ -44,7 +45,7 @@ def test_a_full_disk_is_told_and_what_was_there_stays(tmp_path):
     script = f"""
 import resource, signal
 import delassus as dl
-from delassus.errors import WriteError
+from delassus.errors import ArgumentError, WriteError
 sim = dl.Simulator(dl.scenes.box_stack(3))
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
@@ -62,3 +63,67 @@ except WriteError as error:
 def test_a_folder_that_is_not_there_is_told(tmp_path):
     with pytest.raises(WriteError, match="was not written"):
         dl.Simulator(dl.scenes.box_stack(1)).run(0.01, record=tmp_path / "no" / "run.npz", progress=False)
+
+
+PAGE = """
+import delassus as dl
+from delassus.simulator import simulator
+simulator._Keeper.seconds = 0.05
+dl.Simulator(dl.scenes.box_stack(3)).run({seconds}, every=10, record={record!r}, progress=False)
+"""
+
+
+def test_recording_a_page_leaves_numbers_of_that_name_alone(tmp_path):
+    """The run is long enough for frames to be saved on the way."""
+    mine = tmp_path / "fall.npz"
+    mine.write_bytes(b"a motion of mine")
+    subprocess.run([sys.executable, "-c", PAGE.format(seconds=20.0, record=str(tmp_path / "fall.html"))], check=True)
+    assert mine.read_bytes() == b"a motion of mine"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["fall.html", "fall.npz"]
+
+
+def test_frames_of_a_page_that_was_killed_are_beside_it_under_a_name_of_their_own(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", PAGE.format(seconds=1e5, record=str(tmp_path / "fall.html"))])
+    try:
+        until = time.monotonic() + 60
+        while not any(p.stat().st_size for p in tmp_path.glob(".fall.html.????????.npz")) and time.monotonic() < until:
+            time.sleep(0.05)
+    finally:
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    (kept,) = tmp_path.glob(".fall.html.????????.npz")
+    assert len(dl.Trajectory.load(kept)) > 10
+
+
+def test_a_run_that_fails_says_where_its_frames_are(tmp_path, monkeypatch):
+    monkeypatch.setattr("delassus.simulator.simulator._Keeper.seconds", -1.0)
+    sim = dl.Simulator(dl.scenes.box_stack(1))
+
+    def control(t, q, v):
+        if t > 0.02:
+            raise RuntimeError("mine")
+        return np.zeros(0)
+
+    with pytest.raises(RuntimeError, match="mine"), pytest.warns(UserWarning, match=r"fall\.html' was not written; frames of the run until then are in"):
+        sim.run(0.1, control=control, record=tmp_path / "fall.html", progress=False)
+    (kept,) = tmp_path.iterdir()
+    assert len(dl.Trajectory.load(kept)) >= 2
+
+
+def test_an_ending_that_is_no_recording_is_told_before_the_run(tmp_path):
+    sim = dl.Simulator(dl.scenes.box_stack(1))
+    with pytest.raises(ArgumentError, match=r"record: expected a file that ends in \.html, \.viser, \.npz"):
+        sim.run(0.1, record=tmp_path / "fall.mp4", progress=False)
+    assert sim.time == 0
+
+
+def test_two_that_write_one_file_at_once_do_not_meet(tmp_path):
+    """Each writes under a name of its own first: the file is one of the two, whole, and nothing else is left."""
+    motions = [dl.Simulator(dl.scenes.box_stack(n)).run(0.05, progress=False) for n in (1, 2)]
+    threads = [threading.Thread(target=lambda m=m: [m.save(tmp_path / "fall.npz") for _ in range(20)]) for m in motions]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [p.name for p in tmp_path.iterdir()] == ["fall.npz"]
+    assert dl.Trajectory.load(tmp_path / "fall.npz").model.nbody in (2, 3)

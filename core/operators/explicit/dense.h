@@ -7,6 +7,7 @@
 
 #include <vector>
 
+#include "errors/interrupt.h"
 #include "operators/explicit/packs.h"
 
 namespace delassus {
@@ -55,6 +56,7 @@ template <class T>
 inline void factor_upper(T* A, int n, std::size_t stride, const T* least, T* Dinv) {
   constexpr int lanes = row_lanes<T>;
   for (int k = 0; k < n; ++k) {
+    if (n > 200) poll(double(n - k) * (n - k));
     T* row = A + std::size_t(k) * stride;
     row[k] = row[k] > least[k] ? row[k] : least[k];
     const T d = Dinv[k] = real_of<T>(1) / row[k];

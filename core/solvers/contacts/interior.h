@@ -265,6 +265,7 @@ class Interior {
     }
     for (const auto& i : intervals_) K_[std::size_t(i.at) * n_ + i.at] += i.bounded() ? stiffness(i) : nearly;
     for (int k = 0; k < n_; ++k) {
+      poll(2.0 * (n_ - k) * (n_ - k));
       int p = k;
       for (int i = k + 1; i < n_; ++i)
         if (std::abs(K_[std::size_t(i) * n_ + k]) > std::abs(K_[std::size_t(p) * n_ + k])) p = i;

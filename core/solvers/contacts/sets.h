@@ -10,6 +10,8 @@
 #include <limits>
 #include <vector>
 
+#include "errors/interrupt.h"
+
 namespace delassus {
 
 struct Cone {
@@ -98,6 +100,7 @@ inline ContactResiduals worse(const ContactResiduals& a, const ContactResiduals&
 }
 
 inline ContactResiduals residuals(const ForceSets& K, bool coulomb, const double* d, const double* lambda, const double* sigma) {
+  poll(200.0 * K.rows);
   ContactResiduals left;
   auto most = [](double& a, double b) { a = b <= a || std::isnan(a) ? a : b; };  // NaN stays
   for (const auto& c : K.cones) {

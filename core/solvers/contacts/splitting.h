@@ -132,6 +132,7 @@ class Splitting {
  private:
   // x ← (G + ρ)⁻¹ y
   void invert(double* y, double* x) {
+    poll(200.0 * rows());
     for (int r = 0; r < rows(); ++r) y[r] *= over_w_[r];
     problem_->G.solve(y, x_.data());
     for (int r = 0; r < rows(); ++r) x[r] = x_[r] * over_w_[r];

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._door import unknown
+from .._door import text, unknown
 from ..errors import ArgumentTypeError, ModelError, NotFiniteError, QuaternionError
 from ..spatial import rotation_matrix
 from .records import COORDINATES, JOINT_TYPES, SHAPE_SIZES, Actuator, Body, ConnectLoop, Joint, JointLoop, Shape, WeldLoop
@@ -64,7 +64,7 @@ def _check_names(model: Model) -> None:
     for kind in ("loops", "shapes", "actuators"):
         seen: set[str] = set()
         for record in getattr(model, kind):
-            if record.name in seen:
+            if text(record.name, f"name of one of the {kind}") in seen:
                 raise ModelError(f"{kind[:-1]} {record.name!r}: two {kind} have this name; names must differ.")
             seen.add(record.name)
 

@@ -86,6 +86,10 @@ def one_value(values: Any, what: str, ignored: list[str]) -> float:
 
 def from_mujoco(m: mujoco.MjModel, name: str | None = None, left: Sequence[str] = ()) -> Model:
     """Take bodies, joints, loops, shapes, actuators and keyframes from a compiled MuJoCo model, and keep a copy of it; list what is left out, after ``left``."""
+    try:
+        bytes(m.names).decode()
+    except UnicodeDecodeError as error:
+        raise LoadError(f"source: MuJoCo's model has names that are not UTF-8: {error}. Save the file it came from as UTF-8.") from None
     obj = mujoco.mjtObj
     names = body_names(m)
     bodies = []

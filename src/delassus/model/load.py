@@ -107,19 +107,26 @@ def _from_path(path: Path, floating_base: bool) -> Compiled:
 
 
 def _from_xml(text: str | bytes, where: str, floating_base: bool, path: Path | None) -> Compiled:
-    root = _parse(text, where)
+    root = parse(text, where)
     if root.tag == "robot":
         return from_urdf(root, floating_base, path and path.parent, where)
     _only_urdf(floating_base, "MJCF")
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise LoadError(f"source: MuJoCo cannot open {where}: it takes names of files for UTF-8. Rename it, or give its text.") from None
     model, left = compiled(lambda: mujoco.MjModel.from_xml_path(str(path)) if path else mujoco.MjModel.from_xml_string(text), where)
     return Compiled(model, None, left)
 
 
-def _parse(text: str | bytes, where: str) -> ElementTree.Element:
+def parse(text: str | bytes, where: str) -> ElementTree.Element:
+    """Return the root element of MJCF or URDF."""
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
         raise LoadError(f"source: {where} is not well-formed XML: {error}.") from None
+    except (ValueError, LookupError) as error:  # encodings that do not exist, or that a text has not
+        raise LoadError(f"source: {where} cannot be read as text: {error}. Save it as UTF-8.") from None
     if root.tag not in ("mujoco", "robot"):
         raise LoadError(f"source: {where} has the root element <{root.tag}>; expected <mujoco> (MJCF) or <robot> (URDF).")
     return root

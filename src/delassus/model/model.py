@@ -158,7 +158,7 @@ class Model:
         put("gravity", _frozen(numbers(gravity, "gravity", (3,)), np.float64, (3,)))
         check_everything(self)
         self._lay_out(put)
-        put("keyframes", MappingProxyType({k: self._keyframe(k, q) for k, q in (keyframes or {}).items()}))
+        put("keyframes", MappingProxyType({text(k, "name of a keyframe"): self._keyframe(k, q) for k, q in (keyframes or {}).items()}))
         put("_native", _core.build_model(
             self.body_parent, self.body_position, self.body_quaternion, self.body_mass, self.body_com, self.body_inertia,
             self._joint_code, self.joint_body, self.joint_position, self.joint_axis, self.joint_reference, self.dof_armature,

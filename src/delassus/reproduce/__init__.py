@@ -4,6 +4,6 @@ A paper is a file with its ``ITEMS``; an item makes an :class:`Output`, which :f
 """
 
 from .items import PAPERS, Item, Made, all_items, find, make
-from .outputs import Claim, Output, read, write_index
+from .outputs import Claim, Output, check_index, read, write_index
 
-__all__ = ["PAPERS", "Claim", "Item", "Made", "Output", "all_items", "find", "make", "read", "write_index"]
+__all__ = ["PAPERS", "Claim", "Item", "Made", "Output", "all_items", "check_index", "find", "make", "read", "write_index"]

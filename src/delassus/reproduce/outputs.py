@@ -21,9 +21,10 @@ from .. import _core
 from ..errors import WriteError
 from ..simulator.files import whole_file
 
-__all__ = ["Claim", "Output", "cell", "read", "stamp", "write", "write_index"]
+__all__ = ["Claim", "Output", "cell", "check_index", "read", "stamp", "write", "write_index"]
 
 Cell = str | int | float | None
+TITLE = "# Reproduced: "  # of the index
 _PACKAGES = ("delassus", "numpy", "scipy", "mujoco", "matplotlib", "casadi", "pin")
 
 
@@ -231,12 +232,23 @@ def read(path: Path) -> dict[str, Any] | None:
     return record
 
 
+def check_index(folder: Path) -> None:
+    """Say before the work whether ``README.md`` of a folder could be written; one that somebody else wrote stays.
+
+    Raises:
+        WriteError: there is one that does not begin as ours do.
+    """
+    path = folder / "README.md"
+    if path.exists() and not path.read_bytes().startswith(TITLE.encode()):
+        raise WriteError(f"reproduce: {str(path)!r} is there already, and is not one of ours. Give another folder, with --out.")
+
+
 def write_index(folder: Path, papers: Iterable[str]) -> Path:
     """Write ``README.md``: every item that is there, of these papers and in their order, with table and figure."""
     found = [read(path) for paper in papers for path in sorted((folder / paper).glob("*.json"))]
     records = [record for record in found if record is not None]
     claims = [c for record in records for c in record["claims"]]
-    parts = [f"# Reproduced: {len(records)} tables and figures, {sum(c['holds'] for c in claims)} of {len(claims)} claims hold\n"]
+    parts = [f"{TITLE}{len(records)} tables and figures, {sum(c['holds'] for c in claims)} of {len(claims)} claims hold\n"]
     parts.append("".join(f"- [{r['name']}]({r['name']}.md): {r['title']}\n" for r in records))
     parts += [_markdown(record, 2, record["name"].partition("/")[0] + "/") for record in records]
     return _put(folder / "README.md", "index", "\n".join(parts).encode())

@@ -1,16 +1,41 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and never over one that was not named."""
 
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from ..errors import WriteError
+from ..errors import ArgumentError, WriteError
 
-__all__ = ["whole_file"]
+__all__ = ["named_path", "private_file", "whole_file"]
+
+
+def named_path(path: str | os.PathLike[str], name: str = "path") -> Path:
+    """Return a path that the file system can have, or raise an error that names the argument."""
+    target = Path(os.fsdecode(path))
+    try:
+        if b"\0" not in os.fsencode(target):
+            return target
+    except UnicodeEncodeError:
+        pass
+    raise ArgumentError(f"{name}: {str(target)!r} cannot be the name of a file: it has characters that this system cannot write.")
+
+
+def private_file(target: Path, ending: str) -> Path:
+    """Make an empty hidden file beside ``target`` whose name nothing had before: ``.NAME.xxxxxxxx.ENDING``.
+
+    Raises:
+        OSError: the folder is missing, or cannot be written to.
+    """
+    while True:
+        path = target.with_name(f".{target.name[:180]}.{secrets.token_hex(4)}.{ending}")
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+            return path
 
 
 @contextmanager
@@ -24,9 +49,10 @@ def whole_file(path: str | os.PathLike[str], what: str) -> Iterator[BinaryIO]:
     Raises:
         WriteError: the folder is missing, the disk is full, …
     """
-    target = Path(path)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    target = named_path(path)
+    part: Path | None = None
     try:
+        part = private_file(target, "part")
         with open(part, "wb") as file:
             yield file
             file.flush()
@@ -36,5 +62,6 @@ def whole_file(path: str | os.PathLike[str], what: str) -> Iterator[BinaryIO]:
         state = "is as it was before" if target.exists() else "was not written"
         raise WriteError(f"{what}: {str(target)!r} {state}: {error.strerror or error}.") from error
     finally:
-        with suppress(OSError):
-            part.unlink()
+        if part is not None:
+            with suppress(OSError):
+                part.unlink()

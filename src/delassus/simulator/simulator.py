@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 import time
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
 import mujoco
@@ -26,7 +27,9 @@ from ..model.from_mujoco import body_names, from_mujoco
 from ..model.load import compile_source, tell_ignored
 from ..state import kinetic_energy, potential_energy
 from .collision_model import ShownModel, collision_model
+from .files import named_path, private_file
 from .mujoco_library import library
+from .snapshot import identity, seal, unseal
 from .trajectory import Contacts, Trajectory
 
 __all__ = ["Rollout", "Simulator", "StepResult", "rollout"]
@@ -36,6 +39,7 @@ _STATUS = ("solved", "iteration_limit", "stalled", "infeasible")
 _STAGES = ("collide", "constrain", "operate", "solve", "correct", "step")
 _SOLVERS = ("admm", "newton")
 _INTEGRATORS = ("midpoint", "euler")
+RECORDINGS = (".html", ".viser", ".npz")
 _shown: dict[str, Callable[..., Any]] = {}  # what the viewers offer
 
 
@@ -157,12 +161,12 @@ class Simulator:
             tell_ignored(self.model, stacklevel=3)
         self._source = self.model._compiled if self.model._compiled is not None else self.model.to_mujoco()
         self._shown: ShownModel | None = None
-        options = (
+        self._options = (
             self.timestep, self.restitution, number(bounce_speed, "bounce_speed", minimum=0.0), number(tolerance, "tolerance", minimum=0.0),
             float(count(max_iterations, "max_iterations")), float(solver == "newton"), number(slop, "slop", minimum=0.0), float(integrator == "midpoint"),
         )  # fmt: skip
         self.view: Any = None
-        self._plan = _plan(self.model, collision_model(self._source), options)
+        self._plan = _plan(self.model, collision_model(self._source), self._options)
         self._world = _core.World(self._plan)
         self.reset()
 
@@ -199,13 +203,21 @@ class Simulator:
         self._world.set_state(self.model.neutral() if q is None else q, np.zeros(self.model.nv) if v is None else v, number(time, "time"))
 
     def save(self) -> Array:
-        """Return all that the next step depends on, as numbers."""
-        return self._world.save()
+        """Return all that the next step depends on, as numbers, and what they are of. They may be kept in a file."""
+        return seal(self._identity, self._world.save())
 
     def restore(self, snapshot: ArrayLike) -> None:
-        """Go back to what :meth:`save` returned, bit for bit."""
-        numbers = np.asarray(snapshot, dtype=float).ravel()
-        self._world.restore(numbers, len(numbers))
+        """Go back to what :meth:`save` returned, bit for bit; in this simulator or in another one of the same model with the same options.
+
+        Raises:
+            ArgumentError: it is of another model, of other options, or not as it was saved. Nothing changes then.
+        """
+        state = unseal(self._identity, snapshot)
+        self._world.restore(state, len(state))
+
+    @cached_property
+    def _identity(self) -> Array:
+        return identity(self.model, self._source, self._options)
 
     # ---- motion ---------------------------------------------------------------------------------------------------------------
 
@@ -224,6 +236,7 @@ class Simulator:
             SingularError: the mass matrix is singular.
             MujocoError: MuJoCo could not find contacts.
             StaleError: somebody wrote to :attr:`mujoco_model`.
+            CapacityError: more than 50,000 contacts at once. The state stays as it was.
         """
         q, v, numbers, contacts, _, times = self._run(1, 1, tau, control, external_forces, False)
         return StepResult(
@@ -250,8 +263,9 @@ class Simulator:
             tau: forces on joints, likewise.
             every: steps from one kept frame to the next.
             progress: show a bar in a terminal.
-            record: also write a page that plays in a browser, ``.html``, or a trajectory, ``.npz`` (extra ``viewer`` for the former). Every few seconds the frames so far are
-                saved as ``.npz`` of that name, so that little is lost if the process ends before its time; a page takes their place in the end.
+            record: also write a page that plays in a browser, ``.html`` or ``.viser`` (extra ``viewer``), or a trajectory, ``.npz``. Every few seconds the frames so far are
+                saved, so that little is lost if the process ends before its time: in that ``.npz``; for a page in a hidden file beside it, ``.NAME.xxxxxxxx.npz``, which
+                :meth:`Trajectory.load` reads and which goes when the page is complete. No other file is written or removed.
             view: also show it in a browser when done (extra ``viewer``).
 
         Returns:
@@ -263,7 +277,7 @@ class Simulator:
         chunk = every if steered else max(every, 200 // every * every)
         frames = _Frames(self)
         keeper = _Keeper(record)
-        with _Bar(progress, f"{self.model.name}: {seconds:g} s") as advance:
+        with keeper, _Bar(progress, f"{self.model.name}: {seconds:g} s") as advance:
             done = 0
             while done < steps:
                 n = min(chunk, steps - done)
@@ -282,15 +296,16 @@ class Simulator:
                 advance(done / steps)
                 keeper.keep(frames)
         trajectory = frames.trajectory()
-        if record is not None:
-            if os.fspath(record).endswith(".npz"):
-                trajectory.save(record)
-            else:
-                _shown["record"](trajectory, record, geometry=self._shown.model if self._shown else self._source)
-                keeper.clear()
+        geometry = self._shown.model if self._shown else self._source
+        with keeper:
+            if keeper.target is not None and keeper.target.suffix == ".npz":
+                trajectory.save(keeper.target)
+            elif keeper.target is not None:
+                _shown["record"](trajectory, keeper.target, geometry=geometry)
+        keeper.clear()
         if view:
             # kept for as long as this simulator: who lets it go closes the page
-            self.view = _shown["view"](trajectory, geometry=self._shown.model if self._shown else self._source)
+            self.view = _shown["view"](trajectory, geometry=geometry)
             self.view.play()
         return trajectory
 
@@ -370,26 +385,36 @@ class _Frames:
 
 
 class _Keeper:
-    """Saves the frames of a run now and then."""
+    """Saves the frames of a run now and then: under the name of the recording if that holds numbers, else beside it, under a name that nothing had before."""
 
     seconds = 3.0
 
     def __init__(self, record: str | os.PathLike[str] | None) -> None:
-        self.path = None if record is None else Path(record).with_suffix(".npz")
-        self.last, self.wrote = time.monotonic(), False
+        self.target = None if record is None else named_path(record, "record")
+        if self.target is not None and self.target.suffix not in RECORDINGS:
+            raise ArgumentError(f"record: expected a file that ends in {', '.join(RECORDINGS)}, got {str(self.target)!r}.")
+        self.path = self.target if self.target is not None and self.target.suffix == ".npz" else None
+        self.last = time.monotonic()
+
+    def __enter__(self) -> _Keeper:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None and self.path is not None and self.path != self.target:
+            warnings.warn(f"{str(self.target)!r} was not written; frames of the run until then are in {str(self.path)!r}.", stacklevel=3)
 
     def keep(self, frames: _Frames) -> None:
-        if self.path is None or time.monotonic() < self.last + self.seconds:
+        if self.target is None or time.monotonic() < self.last + self.seconds:
             return
         # what fails now fails again at the end, and is told then
-        with suppress(WriteError):
+        with suppress(WriteError, OSError):
+            self.path = self.path or private_file(self.target, "npz")
             frames.trajectory().save(self.path)
-            self.wrote = True
         # a long motion takes long to save: at most a tenth of the time goes there
         self.last = time.monotonic() + 9 * (time.monotonic() - self.last - self.seconds)
 
     def clear(self) -> None:
-        if self.wrote and self.path is not None:
+        if self.path is not None and self.path != self.target:
             self.path.unlink(missing_ok=True)
 
 

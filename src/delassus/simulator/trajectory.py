@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
-import zipfile
-import zlib
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import partial
@@ -17,13 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._door import as_array, finite
 from ..errors import ArgumentError, ArgumentTypeError, DelassusError, LoadError
-from ..model import Model, load
+from ..model import Model
 from ..model.compiled import compiled
-from .files import whole_file
+from ..model.enclosed import load_enclosed
+from .files import named_path, whole_file
 
 __all__ = ["Contacts", "Trajectory"]
 
 FORMAT = 1  # of the files; another number means another layout
+_STATUS = re.compile("[a-z][a-z_ -]{0,60}")  # viewers show it as it is
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -53,6 +55,19 @@ def _frozen(array: NDArray[Scalar], name: str, shape: tuple[int, ...]) -> NDArra
     if array.shape != shape:
         raise ArgumentError(f"{name}: expected shape {shape}, got {array.shape}.")
     array.setflags(write=False)
+    return array
+
+
+def _array(file: Any, name: str) -> NDArray[Any]:
+    """Return an array of an ``.npz`` file, if it has room in the file for what it says it holds."""
+    inside = file.zip.getinfo(f"{name}.npy")
+    with file.zip.open(inside) as member:
+        version = np.lib.format.read_magic(member)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(member)
+    if not dtype.hasobject and math.prod(shape) * dtype.itemsize > inside.file_size:
+        raise LoadError(f"path: {name}: an array of shape {shape} is longer than its file.")
+    array: NDArray[Any] = file[name]
     return array
 
 
@@ -156,6 +171,8 @@ class Trajectory:
         for name, shape in (("contact_start", (frames + 1,)), ("contact_bodies", (contacts, 2)), ("iterations", T)):
             put(name, _ints(getattr(self, name), name, shape))
         put("status", _words(self.status, "status", T))
+        if strange := [word for word in np.unique(self.status).tolist() if not _STATUS.fullmatch(word)]:
+            raise ArgumentError(f"status: expected words of small letters, got {strange[0][:80]!r}.")
         if (np.diff(self.times) <= 0).any():
             raise ArgumentError("times: expected increasing numbers.")
         steps = np.diff(self.contact_start)
@@ -213,7 +230,7 @@ class Trajectory:
         Raises:
             WriteError: the folder is missing, the disk is full, …
         """
-        target = Path(path)
+        target = named_path(path)
         if target.suffix != ".npz":
             target = target.with_name(target.name + ".npz")
         arrays = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "model"}
@@ -225,32 +242,42 @@ class Trajectory:
     def load(cls, path: str | os.PathLike[str]) -> Trajectory:
         """Read what :meth:`save` wrote. The model is read from its MJCF text, so what only ``model.ignored`` told is gone.
 
+        Files of others are safe to load: nothing in them is run, and no other file is opened.
+
         Raises:
             LoadError: no such file, or not a whole trajectory of this format.
         """
         where = repr(os.fspath(path))
+        needed = {"format", "mjcf"} | {field.name for field in fields(cls) if field.name != "model"}
         try:
             file = np.load(path, allow_pickle=False)
             if isinstance(file, np.ndarray):
                 raise LoadError(f"path: {where} holds one array, not a trajectory.")
             with file:
-                parts = {name: file[name] for name in file}
+                if missing := sorted(needed - set(file.files)):
+                    raise LoadError(f"path: {where} is no trajectory: it lacks {', '.join(missing)}. Trajectory.save writes them.")
+                parts = {name: _array(file, name) for name in needed}
+        except DelassusError:
+            raise
         except FileNotFoundError:
             raise LoadError(f"path: the file {where} does not exist.") from None
-        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error, KeyError) as error:
-            if isinstance(error, DelassusError):
-                raise
-            why = "it is no .npz file, or not one of plain arrays" if "pickle" in str(error) else str(error).rstrip(".")
+        except Exception as error:  # whatever NumPy's and zip's readers stumble over in a file that they did not write
+            why = (
+                "it is no .npz file, or not one of plain arrays"
+                if "pickle" in str(error)
+                else str(error).rstrip(".") or type(error).__name__
+            )
             raise LoadError(f"path: {where} cannot be read as a trajectory: {why}.") from None
-        needed = {"format", "mjcf"} | {field.name for field in fields(cls) if field.name != "model"}
-        if missing := sorted(needed - parts.keys()):
-            raise LoadError(f"path: {where} is no trajectory: it lacks {', '.join(missing)}. Trajectory.save writes them.")
-        if parts["format"] != FORMAT:
+        if parts["format"].shape or parts["format"] != FORMAT:
             raise LoadError(f"path: {where} has format {parts['format']}; this version reads {FORMAT}.")
+        if parts["mjcf"].shape or parts["mjcf"].dtype.kind != "U":
+            raise LoadError(
+                f"path: {where} is damaged: mjcf: expected one text, got dtype {parts['mjcf'].dtype} of shape {parts['mjcf'].shape}."
+            )
         try:
-            model = load(str(parts["mjcf"]))
+            model = load_enclosed(str(parts["mjcf"]), "the text")
             return cls(model, **{name: parts[name] for name in needed - {"format", "mjcf"}})
-        except DelassusError as error:
+        except (DelassusError, ValueError, OverflowError) as error:
             raise LoadError(f"path: {where} is damaged: {error}") from None
 
     def to_mujoco(self) -> tuple[Any, Floats, Floats]:

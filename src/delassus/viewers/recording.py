@@ -16,7 +16,7 @@ from ..constraints import Constraint
 from ..errors import ArgumentError
 from ..model import Loop, Model
 from ..simulator import Trajectory
-from ..simulator.files import whole_file
+from ..simulator.files import named_path, whole_file
 from .subject import serve, stop, subject
 
 __all__ = ["record"]
@@ -53,7 +53,7 @@ def record(
         MissingExtraError: viser is not installed.
         WriteError: the folder is missing, the disk is full, …
     """
-    target = Path(path)
+    target = named_path(path)
     if target.suffix not in (".html", ".viser"):
         raise ArgumentError(f"path: expected a file that ends in .html or .viser, got {os.fspath(path)!r}.")
     if number(fps, "fps") <= 0:

@@ -19,6 +19,7 @@ from ..errors import ArgumentError, ArgumentTypeError, MissingExtraError
 from ..model import Loop, Model
 from ..simulator import Contacts, Trajectory
 from ..state import normalize
+from .guard import guarded
 from .solids import Solid, of_model, of_mujoco
 from .stage import Stage, outline, radius, touching
 
@@ -94,7 +95,7 @@ def stop(server: Any) -> None:
 
 
 def serve(host: str, port: int, label: str) -> Any:
-    """Start a viser server that says nothing; port 0 is any that is free.
+    """Start a viser server that says nothing and answers no pages of other sites; port 0 is any that is free.
 
     Raises:
         MissingExtraError: viser is not installed.
@@ -111,7 +112,7 @@ def serve(host: str, port: int, label: str) -> Any:
             port = trial.getsockname()[1]
     except (OSError, OverflowError) as error:
         raise ArgumentError(f"port: {host}:{port} cannot be opened: {error}. Use port=0 for any that is free.") from None
-    with _quietly():
+    with _quietly(), guarded():
         server = viser.ViserServer(host=host, port=port, label=label, verbose=False)
     server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(38, 139, 148))
     return server
