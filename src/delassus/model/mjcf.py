@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
@@ -43,7 +44,9 @@ def _range(bounds: tuple[float, float], name: str) -> dict[str, str]:
     if bounds == (-math.inf, math.inf):
         return {}
     low, high = max(bounds[0], -large), min(bounds[1], large)
-    return {name: _numbers((low, max(high, math.nextafter(low, math.inf))))}
+    # the least above a number; above zero one that is not subnormal, which MuJoCo 3.3 would refuse
+    above = math.nextafter(low, math.inf) if low else sys.float_info.min
+    return {name: _numbers((low, max(high, above)))}
 
 
 def _joint(joint: Joint) -> str:

@@ -64,9 +64,11 @@ class Model:
     """A mechanism: a tree of bodies and joints, loops that close it, shapes that touch.
 
     Made by :func:`delassus.load`, :class:`delassus.ModelBuilder` or :mod:`delassus.scenes`. It never changes; equal content
-    means equal models and equal hashes; it can be pickled. A model that was loaded keeps what MuJoCo compiled of its source, so that
-    meshes, height fields and explicit pairs take part in contacts though they are not among ``shapes``; they are content too, what is only drawn is not. Coordinates q (nq,) and velocities v (nv,) are MuJoCo's qpos and
+    means equal models and equal hashes; it can be pickled. Coordinates q (nq,) and velocities v (nv,) are MuJoCo's qpos and
     qvel. Arrays over bodies include the world as body 0; points and axes are in body coordinates, SI units.
+
+    A model that was loaded keeps what MuJoCo compiled of its source, so that meshes, height fields and explicit pairs take part in
+    contacts though they are not among ``shapes``. They count as content; what is only drawn does not.
 
     Attributes:
         name: of the model.
