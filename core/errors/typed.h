@@ -15,4 +15,6 @@ class TypedError : public std::runtime_error {
   const char* kind_;
 };
 
+[[noreturn]] inline void fail(const char* kind, const std::string& message) { throw TypedError(kind, message); }
+
 }  // namespace delassus

@@ -86,10 +86,9 @@ class World {
  private:
   // Nothing has changed yet.
   [[noreturn]] void refuse() const {
-    throw TypedError("CapacityError",
-                     "step: " + std::to_string(touches_.size()) + " contacts at once; one step takes " +
-                         std::to_string(max_contacts) + " at most. Move bodies that are in each other apart, "
-                         "give them fewer shapes, or let pairs not collide (contype and conaffinity, or exclude).");
+    fail("CapacityError", "step: " + std::to_string(touches_.size()) + " contacts at once; one step takes " +
+                              std::to_string(max_contacts) + " at most. Move bodies that are in each other apart, "
+                              "give them fewer shapes, or let pairs not collide (contype and conaffinity, or exclude).");
   }
 
   // Contacts of what never moves against itself are no contacts; the ground comes second.

@@ -23,7 +23,18 @@ def test_every_command_says_what_it_takes(command):
 
 def test_options_of_every_kind_are_taken(tmp_path):
     """Paths, lists, numbers, flags: what a version of typer must know."""
-    words = ["simulate", "go2", "--seconds", "0.01", "--timestep", "0.002", "--control", ",".join(["0"] * 12), "--json", str(tmp_path / "a.json")]
+    words = [
+        "simulate",
+        "go2",
+        "--seconds",
+        "0.01",
+        "--timestep",
+        "0.002",
+        "--control",
+        ",".join(["0"] * 12),
+        "--json",
+        str(tmp_path / "a.json"),
+    ]
     assert run(*words, "--record", str(tmp_path / "a.npz")).returncode == 0
     assert run("count", "efpa", "iiwa", "--weld", "link7").returncode in (0, 2)  # 2 where CasADi is not installed
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.json", "a.npz"]
@@ -36,7 +47,10 @@ def test_a_terminal_that_cannot_show_every_character_is_served(encoding):
     assert b"link7" in said.stdout
 
 
-@pytest.mark.parametrize("words", [["info", b"\xff\xfe"], ["info", b"/tmp/\xff.xml"], ["view", b"/tmp/\xff.npz"], ["simulate", "iiwa", "--record", b"/no/\xff.npz"]])
+@pytest.mark.parametrize(
+    "words",
+    [["info", b"\xff\xfe"], ["info", b"/tmp/\xff.xml"], ["view", b"/tmp/\xff.npz"], ["simulate", "iiwa", "--record", b"/no/\xff.npz"]],
+)
 def test_words_that_are_no_text_are_one_line(words):
     said = run(*words)
     assert said.returncode == 2

@@ -13,7 +13,9 @@ GOOD = '<mujoco><worldbody><body name="ball"><freejoint/><geom size=".1"/></body
 SURROGATE = "ba\ud800ll"
 
 
-@pytest.mark.parametrize("text", [GOOD.replace("ball", SURROGATE), f'<robot name="{SURROGATE}"><link name="a"/></robot>', GOOD.replace("ball", "ba\0ll")])
+@pytest.mark.parametrize(
+    "text", [GOOD.replace("ball", SURROGATE), f'<robot name="{SURROGATE}"><link name="a"/></robot>', GOOD.replace("ball", "ba\0ll")]
+)
 @pytest.mark.parametrize("takes", [dl.load, dl.Simulator])
 def test_text_that_no_encoding_has_is_no_model(takes, text):
     with pytest.raises(LoadError, match=r"the text (is not well-formed|cannot be read as text)"):
@@ -40,7 +42,9 @@ def test_names_in_another_encoding_than_mujoco_reads_are_told(tmp_path):
 def test_a_urdf_may_be_in_any_encoding(tmp_path):
     path = tmp_path / "robot.urdf"
     inertial = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
-    path.write_bytes(f'<?xml version="1.0" encoding="latin-1"?><robot name="r"><link name="balé">{inertial}</link></robot>'.encode("latin-1"))
+    path.write_bytes(
+        f'<?xml version="1.0" encoding="latin-1"?><robot name="r"><link name="balé">{inertial}</link></robot>'.encode("latin-1")
+    )
     assert dl.load(path, floating_base=True).body_names == ("world", "balé")
 
 

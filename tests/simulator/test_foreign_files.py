@@ -36,12 +36,18 @@ NAMING = {
     "a robot": lambda f: "go2",
     "an include": lambda f: scene(f'<include file="{f}/body.xml"/>'),
     "a mesh": lambda f: scene('<geom type="mesh" mesh="m"/>', f'<asset><mesh name="m" file="{f}/cube.stl"/></asset>'),
-    "a folder of meshes": lambda f: scene('<geom type="mesh" mesh="cube"/>', f'<compiler meshdir="{f}"/><asset><mesh file="cube.stl"/></asset>'),
+    "a folder of meshes": lambda f: scene(
+        '<geom type="mesh" mesh="cube"/>', f'<compiler meshdir="{f}"/><asset><mesh file="cube.stl"/></asset>'
+    ),
     "a texture": lambda f: scene(before=f'<asset><texture name="t" type="cube" fileright="{f}/right.png"/></asset>'),
-    "a height field": lambda f: scene('<geom type="hfield" hfield="h"/>', f'<asset><hfield name="h" file="{f}/h.png" size="1 1 1 1"/></asset>'),
+    "a height field": lambda f: scene(
+        '<geom type="hfield" hfield="h"/>', f'<asset><hfield name="h" file="{f}/h.png" size="1 1 1 1"/></asset>'
+    ),
     "a model": lambda f: scene(before=f'<asset><model name="m" file="{f}/model.xml"/></asset>'),
     "a plugin": lambda f: scene(before='<extension><plugin plugin="mujoco.sensor.touch_grid"/></extension>'),
-    "a urdf": lambda f: f'<robot name="r"><link name="a"><collision><geometry><mesh filename="{f}/cube.stl"/></geometry></collision></link></robot>',
+    "a urdf": lambda f: (
+        f'<robot name="r"><link name="a"><collision><geometry><mesh filename="{f}/cube.stl"/></geometry></collision></link></robot>'
+    ),
     "copies without end": lambda f: scene('<replicate count="1000000000" offset="1 0 0"><geom size=".1"/></replicate>'),
 }
 
@@ -97,7 +103,9 @@ def test_an_array_that_says_it_is_larger_than_its_file_is_not_made(parts, tmp_pa
     with zipfile.ZipFile(tmp_path / "good.npz") as good, zipfile.ZipFile(tmp_path / "odd.npz", "w") as odd:
         for name in good.namelist():
             data = good.read(name)
-            odd.writestr(name, data.replace(b"(11, 7)", b"(1" + b"0" * 12 + b", 7)").replace(b" " * 11 + b"\n", b"\n") if name == "q.npy" else data)
+            odd.writestr(
+                name, data.replace(b"(11, 7)", b"(1" + b"0" * 12 + b", 7)").replace(b" " * 11 + b"\n", b"\n") if name == "q.npy" else data
+            )
     with pytest.raises(LoadError, match=r"longer than its file|cannot be read"):
         dl.Trajectory.load(tmp_path / "odd.npz")
 

@@ -104,7 +104,10 @@ def test_a_run_that_fails_says_where_its_frames_are(tmp_path, monkeypatch):
             raise RuntimeError("mine")
         return np.zeros(0)
 
-    with pytest.raises(RuntimeError, match="mine"), pytest.warns(UserWarning, match=r"fall\.html' was not written; frames of the run until then are in"):
+    with (
+        pytest.raises(RuntimeError, match="mine"),
+        pytest.warns(UserWarning, match=r"fall\.html' was not written; frames of the run until then are in"),
+    ):
         sim.run(0.1, control=control, record=tmp_path / "fall.html", progress=False)
     (kept,) = tmp_path.iterdir()
     assert len(dl.Trajectory.load(kept)) >= 2
