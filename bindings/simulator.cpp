@@ -42,12 +42,13 @@ nb::object as_array(const Numbers& x) {
 
 nb::object as_array(const Numbers& x, std::size_t rows, std::size_t columns) { return as_array(x).attr("reshape")(rows, columns); }
 
-// Ten numbers of a step: outcome, iterations, factorizations, natural residual, worst residual, penetration, loop error, iterations for positions, whether M was regular, islands.
-constexpr std::size_t numbers_a_step = 10, times_a_step = 6, numbers_a_contact = 12;
+// Fifteen numbers of a step: outcome, iterations, factorizations, natural residual, worst residual, penetration, loop error, iterations for positions, whether M was regular, islands, flaw;
+// after the step: loop error, penetration, limit error; pairs of shapes that went through each other.
+constexpr std::size_t numbers_a_step = 15, times_a_step = 6, numbers_a_contact = 12;
 void append(Numbers& to, const StepReport& r) {
   const auto& c = r.contacts;
   to.insert(to.end(), {double(int(c.outcome)), double(c.iterations), double(c.factorizations), c.left.natural, c.left.worst(), r.penetration, r.loop_error, double(r.corrections),
-                       double(r.regular), double(r.islands)});
+                       double(r.regular), double(r.islands), double(int(r.flaw)), r.loop_error_after, r.penetration_after, r.limit_error_after, double(r.tunnelled)});
 }
 // Of every contact: position, normal, force on the first body in world axes [N], friction, bodies.
 void append_contacts(Numbers& to, const World& w) {
@@ -126,13 +127,16 @@ void bind_simulator(nb::module_& m) {
            [](Plan* self, std::shared_ptr<const HeldModel> held, const Numbers& armature, const std::vector<ConstraintDescription>& loops, const std::vector<ConstraintDescription>& friction,
               const Numbers& friction_loss, const Numbers& stiffness, const Numbers& damping, const Numbers& rest, const std::vector<int>& sprung, const std::vector<std::array<double, 4>>& limits,
               const std::vector<std::array<double, 11>>& motors, const std::array<double, 8>& options, const std::array<std::size_t, 4>& functions, const std::array<std::size_t, 12>& offsets,
-              std::size_t mujoco_model, const std::vector<int>& geom_bodies, const std::vector<int>& geom_parts, nb::object keep) {
+              std::size_t mujoco_model, const std::vector<int>& geom_bodies, const std::vector<int>& geom_parts,
+              const std::vector<std::array<double, 7>>& shapes, double reach, nb::object keep) {
              auto w = std::make_shared<WorldDescription>();
              w->model = held->wide;
              w->model.armature = armature;
              w->loops = loops, w->friction = friction, w->friction_loss = friction_loss;
              w->stiffness = stiffness, w->damping = damping, w->rest = rest, w->sprung = sprung;
              for (const auto& l : limits) w->limits.push_back({int(l[0]), int(l[1]), l[2], l[3]});
+             for (const auto& x : shapes) w->shapes.push_back({int(x[0]), x[1], x[2], x[3], {x[4], x[5], x[6]}});
+             w->reach = reach;
              for (const auto& a : motors) w->motors.push_back({int(a[0]), int(a[1]), a[2], a[3], {a[4], a[5], a[6]}, {a[7], a[8]}, {a[9], a[10]}});
              w->timestep = options[0], w->restitution = options[1], w->bounce = options[2], w->tolerance = options[3], w->most = int(options[4]), w->newton = options[5] != 0;
              w->slop = options[6], w->midpoint = options[7] != 0;
@@ -142,7 +146,7 @@ void bind_simulator(nb::module_& m) {
                                          o[0], o[1], o[2], o[3], o[4], o[5], o[6], o[7], o[8], o[9], o[10], o[11]};
              new (self) Plan{std::move(w), library, reinterpret_cast<const void*>(mujoco_model), geom_bodies, geom_parts, std::move(keep)};
            }, "model"_a, "armature"_a, "loops"_a, "friction"_a, "friction_loss"_a, "stiffness"_a, "damping"_a, "rest"_a, "sprung"_a, "limits"_a, "motors"_a, "options"_a, "functions"_a, "offsets"_a,
-           "mujoco_model"_a, "geom_bodies"_a, "geom_parts"_a, "keep"_a);
+           "mujoco_model"_a, "geom_bodies"_a, "geom_parts"_a, "shapes"_a, "reach"_a, "keep"_a);
 
   nb::class_<HeldWorld>(m, "World")
       .def("__init__", [](HeldWorld* self, std::shared_ptr<Plan> plan) { new (self) HeldWorld(std::move(plan)); }, "plan"_a)
@@ -224,7 +228,7 @@ void bind_simulator(nb::module_& m) {
               for (std::size_t s = 0; s < T; ++s) {
                 if (broken.data[i] < 0) {
                   const StepReport r = w.step(t.data ? t.data + (i * T + s) * nv : nullptr, c.data ? c.data + (i * T + s) * nu : nullptr, nullptr);
-                  unsolved.data[i] += r.contacts.outcome != ContactOutcome::solved;
+                  unsolved.data[i] += !r.solved();
                   if (!r.regular || !door::all_finite(w.v.data(), nv)) broken.data[i] = double(s);
                 }
                 std::copy(w.q.begin(), w.q.end(), Q.data + (i * T + s) * nq);

@@ -7,17 +7,20 @@
 //   bounce       restitution in two phases: what compression took is given back times e, then nothing may go in again
 //   correct      positions alone, where bodies are in each other or loops are open: u = M̂⁻¹ Jᵀ µ with 0 ≤ µ_n ⊥ J u + φ⁺ / dt ≥ 0; it moves q and no velocity, so it adds no motion
 //   integrate    v ← v_f + M̂⁻¹ Jᵀ λ,   q ← q ⊕ dt (v + u)
+//   judge        loops, limits and gaps as they are now, and whether anything went through something on its way
 //
-// Free bodies of one link turn by the midpoint rule on the rotation group, which keeps their angular momentum and, but for rounding of order dt³, their energy.
+// Trees in loops are looked at in the middle of the step, q ⊕ ½ dt v, and q ← q ⊕ ½ dt v ⊕ dt (½ v⁺ + u): a step of second order. Free bodies of one link turn by the midpoint rule on the rotation group, which keeps their angular momentum and, but for rounding of order dt³, their energy.
 #pragma once
 
 #include "simulator/island.h"
+#include "simulator/sweep.h"
 
 namespace delassus {
 
 class World {
  public:
-  World(std::shared_ptr<const WorldDescription> description, std::unique_ptr<Collider> collider) : world_(std::move(description)), collider_(std::move(collider)) {
+  World(std::shared_ptr<const WorldDescription> description, std::unique_ptr<Collider> collider)
+      : world_(std::move(description)), collider_(std::move(collider)), sweep_(*world_) {
     const auto& m = world_->model;
     q.assign(std::size_t(m.nq), 0.0);
     v.assign(std::size_t(m.nv), 0.0);
@@ -29,7 +32,14 @@ class World {
       PartDescription::trees_of(m, d, [&](int tree) { first < 0 ? void(first = tree) : unite(tied_, first, tree); });
       other_rows_ += std::size_t(d.rows);
     };
-    for (const auto& d : world_->loops) tie(d);
+    for (const auto& d : world_->loops) {
+      tie(d);
+      looped_.resize(std::size_t(m.nv), 0);
+      PartDescription::trees_of(m, d, [&](int tree) {
+        const auto& root = m.links[std::size_t(m.roots[std::size_t(tree)])];
+        std::fill(looped_.begin() + root.iv, looped_.begin() + root.end_v, 1);
+      });
+    }
     for (const auto& d : world_->friction) tie(d);
   }
 
@@ -55,7 +65,8 @@ class World {
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
     StepReport report;
-    collider_->collide(q.data(), touches_);
+    go_where_looked(at_);
+    collider_->collide(at_.data(), touches_);
     settle_sides();
     keep_points();
     meet();
@@ -73,11 +84,29 @@ class World {
     for (std::size_t k = 0; k < used_.size(); ++k) used_[k]->give(q.data(), v.data(), next_.others, trees_[k]);
     std::swap(memory, next_);
     time += world_->timestep;
+    if (sweep_.may_pass(q.data(), v.data())) {
+      go_where_looked(after_);
+      report.tunnelled = sweep_.passed(*collider_, touches_, at_.data(), after_.data());
+      if (report.tunnelled > 0) report.blame(StepFlaw::tunnelling);
+    }
     report.times.all = std::chrono::duration<double>(Clock::now() - start).count();
     return report;
   }
 
  private:
+  // Where contacts are looked for: q, and of trees in loops q ⊕ ½ dt v.
+  void go_where_looked(std::vector<double>& to) {
+    to.assign(q.begin(), q.end());
+    if (looped_.empty()) return;
+    const auto& m = world_->model;
+    integrate(m, q.data(), v.data(), 0.5 * world_->timestep, to.data());
+    for (const int r : m.roots) {
+      const auto &root = m.links[std::size_t(r)], &last = m.links[std::size_t(root.end - 1)];
+      const int end = last.iq + configuration_size(last.type);
+      if (!looped_[std::size_t(root.iv)]) std::copy(q.begin() + root.iq, q.begin() + end, to.begin() + root.iq);
+    }
+  }
+
   // Contacts of what never moves against itself are no contacts; the ground comes second.
   void settle_sides() {
     const auto& m = world_->model;
@@ -237,6 +266,9 @@ class World {
   std::vector<int> tied_, now_, which_;  // a tree: a lower one that is tied to it by loops; by loops and contacts; its island, if it is the lowest
   std::vector<Touch> touches_, kept_;
   std::vector<double> forces_;           // a velocity
+  std::vector<char> looped_;             // a velocity: of a tree in loops; empty: there is none
+  std::vector<double> at_, after_;       // a coordinate: where contacts were looked for, and will be
+  Sweep sweep_;
   Memory next_;
 };
 

@@ -251,6 +251,8 @@ class WorldPlan:
         mujoco_model: int,
         geom_bodies: list[int],
         geom_parts: list[int],
+        shapes: list[list[float]],
+        reach: float,
         keep: Any,
     ) -> None: ...
 

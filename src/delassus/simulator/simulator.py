@@ -33,6 +33,7 @@ __all__ = ["Rollout", "Simulator", "StepResult", "rollout"]
 
 Array = NDArray[Any]
 _STATUS = ("solved", "iteration_limit", "stalled", "infeasible")
+_FLAWS = ("", "penetrating", "limit_violated", "open_loops", "tunnelling")
 _STAGES = ("collide", "constrain", "operate", "solve", "correct", "step")
 _SOLVERS = ("admm", "newton")
 _INTEGRATORS = ("midpoint", "euler")
@@ -56,13 +57,18 @@ class StepResult:
         time: at its end [s].
         q, v: (nq,), (nv,) at its end.
         contacts: where bodies touched, with forces [N] over the step.
-        status: of the contact solver, the worst of all islands, see :class:`~delassus.ContactResult`.
+        status: "solved" certifies the whole step: contact forces within the tolerance on all islands, and after the step loops closed (1e-5 of the mechanism's size, a metre at most),
+            limits kept (1e-5 and twice the slop), no penetration deeper than before (by twice the slop), and no shape on the other side of another. Otherwise the status of the contact
+            solver, see :class:`~delassus.ContactResult`, or, where forces are right, the worst of what is not: "tunnelling", "open_loops", "limit_violated", "penetrating".
         islands: groups of bodies that touch or are tied to each other; each is solved by itself.
         iterations, factorizations: of the contact solver: the most of any island; of all of them.
         corrections: iterations that closed loops and gaps; zero where nothing was open.
         residual: natural residual [m/s].
-        penetration: deepest, before the step [m].
-        loop_error: largest, before the step [m or rad].
+        penetration: deepest, where contacts were looked for [m].
+        penetration_after: deepest of the same contacts after the step, by their velocities [m].
+        loop_error, loop_error_after: largest, before and after the step [m or rad].
+        limit_error: how far the worst joint is beyond its limit after the step [m or rad].
+        tunnelled: pairs of shapes that went through each other within the step.
         timings: seconds of the stages.
     """
 
@@ -77,7 +83,11 @@ class StepResult:
     corrections: int
     residual: float
     penetration: float
+    penetration_after: float
     loop_error: float
+    loop_error_after: float
+    limit_error: float
+    tunnelled: int
     timings: dict[str, float]
 
     def body_forces(self, nbody: int) -> Array:
@@ -218,9 +228,10 @@ class Simulator:
             SingularError: the mass matrix is singular.
         """
         q, v, numbers, contacts, _, times = self._run(1, 1, tau, control, external_forces, False)
+        x = numbers[0]
         return StepResult(
-            self.time, q[0], v[0], _contacts(contacts), _STATUS[int(numbers[0, 0])], int(numbers[0, 9]), int(numbers[0, 1]), int(numbers[0, 2]), int(numbers[0, 7]),
-            float(numbers[0, 3]), float(numbers[0, 5]), float(numbers[0, 6]), dict(zip(_STAGES, times[0].tolist(), strict=True)),
+            self.time, q[0], v[0], _contacts(contacts), _status(x), int(x[9]), int(x[1]), int(x[2]), int(x[7]), float(x[3]), float(x[5]), float(x[12]), float(x[6]), float(x[11]),
+            float(x[13]), int(x[14]), dict(zip(_STAGES, times[0].tolist(), strict=True)),
         )  # fmt: skip
 
     def run(
@@ -306,6 +317,11 @@ def _forces(value: Any, name: str, n: int, what: str) -> Array:
     return finite(array, name)
 
 
+def _status(numbers: Array) -> str:
+    """The status of a step: of its contact solver, or what is wrong although that was solved."""
+    return _FLAWS[int(numbers[10])] if numbers[0] == 0 and numbers[10] else _STATUS[int(numbers[0])]
+
+
 def _contacts(rows: Array) -> Contacts:
     """Contacts of the core, which need no check."""
     made = object.__new__(Contacts)
@@ -328,7 +344,7 @@ class _Frames:
     def __init__(self, sim: Simulator) -> None:
         self.sim, self.model = sim, sim.model
         self.q, self.v, self.times = [sim.q[None]], [sim.v[None]], [np.array([sim.time])]
-        self.numbers, self.contacts, self.counts = [np.zeros((1, 10))], [np.zeros((0, 12))], [np.zeros(1)]
+        self.numbers, self.contacts, self.counts = [np.zeros((1, 15))], [np.zeros((0, 12))], [np.zeros(1)]
         self.steps = 0
 
     def take(self, part: tuple[Array, ...], every: int) -> None:
@@ -350,7 +366,7 @@ class _Frames:
             model=self.model, times=np.concatenate(self.times), q=q, v=v,
             contact_start=np.concatenate([[0], np.cumsum(np.concatenate(self.counts))]).astype(np.int64),
             contact_position=rows.position, contact_normal=rows.normal, contact_force=rows.force, contact_friction=rows.friction, contact_bodies=rows.bodies,
-            status=np.array([_STATUS[int(x)] for x in numbers[:, 0]]), iterations=numbers[:, 1].astype(np.int64), residual=numbers[:, 3],
+            status=np.array([_status(x) for x in numbers]), iterations=numbers[:, 1].astype(np.int64), residual=numbers[:, 3],
             kinetic_energy=np.array([kinetic_energy(self.model, a, b) for a, b in zip(q, v, strict=True)]),
             potential_energy=np.array([potential_energy(self.model, a) for a in q]), loop_error=numbers[:, 6], penetration=numbers[:, 5],
         )  # fmt: skip
@@ -434,8 +450,25 @@ def _plan(model: Model, mj: Any, options: tuple[float, ...]) -> _core.WorldPlan:
     return _core.WorldPlan(
         model._native, armature.tolist(), [c._native() for c in loops], [c._native() for c in friction],
         [c.friction for c in friction for _ in range(c.rows)], stiffness.tolist(), damping.tolist(), np.asarray(model.spring_reference).tolist(), sprung.tolist(),
-        limits, motors, list(options), list(functions), list(offsets), int(mj._address), [ours[b] for b in parts], parts, mj,
+        limits, motors, list(options), list(functions), list(offsets), int(mj._address), [ours[b] for b in parts], parts, _shapes(mj, ours), _REACH, mj,
     )  # fmt: skip
+
+
+def _shapes(mj: Any, ours: list[int]) -> list[list[float]]:
+    """Of every shape that may touch others, but planes: body, half of its least extent, radius of a ball around it, how far from its centre turning moves points, centre in its body."""
+    kind = mujoco.mjtGeom
+    shapes = []
+    for g in range(mj.ngeom):
+        type_ = mj.geom_type[g]
+        apart = mj.npair == 0 and mj.geom_contype[g] == 0 and mj.geom_conaffinity[g] == 0
+        if apart or type_ == kind.mjGEOM_PLANE:
+            continue
+        half = mj.geom_aabb[g, 3:]
+        radius = float(mj.geom_rbound[g])
+        # a height field moves nothing: it is in the way only
+        width = np.inf if type_ == kind.mjGEOM_HFIELD else float(half.min())
+        shapes.append([float(ours[mj.geom_bodyid[g]]), width, radius, 0.0 if type_ == kind.mjGEOM_SPHERE else radius, *mj.geom_pos[g].tolist()])
+    return shapes
 
 
 @dataclass(frozen=True, eq=False)
