@@ -53,6 +53,14 @@ class LoopClosure {
       if (!helps) return n + 1;
     }
   }
+  // x ← G (G + ε)⁻¹ x of loops: without what motions reach only with more than ten thousand times its size, or not at all.
+  void soften(double* x) {
+    if (!factored_) G_->set_damping(damping_.data());
+    factored_ = true;
+    for (std::size_t r = 0; r < rhs_.size(); ++r) rhs_[r] = r < loops_ ? x[r] : 0.0;
+    G_->solve(rhs_.data(), 1, change_.data(), 0, 0.0);
+    for (std::size_t r = 0; r < loops_; ++r) x[r] -= damping_[r] * change_[r];
+  }
   // The largest of the loops' rows.
   double largest(const double* x) const {
     double most = 0;
