@@ -36,12 +36,12 @@ class LoopClosure {
   // Another damping was set meanwhile.
   void forget() { factored_ = false; }
 
-  // λ: something to start from on entry, zero but for loops; σ = G λ + g of all rows on exit, of which those of loops are what no motion closes. Returns how many steps it took.
-  int close(const double* g, double* lambda, double* sigma) {
-    if (!factored_) G_->set_damping(damping_.data());
-    factored_ = true;
-    double open = residual(g, lambda, sigma), floor = 0;
-    for (std::size_t r = 0; r < loops_; ++r) floor = std::max(floor, 1e-13 * std::abs(g[r]));
+  // λ: something to start from on entry, zero but for loops; σ = G λ + g of all rows on exit, of which those of loops are what no motion closes. It stops where
+  // that is small beside g, or no longer shrinks. Returns how many steps it took.
+  int close(const double* g, double* lambda, double* sigma, double small = 1e-13) {
+    factor();
+    const double floor = small * largest(g);
+    double open = residual(g, lambda, sigma);
     for (int n = 0;; ++n) {
       if (!(open > floor) || n == max_steps) return n;
       for (std::size_t r = 0; r < rhs_.size(); ++r) rhs_[r] = r < loops_ ? -sigma[r] : 0.0;
@@ -55,8 +55,7 @@ class LoopClosure {
   }
   // x ← G (G + ε)⁻¹ x of loops: without what motions reach only with more than ten thousand times its size, or not at all.
   void soften(double* x) {
-    if (!factored_) G_->set_damping(damping_.data());
-    factored_ = true;
+    factor();
     for (std::size_t r = 0; r < rhs_.size(); ++r) rhs_[r] = r < loops_ ? x[r] : 0.0;
     G_->solve(rhs_.data(), 1, change_.data(), 0, 0.0);
     for (std::size_t r = 0; r < loops_; ++r) x[r] -= damping_[r] * change_[r];
@@ -72,8 +71,13 @@ class LoopClosure {
   static constexpr double softness = 1e-8;
   static constexpr int max_steps = 8;
 
+  void factor() {
+    if (!factored_) G_->set_damping(damping_.data());
+    factored_ = true;
+  }
   double residual(const double* g, const double* lambda, double* sigma) {
-    G_->apply(lambda, 1, sigma);
+    if (largest(lambda) > 0) G_->apply(lambda, 1, sigma);
+    else std::fill_n(sigma, rhs_.size(), 0.0);
     for (std::size_t r = 0; r < rhs_.size(); ++r) sigma[r] += g[r];
     return largest(sigma);
   }

@@ -98,7 +98,7 @@ class Island {
     }
     find_free_motion(s, external ? external_.data() : nullptr);
     s.G->jacobian(free_.data(), 1, g_.data());
-    if (loop_rows_ > 0) aim_loops(s);
+    if (loop_rows_ > 0) aim_loops();
     find_errors(s, report);
     lap(report.times.operate);
 
@@ -283,12 +283,14 @@ class Island {
     if (loop_rows_ > 0) {
       s.G->jacobian(v_.data(), 1, start_.data());
       find_drift(s, v_.data());
+      closure_.begin(*s.G, loop_rows_);
+      closure_.soften(drift_.data());
+      pull_.assign(g_.size(), 0.0);
     }
     if (whirls_ && world_.midpoint) {
       for (std::size_t k = 0; k < v_.size(); ++k) half_[k] = alone_[k] ? v_[k] : v_[k] + 0.5 * dt * change_[k];
       if (loop_rows_ > 0) bend_by_loops(s);
       accelerate(s, half_.data(), external);
-      if (loop_rows_ > 0) find_drift(s, half_.data());
     }
     for (std::size_t k = 0; k < v_.size(); ++k) free_[k] = v_[k] + dt * change_[k];
     turn_free_bodies();
@@ -358,36 +360,23 @@ class Island {
     const double dt = world_.timestep;
     for (std::size_t k = 0; k < v_.size(); ++k) free_[k] = v_[k] + dt * change_[k];
     s.G->jacobian(free_.data(), 1, g_.data());
-    pull_.assign(g_.size(), 0.0);
-    closure_.begin(*s.G, loop_rows_);
-    close_velocities();
+    aim_loops();
+    closure_.close(g_.data(), pull_.data(), sigma_.data(), 1e-6);
     s.G->jacobian_transpose(pull_.data(), 1, tau_.data());
     s.G->mass_inverse(tau_.data(), 1, change_.data());
     for (std::size_t k = 0; k < v_.size(); ++k) half_[k] += 0.5 * change_[k];
   }
-  // g: J x of the free motion on entry, on exit of loops with what J v⁺ shall be, −½ dt J̇v or as far from that as J v was from ½ dt J̇v, half of it; λ of loops alone from pull_ to pull_;
-  // σ: what no motion closes.
+  // g: J x of the free motion on entry; on exit, of loops, less what J v⁺ shall be: −½ dt J̇v, or half as far from that as J v is from ½ dt J̇v.
   //
-  // J v⁺ = −J v alone would keep energy to the last digit, and errors of J v, which change sign in every step, for ever. J v⁺ = −½ dt J̇v alone would forget them at once, but near a dead
-  // centre it is divided by next to nothing. Among contacts errors below their solver's tolerance are forgotten: it need not chase them.
-  void close_velocities() {
+  // J v⁺ = −J v would keep energy to the last digit, and errors of J v, which change sign in every step, for ever. J v⁺ = −½ dt J̇v would forget them at once, but near a dead centre it
+  // is divided by next to nothing. Among contacts errors below their solver's tolerance are forgotten: it need not chase them. All of it can be reached: of J̇v what cannot is left out.
+  void aim_loops() {
     const double half = 0.5 * world_.timestep;
-    closure_.soften(drift_.data());
     double off = 0;
     for (std::size_t r = 0; r < drift_.size(); ++r) off = std::max(off, std::abs(start_[r] - half * drift_[r]));
     const bool forget = g_.size() > drift_.size() && off <= 10 * world_.tolerance;
     const double kept = forget ? 0 : 0.5;
     for (std::size_t r = 0; r < drift_.size(); ++r) g_[r] += half * drift_[r] + kept * (start_[r] - half * drift_[r]);
-    closure_.close(g_.data(), pull_.data(), sigma_.data());
-  }
-  // What loops ask of the velocities at the end of the step, but for what no motion can give.
-  void aim_loops(System& s) {
-    if (!world_.midpoint) {
-      closure_.begin(*s.G, loop_rows_);
-      pull_.assign(g_.size(), 0.0);
-    }
-    close_velocities();
-    for (int r = 0; r < loop_rows_; ++r) g_[std::size_t(r)] -= sigma_[std::size_t(r)];
   }
 
   // q ← q ⊕ dt push_, and where loops are open there, Newton's steps on the error as it is, with the rows of the middle.

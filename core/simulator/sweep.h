@@ -24,12 +24,18 @@ class Sweep {
     way_.resize(world.model.nv);
     between_.resize(std::size_t(world.model.nq));
     places_.resize(world.shapes.size());
+    const auto length = [](const Vec3<double>& x) { return std::sqrt(dot(x, x)); };
+    for (const auto& link : world.model.links) lengths_.push_back(length(link.placement.p));
+    for (const auto& shape : world.shapes) {
+      const auto& body = world.model.bodies[std::size_t(shape.body)];
+      if (body.link >= 0) movers_.push_back({body.link, length(body.placement.p) + length(shape.center) + shape.lever, allowed(shape) / world.timestep});
+    }
   }
 
   // Whether any shape may have come far enough within a timestep, moving with v near q.
   bool may_pass(const double* q, const double* v) {
     const auto& m = world_.model;
-    bool far = false;
+    const auto length = [](const double* x) { return std::sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2]); };
     // bounds on speeds: of a link's origin, and of turning
     for (std::size_t i = 0; i < m.links.size(); ++i) {
       const auto& link = m.links[i];
@@ -38,22 +44,19 @@ class Sweep {
       if (link.parent >= 0) {
         const Speeds& p = speeds_[std::size_t(link.parent)];
         const double slid = link.type == Joint::slide ? std::abs(q[link.iq]) : 0.0;
-        s = {p.linear + p.angular * (std::sqrt(dot(link.placement.p, link.placement.p)) + slid), p.angular};
+        s = {p.linear + p.angular * (lengths_[i] + slid), p.angular};
       }
       if (link.type == Joint::hinge) s.angular += std::abs(x[0]);
       else if (link.type == Joint::slide) s.linear += std::abs(x[0]);
-      else if (link.type == Joint::ball) s.angular += std::hypot(x[0], x[1], x[2]);
-      else s = {std::hypot(x[0], x[1], x[2]), std::hypot(x[3], x[4], x[5])};
+      else if (link.type == Joint::ball) s.angular += length(x);
+      else s = {length(x), length(x + 3)};
       speeds_[i] = s;
     }
-    for (const auto& shape : world_.shapes) {
-      const auto& body = m.bodies[std::size_t(shape.body)];
-      if (body.link < 0) continue;
-      const Speeds& s = speeds_[std::size_t(body.link)];
-      const double arm = std::sqrt(dot(body.placement.p, body.placement.p)) + std::sqrt(dot(shape.center, shape.center)) + shape.lever;
-      far = far || world_.timestep * (s.linear + s.angular * arm) > allowed(shape);
+    for (const auto& mover : movers_) {
+      const Speeds& s = speeds_[std::size_t(mover.link)];
+      if (s.linear + s.angular * mover.arm > mover.slow) return true;
     }
-    return far;
+    return false;
   }
 
   // How many pairs passed through each other between two configurations, with contacts seen at the first.
@@ -72,7 +75,7 @@ class Sweep {
     int count = 0;
     for (const auto& t : entered_) {
       const Touch* end = find(touches_, t);
-      count += !end || dot(end->normal, t.normal) < 0;
+      count += !end || dot(end->normal, t.normal) < 0.5;  // the other side, or no side to be told
     }
     return count;
   }
@@ -80,6 +83,10 @@ class Sweep {
  private:
   struct Speeds {
     double linear, angular;
+  };
+  struct Mover {
+    int link;
+    double arm, slow;         // from the link's origin to its farthest point; a speed that does not bring it far enough
   };
   struct Place {
     Vec3<double> start, end;
@@ -137,7 +144,9 @@ class Sweep {
   }
 
   const WorldDescription& world_;
+  std::vector<double> lengths_;         // a link: from its parent
   std::vector<Speeds> speeds_;          // a link
+  std::vector<Mover> movers_;           // a shape that may move
   std::vector<double> way_, between_;   // a velocity; a coordinate
   std::vector<Place> places_;           // a shape
   std::vector<Touch> touches_, entered_;
