@@ -281,16 +281,22 @@ class Island {
     const double dt = world_.timestep;
     accelerate(s, v_.data(), external);
     if (loop_rows_ > 0) {
+      closure_.begin(*s.G, loop_rows_);
+      pull_.assign(g_.size(), 0.0);
       s.G->jacobian(v_.data(), 1, start_.data());
       find_drift(s, v_.data());
-      closure_.begin(*s.G, loop_rows_);
       closure_.soften(drift_.data());
-      pull_.assign(g_.size(), 0.0);
+      see_whether_calm();
     }
     if (whirls_ && world_.midpoint) {
       for (std::size_t k = 0; k < v_.size(); ++k) half_[k] = alone_[k] ? v_[k] : v_[k] + 0.5 * dt * change_[k];
       if (loop_rows_ > 0) bend_by_loops(s);
       accelerate(s, half_.data(), external);
+      if (loop_rows_ > 0 && !calm_) {
+        find_drift(s, half_.data());
+        closure_.soften(drift_.data());
+        keep_what_costs();
+      }
     }
     for (std::size_t k = 0; k < v_.size(); ++k) free_[k] = v_[k] + dt * change_[k];
     turn_free_bodies();
@@ -369,14 +375,25 @@ class Island {
   // g: J x of the free motion on entry; on exit, of loops, less what J v⁺ shall be: −½ dt J̇v, or half as far from that as J v is from ½ dt J̇v.
   //
   // J v⁺ = −J v would keep energy to the last digit, and errors of J v, which change sign in every step, for ever. J v⁺ = −½ dt J̇v would forget them at once, but near a dead centre it
-  // is divided by next to nothing. Among contacts errors below their solver's tolerance are forgotten: it need not chase them. All of it can be reached: of J̇v what cannot is left out.
+  // is divided by next to nothing. So in calm motion half of them is kept; else nothing, or all where forgetting would add energy. All of this can be reached: of J̇v what cannot is left out.
   void aim_loops() {
     const double half = 0.5 * world_.timestep;
-    double off = 0;
-    for (std::size_t r = 0; r < drift_.size(); ++r) off = std::max(off, std::abs(start_[r] - half * drift_[r]));
+    for (std::size_t r = 0; r < drift_.size(); ++r) g_[r] += half * drift_[r] + kept_ * (start_[r] - half * drift_[r]);
+  }
+  // Whether J v is as near to ½ dt J̇v as steps of second order leave it; among contacts, what is below their solver's tolerance is not worth to be kept.
+  void see_whether_calm() {
+    const double half = 0.5 * world_.timestep;
+    double off = 0, size = 0;
+    for (std::size_t r = 0; r < drift_.size(); ++r) off = std::max(off, std::abs(start_[r] - half * drift_[r])), size = std::max(size, half * std::abs(drift_[r]));
+    calm_ = off <= std::max(calm_velocity * size_, calm_share * size);
     const bool forget = g_.size() > drift_.size() && off <= 10 * world_.tolerance;
-    const double kept = forget ? 0 : 0.5;
-    for (std::size_t r = 0; r < drift_.size(); ++r) g_[r] += half * drift_[r] + kept * (start_[r] - half * drift_[r]);
+    kept_ = calm_ && !forget ? 0.5 : 0.0;
+  }
+  // ½ λᵀ (J v − ½ dt J̇v), with λ of loops alone, is the work of forgetting.
+  void keep_what_costs() {
+    double work = 0;
+    for (std::size_t r = 0; r < drift_.size(); ++r) work += pull_[r] * (start_[r] - 0.5 * world_.timestep * drift_[r]);
+    kept_ = work > 0 ? 1.0 : 0.0;
   }
 
   // q ← q ⊕ dt push_, and where loops are open there, Newton's steps on the error as it is, with the rows of the middle.
@@ -718,6 +735,8 @@ class Island {
   static constexpr double closed = 1e-9;            // error of loops from which on there is one, for a mechanism of a metre [m or rad]
   static constexpr double loop_tolerance = 1e-5;    // error of loops that are closed, likewise
   static constexpr double limit_tolerance = 1e-5;   // [m or rad], and twice the slop
+  // errors of the loops' velocities that calm motion has: for a mechanism of a metre [m/s], and as a share of ½ dt J̇v
+  static constexpr double calm_velocity = 1e-5, calm_share = 0.02;
 
   PartDescription part_;
   const WorldDescription& world_;        // of the part
@@ -739,6 +758,8 @@ class Island {
   LoopClosure closure_;
   std::vector<double> next_, loop_error_, drift_, pull_, felt_, start_;  // a coordinate; a row of loops; a row: impulses of loops alone, inverse masses, J v
   double unreachable_ = 0;               // velocity of loops' errors that no motion gives [m/s]
+  bool calm_ = true;                     // rows of loops have the velocities they should have
+  double kept_ = 0;                      // share of their error that is kept
   bool separated_ = true;                // the position problem was solved
   bool warm_ = false;
   std::array<double, 2> start_rho_{};    // of the step before: of velocities, of positions

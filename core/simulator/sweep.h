@@ -19,9 +19,9 @@ namespace delassus {
 
 class Sweep {
  public:
-  explicit Sweep(const WorldDescription& world) : world_(world) {
+  explicit Sweep(const WorldDescription& world) : world_(world), start_(world.model), end_(world.model) {
     speeds_.resize(world.model.links.size());
-    way_.resize(world.model.nv);
+    way_.resize(std::size_t(world.model.nv));
     between_.resize(std::size_t(world.model.nq));
     places_.resize(world.shapes.size());
     const auto length = [](const Vec3<double>& x) { return std::sqrt(dot(x, x)); };
@@ -111,12 +111,11 @@ class Sweep {
   // Ways of all shapes; returns how many places to look at, for those that came far with something in their way.
   int ways(const double* from, const double* to) {
     const auto& m = world_.model;
-    if (!start_) start_ = std::make_unique<Placement<double>>(m), end_ = std::make_unique<Placement<double>>(m);
-    kinematics(m, *start_, from);
-    kinematics(m, *end_, to);
+    kinematics(m, start_, from);
+    kinematics(m, end_, to);
     for (std::size_t k = 0; k < places_.size(); ++k) {
       const auto& shape = world_.shapes[k];
-      const Pose<double> a = pose(*start_, shape.body), b = pose(*end_, shape.body);
+      const Pose<double> a = pose(start_, shape.body), b = pose(end_, shape.body);
       const Vec3<double> x = a * shape.center, y = b * shape.center, d = y - x;
       const Vec3<double> c[3] = {b.R.x - a.R.x, b.R.y - a.R.y, b.R.z - a.R.z};
       // ‖R₂ − R₁‖, the largest way of a unit vector that is turned
@@ -150,7 +149,7 @@ class Sweep {
   std::vector<double> way_, between_;   // a velocity; a coordinate
   std::vector<Place> places_;           // a shape
   std::vector<Touch> touches_, entered_;
-  std::unique_ptr<Placement<double>> start_, end_;
+  Placement<double> start_, end_;
 };
 
 }  // namespace delassus

@@ -318,7 +318,7 @@ def _forces(value: Any, name: str, n: int, what: str) -> Array:
 
 
 def _status(numbers: Array) -> str:
-    """The status of a step: of its contact solver, or what is wrong although that was solved."""
+    """Return the status of a step: of its contact solver, or what is wrong although that was solved."""
     return _FLAWS[int(numbers[10])] if numbers[0] == 0 and numbers[10] else _STATUS[int(numbers[0])]
 
 
@@ -467,7 +467,9 @@ def _shapes(mj: Any, ours: list[int]) -> list[list[float]]:
         radius = float(mj.geom_rbound[g])
         # a height field moves nothing: it is in the way only
         width = np.inf if type_ == kind.mjGEOM_HFIELD else float(half.min())
-        shapes.append([float(ours[mj.geom_bodyid[g]]), width, radius, 0.0 if type_ == kind.mjGEOM_SPHERE else radius, *mj.geom_pos[g].tolist()])
+        shapes.append(
+            [float(ours[mj.geom_bodyid[g]]), width, radius, 0.0 if type_ == kind.mjGEOM_SPHERE else radius, *mj.geom_pos[g].tolist()]
+        )
     return shapes
 
 
