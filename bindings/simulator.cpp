@@ -42,13 +42,15 @@ nb::object as_array(const Numbers& x) {
 
 nb::object as_array(const Numbers& x, std::size_t rows, std::size_t columns) { return as_array(x).attr("reshape")(rows, columns); }
 
-// Fifteen numbers of a step: outcome, iterations, factorizations, natural residual, worst residual, penetration, loop error, iterations for positions, whether M was regular, islands, flaw;
-// after the step: loop error, penetration, limit error; pairs of shapes that went through each other.
+// Fifteen numbers of a step: outcome, iterations, factorizations, natural residual, worst residual, penetration, loop
+// error, iterations for positions, whether M was regular, islands, flaw; after the step: loop error, penetration, limit
+// error; pairs of shapes that went through each other.
 constexpr std::size_t numbers_a_step = 15, times_a_step = 6, numbers_a_contact = 12;
 void append(Numbers& to, const StepReport& r) {
   const auto& c = r.contacts;
   to.insert(to.end(), {double(int(c.outcome)), double(c.iterations), double(c.factorizations), c.left.natural, c.left.worst(), r.penetration, r.loop_error, double(r.corrections),
-                       double(r.regular), double(r.islands), double(int(r.flaw)), r.loop_error_after, r.penetration_after, r.limit_error_after, double(r.tunnelled)});
+                       double(r.regular), double(r.islands), double(int(r.flaw)), r.loop_error_after,
+                       r.penetration_after, r.limit_error_after, double(r.tunnelled)});
 }
 // Of every contact: position, normal, force on the first body in world axes [N], friction, bodies.
 void append_contacts(Numbers& to, const World& w) {

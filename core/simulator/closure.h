@@ -2,9 +2,11 @@
 //
 //   λ ← λ − (G_ll + ε)⁻¹ r,   r = G_ll λ + g          proximal steps, ε = 1e-8 of each row's diagonal
 //
-// Rows of loops may be redundant, in truth (planar loops in space, Bricard's mechanism) or to rounding (the same, a little out of plane). Then G_ll is singular and g need not be in its
-// range. Steps shrink the part of r that motions reach by ε / (σ + ε) each, with σ an eigenvalue of G_ll; what is left when r no longer shrinks is the part that no motion changes: an
-// error of the model's own, with which one has to live.
+// Rows of loops may be redundant: exactly (planar loops in space, Bricard's mechanism) or to rounding (the same, a
+// little out of plane). Then G_ll is singular, and g need not be in its range. Each step shrinks the part of r that
+// motions reach by ε / (σ + ε), with σ an eigenvalue of G_ll. What remains when r no longer shrinks is the model's own
+// error, which no motion changes. Cost: one factorization, and a solve and a product for each of mostly two or three
+// steps.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +38,8 @@ class LoopClosure {
   // Another damping was set meanwhile.
   void forget() { factored_ = false; }
 
-  // λ: something to start from on entry, zero but for loops; σ = G λ + g of all rows on exit, of which those of loops are what no motion closes. It stops where
-  // that is small beside g, or no longer shrinks. Returns how many steps it took.
+  // λ: where to start from on entry, zero but for loops. On exit σ = G λ + g of all rows; of loops, what no motion
+  // closes. Stops where that is small beside g, or no longer shrinks. Returns the number of steps.
   int close(const double* g, double* lambda, double* sigma, double small = 1e-13) {
     factor();
     const double floor = small * largest(g);
@@ -53,7 +55,7 @@ class LoopClosure {
       if (!helps) return n + 1;
     }
   }
-  // x ← G (G + ε)⁻¹ x of loops: without what motions reach only with more than ten thousand times its size, or not at all.
+  // x ← G (G + ε)⁻¹ x of loops: without the part that no motion reaches, or only one ten thousand times its size.
   void soften(double* x) {
     factor();
     for (std::size_t r = 0; r < rhs_.size(); ++r) rhs_[r] = r < loops_ ? x[r] : 0.0;

@@ -58,7 +58,8 @@ struct StepReport {
   int tunnelled = 0;            // pairs of shapes that passed through each other
   bool regular = true;
   double penetration = 0, loop_error = 0;  // before the step, the former where contacts were found [m]
-  double penetration_after = 0, loop_error_after = 0, limit_error_after = 0;  // the first by the velocities of the contacts
+  double penetration_after = 0;  // by the velocities of the contacts [m]
+  double loop_error_after = 0, limit_error_after = 0;  // [m or rad]
   StepTimes times;
 
   void blame(StepFlaw what) { flaw = std::max(flaw, what); }

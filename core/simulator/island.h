@@ -89,7 +89,8 @@ class Island {
     if (loop_rows_ > 0) go_half_way(report);
     System& s = assemble();
     const int rows = s.layout->set.rows;
-    for (auto* x : {&g_, &lambda_, &sigma_, &error_, &mu_, &bounce_, &gap_, &closing_, &start_}) x->resize(std::size_t(rows));
+    for (auto* x : {&g_, &lambda_, &sigma_, &error_, &mu_, &bounce_, &gap_, &closing_, &start_})
+      x->resize(std::size_t(rows));
     lap(report.times.constrain);
 
     if (!s.G->update(q_.data())) {
@@ -313,10 +314,12 @@ class Island {
     s.G->mass_inverse(tau_.data(), 1, change_.data());
   }
 
-  // ---- loops: a step of second order ------------------------------------------------------------------------------------------------------------
+  // ---- loops: a step of second order --------------------------------------------------------------------------------
   //
-  // Trees in loops go half of the step with v, are looked at there (M̂, J, h, contacts), and go the rest with v⁺: q⁺ = q ⊕ ½ dt v ⊕ ½ dt v⁺. The rows hold at the end of the step,
-  // J v⁺ + ½ dt J̇v = 0 to second order, as they held at its start, where J v − ½ dt J̇v = 0: impulses take as much energy before the middle as they give after it.
+  //   q½ = q ⊕ ½ dt v,   M̂ (v⁺ − v) = dt (τ − h(q½, v½)) + Jᵀ λ,   J v⁺ = −½ dt J̇v,   q⁺ = q½ ⊕ dt (½ v⁺ + u)
+  //
+  // with M̂, J and contacts at q½. The rows hold at the end of the step, as they held at its start, where J v = ½ dt
+  // J̇v. So impulses of loops, whose work is ½ λᵀ J (v + v⁺), take before the middle what they give after it.
 
   // Which trees these are, and their size.
   void know_loops() {
@@ -327,7 +330,8 @@ class Island {
         const auto& root = m.links[std::size_t(m.roots[std::size_t(tree)])];
         std::fill(ahead_.begin() + root.iv, ahead_.begin() + root.end_v, 0.5);
       });
-      for (std::size_t p = 0; p + 2 < d.points.size(); p += 3) size_ = std::max(size_, std::hypot(d.points[p], d.points[p + 1], d.points[p + 2]));
+      for (std::size_t p = 0; p + 2 < d.points.size(); p += 3)
+        size_ = std::max(size_, std::hypot(d.points[p], d.points[p + 1], d.points[p + 2]));
     }
     for (const auto& link : m.links)
       if (link.parent >= 0) size_ = std::max(size_, std::sqrt(dot(link.placement.p, link.placement.p)));
@@ -361,7 +365,8 @@ class Island {
     std::copy_n(sigma_.data(), loop_rows_, drift_.data());
   }
 
-  // half_ += ½ M̂⁻¹ Jᵀ λ with what loops alone would bear: without it the velocity of the middle is of first order only. λ stays in pull_.
+  // half_ += ½ M̂⁻¹ Jᵀ λ with λ of loops alone, kept in pull_. Without it the velocity of the middle is only of first
+  // order.
   void bend_by_loops(System& s) {
     const double dt = world_.timestep;
     for (std::size_t k = 0; k < v_.size(); ++k) free_[k] = v_[k] + dt * change_[k];
@@ -372,19 +377,27 @@ class Island {
     s.G->mass_inverse(tau_.data(), 1, change_.data());
     for (std::size_t k = 0; k < v_.size(); ++k) half_[k] += 0.5 * change_[k];
   }
-  // g: J x of the free motion on entry; on exit, of loops, less what J v⁺ shall be: −½ dt J̇v, or half as far from that as J v is from ½ dt J̇v.
+  // g of loops: J x of the free motion on entry, minus the wanted J v⁺ added on exit.
   //
-  // J v⁺ = −J v would keep energy to the last digit, and errors of J v, which change sign in every step, for ever. J v⁺ = −½ dt J̇v would forget them at once, but near a dead centre it
-  // is divided by next to nothing. So in calm motion half of them is kept; else nothing, or all where forgetting would add energy. All of this can be reached: of J̇v what cannot is left out.
+  //   J v⁺ = −½ dt J̇v − k r,   r = J v − ½ dt J̇v          r: error at the start; k: share of it that is kept
+  //
+  //
+  // k = 1, J v⁺ = −J v, keeps energy exactly, and r, which changes sign in every step, for ever. k = 0 forgets r at
+  // once, but near a dead centre it is divided by next to nothing. So k = ½ in calm motion; otherwise k = 0, or 1 where
+  // forgetting would add energy. All of this can be reached: the part of J̇v that cannot is left out.
   void aim_loops() {
     const double half = 0.5 * world_.timestep;
     for (std::size_t r = 0; r < drift_.size(); ++r) g_[r] += half * drift_[r] + kept_ * (start_[r] - half * drift_[r]);
   }
-  // Whether J v is as near to ½ dt J̇v as steps of second order leave it; among contacts, what is below their solver's tolerance is not worth to be kept.
+  // Calm: r is as small as steps of second order leave it. Among contacts, r below their solver's tolerance is not
+  // kept.
   void see_whether_calm() {
     const double half = 0.5 * world_.timestep;
     double off = 0, size = 0;
-    for (std::size_t r = 0; r < drift_.size(); ++r) off = std::max(off, std::abs(start_[r] - half * drift_[r])), size = std::max(size, half * std::abs(drift_[r]));
+    for (std::size_t r = 0; r < drift_.size(); ++r) {
+      off = std::max(off, std::abs(start_[r] - half * drift_[r]));
+      size = std::max(size, half * std::abs(drift_[r]));
+    }
     calm_ = off <= std::max(calm_velocity * size_, calm_share * size);
     const bool forget = g_.size() > drift_.size() && off <= 10 * world_.tolerance;
     kept_ = calm_ && !forget ? 0.5 : 0.0;
@@ -396,7 +409,7 @@ class Island {
     kept_ = work > 0 ? 1.0 : 0.0;
   }
 
-  // q ← q ⊕ dt push_, and where loops are open there, Newton's steps on the error as it is, with the rows of the middle.
+  // q ← q ⊕ dt push_; where loops are open there, Newton's steps on their true error, with the rows of the middle.
   void arrive_closed(System& s, StepReport& report) {
     const auto& m = world_.model;
     const double dt = world_.timestep;
@@ -610,7 +623,8 @@ class Island {
     for (std::size_t k = 0; k < v_.size(); ++k) half_[k] = ahead_[k] * v_[k];
     s.G->jacobian(half_.data(), 1, g_.data());
     if (loop_rows_ > 0) {
-      motions(world_.model, s.G->placement(), motions_, half_.data(), static_cast<const double*>(nullptr), Vec3<double>{});
+      const double* no_acceleration = nullptr;
+      motions(world_.model, s.G->placement(), motions_, half_.data(), no_acceleration, Vec3<double>{});
       find_drift(s, half_.data());
       for (int r = 0; r < loop_rows_; ++r) g_[std::size_t(r)] += 0.5 * dt * drift_[std::size_t(r)];
     }
@@ -664,7 +678,8 @@ class Island {
     closure_.forget();
     report.corrections = std::max(report.corrections, end.iterations);
     correction_rho_ = end.rho;
-    // shapes that overlap where a loop ties them ask for what cannot be: then loops alone are closed, if nothing would be much better for it
+    // shapes that overlap where a loop ties them ask for what cannot be: then only loops are closed, unless most of it
+    // helps
     separated_ = end.outcome == ContactOutcome::solved;
     if (!separated_ && !(asked(s, sigma_.data()) < 0.9 * asked(s, g_.data()))) {
       std::copy(closing_.begin(), closing_.end(), mu_.begin());
@@ -674,7 +689,8 @@ class Island {
     add_response(s, mu_.data(), push_.data());
   }
 
-  // Near a dead centre a small error asks for a long way, on which nothing is straight: no farther than a hundred times the error.
+  // Near a dead centre a small error asks for a long way, on which nothing is straight: at most a hundred times the
+  // error.
   void shorten(System& s) {
     double way = 0;
     for (const double x : push_) way = std::max(way, std::abs(x));
@@ -732,10 +748,10 @@ class Island {
   static constexpr std::size_t most_systems = 24;
   static constexpr int few_rows = 100, few_iterations = 200;
   static constexpr int max_closing = 3;             // Newton's steps for loops at the end of a step
-  static constexpr double closed = 1e-9;            // error of loops from which on there is one, for a mechanism of a metre [m or rad]
+  static constexpr double closed = 1e-9;            // error below which there is none, at a size of 1 m [m or rad]
   static constexpr double loop_tolerance = 1e-5;    // error of loops that are closed, likewise
   static constexpr double limit_tolerance = 1e-5;   // [m or rad], and twice the slop
-  // errors of the loops' velocities that calm motion has: for a mechanism of a metre [m/s], and as a share of ½ dt J̇v
+  // largest r of calm motion: at a size of 1 m [m/s], and as a share of ½ dt J̇v
   static constexpr double calm_velocity = 1e-5, calm_share = 0.02;
 
   PartDescription part_;
@@ -749,14 +765,17 @@ class Island {
   std::vector<double> q_, v_, forces_, tau_, free_, change_, push_, half_, before_, external_;  // a coordinate; a velocity; six a body
   std::vector<char> alone_;              // a velocity: of a free body of one link
   bool whirls_ = false;                  // there are others
-  std::vector<double> g_, lambda_, sigma_, error_, mu_, bounce_, gap_, closing_, correction_, s_velocity_;  // a row; gap_: at the end of the step; closing_: µ of loops alone
-  std::vector<double> ahead_;            // a velocity: share of the step that is still to be gone with v⁺: ½ of trees in loops, 1 of others
+  std::vector<double> g_, lambda_, sigma_, error_, mu_, bounce_, correction_, s_velocity_;  // a row
+  std::vector<double> gap_, closing_;    // a row: gap at the end of the step; µ of loops alone
+  std::vector<double> ahead_;            // a velocity: share of the step that v⁺ moves: ½ in loops, else 1
   int loop_rows_ = 0;
   double size_ = 0;                      // of the mechanism with loops, a metre at most [m]
   ConstraintSet<double> loops_;
   std::unique_ptr<Placement<double>> placed_;
   LoopClosure closure_;
-  std::vector<double> next_, loop_error_, drift_, pull_, felt_, start_;  // a coordinate; a row of loops; a row: impulses of loops alone, inverse masses, J v
+  std::vector<double> next_;             // a coordinate: q⁺
+  std::vector<double> loop_error_, drift_;    // a row of loops
+  std::vector<double> pull_, felt_, start_;   // a row: impulses of loops alone, inverse masses, J v
   double unreachable_ = 0;               // velocity of loops' errors that no motion gives [m/s]
   bool calm_ = true;                     // rows of loops have the velocities they should have
   double kept_ = 0;                      // share of their error that is kept

@@ -1,12 +1,13 @@
 // Whether shapes went through each other from one look at contacts to the next.
 //
-// What is farther from another shape than the reach of contacts is not seen, and may be on its other side when contacts are looked for again, if some point of it moved by more than half
-// of its width and the reach. So, from cheap to dear:
+// A shape farther from another than the reach of contacts is not seen. It may be on the other side when contacts are
+// looked for again, if some point of it moved by more than half of its width and the reach. So, from cheap to dear:
 //
-//   1  a bound on the way of every shape from the speeds of its joints; mostly it is short, and that is all
-//   2  the way itself; something must be in it: a ball around another shape that the ball around this one sweeps
-//   3  contacts at places on the way, none farther from the next than half a width: a pair that is inside of each other there, was not seen at the start, and at the end is apart or on
-//      the other side, went through
+//   1  a bound on the way of every shape from the speeds of its joints: mostly it is short, and that is all
+//   2  the way itself: it must be long, with something in it, a ball around another shape that the ball around this one
+//      sweeps
+//   3  contacts at places on the way, half a width apart. A pair went through that is inside of each other there, was
+//      not seen at the start, and at the end is apart or on the other side
 //
 // Planes are half-spaces: what went into one is still in it.
 #pragma once
@@ -28,7 +29,8 @@ class Sweep {
     for (const auto& link : world.model.links) lengths_.push_back(length(link.placement.p));
     for (const auto& shape : world.shapes) {
       const auto& body = world.model.bodies[std::size_t(shape.body)];
-      if (body.link >= 0) movers_.push_back({body.link, length(body.placement.p) + length(shape.center) + shape.lever, allowed(shape) / world.timestep});
+      const double arm = length(body.placement.p) + length(shape.center) + shape.lever;
+      if (body.link >= 0) movers_.push_back({body.link, arm, allowed(shape) / world.timestep});
     }
   }
 
@@ -96,8 +98,9 @@ class Sweep {
 
   double allowed(const WorldDescription::Shape& s) const { return s.half_width + world_.reach; }
   static const Touch* find(const std::vector<Touch>& list, const Touch& t) {
+    const auto [a, b] = std::minmax(t.geom[0], t.geom[1]);
     for (const auto& x : list)
-      if ((x.geom[0] == t.geom[0] && x.geom[1] == t.geom[1]) || (x.geom[0] == t.geom[1] && x.geom[1] == t.geom[0])) return &x;
+      if (std::min(x.geom[0], x.geom[1]) == a && std::max(x.geom[0], x.geom[1]) == b) return &x;
     return nullptr;
   }
   Pose<double> pose(const Placement<double>& w, int body) const {
@@ -124,7 +127,8 @@ class Sweep {
     }
     double most = 0;
     for (std::size_t k = 0; k < places_.size(); ++k)
-      if (places_[k].way > allowed(world_.shapes[k]) && something_in_the_way(k)) most = std::max(most, places_[k].way / world_.shapes[k].half_width);
+      if (places_[k].way > allowed(world_.shapes[k]) && something_in_the_way(k))
+        most = std::max(most, places_[k].way / world_.shapes[k].half_width);
     return int(std::min(std::ceil(most), double(max_places)));
   }
   bool something_in_the_way(std::size_t k) const {

@@ -9,7 +9,9 @@
 //   integrate    v ← v_f + M̂⁻¹ Jᵀ λ,   q ← q ⊕ dt (v + u)
 //   judge        loops, limits and gaps as they are now, and whether anything went through something on its way
 //
-// Trees in loops are looked at in the middle of the step, q ⊕ ½ dt v, and q ← q ⊕ ½ dt v ⊕ dt (½ v⁺ + u): a step of second order. Free bodies of one link turn by the midpoint rule on the rotation group, which keeps their angular momentum and, but for rounding of order dt³, their energy.
+// Trees in loops are looked at in the middle of the step, q½ = q ⊕ ½ dt v, and q ← q½ ⊕ dt (½ v⁺ + u): a step of second
+// order. Free bodies of one link turn by the midpoint rule on the rotation group, which keeps their angular momentum
+// and, but for errors of order dt³, their energy.
 #pragma once
 
 #include "simulator/island.h"
