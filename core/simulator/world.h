@@ -55,10 +55,7 @@ class World {
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
     StepReport report;
-    collider_->collide(q.data(), touches_);
-    settle_sides();
-    keep_points();
-    meet();
+    find_contacts();
     report.times.collide = std::chrono::duration<double>(Clock::now() - start).count();
     find_islands();
     drive(tau, control);
@@ -77,7 +74,28 @@ class World {
     return report;
   }
 
+  // The problems of velocities that the next step would solve first, an island each; state and memory stay as they are.
+  // False: the mass matrix is singular.
+  bool pose(const double* tau, const double* control, const double* external, std::vector<PosedProblem>& problems) {
+    StepReport report;
+    find_contacts();
+    find_islands();
+    drive(tau, control);
+    problems.resize(used_.size());
+    for (std::size_t k = 0; k < used_.size() && report.regular; ++k)
+      used_[k]->pose_problem(q.data(), v.data(), forces_.data(), external, memory.others, trees_[k], report,
+                             problems[k]);
+    return report.regular;
+  }
+
  private:
+  void find_contacts() {
+    collider_->collide(q.data(), touches_);
+    settle_sides();
+    keep_points();
+    meet();
+  }
+
   // Contacts of what never moves against itself are no contacts; the ground comes second.
   void settle_sides() {
     const auto& m = world_->model;
