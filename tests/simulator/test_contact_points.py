@@ -141,3 +141,18 @@ def test_a_joint_far_beyond_its_limit_comes_back_with_a_radian_a_second():
     for _ in range(100):
         sim.step()
     assert sim.q[0] == pytest.approx(np.radians(10), abs=2e-5)
+
+
+def test_every_point_starts_from_its_own_impulse_also_where_points_are_near():
+    """A cube of 8 mm whose mass is in one corner: four forces that differ by far, at points nearer to each other than those of other bodies are to themselves."""
+    body = '<body pos="0 0 0.004"><freejoint/><inertial pos="0.002 0.001 0" mass="1" diaginertia="1e-4 1e-4 1e-4"/><geom type="box" size="0.004 0.004 0.004"/></body>'
+    sim = dl.Simulator(WORLD.format(FLOOR + body))
+    iterations(sim, 20)
+    step = sim.step()
+    bears = step.contacts.force[:, 2]
+    assert len(bears) == 4
+    assert bears.max() > 3 * bears.min()
+    problem = sim.contact_problem()
+    starts = np.einsum("ki,kij->kj", problem.warm_start.reshape(-1, 3), problem.frames) / problem.timestep
+    assert np.allclose(starts, step.contacts.force, rtol=1e-9, atol=1e-12)
+    assert iterations(sim, 20) == [0] * 20

@@ -147,3 +147,23 @@ def test_a_matrix_that_a_file_rounded_is_symmetrized_on_request():
     for symmetrize in (False, True):
         with pytest.raises(ArgumentError, match=r"more than rounding"):
             dl.solve_contacts(lopsided, p.g, p.friction, symmetrize=symmetrize)
+
+
+def test_the_certificate_costs_a_foreign_operator_one_product_more():
+    """Its diagonal takes a product a row and is found once, not again for the certificate."""
+    p, _, _ = random_problem(np.random.default_rng(3), contacts=6)
+    products = []
+
+    class Counted:
+        shape, damping = p.G.shape, 0.0
+
+        def __matmul__(self, x):
+            products.append(1)
+            return p.G @ x
+
+        def solve(self, y):
+            return np.linalg.solve(p.G + np.diag(np.broadcast_to(self.damping, len(y))), y)
+
+    r = dl.solve_contacts(Counted(), p.g, p.friction)
+    assert r.status == "solved"
+    assert len(products) <= len(p.g) + 8  # ADMM itself judges what it starts from and each candidate near the tolerance

@@ -110,12 +110,16 @@ class _Foreign:
                 "Give a delassus operator or a matrix, or use method='apgd'."
             )
         self.before = G.damping if inverse else None
+        self.known: Array | None = None
 
     def apply(self, x: Array) -> Array:
         return np.asarray(self.G @ x, dtype=float)
 
     def diagonal(self) -> Array:
-        return np.array([self.G @ e for e in np.eye(self.rows)]).diagonal().astype(float)
+        # a product a row: found once
+        if self.known is None:
+            self.known = np.array([self.G @ e for e in np.eye(self.rows)]).reshape(self.rows, self.rows).diagonal().astype(float)
+        return self.known
 
     def set_damping(self, damping: Array) -> None:
         self.G.damping = damping
