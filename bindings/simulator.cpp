@@ -173,6 +173,40 @@ void bind_simulator(nb::module_& m) {
              door::Occupied occupied(s.busy, "this Simulator");
              restore(*s.world, x.data, n);
            }, "snapshot"_a.none(), "size"_a)
+      // The problems of the next step, an island each: matrix, g, start, cones (row, friction), intervals (row, lower,
+      // upper), rows of each kind, and of every contact position, frame, gap and bodies.
+      .def("contact_problem",
+           [](HeldWorld& s, nb::handle tau, nb::handle control, nb::handle external) {
+             In t(tau, "tau", {s.plan->nv()}, true), c(control, "control", {s.plan->motors()}, true),
+                 e(external, "external_forces", {s.plan->bodies(), 6}, true);
+             door::Occupied occupied(s.busy, "this Simulator");
+             std::vector<PosedProblem> problems;
+             bool regular = true;
+             {
+               nb::gil_scoped_release unlocked;
+               regular = s.world->pose(t.data, c.data, e.data, problems);
+             }
+             if (!regular) door::raise_singular("contact_problem");
+             nb::list islands;
+             for (const auto& p : problems) {
+               Numbers cones, intervals, contacts;
+               for (const auto& k : p.sets.cones) cones.insert(cones.end(), {double(k.row), k.friction});
+               for (const auto& i : p.sets.intervals)
+                 intervals.insert(intervals.end(), {double(i.row), i.lower, i.upper});
+               for (std::size_t k = 0; k < p.contacts.size(); ++k) {
+                 const auto& touch = p.contacts[k]->touch;
+                 contacts.insert(contacts.end(), {touch.position.x, touch.position.y, touch.position.z});
+                 for (const auto& axis : p.frames[k]) contacts.insert(contacts.end(), {axis.x, axis.y, axis.z});
+                 contacts.insert(contacts.end(), {touch.distance, double(touch.body[0]), double(touch.body[1])});
+               }
+               const std::size_t n = p.g.size();
+               islands.append(nb::make_tuple(as_array(p.matrix, n, n), as_array(p.g), as_array(p.start),
+                                             as_array(cones, p.sets.cones.size(), 2),
+                                             as_array(intervals, p.sets.intervals.size(), 3), p.kinds,
+                                             as_array(contacts, p.contacts.size(), 15)));
+             }
+             return islands;
+           }, "tau"_a.none(), "control"_a.none(), "external_forces"_a.none())
       // Steps with the same forces, or with a row of them each; every `every`-th state is kept. Returns states before the first step and after the kept ones, numbers, contacts and times.
       .def("run",
            [](HeldWorld& s, int steps, int every, nb::handle tau, nb::handle control, nb::handle external, bool rows) {

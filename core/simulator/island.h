@@ -26,6 +26,15 @@ inline std::array<Vec3<double>, 3> contact_frame(const Vec3<double>& n) {
   return {n, t, cross(n, t)};
 }
 
+// The problem of an island's velocities, as it is given to the solver, with its matrix.
+struct PosedProblem {
+  std::vector<double> matrix, g, start;             // (m, m), (m,), (m,) impulses that the solver starts from
+  ForceSets sets;
+  std::array<int, 4> kinds{};                       // rows of loops, of dry friction, of limits; contacts
+  std::vector<const Contact*> contacts;             // of the world, until its next step
+  std::vector<std::array<Vec3<double>, 3>> frames;  // a contact: its normal and tangents
+};
+
 // What all islands of a world use in turn.
 struct ContactTools {
   Admm admm;
@@ -68,42 +77,13 @@ class Island {
 
   // One step from q and v with forces on joints and wrenches on bodies (null: none), all of the whole. What is found stays here until `give`.
   void step(const double* q, const double* v, const double* forces, const double* external, const Others& before, const std::vector<int>& trees, StepReport& report) {
-    using Clock = std::chrono::steady_clock;
-    auto last = Clock::now();
-    auto lap = [&](double& part) {
-      const auto now = Clock::now();
-      part += std::chrono::duration<double>(now - last).count();
-      last = now;
-    };
+    Lap lap;
     const auto& m = world_.model;
     const double dt = world_.timestep;
-    for (const auto& r : part_.ranges) {
-      std::copy_n(q + r.whole_q, r.nq, q_.data() + r.q);
-      std::copy_n(v + r.whole_v, r.nv, v_.data() + r.v);
-      std::copy_n(forces + r.whole_v, r.nv, forces_.data() + r.v);
-    }
-    if (external)
-      for (std::size_t b = 0; b < part_.bodies.size(); ++b)
-        if (part_.bodies[b] >= 0) std::copy_n(external + 6 * b, 6, external_.data() + 6 * part_.bodies[b]);
-
-    if (loop_rows_ > 0) go_half_way(report);
-    System& s = assemble();
+    System* posed = pose(q, v, forces, external, before, trees, report, lap);
+    if (!posed) return;
+    System& s = *posed;
     const int rows = s.layout->set.rows;
-    for (auto* x : {&g_, &lambda_, &sigma_, &error_, &mu_, &bounce_, &gap_, &closing_, &start_})
-      x->resize(std::size_t(rows));
-    lap(report.times.constrain);
-
-    if (!s.G->update(q_.data())) {
-      report.regular = false;
-      return;
-    }
-    find_free_motion(s, external ? external_.data() : nullptr);
-    s.G->jacobian(free_.data(), 1, g_.data());
-    if (loop_rows_ > 0) aim_loops();
-    find_errors(s, report);
-    lap(report.times.operate);
-
-    recall(s, before, trees);
     found_ = {};
     if (rows > 0) solve_velocities(s);
     else found_.outcome = ContactOutcome::solved;
@@ -128,6 +108,25 @@ class Island {
     check_limits(report);
     add(report.contacts, found_);
     lap(report.times.correct);
+  }
+
+  // The problem that `step` would solve first, without solving it: G, g, sets and what the solver starts from.
+  void pose_problem(const double* q, const double* v, const double* forces, const double* external,
+                    const Others& before, const std::vector<int>& trees, StepReport& report, PosedProblem& to) {
+    Lap lap;
+    System* s = pose(q, v, forces, external, before, trees, report, lap);
+    if (!s) return;
+    const std::size_t n = g_.size();
+    to.g = g_;
+    to.start = lambda_;
+    to.sets = s->sets;
+    to.kinds = {loop_rows_, s->first_limit - loop_rows_, s->first_contact - s->first_limit, int(contacts.size())};
+    to.frames = frames_;
+    to.contacts.assign(contacts.begin(), contacts.end());
+    to.matrix.resize(n * n);
+    std::vector<double> unit(n * n, 0.0);
+    for (std::size_t r = 0; r < n; ++r) unit[r * n + r] = 1;
+    if (n > 0) s->G->apply(unit.data(), int(n), to.matrix.data());
   }
 
   // q, v and what the next step may start from, to the whole.
@@ -164,6 +163,47 @@ class Island {
 
     System(const Model<double>& model, ConstraintSet<double> set) : layout(std::make_shared<Layout<double>>(model, std::move(set), strip_lanes<double>)), G(make_moving_operator<double>(model, layout)) {}
   };
+
+  // Seconds since the one before.
+  struct Lap {
+    using Clock = std::chrono::steady_clock;
+    Clock::time_point last = Clock::now();
+    void operator()(double& part) {
+      const auto now = Clock::now();
+      part += std::chrono::duration<double>(now - last).count();
+      last = now;
+    }
+  };
+
+  // Rows at q, velocities g that they have without forces and with gaps, and impulses to start from.
+  // Null: the mass matrix is singular.
+  System* pose(const double* q, const double* v, const double* forces, const double* external, const Others& before,
+               const std::vector<int>& trees, StepReport& report, Lap& lap) {
+    for (const auto& r : part_.ranges) {
+      std::copy_n(q + r.whole_q, r.nq, q_.data() + r.q);
+      std::copy_n(v + r.whole_v, r.nv, v_.data() + r.v);
+      std::copy_n(forces + r.whole_v, r.nv, forces_.data() + r.v);
+    }
+    if (external)
+      for (std::size_t b = 0; b < part_.bodies.size(); ++b)
+        if (part_.bodies[b] >= 0) std::copy_n(external + 6 * b, 6, external_.data() + 6 * part_.bodies[b]);
+
+    if (loop_rows_ > 0) go_half_way(report);
+    System& s = assemble();
+    for (auto* x : {&g_, &lambda_, &sigma_, &error_, &mu_, &bounce_, &gap_, &closing_, &start_})
+      x->resize(std::size_t(s.layout->set.rows));
+    lap(report.times.constrain);
+
+    report.regular = s.G->update(q_.data());
+    if (!report.regular) return nullptr;
+    find_free_motion(s, external ? external_.data() : nullptr);
+    s.G->jacobian(free_.data(), 1, g_.data());
+    if (loop_rows_ > 0) aim_loops();
+    find_errors(s, report);
+    lap(report.times.operate);
+    recall(s, before, trees);
+    return &s;
+  }
 
   int body(const Touch& t, int which) const { return part_.bodies[std::size_t(t.body[which])]; }
   int link(const Touch& t, int which) const { return world_.model.bodies[std::size_t(body(t, which))].link; }

@@ -67,11 +67,7 @@ class World {
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
     StepReport report;
-    go_where_looked(at_);
-    collider_->collide(at_.data(), touches_);
-    settle_sides();
-    keep_points();
-    meet();
+    find_contacts();
     report.times.collide = std::chrono::duration<double>(Clock::now() - start).count();
     find_islands();
     drive(tau, control);
@@ -95,6 +91,20 @@ class World {
     return report;
   }
 
+  // The problems of velocities that the next step would solve first, an island each; state and memory stay as they are.
+  // False: the mass matrix is singular.
+  bool pose(const double* tau, const double* control, const double* external, std::vector<PosedProblem>& problems) {
+    StepReport report;
+    find_contacts();
+    find_islands();
+    drive(tau, control);
+    problems.resize(used_.size());
+    for (std::size_t k = 0; k < used_.size() && report.regular; ++k)
+      used_[k]->pose_problem(q.data(), v.data(), forces_.data(), external, memory.others, trees_[k], report,
+                             problems[k]);
+    return report.regular;
+  }
+
  private:
   // Where contacts are looked for: q, and of trees in loops q ⊕ ½ dt v.
   void go_where_looked(std::vector<double>& to) {
@@ -107,6 +117,14 @@ class World {
       const int end = last.iq + configuration_size(last.type);
       if (!looped_[std::size_t(root.iv)]) std::copy(q.begin() + root.iq, q.begin() + end, to.begin() + root.iq);
     }
+  }
+
+  void find_contacts() {
+    go_where_looked(at_);
+    collider_->collide(at_.data(), touches_);
+    settle_sides();
+    keep_points();
+    meet();
   }
 
   // Contacts of what never moves against itself are no contacts; the ground comes second.

@@ -26,6 +26,7 @@ from ..model import Model
 from ..model.from_mujoco import body_names, from_mujoco
 from ..model.load import compile_source, tell_ignored
 from ..state import kinetic_energy, potential_energy
+from .contact_problem import ContactProblem, problem_of_step
 from .mujoco_library import addresses
 from .trajectory import Contacts, Trajectory
 
@@ -169,9 +170,9 @@ class Simulator:
             tell_ignored(self.model, stacklevel=3)
         # what is about to touch is a contact already: it may come as near as its gap within the step, and no nearer
         self.mujoco_model.geom_margin[:] = np.maximum(self.mujoco_model.geom_margin, _REACH)
+        self.tolerance, self.max_iterations = number(tolerance, "tolerance", minimum=0.0), count(max_iterations, "max_iterations")
         options = (
-            self.timestep, self.restitution, number(bounce_speed, "bounce_speed", minimum=0.0), number(tolerance, "tolerance", minimum=0.0),
-            float(count(max_iterations, "max_iterations")), float(solver == "newton"), number(slop, "slop", minimum=0.0), float(integrator == "midpoint"),
+            self.timestep, self.restitution, number(bounce_speed, "bounce_speed", minimum=0.0), self.tolerance, float(self.max_iterations), float(solver == "newton"), number(slop, "slop", minimum=0.0), float(integrator == "midpoint"),
         )  # fmt: skip
         self.view: Any = None
         self._plan = _plan(self.model, self.mujoco_model, options)
@@ -210,6 +211,20 @@ class Simulator:
         """Go back to what :meth:`save` returned, bit for bit."""
         numbers = np.asarray(snapshot, dtype=float).ravel()
         self._world.restore(numbers, len(numbers))
+
+    def contact_problem(
+        self, tau: ArrayLike | None = None, *, control: ArrayLike | None = None, external_forces: ArrayLike | None = None
+    ) -> ContactProblem:
+        """Return the problem that the next :meth:`step` with these arguments would solve first. The state stays as it is, bit for bit.
+
+        Raises:
+            SingularError: the mass matrix is singular.
+        """
+        islands = self._world.contact_problem(*self._inputs(tau, control), external_forces)
+        return problem_of_step(
+            islands, body_names=np.array(self.model.body_names, dtype=np.str_), q=self.q, v=self.v, time=self.time, timestep=self.timestep, tolerance=self.tolerance,
+            max_iterations=self.max_iterations, method=self.solver, model=self.model.name,
+        )  # fmt: skip
 
     # ---- motion ---------------------------------------------------------------------------------------------------------------
 
@@ -298,16 +313,20 @@ class Simulator:
         return trajectory
 
     def _run(self, steps: int, every: int, tau: Any, control: Any, external: Any, rows: bool) -> tuple[Array, ...]:
-        q, v, numbers, contacts, counts, times, fine = self._world.run(
-            steps, every, None if tau is None else _forces(tau, "tau", self.model.nv, "velocities"),
-            None if control is None else _forces(control, "control", len(self.model.actuators), "actuators"), external, rows,
-        )  # fmt: skip
+        q, v, numbers, contacts, counts, times, fine = self._world.run(steps, every, *self._inputs(tau, control), external, rows)
         if not fine:
             raise UnstableError(
                 f"{self.model.name}: velocities are no longer finite at t = {self.time:g} s. Use a smaller timestep than {self.timestep:g} s, "
                 "give light joints some armature or damping, or look at the forces you apply; reset() starts again."
             )
         return q, v, numbers, contacts, counts, times
+
+    def _inputs(self, tau: Any, control: Any) -> tuple[Array | None, Array | None]:
+        """Check forces on joints and values of actuators."""
+        return (
+            None if tau is None else _forces(tau, "tau", self.model.nv, "velocities"),
+            None if control is None else _forces(control, "control", len(self.model.actuators), "actuators"),
+        )
 
 
 def _forces(value: Any, name: str, n: int, what: str) -> Array:
