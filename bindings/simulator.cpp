@@ -1,4 +1,5 @@
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -17,6 +18,17 @@ namespace {
 using In = door::Input<double>;
 using Numbers = std::vector<double>;
 
+// Raises MujocoError; where a callback in Python raised and so stopped MuJoCo, its exception becomes the cause.
+[[noreturn]] void raise_mujoco(const std::string& failure) {
+  const std::string message = "MuJoCo stopped: " + failure;
+  if (!PyErr_Occurred()) door::raise("MujocoError", message);
+  nb::python_error cause;
+  const nb::object type = nb::module_::import_("delassus.errors").attr("MujocoError");
+  cause.restore();
+  nb::chain_error(type, "%s", message.c_str());
+  throw nb::python_error();
+}
+
 // What a simulation is made of, shared by all worlds of it: the description, and how to reach MuJoCo.
 struct Plan {
   std::shared_ptr<WorldDescription> world;
@@ -26,7 +38,8 @@ struct Plan {
   nb::object keep;  // MuJoCo's model, for as long as this lives
 
   std::unique_ptr<World> make() const {
-    return std::make_unique<World>(world, std::make_unique<Collider>(library, mujoco_model, world->model.nq, geom_bodies, geom_parts));
+    auto collider = std::make_unique<Collider>(library, mujoco_model, world->model.nq, geom_bodies, geom_parts);
+    return std::make_unique<World>(world, std::move(collider));
   }
   std::size_t nq() const { return std::size_t(world->model.nq); }
   std::size_t nv() const { return std::size_t(world->model.nv); }
@@ -68,7 +81,9 @@ struct HeldWorld {
   std::atomic<bool> busy{false};
   Numbers numbers, contacts, times;
 
-  explicit HeldWorld(std::shared_ptr<Plan> p) : plan(std::move(p)), world(plan->make()) {}
+  explicit HeldWorld(std::shared_ptr<Plan> p) : plan(std::move(p)), world(plan->make()) {
+    if (const auto& failure = world->collider().failure(); !failure.empty()) raise_mujoco(failure);
+  }
 };
 
 // Everything that the next step depends on, as numbers.
@@ -121,14 +136,43 @@ void restore(World& w, const double* x, std::size_t n) {
   }
 }
 
+// Addresses of functions and offsets by name: "mj_collision", "mjData.ncon". What a version has not is left out.
+MujocoLibrary library_of(const std::map<std::string, std::size_t>& places) {
+  MujocoLibrary l;
+  const auto at = [&](const char* name) {
+    const auto found = places.find(name);
+    return found == places.end() ? std::size_t(0) : found->second;
+  };
+  const auto function = [&](const char* name, auto& pointer) {
+    pointer = reinterpret_cast<std::remove_reference_t<decltype(pointer)>>(at(name));
+  };
+  function("mj_makeData", l.make_data), function("mj_deleteData", l.delete_data);
+  function("mj_kinematics", l.kinematics), function("mj_collision", l.collision);
+  function("_mjPRIVATE_setTlsLogHandler", l.set_log);
+  function("_mjPRIVATE__get_tls_error_fn", l.get_error), function("_mjPRIVATE__set_tls_error_fn", l.set_error);
+  function("_mjPRIVATE__get_tls_warning_fn", l.get_warning), function("_mjPRIVATE__set_tls_warning_fn", l.set_warning);
+  l.data = {at("mjData.qpos"), at("mjData.xpos"), at("mjData.xmat"), at("mjData.contact"), at("mjData.ncon"),
+            at("mjData.dropped")};
+  l.contact = {at("mjContact"), at("mjContact.dist"), at("mjContact.pos"), at("mjContact.frame"),
+               at("mjContact.friction"), at("mjContact.geom"), at("mjContact.dim")};
+  l.model = {at("mjModel"), at("mjModel.narena"), at("mjModel.nconmax"), at("sizeof nconmax")};
+  l.message = {at("mjLogMessage.level"), at("mjLogMessage.subject"), int(at("mjLOG_ERROR"))};
+  return l;
+}
+
 }  // namespace
 
 void bind_simulator(nb::module_& m) {
+  nb::class_<MujocoLibrary>(m, "MujocoLibrary")
+      .def("__init__",
+           [](MujocoLibrary* self, const std::map<std::string, std::size_t>& places) {
+             new (self) MujocoLibrary(library_of(places));
+           }, "places"_a);
   nb::class_<Plan>(m, "WorldPlan")
       .def("__init__",
            [](Plan* self, std::shared_ptr<const HeldModel> held, const Numbers& armature, const std::vector<ConstraintDescription>& loops, const std::vector<ConstraintDescription>& friction,
               const Numbers& friction_loss, const Numbers& stiffness, const Numbers& damping, const Numbers& rest, const std::vector<int>& sprung, const std::vector<std::array<double, 4>>& limits,
-              const std::vector<std::array<double, 11>>& motors, const std::array<double, 8>& options, const std::array<std::size_t, 4>& functions, const std::array<std::size_t, 12>& offsets,
+              const std::vector<std::array<double, 11>>& motors, const std::array<double, 8>& options, const MujocoLibrary& library,
               std::size_t mujoco_model, const std::vector<int>& geom_bodies, const std::vector<int>& geom_parts,
               const std::vector<std::array<double, 7>>& shapes, double reach, nb::object keep) {
              auto w = std::make_shared<WorldDescription>();
@@ -142,12 +186,8 @@ void bind_simulator(nb::module_& m) {
              for (const auto& a : motors) w->motors.push_back({int(a[0]), int(a[1]), a[2], a[3], {a[4], a[5], a[6]}, {a[7], a[8]}, {a[9], a[10]}});
              w->timestep = options[0], w->restitution = options[1], w->bounce = options[2], w->tolerance = options[3], w->most = int(options[4]), w->newton = options[5] != 0;
              w->slop = options[6], w->midpoint = options[7] != 0;
-             const auto& o = offsets;
-             const MujocoLibrary library{reinterpret_cast<void* (*)(const void*)>(functions[0]), reinterpret_cast<void (*)(void*)>(functions[1]),
-                                         reinterpret_cast<void (*)(const void*, void*)>(functions[2]), reinterpret_cast<void (*)(const void*, void*)>(functions[3]),
-                                         o[0], o[1], o[2], o[3], o[4], o[5], o[6], o[7], o[8], o[9], o[10], o[11]};
              new (self) Plan{std::move(w), library, reinterpret_cast<const void*>(mujoco_model), geom_bodies, geom_parts, std::move(keep)};
-           }, "model"_a, "armature"_a, "loops"_a, "friction"_a, "friction_loss"_a, "stiffness"_a, "damping"_a, "rest"_a, "sprung"_a, "limits"_a, "motors"_a, "options"_a, "functions"_a, "offsets"_a,
+           }, "model"_a, "armature"_a, "loops"_a, "friction"_a, "friction_loss"_a, "stiffness"_a, "damping"_a, "rest"_a, "sprung"_a, "limits"_a, "motors"_a, "options"_a, "library"_a,
            "mujoco_model"_a, "geom_bodies"_a, "geom_parts"_a, "shapes"_a, "reach"_a, "keep"_a);
 
   nb::class_<HeldWorld>(m, "World")
@@ -181,12 +221,13 @@ void bind_simulator(nb::module_& m) {
                  e(external, "external_forces", {s.plan->bodies(), 6}, true);
              door::Occupied occupied(s.busy, "this Simulator");
              std::vector<PosedProblem> problems;
-             bool regular = true;
+             StepReport report;
              {
                nb::gil_scoped_release unlocked;
-               regular = s.world->pose(t.data, c.data, e.data, problems);
+               report = s.world->pose(t.data, c.data, e.data, problems);
              }
-             if (!regular) door::raise_singular("contact_problem");
+             if (!report.collided) raise_mujoco(s.world->collider().failure());
+             if (!report.regular) door::raise_singular("contact_problem");
              nb::list islands;
              for (const auto& p : problems) {
                Numbers cones, intervals, contacts;
@@ -215,12 +256,14 @@ void bind_simulator(nb::module_& m) {
                  e(external, "external_forces", {nb_, 6}, true);
              door::Occupied occupied(s.busy, "this Simulator");
              Numbers q, v, numbers, contacts, counts, times;
-             bool regular = true, finite = true;
+             bool regular = true, finite = true, collided = true;
              {
                nb::gil_scoped_release unlocked;
                World& w = *s.world;
                for (std::size_t k = 0; k < n && regular && finite; ++k) {
                  const StepReport r = w.step(t.data ? t.data + (rows ? k * nv : 0) : nullptr, c.data ? c.data + (rows ? k * nu : 0) : nullptr, e.data);
+                 collided = r.collided;
+                 if (!collided) break;
                  regular = r.regular;
                  finite = door::all_finite(w.v.data(), nv);
                  append(numbers, r);
@@ -234,6 +277,7 @@ void bind_simulator(nb::module_& m) {
                  counts.push_back(double((contacts.size() - before) / numbers_a_contact));
                }
              }
+             if (!collided) raise_mujoco(s.world->collider().failure());
              if (!regular) door::raise_singular("step");
              const std::size_t kept = counts.size(), done = times.size() / times_a_step;
              return nb::make_tuple(as_array(q, kept, s.plan->nq()), as_array(v, kept, nv), as_array(numbers, done, numbers_a_step),
@@ -247,11 +291,13 @@ void bind_simulator(nb::module_& m) {
           auto q_ = door::configurations(plan->world->model, q, n);
           In v_(v, "v", {n, nv}), t(tau, "tau", {n, T, nv}, true), c(control, "control", {n, T, nu}, true);
           door::Output<double> Q(nb::none(), {n, T, nq}), V(nb::none(), {n, T, nv}), unsolved(nb::none(), {n}), broken(nb::none(), {n});
+          std::string failure;
           {
             nb::gil_scoped_release unlocked;
             Team team(threads);
             std::vector<std::unique_ptr<World>> own(static_cast<std::size_t>(team.size()));
             for (auto& w : own) w = plan->make();
+            std::atomic<bool> stopped{false};  // by MuJoCo: the worlds that follow are not stepped
             team.each(worlds, [&](int k) {
               World& w = *own[std::size_t(team.whose(k, worlds))];
               const std::size_t i = std::size_t(k);
@@ -261,9 +307,13 @@ void bind_simulator(nb::module_& m) {
               w.memory = {};
               unsolved.data[i] = 0;
               broken.data[i] = -1;
-              for (std::size_t s = 0; s < T; ++s) {
+              for (std::size_t s = 0; s < T && !stopped; ++s) {
                 if (broken.data[i] < 0) {
                   const StepReport r = w.step(t.data ? t.data + (i * T + s) * nv : nullptr, c.data ? c.data + (i * T + s) * nu : nullptr, nullptr);
+                  if (!r.collided) {
+                    if (!stopped.exchange(true)) failure = w.collider().failure();
+                    break;
+                  }
                   unsolved.data[i] += !r.solved();
                   if (!r.regular || !door::all_finite(w.v.data(), nv)) broken.data[i] = double(s);
                 }
@@ -272,6 +322,7 @@ void bind_simulator(nb::module_& m) {
               }
             });
           }
+          if (!failure.empty()) raise_mujoco(failure);
           return nb::make_tuple(Q.object, V.object, unsolved.object, broken.object);
         }, "plan"_a, "q"_a.none(), "v"_a.none(), "tau"_a.none(), "control"_a.none(), "worlds"_a, "steps"_a, "threads"_a);
 }

@@ -1,24 +1,16 @@
 // Contacts by MuJoCo's collision detection, called through its shared library.
-//
-// The library is found at run time: building needs nothing of it. Whoever knows it says where its functions are and where its structures keep what is read here.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <string>
 #include <vector>
 
+#include "simulator/mujoco_call.h"
 #include "spatial/spatial.h"
 
 namespace delassus {
-
-struct MujocoLibrary {
-  void* (*make_data)(const void* model);
-  void (*delete_data)(void* data);
-  void (*kinematics)(const void* model, void* data);
-  void (*collision)(const void* model, void* data);
-  std::size_t qpos, xpos, xmat, contacts, count;               // in mjData: pointers, and an int
-  std::size_t size, distance, position, frame, friction, geoms, dimension;  // in mjContact
-};
 
 // A point that touches, or is about to.
 struct Touch {
@@ -63,31 +55,37 @@ class Collider {
  public:
   // model: an mjModel that outlives this. bodies: of every geom, by our numbers; parts: the same by MuJoCo's.
   Collider(const MujocoLibrary& library, const void* model, int nq, std::vector<int> bodies, std::vector<int> parts)
-      : library_(library), model_(model), nq_(nq), bodies_(std::move(bodies)), parts_(std::move(parts)), data_(library.make_data(model)) {}
-  ~Collider() { library_.delete_data(data_); }
+      : library_(library), nq_(nq), bodies_(std::move(bodies)), parts_(std::move(parts)),
+        model_(static_cast<const char*>(model), static_cast<const char*>(model) + library.model.size) {
+    // nconmax = −1, of either width: the arena alone bounds how many contacts there may be
+    std::memset(model_.data() + library_.model.nconmax, 0xff, library_.model.nconmax_size);
+    renew();
+  }
+  ~Collider() { release(); }
   Collider(const Collider&) = delete;
   Collider& operator=(const Collider&) = delete;
 
-  // Contacts at q, four a pair of geoms at most, in MuJoCo's order.
-  void collide(const double* q, std::vector<Touch>& touches) {
-    if (nq_ > 0) std::memcpy(at<double*>(data_, library_.qpos), q, std::size_t(nq_) * sizeof(double));  // of nothing there may be no address
-    library_.kinematics(model_, data_);
-    library_.collision(model_, data_);
-    const int n = at<int>(data_, library_.count);
-    const char* contacts = at<const char*>(data_, library_.contacts);
-    const double *xpos = at<const double*>(data_, library_.xpos), *xmat = at<const double*>(data_, library_.xmat);
+  // Contacts at q, four a pair of geoms at most, in MuJoCo's order. False where MuJoCo could not go on: failure() says
+  // why.
+  bool collide(const double* q, std::vector<Touch>& touches) {
     touches.clear();
+    if (!detect(q)) return false;
+    const int n = at<int>(data_, library_.data.ncon);
+    const char* contacts = at<const char*>(data_, library_.data.contact);
+    const double* xpos = at<const double*>(data_, library_.data.xpos);
+    const double* xmat = at<const double*>(data_, library_.data.xmat);
     found_.clear();
     for (int k = 0; k < n; ++k) {
-      const char* c = contacts + std::size_t(k) * library_.size;
-      const int* geoms = reinterpret_cast<const int*>(c + library_.geoms);
+      const char* c = contacts + std::size_t(k) * library_.contact.size;
+      const int* geoms = reinterpret_cast<const int*>(c + library_.contact.geom);
       if (geoms[0] < 0 || geoms[1] < 0) continue;  // flexible bodies are not ours
-      const double *p = reinterpret_cast<const double*>(c + library_.position), *frame = reinterpret_cast<const double*>(c + library_.frame);
+      const double* p = reinterpret_cast<const double*>(c + library_.contact.pos);
+      const double* frame = reinterpret_cast<const double*>(c + library_.contact.frame);
       Touch t{};
       // MuJoCo's normal goes from its first geom to its second
       for (int b = 0; b < 2; ++b) t.geom[b] = geoms[1 - b], t.body[b] = bodies_[std::size_t(geoms[1 - b])];
-      t.distance = t.base = at<double>(c, library_.distance);
-      t.friction = at<int>(c, library_.dimension) == 1 ? 0 : *reinterpret_cast<const double*>(c + library_.friction);
+      t.distance = t.base = at<double>(c, library_.contact.dist);
+      t.friction = at<int>(c, library_.contact.dim) == 1 ? 0 : at<double>(c, library_.contact.friction);
       t.position = {p[0], p[1], p[2]};
       t.normal = {frame[0], frame[1], frame[2]};
       for (int b = 0; b < 2; ++b) {
@@ -106,12 +104,17 @@ class Collider {
       for (int k = 0; k < count; ++k) touches.push_back(found_[first + std::size_t(kept[k])]);
       first = last;
     }
+    return true;
   }
+
+  // What MuJoCo said where it could not go on; empty where it could.
+  const std::string& failure() const { return failure_; }
 
   // Where a point of the body that carries a geom is, at the q of the last call.
   Vec3<double> place(int geom, const Vec3<double>& local) const {
     const int part = parts_[std::size_t(geom)];
-    const double *x = at<const double*>(data_, library_.xpos) + 3 * part, *R = at<const double*>(data_, library_.xmat) + 9 * part;
+    const double* x = at<const double*>(data_, library_.data.xpos) + 3 * part;
+    const double* R = at<const double*>(data_, library_.data.xmat) + 9 * part;
     return {x[0] + R[0] * local.x + R[1] * local.y + R[2] * local.z, x[1] + R[3] * local.x + R[4] * local.y + R[5] * local.z, x[2] + R[6] * local.x + R[7] * local.y + R[8] * local.z};
   }
 
@@ -123,11 +126,68 @@ class Collider {
     return value;
   }
 
+  // Contacts at q in data_. Where they, or the work of finding them, found no room in MuJoCo's arena, it gets a larger
+  // one and looks again, so that no contact is dropped. After any other error the data is made anew: its stack is open.
+  bool detect(const double* q) {
+    failure_.clear();
+    if (data_ == nullptr && !renew()) return false;
+    for (;;) {
+      // of nothing there may be no address
+      if (nq_ > 0) std::memcpy(at<double*>(data_, library_.data.qpos), q, std::size_t(nq_) * sizeof(double));
+      const bool fine = call([](Collider& c) {
+        c.library_.kinematics(c.model_.data(), c.data_);
+        c.library_.collision(c.model_.data(), c.data_);
+      });
+      if (fine && at<int>(data_, library_.data.dropped) == 0) return true;
+      const std::string error = fine ? "contacts found no room in its arena" : landing_.text;
+      const auto lacks = [&](const char* what) { return error.find(what) != std::string::npos; };
+      const bool full = lacks("arena") || lacks("memory") || lacks("overflow");
+      if (full && enlarge() && renew()) continue;
+      if (!full) renew();
+      failure_ = error;
+      return false;
+    }
+  }
+
+  // The arena of data to come becomes four times as large; false at 64 GiB.
+  bool enlarge() {
+    const std::int64_t bytes = at<std::int64_t>(model_.data(), library_.model.narena);
+    if (bytes >= std::int64_t(1) << 36) return false;
+    const std::int64_t larger = bytes > 0 ? 4 * bytes : std::int64_t(1) << 20;
+    std::memcpy(model_.data() + library_.model.narena, &larger, sizeof larger);
+    return true;
+  }
+
+  // New data, of the model as it is now.
+  bool renew() {
+    release();
+    const bool fine = call([](Collider& c) { c.data_ = c.library_.make_data(c.model_.data()); });
+    if (fine && data_ != nullptr) return true;
+    failure_ = fine ? "its data could not be made" : landing_.text;
+    return false;
+  }
+  void release() {
+    void* const old = data_;
+    data_ = nullptr;
+    if (old != nullptr) library_.delete_data(old);
+  }
+
+  bool call(void (*work)(Collider&)) {
+    struct Task {
+      void (*work)(Collider&);
+      Collider* self;
+    } task{work, this};
+    const auto run = [](void* t) { static_cast<Task*>(t)->work(*static_cast<Task*>(t)->self); };
+    return mujoco::attempt(library_, landing_, run, &task);
+  }
+
   MujocoLibrary library_;
-  const void* model_;
   int nq_;
   std::vector<int> bodies_, parts_;
-  void* data_;
+  std::vector<char> model_;  // the head of MuJoCo's model, with an arena size of our own; its arrays are shared
+  void* data_ = nullptr;
+  mujoco::Landing landing_{};
+  std::string failure_;
   std::vector<Touch> found_;
 };
 

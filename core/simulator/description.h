@@ -56,6 +56,7 @@ struct StepReport {
   int corrections = 0;          // iterations for positions
   int islands = 0;
   int tunnelled = 0;            // pairs of shapes that passed through each other
+  bool collided = true;  // MuJoCo found the contacts; if not, the collider says why
   bool regular = true;
   double penetration = 0, loop_error = 0;  // before the step, the former where contacts were found [m]
   double penetration_after = 0;  // by the velocities of the contacts [m]

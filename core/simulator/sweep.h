@@ -61,7 +61,8 @@ class Sweep {
     return false;
   }
 
-  // How many pairs passed through each other between two configurations, with contacts seen at the first.
+  // How many pairs passed through each other between two configurations, with contacts seen at the first; −1: MuJoCo
+  // could not go on.
   int passed(Collider& collider, const std::vector<Touch>& seen, const double* from, const double* to) {
     const int places = ways(from, to);
     if (places == 0) return 0;
@@ -70,7 +71,7 @@ class Sweep {
     difference(m, from, to, way_.data());
     for (int k = 1; k <= places; ++k) {
       integrate(m, from, way_.data(), double(k) / places, between_.data());
-      collider.collide(k < places ? between_.data() : to, touches_);
+      if (!collider.collide(k < places ? between_.data() : to, touches_)) return -1;
       for (const auto& t : touches_)
         if (t.distance < -world_.slop && !find(seen, t) && !find(entered_, t)) entered_.push_back(t);
     }

@@ -46,6 +46,7 @@ class World {
   }
 
   const WorldDescription& description() const { return *world_; }
+  const Collider& collider() const { return *collider_; }
   std::vector<double> q, v;
   double time = 0;
 
@@ -67,7 +68,8 @@ class World {
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
     StepReport report;
-    find_contacts();
+    report.collided = find_contacts();
+    if (!report.collided) return report;
     report.times.collide = std::chrono::duration<double>(Clock::now() - start).count();
     find_islands();
     drive(tau, control);
@@ -84,25 +86,28 @@ class World {
     time += world_->timestep;
     if (sweep_.may_pass(q.data(), v.data())) {
       go_where_looked(after_);
-      report.tunnelled = sweep_.passed(*collider_, touches_, at_.data(), after_.data());
-      if (report.tunnelled > 0) report.blame(StepFlaw::tunnelling);
+      const int passed = sweep_.passed(*collider_, touches_, at_.data(), after_.data());
+      report.collided = passed >= 0;
+      report.tunnelled = std::max(passed, 0);
+      if (passed > 0) report.blame(StepFlaw::tunnelling);
     }
     report.times.all = std::chrono::duration<double>(Clock::now() - start).count();
     return report;
   }
 
   // The problems of velocities that the next step would solve first, an island each; state and memory stay as they are.
-  // False: the mass matrix is singular.
-  bool pose(const double* tau, const double* control, const double* external, std::vector<PosedProblem>& problems) {
+  // The report tells whether MuJoCo found contacts, and whether the mass matrix is regular.
+  StepReport pose(const double* tau, const double* control, const double* external, std::vector<PosedProblem>& problems) {
     StepReport report;
-    find_contacts();
+    report.collided = find_contacts();
+    if (!report.collided) return report;
     find_islands();
     drive(tau, control);
     problems.resize(used_.size());
     for (std::size_t k = 0; k < used_.size() && report.regular; ++k)
       used_[k]->pose_problem(q.data(), v.data(), forces_.data(), external, memory.others, trees_[k], report,
                              problems[k]);
-    return report.regular;
+    return report;
   }
 
  private:
@@ -119,12 +124,14 @@ class World {
     }
   }
 
-  void find_contacts() {
+  // False: MuJoCo could not.
+  bool find_contacts() {
     go_where_looked(at_);
-    collider_->collide(at_.data(), touches_);
+    if (!collider_->collide(at_.data(), touches_)) return false;
     settle_sides();
     keep_points();
     meet();
+    return true;
   }
 
   // Contacts of what never moves against itself are no contacts; the ground comes second.

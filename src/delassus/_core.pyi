@@ -233,6 +233,9 @@ class Lemke:
         self, M: Any, q: Any, free: Any, tolerance: float, max_pivots: int, solution: _Out
     ) -> tuple[_Array, int, int, int, float]: ...
 
+class MujocoLibrary:
+    def __init__(self, places: dict[str, int]) -> None: ...
+
 class WorldPlan:
     def __init__(
         self,
@@ -248,8 +251,7 @@ class WorldPlan:
         limits: list[list[float]],
         motors: list[list[float]],
         options: list[float],
-        functions: list[int],
-        offsets: list[int],
+        library: MujocoLibrary,
         mujoco_model: int,
         geom_bodies: list[int],
         geom_parts: list[int],

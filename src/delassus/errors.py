@@ -38,6 +38,10 @@ class LoadError(DelassusError, ValueError):
     """A file or text that cannot be read as a model."""
 
 
+class MujocoError(DelassusError, RuntimeError):
+    """MuJoCo stopped in the middle of its work: the message is its own. What was asked of it is not done."""
+
+
 class BusyError(DelassusError, RuntimeError):
     """Two threads used one workspace at once."""
 
@@ -75,6 +79,7 @@ __all__ = [
     "LoadError",
     "MissingExtraError",
     "ModelError",
+    "MujocoError",
     "NotFiniteError",
     "QuaternionError",
     "SingularError",

@@ -22,6 +22,7 @@ from .constraints import Connect, Constraint, JointFriction, PointContact, Weld,
 from .errors import ArgumentError
 from .model import Model, ModelBuilder
 from .model import load as load_model
+from .model.mjcf import with_geometry_of
 from .model.records import Vector
 from .state import body_placements
 
@@ -340,7 +341,7 @@ def pyramid_with_robots(rows: int = 4, robots: int = 3) -> Model:
 
 
 def on_floor(robot: Any) -> Model:
-    """Put a robot on a floor at z = 0; its keyframes stay.
+    """Put a robot on a floor at z = 0; its keyframes stay, and so do its meshes, height fields and explicit pairs.
 
     Args:
         robot: whatever :func:`delassus.load` takes.
@@ -351,7 +352,7 @@ def on_floor(robot: Any) -> Model:
     b.add_model(model, prefix="")
     for name, q in model.keyframes.items():
         b.add_keyframe(name, q)
-    return b.build()
+    return with_geometry_of(b.build(), model)
 
 
 # ---- scenes -------------------------------------------------------------------------------------------------------------------

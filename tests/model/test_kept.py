@@ -224,14 +224,8 @@ LEFT_OUT = {
     "muscles": (
         mjcf('<actuator><muscle joint="j" lengthrange="0 1"/><general joint="j" dyntype="filter" dynprm="1"/></actuator>'), ["2 actuators that are not"]
     ),
-    "mesh": (mjcf(TETRA, inside='<geom type="mesh" mesh="t"/>'), ["1 collision shape that is mesh"]),
-    "height field": (
-        mjcf('<asset><hfield name="h" nrow="2" ncol="2" size="1 1 1 1" elevation="0 1 0 1"/></asset>', world='<geom type="hfield" hfield="h"/>'),
-        ["1 collision shape that is mesh, height field"],
-    ),
     "fluid": (mjcf('<option density="1.2" viscosity="1e-5" wind="1 0 0"/>'), ["fluid forces", "wind"]),
     "magnetic field": (mjcf('<option magnetic="0 0 1"/>'), ["magnetic field"]),
-    "pair": (mjcf('<contact><pair geom1="g" geom2="h"/></contact>', world='<geom name="h" size="1"/>'), ["1 explicit contact pair"]),
     "mocap": (mjcf(world='<body mocap="true"/>'), ["1 mocap body flag"]),
     "disabled": (mjcf('<option><flag equality="disable" limit="disable"/></option>'), ["flag that disables equality", "flag that disables limit"]),
     "torquescale": (mjcf('<equality><weld name="w" body1="a" torquescale="0"/></equality>'), ["torquescale 0 of weld 'w'"]),
@@ -273,7 +267,34 @@ def test_nothing_left_out_no_warning():
         drawn = dl.load(
             mjcf(TETRA + "<visual/><statistic/>", inside='<geom type="mesh" mesh="t" contype="0" conaffinity="0"/><light/><camera/>')
         )
-        assert (drawn.ignored, dl.load(LOOPS).ignored, dl.load(WRITTEN).ignored) == ((), (), ())
+        assert (drawn.ignored, dl.load(LOOPS).ignored) == ((), ())
+
+
+SURFACES = {
+    "mesh": mjcf(TETRA, inside='<geom type="mesh" mesh="t"/>'),
+    "height field": mjcf(
+        '<asset><hfield name="h" nrow="2" ncol="2" size="1 1 1 1" elevation="0 1 0 1"/></asset>', world='<geom type="hfield" hfield="h"/>'
+    ),
+    "pair": mjcf('<contact><pair geom1="g" geom2="h"/></contact>', world='<geom name="h" size="1"/>'),
+}
+
+
+@pytest.mark.parametrize("case", SURFACES)
+def test_surfaces_and_pairs_take_part_in_contacts_and_are_not_called_left_out(case):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = dl.load(SURFACES[case])
+    assert model.ignored == ()
+    b = dl.ModelBuilder()
+    b.add_model(model, prefix="x_")
+    # a builder takes primitive shapes only, and says so
+    assert len(b.build().ignored) == 1
+
+
+def test_numbers_that_are_kept_but_take_no_part_in_a_simulation_are_listed():
+    with pytest.warns(UserWarning, match="left out"):
+        lines = dl.load(WRITTEN).ignored
+    assert [line.split(" of ")[0] for line in lines] == ["1 limit", "1 spring", "torsional or rolling friction", "margin or gap"]
 
 
 def test_loading_a_model_again_does_not_warn_again():

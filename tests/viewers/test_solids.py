@@ -60,8 +60,7 @@ def test_quaternions_are_of_the_placements():
 
 def test_meshes_of_mujoco_lie_where_it_puts_them():
     m = mujoco.MjModel.from_xml_string(TETRAHEDRON)
-    with pytest.warns(UserWarning, match="mesh"):
-        model = dl.load(m)
+    model = dl.load(m)
     drawn = solids.of_mujoco(m, model)
     assert [(s.name, s.kind) for s in drawn] == [("geom_0", "plane"), ("seen", "mesh")]
     seen = drawn[1]

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from .._door import conform, count, number, numbers, text
 from ..errors import ArgumentError, ArgumentTypeError, ModelError
 from ..spatial import compose, rotation_matrix
+from .geometry import unshaped
 from .model import Model
 from .records import (
     COORDINATES,
@@ -243,6 +244,8 @@ class ModelBuilder:
     def add_model(self, model: Model, *, prefix: str, position: ArrayLike = ZERO, quaternion: ArrayLike = IDENTITY) -> None:
         """Place a whole model on the ground, every name behind ``prefix``; its gravity and keyframes stay behind.
 
+        So do meshes, height fields, explicit pairs and priorities of a model that was loaded: ``ignored`` of what is built lists them.
+
         Args:
             model: what to add.
             prefix: put before each of its names, so that one model can be added several times.
@@ -275,7 +278,8 @@ class ModelBuilder:
             self._loops.append(self._moved_loop(loop, named, placed))
         self._actuators.extend(replace(a, name=named(a.name), joint=named(a.joint)) for a in model.actuators)
         self._excludes.extend((named(a), named(b)) for a, b in model.collision_excludes)
-        self._ignored.extend(f"{prefix}{model.name}: {what}" for what in model.ignored)
+        lost = unshaped(model._compiled) if model._compiled is not None else ()
+        self._ignored.extend(f"{prefix}{model.name}: {what}" for what in (*model.ignored, *lost))
 
     @staticmethod
     def _moved_loop(loop: Loop, named: Any, placed: Any) -> Loop:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -11,7 +12,9 @@ import numpy as np
 
 from ..errors import LoadError
 from ..spatial import rotation_matrix
+from .geometry import counted, geom_kind
 from .model import Model
+from .omitted import omitted
 from .records import (
     COORDINATES,
     IDENTITY,
@@ -36,8 +39,6 @@ JOINTS = {
     mujoco.mjtJoint.mjJNT_HINGE: "hinge",
 }
 LARGE = 1e10  # MuJoCo's largest number
-# flags that take a part of the model out of the motion; gravity becomes zero
-DISABLED = ("constraint", "equality", "frictionloss", "limit", "contact", "passive", "spring", "damper", "actuation")
 
 
 def _names(m: mujoco.MjModel, kind: Any, n: int, default: str) -> list[str]:
@@ -59,6 +60,11 @@ def body_names(m: mujoco.MjModel) -> list[str]:
     return _names(m, mujoco.mjtObj.mjOBJ_BODY, m.nbody, "body")
 
 
+def geom_names(m: mujoco.MjModel) -> list[str]:
+    """Names of its geoms, as the shapes of a model made of it have them."""
+    return _names(m, mujoco.mjtObj.mjOBJ_GEOM, m.ngeom, "geom")
+
+
 def _row(array: Any) -> Any:
     return tuple(float(x) for x in array)
 
@@ -78,12 +84,8 @@ def one_value(values: Any, what: str, ignored: list[str]) -> float:
     return 0.0
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
-
-
 def from_mujoco(m: mujoco.MjModel, name: str | None = None, left: Sequence[str] = ()) -> Model:
-    """Take bodies, joints, loops, shapes, actuators and keyframes from a compiled MuJoCo model; list what is left out, after ``left``."""
+    """Take bodies, joints, loops, shapes, actuators and keyframes from a compiled MuJoCo model, and keep a copy of it; list what is left out, after ``left``."""
     obj = mujoco.mjtObj
     names = body_names(m)
     bodies = []
@@ -103,11 +105,12 @@ def from_mujoco(m: mujoco.MjModel, name: str | None = None, left: Sequence[str] 
         joints,
         gravity=m.opt.gravity if not m.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY else np.zeros(3),
         loops=_loops(m, names, joint_names, ignored),
-        shapes=_shapes(m, names, ignored),
+        shapes=_shapes(m, names),
         actuators=_actuators(m, joint_names, ignored),
         keyframes=dict(zip(_names(m, obj.mjOBJ_KEY, m.nkey, "key"), m.key_qpos, strict=True)),
         collision_excludes=[(names[s >> 16], names[s & 0xFFFF]) for s in m.exclude_signature],
-        ignored=ignored + _unrepresented(m),
+        ignored=ignored + omitted(m),
+        compiled=copy.copy(m),
     )
     if not (
         np.array_equal(model.joint_qadr, m.jnt_qposadr)
@@ -174,21 +177,17 @@ def _loops(m: mujoco.MjModel, names: list[str], joint_names: list[str], ignored:
     return loops
 
 
-def _shapes(m: mujoco.MjModel, names: list[str], ignored: list[str]) -> list[Shape]:
-    shapes, left = [], 0
-    for g, name in enumerate(_names(m, mujoco.mjtObj.mjOBJ_GEOM, m.ngeom, "geom")):
-        kind = mujoco.mjtGeom(int(m.geom_type[g])).name[7:].lower()
-        collides = bool(m.geom_contype[g] or m.geom_conaffinity[g])
+def _shapes(m: mujoco.MjModel, names: list[str]) -> list[Shape]:
+    shapes = []
+    for g, name in enumerate(geom_names(m)):
+        kind = geom_kind(m, g)
         if kind not in SHAPE_SIZES:
-            left += collides
             continue
         shapes.append(Shape(
             name, names[m.geom_bodyid[g]], kind, _row(m.geom_size[g][: SHAPE_SIZES[kind]]), _row(m.geom_pos[g]),
             _row(m.geom_quat[g]), _row(m.geom_friction[g]), int(m.geom_contype[g]), int(m.geom_conaffinity[g]), int(m.geom_condim[g]),
             float(m.geom_margin[g]), _row(m.geom_rgba[g]),
         ))  # fmt: skip
-    if left:
-        ignored.append(f"{_count(left, 'collision shape')} that {'is' if left == 1 else 'are'} mesh, height field or signed distance")
     return shapes
 
 
@@ -200,6 +199,7 @@ def _actuators(m: mujoco.MjModel, joint_names: list[str], ignored: list[str]) ->
         bias = mujoco.mjtBias(int(m.actuator_biastype[a]))
         simple = (
             m.actuator_plugin[a] < 0
+            and getattr(m, "actuator_ctrlnum", np.ones(m.nu))[a] == 1
             and mujoco.mjtTrn(int(m.actuator_trntype[a])) == mujoco.mjtTrn.mjTRN_JOINT
             and mujoco.mjtDyn(int(m.actuator_dyntype[a])) == mujoco.mjtDyn.mjDYN_NONE
             and mujoco.mjtGain(int(m.actuator_gaintype[a])) == mujoco.mjtGain.mjGAIN_FIXED
@@ -217,42 +217,5 @@ def _actuators(m: mujoco.MjModel, joint_names: list[str], ignored: list[str]) ->
             finite_or_open(*m.actuator_forcerange[a]) if m.actuator_forcelimited[a] else UNBOUNDED,
         ))  # fmt: skip
     if left:
-        ignored.append(f"{_count(left, 'actuator')} that {'is' if left == 1 else 'are'} not a motor or servo on one hinge or slide")
+        ignored.append(f"{counted(left, 'actuator')} that {'is' if left == 1 else 'are'} not a motor or servo on one hinge or slide")
     return actuators
-
-
-def _unrepresented(m: mujoco.MjModel) -> list[str]:
-    """Elements that bear on the motion, or report it, and have no place in a Model."""
-    driven = m.actuator_trnid[np.isin(m.actuator_trntype, [mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT]), 0].tolist()
-    counts = [
-        (m.ntendon, "tendon"),
-        (m.nflex, "flex"),
-        (m.nsensor, "sensor"),
-        (m.nplugin, "plugin"),
-        (m.npair, "explicit contact pair"),
-        (m.nmocap, "mocap body flag"),
-        (int(np.count_nonzero(m.body_gravcomp)), "gravity compensation"),
-        (int(np.count_nonzero(m.key_qvel.any(axis=1))), "keyframe velocity"),
-        (len({j for j in driven if m.jnt_actfrclimited[j]}), "joint actuator force limit"),
-    ]
-    # later MuJoCo versions only
-    for attribute, what in (
-        ("jnt_stiffnesspoly", "non-linear joint stiffness"),
-        ("dof_dampingpoly", "non-linear joint damping"),
-        ("jnt_springyield", "joint spring yield"),
-        ("actuator_armature", "actuator armature"),
-        ("actuator_damping", "actuator damping"),
-    ):
-        values = np.asarray(getattr(m, attribute, ()))
-        counts.append((int(np.count_nonzero(values.any(axis=-1) if values.ndim > 1 else values)), what))
-    plural = {"flex": "flexes", "keyframe velocity": "keyframe velocities"}
-    left = [f"{n} {what if n == 1 else plural.get(what, what + 's')}" for n, what in counts if n]
-    flags = {name[7:].lower(): bit for name, bit in mujoco.mjtDisableBit.__members__.items() if name.startswith("mjDSBL_")}
-    left += [f"flag that disables {name}" for name in DISABLED if name in flags and m.opt.disableflags & flags[name]]
-    if m.opt.density or m.opt.viscosity:
-        left.append("fluid forces (density or viscosity)")
-    if np.any(m.opt.wind):
-        left.append("wind")
-    if np.any(m.opt.magnetic != np.array([0.0, -0.5, 0.0])):
-        left.append("magnetic field")
-    return left

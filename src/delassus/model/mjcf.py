@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
 
+import mujoco
 import numpy as np
 
-from .records import IDENTITY, ZERO, Body, ConnectLoop, Joint, JointLoop, Shape, WeldLoop
+from ..spatial import rotation_matrix
+from .from_mujoco import body_names, geom_names
+from .geometry import COLLISION_FLAGS, counted, field_data, geom_kind, hull, set_flags, touching
+from .records import IDENTITY, SHAPE_SIZES, ZERO, Body, ConnectLoop, Joint, JointLoop, Shape, WeldLoop
 
 if TYPE_CHECKING:
     from .model import Model
@@ -39,7 +44,9 @@ def _range(bounds: tuple[float, float], name: str) -> dict[str, str]:
     if bounds == (-math.inf, math.inf):
         return {}
     low, high = max(bounds[0], -large), min(bounds[1], large)
-    return {name: _numbers((low, max(high, math.nextafter(low, math.inf))))}
+    # the least above a number; above zero one that is not subnormal, which MuJoCo 3.3 would refuse
+    above = math.nextafter(low, math.inf) if low else sys.float_info.min
+    return {name: _numbers((low, max(high, above)))}
 
 
 def _joint(joint: Joint) -> str:
@@ -83,17 +90,86 @@ def _inertial(body: Body, moves: bool) -> str:
     return _element("inertial", pos=_numbers(body.com), mass=repr(max(body.mass, least)), diaginertia=_numbers(moments), xyaxes=axes)
 
 
-def _geom(shape: Shape) -> str:
+def _geom(shape: Shape, extra: dict[str, object]) -> str:
     size = shape.size
     return _element(
-        "geom", name=shape.name, type=shape.kind, size=_numbers(size), friction=_numbers(shape.friction), contype=shape.contype,
+        "geom", **extra, name=shape.name, type=shape.kind, size=_numbers(size), friction=_numbers(shape.friction), contype=shape.contype,
         conaffinity=shape.conaffinity, condim=shape.condim, margin=repr(shape.margin) if shape.margin else None, rgba=_numbers(shape.rgba),
         **_frame(shape.position, shape.quaternion),
     )  # fmt: skip
 
 
-def to_mjcf(model: Model) -> str:
-    """Write a model as MJCF text. MuJoCo refuses moving bodies without mass or inertia: they get 1e-14."""
+class _Unshaped:
+    """What no Shape can hold of MuJoCo's model, as elements.
+
+    Attributes:
+        assets: meshes and height fields.
+        geoms: (body, element) of the shapes made of them.
+        extra: by the name of a geom, attributes that a Shape has not.
+        pairs: explicit contact pairs.
+        flags, options: of the option element.
+        left: how many shapes cannot be written.
+    """
+
+    def __init__(self, m: Any) -> None:
+        self.assets: list[str] = []
+        self.geoms: list[tuple[str, str]] = []
+        self.extra: dict[str, dict[str, object]] = {}
+        self.pairs: list[str] = []
+        self.flags: dict[str, str] = {}
+        self.options: dict[str, object] = {}
+        self.left = 0
+        if m is None:
+            return
+        names, bodies = geom_names(m), body_names(m)
+        written = {names[g] for g in range(m.ngeom) if geom_kind(m, g) in SHAPE_SIZES}
+        for g in touching(m):
+            self.extra[names[g]] = {"priority": int(m.geom_priority[g])} if m.geom_priority[g] else {}
+            if names[g] not in written:
+                self._add(m, g, names[g], bodies[m.geom_bodyid[g]])
+                written.add(names[g])
+        for p in range(m.npair):
+            one, two = names[m.pair_geom1[p]], names[m.pair_geom2[p]]
+            if one in written and two in written:
+                self.pairs.append(_element("pair", geom1=one, geom2=two, condim=m.pair_dim[p], friction=_numbers(m.pair_friction[p])))
+        self.flags = {name: way for name, way in set_flags(m).items() if name in COLLISION_FLAGS}
+        if "override" in self.flags:
+            self.options["o_friction"] = _numbers(m.opt.o_friction)
+
+    def _add(self, m: Any, g: int, name: str, body: str) -> None:
+        kind, data, asset = geom_kind(m, g), int(m.geom_dataid[g]), f"_surface_{g}"
+        position = np.array(m.geom_pos[g])
+        if kind == "mesh":
+            # without faces MuJoCo takes the convex hull
+            self.assets.append(_element("mesh", name=asset, vertex=_numbers(hull(m, data).ravel())))
+        elif kind == "hfield":
+            # MuJoCo scales heights to 0 … 1: the lowest becomes a shift, the highest a size
+            heights, (x, y, top, base) = field_data(m, data), m.hfield_size[data]
+            low, high = float(heights.min()), float(heights.max())
+            span = high - low or 1.0
+            position += rotation_matrix(m.geom_quat[g])[:, 2] * low * top
+            rows, columns = heights.shape
+            elevation = _numbers(((heights - low) / span)[::-1].ravel())
+            self.assets.append(
+                _element("hfield", name=asset, nrow=rows, ncol=columns, size=_numbers((x, y, top * span, base)), elevation=elevation)
+            )
+        else:
+            self.left += 1
+            return
+        self.geoms.append((body, _element(
+            "geom", **self.extra[name], **{kind: asset}, name=name, type=kind, friction=_numbers(m.geom_friction[g]), contype=m.geom_contype[g],
+            conaffinity=m.geom_conaffinity[g], condim=m.geom_condim[g], rgba=_numbers(m.geom_rgba[g]), **_frame(tuple(position), tuple(m.geom_quat[g])),
+        )))  # fmt: skip
+
+
+def to_mjcf(model: Model, source: Any = None) -> str:
+    """Write a model as MJCF text. MuJoCo refuses moving bodies without mass or inertia: they get 1e-14.
+
+    Args:
+        model: what to write.
+        source: MuJoCo's model to take from what no Shape can hold; default: what the model was loaded from.
+    """
+    odd = _Unshaped(model._compiled if source is None else source)
     inside: dict[str, list[str]] = {name: [] for name in model.body_names}
     moving = {joint.body for joint in model.joints}
     for body in model.bodies:
@@ -102,7 +178,9 @@ def to_mjcf(model: Model) -> str:
     for joint in model.joints:
         inside[joint.body].append(_joint(joint))
     for shape in model.shapes:
-        inside[shape.body].append(_geom(shape))
+        inside[shape.body].append(_geom(shape, odd.extra.get(shape.name, {})))
+    for body_name, text in odd.geoms:
+        inside[body_name].append(text)
 
     # loops hold sites, because only sites carry a place on both bodies
     equality = []
@@ -123,7 +201,9 @@ def to_mjcf(model: Model) -> str:
     lines = [
         _element("mujoco", False, model=model.name),
         _element("compiler", angle="radian", autolimits="true", inertiafromgeom="false"),
-        _element("option", gravity=_numbers(model.gravity)),
+        _element("option", not odd.flags, gravity=_numbers(model.gravity), **odd.options),
+        *([_element("flag", **odd.flags), "</option>"] if odd.flags else []),
+        *(["<asset>", *odd.assets, "</asset>"] if odd.assets else []),
         "<worldbody>",
         *inside["world"],
     ]
@@ -139,8 +219,9 @@ def to_mjcf(model: Model) -> str:
     lines.extend("</body>" for _ in open_bodies[1:])
     lines.append("</worldbody>")
 
-    if model.collision_excludes:
-        lines += ["<contact>", *(_element("exclude", body1=a, body2=b) for a, b in model.collision_excludes), "</contact>"]
+    contact = [*odd.pairs, *(_element("exclude", body1=a, body2=b) for a, b in model.collision_excludes)]
+    if contact:
+        lines += ["<contact>", *contact, "</contact>"]
     if equality:
         lines += ["<equality>", *equality, "</equality>"]
     if model.actuators:
@@ -155,3 +236,14 @@ def to_mjcf(model: Model) -> str:
         lines += ["<keyframe>", *(_element("key", name=k, qpos=_numbers(q)) for k, q in model.keyframes.items()), "</keyframe>"]
     lines.append("</mujoco>")
     return "\n".join(lines) + "\n"
+
+
+def with_geometry_of(model: Model, source: Model) -> Model:
+    """Return a model that holds all bodies of another, with what its shapes cannot hold: meshes, height fields, pairs, priorities."""
+    if not source._unshaped:
+        return model
+    odd = _Unshaped(source._compiled)
+    ignored = [f"{source.name}: {line}" for line in source.ignored]
+    if odd.left:
+        ignored.append(f"{source.name}: {counted(odd.left, 'collision shape')} given by a signed distance")
+    return model._compiled_as(mujoco.MjModel.from_xml_string(to_mjcf(model, source._compiled)), ignored)

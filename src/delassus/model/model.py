@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
+import pickle
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from types import MappingProxyType
 from typing import Any, NoReturn
 
+import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
 from .._door import numbers, text, unknown
-from ..errors import ArgumentError, ArgumentTypeError, ModelError, NotFiniteError, QuaternionError
+from ..errors import ArgumentError, ArgumentTypeError, LoadError, ModelError, NotFiniteError, QuaternionError
 from .checks import QUATERNION_SLACK, check_everything
+from .geometry import unshaped, unshaped_digest
 from .order import depth_first
 from .records import COORDINATES, JOINT_TYPES, VELOCITIES, Actuator, Body, ConnectLoop, Joint, JointLoop, JointType, Loop, Shape, WeldLoop
 
@@ -63,6 +67,9 @@ class Model:
     means equal models and equal hashes; it can be pickled. Coordinates q (nq,) and velocities v (nv,) are MuJoCo's qpos and
     qvel. Arrays over bodies include the world as body 0; points and axes are in body coordinates, SI units.
 
+    A model that was loaded keeps what MuJoCo compiled of its source, so that meshes, height fields and explicit pairs take part in
+    contacts though they are not among ``shapes``. They count as content; what is only drawn does not.
+
     Attributes:
         name: of the model.
         nq, nv, nbody, njoint: sizes.
@@ -73,9 +80,9 @@ class Model:
             joint_range (njoint, 2), joint_stiffness, joint_qadr, joint_vadr: where its coordinates and velocities start.
         dof_armature, dof_damping, dof_stiffness, dof_friction_loss: (nv,).
         spring_reference: (nq,) coordinates at which springs are at rest.
-        loops: what closes the tree; shapes: collision shapes; actuators; keyframes: name → q.
+        loops: what closes the tree; shapes: collision shapes that are primitive; actuators; keyframes: name → q.
         collision_excludes: pairs of body names whose shapes do not touch.
-        ignored: what the source had and this model has not.
+        ignored: what the source had that would change its motion or report it, and that takes no part here, neither in the dynamics nor in a simulation.
     """
 
     name: str
@@ -116,6 +123,8 @@ class Model:
     dof_friction_loss: Floats
     spring_reference: Floats
     _native: _core.Model
+    _compiled: Any
+    _unshaped: str
     _hash: str
     _pools: dict[np.dtype[Any], deque[Any]]
     _neutral: Floats
@@ -136,6 +145,7 @@ class Model:
         keyframes: Mapping[str, Iterable[float]] | None = None,
         collision_excludes: Iterable[tuple[str, str]] = (),
         ignored: Iterable[str] = (),
+        compiled: Any = None,
     ) -> None:
         body_list, joint_list = depth_first(_records(bodies, "bodies", Body), _records(joints, "joints", Joint))
         put = self.__dict__.__setitem__
@@ -156,7 +166,10 @@ class Model:
             self._joint_code, self.joint_body, self.joint_position, self.joint_axis, self.joint_reference, self.dof_armature,
             self.gravity,
         ))  # fmt: skip
-        put("_hash", hashlib.sha256(repr(_canonical(self._content())).encode()).hexdigest())
+        # what MuJoCo made of the source: nobody writes to it
+        put("_compiled", compiled)
+        put("_unshaped", unshaped_digest(compiled))
+        put("_hash", hashlib.sha256(repr((_canonical(self._content()), self._unshaped)).encode()).hexdigest())
         # workspaces that wait for the next caller; more callers at once than this make their own
         put("_pools", {np.dtype(np.float64): deque(maxlen=8), np.dtype(np.float32): deque(maxlen=8)})
 
@@ -314,10 +327,17 @@ class Model:
         return int(self._native.trees)
 
     def to_mjcf(self) -> str:
-        """Return the model as MJCF text, which :func:`delassus.load` and MuJoCo read back."""
+        """Return the model as MJCF text, which :func:`delassus.load` and MuJoCo read back.
+
+        Meshes are written as their convex hulls, which is what MuJoCo touches with; shapes given by a signed distance cannot be written.
+        """
         from .mjcf import to_mjcf
 
         return to_mjcf(self)
+
+    def to_mujoco(self) -> Any:
+        """Return a ``mujoco.MjModel`` of this model: a copy of what it was loaded from, else its MJCF text compiled."""
+        return copy.copy(self._compiled) if self._compiled is not None else mujoco.MjModel.from_xml_string(self.to_mjcf())
 
     # ---- identity -----------------------------------------------------------------------------------------------------
 
@@ -328,6 +348,10 @@ class Model:
             self.collision_excludes, self.ignored,
         )  # fmt: skip
 
+    def _compiled_as(self, compiled: Any, ignored: Iterable[str]) -> Model:
+        """Return the same model with another compiled one and another list of what is left out."""
+        return _made((*self._content()[:-1], ignored), compiled)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):
             return NotImplemented
@@ -337,7 +361,10 @@ class Model:
         return int(self._hash[:15], 16)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle, self._content()
+        source = (
+            None if self._compiled is None else (mujoco.mj_versionString(), pickle.dumps(self._compiled), tuple(unshaped(self._compiled)))
+        )
+        return _unpickle, (*self._content(), source)
 
     def __copy__(self) -> Model:
         return self
@@ -378,10 +405,25 @@ class Model:
         return "\n".join(rows)
 
 
-def _unpickle(
-    name: str, bodies: Any, joints: Any, gravity: Any, loops: Any, shapes: Any, actuators: Any, keys: Any, excludes: Any, ignored: Any
-) -> Model:
+def _unpickle(*state: Any) -> Model:
+    *content, source = state
+    compiled = None
+    if source is not None:
+        version, model, lines = source
+        if version == mujoco.mj_versionString():
+            compiled = pickle.loads(model)
+        elif lines:
+            raise LoadError(
+                f"{content[0]}: it was pickled with MuJoCo {version}, this is {mujoco.mj_versionString()}, which cannot read its {'; '.join(lines)}. "
+                "Load it from its file again, or pickle its to_mjcf() instead."
+            )
+    return _made(content, compiled)
+
+
+def _made(content: Iterable[Any], compiled: Any) -> Model:
+    """Make a model of what ``_content`` returns, and what MuJoCo compiled of it."""
+    name, bodies, joints, gravity, loops, shapes, actuators, keys, excludes, ignored = content
     return Model(
         name, bodies, joints, gravity=gravity, loops=loops, shapes=shapes, actuators=actuators, keyframes=dict(keys),
-        collision_excludes=excludes, ignored=ignored,
+        collision_excludes=excludes, ignored=ignored, compiled=compiled,
     )  # fmt: skip

@@ -1,4 +1,8 @@
-"""Where MuJoCo's shared library keeps what the core calls and reads: found by looking, checked against what its Python module says."""
+"""Where MuJoCo's shared library keeps what the core calls and reads.
+
+Offsets follow from its own list of fields, ``mujoco.introspect.structs``, by C's rules of alignment, and are checked against what its Python module shows: every array of an mjData, and the
+fields of contacts, must be where they are said to be.
+"""
 
 from __future__ import annotations
 
@@ -9,67 +13,141 @@ from typing import Any
 
 import mujoco
 import numpy as np
-from numpy.typing import NDArray
+from mujoco.introspect import ast_nodes, enums, structs
 
+from .. import _core
 from ..errors import LoadError
 
-__all__ = ["Addresses", "addresses"]
+__all__ = ["layout", "library"]
 
 _FUNCTIONS = ("mj_makeData", "mj_deleteData", "mj_kinematics", "mj_collision")
-_REACH = 1 << 22  # bytes of an mjData that are looked through at most
-Addresses = tuple[tuple[int, ...], tuple[int, ...]]
+# handlers of a thread's errors: later versions have one for all messages, earlier ones four functions
+_HANDLERS = (
+    ("_mjPRIVATE_setTlsLogHandler",),
+    ("_mjPRIVATE__get_tls_error_fn", "_mjPRIVATE__set_tls_error_fn", "_mjPRIVATE__get_tls_warning_fn", "_mjPRIVATE__set_tls_warning_fn"),
+)
+_FIELDS = {
+    "mjData": ("qpos", "xpos", "xmat", "contact", "ncon"),
+    "mjContact": ("dist", "pos", "frame", "friction", "geom", "dim"),
+    "mjModel": ("narena", "nconmax"),
+    "mjLogMessage": ("level", "subject"),
+}
+_READ = {"narena": 8, "ncon": 4}  # bytes, as the core takes them
+# sizes of C types, which are also their alignments
+_SIZES = {
+    "char": 1, "bool": 1, "mjtByte": 1, "mjtBool": 1, "unsigned char": 1, "int": 4, "unsigned int": 4, "float": 4, "int32_t": 4, "uint32_t": 4,
+    "double": 8, "mjtNum": 8, "mjtSize": 8, "size_t": 8, "uintptr_t": 8, "int64_t": 8, "uint64_t": 8,
+}  # fmt: skip
 
 
-def _scene(balls: int) -> tuple[Any, Any]:
-    """Return a model with boxes and balls on a plane, in contact, and its data."""
-    bodies = "".join(
-        f'<body pos="{k} 0 .09"><freejoint/><geom type="{"sphere" if k % 2 else "box"}" size=".1 .1 .1" friction="{0.3 + 0.1 * k} .01 .01"/></body>'
-        for k in range(balls)
+def _unsupported(why: str) -> LoadError:
+    return LoadError(f"MuJoCo {mujoco.mj_versionString()}: {why}. Use a version from 3.3.6 to 4.")
+
+
+def _measure(kind: Any) -> tuple[int, int]:
+    """Size and alignment of a C type, in bytes."""
+    if isinstance(kind, ast_nodes.PointerType):
+        return 8, 8
+    if isinstance(kind, ast_nodes.ArrayType):
+        size, alignment = _measure(kind.inner_type)
+        for n in kind.extents:
+            size *= n
+        return size, alignment
+    if isinstance(kind, ast_nodes.AnonymousStructDecl | ast_nodes.AnonymousUnionDecl):
+        return _lay_out(kind)[1:]
+    name = kind.name.removeprefix("struct ")
+    if name in structs.STRUCTS:
+        return layout(name)[1:]
+    if name in enums.ENUMS:
+        return 4, 4
+    if name not in _SIZES:
+        raise _unsupported(f"the size of its type {name!r} is not known")
+    return _SIZES[name], _SIZES[name]
+
+
+def _lay_out(declaration: Any) -> tuple[dict[str, int], int, int]:
+    offsets, end, widest, union = {}, 0, 1, isinstance(declaration, ast_nodes.AnonymousUnionDecl)
+    for field in declaration.fields:
+        size, alignment = _measure(field.type)
+        start = 0 if union else -(-end // alignment) * alignment
+        offsets[field.name] = start
+        end, widest = max(end, start + size), max(widest, alignment)
+    return offsets, -(-end // widest) * widest, widest
+
+
+@lru_cache
+def layout(name: str) -> tuple[dict[str, int], int, int]:
+    """Offsets of the fields of one of MuJoCo's structures, its size and its alignment, in bytes."""
+    return _lay_out(structs.STRUCTS[name])
+
+
+def _size(struct: str, name: str) -> int:
+    return next(_measure(field.type)[0] for field in structs.STRUCTS[struct].fields if field.name == name)
+
+
+def _pointer(address: int) -> int:
+    return int(ctypes.c_uint64.from_address(address).value)
+
+
+def _check() -> None:
+    """Compare the layout with what the Python module shows of a model in contact."""
+    m = mujoco.MjModel.from_xml_string(
+        "<mujoco><worldbody><geom type='plane' size='9 9 1' condim='1' friction='.3 .01 .01'/><body pos='0 0 .09'><freejoint/><geom type='box' size='.1 .1 .1'/></body>"
+        "<body pos='1 0 .09'><freejoint/><geom size='.1' condim='1'/></body></worldbody></mujoco>"
     )
-    m = mujoco.MjModel.from_xml_string(f'<mujoco><worldbody><geom type="plane" size="9 9 1"/>{bodies}</worldbody></mujoco>')
     d = mujoco.MjData(m)
     mujoco.mj_kinematics(m, d)
     mujoco.mj_collision(m, d)
-    return m, d
-
-
-def _words(address: int, size: int, kind: str) -> NDArray[Any]:
-    """Memory as whole numbers."""
-    return np.frombuffer(memoryview((ctypes.c_char * size).from_address(address)).cast("B"), dtype=kind)
-
-
-def _pointer(d: Any, value: int) -> int:
-    """Offset in an mjData of a pointer with this value."""
-    page = 4096
-    for start in range(0, _REACH, page):
-        found = np.flatnonzero(_words(d._address + start, page, "uint64") == value)
-        if len(found):
-            return start + 8 * int(found[0])
-    raise LoadError(f"MuJoCo {mujoco.__version__}: its data does not show where its arrays are. Use a version between 3.3 and 4.")
+    contact = layout("mjContact")
+    for struct, value in (("mjData", d), ("mjModel", m)):
+        for field in structs.STRUCTS[struct].fields:
+            shown = getattr(value, field.name, None)
+            if not isinstance(field.type, ast_nodes.PointerType) or not isinstance(shown, np.ndarray) or not shown.size:
+                continue
+            found = _pointer(value._address + layout(struct)[0][field.name])
+            # arrays of MuJoCo's own solver are not there yet
+            if found != shown.ctypes.data and (found or field.name in _FIELDS[struct]):
+                raise _unsupported(f"{struct}.{field.name} is not where its own description says")
+    for struct, value, field in (("mjData", d, "ncon"), ("mjModel", m, "narena"), ("mjModel", m, "nconmax"), ("mjModel", m, "ngeom")):
+        size = _size(struct, field)
+        kind = ctypes.c_int64 if size == 8 else ctypes.c_int32
+        if size != _READ.get(field, size) or kind.from_address(value._address + layout(struct)[0][field]).value != getattr(value, field):
+            raise _unsupported(f"{struct}.{field} is not what its own description says")
+    first = _pointer(d._address + layout("mjData")[0]["contact"])
+    for k in range(d.ncon):
+        at, shown = first + k * contact[1], d.contact[k]
+        same = all(at + contact[0][field] == getattr(shown, field).ctypes.data for field in ("pos", "frame", "friction", "geom"))
+        same &= ctypes.c_double.from_address(at + contact[0]["dist"]).value == shown.dist
+        if not (same and ctypes.c_int.from_address(at + contact[0]["dim"]).value == shown.dim):
+            raise _unsupported("its contacts are not laid out as its own description says")
+    if {c.dim for c in d.contact} != {1, 3}:
+        raise _unsupported("it does not find the contacts of a box and a ball on a plane")
 
 
 @lru_cache(maxsize=1)
-def addresses() -> Addresses:
-    """Return the addresses of four functions, and twelve offsets: in mjData of qpos, xpos, xmat, contact and ncon; of mjContact its size, dist, pos, frame, friction, geom, dim."""
+def library() -> _core.MujocoLibrary:
+    """Return addresses of the functions that are called, and the offsets and sizes of what is read.
+
+    Raises:
+        LoadError: this version of MuJoCo does not show them, or not as its description says.
+    """
     folder = Path(mujoco.__file__).parent
     files = sorted(folder.glob("libmujoco*.so*"))
     if not files:
-        raise LoadError(f"MuJoCo {mujoco.__version__}: there is no libmujoco beside its Python module.")
-    library = ctypes.CDLL(str(files[0]))
-    functions = tuple(int(ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0) for name in _FUNCTIONS)
-
-    _, d = _scene(3)
-    first, second = d.contact[0], d.contact[1]
-    base = int(first.pos.ctypes.data) - 8  # dist comes before pos
-    size = int(second.pos.ctypes.data) - int(first.pos.ctypes.data)
-    inside = [int(x.ctypes.data) - base for x in (first.pos, first.frame, first.friction, first.geom)]
-    arrays = [_pointer(d, int(x.ctypes.data)) for x in (d.qpos, d.xpos, d.xmat)]
-    contacts = _pointer(d, base)
-    scenes = [_scene(balls)[1] for balls in (0, 1, 2, 3, 5)]
-    counts = np.flatnonzero(np.all([_words(other._address, contacts, "int32") == other.ncon for other in scenes], axis=0))
-    raw = _words(base, size, "int32")
-    # dim is the only 3 among the whole numbers around the geoms: geom1 and geom2 stand between
-    dims = [4 * k for k in range(len(raw)) if raw[k] == first.dim and 4 * k in range(inside[3] - 16, inside[3])]
-    if len(counts) != 1 or len(dims) != 1 or ctypes.c_double.from_address(base).value != first.dist:
-        raise LoadError(f"MuJoCo {mujoco.__version__}: its contacts are not where they used to be. Use a version between 3.3 and 4.")
-    return functions, (*arrays, contacts, 4 * int(counts[0]), size, 0, inside[0], inside[1], inside[2], inside[3], dims[0])
+        raise _unsupported("there is no libmujoco beside its Python module")
+    shared = ctypes.CDLL(str(files[0]))
+    handlers = next((names for names in _HANDLERS if all(hasattr(shared, name) for name in names)), None)
+    if handlers is None:
+        raise _unsupported("its library has no handler of errors for a thread")
+    places = {name: int(ctypes.cast(getattr(shared, name), ctypes.c_void_p).value or 0) for name in (*_FUNCTIONS, *handlers)}
+    _check()
+    for struct, fields in _FIELDS.items():
+        if struct in structs.STRUCTS:
+            offsets, places[struct], _ = layout(struct)
+            places |= {f"{struct}.{field}": offsets[field] for field in fields}
+    places["sizeof nconmax"] = _size("mjModel", "nconmax")
+    full, stat = int(mujoco.mjtWarning.mjWARN_CONTACTFULL), layout("mjWarningStat")
+    places["mjData.dropped"] = layout("mjData")[0]["warning"] + full * stat[1] + stat[0]["number"]
+    if "mjLogMessage" in structs.STRUCTS:
+        places["mjLOG_ERROR"] = enums.ENUMS["mjtLogLevel"].values["mjLOG_ERROR"]
+    return _core.MujocoLibrary(places)

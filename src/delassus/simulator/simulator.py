@@ -5,7 +5,6 @@ One step is a sentence: collide, constrain, operate, solve, integrate. Contacts 
 
 from __future__ import annotations
 
-import copy
 import os
 import time
 from collections.abc import Callable
@@ -26,8 +25,9 @@ from ..model import Model
 from ..model.from_mujoco import body_names, from_mujoco
 from ..model.load import compile_source, tell_ignored
 from ..state import kinetic_energy, potential_energy
+from .collision_model import REACH, ShownModel, collision_model
 from .contact_problem import ContactProblem, problem_of_step
-from .mujoco_library import addresses
+from .mujoco_library import library
 from .trajectory import Contacts, Trajectory
 
 __all__ = ["Rollout", "Simulator", "StepResult", "rollout"]
@@ -38,7 +38,6 @@ _FLAWS = ("", "penetrating", "limit_violated", "open_loops", "tunnelling")
 _STAGES = ("collide", "constrain", "operate", "solve", "correct", "step")
 _SOLVERS = ("admm", "newton")
 _INTEGRATORS = ("midpoint", "euler")
-_REACH = 1e-3  # [m] on each of two shapes
 _shown: dict[str, Callable[..., Any]] = {}  # what the viewers offer
 
 
@@ -99,15 +98,14 @@ class StepResult:
         return total
 
 
-def _compiled(source: Any) -> tuple[Model, Any]:
-    """Return a model and MuJoCo's model of it."""
+def _loaded(source: Any) -> Model:
+    """Return a model of what a Simulator takes."""
     if isinstance(source, Model):
-        return source, mujoco.MjModel.from_xml_string(source.to_mjcf())
+        return source
     if isinstance(source, mujoco.MjModel):
-        return from_mujoco(source), copy.copy(source)
+        return from_mujoco(source)
     if isinstance(source, str | os.PathLike):
-        compiled = compile_source(source)
-        return from_mujoco(*compiled), compiled[0]
+        return from_mujoco(*compile_source(source))
     raise ArgumentTypeError(f"model: expected a name, a path, MJCF text, mujoco.MjModel or delassus.Model, got {type(source).__name__}.")
 
 
@@ -165,22 +163,29 @@ class Simulator:
         if self.restitution > 1:
             raise ArgumentError(f"restitution: expected a number from 0 to 1, got {restitution}.")
         self.solver, self.integrator = solver, integrator
-        self.model, self.mujoco_model = _compiled(model)
+        self.model = _loaded(model)
         if not isinstance(model, Model):
             tell_ignored(self.model, stacklevel=3)
-        # what is about to touch is a contact already: it may come as near as its gap within the step, and no nearer
-        self.mujoco_model.geom_margin[:] = np.maximum(self.mujoco_model.geom_margin, _REACH)
         self.tolerance, self.max_iterations = number(tolerance, "tolerance", minimum=0.0), count(max_iterations, "max_iterations")
+        self._source = self.model._compiled if self.model._compiled is not None else self.model.to_mujoco()
+        self._shown: ShownModel | None = None
         options = (
             self.timestep, self.restitution, number(bounce_speed, "bounce_speed", minimum=0.0), self.tolerance, float(self.max_iterations), float(solver == "newton"), number(slop, "slop", minimum=0.0), float(integrator == "midpoint"),
         )  # fmt: skip
         self.view: Any = None
-        self._plan = _plan(self.model, self.mujoco_model, options)
+        self._plan = _plan(self.model, collision_model(self._source), options)
         self._world = _core.World(self._plan)
         self.reset()
 
     def __repr__(self) -> str:
         return f"<Simulator of {self.model.name!r}: t = {self.time:g} s, timestep {self.timestep:g} s>"
+
+    @property
+    def mujoco_model(self) -> Any:
+        """MuJoCo's model of this world, a copy to read. Colours and other things that are only drawn may be written; once anything else is, steps and resets raise a ``StaleError``."""
+        if self._shown is None:
+            self._shown = ShownModel(self._source)
+        return self._shown.model
 
     # ---- state ----------------------------------------------------------------------------------------------------------------
 
@@ -201,6 +206,7 @@ class Simulator:
 
     def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None, time: float = 0.0) -> None:
         """Start from a state, without memory of contacts. Default: the model's neutral configuration at rest."""
+        self._check_untouched()
         self._world.set_state(self.model.neutral() if q is None else q, np.zeros(self.model.nv) if v is None else v, number(time, "time"))
 
     def save(self) -> Array:
@@ -241,6 +247,8 @@ class Simulator:
         Raises:
             UnstableError: velocities grew beyond numbers.
             SingularError: the mass matrix is singular.
+            MujocoError: MuJoCo could not find contacts.
+            StaleError: somebody wrote to :attr:`mujoco_model`.
         """
         q, v, numbers, contacts, _, times = self._run(1, 1, tau, control, external_forces, False)
         x = numbers[0]
@@ -304,15 +312,20 @@ class Simulator:
             if os.fspath(record).endswith(".npz"):
                 trajectory.save(record)
             else:
-                _shown["record"](trajectory, record, geometry=self.mujoco_model)
+                _shown["record"](trajectory, record, geometry=self._shown.model if self._shown else self._source)
                 keeper.clear()
         if view:
             # kept for as long as this simulator: who lets it go closes the page
-            self.view = _shown["view"](trajectory, geometry=self.mujoco_model)
+            self.view = _shown["view"](trajectory, geometry=self._shown.model if self._shown else self._source)
             self.view.play()
         return trajectory
 
+    def _check_untouched(self) -> None:
+        if self._shown is not None:
+            self._shown.check()
+
     def _run(self, steps: int, every: int, tau: Any, control: Any, external: Any, rows: bool) -> tuple[Array, ...]:
+        self._check_untouched()
         q, v, numbers, contacts, counts, times, fine = self._world.run(steps, every, *self._inputs(tau, control), external, rows)
         if not fine:
             raise UnstableError(
@@ -464,12 +477,11 @@ def _plan(model: Model, mj: Any, options: tuple[float, ...]) -> _core.WorldPlan:
     loops = [from_loop(model, loop) for loop in model.loops if loop.active]
     names = body_names(mj)
     ours = [model.body_index(name) for name in names]
-    functions, offsets = addresses()
     parts = np.asarray(mj.geom_bodyid).tolist()
     return _core.WorldPlan(
         model._native, armature.tolist(), [c._native() for c in loops], [c._native() for c in friction],
         [c.friction for c in friction for _ in range(c.rows)], stiffness.tolist(), damping.tolist(), np.asarray(model.spring_reference).tolist(), sprung.tolist(),
-        limits, motors, list(options), list(functions), list(offsets), int(mj._address), [ours[b] for b in parts], parts, _shapes(mj, ours), _REACH, mj,
+        limits, motors, list(options), library(), int(mj._address), [ours[b] for b in parts], parts, _shapes(mj, ours), REACH, mj,
     )  # fmt: skip
 
 
@@ -530,6 +542,7 @@ def rollout(
         **options: of the :class:`Simulator`.
     """
     sim = model if isinstance(model, Simulator) else Simulator(model, **options)
+    sim._check_untouched()
     starts = np.atleast_2d(np.asarray(q, dtype=float))
     worlds = len(starts)
     for name, value in (("control", control), ("tau", tau)):

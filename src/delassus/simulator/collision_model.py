@@ -1,0 +1,95 @@
+"""MuJoCo's model as the simulator finds contacts with it, and the copy of it that users see."""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from ..errors import StaleError
+from ..model.geometry import flags
+from .mujoco_library import layout
+
+__all__ = ["REACH", "ShownModel", "collision_model"]
+
+REACH = 1e-3  # [m] on each of two shapes
+# arrays that are only drawn, or large and never read here: they may be written
+_DRAWN = ("cam_", "light_", "mat_", "skin_", "tex_", "text", "vis", "names", "site_rgba", "geom_rgba", "tendon_rgba", "geom_group", "geom_matid")  # fmt: skip
+
+
+def collision_model(m: mujoco.MjModel) -> mujoco.MjModel:
+    """Return a copy of MuJoCo's model that finds every contact the simulator needs, and none that it has no use for."""
+    c = copy.copy(m)
+    # what is about to touch is a contact already: it may come as near as its gap within the step, and no nearer
+    for margin in (c.geom_margin, c.pair_margin):
+        margin[:] = np.maximum(margin, REACH)
+    c.body_margin[:] += REACH
+    c.opt.o_margin = max(c.opt.o_margin, REACH)
+    # flexible bodies do not take part, and nothing falls asleep
+    for name in ("flex_contype", "flex_conaffinity", "flex_internal", "flex_selfcollide"):
+        if hasattr(c, name):
+            getattr(c, name)[:] = 0
+    for field, bit in (place for name, place in flags().items() if name in ("sleep", "speculative")):
+        setattr(c.opt, field, getattr(c.opt, field) & ~bit)
+    return c
+
+
+class ShownModel:
+    """A copy of MuJoCo's model that a user may read. What is written to it takes no part in the motion, so it is refused.
+
+    Only what is drawn (colours, materials, cameras, lights) may change.
+    """
+
+    def __init__(self, m: mujoco.MjModel) -> None:
+        self.model, self._before = copy.copy(m), m
+        self._seen = self._memory()
+
+    def _memory(self) -> tuple[bytes, ...]:
+        """Options, and all arrays that come before or after those of meshes, skins and textures."""
+        m, (offsets, _, _) = self.model, layout("mjModel")
+        start = m._address + offsets["opt"]
+        first, last = (ctypes.c_uint64.from_address(m._address + offsets[name]).value for name in ("buffer", "mesh_vertadr"))
+        pairs = ctypes.c_uint64.from_address(m._address + offsets["pair_dim"]).value
+        heights = np.asarray(m.hfield_data)
+        return (
+            ctypes.string_at(start, offsets["buffer"] - offsets["opt"]),
+            ctypes.string_at(first, last - first),
+            heights.tobytes(),
+            ctypes.string_at(pairs, first + m.nbuffer - pairs),
+        )
+
+    def check(self) -> None:
+        """Raise where somebody wrote to the model.
+
+        Raises:
+            StaleError: and names what was written.
+        """
+        now = self._memory()
+        if now == self._seen:
+            return
+        changed = _differences(self.model, self._before)
+        if changed:
+            raise StaleError(
+                f"mujoco_model: {', '.join(changed)} {'was' if len(changed) == 1 else 'were'} written, which this simulator does not read: it was made of the model as it was. "
+                "Change your own mujoco.MjModel and make a Simulator of it."
+            )
+        self._seen = now
+
+
+def _differences(one: Any, other: Any, prefix: str = "") -> list[str]:
+    """Names of fields that bear on the motion and differ."""
+    changed = []
+    for name in dir(one):
+        if name.startswith(("_", *_DRAWN)):
+            continue
+        a, b = getattr(one, name), getattr(other, name)
+        if callable(a):
+            continue
+        if isinstance(a, mujoco.MjOption):
+            changed += _differences(a, b, "opt.")
+        elif isinstance(a, np.ndarray | int | float) and not np.array_equal(a, b, equal_nan=np.asarray(a).dtype.kind == "f"):
+            changed.append(prefix + name)
+    return changed
