@@ -4,6 +4,9 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
+#include <cstdio>
+
 #include "held_operator.h"
 #include "rooms.h"
 
@@ -52,6 +55,14 @@ nb::object sweep(HeldOperator<T>& s, Sweep<T> method, nb::handle x, std::size_t 
   result.apart_from(in);
   s.work([&] { (s.G.get()->*method)(in.data, columns, result.data); });
   return result.finite(what);
+}
+
+// A solution that no method brought within the limit.
+[[noreturn]] void raise_inaccurate(double error, double limit, const std::string& where) {
+  char numbers[96];
+  std::snprintf(numbers, sizeof numbers, "a backward error of %.2g was reached%s, not %.2g", error, where.c_str(), limit);
+  door::raise("InaccurateError", std::string("solve: ") + numbers + ": G + damping is too close to singular, or G itself too inexact. Increase damping; or accept more "
+                                                               "with a larger tolerance, or with refine=False and a look at G.backward_error(x, y).");
 }
 
 // All forms are one class to Python: a class of its own for each would have the type of every argument looked up among its bases.
@@ -112,14 +123,24 @@ void bind_operator(nb::module_& m, const char* name) {
       .def("mass_inverse", [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
         return sweep<T>(s, &Operator<T>::mass_inverse, x, s.nv(), s.nv(), columns, vector, out, "mass_inverse");
       }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
-      .def("solve", [](Self& s, nb::handle y, int columns, bool vector, int refinements, double tolerance, nb::handle out) {
+      .def("solve", [](Self& s, nb::handle y, int columns, bool vector, int refinements, double goal, double limit, nb::handle out) {
         const std::size_t k = std::size_t(columns);
         In in = vector ? In(y, "y", {s.rows()}) : In(y, "y", {s.rows(), k});
         Out x = vector ? Out(out, {s.rows()}) : Out(out, {s.rows(), k});
         x.apart_from(in);
-        s.work([&] { s.G->solve(in.data, columns, x.data, refinements, T(tolerance)); });
+        T error{};
+        s.work([&] { error = s.G->solve(in.data, columns, x.data, {refinements, T(goal), T(limit)}); });
+        if (!(error <= T(limit))) raise_inaccurate(double(error), limit, "");
         return x.finite("solve");
-      }, "y"_a.none(), "columns"_a, "vector"_a, "refinements"_a, "tolerance"_a, "out"_a.none());
+      }, "y"_a.none(), "columns"_a, "vector"_a, "refinements"_a, "goal"_a, "limit"_a, "out"_a.none())
+      .def("backward_error", [](Self& s, nb::handle x, nb::handle y, int columns, bool vector) {
+        const std::size_t k = std::size_t(columns);
+        In x_ = vector ? In(x, "x", {s.rows()}) : In(x, "x", {s.rows(), k});
+        In y_ = vector ? In(y, "y", {s.rows()}) : In(y, "y", {s.rows(), k});
+        Out errors(nb::none(), {k});
+        s.work([&] { s.G->backward_error(y_.data, x_.data, columns, errors.data); });
+        return errors.object;
+      }, "x"_a.none(), "y"_a.none(), "columns"_a, "vector"_a);
 }
 
 template <class T>
@@ -127,6 +148,7 @@ struct HeldBatch : Held<BatchOperator<T>> {
   HeldBatch(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list, int batch, int threads)
       : Held<BatchOperator<T>>{m, make_batch_operator(m->in<T>(), make_constraints(m->in<T>(), list), batch, threads)} {}
   std::size_t states() const { return std::size_t(this->G->batch()); }
+  std::vector<T> errors;  // a state: backward error of the last solve
 };
 
 template <class T>
@@ -159,14 +181,25 @@ void bind_batch(nb::module_& m, const char* name) {
         s.work([&] { s.G->apply(in.data, columns, y.data); });
         return y.finite("matvec");
       }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
-      .def("solve", [](Self& s, nb::handle y, int columns, bool vector, int refinements, double tolerance, nb::handle out) {
+      .def("solve", [](Self& s, nb::handle y, int columns, bool vector, int refinements, double goal, double limit, nb::handle out) {
         const std::size_t k = std::size_t(columns);
         In in = vector ? In(y, "y", {s.states(), s.rows()}) : In(y, "y", {s.states(), s.rows(), k});
         Out x = vector ? Out(out, {s.states(), s.rows()}) : Out(out, {s.states(), s.rows(), k});
         x.apart_from(in);
-        s.work([&] { s.G->solve(in.data, columns, x.data, refinements, T(tolerance)); });
+        s.errors.resize(s.states());
+        s.work([&] { s.G->solve(in.data, columns, x.data, {refinements, T(goal), T(limit)}, s.errors.data()); });
+        const auto worst = std::max_element(s.errors.begin(), s.errors.end());
+        if (worst != s.errors.end() && !(*worst <= T(limit))) raise_inaccurate(double(*worst), limit, " in state " + std::to_string(worst - s.errors.begin()));
         return x.finite("solve");
-      }, "y"_a.none(), "columns"_a, "vector"_a, "refinements"_a, "tolerance"_a, "out"_a.none());
+      }, "y"_a.none(), "columns"_a, "vector"_a, "refinements"_a, "goal"_a, "limit"_a, "out"_a.none())
+      .def("backward_error", [](Self& s, nb::handle x, nb::handle y, int columns, bool vector) {
+        const std::size_t k = std::size_t(columns);
+        In x_ = vector ? In(x, "x", {s.states(), s.rows()}) : In(x, "x", {s.states(), s.rows(), k});
+        In y_ = vector ? In(y, "y", {s.states(), s.rows()}) : In(y, "y", {s.states(), s.rows(), k});
+        Out errors(nb::none(), {s.states(), k});
+        s.work([&] { s.G->backward_error(y_.data, x_.data, columns, errors.data); });
+        return errors.object;
+      }, "x"_a.none(), "y"_a.none(), "columns"_a, "vector"_a);
 }
 
 // Methods by their names in the API.

@@ -21,7 +21,7 @@ constexpr double long_inverse_bound = 1e-6, long_refined_bound = 1e-11;
 // Pinocchio's Data keeps arrays of nv³ numbers: 32 GB for 1,000 links.
 constexpr int most_peer_velocities = 400;
 constexpr int refinements = 8;
-constexpr double refinement_tolerance = 2e-13;  // those of the Python front
+constexpr double refinement_tolerance = 2e-13, refinement_limit = 1e-12;  // those of the Python front
 
 enum Column { first_apply, apply, first_solve, solve, damp_solve, state_apply, columns };
 constexpr std::array<const char*, columns> column_names = {"first application", "re-application", "first inverse", "re-inverse", "new damping", "from q"};
@@ -80,7 +80,7 @@ class OurOperator {
     G.prepare();
     damp_solve(k, 0);
   }
-  [[gnu::noinline]] void solve(int k) { G.solve(in.vectors[k].data(), 1, out.data(), 0, 0.0); }
+  [[gnu::noinline]] void solve(int k) { G.solve(in.vectors[k].data(), 1, out.data()); }
   [[gnu::noinline]] void damp_solve(int k, int damping) {
     G.set_damping(in.dampings[damping].data());
     solve(k);
@@ -89,7 +89,7 @@ class OurOperator {
     G.update(in.q[s].data());
     apply(k);
   }
-  [[gnu::noinline]] void refined_solve(int k) { G.solve(in.vectors[k].data(), 1, out.data(), refinements, refinement_tolerance); }
+  [[gnu::noinline]] void refined_solve(int k) { G.solve(in.vectors[k].data(), 1, out.data(), {refinements, refinement_tolerance, refinement_limit}); }
 };
 
 double norm(const Vector& x) {

@@ -125,7 +125,7 @@ class OperatorCounts {
     const auto update = [&](int s) { G_->update(scene_.q[s].data()); };
     const auto damp = [&](int) { G_->set_damping(scene_.shift.data()); };
     const auto apply = [&](int) { G_->apply(scene_.x.data(), 1, y_.data()); };
-    const auto solve = [&](int) { G_->solve(scene_.x.data(), 1, y_.data(), 0, 0.0); };
+    const auto solve = [&](int) { G_->solve(scene_.x.data(), 1, y_.data()); };
     const auto update_many = [&] { many_->update(Q_.data()); };
     const auto apply_many = [&](int) { many_->apply(Xs_.data(), 1, Ys_.data()); };
 
@@ -139,11 +139,11 @@ class OperatorCounts {
     const auto residual = [&](int) { return backward_error(y_, 0); };
     counter.count("solve", solve, residual, backward_tolerance);
     counter.count("new damping and solve", [&](int s) { damp(s), solve(s); }, residual, backward_tolerance);
-    counter.count("solve, refined", [&](int) { G_->solve(scene_.x.data(), 1, y_.data(), 8, 2e-13); }, residual, backward_tolerance);
+    counter.count("solve, refined", [&](int) { G_->solve(scene_.x.data(), 1, y_.data(), {.refinements = 8, .goal = 2e-13, .limit = 1e-12}); }, residual, backward_tolerance);
     counter.count("pack: update and apply", [&](int s) { update_many(), apply_many(s); }, [&](int s) { return update(s), apply(s), as_in_a_pack(s); }, tolerance);
     counter.count("pack: apply", apply_many, [&](int s) { return update(s), apply(s), as_in_a_pack(s); }, tolerance);
     counter.count("pack: update and solve",
-                  [&](int) { update_many(), many_->set_damping(shifts_.data()), many_->solve(Xs_.data(), 1, Ys_.data(), 0, 0.0); },
+                  [&](int) { update_many(), many_->set_damping(shifts_.data()), many_->solve(Xs_.data(), 1, Ys_.data()); },
                   [&](int s) { return backward_error(of_pack(s), s); }, backward_tolerance);
   }
 

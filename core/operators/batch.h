@@ -75,8 +75,27 @@ class BatchDelassus final : public BatchOperator<Real> {
   void apply(const Real* X, int columns, Real* Y) override {
     by_columns(X, columns, Y, [&](int g) { groups_[g].apply(in(g).data(), 1, out(g).data()); });
   }
-  void solve(const Real* Y, int columns, Real* X, int most, Real tolerance) override {
-    by_columns(Y, columns, X, [&](int g) { groups_[g].solve(in(g).data(), 1, out(g).data(), most, tolerance); });
+  void solve(const Real* Y, int columns, Real* X, const Accuracy<Real>& wanted = {}, Real* errors = nullptr) override {
+    if (errors) std::fill_n(errors, batch_, Real(0));
+    by_columns(Y, columns, X, [&](int g) {
+      const P error = groups_[g].solve(in(g).data(), 1, out(g).data(), wanted);
+      if (!errors) return;
+      for (int k = 0; k < count(g); ++k) errors[g * width + k] = std::max(errors[g * width + k], lane(error, k));
+    });
+  }
+  // errors: batch × columns
+  void backward_error(const Real* Y, const Real* X, int columns, Real* errors) override {
+    each([&](int g) {
+      auto &y = in(g), &x = out(g);
+      for (int c = 0; c < columns; ++c) {
+        gather(g, X, rows_, columns, c);
+        std::copy(y.begin(), y.end(), x.begin());
+        gather(g, Y, rows_, columns, c);
+        P error{};
+        groups_[g].backward_error(y.data(), x.data(), 1, &error);
+        for (int k = 0; k < count(g); ++k) errors[std::size_t(g * width + k) * columns + c] = lane(error, k);
+      }
+    });
   }
 
  private:
@@ -90,6 +109,8 @@ class BatchDelassus final : public BatchOperator<Real> {
       }
     });
   }
+
+  int count(int g) const { return std::min(width, batch_ - g * width); }
 
   // what a group's thread moves numbers in
   std::vector<P>& in(int g) { return in_[team_.whose(g, int(groups_.size()))]; }
@@ -121,7 +142,7 @@ class BatchDelassus final : public BatchOperator<Real> {
     if (columns == 1) {
       Real* y[width];
       for (int k = 0; k < width; ++k) y[k] = Y + std::size_t(std::min(g * width + k, batch_ - 1)) * n;
-      scatter_states(from, n, y, std::min(width, batch_ - g * width));
+      scatter_states(from, n, y, count(g));
       return;
     }
     for (int k = 0; k < width && g * width + k < batch_; ++k) {

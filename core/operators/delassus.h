@@ -14,6 +14,7 @@
 #include "dynamics/inertia.h"
 #include "dynamics/kinematics.h"
 #include "dynamics/solve.h"
+#include "operators/dense_factor.h"
 #include "operators/points.h"
 #include "operators/scratch.h"
 
@@ -57,7 +58,8 @@ class Delassus {
   // without what is shared
   std::size_t own_bytes() const {
     return w_.bytes() + loose_strips_.bytes() + coupled_strips_.bytes() + points_.size() * sizeof(PointPack<T>) + places_.size() * sizeof(Vec3<T>) +
-           K_.size() * sizeof(Vec6<T>) + mass_.bytes() + damped_.bytes() + kept_.size() * sizeof(Sym6<T>) + 3 * shift_.size() * sizeof(T);
+           K_.size() * sizeof(Vec6<T>) + mass_.bytes() + damped_.bytes() + kept_.size() * sizeof(Sym6<T>) + 3 * shift_.size() * sizeof(T) +
+           (dense_ ? dense_->bytes() : 0);
   }
   std::size_t bytes() const { return own_bytes() + scratch_->bytes(); }
 
@@ -133,30 +135,20 @@ class Delassus {
   // Numeric work that depends on damping: factor of M + Jᵀ R J. Damping plus compliance is positive in every row. Where it is so small against G
   // that the lemma would cancel to nothing, the factor has a larger one, and refinement makes up for it; not if it is to be `exact`.
   void set_damping(const T* damping, bool exact = false) {
-    constexpr Real share = 1400 * std::numeric_limits<Real>::epsilon();
     T least = constant<T>(std::numeric_limits<Real>::max());
+    largest_shift_ = T{};
     for (int r = 0; r < set_.rows; ++r) {
       const T shift = compliant_ ? compliance_[r] + damping[r] : damping[r];
       shift_[r] = shift;
       stiffness_[r] = Real(1) / shift;
       least = least < shift ? least : shift;
+      largest_shift_ = larger(largest_shift_, shift);
     }
     bool small = false;
-    for (int l = 0; l < lanes_of<T>; ++l) small = small || !(lane(least, l) >= layout_->bound * share);
-    if (small && !exact) {
-      const T floor = norm() * share;
-      for (int r = 0; r < set_.rows; ++r) stiffness_[r] = Real(1) / larger(shift_[r], floor);
-    }
-
-    const auto& plan = layout_->coupled;
-    for (const auto& holder : layout_->pointless) reset(holder);
-    for (auto& block : scratch_->coupling) block = Mat6<T>{};
-    stiffen_points();
-    stiffen_rows();
-    for (auto& p : scratch_->pivot) p = T{};
-    for (const auto& j : set_.joint_rows) scratch_->pivot[j.velocity] += stiffness_[j.row] * (j.coefficient * j.coefficient);
-    eliminate_steps<T>(model_, plan, plan.idle, int(plan.steps.size()), w_, coupled_strips(), scratch_->pivot.empty() ? nullptr : scratch_->pivot.data(), scratch_->H.data(),
-                       scratch_->coupling.data(), damped_);
+    for (int l = 0; l < lanes_of<T>; ++l) small = small || !(lane(least, l) >= layout_->bound * small_share);
+    if (small && !exact) limit_stiffness(small_share);
+    fallback_ = Fallback::none;
+    factorize_damped();
   }
 
   // Y ← G X. X, Y: rows × columns, row-major, apart.
@@ -164,27 +156,46 @@ class Delassus {
     pass(X, set_.rows, columns, Y, set_.rows, [&](auto& p, auto* x, auto* y) { apply_to(p, x, y); });
   }
 
-  // X ← (G + ε)⁻¹ Y, refined until the normwise backward error is below `tolerance`, at most `most` times. Returns how often.
-  int solve(const T* Y, int columns, T* X, int most, Real tolerance) {
-    int taken = 0;
+  // X ← (G + ε)⁻¹ Y, as exact as asked for. Returns the largest normwise backward error of a column, or the goal where that is met; zero if nothing was refined.
+  T solve(const T* Y, int columns, T* X, const Accuracy<Real>& wanted = {}) {
+    T worst{};
     pass(Y, set_.rows, columns, X, set_.rows, [&](auto& p, auto* y, auto* x) {
       invert_to(p, y, x);
-      if (most == 0) return;
+      if (wanted.refinements == 0) return;
       using C = std::remove_cvref_t<decltype(*x)>;
       if constexpr (std::is_same_v<C, T>) {
-        taken = refine(p, y, x, most, tolerance);
+        worst = refine(p, y, x, wanted);
       } else {
         // columns whose error is not small enough are refined one by one
         const Residual<C> r = residual(p, y, x);
         for (int k = 0; k < lanes_of<C>; ++k) {
-          if (r.error(largest_shift(), k) <= tolerance) continue;
+          worst = larger(worst, wanted.goal);
+          if (r.representable(k) && r.error(largest_shift_, k) <= wanted.goal) continue;
           for (int i = 0; i < set_.rows; ++i) scratch_->column[i] = lane(x[i], k), scratch_->target[i] = lane(y[i], k);
-          taken = std::max(taken, refine(scratch_->one, scratch_->target.data(), scratch_->column.data(), most, tolerance));
+          worst = larger(worst, refine(scratch_->one, scratch_->target.data(), scratch_->column.data(), wanted));
           for (int i = 0; i < set_.rows; ++i) lane(x[i], k) = scratch_->column[i];
         }
       }
     });
-    return taken;
+    return worst;
+  }
+
+  // Normwise backward errors ‖(G + ε) x − y‖ / (‖G + ε‖ ‖x‖ + ‖y‖) of columns, of a pack of states one a lane. After set_damping.
+  void backward_error(const T* Y, const T* X, int columns, T* errors) {
+    const T size = larger(largest_shift_, norm());
+    T *x = scratch_->best.data(), *y = scratch_->part.data();
+    for (int c = 0; c < columns; ++c) {
+      // both over the larger of ‖y‖ and ‖G + ε‖ ‖x‖, so that squares are numbers
+      T largest{};
+      for (int r = 0; r < set_.rows; ++r) {
+        x[r] = X[std::size_t(r) * columns + c], y[r] = Y[std::size_t(r) * columns + c];
+        largest = larger(largest, larger(larger(y[r], T(-y[r])), T(larger(x[r], T(-x[r])) * size)));
+      }
+      const T scale = Real(1) / (largest > T{} ? largest : constant<T>(1));
+      for (int r = 0; r < set_.rows; ++r) x[r] *= scale, y[r] *= scale;
+      const Residual<T> r = residual(scratch_->one, y, x);
+      for (int k = 0; k < lanes_of<T>; ++k) lane(errors[c], k) = r.error(size, k);
+    }
   }
 
   // (M + Jᵀ R J)⁻¹ (Jᵀ λ − f) with f of all links and forces u on all joints of a passage: the way in of links that no constraint reaches, whose forces do not change with λ; the
@@ -305,6 +316,9 @@ class Delassus {
   }
 
  private:
+  // The least damping, as a share of ‖G‖, with which the factors keep some digits.
+  static constexpr Real small_share = 1400 * std::numeric_limits<Real>::epsilon();
+
   static T larger(const T& a, const T& b) { return a > b ? a : b; }
 
   // Whether the points of a group go in packs: of one state, three or more.
@@ -366,6 +380,25 @@ class Delassus {
 
   // What a link holds before an elimination: what idle links handed down.
   void reset(const EliminationPlan::Holder& holder) { scratch_->H[holder.link] = holder.kept >= 0 ? kept_[holder.kept] : Sym6<T>{}; }
+
+  // R of a damping that is at least this share of ‖G‖.
+  void limit_stiffness(Real share) {
+    const T floor = norm() * share;
+    for (int r = 0; r < set_.rows; ++r) stiffness_[r] = Real(1) / larger(shift_[r], floor);
+  }
+
+  // The factor of M + Jᵀ R J.
+  void factorize_damped() {
+    const auto& plan = layout_->coupled;
+    for (const auto& holder : layout_->pointless) reset(holder);
+    for (auto& block : scratch_->coupling) block = Mat6<T>{};
+    stiffen_points();
+    stiffen_rows();
+    for (auto& p : scratch_->pivot) p = T{};
+    for (const auto& j : set_.joint_rows) scratch_->pivot[j.velocity] += stiffness_[j.row] * (j.coefficient * j.coefficient);
+    eliminate_steps<T>(model_, plan, plan.idle, int(plan.steps.size()), w_, coupled_strips(), scratch_->pivot.empty() ? nullptr : scratch_->pivot.data(), scratch_->H.data(),
+                       scratch_->coupling.data(), damped_);
+  }
 
   // Jᵀ R J of points: those of equal stiffness r in their three rows are point masses r at p, whatever their axes, and add up; else row by row.
   void stiffen_points() {
@@ -623,58 +656,166 @@ class Delassus {
     for (int r = 0; r < set_.rows; ++r) x[r] = (y[r] - x[r]) * stiffness_[r];
   }
 
-  // ‖r‖², ‖x‖², ‖y‖² of r = y − (G + ε) x, which stays in the passage
+  // ‖r‖², ‖ε x‖², ‖y‖² of r = y − (G + ε) x, which stays in the passage; ε the largest of all rows
   template <class C>
   struct Residual {
+    T shift;
     C rr{}, xx{}, yy{};
     // ‖r‖ / (‖G + ε‖ ‖x‖ + ‖y‖) of a lane, for that size of G + ε
     Real error(const T& size, int k) const {
-      const Real all = lane(size, lanes_of<T> == 1 ? 0 : k) * std::sqrt(lane(xx, k)) + std::sqrt(lane(yy, k));
+      const int l = lanes_of<T> == 1 ? 0 : k;
+      const Real all = lane(size, l) / lane(shift, l) * std::sqrt(lane(xx, k)) + std::sqrt(lane(yy, k));
       return all > 0 ? std::sqrt(lane(rr, k)) / all : Real(0);
+    }
+    // whether the squares are far from the ends of the range of numbers: y is neither zero nor tiny nor huge
+    bool representable(int k) const {
+      constexpr Real room = sizeof(Real) == 8 ? Real(1e100) : Real(1e10);
+      return lane(yy, k) * room >= 1 && lane(yy, k) <= room;
     }
   };
   template <class C>
   Residual<C> residual(Passage<C>& p, const C* y, const C* x) {
-    Residual<C> sums;
+    Residual<C> sums{largest_shift_};
     apply_loose(p, x, p.rest.data());
     for (int r = 0; r < set_.rows; ++r) {
+      const C scaled = x[r] * sums.shift;
       p.rest[r] = y[r] - p.rest[r] - x[r] * shift_[r];
       sums.rr += p.rest[r] * p.rest[r];
-      sums.xx += x[r] * x[r];
+      sums.xx += scaled * scaled;
       sums.yy += y[r] * y[r];
     }
     return sums;
   }
-  T largest_shift() const {
-    T shift{};
-    for (int r = 0; r < set_.rows; ++r) shift = larger(shift, shift_[r]);
-    return shift;
-  }
+
 
   // Refines x by its residual as long as that brings the backward error down, state by state; a correction that does not is taken back. ‖G + ε‖ is at
-  // least ε, and is estimated only where that is not enough. Returns the corrections tried.
-  int refine(Passage<T>& p, const T* y, T* x, int most, Real tolerance) {
-    constexpr int lanes = lanes_of<T>;
-    const T shift = largest_shift();
-    Real best[lanes]{};
-    for (int n = 0;; ++n) {
+  // least ε, and is estimated only where that is not enough. Returns the errors.
+  T refine(Passage<T>& p, const T* y, T* x, const Accuracy<Real>& wanted, bool scaled = false) {
+    T best = constant<T>(std::numeric_limits<Real>::infinity());
+    int n = 0;
+    for (;; ++n) {
       const Residual<T> r = residual(p, y, x);
-      bool enough = n == 0;
-      for (int k = 0; k < lanes; ++k) enough = enough && r.error(shift, k) <= tolerance;
-      if (enough) return 0;
-      const T size = larger(shift, norm());
-
-      bool go_on = false;
-      for (int k = 0; k < lanes; ++k) {
-        const Real e = r.error(size, k);
-        const bool better = n == 0 || e < best[k];
-        for (int i = 0; i < set_.rows; ++i) better ? lane(scratch_->best[i], k) = lane(x[i], k) : lane(x[i], k) = lane(scratch_->best[i], k);
-        go_on = go_on || (better && e > tolerance);
-        if (better) best[k] = e;
+      bool enough = n == 0, representable = true;
+      for (int k = 0; k < lanes_of<T>; ++k) {
+        enough = enough && r.error(r.shift, k) <= wanted.goal;
+        representable = representable && r.representable(k);
       }
-      if (!go_on || n == most) return n;
+      if (!representable && !scaled) return refine_scaled(p, y, x, wanted);
+      if (enough) return constant<T>(wanted.goal);
+      const bool go_on = keep_better(r, larger(r.shift, norm()), x, wanted.goal, best);
+      if (!go_on || n == wanted.refinements) break;
       invert_to(p, p.rest.data(), scratch_->part.data());
       for (int i = 0; i < set_.rows; ++i) x[i] += scratch_->part[i];
+    }
+    if (!all_within(best, wanted.limit)) fall_back(p, y, x, wanted, best);
+    // the best of several may be so by luck
+    if ((n > 1 || !all_within(best, wanted.goal)) && !std::isinf(wanted.limit)) add_rounding(p, y, x, best);
+    return best;
+  }
+  // Residuals are rounded too: they are measured once more, of x / 3 and y / 3, and what differs counts twice.
+  void add_rounding(Passage<T>& p, const T* y, const T* x, T& best) {
+    constexpr Real third = Real(1) / 3;
+    T *first = scratch_->best.data(), *part = scratch_->part.data();
+    residual(p, y, x);
+    std::copy(p.rest.begin(), p.rest.end(), first);
+    for (int r = 0; r < set_.rows; ++r) part[r] = x[r] * third;
+    apply_loose(p, part, p.rest.data());
+    Residual<T> change{largest_shift_};
+    for (int r = 0; r < set_.rows; ++r) {
+      const T scaled = x[r] * largest_shift_, d = first[r] - (y[r] * third - p.rest[r] - part[r] * shift_[r]) * Real(3);
+      change.rr += d * d;
+      change.xx += scaled * scaled;
+      change.yy += y[r] * y[r];
+    }
+    const T size = larger(largest_shift_, norm());
+    for (int k = 0; k < lanes_of<T>; ++k) lane(best, k) += 2 * change.error(size, k);
+  }
+  // The same for y of a size whose squares are no numbers, with y / max |y|, state by state; or for no y at all.
+  T refine_scaled(Passage<T>& p, const T* y, T* x, const Accuracy<Real>& wanted) {
+    T size{};
+    for (int r = 0; r < set_.rows; ++r) size = larger(size, larger(y[r], T(-y[r])));
+    const T scale = size > T{} ? size : constant<T>(1);
+    T* unit = scratch_->unit.data();
+    for (int r = 0; r < set_.rows; ++r) unit[r] = y[r] / scale;
+    invert_to(p, static_cast<const T*>(unit), x);
+    const T errors = refine(p, unit, x, wanted, true);
+    for (int r = 0; r < set_.rows; ++r) x[r] *= scale;
+    return errors;
+  }
+  static bool all_within(const T& errors, Real limit) {
+    bool within = true;
+    for (int k = 0; k < lanes_of<T>; ++k) within = within && lane(errors, k) <= limit;
+    return within;
+  }
+
+  // Keeps what is better than the best so far, takes back what is not: `best` are the errors of the former, infinite where there is none. What is not a number is never better.
+  // Returns whether some state gained and is not there yet.
+  bool keep_better(const Residual<T>& r, const T& size, T* x, Real goal, T& best) {
+    bool go_on = false;
+    for (int k = 0; k < lanes_of<T>; ++k) {
+      const Real e = r.error(size, k);
+      if (e < lane(best, k)) {
+        for (int i = 0; i < set_.rows; ++i) lane(scratch_->best[i], k) = lane(x[i], k);
+        go_on = go_on || e > goal;
+        lane(best, k) = e;
+      } else if (!std::isinf(lane(best, k))) {
+        for (int i = 0; i < set_.rows; ++i) lane(x[i], k) = lane(scratch_->best[i], k);
+      }
+    }
+    return go_on;
+  }
+
+  // Where the factor has lost its digits: Krylov iterations with a factor of larger damping and, where not even these converge and rows are few, a dense factor. What was made is
+  // kept for the next right-hand sides. x, best: the best solutions so far and their errors. Memory is made when it is needed first.
+  void fall_back(Passage<T>& p, const T* y, T* x, const Accuracy<Real>& wanted, T& best) {
+    const T size = larger(largest_shift_, norm());
+    // what is hardly better than nothing is no start
+    for (int k = 0; k < lanes_of<T>; ++k)
+      if (!(lane(best, k) < Real(0.5))) {
+        for (int i = 0; i < set_.rows; ++i) lane(x[i], k) = 0;
+        lane(best, k) = std::numeric_limits<Real>::infinity();
+      }
+
+    if (fallback_ == Fallback::none) {
+      limit_stiffness(std::sqrt(std::numeric_limits<Real>::epsilon()));
+      factorize_damped();
+      fallback_ = Fallback::krylov;
+    }
+    const auto damped_product = [&](const T* v, T* w) {
+      apply_loose(p, v, w);
+      for (int i = 0; i < set_.rows; ++i) w[i] += v[i] * shift_[i];
+    };
+    if (fallback_ == Fallback::krylov) {
+      if (!scratch_->krylov) scratch_->krylov = std::make_unique<FlexibleGmres<T>>(set_.rows);
+      improve(p, y, x, wanted, size, best, [&](const Residual<T>& r) {
+        scratch_->krylov->cycle(scratch_->part.data(), x, damped_product, [&](const T* v, T* z) { invert_to(p, v, z); }, [&](const T& rr, const T* trial) {
+          Residual<T> then{r.shift, rr, {}, r.yy};
+          for (int i = 0; i < set_.rows; ++i) then.xx += trial[i] * trial[i] * (r.shift * r.shift);
+          bool enough = true;
+          for (int k = 0; k < lanes_of<T>; ++k) enough = enough && then.error(size, k) <= wanted.goal / 4;
+          return enough;
+        });
+      });
+      if (all_within(best, wanted.limit) || set_.rows > DenseFactor<T>::max_rows) return;
+      if (!dense_) dense_ = std::make_unique<DenseFactor<T>>(set_.rows);
+      dense_->factorize(damped_product, T(norm() * small_share));
+      fallback_ = Fallback::dense;
+    }
+    improve(p, y, x, wanted, size, best, [&](const Residual<T>&) { dense_->correct(scratch_->part.data(), x); });
+  }
+  // Steps from the best solutions so far until these are within the goal or no longer halve their errors; a step finds their residual in scratch_->part and changes x.
+  template <class Step>
+  void improve(Passage<T>& p, const T* y, T* x, const Accuracy<Real>& wanted, const T& size, T& best, Step&& step) {
+    constexpr int max_steps = 20;
+    for (int n = 0;; ++n) {
+      const T before = best * Real(0.5);
+      const Residual<T> r = residual(p, y, x);
+      keep_better(r, size, x, wanted.goal, best);
+      bool gained = n == 0;
+      for (int k = 0; k < lanes_of<T>; ++k) gained = gained || (lane(best, k) <= lane(before, k) && lane(best, k) > wanted.goal);
+      if (!gained || all_within(best, wanted.goal) || n == max_steps) return;
+      std::copy(p.rest.begin(), p.rest.end(), scratch_->part.begin());
+      step(r);
     }
   }
 
@@ -710,8 +851,10 @@ class Delassus {
   Factor<T> mass_, damped_;
   std::vector<Sym6<T>> kept_;            // a link: what idle links handed down
   std::vector<T> compliance_, shift_, stiffness_;  // a row: C, C + ε, R
-  T norm_{};
+  T norm_{}, largest_shift_{};
   bool norm_known_ = false, compliant_ = false;
+  enum class Fallback { none, krylov, dense } fallback_ = Fallback::none;  // what solutions needed since damping was set
+  std::unique_ptr<DenseFactor<T>> dense_;
 };
 
 }  // namespace delassus

@@ -72,6 +72,7 @@ class ExplicitDelassus final : public MatrixMaker<T> {
   bool ltl_upper(const T* q);
   bool inverse_by_cholesky(const T* damping, Real least, T* X);
   bool inverse_by_columns(const T* damping, T* X);
+  void inverse_of_matrix(T* X);
 
   const Model<Real>& model_;
   Delassus<T> G_;
@@ -85,6 +86,7 @@ class ExplicitDelassus final : public MatrixMaker<T> {
   std::unique_ptr<OscmWork<T>> oscm_;
   std::unique_ptr<PvOsimfWork<T>> pv_osimf_;
   DenseWork<T> dense_;
+  std::vector<T> matrix_;  // rows a room apart: G + ε, then its inverse, where columns do not do
   Costs costs_;
   MatrixMethod best_matrix_;
   InverseMethod best_inverse_;
@@ -137,7 +139,7 @@ void ExplicitDelassus<T>::find_lemma_limit() {
 template <class T>
 std::size_t ExplicitDelassus<T>::bytes() const {
   const auto of = [](const auto& work) { return work ? work->bytes() : 0; };
-  return G_.bytes() + rows_.bytes() + dense_.bytes() + of(ltl_) + of(kjr_) + of(efpa_) + of(pv_osimr_) + of(oscm_) + of(pv_osimf_) +
+  return G_.bytes() + rows_.bytes() + dense_.bytes() + matrix_.size() * sizeof(T) + of(ltl_) + of(kjr_) + of(efpa_) + of(pv_osimr_) + of(oscm_) + of(pv_osimf_) +
          (compliance_.size() + shift_.size() + zero_.size() + size_.size() + identity_.size()) * sizeof(T);
 }
 
@@ -197,8 +199,35 @@ template <class T>
 bool ExplicitDelassus<T>::inverse_by_columns(const T* damping, T* X) {
   const bool regular = G_.factorize();
   G_.set_damping(damping);
-  lcaba(G_, identity(), X);
+  if (!lcaba(G_, identity(), X)) inverse_of_matrix(X);
   return regular;
+}
+
+// The inverse of the matrix itself: G + ε column by column, its Cholesky factor and inverse. A diagonal that rounding would make negative is raised by as little as a backward error hides.
+// The operator is up to date, the shift is there.
+template <class T>
+void ExplicitDelassus<T>::inverse_of_matrix(T* X) {
+  const int m = set_.rows;
+  const std::size_t room = row_room<T>(m);
+  if (dense_.room == 0) dense_.resize(m);
+  matrix_.assign(std::size_t(m) * room, T{});
+  G_.apply(identity().data(), m, X);
+  T norm{};
+  for (int i = 0; i < m; ++i) {
+    T square{};
+    for (int j = 0; j < m; ++j) square += X[i * m + j] * X[i * m + j];
+    norm = norm > square ? norm : square;
+  }
+  const T floor = square_root(norm) * (1400 * std::numeric_limits<Real>::epsilon());
+  for (int i = 0; i < m; ++i) {
+    for (int j = i; j < m; ++j) matrix_[std::size_t(i) * room + j] = (X[i * m + j] + X[j * m + i]) * Real(0.5);
+    const T damping = shift_[i] - compliance_[i];  // compliance is part of G
+    matrix_[std::size_t(i) * room + i] += damping > floor ? damping : floor;
+  }
+  factor_dense(matrix_.data(), m, room, dense_);
+  std::fill(matrix_.begin(), matrix_.end(), T{});
+  add_inverse(dense_, m, matrix_.data(), room);
+  write_symmetric<T>(matrix_.data(), room, nullptr, m, 1, zero_.data(), X);
 }
 
 // The matrix by PV-OSIM, its Cholesky factor and inverse. The operator has its placements, the shift is there.

@@ -22,7 +22,8 @@ class MatrixFree final : public MovingOperator<Real> {
   void set_compliance(const Real* compliance) override { G_.set_compliance(compliance); }
   void set_damping(const Real* damping) override { G_.set_damping(damping); }
   void apply(const Real* X, int columns, Real* Y) override { G_.apply(X, columns, Y); }
-  int solve(const Real* Y, int columns, Real* X, int most, Real tolerance) override { return G_.solve(Y, columns, X, most, tolerance); }
+  Real solve(const Real* Y, int columns, Real* X, const Accuracy<Real>& wanted) override { return G_.solve(Y, columns, X, wanted); }
+  void backward_error(const Real* Y, const Real* X, int columns, Real* errors) override { G_.backward_error(Y, X, columns, errors); }
   void diagonal(Real* d) override { G_.diagonal(d); }
   void jacobian(const Real* X, int columns, Real* Y) override { G_.jacobian(X, columns, Y); }
   void jacobian_transpose(const Real* X, int columns, Real* Y) override { G_.jacobian_transpose(X, columns, Y); }

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <memory>
 
+#include "operators/accuracy.h"
 #include "operators/elimination.h"
+#include "operators/krylov.h"
 #include "operators/layout.h"
 
 namespace delassus {
@@ -33,10 +36,11 @@ struct Scratch {
   std::vector<T> pivot;                // a velocity: stiffness of joint rows
   std::vector<StripPack<T>> x;         // a strip: on its way through the sweeps
   Passage<T> one;
-  std::vector<T> part, best;           // a row: correction, best solution so far
+  std::vector<T> part, best, unit;     // a row: correction, best solution so far, right-hand side of size one
   Passage<Columns> many;
   std::vector<Columns> in, out;        // a row or a velocity, whichever are more
   std::vector<T> column, target;       // a row: one of several columns
+  std::unique_ptr<FlexibleGmres<T>> krylov;  // where refinement was not enough
 
   Scratch(const Model<real_of<T>>& model, const Layout<real_of<T>>& layout) {
     const std::size_t links = model.links.size(), nv = std::size_t(model.nv), rows = std::size_t(layout.set.rows);
@@ -48,6 +52,7 @@ struct Scratch {
     one.resize(links, nv, rows);
     part.resize(rows);
     best.resize(rows);
+    unit.resize(rows);
     if constexpr (strip_lanes<T> > 1) {
       many.resize(links, nv, rows);
       in.resize(std::max(rows, nv));
@@ -58,8 +63,8 @@ struct Scratch {
   }
   std::size_t bytes() const {
     return H.size() * sizeof(Sym6<T>) + coupling.size() * sizeof(Mat6<T>) + composite.size() * sizeof(Inertia<T>) + x.size() * sizeof(StripPack<T>) +
-           (pivot.size() + part.size() + best.size() + column.size() + target.size()) * sizeof(T) + one.bytes() + many.bytes() +
-           (in.size() + out.size()) * sizeof(Columns);
+           (pivot.size() + part.size() + best.size() + unit.size() + column.size() + target.size()) * sizeof(T) + one.bytes() + many.bytes() +
+           (in.size() + out.size()) * sizeof(Columns) + (krylov ? krylov->bytes() : 0);
   }
 };
 

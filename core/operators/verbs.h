@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "operators/accuracy.h"
 #include "operators/explicit/cost.h"
 
 namespace delassus {
@@ -20,7 +21,8 @@ class Operator {
   virtual void set_compliance(const Real* compliance) = 0;
   virtual void set_damping(const Real* damping) = 0;
   virtual void apply(const Real* X, int columns, Real* Y) = 0;
-  virtual int solve(const Real* Y, int columns, Real* X, int most, Real tolerance) = 0;
+  virtual Real solve(const Real* Y, int columns, Real* X, const Accuracy<Real>& wanted = {}) = 0;
+  virtual void backward_error(const Real* Y, const Real* X, int columns, Real* errors) = 0;
   virtual void diagonal(Real* d) = 0;
   virtual void jacobian(const Real* X, int columns, Real* Y) = 0;
   virtual void jacobian_transpose(const Real* X, int columns, Real* Y) = 0;
@@ -47,7 +49,9 @@ class BatchOperator {
   virtual void set_compliance(const Real* C) = 0;
   virtual void set_damping(const Real* D) = 0;
   virtual void apply(const Real* X, int columns, Real* Y) = 0;
-  virtual void solve(const Real* Y, int columns, Real* X, int most, Real tolerance) = 0;
+  // errors: one number per state; null if nobody asks
+  virtual void solve(const Real* Y, int columns, Real* X, const Accuracy<Real>& wanted = {}, Real* errors = nullptr) = 0;
+  virtual void backward_error(const Real* Y, const Real* X, int columns, Real* errors) = 0;
 };
 
 // Matrices as they are.

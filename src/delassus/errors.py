@@ -58,6 +58,10 @@ class UnstableError(DelassusError, ArithmeticError):
     """A simulation whose velocities grew beyond numbers."""
 
 
+class InaccurateError(DelassusError, ArithmeticError):
+    """A solution that no method could bring within the promised backward error; the message has the one reached."""
+
+
 class SingularError(DelassusError, ArithmeticError):
     """A result is not finite: the mass matrix is singular in this pose, or numbers overflowed."""
 
@@ -67,6 +71,7 @@ __all__ = [
     "ArgumentTypeError",
     "BusyError",
     "DelassusError",
+    "InaccurateError",
     "LoadError",
     "MissingExtraError",
     "ModelError",

@@ -53,7 +53,7 @@ std::vector<double> everything(const Model<double>& model, int batch, int thread
     G.set_damping(damping.data());
     G.apply(x.data(), columns, y.data());
     results.insert(results.end(), y.begin(), y.end());
-    G.solve(x.data(), columns, y.data(), 8, 1e-12);
+    G.solve(x.data(), columns, y.data(), {8, 1e-12});
     results.insert(results.end(), y.begin(), y.end());
   }
   return results;

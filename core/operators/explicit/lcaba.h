@@ -12,12 +12,24 @@
 namespace delassus {
 
 // The operator is up to date and has its damping. Columns of an inverse are refined one by one, so the result is symmetric to rounding only: the mean of both triangles is kept.
+// Returns whether that is a solution too: where G + ε is ill-conditioned the triangles differ by more than rounding, and a mean of both solves neither equation.
 template <class T>
-void lcaba(Delassus<T>& G, const std::vector<T>& identity, T* out) {
+bool lcaba(Delassus<T>& G, const std::vector<T>& identity, T* out) {
+  using Real = real_of<T>;
   const std::size_t m = std::size_t(G.rows());
-  G.solve(identity.data(), G.rows(), out, 8, 1000 * std::numeric_limits<real_of<T>>::epsilon());
+  constexpr Real goal = 1000 * std::numeric_limits<Real>::epsilon();
+  G.solve(identity.data(), G.rows(), out, {.refinements = 8, .goal = goal, .limit = 5 * goal});
+  Real largest = 0, difference = 0;
   for (std::size_t i = 0; i < m; ++i)
-    for (std::size_t j = 0; j < i; ++j) out[i * m + j] = out[j * m + i] = (out[i * m + j] + out[j * m + i]) * real_of<T>(0.5);
+    for (std::size_t j = 0; j <= i; ++j) {
+      const T a = out[i * m + j], b = out[j * m + i];
+      out[i * m + j] = out[j * m + i] = (a + b) * Real(0.5);
+      for (int l = 0; l < lanes_of<T>; ++l) {
+        largest = std::max(largest, std::abs(lane(a, l)));
+        difference = std::max(difference, std::abs(lane(a, l) - lane(b, l)));
+      }
+    }
+  return difference <= goal * largest;
 }
 
 }  // namespace delassus

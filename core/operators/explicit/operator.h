@@ -74,13 +74,20 @@ class DenseDelassus final : public Operator<T> {
   void apply(const T* X, int columns, T* Y) override {
     pass(X, columns, Y, [&](auto& s, auto* x, auto* y) { multiply(G_, x, y, s); });
   }
-  int solve(const T* Y, int columns, T* X, int most, Real tolerance) override {
-    int taken = 0;
+  T solve(const T* Y, int columns, T* X, const Accuracy<Real>& wanted) override {
+    T worst{};
     pass(Y, columns, X, [&](auto& s, auto* y, auto* x) {
       invert(y, x, s);
-      if (most > 0) taken = std::max(taken, refine(s, y, x, most, tolerance));
+      if (wanted.refinements > 0) worst = std::max(worst, refine(s, y, x, wanted));
     });
-    return taken;
+    return worst;
+  }
+  void backward_error(const T* Y, const T* X, int columns, T* errors) override {
+    T *x = one_.out.data(), *y = one_.in.data();
+    for (int c = 0; c < columns; ++c) {
+      for (int r = 0; r < rows(); ++r) x[r] = X[std::size_t(r) * columns + c], y[r] = Y[std::size_t(r) * columns + c];
+      find_errors(one_, y, x, &errors[c]);
+    }
   }
 
   void diagonal(T* d) override {
@@ -161,34 +168,45 @@ class DenseDelassus final : public Operator<T> {
     }
   }
 
-  // Refines x by its residual as long as that brings the normwise backward error down, column by column.
+  // Residual of x to `rest`, and the normwise backward errors of its columns.
   template <class C, class S>
-  int refine(S& s, const C* y, C* x, int most, Real tolerance) {
-    constexpr int lanes = lanes_of<C>;
+  void find_errors(S& s, const C* y, const C* x, Real* errors) {
     const int m = rows();
     T shift{};
     for (int r = 0; r < m; ++r) shift = std::max(shift, T(damping_[r] + compliance_[r]));
     const T size = std::max(shift, norm_);
-    Real best[lanes] = {};
+    C rr{}, xx{}, yy{};
+    multiply(G_, x, s.rest.data(), s);
+    for (int r = 0; r < m; ++r) {
+      s.rest[r] = y[r] - s.rest[r] - x[r] * damping_[r];
+      rr += s.rest[r] * s.rest[r];
+      xx += x[r] * x[r];
+      yy += y[r] * y[r];
+    }
+    for (int k = 0; k < lanes_of<C>; ++k) {
+      const Real all = size * std::sqrt(lane(xx, k)) + std::sqrt(lane(yy, k));
+      errors[k] = all > 0 ? std::sqrt(lane(rr, k)) / all : Real(0);
+    }
+  }
+
+  // Refines x by its residual as long as that brings the normwise backward error down, column by column. Returns the largest.
+  template <class C, class S>
+  Real refine(S& s, const C* y, C* x, const Accuracy<Real>& wanted) {
+    constexpr int lanes = lanes_of<C>;
+    const int m = rows();
+    Real best[lanes], now[lanes];
+    std::fill_n(best, lanes, std::numeric_limits<Real>::infinity());
     for (int n = 0;; ++n) {
-      C rr{}, xx{}, yy{};
-      multiply(G_, x, s.rest.data(), s);
-      for (int r = 0; r < m; ++r) {
-        s.rest[r] = y[r] - s.rest[r] - x[r] * damping_[r];
-        rr += s.rest[r] * s.rest[r];
-        xx += x[r] * x[r];
-        yy += y[r] * y[r];
-      }
+      find_errors(s, y, static_cast<const C*>(x), now);
       bool go_on = false;
       for (int k = 0; k < lanes; ++k) {
-        const Real all = size * std::sqrt(lane(xx, k)) + std::sqrt(lane(yy, k));
-        const Real e = all > 0 ? std::sqrt(lane(rr, k)) / all : Real(0);
-        const bool better = n == 0 || e < best[k];
-        for (int r = 0; r < m; ++r) better ? lane(s.best[r], k) = lane(x[r], k) : lane(x[r], k) = lane(s.best[r], k);
-        go_on = go_on || (better && e > tolerance);
-        if (better) best[k] = e;
+        const bool better = now[k] < best[k];
+        if (better || !std::isinf(best[k]))
+          for (int r = 0; r < m; ++r) better ? lane(s.best[r], k) = lane(x[r], k) : lane(x[r], k) = lane(s.best[r], k);
+        go_on = go_on || (better && now[k] > wanted.goal);
+        if (better) best[k] = now[k];
       }
-      if (!go_on || n == most) return n;
+      if (!go_on || n == wanted.refinements) return *std::max_element(best, best + lanes);
       invert(static_cast<const C*>(s.rest.data()), s.part.data(), s);
       for (int r = 0; r < m; ++r) x[r] += s.part[r];
     }

@@ -32,7 +32,7 @@ class OperatorMap final : public ContactMap {
   void apply(const double* x, double* y) override { G_.apply(x, 1, y); }
   void diagonal(double* d) override { G_.diagonal(d); }
   void set_damping(const double* damping) override { G_.set_damping(damping); }
-  void solve(const double* y, double* x) override { G_.solve(y, 1, x, refine_, 1e-15); }
+  void solve(const double* y, double* x) override { G_.solve(y, 1, x, {.refinements = refine_, .goal = 1e-15}); }
   bool sharpen() override { return std::exchange(refine_, loops_) != loops_; }
 
  private:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from .. import _core
-from .._door import as_array, count, diagonal
+from .._door import as_array, count, diagonal, number
 from ..constraints import Constraint, collect
 from ..errors import ArgumentError, ArgumentTypeError, StaleError
 from ..model import Loop, Model
@@ -21,8 +21,10 @@ __all__ = ["BatchDelassusOperator", "DelassusOperator"]
 Array = NDArray[Any]
 _NATIVE: dict[np.dtype[Any], Any] = {np.dtype(np.float64): _core.Delassus64, np.dtype(np.float32): _core.Delassus32}
 _NATIVE_BATCH: dict[np.dtype[Any], Any] = {np.dtype(np.float64): _core.BatchDelassus64, np.dtype(np.float32): _core.BatchDelassus32}
-# Normwise backward error that `solve` refines to, and how often at most.
-_TOLERANCE = {np.dtype(np.float64): 2e-13, np.dtype(np.float32): 1e-5}
+# Normwise backward errors: what `solve` aims at, and what it promises, where that is more than this many roundings a velocity; how often it refines before it takes the slower way.
+_GOAL = {np.dtype(np.float64): 2e-13, np.dtype(np.float32): 1e-5}
+_LIMIT = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 5e-4}
+_ROUNDINGS = 4
 _REFINEMENTS = 8
 
 
@@ -47,6 +49,7 @@ class _Damped:
 
     def _begin(self, damping: ArrayLike | None, compliance: ArrayLike) -> None:
         self._fresh = self._factored = False
+        self._limit = max(_LIMIT[self.dtype], _ROUNDINGS * self._model.nv * float(np.finfo(self.dtype).eps))
         self._compliance = diagonal(compliance, "compliance", self._rows, self.dtype)
         self._damping = None if damping is None else diagonal(damping, "damping", self._rows, self.dtype)
         self._native.set_compliance(self._compliance)
@@ -106,13 +109,16 @@ class _Damped:
         columns, vector = self._columns_of(x, "x")
         return getattr(self._native, method)(x, columns, vector, out)  # type: ignore[no-any-return]
 
-    def solve(self, y: ArrayLike, *, refine: bool = True, out: Array | None = None) -> Array:
+    def solve(self, y: ArrayLike, *, refine: bool = True, tolerance: float | None = None, out: Array | None = None) -> Array:
         """(G + damping)⁻¹ y, direct.
 
         Args:
             y: (m,) or (m, k); for a batch with the batch axis before.
-            refine: with G itself until the normwise backward error ‖(G + ε) x − y‖ / (‖G + ε‖ ‖x‖ + ‖y‖) is at rounding; the matrix inversion
-                lemma alone loses digits when ε is small, and below about 3e-13 ‖G‖ it is given a larger ε to work with.
+            refine: correct x until its normwise backward error ‖(G + ε) x − y‖ / (‖G + ε‖ ‖x‖ + ‖y‖) is at most the tolerance, for every column and state. The matrix
+                inversion lemma alone loses digits when ε is small: they come back by refinement with G itself, where that does not converge by Krylov iterations
+                with a factor of larger damping, and at last, up to 1,024 rows, by a dense factor. False: as the factor gives it; :meth:`backward_error` tells how
+                good that is.
+            tolerance: the backward error promised. Default 1e-12 (float32: 5e-4), and at least 4 roundings per velocity of the mechanism.
             out: array of the shape of y to fill.
 
         Returns:
@@ -121,13 +127,35 @@ class _Damped:
         Raises:
             StaleError: before :meth:`update`.
             ArgumentError: damping plus compliance is not positive in every row, so there is no inverse.
+            InaccurateError: no way to solve reached that backward error; the message has the one reached.
         """
         columns, vector = self._columns_of(y, "y")
+        self._need_inverse()
+        limit = self._limit if tolerance is None else number(tolerance, "tolerance", minimum=0.0)
+        return self._native.solve(y, columns, vector, _REFINEMENTS if refine else 0, _GOAL[self.dtype], limit, out)  # type: ignore[no-any-return]
+
+    def backward_error(self, x: ArrayLike, y: ArrayLike) -> Array:
+        """Normwise backward error ‖(G + ε) x − y‖ / (‖G + ε‖ ‖x‖ + ‖y‖) of any x as a solution of (G + damping) x = y.
+
+        ‖G‖ is estimated from below, so the error is rather too large than too small. An error of 1e-15 is rounding; 1 means that x explains nothing of y.
+
+        Args:
+            x: (m,) or (m, k); for a batch with the batch axis before.
+            y: of the shape of x.
+
+        Returns:
+            One number per column and state: a scalar array for x (m,), else of the shape of x without its axis of rows.
+        """
+        columns, vector = self._columns_of(x, "x")
+        self._need_inverse()
+        errors = self._native.backward_error(x, y, columns, vector)
+        return errors[..., 0] if vector else errors  # type: ignore[no-any-return]
+
+    def _need_inverse(self) -> None:
         if not self._factored:
             raise ArgumentError(
                 "damping: an inverse needs damping or compliance that is positive in every row. Set G.damping, for instance to 1e-6."
             )
-        return self._native.solve(y, columns, vector, _REFINEMENTS if refine else 0, _TOLERANCE[self.dtype], out)  # type: ignore[no-any-return]
 
     @property
     def model(self) -> Model:
