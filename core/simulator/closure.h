@@ -47,7 +47,7 @@ class LoopClosure {
     for (int n = 0;; ++n) {
       if (!(open > floor) || n == max_steps) return n;
       for (std::size_t r = 0; r < rhs_.size(); ++r) rhs_[r] = r < loops_ ? -sigma[r] : 0.0;
-      G_->solve(rhs_.data(), 1, change_.data(), 0, 0.0);
+      G_->solve(rhs_.data(), 1, change_.data());
       for (std::size_t r = 0; r < loops_; ++r) lambda[r] += change_[r];
       const double now = residual(g, lambda, sigma);
       const bool helps = now < 0.7 * open;
@@ -59,7 +59,7 @@ class LoopClosure {
   void soften(double* x) {
     factor();
     for (std::size_t r = 0; r < rhs_.size(); ++r) rhs_[r] = r < loops_ ? x[r] : 0.0;
-    G_->solve(rhs_.data(), 1, change_.data(), 0, 0.0);
+    G_->solve(rhs_.data(), 1, change_.data());
     for (std::size_t r = 0; r < loops_; ++r) x[r] -= damping_[r] * change_[r];
   }
   // The largest of the loops' rows.
