@@ -323,6 +323,7 @@ class Island {
     accelerate(s, v_.data(), external);
     if (loop_rows_ > 0) {
       closure_.begin(*s.G, loop_rows_);
+      // from nothing: of impulses that redundant rows do not feel, those of the step before would be felt in this one
       pull_.assign(g_.size(), 0.0);
       s.G->jacobian(v_.data(), 1, start_.data());
       find_drift(s, v_.data());
@@ -462,7 +463,10 @@ class Island {
       report.corrections = std::max(report.corrections, closure_.close(g_.data(), pull_.data(), sigma_.data()));
       if (!(dt * closure_.largest(sigma_.data()) < 0.5 * open)) break;
       half_ = push_;
+      std::fill(push_.begin(), push_.end(), 0.0);
       add_response(s, pull_.data(), push_.data());
+      shorten(s);
+      for (std::size_t k = 0; k < push_.size(); ++k) push_[k] += half_[k];
       integrate(m, q_.data(), push_.data(), dt, next_.data());
       const double now = find_loop_error(next_.data());
       if (!(now < 0.5 * open)) {
