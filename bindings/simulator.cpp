@@ -155,7 +155,7 @@ MujocoLibrary library_of(const std::map<std::string, std::size_t>& places) {
             at("mjData.dropped")};
   l.contact = {at("mjContact"), at("mjContact.dist"), at("mjContact.pos"), at("mjContact.frame"),
                at("mjContact.friction"), at("mjContact.geom"), at("mjContact.dim")};
-  l.model = {at("mjModel"), at("mjModel.narena"), at("mjModel.nconmax"), at("sizeof nconmax")};
+  l.model = {at("mjModel"), at("mjModel.narena")};
   l.message = {at("mjLogMessage.level"), at("mjLogMessage.subject"), int(at("mjLOG_ERROR"))};
   return l;
 }

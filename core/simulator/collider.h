@@ -57,8 +57,6 @@ class Collider {
   Collider(const MujocoLibrary& library, const void* model, int nq, std::vector<int> bodies, std::vector<int> parts)
       : library_(library), nq_(nq), bodies_(std::move(bodies)), parts_(std::move(parts)),
         model_(static_cast<const char*>(model), static_cast<const char*>(model) + library.model.size) {
-    // nconmax = −1, of either width: the arena alone bounds how many contacts there may be
-    std::memset(model_.data() + library_.model.nconmax, 0xff, library_.model.nconmax_size);
     renew();
   }
   ~Collider() { release(); }
@@ -143,7 +141,7 @@ class Collider {
       const auto lacks = [&](const char* what) { return error.find(what) != std::string::npos; };
       const bool full = lacks("arena") || lacks("memory") || lacks("overflow");
       if (full && enlarge() && renew()) continue;
-      if (!full) renew();
+      renew();
       failure_ = error;
       return false;
     }

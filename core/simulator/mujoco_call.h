@@ -37,7 +37,7 @@ struct MujocoLibrary {
     std::size_t size, dist, pos, frame, friction, geom, dim;
   } contact{};
   struct {
-    std::size_t size, narena, nconmax, nconmax_size;
+    std::size_t size, narena;
   } model{};
   struct {
     std::size_t level, subject;

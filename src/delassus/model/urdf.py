@@ -12,6 +12,7 @@ import numpy as np
 from ..errors import LoadError
 from .checks import is_physical
 from .compiled import Compiled, compiled
+from .geometry import counted
 
 
 def from_urdf(root: ElementTree.Element, floating_base: bool, folder: Path | None, where: str) -> Compiled:
@@ -48,6 +49,7 @@ def from_urdf(root: ElementTree.Element, floating_base: bool, folder: Path | Non
         compiler.set(key, value)
     inertials = {} if adjusts else {link.get("name"): _take_inertial(link, where) for link in links}
     model, left = compiled(lambda: mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode")), where)
+    left += _unread(root, model, left)
     if missing:
         left += (f"{missing} collision mesh{'' if missing == 1 else 'es'} not there, or not STL, OBJ or MSH",)
 
@@ -70,6 +72,23 @@ def from_urdf(root: ElementTree.Element, floating_base: bool, folder: Path | Non
     if inertials:
         compiled(lambda: mujoco.mj_setConst(model, mujoco.MjData(model)), where)
     return Compiled(model, root.get("name"), left)
+
+
+def _unread(root: ElementTree.Element, model: mujoco.MjModel, said: tuple[str, ...]) -> tuple[str, ...]:
+    """Lines about what MuJoCo reads from later versions on, or warns of only then: mimic joints, limits that leave no room."""
+    left: tuple[str, ...] = ()
+    couplings = int(np.count_nonzero(model.eq_type == mujoco.mjtEq.mjEQ_JOINT))
+    mimics = len(root.findall("joint/mimic"))
+    if mimics > couplings:
+        left += (counted(mimics - couplings, "mimic joint"),)
+    for joint in root.findall("joint"):
+        name, limit = joint.get("name") or "", joint.find("limit")
+        id_ = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name)
+        if limit is None or joint.get("type") not in ("revolute", "prismatic") or id_ < 0 or model.jnt_limited[id_]:
+            continue
+        if not any(repr(name) in line for line in said):
+            left += (f"joint {name!r} has equal lower and upper limits, which MuJoCo takes for none",)
+    return left
 
 
 def _mesh_readable(filename: str, folder: Path | None) -> bool:

@@ -29,7 +29,7 @@ _HANDLERS = (
 _FIELDS = {
     "mjData": ("qpos", "xpos", "xmat", "contact", "ncon"),
     "mjContact": ("dist", "pos", "frame", "friction", "geom", "dim"),
-    "mjModel": ("narena", "nconmax"),
+    "mjModel": ("narena",),
     "mjLogMessage": ("level", "subject"),
 }
 _READ = {"narena": 8, "ncon": 4}  # bytes, as the core takes them
@@ -108,7 +108,7 @@ def _check() -> None:
             # arrays of MuJoCo's own solver are not there yet
             if found != shown.ctypes.data and (found or field.name in _FIELDS[struct]):
                 raise _unsupported(f"{struct}.{field.name} is not where its own description says")
-    for struct, value, field in (("mjData", d, "ncon"), ("mjModel", m, "narena"), ("mjModel", m, "nconmax"), ("mjModel", m, "ngeom")):
+    for struct, value, field in (("mjData", d, "ncon"), ("mjModel", m, "narena"), ("mjModel", m, "ngeom")):
         size = _size(struct, field)
         kind = ctypes.c_int64 if size == 8 else ctypes.c_int32
         if size != _READ.get(field, size) or kind.from_address(value._address + layout(struct)[0][field]).value != getattr(value, field):
@@ -145,7 +145,6 @@ def library() -> _core.MujocoLibrary:
         if struct in structs.STRUCTS:
             offsets, places[struct], _ = layout(struct)
             places |= {f"{struct}.{field}": offsets[field] for field in fields}
-    places["sizeof nconmax"] = _size("mjModel", "nconmax")
     full, stat = int(mujoco.mjtWarning.mjWARN_CONTACTFULL), layout("mjWarningStat")
     places["mjData.dropped"] = layout("mjData")[0]["warning"] + full * stat[1] + stat[0]["number"]
     if "mjLogMessage" in structs.STRUCTS:
