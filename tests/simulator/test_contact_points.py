@@ -109,7 +109,8 @@ def test_loops_limits_and_dry_friction_start_from_the_step_before():
         sim = dl.Simulator(text)
         assert sim.step().iterations > 0
         iterations(sim, 10)
-        assert iterations(sim, 20) == [0] * 20
+        # loops alone are solved anew, at once: impulses that redundant rows do not feel are not carried on
+        assert iterations(sim, 20) == [int(text is held)] * 20
         assert np.abs(sim.v).max() < 1e-6
 
 
