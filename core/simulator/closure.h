@@ -62,6 +62,18 @@ class LoopClosure {
     G_->solve(rhs_.data(), 1, change_.data());
     for (std::size_t r = 0; r < loops_; ++r) x[r] -= damping_[r] * change_[r];
   }
+  // λ ← λ − ((G + ε)⁻¹ ε)² λ of loops: without impulses that redundant rows hardly feel. These may be huge, and what rows
+  // that are redundant only to rounding make of them is not nothing. Squared, so that G λ stays as it is: it changes by no
+  // more than ε λ / 4.
+  void purify(double* lambda) {
+    factor();
+    std::copy_n(lambda, rhs_.size(), change_.data());
+    for (int n = 0; n < 2; ++n) {
+      for (std::size_t r = 0; r < rhs_.size(); ++r) rhs_[r] = r < loops_ ? damping_[r] * change_[r] : 0.0;
+      G_->solve(rhs_.data(), 1, change_.data());
+    }
+    for (std::size_t r = 0; r < loops_; ++r) lambda[r] -= change_[r];
+  }
   // The largest of the loops' rows.
   double largest(const double* x) const {
     double most = 0;

@@ -93,6 +93,7 @@ class Island {
     std::copy(free_.begin(), free_.end(), v_.begin());
     std::fill(push_.begin(), push_.end(), 0.0);
     if (rows > 0) {
+      if (loop_rows_ > 0 && loop_rows_ < rows) closure_.purify(lambda_.data());
       add_response(s, lambda_.data(), v_.data());
       correct_positions(s, report);
     }

@@ -42,8 +42,11 @@ def figure(legs, closure):
     )
 
 
-def rod_biped(miss=0.0):
-    """A biped whose knees and ankles are planar four-bars with rods; axes and pins are out of plane by ``miss`` [m or rad], as exports of drawings are."""
+def rod_biped(miss=0.0, hips=35.0):
+    """A biped whose knees and ankles are planar four-bars with rods; axes and pins are out of plane by ``miss`` [m or rad], as exports of drawings are.
+
+    Hips turn sideways by up to ``hips`` [degrees].
+    """
     legs = closure = ""
     for side, y, m in (("l", 0.1, miss), ("r", -0.1, -miss)):
         foot = f'<body pos="0 0 -.35"><joint axis="0 1 {m}"/><geom type="box" size=".1 .04 .015" pos=".03 0 -.03" mass=".6" contype="2"/><site name="heel_{side}" pos="-.08 {m} 0"/></body>'
@@ -55,7 +58,7 @@ def rod_biped(miss=0.0):
         )
         shank = f'<body pos="0 0 -.35"><joint axis="0 1 0"/><site name="knee_{side}" pos="-.07 0 -.04"/><geom type="capsule" fromto="0 0 0 0 0 -.35" size=".03" mass="2" contype="2"/>{foot}{lower}</body>'
         thigh = f'<body><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 -.35" size=".04" mass="3" contype="0" conaffinity="0"/>{upper}{shank}</body>'
-        legs += f'<body pos="0 {y} -.05"><joint axis="1 0 0" range="-35 35" limited="true"/><geom size=".03" mass=".5" contype="0" conaffinity="0"/>{thigh}</body>'
+        legs += f'<body pos="0 {y} -.05"><joint axis="1 0 0" range="-{hips} {hips}" limited="true"/><geom size=".03" mass=".5" contype="0" conaffinity="0"/>{thigh}</body>'
         closure += f'<connect site1="up_{side}" site2="knee_{side}"/><connect site1="low_{side}" site2="heel_{side}"/>'
     return figure(legs, closure)
 

@@ -111,7 +111,9 @@ def test_planar_loops_that_miss_closure_take_few_corrections():
 # ---- what a status says -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("text", "seed"), [(rod_biped(), 1), (rod_biped(1e-8), 3), (crank_biped(), 1), (crank_biped(0.005), 3)])
+@pytest.mark.parametrize(
+    ("text", "seed"), [(rod_biped(), 1), (rod_biped(1e-8), 3), (rod_biped(1e-8, hips=0.6), 21), (crank_biped(), 1), (crank_biped(0.005), 3)]
+)
 def test_bipeds_with_rods_keep_loops_closed_or_say_so(text, seed):
     model, energies, steps = thrown(text, seed, 1200)
     errors = np.array([np.abs(dl.constraint_error(model, s.q, model.loops)).max() for s in steps])
