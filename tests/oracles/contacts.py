@@ -24,7 +24,7 @@ class Problem:
 def project_cone(x, mu):
     """Nearest point of {‖t‖ ≤ µ n}, from its geometry: inside, in the polar cone, or on the nearest ray."""
     n, t = x[0], np.linalg.norm(x[1:])
-    if t <= mu * n:
+    if n >= 0 and t <= mu * n:
         return x.copy()
     if mu * t <= -n:
         return np.zeros(3)

@@ -157,3 +157,16 @@ def test_every_point_starts_from_its_own_impulse_also_where_points_are_near():
     starts = np.einsum("ki,kij->kj", problem.warm_start.reshape(-1, 3), problem.frames) / problem.timestep
     assert np.allclose(starts, step.contacts.force, rtol=1e-9, atol=1e-12)
     assert iterations(sim, 20) == [0] * 20
+
+
+def test_what_slides_starts_with_the_penalty_of_the_step_before():
+    """Boxes that slide on each other: the first step has to look for its penalty and factors some times; from then on one factor a step is enough."""
+    cube = CUBE.replace('type="box"', 'type="box" friction="0.3"')
+    sim = dl.Simulator(WORLD.format(FLOOR + "".join(cube.format(0.02 * k, 0.1 + 0.2 * k, 17 * k) for k in range(3))))
+    v = np.zeros(18)
+    v[[0, 6, 12, 5]] = 1.0, 1.5, 0.5, 1.0
+    sim.reset(v=v)
+    first, *rest = [sim.step() for _ in range(15)]
+    assert first.factorizations > 1
+    assert [step.factorizations for step in rest] == [1] * 14
+    assert min(step.iterations for step in rest) > 0

@@ -44,3 +44,14 @@ def test_a_small_error_near_a_dead_centre_is_not_corrected_by_a_long_way(bend):
     step = sim.step()
     assert step.loop_error == pytest.approx(bend**2, rel=1e-2)
     assert 0 < np.abs(step.q - [bend, -2 * bend]).max() <= 101 * step.loop_error
+
+
+def test_joints_of_other_trees_have_their_own_dry_friction():
+    """Three arms that nothing ties together, with losses of 0.1, 5 and 1 N m, pushed by 2 N m: the second holds, the others slip with what is left."""
+    arm = '<body pos="0 0 {}"><joint type="hinge" axis="0 0 1" frictionloss="{}" armature="1"/><geom type="sphere" size="0.01" contype="0" conaffinity="0"/></body>'
+    losses = np.array([0.1, 5.0, 1.0])
+    sim = dl.Simulator("<mujoco><worldbody>" + "".join(arm.format(k, x) for k, x in enumerate(losses)) + "</worldbody></mujoco>")
+    inertia = np.diag(dl.mass_matrix(sim.model, sim.q))
+    step = sim.step(np.full(3, 2.0))
+    assert step.islands == 3
+    assert np.allclose(step.v, 1e-3 * np.maximum(2.0 - losses, 0) / inertia, rtol=1e-4, atol=2e-6)  # the tolerance is 1e-6 m/s

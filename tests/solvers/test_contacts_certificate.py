@@ -5,6 +5,7 @@ import pytest
 
 import delassus as dl
 from delassus.errors import ArgumentError
+from oracles.contacts import project_cone as project
 from oracles.contacts import random_problem, residuals, sets_of
 
 COULOMB = ["admm", "newton", "pgs", "interior"]
@@ -167,3 +168,63 @@ def test_the_certificate_costs_a_foreign_operator_one_product_more():
     r = dl.solve_contacts(Counted(), p.g, p.friction)
     assert r.status == "solved"
     assert len(products) <= len(p.g) + 8  # ADMM itself judges what it starts from and each candidate near the tolerance
+
+
+def test_forces_so_large_that_rounding_hides_the_velocities_are_not_certified():
+    """A body between two walls that it leaves with 0.1 m/s: forces of 1e16 N s from both cancel, λ − σ / d is λ to the last digit, and yet nothing may push what opens."""
+    G = np.zeros((6, 6))
+    G[::3, ::3] = [[1.0, -1.0], [-1.0, 1.0]]
+    G += np.diag([0.0, 1.0, 1.0, 0.0, 1.0, 1.0])
+    g = np.array([0.1, 0, 0, 0.1, 0, 0])
+    for method in METHODS:
+        r = dl.solve_contacts(G, g, [0.0, 0.0], method=method, warm_start=[1e16, 0, 0, 1e16, 0, 0])
+        assert r.status != "solved" or np.abs(r.forces).max() < 1e-5, method
+    rng = np.random.default_rng(7)
+    for _ in range(300):
+        # walls that come nearer to each other: no forces can do it, and those found are as large as they like
+        g[::3] = -rng.uniform(1e-4, 1e-1, 2)
+        for method in ("interior", "pgs", "admm"):
+            assert dl.solve_contacts(G, g, [0.0, 0.0], method=method, max_iterations=60).status != "solved"
+
+
+def test_infeasible_is_said_of_nothing_that_another_method_solves():
+    """Singular problems with friction, where forces may run far before the tangential velocities catch them."""
+    rng = np.random.default_rng(7)
+    said = 0
+    for _ in range(700):
+        n = int(rng.integers(1, 5))
+        A = rng.standard_normal((3 * n, int(rng.integers(1, 3 * n + 1))))
+        A[3:] = A[:3][rng.integers(0, 3, 3 * n - 3)]
+        G, g = A @ A.T, rng.standard_normal(3 * n)
+        mu = rng.choice([0.0, 0.1, 1.0, 50.0], n)
+        if dl.solve_contacts(G, g, mu, max_iterations=400).status == "infeasible":
+            said += 1
+            assert all(dl.solve_contacts(G, g, mu, method=m).status != "solved" for m in ("pgs", "interior"))
+    assert said > 0
+
+
+@pytest.mark.parametrize("most", [1, 3, 10])
+def test_iterations_that_end_early_leave_nothing_worse_than_the_start(most):
+    """The best forces on the way count, the first among them."""
+
+    def worst(r):
+        return max(r.residuals.primal, r.residuals.dual, natural(r) / 10)
+
+    for seed in range(30):
+        p, forces, _ = random_problem(np.random.default_rng(seed), contacts=6)
+        start = forces + 1e-7 * np.random.default_rng(seed).standard_normal(len(forces)) * np.abs(forces).max()
+        at = residuals(p.G, p.g, p.cones, (), np.concatenate([project(start[r : r + 3], mu) for r, mu in p.cones]))
+        for method in ("admm", "newton"):
+            r = dl.solve_contacts(p.G, p.g, p.friction, method=method, warm_start=start, max_iterations=most, tolerance=1e-14)
+            assert worst(r) <= 1.0001 * max(at[0], at[1], at[3] / 10) + 1e-13
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("start", [None, [-1.0, 0.0, 0.0]])
+def test_a_contact_without_friction_never_pulls(method, start):
+    """It opens straight away with 1 m/s: a force of −1 N s would stop it, and its tangential part is zero to the bit."""
+    r = dl.solve_contacts(np.eye(3), [1.0, 0.0, 0.0], [0.0], method=method, warm_start=start)
+    assert r.status == "solved"
+    assert not r.forces.any()
+    pulled = residuals(np.eye(3), np.array([1.0, 0.0, 0.0]), ((0, 0.0),), (), np.array([-1.0, 0.0, 0.0]))
+    assert pulled[0] == 1.0

@@ -33,7 +33,7 @@ enum class Side { inside, tip, surface };
 // y ← P(x), the nearest point of the cone; y may be x.
 inline Side project(double friction, const double* x, double* y) {
   const double n = x[0], t = std::sqrt(x[1] * x[1] + x[2] * x[2]);
-  if (t <= friction * n) {
+  if (n >= 0 && t <= friction * n) {  // without friction 0 ≤ 0 · n would take what pulls for what is inside
     y[0] = x[0], y[1] = x[1], y[2] = x[2];
     return Side::inside;
   }
@@ -88,7 +88,7 @@ struct ContactResiduals {
   double primal = 0;           // d times the distance of λ to its set
   double dual = 0;             // σ where no force can stop it: into a contact or limit, of a loop at all
   double complementarity = 0;  // |λ · σ̃| / max(‖λ‖, ‖σ̃‖ / d): the smaller of the two along the other
-  double natural = 0;          // d ‖λ − P(λ − σ̃ / d)‖: all of these in one
+  double natural = 0;          // d ‖λ − P(λ − σ̃ / d)‖: all of these in one; at least its rounding, 2e-16 d ‖λ‖
   // What is held against the tolerance: of the natural one a share.
   double worst(double share = 0.1) const {
     const double sum = primal + dual + complementarity + natural;
@@ -105,6 +105,8 @@ inline ContactResiduals worse(const ContactResiduals& a, const ContactResiduals&
 inline ContactResiduals residuals(const ForceSets& K, bool coulomb, const double* d, const double* lambda, const double* sigma) {
   ContactResiduals left;
   auto most = [](double& a, double b) { a = b <= a || std::isnan(a) ? a : b; };  // NaN stays
+  // σ is known to ε d ‖λ‖ at best: a residual below that is not zero but unseen
+  constexpr double rounding = std::numeric_limits<double>::epsilon();
   for (const auto& c : K.cones) {
     const double *l = lambda + c.row, *s = sigma + c.row;
     const double t = tangential(s), normal = coulomb ? s[0] + c.friction * t : s[0];
@@ -113,10 +115,10 @@ inline ContactResiduals residuals(const ForceSets& K, bool coulomb, const double
     const double e = d[c.row], x[3] = {l[0] - normal / e, l[1] - s[1] / e, l[2] - s[2] / e};
     most(left.primal, e * std::hypot(l[0] - p[0], l[1] - p[1], l[2] - p[2]));
     most(left.dual, coulomb ? std::max(-s[0], 0.0) : std::max(c.friction * t - s[0], 0.0));
-    const double size = std::max(std::hypot(l[0], l[1], l[2]), std::hypot(normal, s[1], s[2]) / e);
+    const double force = std::hypot(l[0], l[1], l[2]), size = std::max(force, std::hypot(normal, s[1], s[2]) / e);
     if (size > 0) most(left.complementarity, std::abs(l[0] / size * normal + l[1] / size * s[1] + l[2] / size * s[2]));
     project(c.friction, x, p);
-    most(left.natural, e * std::hypot(l[0] - p[0], l[1] - p[1], l[2] - p[2]));
+    most(left.natural, e * std::max(std::hypot(l[0] - p[0], l[1] - p[1], l[2] - p[2]), rounding * force));
   }
   for (const auto& i : K.intervals) {
     const double l = lambda[i.row], s = sigma[i.row], e = d[i.row];
@@ -125,7 +127,7 @@ inline ContactResiduals residuals(const ForceSets& K, bool coulomb, const double
     const double end = s > 0 ? i.lower : i.upper;
     if (std::isinf(end)) most(left.dual, std::abs(s));
     else most(left.complementarity, std::min(std::abs(s), e * std::abs(l - end)));
-    most(left.natural, e * std::abs(l - project(i, l - s / e)));
+    most(left.natural, e * std::max(std::abs(l - project(i, l - s / e)), rounding * std::abs(l)));
   }
   return left;
 }

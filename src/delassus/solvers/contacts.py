@@ -57,7 +57,7 @@ class ContactResiduals:
         primal: d times the distance of a force to its set.
         dual: σ where no force may stop it: into a contact or a limit, of a loop at all.
         complementarity: |λ · σ̃| / max(‖λ‖, ‖σ̃‖ / d); of dry friction and limits the smaller of |σ| and d times the force to the end it should be at. At most three times ``natural``.
-        natural: d ‖λ − P(λ − σ̃ / d)‖ with the projection P onto the set: all of the above in one.
+        natural: d ‖λ − P(λ − σ̃ / d)‖ with the projection P onto the set: all of the above in one; at least 2e-16 d ‖λ‖, to which it is known.
     """
 
     primal: float
