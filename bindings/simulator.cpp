@@ -55,12 +55,15 @@ nb::object as_array(const Numbers& x) {
 
 nb::object as_array(const Numbers& x, std::size_t rows, std::size_t columns) { return as_array(x).attr("reshape")(rows, columns); }
 
-// Ten numbers of a step: outcome, iterations, factorizations, natural residual, worst residual, penetration, loop error, iterations for positions, whether M was regular, islands.
-constexpr std::size_t numbers_a_step = 10, times_a_step = 6, numbers_a_contact = 12;
+// Fifteen numbers of a step: outcome, iterations, factorizations, natural residual, worst residual, penetration, loop
+// error, iterations for positions, whether M was regular, islands, flaw; after the step: loop error, penetration, limit
+// error; pairs of shapes that went through each other.
+constexpr std::size_t numbers_a_step = 15, times_a_step = 6, numbers_a_contact = 12;
 void append(Numbers& to, const StepReport& r) {
   const auto& c = r.contacts;
   to.insert(to.end(), {double(int(c.outcome)), double(c.iterations), double(c.factorizations), c.left.natural, c.left.worst(), r.penetration, r.loop_error, double(r.corrections),
-                       double(r.regular), double(r.islands)});
+                       double(r.regular), double(r.islands), double(int(r.flaw)), r.loop_error_after,
+                       r.penetration_after, r.limit_error_after, double(r.tunnelled)});
 }
 // Of every contact: position, normal, force on the first body in world axes [N], friction, bodies.
 void append_contacts(Numbers& to, const World& w) {
@@ -205,19 +208,22 @@ void bind_simulator(nb::module_& m) {
            [](Plan* self, std::shared_ptr<const HeldModel> held, const Numbers& armature, const std::vector<ConstraintDescription>& loops, const std::vector<ConstraintDescription>& friction,
               const Numbers& friction_loss, const Numbers& stiffness, const Numbers& damping, const Numbers& rest, const std::vector<int>& sprung, const std::vector<std::array<double, 4>>& limits,
               const std::vector<std::array<double, 11>>& motors, const std::array<double, 8>& options, const MujocoLibrary& library,
-              std::size_t mujoco_model, const std::vector<int>& geom_bodies, const std::vector<int>& geom_parts, nb::object keep) {
+              std::size_t mujoco_model, const std::vector<int>& geom_bodies, const std::vector<int>& geom_parts,
+              const std::vector<std::array<double, 7>>& shapes, double reach, nb::object keep) {
              auto w = std::make_shared<WorldDescription>();
              w->model = held->wide;
              w->model.armature = armature;
              w->loops = loops, w->friction = friction, w->friction_loss = friction_loss;
              w->stiffness = stiffness, w->damping = damping, w->rest = rest, w->sprung = sprung;
              for (const auto& l : limits) w->limits.push_back({int(l[0]), int(l[1]), l[2], l[3]});
+             for (const auto& x : shapes) w->shapes.push_back({int(x[0]), x[1], x[2], x[3], {x[4], x[5], x[6]}});
+             w->reach = reach;
              for (const auto& a : motors) w->motors.push_back({int(a[0]), int(a[1]), a[2], a[3], {a[4], a[5], a[6]}, {a[7], a[8]}, {a[9], a[10]}});
              w->timestep = options[0], w->restitution = options[1], w->bounce = options[2], w->tolerance = options[3], w->most = int(options[4]), w->newton = options[5] != 0;
              w->slop = options[6], w->midpoint = options[7] != 0;
              new (self) Plan{std::move(w), library, reinterpret_cast<const void*>(mujoco_model), geom_bodies, geom_parts, std::move(keep)};
            }, "model"_a, "armature"_a, "loops"_a, "friction"_a, "friction_loss"_a, "stiffness"_a, "damping"_a, "rest"_a, "sprung"_a, "limits"_a, "motors"_a, "options"_a, "library"_a,
-           "mujoco_model"_a, "geom_bodies"_a, "geom_parts"_a, "keep"_a);
+           "mujoco_model"_a, "geom_bodies"_a, "geom_parts"_a, "shapes"_a, "reach"_a, "keep"_a);
 
   nb::class_<HeldWorld>(m, "World")
       .def("__init__", [](HeldWorld* self, std::shared_ptr<Plan> plan) { new (self) HeldWorld(std::move(plan)); }, "plan"_a)
@@ -242,6 +248,41 @@ void bind_simulator(nb::module_& m) {
              door::Occupied occupied(s.busy, "this Simulator");
              restore(s, x.data, n);
            }, "snapshot"_a.none(), "size"_a)
+      // The problems of the next step, an island each: matrix, g, start, cones (row, friction), intervals (row, lower,
+      // upper), rows of each kind, and of every contact position, frame, gap and bodies.
+      .def("contact_problem",
+           [](HeldWorld& s, nb::handle tau, nb::handle control, nb::handle external) {
+             In t(tau, "tau", {s.plan->nv()}, true), c(control, "control", {s.plan->motors()}, true),
+                 e(external, "external_forces", {s.plan->bodies(), 6}, true);
+             door::Occupied occupied(s.busy, "this Simulator");
+             std::vector<PosedProblem> problems;
+             StepReport report;
+             {
+               nb::gil_scoped_release unlocked;
+               report = s.world->pose(t.data, c.data, e.data, problems);
+             }
+             if (!report.collided) raise_mujoco(s.world->collider().failure());
+             if (!report.regular) door::raise_singular("contact_problem");
+             nb::list islands;
+             for (const auto& p : problems) {
+               Numbers cones, intervals, contacts;
+               for (const auto& k : p.sets.cones) cones.insert(cones.end(), {double(k.row), k.friction});
+               for (const auto& i : p.sets.intervals)
+                 intervals.insert(intervals.end(), {double(i.row), i.lower, i.upper});
+               for (std::size_t k = 0; k < p.contacts.size(); ++k) {
+                 const auto& touch = p.contacts[k]->touch;
+                 contacts.insert(contacts.end(), {touch.position.x, touch.position.y, touch.position.z});
+                 for (const auto& axis : p.frames[k]) contacts.insert(contacts.end(), {axis.x, axis.y, axis.z});
+                 contacts.insert(contacts.end(), {touch.distance, double(touch.body[0]), double(touch.body[1])});
+               }
+               const std::size_t n = p.g.size();
+               islands.append(nb::make_tuple(as_array(p.matrix, n, n), as_array(p.g), as_array(p.start),
+                                             as_array(cones, p.sets.cones.size(), 2),
+                                             as_array(intervals, p.sets.intervals.size(), 3), p.kinds,
+                                             as_array(contacts, p.contacts.size(), 15)));
+             }
+             return islands;
+           }, "tau"_a.none(), "control"_a.none(), "external_forces"_a.none())
       // Steps with the same forces, or with a row of them each; every `every`-th state is kept. Returns states before the first step and after the kept ones, numbers, contacts and times.
       .def("run",
            [](HeldWorld& s, int steps, int every, nb::handle tau, nb::handle control, nb::handle external, bool rows) {
@@ -310,7 +351,7 @@ void bind_simulator(nb::module_& m) {
                     if (!stopped.exchange(true)) failure = w.collider().failure();
                     break;
                   }
-                  unsolved.data[i] += r.contacts.outcome != ContactOutcome::solved;
+                  unsolved.data[i] += !r.solved();
                   if (!r.regular || !door::all_finite(w.v.data(), nv)) broken.data[i] = double(s);
                 }
                 std::copy(w.q.begin(), w.q.end(), Q.data + (i * T + s) * nq);

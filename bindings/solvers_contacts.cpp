@@ -58,9 +58,21 @@ struct HeldContacts {
   Interior interior;
   Lcp lcp;
   ForceSets sets;
+  std::vector<double> felt;
   std::atomic<bool> busy{false};
 
-  ContactReport run(const std::string& method, const ContactProblem& p, const double* matrix, const ContactOptions& options, int directions, double* lambda, double* sigma, double* history) {
+  // Forces by a method, and their status by the certificate.
+  ContactReport run(const std::string& method, const ContactProblem& p, const double* matrix,
+                    const ContactOptions& options, int directions, double* lambda, double* sigma, double* history) {
+    ContactReport report = find(method, p, matrix, options, directions, lambda, sigma, history);
+    felt.resize(std::size_t(p.rows()));
+    certify(p, options, method != "lcp" && method != "apgd", felt.data(), lambda, sigma, report);
+    return report;
+  }
+
+ private:
+  ContactReport find(const std::string& method, const ContactProblem& p, const double* matrix,
+                     const ContactOptions& options, int directions, double* lambda, double* sigma, double* history) {
     if (method == "lcp") return lcp.solve(p, matrix, options, directions, lambda, sigma);
     if (method == "admm") return admm.solve(p, options, lambda, sigma, history);
     if (method == "newton") return newton.solve(p, options, lambda, sigma, history);
@@ -92,7 +104,8 @@ void bind_contacts(nb::module_& m) {
         const std::size_t n = std::size_t(s.sets.rows);
         In g_(g, "g", {n}), start_(start, "warm_start", {n}, true);
         Out lambda(nb::none(), {n}), sigma(nb::none(), {n}), history(nb::none(), {method == "lcp" ? 0 : std::size_t(most)});
-        const ContactOptions options{tolerance, most, start_.data != nullptr, rho, false, 0.1};
+        const double allowed = held_tolerance(tolerance, int(n), g_.data);
+        const ContactOptions options{allowed, most, start_.data != nullptr, rho, false, 0.1};
         if (start_.data) std::copy_n(start_.data, n, lambda.data);
         ContactReport report;
         door::Occupied occupied(s.busy, "this solver");
@@ -112,8 +125,10 @@ void bind_contacts(nb::module_& m) {
           PythonMap map(G, int(n));
           solve(map, nullptr);
         }
+        const ContactResiduals& left = report.left;
         return nb::make_tuple(lambda.object, sigma.object, history.object, int(report.outcome), report.iterations, report.factorizations, report.rho,
-                              nb::make_tuple(report.left.primal, report.left.dual, report.left.complementarity, report.left.natural));
+                              nb::make_tuple(left.primal, left.dual, left.complementarity, left.natural),
+                              report.own, allowed);
       }, "G"_a, "g"_a.none(), "method"_a, "tolerance"_a, "max_iterations"_a, "warm_start"_a.none(), "rho"_a, "directions"_a);
 }
 

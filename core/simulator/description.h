@@ -17,7 +17,16 @@ struct WorldDescription {
     int coordinate, velocity;   // −1: no coordinate
     double gear, gain, bias[3], control[2], force[2];
   };
+  // A shape that may touch others.
+  struct Shape {
+    int body;
+    double half_width;          // half of its least extent [m]
+    double radius, lever;       // of a ball around it; farthest of its points that turning moves
+    Vec3<double> center;        // in its body
+  };
   Model<double> model;          // its armature holds that of M̂
+  std::vector<Shape> shapes;    // but planes, through which nothing passes unseen
+  double reach = 0;             // gap below which a contact is seen [m]
   std::vector<ConstraintDescription> loops, friction;
   std::vector<double> friction_loss;             // a row of `friction` [N or N m]
   std::vector<double> stiffness, damping, rest;  // a velocity; rest: a coordinate
@@ -38,14 +47,24 @@ struct StepTimes {
   double collide = 0, constrain = 0, operate = 0, solve = 0, correct = 0, all = 0;
 };
 
+// What is wrong after a step, although its velocities were solved for; the later ones are worse.
+enum class StepFlaw : int { none, penetrating, limit_violated, open_loops, tunnelling };
+
 struct StepReport {
   ContactReport contacts;       // of the velocities
+  StepFlaw flaw = StepFlaw::none;
   int corrections = 0;          // iterations for positions
   int islands = 0;
+  int tunnelled = 0;            // pairs of shapes that passed through each other
   bool collided = true;  // MuJoCo found the contacts; if not, the collider says why
   bool regular = true;
-  double penetration = 0, loop_error = 0;  // before the step [m]
+  double penetration = 0, loop_error = 0;  // before the step, the former where contacts were found [m]
+  double penetration_after = 0;  // by the velocities of the contacts [m]
+  double loop_error_after = 0, limit_error_after = 0;  // [m or rad]
   StepTimes times;
+
+  void blame(StepFlaw what) { flaw = std::max(flaw, what); }
+  bool solved() const { return contacts.outcome == ContactOutcome::solved && flaw == StepFlaw::none; }
 };
 
 // A point that touches, and what it bore; in world axes.

@@ -7,20 +7,25 @@
 //   bounce       restitution in two phases: what compression took is given back times e, then nothing may go in again
 //   correct      positions alone, where bodies are in each other or loops are open: u = M̂⁻¹ Jᵀ µ with 0 ≤ µ_n ⊥ J u + φ⁺ / dt ≥ 0; it moves q and no velocity, so it adds no motion
 //   integrate    v ← v_f + M̂⁻¹ Jᵀ λ,   q ← q ⊕ dt (v + u)
+//   judge        loops, limits and gaps as they are now, and whether anything went through something on its way
 //
-// Free bodies of one link turn by the midpoint rule on the rotation group, which keeps their angular momentum and, but for rounding of order dt³, their energy.
+// Trees in loops are looked at in the middle of the step, q½ = q ⊕ ½ dt v, and q ← q½ ⊕ dt (½ v⁺ + u): a step of second
+// order. Free bodies of one link turn by the midpoint rule on the rotation group, which keeps their angular momentum
+// and, but for errors of order dt³, their energy.
 #pragma once
 
 #include <string>
 
 #include "errors/typed.h"
 #include "simulator/island.h"
+#include "simulator/sweep.h"
 
 namespace delassus {
 
 class World {
  public:
-  World(std::shared_ptr<const WorldDescription> description, std::unique_ptr<Collider> collider) : world_(std::move(description)), collider_(std::move(collider)) {
+  World(std::shared_ptr<const WorldDescription> description, std::unique_ptr<Collider> collider)
+      : world_(std::move(description)), collider_(std::move(collider)), sweep_(*world_) {
     const auto& m = world_->model;
     q.assign(std::size_t(m.nq), 0.0);
     v.assign(std::size_t(m.nv), 0.0);
@@ -32,7 +37,14 @@ class World {
       PartDescription::trees_of(m, d, [&](int tree) { first < 0 ? void(first = tree) : unite(tied_, first, tree); });
       other_rows_ += std::size_t(d.rows);
     };
-    for (const auto& d : world_->loops) tie(d);
+    for (const auto& d : world_->loops) {
+      tie(d);
+      looped_.resize(std::size_t(m.nv), 0);
+      PartDescription::trees_of(m, d, [&](int tree) {
+        const auto& root = m.links[std::size_t(m.roots[std::size_t(tree)])];
+        std::fill(looped_.begin() + root.iv, looped_.begin() + root.end_v, 1);
+      });
+    }
     for (const auto& d : world_->friction) tie(d);
   }
 
@@ -59,12 +71,8 @@ class World {
     using Clock = std::chrono::steady_clock;
     const auto start = Clock::now();
     StepReport report;
-    report.collided = collider_->collide(q.data(), touches_);
+    report.collided = find_contacts();
     if (!report.collided) return report;
-    if (touches_.size() > max_contacts) refuse();
-    settle_sides();
-    keep_points();
-    meet();
     report.times.collide = std::chrono::duration<double>(Clock::now() - start).count();
     find_islands();
     drive(tau, control);
@@ -79,7 +87,29 @@ class World {
     for (std::size_t k = 0; k < used_.size(); ++k) used_[k]->give(q.data(), v.data(), next_.others, trees_[k]);
     std::swap(memory, next_);
     time += world_->timestep;
+    if (sweep_.may_pass(q.data(), v.data())) {
+      go_where_looked(after_);
+      const int passed = sweep_.passed(*collider_, touches_, at_.data(), after_.data());
+      report.collided = passed >= 0;
+      report.tunnelled = std::max(passed, 0);
+      if (passed > 0) report.blame(StepFlaw::tunnelling);
+    }
     report.times.all = std::chrono::duration<double>(Clock::now() - start).count();
+    return report;
+  }
+
+  // The problems of velocities that the next step would solve first, an island each; state and memory stay as they are.
+  // The report tells whether MuJoCo found contacts, and whether the mass matrix is regular.
+  StepReport pose(const double* tau, const double* control, const double* external, std::vector<PosedProblem>& problems) {
+    StepReport report;
+    report.collided = find_contacts();
+    if (!report.collided) return report;
+    find_islands();
+    drive(tau, control);
+    problems.resize(used_.size());
+    for (std::size_t k = 0; k < used_.size() && report.regular; ++k)
+      used_[k]->pose_problem(q.data(), v.data(), forces_.data(), external, memory.others, trees_[k], report,
+                             problems[k]);
     return report;
   }
 
@@ -89,6 +119,30 @@ class World {
     fail("CapacityError", "step: " + std::to_string(touches_.size()) + " contacts at once; one step takes " +
                               std::to_string(max_contacts) + " at most. Move bodies that are in each other apart, "
                               "give them fewer shapes, or let pairs not collide (contype and conaffinity, or exclude).");
+  }
+
+  // Where contacts are looked for: q, and of trees in loops q ⊕ ½ dt v.
+  void go_where_looked(std::vector<double>& to) {
+    to.assign(q.begin(), q.end());
+    if (looped_.empty()) return;
+    const auto& m = world_->model;
+    integrate(m, q.data(), v.data(), 0.5 * world_->timestep, to.data());
+    for (const int r : m.roots) {
+      const auto &root = m.links[std::size_t(r)], &last = m.links[std::size_t(root.end - 1)];
+      const int end = last.iq + configuration_size(last.type);
+      if (!looped_[std::size_t(root.iv)]) std::copy(q.begin() + root.iq, q.begin() + end, to.begin() + root.iq);
+    }
+  }
+
+  // False: MuJoCo could not.
+  bool find_contacts() {
+    go_where_looked(at_);
+    if (!collider_->collide(at_.data(), touches_)) return false;
+    if (touches_.size() > max_contacts) refuse();
+    settle_sides();
+    keep_points();
+    meet();
+    return true;
   }
 
   // Contacts of what never moves against itself are no contacts; the ground comes second.
@@ -251,6 +305,9 @@ class World {
   std::vector<int> tied_, now_, which_;  // a tree: a lower one that is tied to it by loops; by loops and contacts; its island, if it is the lowest
   std::vector<Touch> touches_, kept_;
   std::vector<double> forces_;           // a velocity
+  std::vector<char> looped_;             // a velocity: of a tree in loops; empty: there is none
+  std::vector<double> at_, after_;       // a coordinate: where contacts were looked for, and will be
+  Sweep sweep_;
   Memory next_;
 };
 

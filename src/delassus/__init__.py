@@ -42,7 +42,7 @@ from .operators import (
     damped_delassus_inverse,
     delassus_matrix,
 )
-from .simulator import Contacts, Rollout, Simulator, StepResult, Trajectory, rollout
+from .simulator import ContactProblem, Contacts, Rollout, Simulator, StepResult, Trajectory, rollout
 from .solvers import (
     AssemblyResult,
     BatchConstrainedDynamics,
@@ -95,6 +95,7 @@ __all__ = [
     "ConstrainedDynamics",
     "Constraint",
     "ConstraintRows",
+    "ContactProblem",
     "ContactResiduals",
     "ContactResult",
     "Contacts",

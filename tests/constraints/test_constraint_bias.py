@@ -463,6 +463,8 @@ def test_rows_can_be_copied_and_pickled():
     rows = ConstraintRows(model, model.loops, np.float32)
     q = model.random(0).astype(np.float32)
     for other in (copy.copy(rows), copy.deepcopy(rows), pickle.loads(pickle.dumps(rows))):
+        assert other is not rows
+        assert other._native is not rows._native
         assert (other.error(q) == rows.error(q)).all()
         assert other.dtype == np.float32
         assert other.model == model

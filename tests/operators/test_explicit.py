@@ -254,7 +254,11 @@ def test_choice_is_the_least_expected_cost_and_is_told():
 @pytest.mark.parametrize("again", [lambda e: pickle.loads(pickle.dumps(e)), copy.copy, copy.deepcopy], ids=["pickle", "copy", "deepcopy"])
 def test_a_copy_has_memory_of_its_own(again):
     explicit = dl.ExplicitDelassus(MODEL, FEET, compliance=0.5, dtype=np.float32)
+    explicit.matrix(Q, method="ltl")
     other = again(explicit)
+    assert other is not explicit
+    assert other._native is not explicit._native
+    assert other.nbytes < explicit.nbytes  # memory of methods that ran is not handed on
     assert (other.dtype, other.shape, len(other.constraints)) == (np.float32, (M, M), len(FEET))
     assert np.array_equal(other.compliance, explicit.compliance)
     assert np.array_equal(other.matrix(Q), explicit.matrix(Q))

@@ -24,7 +24,7 @@ class Problem:
 def project_cone(x, mu):
     """Nearest point of {‖t‖ ≤ µ n}, from its geometry: inside, in the polar cone, or on the nearest ray."""
     n, t = x[0], np.linalg.norm(x[1:])
-    if t <= mu * n:
+    if n >= 0 and t <= mu * n:
         return x.copy()
     if mu * t <= -n:
         return np.zeros(3)
@@ -44,7 +44,7 @@ def felt(G, cones, intervals):
 
 
 def residuals(G, g, cones, intervals, forces, *, coulomb=True, d=None):
-    """Primal, dual, complementarity and natural residual, from the forces alone."""
+    """Primal, dual, complementarity and natural residual, from the forces alone, all velocities."""
     sigma = G @ forces + g
     d = felt(G, cones, intervals) if d is None else d
     primal = dual = complementarity = natural = 0.0
@@ -52,18 +52,19 @@ def residuals(G, g, cones, intervals, forces, *, coulomb=True, d=None):
         f, s = forces[r : r + 3], sigma[r : r + 3].copy()
         into = max(-s[0], 0.0) if coulomb else max(mu * np.hypot(s[1], s[2]) - s[0], 0.0)
         s[0] += mu * np.hypot(s[1], s[2]) if coulomb else 0.0
-        primal = max(primal, np.linalg.norm(f - project_cone(f, mu)))
+        primal = max(primal, d[r] * np.linalg.norm(f - project_cone(f, mu)))
         dual = max(dual, into)
-        complementarity = max(complementarity, abs(f @ s))
+        size = max(np.linalg.norm(f), np.linalg.norm(s) / d[r])
+        complementarity = max(complementarity, abs(f @ s) / size if size > 0 else 0.0)
         natural = max(natural, d[r] * np.linalg.norm(f - project_cone(f - s / d[r], mu)))
     for r, lower, upper in intervals:
         f, s = forces[r], sigma[r]
-        primal = max(primal, abs(f - np.clip(f, lower, upper)))
+        primal = max(primal, d[r] * abs(f - np.clip(f, lower, upper)))
         end = lower if s > 0 else upper
         if np.isinf(end):
             dual = max(dual, abs(s))
         else:
-            complementarity = max(complementarity, abs(s * (f - end)))
+            complementarity = max(complementarity, min(abs(s), d[r] * abs(f - end)))
         natural = max(natural, d[r] * abs(f - np.clip(f - s / d[r], lower, upper)))
     return primal, dual, complementarity, natural
 

@@ -487,6 +487,15 @@ def pose(m, q):
     return m.actuator_gear[:, 0] * q[m.jnt_qposadr[m.actuator_trnid[:, 0]]]
 
 
+def test_penetration_after_a_step_is_what_the_next_one_finds():
+    sim = dl.Simulator(world(ball(0.07)))  # 3 cm in the floor, which it leaves with 1 m/s
+    steps = [sim.step() for _ in range(20)]
+    after, found = np.array([s.penetration_after for s in steps[:-1]]), np.array([s.penetration for s in steps[1:]])
+    assert np.allclose(after, found, rtol=0, atol=1e-12)
+    assert np.allclose(np.diff(found), -dt, rtol=0, atol=1e-9)
+    assert {s.status for s in steps} == {"solved"}
+
+
 def test_cassie_held_by_its_loops_for_a_minute():
     m = held(dl.load("cassie").to_mjcf(), stiffness=800, damping=20, pinned=True)
     sim = dl.Simulator(m)

@@ -25,6 +25,10 @@ def drops():
         free = [int(model.joint_vadr[j]) + 2 for j, joint in enumerate(model.joints) if joint.type == "free"]
         v[:, free] -= rng.uniform(0, 4, (DROPS, len(free)))
         q = np.array([dl.integrate(model, model.neutral(), 0.3 * rng.standard_normal(model.nv), 1.0) for _ in range(DROPS)])
+        # within their limits: beyond them every step says so until they are back
+        for j in (j for j, joint in enumerate(model.joints) if joint.type in ("hinge", "slide")):
+            k = model.joint_qadr[j]
+            q[:, k] = np.clip(q[:, k], *model.joint_range[j])
         results.append(dl.rollout(sim, q, v, steps=STEPS))
     return results
 

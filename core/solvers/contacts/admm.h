@@ -190,7 +190,7 @@ class Admm {
       lambda[r] -= earlier_[r];
       earlier_[r] = now;
     }
-    double size = 0, moved = 0, along = 0, against = 0;
+    double size = 0, moved = 0, along = 0, against = 0, length = 0;
     problem_->G.apply(lambda, sigma);
     project(problem_->sets, lambda, plain_.data());
     for (int r = 0; r < m; ++r) {
@@ -198,13 +198,16 @@ class Admm {
       size = std::max(size, felt);
       moved = std::max(moved, std::abs(sigma[r]));
       along = std::max(along, std::abs(plain_[r] - lambda[r]) * split_.d()[r]);
-      against += problem_->g[r] * lambda[r] * split_.d()[r];
+      against += problem_->g[r] * lambda[r];
+      length += std::abs(lambda[r]);
     }
     for (const auto& c : problem_->sets.cones)
       if (c.friction > 0)
         for (int r = c.row; r < c.row + 3; ++r) along = std::max(along, std::abs(lambda[r]) * split_.d()[r]);
     std::copy_n(earlier_.data(), m, lambda);
-    if (!(moved <= 1e-9 * size && along <= 1e-9 * size && against < 0 && size > options_->tolerance)) return false;
+    // velocities within the tolerance would give −tolerance Σ|δ| for gᵀ δ: what contradicts itself by less does not
+    const double allowed = options_->tolerance / options_->share * length;
+    if (!(moved <= 1e-9 * size && along <= 1e-9 * size && against < -allowed && size > options_->tolerance)) return false;
     report.left = judge(*problem_, true, split_.d(), lambda, sigma);
     report.outcome = ContactOutcome::infeasible;
     return true;

@@ -2,7 +2,8 @@
 //
 //   λ_T = Σ β_j d_j,   0 ≤ σ_n ⊥ λ_n ≥ 0,   0 ≤ d_jᵀ σ_T + γ ⊥ β_j ≥ 0,   0 ≤ µ λ_n − Σ β_j ⊥ γ ≥ 0
 //
-// d_j are `directions` unit vectors around the normal, so that friction is weaker than Coulomb's between them, by cos(π / directions) at most. An interval is λ = lower + a with
+// d_j are `directions` unit vectors around the normal, so that friction is weaker than Coulomb's between them, by
+// cos(π / directions) at most, and not opposite to sliding. An interval is λ = lower + a with
 // 0 ≤ σ + b ⊥ a ≥ 0 and 0 ≤ upper − lower − a ⊥ b ≥ 0; a free row an equation.
 //
 // Stewart and Trinkle, "An Implicit Time-Stepping Scheme for Rigid Body Dynamics with Inelastic Collisions and Coulomb Friction"; fallbacks of the pivoting in lemke.h.
@@ -19,6 +20,9 @@ class Lcp {
  public:
   // G: m × m, row-major; p.G is only asked for its diagonal and for products. One iteration is a pivot.
   ContactReport solve(const ContactProblem& p, const double* G, const ContactOptions& options, int directions, double* lambda, double* sigma) {
+    d_.resize(std::size_t(p.rows()));
+    feel(p.sets, p.G, d_.data());
+    find_unit();
     list_variables(p.sets, directions);
     fill(p, G);
     const int n = int(columns_.size());
@@ -32,9 +36,7 @@ class Lcp {
     for (const auto& i : p.sets.intervals) lambda[i.row] = std::isinf(i.lower) ? 0 : i.lower;
     for (int k = 0; k < n; ++k)
       for (const auto& [row, coefficient] : columns_[std::size_t(k)].parts)
-        if (row >= 0) lambda[row] += coefficient * z_[std::size_t(k)];
-    d_.resize(std::size_t(p.rows()));
-    feel(p.sets, p.G, d_.data());
+        if (row >= 0) lambda[row] += coefficient * unit_ * z_[std::size_t(k)];
     ContactReport report;
     report.iterations = end.pivots;
     report.left = left(p, lambda, sigma);
@@ -45,6 +47,13 @@ class Lcp {
   }
 
  private:
+  // Forces are counted in what makes a velocity of one, or rows of velocities and of forces would be far apart in size.
+  void find_unit() {
+    double sum = 0;
+    for (const double x : d_) sum += x;
+    unit_ = sum > 0 ? double(d_.size()) / sum : 1;
+  }
+
   // A variable is a force along some rows (normal, direction, interval), or a bound's multiplier, which is none.
   struct Variable {
     std::pair<int, double> parts[2]{{-1, 0.0}, {-1, 0.0}};  // rows of λ that it moves, −1: none
@@ -82,7 +91,7 @@ class Lcp {
       const int own = add(v, std::isinf(i.lower) && std::isinf(i.upper));
       if (std::isinf(i.lower) || std::isinf(i.upper)) continue;
       Variable e{};
-      e.kind = Variable::end, e.bound = own, e.ratio = i.upper - i.lower;
+      e.kind = Variable::end, e.bound = own, e.ratio = (i.upper - i.lower) / unit_;
       add(e, false);
     }
   }
@@ -103,7 +112,7 @@ class Lcp {
         q_[a] += c * start_[std::size_t(row)];
         for (std::size_t b = 0; b < n; ++b)
           for (const auto& [other, e] : columns_[b].parts)
-            if (other >= 0) M_[a * n + b] += c * e * G[std::size_t(row) * m + std::size_t(other)];
+            if (other >= 0) M_[a * n + b] += c * e * unit_ * G[std::size_t(row) * m + std::size_t(other)];
       }
       if (x.kind == Variable::sliding) {
         M_[a * n + std::size_t(x.bound)] = x.ratio;
@@ -116,10 +125,12 @@ class Lcp {
     }
   }
 
-  // What is left of the problem with polygons: complementarity of λ_n σ_n + λ_T · σ_T + µ λ_n max_j(−d_j · σ_T), natural |min(d z, w)| of its forces.
+  // Residuals of the problem with polygons: primal and dual as of the cones, natural |min(d z, w)| of every pair,
+  // γ = max_j(−d_j · σ_T).
   ContactResiduals left(const ContactProblem& p, const double* lambda, double* sigma) {
     ContactResiduals r = judge(p, true, d_.data(), lambda, sigma);
-    r.complementarity = r.natural = 0;
+    r.complementarity = 0;
+    r.natural = std::max(r.primal, r.dual);
     auto most = [](double& a, double b) { a = b <= a || std::isnan(a) ? a : b; };
     std::size_t k = 0;
     for (const auto& c : p.sets.cones) {
@@ -134,25 +145,23 @@ class Lcp {
       double sum = 0;
       for (; k < columns_.size() && columns_[k].kind == Variable::direction && columns_[k].bound == int(normal); ++k) {
         const auto& d = columns_[k].parts;
-        sum += z_[k];
-        most(r.natural, std::abs(std::min(e * z_[k], d[0].second * s[1] + d[1].second * s[2] + fastest)));
+        sum += unit_ * z_[k];
+        most(r.natural, std::abs(std::min(e * unit_ * z_[k], d[0].second * s[1] + d[1].second * s[2] + fastest)));
       }
       if (c.friction > 0) {
         most(r.natural, std::abs(std::min(fastest, e * (c.friction * l[0] - sum))));
         ++k;
       }
-      most(r.complementarity, std::abs(l[0] * s[0] + (c.friction > 0 ? l[1] * s[1] + l[2] * s[2] + c.friction * l[0] * fastest : 0.0)));
     }
     const ForceSets others{p.sets.rows, {}, p.sets.intervals};
-    const ContactResiduals rest = residuals(others, true, d_.data(), lambda, sigma);
-    most(r.complementarity, rest.complementarity);
-    most(r.natural, rest.natural);
+    most(r.natural, residuals(others, true, d_.data(), lambda, sigma).natural);
     return r;
   }
 
   std::unique_ptr<Lemke> lemke_;
   std::vector<Variable> columns_;
   std::vector<unsigned char> free_;
+  double unit_ = 1;  // of z [N s]
   std::vector<double> M_, q_, z_, start_, d_;
 };
 

@@ -14,7 +14,7 @@ struct ContactProblem {
 };
 
 struct ContactOptions {
-  double tolerance = 1e-6;
+  double tolerance = 1e-6;  // of the residuals [m/s]
   int most = 1000;        // iterations
   bool warm = false;      // λ is something to start from
   double rho = 0;         // of the solve before; 0: there is none
@@ -22,13 +22,15 @@ struct ContactOptions {
   double share = 0.1;     // of the natural residual that is held against the tolerance
 };
 
-enum class ContactOutcome : int { solved, unfinished, stalled, infeasible };
+// approximate: what is solved is another problem, with polygons for cones or without Γ, and not Coulomb's.
+enum class ContactOutcome : int { solved, unfinished, stalled, infeasible, approximate };
 
 struct ContactReport {
   ContactOutcome outcome = ContactOutcome::unfinished;
   int iterations = 0, factorizations = 0;
   double rho = 0;         // penalty at the end, in units of the diagonal of G
   ContactResiduals left;
+  double own = 0;         // natural residual of the problem that the method solves, which need not be Coulomb's [m/s]
 };
 
 // Sums of products, in one fixed order.
@@ -59,11 +61,33 @@ inline void feel(const ForceSets& K, ContactMap& G, double* d) {
   for (const auto& i : K.intervals) d[i.row] = settle(d[i.row]);
 }
 
-// σ = G λ + g, and what is left
+// The tolerance that a problem is held to: as given, but at most 1e-4 of the largest |g|, or no forces at all might do;
+// at least 1e-11 of it, below which there is rounding. Velocities of a millionth of the tolerance count as rounding
+// themselves.
+inline double held_tolerance(double tolerance, int rows, const double* g) {
+  double speed = 0;
+  for (int r = 0; r < rows; ++r) speed = std::max(speed, std::abs(g[r]));
+  return std::max(std::min(tolerance, std::max(1e-4 * speed, 1e-6 * tolerance)), 1e-11 * speed);
+}
+
+// σ = G λ + g, and its residuals
 inline ContactResiduals judge(const ContactProblem& p, bool coulomb, const double* d, const double* lambda, double* sigma) {
   p.G.apply(lambda, sigma);
   for (int r = 0; r < p.rows(); ++r) sigma[r] += p.g[r];
   return residuals(p.sets, coulomb, d, lambda, sigma);
+}
+
+// The status of forces from the definition alone, σ = G λ + g by G itself and Coulomb's residuals, whatever method
+// found them. coulomb: whether that is what the method solves.
+inline void certify(const ContactProblem& p, const ContactOptions& options, bool coulomb, double* d,
+                    const double* lambda, double* sigma, ContactReport& report) {
+  feel(p.sets, p.G, d);
+  report.own = report.left.natural;
+  report.left = judge(p, true, d, lambda, sigma);
+  if (report.left.worst(options.share) <= options.tolerance)
+    report.outcome = ContactOutcome::solved;
+  else if (report.outcome == ContactOutcome::solved)
+    report.outcome = coulomb ? ContactOutcome::stalled : ContactOutcome::approximate;
 }
 
 }  // namespace delassus

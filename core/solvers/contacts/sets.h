@@ -1,4 +1,4 @@
-// Sets that constraint forces live in, and what is left of a contact problem:
+// Sets that constraint forces live in, and residuals of a contact problem:
 //
 //   λ ∈ K,   σ = G λ + g,   K* ∋ σ̃ ⊥ λ,   σ̃ = σ + µ ‖σ_T‖ n          (de Saxcé: true Coulomb friction; without the last term its convex relaxation)
 //
@@ -35,7 +35,7 @@ enum class Side { inside, tip, surface };
 // y ← P(x), the nearest point of the cone; y may be x.
 inline Side project(double friction, const double* x, double* y) {
   const double n = x[0], t = std::sqrt(x[1] * x[1] + x[2] * x[2]);
-  if (t <= friction * n) {
+  if (n >= 0 && t <= friction * n) {  // without friction 0 ≤ 0 · n would take what pulls for what is inside
     y[0] = x[0], y[1] = x[1], y[2] = x[2];
     return Side::inside;
   }
@@ -80,16 +80,21 @@ inline void project_change(const ForceSets& K, const double* x, const double* d,
 
 inline double tangential(const double* z) { return std::sqrt(z[1] * z[1] + z[2] * z[2]); }
 
-// What is left, each the largest of all sets.
+// Residuals of a contact problem, each the largest over all sets and each a velocity [m/s]: with d, the inverse mass
+// that the rows feel, none depends on the unit of mass.
+//
+//   |λ · σ̃| ≤ (‖λ‖ + ‖σ̃‖ / d + e) d e,   e = ‖λ − P(λ − σ̃ / d)‖   (Moreau: λ = p + ε, σ̃ / d = q + ε, p ⊥ q)
+//
+// so complementarity is at most three times the natural residual, and needs no tolerance of its own.
 struct ContactResiduals {
-  double primal = 0;           // distance of λ to its set [N s]
-  double dual = 0;             // σ where no force can stop it: into a contact or limit, of a loop at all [m/s]
-  double complementarity = 0;  // |λ · σ̃|; of an interval σ times the force that is left to the end it should be at [J]
-  double natural = 0;          // d ‖λ − P(λ − σ̃ / d)‖: all of these as a velocity, with d the inverse mass that the rows feel [m/s]
-  // what is held against the tolerance: of the natural one, which is the strictest where forces are small, a share
+  double primal = 0;           // d times the distance of λ to its set
+  double dual = 0;             // σ where no force can stop it: into a contact or limit, of a loop at all
+  double complementarity = 0;  // |λ · σ̃| / max(‖λ‖, ‖σ̃‖ / d): the smaller of the two along the other
+  double natural = 0;          // d ‖λ − P(λ − σ̃ / d)‖: all of these in one; at least its rounding, 2e-16 d ‖λ‖
+  // What is held against the tolerance: of the natural one a share.
   double worst(double share = 0.1) const {
-    const double most = std::max(std::max(primal, dual), std::max(complementarity, share * natural)), sum = primal + dual + complementarity + natural;
-    return std::isnan(sum) ? sum : most;
+    const double sum = primal + dual + complementarity + natural;
+    return std::isnan(sum) ? sum : std::max(std::max(primal, dual), share * natural);
   }
 };
 
@@ -103,26 +108,29 @@ inline ContactResiduals residuals(const ForceSets& K, bool coulomb, const double
   poll(200.0 * K.rows);
   ContactResiduals left;
   auto most = [](double& a, double b) { a = b <= a || std::isnan(a) ? a : b; };  // NaN stays
+  // σ is known to ε d ‖λ‖ at best: a residual below that is not zero but unseen
+  constexpr double rounding = std::numeric_limits<double>::epsilon();
   for (const auto& c : K.cones) {
     const double *l = lambda + c.row, *s = sigma + c.row;
     const double t = tangential(s), normal = coulomb ? s[0] + c.friction * t : s[0];
     double p[3];
     project(c.friction, l, p);
-    most(left.primal, std::hypot(l[0] - p[0], l[1] - p[1], l[2] - p[2]));
-    most(left.dual, coulomb ? std::max(-s[0], 0.0) : std::max(c.friction * t - s[0], 0.0));
-    most(left.complementarity, std::abs(l[0] * normal + l[1] * s[1] + l[2] * s[2]));
     const double e = d[c.row], x[3] = {l[0] - normal / e, l[1] - s[1] / e, l[2] - s[2] / e};
+    most(left.primal, e * std::hypot(l[0] - p[0], l[1] - p[1], l[2] - p[2]));
+    most(left.dual, coulomb ? std::max(-s[0], 0.0) : std::max(c.friction * t - s[0], 0.0));
+    const double force = std::hypot(l[0], l[1], l[2]), size = std::max(force, std::hypot(normal, s[1], s[2]) / e);
+    if (size > 0) most(left.complementarity, std::abs(l[0] / size * normal + l[1] / size * s[1] + l[2] / size * s[2]));
     project(c.friction, x, p);
-    most(left.natural, e * std::hypot(l[0] - p[0], l[1] - p[1], l[2] - p[2]));
+    most(left.natural, e * std::max(std::hypot(l[0] - p[0], l[1] - p[1], l[2] - p[2]), rounding * force));
   }
   for (const auto& i : K.intervals) {
     const double l = lambda[i.row], s = sigma[i.row], e = d[i.row];
-    most(left.primal, std::abs(l - project(i, l)));
-    if (s > 0)
-      std::isinf(i.lower) ? most(left.dual, s) : most(left.complementarity, s * std::abs(l - i.lower));
-    else
-      std::isinf(i.upper) ? most(left.dual, -s) : most(left.complementarity, -s * std::abs(i.upper - l));
-    most(left.natural, e * std::abs(l - project(i, l - s / e)));
+    most(left.primal, e * std::abs(l - project(i, l)));
+    // σ pushes the force to one end of the interval: what it lacks to get there
+    const double end = s > 0 ? i.lower : i.upper;
+    if (std::isinf(end)) most(left.dual, std::abs(s));
+    else most(left.complementarity, std::min(std::abs(s), e * std::abs(l - end)));
+    most(left.natural, e * std::max(std::abs(l - project(i, l - s / e)), rounding * std::abs(l)));
   }
   return left;
 }

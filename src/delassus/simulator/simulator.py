@@ -26,7 +26,8 @@ from ..model import Model
 from ..model.from_mujoco import body_names, from_mujoco
 from ..model.load import compile_source, tell_ignored
 from ..state import kinetic_energy, potential_energy
-from .collision_model import ShownModel, collision_model
+from .collision_model import REACH, ShownModel, collision_model
+from .contact_problem import ContactProblem, problem_of_step
 from .files import named_path, private_file
 from .mujoco_library import library
 from .snapshot import identity, seal, unseal
@@ -36,6 +37,7 @@ __all__ = ["Rollout", "Simulator", "StepResult", "rollout"]
 
 Array = NDArray[Any]
 _STATUS = ("solved", "iteration_limit", "stalled", "infeasible")
+_FLAWS = ("", "penetrating", "limit_violated", "open_loops", "tunnelling")
 _STAGES = ("collide", "constrain", "operate", "solve", "correct", "step")
 _SOLVERS = ("admm", "newton")
 _INTEGRATORS = ("midpoint", "euler")
@@ -59,13 +61,18 @@ class StepResult:
         time: at its end [s].
         q, v: (nq,), (nv,) at its end.
         contacts: where bodies touched, with forces [N] over the step.
-        status: of the contact solver, the worst of all islands, see :class:`~delassus.ContactResult`.
+        status: "solved" certifies the whole step: contact forces within the tolerance on all islands, and after the step loops closed (1e-5 of the mechanism's size, a metre at most),
+            limits kept (1e-5 and twice the slop), no penetration deeper than before (by twice the slop), and no shape on the other side of another. Otherwise the status of the contact
+            solver, see :class:`~delassus.ContactResult`, or, where forces are right, the worst of what is not: "tunnelling", "open_loops", "limit_violated", "penetrating".
         islands: groups of bodies that touch or are tied to each other; each is solved by itself.
         iterations, factorizations: of the contact solver: the most of any island; of all of them.
         corrections: iterations that closed loops and gaps; zero where nothing was open.
         residual: natural residual [m/s].
-        penetration: deepest, before the step [m].
-        loop_error: largest, before the step [m or rad].
+        penetration: deepest, where contacts were looked for [m].
+        penetration_after: deepest of the same contacts after the step, by their velocities [m].
+        loop_error, loop_error_after: largest, before and after the step [m or rad].
+        limit_error: how far the worst joint is beyond its limit after the step [m or rad].
+        tunnelled: pairs of shapes that went through each other within the step.
         timings: seconds of the stages.
     """
 
@@ -80,7 +87,11 @@ class StepResult:
     corrections: int
     residual: float
     penetration: float
+    penetration_after: float
     loop_error: float
+    loop_error_after: float
+    limit_error: float
+    tunnelled: int
     timings: dict[str, float]
 
     def body_forces(self, nbody: int) -> Array:
@@ -107,7 +118,7 @@ class Simulator:
 
     Every step solves for impulses λ in their sets with σ = G λ + J v_f + max(φ − slop, 0) / dt, G = J M̂⁻¹ Jᵀ matrix-free (see :func:`~delassus.solve_contacts`), and then corrects
     positions where bodies are in each other or loops are open, without touching velocities. Springs, dampers and servos act at the end of the step, M̂ = M + dt D + dt² K, so
-    stiff ones are stable. Collisions are MuJoCo's, on its own model, four points a pair at most; friction is combined by its rule.
+    stiff ones are stable. Mechanisms with loops step to second order. Collisions are MuJoCo's, on its own model, four points a pair at most; friction is combined by its rule.
 
     The same machine and input give the same bits; :meth:`save` and :meth:`restore` go back to a moment bit for bit.
 
@@ -159,11 +170,12 @@ class Simulator:
         self.model = _loaded(model)
         if not isinstance(model, Model):
             tell_ignored(self.model, stacklevel=3)
+        self.tolerance, self.max_iterations = number(tolerance, "tolerance", minimum=0.0), count(max_iterations, "max_iterations")
         self._source = self.model._compiled if self.model._compiled is not None else self.model.to_mujoco()
         self._shown: ShownModel | None = None
         self._options = (
-            self.timestep, self.restitution, number(bounce_speed, "bounce_speed", minimum=0.0), number(tolerance, "tolerance", minimum=0.0),
-            float(count(max_iterations, "max_iterations")), float(solver == "newton"), number(slop, "slop", minimum=0.0), float(integrator == "midpoint"),
+            self.timestep, self.restitution, number(bounce_speed, "bounce_speed", minimum=0.0), self.tolerance, float(self.max_iterations),
+            float(solver == "newton"), number(slop, "slop", minimum=0.0), float(integrator == "midpoint"),
         )  # fmt: skip
         self.view: Any = None
         self._plan = _plan(self.model, collision_model(self._source), self._options)
@@ -219,6 +231,20 @@ class Simulator:
     def _identity(self) -> Array:
         return identity(self.model, self._source, self._options)
 
+    def contact_problem(
+        self, tau: ArrayLike | None = None, *, control: ArrayLike | None = None, external_forces: ArrayLike | None = None
+    ) -> ContactProblem:
+        """Return the problem that the next :meth:`step` with these arguments would solve first. The state stays as it is, bit for bit.
+
+        Raises:
+            SingularError: the mass matrix is singular.
+        """
+        islands = self._world.contact_problem(*self._inputs(tau, control), external_forces)
+        return problem_of_step(
+            islands, body_names=np.array(self.model.body_names, dtype=np.str_), q=self.q, v=self.v, time=self.time, timestep=self.timestep, tolerance=self.tolerance,
+            max_iterations=self.max_iterations, method=self.solver, model=self.model.name,
+        )  # fmt: skip
+
     # ---- motion ---------------------------------------------------------------------------------------------------------------
 
     def step(
@@ -239,9 +265,10 @@ class Simulator:
             CapacityError: more than 50,000 contacts at once. The state stays as it was.
         """
         q, v, numbers, contacts, _, times = self._run(1, 1, tau, control, external_forces, False)
+        x = numbers[0]
         return StepResult(
-            self.time, q[0], v[0], _contacts(contacts), _STATUS[int(numbers[0, 0])], int(numbers[0, 9]), int(numbers[0, 1]), int(numbers[0, 2]), int(numbers[0, 7]),
-            float(numbers[0, 3]), float(numbers[0, 5]), float(numbers[0, 6]), dict(zip(_STAGES, times[0].tolist(), strict=True)),
+            self.time, q[0], v[0], _contacts(contacts), _status(x), int(x[9]), int(x[1]), int(x[2]), int(x[7]), float(x[3]), float(x[5]), float(x[12]), float(x[6]), float(x[11]),
+            float(x[13]), int(x[14]), dict(zip(_STAGES, times[0].tolist(), strict=True)),
         )  # fmt: skip
 
     def run(
@@ -315,10 +342,7 @@ class Simulator:
 
     def _run(self, steps: int, every: int, tau: Any, control: Any, external: Any, rows: bool) -> tuple[Array, ...]:
         self._check_untouched()
-        q, v, numbers, contacts, counts, times, fine = self._world.run(
-            steps, every, None if tau is None else _forces(tau, "tau", self.model.nv, "velocities"),
-            None if control is None else _forces(control, "control", len(self.model.actuators), "actuators"), external, rows,
-        )  # fmt: skip
+        q, v, numbers, contacts, counts, times, fine = self._world.run(steps, every, *self._inputs(tau, control), external, rows)
         if not fine:
             raise UnstableError(
                 f"{self.model.name}: velocities are no longer finite at t = {self.time:g} s. Use a smaller timestep than {self.timestep:g} s, "
@@ -326,12 +350,24 @@ class Simulator:
             )
         return q, v, numbers, contacts, counts, times
 
+    def _inputs(self, tau: Any, control: Any) -> tuple[Array | None, Array | None]:
+        """Check forces on joints and values of actuators."""
+        return (
+            None if tau is None else _forces(tau, "tau", self.model.nv, "velocities"),
+            None if control is None else _forces(control, "control", len(self.model.actuators), "actuators"),
+        )
+
 
 def _forces(value: Any, name: str, n: int, what: str) -> Array:
     array = conform(value, name, np.shape(value), "float64")
     if array.shape != (n,):
         raise ArgumentError(f"{name}: expected {n} numbers, one for each of the model's {what}, got shape {array.shape}.")
     return finite(array, name)
+
+
+def _status(numbers: Array) -> str:
+    """Return the status of a step: of its contact solver, or what is wrong although that was solved."""
+    return _FLAWS[int(numbers[10])] if numbers[0] == 0 and numbers[10] else _STATUS[int(numbers[0])]
 
 
 def _contacts(rows: Array) -> Contacts:
@@ -356,7 +392,7 @@ class _Frames:
     def __init__(self, sim: Simulator) -> None:
         self.sim, self.model = sim, sim.model
         self.q, self.v, self.times = [sim.q[None]], [sim.v[None]], [np.array([sim.time])]
-        self.numbers, self.contacts, self.counts = [np.zeros((1, 10))], [np.zeros((0, 12))], [np.zeros(1)]
+        self.numbers, self.contacts, self.counts = [np.zeros((1, 15))], [np.zeros((0, 12))], [np.zeros(1)]
         self.steps = 0
 
     def take(self, part: tuple[Array, ...], every: int) -> None:
@@ -378,7 +414,7 @@ class _Frames:
             model=self.model, times=np.concatenate(self.times), q=q, v=v,
             contact_start=np.concatenate([[0], np.cumsum(np.concatenate(self.counts))]).astype(np.int64),
             contact_position=rows.position, contact_normal=rows.normal, contact_force=rows.force, contact_friction=rows.friction, contact_bodies=rows.bodies,
-            status=np.array([_STATUS[int(x)] for x in numbers[:, 0]]), iterations=numbers[:, 1].astype(np.int64), residual=numbers[:, 3],
+            status=np.array([_status(x) for x in numbers]), iterations=numbers[:, 1].astype(np.int64), residual=numbers[:, 3],
             kinetic_energy=np.array([kinetic_energy(self.model, a, b) for a, b in zip(q, v, strict=True)]),
             potential_energy=np.array([potential_energy(self.model, a) for a in q]), loop_error=numbers[:, 6], penetration=numbers[:, 5],
         )  # fmt: skip
@@ -471,8 +507,27 @@ def _plan(model: Model, mj: Any, options: tuple[float, ...]) -> _core.WorldPlan:
     return _core.WorldPlan(
         model._native, armature.tolist(), [c._native() for c in loops], [c._native() for c in friction],
         [c.friction for c in friction for _ in range(c.rows)], stiffness.tolist(), damping.tolist(), np.asarray(model.spring_reference).tolist(), sprung.tolist(),
-        limits, motors, list(options), library(), int(mj._address), [ours[b] for b in parts], parts, mj,
+        limits, motors, list(options), library(), int(mj._address), [ours[b] for b in parts], parts, _shapes(mj, ours), REACH, mj,
     )  # fmt: skip
+
+
+def _shapes(mj: Any, ours: list[int]) -> list[list[float]]:
+    """Of every shape that may touch others, but planes: body, half of its least extent, radius of a ball around it, how far from its centre turning moves points, centre in its body."""
+    kind = mujoco.mjtGeom
+    shapes = []
+    for g in range(mj.ngeom):
+        type_ = mj.geom_type[g]
+        apart = mj.npair == 0 and mj.geom_contype[g] == 0 and mj.geom_conaffinity[g] == 0
+        if apart or type_ == kind.mjGEOM_PLANE:
+            continue
+        half = mj.geom_aabb[g, 3:]
+        radius = float(mj.geom_rbound[g])
+        # a height field moves nothing: it is in the way only
+        width = np.inf if type_ == kind.mjGEOM_HFIELD else float(half.min())
+        shapes.append(
+            [float(ours[mj.geom_bodyid[g]]), width, radius, 0.0 if type_ == kind.mjGEOM_SPHERE else radius, *mj.geom_pos[g].tolist()]
+        )
+    return shapes
 
 
 @dataclass(frozen=True, eq=False)

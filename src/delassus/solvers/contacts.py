@@ -24,10 +24,12 @@ from ..operators import DelassusOperator
 __all__ = ["ContactResiduals", "ContactResult", "solve_contacts"]
 
 Array = NDArray[Any]
-ContactStatus = Literal["solved", "iteration_limit", "stalled", "infeasible"]
-_STATUS: tuple[ContactStatus, ...] = ("solved", "iteration_limit", "stalled", "infeasible")
+ContactStatus = Literal["solved", "approximate", "iteration_limit", "stalled", "infeasible"]
+_STATUS: tuple[ContactStatus, ...] = ("solved", "iteration_limit", "stalled", "infeasible", "approximate")  # by the core's numbers
 _ADVICE: dict[ContactStatus, str] = {
     "solved": "",
+    "approximate": "The method solved its own problem, polygons for cones or the convex relaxation, and not Coulomb's: the residuals say how far off that is. "
+    "Use method 'admm' or 'interior', or more directions of 'lcp'.",
     "iteration_limit": "Not within the tolerance yet: raise max_iterations, warm-start with this result, or try method 'interior'.",
     "stalled": "It comes no nearer: the residuals say how near that is. Loosen the tolerance, add compliance to G, or try method 'interior', which forms the matrix.",
     "infeasible": "No forces meet these constraints: some ask for a velocity that the others forbid, and forces grow without end. Look at g of redundant loops.",
@@ -41,19 +43,21 @@ _METHODS: dict[str, tuple[int, bool, bool]] = {
     "interior": (120, True, False),
     "lcp": (100_000, True, False),
 }
-_SYMMETRY = 1e-8
+_SYMMETRY = 1e-8  # of the largest entry: above it a matrix is not symmetric
+_ROUNDED = 1e-2  # the same: above it symmetrize does not take it for one that was rounded
 
 
 @dataclass(frozen=True)
 class ContactResiduals:
-    """What is left of a contact problem, each the largest of all constraints, σ̃ = σ + Γ(σ).
+    """Residuals of Coulomb's contact problem, each the largest over all constraints and each a velocity [unit of g, m/s], σ̃ = σ + Γ(σ).
+
+    d is the inverse mass that the rows of a constraint feel, the mean diagonal of G over them: with it none depends on the unit of mass.
 
     Attributes:
-        primal: distance of a force to its set [N s].
-        dual: σ where no force may stop it: into a contact or a limit, of a loop at all [m/s].
-        complementarity: |λ · σ̃|; of dry friction |σ| times the force it is short of [J].
-        natural: d ‖λ − P(λ − σ̃ / d)‖ with the projection P onto the set and the inverse mass d that the rows feel, the mean diagonal of G over them: all of the
-            above as one velocity [m/s].
+        primal: d times the distance of a force to its set.
+        dual: σ where no force may stop it: into a contact or a limit, of a loop at all.
+        complementarity: |λ · σ̃| / max(‖λ‖, ‖σ̃‖ / d); of dry friction and limits the smaller of |σ| and d times the force to the end it should be at. At most three times ``natural``.
+        natural: d ‖λ − P(λ − σ̃ / d)‖ with the projection P onto the set: all of the above in one; at least 2e-16 d ‖λ‖, to which it is known.
     """
 
     primal: float
@@ -69,10 +73,13 @@ class ContactResult:
     Attributes:
         forces: (m,) λ [N s if g is a velocity, N if it is an acceleration], axes of the rows.
         velocities: (m,) σ = G λ + g.
-        status: "solved"; "iteration_limit"; "stalled": it comes no nearer; "infeasible": no forces can do it.
+        status: "solved": Coulomb's residuals are within ``tolerance``; "approximate": the method solved another problem within it, see ``own_residual``; "iteration_limit"; "stalled":
+            it comes no nearer; "infeasible": no forces can do it.
         iterations: of the method; Newton's counts all products with its Jacobian, ``lcp`` its pivots.
         factorizations: how often (G + damping) was factored.
-        residuals: ``primal``, ``dual``, ``complementarity``, ``natural``, found anew from these forces.
+        residuals: ``primal``, ``dual``, ``complementarity``, ``natural`` of Coulomb's problem, found anew from these forces, the same for all methods.
+        own_residual: natural residual of the problem that the method solves [unit of g]: with polygons for cones (``lcp``), without Γ (``apgd``), else Coulomb's.
+        tolerance: that ``primal`` and ``dual`` were held to, ``natural`` to ten times that [unit of g].
         history: (iterations,) an estimate of the natural residual after each; empty for ``lcp``.
         constraint_forces: the forces, an array a constraint.
         advice: what to do about a status; empty if nothing.
@@ -84,6 +91,8 @@ class ContactResult:
     iterations: int
     factorizations: int
     residuals: ContactResiduals
+    own_residual: float
+    tolerance: float
     history: Array
     constraint_forces: tuple[Array, ...]
     advice: str
@@ -101,12 +110,16 @@ class _Foreign:
                 "Give a delassus operator or a matrix, or use method='apgd'."
             )
         self.before = G.damping if inverse else None
+        self.known: Array | None = None
 
     def apply(self, x: Array) -> Array:
         return np.asarray(self.G @ x, dtype=float)
 
     def diagonal(self) -> Array:
-        return np.array([self.G @ e for e in np.eye(self.rows)]).diagonal().astype(float)
+        # a product a row: found once
+        if self.known is None:
+            self.known = np.array([self.G @ e for e in np.eye(self.rows)]).reshape(self.rows, self.rows).diagonal().astype(float)
+        return self.known
 
     def set_damping(self, damping: Array) -> None:
         self.G.damping = damping
@@ -115,17 +128,21 @@ class _Foreign:
         return np.asarray(self.G.solve(y), dtype=float)
 
 
-def _matrix(G: ArrayLike) -> Array:
-    """Return a finite symmetric matrix."""
+def _matrix(G: ArrayLike, symmetrize: bool) -> Array:
+    """Return a finite symmetric matrix, on request the symmetric part of one that was rounded."""
     A = as_array(G, "G", "a matrix or an operator")
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise ArgumentError(f"G: expected a square matrix, got shape {A.shape}.")
     A = finite(np.ascontiguousarray(A, dtype=float), "G") if A.size < 10_000 else _finite_large(A)
-    off = np.abs(A - A.T).max(initial=0.0)
-    if off > _SYMMETRY * np.abs(A).max(initial=0.0):
-        raise ArgumentError(
-            f"G: expected a symmetric matrix, got entries that differ by {off:g} from their mirrors. Use (G + G.T) / 2 if that is meant."
+    off, largest = np.abs(A - A.T).max(initial=0.0), np.abs(A).max(initial=0.0)
+    if off > (_ROUNDED if symmetrize else _SYMMETRY) * largest:
+        way = (
+            "That is more than rounding: use (G + G.T) / 2 if it is meant."
+            if symmetrize or off > _ROUNDED * largest
+            else "symmetrize=True takes (G + G.T) / 2 of a matrix that was rounded."
         )
+        raise ArgumentError(f"G: expected a symmetric matrix, got entries that differ by {off:g} from their mirrors. {way}")
+    A = (A + A.T) / 2 if symmetrize else A
     if A.size and A.diagonal().min() < 0:
         raise ArgumentError(f"G: expected a positive semidefinite matrix, got {A.diagonal().min():g} on its diagonal.")
     return A
@@ -189,19 +206,20 @@ def solve_contacts(
     warm_start: ContactResult | ArrayLike | None = None,
     timestep: float = 1.0,
     directions: int = 8,
+    symmetrize: bool = False,
 ) -> ContactResult:
     """Find constraint forces in their sets: λ with σ = G λ + g, by Signorini's and Coulomb's laws.
 
-    ============ ========================================================================================= ==========================================
-    method       what it does                                                                              needs of G
-    ============ ========================================================================================= ==========================================
-    ``admm``     alternating directions, extrapolated; penalties balanced with few factorizations          ``@``, ``solve``, ``damping``
-    ``newton``   that, then Newton's method on its fixed point: many digits                                the same
-    ``interior`` Newton's method on a smooth path to the solution: few iterations, whatever slides         the matrix
-    ``pgs``      one constraint after another, each solved exactly                                         the matrix
-    ``lcp``      Lemke's pivoting with polygons for cones: friction a little weaker between their corners      the matrix
-    ``apgd``     accelerated projected gradients for the convex relaxation, Γ = 0: what slides also opens  ``@``
-    ============ ========================================================================================= ==========================================
+    ============ ============================================================================================== =============================
+    method       what it does                                                                                   needs of G
+    ============ ============================================================================================== =============================
+    ``admm``     alternating directions, extrapolated; penalties balanced with few factorizations               ``@``, ``solve``, ``damping``
+    ``newton``   that, then Newton's method on its fixed point: many digits                                     the same
+    ``interior`` Newton's method on a smooth path to the solution: few iterations, whatever slides              the matrix
+    ``pgs``      one constraint after another, each solved exactly                                              the matrix
+    ``lcp``      Lemke's pivoting with polygons for cones: "approximate" where a contact slides between corners the matrix
+    ``apgd``     accelerated projected gradients, Γ = 0: what slides also opens, which is "approximate"         ``@``
+    ============ ============================================================================================== =============================
 
     Args:
         G: (m, m) a :class:`~delassus.DelassusOperator` after ``update``, a symmetric positive semidefinite matrix, or any SciPy ``LinearOperator`` that has
@@ -210,14 +228,17 @@ def solve_contacts(
         constraints: in the order of the rows: contacts are cones, limits half-lines, dry friction boxes, all others free. Default those of G. Or friction, (m / 3,),
             of contacts with three rows each, normal first.
         method: see above.
-        tolerance: for the primal, dual and complementarity residual, in their units; ten times that for the natural one.
+        tolerance: of the primal and dual residual, and ten times that of the natural one, all of them velocities [unit of g, m/s]. Where all of g is small it is
+            1e-4 of the largest |g|, or no forces at all might do, down to a millionth of what was given; it is never below 1e-11 of the largest |g|, where there is only rounding.
+            ``ContactResult.tolerance`` says what it was.
         max_iterations: default 1,000; 120 of ``interior``, 5,000 sweeps of ``pgs``, 10,000 of ``apgd``, 100,000 pivots of ``lcp``.
         warm_start: a result of a problem nearby, or its forces, (m,).
         directions: corners of the polygons of ``lcp``, an even number.
+        symmetrize: take (G + Gᵀ) / 2 of a matrix whose entries differ from their mirrors by up to 1 % of the largest, as those read from a file may.
         timestep: [s] λ are impulses over that time: bounds of dry friction, which are forces, are multiplied by it. 1 if g is an acceleration.
 
     Returns:
-        A :class:`ContactResult`; ``status`` says "solved" only if the residuals, found anew from the forces, are within the tolerance.
+        A :class:`ContactResult`; ``status`` says "solved" only if Coulomb's residuals, found anew from the forces by G itself, are within the tolerance.
 
     Raises:
         ArgumentError: sizes that do not match, negative friction, a matrix that is not symmetric.
@@ -257,9 +278,9 @@ def solve_contacts(
             raise ArgumentError(f"G: expected a square operator, got shape {G.shape}.")
         native = foreign = _Foreign(G, needs_inverse, method)
         if needs_matrix:
-            native, foreign = _matrix(np.array([G @ e for e in np.eye(G.shape[0])])), None
+            native, foreign = _matrix(np.array([G @ e for e in np.eye(G.shape[0])]), symmetrize), None
     else:
-        native = _matrix(G.toarray() if hasattr(G, "toarray") else G)
+        native = _matrix(G.toarray() if hasattr(G, "toarray") else G, symmetrize)
     rows = int(G.shape[0] if hasattr(G, "shape") else native.shape[0])
     cones, intervals, sizes = _sets(rows, constraints, G.model if own else None, timestep)
     velocity = numbers(g, "g", (rows,))
@@ -270,18 +291,36 @@ def solve_contacts(
         rho, start = warm_start._rho, warm_start.forces
     elif warm_start is not None:
         start = warm_start
-    solver = _core.ContactSolver()
-    solver.set_sets(rows, cones, intervals)
+    before = None if start is None else numbers(start, "warm_start", (rows,))
     try:
-        forces, velocities, history, outcome, iterations, factorizations, rho, left = solver.solve(
-            native, velocity, method, tolerance, most, None if start is None else numbers(start, "warm_start", (rows,)), rho, directions
-        )
+        return solve_sets(native, velocity, cones, intervals, sizes, method, tolerance, most, before, rho, directions)
     finally:
         if foreign is not None and foreign.before is not None:
             G.damping = foreign.before
         elif own and not needs_matrix:
             # there was none: the factor of the last penalty is nobody's
             G._factor()
+
+
+def solve_sets(
+    native: Any,
+    g: Array,
+    cones: Array,
+    intervals: Array,
+    sizes: Sequence[int],
+    method: str,
+    tolerance: float,
+    max_iterations: int,
+    start: Array | None,
+    rho: float = 0.0,
+    directions: int = 8,
+) -> ContactResult:
+    """Solve a problem that has been checked: cones (row, friction) and intervals (row, lower, upper; NaN is open) in place of constraints of so many rows each."""
+    solver = _core.ContactSolver()
+    solver.set_sets(len(g), cones, intervals)
+    forces, velocities, history, outcome, iterations, factorizations, rho, left, own, held = solver.solve(
+        native, g, method, tolerance, max_iterations, start, rho, directions
+    )
     status = _STATUS[outcome]
     return ContactResult(
         forces=forces,
@@ -290,6 +329,8 @@ def solve_contacts(
         iterations=iterations,
         factorizations=factorizations,
         residuals=ContactResiduals(*left),
+        own_residual=own,
+        tolerance=held,
         history=history[:iterations].copy(),
         constraint_forces=tuple(np.split(forces, np.cumsum(sizes)[:-1])) if sizes else (),
         advice=_ADVICE[status],

@@ -1,0 +1,57 @@
+"""Identities of one step: the centre of mass of a free body, the length of a correction of positions."""
+
+import numpy as np
+import pytest
+
+import delassus as dl
+
+
+def rotation(q):
+    w, *u = q / np.linalg.norm(q)
+    U = np.array([[0.0, -u[2], u[1]], [u[2], 0.0, -u[0]], [-u[1], u[0], 0.0]])
+    return np.eye(3) + 2 * w * U + 2 * U @ U
+
+
+@pytest.mark.parametrize("timestep", [1e-2, 1e-3])
+def test_a_spinning_body_without_forces_keeps_the_velocity_of_its_centre_of_mass_in_a_step(timestep):
+    """v + R (ω × c) with R of the start falls by dt R (ω × (ω × c)), whatever rule turns the body: c is where its mass is, away from the origin."""
+    c = np.array([0.3, -0.2, 0.1])
+    sim = dl.Simulator(
+        '<mujoco><option gravity="0 0 0"/><worldbody><body pos="0 0 1" euler="20 30 40"><freejoint/>'
+        '<inertial pos="0.3 -0.2 0.1" mass="2" diaginertia="0.01 0.03 0.035"/></body></worldbody></mujoco>',
+        timestep=timestep,
+    )
+    v = np.array([0.1, 0.2, -0.3, 5.0, -7.0, 4.0])
+    sim.reset(v=v)
+    R, w = rotation(sim.q[3:7]), v[3:]
+    after = sim.step().v
+    before = v[:3] + R @ np.cross(w, c) - timestep * R @ np.cross(w, np.cross(w, c))
+    assert np.allclose(after[:3] + R @ np.cross(after[3:], c), before, rtol=0, atol=1e-13)
+    # and the angular momentum about it stays
+    inertia = np.diag([0.01, 0.03, 0.035])
+    assert np.allclose(rotation(sim.q[3:7]) @ inertia @ after[3:], R @ inertia @ w, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("bend", [1e-2, 1e-3, 1e-4])
+def test_a_small_error_near_a_dead_centre_is_not_corrected_by_a_long_way(bend):
+    """Two links, almost stretched, held at the stretched end: the error is bend², and straight on to where it is none are bend, which is 1 / bend times as far. No more than a hundred times."""
+    link = '<joint type="hinge" axis="0 0 1"/><geom type="capsule" size="0.02" fromto="0 0 0 1 0 0" contype="0" conaffinity="0"/>'
+    sim = dl.Simulator(
+        f'<mujoco><option gravity="0 0 0"/><worldbody><body name="a">{link}<body name="b" pos="1 0 0">{link}</body></body></worldbody>'
+        '<equality><connect body1="b" anchor="1 0 0"/></equality></mujoco>'
+    )
+    sim.reset([bend, -2 * bend])
+    step = sim.step()
+    assert step.loop_error == pytest.approx(bend**2, rel=1e-2)
+    assert 0 < np.abs(step.q - [bend, -2 * bend]).max() <= 101 * step.loop_error
+
+
+def test_joints_of_other_trees_have_their_own_dry_friction():
+    """Three arms that nothing ties together, with losses of 0.1, 5 and 1 N m, pushed by 2 N m: the second holds, the others slip with what is left."""
+    arm = '<body pos="0 0 {}"><joint type="hinge" axis="0 0 1" frictionloss="{}" armature="1"/><geom type="sphere" size="0.01" contype="0" conaffinity="0"/></body>'
+    losses = np.array([0.1, 5.0, 1.0])
+    sim = dl.Simulator("<mujoco><worldbody>" + "".join(arm.format(k, x) for k, x in enumerate(losses)) + "</worldbody></mujoco>")
+    inertia = np.diag(dl.mass_matrix(sim.model, sim.q))
+    step = sim.step(np.full(3, 2.0))
+    assert step.islands == 3
+    assert np.allclose(step.v, 1e-3 * np.maximum(2.0 - losses, 0) / inertia, rtol=1e-4, atol=2e-6)  # the tolerance is 1e-6 m/s
