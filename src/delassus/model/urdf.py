@@ -56,7 +56,12 @@ def from_urdf(root: ElementTree.Element, floating_base: bool, folder: Path | Non
     for joint in root.findall("joint"):
         limit, what = joint.find("limit"), f"joint {joint.get('name')!r}"
         bounds = set() if limit is None else {limit.get("lower"), limit.get("upper")}
-        if len(bounds) == 1 and None not in bounds and joint.get("type") in ("revolute", "prismatic") and not any(what in line for line in left):
+        if (
+            len(bounds) == 1
+            and None not in bounds
+            and joint.get("type") in ("revolute", "prismatic")
+            and not any(what in line for line in left)
+        ):
             left += (f"{what} has equal lower and upper limits",)
 
     # of links fixed to others only the sum counts, and many carry made-up numbers: these are lowered to what a mass can have
