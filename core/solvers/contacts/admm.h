@@ -207,7 +207,8 @@ class Admm {
     std::copy_n(earlier_.data(), m, lambda);
     // velocities within the tolerance would give −tolerance Σ|δ| for gᵀ δ: what contradicts itself by less does not
     const double allowed = options_->tolerance / options_->share * length;
-    if (!(moved <= 1e-9 * size && along <= 1e-9 * size && against < -allowed && size > options_->tolerance)) return false;
+    const bool runs = moved <= 1e-9 * size && along <= 1e-9 * size && size > options_->tolerance;
+    if (!(runs && against < -allowed)) return false;
     report.left = judge(*problem_, true, split_.d(), lambda, sigma);
     report.outcome = ContactOutcome::infeasible;
     return true;
