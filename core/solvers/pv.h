@@ -15,6 +15,7 @@
 #include "operators/explicit/pv_osim.h"
 #include "solvers/dual.h"
 #include "solvers/forcing.h"
+#include "solvers/judged.h"
 
 namespace delassus {
 
@@ -24,12 +25,15 @@ class PvSweeps : public DynamicsSolver<T> {
  public:
   PvSweeps(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
       : model_(model), G_(model, std::move(layout)), set_(G_.layout().set), rows_(find_rows(model, G_.layout())), forcing_(model, set_),
-        strips_(G_.layout().loose), dual_(set_.rows, rows_.tree.row), compliance_(std::size_t(set_.rows)) {}
+        strips_(G_.layout().loose), dual_(set_.rows, rows_.tree.row), judge_(model, set_), compliance_(std::size_t(set_.rows)) {}
 
   bool alone() const override { return rows_alone(set_); }
   int rows() const override { return set_.rows; }
-  std::size_t bytes() const override { return G_.bytes() + rows_.bytes() + forcing_.bytes() + strips_.bytes() + dual_.bytes() + compliance_.size() * sizeof(T); }
-  void set_compliance(const T* compliance) override { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
+  std::size_t bytes() const override { return G_.bytes() + rows_.bytes() + forcing_.bytes() + strips_.bytes() + dual_.bytes() + judge_.bytes() + compliance_.size() * sizeof(T); }
+  void set_compliance(const T* compliance) override {
+    std::copy(compliance, compliance + set_.rows, compliance_.begin());
+    judge_.set_compliance(compliance);
+  }
   const T* bias() const { return forcing_.bias.data(); }
 
   // As DynamicsSolver says.
@@ -54,6 +58,10 @@ class PvSweeps : public DynamicsSolver<T> {
     push(p, dual_.forces());
     G_.spread_all(p, loads);
     std::copy(p.u.begin(), p.u.end(), vdot);
+
+    const Equations<T> equations{G_.placement(), G_.terms(), forcing_.forces, tau, forcing_.bias.data(), nullptr};
+    const bool all = judge_.look(equations, damping, this->gives_way_, vdot, lambda, tolerance, report);
+    judge_.conclude(equations, damping, this->gives_way_, all, tolerance, report, history, most);
   }
 
  private:
@@ -100,6 +108,7 @@ class PvSweeps : public DynamicsSolver<T> {
   Forcing<T> forcing_;
   StripMotions<T> strips_;
   Dual<T> dual_;
+  Judge<T> judge_;
   std::vector<T> compliance_;
 };
 
