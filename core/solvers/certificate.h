@@ -9,7 +9,8 @@
 //
 // What fails is looked at again, with a few roundings of more in the scales: for a joint of the constraint forces that pass through it, up to 1e4 times the largest scale of any
 // joint (without that bound, forces that grow along what Jᵀ does not see would excuse everything), and of what joint accelerations that cancel in a_i would need; for a
-// row of the acceleration that all forces but those of constraints would give to all masses, for mechanisms that are held at rest.
+// row of the acceleration that all forces but those of constraints would give to all masses, for mechanisms that are held at rest, and of what a row cancels that has both
+// its ends on one link.
 #pragma once
 
 #include <algorithm>
@@ -44,10 +45,10 @@ struct Equations {
   const T *tau, *gamma, *compliance;
 };
 
-// What an answer leaves of them, all states of T: scaled, and the largest |r| as it is.
+// What an answer leaves of them, all states of T: scaled; the larger of both before roundings are counted; and the largest |r| as it is.
 template <class T>
 struct Verdict {
-  T dynamics{}, constraints{}, primal{};
+  T dynamics{}, constraints{}, strict{}, primal{};
 };
 
 template <class T>
@@ -56,7 +57,7 @@ class Certificate {
   using Real = real_of<T>;
 
   Certificate(const Model<Real>& model, const ConstraintSet<Real>& set)
-      : model_(model), set_(set), reach_(model.links.size()), load_(model.links.size()), inertial_(model.links.size()), f_(std::size_t(model.nv)), pushed_(f_.size()), weight_(f_.size()), kept_(f_.size()), r_(std::size_t(set.rows)), scale_(r_.size()) {
+      : model_(model), set_(set), reach_(model.links.size()), load_(model.links.size()), inertial_(model.links.size()), f_(std::size_t(model.nv)), weight_(f_.size()), pushed_(f_.size()), kept_(f_.size()), r_(std::size_t(set.rows)), scale_(r_.size()) {
     a_.resize(model.links.size());
     force_.resize(model.links.size());
     size_.resize(model.links.size());
@@ -65,6 +66,11 @@ class Certificate {
       mass_ += link.inertial.mass;
       trace += link.inertial.inertia.xx + link.inertial.inertia.yy + link.inertial.inertia.zz;
       length_ += size_of(link.placement.p) + size_of(link.inertial.center);
+    }
+    for (const auto& c : set.constraints) {
+      if (c.kind != Kind::frame && c.kind != Kind::distance) continue;
+      const int link = model.bodies[c.bodies[0]].link;
+      for (int r = 0; r < c.rows && link >= 0 && link == model.bodies[c.bodies[1]].link; ++r) closed_.push_back({c.row + r, link, r >= 3});
     }
     length_ += mass_ > 0 ? std::sqrt(trace / mass_) : Real(0);
   }
@@ -81,8 +87,9 @@ class Certificate {
     weigh(e);
     push<false>(e, lambda);
     v.dynamics = balance(e, vdot);
-    project(e, vdot, lambda, T{}, T{});
+    project(e, vdot, lambda, T{}, T{}, 0);
     v.constraints = worst_row(v.primal);
+    v.strict = larger(v.dynamics, v.constraints);
     bool moves = true, holds = true;
     for (int l = 0; l < lanes_of<T>; ++l) {
       moves = moves && lane(v.dynamics, l) <= tolerance;
@@ -98,7 +105,7 @@ class Certificate {
       v.dynamics = balance_again(roundings);
     }
     if (!holds && mass_ > 0 && length_ > 0) {
-      project(e, vdot, lambda, T(total * (roundings / mass_)), T(total * (roundings / (mass_ * length_))));
+      project(e, vdot, lambda, T(total * (roundings / mass_)), T(total * (roundings / (mass_ * length_))), roundings);
       v.constraints = worst_row(v.primal);
     }
     return v;
@@ -133,6 +140,11 @@ class Certificate {
   struct Load {
     Vec3<T> force, moment;
     T forces, moments;
+  };
+  // A row with both ends on one link.
+  struct Closed {
+    int row, link;
+    bool turns;
   };
   template <class C>
   struct Sizes {
@@ -316,15 +328,21 @@ class Certificate {
         for (int k = 0; k < link.nv; ++k) visit(link.iv + k, moves_along(link.type, k));
     };
     each([&](int k, bool along) { (along ? linear : angular) = larger(along ? linear : angular, weight_[k]); });
+    // forces and torques compared on the arm of all lengths
+    if (length_ > 0) {
+      linear = larger(linear, T(angular * (1 / length_)));
+      angular = larger(angular, T(linear * length_));
+    }
     each([&](int k, bool along) {
       const T bound = (along ? linear : angular) * most;
-      worst = larger(worst, quotient(f_[k], T(weight_[k] + ((pushed_[k] < bound ? pushed_[k] : bound) + kept_[k]) * roundings)));
+      const T passing = (pushed_[k] < bound ? pushed_[k] : bound) + kept_[k] + bound * std::numeric_limits<Real>::epsilon();
+      worst = larger(worst, quotient(f_[k], T(weight_[k] + passing * roundings)));
     });
     return worst;
   }
 
   // r = −γ − J ν̇ − C λ and its scale, accelerations larger by what is given
-  void project(const Equations<T>& e, const T* vdot, const T* lambda, const T& linear, const T& angular) {
+  void project(const Equations<T>& e, const T* vdot, const T* lambda, const T& linear, const T& angular, Real roundings) {
     for (int r = 0; r < set_.rows; ++r) {
       const T given = e.compliance[r] * lambda[r];
       r_[r] = -e.gamma[r] - given;
@@ -346,6 +364,11 @@ class Certificate {
       r_[row] -= dot(along, Vec3<T>(a.lin + cross(a.ang, e.w.pose[link].p))) + dot(about, a.ang);
       scale_[row] += size_of(along) * (reach.linear + linear) + size_of(about) * (reach.angular + angular);
     });
+    if (roundings > 0)
+      for (const auto& one : closed_) {
+        const Reach& reach = reach_[std::size_t(one.link)];
+        scale_[one.row] += (one.turns ? T(reach.angular + angular) : T(reach.linear + linear + (reach.angular + angular) * size_of(e.w.pose[one.link].p))) * roundings;
+      }
     for (const auto& j : set_.joint_rows) {
       const auto& link = model_.links[model_.dof_link[j.velocity]];
       const Reach& reach = reach_[std::size_t(model_.dof_link[j.velocity])];
@@ -375,6 +398,7 @@ class Certificate {
   PerLink<Sizes, T> size_;        // a link: magnitudes of the latter
   std::vector<Reach> reach_;
   std::vector<Load> load_;
+  std::vector<Closed> closed_;
   std::vector<Sizes<T>> inertial_;  // a link and all it carries: magnitudes of inertial forces, joint by joint
   std::vector<T> f_, weight_;     // a velocity: what is left, its scale
   std::vector<T> pushed_, kept_;  // a velocity: magnitudes of constraint forces; of inertial ones, and f meanwhile

@@ -61,19 +61,25 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
     const T* R = G_.stiffness();
     G_.collect_idle(p, loads);
 
-    // A residual r = ε δλ is measured as r² / ε against the largest (γ² + (J ν̇)²) R: the same unit for rows of lengths and of angles. The certificate looks closer.
+    // A residual r = ε δλ is measured as r² / ε against the largest (γ² + (J ν̇)²) R + ε λ²: the same unit for rows of lengths and of angles. The certificate looks closer.
     // Rows that give way by ε λ have one solution, and need no iterations but for what rounding left of it.
     const bool soft = this->gives_way_;
     const int limit = soft ? std::max(most, soft_corrections + 1) : most;
     const T* held = soft ? nothing_.data() : damping;
-    const Real aim = Real(1e-2) * tolerance;
     const Equations<T> equations{G_.placement(), G_.terms(), forcing_.forces, tau, forcing_.bias.data(), nullptr};
     Real last[lanes], last_change[lanes], best[lanes];
     std::fill_n(last, lanes, std::numeric_limits<Real>::max());
     std::fill_n(last_change, lanes, std::numeric_limits<Real>::max());
     std::fill_n(best, lanes, std::numeric_limits<Real>::max());
     std::fill_n(reports, lanes, Report<Real>{Outcome::unfinished, 0, 0, 0, 0, 0, 0, false});
-    bool correcting = false, judged = false, all = false;
+    bool correcting = false, judged = false, all = true, settled[lanes]{};
+    Report<Real> kept[lanes];
+    const Real goal_of_all = Certificate<T>::reachable(tolerance);
+    const auto look = [&] {
+      judge_.look(equations, damping, soft, vdot, lambda, tolerance, reports);
+      for (int l = 0; l < lanes; ++l)
+        if (settled[l]) reports[l] = kept[l];
+    };
     T scale{}, size{};
     for (int n = 0; n < limit; ++n) {
       T left{}, change{}, primal{};
@@ -90,9 +96,10 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
         std::copy(p.u.begin(), p.u.end(), vdot);
         for (int r = 0; r < m; ++r) {
           z_[r] = y_[r];
-          scale = larger(scale, T((forcing_.bias[r] * forcing_.bias[r] + y_[r] * y_[r]) * R[r]));
+          const T next = s_[r] - y_[r] * R[r];
+          scale = larger(scale, T((forcing_.bias[r] * forcing_.bias[r] + y_[r] * y_[r]) * R[r] + next * next * damping[r]));
           size = larger(size, larger(magnitude(forcing_.bias[r]), magnitude(y_[r])));
-          move_on(r, s_[r] - y_[r] * R[r]);
+          move_on(r, next);
         }
       } else if (!correcting) {
         // what the rows see of it: δ J ν̇ = J (M + Jᵀ R J)⁻¹ Jᵀ δs
@@ -128,10 +135,10 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
       bool done = true, near = true;
       for (int l = 0; l < lanes; ++l) {
         auto& report = reports[l];
-        const Real now = lane(left, l), goal = aim * aim * lane(scale, l);
+        const Real now = lane(left, l), goal = tolerance * tolerance * lane(scale, l);
         if (history && n < most) history[l * most + n] = lane(primal, l);
-        if (best[l] < std::numeric_limits<Real>::max() && report.outcome == Outcome::converged) {
-          // it was right before
+        if (settled[l]) {
+          // it was as right as it gets
           take_back(l, lambda, vdot);
           loads.forget(l);
           continue;
@@ -146,7 +153,7 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
         // neither what is left nor J ν̇ comes to rest: rounding, or rows that all but depend on each other
         const bool slow = n > 0 && now > Real(0.81) * last[l] && lane(change, l) > Real(0.9) * last_change[l];
         report.outcome = soft || now <= goal                                  ? Outcome::converged
-                         : n > 0 && lane(change, l) <= aim * lane(size, l) ? Outcome::least_squares
+                         : n > 0 && lane(change, l) <= tolerance * lane(size, l) ? Outcome::least_squares
                                                                            : Outcome::unfinished;
         report.iterations = std::min(n + 1, most);
         report.change = lane(change, l);
@@ -158,16 +165,24 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
       }
       if (done && (correcting || soft || m == 0)) {
         // the equations themselves decide; as long as corrections help there are more
-        all = judge_.look(equations, damping, soft, vdot, lambda, tolerance, reports);
         judged = true;
-        if (all) break;
-        bool helped = false;
+        look();
+        bool over = true;
         for (int l = 0; l < lanes; ++l) {
-          const Real wrong = std::max(reports[l].dynamics, reports[l].constraints);
-          helped = helped || (reports[l].outcome != Outcome::stalled && reports[l].outcome != Outcome::converged && 2 * wrong <= best[l]);
-          best[l] = wrong;
+          if (settled[l]) continue;
+          const Real wrong = judge_.strict(l);
+          if (wrong > best[l]) {
+            // the last correction did not help
+            take_back(l, lambda, vdot);
+            loads.forget(l);
+            reports[l] = kept[l];
+          }
+          settled[l] = reports[l].outcome == Outcome::stalled || wrong <= goal_of_all || !(2 * wrong <= best[l]);
+          best[l] = std::min(best[l], wrong);
+          kept[l] = reports[l];
+          over = over && settled[l];
         }
-        if (!helped) break;
+        if (over) break;
         judged = false;
       }
       if (!correcting && (near || n + 2 >= limit)) {
@@ -175,7 +190,8 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
         std::fill_n(last, lanes, std::numeric_limits<Real>::max());
       }
     }
-    if (!judged) all = judge_.look(equations, damping, soft, vdot, lambda, tolerance, reports);
+    if (!judged) look();
+    for (int l = 0; l < lanes; ++l) all = all && reports[l].outcome == Outcome::converged;
     judge_.conclude(equations, damping, soft, all, tolerance, reports, history, most);
     T largest{};
     for (int r = 0; r < m; ++r) largest = larger(largest, damping[r]);

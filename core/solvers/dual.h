@@ -43,6 +43,9 @@ class Dual {
     for (int i = 0; i < int(row_.size()); ++i) x[row_[std::size_t(i)]] = i < n_ ? step_[at(i)] : step_[at(i)] / shift_[at(i)];
   }
 
+  // The same in the order of the matrix, as it was last found.
+  const T* inverted() const { return step_.data(); }
+
   // G: its upper triangle on entry, both on exit; rows `stride` apart, a register of room past every row. λ: what to start from on entry, the forces on exit.
   void solve(T* G, std::size_t stride, const T* bias, const T* compliance, const T* damping, int most, T tolerance, T* lambda, Report<T>* report, T* history) {
     const int m = int(row_.size());

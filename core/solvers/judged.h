@@ -19,8 +19,12 @@ class Judge {
   using Real = real_of<T>;
   static constexpr int endless = std::numeric_limits<int>::max();  // iterations of a method that has none
 
-  Judge(const Model<Real>& model, const ConstraintSet<Real>& set) : certificate_(model, set), compliance_(std::size_t(set.rows)), pull_(std::size_t(set.rows)) {}
-  std::size_t bytes() const { return certificate_.bytes() + 2 * pull_.size() * sizeof(T); }
+  Judge(const Model<Real>& model, const ConstraintSet<Real>& set) : certificate_(model, set), compliance_(std::size_t(set.rows)), pull_(std::size_t(set.rows)) {
+    if (lanes_of<T> > 1) return;
+    best_vdot_.resize(std::size_t(model.nv));
+    best_lambda_.resize(std::size_t(set.rows));
+  }
+  std::size_t bytes() const { return certificate_.bytes() + (2 * pull_.size() + best_vdot_.size() + best_lambda_.size()) * sizeof(T); }
 
   // C of the rows; what the damping adds where they give way by it
   void set_compliance(const T* compliance) { std::copy(compliance, compliance + compliance_.size(), compliance_.begin()); }
@@ -44,6 +48,7 @@ class Judge {
       reports[l].dynamics = lane(v.dynamics, l);
       reports[l].constraints = lane(v.constraints, l);
       reports[l].primal = lane(v.primal, l);
+      strict_[l] = lane(v.strict, l);
       const bool holds = reports[l].dynamics <= goal && reports[l].constraints <= goal;
       if (holds)
         reports[l].outcome = Outcome::converged;
@@ -53,6 +58,9 @@ class Judge {
     }
     return all;
   }
+
+  // The larger residual of a state that was looked at, without roundings: as long as corrections lessen it, they help.
+  Real strict(int l) const { return strict_[l]; }
 
   // After that, the outcome of states where they do not. History may be null; else what the last iteration left is what the certificate says.
   void conclude(const Equations<T>& e, const T* damping, bool gives_way, bool all, Real tolerance, Report<Real>* reports, Real* history, int most) {
@@ -79,15 +87,27 @@ class Judge {
   template <class F>
   void refine(const Equations<T>& e, const T* damping, bool gives_way, T* vdot, T* lambda, Real tolerance, Report<Real>* report, Real* history, int most, F&& correct) {
     static_assert(lanes_of<T> == 1);
+    const Real goal = Certificate<T>::reachable(tolerance);
     bool all = look(e, damping, gives_way, vdot, lambda, tolerance, report);
-    Real wrong = std::numeric_limits<Real>::max(), now = std::max(report->dynamics, report->constraints);
-    for (int n = 0; n < corrections && report->iterations < most && !all && 2 * now <= wrong; ++n) {
-      wrong = now;
+    for (int n = 0; n < corrections && report->iterations < most && !(strict_[0] <= goal); ++n) {
+      const Report<Real> before = *report;
+      const Real wrong = strict_[0];
+      const bool held = all;
+      std::copy(vdot, vdot + best_vdot_.size(), best_vdot_.begin());
+      std::copy(lambda, lambda + best_lambda_.size(), best_lambda_.begin());
       correct(certificate_.dynamics(), certificate_.constraints());
       if (most < endless) ++report->iterations;
       all = look(e, damping, gives_way, vdot, lambda, tolerance, report);
-      now = std::max(report->dynamics, report->constraints);
-      if (history) history[report->iterations - 1] = report->primal;
+      if (history && report->iterations > 0) history[report->iterations - 1] = report->primal;
+      if (!(strict_[0] <= wrong)) {
+        // the answer before was better
+        std::copy(best_vdot_.begin(), best_vdot_.end(), vdot);
+        std::copy(best_lambda_.begin(), best_lambda_.end(), lambda);
+        *report = before;
+        all = held;
+        break;
+      }
+      if (2 * strict_[0] > wrong) break;
     }
     conclude(e, damping, gives_way, all, tolerance, report, history, most);
   }
@@ -99,6 +119,8 @@ class Judge {
 
   Certificate<T> certificate_;
   std::vector<T> compliance_, pull_;  // a row: C; R r, or C + ε
+  std::vector<T> best_vdot_, best_lambda_;  // of one state, while it is corrected
+  Real strict_[lanes_of<T>]{};
 };
 
 }  // namespace delassus

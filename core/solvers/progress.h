@@ -18,7 +18,7 @@ template <class Real>
 class Progress {
  public:
   Progress(int rows, int most, Real tolerance, Report<Real>* report, Real* history, int fewest = 1)
-      : fewest_(std::min(fewest, std::max(most, 1))), most_(std::max(most, 1)), aim_(Real(1e-2) * tolerance), report_(*report), history_(history) {
+      : fewest_(std::min(fewest, std::max(most, 1))), most_(std::max(most, 1)), aim_(tolerance), report_(*report), history_(history) {
     report_ = {rows == 0 ? Outcome::converged : Outcome::unfinished, 0, 0, 0, 0, 0, 0, false};
   }
 

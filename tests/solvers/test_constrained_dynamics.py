@@ -412,7 +412,7 @@ def test_a_method_without_iterations_does_not_ask_for_more():
 def test_single_precision_says_when_rounding_stops_it():
     model = dl.load("cassie")
     q = model.keyframes["home"].astype(np.float32)
-    dynamics = dl.ConstrainedDynamics(model, model.loops, mu=1e7, tolerance=1e-7, max_iterations=100, dtype=np.float32)
+    dynamics = dl.ConstrainedDynamics(model, model.loops, method="lcaba", mu=1e7, tolerance=1e-7, max_iterations=100, dtype=np.float32)
     result = dynamics.solve(q, np.zeros(model.nv, np.float32), np.ones(model.nv, np.float32))
     assert np.isfinite(result.acceleration).all()
     assert result.status != "converged"
