@@ -73,8 +73,9 @@ class Judge {
     for (int l = 0; l < lanes_of<T>; ++l) {
       Report<Real>& report = reports[l];
       if (report.outcome == Outcome::converged) continue;
-      // forces grow with every iteration, and leave their rounding in the dynamics
-      if (report.dynamics <= 1000 * goal && !gives_way && lane(slope, l) <= stationary)
+      // forces grow with every iteration, and leave their rounding in the dynamics; rounding of the rows is in a small residual
+      const Real rounding = std::min(1000 * std::numeric_limits<Real>::epsilon() / report.constraints, Real(0.1));
+      if (report.dynamics <= 1000 * goal && report.constraints > goal && !gives_way && lane(slope, l) <= stationary + rounding)
         report.outcome = report.constraints <= drawn ? Outcome::redundant : Outcome::least_squares;
       else
         report.outcome = gives_way || report.iterations < most ? Outcome::stalled : Outcome::unfinished;

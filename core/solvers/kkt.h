@@ -118,14 +118,24 @@ class Kkt final : public DynamicsSolver<T> {
     for (std::size_t r = 0; r < m; ++r) A_[(nv + r) * n_ + nv + r] = -(this->gives_way_ ? compliance_[r] + damping[r] : compliance_[r]);
   }
 
-  // A ← s A s, eight times s = 1 / √(largest of the row), which takes a factor of 1e30 to 1.3; then −δ
+  // A ← s A s, eight times s = 1 / √(largest number of the row, or of a constraint's rows), which takes a factor of 1e30 to 1.3; then −δ
   void equilibrate() {
     std::fill(scale_.begin(), scale_.end(), T(1));
     for (int n = 0; n < 8; ++n) {
       for (std::size_t i = 0; i < n_; ++i) {
         T most{};
         for (std::size_t j = 0; j < n_; ++j) most = std::max(most, std::abs(A_[i * n_ + j]));
-        x_[i] = most > 0 ? 1 / std::sqrt(most) : T(1);
+        x_[i] = most;
+      }
+      // rows of one constraint alike, lengths and angles apart: one that is small beside its siblings is so because it all but depends on others
+      for (const auto& c : set_.constraints)
+        for (int first : {0, 3}) {
+          T* rows = x_.data() + model_.nv + c.row;
+          const int past = first == 0 ? std::min(c.rows, 3) : c.rows;
+          if (first < past) std::fill(rows + first, rows + past, *std::max_element(rows + first, rows + past));
+        }
+      for (std::size_t i = 0; i < n_; ++i) {
+        x_[i] = x_[i] > 0 ? 1 / std::sqrt(x_[i]) : T(1);
         scale_[i] *= x_[i];
       }
       for (std::size_t i = 0; i < n_; ++i)
