@@ -4,7 +4,7 @@
 //   r = −γ − J ν̇ − C λ       row by row
 //
 // Each is divided by the scale of its equation, a sum of magnitudes of what it is made of: of a joint τ and the inertial and applied forces on what it carries, or their moments
-// about its frame; of a row γ, C λ and the accelerations of the joints that move its points, with lengths about these points. Both quotients have no unit: scaling
+// about its frame; of a row γ, C λ and the accelerations of the joints that move its points against each other, with lengths about these points. Both quotients have no unit: scaling
 // masses, lengths or times changes neither. Moments are about each link's own frame, so that a light part far from the tree's origin loses no digits to forces that pass by.
 //
 // What fails is looked at again, with a few roundings of more in the scales: for a joint of the constraint forces that pass through it, up to 1e4 times the largest scale of any
@@ -66,6 +66,14 @@ class Certificate {
       mass_ += link.inertial.mass;
       trace += link.inertial.inertia.xx + link.inertial.inertia.yy + link.inertial.inertia.zz;
       length_ += size_of(link.placement.p) + size_of(link.inertial.center);
+    }
+    for (const auto& group : set.groups) group_below_.push_back(group.other < 0 ? -1 : common_link(model, group.link, group.other));
+    // rows with a term each on two links of one tree that are measured against each other
+    block_below_.assign(set.blocks.size(), -1);
+    for (const auto& c : set.constraints) {
+      if (c.block < 0 || set.blocks[c.block].terms != 2 || (c.kind != Kind::frame && c.kind != Kind::distance)) continue;
+      const auto* terms = set.terms.data() + set.blocks[c.block].term;
+      block_below_[c.block] = common_link(model, terms[0].link, terms[1].link);
     }
     for (const auto& c : set.constraints) {
       if (c.kind != Kind::frame && c.kind != Kind::distance) continue;
@@ -134,7 +142,7 @@ class Certificate {
  private:
   // Magnitudes of the accelerations of the joints below a link, linear at its frame.
   struct Reach {
-    T linear, angular;
+    T linear, angular, distance;  // the last: along the links from the base
   };
   // On a link and all it carries: force, its moment about the link's frame, and magnitudes that these are sums of.
   struct Load {
@@ -161,14 +169,30 @@ class Certificate {
         a = Vec6<T>{};
       } else {
         if (link.parent != i - 1) a = a_[link.parent];
+        const T apart = size_of(Vec3<T>(e.w.pose[i].p - e.w.pose[link.parent].p));
         reach = reach_[std::size_t(link.parent)];
-        reach.linear += reach.angular * size_of(Vec3<T>(e.w.pose[i].p - e.w.pose[link.parent].p));
+        reach.linear += reach.angular * apart;
+        reach.distance += apart;
       }
       a += joint_motion(link, e.w.S.data(), vdot);
       for (int k = 0; k < link.nv; ++k) (moves_along(link.type, k) ? reach.linear : reach.angular) += magnitude(vdot[link.iv + k]);
       a_.set(i, a);
       reach_[std::size_t(i)] = reach;
     }
+  }
+  // What joints between link `below`, −1: the ground, and link i add.
+  Reach reach_above(int i, int below) const {
+    Reach reach = reach_[std::size_t(i)];
+    if (below < 0) return reach;
+    const Reach& common = reach_[std::size_t(below)];
+    reach.linear = larger(T(reach.linear - common.linear - common.angular * (reach.distance - common.distance)), T{});
+    reach.angular = larger(T(reach.angular - common.angular), T{});
+    return reach;
+  }
+  // The link that carries two others, −1: the ground.
+  static int common_link(const Model<Real>& model, int i, int j) {
+    while (i != j && i >= 0 && j >= 0) (i > j ? i : j) = model.links[i > j ? i : j].parent;
+    return i == j ? i : -1;
   }
   static bool moves_along(Joint type, int k) { return type == Joint::slide || (type == Joint::free && k < 3); }
 
@@ -189,37 +213,43 @@ class Certificate {
     }
   }
 
-  // visit(link, axes, lever about the link's frame, row, sign) of every point and each of its links
+  // visit(link, link that carries both, axes, lever about the link's frame, row, sign) of every point and each of its links
   template <class F>
   void each_point(const Equations<T>& e, F&& visit) const {
-    for (const auto& group : set_.groups)
+    std::size_t g = 0;
+    for (const auto& group : set_.groups) {
+      const int below = group_below_[g++];
       for (int side = 0; side < group.sides(); ++side) {
         const int link = side == 0 ? group.link : group.other;
         const Mat3<T> R = e.w.pose[link].R;
         for (int c = 0; c < group.count; ++c) {
           const auto& point = set_.points[group.first + c];
-          visit(link, point.axes, R * set_.locals[point.local + side], point.row, Real(side == 0 ? 1 : -1));
+          visit(link, below, point.axes, R * set_.locals[point.local + side], point.row, Real(side == 0 ? 1 : -1));
         }
       }
+    }
   }
-  // visit(link, force part of K, moment part about the link's frame, row) of every row on every link
+  // visit(link, link that carries all of the row's, force part of K, moment part about the link's frame, row) of every row on every link
   template <class F>
   void each_term(const Equations<T>& e, F&& visit) const {
-    for (const auto& b : set_.blocks)
+    std::size_t at = 0;
+    for (const auto& b : set_.blocks) {
+      const int below = block_below_[at++];
       for (int t = 0; t < b.terms; ++t) {
         const auto& term = set_.terms[b.term + t];
         const Vec3<T> p = e.w.pose[term.link].p;
         for (int r = 0; r < b.rows; ++r) {
           const Vec6<T>& K = e.K[term.K + r];
-          visit(term.link, K.lin, Vec3<T>(K.ang - cross(p, K.lin)), b.row + r);
+          visit(term.link, below, K.lin, Vec3<T>(K.ang - cross(p, K.lin)), b.row + r);
         }
       }
+    }
   }
 
   // F −= Σ Kᵀ λ, their magnitudes too if they are to count; forces of joint rows apart
   template <bool counts>
   void push(const Equations<T>& e, const T* lambda) {
-    each_point(e, [&](int link, const auto* axes, const Vec3<T>& lever, int row, Real sign) {
+    each_point(e, [&](int link, int, const auto* axes, const Vec3<T>& lever, int row, Real sign) {
       const T* l = lambda + row;
       const Vec3<T> force = (axes[0] * l[0] + axes[1] * l[1] + axes[2] * l[2]) * sign;
       Load& load = load_[std::size_t(link)];
@@ -231,7 +261,7 @@ class Certificate {
         load.moments += size_of(lever) * size;
       }
     });
-    each_term(e, [&](int link, const Vec3<T>& along, const Vec3<T>& about, int row) {
+    each_term(e, [&](int link, int, const Vec3<T>& along, const Vec3<T>& about, int row) {
       const T l = lambda[row];
       Load& load = load_[std::size_t(link)];
       load.force -= along * l;
@@ -348,9 +378,9 @@ class Certificate {
       r_[r] = -e.gamma[r] - given;
       scale_[r] = magnitude(e.gamma[r]) + magnitude(given);
     }
-    each_point(e, [&](int link, const auto* axes, const Vec3<T>& lever, int row, Real sign) {
+    each_point(e, [&](int link, int below, const auto* axes, const Vec3<T>& lever, int row, Real sign) {
       const Vec6<T> a = a_[link];
-      const Reach& reach = reach_[std::size_t(link)];
+      const Reach reach = reach_above(link, below);
       const Vec3<T> moved = (a.lin + cross(a.ang, e.w.pose[link].p + lever)) * sign;
       const T scale = reach.linear + linear + (reach.angular + angular) * size_of(lever);
       for (int r = 0; r < 3; ++r) {
@@ -358,9 +388,9 @@ class Certificate {
         scale_[row + r] += scale;
       }
     });
-    each_term(e, [&](int link, const Vec3<T>& along, const Vec3<T>& about, int row) {
+    each_term(e, [&](int link, int below, const Vec3<T>& along, const Vec3<T>& about, int row) {
       const Vec6<T> a = a_[link];
-      const Reach& reach = reach_[std::size_t(link)];
+      const Reach reach = reach_above(link, below);
       r_[row] -= dot(along, Vec3<T>(a.lin + cross(a.ang, e.w.pose[link].p))) + dot(about, a.ang);
       scale_[row] += size_of(along) * (reach.linear + linear) + size_of(about) * (reach.angular + angular);
     });
@@ -399,6 +429,7 @@ class Certificate {
   std::vector<Reach> reach_;
   std::vector<Load> load_;
   std::vector<Closed> closed_;
+  std::vector<int> group_below_, block_below_;  // the link that carries both links of a group of points, of a block of rows
   std::vector<Sizes<T>> inertial_;  // a link and all it carries: magnitudes of inertial forces, joint by joint
   std::vector<T> f_, weight_;     // a velocity: what is left, its scale
   std::vector<T> pushed_, kept_;  // a velocity: magnitudes of constraint forces; of inertial ones, and f meanwhile

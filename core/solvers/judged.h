@@ -92,7 +92,7 @@ class Judge {
     bool all = look(e, damping, gives_way, vdot, lambda, tolerance, report);
     for (int n = 0; n < corrections && report->iterations < most && !(strict_[0] <= goal); ++n) {
       const Report<Real> before = *report;
-      const Real wrong = strict_[0];
+      const Real wrong = strict_[0], larger_before = std::max(report->dynamics, report->constraints);
       const bool held = all;
       std::copy(vdot, vdot + best_vdot_.size(), best_vdot_.begin());
       std::copy(lambda, lambda + best_lambda_.size(), best_lambda_.begin());
@@ -100,7 +100,8 @@ class Judge {
       if (most < endless) ++report->iterations;
       all = look(e, damping, gives_way, vdot, lambda, tolerance, report);
       if (history && report->iterations > 0) history[report->iterations - 1] = report->primal;
-      if (!(strict_[0] <= wrong)) {
+      const Real now = std::max(report->dynamics, report->constraints);
+      if (!(strict_[0] <= wrong) && !(now <= larger_before)) {
         // the answer before was better
         std::copy(best_vdot_.begin(), best_vdot_.end(), vdot);
         std::copy(best_lambda_.begin(), best_lambda_.end(), lambda);
@@ -108,7 +109,7 @@ class Judge {
         all = held;
         break;
       }
-      if (2 * strict_[0] > wrong) break;
+      if (2 * strict_[0] > wrong && 2 * now > larger_before) break;
     }
     conclude(e, damping, gives_way, all, tolerance, report, history, most);
   }

@@ -34,7 +34,7 @@ AssemblyStatus = Literal["converged", "redundant", "not_closable", "iteration_li
 # √(eᵀ G e) below this part of √‖G‖ ‖e‖: no motion lessens the error, to first order
 _STATIONARY = 1e-7
 # errors below this part of the mechanism's size that no motion lessens: how exactly it is drawn; this many steps that hardly lessen them are enough
-_DRAWN, _IDLE = 1e-6, 3
+_DRAWN, _IDLE = 1e-6, 12
 # ‖t‖ below this part of ‖d‖: nearest
 _NEAREST = 1e-7
 # how often a step of sliding is shortened, how many steps close it again, how many are remembered, at most
@@ -119,10 +119,12 @@ class _Assembler:
         G, e, end = self.G, self.rows.error(q), self.iterations + patience
         self.at(q)
         self.relative = min(1e-3, float(np.linalg.norm(e)))
-        idle, last = 0, np.inf
+        idle, last = 0, (np.inf, np.inf)
         while self.size(e) > self.tolerance and not self.exhausted:
             square, still = float(e @ e), self.stationarity(e)
-            idle, last = idle + 1 if self.size(e) <= _DRAWN and still > 0.5 * last else 0, still
+            # neither the error nor what motions do to it gets smaller; at singular positions the former does, slowly
+            size = self.size(e)
+            idle, last = idle + 1 if size <= _DRAWN and size > 0.5 * last[0] and still > 0.5 * last[1] else 0, (size, still)
             if idle == _IDLE:
                 break
             if still <= _STATIONARY or (still < 1e-3 and square > 0.999 * rival) or self.iterations >= end:
@@ -155,7 +157,7 @@ class _Assembler:
         q, e = self.close(q)
         rng = np.random.default_rng(0)
         for kick in _KICKS:
-            if self.size(e) <= max(self.tolerance, _DRAWN) or self.exhausted:
+            if self.size(e) <= self.tolerance or self.exhausted:
                 break
             push = rng.standard_normal(self.model.nv)
             moved = float(np.linalg.norm(self.G.jacobian @ push))
@@ -163,7 +165,8 @@ class _Assembler:
                 break
             known = len(self.history)
             trial, there = self.close(integrate(self.work, q, push, kick * float(np.sqrt(np.linalg.norm(e) / moved))), float(e @ e))
-            if there @ there < e @ e:
+            # what is small is left only for much less: else it is how the mechanism is drawn
+            if there @ there < (0.25 if self.size(e) <= _DRAWN else 1.0) * (e @ e):
                 q, e = trial, there
             else:
                 del self.history[known:]
