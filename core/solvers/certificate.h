@@ -81,6 +81,12 @@ class Certificate {
       for (int r = 0; r < c.rows && link >= 0 && link == model.bodies[c.bodies[1]].link; ++r) closed_.push_back({c.row + r, link, r >= 3});
     }
     length_ += mass_ > 0 ? std::sqrt(trace / mass_) : Real(0);
+    // drives have inertia too
+    for (const auto& link : model.links)
+      for (int k = 0; k < link.nv; ++k) {
+        const Real armature = model.armature[link.iv + k];
+        mass_ += moves_along(link.type, k) ? armature : length_ > 0 ? armature / (length_ * length_) : Real(0);
+      }
   }
   std::size_t bytes() const {
     return a_.bytes() + force_.bytes() + size_.bytes() + reach_.size() * (sizeof(Reach) + sizeof(Load) + sizeof(Sizes<T>)) + (4 * f_.size() + 2 * r_.size()) * sizeof(T);

@@ -67,10 +67,11 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
     const int limit = soft ? std::max(most, soft_corrections + 1) : most;
     const T* held = soft ? nothing_.data() : damping;
     const Equations<T> equations{G_.placement(), G_.terms(), forcing_.forces, tau, forcing_.bias.data(), nullptr};
-    Real last[lanes], last_change[lanes], best[lanes];
+    Real last[lanes], last_change[lanes], best[lanes], best_counted[lanes];
     std::fill_n(last, lanes, std::numeric_limits<Real>::max());
     std::fill_n(last_change, lanes, std::numeric_limits<Real>::max());
     std::fill_n(best, lanes, std::numeric_limits<Real>::max());
+    std::fill_n(best_counted, lanes, std::numeric_limits<Real>::max());
     std::fill_n(reports, lanes, Report<Real>{Outcome::unfinished, 0, 0, 0, 0, 0, 0, false});
     bool correcting = false, judged = false, all = true, settled[lanes]{};
     Report<Real> kept[lanes];
@@ -170,15 +171,17 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
         bool over = true;
         for (int l = 0; l < lanes; ++l) {
           if (settled[l]) continue;
-          const Real wrong = judge_.strict(l);
-          if (wrong > best[l]) {
+          // without roundings a residual may be all of its scale, and with them still get smaller
+          const Real wrong = judge_.strict(l), counted = std::max(reports[l].dynamics, reports[l].constraints);
+          if (wrong > best[l] && counted > best_counted[l]) {
             // the last correction did not help
             take_back(l, lambda, vdot);
             loads.forget(l);
             reports[l] = kept[l];
           }
-          settled[l] = reports[l].outcome == Outcome::stalled || wrong <= goal_of_all || !(2 * wrong <= best[l]);
+          settled[l] = reports[l].outcome == Outcome::stalled || wrong <= goal_of_all || !(2 * wrong <= best[l] || 2 * counted <= best_counted[l]);
           best[l] = std::min(best[l], wrong);
+          best_counted[l] = std::min(best_counted[l], counted);
           kept[l] = reports[l];
           over = over && settled[l];
         }

@@ -21,20 +21,32 @@ class Repair {
   static bool affordable(const Layout<Real>& layout, int nv) { return nv + layout.set.rows <= 2000; }
   static bool needed(const Report<Real>& report) { return report.outcome == Outcome::unfinished || report.outcome == Outcome::stalled; }
 
-  std::size_t bytes() const { return kkt_ ? kkt_->bytes() : 0; }
+  std::size_t bytes() const { return (kkt_ ? kkt_->bytes() : 0) + (lambda_.size() + vdot_.size()) * sizeof(Real); }
   void give_way(bool yes) { gives_way_ = yes; }
 
-  // Solves from rest; the report has the iterations of both methods.
+  // Solves from rest. Where this fails too, the better of both answers stays. The report has the iterations of the fast method.
   void solve(const State& s, int most, Real tolerance, Real* lambda, Real* vdot, Report<Real>* report, Real* history) {
-    if (!kkt_) kkt_ = std::make_unique<Kkt<Real>>(*model_, layout_);
-    const int before = report->iterations;
-    std::fill(lambda, lambda + layout_->set.rows, Real(0));
+    const std::size_t rows = std::size_t(layout_->set.rows), nv = std::size_t(model_->nv);
+    if (!kkt_) {
+      kkt_ = std::make_unique<Kkt<Real>>(*model_, layout_);
+      lambda_.resize(rows);
+      vdot_.resize(nv);
+    }
+    const Report<Real> before = *report;
+    std::copy(lambda, lambda + rows, lambda_.begin());
+    std::copy(vdot, vdot + nv, vdot_.begin());
+    std::fill(lambda, lambda + rows, Real(0));
     kkt_->give_way(gives_way_);
     kkt_->set_compliance(s.compliance);
     kkt_->solve(s.q, s.v, s.tau, s.external, s.gamma, s.damping, corrections, tolerance, lambda, vdot, report, nullptr);
     report->repaired = true;
-    report->iterations = before;
-    if (history && before > 0) history[std::min(before, most) - 1] = report->primal;
+    report->iterations = before.iterations;
+    if (needed(*report) && !(std::max(report->dynamics, report->constraints) < std::max(before.dynamics, before.constraints))) {
+      std::copy(lambda_.begin(), lambda_.end(), lambda);
+      std::copy(vdot_.begin(), vdot_.end(), vdot);
+      *report = before;
+    }
+    if (history && report->iterations > 0) history[std::min(report->iterations, most) - 1] = report->primal;
   }
 
  private:
@@ -43,6 +55,7 @@ class Repair {
   const Model<Real>* model_;
   std::shared_ptr<const Layout<Real>> layout_;
   std::unique_ptr<Kkt<Real>> kkt_;
+  std::vector<Real> lambda_, vdot_;  // of the fast method
   bool gives_way_ = false;
 };
 
