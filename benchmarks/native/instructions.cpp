@@ -222,7 +222,7 @@ void count_dynamics(const Counter& counter, const Scene& scene) {
     counter.count(std::string("dynamics: ") + name, [&](int s) { solve(*solver, s, vdot); }, [&](int s) { return solve(*other, s, want), difference(vdot, want); }, dynamics_tolerance);
   }
 
-  const auto many = dl::make_batch_dynamics_solver(scene.model, scene.set, pack, 1);
+  const auto many = dl::make_batch_dynamics_solver(scene.model, scene.set, pack, 1, false);
   const auto single = make(DynamicsMethod::lcaba);
   const std::size_t nv = v.size();
   Vector Q, V(pack * nv), Tau, epsilons(pack * epsilon.size(), proximal_damping), compliances(epsilons.size()), lambdas(epsilons.size()), vdots(V.size());

@@ -1,10 +1,12 @@
 // Constrained dynamics of many states of one mechanism: as many states side by side as a register holds, groups of them in turn, on one or more threads.
-// The sweeps are those of one state (constrained.h), with T a pack of states; a group iterates until its last state is done.
+// The sweeps are those of one state (constrained.h), with T a pack of states; a group iterates until its last state is done. States that this fails on are
+// solved one by one by the dense factor, if wanted.
 #pragma once
 
 #include "operators/states.h"
 #include "operators/team.h"
 #include "solvers/constrained.h"
+#include "solvers/repair.h"
 
 namespace delassus {
 
@@ -14,13 +16,13 @@ class BatchConstrainedDynamics final : public BatchDynamicsSolver<Real> {
   static constexpr int width = register_bytes / int(sizeof(Real));
   using P = Pack<Real, width>;
 
-  BatchConstrainedDynamics(const Model<Real>& model, const ConstraintSet<Real>& set, int batch, int threads)
-      : model_(model), rows_(set.rows), batch_(batch), team_(std::min(threads, (batch + width - 1) / width)) {
-    const auto layout = std::make_shared<const Layout<Real>>(model, set, 1);
+  BatchConstrainedDynamics(const Model<Real>& model, const ConstraintSet<Real>& set, int batch, int threads, bool repairs)
+      : model_(model), layout_(std::make_shared<const Layout<Real>>(model, set, 1)), repairs_(repairs && Repair<Real>::affordable(*layout_, model.nv)), rows_(set.rows), batch_(batch), team_(std::min(threads, (batch + width - 1) / width)) {
     const std::size_t bodies = model.bodies.size(), rows = std::size_t(rows_), nv = std::size_t(model.nv);
     // one solver and one set of numbers a thread: nothing is kept between two groups
     for (int t = 0; t < team_.size(); ++t) {
-      solvers_.emplace_back(model, layout);
+      solvers_.emplace_back(model, layout_);
+      repairers_.emplace_back(model, layout_);
       hands_.push_back({std::vector<P>(std::size_t(model.nq)), std::vector<P>(nv), std::vector<P>(nv), std::vector<P>(6 * bodies), std::vector<P>(rows), std::vector<P>(rows),
                         std::vector<P>(rows), std::vector<P>(rows), std::vector<P>(nv)});
     }
@@ -31,8 +33,14 @@ class BatchConstrainedDynamics final : public BatchDynamicsSolver<Real> {
   std::size_t bytes() const override {
     std::size_t sum = 0;
     for (const auto& s : solvers_) sum += s.bytes();
+    for (const auto& r : repairers_) sum += r.bytes();
     for (const auto& h : hands_) sum += (h.q.size() + 3 * h.v.size() + h.external.size() + 4 * h.damping.size()) * sizeof(P);
     return sum;
+  }
+
+  void give_way(bool yes) override {
+    for (auto& s : solvers_) s.give_way(yes);
+    for (auto& r : repairers_) r.give_way(yes);
   }
 
   void solve(const Real* Q, const Real* V, const Real* tau, const Real* external, const Real* gamma, const Real* damping, const Real* compliance, int most,
@@ -56,7 +64,14 @@ class BatchConstrainedDynamics final : public BatchDynamicsSolver<Real> {
                    tolerance, h.lambda.data(), h.vdot.data(), report, nullptr);
       scatter(g, h.lambda, rows_, lambda);
       scatter(g, h.vdot, model_.nv, vdot);
-      for (int k = 0; k < count(g); ++k) reports[g * width + k] = report[k];
+      for (int k = 0; k < count(g); ++k) {
+        const std::size_t s = std::size_t(g * width + k), nq = std::size_t(model_.nq), nv = std::size_t(model_.nv), m = std::size_t(rows_);
+        reports[s] = report[k];
+        if (!repairs_ || !Repair<Real>::needed(report[k])) continue;
+        repairers_[t].solve({Q + s * nq, V + s * nv, tau ? tau + s * nv : nullptr, external ? external + s * 6 * std::size_t(bodies) : nullptr, gamma ? gamma + s * m : nullptr,
+                             damping + s * m, compliance + s * m},
+                            most, tolerance, lambda + s * m, vdot + s * nv, &reports[s], nullptr);
+      }
     });
   }
 
@@ -80,9 +95,12 @@ class BatchConstrainedDynamics final : public BatchDynamicsSolver<Real> {
   }
 
   const Model<Real>& model_;
+  std::shared_ptr<const Layout<Real>> layout_;
+  bool repairs_;
   int rows_, batch_;
   Team team_;
   std::vector<ConstrainedDynamics<P>> solvers_;  // a thread
+  std::vector<Repair<Real>> repairers_;          // a thread
   std::vector<Hands> hands_;
 };
 

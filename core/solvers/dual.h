@@ -36,6 +36,16 @@ class Dual {
   }
   const T* forces() const { return lambda_.data(); }
 
+  // x ← (G + C + ε)⁻¹ y, both in the user's order, with the factor of the last solution
+  void invert(const T* y, T* x) {
+    for (int i = 0; i < int(row_.size()); ++i) step_[at(i)] = y[row_[std::size_t(i)]];
+    solve_upper_factor(A_.data(), n_, room_, Dinv_.data(), step_.data());
+    for (int i = 0; i < int(row_.size()); ++i) x[row_[std::size_t(i)]] = i < n_ ? step_[at(i)] : step_[at(i)] / shift_[at(i)];
+  }
+
+  // The same in the order of the matrix, as it was last found.
+  const T* inverted() const { return step_.data(); }
+
   // G: its upper triangle on entry, both on exit; rows `stride` apart, a register of room past every row. λ: what to start from on entry, the forces on exit.
   void solve(T* G, std::size_t stride, const T* bias, const T* compliance, const T* damping, int most, T tolerance, T* lambda, Report<T>* report, T* history) {
     const int m = int(row_.size());
@@ -53,7 +63,8 @@ class Dual {
     }
     factor_upper(A_.data(), n_, room_, shift_.data(), Dinv_.data());
 
-    Progress<T> progress(bias, m, most, tolerance, report, history);
+    Progress<T> progress(m, most, tolerance, report, history);
+    for (int i = 0; i < m; ++i) progress.expect(target_[at(i)], damping[row_[std::size_t(i)]]);
     find_left(G, stride, compliance);
     while (!progress.over()) {
       std::copy(left_.begin(), left_.end(), step_.begin());
@@ -64,12 +75,8 @@ class Dual {
         moved_[at(i)] = left_[at(i)] - compliance[row_[std::size_t(i)]] * step_[at(i)];
       }
       find_left(G, stride, compliance);
-      T primal{}, change{};
-      for (int i = 0; i < m; ++i) {
-        primal = worst(primal, left_[at(i)]);
-        change = worst(change, moved_[at(i)] - left_[at(i)]);
-      }
-      progress.note(primal, change, primal <= progress.least() ? T{} : size(G, stride));
+      for (int i = 0; i < m; ++i) progress.row(left_[at(i)], moved_[at(i)] - left_[at(i)], damping[row_[std::size_t(i)]]);
+      progress.end_iteration();
     }
     progress.end(damping, m);
     for (int i = 0; i < m; ++i) lambda[row_[std::size_t(i)]] = lambda_[at(i)];
@@ -87,17 +94,6 @@ class Dual {
       for (int c = 0; c < n_; c += lanes)
         store_rows(&left_[std::size_t(c)], RowPack<T>(load_rows(&left_[std::size_t(c)]) - load_rows(G + std::size_t(k) * stride + c) * lambda_[std::size_t(k)]));
     for (std::size_t i = std::size_t(n_); i < room_; ++i) left_[i] = T{};
-  }
-
-  // the largest of |β| + |G| |λ|
-  T size(const T* G, std::size_t stride) const {
-    T most{};
-    for (int i = 0; i < n_; ++i) {
-      T sum = std::abs(target_[i]);
-      for (int j = 0; j < n_; ++j) sum += std::abs(G[std::size_t(i) * stride + std::size_t(j)] * lambda_[j]);
-      most = std::max(most, sum);
-    }
-    return most;
   }
 
   int n_;

@@ -11,13 +11,15 @@ namespace delassus {
 template <class T>
 struct Forcing {
   Motions<T> motions;
+  PerLink<Vec6, T> forces;               // f as it was found: sweeps add to that of the motions
   std::vector<T> error, velocity, bias;  // a row: e, J ν, γ
   bool steered = false;                  // some constraint has a gain
 
   Forcing(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set) : motions(model.links.size()), error(set.rows), velocity(set.rows), bias(set.rows) {
+    forces.resize(model.links.size());
     for (const auto& c : set.constraints) steered = steered || c.kp != 0 || c.kd != 0;
   }
-  std::size_t bytes() const { return motions.bytes() + 3 * bias.size() * sizeof(T); }
+  std::size_t bytes() const { return motions.bytes() + forces.bytes() + 3 * bias.size() * sizeof(T); }
 
   // After kinematics. External and gamma may be null: nothing, what the constraints say.
   void find(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, const Placement<T>& w, const T* q, const T* v, const T* external, const T* gamma) {
@@ -33,6 +35,7 @@ struct Forcing {
     }
     inertial_forces(w, motions, model.gravity * real_of<T>(-1));
     if (external) subtract_external(model, w, motions, external);
+    forces = motions.f;
   }
 };
 

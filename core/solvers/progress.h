@@ -1,7 +1,9 @@
-// When proximal iterations have come to an end: the constraints hold, or J ν̇ no longer changes, which is where constraints that contradict each other end.
+// When proximal iterations have come to an end: what is left of the constraints is small, or J ν̇ no longer changes, which is where constraints that contradict each other end, or
+// neither of the two gets smaller. Whether the answer is right is for judged.h to say.
 //
-// "Constrained Articulated Body Dynamics Algorithms", algorithm 3; both against the largest bias, or one. Where the former stops getting smaller, what it is added up of
-// tells whether that is rounding.
+//   r² / ε  against the largest  β² / ε,   the same unit for rows of lengths and of angles;   δ(J ν̇)  against the largest β,   β what rows would have without constraint forces
+//
+// "Constrained Articulated Body Dynamics Algorithms", algorithm 3.
 #pragma once
 
 #include <algorithm>
@@ -16,31 +18,43 @@ namespace delassus {
 template <class Real>
 class Progress {
  public:
-  Progress(const Real* bias, int rows, int most, Real tolerance, Report<Real>* report, Real* history, int fewest = 1)
-      : fewest_(std::min(fewest, std::max(most, 1))), most_(std::max(most, 1)), operations_(4.0 * rows * rows),
-        report_(*report), history_(history) {
-    Real scale = 1;
-    for (int r = 0; r < rows; ++r) scale = std::max(scale, std::abs(bias[r]));
-    least_ = tolerance * scale;
-    report_ = {rows == 0 ? Outcome::converged : Outcome::unfinished, 0, 0, 0, 0};
+  Progress(int rows, int most, Real tolerance, Report<Real>* report, Real* history, int fewest = 1)
+      : fewest_(std::min(fewest, std::max(most, 1))), most_(std::max(most, 1)), operations_(4.0 * rows * rows), aim_(tolerance), report_(*report),
+        history_(history) {
+    report_ = {rows == 0 ? Outcome::converged : Outcome::unfinished, 0, 0, 0, 0, 0, 0, false};
   }
 
-  Real least() const { return least_; }
   bool over() const { return report_.outcome != Outcome::unfinished || report_.iterations == most_; }
 
-  // After an iteration: what is left of the constraints, how far J ν̇ went, the largest sum of magnitudes that the former is a difference of.
-  void note(Real primal, Real change, Real size = 0) {
+  // A row of β; then, iteration by iteration, its residual, the change of J ν̇, and the end of the iteration.
+  void expect(Real beta, Real damping) {
+    scale_ = std::max(scale_, beta * beta / damping);
+    size_ = std::max(size_, std::abs(beta));
+  }
+  void row(Real residual, Real change, Real damping) {
+    left_ = worst(left_, residual * residual / damping);
+    primal_ = worst(primal_, residual);
+    change_ = worst(change_, change);
+  }
+  void end_iteration() {
     const int n = report_.iterations;
     poll(operations_);
-    const bool stays = most_ == 1 || (n > 0 && 2 * primal > report_.primal);
-    const Real goal = stays ? std::max(least_, 32 * std::numeric_limits<Real>::epsilon() * size) : least_;
-    if (history_) history_[n] = primal;
-    report_ = {Outcome::unfinished, n + 1, primal, n > 0 ? change : Real(0), 0};
-    if (n + 1 < fewest_) return;
-    if (primal <= goal)
-      report_.outcome = Outcome::converged;
-    else if (n > 0 && change <= goal)
-      report_.outcome = Outcome::least_squares;
+    const bool slow = n > 0 && left_ > Real(0.81) * last_ && change_ > Real(0.9) * last_change_;
+    if (history_) history_[n] = primal_;
+    report_.iterations = n + 1;
+    report_.primal = primal_;
+    report_.change = n > 0 ? change_ : Real(0);
+    if (n + 1 >= fewest_) {
+      if (left_ <= aim_ * aim_ * scale_)
+        report_.outcome = Outcome::converged;
+      else if (n > 0 && change_ <= aim_ * size_)
+        report_.outcome = Outcome::least_squares;
+      else if (slow)
+        report_.outcome = Outcome::stalled;
+    }
+    last_ = left_;
+    if (n > 0) last_change_ = change_;
+    left_ = primal_ = change_ = 0;
   }
   void end(const Real* damping, int rows) {
     Real largest = 0;
@@ -49,18 +63,18 @@ class Progress {
   }
 
  private:
+  // the larger of two magnitudes; what is no number stays
+  static Real worst(Real so_far, Real x) {
+    x = std::abs(x);
+    return x <= so_far || so_far != so_far ? so_far : x;
+  }
+
   int fewest_, most_;
-  Real least_;
   double operations_;  // about, of an iteration
+  Real aim_, scale_ = 0, size_ = 0;
+  Real left_ = 0, primal_ = 0, change_ = 0, last_ = 0, last_change_ = std::numeric_limits<Real>::max();
   Report<Real>& report_;
   Real* history_;
 };
-
-// The larger of two magnitudes; what is no number stays.
-template <class Real>
-inline Real worst(Real so_far, Real x) {
-  x = std::abs(x);
-  return x <= so_far || so_far != so_far ? so_far : x;
-}
 
 }  // namespace delassus

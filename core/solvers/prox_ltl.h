@@ -13,6 +13,7 @@
 #include "operators/explicit/ltl.h"
 #include "solvers/dual.h"
 #include "solvers/forcing.h"
+#include "solvers/judged.h"
 
 namespace delassus {
 
@@ -20,14 +21,17 @@ template <class T>
 class ProxLtl final : public DynamicsSolver<T> {
  public:
   ProxLtl(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
-      : model_(model), layout_(std::move(layout)), set_(layout_->set), ltl_(model, set_), forcing_(model, set_), dual_(set_.rows, all_rows(set_.rows)),
-        compliance_(std::size_t(set_.rows)), u_(std::size_t(model.nv)) {}
+      : model_(model), layout_(std::move(layout)), set_(layout_->set), ltl_(model, set_), forcing_(model, set_), dual_(set_.rows, all_rows(set_.rows)), judge_(model, set_),
+        compliance_(std::size_t(set_.rows)), u_(std::size_t(model.nv)), move_(u_.size()), step_(ltl_.room) {}
 
   static bool supports(const Layout<T>&) { return true; }
   bool alone() const override { return rows_alone(set_); }
   int rows() const override { return set_.rows; }
-  std::size_t bytes() const override { return ltl_.bytes() + forcing_.bytes() + dual_.bytes() + (compliance_.size() + u_.size()) * sizeof(T); }
-  void set_compliance(const T* compliance) override { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
+  std::size_t bytes() const override { return ltl_.bytes() + forcing_.bytes() + dual_.bytes() + judge_.bytes() + (compliance_.size() + 2 * u_.size() + step_.size()) * sizeof(T); }
+  void set_compliance(const T* compliance) override {
+    std::copy(compliance, compliance + set_.rows, compliance_.begin());
+    judge_.set_compliance(compliance);
+  }
   const T* bias() const { return forcing_.bias.data(); }
 
   // As DynamicsSolver says.
@@ -44,12 +48,30 @@ class ProxLtl final : public DynamicsSolver<T> {
     add_rows(ltl_, ltl_.Z, u_.data(), dual_.target());
     dual_.solve(ltl_.G.data(), ltl_.room, forcing_.bias.data(), compliance_.data(), damping, most, tolerance, lambda, report, history);
 
-    // ν̇ = L⁻¹ (D⁻¹ u + Zᵀ λ)
-    for (int k = 0; k < model_.nv; ++k) vdot[k] = u_[k] * ltl_.Dinv[k] + times_rows(ltl_, ltl_.Z, std::size_t(k), dual_.forces());
-    solve_plain(model_, ltl_, vdot);
+    move(dual_.forces(), vdot);
+
+    // δλ = (G + C + ε)⁻¹ (r − Z L⁻ᵀ f),   δν̇ = L⁻¹ (D⁻¹ L⁻ᵀ f + Zᵀ δλ)   for what is left, f of the dynamics and r of the constraints
+    judge_.refine({ltl_.w, ltl_.terms.data(), forcing_.forces, tau, forcing_.bias.data(), nullptr}, damping, this->gives_way_, vdot, lambda, tolerance, report, history, most,
+                  [&](const T* f, const T* r) {
+                    std::copy(f, f + model_.nv, u_.begin());
+                    solve_transposed(model_, ltl_, u_.data());
+                    std::fill(step_.begin(), step_.end(), T{});
+                    add_rows(ltl_, ltl_.Z, u_.data(), step_.data());
+                    for (int i = 0; i < set_.rows; ++i) step_[i] = r[i] - step_[i];
+                    dual_.invert(step_.data(), step_.data());
+                    move(step_.data(), move_.data());
+                    for (int i = 0; i < set_.rows; ++i) lambda[i] += step_[i];
+                    for (int k = 0; k < model_.nv; ++k) vdot[k] += move_[k];
+                  });
   }
 
  private:
+  // ν̇ = L⁻¹ (D⁻¹ u + Zᵀ λ)
+  void move(const T* lambda, T* vdot) const {
+    for (int k = 0; k < model_.nv; ++k) vdot[k] = u_[k] * ltl_.Dinv[k] + times_rows(ltl_, ltl_.Z, std::size_t(k), lambda);
+    solve_plain(model_, ltl_, vdot);
+  }
+
   static std::vector<int> all_rows(int rows) {
     std::vector<int> order(std::size_t(rows), 0);
     std::iota(order.begin(), order.end(), 0);
@@ -62,7 +84,8 @@ class ProxLtl final : public DynamicsSolver<T> {
   LtlWork<T> ltl_;
   Forcing<T> forcing_;
   Dual<T> dual_;
-  std::vector<T> compliance_, u_;  // a row; a velocity
+  Judge<T> judge_;
+  std::vector<T> compliance_, u_, move_, step_;  // a row: C; a velocity: u, δν̇; a row, with room: δλ
 };
 
 }  // namespace delassus

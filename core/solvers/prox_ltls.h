@@ -12,6 +12,7 @@
 
 #include "operators/explicit/ltl.h"
 #include "solvers/forcing.h"
+#include "solvers/judged.h"
 #include "solvers/progress.h"
 
 namespace delassus {
@@ -22,9 +23,9 @@ class ProxLtls final : public DynamicsSolver<T> {
 
  public:
   ProxLtls(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
-      : model_(model), layout_(std::move(layout)), set_(layout_->set), ltl_(model, set_), forcing_(model, set_), inertia_(model.links.size()),
+      : model_(model), layout_(std::move(layout)), set_(layout_->set), ltl_(model, set_), forcing_(model, set_), judge_(model, set_), inertia_(model.links.size()),
         compliance_(std::size_t(set_.rows)), stiffness_(std::size_t(set_.rows)), push_(std::size_t(model.nv)) {
-    for (auto* x : {&s_, &left_, &y_, &step_}) x->resize(ltl_.room);
+    for (auto* x : {&s_, &left_, &y_, &step_, &more_}) x->resize(ltl_.room);
     force_.resize(push_.size());
     move_.resize(push_.size());
   }
@@ -39,9 +40,12 @@ class ProxLtls final : public DynamicsSolver<T> {
   bool alone() const override { return supports(*layout_); }
   int rows() const override { return set_.rows; }
   std::size_t bytes() const override {
-    return ltl_.bytes() + forcing_.bytes() + inertia_.size() * sizeof(Sym6<T>) + (compliance_.size() + stiffness_.size() + 3 * push_.size() + 4 * s_.size()) * sizeof(T);
+    return ltl_.bytes() + forcing_.bytes() + judge_.bytes() + inertia_.size() * sizeof(Sym6<T>) + (compliance_.size() + stiffness_.size() + 3 * push_.size() + 5 * s_.size()) * sizeof(T);
   }
-  void set_compliance(const T* compliance) override { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
+  void set_compliance(const T* compliance) override {
+    std::copy(compliance, compliance + set_.rows, compliance_.begin());
+    judge_.set_compliance(compliance);
+  }
   const T* bias() const { return forcing_.bias.data(); }
 
   // As DynamicsSolver says.
@@ -57,38 +61,48 @@ class ProxLtls final : public DynamicsSolver<T> {
 
     std::fill(vdot, vdot + model_.nv, T{});
     std::fill(y_.begin(), y_.end(), T{});
-    Progress<T> progress(b, m, most, tolerance, report, history, 2);
+    Progress<T> progress(m, most, tolerance, report, history, 2);
+    bool first = true;
     do {
+      iterate(first, lambda, vdot);
       for (int r = 0; r < m; ++r) {
-        left_[r] = -b[r] - y_[r] - compliance_[r] * lambda[r];
-        s_[r] = lambda[r] + stiffness_[r] * left_[r];
+        if (first) progress.expect(std::abs(b[r]) + std::abs(y_[r]), damping[r]);
+        progress.row(more_[r] * damping[r], step_[r], damping[r]);
       }
-      for (int k = 0; k < model_.nv; ++k) move_[k] = push_[k] + times_rows(ltl_, ltl_.Y, std::size_t(k), s_.data());
-      if (report->iterations > 0) {
-        inertial(vdot, force_.data());
-        for (int k = 0; k < model_.nv; ++k) move_[k] -= force_[k];
-      }
-      solve_transposed(model_, ltl_, move_.data());
-      for (int k = 0; k < model_.nv; ++k) move_[k] *= ltl_.Dinv[k];
-      solve_plain(model_, ltl_, move_.data());
-      for (int k = 0; k < model_.nv; ++k) vdot[k] += move_[k];
-      if (m == 0) break;
-      std::fill(step_.begin(), step_.end(), T{});
-      add_rows(ltl_, ltl_.Y, move_.data(), step_.data());
-      T primal{}, change{};
-      for (int r = 0; r < m; ++r) {
-        const T more = stiffness_[r] * (left_[r] - step_[r]);
-        lambda[r] += more;
-        y_[r] += step_[r];
-        primal = worst(primal, more * damping[r]);
-        change = worst(change, step_[r]);
-      }
-      progress.note(primal, change);
+      first = false;
+      if (m > 0) progress.end_iteration();
     } while (!progress.over());
     progress.end(damping, m);
+    judge_.refine({ltl_.w, ltl_.terms.data(), forcing_.forces, tau, b, nullptr}, damping, this->gives_way_, vdot, lambda, tolerance, report, history, most,
+                  [&](const T*, const T*) { iterate(false, lambda, vdot); });
   }
 
  private:
+  // One iteration: δ, and what it adds to ν̇, J ν̇ and λ. The first one is from rest.
+  void iterate(bool first, T* lambda, T* vdot) {
+    const int m = set_.rows;
+    for (int r = 0; r < m; ++r) {
+      left_[r] = -forcing_.bias[r] - y_[r] - compliance_[r] * lambda[r];
+      s_[r] = lambda[r] + stiffness_[r] * left_[r];
+    }
+    for (int k = 0; k < model_.nv; ++k) move_[k] = push_[k] + times_rows(ltl_, ltl_.Y, std::size_t(k), s_.data());
+    if (!first) {
+      inertial(vdot, force_.data());
+      for (int k = 0; k < model_.nv; ++k) move_[k] -= force_[k];
+    }
+    solve_transposed(model_, ltl_, move_.data());
+    for (int k = 0; k < model_.nv; ++k) move_[k] *= ltl_.Dinv[k];
+    solve_plain(model_, ltl_, move_.data());
+    for (int k = 0; k < model_.nv; ++k) vdot[k] += move_[k];
+    std::fill(step_.begin(), step_.end(), T{});
+    add_rows(ltl_, ltl_.Y, move_.data(), step_.data());
+    for (int r = 0; r < m; ++r) {
+      more_[r] = stiffness_[r] * (left_[r] - step_[r]);
+      lambda[r] += more_[r];
+      y_[r] += step_[r];
+    }
+  }
+
   // Lᵀ D L = M + Jᵀ R J, and Y = J
   void factor(const T* q) {
     kinematics(model_, ltl_.w, q);
@@ -128,9 +142,10 @@ class ProxLtls final : public DynamicsSolver<T> {
   const ConstraintSet<T>& set_;
   LtlWork<T> ltl_;
   Forcing<T> forcing_;
+  Judge<T> judge_;
   std::vector<Sym6<T>> inertia_;                 // a link: H + Kᵀ R K, with all it carries
   std::vector<T> compliance_, stiffness_;        // a row: C, R
-  std::vector<T> s_, left_, y_, step_;           // a row: λ + R c, c, J ν̇, J δ
+  std::vector<T> s_, left_, y_, step_, more_;    // a row: λ + R c, c, J ν̇, J δ, δλ
   std::vector<T> push_, force_, move_;           // a velocity: τ − h, M ν̇, δ
 };
 

@@ -15,6 +15,7 @@
 #include "operators/explicit/pv_osim.h"
 #include "solvers/dual.h"
 #include "solvers/forcing.h"
+#include "solvers/judged.h"
 
 namespace delassus {
 
@@ -24,12 +25,15 @@ class PvSweeps : public DynamicsSolver<T> {
  public:
   PvSweeps(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
       : model_(model), G_(model, std::move(layout)), set_(G_.layout().set), rows_(find_rows(model, G_.layout())), forcing_(model, set_),
-        strips_(G_.layout().loose), dual_(set_.rows, rows_.tree.row), compliance_(std::size_t(set_.rows)) {}
+        strips_(G_.layout().loose), dual_(set_.rows, rows_.tree.row), judge_(model, set_), compliance_(std::size_t(set_.rows)), step_(std::size_t(set_.rows)) {}
 
   bool alone() const override { return rows_alone(set_); }
   int rows() const override { return set_.rows; }
-  std::size_t bytes() const override { return G_.bytes() + rows_.bytes() + forcing_.bytes() + strips_.bytes() + dual_.bytes() + compliance_.size() * sizeof(T); }
-  void set_compliance(const T* compliance) override { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
+  std::size_t bytes() const override { return G_.bytes() + rows_.bytes() + forcing_.bytes() + strips_.bytes() + dual_.bytes() + judge_.bytes() + 2 * compliance_.size() * sizeof(T); }
+  void set_compliance(const T* compliance) override {
+    std::copy(compliance, compliance + set_.rows, compliance_.begin());
+    judge_.set_compliance(compliance);
+  }
   const T* bias() const { return forcing_.bias.data(); }
 
   // As DynamicsSolver says.
@@ -54,6 +58,24 @@ class PvSweeps : public DynamicsSolver<T> {
     push(p, dual_.forces());
     G_.spread_all(p, loads);
     std::copy(p.u.begin(), p.u.end(), vdot);
+
+    // the same for what is left, f of the dynamics as forces on joints and r of the constraints
+    judge_.refine({G_.placement(), G_.terms(), forcing_.forces, tau, forcing_.bias.data(), nullptr}, damping, this->gives_way_, vdot, lambda, tolerance, report, history, most,
+                  [&](const T* f, const T* r) {
+                    for (int b = 0; b < loads.links.f.blocks(); ++b) loads.links.f.block(b) = Vec6<LinkPack<T>>{};
+                    loads.take_forces(G_.layout().loose);
+                    std::copy(f, f + model_.nv, p.u.begin());
+                    G_.collect_all(p, loads);
+                    T* l = dual_.target();
+                    add_affine(p, l);
+                    std::copy(r, r + set_.rows, step_.begin());
+                    for (std::size_t i = 0; i < rows_.tree.row.size(); ++i) step_[std::size_t(rows_.tree.row[i])] -= l[i];
+                    dual_.invert(step_.data(), step_.data());
+                    push(p, dual_.inverted());
+                    G_.spread_all(p, loads);
+                    for (int i = 0; i < set_.rows; ++i) lambda[i] += step_[i];
+                    for (int k = 0; k < model_.nv; ++k) vdot[k] += p.u[k];
+                  });
   }
 
  private:
@@ -100,7 +122,8 @@ class PvSweeps : public DynamicsSolver<T> {
   Forcing<T> forcing_;
   StripMotions<T> strips_;
   Dual<T> dual_;
-  std::vector<T> compliance_;
+  Judge<T> judge_;
+  std::vector<T> compliance_, step_;  // a row: C, δλ
 };
 
 template <class T>

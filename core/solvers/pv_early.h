@@ -22,6 +22,7 @@
 #include "dynamics/kinematics.h"
 #include "operators/explicit/rows.h"
 #include "solvers/forcing.h"
+#include "solvers/judged.h"
 #include "solvers/progress.h"
 
 namespace delassus {
@@ -32,8 +33,8 @@ class PvEarly final : public DynamicsSolver<T> {
 
  public:
   PvEarly(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
-      : model_(model), layout_(std::move(layout)), set_(layout_->set), w_(model), forcing_(model, set_), terms_(set_.K_size), compliance_(std::size_t(set_.rows)), bias_(std::size_t(set_.rows)),
-        steps_(std::size_t(model.nv)), bundles_(model.links.size()), H_(model.links.size()), f_(model.links.size()), a_(model.links.size()), sizes_(model.links.size()) {
+      : model_(model), layout_(std::move(layout)), set_(layout_->set), w_(model), forcing_(model, set_), terms_(set_.K_size), compliance_(std::size_t(set_.rows)), bias_(std::size_t(set_.rows)), even_(std::size_t(set_.rows), T(1)),
+        steps_(std::size_t(model.nv)), bundles_(model.links.size()), H_(model.links.size()), f_(model.links.size()), a_(model.links.size()), judge_(model, set_) {
     rows_.tree = find_limbs(model, *layout_);
     rows_.resize();
     slot_.assign(std::size_t(rows_.tree.rows()), -1);
@@ -67,14 +68,14 @@ class PvEarly final : public DynamicsSolver<T> {
   bool alone() const override { return supports(*layout_); }
   int rows() const override { return set_.rows; }
   std::size_t bytes() const override {
-    return w_.bytes() + forcing_.bytes() + rows_.bytes() + steps_.size() * sizeof(Step) + bundles_.size() * (sizeof(Bundle) + sizeof(Sym6<T>) + 3 * sizeof(Vec6<T>)) +
-           (terms_.size() + K_.size()) * sizeof(Vec6<T>) + (2 * compliance_.size() + l_.size() + x_.size() + turns_.size()) * sizeof(T) + (slot_.size() + idle_.size()) * sizeof(int);
+    return w_.bytes() + forcing_.bytes() + rows_.bytes() + steps_.size() * sizeof(Step) + bundles_.size() * (sizeof(Bundle) + sizeof(Sym6<T>) + 2 * sizeof(Vec6<T>)) + judge_.bytes() +
+           (terms_.size() + K_.size()) * sizeof(Vec6<T>) + (3 * compliance_.size() + l_.size() + x_.size() + turns_.size()) * sizeof(T) + (slot_.size() + idle_.size()) * sizeof(int);
   }
-  void set_compliance(const T* compliance) override { std::copy(compliance, compliance + set_.rows, compliance_.begin()); }
+  void set_compliance(const T* compliance) override {
+    std::copy(compliance, compliance + set_.rows, compliance_.begin());
+    judge_.set_compliance(compliance);
+  }
   const T* bias() const { return forcing_.bias.data(); }
-
-  // How many combinations of rows the last state had that no joint moves, and that got no force.
-  int dropped() const { return dropped_; }
 
   // As DynamicsSolver says; there is nothing to iterate on, nor to start from.
   void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T*, int, T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
@@ -89,19 +90,16 @@ class PvEarly final : public DynamicsSolver<T> {
     std::fill(lambda, lambda + set_.rows, T{});
     std::fill(vdot, vdot + model_.nv, T{});
     for (std::size_t i = 0; i < f_.size(); ++i) f_[i] = Vec6<T>{} - forcing_.motions.f[int(i)];
-    Progress<T> progress(forcing_.bias.data(), set_.rows, 1, tolerance, report, history);
+    Progress<T> progress(set_.rows, 1, tolerance, report, history);
     eliminate_and_move(tau, lambda, vdot);
-    if (set_.rows == 0) return;
-    Left left = find_left(lambda, vdot);
-    if (!(left.primal <= progress.least()) && !is_least(left, progress.least())) {
-      // what rounding has left, once more
-      for (std::size_t i = 0; i < f_.size(); ++i) f_[i] = Vec6<T>{};
-      eliminate_and_move(nullptr, lambda, vdot);
-      left = find_left(lambda, vdot);
-    }
-    progress.note(left.primal, T{}, left.size);
-    // there is no further iteration: what is left now is rounding's
-    if (report->outcome == Outcome::unfinished) report->outcome = is_least(left, progress.least()) ? Outcome::least_squares : Outcome::stalled;
+    if (set_.rows > 0) progress.end_iteration();
+    // the same once more for what rounding has left, f of the dynamics and r of the constraints
+    judge_.refine({w_, terms_.data(), forcing_.forces, tau, forcing_.bias.data(), nullptr}, even_.data(), false, vdot, lambda, tolerance, report, history, Judge<T>::endless,
+                  [&](const T* f, const T* r) {
+                    for (auto& force : f_) force = Vec6<T>{};
+                    for (int i = 0; i < set_.rows; ++i) bias_[i] = -r[i];
+                    eliminate_and_move(f, lambda, vdot);
+                  });
   }
 
  private:
@@ -123,60 +121,16 @@ class PvEarly final : public DynamicsSolver<T> {
     int handed = 0, out = 0;  // where and how many rows it handed to its parent
   };
 
-  // Of all rows: the largest that is left, the sum of squares, the largest sum of magnitudes that it is a difference of.
-  struct Left {
-    T primal{}, square{}, size{};
-  };
-  // Least squares leave what was dropped and nothing else.
-  bool is_least(const Left& left, T tolerance) const { return std::abs(std::sqrt(left.square) - std::sqrt(left_)) <= tolerance; }
-
   // Adds the forces and accelerations that the biases, the forces on links and those on joints ask for.
   void eliminate_and_move(const T* tau, T* lambda, T* vdot) {
-    dropped_ = 0;
-    left_ = T{};
     for (std::size_t i = 0; i < bundles_.size(); ++i) {
       H_[i] = articulated(w_.inertia[int(i)]);
       take_rows(int(i));
     }
     for (int i = int(bundles_.size()) - 1; i >= 0; --i) eliminate_link(i, tau);
-    for (const int r : idle_) {
-      if (compliance_[r] > 0)
-        lambda[r] -= bias_[r] / compliance_[r];
-      else
-        drop(bias_[r]);
-    }
+    for (const int r : idle_)
+      if (compliance_[r] > 0) lambda[r] -= bias_[r] / compliance_[r];
     for (std::size_t i = 0; i < bundles_.size(); ++i) move_link(int(i), lambda, vdot);
-  }
-
-  // J ν̇ + C λ + γ, which is the bias of what is left.
-  Left find_left(const T* lambda, const T* vdot) {
-    Left left;
-    auto note = [&](int r, T row, T size) {
-      bias_[r] = forcing_.bias[r] + row + compliance_[r] * lambda[r];
-      left.primal = worst(left.primal, bias_[r]);
-      left.square += bias_[r] * bias_[r];
-      left.size = std::max(left.size, std::abs(forcing_.bias[r]) + size);
-    };
-    for (const int r : idle_) note(r, T{}, T{});
-    for (std::size_t i = 0; i < bundles_.size(); ++i) {
-      const auto& link = model_.links[i];
-      Vec6<T> a{}, size{};
-      if (link.parent >= 0) a = a_[link.parent], size = sizes_[link.parent];
-      for (int k = link.iv; k < link.iv + link.nv; ++k) {
-        const Vec6<T> more = w_.S[k] * vdot[k];
-        a += more;
-        for (int c = 0; c < 6; ++c) entry(size, c) += std::abs(entry(more, c));
-      }
-      a_[i] = a;
-      sizes_[i] = size;
-      for (int r = bundles_[i].first; r < bundles_[i].past; ++r) {
-        const Vec6<T> K = own_row(r);
-        T sum{};
-        for (int c = 0; c < 6; ++c) sum += std::abs(entry(K, c)) * entry(size, c);
-        note(rows_.tree.row[std::size_t(r)], dot(K, a), sum);
-      }
-    }
-    return left;
   }
 
   Vec6<T> own_row(int r) const {
@@ -192,11 +146,6 @@ class PvEarly final : public DynamicsSolver<T> {
     }
     scale_ *= share * share;
   }
-  void drop(T l) {
-    ++dropped_;
-    left_ += l * l;
-  }
-
   // A compliant row: λ = C⁻¹ (b − K a), a spring on the link.
   void take_rows(int i) {
     auto& b = bundles_[i];
@@ -244,7 +193,6 @@ class PvEarly final : public DynamicsSolver<T> {
       for (int r = k; r < n; ++r) along += K[r] * w[r], value += l[r] * w[r];
       for (int r = k; r < n; ++r) K[r] -= along * (2 * w[r]), l[r] -= value * (2 * w[r]);
     }
-    for (int r = b.kept; r < n; ++r) drop(l[r]);
   }
 
   void eliminate_link(int i, const T* tau) {
@@ -259,10 +207,7 @@ class PvEarly final : public DynamicsSolver<T> {
     for (int r = 0; r < count; ++r) K[r] = K_[b.at + r], l[r] = l_[b.at + r];
     for (int k = link.iv + link.nv - 1; k >= link.iv; --k) count = eliminate_velocity(steps_[k], w_.S[k], model_.armature[k], tau ? tau[k] : T{}, H, f, K, l, count);
     b.out = count;
-    if (link.parent < 0) {
-      for (int r = 0; r < count; ++r) drop(l[r]);
-      return;
-    }
+    if (link.parent < 0) return;
     auto& below = bundles_[link.parent];
     H_[link.parent] += H;
     f_[link.parent] += f;
@@ -354,15 +299,16 @@ class PvEarly final : public DynamicsSolver<T> {
   RowWork<T> rows_;                 // K of rows where they act
   std::vector<Vec6<T>> terms_;
   std::vector<T> compliance_, bias_;  // a row: C, γ or what is left
+  std::vector<T> even_;             // a row: one, the metric in which contradictory rows are met
   std::vector<Step> steps_;         // a velocity
   std::vector<Bundle> bundles_;     // a link
   std::vector<Sym6<T>> H_;          // a link
-  std::vector<Vec6<T>> f_, a_, sizes_;  // forces, accelerations, magnitudes that these are added up of
+  std::vector<Vec6<T>> f_, a_;      // forces, accelerations
   std::vector<Vec6<T>> K_;          // rows of all bundles; l and multipliers likewise
   std::vector<T> l_, x_, turns_;
   std::vector<int> slot_, idle_;    // a row in the order of the limbs: which it is of its bundle, −1: it went there; rows that act on nothing
-  T scale_, left_;                  // |K s|² of rounding, for |s| = 1; square of what dropped rows leave
-  int dropped_ = 0;
+  Judge<T> judge_;
+  T scale_;                         // |K s|² of rounding, for |s| = 1
 };
 
 }  // namespace delassus

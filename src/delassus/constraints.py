@@ -329,6 +329,7 @@ class JointCoupling(Constraint):
         baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
         joints = [_one_axis(_model(model), joint, "joint")]
+        self.turns = model.joint_type[joints[0]] == "hinge"  # whether its error is an angle
         coefficients = numbers(polynomial, "polynomial", (5,)).tolist()
         if other is None:
             target = float(model.joint_reference[joints[0]]) + coefficients[0]

@@ -123,7 +123,7 @@ def test_forces_that_are_no_numbers_have_no_residual(sliding):
 
 
 def test_methods_are_those_of_the_library():
-    assert set(methods.DYNAMICS_METHODS) == set(dynamics._METHODS)
+    assert {*methods.DYNAMICS_METHODS, "auto"} == set(dynamics._METHODS)
     assert set(methods.CONTACT_METHODS) == set(contacts._METHODS)
 
 

@@ -17,7 +17,7 @@ for dtype in (np.float64, np.float32):
     report("solve", dtype, lambda: native.solve(q, v, tau, None, None, dynamics._damping, 5, 1e-10, None, a, f, dynamics._history), 100)
     B = dl.BatchConstrainedDynamics(model, constraints, 3, mu=1e3, max_iterations=5, dtype=dtype)
     Q, V, T = (np.tile(x, (3, 1)) for x in (q, v, tau))
-    A, F, N = np.empty((3, model.nv), dtype), np.empty((3, 603), dtype), np.empty((5, 3), dtype)
+    A, F, N = np.empty((3, model.nv), dtype), np.empty((3, 603), dtype), np.empty((8, 3), dtype)
     report("batch solve", dtype, lambda: B._native.solve(Q, V, T, None, None, B._damping, B._compliance, 5, 1e-10, None, A, F, N), 100)
 """
 

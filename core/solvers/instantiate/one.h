@@ -10,4 +10,5 @@
   template std::unique_ptr<Operator<T>> make_operator(Form, const Model<T>&, ConstraintSet<T>);  \
   template std::unique_ptr<MovingOperator<T>> make_moving_operator(const Model<T>&, std::shared_ptr<const Layout<T>>); \
   template std::unique_ptr<MatrixMaker<T>> make_matrix_maker(const Model<T>&, ConstraintSet<T>); \
-  template std::unique_ptr<DynamicsSolver<T>> make_dynamics_solver(DynamicsMethod, const Model<T>&, ConstraintSet<T>);
+  template std::unique_ptr<DynamicsSolver<T>> make_dynamics_solver(DynamicsMethod, const Model<T>&, ConstraintSet<T>); \
+  template void find_diagonal(const Model<T>&, const ConstraintSet<T>&, const T*, T*);

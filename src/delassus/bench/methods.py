@@ -23,7 +23,7 @@ from .trial import Measurement, Section, Trial, measured
 __all__ = ["CONTACT_ALLOWED", "CONTACT_METHODS", "DYNAMICS_METHODS", "MATRIX_FREE", "Methods", "Problem", "check_names", "measure_methods"]
 
 Array = NDArray[Any]
-DYNAMICS_METHODS = ("prox-ltl", "prox-ltls", "pv", "pv-soft", "pv-early", "prox-pv", "caba", "lcaba", "soft-gauss")
+DYNAMICS_METHODS = ("prox-ltl", "prox-ltls", "pv", "pv-soft", "pv-early", "prox-pv", "caba", "lcaba", "kkt", "soft-gauss")
 CONTACT_METHODS = ("admm", "newton", "interior", "pgs", "apgd", "lcp")
 MATRIX_FREE = ("update", "update, G x", "G x again", "update, solve", "solve again")
 

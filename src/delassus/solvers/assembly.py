@@ -19,20 +19,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._door import count, number
-from ..constraints import Constraint, ConstraintRows
+from ..constraints import Constraint, ConstraintRows, JointCoupling
 from ..dynamics import Workspace, mass_matrix
 from ..errors import ArgumentError
 from ..model import Loop, Model
 from ..operators import DelassusOperator
-from ..state import difference, integrate, kinetic_energy
+from ..state import body_placements, difference, integrate, kinetic_energy
 from .proximal import default_damping, largest, norm_of, operator_of, proximal
 
 __all__ = ["AssemblyResult", "close_loops"]
 
 Array = NDArray[Any]
-AssemblyStatus = Literal["converged", "not_closable", "iteration_limit"]
+AssemblyStatus = Literal["converged", "redundant", "not_closable", "iteration_limit"]
 # √(eᵀ G e) below this part of √‖G‖ ‖e‖: no motion lessens the error, to first order
 _STATIONARY = 1e-7
+# errors below this part of the mechanism's size that no motion lessens: how exactly it is drawn; this many steps that hardly lessen them are enough
+_DRAWN, _IDLE = 1e-6, 12
 # ‖t‖ below this part of ‖d‖: nearest
 _NEAREST = 1e-7
 # how often a step of sliding is shortened, how many steps close it again, how many are remembered, at most
@@ -47,7 +49,8 @@ class AssemblyResult:
 
     Attributes:
         configuration: (nq,) q.
-        status: "converged"; "not_closable": the error is least here, to first order, and not zero; "iteration_limit".
+        status: "converged"; "redundant": closed, but for errors below 1e-6 of the mechanism's size that no motion lessens, as of a plane loop whose hinges are not quite
+            parallel; "not_closable": the error is least here, to first order, and not zero; "iteration_limit".
         iterations: steps tried, of closing and sliding.
         residual: largest error |e| of the rows [m or rad].
         least_squares: ½ ‖e‖².
@@ -86,11 +89,16 @@ class _Assembler:
             int(at) + 3 * (kind == "free") for at, kind in zip(model.joint_vadr, model.joint_type, strict=True) if kind in ("ball", "free")
         ]
         self.iterations, self.history = 0, [largest(self.rows.error(self.start))]
+        self.unit = _units(model, G, self.start)
         self.norm = self.relative = 0.0  # ‖G‖ at the configuration, ε / ‖G‖ that the next step begins with
 
     @property
     def exhausted(self) -> bool:
         return self.iterations >= self.limit
+
+    def size(self, e: Array) -> float:
+        """Largest error, lengths as parts of the mechanism's size."""
+        return largest(e / self.unit)
 
     def at(self, q: Array) -> None:
         self.G.update(q)
@@ -111,8 +119,14 @@ class _Assembler:
         G, e, end = self.G, self.rows.error(q), self.iterations + patience
         self.at(q)
         self.relative = min(1e-3, float(np.linalg.norm(e)))
-        while largest(e) > self.tolerance and not self.exhausted:
+        idle, last = 0, (np.inf, np.inf)
+        while self.size(e) > self.tolerance and not self.exhausted:
             square, still = float(e @ e), self.stationarity(e)
+            # neither the error nor what motions do to it gets smaller; at singular positions the former does, slowly
+            size = self.size(e)
+            idle, last = idle + 1 if size <= _DRAWN and size > 0.5 * last[0] and still > 0.5 * last[1] else 0, (size, still)
+            if idle == _IDLE:
+                break
             if still <= _STATIONARY or (still < 1e-3 and square > 0.999 * rival) or self.iterations >= end:
                 break
             taken = False
@@ -143,7 +157,7 @@ class _Assembler:
         q, e = self.close(q)
         rng = np.random.default_rng(0)
         for kick in _KICKS:
-            if largest(e) <= self.tolerance or self.exhausted:
+            if self.size(e) <= self.tolerance or self.exhausted:
                 break
             push = rng.standard_normal(self.model.nv)
             moved = float(np.linalg.norm(self.G.jacobian @ push))
@@ -151,7 +165,8 @@ class _Assembler:
                 break
             known = len(self.history)
             trial, there = self.close(integrate(self.work, q, push, kick * float(np.sqrt(np.linalg.norm(e) / moved))), float(e @ e))
-            if there @ there < e @ e:
+            # what is small is left only for much less: else it is how the mechanism is drawn
+            if there @ there < (0.25 if self.size(e) <= _DRAWN else 1.0) * (e @ e):
                 q, e = trial, there
             else:
                 del self.history[known:]
@@ -184,7 +199,7 @@ class _Assembler:
             trial, e = self.close(integrate(self.work, q, way, step), patience=_PATIENCE)
             d = difference(self.work, self.start, trial)
             fell = 0.5 * (far - float(d @ self.M0 @ d))
-            if largest(e) <= self.tolerance and fell > 1e-4 * step * down:
+            if self.size(e) <= self.tolerance and fell > 1e-4 * step * down:
                 return trial, e, d, fell
             del self.history[known:]
             step /= 4
@@ -219,6 +234,18 @@ class _Assembler:
             self.history.append(largest(e))
             t = self.descent(d)
             memory = [*memory[-_MEMORY + 1 :], (difference(self.work, before, q), lost - t)]
+
+
+def _units(model: Model, G: DelassusOperator, q: Array) -> Array:
+    """Find what errors of the rows are measured in, (m,): the size of the mechanism for lengths, one for angles."""
+    places = body_placements(model, q)[1:, :3, 3]
+    size = float(np.linalg.norm(places - places.mean(axis=0), axis=1).max(initial=0.0)) if len(places) else 0.0
+    size = size if size > 0 else 1.0
+    rows: list[Array] = [np.zeros(0)]
+    for c in G.constraints:
+        turns = isinstance(c, JointCoupling) and c.turns
+        rows.append(np.array([1.0] if turns else [size] * min(c.rows, 3) + [1.0] * max(c.rows - 3, 0)))
+    return np.concatenate(rows)
 
 
 def _quasi_newton(memory: list[tuple[Array, Array]], M: Array, t: Array) -> Array:
@@ -268,7 +295,7 @@ def close_loops(
         constraints: constraints of this model, or its loops; default ``model.loops``; or an operator of them to reuse, which is left updated at the answer; a
             damping that it has stays. The gap of contacts is closed. Rows without a position (tangents of contacts, ``LinkConstraint``) do not move, to first order.
         nearest: slide to the nearest configuration after closing; False takes what closing from q gives, which is near.
-        tolerance: of the largest error [m or rad].
+        tolerance: of the largest error, lengths as parts of the mechanism's size (the largest distance of a body from the middle of all), angles in rad.
         max_iterations: steps at most, of closing and sliding.
 
     Returns:
@@ -295,17 +322,26 @@ def close_loops(
     tolerance, limit = number(tolerance, "tolerance", minimum=0.0), count(max_iterations, "max_iterations")
     work, damping = _Assembler(model, G, q, tolerance, limit), G.damping
     q, e = work.assemble(work.start)
-    closed, slope = largest(e) <= tolerance, 1.0
-    if closed and nearest:
-        q, e, slope = work.slide(q, e)
+    closed, slope = work.size(e) <= tolerance, 1.0
+    # what no motion lessens, and is no more than how exactly the mechanism is drawn
+    redundant = not closed and work.size(e) <= _DRAWN and work.stationarity(e) <= 1e-3
     still = work.stationarity(e) if not closed else 0.0
+    if nearest and (closed or redundant):
+        work.tolerance = max(tolerance, 1.5 * work.size(e))
+        q, e, slope = work.slide(q, e)
+        work.tolerance = tolerance
+        if redundant:
+            q, e = work.close(q)
     if damping is not None:
         G.damping = damping
-    status: AssemblyStatus = "converged" if closed else "iteration_limit" if work.exhausted else "not_closable"
+    status: AssemblyStatus = (
+        "converged" if closed else "redundant" if redundant else "iteration_limit" if work.exhausted else "not_closable"
+    )
     advice = {
         "converged": ""
         if not nearest or slope <= 1e-3
         else "Closed, but not nearest: see slope. Start nearer, or give more max_iterations.",
+        "redundant": "Closed as far as the mechanism is drawn: some rows depend on others, and no motion lessens what is left of them, see errors.",
         "not_closable": "The error is least here and not zero. Check lengths and targets, or start from another configuration.",
         "iteration_limit": "Not closed yet: see residual. Give more max_iterations, or start nearer.",
     }[status]

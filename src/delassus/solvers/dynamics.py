@@ -2,7 +2,7 @@
 
     M ν̇ + h = τ + Jᵀ λ,   J ν̇ + C λ + γ = 0,   γ = J̇ν + k_d J ν + k_p e
 
-by proximal iterations: right where rows repeat, least squares where they contradict each other.
+by proximal iterations: right where rows repeat, least squares where they contradict each other. Whatever the method, the status is found from the two equations.
 """
 
 from __future__ import annotations
@@ -30,26 +30,34 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-DynamicsStatus = Literal["converged", "infeasible_least_squares", "iteration_limit", "stalled", "relaxed"]
-_STATUS: tuple[DynamicsStatus, ...] = ("converged", "infeasible_least_squares", "iteration_limit", "stalled")
+DynamicsStatus = Literal["converged", "redundant", "infeasible_least_squares", "iteration_limit", "stalled", "relaxed"]
+_STATUS: tuple[DynamicsStatus, ...] = ("converged", "infeasible_least_squares", "iteration_limit", "stalled", "redundant")
 _ADVICE: dict[DynamicsStatus, str] = {
     "converged": "",
+    "redundant": "Some rows depend on others but for how exactly the mechanism is drawn, and are met up to that, see residuals.constraints: take them out, or close the "
+    "loops with close_loops.",
     "infeasible_least_squares": "The constraints contradict each other here: their accelerations are met in the sense of least squares. Look at Baumgarte gains and at "
     "rows that fix the same motion.",
-    "iteration_limit": "The constraints are not met to the tolerance yet: raise max_iterations or mu, or warm-start with these forces.",
-    "stalled": "Rounding keeps the iterations from coming nearer: lower mu, loosen the tolerance, or use float64.",
+    "iteration_limit": "The equations do not hold to the tolerance yet, see residuals: raise max_iterations or mu, warm-start with these forces, or use method 'auto'.",
+    "stalled": "Rounding keeps the equations from holding to the tolerance, see residuals: use method 'auto', float64 or a looser tolerance, or look for parts that are very "
+    "light and rows that nearly depend on each other.",
     "relaxed": "",
 }
-# Of a method that has neither iterations nor mu.
-_STALLED_AT_ONCE = (
-    "Rounding keeps the constraints from being met to the tolerance: loosen it, use float64, or a method that iterates, such as 'lcaba'."
+# Of the method that comes last.
+_NOTHING_HELPS = (
+    "No method meets the equations to the tolerance, see residuals: loosen it, use float64, or look for parts that are very light and rows that nearly depend on each "
+    "other."
 )
+# Part of G's own diagonal that the damping ε of the proximal iterations is where none is given.
+_DAMPING = {8: 1e-6, 4: 1e-3}
 # Native class, whether it takes rows on more than one link and rows of joints, whether it stops after one iteration.
 _METHODS: dict[str, tuple[str, bool, bool]] = {
+    "auto": ("Automatic", True, False),
     "lcaba": ("ConstrainedDynamics", True, False),
     "caba": ("ConstrainedDynamics", False, False),
     "pv-soft": ("ConstrainedDynamics", False, True),
-    "soft-gauss": ("ConstrainedDynamics", True, True),
+    "soft-gauss": ("Automatic", True, True),
+    "kkt": ("Kkt", True, False),
     "prox-ltl": ("ProxLtl", True, False),
     "prox-ltls": ("ProxLtls", False, False),
     "pv": ("Pv", False, True),
@@ -64,11 +72,16 @@ class DynamicsResiduals:
 
     Attributes:
         primal: largest |J ν̇ + C λ + γ| [m/s² or rad/s²].
+        constraints: the same, each row divided by the scale of its equation: the sum of |γ|, |C λ| and the magnitudes of the joint accelerations that move its points.
+        dynamics: largest |M ν̇ + h − τ − Jᵀ λ|, each joint's divided by the scale of its equation: the sum of the magnitudes of all forces on what it carries, or of
+            their moments about the joint. Neither this nor ``constraints`` has a unit.
         dual: largest change of J ν̇ in the last iteration [m/s² or rad/s²]; zero after a single one.
         least_squares: largest |G (J ν̇ + C λ + γ)|, the gradient of ½ ‖J ν̇ + C λ + γ‖² along forces, in the metric of 1 / mu.
     """
 
     primal: float
+    constraints: float
+    dynamics: float
     dual: float
     least_squares: float
 
@@ -80,10 +93,12 @@ class DynamicsResult:
     Attributes:
         acceleration: (nv,) ν̇ [m/s² or rad/s²], the rate of v.
         forces: (m,) λ [N or N m], axes of the rows; a positive one pushes the first body away from the second.
-        status: "converged"; "infeasible_least_squares": the rows contradict each other, this is the nearest; "iteration_limit"; "stalled": rounding
-            lets it come no nearer; "relaxed": a method that gives way, by design.
+        status: "converged": both equations hold; "redundant": rows depend on each other up to 1e-6 of their scale, and are met up to that;
+            "infeasible_least_squares": the rows contradict each other, this is the nearest; "iteration_limit"; "stalled": rounding lets it come no
+            nearer; "relaxed": a method that gives way, by design, and its own equations hold.
         iterations: proximal iterations.
-        residuals: ``primal``, ``dual``, ``least_squares``.
+        residuals: ``primal``, ``constraints``, ``dynamics``, ``dual``, ``least_squares``.
+        method: which method found the answer: that asked for, or of "auto" and "soft-gauss" "lcaba" or "kkt".
         history: (iterations,) the primal residual after each.
         constraint_forces: the forces, an array a constraint.
         advice: what to do about a status; empty if nothing.
@@ -94,6 +109,7 @@ class DynamicsResult:
     status: DynamicsStatus
     iterations: int
     residuals: DynamicsResiduals
+    method: str
     history: Array
     constraint_forces: tuple[Array, ...]
     advice: str
@@ -108,7 +124,8 @@ class BatchDynamicsResult:
         forces: (batch_size, m).
         status: (batch_size,) strings as of :class:`DynamicsResult`.
         iterations: (batch_size,).
-        primal, dual, least_squares: (batch_size,) residuals.
+        primal, constraints, dynamics, dual, least_squares: (batch_size,) residuals as of :class:`DynamicsResiduals`.
+        repaired: (batch_size,) whether "kkt" had to step in.
     """
 
     acceleration: Array
@@ -116,8 +133,11 @@ class BatchDynamicsResult:
     status: Array
     iterations: Array
     primal: Array
+    constraints: Array
+    dynamics: Array
     dual: Array
     least_squares: Array
+    repaired: Array
 
 
 class _Settings:
@@ -131,8 +151,8 @@ class _Settings:
         """Check the settings; returns the name of the native class."""
         if not isinstance(model, Model):
             raise ArgumentTypeError(f"model: expected a delassus.Model, got {type(model).__name__}. Use delassus.load.")
-        if method not in (*_METHODS, "auto"):
-            raise unknown("method", method, [*_METHODS, "auto"])
+        if method not in _METHODS:
+            raise unknown("method", method, list(_METHODS))
         try:
             self.dtype = np.dtype(dtype)
         except TypeError:
@@ -141,13 +161,13 @@ class _Settings:
             raise ArgumentTypeError(f"dtype: expected float64 or float32, got {dtype!r}.")
         self.model = model
         self.constraints = tuple(collect(model, constraints))
-        self.method = "lcaba" if method == "auto" else method
+        self.method = method
         name, _, self._single = _METHODS[self.method]
         self.tolerance = number(tolerance, "tolerance", minimum=0.0)
         self.max_iterations = 1 if self._single else count(max_iterations, "max_iterations")
         return f"{name}{self.dtype.itemsize * 8}"
 
-    def _weigh(self, mu: ArrayLike, compliance: ArrayLike) -> tuple[Array, Array]:
+    def _weigh(self, mu: ArrayLike | None, compliance: ArrayLike) -> tuple[Array, Array]:
         """ε and C, one number a row."""
         given = diagonal(compliance, "compliance", self._rows, self.dtype)
         if self.method == "soft-gauss":
@@ -156,10 +176,31 @@ class _Settings:
                     "compliance: method 'soft-gauss' needs a positive number for every row, the R of its springs; MuJoCo calls it efc_R."
                 )
             return given, np.zeros_like(given)
+        if mu is None:
+            return np.broadcast_to(self._own_damping(), self._rows).astype(self.dtype), given
         weight = diagonal(mu, "mu", self._rows, self.dtype)
         if not (weight > 0).all():
             raise ArgumentError(f"mu: expected positive numbers, got {float(weight.min()):g}.")
         return 1 / weight, given
+
+    def _own_damping(self) -> Array:
+        """ε as a part of G's own diagonal: its geometric mean over some configurations, which are the same each time, and over the three rows of a point."""
+        native = [c._native() for c in self.constraints]
+        rng = np.random.default_rng(0)
+        configurations = [self.model.neutral(), self.model.random(rng), self.model.random(rng)]
+        own = np.stack([_core.delassus_diagonal64(self.model._native, native, q) for q in configurations])
+        ends = np.cumsum([c.rows for c in self.constraints])
+        for first, end in zip([0, *ends], ends, strict=False):
+            middle = min(first + 3, end)
+            own[:, first:middle] = own[:, first:middle].mean(axis=1, keepdims=True)
+            # a rotation that nothing moves here says nothing of its size
+            turns = own[:, middle:end]
+            most = turns.max(axis=1, initial=0.0, keepdims=True)
+            own[:, middle:end] = np.where(turns > 1e-12 * most, turns, most)
+        known = np.isfinite(own) & (own > 0)
+        logs, times = np.log(np.where(known, own, 1.0)), known.sum(axis=0)
+        usual = logs.sum() / max(times.sum(), 1)
+        return np.asarray(_DAMPING[self.dtype.itemsize] * np.exp(np.where(times > 0, logs.sum(axis=0) / np.maximum(times, 1), usual)))
 
 
 class ConstrainedDynamics(_Settings):
@@ -185,8 +226,8 @@ class ConstrainedDynamics(_Settings):
         constraints: Sequence[Constraint | Loop],
         *,
         method: str = "auto",
-        mu: ArrayLike = 1e6,
-        tolerance: float = 1e-10,
+        mu: ArrayLike | None = None,
+        tolerance: float = 1e-12,
         max_iterations: int = 20,
         compliance: ArrayLike = 0.0,
         dtype: DTypeLike = np.float64,
@@ -202,6 +243,7 @@ class ConstrainedDynamics(_Settings):
             )
         self._damping, given = self._weigh(mu, compliance)
         self._native.set_compliance(given)
+        self._native.give_way(self._single)
         self._history = np.zeros(self.max_iterations, dtype=self.dtype)
 
     @property
@@ -228,7 +270,7 @@ class ConstrainedDynamics(_Settings):
             bias: (m,) γ to use in place of what the constraints say.
             acceleration, forces: (nv,), (m,) arrays to fill.
         """
-        a, f, outcome, iterations, primal, dual, least = self._native.solve(
+        a, f, outcome, iterations, primal, dual, least, dynamics, rows, repaired = self._native.solve(
             q,
             v,
             tau,
@@ -242,11 +284,12 @@ class ConstrainedDynamics(_Settings):
             forces,
             self._history,
         )
-        status: DynamicsStatus = "relaxed" if self._single and self._rows[0] else _STATUS[outcome]
+        status: DynamicsStatus = "relaxed" if self._single and self._rows[0] and outcome == 0 else _STATUS[outcome]
         parts = tuple(np.split(f, self._ends)) if self.constraints else ()
-        residuals = DynamicsResiduals(primal, dual, least)
-        advice = _STALLED_AT_ONCE if status == "stalled" and self.method == "pv-early" else _ADVICE[status]
-        return DynamicsResult(a, f, status, iterations, residuals, self._history[:iterations].copy(), parts, advice)
+        residuals = DynamicsResiduals(primal, rows, dynamics, dual, least)
+        found = "kkt" if repaired else "lcaba" if self.method in ("auto", "soft-gauss") else self.method
+        advice = _NOTHING_HELPS if status in ("stalled", "iteration_limit") and found == "kkt" else _ADVICE[status]
+        return DynamicsResult(a, f, status, iterations, residuals, found, self._history[:iterations].copy(), parts, advice)
 
     def __repr__(self) -> str:
         return f"<ConstrainedDynamics of {self.model.name!r}: {self._rows[0]} rows, method {self.method!r}, {self.dtype}>"
@@ -259,7 +302,7 @@ class BatchConstrainedDynamics(_Settings):
         model: the mechanism.
         constraints: constraints of this model, or its loops, the same for all states.
         batch_size: how many states, any number.
-        method: "lcaba" or "soft-gauss", or "auto": the first.
+        method: "auto": "lcaba", and "kkt" for states that this fails on; "lcaba" or "soft-gauss".
         mu, compliance: scalar, (m,) or (batch_size, m); tolerance, max_iterations: see :func:`constrained_dynamics`.
         dtype: float64 or float32.
         threads: how many share the work, the caller among them.
@@ -280,21 +323,22 @@ class BatchConstrainedDynamics(_Settings):
         batch_size: int,
         *,
         method: str = "auto",
-        mu: ArrayLike = 1e6,
-        tolerance: float = 1e-10,
+        mu: ArrayLike | None = None,
+        tolerance: float = 1e-12,
         max_iterations: int = 20,
         compliance: ArrayLike = 0.0,
         dtype: DTypeLike = np.float64,
         threads: int = 1,
     ) -> None:
-        name = self._prepare(model, constraints, method, tolerance, max_iterations, dtype)
-        if self.method not in ("lcaba", "soft-gauss"):
-            raise ArgumentError(f"method: batches know 'lcaba' and 'soft-gauss', got {self.method!r}.")
+        self._prepare(model, constraints, method, tolerance, max_iterations, dtype)
+        if self.method not in ("auto", "lcaba", "soft-gauss"):
+            raise ArgumentError(f"method: batches know 'auto', 'lcaba' and 'soft-gauss', got {self.method!r}.")
         self.batch_size = count(batch_size, "batch_size")
         self._rows = (self.batch_size, sum(c.rows for c in self.constraints))
-        self._native = getattr(_core, f"Batch{name}")(
-            model._native, [c._native() for c in self.constraints], self.batch_size, count(threads, "threads")
+        self._native = getattr(_core, f"BatchConstrainedDynamics{self.dtype.itemsize * 8}")(
+            model._native, [c._native() for c in self.constraints], self.batch_size, count(threads, "threads"), self.method != "lcaba"
         )
+        self._native.give_way(self._single)
         self._damping, self._compliance = self._weigh(mu, compliance)
 
     @property
@@ -330,8 +374,11 @@ class BatchConstrainedDynamics(_Settings):
             forces,
             None,
         )
-        status = np.full(self.batch_size, "relaxed") if self._single and self._rows[1] else np.array(_STATUS)[numbers[0].astype(int)]
-        return BatchDynamicsResult(a, f, status, numbers[1].astype(int), numbers[2], numbers[3], numbers[4])
+        words = np.array(("relaxed", *_STATUS[1:]) if self._single and self._rows[1] else _STATUS)
+        outcome, iterations, primal, dual, least, dynamics, rows, repaired = numbers
+        return BatchDynamicsResult(
+            a, f, words[outcome.astype(int)], iterations.astype(int), primal, rows, dynamics, dual, least, repaired.astype(bool)
+        )
 
     def __repr__(self) -> str:
         return f"<BatchConstrainedDynamics of {self.model.name!r}: {self.batch_size} states, {self._rows[1]} rows, method {self.method!r}, {self.dtype}>"
@@ -346,8 +393,8 @@ def constrained_dynamics(
     *,
     method: str = "auto",
     external_forces: ArrayLike | None = None,
-    mu: ArrayLike = 1e6,
-    tolerance: float = 1e-10,
+    mu: ArrayLike | None = None,
+    tolerance: float = 1e-12,
     max_iterations: int = 20,
     warm_start: ArrayLike | None = None,
     compliance: ArrayLike = 0.0,
@@ -364,14 +411,16 @@ def constrained_dynamics(
         v: (nv,) velocity.
         tau: (nv,) joint forces [N m or N], None for none.
         constraints: constraints of this model, or its loops. For many calls with the same ones keep a :class:`ConstrainedDynamics`.
-        method: "lcaba": any rows, O(n + m) an iteration; "caba": the same for rows on one body each; "pv-soft": one iteration of it, a spring of stiffness
+        method: "auto": "lcaba", and "kkt" where this does not solve the equations; "lcaba": any rows, O(n + m) an iteration; "kkt": any rows, one dense factor of both
+            equations, the most robust and slowest; "caba": the same for rows on one body each; "pv-soft": one iteration of it, a spring of stiffness
             ``mu`` on every row's acceleration; "soft-gauss": springs of compliance ``compliance``, as MuJoCo's equality constraints; "prox-ltl": any
             rows, by the sparse factor of M and a dense one of G; "prox-ltls": by the sparse factor of M + μ JᵀJ, rows on one body or joint each; "prox-pv": by Popov and Vereshchagin's recursion, rows on one body
             each; "pv": the same with one solution, which 1 / ``mu`` pulls towards zero; "pv-early": its multipliers eliminated on the way, exact and without
-            ``mu``; "auto": "lcaba".
+            ``mu``.
         external_forces: (nbody, 6) ``[force; torque]`` [N, N m], world axes, at each body's centre of mass.
-        mu: 1 / ε of the proximal iterations, scalar or (m,): more means fewer iterations and fewer digits.
-        tolerance: of the constraints' accelerations, relative to the largest |γ| or 1.
+        mu: 1 / ε of the proximal iterations, scalar or (m,): more means fewer iterations and fewer digits. None: ε is 1e-6 of G's own diagonal at some configurations
+            of the model (1e-3 in float32), so that units of mass, length and time do not matter.
+        tolerance: of both equations, of ``residuals.constraints`` and ``residuals.dynamics``; no less than 256 roundings.
         max_iterations: at most.
         warm_start: (m,) forces to start from, for instance those of the state before.
         compliance: C, scalar or (m,): rows give way by C λ.

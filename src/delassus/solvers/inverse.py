@@ -27,7 +27,9 @@ from .proximal import largest, norm_of, operator_of, split
 __all__ = ["InverseDynamicsResult", "constrained_inverse_dynamics"]
 
 Array = NDArray[Any]
-InverseStatus = Literal["solved", "underactuated", "violates_constraints"]
+InverseStatus = Literal["solved", "singular", "underactuated", "violates_constraints"]
+# How many times the forces of the motion torques may be before the mechanism counts as singular.
+_AMPLIFIED = 1e5
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,9 @@ class InverseDynamicsResult:
     Attributes:
         torques: (nv,) τ [N m or N], zero in what is not actuated.
         forces: (m,) λ [N or N m], axes of the rows.
-        status: "solved"; "underactuated": no torques and forces make this motion, these come nearest; "violates_constraints": they make it, but the
-            acceleration breaks the constraints.
+        status: "solved"; "singular": a singular position lets the actuated joints push on the others only with torques beyond 1e5 times the forces of the motion, or
+            not at all: bounded ones are given, see ``residuals.unactuated``; "underactuated": no torques and forces make this motion, these come nearest;
+            "violates_constraints": they make it, but the acceleration breaks the constraints.
         residuals: ``primal`` and ``unactuated``.
         constraint_forces: the forces, an array a constraint.
         rank: of (Jᵀ)_U, how many rows of it the forces could choose.
@@ -106,7 +109,7 @@ def constrained_inverse_dynamics(
     minimize: Literal["forces", "torques"] = "forces",
     external_forces: ArrayLike | None = None,
     tolerance: float = 1e-8,
-    rank_tolerance: float = 1e-10,
+    rank_tolerance: float = 1e-7,
 ) -> InverseDynamicsResult:
     """Joint torques and constraint forces for a motion, M ν̇ + c = τ + Jᵀ λ + Σ Jᵀ f, with loops, contacts and underactuation.
 
@@ -125,7 +128,7 @@ def constrained_inverse_dynamics(
         minimize: "forces" or "torques".
         external_forces: (nbody, 6) ``[force; torque]`` [N, N m], world axes, at each body's centre of mass.
         tolerance: relative to the largest numbers of the equations; above it a residual is a status.
-        rank_tolerance: singular values of (Jᵀ)_U below this part of the largest count as zero.
+        rank_tolerance: singular values of (Jᵀ)_U below this part of the largest count as zero: a position that was found to 1e-14 is singular to 1e-7.
 
     Returns:
         torques, forces, status and residuals.
@@ -156,6 +159,12 @@ def constrained_inverse_dynamics(
     A = (J @ units).T
     left, size, right = np.linalg.svd(A, full_matrices=minimize == "torques")
     rank = int((size > cut * size.max(initial=0.0)).sum())
+    # torques that would grow beyond all bounds are left out
+    loads = np.abs(left[:, : len(size)].T @ h[free])
+    bound = _AMPLIFIED * largest(h)
+    while rank > 1 and loads[rank - 1] * size[0] > bound * size[rank - 1] and size[rank - 1] < 1e-4 * size[0]:
+        rank -= 1
+    stuck = size[rank:] > 1e-13 * size.max(initial=0.0)
     forces = right[:rank].T @ ((left[:, :rank].T @ h[free]) / size[:rank])
     if minimize == "torques" and rank < len(right):
         # among all λ + (what the unactuated do not feel) z
@@ -177,8 +186,14 @@ def constrained_inverse_dynamics(
     rounding = 1e-13 * (largest(wanted) + largest(v) ** 2 + largest(model.gravity))
     breaks = primal > max(tolerance * max(largest(bias), np.sqrt(norm_of(G)) * (pushed + moving)), rounding)
     lacks = unactuated > tolerance * max(largest(h), largest(passed), largest(c))
+    singular = lacks and bool(stuck.any())
     advice = []
-    if lacks:
+    if singular:
+        advice.append(
+            f"The mechanism is singular here, or nearly: {unactuated:.3g} N m or N in velocities that are not actuated take torques beyond {_AMPLIFIED:g} times the "
+            "forces of the motion. Move away from this position, actuate another joint, or ask for another motion."
+        )
+    elif lacks:
         advice.append(
             f"{unactuated:.3g} N m or N are missing in velocities that are not actuated: actuate more, constrain more, or ask for another motion."
         )
@@ -189,7 +204,7 @@ def constrained_inverse_dynamics(
     return InverseDynamicsResult(
         torques=torques,
         forces=forces,
-        status="underactuated" if lacks else "violates_constraints" if breaks else "solved",
+        status="singular" if singular else "underactuated" if lacks else "violates_constraints" if breaks else "solved",
         residuals=InverseDynamicsResiduals(primal, unactuated),
         constraint_forces=split(G.constraints, forces),
         rank=rank,

@@ -1,0 +1,44 @@
+// Constrained dynamics by the loop-constrained articulated-body algorithm, and by the dense factor of both equations in states where their certificate says that it failed.
+#pragma once
+
+#include "solvers/constrained.h"
+#include "solvers/repair.h"
+
+namespace delassus {
+
+template <class T>
+class Automatic final : public DynamicsSolver<T> {
+  static_assert(lanes_of<T> == 1);
+
+ public:
+  Automatic(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
+      : fast_(model, layout), repair_(model, layout), affordable_(Repair<T>::affordable(*layout, model.nv)), compliance_(std::size_t(layout->set.rows)) {}
+
+  bool alone() const override { return fast_.alone(); }
+  int rows() const override { return fast_.rows(); }
+  std::size_t bytes() const override { return fast_.bytes() + repair_.bytes() + compliance_.size() * sizeof(T); }
+  void set_compliance(const T* compliance) override {
+    fast_.set_compliance(compliance);
+    std::copy(compliance, compliance + rows(), compliance_.begin());
+  }
+  void give_way(bool yes) override {
+    fast_.give_way(yes);
+    repair_.give_way(yes);
+  }
+
+  // As DynamicsSolver says.
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most, T tolerance, T* lambda, T* vdot, Report<T>* report,
+             T* history) override {
+    fast_.solve(q, v, tau, external, gamma, damping, most, tolerance, lambda, vdot, report, history);
+    if (affordable_ && Repair<T>::needed(*report))
+      repair_.solve({q, v, tau, external, gamma, damping, compliance_.data()}, most, tolerance, lambda, vdot, report, history);
+  }
+
+ private:
+  ConstrainedDynamics<T> fast_;
+  Repair<T> repair_;
+  bool affordable_;
+  std::vector<T> compliance_;
+};
+
+}  // namespace delassus

@@ -1,0 +1,191 @@
+// Constrained dynamics by one dense factor of both equations together: O((n + m)³), for mechanisms where the fast methods lose too many digits. Any rows, loops included.
+//
+//   [ M   Jᵀ    ] [ δν̇ ]   [ f ]       f = τ − h − M ν̇ + Jᵀ λ,   r = −γ − J ν̇ − C λ,   ν̇ ← ν̇ + δν̇,   λ ← λ + δλ
+//   [ J  −C − δ  ] [−δλ ] = [ r ]
+//
+// Neither M⁻¹ nor R = (C + ε)⁻¹ is in it, so a part of inertia 1e-12 beside one of 1 costs no digits. Rows and columns are scaled alike until the largest number of each is about one
+// (Ruiz, "A scaling algorithm to equilibrate both rows and columns norms in matrices", 2001), which takes all units out. δ is for rows that depend on each other; f and r are
+// without it, so iterations remove what it does, as proximal ones do.
+#pragma once
+
+#include <limits>
+#include <memory>
+
+#include "operators/explicit/ltl.h"
+#include "solvers/forcing.h"
+#include "solvers/judged.h"
+
+namespace delassus {
+
+template <class T>
+class Kkt final : public DynamicsSolver<T> {
+  static_assert(lanes_of<T> == 1);
+
+ public:
+  Kkt(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
+      : model_(model), layout_(std::move(layout)), set_(layout_->set), ltl_(model, set_), forcing_(model, set_), judge_(model, set_), compliance_(std::size_t(set_.rows)),
+        n_(std::size_t(model.nv + set_.rows)), A_(n_ * n_), scale_(n_), x_(n_), pivot_(n_), best_(n_) {}
+
+  bool alone() const override { return rows_alone(set_); }
+  int rows() const override { return set_.rows; }
+  std::size_t bytes() const override {
+    return ltl_.bytes() + forcing_.bytes() + judge_.bytes() + (A_.size() + 3 * n_ + compliance_.size()) * sizeof(T) + n_ * sizeof(int);
+  }
+  void set_compliance(const T* compliance) override {
+    std::copy(compliance, compliance + set_.rows, compliance_.begin());
+    judge_.set_compliance(compliance);
+  }
+
+  // As DynamicsSolver says; `damping` is the metric in which contradictory rows are met, and what rows give way by if they do.
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most, T tolerance, T* lambda, T* vdot, Report<T>* report,
+             T* history) override {
+    const bool soft = this->gives_way_;
+    const std::size_t nv = std::size_t(model_.nv), m = std::size_t(set_.rows);
+    place(q);
+    forcing_.find(model_, set_, ltl_.w, q, v, external, gamma);
+    fill(damping);
+    equilibrate();
+    factor();
+
+    std::fill(vdot, vdot + nv, T{});
+    *report = {Outcome::unfinished, 0, 0, 0, 0, 0, 0, false};
+    const Equations<T> equations{ltl_.w, ltl_.terms.data(), forcing_.forces, tau, forcing_.bias.data(), nullptr};
+    bool all = judge_.look(equations, damping, soft, vdot, lambda, tolerance, report);
+    T least = std::numeric_limits<T>::max();
+    bool solved = all;
+    keep(vdot, lambda);
+    for (int n = 0, idle = 0; n < most; ++n) {
+      for (std::size_t k = 0; k < nv; ++k) x_[k] = judge_.certificate().dynamics()[k];
+      for (std::size_t r = 0; r < m; ++r) x_[nv + r] = judge_.certificate().constraints()[r];
+      substitute();
+      for (std::size_t k = 0; k < nv; ++k) vdot[k] += x_[k];
+      for (std::size_t r = 0; r < m; ++r) lambda[r] -= x_[nv + r];
+      all = judge_.look(equations, damping, soft, vdot, lambda, tolerance, report);
+      report->iterations = n + 1;
+      report->change = T{};
+      for (std::size_t r = 0; r < m; ++r) report->change = std::max(report->change, std::abs(x_[nv + r]));
+      if (history) history[n] = report->primal;
+      // keep the best; twice without a much better one is the end, or once where both equations hold
+      const T wrong = std::max(report->dynamics, report->constraints);
+      idle = 2 * wrong <= least ? 0 : idle + 1;
+      if (wrong < least) {
+        least = wrong;
+        solved = all;
+        keep(vdot, lambda);
+      }
+      if (idle == 2 || (solved && (idle == 1 || wrong <= 16 * std::numeric_limits<T>::epsilon()))) break;
+    }
+    if (all = solved; !(least == std::max(report->dynamics, report->constraints))) {
+      std::copy(best_.begin(), best_.begin() + std::ptrdiff_t(nv), vdot);
+      std::copy(best_.begin() + std::ptrdiff_t(nv), best_.end(), lambda);
+      all = judge_.look(equations, damping, soft, vdot, lambda, tolerance, report);
+    }
+    judge_.conclude(equations, damping, soft, all, tolerance, report, history, most);
+  }
+
+ private:
+  // δ, against ones on the other diagonal
+  static constexpr T shift = sizeof(T) == 8 ? T(1e-10) : T(1e-4);
+
+  void keep(const T* vdot, const T* lambda) {
+    std::copy(vdot, vdot + model_.nv, best_.begin());
+    std::copy(lambda, lambda + set_.rows, best_.begin() + model_.nv);
+  }
+
+  void place(const T* q) {
+    kinematics(model_, ltl_.w, q);
+    world_inertias(ltl_.w);
+    evaluate(model_, set_, ltl_.w, q, ltl_.terms.data());
+    for (std::size_t i = 0; i < ltl_.composite.size(); ++i) ltl_.composite[i] = ltl_.w.inertia[int(i)];
+    fill_mass_matrix(model_, ltl_, ltl_.composite.data());
+    place_rows(set_, ltl_);
+    fill_jacobian(model_, set_, ltl_);
+  }
+
+  // The matrix without δ.
+  void fill(const T* damping) {
+    const std::size_t nv = std::size_t(model_.nv), m = std::size_t(set_.rows);
+    std::fill(A_.begin(), A_.end(), T{});
+    for (std::size_t k = 0; k < nv; ++k) {
+      const T* row = ltl_.M.data() + ltl_.start[k];
+      int d = ltl_.depth[k];
+      for (int j = int(k); j >= 0; j = model_.dof_parent[j], --d) A_[k * n_ + std::size_t(j)] = A_[std::size_t(j) * n_ + k] = row[d];
+      if (ltl_.place[k] < 0) continue;
+      const T* J = ltl_.Y.data() + std::size_t(ltl_.place[k]) * ltl_.room;
+      for (const int p : ltl_.groups[ltl_.group[k]].packs)
+        for (std::size_t r = std::size_t(p * row_lanes<T>); r < std::min(m, std::size_t((p + 1) * row_lanes<T>)); ++r) A_[k * n_ + nv + r] = A_[(nv + r) * n_ + k] = J[r];
+    }
+    for (std::size_t r = 0; r < m; ++r) A_[(nv + r) * n_ + nv + r] = -(this->gives_way_ ? compliance_[r] + damping[r] : compliance_[r]);
+  }
+
+  // A ← s A s, eight times s = 1 / √(largest number of the row, or of a constraint's rows), which takes a factor of 1e30 to 1.3; then −δ
+  void equilibrate() {
+    std::fill(scale_.begin(), scale_.end(), T(1));
+    for (int n = 0; n < 8; ++n) {
+      for (std::size_t i = 0; i < n_; ++i) {
+        T most{};
+        for (std::size_t j = 0; j < n_; ++j) most = std::max(most, std::abs(A_[i * n_ + j]));
+        x_[i] = most;
+      }
+      // rows of one constraint alike, lengths and angles apart: one that is small beside its siblings is so because it all but depends on others
+      for (const auto& c : set_.constraints)
+        for (int first : {0, 3}) {
+          T* rows = x_.data() + model_.nv + c.row;
+          const int past = first == 0 ? std::min(c.rows, 3) : c.rows;
+          if (first < past) std::fill(rows + first, rows + past, *std::max_element(rows + first, rows + past));
+        }
+      for (std::size_t i = 0; i < n_; ++i) {
+        x_[i] = x_[i] > 0 ? 1 / std::sqrt(x_[i]) : T(1);
+        scale_[i] *= x_[i];
+      }
+      for (std::size_t i = 0; i < n_; ++i)
+        for (std::size_t j = 0; j < n_; ++j) A_[i * n_ + j] *= x_[i] * x_[j];
+    }
+    for (std::size_t i = std::size_t(model_.nv); i < n_; ++i) A_[i * n_ + i] -= shift;
+  }
+
+  // P A = L U in place, rows exchanged for the largest pivot
+  void factor() {
+    for (std::size_t k = 0; k < n_; ++k) {
+      std::size_t at = k;
+      for (std::size_t i = k + 1; i < n_; ++i)
+        if (std::abs(A_[i * n_ + k]) > std::abs(A_[at * n_ + k])) at = i;
+      pivot_[k] = int(at);
+      if (at != k) std::swap_ranges(A_.begin() + std::ptrdiff_t(k * n_), A_.begin() + std::ptrdiff_t((k + 1) * n_), A_.begin() + std::ptrdiff_t(at * n_));
+      T* above = &A_[k * n_];
+      if (above[k] == T{}) above[k] = std::numeric_limits<T>::epsilon();
+      for (std::size_t i = k + 1; i < n_; ++i) {
+        T* row = &A_[i * n_];
+        if (row[k] == T{}) continue;
+        const T l = row[k] /= above[k];
+        for (std::size_t j = k + 1; j < n_; ++j) row[j] -= l * above[j];
+      }
+    }
+  }
+  // x ← s (L U)⁻¹ P s x
+  void substitute() {
+    for (std::size_t i = 0; i < n_; ++i) x_[i] *= scale_[i];
+    for (std::size_t i = 0; i < n_; ++i) std::swap(x_[i], x_[std::size_t(pivot_[i])]);
+    for (std::size_t i = 0; i < n_; ++i)
+      for (std::size_t j = 0; j < i; ++j) x_[i] -= A_[i * n_ + j] * x_[j];
+    for (std::size_t i = n_; i-- > 0;) {
+      for (std::size_t j = i + 1; j < n_; ++j) x_[i] -= A_[i * n_ + j] * x_[j];
+      x_[i] /= A_[i * n_ + i];
+    }
+    for (std::size_t i = 0; i < n_; ++i) x_[i] *= scale_[i];
+  }
+
+  const Model<T>& model_;
+  std::shared_ptr<const Layout<T>> layout_;
+  const ConstraintSet<T>& set_;
+  LtlWork<T> ltl_;                  // placements, M and J; no factor
+  Forcing<T> forcing_;
+  Judge<T> judge_;
+  std::vector<T> compliance_;       // a row: C
+  std::size_t n_;                   // velocities and rows
+  std::vector<T> A_, scale_, x_;    // the matrix or its factor; s; a right-hand side or solution
+  std::vector<int> pivot_;
+  std::vector<T> best_;             // ν̇ and λ
+};
+
+}  // namespace delassus
