@@ -226,3 +226,20 @@ def test_an_explicit_inverse_by_columns_solves_its_equation_however_small_the_da
     error = np.linalg.norm(A @ X + damping * X - np.eye(len(A)), 2) / (size * np.linalg.norm(X, 2) + 1)
     # ten times the promise of a column: A is G with another rounding
     assert error <= 10 * PROMISE["float64"]
+
+
+@pytest.mark.parametrize("method", ["ltl", "pv-osimf", "caba-osim", "auto"])
+@pytest.mark.parametrize("share", [1e-18, 1e-16, 1e-15, 1e-14])
+def test_explicit_inverses_survive_pivots_that_rounding_takes(method, share):
+    model, constraints = short_hand(0.5)
+    rng = np.random.default_rng(11)
+    contacts = [dl.PointContact(model, f"b{k}", point=(0.5, 0, 0), friction=0.5) for k in (2, 4, 6, 6, 6)]
+    for _ in range(10):
+        q = model.random(rng)
+        A = dl.delassus_matrix(model, q, contacts)
+        size = np.linalg.norm(A, 2)
+        X = dl.damped_delassus_inverse(model, q, contacts, share * size, method=method)
+        # the rows of the last body repeat: a factor of that matrix has pivots of rounding, of any sign
+        assert np.linalg.norm(A @ X + share * size * X - np.eye(len(A)), 2) <= 1e-8 * size * np.linalg.norm(X, 2)
+        sizes = np.linalg.eigvalsh(X)
+        assert sizes.min() > -1e-12 * sizes.max()

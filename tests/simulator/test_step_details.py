@@ -55,3 +55,17 @@ def test_joints_of_other_trees_have_their_own_dry_friction():
     step = sim.step(np.full(3, 2.0))
     assert step.islands == 3
     assert np.allclose(step.v, 1e-3 * np.maximum(2.0 - losses, 0) / inertia, rtol=1e-4, atol=2e-6)  # the tolerance is 1e-6 m/s
+
+
+@pytest.mark.parametrize(("speed", "bounces"), [(0.03, False), (0.04, False), (0.06, True), (0.5, True)])
+def test_only_what_strikes_faster_than_the_bounce_speed_bounces(speed, bounces):
+    """A ball strikes the ground without gravity: it leaves with e times its speed, or stays."""
+    sim = dl.Simulator(
+        '<mujoco><option gravity="0 0 0"/><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.1001"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>',
+        restitution=0.5,
+        bounce_speed=0.05,
+    )
+    sim.reset(v=[0, 0, -speed, 0, 0, 0])
+    for _ in range(20):
+        after = sim.step().v[2]
+    assert after == pytest.approx(0.5 * speed if bounces else 0.0, abs=1e-6)
