@@ -208,3 +208,16 @@ def test_torques_of_a_singular_five_bar_are_bounded(gap):
         assert np.abs(result.torques).max() <= 10 * weight
     else:
         assert result.status == "solved"
+
+
+@pytest.mark.parametrize("method", ["prox-ltl", "prox-pv"])
+@pytest.mark.parametrize("mu", [1e14, 1e16, 1e18])
+def test_a_penalty_beyond_rounding_and_repeated_rows_leave_finite_forces(method, mu):
+    """The dense factor of G + 1 / mu has pivots of rounding where rows repeat: they count as that, not as 1 / mu."""
+    model = dl.load("go2")
+    feet = [dl.PointContact(model, body, point=(0, 0, -0.2)) for body in model.body_names if "calf" in body]
+    q, tau = model.keyframes["home"], np.random.default_rng(0).normal(size=model.nv)
+    want = dl.constrained_dynamics(model, q, model.zero_velocity(), tau, feet)
+    got = dl.constrained_dynamics(model, q, model.zero_velocity(), tau, feet * 2, method=method, mu=mu)
+    assert got.status == "converged"
+    assert np.allclose(got.acceleration, want.acceleration, rtol=0, atol=1e-9 * np.abs(want.acceleration).max())

@@ -5,6 +5,7 @@
 // U and W come from one elimination of [A 1] by rows; x = U⁻¹ D⁻¹ U⁻ᵀ y needs no W.
 #pragma once
 
+#include <limits>
 #include <vector>
 
 #include "errors/interrupt.h"
@@ -50,15 +51,20 @@ inline void factor_dense(T* A, int n, std::size_t stride, DenseWork<T>& w) {
   }
 }
 
-// A → D U in its upper triangle. The matrix is positive semidefinite but for a diagonal `least`, so no pivot is smaller than that; rounding may leave one that is.
-// Numbers past the end of every row are zero.
+// A → D U in its upper triangle. The matrix is positive semidefinite but for a diagonal `least`, so no pivot is smaller than that; rounding may leave one that is, or
+// that is rounding of its diagonal alone. Numbers past the end of every row are zero.
 template <class T>
 inline void factor_upper(T* A, int n, std::size_t stride, const T* least, T* Dinv) {
   constexpr int lanes = row_lanes<T>;
+  constexpr real_of<T> rounding = 4 * std::numeric_limits<real_of<T>>::epsilon();
+  for (int k = 0; k < n; ++k) {
+    const T size = A[std::size_t(k) * stride + k] * rounding;
+    Dinv[k] = size > least[k] ? size : least[k];
+  }
   for (int k = 0; k < n; ++k) {
     if (n > 200) poll(double(n - k) * (n - k));
     T* row = A + std::size_t(k) * stride;
-    row[k] = row[k] > least[k] ? row[k] : least[k];
+    row[k] = row[k] > Dinv[k] ? row[k] : Dinv[k];
     const T d = Dinv[k] = real_of<T>(1) / row[k];
     for (int i = k + 1; i < n; ++i) {
       T* other = A + std::size_t(i) * stride;
