@@ -231,7 +231,7 @@ def test_an_explicit_inverse_by_columns_solves_its_equation_however_small_the_da
 @pytest.mark.parametrize("method", ["ltl", "pv-osimf", "caba-osim", "auto"])
 @pytest.mark.parametrize("share", [1e-18, 1e-16, 1e-15, 1e-14])
 def test_explicit_inverses_survive_pivots_that_rounding_takes(method, share):
-    model, constraints = short_hand(0.5)
+    model, _ = short_hand(0.5)
     rng = np.random.default_rng(11)
     contacts = [dl.PointContact(model, f"b{k}", point=(0.5, 0, 0), friction=0.5) for k in (2, 4, 6, 6, 6)]
     for _ in range(10):
