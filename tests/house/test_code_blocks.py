@@ -34,6 +34,7 @@ NOT_RUN = {
     "ruff check": "test_clean.py",
     "mkdocs": "test_site.py",
     "tools/sanitize": "compiles the core anew, minutes",
+    "tools/oldest": "installs old versions of all dependencies, minutes",
     "benchmarks/": "compiles Pinocchio's headers, minutes",
     "delassus demo": "drops robots for 1.5 s; test_examples.py runs it for 0.1 s",
     "delassus reproduce": "minutes; tests/reproduce",

@@ -242,6 +242,7 @@ def test_a_run_that_is_ended_leaves_what_it_finished(tmp_path, how):
     run = subprocess.Popen(
         [sys.executable, "-c", SLEEPER, "reproduce", "--all", "--out", str(tmp_path)],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # what a shell started in the background ignores, it does not
     )  # fmt: skip
     start = time.monotonic()
     while not (tmp_path / "one" / "first.json").exists() and time.monotonic() - start < 60:

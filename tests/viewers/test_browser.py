@@ -124,6 +124,7 @@ def test_command_serves_a_page_until_interrupted(browser, motion, tmp_path):
         stderr=subprocess.STDOUT,
         text=True,
         env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # what a shell started in the background ignores, it does not
     )
     try:
         line = server.stdout.readline()

@@ -19,7 +19,7 @@ __all__ = ["with_operations"]
 _TEXTBOOK = {
     "matrix": {"oscm": "", "columns": ""},
     "inverse": {"ltl": "ltl-inverse", "lcaba": ""},
-    "dynamics": {"soft-gauss": "lcaba"},
+    "dynamics": {"soft-gauss": "lcaba", "kkt": ""},
 }
 # Operations to expect: of these methods about so many times m³; of the others m² or, without a matrix, what grows with n and m.
 _CUBIC = {"ltl-inverse": 2.0, "pv-osimf": 1.5, "prox-ltl": 0.6, "prox-pv": 0.6, "pv": 0.6, "pv-early": 0.6}
