@@ -66,7 +66,7 @@ class Certificate {
   using Real = real_of<T>;
 
   Certificate(const Model<Real>& model, const ConstraintSet<Real>& set)
-      : model_(model), set_(set), reach_(model.links.size()), away_(model.links.size()), inertial_(model.links.size()), f_(std::size_t(model.nv)), weight_(f_.size()), pushed_(f_.size()), kept_(f_.size()), r_(std::size_t(set.rows)), scale_(r_.size()) {
+      : model_(model), set_(set), reach_(model.links.size()), away_(model.links.size()), inertial_(model.links.size()), f_(std::size_t(model.nv)), weight_(f_.size()), pushed_(f_.size()), kept_(f_.size()), nothing_(f_.size()), r_(std::size_t(set.rows)), scale_(r_.size()) {
     a_.resize(model.links.size());
     force_.resize(model.links.size());
     size_.resize(model.links.size());
@@ -115,7 +115,7 @@ class Certificate {
   }
   std::size_t bytes() const {
     return a_.bytes() + force_.bytes() + size_.bytes() + reach_.size() * (sizeof(Reach) + sizeof(Away) + sizeof(Sizes<T>) + sizeof(int)) + levers_.size() * sizeof(Vec3<T>) +
-           (4 * f_.size() + 2 * r_.size()) * sizeof(T);
+           (5 * f_.size() + 2 * r_.size()) * sizeof(T);
   }
 
   // A tolerance that rounding of this precision can reach.
@@ -201,7 +201,7 @@ class Certificate {
     Vec3<T> p{};
     for (int i = 0; i < int(model_.links.size()); ++i) {
       const auto& link = model_.links[i];
-      const Vec3<T> place = e.w.pose[i].p;
+      const Vec3<T> here = e.w.pose[i].p;
       if (link.parent < 0) {
         a = Vec6<T>{};
       } else {
@@ -209,12 +209,12 @@ class Certificate {
           a = a_[link.parent];
           p = e.w.pose[link.parent].p;
         }
-        const Vec3<T> d = place - p;
+        const Vec3<T> d = here - p;
         away_[std::size_t(i)] = {d, size_of(d)};
       }
       a += joint_motion(link, e.w.S.data(), vdot);
       a_.set(i, a);
-      p = place;
+      p = here;
     }
   }
   // Of some links, in order.
@@ -228,7 +228,10 @@ class Certificate {
         reach.linear += reach.angular * apart;
         reach.distance += apart;
       }
-      for (int k = 0; k < link.nv; ++k) (moves_along(link.type, k) ? reach.linear : reach.angular) += magnitude(vdot[link.iv + k]);
+      if (link.type == Joint::hinge)
+        reach.angular += magnitude(vdot[link.iv]);
+      else
+        for (int k = 0; k < link.nv; ++k) (moves_along(link.type, k) ? reach.linear : reach.angular) += magnitude(vdot[link.iv + k]);
       reach_[std::size_t(i)] = reach;
     }
   }
@@ -325,8 +328,8 @@ class Certificate {
       force_.set(link, force_[link] - Vec6<T>{along, about} * l);
       if constexpr (counts) size_.add(link, {size_of(along) * magnitude(l), size_of(about) * magnitude(l)});
     });
-    std::fill(pushed_.begin(), pushed_.end(), T{});
     if (set_.joint_rows.empty()) return;
+    std::fill(pushed_.begin(), pushed_.end(), T{});
     std::fill(f_.begin(), f_.end(), T{});
     for (const auto& j : set_.joint_rows) {
       const T l = lambda[j.row] * j.coefficient;
@@ -338,8 +341,20 @@ class Certificate {
   // f = τ − armature ν̇ − Sᵀ F + forces of joint rows; the largest against its scale. vdot may be null: zero.
   T balance(const Equations<T>& e, const T* vdot) {
     const bool driven = !set_.joint_rows.empty();
-    T worst{};
-    total_ = T{};
+    const T *tau = e.tau ? e.tau : nothing_.data(), *moved = vdot ? vdot : nothing_.data();
+    const Vec6<T>* S = e.w.S.data();
+    T worst{}, total{};
+    const auto joint = [&, armature = model_.armature.data(), left = f_.data(), weight = weight_.data()](int k, const Vec3<T>& axis, const Vec3<T>& force, const T& size) {
+      const T own = moved[k] * armature[k];
+      T f = tau[k] - own - dot(axis, force), scale = magnitude(tau[k]) + magnitude(own) + size;
+      if (driven) {
+        f += left[k];
+        scale += pushed_[k];
+      }
+      left[k] = f;
+      weight[k] = scale;
+      worst = larger(worst, quotient(f, scale));
+    };
     // by the next link, if it hangs on this one
     Vec6<T> handed{};
     Sizes<T> handed_size{};
@@ -347,23 +362,20 @@ class Certificate {
       const auto& link = model_.links[i];
       Vec6<T> F = force_[i] + handed;
       Sizes<T> size = size_[i] + handed_size;
-      for (int k = link.iv; k < link.iv + link.nv; ++k) {
-        const bool along = moves_along(link.type, k - link.iv);
-        const T own = vdot ? vdot[k] * model_.armature[k] : T{}, tau = e.tau ? e.tau[k] : T{};
-        T f = tau - own - (along ? dot(e.w.S[k].lin, F.lin) : dot(e.w.S[k].ang, F.ang));
-        T scale = magnitude(tau) + magnitude(own) + (along ? size.force : size.moment);
-        if (driven) {
-          f += f_[k];
-          scale += pushed_[k];
+      if (link.type == Joint::hinge) {
+        joint(link.iv, S[link.iv].ang, F.ang, size.moment);
+      } else {
+        for (int k = 0; k < link.nv; ++k) {
+          if (moves_along(link.type, k))
+            joint(link.iv + k, S[link.iv + k].lin, F.lin, size.force);
+          else
+            joint(link.iv + k, S[link.iv + k].ang, F.ang, size.moment);
         }
-        f_[k] = f;
-        weight_[k] = scale;
-        worst = larger(worst, quotient(f, scale));
       }
       handed = Vec6<T>{};
       handed_size = Sizes<T>{};
       if (link.parent < 0) {
-        total_ += size.force;
+        total += size.force;
         continue;
       }
       const Away& away = away_[std::size_t(i)];
@@ -377,6 +389,7 @@ class Certificate {
         size_.add(link.parent, size);
       }
     }
+    total_ = total;
     return worst;
   }
 
@@ -488,7 +501,7 @@ class Certificate {
   // what is no number counts as the largest
   static T quotient(const T& x, const T& scale) {
     const T most = constant<T>(std::numeric_limits<Real>::max()), q = magnitude(x) / (scale + std::numeric_limits<Real>::min());
-    return q <= most ? q : most;
+    return q < most ? q : most;
   }
 
   const Model<Real>& model_;
@@ -505,6 +518,7 @@ class Certificate {
   std::vector<Sizes<T>> inertial_;  // a link and all it carries: magnitudes of inertial forces, joint by joint
   std::vector<T> f_, weight_;     // a velocity: what is left, its scale
   std::vector<T> pushed_, kept_;  // a velocity: magnitudes of constraint forces; of inertial ones, and f meanwhile
+  std::vector<T> nothing_;        // a velocity: zero
   std::vector<T> r_, scale_;      // a row: what is left, its scale
   Real mass_ = 0, length_ = 0;    // of all links
 };
