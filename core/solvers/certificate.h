@@ -14,7 +14,9 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "constraints/constraints.h"
@@ -25,7 +27,14 @@ namespace delassus {
 
 template <class T>
 inline T magnitude(const T& a) {
-  return a > T{} ? a : T(-a);
+  if constexpr (lanes_of<T> == 1) {
+    return std::abs(a);
+  } else {
+    // all bits but the sign's
+    using Int = std::conditional_t<sizeof(real_of<T>) == 8, std::int64_t, std::int32_t>;
+    using Ints = Pack<Int, lanes_of<T>>;
+    return std::bit_cast<T>(Ints(std::bit_cast<Ints>(a) & std::numeric_limits<Int>::max()));
+  }
 }
 template <class T>
 inline T larger(const T& a, const T& b) {
@@ -57,7 +66,7 @@ class Certificate {
   using Real = real_of<T>;
 
   Certificate(const Model<Real>& model, const ConstraintSet<Real>& set)
-      : model_(model), set_(set), reach_(model.links.size()), load_(model.links.size()), inertial_(model.links.size()), f_(std::size_t(model.nv)), weight_(f_.size()), pushed_(f_.size()), kept_(f_.size()), r_(std::size_t(set.rows)), scale_(r_.size()) {
+      : model_(model), set_(set), reach_(model.links.size()), away_(model.links.size()), inertial_(model.links.size()), f_(std::size_t(model.nv)), weight_(f_.size()), pushed_(f_.size()), kept_(f_.size()), nothing_(f_.size()), r_(std::size_t(set.rows)), scale_(r_.size()) {
     a_.resize(model.links.size());
     force_.resize(model.links.size());
     size_.resize(model.links.size());
@@ -67,7 +76,21 @@ class Certificate {
       trace += link.inertial.inertia.xx + link.inertial.inertia.yy + link.inertial.inertia.zz;
       length_ += size_of(link.placement.p) + size_of(link.inertial.center);
     }
-    for (const auto& group : set.groups) group_below_.push_back(group.other < 0 ? -1 : common_link(model, group.link, group.other));
+    std::vector<char> reached(model.links.size());
+    const auto reach = [&](int i) {
+      for (; i >= 0 && !reached[std::size_t(i)]; i = model.links[i].parent) reached[std::size_t(i)] = 1;
+    };
+    std::size_t points = 0;
+    for (const auto& group : set.groups) {
+      group_below_.push_back(group.other < 0 ? -1 : common_link(model, group.link, group.other));
+      points += std::size_t(group.count * group.sides());
+      reach(group.link);
+      reach(group.other);
+    }
+    levers_.resize(points);
+    for (const auto& block : set.blocks)
+      for (int t = 0; t < block.terms; ++t) reach(set.terms[block.term + t].link);
+    for (const auto& j : set.joint_rows) reach(model.dof_link[j.velocity]);
     // rows with a term each on two links of one tree that are measured against each other
     block_below_.assign(set.blocks.size(), -1);
     for (const auto& c : set.constraints) {
@@ -79,7 +102,9 @@ class Certificate {
       if (c.kind != Kind::frame && c.kind != Kind::distance) continue;
       const int link = model.bodies[c.bodies[0]].link;
       for (int r = 0; r < c.rows && link >= 0 && link == model.bodies[c.bodies[1]].link; ++r) closed_.push_back({c.row + r, link, r >= 3});
+      reach(link);
     }
+    for (int i = 0; i < int(reached.size()); ++i) (reached[std::size_t(i)] ? reached_ : others_).push_back(i);
     length_ += mass_ > 0 ? std::sqrt(trace / mass_) : Real(0);
     // drives have inertia too
     for (const auto& link : model.links)
@@ -89,7 +114,8 @@ class Certificate {
       }
   }
   std::size_t bytes() const {
-    return a_.bytes() + force_.bytes() + size_.bytes() + reach_.size() * (sizeof(Reach) + sizeof(Load) + sizeof(Sizes<T>)) + (4 * f_.size() + 2 * r_.size()) * sizeof(T);
+    return a_.bytes() + force_.bytes() + size_.bytes() + reach_.size() * (sizeof(Reach) + sizeof(Away) + sizeof(Sizes<T>) + sizeof(int)) + levers_.size() * sizeof(Vec3<T>) +
+           (5 * f_.size() + 2 * r_.size()) * sizeof(T);
   }
 
   // A tolerance that rounding of this precision can reach.
@@ -98,6 +124,8 @@ class Certificate {
   Verdict<T> judge(const Equations<T>& e, const T* vdot, const T* lambda, Real tolerance) {
     Verdict<T> v;
     move(e, vdot);
+    find_reach(reached_, vdot);
+    place_points(e);
     weigh(e);
     push<false>(e, lambda);
     v.dynamics = balance(e, vdot);
@@ -115,6 +143,7 @@ class Certificate {
     const Real roundings = 64 * std::numeric_limits<Real>::epsilon() / reachable(tolerance);
     const T total = applied(e);
     if (!moves) {
+      find_reach(others_, vdot);
       count_passing_forces(e, lambda);
       v.dynamics = balance_again(roundings);
     }
@@ -132,7 +161,7 @@ class Certificate {
   // Largest |Jᵀ x| against the largest scale of all joints, for forces x of the rows: zero where a residual ∝ x is least. Torques count on the arm of all lengths. Forgets
   // the residual of the dynamics.
   T stationarity(const Equations<T>& e, const T* x) {
-    for (auto& load : load_) load = Load{};
+    unload();
     push<true>(e, x);
     balance({e.w, e.K, e.forces, nullptr, e.gamma, e.compliance}, nullptr);
     T slope{}, scale{};
@@ -150,10 +179,10 @@ class Certificate {
   struct Reach {
     T linear, angular, distance;  // the last: along the links from the base
   };
-  // On a link and all it carries: force, its moment about the link's frame, and magnitudes that these are sums of.
-  struct Load {
-    Vec3<T> force, moment;
-    T forces, moments;
+  // From the frame of the link that a link hangs on to its own.
+  struct Away {
+    Vec3<T> d;
+    T size;
   };
   // A row with both ends on one link.
   struct Closed {
@@ -163,26 +192,46 @@ class Certificate {
   template <class C>
   struct Sizes {
     C force, moment;
+    Sizes operator+(const Sizes& o) const { return {force + o.force, moment + o.moment}; }
   };
 
   // a_i = a_p + S ν̇
   void move(const Equations<T>& e, const T* vdot) {
     Vec6<T> a{};
+    Vec3<T> p{};
     for (int i = 0; i < int(model_.links.size()); ++i) {
       const auto& link = model_.links[i];
-      Reach reach{};
+      const Vec3<T> here = e.w.pose[i].p;
       if (link.parent < 0) {
         a = Vec6<T>{};
       } else {
-        if (link.parent != i - 1) a = a_[link.parent];
-        const T apart = size_of(Vec3<T>(e.w.pose[i].p - e.w.pose[link.parent].p));
+        if (link.parent != i - 1) {
+          a = a_[link.parent];
+          p = e.w.pose[link.parent].p;
+        }
+        const Vec3<T> d = here - p;
+        away_[std::size_t(i)] = {d, size_of(d)};
+      }
+      a += joint_motion(link, e.w.S.data(), vdot);
+      a_.set(i, a);
+      p = here;
+    }
+  }
+  // Of some links, in order.
+  void find_reach(const std::vector<int>& links, const T* vdot) {
+    for (const int i : links) {
+      const auto& link = model_.links[i];
+      Reach reach{};
+      if (link.parent >= 0) {
+        const T apart = away_[std::size_t(i)].size;
         reach = reach_[std::size_t(link.parent)];
         reach.linear += reach.angular * apart;
         reach.distance += apart;
       }
-      a += joint_motion(link, e.w.S.data(), vdot);
-      for (int k = 0; k < link.nv; ++k) (moves_along(link.type, k) ? reach.linear : reach.angular) += magnitude(vdot[link.iv + k]);
-      a_.set(i, a);
+      if (link.type == Joint::hinge)
+        reach.angular += magnitude(vdot[link.iv]);
+      else
+        for (int k = 0; k < link.nv; ++k) (moves_along(link.type, k) ? reach.linear : reach.angular) += magnitude(vdot[link.iv + k]);
       reach_[std::size_t(i)] = reach;
     }
   }
@@ -212,25 +261,35 @@ class Certificate {
       force_.block(b) = {inertial.lin + known.lin, own + moment};
       size_.block(b) = {size_of(inertial.lin) + size_of(known.lin), size_of(own) + size_of(moment)};
     }
-    for (int i = 0; i < int(load_.size()); ++i) {
-      const Vec6<T> f = force_[i];
-      const Sizes<T> size = size_[i];
-      load_[std::size_t(i)] = {f.lin, f.ang, size.force, size.moment};
+  }
+  void unload() {
+    for (int b = 0; b < force_.blocks(); ++b) {
+      force_.block(b) = Vec6<LinkPack<T>>{};
+      size_.block(b) = Sizes<LinkPack<T>>{};
     }
   }
 
+  // Of every point and each of its links, as they are visited: from the link's frame to the point.
+  void place_points(const Equations<T>& e) {
+    Vec3<T>* lever = levers_.data();
+    for (const auto& group : set_.groups)
+      for (int side = 0; side < group.sides(); ++side) {
+        const Mat3<T> R = e.w.pose[side == 0 ? group.link : group.other].R;
+        for (int c = 0; c < group.count; ++c) *lever++ = R * set_.locals[set_.points[group.first + c].local + side];
+      }
+  }
   // visit(link, link that carries both, axes, lever about the link's frame, row, sign) of every point and each of its links
   template <class F>
-  void each_point(const Equations<T>& e, F&& visit) const {
+  void each_point(F&& visit) const {
     std::size_t g = 0;
+    const Vec3<T>* lever = levers_.data();
     for (const auto& group : set_.groups) {
       const int below = group_below_[g++];
       for (int side = 0; side < group.sides(); ++side) {
         const int link = side == 0 ? group.link : group.other;
-        const Mat3<T> R = e.w.pose[link].R;
         for (int c = 0; c < group.count; ++c) {
           const auto& point = set_.points[group.first + c];
-          visit(link, below, point.axes, R * set_.locals[point.local + side], point.row, Real(side == 0 ? 1 : -1));
+          visit(link, below, point.axes, *lever++, point.row, Real(side == 0 ? 1 : -1));
         }
       }
     }
@@ -255,30 +314,22 @@ class Certificate {
   // F −= Σ Kᵀ λ, their magnitudes too if they are to count; forces of joint rows apart
   template <bool counts>
   void push(const Equations<T>& e, const T* lambda) {
-    each_point(e, [&](int link, int, const auto* axes, const Vec3<T>& lever, int row, Real sign) {
+    each_point([&](int link, int, const auto* axes, const Vec3<T>& lever, int row, Real sign) {
       const T* l = lambda + row;
       const Vec3<T> force = (axes[0] * l[0] + axes[1] * l[1] + axes[2] * l[2]) * sign;
-      Load& load = load_[std::size_t(link)];
-      load.force -= force;
-      load.moment -= cross(lever, force);
+      force_.set(link, force_[link] - Vec6<T>{force, cross(lever, force)});
       if constexpr (counts) {
         const T size = magnitude(l[0]) + magnitude(l[1]) + magnitude(l[2]);
-        load.forces += size;
-        load.moments += size_of(lever) * size;
+        size_.add(link, {size, size_of(lever) * size});
       }
     });
     each_term(e, [&](int link, int, const Vec3<T>& along, const Vec3<T>& about, int row) {
       const T l = lambda[row];
-      Load& load = load_[std::size_t(link)];
-      load.force -= along * l;
-      load.moment -= about * l;
-      if constexpr (counts) {
-        load.forces += size_of(along) * magnitude(l);
-        load.moments += size_of(about) * magnitude(l);
-      }
+      force_.set(link, force_[link] - Vec6<T>{along, about} * l);
+      if constexpr (counts) size_.add(link, {size_of(along) * magnitude(l), size_of(about) * magnitude(l)});
     });
-    std::fill(pushed_.begin(), pushed_.end(), T{});
     if (set_.joint_rows.empty()) return;
+    std::fill(pushed_.begin(), pushed_.end(), T{});
     std::fill(f_.begin(), f_.end(), T{});
     for (const auto& j : set_.joint_rows) {
       const T l = lambda[j.row] * j.coefficient;
@@ -290,49 +341,76 @@ class Certificate {
   // f = τ − armature ν̇ − Sᵀ F + forces of joint rows; the largest against its scale. vdot may be null: zero.
   T balance(const Equations<T>& e, const T* vdot) {
     const bool driven = !set_.joint_rows.empty();
-    T worst{};
-    for (int i = int(load_.size()) - 1; i >= 0; --i) {
-      const auto& link = model_.links[i];
-      const Load load = load_[std::size_t(i)];
-      for (int k = link.iv; k < link.iv + link.nv; ++k) {
-        const bool along = moves_along(link.type, k - link.iv);
-        const T own = vdot ? vdot[k] * model_.armature[k] : T{}, tau = e.tau ? e.tau[k] : T{};
-        const T f = tau - own - (along ? dot(e.w.S[k].lin, load.force) : dot(e.w.S[k].ang, load.moment));
-        const T scale = magnitude(tau) + magnitude(own) + (along ? load.forces : load.moments);
-        f_[k] = driven ? f_[k] + f : f;
-        weight_[k] = driven ? scale + pushed_[k] : scale;
-        worst = larger(worst, quotient(f_[k], weight_[k]));
+    const T *tau = e.tau ? e.tau : nothing_.data(), *moved = vdot ? vdot : nothing_.data();
+    const Vec6<T>* S = e.w.S.data();
+    T worst{}, total{};
+    const auto joint = [&, armature = model_.armature.data(), left = f_.data(), weight = weight_.data()](int k, const Vec3<T>& axis, const Vec3<T>& force, const T& size) {
+      const T own = moved[k] * armature[k];
+      T f = tau[k] - own - dot(axis, force), scale = magnitude(tau[k]) + magnitude(own) + size;
+      if (driven) {
+        f += left[k];
+        scale += pushed_[k];
       }
-      if (link.parent < 0) continue;
-      const Vec3<T> d = e.w.pose[i].p - e.w.pose[link.parent].p;
-      Load& below = load_[std::size_t(link.parent)];
-      below.force += load.force;
-      below.moment += load.moment + cross(d, load.force);
-      below.forces += load.forces;
-      below.moments += load.moments + size_of(d) * load.forces;
+      left[k] = f;
+      weight[k] = scale;
+      worst = larger(worst, quotient(f, scale));
+    };
+    // by the next link, if it hangs on this one
+    Vec6<T> handed{};
+    Sizes<T> handed_size{};
+    for (int i = int(model_.links.size()) - 1; i >= 0; --i) {
+      const auto& link = model_.links[i];
+      Vec6<T> F = force_[i] + handed;
+      Sizes<T> size = size_[i] + handed_size;
+      if (link.type == Joint::hinge) {
+        joint(link.iv, S[link.iv].ang, F.ang, size.moment);
+      } else {
+        for (int k = 0; k < link.nv; ++k) {
+          if (moves_along(link.type, k))
+            joint(link.iv + k, S[link.iv + k].lin, F.lin, size.force);
+          else
+            joint(link.iv + k, S[link.iv + k].ang, F.ang, size.moment);
+        }
+      }
+      handed = Vec6<T>{};
+      handed_size = Sizes<T>{};
+      if (link.parent < 0) {
+        total += size.force;
+        continue;
+      }
+      const Away& away = away_[std::size_t(i)];
+      F.ang += cross(away.d, F.lin);
+      size.moment += away.size * size.force;
+      if (link.parent == i - 1) {
+        handed = F;
+        handed_size = size;
+      } else {
+        force_.add(link.parent, F);
+        size_.add(link.parent, size);
+      }
     }
+    total_ = total;
     return worst;
   }
 
   // Magnitudes of all forces but those of constraints, torques on the arm of all lengths.
   T applied(const Equations<T>& e) const {
-    T total{}, turning{};
-    for (const int root : model_.roots) total += load_[std::size_t(root)].forces;
+    T total = total_, turning{};
     for (const auto& link : model_.links)
       for (int k = 0; e.tau && k < link.nv; ++k) (moves_along(link.type, k) ? total : turning) += magnitude(e.tau[link.iv + k]);
     return length_ > 0 ? total + turning * (1 / length_) : total;
   }
   // Magnitudes of constraint forces on what each joint carries, and of inertial forces to the accelerations of its joints one by one.
   void count_passing_forces(const Equations<T>& e, const T* lambda) {
-    for (auto& load : load_) load = Load{};
+    unload();
     std::fill(inertial_.begin(), inertial_.end(), Sizes<T>{});
     std::copy(f_.begin(), f_.end(), kept_.begin());
     push<true>(e, lambda);
     std::copy(kept_.begin(), kept_.end(), f_.begin());
     const bool driven = !set_.joint_rows.empty();
-    for (int i = int(load_.size()) - 1; i >= 0; --i) {
+    for (int i = int(model_.links.size()) - 1; i >= 0; --i) {
       const auto& link = model_.links[i];
-      Load& load = load_[std::size_t(i)];
+      const Sizes<T> passing = size_[i];
       const Reach& reach = reach_[std::size_t(i)];
       const Real center = size_of(link.inertial.center), trace = link.inertial.inertia.xx + link.inertial.inertia.yy + link.inertial.inertia.zz;
       const T force = (reach.linear + reach.angular * center) * link.inertial.mass, moment = force * center + reach.angular * trace;
@@ -341,15 +419,13 @@ class Certificate {
       inertial.moment += moment;
       for (int k = link.iv; k < link.iv + link.nv; ++k) {
         const bool along = moves_along(link.type, k - link.iv);
-        const T size = along ? load.forces : load.moments;
+        const T size = along ? passing.force : passing.moment;
         pushed_[k] = driven ? pushed_[k] + size : size;
         kept_[k] = along ? inertial.force : inertial.moment;
       }
       if (link.parent < 0) continue;
-      const T apart = size_of(Vec3<T>(e.w.pose[i].p - e.w.pose[link.parent].p));
-      Load& below = load_[std::size_t(link.parent)];
-      below.forces += load.forces;
-      below.moments += load.moments + apart * load.forces;
+      const T apart = away_[std::size_t(i)].size;
+      size_.add(link.parent, {passing.force, passing.moment + apart * passing.force});
       Sizes<T>& handed = inertial_[std::size_t(link.parent)];
       handed.force += inertial.force;
       handed.moment += inertial.moment + apart * inertial.force;
@@ -384,7 +460,7 @@ class Certificate {
       r_[r] = -e.gamma[r] - given;
       scale_[r] = magnitude(e.gamma[r]) + magnitude(given);
     }
-    each_point(e, [&](int link, int below, const auto* axes, const Vec3<T>& lever, int row, Real sign) {
+    each_point([&](int link, int below, const auto* axes, const Vec3<T>& lever, int row, Real sign) {
       const Vec6<T> a = a_[link];
       const Reach reach = reach_above(link, below);
       const Vec3<T> moved = (a.lin + cross(a.ang, e.w.pose[link].p + lever)) * sign;
@@ -425,20 +501,24 @@ class Certificate {
   // what is no number counts as the largest
   static T quotient(const T& x, const T& scale) {
     const T most = constant<T>(std::numeric_limits<Real>::max()), q = magnitude(x) / (scale + std::numeric_limits<Real>::min());
-    return q <= most ? q : most;
+    return q < most ? q : most;
   }
 
   const Model<Real>& model_;
   const ConstraintSet<Real>& set_;
-  PerLink<Vec6, T> a_, force_;    // a link: its acceleration without gravity; I a + f about its own frame
+  PerLink<Vec6, T> a_, force_;    // a link: its acceleration without gravity; I a + f − Kᵀ λ about its own frame, and of what hangs on it
   PerLink<Sizes, T> size_;        // a link: magnitudes of the latter
+  T total_{};                     // of forces on all links
   std::vector<Reach> reach_;
-  std::vector<Load> load_;
+  std::vector<Away> away_;
+  std::vector<int> reached_, others_;  // links that rows act on and those they hang on; all others
+  std::vector<Vec3<T>> levers_;        // a point and link
   std::vector<Closed> closed_;
   std::vector<int> group_below_, block_below_;  // the link that carries both links of a group of points, of a block of rows
   std::vector<Sizes<T>> inertial_;  // a link and all it carries: magnitudes of inertial forces, joint by joint
   std::vector<T> f_, weight_;     // a velocity: what is left, its scale
   std::vector<T> pushed_, kept_;  // a velocity: magnitudes of constraint forces; of inertial ones, and f meanwhile
+  std::vector<T> nothing_;        // a velocity: zero
   std::vector<T> r_, scale_;      // a row: what is left, its scale
   Real mass_ = 0, length_ = 0;    // of all links
 };

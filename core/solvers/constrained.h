@@ -74,7 +74,7 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
     std::fill_n(best, lanes, std::numeric_limits<Real>::max());
     std::fill_n(best_counted, lanes, std::numeric_limits<Real>::max());
     std::fill_n(reports, lanes, Report<Real>{Outcome::unfinished, 0, 0, 0, 0, 0, 0, false});
-    bool correcting = false, judged = false, all = true, settled[lanes]{};
+    bool correcting = false, looked = false, judged = false, all = true, settled[lanes]{};
     Report<Real> kept[lanes];
     const Real goal_of_all = Certificate<T>::reachable(tolerance);
     const auto look = [&] {
@@ -160,15 +160,16 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
                                                                            : Outcome::unfinished;
         report.iterations = std::min(n + 1, most);
         report.change = lane(change, l);
-        done = done && (report.outcome != Outcome::unfinished || (correcting && slow));
-        // as much as this iteration has gained the next one will; no quotient, since the first `last` would make it denormal
-        near = near && (report.outcome != Outcome::unfinished || slow || now * now <= goal * last[l]);
+        // the equations have scales of their own, and are worth a look a little before
+        done = done && (report.outcome != Outcome::unfinished || (correcting && (slow || (!looked && now <= look_at * goal))));
+        // as much as this iteration has gained the next one will; rows alone lose digits with every one
+        near = near && (n > 0 || report.outcome != Outcome::unfinished || now * now <= goal * lane(scale, l));
         last[l] = now;
         last_change[l] = n > 0 ? lane(change, l) : std::numeric_limits<Real>::max();
       }
       if (done && (correcting || soft || m == 0)) {
         // the equations themselves decide; as long as corrections help there are more
-        judged = true;
+        judged = looked = true;
         look();
         bool over = true;
         for (int l = 0; l < lanes; ++l) {
@@ -208,6 +209,7 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
 
  private:
   static constexpr int soft_corrections = 3;
+  static constexpr Real look_at = 1e8;  // residuals are squared in it
 
   // Undoes the last correction of a state.
   void take_back(int l, T* lambda, T* vdot) {

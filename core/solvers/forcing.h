@@ -35,7 +35,7 @@ struct Forcing {
     }
     inertial_forces(w, motions, model.gravity * real_of<T>(-1));
     if (external) subtract_external(model, w, motions, external);
-    forces = motions.f;
+    for (int b = 0; b < forces.blocks(); ++b) forces.block(b) = motions.f.block(b);
   }
 };
 

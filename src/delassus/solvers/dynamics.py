@@ -234,7 +234,8 @@ class ConstrainedDynamics(_Settings):
     ) -> None:
         name = self._prepare(model, constraints, method, tolerance, max_iterations, dtype)
         self._rows = (sum(c.rows for c in self.constraints),)
-        self._ends = np.cumsum([c.rows for c in self.constraints])[:-1]
+        ends = np.cumsum([c.rows for c in self.constraints]).tolist()
+        self._parts = [slice(first, end) for first, end in zip([0, *ends], ends, strict=False)]
         self._native = getattr(_core, name)(model._native, [c._native() for c in self.constraints])
         if not _METHODS[self.method][1] and not self._native.alone:
             able = ", ".join(repr(k) for k, (_, any_rows, _) in _METHODS.items() if any_rows)
@@ -285,7 +286,7 @@ class ConstrainedDynamics(_Settings):
             self._history,
         )
         status: DynamicsStatus = "relaxed" if self._single and self._rows[0] and outcome == 0 else _STATUS[outcome]
-        parts = tuple(np.split(f, self._ends)) if self.constraints else ()
+        parts = tuple([f[part] for part in self._parts])
         residuals = DynamicsResiduals(primal, rows, dynamics, dual, least)
         found = "kkt" if repaired else "lcaba" if self.method in ("auto", "soft-gauss") else self.method
         advice = _NOTHING_HELPS if status in ("stalled", "iteration_limit") and found == "kkt" else _ADVICE[status]
