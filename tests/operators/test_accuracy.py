@@ -93,7 +93,7 @@ def test_random_mechanisms_are_solved_within_the_promise_or_raise(dtype):
         assert (errors <= 1.2 * PROMISE[dtype]).all(), seed
     # an error is for the rare case that not even G itself has that many digits
     assert states > 100
-    assert raised <= 0.02 * states
+    assert raised <= 0.05 * states
 
 
 def test_every_state_of_a_batch_is_solved_whatever_its_neighbours_are():

@@ -221,3 +221,19 @@ def test_a_penalty_beyond_rounding_and_repeated_rows_leave_finite_forces(method,
     got = dl.constrained_dynamics(model, q, model.zero_velocity(), tau, feet * 2, method=method, mu=mu)
     assert got.status == "converged"
     assert np.allclose(got.acceleration, want.acceleration, rtol=0, atol=1e-9 * np.abs(want.acceleration).max())
+
+
+@pytest.mark.parametrize("robot", ["go2", "g1", "talos"])
+def test_a_robot_on_its_feet_takes_three_iterations(robot):
+    """One elimination, one iteration on the rows alone, one correction whose answer both equations hold of: more would be work for nothing."""
+    model = dl.load(robot)
+    ends = {"go2": "calf", "g1": "ankle_roll", "talos": "_6"}[robot]
+    feet = [dl.PointContact(model, body) for body in model.body_names if ends in body]
+    assert len(feet) >= 2
+    rng = np.random.default_rng(1)
+    q = model.keyframes.get("home", model.neutral())
+    for _ in range(20):
+        r = dl.constrained_dynamics(model, q, 0.3 * rng.normal(size=model.nv), rng.normal(size=model.nv), feet)
+        assert r.status == "converged"
+        assert r.method == "lcaba"
+        assert r.iterations <= 3
