@@ -39,8 +39,9 @@ def dense(method):
 
 
 def lcp():
-    A = rng.standard_normal((1500, 1500))
-    dl.solve_lcp(A @ A.T, rng.standard_normal(1500))
+    # thousands of pivots of a large tableau
+    A = rng.standard_normal((4000, 60))
+    dl.solve_lcp(A @ A.T + np.eye(4000), rng.standard_normal(4000))
 
 
 def dynamics(method):
