@@ -516,10 +516,10 @@ class Certificate {
   std::vector<Closed> closed_;
   std::vector<int> group_below_, block_below_;  // the link that carries both links of a group of points, of a block of rows
   std::vector<Sizes<T>> inertial_;  // a link and all it carries: magnitudes of inertial forces, joint by joint
-  std::vector<T> f_, weight_;     // a velocity: what is left, its scale
+  std::vector<T> f_, weight_;     // per velocity: residual, its scale
   std::vector<T> pushed_, kept_;  // a velocity: magnitudes of constraint forces; of inertial ones, and f meanwhile
   std::vector<T> nothing_;        // a velocity: zero
-  std::vector<T> r_, scale_;      // a row: what is left, its scale
+  std::vector<T> r_, scale_;      // per row: residual, its scale
   Real mass_ = 0, length_ = 0;    // of all links
 };
 

@@ -7,7 +7,7 @@
 // M + Jᵀ R J is eliminated once; iterations in between follow J ν̇ and λ alone, over links that constraints reach. What is left of the constraints is
 // ε (λₖ − λₖ₊₁); where they contradict each other, ν̇ converges to the least-squares answer and λ grows along what Jᵀ does not see.
 //
-// R is so large that M loses digits beside Jᵀ R J. So the last iterations are on all links again, for what is left of the dynamics: M is in them as it is. They go on until
+// R is so large that M loses digits beside Jᵀ R J. So the last iterations are on all links again, for the residual of the dynamics: M is in them as it is. They go on until
 // both equations hold (certificate.h), or they no longer help.
 //
 // "Constrained Articulated Body Dynamics Algorithms", algorithms 1 to 3, with loops as in "Matrix-Free Delassus Operations", section III. ε is its 1 / µ.
@@ -153,7 +153,7 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
           report.outcome = Outcome::stalled;
         }
         if (report.outcome == Outcome::stalled) continue;
-        // neither what is left nor J ν̇ comes to rest: rounding, or rows that all but depend on each other
+        // neither the residual nor J ν̇ settles: rounding, or rows that all but depend on each other
         const bool slow = n > 0 && now > Real(0.81) * last[l] && lane(change, l) > Real(0.9) * last_change[l];
         report.outcome = soft || now <= goal                                  ? Outcome::converged
                          : n > 0 && lane(change, l) <= tolerance * lane(size, l) ? Outcome::least_squares

@@ -29,7 +29,7 @@ class Judge {
   // C of the rows; what the damping adds where they give way by it
   void set_compliance(const T* compliance) { std::copy(compliance, compliance + compliance_.size(), compliance_.begin()); }
 
-  // Writes what is left to the reports, and the outcome of every state where both equations hold. Returns whether they do in all states.
+  // Writes the residuals to the reports, and the outcome of every state where both equations hold. Returns whether they do in all states.
   bool look(Equations<T> e, const T* damping, bool gives_way, const T* vdot, const T* lambda, Real tolerance, Report<Real>* reports) {
     e.compliance = compliance_.data();
     if (gives_way) {
@@ -39,7 +39,7 @@ class Judge {
     const Real goal = Certificate<T>::reachable(tolerance);
     Verdict<T> v = certificate_.judge(e, vdot, lambda, goal);
     if (gives_way) {
-      // what is left of the constraints themselves
+      // residual of the constraints themselves
       v.primal = T{};
       for (std::size_t r = 0; r < pull_.size(); ++r) v.primal = larger(v.primal, magnitude(T(certificate_.constraints()[r] + damping[r] * lambda[r])));
     }
@@ -84,7 +84,7 @@ class Judge {
 
   const Certificate<T>& certificate() const { return certificate_; }
 
-  // Looks, and corrects by what is left, τ − h − M ν̇ + Jᵀ λ and −γ − J ν̇ − C λ, as long as that helps; then concludes. One state.
+  // Looks, and corrects by the residuals, τ − h − M ν̇ + Jᵀ λ and −γ − J ν̇ − C λ, as long as that helps; then concludes. One state.
   template <class F>
   void refine(const Equations<T>& e, const T* damping, bool gives_way, T* vdot, T* lambda, Real tolerance, Report<Real>* report, Real* history, int most, F&& correct) {
     static_assert(lanes_of<T> == 1);

@@ -1,4 +1,4 @@
-// When proximal iterations have come to an end: what is left of the constraints is small, or J ν̇ no longer changes, which is where constraints that contradict each other end, or
+// When proximal iterations have ended: the residual of the constraints is small, or J ν̇ no longer changes, which is where constraints that contradict each other end, or
 // neither of the two gets smaller. Whether the answer is right is for judged.h to say.
 //
 //   r² / ε  against the largest  β² / ε,   the same unit for rows of lengths and of angles;   δ(J ν̇)  against the largest β,   β what rows would have without constraint forces

@@ -50,7 +50,7 @@ class ProxLtl final : public DynamicsSolver<T> {
 
     move(dual_.forces(), vdot);
 
-    // δλ = (G + C + ε)⁻¹ (r − Z L⁻ᵀ f),   δν̇ = L⁻¹ (D⁻¹ L⁻ᵀ f + Zᵀ δλ)   for what is left, f of the dynamics and r of the constraints
+    // δλ = (G + C + ε)⁻¹ (r − Z L⁻ᵀ f),   δν̇ = L⁻¹ (D⁻¹ L⁻ᵀ f + Zᵀ δλ)   for the residuals, f of the dynamics and r of the constraints
     judge_.refine({ltl_.w, ltl_.terms.data(), forcing_.forces, tau, forcing_.bias.data(), nullptr}, damping, this->gives_way_, vdot, lambda, tolerance, report, history, most,
                   [&](const T* f, const T* r) {
                     std::copy(f, f + model_.nv, u_.begin());

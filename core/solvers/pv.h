@@ -59,7 +59,7 @@ class PvSweeps : public DynamicsSolver<T> {
     G_.spread_all(p, loads);
     std::copy(p.u.begin(), p.u.end(), vdot);
 
-    // the same for what is left, f of the dynamics as forces on joints and r of the constraints
+    // the same for the residuals, f of the dynamics as forces on joints and r of the constraints
     judge_.refine({G_.placement(), G_.terms(), forcing_.forces, tau, forcing_.bias.data(), nullptr}, damping, this->gives_way_, vdot, lambda, tolerance, report, history, most,
                   [&](const T* f, const T* r) {
                     for (int b = 0; b < loads.links.f.blocks(); ++b) loads.links.f.block(b) = Vec6<LinkPack<T>>{};
