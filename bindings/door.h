@@ -40,8 +40,10 @@ inline void translate(const std::exception_ptr& error, void*) {
 }
 
 [[noreturn]] inline void raise_singular(const char* what) {
-  raise("SingularError", std::string(what) + ": the mass matrix is singular to working precision: in this pose some joint moves nothing that other joints do not "
-                                             "move already (two hinges on one axis, say). Remove one, or give them armature.");
+  raise("SingularError", std::string(what) +
+                             ": the mass matrix is singular to working precision: in this pose some joint moves "
+                             "nothing that other joints do not "
+                             "move already (two hinges on one axis, say). Remove one, or give them armature.");
 }
 
 template <class T>
@@ -90,7 +92,8 @@ struct Input {
   Input(nb::handle value, const char* name_, Shape shape, bool optional = false) : name(name_) {
     if (optional && value.is_none()) return;
     if (!nb::try_cast(value, array, false) || !has_shape(array, shape)) {
-      nb::object conformed = nb::module_::import_("delassus._door").attr("conform")(value, name, shape_tuple(shape), dtype_name<T>);
+      nb::object conformed =
+          nb::module_::import_("delassus._door").attr("conform")(value, name, shape_tuple(shape), dtype_name<T>);
       array = nb::cast<Array>(conformed, false);
     }
     data = array.data();
@@ -100,8 +103,8 @@ struct Input {
   [[noreturn]] void raise_not_finite() const {
     std::size_t i = 0;
     while (i < array.size() && std::isfinite(data[i])) ++i;
-    raise("NotFiniteError", std::string(name) + ": every number must be finite, but the entry at flat index " + std::to_string(i) + " is " +
-                                std::to_string(data[i]) + ". Check what computed it.");
+    raise("NotFiniteError", std::string(name) + ": every number must be finite, but the entry at flat index " +
+                                std::to_string(i) + " is " + std::to_string(data[i]) + ". Check what computed it.");
   }
 };
 
@@ -124,21 +127,25 @@ struct Output {
     data = array.data();
   }
 
-  // Refuses a result that lies across an argument: the same array is fine where the function says so, a shifted one never.
+  // Refuses a result that lies across an argument: the same array is fine where the function says so, a shifted one
+  // never.
   template <class... Inputs>
   void apart_from(const Inputs&... inputs) const {
     (..., [&](const auto& in) {
       const T *begin = data, *end = data + array.size();
       if (in.data && in.data != begin && in.data < end && begin < in.data + in.array.size())
-        raise("ArgumentError", "out: it shares part of its memory with " + std::string(in.name) + ". Give an array of its own, or that very array.");
+        raise("ArgumentError", "out: it shares part of its memory with " + std::string(in.name) +
+                                   ". Give an array of its own, or that very array.");
     }(inputs));
   }
 
   // the result, if it is finite
   nb::object finite(const char* what) const {
     if (!all_finite(data, array.size()))
-      raise("SingularError", std::string(what) + ": the result is not finite: numbers overflowed, or in this pose a joint moves no inertia. "
-                                                 "Check the size of the arguments; give such a joint some armature.");
+      raise("SingularError",
+            std::string(what) +
+                ": the result is not finite: numbers overflowed, or in this pose a joint moves no inertia. "
+                "Check the size of the arguments; give such a joint some armature.");
     return object;
   }
   // the result, if the mass matrix it comes from was regular
@@ -152,7 +159,8 @@ struct Output {
 class Occupied {
  public:
   explicit Occupied(std::atomic<bool>& busy, const char* what = "this Workspace") : busy_(busy) {
-    if (busy_.exchange(true)) raise("BusyError", std::string(what) + " is in use by another thread. Give each thread one of its own.");
+    if (busy_.exchange(true))
+      raise("BusyError", std::string(what) + " is in use by another thread. Give each thread one of its own.");
   }
   ~Occupied() { busy_.store(false); }
   Occupied(const Occupied&) = delete;

@@ -36,8 +36,9 @@ void check_quaternions(const Model<T>& model, const T* q, const std::string& nam
     const T norm = std::sqrt(c[0] * c[0] + c[1] * c[1] + c[2] * c[2] + c[3] * c[3]);
     if (!(std::abs(norm - 1) <= quaternion_slack<T>)) {
       const std::string row = state < 0 ? "" : std::to_string(state) + ", ";
-      raise("QuaternionError", name + ": the quaternion (w, x, y, z) at " + name + "[" + row + std::to_string(at) + ":" + std::to_string(at + 4) +
-                                   "] must have length 1, got " + std::to_string(norm) + ". Use delassus.normalize(model, q).");
+      raise("QuaternionError", name + ": the quaternion (w, x, y, z) at " + name + "[" + row + std::to_string(at) +
+                                   ":" + std::to_string(at + 4) + "] must have length 1, got " + std::to_string(norm) +
+                                   ". Use delassus.normalize(model, q).");
     }
   }
 }

@@ -1,7 +1,7 @@
 #include <nanobind/stl/shared_ptr.h>
 
-#include "workspace.h"
 #include "rooms.h"
+#include "workspace.h"
 
 namespace nb = nanobind;
 using namespace delassus;

@@ -20,7 +20,8 @@ namespace {
 // What an elimination consists of: its steps in order, and who the rows act on.
 template <class Real>
 nb::dict plan(const Layout<Real>& layout) {
-  std::vector<std::array<int, 6>> steps;  // link, parent, velocities, whether they are a free joint's, neighbours, pairs of these
+  std::vector<std::array<int, 6>>
+      steps;  // link, parent, velocities, whether they are a free joint's, neighbours, pairs of these
   for (std::size_t k = 0; k < layout.coupled.steps.size(); ++k) {
     const auto& s = layout.coupled.steps[k];
     const auto& at = layout.coupled.places[k];
@@ -46,7 +47,8 @@ template <class T>
 using Sweep = void (Operator<T>::*)(const T*, int, T*);
 
 template <class T>
-nb::object sweep(HeldOperator<T>& s, Sweep<T> method, nb::handle x, std::size_t from, std::size_t to, int columns, bool vector, nb::handle out, const char* what) {
+nb::object sweep(HeldOperator<T>& s, Sweep<T> method, nb::handle x, std::size_t from, std::size_t to, int columns,
+                 bool vector, nb::handle out, const char* what) {
   using In = door::Input<T>;
   using Out = door::Output<T>;
   const std::size_t k = std::size_t(columns);
@@ -60,19 +62,26 @@ nb::object sweep(HeldOperator<T>& s, Sweep<T> method, nb::handle x, std::size_t 
 // A solution that no method brought within the limit.
 [[noreturn]] void raise_inaccurate(double error, double limit, const std::string& where) {
   char numbers[96];
-  std::snprintf(numbers, sizeof numbers, "a backward error of %.2g was reached%s, not %.2g", error, where.c_str(), limit);
-  door::raise("InaccurateError", std::string("solve: ") + numbers + ": G + damping is too close to singular, or G itself too inexact. Increase damping; or accept more "
-                                                               "with a larger tolerance, or with refine=False and a look at G.backward_error(x, y).");
+  std::snprintf(numbers, sizeof numbers, "a backward error of %.2g was reached%s, not %.2g", error, where.c_str(),
+                limit);
+  door::raise("InaccurateError",
+              std::string("solve: ") + numbers +
+                  ": G + damping is too close to singular, or G itself too inexact. Increase damping; or accept more "
+                  "with a larger tolerance, or with refine=False and a look at G.backward_error(x, y).");
 }
 
-// All forms are one class to Python: a class of its own for each would have the type of every argument looked up among its bases.
+// All forms are one class to Python: a class of its own for each would have the type of every argument looked up among
+// its bases.
 template <class T, Form form>
 void bind_form(nb::module_& m, const char* name) {
-  m.def(name, [](std::shared_ptr<const HeldModel> held, const std::vector<ConstraintDescription>& list) {
-    const auto& model = held->in<T>();
-    auto G = make_operator(form, model, make_constraints(model, list));
-    return new HeldOperator<T>{std::move(held), std::move(G)};
-  }, "model"_a, "constraints"_a);
+  m.def(
+      name,
+      [](std::shared_ptr<const HeldModel> held, const std::vector<ConstraintDescription>& list) {
+        const auto& model = held->in<T>();
+        auto G = make_operator(form, model, make_constraints(model, list));
+        return new HeldOperator<T>{std::move(held), std::move(G)};
+      },
+      "model"_a, "constraints"_a);
 }
 
 template <class T>
@@ -91,62 +100,92 @@ void bind_operator(nb::module_& m, const char* name) {
       .def_prop_ro("couplings", [](const Self& s) { return s.G->layout().coupled.blocks; })
       .def_prop_ro("widest", [](const Self& s) { return s.G->layout().coupled.widest; })
       .def_prop_ro("plan", [](const Self& s) { return plan(s.G->layout()); })
-      .def("update",
-           [](Self& s, nb::handle q) {
-             auto q_ = door::configuration(s.held->template in<T>(), q);
-             bool regular = false;
-             s.work([&] { regular = s.G->update(q_.data); });
-             if (!regular) door::raise_singular("update");
-           }, "q"_a.none())
-      .def("place",
-           [](Self& s, nb::handle q) {
-             auto q_ = door::configuration(s.held->template in<T>(), q);
-             s.work([&] { s.G->place(q_.data); });
-           }, "q"_a.none())
-      .def("set_compliance", [](Self& s, nb::handle c) {
-        In c_(c, "compliance", {s.rows()});
-        s.work([&] { s.G->set_compliance(c_.data); });
-      }, "compliance"_a.none())
-      .def("set_damping", [](Self& s, nb::handle d) {
-        In d_(d, "damping", {s.rows()});
-        s.work([&] { s.G->set_damping(d_.data); });
-      }, "damping"_a.none())
-      .def("apply", [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
-        return sweep<T>(s, &Operator<T>::apply, x, s.rows(), s.rows(), columns, vector, out, "matvec");
-      }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
-      .def("jacobian", [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
-        return sweep<T>(s, &Operator<T>::jacobian, x, s.nv(), s.rows(), columns, vector, out, "jacobian");
-      }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
-      .def("jacobian_transpose", [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
-        return sweep<T>(s, &Operator<T>::jacobian_transpose, x, s.rows(), s.nv(), columns, vector, out, "jacobian");
-      }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
-      .def("mass_inverse", [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
-        return sweep<T>(s, &Operator<T>::mass_inverse, x, s.nv(), s.nv(), columns, vector, out, "mass_inverse");
-      }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
-      .def("solve", [](Self& s, nb::handle y, int columns, bool vector, int refinements, double goal, double limit, nb::handle out) {
-        const std::size_t k = std::size_t(columns);
-        In in = vector ? In(y, "y", {s.rows()}) : In(y, "y", {s.rows(), k});
-        Out x = vector ? Out(out, {s.rows()}) : Out(out, {s.rows(), k});
-        x.apart_from(in);
-        T error{};
-        s.work([&] { error = s.G->solve(in.data, columns, x.data, {refinements, T(goal), T(limit)}); });
-        if (!(error <= T(limit))) raise_inaccurate(double(error), limit, "");
-        return x.finite("solve");
-      }, "y"_a.none(), "columns"_a, "vector"_a, "refinements"_a, "goal"_a, "limit"_a, "out"_a.none())
-      .def("backward_error", [](Self& s, nb::handle x, nb::handle y, int columns, bool vector) {
-        const std::size_t k = std::size_t(columns);
-        In x_ = vector ? In(x, "x", {s.rows()}) : In(x, "x", {s.rows(), k});
-        In y_ = vector ? In(y, "y", {s.rows()}) : In(y, "y", {s.rows(), k});
-        Out errors(nb::none(), {k});
-        s.work([&] { s.G->backward_error(y_.data, x_.data, columns, errors.data); });
-        return errors.object;
-      }, "x"_a.none(), "y"_a.none(), "columns"_a, "vector"_a);
+      .def(
+          "update",
+          [](Self& s, nb::handle q) {
+            auto q_ = door::configuration(s.held->template in<T>(), q);
+            bool regular = false;
+            s.work([&] { regular = s.G->update(q_.data); });
+            if (!regular) door::raise_singular("update");
+          },
+          "q"_a.none())
+      .def(
+          "place",
+          [](Self& s, nb::handle q) {
+            auto q_ = door::configuration(s.held->template in<T>(), q);
+            s.work([&] { s.G->place(q_.data); });
+          },
+          "q"_a.none())
+      .def(
+          "set_compliance",
+          [](Self& s, nb::handle c) {
+            In c_(c, "compliance", {s.rows()});
+            s.work([&] { s.G->set_compliance(c_.data); });
+          },
+          "compliance"_a.none())
+      .def(
+          "set_damping",
+          [](Self& s, nb::handle d) {
+            In d_(d, "damping", {s.rows()});
+            s.work([&] { s.G->set_damping(d_.data); });
+          },
+          "damping"_a.none())
+      .def(
+          "apply",
+          [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
+            return sweep<T>(s, &Operator<T>::apply, x, s.rows(), s.rows(), columns, vector, out, "matvec");
+          },
+          "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
+      .def(
+          "jacobian",
+          [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
+            return sweep<T>(s, &Operator<T>::jacobian, x, s.nv(), s.rows(), columns, vector, out, "jacobian");
+          },
+          "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
+      .def(
+          "jacobian_transpose",
+          [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
+            return sweep<T>(s, &Operator<T>::jacobian_transpose, x, s.rows(), s.nv(), columns, vector, out, "jacobian");
+          },
+          "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
+      .def(
+          "mass_inverse",
+          [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
+            return sweep<T>(s, &Operator<T>::mass_inverse, x, s.nv(), s.nv(), columns, vector, out, "mass_inverse");
+          },
+          "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
+      .def(
+          "solve",
+          [](Self& s, nb::handle y, int columns, bool vector, int refinements, double goal, double limit,
+             nb::handle out) {
+            const std::size_t k = std::size_t(columns);
+            In in = vector ? In(y, "y", {s.rows()}) : In(y, "y", {s.rows(), k});
+            Out x = vector ? Out(out, {s.rows()}) : Out(out, {s.rows(), k});
+            x.apart_from(in);
+            T error{};
+            s.work([&] { error = s.G->solve(in.data, columns, x.data, {refinements, T(goal), T(limit)}); });
+            if (!(error <= T(limit))) raise_inaccurate(double(error), limit, "");
+            return x.finite("solve");
+          },
+          "y"_a.none(), "columns"_a, "vector"_a, "refinements"_a, "goal"_a, "limit"_a, "out"_a.none())
+      .def(
+          "backward_error",
+          [](Self& s, nb::handle x, nb::handle y, int columns, bool vector) {
+            const std::size_t k = std::size_t(columns);
+            In x_ = vector ? In(x, "x", {s.rows()}) : In(x, "x", {s.rows(), k});
+            In y_ = vector ? In(y, "y", {s.rows()}) : In(y, "y", {s.rows(), k});
+            Out errors(nb::none(), {k});
+            s.work([&] { s.G->backward_error(y_.data, x_.data, columns, errors.data); });
+            return errors.object;
+          },
+          "x"_a.none(), "y"_a.none(), "columns"_a, "vector"_a);
 }
 
 template <class T>
 struct HeldBatch : Held<BatchOperator<T>> {
   HeldBatch(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list, int batch, int threads)
-      : Held<BatchOperator<T>>{m, make_batch_operator(m->in<T>(), make_constraints(m->in<T>(), list), batch, threads)} {}
+      : Held<BatchOperator<T>>{m, make_batch_operator(m->in<T>(), make_constraints(m->in<T>(), list), batch, threads)} {
+  }
   std::size_t states() const { return std::size_t(this->G->batch()); }
   std::vector<T> errors;  // a state: backward error of the last solve
 };
@@ -157,58 +196,82 @@ void bind_batch(nb::module_& m, const char* name) {
   using In = door::Input<T>;
   using Out = door::Output<T>;
   nb::class_<Self>(m, name)
-      .def(nb::init<std::shared_ptr<const HeldModel>, const std::vector<ConstraintDescription>&, int, int>(), "model"_a, "constraints"_a, "batch"_a, "threads"_a)
+      .def(nb::init<std::shared_ptr<const HeldModel>, const std::vector<ConstraintDescription>&, int, int>(), "model"_a,
+           "constraints"_a, "batch"_a, "threads"_a)
       .def_prop_ro("nbytes", [](const Self& s) { return s.G->bytes(); })
-      .def("update", [](Self& s, nb::handle q) {
-        auto q_ = door::configurations(s.held->template in<T>(), q, s.states());
-        bool regular = false;
-        s.work([&] { regular = s.G->update(q_.data); });
-        if (!regular) door::raise_singular("update");
-      }, "q"_a.none())
-      .def("set_compliance", [](Self& s, nb::handle c) {
-        In c_(c, "compliance", {s.states(), s.rows()});
-        s.work([&] { s.G->set_compliance(c_.data); });
-      }, "compliance"_a.none())
-      .def("set_damping", [](Self& s, nb::handle d) {
-        In d_(d, "damping", {s.states(), s.rows()});
-        s.work([&] { s.G->set_damping(d_.data); });
-      }, "damping"_a.none())
-      .def("apply", [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
-        const std::size_t k = std::size_t(columns);
-        In in = vector ? In(x, "x", {s.states(), s.rows()}) : In(x, "x", {s.states(), s.rows(), k});
-        Out y = vector ? Out(out, {s.states(), s.rows()}) : Out(out, {s.states(), s.rows(), k});
-        y.apart_from(in);
-        s.work([&] { s.G->apply(in.data, columns, y.data); });
-        return y.finite("matvec");
-      }, "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
-      .def("solve", [](Self& s, nb::handle y, int columns, bool vector, int refinements, double goal, double limit, nb::handle out) {
-        const std::size_t k = std::size_t(columns);
-        In in = vector ? In(y, "y", {s.states(), s.rows()}) : In(y, "y", {s.states(), s.rows(), k});
-        Out x = vector ? Out(out, {s.states(), s.rows()}) : Out(out, {s.states(), s.rows(), k});
-        x.apart_from(in);
-        s.errors.resize(s.states());
-        s.work([&] { s.G->solve(in.data, columns, x.data, {refinements, T(goal), T(limit)}, s.errors.data()); });
-        const auto worst = std::max_element(s.errors.begin(), s.errors.end());
-        if (worst != s.errors.end() && !(*worst <= T(limit))) raise_inaccurate(double(*worst), limit, " in state " + std::to_string(worst - s.errors.begin()));
-        return x.finite("solve");
-      }, "y"_a.none(), "columns"_a, "vector"_a, "refinements"_a, "goal"_a, "limit"_a, "out"_a.none())
-      .def("backward_error", [](Self& s, nb::handle x, nb::handle y, int columns, bool vector) {
-        const std::size_t k = std::size_t(columns);
-        In x_ = vector ? In(x, "x", {s.states(), s.rows()}) : In(x, "x", {s.states(), s.rows(), k});
-        In y_ = vector ? In(y, "y", {s.states(), s.rows()}) : In(y, "y", {s.states(), s.rows(), k});
-        Out errors(nb::none(), {s.states(), k});
-        s.work([&] { s.G->backward_error(y_.data, x_.data, columns, errors.data); });
-        return errors.object;
-      }, "x"_a.none(), "y"_a.none(), "columns"_a, "vector"_a);
+      .def(
+          "update",
+          [](Self& s, nb::handle q) {
+            auto q_ = door::configurations(s.held->template in<T>(), q, s.states());
+            bool regular = false;
+            s.work([&] { regular = s.G->update(q_.data); });
+            if (!regular) door::raise_singular("update");
+          },
+          "q"_a.none())
+      .def(
+          "set_compliance",
+          [](Self& s, nb::handle c) {
+            In c_(c, "compliance", {s.states(), s.rows()});
+            s.work([&] { s.G->set_compliance(c_.data); });
+          },
+          "compliance"_a.none())
+      .def(
+          "set_damping",
+          [](Self& s, nb::handle d) {
+            In d_(d, "damping", {s.states(), s.rows()});
+            s.work([&] { s.G->set_damping(d_.data); });
+          },
+          "damping"_a.none())
+      .def(
+          "apply",
+          [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
+            const std::size_t k = std::size_t(columns);
+            In in = vector ? In(x, "x", {s.states(), s.rows()}) : In(x, "x", {s.states(), s.rows(), k});
+            Out y = vector ? Out(out, {s.states(), s.rows()}) : Out(out, {s.states(), s.rows(), k});
+            y.apart_from(in);
+            s.work([&] { s.G->apply(in.data, columns, y.data); });
+            return y.finite("matvec");
+          },
+          "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
+      .def(
+          "solve",
+          [](Self& s, nb::handle y, int columns, bool vector, int refinements, double goal, double limit,
+             nb::handle out) {
+            const std::size_t k = std::size_t(columns);
+            In in = vector ? In(y, "y", {s.states(), s.rows()}) : In(y, "y", {s.states(), s.rows(), k});
+            Out x = vector ? Out(out, {s.states(), s.rows()}) : Out(out, {s.states(), s.rows(), k});
+            x.apart_from(in);
+            s.errors.resize(s.states());
+            s.work([&] { s.G->solve(in.data, columns, x.data, {refinements, T(goal), T(limit)}, s.errors.data()); });
+            const auto worst = std::max_element(s.errors.begin(), s.errors.end());
+            if (worst != s.errors.end() && !(*worst <= T(limit)))
+              raise_inaccurate(double(*worst), limit, " in state " + std::to_string(worst - s.errors.begin()));
+            return x.finite("solve");
+          },
+          "y"_a.none(), "columns"_a, "vector"_a, "refinements"_a, "goal"_a, "limit"_a, "out"_a.none())
+      .def(
+          "backward_error",
+          [](Self& s, nb::handle x, nb::handle y, int columns, bool vector) {
+            const std::size_t k = std::size_t(columns);
+            In x_ = vector ? In(x, "x", {s.states(), s.rows()}) : In(x, "x", {s.states(), s.rows(), k});
+            In y_ = vector ? In(y, "y", {s.states(), s.rows()}) : In(y, "y", {s.states(), s.rows(), k});
+            Out errors(nb::none(), {s.states(), k});
+            s.work([&] { s.G->backward_error(y_.data, x_.data, columns, errors.data); });
+            return errors.object;
+          },
+          "x"_a.none(), "y"_a.none(), "columns"_a, "vector"_a);
 }
 
 // Methods by their names in the API.
 constexpr std::pair<const char*, MatrixMethod> matrix_methods[] = {
-    {"ltl", MatrixMethod::ltl},         {"kjr", MatrixMethod::kjr},           {"efpa", MatrixMethod::efpa},      {"pv-osim", MatrixMethod::pv_osim},
-    {"pv-osimr", MatrixMethod::pv_osimr}, {"oscm", MatrixMethod::oscm}, {"columns", MatrixMethod::columns}};
-constexpr std::pair<const char*, InverseMethod> inverse_methods[] = {
-    {"caba-osim", InverseMethod::caba_osim}, {"caba-osimf", InverseMethod::caba_osimf}, {"pv-osimf", InverseMethod::pv_osimf}, {"ltl", InverseMethod::ltl},
-    {"lcaba", InverseMethod::lcaba}};
+    {"ltl", MatrixMethod::ltl},         {"kjr", MatrixMethod::kjr},           {"efpa", MatrixMethod::efpa},
+    {"pv-osim", MatrixMethod::pv_osim}, {"pv-osimr", MatrixMethod::pv_osimr}, {"oscm", MatrixMethod::oscm},
+    {"columns", MatrixMethod::columns}};
+constexpr std::pair<const char*, InverseMethod> inverse_methods[] = {{"caba-osim", InverseMethod::caba_osim},
+                                                                     {"caba-osimf", InverseMethod::caba_osimf},
+                                                                     {"pv-osimf", InverseMethod::pv_osimf},
+                                                                     {"ltl", InverseMethod::ltl},
+                                                                     {"lcaba", InverseMethod::lcaba}};
 
 // The method of a name, which was checked before.
 template <class Methods>
@@ -228,7 +291,8 @@ struct HeldExplicit : Held<MatrixMaker<T>> {
   std::vector<std::pair<std::string, std::array<double, 3>>> costs(const Methods& methods) const {
     std::vector<std::pair<std::string, std::array<double, 3>>> list;
     for (const auto& [name, method] : methods)
-      if (this->G->supports(method)) list.push_back({name, {this->G->cost(method).time, this->G->cost(method).common, this->G->cost(method).own}});
+      if (this->G->supports(method))
+        list.push_back({name, {this->G->cost(method).time, this->G->cost(method).common, this->G->cost(method).own}});
     return list;
   }
 };
@@ -239,35 +303,47 @@ void bind_explicit(nb::module_& m, const char* name) {
   using In = door::Input<T>;
   using Out = door::Output<T>;
   with_stopwatch(nb::class_<Self>(m, name))
-      .def(nb::init<std::shared_ptr<const HeldModel>, const std::vector<ConstraintDescription>&>(), "model"_a, "constraints"_a)
+      .def(nb::init<std::shared_ptr<const HeldModel>, const std::vector<ConstraintDescription>&>(), "model"_a,
+           "constraints"_a)
       .def_prop_ro("nbytes", [](const Self& s) { return s.G->bytes(); })
       .def_prop_ro("matrix_costs", [](const Self& s) { return s.costs(matrix_methods); })
       .def_prop_ro("inverse_costs", [](const Self& s) { return s.costs(inverse_methods); })
-      .def("set_compliance", [](Self& s, nb::handle c) {
-        In c_(c, "compliance", {s.rows()});
-        s.work([&] { s.G->set_compliance(c_.data); });
-      }, "compliance"_a.none())
-      .def("matrix", [](Self& s, const char* method, nb::handle q, nb::handle out) {
-        auto q_ = door::configuration(s.held->template in<T>(), q);
-        Out G(out, {s.rows(), s.rows()});
-        G.apart_from(q_);
-        bool regular = false;
-        s.work([&] { regular = s.G->matrix(named(matrix_methods, method), q_.data, G.data); });
-        return G.regular(regular, "delassus_matrix");
-      }, "method"_a, "q"_a.none(), "out"_a.none())
-      .def("inverse", [](Self& s, const char* method, nb::handle q, nb::handle damping, nb::handle out) {
-        auto q_ = door::configuration(s.held->template in<T>(), q);
-        In d_(damping, "damping", {s.rows()});
-        for (std::size_t r = 0; r < s.rows(); ++r)
-          if (!(d_.data[r] >= 0 && d_.data[r] + s.G->compliance()[r] > 0))
-            door::raise("ArgumentError", "damping: expected numbers that are not negative, and positive where there is no compliance, got " +
-                                             std::to_string(d_.data[r]) + " in row " + std::to_string(r) + ". Use 1e-6, for instance.");
-        Out X(out, {s.rows(), s.rows()});
-        X.apart_from(q_, d_);
-        bool regular = false;
-        s.work([&] { regular = s.G->inverse(named(inverse_methods, method), q_.data, d_.data, X.data); });
-        return X.regular(regular, "damped_delassus_inverse");
-      }, "method"_a, "q"_a.none(), "damping"_a.none(), "out"_a.none());
+      .def(
+          "set_compliance",
+          [](Self& s, nb::handle c) {
+            In c_(c, "compliance", {s.rows()});
+            s.work([&] { s.G->set_compliance(c_.data); });
+          },
+          "compliance"_a.none())
+      .def(
+          "matrix",
+          [](Self& s, const char* method, nb::handle q, nb::handle out) {
+            auto q_ = door::configuration(s.held->template in<T>(), q);
+            Out G(out, {s.rows(), s.rows()});
+            G.apart_from(q_);
+            bool regular = false;
+            s.work([&] { regular = s.G->matrix(named(matrix_methods, method), q_.data, G.data); });
+            return G.regular(regular, "delassus_matrix");
+          },
+          "method"_a, "q"_a.none(), "out"_a.none())
+      .def(
+          "inverse",
+          [](Self& s, const char* method, nb::handle q, nb::handle damping, nb::handle out) {
+            auto q_ = door::configuration(s.held->template in<T>(), q);
+            In d_(damping, "damping", {s.rows()});
+            for (std::size_t r = 0; r < s.rows(); ++r)
+              if (!(d_.data[r] >= 0 && d_.data[r] + s.G->compliance()[r] > 0))
+                door::raise(
+                    "ArgumentError",
+                    "damping: expected numbers that are not negative, and positive where there is no compliance, got " +
+                        std::to_string(d_.data[r]) + " in row " + std::to_string(r) + ". Use 1e-6, for instance.");
+            Out X(out, {s.rows(), s.rows()});
+            X.apart_from(q_, d_);
+            bool regular = false;
+            s.work([&] { regular = s.G->inverse(named(inverse_methods, method), q_.data, d_.data, X.data); });
+            return X.regular(regular, "damped_delassus_inverse");
+          },
+          "method"_a, "q"_a.none(), "damping"_a.none(), "out"_a.none());
 }
 
 }  // namespace

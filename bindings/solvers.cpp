@@ -2,9 +2,9 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include "solvers/verbs.h"
 #include "held.h"
 #include "rooms.h"
+#include "solvers/verbs.h"
 #include "stopwatch.h"
 
 namespace delassus {
@@ -38,11 +38,14 @@ struct HeldSolver {
 // All methods are one class to Python.
 template <class T, DynamicsMethod method>
 void bind_method(nb::module_& m, const char* name) {
-  m.def(name, [](std::shared_ptr<const HeldModel> held, const std::vector<ConstraintDescription>& list) {
-    const auto& model = held->in<T>();
-    auto solver = make_dynamics_solver(method, model, make_constraints(model, list));
-    return new HeldSolver<DynamicsSolver<T>>{std::move(held), std::move(solver)};
-  }, "model"_a, "constraints"_a);
+  m.def(
+      name,
+      [](std::shared_ptr<const HeldModel> held, const std::vector<ConstraintDescription>& list) {
+        const auto& model = held->in<T>();
+        auto solver = make_dynamics_solver(method, model, make_constraints(model, list));
+        return new HeldSolver<DynamicsSolver<T>>{std::move(held), std::move(solver)};
+      },
+      "model"_a, "constraints"_a);
 }
 
 template <class T>
@@ -53,38 +56,52 @@ void bind_solver(nb::module_& m, const char* name) {
   with_stopwatch(nb::class_<Self>(m, name))
       .def_prop_ro("nbytes", [](const Self& s) { return s.solver->bytes(); })
       .def_prop_ro("alone", [](const Self& s) { return s.solver->alone(); })
-      .def("give_way", [](Self& s, bool yes) { s.work([&] { s.solver->give_way(yes); }); }, "yes"_a)
-      .def("set_compliance", [](Self& s, nb::handle c) {
-        In c_(c, "compliance", {s.rows()});
-        s.work([&] { s.solver->set_compliance(c_.data); });
-      }, "compliance"_a.none())
-      .def("solve",
-           [](Self& s, nb::handle q, nb::handle v, nb::handle tau, nb::handle external, nb::handle bias, nb::handle damping, int most, double tolerance, nb::handle start,
-              nb::handle acceleration, nb::handle forces, nb::handle history) {
-             auto q_ = door::configuration(s.held->template in<T>(), q);
-             In v_(v, "v", {s.nv()}), t_(tau, "tau", {s.nv()}, true), e_(external, "external_forces", {s.bodies(), 6}, true), b_(bias, "bias", {s.rows()}, true),
-                 d_(damping, "mu", {s.rows()}), l_(start, "warm_start", {s.rows()}, true);
-             Out a(acceleration, {s.nv()}), f(forces, {s.rows()}), h(history, {std::size_t(most)});
-             a.apart_from(q_, v_, t_, e_, b_, d_, l_);
-             f.apart_from(q_, v_, t_, e_, b_, d_, l_);
-             Report<T> report{};
-             s.work([&] {
-               for (std::size_t r = 0; r < s.rows(); ++r) f.data[r] = l_.data ? l_.data[r] : T(0);
-               s.solver->solve(q_.data, v_.data, t_.data, e_.data, b_.data, d_.data, most, T(tolerance), f.data, a.data, &report, h.data);
-             });
-             return nb::make_tuple(a.finite("constrained_dynamics"), f.finite("constrained_dynamics"), int(report.outcome), report.iterations, double(report.primal),
-                                   double(report.change), double(report.least_squares), double(report.dynamics), double(report.constraints), report.repaired);
-           },
-           "q"_a.none(), "v"_a.none(), "tau"_a.none(), "external_forces"_a.none(), "bias"_a.none(), "damping"_a.none(), "max_iterations"_a, "tolerance"_a, "warm_start"_a.none(),
-           "acceleration"_a.none(), "forces"_a.none(), "history"_a.none());
+      .def(
+          "give_way", [](Self& s, bool yes) { s.work([&] { s.solver->give_way(yes); }); }, "yes"_a)
+      .def(
+          "set_compliance",
+          [](Self& s, nb::handle c) {
+            In c_(c, "compliance", {s.rows()});
+            s.work([&] { s.solver->set_compliance(c_.data); });
+          },
+          "compliance"_a.none())
+      .def(
+          "solve",
+          [](Self& s, nb::handle q, nb::handle v, nb::handle tau, nb::handle external, nb::handle bias,
+             nb::handle damping, int most, double tolerance, nb::handle start, nb::handle acceleration,
+             nb::handle forces, nb::handle history) {
+            auto q_ = door::configuration(s.held->template in<T>(), q);
+            In v_(v, "v", {s.nv()}), t_(tau, "tau", {s.nv()}, true),
+                e_(external, "external_forces", {s.bodies(), 6}, true), b_(bias, "bias", {s.rows()}, true),
+                d_(damping, "mu", {s.rows()}), l_(start, "warm_start", {s.rows()}, true);
+            Out a(acceleration, {s.nv()}), f(forces, {s.rows()}), h(history, {std::size_t(most)});
+            a.apart_from(q_, v_, t_, e_, b_, d_, l_);
+            f.apart_from(q_, v_, t_, e_, b_, d_, l_);
+            Report<T> report{};
+            s.work([&] {
+              for (std::size_t r = 0; r < s.rows(); ++r) f.data[r] = l_.data ? l_.data[r] : T(0);
+              s.solver->solve(q_.data, v_.data, t_.data, e_.data, b_.data, d_.data, most, T(tolerance), f.data, a.data,
+                              &report, h.data);
+            });
+            return nb::make_tuple(a.finite("constrained_dynamics"), f.finite("constrained_dynamics"),
+                                  int(report.outcome), report.iterations, double(report.primal), double(report.change),
+                                  double(report.least_squares), double(report.dynamics), double(report.constraints),
+                                  report.repaired);
+          },
+          "q"_a.none(), "v"_a.none(), "tau"_a.none(), "external_forces"_a.none(), "bias"_a.none(), "damping"_a.none(),
+          "max_iterations"_a, "tolerance"_a, "warm_start"_a.none(), "acceleration"_a.none(), "forces"_a.none(),
+          "history"_a.none());
 }
 
 template <class T>
 struct HeldBatchSolver : HeldSolver<BatchDynamicsSolver<T>> {
   std::vector<Report<T>> reports;
 
-  HeldBatchSolver(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list, int batch, int threads, bool repairs)
-      : HeldSolver<BatchDynamicsSolver<T>>{m, make_batch_dynamics_solver(m->in<T>(), make_constraints(m->in<T>(), list), batch, threads, repairs)}, reports(std::size_t(batch)) {}
+  HeldBatchSolver(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list, int batch,
+                  int threads, bool repairs)
+      : HeldSolver<BatchDynamicsSolver<T>>{m, make_batch_dynamics_solver(m->in<T>(), make_constraints(m->in<T>(), list),
+                                                                         batch, threads, repairs)},
+        reports(std::size_t(batch)) {}
 };
 
 template <class T>
@@ -93,50 +110,60 @@ void bind_batch(nb::module_& m, const char* name) {
   using In = door::Input<T>;
   using Out = door::Output<T>;
   nb::class_<Self>(m, name)
-      .def(nb::init<std::shared_ptr<const HeldModel>, const std::vector<ConstraintDescription>&, int, int, bool>(), "model"_a, "constraints"_a, "batch_size"_a, "threads"_a,
-           "repairs"_a)
+      .def(nb::init<std::shared_ptr<const HeldModel>, const std::vector<ConstraintDescription>&, int, int, bool>(),
+           "model"_a, "constraints"_a, "batch_size"_a, "threads"_a, "repairs"_a)
       .def_prop_ro("nbytes", [](const Self& s) { return s.solver->bytes(); })
-      .def("give_way", [](Self& s, bool yes) { s.work([&] { s.solver->give_way(yes); }); }, "yes"_a)
-      .def("solve",
-           [](Self& s, nb::handle q, nb::handle v, nb::handle tau, nb::handle external, nb::handle bias, nb::handle damping, nb::handle compliance, int most, double tolerance,
-              nb::handle start, nb::handle acceleration, nb::handle forces, nb::handle numbers) {
-             const std::size_t n = std::size_t(s.solver->batch());
-             auto q_ = door::configurations(s.held->template in<T>(), q, n);
-             In v_(v, "v", {n, s.nv()}), t_(tau, "tau", {n, s.nv()}, true), e_(external, "external_forces", {n, s.bodies(), 6}, true), b_(bias, "bias", {n, s.rows()}, true),
-                 d_(damping, "mu", {n, s.rows()}), c_(compliance, "compliance", {n, s.rows()}), l_(start, "warm_start", {n, s.rows()}, true);
-             Out a(acceleration, {n, s.nv()}), f(forces, {n, s.rows()}), r(numbers, {8, n});
-             a.apart_from(q_, v_, t_, e_, b_, d_, c_, l_);
-             f.apart_from(q_, v_, t_, e_, b_, d_, c_, l_);
-             s.work([&] {
-               for (std::size_t k = 0; k < n * s.rows(); ++k) f.data[k] = l_.data ? l_.data[k] : T(0);
-               s.solver->solve(q_.data, v_.data, t_.data, e_.data, b_.data, d_.data, c_.data, most, T(tolerance), f.data, a.data, s.reports.data());
-               for (std::size_t k = 0; k < n; ++k) {
-                 const auto& report = s.reports[k];
-                 const T row[8] = {T(int(report.outcome)), T(report.iterations), report.primal, report.change, report.least_squares, report.dynamics, report.constraints,
-                                   T(report.repaired)};
-                 for (std::size_t c = 0; c < 8; ++c) r.data[c * n + k] = row[c];
-               }
-             });
-             return nb::make_tuple(a.finite("constrained_dynamics"), f.finite("constrained_dynamics"), r.object);
-           },
-           "q"_a.none(), "v"_a.none(), "tau"_a.none(), "external_forces"_a.none(), "bias"_a.none(), "damping"_a.none(), "compliance"_a.none(), "max_iterations"_a, "tolerance"_a,
-           "warm_start"_a.none(), "acceleration"_a.none(), "forces"_a.none(), "numbers"_a.none());
+      .def(
+          "give_way", [](Self& s, bool yes) { s.work([&] { s.solver->give_way(yes); }); }, "yes"_a)
+      .def(
+          "solve",
+          [](Self& s, nb::handle q, nb::handle v, nb::handle tau, nb::handle external, nb::handle bias,
+             nb::handle damping, nb::handle compliance, int most, double tolerance, nb::handle start,
+             nb::handle acceleration, nb::handle forces, nb::handle numbers) {
+            const std::size_t n = std::size_t(s.solver->batch());
+            auto q_ = door::configurations(s.held->template in<T>(), q, n);
+            In v_(v, "v", {n, s.nv()}), t_(tau, "tau", {n, s.nv()}, true),
+                e_(external, "external_forces", {n, s.bodies(), 6}, true), b_(bias, "bias", {n, s.rows()}, true),
+                d_(damping, "mu", {n, s.rows()}), c_(compliance, "compliance", {n, s.rows()}),
+                l_(start, "warm_start", {n, s.rows()}, true);
+            Out a(acceleration, {n, s.nv()}), f(forces, {n, s.rows()}), r(numbers, {8, n});
+            a.apart_from(q_, v_, t_, e_, b_, d_, c_, l_);
+            f.apart_from(q_, v_, t_, e_, b_, d_, c_, l_);
+            s.work([&] {
+              for (std::size_t k = 0; k < n * s.rows(); ++k) f.data[k] = l_.data ? l_.data[k] : T(0);
+              s.solver->solve(q_.data, v_.data, t_.data, e_.data, b_.data, d_.data, c_.data, most, T(tolerance), f.data,
+                              a.data, s.reports.data());
+              for (std::size_t k = 0; k < n; ++k) {
+                const auto& report = s.reports[k];
+                const T row[8] = {T(int(report.outcome)), T(report.iterations), report.primal,      report.change,
+                                  report.least_squares,   report.dynamics,      report.constraints, T(report.repaired)};
+                for (std::size_t c = 0; c < 8; ++c) r.data[c * n + k] = row[c];
+              }
+            });
+            return nb::make_tuple(a.finite("constrained_dynamics"), f.finite("constrained_dynamics"), r.object);
+          },
+          "q"_a.none(), "v"_a.none(), "tau"_a.none(), "external_forces"_a.none(), "bias"_a.none(), "damping"_a.none(),
+          "compliance"_a.none(), "max_iterations"_a, "tolerance"_a, "warm_start"_a.none(), "acceleration"_a.none(),
+          "forces"_a.none(), "numbers"_a.none());
 }
 
 // G's own diagonal at one configuration.
 template <class T>
 void bind_diagonal(nb::module_& m, const char* name) {
-  m.def(name, [](std::shared_ptr<const HeldModel> held, const std::vector<ConstraintDescription>& list, nb::handle q) {
-    const auto& model = held->in<T>();
-    const auto set = make_constraints(model, list);
-    auto q_ = door::configuration(model, q);
-    door::Output<T> d(nb::none(), {std::size_t(set.rows)});
-    {
-      nb::gil_scoped_release unlocked;
-      find_diagonal(model, set, q_.data, d.data);
-    }
-    return d.object;
-  }, "model"_a, "constraints"_a, "q"_a.none());
+  m.def(
+      name,
+      [](std::shared_ptr<const HeldModel> held, const std::vector<ConstraintDescription>& list, nb::handle q) {
+        const auto& model = held->in<T>();
+        const auto set = make_constraints(model, list);
+        auto q_ = door::configuration(model, q);
+        door::Output<T> d(nb::none(), {std::size_t(set.rows)});
+        {
+          nb::gil_scoped_release unlocked;
+          find_diagonal(model, set, q_.data, d.data);
+        }
+        return d.object;
+      },
+      "model"_a, "constraints"_a, "q"_a.none());
 }
 
 }  // namespace

@@ -22,27 +22,32 @@ void bind_complementarity(nb::module_& m) {
   using Out = door::Output<double>;
   using Mask = nb::ndarray<const bool, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
   nb::class_<HeldLemke>(m, "Lemke")
-      .def("__init__", [](HeldLemke* self, int capacity) { new (self) HeldLemke{Lemke(capacity)}; }, "capacity"_a)
+      .def(
+          "__init__", [](HeldLemke* self, int capacity) { new (self) HeldLemke{Lemke(capacity)}; }, "capacity"_a)
       .def_prop_ro("capacity", [](const HeldLemke& s) { return s.lemke.capacity(); })
       .def_prop_ro("nbytes", [](const HeldLemke& s) { return s.lemke.bytes(); })
-      .def("solve",
-           [](HeldLemke& s, nb::handle M, nb::handle q, const Mask& free, double tolerance, int most, nb::handle solution) {
-             const std::size_t n = free.shape(0);
-             if (n > std::size_t(s.lemke.capacity()))
-               door::raise("ArgumentError", "free: expected at most " + std::to_string(s.lemke.capacity()) + " rows, the capacity, got " + std::to_string(n) + ".");
-             In M_(M, "M", {n, n}), q_(q, "q", {n});
-             Out z(solution, {n});
-             z.apart_from(M_, q_);
-             if (n && z.data == q_.data) door::raise("ArgumentError", "solution: it is q. Give an array of its own.");
-             LemkeReport report{};
-             {
-               door::Occupied occupied(s.busy, "this Lemke");
-               door::Unlocked unlocked;
-               report = s.lemke.solve(int(n), free.data(), M_.data, q_.data, z.data, tolerance, most);
-             }
-             return nb::make_tuple(z.finite("solve_lcp"), int(report.outcome), report.pivots, report.attempts, report.residual);
-           },
-           "M"_a.none(), "q"_a.none(), "free"_a, "tolerance"_a, "max_pivots"_a, "solution"_a.none());
+      .def(
+          "solve",
+          [](HeldLemke& s, nb::handle M, nb::handle q, const Mask& free, double tolerance, int most,
+             nb::handle solution) {
+            const std::size_t n = free.shape(0);
+            if (n > std::size_t(s.lemke.capacity()))
+              door::raise("ArgumentError", "free: expected at most " + std::to_string(s.lemke.capacity()) +
+                                               " rows, the capacity, got " + std::to_string(n) + ".");
+            In M_(M, "M", {n, n}), q_(q, "q", {n});
+            Out z(solution, {n});
+            z.apart_from(M_, q_);
+            if (n && z.data == q_.data) door::raise("ArgumentError", "solution: it is q. Give an array of its own.");
+            LemkeReport report{};
+            {
+              door::Occupied occupied(s.busy, "this Lemke");
+              door::Unlocked unlocked;
+              report = s.lemke.solve(int(n), free.data(), M_.data, q_.data, z.data, tolerance, most);
+            }
+            return nb::make_tuple(z.finite("solve_lcp"), int(report.outcome), report.pivots, report.attempts,
+                                  report.residual);
+          },
+          "M"_a.none(), "q"_a.none(), "free"_a, "tolerance"_a, "max_pivots"_a, "solution"_a.none());
 }
 
 }  // namespace delassus

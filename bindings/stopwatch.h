@@ -1,4 +1,5 @@
-// How long work in the core takes, without Python in it; and which memory it touches, where Valgrind's callgrind runs the program.
+// How long work in the core takes, without Python in it; and which memory it touches, where Valgrind's callgrind runs
+// the program.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -7,13 +8,17 @@
 
 namespace delassus {
 
-// A request to callgrind: instructions that do nothing together, and that Valgrind takes for a message of six words. 0 writes what was counted and forgets it,
-// 2 begins and ends counting, 4 begins to simulate with an empty cache, 5 ends that.
+// A request to callgrind: instructions that do nothing together, and that Valgrind takes for a message of six words. 0
+// writes what was counted and forgets it, 2 begins and ends counting, 4 begins to simulate with an empty cache, 5 ends
+// that.
 inline void callgrind(int request) {
 #if defined(__x86_64__)
   volatile std::size_t words[6] = {(std::size_t('C') << 24 | std::size_t('T') << 16) + std::size_t(request)};
   std::size_t answer = 0;
-  asm volatile("rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx" : "=d"(answer) : "a"(&words[0]), "0"(answer) : "cc", "memory");
+  asm volatile("rolq $3, %%rdi; rolq $13, %%rdi; rolq $61, %%rdi; rolq $51, %%rdi; xchgq %%rbx, %%rbx"
+               : "=d"(answer)
+               : "a"(&words[0]), "0"(answer)
+               : "cc", "memory");
 #else
   static_cast<void>(request);
 #endif
@@ -51,7 +56,8 @@ struct Stopwatch {
 template <class Self>
 nanobind::class_<Self> with_stopwatch(nanobind::class_<Self> c) {
   c.def_prop_rw("repeats", [](const Self& s) { return s.watch.repeats; }, [](Self& s, int n) { s.watch.repeats = n; });
-  c.def_prop_rw("traced", [](const Self& s) { return s.watch.traced; }, [](Self& s, bool yes) { s.watch.traced = yes; });
+  c.def_prop_rw(
+      "traced", [](const Self& s) { return s.watch.traced; }, [](Self& s, bool yes) { s.watch.traced = yes; });
   c.def_prop_ro("seconds", [](const Self& s) { return s.watch.seconds; });
   return c;
 }

@@ -1,9 +1,10 @@
-// Constrained forward dynamics by the methods of this library's core and of Pinocchio, three proximal iterations each, in one process: agreement first, then time.
+// Constrained forward dynamics by the methods of this library's core and of Pinocchio, three proximal iterations each,
+// in one process: agreement first, then time.
 //
 //   constrained_dynamics SETS [--json FILE] [--markdown FILE] [--repeats N] [--only NAME]
 //
-// A sample is the mean time of a call over some calls that walk through states. Samples of all contenders alternate, so that a slow moment of the machine
-// hits all of them; the tables show the best.
+// A sample is the mean time of a call over some calls that walk through states. Samples of all contenders alternate, so
+// that a slow moment of the machine hits all of them; the tables show the best.
 #include <tuple>
 
 #include "pinocchio_dynamics.h"
@@ -15,8 +16,9 @@ namespace {
 
 constexpr int states = 16, iterations = 3;
 constexpr double damping = 1e-6;  // ε, 1 / µ of the paper
-// Largest ‖a − b‖ / ‖b‖ of accelerations from the dense solve, of robots by our methods and by Pinocchio's, whose constrainedABA wastes an iteration, and of chains and
-// trees, whose ends are far from the point about which moments are taken. Without the dense solve ours is judged by itself after many iterations.
+// Largest ‖a − b‖ / ‖b‖ of accelerations from the dense solve, of robots by our methods and by Pinocchio's, whose
+// constrainedABA wastes an iteration, and of chains and trees, whose ends are far from the point about which moments
+// are taken. Without the dense solve ours is judged by itself after many iterations.
 constexpr double bound = 1e-9, peer_bound = 1e-4, far_bound = 1e-5;
 constexpr int many_iterations = 10;
 // Pinocchio's Data keeps arrays of nv³ numbers.
@@ -34,7 +36,8 @@ constexpr int batch = 128;
 constexpr const char* batch_name = "lcaba, batch of 128";
 
 auto layout_of(const dl::Model<double>& model, const Robot& robot) {
-  return std::make_shared<const dl::Layout<double>>(model, dl::make_constraints(model, constraint_descriptions(robot)), dl::strip_lanes<double>);
+  return std::make_shared<const dl::Layout<double>>(model, dl::make_constraints(model, constraint_descriptions(robot)),
+                                                    dl::strip_lanes<double>);
 }
 
 // One solver of ours: everything allocated here.
@@ -42,12 +45,18 @@ template <class Solver>
 class OurDynamics {
  public:
   OurDynamics(const dl::Model<double>& model, const Robot& robot, const std::vector<State>& list)
-      : list_(list), layout_(layout_of(model, robot)), solver_(model, layout_), epsilon_(std::size_t(solver_.rows()), damping), lambda_(epsilon_.size()), vdot_(std::size_t(model.nv)) {}
+      : list_(list),
+        layout_(layout_of(model, robot)),
+        solver_(model, layout_),
+        epsilon_(std::size_t(solver_.rows()), damping),
+        lambda_(epsilon_.size()),
+        vdot_(std::size_t(model.nv)) {}
 
   [[gnu::noinline]] void run(int call, int most = iterations) {
     const State& s = list_[call % list_.size()];
     std::fill(lambda_.begin(), lambda_.end(), 0.0);
-    solver_.solve(s.q.data(), s.v.data(), s.torque.data(), nullptr, nullptr, epsilon_.data(), most, 0.0, lambda_.data(), vdot_.data(), &report_, nullptr);
+    solver_.solve(s.q.data(), s.v.data(), s.torque.data(), nullptr, nullptr, epsilon_.data(), most, 0.0, lambda_.data(),
+                  vdot_.data(), &report_, nullptr);
   }
   const Vector& acceleration(int s, int most = iterations) {
     run(s, most);
@@ -76,15 +85,19 @@ class OurBatch {
         reports_(std::size_t(batch)) {
     for (int k = 0; k < batch; ++k) {
       const State& s = list[k % list.size()];
-      for (const auto& [from, to] : {std::pair{&s.q, &q_}, {&s.v, &v_}, {&s.torque, &tau_}}) to->insert(to->end(), from->begin(), from->end());
+      for (const auto& [from, to] : {std::pair{&s.q, &q_}, {&s.v, &v_}, {&s.torque, &tau_}})
+        to->insert(to->end(), from->begin(), from->end());
     }
   }
 
   [[gnu::noinline]] void run(int most = iterations) {
     std::fill(lambda_.begin(), lambda_.end(), 0.0);
-    solver_.solve(q_.data(), v_.data(), tau_.data(), nullptr, nullptr, epsilon_.data(), compliance_.data(), most, 0.0, lambda_.data(), vdot_.data(), reports_.data());
+    solver_.solve(q_.data(), v_.data(), tau_.data(), nullptr, nullptr, epsilon_.data(), compliance_.data(), most, 0.0,
+                  lambda_.data(), vdot_.data(), reports_.data());
   }
-  Vector acceleration(int k) const { return {vdot_.begin() + std::ptrdiff_t(k * nv_), vdot_.begin() + std::ptrdiff_t((k + 1) * nv_)}; }
+  Vector acceleration(int k) const {
+    return {vdot_.begin() + std::ptrdiff_t(k * nv_), vdot_.begin() + std::ptrdiff_t((k + 1) * nv_)};
+  }
   int taken(int k) const { return reports_[std::size_t(k)].iterations; }
 
  private:
@@ -129,13 +142,15 @@ struct Field {
 };
 
 void check_taken(int taken, const Robot& robot, const char* name) {
-  if (taken != iterations) throw std::runtime_error(robot.name + ": " + name + " took " + std::to_string(taken) + " iterations");
+  if (taken != iterations)
+    throw std::runtime_error(robot.name + ": " + name + " took " + std::to_string(taken) + " iterations");
 }
 
 // A method of ours enters the field once its results were judged.
 template <class Solver>
-void enter(const Method<Solver>& method, const dl::Model<double>& model, const Robot& robot, const std::vector<State>& list, const std::vector<Vector>& truth,
-           std::vector<Result>& results, Field& field) {
+void enter(const Method<Solver>& method, const dl::Model<double>& model, const Robot& robot,
+           const std::vector<State>& list, const std::vector<Vector>& truth, std::vector<Result>& results,
+           Field& field) {
   auto ours = std::make_shared<OurDynamics<Solver>>(model, robot, list);
   double worst = 0;
   for (int s = 0; s < states; ++s) {
@@ -149,7 +164,8 @@ void enter(const Method<Solver>& method, const dl::Model<double>& model, const R
 }
 
 // So does the batch: every state of it is compared with the dense solve, and with the same state by itself.
-void enter_batch(const dl::Model<double>& model, const Robot& robot, const std::vector<State>& list, const std::vector<Vector>& truth, std::vector<Result>& results, Field& field) {
+void enter_batch(const dl::Model<double>& model, const Robot& robot, const std::vector<State>& list,
+                 const std::vector<Vector>& truth, std::vector<Result>& results, Field& field) {
   auto ours = std::make_shared<OurBatch>(model, robot, list);
   OurDynamics<dl::ConstrainedDynamics<double>> alone(model, robot, list);
   double worst = 0;
@@ -189,9 +205,11 @@ Row run(const Robot& robot, int repeats) {
       double worst = 0;
       for (int s = 0; s < states; ++s) worst = std::max(worst, difference(peer->acceleration(way, s), truth[s]));
       if (const int taken = peer->iterations(way); taken != 0 && taken != iterations)
-        throw std::runtime_error(robot.name + ": Pinocchio's " + PinocchioDynamics::name(way) + " took " + std::to_string(taken) + " iterations");
+        throw std::runtime_error(robot.name + ": Pinocchio's " + PinocchioDynamics::name(way) + " took " +
+                                 std::to_string(taken) + " iterations");
       row.single.push_back({PinocchioDynamics::name(way), false, worst});
-      single.contenders.push_back({PinocchioDynamics::name(way), [&p = *peer, way](int n) { p.solve(way, n % states); }});
+      single.contenders.push_back(
+          {PinocchioDynamics::name(way), [&p = *peer, way](int n) { p.solve(way, n % states); }});
     }
 
   // all in one field, so that a batch and single states meet the same moments
@@ -227,8 +245,12 @@ void record(const Row& row, Records& records) {
   const std::string judge = quoted(row.judged ? "dense solve" : text("itself after %d iterations", many_iterations));
   for (const auto* all : {&row.single, &row.batch})
     for (const auto& r : *all)
-      records.add({row.set, row.nv, row.rows, all == &row.batch ? "accelerations, batch" : "accelerations", r.ours, r.name, r.times, r.difference,
-                   !r.ours ? peer_bound : is_scaling(row) ? far_bound : bound, ", \"judge\": " + judge});
+      records.add({row.set, row.nv, row.rows, all == &row.batch ? "accelerations, batch" : "accelerations", r.ours,
+                   r.name, r.times, r.difference,
+                   !r.ours           ? peer_bound
+                   : is_scaling(row) ? far_bound
+                                     : bound,
+                   ", \"judge\": " + judge});
 }
 
 // The tables of benchmarks/README.md: robots, then growth.
@@ -246,9 +268,11 @@ std::string markdown(const std::vector<Row>& rows) {
     std::apply([&](auto... m) { (head(m.name), ...); }, methods);
     head(batch_name);
     if (scaling) head("ns a velocity");
-    for (int k = 0; k < PinocchioDynamics::ways; ++k) head(std::string("Pinocchio ") + PinocchioDynamics::name(PinocchioDynamics::Way(k)));
+    for (int k = 0; k < PinocchioDynamics::ways; ++k)
+      head(std::string("Pinocchio ") + PinocchioDynamics::name(PinocchioDynamics::Way(k)));
     for (const char* name : {"ratio", "batch ratio", "difference"}) head(name);
-    for (int k = 0; k < PinocchioDynamics::ways; ++k) head(std::string("of ") + PinocchioDynamics::name(PinocchioDynamics::Way(k)));
+    for (int k = 0; k < PinocchioDynamics::ways; ++k)
+      head(std::string("of ") + PinocchioDynamics::name(PinocchioDynamics::Way(k)));
     out << "\n|";
     for (int k = 0; k < cells; ++k) out << "---|";
     out << "\n";
@@ -281,8 +305,10 @@ std::string markdown(const std::vector<Row>& rows) {
       out << "\n";
     }
     if (single.count && !scaling)
-      out << text("\nPinocchio's fastest over our fastest: %.2f in geometric mean, %.2f at least; over a state of a batch %.1f and %.1f.\n", single.mean(), single.least,
-                  together.mean(), together.least);
+      out << text(
+          "\nPinocchio's fastest over our fastest: %.2f in geometric mean, %.2f at least; over a state of a batch %.1f "
+          "and %.1f.\n",
+          single.mean(), single.least, together.mean(), together.least);
     out << "\n";
   }
   return out.str();
@@ -295,7 +321,10 @@ std::string run_all(const std::vector<Robot>& sets, int repeats, Records& record
 }
 
 int main(int argc, char** argv) {
-  return program<PinocchioDynamics>(argc, argv, text("samples of %g µs over %d states; %d iterations, damping %g", sample_time, states, iterations, damping), run_all);
+  return program<PinocchioDynamics>(
+      argc, argv,
+      text("samples of %g µs over %d states; %d iterations, damping %g", sample_time, states, iterations, damping),
+      run_all);
 }
 
 }  // namespace

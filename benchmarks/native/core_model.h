@@ -15,7 +15,12 @@ inline dl::Description description(const Robot& robot) {
   for (const auto& b : robot.bodies) {
     const auto& I = b.inertia;
     const auto& r = b.quaternion;
-    d.bodies.push_back({b.parent, vec(b.position), {r[0], r[1], r[2], r[3]}, b.mass, vec(b.center), {I[0], I[1], I[2], I[3], I[4], I[5]}});
+    d.bodies.push_back({b.parent,
+                        vec(b.position),
+                        {r[0], r[1], r[2], r[3]},
+                        b.mass,
+                        vec(b.center),
+                        {I[0], I[1], I[2], I[3], I[4], I[5]}});
   }
   for (const auto& j : robot.joints) {
     const dl::Joint type = j.type == "hinge"   ? dl::Joint::hinge

@@ -1,9 +1,11 @@
-// The Delassus operator of this library's core and those of Pinocchio, in one process, on the scenes of Table I: agreement first, then time.
+// The Delassus operator of this library's core and those of Pinocchio, in one process, on the scenes of Table I:
+// agreement first, then time.
 //
 //   delassus_operator SCENES [--json FILE] [--markdown FILE] [--repeats N] [--only NAME]
 //
-// A sample is the mean time of a call over some calls that walk through vectors, dampings and states. Samples of all contenders alternate, so that a
-// slow moment of the machine hits all of them; the table shows the best. Pinocchio's fastest way to a result stands in the table.
+// A sample is the mean time of a call over some calls that walk through vectors, dampings and states. Samples of all
+// contenders alternate, so that a slow moment of the machine hits all of them; the table shows the best. Pinocchio's
+// fastest way to a result stands in the table.
 #include "operators/batch.h"
 #include "pinocchio_operator.h"
 #include "timing.h"
@@ -14,7 +16,8 @@ namespace {
 constexpr int inputs = 16, states = 32;
 constexpr int batch = 128, large_batch = 1024;  // states: within the second cache, and beyond it
 constexpr double damping = 1e-4;
-// Largest ‖a − b‖ / ‖b‖ of products, and largest backward error ‖(G + ε) x − y‖ / (‖G + ε‖ ‖x‖ + ‖y‖) of inverses without and with refinement.
+// Largest ‖a − b‖ / ‖b‖ of products, and largest backward error ‖(G + ε) x − y‖ / (‖G + ε‖ ‖x‖ + ‖y‖) of inverses
+// without and with refinement.
 constexpr double product_bound = 1e-9, inverse_bound = 1e-9, refined_bound = 1e-12, single_bound = 1e-3;
 // A swimmer is up to 2 km long, about one reference point.
 constexpr double long_inverse_bound = 1e-6, long_refined_bound = 1e-11;
@@ -24,7 +27,8 @@ constexpr int refinements = 8;
 constexpr double refinement_tolerance = 2e-13, refinement_limit = 1e-12;  // those of the Python front
 
 enum Column { first_apply, apply, first_solve, solve, damp_solve, state_apply, columns };
-constexpr std::array<const char*, columns> column_names = {"first application", "re-application", "first inverse", "re-inverse", "new damping", "from q"};
+constexpr std::array<const char*, columns> column_names = {"first application", "re-application", "first inverse",
+                                                           "re-inverse",        "new damping",    "from q"};
 
 // Table I of the paper: memory of its operator and of its inverse, kB.
 struct Published {
@@ -32,9 +36,10 @@ struct Published {
   int apply_kb, solve_kb;
 };
 constexpr Published published[] = {
-    {"go2-standing", 26, 29}, {"go2-standing-friction", 28, 32}, {"go2-fallen", 38, 42}, {"go2-fallen-friction", 45, 49},
-    {"cassie-standing", 53, 69}, {"cassie-standing-friction", 57, 72}, {"g1-standing", 91, 110}, {"g1-standing-friction", 94, 117},
-    {"g1-fallen", 47, 62},    {"g1-fallen-friction", 50, 65},    {"box-stack", 241, 269}, {"box-pyramid", 755, 826},
+    {"go2-standing", 26, 29},         {"go2-standing-friction", 28, 32}, {"go2-fallen", 38, 42},
+    {"go2-fallen-friction", 45, 49},  {"cassie-standing", 53, 69},       {"cassie-standing-friction", 57, 72},
+    {"g1-standing", 91, 110},         {"g1-standing-friction", 94, 117}, {"g1-fallen", 47, 62},
+    {"g1-fallen-friction", 50, 65},   {"box-stack", 241, 269},           {"box-pyramid", 755, 826},
     {"pyramid-with-robots", 473, 730}};
 
 // What both sides are given: vectors, one damping a vector, configurations of which the first is the scene's.
@@ -89,7 +94,9 @@ class OurOperator {
     G.update(in.q[s].data());
     apply(k);
   }
-  [[gnu::noinline]] void refined_solve(int k) { G.solve(in.vectors[k].data(), 1, out.data(), {refinements, refinement_tolerance, refinement_limit}); }
+  [[gnu::noinline]] void refined_solve(int k) {
+    G.solve(in.vectors[k].data(), 1, out.data(), {refinements, refinement_tolerance, refinement_limit});
+  }
 };
 
 double norm(const Vector& x) {
@@ -136,7 +143,7 @@ struct Cell {
 struct Row {
   std::string scene;
   int nv, rows;
-  double product = 0, inverse = 0;       // largest differences from Pinocchio's operator: of products, of an inverse
+  double product = 0, inverse = 0;  // largest differences from Pinocchio's operator: of products, of an inverse
   double ours = 0, refined = 0, matrix_free = 0, ltl = 0;  // largest backward errors
   Times refined_solve{};
   std::size_t bytes;
@@ -157,7 +164,9 @@ void compare(Row& row, OurOperator& ours, Judge& judge, std::vector<Peer>& peers
   };
   std::vector<Vector> products;
   for (int s = 0; s < (ground_only ? states : 1); ++s) products.push_back(product_of(s, s % inputs));
-  const auto differs = [&](const Vector& theirs, const Vector& mine) { row.product = std::max(row.product, difference(mine, theirs)); };
+  const auto differs = [&](const Vector& theirs, const Vector& mine) {
+    row.product = std::max(row.product, difference(mine, theirs));
+  };
   const auto product = [&](PinocchioOperator& G, const std::function<void(int)>& call, int k, const Vector& mine) {
     call(k);
     differs(G.result(), mine);
@@ -178,7 +187,9 @@ void compare(Row& row, OurOperator& ours, Judge& judge, std::vector<Peer>& peers
     G.kinematics(0);
     product(G, [&](int k) { G.first_apply(k); }, 0, products[0]);
     product(G, [&](int k) { G.apply(k); }, 1, again);
-    const auto error = [&](double& worst, int k, int damping) { worst = std::max(worst, judge.backward_error(G.result(), k, damping)); };
+    const auto error = [&](double& worst, int k, int damping) {
+      worst = std::max(worst, judge.backward_error(G.result(), k, damping));
+    };
     G.first_solve(0), error(row.matrix_free, 0, 0);
     G.solve(1), error(row.matrix_free, 1, 0);
     G.solve(2), row.inverse = std::max(row.inverse, difference(refined, G.result()));
@@ -199,7 +210,8 @@ void compare(Row& row, OurOperator& ours, Judge& judge, std::vector<Peer>& peers
 }
 
 // One column: ours first, then the ways of Pinocchio's operator, then those of LTL.
-Cell measure_cell(const Contender& ours, const std::vector<Contender>& matrix_free, const std::vector<Contender>& ltl, int repeats) {
+Cell measure_cell(const Contender& ours, const std::vector<Contender>& matrix_free, const std::vector<Contender>& ltl,
+                  int repeats) {
   std::vector<Contender> all{ours};
   all.insert(all.end(), matrix_free.begin(), matrix_free.end());
   all.insert(all.end(), ltl.begin(), ltl.end());
@@ -235,12 +247,14 @@ Row run(const Robot& robot, int repeats) {
   Row row{.scene = robot.name, .nv = ours.model.nv, .rows = ours.G.rows(), .bytes = ours.G.bytes(), .cells = {}};
   compare(row, ours, judge, peers, with_ltl, ground_only);
 
-  const auto time = [&](Column column, const std::function<void(int)>& mine, const std::vector<std::pair<std::string, void (PinocchioOperator::*)(int)>>& ways,
+  const auto time = [&](Column column, const std::function<void(int)>& mine,
+                        const std::vector<std::pair<std::string, void (PinocchioOperator::*)(int)>>& ways,
                         void (PinocchioOperator::*ltl_way)(int)) {
     std::fprintf(stderr, "%s: %s\n", robot.name.c_str(), column_names[column]);
     std::vector<Contender> matrix_free, ltl;
     for (auto& peer : peers) {
-      for (const auto& [name, way] : ways) matrix_free.push_back({peer.name + name, [&G = *peer.G, way](int n) { (G.*way)(n % inputs); }});
+      for (const auto& [name, way] : ways)
+        matrix_free.push_back({peer.name + name, [&G = *peer.G, way](int n) { (G.*way)(n % inputs); }});
       if (with_ltl) ltl.push_back({peer.name, [&G = *peer.G, ltl_way](int n) { (G.*ltl_way)(n % inputs); }});
     }
     row.cells[column] = measure_cell({"ours", [&](int n) { mine(n % inputs); }}, matrix_free, ltl, repeats);
@@ -263,11 +277,14 @@ Row run(const Robot& robot, int repeats) {
   std::vector<Contender> matrix_free, ltl;
   for (auto& peer : peers) {
     auto& G = *peer.G;
-    matrix_free.push_back({peer.name + ", placements", [&G](int n) { G.state_apply_placements(n % states, n % inputs); }});
-    matrix_free.push_back({peer.name + ", Jacobians", [&G](int n) { G.state_apply_jacobians(n % states, n % inputs); }});
+    matrix_free.push_back(
+        {peer.name + ", placements", [&G](int n) { G.state_apply_placements(n % states, n % inputs); }});
+    matrix_free.push_back(
+        {peer.name + ", Jacobians", [&G](int n) { G.state_apply_jacobians(n % states, n % inputs); }});
     if (with_ltl) ltl.push_back({peer.name, [&G](int n) { G.ltl_state_apply(n % states, n % inputs); }});
   }
-  row.cells[state_apply] = measure_cell({"ours", [&](int n) { ours.state_apply(n % states, n % inputs); }}, matrix_free, ltl, repeats);
+  row.cells[state_apply] =
+      measure_cell({"ours", [&](int n) { ours.state_apply(n % states, n % inputs); }}, matrix_free, ltl, repeats);
   return row;
 }
 
@@ -324,9 +341,11 @@ std::vector<BatchRow> run_batches(const Robot& robot, int repeats) {
     for (int s = 1; s < batch; ++s) peer.G->add_state(one.in.q[s]);
     peer.G->set_inputs(one.in.vectors, one.in.dampings);
   }
-  OurBatch<double> double_small(robot, one.in.q, one.in.vectors, batch, 1), double_1(robot, one.in.q, one.in.vectors, large_batch, 1),
+  OurBatch<double> double_small(robot, one.in.q, one.in.vectors, batch, 1),
+      double_1(robot, one.in.q, one.in.vectors, large_batch, 1),
       double_2(robot, one.in.q, one.in.vectors, large_batch, 2);
-  OurBatch<float> float_small(robot, one.in.q, one.in.vectors, batch, 1), float_1(robot, one.in.q, one.in.vectors, large_batch, 1),
+  OurBatch<float> float_small(robot, one.in.q, one.in.vectors, batch, 1),
+      float_1(robot, one.in.q, one.in.vectors, large_batch, 1),
       float_2(robot, one.in.q, one.in.vectors, large_batch, 2);
 
   std::vector<BatchRow> rows;
@@ -336,7 +355,8 @@ std::vector<BatchRow> run_batches(const Robot& robot, int repeats) {
     G.state_apply();
     const Vector wanted(reference.begin(), reference.begin() + std::ptrdiff_t(G.Y.size()));
     sizes.push_back(G.size);
-    rows.push_back({robot.name, way, difference(Vector(G.Y.begin(), G.Y.end()), wanted), bound, {}, {}, {}, {}, {}, {}});
+    rows.push_back(
+        {robot.name, way, difference(Vector(G.Y.begin(), G.Y.end()), wanted), bound, {}, {}, {}, {}, {}, {}});
     first.push_back({way, [&G](int) { G.first_apply(); }});
     from_q.push_back({way, [&G](int) { G.state_apply(); }});
     again.push_back({way, [&G](int) { G.apply(); }});
@@ -363,14 +383,17 @@ std::vector<BatchRow> run_batches(const Robot& robot, int repeats) {
                        for (int s = 0; s < batch; ++s) G.apply(s % inputs);
                      }});
   }
-  const auto timed_first = measure(first, repeats), timed_q = measure(from_q, repeats), timed_again = measure(again, repeats);
+  const auto timed_first = measure(first, repeats), timed_q = measure(from_q, repeats),
+             timed_again = measure(again, repeats);
   const auto peer_first = fastest({timed_first.begin() + std::ptrdiff_t(ways), timed_first.end()}).times;
   const auto peer_q = fastest({timed_q.begin() + std::ptrdiff_t(ways), timed_q.end()}).times;
   const auto peer_again = fastest({timed_again.begin() + std::ptrdiff_t(ways), timed_again.end()}).times;
   for (std::size_t k = 0; k < ways; ++k) {
     BatchRow& row = rows[k];
-    row.first = timed_first[k].times.share(sizes[k]), row.from_q = timed_q[k].times.share(sizes[k]), row.again = timed_again[k].times.share(sizes[k]);
-    row.peer_first = peer_first.share(batch), row.peer_from_q = peer_q.share(batch), row.peer_again = peer_again.share(batch);
+    row.first = timed_first[k].times.share(sizes[k]), row.from_q = timed_q[k].times.share(sizes[k]),
+    row.again = timed_again[k].times.share(sizes[k]);
+    row.peer_first = peer_first.share(batch), row.peer_from_q = peer_q.share(batch),
+    row.peer_again = peer_again.share(batch);
   }
   return rows;
 }
@@ -413,26 +436,30 @@ void record(const Row& r, Records& records) {
   for (int c = 0; c < columns; ++c) {
     const bool solves = c == first_solve || c == solve || c == damp_solve;
     const auto add = [&](bool ours, const std::string& way, const Times& times, double backward) {
-      records.add({r.scene, r.nv, r.rows, column_names[c], ours, way, times, solves ? backward : r.product, solves ? inverse : product_bound,
-                   ours && c == apply ? text(", \"bytes\": %zu", r.bytes) : ""});
+      records.add({r.scene, r.nv, r.rows, column_names[c], ours, way, times, solves ? backward : r.product,
+                   solves ? inverse : product_bound, ours && c == apply ? text(", \"bytes\": %zu", r.bytes) : ""});
     };
     add(true, "matrix-free", r.cells[c].ours, r.ours);
     for (const auto& t : r.cells[c].matrix_free) add(false, t.name, t.times, r.matrix_free);
     for (const auto& t : r.cells[c].ltl) add(false, "LTL, " + t.name, t.times, r.ltl);
   }
-  records.add({r.scene, r.nv, r.rows, "re-inverse, refined", true, "matrix-free", r.refined_solve, r.refined, swims(r.scene) ? long_refined_bound : refined_bound, ""});
+  records.add({r.scene, r.nv, r.rows, "re-inverse, refined", true, "matrix-free", r.refined_solve, r.refined,
+               swims(r.scene) ? long_refined_bound : refined_bound, ""});
 }
 
 void record(const BatchRow& b, int nv, int rows, Records& records) {
   const auto add = [&](const char* task, const Times& ours, const Times& theirs) {
     records.add({b.scene, nv, rows, std::string("batch, ") + task, true, b.way, ours, b.error, b.bound, ""});
-    records.add({b.scene, nv, rows, std::string("batch, ") + task, false, "one after the other, beside " + b.way, theirs, b.error, b.bound, ""});
+    records.add({b.scene, nv, rows, std::string("batch, ") + task, false, "one after the other, beside " + b.way,
+                 theirs, b.error, b.bound, ""});
   };
-  add("first application", b.first, b.peer_first), add("re-application", b.again, b.peer_again), add("from q", b.from_q, b.peer_from_q);
+  add("first application", b.first, b.peer_first), add("re-application", b.again, b.peer_again),
+      add("from q", b.from_q, b.peer_from_q);
 }
 
 // The tables of benchmarks/README.md.
-std::string markdown(const std::vector<Row>& table, const std::vector<Row>& swimmers, const std::vector<BatchRow>& batches) {
+std::string markdown(const std::vector<Row>& table, const std::vector<Row>& swimmers,
+                     const std::vector<BatchRow>& batches) {
   std::ostringstream out;
   if (!table.empty()) {
     out << "| scene | m |";
@@ -443,10 +470,12 @@ std::string markdown(const std::vector<Row>& table, const std::vector<Row>& swim
     for (const Row& r : table) {
       out << "| " << r.scene << " | " << r.rows << " |";
       for (const Cell& c : r.cells)
-        out << text(" %.3g / %.3g / %.3g, **%.1f** |", c.ours.best, fastest(c.matrix_free).times.best, fastest(c.ltl).times.best, ratios(c).matrix_free);
+        out << text(" %.3g / %.3g / %.3g, **%.1f** |", c.ours.best, fastest(c.matrix_free).times.best,
+                    fastest(c.ltl).times.best, ratios(c).matrix_free);
       out << "\n";
     }
-    out << "\n| Pinocchio / delassus | operator: mean | least | LTL: mean | least | faster of both: mean | least |\n|---|---|---|---|---|---|---|\n";
+    out << "\n| Pinocchio / delassus | operator: mean | least | LTL: mean | least | faster of both: mean | least "
+           "|\n|---|---|---|---|---|---|---|\n";
     for (const auto& [name, over] : groups_of_columns()) {
       out << "| " << name << " |";
       for (const auto which : {&Ratios::matrix_free, &Ratios::ltl, &Ratios::faster}) {
@@ -455,22 +484,28 @@ std::string markdown(const std::vector<Row>& table, const std::vector<Row>& swim
       }
       out << "\n";
     }
-    out << "\n| scene | difference of G x | of the inverse | backward error | refined | Pinocchio | LTL | refined re-inverse, µs | kB | paper: operator, kB | inverse, kB |\n"
+    out << "\n| scene | difference of G x | of the inverse | backward error | refined | Pinocchio | LTL | refined "
+           "re-inverse, µs | kB | paper: operator, kB | inverse, kB |\n"
         << "|---|---|---|---|---|---|---|---|---|---|---|\n";
     for (const Row& r : table) {
-      out << text("| %s | %.0e | %.0e | %.0e | %.0e | %.0e | %.0e | %.3g | %.0f |", r.scene.c_str(), r.product, r.inverse, r.ours, r.refined, r.matrix_free, r.ltl,
-                  r.refined_solve.best, double(r.bytes) / 1e3);
-      if (const auto* p = find_published(r.scene)) out << text(" %d | %d |\n", p->apply_kb, p->solve_kb);
-      else out << " | |\n";
+      out << text("| %s | %.0e | %.0e | %.0e | %.0e | %.0e | %.0e | %.3g | %.0f |", r.scene.c_str(), r.product,
+                  r.inverse, r.ours, r.refined, r.matrix_free, r.ltl, r.refined_solve.best, double(r.bytes) / 1e3);
+      if (const auto* p = find_published(r.scene))
+        out << text(" %d | %d |\n", p->apply_kb, p->solve_kb);
+      else
+        out << " | |\n";
     }
   }
   if (!batches.empty()) {
-    out << "\n| scene | batch | difference | first application, µs a state | Pinocchio | ratio | re-application, µs a state | Pinocchio | ratio | from q, µs a "
+    out << "\n| scene | batch | difference | first application, µs a state | Pinocchio | ratio | re-application, µs a "
+           "state | Pinocchio | ratio | from q, µs a "
            "state | Pinocchio | ratio |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n";
-    const auto three = [](const Times& ours, const Times& peer) { return text(" %.3f | %.2f | %.1f |", ours.best, peer.best, peer.best / ours.best); };
+    const auto three = [](const Times& ours, const Times& peer) {
+      return text(" %.3f | %.2f | %.1f |", ours.best, peer.best, peer.best / ours.best);
+    };
     for (const BatchRow& b : batches)
-      out << text("| %s | %s | %.0e |", b.scene.c_str(), b.way.c_str(), b.error) << three(b.first, b.peer_first) << three(b.again, b.peer_again)
-          << three(b.from_q, b.peer_from_q) << "\n";
+      out << text("| %s | %s | %.0e |", b.scene.c_str(), b.way.c_str(), b.error) << three(b.first, b.peer_first)
+          << three(b.again, b.peer_again) << three(b.from_q, b.peer_from_q) << "\n";
   }
   if (!swimmers.empty()) {
     out << "\n| scene | m |";
@@ -478,7 +513,9 @@ std::string markdown(const std::vector<Row>& table, const std::vector<Row>& swim
     out << " MB |\n|---|---|---|---|---|---|---|---|---|\n";
     for (const Row& r : swimmers) {
       out << "| " << r.scene << " | " << r.rows << " |";
-      for (const Cell& c : r.cells) out << text(" %.0f", c.ours.best) << (c.matrix_free.empty() ? " |" : text(" / %.0f |", fastest(c.matrix_free).times.best));
+      for (const Cell& c : r.cells)
+        out << text(" %.0f", c.ours.best)
+            << (c.matrix_free.empty() ? " |" : text(" / %.0f |", fastest(c.matrix_free).times.best));
       out << text(" %.2f |\n", double(r.bytes) / 1e6);
     }
     for (std::size_t k = 1; k < swimmers.size(); ++k) {
@@ -506,7 +543,10 @@ std::string run_all(const std::vector<Robot>& scenes, int repeats, Records& reco
 }
 
 int main(int argc, char** argv) {
-  return program<PinocchioOperator>(argc, argv, text("samples of %g µs over %d vectors and dampings, %d states; damping from %g", sample_time, inputs, states, damping), run_all);
+  return program<PinocchioOperator>(argc, argv,
+                                    text("samples of %g µs over %d vectors and dampings, %d states; damping from %g",
+                                         sample_time, inputs, states, damping),
+                                    run_all);
 }
 
 }  // namespace

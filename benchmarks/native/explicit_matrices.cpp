@@ -1,10 +1,10 @@
-// The Delassus matrix G and its damped inverse (G + ε)⁻¹ by every method of this library's core and of Pinocchio, in one process, each from q: agreement first,
-// then time. Then the forms of line 14 of the direct M⁻¹.
+// The Delassus matrix G and its damped inverse (G + ε)⁻¹ by every method of this library's core and of Pinocchio, in
+// one process, each from q: agreement first, then time. Then the forms of line 14 of the direct M⁻¹.
 //
 //   explicit_matrices CONTACT_SETS [--json FILE] [--markdown FILE] [--repeats N] [--only NAME]
 //
-// A sample is the mean time of a call over some calls that walk through states. Samples of all contenders alternate, so that a slow moment of the machine
-// hits all of them; the tables show the best.
+// A sample is the mean time of a call over some calls that walk through states. Samples of all contenders alternate, so
+// that a slow moment of the machine hits all of them; the tables show the best.
 #include <set>
 
 #include "dynamics/crba.h"
@@ -19,8 +19,8 @@ namespace {
 
 constexpr int states = 16;
 constexpr double damping = 1e-4;
-// Largest ‖A − B‖ / ‖B‖ of G, and of the inverse, whose condition is up to 1e9; largest backward error ‖(G + ε) X − 1‖ / (‖G + ε‖ ‖X‖) of the inverse, ours and
-// Pinocchio's, whose EFPA loses digits.
+// Largest ‖A − B‖ / ‖B‖ of G, and of the inverse, whose condition is up to 1e9; largest backward error ‖(G + ε) X − 1‖
+// / (‖G + ε‖ ‖X‖) of the inverse, ours and Pinocchio's, whose EFPA loses digits.
 constexpr double matrix_bound = 1e-9, inverse_bound = 1e-7, backward_bound = 1e-9, peer_backward_bound = 1e-5;
 constexpr double sweep_bound = 1e-9;
 
@@ -31,14 +31,16 @@ const char* name_of(const List& list, Method method) {
   throw std::logic_error("a method without a name");
 }
 // Pinocchio's
-constexpr Named<PinocchioExplicit::Way> peer_ways[] = {{"EFPA", PinocchioExplicit::efpa}, {"PV-OSIMr", PinocchioExplicit::pv_osimr}, {"LTL", PinocchioExplicit::ltl}};
+constexpr Named<PinocchioExplicit::Way> peer_ways[] = {
+    {"EFPA", PinocchioExplicit::efpa}, {"PV-OSIMr", PinocchioExplicit::pv_osimr}, {"LTL", PinocchioExplicit::ltl}};
 
 // This library: everything allocated here.
 class OurExplicit {
  public:
   explicit OurExplicit(const Robot& robot)
       : model(dl::build_model(description(robot))),
-        layout(std::make_shared<const dl::Layout<double>>(model, dl::make_constraints(model, constraint_descriptions(robot)), dl::strip_lanes<double>)),
+        layout(std::make_shared<const dl::Layout<double>>(
+            model, dl::make_constraints(model, constraint_descriptions(robot)), dl::strip_lanes<double>)),
         core(model, layout),
         rows(layout->set.rows),
         shift(std::size_t(rows), damping),
@@ -80,7 +82,9 @@ struct Errors {
   double difference = 0;              // from Pinocchio's LTL, the most accurate
   double residual = 0, backward = 0;  // of an inverse: ‖(G + ε) X − 1‖, and over ‖G + ε‖ ‖X‖
 
-  void add(const Vector& mine, const Vector& theirs) { difference = std::max(difference, bench::difference(mine, theirs)); }
+  void add(const Vector& mine, const Vector& theirs) {
+    difference = std::max(difference, bench::difference(mine, theirs));
+  }
   void add(const Vector& X, const Vector& theirs, const Vector& G, int n) {
     add(X, theirs);
     const double r = bench::residual(G, X, n);
@@ -112,9 +116,16 @@ Row run(const Robot& robot, int repeats) {
   for (const auto& q : ours.q) peer.add_state(q);
 
   std::vector<Vector> G, X;
-  for (int s = 0; s < states; ++s) G.push_back(peer.matrix(PinocchioExplicit::ltl, s)), X.push_back(peer.inverse(PinocchioExplicit::ltl, s));
+  for (int s = 0; s < states; ++s)
+    G.push_back(peer.matrix(PinocchioExplicit::ltl, s)), X.push_back(peer.inverse(PinocchioExplicit::ltl, s));
 
-  Row row{robot.name, ours.model.nv, ours.rows, name_of(matrix_methods, ours.core.best_matrix()), name_of(inverse_methods, ours.core.best_inverse()), {}, {}};
+  Row row{robot.name,
+          ours.model.nv,
+          ours.rows,
+          name_of(matrix_methods, ours.core.best_matrix()),
+          name_of(inverse_methods, ours.core.best_inverse()),
+          {},
+          {}};
   std::vector<Contender> matrix, inverse;
   for (const auto& [name, method] : matrix_methods) {
     if (!ours.core.supports(method)) continue;
@@ -132,7 +143,8 @@ Row run(const Robot& robot, int repeats) {
   }
   for (const auto& [name, way] : peer_ways) {
     Errors e, f;
-    for (int s = 0; s < states; ++s) e.add(peer.matrix(way, s), G[s]), f.add(peer.inverse(way, s), X[s], G[s], ours.rows);
+    for (int s = 0; s < states; ++s)
+      e.add(peer.matrix(way, s), G[s]), f.add(peer.inverse(way, s), X[s], G[s], ours.rows);
     row.matrix.push_back({PinocchioExplicit::matrix_name(way), false, e});
     row.inverse.push_back({PinocchioExplicit::inverse_name(way), false, f});
     matrix.push_back({name, [&peer, way = way](int n) { peer.form(way, n % states); }});
@@ -154,7 +166,8 @@ struct FormRow {
   Times whole{};  // mass_matrix_inverse with the last form, kinematics included
 };
 
-// A hinge's row of M⁻¹ when all it hangs on is held still, by definition: the first row of the inverse of M on the velocities of its subtree.
+// A hinge's row of M⁻¹ when all it hangs on is held still, by definition: the first row of the inverse of M on the
+// velocities of its subtree.
 Vector held_row(const Vector& M, int nv, int first, int end) {
   const int n = end - first;
   Vector L(std::size_t(n) * n), x(std::size_t(n), 0.0);
@@ -179,7 +192,8 @@ Vector held_row(const Vector& M, int nv, int first, int end) {
 FormRow run_forms(const Robot& robot, int repeats) {
   const auto model = dl::build_model(description(robot));
   for (const auto& link : model.links)
-    if (link.type == dl::Joint::ball) throw std::runtime_error("the forms of line 14 are written for hinges, slides and free roots: " + robot.name);
+    if (link.type == dl::Joint::ball)
+      throw std::runtime_error("the forms of line 14 are written for hinges, slides and free roots: " + robot.name);
   const int nv = model.nv;
   dl::Workspace<double> w(model), other(model);
   Vector M(std::size_t(nv) * nv), Minv(M.size());
@@ -230,20 +244,27 @@ struct Task {
   std::vector<const char*> ours;
 };
 std::vector<Task> tasks() {
-  std::vector<Task> out = {{"G", &Row::matrix, &Row::auto_matrix, PinocchioExplicit::matrix_name(PinocchioExplicit::efpa), {}},
-                           {"(G + ε)⁻¹", &Row::inverse, &Row::auto_inverse, PinocchioExplicit::inverse_name(PinocchioExplicit::pv_osimr), {}}};
+  std::vector<Task> out = {
+      {"G", &Row::matrix, &Row::auto_matrix, PinocchioExplicit::matrix_name(PinocchioExplicit::efpa), {}},
+      {"(G + ε)⁻¹",
+       &Row::inverse,
+       &Row::auto_inverse,
+       PinocchioExplicit::inverse_name(PinocchioExplicit::pv_osimr),
+       {}}};
   for (const auto& m : matrix_methods) out[0].ours.push_back(m.name);
   for (const auto& m : inverse_methods) out[1].ours.push_back(m.name);
   return out;
 }
 
-// Best times: Pinocchio's function of that name over our best method, its fastest way over ours and over the one we choose; that one over our best.
+// Best times: Pinocchio's function of that name over our best method, its fastest way over ours and over the one we
+// choose; that one over our best.
 struct Ratios {
   double function, fastest, to_auto, loss;
 };
 Ratios ratios(const Row& row, const Task& task) {
   const auto& all = row.*task.results;
-  const double ours = best_of(all, true)->times.best, theirs = best_of(all, false)->times.best, chosen = named(all, true, row.*task.chosen)->times.best;
+  const double ours = best_of(all, true)->times.best, theirs = best_of(all, false)->times.best,
+               chosen = named(all, true, row.*task.chosen)->times.best;
   return {named(all, false, task.function)->times.best / ours, theirs / ours, theirs / chosen, chosen / ours};
 }
 
@@ -257,8 +278,12 @@ void record(const Row& r, Records& records) {
       const bool far = inverse && result.ours && !(e.difference <= inverse_bound);
       std::string more = std::string(", \"auto\": ") + (chosen ? "true" : "false");
       if (inverse) more += ", \"difference\": " + number(e.difference) + ", \"residual\": " + number(e.residual);
-      records.add({r.set, r.nv, r.rows, task.title, result.ours, result.name, result.times, inverse && !far ? e.backward : e.difference,
-                   !inverse ? matrix_bound : result.ours ? backward_bound : peer_backward_bound, more});
+      records.add({r.set, r.nv, r.rows, task.title, result.ours, result.name, result.times,
+                   inverse && !far ? e.backward : e.difference,
+                   !inverse      ? matrix_bound
+                   : result.ours ? backward_bound
+                                 : peer_backward_bound,
+                   more});
     }
   }
 }
@@ -266,7 +291,8 @@ void record(const Row& r, Records& records) {
 void record(const FormRow& f, Records& records) {
   // the printed form is wrong by nature
   for (std::size_t k = 0; k < form_names.size(); ++k)
-    records.add({f.robot, f.nv, 0, "line 14", true, form_names[k], f.times[k], f.difference[k], k == 0 ? HUGE_VAL : sweep_bound, ""});
+    records.add({f.robot, f.nv, 0, "line 14", true, form_names[k], f.times[k], f.difference[k],
+                 k == 0 ? HUGE_VAL : sweep_bound, ""});
   records.add({f.robot, f.nv, 0, "M⁻¹", true, form_names.back(), f.whole, f.difference.back(), sweep_bound, ""});
 }
 
@@ -278,7 +304,8 @@ std::string markdown(const std::vector<Row>& rows, const std::vector<FormRow>& f
     out << "| " << task.title << " | nv | m |";
     for (const char* name : task.ours) out << " " << name << " |";
     for (const auto& way : peer_ways) out << " Pinocchio " << way.name << " |";
-    out << " ratio | to its fastest | auto | auto / best | difference |" << (inverse ? " backward error | Pinocchio's |" : "") << "\n|---|---|---|";
+    out << " ratio | to its fastest | auto | auto / best | difference |"
+        << (inverse ? " backward error | Pinocchio's |" : "") << "\n|---|---|---|";
     for (std::size_t k = 0; k < task.ours.size() + std::size(peer_ways) + (inverse ? 7 : 5); ++k) out << "---|";
     out << "\n";
     Spread function, fastest, to_auto, loss;
@@ -295,18 +322,23 @@ std::string markdown(const std::vector<Row>& rows, const std::vector<FormRow>& f
       for (const auto& r : all) {
         if (!r.ours) out << text(&r == theirs ? " **%.2f** |" : " %.2f |", r.times.best);
         Errors& e = r.ours ? worst : peer;
-        e.difference = std::max(e.difference, r.errors.difference), e.backward = std::max(e.backward, r.errors.backward);
+        e.difference = std::max(e.difference, r.errors.difference),
+        e.backward = std::max(e.backward, r.errors.backward);
       }
       const Ratios ratio = ratios(row, task);
-      out << text(" %.2f | %.2f | %s | %.2f | %.0e |", ratio.function, ratio.fastest, (row.*task.chosen).c_str(), ratio.loss, worst.difference);
+      out << text(" %.2f | %.2f | %s | %.2f | %.0e |", ratio.function, ratio.fastest, (row.*task.chosen).c_str(),
+                  ratio.loss, worst.difference);
       if (inverse) out << text(" %.0e | %.0e |", worst.backward, peer.backward);
       out << "\n";
       function.add(ratio.function), fastest.add(ratio.fastest), to_auto.add(ratio.to_auto), loss.add(ratio.loss);
     }
     if (!rows.empty())
-      out << text("\nPinocchio's `%s` over our best: %.2f in geometric mean, %.2f at least; its fastest way over our best %.2f and %.2f, over `auto` %.2f and %.2f. "
-                  "`auto` over our best: %.2f, at most %.2f.\n\n",
-                  task.function, function.mean(), function.least, fastest.mean(), fastest.least, to_auto.mean(), to_auto.least, loss.mean(), loss.most);
+      out << text(
+          "\nPinocchio's `%s` over our best: %.2f in geometric mean, %.2f at least; its fastest way over our best %.2f "
+          "and %.2f, over `auto` %.2f and %.2f. "
+          "`auto` over our best: %.2f, at most %.2f.\n\n",
+          task.function, function.mean(), function.least, fastest.mean(), fastest.least, to_auto.mean(), to_auto.least,
+          loss.mean(), loss.most);
   }
   out << "| line 14 | nv |";
   for (const char* name : form_names) out << " " << name << " | difference |";
@@ -325,13 +357,15 @@ std::string run_all(const std::vector<Robot>& sets, int repeats, Records& record
   std::set<std::string> robots;
   for (const auto& set : sets) {
     record(rows.emplace_back(run(set, repeats)), records);
-    if (robots.insert(set.name.substr(0, set.name.find('-'))).second) record(forms.emplace_back(run_forms(set, repeats)), records);
+    if (robots.insert(set.name.substr(0, set.name.find('-'))).second)
+      record(forms.emplace_back(run_forms(set, repeats)), records);
   }
   return markdown(rows, forms);
 }
 
 int main(int argc, char** argv) {
-  return program<PinocchioExplicit>(argc, argv, text("samples of %g µs over %d states; damping %g", sample_time, states, damping), run_all);
+  return program<PinocchioExplicit>(
+      argc, argv, text("samples of %g µs over %d states; damping %g", sample_time, states, damping), run_all);
 }
 
 }  // namespace

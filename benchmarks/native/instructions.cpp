@@ -1,9 +1,11 @@
-// Every verb of this library's core, each a fixed number of times, for callgrind to count instructions: no clock, no noise.
+// Every verb of this library's core, each a fixed number of times, for callgrind to count instructions: no clock, no
+// noise.
 //
 //   instructions SCENES
 //
-// Run by instructions.py. Between entering and leaving `counted` callgrind collects, and on leaving it writes what it has; a line on standard output says what
-// that was: scene, task, calls. What is counted is right: each result is compared first with that of another way, or its residual taken.
+// Run by instructions.py. Between entering and leaving `counted` callgrind collects, and on leaving it writes what it
+// has; a line on standard output says what that was: scene, task, calls. What is counted is right: each result is
+// compared first with that of another way, or its residual taken.
 #include <gnu/libc-version.h>
 
 #include "methods.h"
@@ -32,10 +34,12 @@ class Counter {
   explicit Counter(std::string scene) : scene_(std::move(scene)) {}
 
   // `wrong` is by how much the result of a call is, `bound` by how much it may be
-  void count(const std::string& task, const std::function<void(int)>& call, const std::function<double(int)>& wrong, double bound) const {
+  void count(const std::string& task, const std::function<void(int)>& call, const std::function<double(int)>& wrong,
+             double bound) const {
     for (int n = 0; n < states; ++n) {
       call(n);
-      if (const double e = wrong(n); !(e <= bound)) throw std::runtime_error(scene_ + ": " + task + " is wrong by " + std::to_string(e));
+      if (const double e = wrong(n); !(e <= bound))
+        throw std::runtime_error(scene_ + ": " + task + " is wrong by " + std::to_string(e));
     }
     counted(call, states);
     std::printf("count\t%s\t%s\t%d\n", scene_.c_str(), task.c_str(), states);
@@ -90,7 +94,10 @@ void count_tree(const Counter& counter, const Robot& robot) {
 // What operators, matrices and dynamics are given.
 struct Scene {
   Scene(const Robot& robot)
-      : model(dl::build_model(description(robot))), set(dl::make_constraints(model, constraint_descriptions(robot))), rows(set.rows), shift(std::size_t(rows), damping) {
+      : model(dl::build_model(description(robot))),
+        set(dl::make_constraints(model, constraint_descriptions(robot))),
+        rows(set.rows),
+        shift(std::size_t(rows), damping) {
     std::mt19937 rng(7);
     std::uniform_real_distribution<double> uniform(-1, 1);
     const auto random = [&](std::size_t n) {
@@ -114,10 +121,15 @@ struct Scene {
 class OperatorCounts {
  public:
   explicit OperatorCounts(const Scene& scene)
-      : scene_(scene), G_(dl::make_operator(dl::Form::matrix_free, scene.model, scene.set)), judge_(dl::make_operator(dl::Form::matrix_free, scene.model, scene.set)),
-        many_(dl::make_batch_operator(scene.model, scene.set, pack, 1)), y_(scene.x.size()), Y_(scene.X.size()) {
+      : scene_(scene),
+        G_(dl::make_operator(dl::Form::matrix_free, scene.model, scene.set)),
+        judge_(dl::make_operator(dl::Form::matrix_free, scene.model, scene.set)),
+        many_(dl::make_batch_operator(scene.model, scene.set, pack, 1)),
+        y_(scene.x.size()),
+        Y_(scene.X.size()) {
     for (int s = 0; s < pack; ++s)
-      for (const auto& [from, to] : {std::pair{&scene.q[s], &Q_}, {&scene.x, &Xs_}, {&scene.shift, &shifts_}}) to->insert(to->end(), from->begin(), from->end());
+      for (const auto& [from, to] : {std::pair{&scene.q[s], &Q_}, {&scene.x, &Xs_}, {&scene.shift, &shifts_}})
+        to->insert(to->end(), from->begin(), from->end());
     Ys_.resize(Xs_.size());
   }
 
@@ -129,22 +141,33 @@ class OperatorCounts {
     const auto update_many = [&] { many_->update(Q_.data()); };
     const auto apply_many = [&](int) { many_->apply(Xs_.data(), 1, Ys_.data()); };
 
-    counter.count("update and apply", [&](int s) { update(s), apply(s); }, [&](int s) { return as_in_a_pack(s); }, tolerance);
+    counter.count(
+        "update and apply", [&](int s) { update(s), apply(s); }, [&](int s) { return as_in_a_pack(s); }, tolerance);
     update(0);
     const auto here = [&](int) { return as_in_a_pack(0); };
     counter.count("apply", apply, here, tolerance);
-    counter.count("apply to 8 columns", [&](int) { G_->apply(scene_.X.data(), columns, Y_.data()); }, [&](int) { return as_one_column(); }, tolerance);
-    counter.count("update and solve", [&](int s) { update(s), damp(s), solve(s); }, [&](int s) { return backward_error(y_, s); }, backward_tolerance);
+    counter.count(
+        "apply to 8 columns", [&](int) { G_->apply(scene_.X.data(), columns, Y_.data()); },
+        [&](int) { return as_one_column(); }, tolerance);
+    counter.count(
+        "update and solve", [&](int s) { update(s), damp(s), solve(s); }, [&](int s) { return backward_error(y_, s); },
+        backward_tolerance);
     update(0), damp(0);
     const auto residual = [&](int) { return backward_error(y_, 0); };
     counter.count("solve", solve, residual, backward_tolerance);
     counter.count("new damping and solve", [&](int s) { damp(s), solve(s); }, residual, backward_tolerance);
-    counter.count("solve, refined", [&](int) { G_->solve(scene_.x.data(), 1, y_.data(), {.refinements = 8, .goal = 2e-13, .limit = 1e-12}); }, residual, backward_tolerance);
-    counter.count("pack: update and apply", [&](int s) { update_many(), apply_many(s); }, [&](int s) { return update(s), apply(s), as_in_a_pack(s); }, tolerance);
+    counter.count(
+        "solve, refined",
+        [&](int) { G_->solve(scene_.x.data(), 1, y_.data(), {.refinements = 8, .goal = 2e-13, .limit = 1e-12}); },
+        residual, backward_tolerance);
+    counter.count(
+        "pack: update and apply", [&](int s) { update_many(), apply_many(s); },
+        [&](int s) { return update(s), apply(s), as_in_a_pack(s); }, tolerance);
     counter.count("pack: apply", apply_many, [&](int s) { return update(s), apply(s), as_in_a_pack(s); }, tolerance);
-    counter.count("pack: update and solve",
-                  [&](int) { update_many(), many_->set_damping(shifts_.data()), many_->solve(Xs_.data(), 1, Ys_.data()); },
-                  [&](int s) { return backward_error(of_pack(s), s); }, backward_tolerance);
+    counter.count(
+        "pack: update and solve",
+        [&](int) { update_many(), many_->set_damping(shifts_.data()), many_->solve(Xs_.data(), 1, Ys_.data()); },
+        [&](int s) { return backward_error(of_pack(s), s); }, backward_tolerance);
   }
 
   // ‖(G + ε) x − y‖ / (‖G x‖ + ε ‖x‖ + ‖y‖), by another operator at state s
@@ -168,7 +191,9 @@ class OperatorCounts {
   }
 
  private:
-  Vector of_pack(int s) const { return {Ys_.begin() + std::ptrdiff_t(s) * scene_.rows, Ys_.begin() + std::ptrdiff_t(s + 1) * scene_.rows}; }
+  Vector of_pack(int s) const {
+    return {Ys_.begin() + std::ptrdiff_t(s) * scene_.rows, Ys_.begin() + std::ptrdiff_t(s + 1) * scene_.rows};
+  }
   double as_in_a_pack(int s) {
     many_->update(Q_.data());
     many_->apply(Xs_.data(), 1, Ys_.data());
@@ -178,7 +203,8 @@ class OperatorCounts {
     double worst = 0;
     for (int c = 0; c < columns; ++c) {
       Vector x, several;
-      for (int r = 0; r < scene_.rows; ++r) x.push_back(scene_.X[std::size_t(r) * columns + c]), several.push_back(Y_[std::size_t(r) * columns + c]);
+      for (int r = 0; r < scene_.rows; ++r)
+        x.push_back(scene_.X[std::size_t(r) * columns + c]), several.push_back(Y_[std::size_t(r) * columns + c]);
       G_->apply(x.data(), 1, y_.data());
       worst = std::max(worst, difference(several, y_));
     }
@@ -197,15 +223,20 @@ void count_matrices(const Counter& counter, const Scene& scene, OperatorCounts& 
   Vector A(std::size_t(scene.rows) * scene.rows);
   for (const auto& [name, method] : matrix_methods)
     if (maker->supports(method))
-      counter.count(std::string("matrix: ") + name, [&, method = method](int s) { maker->matrix(method, scene.q[s].data(), A.data()); },
-                    [&](int s) { return judge.difference_of_product(A, s); }, tolerance);
+      counter.count(
+          std::string("matrix: ") + name,
+          [&, method = method](int s) { maker->matrix(method, scene.q[s].data(), A.data()); },
+          [&](int s) { return judge.difference_of_product(A, s); }, tolerance);
   for (const auto& [name, method] : inverse_methods)
     if (maker->supports(method))
-      counter.count(std::string("inverse: ") + name, [&, method = method](int s) { maker->inverse(method, scene.q[s].data(), scene.shift.data(), A.data()); },
-                    [&](int s) { return judge.backward_error(product(A, scene.x, scene.rows), s); }, backward_tolerance);
+      counter.count(
+          std::string("inverse: ") + name,
+          [&, method = method](int s) { maker->inverse(method, scene.q[s].data(), scene.shift.data(), A.data()); },
+          [&](int s) { return judge.backward_error(product(A, scene.x, scene.rows), s); }, backward_tolerance);
 }
 
-// prox-ltl gives the accelerations of lcaba after as many iterations, all others those of prox-ltl. At rest: redundant rows cannot contradict each other there.
+// prox-ltl gives the accelerations of lcaba after as many iterations, all others those of prox-ltl. At rest: redundant
+// rows cannot contradict each other there.
 void count_dynamics(const Counter& counter, const Scene& scene) {
   const Vector epsilon(std::size_t(scene.rows), proximal_damping);
   const Vector v(std::size_t(scene.model.nv), 0.0);
@@ -214,23 +245,31 @@ void count_dynamics(const Counter& counter, const Scene& scene) {
   const auto make = [&](DynamicsMethod method) { return dl::make_dynamics_solver(method, scene.model, scene.set); };
   const auto solve = [&](dl::DynamicsSolver<double>& solver, int s, Vector& out) {
     std::fill(lambda.begin(), lambda.end(), 0.0);
-    solver.solve(scene.q[s].data(), v.data(), scene.tau[s].data(), nullptr, nullptr, epsilon.data(), iterations, 0.0, lambda.data(), out.data(), &report, nullptr);
+    solver.solve(scene.q[s].data(), v.data(), scene.tau[s].data(), nullptr, nullptr, epsilon.data(), iterations, 0.0,
+                 lambda.data(), out.data(), &report, nullptr);
   };
   for (const auto& [name, method] : dynamics_methods) {
-    const auto solver = make(method), other = make(method == DynamicsMethod::prox_ltl ? DynamicsMethod::lcaba : DynamicsMethod::prox_ltl);
+    const auto solver = make(method),
+               other = make(method == DynamicsMethod::prox_ltl ? DynamicsMethod::lcaba : DynamicsMethod::prox_ltl);
     if (method != DynamicsMethod::lcaba && method != DynamicsMethod::prox_ltl && !solver->alone()) continue;
-    counter.count(std::string("dynamics: ") + name, [&](int s) { solve(*solver, s, vdot); }, [&](int s) { return solve(*other, s, want), difference(vdot, want); }, dynamics_tolerance);
+    counter.count(
+        std::string("dynamics: ") + name, [&](int s) { solve(*solver, s, vdot); },
+        [&](int s) { return solve(*other, s, want), difference(vdot, want); }, dynamics_tolerance);
   }
 
   const auto many = dl::make_batch_dynamics_solver(scene.model, scene.set, pack, 1, false);
   const auto single = make(DynamicsMethod::lcaba);
   const std::size_t nv = v.size();
-  Vector Q, V(pack * nv), Tau, epsilons(pack * epsilon.size(), proximal_damping), compliances(epsilons.size()), lambdas(epsilons.size()), vdots(V.size());
-  for (int s = 0; s < pack; ++s) Q.insert(Q.end(), scene.q[s].begin(), scene.q[s].end()), Tau.insert(Tau.end(), scene.tau[s].begin(), scene.tau[s].end());
+  Vector Q, V(pack * nv), Tau, epsilons(pack * epsilon.size(), proximal_damping), compliances(epsilons.size()),
+      lambdas(epsilons.size()), vdots(V.size());
+  for (int s = 0; s < pack; ++s)
+    Q.insert(Q.end(), scene.q[s].begin(), scene.q[s].end()),
+        Tau.insert(Tau.end(), scene.tau[s].begin(), scene.tau[s].end());
   std::vector<dl::Report<double>> reports(std::size_t{pack});
   const auto solve_many = [&](int) {
     std::fill(lambdas.begin(), lambdas.end(), 0.0);
-    many->solve(Q.data(), V.data(), Tau.data(), nullptr, nullptr, epsilons.data(), compliances.data(), iterations, 0.0, lambdas.data(), vdots.data(), reports.data());
+    many->solve(Q.data(), V.data(), Tau.data(), nullptr, nullptr, epsilons.data(), compliances.data(), iterations, 0.0,
+                lambdas.data(), vdots.data(), reports.data());
   };
   const auto as_alone = [&](int s) {
     solve(*single, s, want);
@@ -241,7 +280,8 @@ void count_dynamics(const Counter& counter, const Scene& scene) {
 
 int run(int argc, char** argv) {
   const Options o = read_options(argc, argv);
-  std::printf("fact\tcompiler\t%s\nfact\tflags\t%s\nfact\tlibc\t%s\nfact\tcalls\t%d\n", BENCH_COMPILER, BENCH_CORE_FLAGS, gnu_get_libc_version(), states);
+  std::printf("fact\tcompiler\t%s\nfact\tflags\t%s\nfact\tlibc\t%s\nfact\tcalls\t%d\n", BENCH_COMPILER,
+              BENCH_CORE_FLAGS, gnu_get_libc_version(), states);
   for (const auto& robot : chosen_robots(o)) {
     std::fprintf(stderr, "%s\n", robot.name.c_str());
     const Counter counter(robot.name);

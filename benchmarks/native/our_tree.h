@@ -1,4 +1,5 @@
-// Tree dynamics of this library's core, each algorithm from q behind a call, everything allocated beforehand; and random states for it.
+// Tree dynamics of this library's core, each algorithm from q behind a call, everything allocated beforehand; and
+// random states for it.
 #pragma once
 
 #include <random>

@@ -1,4 +1,5 @@
-// The peer: constraintDynamics (proxLTL), pv (proxPV), constrainedABA and lcaba, each from q, v, τ. And a dense solve as judge.
+// The peer: constraintDynamics (proxLTL), pv (proxPV), constrainedABA and lcaba, each from q, v, τ. And a dense solve
+// as judge.
 #include "pinocchio_dynamics.h"
 
 #include "pinocchio_contacts.h"
@@ -14,8 +15,9 @@
 namespace bench {
 namespace {
 
-// What pv and constrainedABA ask of a constraint. Their own types are points or welds, a list has one type, and the older RigidConstraintModel does not compile with
-// them; so sets with both need this. Size 3 adds ω × v to the first three rows: the acceleration of a point, of a weld too.
+// What pv and constrainedABA ask of a constraint. Their own types are points or welds, a list has one type, and the
+// older RigidConstraintModel does not compile with them; so sets with both need this. Size 3 adds ω × v to the first
+// three rows: the acceleration of a point, of a weld too.
 struct Held {
   using SE3 = pin::SE3;
   using BaumgarteCorrectorParameters = pin::BaumgarteCorrectorParametersTpl<double>;
@@ -37,7 +39,13 @@ struct HeldData {
 
 struct PinocchioDynamics::Impl {
   Impl(const Robot& robot, double damping, int iterations)
-      : built(robot), model(built.model), list(contacts(robot, built)), ltl_data(model), pv_data(model), caba_data(model), lcaba_data(model) {
+      : built(robot),
+        model(built.model),
+        list(contacts(robot, built)),
+        ltl_data(model),
+        pv_data(model),
+        caba_data(model),
+        lcaba_data(model) {
     for (const auto& c : list) {
       // lcaba has the axes of the body only; LTL has the world's, which cost it less
       local.emplace_back(c.type, model, c.joint, c.place, pin::LOCAL);
@@ -73,7 +81,9 @@ struct PinocchioDynamics::Impl {
       pin::lcaba(model, lcaba_data, q[s], v[s], tau[s], local, local_data, set);
     }
   }
-  const pin::Data& data(Way way) const { return way == ltl ? ltl_data : way == pv ? pv_data : way == caba ? caba_data : lcaba_data; }
+  const pin::Data& data(Way way) const {
+    return way == ltl ? ltl_data : way == pv ? pv_data : way == caba ? caba_data : lcaba_data;
+  }
 
   std::vector<double> ours(int s, const Vec& a) const {
     const Vec x = T[s].transpose() * (a + built.drift(v[s]));
@@ -131,7 +141,8 @@ struct PinocchioDynamics::Impl {
   std::vector<Mat> T;
 };
 
-PinocchioDynamics::PinocchioDynamics(const Robot& robot, double damping, int iterations) : impl(new Impl(robot, damping, iterations)) {}
+PinocchioDynamics::PinocchioDynamics(const Robot& robot, double damping, int iterations)
+    : impl(new Impl(robot, damping, iterations)) {}
 PinocchioDynamics::~PinocchioDynamics() = default;
 
 std::string PinocchioDynamics::version() { return PINOCCHIO_VERSION; }

@@ -1,7 +1,8 @@
 // Pinocchio's constrained dynamics behind a plain interface, so that its headers are compiled once.
 //
-// Constraints are points and welds on the ground. `add_state` converts to Pinocchio's coordinates, outside of any timing; a way takes the index of a state and
-// leaves its result where Pinocchio puts it; `acceleration` runs a way and converts its result to ours, for comparison only.
+// Constraints are points and welds on the ground. `add_state` converts to Pinocchio's coordinates, outside of any
+// timing; a way takes the index of a state and leaves its result where Pinocchio puts it; `acceleration` runs a way and
+// converts its result to ours, for comparison only.
 #pragma once
 
 #include <memory>

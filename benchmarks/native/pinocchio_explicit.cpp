@@ -1,4 +1,5 @@
-// The peer: EFPA (computeDelassusMatrix), PV-OSIMr (what computeDampedDelassusMatrixInverse uses) and LTL (ConstraintCholeskyDecomposition), each from q.
+// The peer: EFPA (computeDelassusMatrix), PV-OSIMr (what computeDampedDelassusMatrixInverse uses) and LTL
+// (ConstraintCholeskyDecomposition), each from q.
 #include "pinocchio_explicit.h"
 
 #include "pinocchio_contacts.h"
@@ -14,7 +15,8 @@ struct PinocchioExplicit::Impl {
   using Models = std::vector<pin::RigidConstraintModel>;
   using Datas = std::vector<pin::RigidConstraintData>;
 
-  Impl(const Robot& robot, double mu) : built(robot), model(built.model), data(model), pv_data(model), ltl_data(model), damping(mu) {
+  Impl(const Robot& robot, double mu)
+      : built(robot), model(built.model), data(model), pv_data(model), ltl_data(model), damping(mu) {
     for (const auto& c : contacts(robot, built)) {
       // EFPA and PV-OSIMr have rows in the axes of the body only; LTL has the world's, which cost it less
       local.emplace_back(c.type, model, c.joint, c.place, pin::LOCAL);
@@ -27,20 +29,28 @@ struct PinocchioExplicit::Impl {
     ltl_data.M.setZero();
     pin::crba(model, ltl_data, pin::neutral(model), pin::Convention::WORLD);
     pin::calc(model, ltl_data, aligned, ltl_constraint_data);
-    decomposition = std::make_unique<pin::ConstraintCholeskyDecomposition>(model, ltl_data, aligned, ltl_constraint_data);
+    decomposition =
+        std::make_unique<pin::ConstraintCholeskyDecomposition>(model, ltl_data, aligned, ltl_constraint_data);
     decomposition->updateDamping(damping);
     out = Mat::Zero(rows, rows);
   }
 
   void form(Way way, int s) {
-    if (way == efpa) pin::computeDelassusMatrix(model, data, q[s], local, efpa_data, out);
-    else if (way == pv_osimr) pin::computePvDelassusMatrix(model, pv_data, q[s], local, pv_constraint_data, out, 0.0);
-    else decompose(s, false);
+    if (way == efpa)
+      pin::computeDelassusMatrix(model, data, q[s], local, efpa_data, out);
+    else if (way == pv_osimr)
+      pin::computePvDelassusMatrix(model, pv_data, q[s], local, pv_constraint_data, out, 0.0);
+    else
+      decompose(s, false);
   }
   void invert(Way way, int s) {
-    if (way == efpa) pin::computeDampedDelassusMatrixInverse(model, data, q[s], local, efpa_data, out, damping, false, false);
-    else if (way == pv_osimr) pin::computeDampedDelassusMatrixInverse(model, pv_data, q[s], local, pv_constraint_data, out, damping, false, true);
-    else decompose(s, true), decomposition->getOperationalSpaceInertiaMatrix(out);
+    if (way == efpa)
+      pin::computeDampedDelassusMatrixInverse(model, data, q[s], local, efpa_data, out, damping, false, false);
+    else if (way == pv_osimr)
+      pin::computeDampedDelassusMatrixInverse(model, pv_data, q[s], local, pv_constraint_data, out, damping, false,
+                                              true);
+    else
+      decompose(s, true), decomposition->getOperationalSpaceInertiaMatrix(out);
   }
   void decompose(int s, bool factor) {
     pin::crba(model, ltl_data, q[s], pin::Convention::WORLD);
@@ -56,7 +66,8 @@ struct PinocchioExplicit::Impl {
       Mat turn = Mat::Zero(rows, rows);
       int row = 0;
       for (std::size_t k = 0; k < local.size(); ++k)
-        for (int r = 0; r < local[k].residualSize(); r += 3, row += 3) turn.block<3, 3>(row, row) = constraint_data[k].oMc1.rotation();
+        for (int r = 0; r < local[k].residualSize(); r += 3, row += 3)
+          turn.block<3, 3>(row, row) = constraint_data[k].oMc1.rotation();
       const Mat whole = out.selfadjointView<Eigen::Upper>();
       A = turn * whole * turn.transpose();
     }
@@ -64,7 +75,8 @@ struct PinocchioExplicit::Impl {
   }
   std::vector<double> matrix(Way way, int s) {
     form(way, s);
-    if (way == ltl) decomposition->getDelassusOperatorCholeskyExpression().applyOnTheRight(Mat::Identity(rows, rows), out, false);
+    if (way == ltl)
+      decomposition->getDelassusOperatorCholeskyExpression().applyOnTheRight(Mat::Identity(rows, rows), out, false);
     return converted(way);
   }
   std::vector<double> inverse(Way way, int s) {
@@ -93,10 +105,14 @@ int PinocchioExplicit::rows() const { return impl->rows; }
 void PinocchioExplicit::add_state(const std::vector<double>& q) { impl->q.push_back(impl->built.configuration(q)); }
 
 const char* PinocchioExplicit::matrix_name(Way way) {
-  return way == efpa ? "computeDelassusMatrix" : way == pv_osimr ? "computePvDelassusMatrix" : "crba, constraint Cholesky";
+  return way == efpa       ? "computeDelassusMatrix"
+         : way == pv_osimr ? "computePvDelassusMatrix"
+                           : "crba, constraint Cholesky";
 }
 const char* PinocchioExplicit::inverse_name(Way way) {
-  return way == efpa ? "computeDampedDelassusMatrixInverse, EFPA" : way == pv_osimr ? "computeDampedDelassusMatrixInverse" : "crba, constraint Cholesky, inverse";
+  return way == efpa       ? "computeDampedDelassusMatrixInverse, EFPA"
+         : way == pv_osimr ? "computeDampedDelassusMatrixInverse"
+                           : "crba, constraint Cholesky, inverse";
 }
 void PinocchioExplicit::form(Way way, int state) { impl->form(way, state); }
 void PinocchioExplicit::invert(Way way, int state) { impl->invert(way, state); }

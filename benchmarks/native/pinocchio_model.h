@@ -15,7 +15,8 @@ using Vec = Eigen::VectorXd;
 using Mat = Eigen::MatrixXd;
 
 inline std::string eigen_version() {
-  return std::to_string(EIGEN_WORLD_VERSION) + "." + std::to_string(EIGEN_MAJOR_VERSION) + "." + std::to_string(EIGEN_MINOR_VERSION);
+  return std::to_string(EIGEN_WORLD_VERSION) + "." + std::to_string(EIGEN_MAJOR_VERSION) + "." +
+         std::to_string(EIGEN_MINOR_VERSION);
 }
 
 inline Eigen::Vector3d vec(const std::array<double, 3>& a) { return {a[0], a[1], a[2]}; }
@@ -46,15 +47,17 @@ struct PinocchioModel {
   std::vector<pin::JointIndex> carrier;  // a body: the joint that moves it, 0 for the ground
   std::vector<pin::SE3> placement;       // a body: where it sits in that joint's frame
 
-  explicit PinocchioModel(const Robot& robot) : carrier(robot.bodies.size(), 0), placement(robot.bodies.size(), pin::SE3::Identity()) {
+  explicit PinocchioModel(const Robot& robot)
+      : carrier(robot.bodies.size(), 0), placement(robot.bodies.size(), pin::SE3::Identity()) {
     model.gravity.linear() = vec(robot.gravity);
     std::size_t next = 0;
     for (std::size_t b = 0; b < robot.bodies.size(); ++b) {
       const auto& body = robot.bodies[b];
       const Eigen::Quaterniond turned(body.quaternion[0], body.quaternion[1], body.quaternion[2], body.quaternion[3]);
       pin::JointIndex joint = b == 0 ? 0 : carrier[body.parent];
-      pin::SE3 X = b == 0 ? pin::SE3::Identity()
-                          : placement[body.parent] * pin::SE3(turned.normalized().toRotationMatrix(), vec(body.position));
+      pin::SE3 X = b == 0
+                       ? pin::SE3::Identity()
+                       : placement[body.parent] * pin::SE3(turned.normalized().toRotationMatrix(), vec(body.position));
 
       for (; next < robot.joints.size() && robot.joints[next].body == int(b); ++next) {
         const auto& j = robot.joints[next];
@@ -77,9 +80,11 @@ struct PinocchioModel {
       const auto& I = body.inertia;
       Eigen::Matrix3d central;
       central << I[0], I[1], I[2], I[1], I[3], I[4], I[2], I[4], I[5];
-      if (joint > 0 && body.mass > 0) model.appendBodyToJoint(joint, pin::Inertia(body.mass, vec(body.center), central), X);
+      if (joint > 0 && body.mass > 0)
+        model.appendBodyToJoint(joint, pin::Inertia(body.mass, vec(body.center), central), X);
     }
-    if (std::size_t(model.nv) != robot.armature.size()) throw std::runtime_error("Pinocchio counts other velocities in " + robot.name);
+    if (std::size_t(model.nv) != robot.armature.size())
+      throw std::runtime_error("Pinocchio counts other velocities in " + robot.name);
     model.armature = Eigen::Map<const Vec>(robot.armature.data(), model.nv);
   }
 
@@ -99,11 +104,14 @@ struct PinocchioModel {
     return out;
   }
 
-  // T of ν_pinocchio = T ν at a configuration of Pinocchio's: linear parts of a free joint turn into the body's axes. Orthogonal.
+  // T of ν_pinocchio = T ν at a configuration of Pinocchio's: linear parts of a free joint turn into the body's axes.
+  // Orthogonal.
   Mat turn(const Vec& q) const {
     Mat T = Mat::Identity(model.nv, model.nv);
     for (const auto& j : joints)
-      if (j.type == "free") T.block<3, 3>(j.iv, j.iv) = Eigen::Quaterniond(q[j.iq + 6], q[j.iq + 3], q[j.iq + 4], q[j.iq + 5]).toRotationMatrix().transpose();
+      if (j.type == "free")
+        T.block<3, 3>(j.iv, j.iv) =
+            Eigen::Quaterniond(q[j.iq + 6], q[j.iq + 3], q[j.iq + 4], q[j.iq + 5]).toRotationMatrix().transpose();
     return T;
   }
   // T ν̇ − ν̇_pinocchio at a velocity of Pinocchio's

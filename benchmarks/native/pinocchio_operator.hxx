@@ -1,4 +1,5 @@
-// The implementation, for a vector of one type of constraint or of Pinocchio's variant. Compiled once for each, in its own file.
+// The implementation, for a vector of one type of constraint or of Pinocchio's variant. Compiled once for each, in its
+// own file.
 #pragma once
 
 #include "pinocchio_operator.h"
@@ -32,11 +33,13 @@ class PinocchioOperatorOf final : public PinocchioOperator {
       } else if (c.kind == "friction") {
         k = add_friction(robot, k);
       } else {
-        throw std::runtime_error("Pinocchio's operator has points and friction here, got `" + c.kind + "` in " + robot.name);
+        throw std::runtime_error("Pinocchio's operator has points and friction here, got `" + c.kind + "` in " +
+                                 robot.name);
       }
     }
     for (const auto& c : constraints) constraint_data.push_back(c.createData());
-    G = std::make_unique<Operator>(std::cref(model), std::ref(data), std::cref(constraints), std::cref(constraint_data));
+    G = std::make_unique<Operator>(std::cref(model), std::ref(data), std::cref(constraints),
+                                   std::cref(constraint_data));
     if (!with_ltl) return;
     ltl_data = std::make_unique<pin::Data>(model);
     ltl_data->M.setZero();
@@ -47,7 +50,8 @@ class PinocchioOperatorOf final : public PinocchioOperator {
 
   int rows() const override { return int(G->size()); }
   void add_state(const std::vector<double>& q) override { states.push_back(built.configuration(q)); }
-  void set_inputs(const std::vector<std::vector<double>>& vectors, const std::vector<std::vector<double>>& dampings) override {
+  void set_inputs(const std::vector<std::vector<double>>& vectors,
+                  const std::vector<std::vector<double>>& dampings) override {
     const auto converted = [](const auto& list) {
       std::vector<Vec> out;
       for (const auto& v : list) out.push_back(Eigen::Map<const Vec>(v.data(), Eigen::Index(v.size())));
@@ -124,21 +128,24 @@ class PinocchioOperatorOf final : public PinocchioOperator {
   }
 
  private:
-  // Pinocchio's rows are the velocity of its second point minus that of its first, in the axes of the first frame, both at the second point
-  // shifted by the desired offset. Our `other` is hence its first, our axes are those of its first frame at the scene's q, and the
-  // offset is the gap there, so that each velocity is taken at its own point. On the ground this holds for every q.
+  // Pinocchio's rows are the velocity of its second point minus that of its first, in the axes of the first frame, both
+  // at the second point shifted by the desired offset. Our `other` is hence its first, our axes are those of its first
+  // frame at the scene's q, and the offset is the gap there, so that each velocity is taken at its own point. On the
+  // ground this holds for every q.
   void add_points(const Robot::Constraint& c) {
     const pin::JointIndex first = built.carrier[c.other], second = built.carrier[c.body];
     Eigen::Matrix3d axes;
     for (int r = 0; r < 3; ++r) axes.row(r) << c.axes[3 * r], c.axes[3 * r + 1], c.axes[3 * r + 2];
-    const pin::SE3 in_first(data.oMi[first].rotation().transpose() * axes.transpose(), built.placement[c.other].act(vec(c.other_point)));
+    const pin::SE3 in_first(data.oMi[first].rotation().transpose() * axes.transpose(),
+                            built.placement[c.other].act(vec(c.other_point)));
     const pin::SE3 in_second(Eigen::Matrix3d::Identity(), built.placement[c.body].act(vec(c.point)));
     pin::PointContactConstraintModel made(model, first, in_first, second, in_second);
     made.desired_constraint_offset = (data.oMi[first] * in_first).actInv(data.oMi[second] * in_second).translation();
     constraints.push_back(Constraint(made));
   }
 
-  // Neighbouring friction constraints become one of Pinocchio's, with many joints. Returns the index of the constraint after them.
+  // Neighbouring friction constraints become one of Pinocchio's, with many joints. Returns the index of the constraint
+  // after them.
   std::size_t add_friction(const Robot& robot, std::size_t k) {
     if constexpr (std::is_same_v<Constraint, pin::PointContactConstraintModel>) {
       throw std::logic_error("a vector of point contacts holds no friction");
@@ -147,7 +154,8 @@ class PinocchioOperatorOf final : public PinocchioOperator {
       for (; k < robot.constraints.size() && robot.constraints[k].kind == "friction"; ++k)
         for (std::size_t j = 0; j < built.joints.size(); ++j)
           if (built.joints[j].iv == robot.constraints[k].velocity) joints.push_back(j + 1);
-      constraints.push_back(Constraint(pin::JointFrictionConstraintModel(model, joints, Vec::Constant(model.nv, -1.0), Vec::Constant(model.nv, 1.0))));
+      constraints.push_back(Constraint(pin::JointFrictionConstraintModel(model, joints, Vec::Constant(model.nv, -1.0),
+                                                                         Vec::Constant(model.nv, 1.0))));
     }
     return k;
   }

@@ -80,10 +80,12 @@ class Records {
     if (list_.empty() || list_.back().name != r.name) {
       std::printf("\n%s: nv %d", r.name.c_str(), r.nv);
       if (r.rows) std::printf(", m %d", r.rows);
-      std::printf("\n  %-20s %-10s %-30s %10s %10s %10s %10s %9s\n", "µs a call", "", "", "best", "median", "10 %", "90 %", "error");
+      std::printf("\n  %-20s %-10s %-30s %10s %10s %10s %10s %9s\n", "µs a call", "", "", "best", "median", "10 %",
+                  "90 %", "error");
     }
-    std::printf("  %-20s %-10s %-30s %10.3f %10.3f %10.3f %10.3f %9.0e\n", r.task.c_str(), r.ours ? "delassus" : "Pinocchio", r.way.c_str(), r.times.best, r.times.median,
-                r.times.lower, r.times.upper, r.error);
+    std::printf("  %-20s %-10s %-30s %10.3f %10.3f %10.3f %10.3f %9.0e\n", r.task.c_str(),
+                r.ours ? "delassus" : "Pinocchio", r.way.c_str(), r.times.best, r.times.median, r.times.lower,
+                r.times.upper, r.error);
     std::fflush(stdout);
     list_.push_back(std::move(r));
   }
@@ -93,8 +95,9 @@ class Records {
     int count = 0;
     for (const auto& r : list_)
       if (!(r.error <= r.bound))
-        ++count, std::fprintf(stderr, "%s: %s by %s's %s is wrong by %g, more than %g: its time means nothing\n", r.name.c_str(), r.task.c_str(),
-                              r.ours ? "delassus" : "Pinocchio", r.way.c_str(), r.error, r.bound);
+        ++count, std::fprintf(stderr, "%s: %s by %s's %s is wrong by %g, more than %g: its time means nothing\n",
+                              r.name.c_str(), r.task.c_str(), r.ours ? "delassus" : "Pinocchio", r.way.c_str(), r.error,
+                              r.bound);
     return count;
   }
 
@@ -102,9 +105,11 @@ class Records {
     std::ostringstream out;
     out << "[";
     for (const auto& r : list_) {
-      out << (&r == list_.data() ? "\n    " : ",\n    ") << "{\"name\": " << quoted(r.name) << ", \"nv\": " << r.nv << ", \"rows\": " << r.rows << ", \"task\": " << quoted(r.task)
-          << ", \"side\": " << quoted(r.ours ? "delassus" : "Pinocchio") << ", \"way\": " << quoted(r.way) << ", \"best\": " << r.times.best << ", \"median\": " << r.times.median
-          << ", \"p10\": " << r.times.lower << ", \"p90\": " << r.times.upper << ", \"error\": " << number(r.error) << r.more << "}";
+      out << (&r == list_.data() ? "\n    " : ",\n    ") << "{\"name\": " << quoted(r.name) << ", \"nv\": " << r.nv
+          << ", \"rows\": " << r.rows << ", \"task\": " << quoted(r.task)
+          << ", \"side\": " << quoted(r.ours ? "delassus" : "Pinocchio") << ", \"way\": " << quoted(r.way)
+          << ", \"best\": " << r.times.best << ", \"median\": " << r.times.median << ", \"p10\": " << r.times.lower
+          << ", \"p90\": " << r.times.upper << ", \"error\": " << number(r.error) << r.more << "}";
     }
     out << "\n  ]";
     return out.str();
@@ -139,12 +144,19 @@ inline Options read_options(int argc, char** argv) {
   for (int k = 1; k < argc; ++k) {
     const std::string word = argv[k];
     const bool more = k + 1 < argc;
-    if (word == "--json" && more) o.json_file = argv[++k];
-    else if (word == "--markdown" && more) o.markdown_file = argv[++k];
-    else if (word == "--repeats" && more) o.repeats = std::stoi(argv[++k]);
-    else if (word == "--only" && more) o.only = argv[++k];
-    else if (word[0] != '-' && o.input.empty()) o.input = word;
-    else throw std::runtime_error(std::string("usage: ") + argv[0] + " FILE [--json FILE] [--markdown FILE] [--repeats N] [--only NAME]");
+    if (word == "--json" && more)
+      o.json_file = argv[++k];
+    else if (word == "--markdown" && more)
+      o.markdown_file = argv[++k];
+    else if (word == "--repeats" && more)
+      o.repeats = std::stoi(argv[++k]);
+    else if (word == "--only" && more)
+      o.only = argv[++k];
+    else if (word[0] != '-' && o.input.empty())
+      o.input = word;
+    else
+      throw std::runtime_error(std::string("usage: ") + argv[0] +
+                               " FILE [--json FILE] [--markdown FILE] [--repeats N] [--only NAME]");
   }
   if (o.repeats < 1) throw std::runtime_error("--repeats: expected at least 1, got " + std::to_string(o.repeats));
   return o;
@@ -175,15 +187,20 @@ int guarded(Run run) {
   }
 }
 
-// A whole benchmark beside a peer. `run` takes the robots, how often to repeat and where to put the measurements, and returns the tables of benchmarks/README.md;
-// `sampling` says how it measures. 1: some result is wrong; 2: it could not be run.
+// A whole benchmark beside a peer. `run` takes the robots, how often to repeat and where to put the measurements, and
+// returns the tables of benchmarks/README.md; `sampling` says how it measures. 1: some result is wrong; 2: it could not
+// be run.
 template <class Peer, class Run>
 int program(int argc, char** argv, const std::string& sampling, Run run) {
   return guarded([&] {
     const Options o = read_options(argc, argv);
     const auto robots = chosen_robots(o);
-    const std::pair<const char*, std::string> facts[] = {{"cpu", cpu_model()},     {"compiler", BENCH_COMPILER},          {"flags", BENCH_FLAGS},
-                                                         {"pinocchio", Peer::version()}, {"eigen", Peer::eigen_version()}, {"sampling", text("at most %d ", o.repeats) + sampling}};
+    const std::pair<const char*, std::string> facts[] = {{"cpu", cpu_model()},
+                                                         {"compiler", BENCH_COMPILER},
+                                                         {"flags", BENCH_FLAGS},
+                                                         {"pinocchio", Peer::version()},
+                                                         {"eigen", Peer::eigen_version()},
+                                                         {"sampling", text("at most %d ", o.repeats) + sampling}};
     for (const auto& [key, value] : facts) std::printf("%-10s %s\n", key, value.c_str());
 
     Records records;
@@ -192,7 +209,8 @@ int program(int argc, char** argv, const std::string& sampling, Run run) {
     write(o.markdown_file, tables);
     std::string json = "{\n";
     for (const auto& [key, value] : facts) json += "  " + quoted(key) + ": " + quoted(value) + ",\n";
-    write(o.json_file, json + "  \"unit\": \"microseconds a call, of a batch a state\",\n  \"rows\": " + records.json() + "\n}\n");
+    write(o.json_file,
+          json + "  \"unit\": \"microseconds a call, of a batch a state\",\n  \"rows\": " + records.json() + "\n}\n");
     return records.wrong() ? 1 : 0;
   });
 }

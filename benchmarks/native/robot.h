@@ -15,29 +15,30 @@ struct Robot {
     std::array<double, 3> position;    // in the parent body
     std::array<double, 4> quaternion;  // w, x, y, z
     double mass;
-    std::array<double, 3> center;      // of mass, in the body
-    std::array<double, 6> inertia;     // about the centre, body axes: xx xy xz yy yz zz
+    std::array<double, 3> center;   // of mass, in the body
+    std::array<double, 6> inertia;  // about the centre, body axes: xx xy xz yy yz zz
   };
   struct Joint {
-    std::string type;                  // hinge, slide, ball, free
+    std::string type;  // hinge, slide, ball, free
     int body;
     std::array<double, 3> anchor, axis;
     double reference;
   };
   struct Constraint {
-    std::string kind;                  // points: three rows; weld: six; friction: one row a velocity of a joint
+    std::string kind;  // points: three rows; weld: six; friction: one row a velocity of a joint
     int rows;
-    int body = 0, other = 0;           // points: velocity of the point on body minus that on other, along the axes; weld: the rotation about them too
+    int body = 0, other = 0;  // points: velocity of the point on body minus that on other, along the axes; weld: the
+                              // rotation about them too
     std::array<double, 3> point{}, other_point{};
-    std::array<double, 9> axes{};      // as rows, world axes
-    int velocity = 0;                  // friction: the first
+    std::array<double, 9> axes{};  // as rows, world axes
+    int velocity = 0;              // friction: the first
   };
   std::string name;
   std::array<double, 3> gravity;
-  std::vector<Body> bodies;            // 0 is the world
+  std::vector<Body> bodies;  // 0 is the world
   std::vector<Joint> joints;
-  std::vector<double> armature;        // one a degree of freedom
-  std::vector<double> q;               // a scene: where it stands, and what holds it there
+  std::vector<double> armature;  // one a degree of freedom
+  std::vector<double> q;         // a scene: where it stands, and what holds it there
   std::vector<Constraint> constraints;
 };
 

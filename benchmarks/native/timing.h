@@ -65,7 +65,8 @@ inline std::vector<Timed> measure(const std::vector<Contender>& contenders, int 
 }
 
 inline const Timed& fastest(const std::vector<Timed>& ways) {
-  return *std::min_element(ways.begin(), ways.end(), [](const Timed& a, const Timed& b) { return a.times.best < b.times.best; });
+  return *std::min_element(ways.begin(), ways.end(),
+                           [](const Timed& a, const Timed& b) { return a.times.best < b.times.best; });
 }
 
 // Of results with `name`, `ours` and `times`: the fastest of a side, that of a name.

@@ -2,8 +2,8 @@
 //
 //   tree_dynamics ROBOTS [--json FILE] [--markdown FILE] [--repeats N] [--only NAME]
 //
-// A sample is the mean time of a call over some calls that walk through random states. Samples of all contenders alternate, so that a slow moment of the machine
-// hits all of them; the table shows the best and the median.
+// A sample is the mean time of a call over some calls that walk through random states. Samples of all contenders
+// alternate, so that a slow moment of the machine hits all of them; the table shows the best and the median.
 #include "our_tree.h"
 #include "pinocchio_side.h"
 #include "timing.h"
@@ -30,13 +30,15 @@ struct Row {
 std::vector<Row> run(const Robot& robot, int repeats, Records& records) {
   OurTree ours(robot);
   PinocchioSide peer(robot);
-  if (ours.model.nv != peer.nv() || ours.model.nq != peer.nq()) throw std::runtime_error("the two models differ in size: " + robot.name);
+  if (ours.model.nv != peer.nv() || ours.model.nq != peer.nq())
+    throw std::runtime_error("the two models differ in size: " + robot.name);
   std::mt19937 rng(7);
   ours.state = random_states(ours.model, states, rng);
   for (const auto& s : ours.state) peer.add_state(s);
 
   std::vector<Row> rows;
-  const auto add = [&](const std::string& task, const std::vector<Way>& ways, const std::function<void(int)>& prepare = {}) {
+  const auto add = [&](const std::string& task, const std::vector<Way>& ways,
+                       const std::function<void(int)>& prepare = {}) {
     Vector errors(ways.size());
     std::vector<Contender> contenders;
     for (const auto& way : ways) contenders.push_back({way.name, [&way](int n) { way.call(n % states); }});
@@ -52,7 +54,8 @@ std::vector<Row> run(const Robot& robot, int repeats, Records& records) {
     errors[0] = *std::max_element(errors.begin(), errors.end());
     const auto timed = measure(contenders, repeats);
     for (std::size_t k = 0; k < ways.size(); ++k)
-      records.add({robot.name, ours.model.nv, 0, task, k == 0, timed[k].name, timed[k].times, errors[k], tolerance, ""});
+      records.add(
+          {robot.name, ours.model.nv, 0, task, k == 0, timed[k].name, timed[k].times, errors[k], tolerance, ""});
     rows.push_back({robot.name, task, errors[0], timed[0].times, fastest({timed.begin() + 1, timed.end()})});
   };
   const auto torque = [&](int s) { return peer.torque(s); };
@@ -84,15 +87,19 @@ std::vector<Row> run(const Robot& robot, int repeats, Records& records) {
 
 // The table of benchmarks/README.md: best (median) of both sides.
 std::string markdown(const std::vector<Row>& rows) {
-  std::string out = "| robot | task | difference | delassus, µs | Pinocchio, µs | its fastest way | ratio of bests | of medians |\n|---|---|---|---|---|---|---|---|\n";
+  std::string out =
+      "| robot | task | difference | delassus, µs | Pinocchio, µs | its fastest way | ratio of bests | of medians "
+      "|\n|---|---|---|---|---|---|---|---|\n";
   Spread bests, medians;
   for (const Row& r : rows) {
     const Times &mine = r.ours, &theirs = r.theirs.times;
-    out += text("| %s | %s | %.0e | %.2f (%.2f) | %.2f (%.2f) | %s | %.1f | %.1f |\n", r.robot.c_str(), r.task.c_str(), r.error, mine.best, mine.median, theirs.best, theirs.median,
-                r.theirs.name.c_str(), theirs.best / mine.best, theirs.median / mine.median);
+    out += text("| %s | %s | %.0e | %.2f (%.2f) | %.2f (%.2f) | %s | %.1f | %.1f |\n", r.robot.c_str(), r.task.c_str(),
+                r.error, mine.best, mine.median, theirs.best, theirs.median, r.theirs.name.c_str(),
+                theirs.best / mine.best, theirs.median / mine.median);
     bests.add(theirs.best / mine.best), medians.add(theirs.median / mine.median);
   }
-  return out + text("\nPinocchio's fastest over ours: %.2f in geometric mean, %.2f at least; medians %.2f and %.2f.\n", bests.mean(), bests.least, medians.mean(), medians.least);
+  return out + text("\nPinocchio's fastest over ours: %.2f in geometric mean, %.2f at least; medians %.2f and %.2f.\n",
+                    bests.mean(), bests.least, medians.mean(), medians.least);
 }
 
 std::string run_all(const std::vector<Robot>& robots, int repeats, Records& records) {

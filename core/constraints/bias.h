@@ -1,8 +1,10 @@
-// Position errors e of the rows, their velocities J ν and drifts J̇ν (the rates of J ν while ν is constant), and Baumgarte's bias. O(n + m).
+// Position errors e of the rows, their velocities J ν and drifts J̇ν (the rates of J ν while ν is constant), and
+// Baumgarte's bias. O(n + m).
 //
 //   γ = J̇ν + k_d J ν + k_p e:   the constraint reads J ν̇ + γ = 0, and its error decays like ë + k_d ė + k_p e = 0.
 //
-// Where the error is zero, ė = J ν; only a contact may slide: its tangents have no error. Baumgarte, "Stabilization of constraints and integrals of motion in dynamical systems" (1972).
+// Where the error is zero, ė = J ν; only a contact may slide: its tangents have no error. Baumgarte, "Stabilization of
+// constraints and integrals of motion in dynamical systems" (1972).
 #pragma once
 
 #include <algorithm>
@@ -40,7 +42,8 @@ inline T polynomial_curvature(const std::vector<real_of<T>>& c, T x) {
 
 // e of every row, after `kinematics`; zero where there is none.
 template <class T>
-void errors(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, const Placement<T>& w, const T* q, T* e) {
+void errors(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, const Placement<T>& w, const T* q,
+            T* e) {
   for (int r = 0; r < set.rows; ++r) e[r] = T{};
 
   for (const auto& c : set.constraints) {
@@ -78,7 +81,8 @@ void errors(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set
       Vec3<T> d{};
       for (std::size_t i = 0; i < model.links.size(); ++i) {
         const auto& link = model.links[i];
-        d += ((w.origin[link.tree] - three(c.target)) + w.pose[int(i)] * link.inertial.center) * (link.inertial.mass * c.numbers[0]);
+        d += ((w.origin[link.tree] - three(c.target)) + w.pose[int(i)] * link.inertial.center) *
+             (link.inertial.mass * c.numbers[0]);
       }
       row[0] = d.x, row[1] = d.y, row[2] = d.z;
     }
@@ -87,8 +91,8 @@ void errors(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set
 
 // J ν and J̇ν of every row, after `kinematics`, and `motions` without joint accelerations and with the ground at rest.
 template <class T>
-void rates(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, const Placement<T>& w, const Motions<T>& m, const T* q, const T* nu, T* velocity,
-           T* drift) {
+void rates(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, const Placement<T>& w,
+           const Motions<T>& m, const T* q, const T* nu, T* velocity, T* drift) {
   using Real = real_of<T>;
   for (int r = 0; r < set.rows; ++r) velocity[r] = drift[r] = T{};
   for (const auto& j : set.joint_rows) velocity[j.row] += nu[j.velocity] * j.coefficient;
@@ -100,7 +104,8 @@ void rates(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set,
 
     if (c.kind == Kind::frame) {
       // n · v and n · a + (ω × n) · v, v and a of the first body minus the second, ω of the axes
-      const auto first = frame_rates(model, w, m, c.bodies[0], c.points[0]), second = frame_rates(model, w, m, c.bodies[1], c.points[1]);
+      const auto first = frame_rates(model, w, m, c.bodies[0], c.points[0]),
+                 second = frame_rates(model, w, m, c.bodies[1], c.points[1]);
       const Vec6<T> dv = first.velocity - second.velocity, da = first.bias - second.bias;
       const Vec3<T> spin = c.axes_on == 1 ? second.velocity.ang : first.velocity.ang;
       auto each = [&](auto&& put) {
@@ -123,7 +128,8 @@ void rates(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set,
       }
     } else if (c.kind == Kind::distance) {
       // n · v and n · a + (|v|² − (n · v)²) / |d|, n = d / |d|
-      const Vec3<T> d = separation(model, w, c), dv = motion(0).lin - motion(1).lin, da = acceleration(0).lin - acceleration(1).lin;
+      const Vec3<T> d = separation(model, w, c), dv = motion(0).lin - motion(1).lin,
+                    da = acceleration(0).lin - acceleration(1).lin;
       const T over = Real(1) / square_root(dot(d, d));
       const Vec3<T> n = d * over, across = cross(n, dv);
       v[0] = dot(n, dv);

@@ -13,7 +13,7 @@ template <class Real>
 struct Touch {
   int link, other;
   Point<Real> point;
-  Vec3<Real> local[2];            // the point on each link
+  Vec3<Real> local[2];  // the point on each link
 };
 
 template <class Real>
@@ -50,7 +50,8 @@ ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector
     c.block = -1;
     c.axes_on = d.axes_on;
     c.bodies = d.bodies;
-    for (std::size_t p = 0; p + 2 < d.points.size(); p += 3) c.points.push_back({Real(d.points[p]), Real(d.points[p + 1]), Real(d.points[p + 2])});
+    for (std::size_t p = 0; p + 2 < d.points.size(); p += 3)
+      c.points.push_back({Real(d.points[p]), Real(d.points[p + 1]), Real(d.points[p + 2])});
     c.matrix.assign(d.matrix.begin(), d.matrix.end());
     c.joints = d.joints;
     c.numbers.assign(d.numbers.begin(), d.numbers.end());
@@ -59,7 +60,8 @@ ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector
     c.kp = Real(d.kp), c.kd = Real(d.kd);
 
     // points between different links, and rows with terms: one a link, the ground none
-    const bool point = c.kind == Kind::frame && c.axes_on < 0 && model.bodies[c.bodies[0]].link != model.bodies[c.bodies[1]].link;
+    const bool point =
+        c.kind == Kind::frame && c.axes_on < 0 && model.bodies[c.bodies[0]].link != model.bodies[c.bodies[1]].link;
     if (point) touches.push_back(touch(model, c));
     Block block{c.row + 3 * point, c.rows - 3 * point, int(set.terms.size()), 0};
     auto term = [&](int link) {
@@ -71,7 +73,8 @@ ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector
       return block.terms++;
     };
     if (c.kind == Kind::joint) {
-      for (std::size_t r = 0; r < c.joints.size(); ++r) set.joint_rows.push_back({c.row + int(r), c.joints[r], c.numbers[r]});
+      for (std::size_t r = 0; r < c.joints.size(); ++r)
+        set.joint_rows.push_back({c.row + int(r), c.joints[r], c.numbers[r]});
     } else if (c.kind == Kind::coupling) {
       for (const int link : c.joints) {
         c.term_of.push_back(term(link));
@@ -92,13 +95,15 @@ ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector
   }
 
   // points of the same two links beside each other
-  std::stable_sort(touches.begin(), touches.end(),
-                   [](const auto& a, const auto& b) { return std::pair(a.link, a.other) < std::pair(b.link, b.other); });
+  std::stable_sort(touches.begin(), touches.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.link, a.other) < std::pair(b.link, b.other);
+  });
   std::vector<char> touched(model.links.size(), 0);
   auto first = [&](int link) { return link >= 0 && !std::exchange(touched[link], 1); };
   for (const auto& t : touches) {
     if (set.groups.empty() || set.groups.back().link != t.link || set.groups.back().other != t.other)
-      set.groups.push_back({t.link, t.other, int(set.points.size()), 0, int(set.locals.size()), {first(t.link), first(t.other)}});
+      set.groups.push_back(
+          {t.link, t.other, int(set.points.size()), 0, int(set.locals.size()), {first(t.link), first(t.other)}});
     ++set.groups.back().count;
     set.points.push_back(t.point);
     set.points.back().local = int(set.locals.size());

@@ -1,11 +1,13 @@
 // Constraints as rows on links and on joint velocities: velocity of the rows = Σ_i K_i v_i + Σ_k c_k ν_k.
 //
-// Three rows of a point along fixed axes A, which is most of what there is, are kept as the places p of the point on its links:
+// Three rows of a point along fixed axes A, which is most of what there is, are kept as the places p of the point on
+// its links:
 //
 //   A (v₁ + ω₁ × p₁ − v₂ − ω₂ × p₂)
 //
-// All other rows have terms. A term is a block of rows on one link; its K has one motion-dual Vec6 a row, in world axes about the link's tree
-// origin. Terms on the ground are left out, terms on one link are added up. Rows of joints stay with the joint: they touch no link.
+// All other rows have terms. A term is a block of rows on one link; its K has one motion-dual Vec6 a row, in world axes
+// about the link's tree origin. Terms on the ground are left out, terms on one link are added up. Rows of joints stay
+// with the joint: they touch no link.
 #pragma once
 
 #include <vector>
@@ -20,26 +22,28 @@ enum class Kind : std::uint8_t { frame, distance, joint, coupling, center, links
 struct ConstraintDescription {
   Kind kind;
   int rows;
-  std::vector<int> bodies;        // the first minus the second; `links`: any number
-  std::vector<double> points;     // three a body
-  std::vector<double> matrix;     // frame: 3×3 axes as rows; links: rows × 6 a body
-  int axes_on = -1;               // frame: which of the bodies carries the axes, −1: the world. Three rows of the point, then the rotation about the last axes
-  std::vector<int> joints;        // joint: velocities; coupling: links of the two joints
-  std::vector<double> numbers;    // joint: coefficients; coupling: polynomial
+  std::vector<int> bodies;     // the first minus the second; `links`: any number
+  std::vector<double> points;  // three a body
+  std::vector<double> matrix;  // frame: 3×3 axes as rows; links: rows × 6 a body
+  int axes_on = -1;  // frame: which of the bodies carries the axes, −1: the world. Three rows of the point, then the
+                     // rotation about the last axes
+  std::vector<int> joints;      // joint: velocities; coupling: links of the two joints
+  std::vector<double> numbers;  // joint: coefficients; coupling: polynomial
   // what its position error is measured from; empty: there is none
-  int measured = 0;               // frame: how many of the three rows of the point have an error
-  std::vector<double> target;     // frame: 3×3 C as rows, or the axis on the second body; distance: length; joint: coordinate; center: place
-  double kp = 0, kd = 0;          // Baumgarte's gains
+  int measured = 0;            // frame: how many of the three rows of the point have an error
+  std::vector<double> target;  // frame: 3×3 C as rows, or the axis on the second body; distance: length; joint:
+                               // coordinate; center: place
+  double kp = 0, kd = 0;       // Baumgarte's gains
 };
 
 template <class Real>
 struct Constraint {
   Kind kind;
-  int row, rows;                  // where its rows start, how many
-  int block;                      // its rows that have terms, −1: none
-  int axes_on;                    // frame: carrier of the axes, an index into `bodies`
+  int row, rows;  // where its rows start, how many
+  int block;      // its rows that have terms, −1: none
+  int axes_on;    // frame: carrier of the axes, an index into `bodies`
   std::vector<int> bodies;
-  std::vector<int> term_of;       // a body: its term, −1 on the ground
+  std::vector<int> term_of;  // a body: its term, −1 on the ground
   std::vector<Vec3<Real>> points;
   std::vector<Real> matrix;
   std::vector<int> joints;
@@ -52,28 +56,28 @@ struct Constraint {
 // Rows that have terms.
 struct Block {
   int row, rows;
-  int term, terms;                // where its terms start, how many
+  int term, terms;  // where its terms start, how many
 };
 
 struct Term {
   int link;
-  int K;                          // where its rows start among the K
+  int K;  // where its rows start among the K
 };
 
 // Three rows of a point.
 template <class Real>
 struct Point {
-  Vec3<Real> axes[3];             // world
+  Vec3<Real> axes[3];  // world
   int row;
-  int local;                      // where its places are in `locals`
+  int local;  // where its places are in `locals`
 };
 
 // Points between the same two links, one after another in `points`; other −1: the ground.
 struct PointGroup {
   int link, other;
   int first, count;
-  int local;                      // where their places start in `locals`
-  bool opens[2];                  // no group before acts on its link; on the other
+  int local;      // where their places start in `locals`
+  bool opens[2];  // no group before acts on its link; on the other
   int sides() const { return other < 0 ? 1 : 2; }
 };
 
@@ -90,7 +94,7 @@ struct ConstraintSet {
   std::vector<Constraint<Real>> constraints;
   std::vector<PointGroup> groups;
   std::vector<Point<Real>> points;
-  std::vector<Vec3<Real>> locals; // a point: on its link, then on the other if there is one
+  std::vector<Vec3<Real>> locals;  // a point: on its link, then on the other if there is one
   std::vector<Block> blocks;
   std::vector<Term> terms;
   std::vector<JointRow<Real>> joint_rows;
@@ -99,7 +103,8 @@ struct ConstraintSet {
 template <class Real>
 ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector<ConstraintDescription>& list);
 
-// The place of a point of a body, in two parts: their differences, taken part by part, lose no digits far from the world's origin.
+// The place of a point of a body, in two parts: their differences, taken part by part, lose no digits far from the
+// world's origin.
 template <class T>
 struct Place {
   Vec3<T> origin, offset;
@@ -133,7 +138,8 @@ inline T polynomial_slope(const std::vector<real_of<T>>& c, T x) {
 
 // K of every term at the present kinematics.
 template <class T>
-void evaluate(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, const Placement<T>& w, const T* q, Vec6<T>* K) {
+void evaluate(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, const Placement<T>& w, const T* q,
+              Vec6<T>* K) {
   using Real = real_of<T>;
   if (set.K_size == 0) return;
   for (std::size_t e = 0; e < set.K_size; ++e) K[e] = Vec6<T>{};
@@ -181,7 +187,8 @@ void evaluate(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& s
         const auto& link = model.links[c.joints[j]];
         if (j == 1) slope = polynomial_slope(c.numbers, T(q[link.iq] - link.reference));
         const Vec3<T> z = w.pose[c.joints[j]].R.z;
-        const Vec6<T> s = (link.type == Joint::hinge ? Vec6<T>{Vec3<T>{}, z} : Vec6<T>{z, Vec3<T>{}}) * (Real(-1) * slope);
+        const Vec6<T> s =
+            (link.type == Joint::hinge ? Vec6<T>{Vec3<T>{}, z} : Vec6<T>{z, Vec3<T>{}}) * (Real(-1) * slope);
         K[terms[c.term_of[2 * j]].K] += s;
         if (c.term_of[2 * j + 1] >= 0) K[terms[c.term_of[2 * j + 1]].K] -= s;
       }

@@ -1,11 +1,12 @@
-// Forward dynamics ν̇ = M⁻¹ (τ − c(q, ν) + Jᵀf) by articulated bodies, O(n); and the same elimination kept as a factor of M.
+// Forward dynamics ν̇ = M⁻¹ (τ − c(q, ν) + Jᵀf) by articulated bodies, O(n); and the same elimination kept as a factor
+// of M.
 //
 //   U = H S,   D = Sᵀ U + armature,   u = τ − Sᵀ f,   H −= U D⁻¹ Uᵀ,   f += U D⁻¹ u,   H_p += H,   f_p += f
 //   ν̇ = D⁻¹ (u − Uᵀ a_p),   a_i = a_p + S ν̇
 //
 // Featherstone, table 7.1, with the velocity-dependent accelerations taken out beforehand: f starts as the force of the
-// motion with ν̇ = 0, a is what ν̇ adds to it, and no product H c is needed. Velocities of one joint are eliminated one by
-// one, which is the LDLᵀ of its block; a free joint, whose S is square, gives a = H⁻¹ (S⁻ᵀ τ − f) at once.
+// motion with ν̇ = 0, a is what ν̇ adds to it, and no product H c is needed. Velocities of one joint are eliminated one
+// by one, which is the LDLᵀ of its block; a free joint, whose S is square, gives a = H⁻¹ (S⁻ᵀ τ − f) at once.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +43,8 @@ inline Sym6<T> invert_free(Sym6<T> H, const Mat3<T>& R, const real_of<T>* armatu
   return inverse(H);
 }
 
-// Joint forces of a free joint as a spatial force, and its motion as velocities: linear in world axes, angular in the link's.
+// Joint forces of a free joint as a spatial force, and its motion as velocities: linear in world axes, angular in the
+// link's.
 template <class T, class C>
 inline Vec6<C> free_force(const Mat3<T>& R, const C* tau) {
   return {{tau[0], tau[1], tau[2]}, R * Vec3<C>{tau[3], tau[4], tau[5]}};
@@ -86,8 +88,8 @@ void factorize(const Model<real_of<T>>& model, Workspace<T>& w) {
   }
 }
 
-// Whether every pivot stands so far out of rounding that there is no need to ask is_regular: `most` is at least SᵀIᶜS, whatever q. Both have one
-// number a velocity, Dinv of a free joint along the world's axes.
+// Whether every pivot stands so far out of rounding that there is no need to ask is_regular: `most` is at least SᵀIᶜS,
+// whatever q. Both have one number a velocity, Dinv of a free joint along the world's axes.
 template <class T>
 bool is_surely_regular(const std::vector<real_of<T>>& most, const T* Dinv) {
   constexpr real_of<T> least = 64 * std::numeric_limits<real_of<T>>::epsilon();
@@ -99,13 +101,15 @@ bool is_surely_regular(const std::vector<real_of<T>>& most, const T* Dinv) {
     sum += x;
   }
   bool sure = true;
-  for (int l = 0; l < lanes_of<T>; ++l) sure = sure && lane(smallest, l) > 0 && lane(largest, l) * least < 1 && std::isfinite(lane(sum, l));
+  for (int l = 0; l < lanes_of<T>; ++l)
+    sure = sure && lane(smallest, l) > 0 && lane(largest, l) * least < 1 && std::isfinite(lane(sum, l));
   return sure;
 }
 
-// Whether every pivot stands out of rounding: D against SᵀIᶜS, what the joint moves when all joints beyond it are locked. If not, M is
-// singular to working precision and what was computed with the factor means nothing. After world_inertias and a factor: Dinv(k) is D⁻¹ of
-// velocity k, free_Dinv(tree, k) the same of a free root along the world's axes. `composite` is memory for one inertia a link.
+// Whether every pivot stands out of rounding: D against SᵀIᶜS, what the joint moves when all joints beyond it are
+// locked. If not, M is singular to working precision and what was computed with the factor means nothing. After
+// world_inertias and a factor: Dinv(k) is D⁻¹ of velocity k, free_Dinv(tree, k) the same of a free root along the
+// world's axes. `composite` is memory for one inertia a link.
 template <class T, class F, class G>
 bool is_regular(const Model<real_of<T>>& model, const Placement<T>& w, Inertia<T>* composite, F&& Dinv, G&& free_Dinv) {
   constexpr real_of<T> least = 8 * std::numeric_limits<real_of<T>>::epsilon();

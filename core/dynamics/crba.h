@@ -1,6 +1,7 @@
 // Mass matrix M(q) by composite rigid bodies, O(n d) for depth d.
 //
-//   I^c_p += I^c_i,   F_k = I^c S_k,   M_jk = S_jᵀ F_k for every velocity j between k and the ground,   M_kk += armature
+//   I^c_p += I^c_i,   F_k = I^c S_k,   M_jk = S_jᵀ F_k for every velocity j between k and the ground,
+//       M_kk += armature
 //
 // Featherstone, Rigid Body Dynamics Algorithms, table 6.2.
 #pragma once
@@ -34,7 +35,8 @@ void crba(const Model<real_of<T>>& model, Workspace<T>& w, T* __restrict M, bool
       const Vec6<T> F = Ic * w.S[k];
       T* row = M + std::size_t(k) * nv;
       row[k] = dot(w.S[k], F) + model.armature[k];
-      for (int j = model.dof_parent[k]; j > last; j = model.dof_parent[j]) M[std::size_t(j) * nv + k] = row[j] = dot(w.S[j], F);
+      for (int j = model.dof_parent[k]; j > last; j = model.dof_parent[j])
+        M[std::size_t(j) * nv + k] = row[j] = dot(w.S[j], F);
       if (floating) {
         const Vec3<T> turned = transpose_times(w.pose[model.roots[link.tree]].R, F.ang);
         const T base[6] = {F.lin.x, F.lin.y, F.lin.z, turned.x, turned.y, turned.z};

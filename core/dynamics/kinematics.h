@@ -1,9 +1,10 @@
 // Placements of all links and their motion subspaces S, one forward sweep, O(n).
 //
-//   R_i = R_p E_i R_J(q_i),   p_i = p_p + R_p r_i,   S = [p × z; z] (hinge), [z; 0] (slide), and body axes for ball and free.
+//   R_i = R_p E_i R_J(q_i),   p_i = p_p + R_p r_i,   S = [p × z; z] (hinge), [z;
+//       0] (slide), and body axes for ball and free.
 //
-// Positions are kept relative to the place of the tree's root link, or of the last of its leading slides, so that no digit is lost
-// far from the world's origin.
+// Positions are kept relative to the place of the tree's root link, or of the last of its leading slides, so that no
+// digit is lost far from the world's origin.
 #pragma once
 
 #include "dynamics/workspace.h"
@@ -17,7 +18,7 @@ void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __rest
   const Link<Real>* links = model.links.data();
   const Vec3<T> zero{};
 
-  Pose<T> X{};  // of the link before, on which the next one usually hangs
+  Pose<T> X{};                          // of the link before, on which the next one usually hangs
   constexpr int many = 4 * trig_chunk;  // angles at once
   T angle[many]{}, sine[many], cosine[many];
   for (int i = 0; i < nl; ++i) {
@@ -52,7 +53,9 @@ void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __rest
     if (root) {
       const Pose<Real>& E = link.placement;
       const T o{};
-      R = {{o + E.R.x.x, o + E.R.x.y, o + E.R.x.z}, {o + E.R.y.x, o + E.R.y.y, o + E.R.y.z}, {o + E.R.z.x, o + E.R.z.y, o + E.R.z.z}};
+      R = {{o + E.R.x.x, o + E.R.x.y, o + E.R.x.z},
+           {o + E.R.y.x, o + E.R.y.y, o + E.R.y.z},
+           {o + E.R.z.x, o + E.R.z.y, o + E.R.z.z}};
       p = {o + E.p.x, o + E.p.y, o + E.p.z};
     } else {
       if (link.parent != i - 1) X = w.pose[link.parent];
@@ -121,9 +124,11 @@ inline Vec6<T> joint_bias(const Link<real_of<T>>& link, const Vec6<T>& v, Vec6<T
   return cross_motion(v, joint);
 }
 
-// Velocities of all links and their accelerations for the joint accelerations vdot (none: the bias J̇v), a_0 at the ground.
+// Velocities of all links and their accelerations for the joint accelerations vdot (none: the bias J̇v), a_0 at the
+// ground.
 template <class T>
-inline void motions(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m, const T* v, const T* vdot, const Vec3<T>& ground) {
+inline void motions(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m, const T* v, const T* vdot,
+                    const Vec3<T>& ground) {
   const int nl = int(model.links.size());
   Vec6<T> vi{}, ai{};  // of the link before
   for (int i = 0; i < nl; ++i) {

@@ -2,8 +2,8 @@
 //
 // Carpentier, "Analytical inverse of the joint space inertia matrix", 2018, algorithm 1, with line 14 replaced by its
 // correction F_p += F + U M⁻¹[i, subtree]: what a subtree transmits includes what its own subtrees transmitted.
-// Columns go in blocks of a register's width. In world axes one F serves all links, because the columns of disjoint subtrees are
-// disjoint, and a parent's P is overwritten by its last child.
+// Columns go in blocks of a register's width. In world axes one F serves all links, because the columns of disjoint
+// subtrees are disjoint, and a parent's P is overwritten by its last child.
 //
 //   backward  row_k = D⁻¹ (e_k − S_kᵀ F),   F += U_k row_k          on the columns of k's subtree
 //   forward   row_k −= D⁻¹ U_kᵀ P_p,   P_k = P_p + S_k row_k        on the columns from k on; the rest by symmetry
@@ -36,11 +36,14 @@ struct RowBlocks {
   RowBlocks(T* m, C* t, int size) : matrix(m), tail(t), n(size), whole(size / link_lanes<T>) {}
   C get(int k, int b) const {
     C x;
-    __builtin_memcpy(&x, b < whole ? matrix + std::size_t(k) * n + b * link_lanes<T> : reinterpret_cast<const T*>(tail + k), sizeof(x));
+    __builtin_memcpy(&x,
+                     b < whole ? matrix + std::size_t(k) * n + b * link_lanes<T> : reinterpret_cast<const T*>(tail + k),
+                     sizeof(x));
     return x;
   }
   void set(int k, int b, const C& x) {
-    __builtin_memcpy(b < whole ? matrix + std::size_t(k) * n + b * link_lanes<T> : reinterpret_cast<T*>(tail + k), &x, sizeof(x));
+    __builtin_memcpy(b < whole ? matrix + std::size_t(k) * n + b * link_lanes<T> : reinterpret_cast<T*>(tail + k), &x,
+                     sizeof(x));
   }
 };
 
@@ -55,7 +58,8 @@ void mass_matrix_inverse(const Model<real_of<T>>& model, Workspace<T>& w, T* __r
   Vec6<C>* __restrict F = w.F.data();
   RowBlocks<T> rows(Minv, w.column.data(), nv);
 
-  // backward: the response of k to torques in its subtree, the ground of k held fixed; a torque on a free root is a force
+  // backward: the response of k to torques in its subtree, the ground of k held fixed; a torque on a free root is a
+  // force
   for (int b = 0; b < blocks; ++b) F[b] = Vec6<C>{};
   for (int k = nv - 1; k >= 0; --k) {
     const auto& link = model.links[model.dof_link[k]];
@@ -83,7 +87,8 @@ void mass_matrix_inverse(const Model<real_of<T>>& model, Workspace<T>& w, T* __r
       for (int b = link.iv / width; b * width < end; ++b) {
         const Vec6<C> f = F[b];
         auto own = [&](const C& x) { return within<T>(C{} - x, b * width, link.iv, end); };
-        Q[b] = w.Hinv[link.tree] * Vec6<C>{{own(f.lin.x), own(f.lin.y), own(f.lin.z)}, {own(f.ang.x), own(f.ang.y), own(f.ang.z)}};
+        Q[b] = w.Hinv[link.tree] *
+               Vec6<C>{{own(f.lin.x), own(f.lin.y), own(f.lin.z)}, {own(f.ang.x), own(f.ang.y), own(f.ang.z)}};
         C base[6];
         free_velocities(R, Q[b], base);
         for (int k = 0; k < 6; ++k) rows.set(link.iv + k, b, base[k]);

@@ -1,5 +1,6 @@
-// One value a link, stored in blocks of `width` links, component beside component, so that work that treats all links alike takes a whole
-// block at once while recursions still read and write single links. With T a pack of states the width is one.
+// One value a link, stored in blocks of `width` links, component beside component, so that work that treats all links
+// alike takes a whole block at once while recursions still read and write single links. With T a pack of states the
+// width is one.
 #pragma once
 
 #include <bit>
@@ -23,7 +24,8 @@ inline constexpr int link_lanes = lanes_of<T> == 1 ? register_bytes / int(sizeof
 
 // Scalar of block work: link_lanes links of T.
 template <class T>
-using LinkPack = typename std::conditional_t<link_lanes<T> == 1, std::type_identity<T>, pack_of<T, link_lanes<T> == 1 ? 2 : link_lanes<T>>>::type;
+using LinkPack = typename std::conditional_t<link_lanes<T> == 1, std::type_identity<T>,
+                                             pack_of<T, link_lanes<T> == 1 ? 2 : link_lanes<T>>>::type;
 
 // V is an aggregate of scalars, such as Vec6 or Pose.
 template <template <class> class V, class T>

@@ -1,6 +1,7 @@
 // Inverse dynamics τ = M(q) ν̇ + c(q, ν) − Jᵀf by the recursive Newton–Euler algorithm, O(n).
 //
-//   v_i = v_p + S ν,   a_i = a_p + S ν̇ + v_i × S ν,   f_i = I a_i + v_i ×* I v_i − f_ext,   τ = Sᵀ f_i + armature ν̇,   f_p += f_i
+//   v_i = v_p + S ν,   a_i = a_p + S ν̇ + v_i × S ν,   f_i = I a_i + v_i ×* I v_i − f_ext,
+//       τ = Sᵀ f_i + armature ν̇,   f_p += f_i
 //
 // Featherstone, Rigid Body Dynamics Algorithms, table 5.1; here in world axes, where f_p += f_i moves no coordinates.
 #pragma once
@@ -22,7 +23,8 @@ inline Vec6<T> inertial_force(const Inertial<C>& link, const Pose<T>& X, const V
 
 template <class T>
 inline void inertial_forces(const Placement<T>& w, Motions<T>& m) {
-  for (int b = 0; b < m.f.blocks(); ++b) m.f.block(b) = inertial_force(w.inertial[b], w.pose.block(b), m.v.block(b), m.a.block(b));
+  for (int b = 0; b < m.f.blocks(); ++b)
+    m.f.block(b) = inertial_force(w.inertial[b], w.pose.block(b), m.v.block(b), m.a.block(b));
 }
 
 // The same where all accelerations are larger by `up`.
@@ -48,14 +50,16 @@ inline void subtract_external(const Model<real_of<T>>& model, const Placement<T>
   }
 }
 
-// Backward: forces on links projected on the joints, the rest handed to the parent. vdot may be null (zero); tau may be vdot.
+// Backward: forces on links projected on the joints, the rest handed to the parent. vdot may be null (zero); tau may be
+// vdot.
 template <class T>
 void joint_forces(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m, const T* vdot, T* tau) {
   Vec6<T> handed{};  // by the next link, if it hangs on this one
   for (int i = int(model.links.size()) - 1; i >= 0; --i) {
     const auto& link = model.links[i];
     const Vec6<T> f = m.f[i] + handed;
-    for (int k = link.iv; k < link.iv + link.nv; ++k) tau[k] = vdot ? dot(w.S[k], f) + vdot[k] * model.armature[k] : dot(w.S[k], f);
+    for (int k = link.iv; k < link.iv + link.nv; ++k)
+      tau[k] = vdot ? dot(w.S[k], f) + vdot[k] * model.armature[k] : dot(w.S[k], f);
     handed = Vec6<T>{};
     if (link.parent >= 0 && link.parent == i - 1)
       handed = f;

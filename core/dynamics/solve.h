@@ -9,7 +9,8 @@ namespace delassus {
 
 // y on entry, x on exit. C is T or a pack of columns of T; f is memory for one motion or force a link.
 template <class T, class C>
-inline void solve_sweeps(const Model<real_of<T>>& model, const Workspace<T>& w, C* __restrict x, Vec6<C>* __restrict f) {
+inline void solve_sweeps(const Model<real_of<T>>& model, const Workspace<T>& w, C* __restrict x,
+                         Vec6<C>* __restrict f) {
   const int nl = int(model.links.size());
 
   // backward: u replaces y; a free root moves at once

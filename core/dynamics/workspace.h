@@ -8,8 +8,8 @@
 
 namespace delassus {
 
-// Where everything is: kinematics and inertias of a configuration. Positions are relative to the tree's origin, the place of its root link or
-// last carriage.
+// Where everything is: kinematics and inertias of a configuration. Positions are relative to the tree's origin, the
+// place of its root link or last carriage.
 template <class T>
 struct Placement {
   using Real = real_of<T>;
@@ -54,8 +54,8 @@ struct Workspace : Placement<T>, Motions<T> {
   std::vector<T> Dinv, u;             // a velocity
   std::vector<Sym6<T>> Hinv;          // a tree: inverse of the root's articulated inertia, if the root is free
 
-  // explicit inverse: force columns, acceleration columns a branch, all in blocks of columns. Sized by prepare_inverse, since a deep
-  // comb needs much of it, and the sweeps that are O(n) none.
+  // explicit inverse: force columns, acceleration columns a branch, all in blocks of columns. Sized by prepare_inverse,
+  // since a deep comb needs much of it, and the sweeps that are O(n) none.
   int column_blocks;
   std::vector<Vec6<LinkPack<T>>> F, P;
   std::vector<int> slot;   // a link: where in P its accelerations are
@@ -88,8 +88,8 @@ Placement<T>::Placement(const Model<Real>& model) {
 
 template <class T>
 std::size_t Placement<T>::bytes() const {
-  return inertial.size() * sizeof(inertial[0]) + origin.size() * sizeof(Vec3<T>) + pose.bytes() + S.size() * sizeof(Vec6<T>) +
-         ride.size() * sizeof(Vec3<T>) + inertia.bytes();
+  return inertial.size() * sizeof(inertial[0]) + origin.size() * sizeof(Vec3<T>) + pose.bytes() +
+         S.size() * sizeof(Vec6<T>) + ride.size() * sizeof(Vec3<T>) + inertia.bytes();
 }
 
 template <class T>

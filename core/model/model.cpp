@@ -127,7 +127,9 @@ Model<double> build_model(const Description& description) {
       model.links[i].carriage = true;
       model.carriages[tree] = i;
       const int next = i + 1;  // depth first: the only child, if its subtree is all that is left
-      if (next == int(model.links.size()) || model.links[next].parent != i || model.links[next].end != model.links[i].end) break;
+      if (next == int(model.links.size()) || model.links[next].parent != i ||
+          model.links[next].end != model.links[i].end)
+        break;
     }
   }
   return model;
@@ -193,7 +195,19 @@ Model<Real> converted(const Model<double>& model) {
   out.armature.assign(model.armature.begin(), model.armature.end());
   out.gravity = cast<Real>(model.gravity);
   for (const auto& l : model.links)
-    out.links.push_back({cast<Real>(l.placement), Real(l.reference), l.parent, l.iq, l.iv, l.nv, l.type, l.branches, l.carriage, l.tree, l.end, l.end_v, l.depth,
+    out.links.push_back({cast<Real>(l.placement),
+                         Real(l.reference),
+                         l.parent,
+                         l.iq,
+                         l.iv,
+                         l.nv,
+                         l.type,
+                         l.branches,
+                         l.carriage,
+                         l.tree,
+                         l.end,
+                         l.end_v,
+                         l.depth,
                          {Real(l.inertial.mass), cast<Real>(l.inertial.center), cast<Real>(l.inertial.inertia)}});
   for (const auto& b : model.bodies)
     out.bodies.push_back({b.link, cast<Real>(b.placement), Real(b.mass), cast<Real>(b.center)});

@@ -21,21 +21,21 @@ constexpr int configuration_size(Joint j) { return j == Joint::free ? 7 : j == J
 struct Description {
   struct Body {
     int parent;
-    Vec3<double> position;        // of the body frame in its parent's
-    double quaternion[4];         // w, x, y, z
+    Vec3<double> position;  // of the body frame in its parent's
+    double quaternion[4];   // w, x, y, z
     double mass;
-    Vec3<double> center;          // of mass, in the body frame
-    Sym3<double> inertia;         // about the centre of mass, body axes
+    Vec3<double> center;   // of mass, in the body frame
+    Sym3<double> inertia;  // about the centre of mass, body axes
   };
   struct Axis {
     Joint type;
     int body;
-    Vec3<double> anchor, axis;    // in the body frame
-    double reference;             // coordinate of a hinge or slide at which the body stands as described
+    Vec3<double> anchor, axis;  // in the body frame
+    double reference;           // coordinate of a hinge or slide at which the body stands as described
   };
   std::vector<Body> bodies;
   std::vector<Axis> joints;
-  std::vector<double> armature;   // one a degree of freedom
+  std::vector<double> armature;  // one a degree of freedom
   Vec3<double> gravity;
 };
 
@@ -55,32 +55,32 @@ struct Link {
   int parent;      // link, −1 for the ground
   int iq, iv, nv;  // where its coordinates and velocities start, how many velocities
   Joint type;
-  bool branches;   // some link other than the next one hangs on it: what that one hands over has to wait in memory
-  bool carriage;   // a slide below slides only, with nothing beside it: the tree's origin rides on it
+  bool branches;  // some link other than the next one hangs on it: what that one hands over has to wait in memory
+  bool carriage;  // a slide below slides only, with nothing beside it: the tree's origin rides on it
   // the rest
-  int tree;        // which root it descends from
-  int end;         // one past the last link of its subtree
-  int end_v;       // one past the last velocity of its subtree
-  int depth;       // links above it
+  int tree;   // which root it descends from
+  int end;    // one past the last link of its subtree
+  int end_v;  // one past the last velocity of its subtree
+  int depth;  // links above it
   Inertial<Real> inertial;
 };
 
 template <class Real>
 struct Body {
-  int link;             // −1: fixed to the ground
-  Pose<Real> placement; // in its link
+  int link;              // −1: fixed to the ground
+  Pose<Real> placement;  // in its link
   Real mass;
-  Vec3<Real> center;    // in its link
+  Vec3<Real> center;  // in its link
 };
 
 template <class Real>
 struct Model {
   int nq = 0, nv = 0, depth = 0;
   std::vector<Link<Real>> links;
-  std::vector<int> roots;        // first link of each tree
-  std::vector<int> carriages;    // a tree: its last carriage, or its root
+  std::vector<int> roots;      // first link of each tree
+  std::vector<int> carriages;  // a tree: its last carriage, or its root
   std::vector<Body<Real>> bodies;
-  std::vector<int> dof_parent;   // velocity that precedes each on the way to the ground, −1 at a root
+  std::vector<int> dof_parent;  // velocity that precedes each on the way to the ground, −1 at a root
   std::vector<int> dof_link;
   std::vector<Real> armature;
   Vec3<Real> gravity{};
@@ -88,7 +88,8 @@ struct Model {
 
 Model<double> build_model(const Description& description);
 
-// Some trees of a model by themselves, with the bodies of these and of the ground. `bodies`: of every body of the whole, its number here, −1 if it is left out.
+// Some trees of a model by themselves, with the bodies of these and of the ground. `bodies`: of every body of the
+// whole, its number here, −1 if it is left out.
 Model<double> part(const Model<double>& whole, const std::vector<int>& trees, std::vector<int>& bodies);
 
 template <class Real>

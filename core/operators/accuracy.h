@@ -5,8 +5,8 @@
 
 namespace delassus {
 
-// It is refined until its normwise backward error is at most `goal`, at most `refinements` times; where that leaves more than `limit`, Krylov iterations follow (krylov.h).
-// The default: as the factor gives it.
+// It is refined until its normwise backward error is at most `goal`, at most `refinements` times; where that leaves
+// more than `limit`, Krylov iterations follow (krylov.h). The default: as the factor gives it.
 template <class Real>
 struct Accuracy {
   int refinements = 0;

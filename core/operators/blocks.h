@@ -13,7 +13,8 @@ template <class T>
 struct Column {
   static constexpr int lanes = lanes_of<T> > 1 ? 1 : std::min(8, register_bytes / int(sizeof(T)));
   static constexpr int parts = lanes_of<T> > 1 ? 6 : 8 / lanes;
-  using Part = typename std::conditional_t<(lanes_of<T> > 1), std::type_identity<T>, pack_of<T, lanes == 1 ? 2 : lanes>>::type;
+  using Part =
+      typename std::conditional_t<(lanes_of<T> > 1), std::type_identity<T>, pack_of<T, lanes == 1 ? 2 : lanes>>::type;
   Part part[parts];
 
   const T& operator[](int k) const { return reinterpret_cast<const T*>(part)[k]; }
@@ -93,11 +94,13 @@ inline void add_product(Mat6<T>& P, const Column<T>* A, const Column<T>* B) {
 template <class T>
 inline void add_symmetric(Sym6<T>& H, const Mat6<T>& A) {
   const auto* c = A.column;
-  H.A += Sym3<T>{c[0][0] + c[0][0], c[1][0] + c[0][1], c[2][0] + c[0][2], c[1][1] + c[1][1], c[2][1] + c[1][2], c[2][2] + c[2][2]};
+  H.A += Sym3<T>{c[0][0] + c[0][0], c[1][0] + c[0][1], c[2][0] + c[0][2],
+                 c[1][1] + c[1][1], c[2][1] + c[1][2], c[2][2] + c[2][2]};
   H.B.x += Vec3<T>{c[3][0] + c[0][3], c[3][1] + c[1][3], c[3][2] + c[2][3]};
   H.B.y += Vec3<T>{c[4][0] + c[0][4], c[4][1] + c[1][4], c[4][2] + c[2][4]};
   H.B.z += Vec3<T>{c[5][0] + c[0][5], c[5][1] + c[1][5], c[5][2] + c[2][5]};
-  H.C += Sym3<T>{c[3][3] + c[3][3], c[4][3] + c[3][4], c[5][3] + c[3][5], c[4][4] + c[4][4], c[5][4] + c[4][5], c[5][5] + c[5][5]};
+  H.C += Sym3<T>{c[3][3] + c[3][3], c[4][3] + c[3][4], c[5][3] + c[3][5],
+                 c[4][4] + c[4][4], c[5][4] + c[4][5], c[5][5] + c[5][5]};
 }
 // H += Σ A_l B_lᵀ, which is symmetric
 template <class T>
@@ -111,8 +114,8 @@ inline void add_product(Sym6<T>& H, const Column<T>* A, const Column<T>* B) {
   H.B.z += Vec3<T>{c[5][0], c[5][1], c[5][2]};
   H.C += Sym3<T>{c[3][3], c[4][3], c[5][3], c[4][4], c[5][4], c[5][5]};
 }
-// H = L D Lᵀ of a free link: L below its unit diagonal by rows, D⁻¹. An explicit inverse would not do: constraints may be a thousand million times
-// stiffer than the link is heavy.
+// H = L D Lᵀ of a free link: L below its unit diagonal by rows, D⁻¹. An explicit inverse would not do: constraints may
+// be a thousand million times stiffer than the link is heavy.
 template <class T>
 struct Ldl6 {
   T L[15], Dinv[6];
@@ -121,7 +124,11 @@ constexpr int below(int i, int k) { return i * (i - 1) / 2 + k; }
 
 template <class T>
 inline Ldl6<T> factor(const Sym6<T>& H) {
-  T a[6][6] = {{H.A.xx}, {H.A.xy, H.A.yy}, {H.A.xz, H.A.yz, H.A.zz}, {H.B.x.x, H.B.x.y, H.B.x.z, H.C.xx}, {H.B.y.x, H.B.y.y, H.B.y.z, H.C.xy, H.C.yy},
+  T a[6][6] = {{H.A.xx},
+               {H.A.xy, H.A.yy},
+               {H.A.xz, H.A.yz, H.A.zz},
+               {H.B.x.x, H.B.x.y, H.B.x.z, H.C.xx},
+               {H.B.y.x, H.B.y.y, H.B.y.z, H.C.xy, H.C.yy},
                {H.B.z.x, H.B.z.y, H.B.z.z, H.C.xz, H.C.yz, H.C.zz}};
   Ldl6<T> F;
 #pragma GCC unroll 6
@@ -165,12 +172,14 @@ inline void solve_columns(const Ldl6<T>& F, const Mat6<T>& A, Column<T>* W) {
 // A −= a bᵀ + b aᵀ
 template <class T>
 inline void subtract_pair(Sym6<T>& H, const Vec6<T>& a, const Vec6<T>& b) {
-  H.A = H.A - Sym3<T>{real_of<T>(2) * a.lin.x * b.lin.x, a.lin.x * b.lin.y + a.lin.y * b.lin.x, a.lin.x * b.lin.z + a.lin.z * b.lin.x, real_of<T>(2) * a.lin.y * b.lin.y,
+  H.A = H.A - Sym3<T>{real_of<T>(2) * a.lin.x * b.lin.x,     a.lin.x * b.lin.y + a.lin.y * b.lin.x,
+                      a.lin.x * b.lin.z + a.lin.z * b.lin.x, real_of<T>(2) * a.lin.y * b.lin.y,
                       a.lin.y * b.lin.z + a.lin.z * b.lin.y, real_of<T>(2) * a.lin.z * b.lin.z};
   H.B.x -= a.lin * b.ang.x + b.lin * a.ang.x;
   H.B.y -= a.lin * b.ang.y + b.lin * a.ang.y;
   H.B.z -= a.lin * b.ang.z + b.lin * a.ang.z;
-  H.C = H.C - Sym3<T>{real_of<T>(2) * a.ang.x * b.ang.x, a.ang.x * b.ang.y + a.ang.y * b.ang.x, a.ang.x * b.ang.z + a.ang.z * b.ang.x, real_of<T>(2) * a.ang.y * b.ang.y,
+  H.C = H.C - Sym3<T>{real_of<T>(2) * a.ang.x * b.ang.x,     a.ang.x * b.ang.y + a.ang.y * b.ang.x,
+                      a.ang.x * b.ang.z + a.ang.z * b.ang.x, real_of<T>(2) * a.ang.y * b.ang.y,
                       a.ang.y * b.ang.z + a.ang.z * b.ang.y, real_of<T>(2) * a.ang.z * b.ang.z};
 }
 

@@ -1,10 +1,12 @@
 // The Delassus operator G = J M⁻¹ Jᵀ + C and its damped inverse (G + ε)⁻¹, no matrix formed.
 //
-//   G λ        forces Jᵀλ on links and joints → M⁻¹ by elimination → accelerations of the rows: one backward, one forward sweep
-//   (G + ε)⁻¹  = R − R J (M + Jᵀ R J)⁻¹ Jᵀ R,   R = (C + ε)⁻¹, by the matrix inversion lemma: the same sweeps on another factor
+//   G λ        forces Jᵀλ on links and joints → M⁻¹ by elimination → accelerations of the rows: one backward,
+//              one forward sweep
+//   (G + ε)⁻¹  = R − R J (M + Jᵀ R J)⁻¹ Jᵀ R,   R = (C + ε)⁻¹,
+//       by the matrix inversion lemma: the same sweeps on another factor
 //
-// "Matrix-Free Delassus Operations", sections IV and V. Sweeps visit only links that carry a constraint and those they hang on. The lemma
-// cancels when ε is small; `solve` refines with G itself.
+// "Matrix-Free Delassus Operations", sections IV and V. Sweeps visit only links that carry a constraint and those they
+// hang on. The lemma cancels when ε is small; `solve` refines with G itself.
 #pragma once
 
 #include <cmath>
@@ -57,13 +59,14 @@ class Delassus {
   Passage<T>& passage() { return scratch_->one; }
   // without what is shared
   std::size_t own_bytes() const {
-    return w_.bytes() + loose_strips_.bytes() + coupled_strips_.bytes() + points_.size() * sizeof(PointPack<T>) + places_.size() * sizeof(Vec3<T>) +
-           K_.size() * sizeof(Vec6<T>) + mass_.bytes() + damped_.bytes() + kept_.size() * sizeof(Sym6<T>) + 3 * shift_.size() * sizeof(T) +
-           (dense_ ? dense_->bytes() : 0);
+    return w_.bytes() + loose_strips_.bytes() + coupled_strips_.bytes() + points_.size() * sizeof(PointPack<T>) +
+           places_.size() * sizeof(Vec3<T>) + K_.size() * sizeof(Vec6<T>) + mass_.bytes() + damped_.bytes() +
+           kept_.size() * sizeof(Sym6<T>) + 3 * shift_.size() * sizeof(T) + (dense_ ? dense_->bytes() : 0);
   }
   std::size_t bytes() const { return own_bytes() + scratch_->bytes(); }
 
-  // Takes axes of points anew from the layout, whose owner may change these and the places of points; update comes next.
+  // Takes axes of points anew from the layout, whose owner may change these and the places of points; update comes
+  // next.
   void read_points() {
     constexpr int lanes = strip_lanes<T>;
     if constexpr (lanes > 1)
@@ -116,10 +119,12 @@ class Delassus {
   bool factorize() {
     const auto& plan = layout_->loose;
     for (const auto& holder : plan.inertia_holders) reset(holder);
-    eliminate_steps<T>(model_, plan, plan.idle, int(plan.steps.size()), w_, loose_strips_, nullptr, scratch_->H.data(), nullptr, mass_);
+    eliminate_steps<T>(model_, plan, plan.idle, int(plan.steps.size()), w_, loose_strips_, nullptr, scratch_->H.data(),
+                       nullptr, mass_);
     const auto Dinv = [&](int k) { return mass_.Dinv[k]; };
     const auto free_Dinv = [&](int tree, int k) { return mass_.Dinv[model_.links[model_.roots[tree]].iv + k]; };
-    return is_surely_regular(layout_->most, mass_.Dinv.data()) || is_regular(model_, w_, scratch_->composite.data(), Dinv, free_Dinv);
+    return is_surely_regular(layout_->most, mass_.Dinv.data()) ||
+           is_regular(model_, w_, scratch_->composite.data(), Dinv, free_Dinv);
   }
 
   void set_compliance(const T* compliance) {
@@ -132,8 +137,9 @@ class Delassus {
     for (int l = 0; l < lanes_of<T>; ++l) compliant_ = compliant_ || lane(most, l) != 0;
   }
 
-  // Numeric work that depends on damping: factor of M + Jᵀ R J. Damping plus compliance is positive in every row. Where it is so small against G
-  // that the lemma would cancel to nothing, the factor has a larger one, and refinement makes up for it; not if it is to be `exact`.
+  // Numeric work that depends on damping: factor of M + Jᵀ R J. Damping plus compliance is positive in every row. Where
+  // it is so small against G that the lemma would cancel to nothing, the factor has a larger one, and refinement makes
+  // up for it; not if it is to be `exact`.
   void set_damping(const T* damping, bool exact = false) {
     T least = constant<T>(std::numeric_limits<Real>::max());
     largest_shift_ = T{};
@@ -156,7 +162,8 @@ class Delassus {
     pass(X, set_.rows, columns, Y, set_.rows, [&](auto& p, auto* x, auto* y) { apply_to(p, x, y); });
   }
 
-  // X ← (G + ε)⁻¹ Y, as exact as asked for. Returns the largest normwise backward error of a column, or the goal where that is met; zero if nothing was refined.
+  // X ← (G + ε)⁻¹ Y, as exact as asked for. Returns the largest normwise backward error of a column, or the goal where
+  // that is met; zero if nothing was refined.
   T solve(const T* Y, int columns, T* X, const Accuracy<Real>& wanted = {}) {
     T worst{};
     pass(Y, set_.rows, columns, X, set_.rows, [&](auto& p, auto* y, auto* x) {
@@ -180,7 +187,8 @@ class Delassus {
     return worst;
   }
 
-  // Normwise backward errors ‖(G + ε) x − y‖ / (‖G + ε‖ ‖x‖ + ‖y‖) of columns, of a pack of states one a lane. After set_damping.
+  // Normwise backward errors ‖(G + ε) x − y‖ / (‖G + ε‖ ‖x‖ + ‖y‖) of columns, of a pack of states one a lane. After
+  // set_damping.
   void backward_error(const T* Y, const T* X, int columns, T* errors) {
     const T size = larger(largest_shift_, norm());
     T *x = scratch_->best.data(), *y = scratch_->part.data();
@@ -198,19 +206,22 @@ class Delassus {
     }
   }
 
-  // (M + Jᵀ R J)⁻¹ (Jᵀ λ − f) with f of all links and forces u on all joints of a passage: the way in of links that no constraint reaches, whose forces do not change with λ; the
-  // others there and back, and J times what results to y; the way back of the former. Accelerations of joints replace forces. After prepare and set_damping. Loads are
-  // those of the coupled plan, which begins as the other one does.
+  // (M + Jᵀ R J)⁻¹ (Jᵀ λ − f) with f of all links and forces u on all joints of a passage: the way in of links that no
+  // constraint reaches, whose forces do not change with λ; the others there and back, and J times what results to y;
+  // the way back of the former. Accelerations of joints replace forces. After prepare and set_damping. Loads are those
+  // of the coupled plan, which begins as the other one does.
   void collect_idle(Passage<T>& p, const Loads<T>& loads) {
     const auto& plan = layout_->coupled;
     std::fill(p.m.begin(), p.m.end(), Vec6<T>{});
-    collect<true, Load::all>(plan, 0, plan.idle, w_, coupled_strips(), mass_, p.m.data(), p.u.data(), scratch_->x.data(), &loads);
+    collect<true, Load::all>(plan, 0, plan.idle, w_, coupled_strips(), mass_, p.m.data(), p.u.data(),
+                             scratch_->x.data(), &loads);
   }
   void respond(Passage<T>& p, const Loads<T>& loads, const T* lambda, T* y) {
     const auto& plan = layout_->coupled;
     add_forces<false>(p, lambda);
     for (const auto& j : set_.joint_rows) p.u[j.velocity] += lambda[j.row] * j.coefficient;
-    substitute<true, Load::all>(plan, plan.idle, int(plan.steps.size()), w_, coupled_strips(), damped_, p.m.data(), p.u.data(), scratch_->x.data(), &loads);
+    substitute<true, Load::all>(plan, plan.idle, int(plan.steps.size()), w_, coupled_strips(), damped_, p.m.data(),
+                                p.u.data(), scratch_->x.data(), &loads);
     project(p, y);
   }
   // The same without other forces: y ← J (M + Jᵀ R J)⁻¹ Jᵀ λ
@@ -220,19 +231,24 @@ class Delassus {
   }
   void spread_idle(Passage<T>& p, const Loads<T>& loads) {
     const auto& plan = layout_->coupled;
-    spread<true, Load::all>(plan, 0, plan.idle, w_, coupled_strips(), mass_, p.m.data(), p.u.data(), scratch_->x.data(), &loads);
+    spread<true, Load::all>(plan, 0, plan.idle, w_, coupled_strips(), mass_, p.m.data(), p.u.data(), scratch_->x.data(),
+                            &loads);
   }
 
-  // M⁻¹ of the same forces, in two halves: u and, of a free link, D⁻¹ L⁻¹ f; then accelerations. After update. Loads are those of the loose plan.
+  // M⁻¹ of the same forces, in two halves: u and, of a free link, D⁻¹ L⁻¹ f; then accelerations. After update. Loads
+  // are those of the loose plan.
   void collect_all(Passage<T>& p, const Loads<T>& loads) {
     std::fill(p.m.begin(), p.m.end(), Vec6<T>{});
-    collect<true, Load::all>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data(), &loads);
+    collect<true, Load::all>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(),
+                             p.u.data(), scratch_->x.data(), &loads);
   }
   void spread_all(Passage<T>& p, const Loads<T>& loads) {
-    spread<true, Load::all>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data(), &loads);
+    spread<true, Load::all>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(),
+                            p.u.data(), scratch_->x.data(), &loads);
   }
 
-  // Diagonal of G; where a row acts on two links of one tree, without what passes between these. Inverse inertias Ω of links, base to tips, O(n + m). After update.
+  // Diagonal of G; where a row acts on two links of one tree, without what passes between these. Inverse inertias Ω of
+  // links, base to tips, O(n + m). After update.
   //
   //   Ωᵢ = Ω_p − S zᵀ − z Sᵀ,   z = Ω_p V − ½ (Vᵀ Ω_p V + D⁻¹) S,   V = U D⁻¹;   of a joint's velocity Vᵀ Ω_p V + D⁻¹
   void diagonal(T* d) {
@@ -310,7 +326,8 @@ class Delassus {
     pass(X, model_.nv, columns, Y, model_.nv, [&](auto& p, auto* x, auto* y) {
       for (auto& f : p.m) f = std::remove_cvref_t<decltype(f)>{};
       for (int k = 0; k < model_.nv; ++k) p.u[k] = x[k];
-      substitute<true, Load::joints>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(), p.u.data(), scratch_->x.data());
+      substitute<true, Load::joints>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_,
+                                     p.m.data(), p.u.data(), scratch_->x.data());
       for (int k = 0; k < model_.nv; ++k) y[k] = p.u[k];
     });
   }
@@ -361,7 +378,8 @@ class Delassus {
       const int step = group.sides();
       const Point<Real>* point = &set_.points[group.first];
       const Vec3<T>* place = &places_[first_place_[g]];
-      for (int c = 0; c < group.count; ++c, ++point, place += step) visit(point->axes, place[0], place[step - 1], point->row);
+      for (int c = 0; c < group.count; ++c, ++point, place += step)
+        visit(point->axes, place[0], place[step - 1], point->row);
       return;
     }
     if constexpr (strip_lanes<T> > 1)
@@ -379,7 +397,9 @@ class Delassus {
   }
 
   // What a link holds before an elimination: what idle links handed down.
-  void reset(const EliminationPlan::Holder& holder) { scratch_->H[holder.link] = holder.kept >= 0 ? kept_[holder.kept] : Sym6<T>{}; }
+  void reset(const EliminationPlan::Holder& holder) {
+    scratch_->H[holder.link] = holder.kept >= 0 ? kept_[holder.kept] : Sym6<T>{};
+  }
 
   // R of a damping that is at least this share of ‖G‖.
   void limit_stiffness(Real share) {
@@ -395,12 +415,15 @@ class Delassus {
     stiffen_points();
     stiffen_rows();
     for (auto& p : scratch_->pivot) p = T{};
-    for (const auto& j : set_.joint_rows) scratch_->pivot[j.velocity] += stiffness_[j.row] * (j.coefficient * j.coefficient);
-    eliminate_steps<T>(model_, plan, plan.idle, int(plan.steps.size()), w_, coupled_strips(), scratch_->pivot.empty() ? nullptr : scratch_->pivot.data(), scratch_->H.data(),
+    for (const auto& j : set_.joint_rows)
+      scratch_->pivot[j.velocity] += stiffness_[j.row] * (j.coefficient * j.coefficient);
+    eliminate_steps<T>(model_, plan, plan.idle, int(plan.steps.size()), w_, coupled_strips(),
+                       scratch_->pivot.empty() ? nullptr : scratch_->pivot.data(), scratch_->H.data(),
                        scratch_->coupling.data(), damped_);
   }
 
-  // Jᵀ R J of points: those of equal stiffness r in their three rows are point masses r at p, whatever their axes, and add up; else row by row.
+  // Jᵀ R J of points: those of equal stiffness r in their three rows are point masses r at p, whatever their axes, and
+  // add up; else row by row.
   void stiffen_points() {
     for (std::size_t g = 0; g < set_.groups.size(); ++g) {
       const auto& group = set_.groups[g];
@@ -425,7 +448,8 @@ class Delassus {
             downdate(scratch_->H[group.link], K, -stiffness);
             if (touching.block < 0) continue;
             downdate(scratch_->H[group.other], L, -stiffness);
-            add_outer(scratch_->coupling[touching.block], column(touching.flipped ? K : L), (touching.flipped ? L : K) * -stiffness);
+            add_outer(scratch_->coupling[touching.block], column(touching.flipped ? K : L),
+                      (touching.flipped ? L : K) * -stiffness);
           }
         });
     }
@@ -442,11 +466,14 @@ class Delassus {
       if constexpr (strip_lanes<T> > 1) {
         PointSums<P> packs{};
         for (int c = first_pack_[g]; c < first_pack_[g + 1]; ++c)
-          packs.add(of_points(points_[c], stiffness_.data(), 0) * points_[c].full, points_[c].place[a], points_[c].place[1 - a], two);
+          packs.add(of_points(points_[c], stiffness_.data(), 0) * points_[c].full, points_[c].place[a],
+                    points_[c].place[1 - a], two);
         sum_lanes<T>(reinterpret_cast<const P(&)[28]>(packs), reinterpret_cast<T(&)[28]>(sums));
       }
     } else {
-      each_point(g, [&](const auto*, const Vec3<T>& p, const Vec3<T>& o, int row) { sums.add(stiffness_[row], a ? o : p, a ? p : o, two); });
+      each_point(g, [&](const auto*, const Vec3<T>& p, const Vec3<T>& o, int row) {
+        sums.add(stiffness_[row], a ? o : p, a ? p : o, two);
+      });
     }
     const T m = sums.m;
     const auto& h = sums.h;
@@ -481,7 +508,8 @@ class Delassus {
       }
     for (const auto& p : layout_->products)
       for (int r = 0; r < p.rows; ++r)
-        add_outer(scratch_->coupling[p.block], column(K_[set_.terms[p.second].K + r]), K_[set_.terms[p.first].K + r] * stiffness_[p.row + r]);
+        add_outer(scratch_->coupling[p.block], column(K_[set_.terms[p.second].K + r]),
+                  K_[set_.terms[p.first].K + r] * stiffness_[p.row + r]);
   }
   static Column<T> column(const Vec6<T>& v) {
     Column<T> c{};
@@ -500,15 +528,18 @@ class Delassus {
     if constexpr (width > 1)
       for (int first = 0; first < columns; first += width) {
         const int count = columns - first < width ? columns - first : width;
-        for (int r = 0; r < from; ++r) scratch_->in[r] = load_columns<Columns>(X + std::size_t(r) * columns + first, count);
+        for (int r = 0; r < from; ++r)
+          scratch_->in[r] = load_columns<Columns>(X + std::size_t(r) * columns + first, count);
         work(scratch_->many, static_cast<const Columns*>(scratch_->in.data()), scratch_->out.data());
-        for (int r = 0; r < to; ++r) store_columns<Columns>(Y + std::size_t(r) * columns + first, scratch_->out[r], count);
+        for (int r = 0; r < to; ++r)
+          store_columns<Columns>(Y + std::size_t(r) * columns + first, scratch_->out[r], count);
       }
   }
 
   // M⁻¹ or (M + Jᵀ R J)⁻¹ with the forces of the rows: f = Σ Kᵀ λ, u = Σ c λ; accelerations stay in the passage
   template <class C>
-  void sweep(const EliminationPlan& plan, const StripPlacement<T>& strips, const Factor<T>& factor, Passage<C>& p, const C* lambda) {
+  void sweep(const EliminationPlan& plan, const StripPlacement<T>& strips, const Factor<T>& factor, Passage<C>& p,
+             const C* lambda) {
     const int first = plan.idle, last = int(plan.steps.size());
     for (const int i : std::is_same_v<C, T> ? plan.lane_holders : plan.holders) p.m[i] = Vec6<C>{};
     add_forces<true>(p, lambda);
@@ -521,7 +552,8 @@ class Delassus {
     }
   }
 
-  // Adds f of a group to its link, and its opposite with another moment to the other. If rows are alone, the first group on a link finds nothing there.
+  // Adds f of a group to its link, and its opposite with another moment to the other. If rows are alone, the first
+  // group on a link finds nothing there.
   template <bool alone, class C>
   static void push(const PointGroup& group, const Vec6<C>& f, const Vec3<C>& moment, Vec6<C>* m) {
     if (alone && group.opens[0])
@@ -545,8 +577,8 @@ class Delassus {
     Vec3<P> total{}, moment{}, other{};  // force, its moments on both links
     for (int c = first_pack_[g]; c < first_pack_[g + 1]; ++c) {
       const auto& pack = points_[c];
-      const Vec3<P> force =
-          pack.axes[0] * of_points(pack, lambda, 0) + pack.axes[1] * of_points(pack, lambda, 1) + pack.axes[2] * of_points(pack, lambda, 2);
+      const Vec3<P> force = pack.axes[0] * of_points(pack, lambda, 0) + pack.axes[1] * of_points(pack, lambda, 1) +
+                            pack.axes[2] * of_points(pack, lambda, 2);
       total += force;
       moment += cross(pack.place[0], force);
       if (two) other += cross(pack.place[1], force);
@@ -687,9 +719,8 @@ class Delassus {
     return sums;
   }
 
-
-  // Refines x by its residual as long as that brings the backward error down, state by state; a correction that does not is taken back. ‖G + ε‖ is at
-  // least ε, and is estimated only where that is not enough. Returns the errors.
+  // Refines x by its residual as long as that brings the backward error down, state by state; a correction that does
+  // not is taken back. ‖G + ε‖ is at least ε, and is estimated only where that is not enough. Returns the errors.
   T refine(Passage<T>& p, const T* y, T* x, const Accuracy<Real>& wanted, bool scaled = false) {
     T best = constant<T>(std::numeric_limits<Real>::infinity());
     int n = 0;
@@ -748,8 +779,8 @@ class Delassus {
     return within;
   }
 
-  // Keeps what is better than the best so far, takes back what is not: `best` are the errors of the former, infinite where there is none. What is not a number is never better.
-  // Returns whether some state gained and is not there yet.
+  // Keeps what is better than the best so far, takes back what is not: `best` are the errors of the former, infinite
+  // where there is none. What is not a number is never better. Returns whether some state gained and is not there yet.
   bool keep_better(const Residual<T>& r, const T& size, T* x, Real goal, T& best) {
     bool go_on = false;
     for (int k = 0; k < lanes_of<T>; ++k) {
@@ -765,8 +796,9 @@ class Delassus {
     return go_on;
   }
 
-  // Where the factor has lost its digits: Krylov iterations with a factor of larger damping and, where not even these converge and rows are few, a dense factor. What was made is
-  // kept for the next right-hand sides. x, best: the best solutions so far and their errors. Memory is made when it is needed first.
+  // Where the factor has lost its digits: Krylov iterations with a factor of larger damping and, where not even these
+  // converge and rows are few, a dense factor. What was made is kept for the next right-hand sides. x, best: the best
+  // solutions so far and their errors. Memory is made when it is needed first.
   void fall_back(Passage<T>& p, const T* y, T* x, const Accuracy<Real>& wanted, T& best) {
     const T size = larger(largest_shift_, norm());
     // what is hardly better than nothing is no start
@@ -788,13 +820,15 @@ class Delassus {
     if (fallback_ == Fallback::krylov) {
       if (!scratch_->krylov) scratch_->krylov = std::make_unique<FlexibleGmres<T>>(set_.rows);
       improve(p, y, x, wanted, size, best, [&](const Residual<T>& r) {
-        scratch_->krylov->cycle(scratch_->part.data(), x, damped_product, [&](const T* v, T* z) { invert_to(p, v, z); }, [&](const T& rr, const T* trial) {
-          Residual<T> then{r.shift, rr, {}, r.yy};
-          for (int i = 0; i < set_.rows; ++i) then.xx += trial[i] * trial[i] * (r.shift * r.shift);
-          bool enough = true;
-          for (int k = 0; k < lanes_of<T>; ++k) enough = enough && then.error(size, k) <= wanted.goal / 4;
-          return enough;
-        });
+        scratch_->krylov->cycle(
+            scratch_->part.data(), x, damped_product, [&](const T* v, T* z) { invert_to(p, v, z); },
+            [&](const T& rr, const T* trial) {
+              Residual<T> then{r.shift, rr, {}, r.yy};
+              for (int i = 0; i < set_.rows; ++i) then.xx += trial[i] * trial[i] * (r.shift * r.shift);
+              bool enough = true;
+              for (int k = 0; k < lanes_of<T>; ++k) enough = enough && then.error(size, k) <= wanted.goal / 4;
+              return enough;
+            });
       });
       if (all_within(best, wanted.limit) || set_.rows > DenseFactor<T>::max_rows) return;
       if (!dense_) dense_ = std::make_unique<DenseFactor<T>>(set_.rows);
@@ -803,7 +837,8 @@ class Delassus {
     }
     improve(p, y, x, wanted, size, best, [&](const Residual<T>&) { dense_->correct(scratch_->part.data(), x); });
   }
-  // Steps from the best solutions so far until these are within the goal or no longer halve their errors; a step finds their residual in scratch_->part and changes x.
+  // Steps from the best solutions so far until these are within the goal or no longer halve their errors; a step finds
+  // their residual in scratch_->part and changes x.
   template <class Step>
   void improve(Passage<T>& p, const T* y, T* x, const Accuracy<Real>& wanted, const T& size, T& best, Step&& step) {
     constexpr int max_steps = 20;
@@ -812,7 +847,8 @@ class Delassus {
       const Residual<T> r = residual(p, y, x);
       keep_better(r, size, x, wanted.goal, best);
       bool gained = n == 0;
-      for (int k = 0; k < lanes_of<T>; ++k) gained = gained || (lane(best, k) <= lane(before, k) && lane(best, k) > wanted.goal);
+      for (int k = 0; k < lanes_of<T>; ++k)
+        gained = gained || (lane(best, k) <= lane(before, k) && lane(best, k) > wanted.goal);
       if (!gained || all_within(best, wanted.goal) || n == max_steps) return;
       std::copy(p.rest.begin(), p.rest.end(), scratch_->part.begin());
       step(r);
@@ -845,15 +881,19 @@ class Delassus {
   Placement<T> w_;
   StripPlacement<T> loose_strips_, coupled_strips_;
   std::vector<PointPack<T>> points_;
-  std::vector<Vec3<T>> places_;          // points by themselves: on their link, and on the other if there is one
+  std::vector<Vec3<T>> places_;                // points by themselves: on their link, and on the other if there is one
   std::vector<int> first_pack_, first_place_;  // a group of points; the first also one past the last
-  std::vector<Vec6<T>> K_;               // a row of a term
+  std::vector<Vec6<T>> K_;                     // a row of a term
   Factor<T> mass_, damped_;
-  std::vector<Sym6<T>> kept_;            // a link: what idle links handed down
+  std::vector<Sym6<T>> kept_;                      // a link: what idle links handed down
   std::vector<T> compliance_, shift_, stiffness_;  // a row: C, C + ε, R
   T norm_{}, largest_shift_{};
   bool norm_known_ = false, compliant_ = false;
-  enum class Fallback { none, krylov, dense } fallback_ = Fallback::none;  // what solutions needed since damping was set
+  enum class Fallback {
+    none,
+    krylov,
+    dense
+  } fallback_ = Fallback::none;  // what solutions needed since damping was set
   std::unique_ptr<DenseFactor<T>> dense_;
 };
 

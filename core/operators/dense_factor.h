@@ -1,4 +1,5 @@
-// The last way to (G + ε)⁻¹ where rows are few: G column by column as a matrix, O(m (n + m)), and its Cholesky factor, O(m³ / 6). A dense factor has no lemma whose terms cancel.
+// The last way to (G + ε)⁻¹ where rows are few: G column by column as a matrix, O(m (n + m)), and its Cholesky factor,
+// O(m³ / 6). A dense factor has no lemma whose terms cancel.
 #pragma once
 
 #include <vector>
@@ -12,7 +13,13 @@ class DenseFactor {
  public:
   static constexpr int max_rows = 1024;
 
-  explicit DenseFactor(int rows) : rows_(rows), room_(row_room<T>(rows)), A_(std::size_t(rows) * room_), Dinv_(std::size_t(rows)), x_(room_), least_(std::size_t(rows)) {}
+  explicit DenseFactor(int rows)
+      : rows_(rows),
+        room_(row_room<T>(rows)),
+        A_(std::size_t(rows) * room_),
+        Dinv_(std::size_t(rows)),
+        x_(room_),
+        least_(std::size_t(rows)) {}
   std::size_t bytes() const { return (A_.size() + Dinv_.size() + x_.size() + least_.size()) * sizeof(T); }
 
   // apply(v, w): w ← (G + ε) v. `floor` is what rounding may take from a pivot: it is added to the diagonal.

@@ -1,15 +1,18 @@
-// Elimination of all joints of a mechanism whose links are coupled by constraints: the loop-constrained articulated-body algorithm.
+// Elimination of all joints of a mechanism whose links are coupled by constraints: the loop-constrained
+// articulated-body algorithm.
 //
 // Link i, all its children gone, has the neighbours N (its parent may be one). For each of its velocities, last first,
 //
-//   U = H_ii S,   W_j = H_ji S for j ∈ N,   D = Sᵀ U + armature + joint rows,   H_jk −= W_j D⁻¹ W_kᵀ for j, k ∈ N ∪ {i}  (W_i = U)
+//   U = H_ii S,   W_j = H_ji S for j ∈ N,   D = Sᵀ U + armature + joint rows,
+//       H_jk −= W_j D⁻¹ W_kᵀ for j, k ∈ N ∪ {i}  (W_i = U)
 //
 // then i merges into its parent p:  H_pp += H_ii (+ H_ip + H_pi if p ∈ N),   H_jp += H_ji for j ∈ N \ {p}.
-// Right-hand sides: u = τ + Sᵀ f_i,  f_j −= W_j D⁻¹ u,  f_p += f_i;  back:  ν = D⁻¹ u − Σ_j (W_j D⁻¹)ᵀ a_j,  a_i = a_p + S ν.
-// A free link goes at once, S being the world's axes: H_ii = L D Lᵀ, W_j = H_ji L⁻ᵀ; u = L⁻¹ f_i; back: a_i = L⁻ᵀ D⁻¹ (u − Σ_j W_jᵀ a_j).
+// Right-hand sides: u = τ + Sᵀ f_i,  f_j −= W_j D⁻¹ u,  f_p += f_i;  back:  ν = D⁻¹ u − Σ_j (W_j D⁻¹)ᵀ a_j,  a_i = a_p
+// + S ν. A free link goes at once, S being the world's axes: H_ii = L D Lᵀ, W_j = H_ji L⁻ᵀ; u = L⁻¹ f_i; back: a_i =
+// L⁻ᵀ D⁻¹ (u − Σ_j W_jᵀ a_j).
 //
-// No couplings: articulated bodies. Ground contacts only: constrainedABA. Algorithm 4 of "Matrix-Free Delassus Operations", derived anew
-// from Gauss' principle. The ground has a = 0 and is nobody's neighbour.
+// No couplings: articulated bodies. Ground contacts only: constrainedABA. Algorithm 4 of "Matrix-Free Delassus
+// Operations", derived anew from Gauss' principle. The ground has a = 0 and is nobody's neighbour.
 #pragma once
 
 #include <type_traits>
@@ -25,10 +28,10 @@ namespace delassus {
 // What an elimination leaves behind for right-hand sides.
 template <class T>
 struct Factor {
-  std::vector<Vec6<T>> V;        // a velocity: U D⁻¹
-  std::vector<T> Dinv;           // a velocity, of a free link along the world's axes
-  std::vector<Ldl6<T>> free;     // a free link
-  std::vector<Column<T>> W;      // a velocity and neighbour: W D⁻¹; of a free link without D⁻¹
+  std::vector<Vec6<T>> V;                   // a velocity: U D⁻¹
+  std::vector<T> Dinv;                      // a velocity, of a free link along the world's axes
+  std::vector<Ldl6<T>> free;                // a free link
+  std::vector<Column<T>> W;                 // a velocity and neighbour: W D⁻¹; of a free link without D⁻¹
   std::vector<Vec6<StripPack<T>>> strip_V;  // a strip
   std::vector<StripPack<T>> strip_Dinv;
   std::vector<Ldl6<StripPack<T>>> strip_free;  // a free strip
@@ -43,15 +46,17 @@ struct Factor {
     W.resize(plan.W_size);
   }
   std::size_t bytes() const {
-    return V.size() * sizeof(Vec6<T>) + Dinv.size() * sizeof(T) + free.size() * sizeof(Ldl6<T>) + W.size() * sizeof(Column<T>) +
-           strip_V.size() * (sizeof(Vec6<StripPack<T>>) + sizeof(StripPack<T>)) + strip_free.size() * sizeof(Ldl6<StripPack<T>>);
+    return V.size() * sizeof(Vec6<T>) + Dinv.size() * sizeof(T) + free.size() * sizeof(Ldl6<T>) +
+           W.size() * sizeof(Column<T>) + strip_V.size() * (sizeof(Vec6<StripPack<T>>) + sizeof(StripPack<T>)) +
+           strip_free.size() * sizeof(Ldl6<StripPack<T>>);
   }
 };
 
 // A free link with inertia H.
 template <class T>
-[[gnu::noinline]] void eliminate_free(const Model<real_of<T>>& model, const EliminationPlan& plan, int s, const Placement<T>& w, const T* stiffness, Sym6<T> H,
-                                      Sym6<T>* H_at, Mat6<T>* coupling, Factor<T>& F) {
+[[gnu::noinline]] void eliminate_free(const Model<real_of<T>>& model, const EliminationPlan& plan, int s,
+                                      const Placement<T>& w, const T* stiffness, Sym6<T> H, Sym6<T>* H_at,
+                                      Mat6<T>* coupling, Factor<T>& F) {
   const auto& step = plan.steps[s];
   const auto& at = plan.places[s];
   const auto* N = plan.neighbours.data() + at.neighbour;
@@ -80,8 +85,8 @@ template <class T>
 
 // What eliminating a velocity does to the neighbours: W, and H_jk −= W_j D⁻¹ W_kᵀ with them.
 template <class T>
-inline void eliminate_couplings(const EliminationPlan& plan, const EliminationPlan::Place& at, const Vec6<T>& S, const Vec6<T>& U, T d,
-                                Sym6<T>* H_at, Mat6<T>* coupling, Column<T>* W) {
+inline void eliminate_couplings(const EliminationPlan& plan, const EliminationPlan::Place& at, const Vec6<T>& S,
+                                const Vec6<T>& U, T d, Sym6<T>* H_at, Mat6<T>* coupling, Column<T>* W) {
   const auto* N = plan.neighbours.data() + at.neighbour;
   const auto* pairs = plan.pairs.data() + at.pair;
   const Vec6<T> Ud = U * -d;
@@ -92,7 +97,8 @@ inline void eliminate_couplings(const EliminationPlan& plan, const EliminationPl
     downdate(H_at[N[j].link], vector(W[j]), d);
   }
   for (int p = 0; p < at.pairs; ++p) {
-    const int a = pairs[p].flipped ? pairs[p].second : pairs[p].first, b = pairs[p].flipped ? pairs[p].first : pairs[p].second;
+    const int a = pairs[p].flipped ? pairs[p].second : pairs[p].first,
+              b = pairs[p].flipped ? pairs[p].first : pairs[p].second;
     add_outer(coupling[pairs[p].block], scaled(W[a], T(-d)), W[b]);
   }
   for (int j = 0; j < at.neighbours; ++j) W[j] = scaled(W[j], d);
@@ -100,7 +106,8 @@ inline void eliminate_couplings(const EliminationPlan& plan, const EliminationPl
 
 // Hands the couplings of a link to its parent.
 template <class T>
-inline void merge_couplings(const EliminationPlan& plan, const EliminationPlan::Place& at, int parent, Sym6<T>& H, Mat6<T>* coupling) {
+inline void merge_couplings(const EliminationPlan& plan, const EliminationPlan::Place& at, int parent, Sym6<T>& H,
+                            Mat6<T>* coupling) {
   const auto* N = plan.neighbours.data() + at.neighbour;
   for (int j = 0; j < at.neighbours; ++j) {
     const Mat6<T>& A = coupling[N[j].block];
@@ -117,8 +124,9 @@ inline void merge_couplings(const EliminationPlan& plan, const EliminationPlan::
 
 // A step that is not plain: `H` is the link's inertia on entry, what it hands to its parent on exit.
 template <class T>
-[[gnu::noinline]] void eliminate_step(const Model<real_of<T>>& model, const EliminationPlan& plan, int s, const Placement<T>& w, const T* stiffness,
-                                      Sym6<T>& inertia, Sym6<T>* H_at, Mat6<T>* coupling, Factor<T>& F) {
+[[gnu::noinline]] void eliminate_step(const Model<real_of<T>>& model, const EliminationPlan& plan, int s,
+                                      const Placement<T>& w, const T* stiffness, Sym6<T>& inertia, Sym6<T>* H_at,
+                                      Mat6<T>* coupling, Factor<T>& F) {
   const auto& step = plan.steps[s];
   const auto& at = plan.places[s];
   Sym6<T> H = inertia;
@@ -134,7 +142,8 @@ template <class T>
     F.V[k] = U * d;
     F.Dinv[k] = d;
     downdate(H, U, d);
-    if (step.coupled) eliminate_couplings(plan, at, S, U, d, H_at, coupling, F.W.data() + at.W + (k - step.iv) * at.neighbours);
+    if (step.coupled)
+      eliminate_couplings(plan, at, S, U, d, H_at, coupling, F.W.data() + at.W + (k - step.iv) * at.neighbours);
   }
   if (step.coupled && step.parent >= 0) merge_couplings(plan, at, step.parent, H, coupling);
   inertia = H;
@@ -142,8 +151,8 @@ template <class T>
 
 // A run of strips, each joined to the next: returns the last one.
 template <class T>
-[[gnu::noinline]] int eliminate_strips(const EliminationPlan& plan, int index, const StripPlacement<T>& strips, const T* stiffness,
-                                       Sym6<T>* __restrict H_at, Factor<T>& F) {
+[[gnu::noinline]] int eliminate_strips(const EliminationPlan& plan, int index, const StripPlacement<T>& strips,
+                                       const T* stiffness, Sym6<T>* __restrict H_at, Factor<T>& F) {
   using P = StripPack<T>;
   Sym6<P> H{};
   for (;; ++index) {
@@ -152,7 +161,8 @@ template <class T>
     if (strip.holds_inertia) H += gathered<Sym6, P>(H_at, strip.inertia);
     const Vec6<P> S = strips.S[index], U = H * S;
     P D = dot(S, U) + strips.armature[index];
-    if (stiffness) D += P{stiffness[strip.iv[0]], stiffness[strip.iv[1]], stiffness[strip.iv[2]], stiffness[strip.iv[3]]};
+    if (stiffness)
+      D += P{stiffness[strip.iv[0]], stiffness[strip.iv[1]], stiffness[strip.iv[2]], stiffness[strip.iv[3]]};
     const P d = real_of<T>(1) / D;
     F.strip_V[index] = U * d;
     F.strip_Dinv[index] = d;
@@ -182,7 +192,8 @@ template <class T>
 }
 
 template <class T>
-[[gnu::noinline]] void eliminate_free_strip(const EliminationPlan& plan, int index, const Placement<T>& w, const Sym6<T>* H_at, Factor<T>& F) {
+[[gnu::noinline]] void eliminate_free_strip(const EliminationPlan& plan, int index, const Placement<T>& w,
+                                            const Sym6<T>* H_at, Factor<T>& F) {
   using P = StripPack<T>;
   const auto& strip = plan.free_strips[index];
   Inertia<P> own;
@@ -198,11 +209,12 @@ template <class T>
   }
 }
 
-// Steps first … last − 1. Every link starts with its own inertia; `H_at` holds what else there is for those whose step says so, and takes what is
-// handed down; `stiffness` is what joint rows add to a pivot, null for nothing.
+// Steps first … last − 1. Every link starts with its own inertia; `H_at` holds what else there is for those whose step
+// says so, and takes what is handed down; `stiffness` is what joint rows add to a pivot, null for nothing.
 template <class T>
-void eliminate_steps(const Model<real_of<T>>& model, const EliminationPlan& plan, int first, int last, const Placement<T>& w,
-                     const StripPlacement<T>& strips, const T* stiffness, Sym6<T>* __restrict H_at, Mat6<T>* coupling, Factor<T>& F) {
+void eliminate_steps(const Model<real_of<T>>& model, const EliminationPlan& plan, int first, int last,
+                     const Placement<T>& w, const StripPlacement<T>& strips, const T* stiffness,
+                     Sym6<T>* __restrict H_at, Mat6<T>* coupling, Factor<T>& F) {
   const auto* armature = model.armature.data();
   const Vec6<T>* S_at = w.S.data();
   Vec6<T>* __restrict V = F.V.data();
@@ -247,13 +259,15 @@ void eliminate_steps(const Model<real_of<T>>& model, const EliminationPlan& plan
   }
 }
 
-// What a right-hand side is: forces on links that hold some, joints being pushed only where the plan says so; the same and on all joints; on all links and joints.
+// What a right-hand side is: forces on links that hold some, joints being pushed only where the plan says so; the same
+// and on all joints; on all links and joints.
 enum class Load { rows, joints, all };
 
 // A run of strips with forces m, f and u, each joined to the next: returns the last one.
 template <bool driven, Load load, class T>
-[[gnu::noinline]] int resolve_strips(const EliminationPlan& plan, int index, const StripPlacement<T>& strips, const Factor<T>& F, Vec6<T>* __restrict m, T* u,
-                                     StripPack<T>* __restrict x_at, const Loads<T>* loads) {
+[[gnu::noinline]] int resolve_strips(const EliminationPlan& plan, int index, const StripPlacement<T>& strips,
+                                     const Factor<T>& F, Vec6<T>* __restrict m, T* u, StripPack<T>* __restrict x_at,
+                                     const Loads<T>* loads) {
   using P = StripPack<T>;
   Vec6<P> g{};
   for (;; ++index) {
@@ -286,13 +300,15 @@ template <bool driven, Load load, class T>
 
 // The same run on the way back, from its last strip, with the accelerations m of its parents: returns the first one.
 template <bool driven, Load load, class T>
-[[gnu::noinline]] int move_strips(const EliminationPlan& plan, int index, const StripPlacement<T>& strips, const Factor<T>& F, Vec6<T>* __restrict m, T* u,
-                                  const StripPack<T>* x_at, const Loads<T>* loads) {
+[[gnu::noinline]] int move_strips(const EliminationPlan& plan, int index, const StripPlacement<T>& strips,
+                                  const Factor<T>& F, Vec6<T>* __restrict m, T* u, const StripPack<T>* x_at,
+                                  const Loads<T>* loads) {
   using P = StripPack<T>;
   Vec6<P> a;
   if (plan.strips[index].meets) {
     const Vec6<T>& one = m[plan.strips[index].parent[0]];
-    a = {{constant<P>(one.lin.x), constant<P>(one.lin.y), constant<P>(one.lin.z)}, {constant<P>(one.ang.x), constant<P>(one.ang.y), constant<P>(one.ang.z)}};
+    a = {{constant<P>(one.lin.x), constant<P>(one.lin.y), constant<P>(one.lin.z)},
+         {constant<P>(one.ang.x), constant<P>(one.ang.y), constant<P>(one.ang.z)}};
   } else {
     a = gathered<Vec6, P>(m, plan.strips[index].parent);
   }
@@ -327,7 +343,8 @@ inline void resolve_free_strip(const EliminationPlan::FreeStrip& strip, const Ld
   for (int l = 0; l < strip.count; ++l) m[strip.link[l]] = get_lane(a, l);
 }
 
-// One column takes strips whole, if forces on links are not to be left out; of rows their numbers are kept in `x_at`, else in u.
+// One column takes strips whole, if forces on links are not to be left out; of rows their numbers are kept in `x_at`,
+// else in u.
 template <Load load, class T, class C>
 inline constexpr bool takes_strips = load != Load::joints && strip_lanes<T> > 1 && std::is_same_v<T, C>;
 // But not those of free joints where they are pushed.
@@ -336,11 +353,13 @@ inline bool goes_whole(const EliminationPlan::Step& step) {
   return step.strip >= 0 && (load == Load::rows || !step.free);
 }
 
-// Steps first … last − 1: forces m on links that hold some and u on joints on entry; what waits for `spread` on exit. C is T or a pack of columns of T. Without
-// `driven` u is taken for zero. With forces on all links there are also −f of `loads`, which is not read otherwise.
+// Steps first … last − 1: forces m on links that hold some and u on joints on entry; what waits for `spread` on exit. C
+// is T or a pack of columns of T. Without `driven` u is taken for zero. With forces on all links there are also −f of
+// `loads`, which is not read otherwise.
 template <bool driven, Load load, class T, class C>
-void collect(const EliminationPlan& plan, int first, int last, const Placement<T>& w, const StripPlacement<T>& strips, const Factor<T>& F, Vec6<C>* __restrict m,
-             C* __restrict u, StripPack<T>* __restrict x_at, const Loads<T>* loads = nullptr) {
+void collect(const EliminationPlan& plan, int first, int last, const Placement<T>& w, const StripPlacement<T>& strips,
+             const Factor<T>& F, Vec6<C>* __restrict m, C* __restrict u, StripPack<T>* __restrict x_at,
+             const Loads<T>* loads = nullptr) {
   constexpr bool whole = takes_strips<load, T, C>;
   const EliminationPlan::Step* steps = plan.steps.data();
   const EliminationPlan::Place* places = plan.places.data();
@@ -408,10 +427,12 @@ void collect(const EliminationPlan& plan, int first, int last, const Placement<T
   }
 }
 
-// And back: accelerations of joints in u, of links that show in m; with forces on all links those of all links in a of `loads`.
+// And back: accelerations of joints in u, of links that show in m; with forces on all links those of all links in a of
+// `loads`.
 template <bool driven, Load load, class T, class C>
-void spread(const EliminationPlan& plan, int first, int last, const Placement<T>& w, const StripPlacement<T>& strips, const Factor<T>& F, Vec6<C>* __restrict m,
-            C* __restrict u, StripPack<T>* __restrict x_at, const Loads<T>* loads = nullptr) {
+void spread(const EliminationPlan& plan, int first, int last, const Placement<T>& w, const StripPlacement<T>& strips,
+            const Factor<T>& F, Vec6<C>* __restrict m, C* __restrict u, StripPack<T>* __restrict x_at,
+            const Loads<T>* loads = nullptr) {
   constexpr bool whole = takes_strips<load, T, C>;
   const EliminationPlan::Step* steps = plan.steps.data();
   const EliminationPlan::Place* places = plan.places.data();
@@ -424,7 +445,8 @@ void spread(const EliminationPlan& plan, int first, int last, const Placement<T>
     const auto& step = steps[s];
     if constexpr (whole)
       if (goes_whole<load>(step)) {
-        s = step.free ? plan.free_strips[step.strip].step : plan.strips[move_strips<driven, load>(plan, step.strip, strips, F, m, u, x_at, loads)].step;
+        s = step.free ? plan.free_strips[step.strip].step
+                      : plan.strips[move_strips<driven, load>(plan, step.strip, strips, F, m, u, x_at, loads)].step;
         continue;
       }
     if (step.free) {
@@ -481,8 +503,9 @@ void spread(const EliminationPlan& plan, int first, int last, const Placement<T>
 }
 
 template <bool driven, Load load, class T, class C>
-void substitute(const EliminationPlan& plan, int first, int last, const Placement<T>& w, const StripPlacement<T>& strips, const Factor<T>& F, Vec6<C>* __restrict m,
-                C* __restrict u, StripPack<T>* __restrict x_at, const Loads<T>* loads = nullptr) {
+void substitute(const EliminationPlan& plan, int first, int last, const Placement<T>& w,
+                const StripPlacement<T>& strips, const Factor<T>& F, Vec6<C>* __restrict m, C* __restrict u,
+                StripPack<T>* __restrict x_at, const Loads<T>* loads = nullptr) {
   collect<driven, load>(plan, first, last, w, strips, F, m, u, x_at, loads);
   spread<driven, load>(plan, first, last, w, strips, F, m, u, x_at, loads);
 }

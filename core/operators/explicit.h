@@ -1,7 +1,8 @@
-// The Delassus matrix G = J M⁻¹ Jᵀ + C and its damped inverse (G + ε)⁻¹ as dense matrices, by every algorithm there is for them.
+// The Delassus matrix G = J M⁻¹ Jᵀ + C and its damped inverse (G + ε)⁻¹ as dense matrices, by every algorithm there is
+// for them.
 //
-// Kinematics and articulated inertias are those of the matrix-free operator (delassus.h); each algorithm has a file in explicit/, with its equation, cost and source.
-// The recursive ones take rows that act on one link each.
+// Kinematics and articulated inertias are those of the matrix-free operator (delassus.h); each algorithm has a file in
+// explicit/, with its equation, cost and source. The recursive ones take rows that act on one link each.
 #pragma once
 
 #include <memory>
@@ -33,9 +34,14 @@ class ExplicitDelassus final : public MatrixMaker<T> {
   const Layout<Real>& layout() const { return G_.layout(); }
   std::size_t bytes() const override;
 
-  // Whether a method can do these constraints: the recursive ones refuse rows on more than one link, and rows of joints.
-  bool supports(MatrixMethod method) const override { return rows_.tree.alone || method == MatrixMethod::ltl || method == MatrixMethod::columns; }
-  bool supports(InverseMethod method) const override { return rows_.tree.alone || method == InverseMethod::ltl || method == InverseMethod::lcaba; }
+  // Whether a method can do these constraints: the recursive ones refuse rows on more than one link, and rows of
+  // joints.
+  bool supports(MatrixMethod method) const override {
+    return rows_.tree.alone || method == MatrixMethod::ltl || method == MatrixMethod::columns;
+  }
+  bool supports(InverseMethod method) const override {
+    return rows_.tree.alone || method == InverseMethod::ltl || method == InverseMethod::lcaba;
+  }
 
   // What a method is expected to take (explicit/cost.h), and the supported ones that take the least.
   const Cost& cost(MatrixMethod method) const override { return costs_(method); }
@@ -49,11 +55,13 @@ class ExplicitDelassus final : public MatrixMaker<T> {
   void set_compliance(const T* compliance) override;
   const T* compliance() const override { return compliance_.data(); }
 
-  // G at q, rows × rows, row-major, both triangles. Returns whether M is regular. Memory that only some methods need is taken when they first run.
+  // G at q, rows × rows, row-major, both triangles. Returns whether M is regular. Memory that only some methods need is
+  // taken when they first run.
   bool matrix(MatrixMethod method, const T* q, T* G) override;
 
-  // (G + ε)⁻¹ at q for a damping ε, one number a row; damping plus compliance is positive in every row. Where the lemma behind caba_osim, caba_osimf and pv_osimf would leave
-  // fewer than nine digits (three in single precision), the matrix by pv_osim is inverted instead; where even that has no positive pivots, columns are solved and refined.
+  // (G + ε)⁻¹ at q for a damping ε, one number a row; damping plus compliance is positive in every row. Where the lemma
+  // behind caba_osim, caba_osimf and pv_osimf would leave fewer than nine digits (three in single precision), the
+  // matrix by pv_osim is inverted instead; where even that has no positive pivots, columns are solved and refined.
   bool inverse(InverseMethod method, const T* q, const T* damping, T* X) override;
 
  private:
@@ -78,7 +86,8 @@ class ExplicitDelassus final : public MatrixMaker<T> {
   Delassus<T> G_;
   const ConstraintSet<Real>& set_;
   RowWork<T> rows_;
-  std::vector<T> compliance_, shift_, zero_, size_, identity_;  // a row: C, C + ε, nothing; a link: of the inertia it carries
+  std::vector<T> compliance_, shift_, zero_, size_,
+      identity_;  // a row: C, C + ε, nothing; a link: of the inertia it carries
   std::unique_ptr<LtlWork<T>> ltl_;
   std::unique_ptr<KjrWork<T>> kjr_;
   std::unique_ptr<EfpaWork<T>> efpa_;
@@ -114,8 +123,8 @@ ExplicitDelassus<T>::ExplicitDelassus(const Model<Real>& model, std::shared_ptr<
   find_lemma_limit();
 }
 
-// The lemma loses as many digits as pivots of M + Jᵀ R J are smaller than what was added up for them, which grows as 1 / ε: measured where joints are bent, each
-// by its own angle.
+// The lemma loses as many digits as pivots of M + Jᵀ R J are smaller than what was added up for them, which grows as 1
+// / ε: measured where joints are bent, each by its own angle.
 template <class T>
 void ExplicitDelassus<T>::find_lemma_limit() {
   constexpr Real damping = Real(1e-2);
@@ -139,7 +148,8 @@ void ExplicitDelassus<T>::find_lemma_limit() {
 template <class T>
 std::size_t ExplicitDelassus<T>::bytes() const {
   const auto of = [](const auto& work) { return work ? work->bytes() : 0; };
-  return G_.bytes() + rows_.bytes() + dense_.bytes() + matrix_.size() * sizeof(T) + of(ltl_) + of(kjr_) + of(efpa_) + of(pv_osimr_) + of(oscm_) + of(pv_osimf_) +
+  return G_.bytes() + rows_.bytes() + dense_.bytes() + matrix_.size() * sizeof(T) + of(ltl_) + of(kjr_) + of(efpa_) +
+         of(pv_osimr_) + of(oscm_) + of(pv_osimf_) +
          (compliance_.size() + shift_.size() + zero_.size() + size_.size() + identity_.size()) * sizeof(T);
 }
 
@@ -194,7 +204,8 @@ bool ExplicitDelassus<T>::matrix(MatrixMethod method, const T* q, T* G) {
   return regular;
 }
 
-// By columns, refined: for those who ask, and where another method would have lost its digits. The operator has its placements.
+// By columns, refined: for those who ask, and where another method would have lost its digits. The operator has its
+// placements.
 template <class T>
 bool ExplicitDelassus<T>::inverse_by_columns(const T* damping, T* X) {
   const bool regular = G_.factorize();
@@ -203,8 +214,8 @@ bool ExplicitDelassus<T>::inverse_by_columns(const T* damping, T* X) {
   return regular;
 }
 
-// The inverse of the matrix itself: G + ε column by column, its Cholesky factor and inverse. A diagonal that rounding would make negative is raised by as little as a backward error hides.
-// The operator is up to date, the shift is there.
+// The inverse of the matrix itself: G + ε column by column, its Cholesky factor and inverse. A diagonal that rounding
+// would make negative is raised by as little as a backward error hides. The operator is up to date, the shift is there.
 template <class T>
 void ExplicitDelassus<T>::inverse_of_matrix(T* X) {
   const int m = set_.rows;
@@ -238,7 +249,8 @@ bool ExplicitDelassus<T>::inverse_by_cholesky(const T* damping, Real least, T* X
   if (dense_.room == 0) dense_.resize(set_.rows);
   rows_.place(set_, G_.placement(), G_.terms());
   pv_osim(rows_, Articulated<T>(G_.placement(), G_.mass_factor()));
-  for (int r = 0; r < n; ++r) rows_.G[std::size_t(r) * rows_.room + std::size_t(r)] += shift_[rows_.tree.row[std::size_t(r)]];
+  for (int r = 0; r < n; ++r)
+    rows_.G[std::size_t(r) * rows_.room + std::size_t(r)] += shift_[rows_.tree.row[std::size_t(r)]];
   factor_dense(rows_.G.data(), n, rows_.room, dense_);
   if (!keeps_positive(dense_, n, least)) return inverse_by_columns(damping, X);
   rows_.clear();
@@ -286,7 +298,8 @@ bool ExplicitDelassus<T>::inverse(InverseMethod method, const T* q, const T* dam
   rows_.place(set_, G_.placement(), G_.terms());
   if (method == InverseMethod::pv_osimf) {
     const bool regular = G_.factorize();
-    if (!pv_osimf(rows_, taken(pv_osimf_), Articulated<T>(G_.placement(), G_.mass_factor()), shift_.data(), least)) return inverse_by_cholesky(damping, least, X);
+    if (!pv_osimf(rows_, taken(pv_osimf_), Articulated<T>(G_.placement(), G_.mass_factor()), shift_.data(), least))
+      return inverse_by_cholesky(damping, least, X);
     write_rows_alone(X);
     return regular;
   }

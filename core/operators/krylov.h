@@ -1,11 +1,14 @@
-// Solutions of A x = y where a direct factor has lost its digits: flexible GMRES, a factor of a better conditioned matrix as its preconditioner.
+// Solutions of A x = y where a direct factor has lost its digits: flexible GMRES, a factor of a better conditioned
+// matrix as its preconditioner.
 //
 //   minimise ‖r − A Z c‖ over c,   Z = [P v₁ … P vₖ],   A Z = V H,   v₁ = r / ‖r‖,   x ← x + Z c
 //
-// P stands for (G + δ)⁻¹ with δ ≥ ε so large that the matrix inversion lemma keeps most digits. A P has the eigenvalues (λ + ε) / (λ + δ): one for all λ ≫ δ, ε / δ for the
-// null space of G, and others only for λ between ε and δ. So a few iterations do, each one product with G and one with P; "flexible" since P need not be exact.
+// P stands for (G + δ)⁻¹ with δ ≥ ε so large that the matrix inversion lemma keeps most digits. A P has the eigenvalues
+// (λ + ε) / (λ + δ): one for all λ ≫ δ, ε / δ for the null space of G, and others only for λ between ε and δ. So a few
+// iterations do, each one product with G and one with P; "flexible" since P need not be exact.
 //
-// Saad, "A flexible inner-outer preconditioned GMRES algorithm", 1993. One state or a pack T of states, each with coefficients of its own.
+// Saad, "A flexible inner-outer preconditioned GMRES algorithm", 1993. One state or a pack T of states, each with
+// coefficients of its own.
 #pragma once
 
 #include <algorithm>
@@ -30,10 +33,12 @@ class FlexibleGmres {
     trial_.resize(m);
   }
   std::size_t bytes() const {
-    return (V_.size() + Z_.size() + H_.size() + g_.size() + c_.size() + cosine_.size() + sine_.size() + trial_.size()) * sizeof(T);
+    return (V_.size() + Z_.size() + H_.size() + g_.size() + c_.size() + cosine_.size() + sine_.size() + trial_.size()) *
+           sizeof(T);
   }
 
-  // One cycle: x ← x + Z c, r the residual of x. apply(v, w): w ← A v. precondition(v, z): z ← P v. enough(‖r‖², x): whether the iteration may end.
+  // One cycle: x ← x + Z c, r the residual of x. apply(v, w): w ← A v. precondition(v, z): z ← P v. enough(‖r‖², x):
+  // whether the iteration may end.
   template <class Apply, class Precondition, class Enough>
   void cycle(const T* r, T* x, Apply&& apply, Precondition&& precondition, Enough&& enough) {
     const T length = square_root(dot(r, r));
@@ -41,7 +46,8 @@ class FlexibleGmres {
     std::fill(g_.begin(), g_.end(), T{});
     g_[0] = length;
     for (int k = 0; k < depth_; ++k) {
-      // H's next column: A P v, orthogonal to all before; twice, since once leaves rounding of the size of what was taken away
+      // H's next column: A P v, orthogonal to all before; twice, since once leaves rounding of the size of what was
+      // taken away
       precondition(static_cast<const T*>(V(k)), Z(k));
       T* w = V(k + 1);
       apply(static_cast<const T*>(Z(k)), w);
@@ -111,10 +117,10 @@ class FlexibleGmres {
   }
 
   int rows_, depth_;
-  std::vector<T> V_, Z_;                       // orthonormal directions; the same preconditioned
-  std::vector<T> H_;                           // by columns, depth + 1 apart
-  std::vector<T> g_, c_, cosine_, sine_;       // right-hand side of the triangle, its solution, rotations
-  std::vector<T> trial_;                       // a row: the solution so far
+  std::vector<T> V_, Z_;                  // orthonormal directions; the same preconditioned
+  std::vector<T> H_;                      // by columns, depth + 1 apart
+  std::vector<T> g_, c_, cosine_, sine_;  // right-hand side of the triangle, its solution, rotations
+  std::vector<T> trial_;                  // a row: the solution so far
 };
 
 }  // namespace delassus

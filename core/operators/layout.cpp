@@ -9,8 +9,8 @@ namespace delassus {
 
 namespace {
 
-// A bound of tr J M⁻¹ Jᵀ. The energy of all links is at least that of the links a row acts on, so of a row with K on them
-// G_rr ≤ Σ K I⁻¹ Kᵀ ≤ Σ |K_lin|²/m + |K_ang about the centre|² / λ_min(I), with I the link's own inertia.
+// A bound of tr J M⁻¹ Jᵀ. The energy of all links is at least that of the links a row acts on, so of a row with K on
+// them G_rr ≤ Σ K I⁻¹ Kᵀ ≤ Σ |K_lin|²/m + |K_ang about the centre|² / λ_min(I), with I the link's own inertia.
 template <class Real>
 class TraceBound {
  public:
@@ -34,7 +34,8 @@ class TraceBound {
   double ease(int link) const {
     const auto& I = model_.links[link].inertial.inertia;
     const double xx = I.xx, xy = I.xy, xz = I.xz, yy = I.yy, yz = I.yz, zz = I.zz;
-    const double det = xx * (yy * zz - yz * yz) - xy * (xy * zz - yz * xz) + xz * (xy * yz - yy * xz), trace = xx + yy + zz;
+    const double det = xx * (yy * zz - yz * yz) - xy * (xy * zz - yz * xz) + xz * (xy * yz - yy * xz),
+                 trace = xx + yy + zz;
     return det > 0 && trace > 0 ? trace * trace / (4 * det) : unknown;
   }
   // a row of velocity `lin` of a point and of rotation `ang`
@@ -48,8 +49,10 @@ class TraceBound {
     const int i = model_.dof_link[velocity];
     const auto& link = model_.links[i];
     double most = model_.armature[velocity] > 0 ? 1 / double(model_.armature[velocity]) : unknown;
-    if (link.type == Joint::free && velocity < link.iv + 3) most = std::min(most, row(i, {}, 1, 0));
-    else if (link.type != Joint::slide) most = std::min(most, ease(i) + (link.parent < 0 ? 0 : ease(link.parent)));
+    if (link.type == Joint::free && velocity < link.iv + 3)
+      most = std::min(most, row(i, {}, 1, 0));
+    else if (link.type != Joint::slide)
+      most = std::min(most, ease(i) + (link.parent < 0 ? 0 : ease(link.parent)));
     return coefficient * coefficient * most;
   }
 
@@ -71,7 +74,8 @@ class TraceBound {
           sum += row(body.link, point, length(k), length(k + 3));
         }
       } else {
-        sum += std::min(c.rows, 3) * row(body.link, point, 1, 0) + std::max(c.rows - 3, 0) * row(body.link, point, 0, 1);
+        sum +=
+            std::min(c.rows, 3) * row(body.link, point, 1, 0) + std::max(c.rows - 3, 0) * row(body.link, point, 0, 1);
       }
     }
     return sum;
@@ -81,8 +85,9 @@ class TraceBound {
   const ConstraintSet<Real>& set_;
 };
 
-// A bound of SᵀIᶜS + armature for every velocity, Iᶜ being the inertia of all that the joint carries: with m its mass and C its moments about the
-// tree's origin, from which the joint is at most r away, 2 (m r² + tr C) of a turn and m of a push.
+// A bound of SᵀIᶜS + armature for every velocity, Iᶜ being the inertia of all that the joint carries: with m its mass
+// and C its moments about the tree's origin, from which the joint is at most r away, 2 (m r² + tr C) of a turn and m of
+// a push.
 template <class Real>
 std::vector<Real> bound_pivots(const Model<Real>& model) {
   const std::size_t n = model.links.size();
@@ -91,7 +96,8 @@ std::vector<Real> bound_pivots(const Model<Real>& model) {
   for (std::size_t i = 0; i < n; ++i) {
     const auto& link = model.links[i];
     if (link.parent >= 0 && !link.carriage) reach[i] = reach[link.parent] + length(link.placement.p);
-    if (link.type == Joint::slide && link.parent >= 0 && !link.carriage) reach[i] = std::numeric_limits<double>::infinity();
+    if (link.type == Joint::slide && link.parent >= 0 && !link.carriage)
+      reach[i] = std::numeric_limits<double>::infinity();
     const auto& own = link.inertial;
     mass[i] = own.mass;
     trace[i] = own.inertia.xx + own.inertia.yy + own.inertia.zz;
@@ -116,7 +122,8 @@ std::vector<Real> bound_pivots(const Model<Real>& model) {
 }  // namespace
 
 template <class Real>
-Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, int lanes) : set(std::move(constraints)) {
+Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, int lanes)
+    : set(std::move(constraints)) {
   std::vector<PlannedLink> links;
   for (const auto& link : model.links) {
     bool bare = true;
@@ -176,7 +183,8 @@ Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, 
   for (const auto& b : set.blocks)
     for (int t = 0; t < b.terms; ++t)
       for (int s = 0; s < b.terms; ++s)
-        if (const auto found = block_of.find({set.terms[b.term + t].link, set.terms[b.term + s].link}); found != block_of.end())
+        if (const auto found = block_of.find({set.terms[b.term + t].link, set.terms[b.term + s].link});
+            found != block_of.end())
           products.push_back({b.term + t, b.term + s, found->second, b.row, b.rows});
 
   std::vector<char> written(std::size_t(set.rows), 0);
@@ -190,9 +198,12 @@ Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, 
 
 template <class Real>
 std::size_t Layout<Real>::bytes() const {
-  return loose.bytes() + coupled.bytes() + touching.size() * sizeof(Touching) + pointless.size() * sizeof(EliminationPlan::Holder) + products.size() * sizeof(Product) +
-         summed.size() * sizeof(int) + most.size() * sizeof(Real) + set.groups.size() * sizeof(PointGroup) + set.points.size() * sizeof(Point<Real>) + set.locals.size() * sizeof(Vec3<Real>) +
-         set.blocks.size() * sizeof(Block) + set.terms.size() * sizeof(Term) + set.joint_rows.size() * sizeof(JointRow<Real>);
+  return loose.bytes() + coupled.bytes() + touching.size() * sizeof(Touching) +
+         pointless.size() * sizeof(EliminationPlan::Holder) + products.size() * sizeof(Product) +
+         summed.size() * sizeof(int) + most.size() * sizeof(Real) + set.groups.size() * sizeof(PointGroup) +
+         set.points.size() * sizeof(Point<Real>) + set.locals.size() * sizeof(Vec3<Real>) +
+         set.blocks.size() * sizeof(Block) + set.terms.size() * sizeof(Term) +
+         set.joint_rows.size() * sizeof(JointRow<Real>);
 }
 
 template struct Layout<double>;

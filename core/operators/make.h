@@ -22,8 +22,12 @@ class MatrixFree final : public MovingOperator<Real> {
   void set_compliance(const Real* compliance) override { G_.set_compliance(compliance); }
   void set_damping(const Real* damping) override { G_.set_damping(damping); }
   void apply(const Real* X, int columns, Real* Y) override { G_.apply(X, columns, Y); }
-  Real solve(const Real* Y, int columns, Real* X, const Accuracy<Real>& wanted) override { return G_.solve(Y, columns, X, wanted); }
-  void backward_error(const Real* Y, const Real* X, int columns, Real* errors) override { G_.backward_error(Y, X, columns, errors); }
+  Real solve(const Real* Y, int columns, Real* X, const Accuracy<Real>& wanted) override {
+    return G_.solve(Y, columns, X, wanted);
+  }
+  void backward_error(const Real* Y, const Real* X, int columns, Real* errors) override {
+    G_.backward_error(Y, X, columns, errors);
+  }
   void diagonal(Real* d) override { G_.diagonal(d); }
   void jacobian(const Real* X, int columns, Real* Y) override { G_.jacobian(X, columns, Y); }
   void jacobian_transpose(const Real* X, int columns, Real* Y) override { G_.jacobian_transpose(X, columns, Y); }
@@ -35,18 +39,23 @@ class MatrixFree final : public MovingOperator<Real> {
 
 template <class Real>
 std::unique_ptr<Operator<Real>> make_operator(Form form, const Model<Real>& model, ConstraintSet<Real> constraints) {
-  if (form == Form::inverse) return std::make_unique<DenseDelassus<Real, DenseSolve::inverse>>(model, std::move(constraints));
-  if (form == Form::cholesky) return std::make_unique<DenseDelassus<Real, DenseSolve::cholesky>>(model, std::move(constraints));
+  if (form == Form::inverse)
+    return std::make_unique<DenseDelassus<Real, DenseSolve::inverse>>(model, std::move(constraints));
+  if (form == Form::cholesky)
+    return std::make_unique<DenseDelassus<Real, DenseSolve::cholesky>>(model, std::move(constraints));
   return std::make_unique<MatrixFree<Real>>(model, std::move(constraints));
 }
 
 template <class Real>
-std::unique_ptr<MovingOperator<Real>> make_moving_operator(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout) {
+std::unique_ptr<MovingOperator<Real>> make_moving_operator(const Model<Real>& model,
+                                                           std::shared_ptr<const Layout<Real>> layout) {
   return std::make_unique<MatrixFree<Real>>(model, std::move(layout));
 }
 
 template <class Real>
-std::unique_ptr<BatchOperator<Real>> make_batch_operator(const Model<Real>& model, const ConstraintSet<Real>& constraints, int batch, int threads) {
+std::unique_ptr<BatchOperator<Real>> make_batch_operator(const Model<Real>& model,
+                                                         const ConstraintSet<Real>& constraints, int batch,
+                                                         int threads) {
   return std::make_unique<BatchDelassus<Real>>(model, constraints, batch, threads);
 }
 

@@ -16,10 +16,11 @@ struct Order {
   std::vector<std::vector<int>> strips, free_strips;
 };
 
-// Of the links whose children are gone, one with the fewest neighbours, the last of these; idle links before all others. Those with one velocity and no
-// neighbours go several at once, unless they are to stay alone: after a strip its parents, lane for lane, if these are ready.
-Order order_links(const std::vector<PlannedLink>& links, const std::vector<char>& active, const std::vector<std::vector<int>>& groups, int lanes,
-                  const std::vector<char>& alone) {
+// Of the links whose children are gone, one with the fewest neighbours, the last of these; idle links before all
+// others. Those with one velocity and no neighbours go several at once, unless they are to stay alone: after a strip
+// its parents, lane for lane, if these are ready.
+Order order_links(const std::vector<PlannedLink>& links, const std::vector<char>& active,
+                  const std::vector<std::vector<int>>& groups, int lanes, const std::vector<char>& alone) {
   const int n = int(links.size());
   std::vector<std::set<int>> near(n);
   for (const auto& group : groups)
@@ -67,16 +68,20 @@ Order order_links(const std::vector<PlannedLink>& links, const std::vector<char>
     const Key least = *ready.begin();
     std::vector<int> next;
     for (const int i : strip)
-      if (const int p = links[i].parent; p >= 0 && children[p] == 0 && active[p] == char(least.active) && plain(p) && ready.count(key(p)) &&
-                                         std::find(next.begin(), next.end(), p) == next.end())
+      if (const int p = links[i].parent; p >= 0 && children[p] == 0 && active[p] == char(least.active) && plain(p) &&
+                                         ready.count(key(p)) && std::find(next.begin(), next.end(), p) == next.end())
         next.push_back(p);
     if (strip.empty() || next.size() != strip.size())
-      for (auto it = ready.begin(); it != ready.end() && int(next.size()) < lanes && it->active == least.active && it->neighbours == 0; ++it)
-        if (const int i = -it->last_first; plain(i) && std::find(next.begin(), next.end(), i) == next.end()) next.push_back(i);
+      for (auto it = ready.begin();
+           it != ready.end() && int(next.size()) < lanes && it->active == least.active && it->neighbours == 0; ++it)
+        if (const int i = -it->last_first; plain(i) && std::find(next.begin(), next.end(), i) == next.end())
+          next.push_back(i);
     if (next.size() < 2 || lanes < 2) {
       strip.clear();
       std::vector<int> free;
-      for (auto it = ready.begin(); lanes > 1 && it != ready.end() && int(free.size()) < lanes && it->active == least.active && it->neighbours == 0; ++it)
+      for (auto it = ready.begin(); lanes > 1 && it != ready.end() && int(free.size()) < lanes &&
+                                    it->active == least.active && it->neighbours == 0;
+           ++it)
         if (const int i = -it->last_first; loose(i)) free.push_back(i);
       if (free.size() > 1) {
         order.free_strips.push_back(free);
@@ -139,7 +144,8 @@ void keep_in_slots(EliminationPlan& plan, const std::vector<std::vector<int>>& g
 
 }  // namespace
 
-EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const std::vector<std::vector<int>>& groups, int lanes) {
+EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const std::vector<std::vector<int>>& groups,
+                                 int lanes) {
   const int n = int(links.size());
   std::vector<char> active(n, 0);
   for (int i = n - 1; i >= 0; --i) {
@@ -222,8 +228,8 @@ EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const st
     place.pairs = int(plan.pairs.size()) - place.pair;
     step.strip = strip_of[i];
     step.joined = !link.free && step.strip >= 0 && joins(links, active, order, std::size_t(step.strip));
-    step.hands_over = s + 1 < order.links.size() && order.links[s + 1] == link.parent && active[i] == active[order.links[s + 1]] && step.strip < 0 &&
-                      strip_of[link.parent] < 0;
+    step.hands_over = s + 1 < order.links.size() && order.links[s + 1] == link.parent &&
+                      active[i] == active[order.links[s + 1]] && step.strip < 0 && strip_of[link.parent] < 0;
     step.holds_inertia = link.stiff || is_neighbour[i];
     step.holds_force = step.shows = step.lane_holds = step.lane_shows = link.held || is_neighbour[i];
     plan.steps.push_back(step);

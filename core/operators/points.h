@@ -1,4 +1,5 @@
-// Points of constraints, the most common rows there are: what a pack of them needs at a configuration, and their stiffness added up.
+// Points of constraints, the most common rows there are: what a pack of them needs at a configuration, and their
+// stiffness added up.
 #pragma once
 
 #include "operators/strips.h"

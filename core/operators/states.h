@@ -1,4 +1,5 @@
-// Numbers of states side by side, one lane a state: n of every state, as a user has them, to n packs and back, a square of them at a time.
+// Numbers of states side by side, one lane a state: n of every state, as a user has them, to n packs and back, a square
+// of them at a time.
 #pragma once
 
 #include <utility>
@@ -7,7 +8,8 @@
 
 namespace delassus {
 
-// Exchanges lane j of pack i with lane i of pack j, where one of them has the bit `step` and the other has not; then all smaller bits.
+// Exchanges lane j of pack i with lane i of pack j, where one of them has the bit `step` and the other has not; then
+// all smaller bits.
 template <int step, class P, std::size_t... j>
 [[gnu::always_inline]] inline void transpose(P* packs, std::index_sequence<j...> lanes) {
   constexpr int width = lanes_of<P>;

@@ -10,16 +10,19 @@ namespace delassus {
 template <class T>
 inline constexpr int strip_lanes = lanes_of<T> == 1 ? 4 : 1;
 template <class T>
-using StripPack = typename std::conditional_t<strip_lanes<T> == 1, std::type_identity<T>, pack_of<T, strip_lanes<T> == 1 ? 2 : strip_lanes<T>>>::type;
+using StripPack = typename std::conditional_t<strip_lanes<T> == 1, std::type_identity<T>,
+                                              pack_of<T, strip_lanes<T> == 1 ? 2 : strip_lanes<T>>>::type;
 
 // Numbers of four links side by side: n components, `stride` apart, from p₀ … p₃.
 template <class P, class T>
-inline void gather(P* packs, std::size_t n, const T* p0, const T* p1, const T* p2, const T* p3, std::size_t stride = 1) {
+inline void gather(P* packs, std::size_t n, const T* p0, const T* p1, const T* p2, const T* p3,
+                   std::size_t stride = 1) {
   for (std::size_t k = 0; k < n; ++k) packs[k] = P{p0[k * stride], p1[k * stride], p2[k * stride], p3[k * stride]};
 }
 // The same as a value, which never had an address and so may live in registers.
 template <class V, class P, class T, std::size_t... k>
-[[gnu::always_inline]] inline V gathered(const T* p0, const T* p1, const T* p2, const T* p3, std::index_sequence<k...>) {
+[[gnu::always_inline]] inline V gathered(const T* p0, const T* p1, const T* p2, const T* p3,
+                                         std::index_sequence<k...>) {
   struct Flat {
     P c[sizeof...(k)];
   };
@@ -38,7 +41,9 @@ inline void sum_lanes(const StripPack<T> (&packs)[n], T (&sums)[n]) {
     for (std::size_t k = 0; k < n; ++k) sums[k] = packs[k];
   } else {
     using P = StripPack<T>;
-    const auto paired = [](const P& a, const P& b) { return __builtin_shufflevector(a, b, 0, 4, 2, 6) + __builtin_shufflevector(a, b, 1, 5, 3, 7); };
+    const auto paired = [](const P& a, const P& b) {
+      return __builtin_shufflevector(a, b, 0, 4, 2, 6) + __builtin_shufflevector(a, b, 1, 5, 3, 7);
+    };
     for (std::size_t k = 0; k < n; k += 4) {
       const P a = paired(packs[k], packs[k + 1]), b = paired(packs[k + 2], packs[k + 3]);
       const P all = __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
@@ -77,7 +82,8 @@ struct StripPlacement {
       for (std::size_t i = 0; i < inertia.size(); ++i) {
         const auto& strip = plan.strips[i];
         auto p = [&](int l) { return w.inertia.lane(plan.steps[strip.step + (l < strip.count ? l : 0)].link); };
-        gather(reinterpret_cast<P*>(&inertia[i]), sizeof(Inertia<T>) / sizeof(T), p(0), p(1), p(2), p(3), w.inertia.width);
+        gather(reinterpret_cast<P*>(&inertia[i]), sizeof(Inertia<T>) / sizeof(T), p(0), p(1), p(2), p(3),
+               w.inertia.width);
       }
   }
   std::size_t bytes() const { return S.size() * (sizeof(Vec6<P>) + sizeof(Inertia<P>) + 2 * sizeof(P)); }
@@ -93,7 +99,8 @@ struct StripMotions {
   std::size_t bytes() const { return 2 * f.size() * sizeof(Vec6<P>); }
 };
 
-// Forces −f on all links and the accelerations a that they end in. Links in strips have them there alone, once the strips have taken their forces.
+// Forces −f on all links and the accelerations a that they end in. Links in strips have them there alone, once the
+// strips have taken their forces.
 template <class T>
 struct Loads {
   using P = StripPack<T>;

@@ -1,4 +1,5 @@
-// Operators by their verbs alone: who only calls them need not compile the sweeps behind them. What a verb does is said where it is written: delassus.h, batch.h, explicit.h.
+// Operators by their verbs alone: who only calls them need not compile the sweeps behind them. What a verb does is said
+// where it is written: delassus.h, batch.h, explicit.h.
 #pragma once
 
 #include <memory>
@@ -29,7 +30,8 @@ class Operator {
   virtual void mass_inverse(const Real* X, int columns, Real* Y) = 0;
 };
 
-// The matrix-free one, whose points may move: their axes and places are changed in its layout, read anew, and update follows.
+// The matrix-free one, whose points may move: their axes and places are changed in its layout, read anew, and update
+// follows.
 template <class Real>
 class MovingOperator : public Operator<Real> {
  public:
@@ -50,7 +52,8 @@ class BatchOperator {
   virtual void set_damping(const Real* D) = 0;
   virtual void apply(const Real* X, int columns, Real* Y) = 0;
   // errors: one number per state; null if nobody asks
-  virtual void solve(const Real* Y, int columns, Real* X, const Accuracy<Real>& wanted = {}, Real* errors = nullptr) = 0;
+  virtual void solve(const Real* Y, int columns, Real* X, const Accuracy<Real>& wanted = {},
+                     Real* errors = nullptr) = 0;
   virtual void backward_error(const Real* Y, const Real* X, int columns, Real* errors) = 0;
 };
 
@@ -78,9 +81,12 @@ enum class Form { matrix_free, inverse, cholesky };
 template <class Real>
 std::unique_ptr<Operator<Real>> make_operator(Form form, const Model<Real>& model, ConstraintSet<Real> constraints);
 template <class Real>
-std::unique_ptr<MovingOperator<Real>> make_moving_operator(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout);
+std::unique_ptr<MovingOperator<Real>> make_moving_operator(const Model<Real>& model,
+                                                           std::shared_ptr<const Layout<Real>> layout);
 template <class Real>
-std::unique_ptr<BatchOperator<Real>> make_batch_operator(const Model<Real>& model, const ConstraintSet<Real>& constraints, int batch, int threads);
+std::unique_ptr<BatchOperator<Real>> make_batch_operator(const Model<Real>& model,
+                                                         const ConstraintSet<Real>& constraints, int batch,
+                                                         int threads);
 template <class Real>
 std::unique_ptr<MatrixMaker<Real>> make_matrix_maker(const Model<Real>& model, ConstraintSet<Real> constraints);
 

@@ -62,9 +62,9 @@ class LoopClosure {
     G_->solve(rhs_.data(), 1, change_.data());
     for (std::size_t r = 0; r < loops_; ++r) x[r] -= damping_[r] * change_[r];
   }
-  // λ ← λ − ((G + ε)⁻¹ ε)² λ of loops: without impulses that redundant rows hardly feel. These may be huge, and what rows
-  // that are redundant only to rounding make of them is not nothing. Squared, so that G λ stays as it is: it changes by no
-  // more than ε λ / 4.
+  // λ ← λ − ((G + ε)⁻¹ ε)² λ of loops: without impulses that redundant rows hardly feel. These may be huge, and what
+  // rows that are redundant only to rounding make of them is not nothing. Squared, so that G λ stays as it is: it
+  // changes by no more than ε λ / 4.
   void purify(double* lambda) {
     factor();
     std::copy_n(lambda, rhs_.size(), change_.data());
@@ -90,8 +90,10 @@ class LoopClosure {
     factored_ = true;
   }
   double residual(const double* g, const double* lambda, double* sigma) {
-    if (largest(lambda) > 0) G_->apply(lambda, 1, sigma);
-    else std::fill_n(sigma, rhs_.size(), 0.0);
+    if (largest(lambda) > 0)
+      G_->apply(lambda, 1, sigma);
+    else
+      std::fill_n(sigma, rhs_.size(), 0.0);
     for (std::size_t r = 0; r < rhs_.size(); ++r) sigma[r] += g[r];
     return largest(sigma);
   }

@@ -15,15 +15,16 @@ namespace delassus {
 // A point that touches, or is about to.
 struct Touch {
   int geom[2];
-  int body[2];                // the normal goes from the second to the first
-  double distance;            // negative: penetration
-  double base;                // what it was where the two places coincided
+  int body[2];      // the normal goes from the second to the first
+  double distance;  // negative: penetration
+  double base;      // what it was where the two places coincided
   double friction;
   Vec3<double> position, normal;
-  Vec3<double> local[2];      // the position on each body
+  Vec3<double> local[2];  // the position on each body
 };
 
-// Up to four of the points of a pair that span their patch: the outermost, the one farthest from it, and the farthest on both sides of their line. Deep ones come first among equals.
+// Up to four of the points of a pair that span their patch: the outermost, the one farthest from it, and the farthest
+// on both sides of their line. Deep ones come first among equals.
 inline int spanning(const Touch* touches, int n, int* kept) {
   if (n <= 4) {
     for (int k = 0; k < n; ++k) kept[k] = k;
@@ -41,7 +42,8 @@ inline int spanning(const Touch* touches, int n, int* kept) {
     const Vec3<double> d = touches[k].position - from;
     return dot(d, d);
   };
-  const int a = farthest([&](int k) { return away(middle, k); }), b = farthest([&](int k) { return away(touches[a].position, k); });
+  const int a = farthest([&](int k) { return away(middle, k); }),
+            b = farthest([&](int k) { return away(touches[a].position, k); });
   const Vec3<double> line = touches[b].position - touches[a].position, normal = touches[a].normal;
   auto side = [&](int k) { return dot(cross(line, touches[k].position - touches[a].position), normal); };
   const int chosen[4] = {a, b, farthest(side), farthest([&](int k) { return -side(k); })};
@@ -55,7 +57,10 @@ class Collider {
  public:
   // model: an mjModel that outlives this. bodies: of every geom, by our numbers; parts: the same by MuJoCo's.
   Collider(const MujocoLibrary& library, const void* model, int nq, std::vector<int> bodies, std::vector<int> parts)
-      : library_(library), nq_(nq), bodies_(std::move(bodies)), parts_(std::move(parts)),
+      : library_(library),
+        nq_(nq),
+        bodies_(std::move(bodies)),
+        parts_(std::move(parts)),
         model_(static_cast<const char*>(model), static_cast<const char*>(model) + library.model.size) {
     renew();
   }
@@ -90,13 +95,16 @@ class Collider {
         const int part = parts_[std::size_t(t.geom[b])];
         const double *x = xpos + 3 * part, *R = xmat + 9 * part;
         const Vec3<double> d = t.position - Vec3<double>{x[0], x[1], x[2]};
-        t.local[b] = {R[0] * d.x + R[3] * d.y + R[6] * d.z, R[1] * d.x + R[4] * d.y + R[7] * d.z, R[2] * d.x + R[5] * d.y + R[8] * d.z};
+        t.local[b] = {R[0] * d.x + R[3] * d.y + R[6] * d.z, R[1] * d.x + R[4] * d.y + R[7] * d.z,
+                      R[2] * d.x + R[5] * d.y + R[8] * d.z};
       }
       found_.push_back(t);
     }
     for (std::size_t first = 0; first < found_.size();) {
       std::size_t last = first + 1;
-      while (last < found_.size() && found_[last].geom[0] == found_[first].geom[0] && found_[last].geom[1] == found_[first].geom[1]) ++last;
+      while (last < found_.size() && found_[last].geom[0] == found_[first].geom[0] &&
+             found_[last].geom[1] == found_[first].geom[1])
+        ++last;
       int kept[4];
       const int count = spanning(&found_[first], int(last - first), kept);
       for (int k = 0; k < count; ++k) touches.push_back(found_[first + std::size_t(kept[k])]);
@@ -113,7 +121,9 @@ class Collider {
     const int part = parts_[std::size_t(geom)];
     const double* x = at<const double*>(data_, library_.data.xpos) + 3 * part;
     const double* R = at<const double*>(data_, library_.data.xmat) + 9 * part;
-    return {x[0] + R[0] * local.x + R[1] * local.y + R[2] * local.z, x[1] + R[3] * local.x + R[4] * local.y + R[5] * local.z, x[2] + R[6] * local.x + R[7] * local.y + R[8] * local.z};
+    return {x[0] + R[0] * local.x + R[1] * local.y + R[2] * local.z,
+            x[1] + R[3] * local.x + R[4] * local.y + R[5] * local.z,
+            x[2] + R[6] * local.x + R[7] * local.y + R[8] * local.z};
   }
 
  private:

@@ -1,4 +1,5 @@
-// Bodies that touch or are tied to each other, and no others: a problem of its own, with its own penalty, its own stop and its own symbolic work.
+// Bodies that touch or are tied to each other, and no others: a problem of its own, with its own penalty, its own stop
+// and its own symbolic work.
 #pragma once
 
 #include <array>
@@ -20,7 +21,9 @@ namespace delassus {
 // The normal, and two tangents.
 inline std::array<Vec3<double>, 3> contact_frame(const Vec3<double>& n) {
   const double a = std::abs(n.x), b = std::abs(n.y), c = std::abs(n.z);
-  const Vec3<double> e = a <= b && a <= c ? Vec3<double>{1, 0, 0} : b <= c ? Vec3<double>{0, 1, 0} : Vec3<double>{0, 0, 1};
+  const Vec3<double> e = a <= b && a <= c ? Vec3<double>{1, 0, 0}
+                         : b <= c         ? Vec3<double>{0, 1, 0}
+                                          : Vec3<double>{0, 0, 1};
   Vec3<double> t = cross(e, n);
   t = t * (1 / std::sqrt(dot(t, t)));
   return {n, t, cross(n, t)};
@@ -28,7 +31,7 @@ inline std::array<Vec3<double>, 3> contact_frame(const Vec3<double>& n) {
 
 // The problem of an island's velocities, as it is given to the solver, with its matrix.
 struct PosedProblem {
-  std::vector<double> matrix, g, start;             // (m, m), (m,), (m,) impulses that the solver starts from
+  std::vector<double> matrix, g, start;  // (m, m), (m,), (m,) impulses that the solver starts from
   ForceSets sets;
   std::array<int, 4> kinds{};                       // rows of loops, of dry friction, of limits; contacts
   std::vector<const Contact*> contacts;             // of the world, until its next step
@@ -64,19 +67,22 @@ class Island {
   Island(const Island&) = delete;
   Island& operator=(const Island&) = delete;
 
-  std::size_t used = 0;                   // when it was used last
-  std::vector<Contact*> contacts;         // of this step; impulses to start from on entry, impulses on exit
+  std::size_t used = 0;            // when it was used last
+  std::vector<Contact*> contacts;  // of this step; impulses to start from on entry, impulses on exit
   int systems() const { return int(systems_.size()); }
 
-  // Impulses and corrections of rows other than contacts, and penalties: what to start from, what was found. By the numbers of the whole; nothing known: empty.
+  // Impulses and corrections of rows other than contacts, and penalties: what to start from, what was found. By the
+  // numbers of the whole; nothing known: empty.
   struct Others {
-    std::vector<double> rows, row_corrections;   // loops and friction
-    std::vector<std::array<double, 2>> limits;   // of every end
-    std::vector<std::array<double, 2>> rho;      // a tree: of velocities, of positions
+    std::vector<double> rows, row_corrections;  // loops and friction
+    std::vector<std::array<double, 2>> limits;  // of every end
+    std::vector<std::array<double, 2>> rho;     // a tree: of velocities, of positions
   };
 
-  // One step from q and v with forces on joints and wrenches on bodies (null: none), all of the whole. What is found stays here until `give`.
-  void step(const double* q, const double* v, const double* forces, const double* external, const Others& before, const std::vector<int>& trees, StepReport& report) {
+  // One step from q and v with forces on joints and wrenches on bodies (null: none), all of the whole. What is found
+  // stays here until `give`.
+  void step(const double* q, const double* v, const double* forces, const double* external, const Others& before,
+            const std::vector<int>& trees, StepReport& report) {
     Lap lap;
     const auto& m = world_.model;
     const double dt = world_.timestep;
@@ -85,8 +91,10 @@ class Island {
     System& s = *posed;
     const int rows = s.layout->set.rows;
     found_ = {};
-    if (rows > 0) solve_velocities(s);
-    else found_.outcome = ContactOutcome::solved;
+    if (rows > 0)
+      solve_velocities(s);
+    else
+      found_.outcome = ContactOutcome::solved;
     lap(report.times.solve);
 
     before_ = v_;
@@ -98,14 +106,18 @@ class Island {
       correct_positions(s, report);
     }
     for (std::size_t k = 0; k < v_.size(); ++k) push_[k] += ahead_[k] * v_[k];
-    // free bodies turn by the mean of what they had and what they would have without contacts: then angular momentum stays
+    // free bodies turn by the mean of what they had and what they would have without contacts: then angular momentum
+    // stays
     for (const int root : m.roots) {
       const auto& link = m.links[std::size_t(root)];
       if (!alone_[std::size_t(link.iv)]) continue;
-      for (int k = link.iv + 3; k < link.iv + 6; ++k) push_[std::size_t(k)] -= 0.5 * (free_[std::size_t(k)] - before_[std::size_t(k)]);
+      for (int k = link.iv + 3; k < link.iv + 6; ++k)
+        push_[std::size_t(k)] -= 0.5 * (free_[std::size_t(k)] - before_[std::size_t(k)]);
     }
-    if (loop_rows_ > 0) arrive_closed(s, report);
-    else integrate(m, q_.data(), push_.data(), dt, q_.data());
+    if (loop_rows_ > 0)
+      arrive_closed(s, report);
+    else
+      integrate(m, q_.data(), push_.data(), dt, q_.data());
     check_limits(report);
     add(report.contacts, found_);
     lap(report.times.correct);
@@ -141,7 +153,8 @@ class Island {
       after.row_corrections[std::size_t(part_.others[r])] = mu_[r];
     }
     const std::size_t first = part_.others.size();
-    for (std::size_t k = 0; k < near_.size(); ++k) after.limits[whole_end(near_[k])] = {lambda_[first + k], mu_[first + k]};
+    for (std::size_t k = 0; k < near_.size(); ++k)
+      after.limits[whole_end(near_[k])] = {lambda_[first + k], mu_[first + k]};
     for (const int tree : trees) after.rho[std::size_t(tree)] = {found_.rho, correction_rho_};
     const std::size_t first_contact = first + near_.size();
     for (std::size_t k = 0; k < contacts.size(); ++k) {
@@ -157,12 +170,14 @@ class Island {
   struct System {
     std::shared_ptr<Layout<double>> layout;
     std::unique_ptr<MovingOperator<double>> G;
-    ForceSets sets, positions;      // of impulses; of corrections, which have no friction
-    std::vector<int> point;         // a contact: which of the points
+    ForceSets sets, positions;  // of impulses; of corrections, which have no friction
+    std::vector<int> point;     // a contact: which of the points
     int first_limit, first_contact;
     std::size_t used = 0;
 
-    System(const Model<double>& model, ConstraintSet<double> set) : layout(std::make_shared<Layout<double>>(model, std::move(set), strip_lanes<double>)), G(make_moving_operator<double>(model, layout)) {}
+    System(const Model<double>& model, ConstraintSet<double> set)
+        : layout(std::make_shared<Layout<double>>(model, std::move(set), strip_lanes<double>)),
+          G(make_moving_operator<double>(model, layout)) {}
   };
 
   // Seconds since the one before.
@@ -225,7 +240,8 @@ class Island {
     near_.clear();
     for (std::size_t k = 0; k < world_.limits.size(); ++k) {
       const auto& limit = world_.limits[k];
-      const double x = q_[std::size_t(limit.coordinate)], reach = 4 * dt * std::abs(v_[std::size_t(limit.velocity)]) + 1e-3;
+      const double x = q_[std::size_t(limit.coordinate)],
+                   reach = 4 * dt * std::abs(v_[std::size_t(limit.velocity)]) + 1e-3;
       if (x - limit.lower < reach) near_.push_back(int(2 * k));
       if (limit.upper - x < reach) near_.push_back(int(2 * k + 1));
     }
@@ -293,12 +309,14 @@ class Island {
     }
     s->point.assign(contacts.size(), -1);
     for (std::size_t p = 0; p < set.points.size(); ++p)
-      if (set.points[p].row >= s->first_contact) s->point[std::size_t(set.points[p].row - s->first_contact) / 3] = int(p);
+      if (set.points[p].row >= s->first_contact)
+        s->point[std::size_t(set.points[p].row - s->first_contact) / 3] = int(p);
     return s;
   }
 
   void forget_oldest() {
-    systems_.erase(std::min_element(systems_.begin(), systems_.end(), [](const auto& a, const auto& b) { return a.second->used < b.second->used; }));
+    systems_.erase(std::min_element(systems_.begin(), systems_.end(),
+                                    [](const auto& a, const auto& b) { return a.second->used < b.second->used; }));
   }
 
   // Where the points are now, and their friction.
@@ -311,7 +329,8 @@ class Island {
       for (int r = 0; r < 3; ++r) point.axes[r] = frames_[k][std::size_t(r)];
       for (int b = 0; b < 2; ++b) {
         const auto& carrier = m.bodies[std::size_t(body(t, b))];
-        if (carrier.link >= 0) set.locals[std::size_t(point.local + b)] = carrier.placement.R * t.local[b] + carrier.placement.p;
+        if (carrier.link >= 0)
+          set.locals[std::size_t(point.local + b)] = carrier.placement.R * t.local[b] + carrier.placement.p;
       }
       s.sets.cones[k].friction = t.friction;
     }
@@ -495,7 +514,8 @@ class Island {
     if (!(most <= limit_tolerance + 2 * world_.slop)) report.blame(StepFlaw::limit_violated);
   }
 
-  // ω of a free body of one link: I ω⁺ = exp(−dt (ω + ω⁺) / 2) I ω instead of I (ω⁺ − ω) = −dt ω × I ω, about its centre of mass.
+  // ω of a free body of one link: I ω⁺ = exp(−dt (ω + ω⁺) / 2) I ω instead of I (ω⁺ − ω) = −dt ω × I ω, about its
+  // centre of mass.
   void turn_free_bodies() {
     const auto& m = world_.model;
     const double dt = world_.timestep;
@@ -527,7 +547,8 @@ class Island {
     const double c0 = I.yy * I.zz - I.yz * I.yz, c1 = I.xz * I.yz - I.xy * I.zz, c2 = I.xy * I.yz - I.xz * I.yy;
     const double det = I.xx * c0 + I.xy * c1 + I.xz * c2;
     const double d0 = I.xx * I.zz - I.xz * I.xz, d1 = I.xy * I.xz - I.xx * I.yz, e = I.xx * I.yy - I.xy * I.xy;
-    return Vec3<double>{c0 * b.x + c1 * b.y + c2 * b.z, c1 * b.x + d0 * b.y + d1 * b.z, c2 * b.x + d1 * b.y + e * b.z} * (1 / det);
+    return Vec3<double>{c0 * b.x + c1 * b.y + c2 * b.z, c1 * b.x + d0 * b.y + d1 * b.z, c2 * b.x + d1 * b.y + e * b.z} *
+           (1 / det);
   }
   // e x e⁻¹
   static Vec3<double> turned(const Quaternion<double>& e, const Vec3<double>& x) {
@@ -580,16 +601,20 @@ class Island {
     for (auto& i : rest.intervals) i.lower -= bounce_[std::size_t(i.row)], i.upper -= bounce_[std::size_t(i.row)];
     for (std::size_t k = 0; k < near_.size(); ++k) rest.intervals[std::size_t(s.first_limit) + k].lower = 0;
     const ContactReport second = solve(s, ContactProblem{map, g_.data(), rest}, options, again.data(), sigma_.data());
-    // friction while it springs back may feed on the normal impulse: as far from compression to the end as takes no energy from nowhere, ½ λᵀ G λ + λᵀ J v_f ≤ 0
+    // friction while it springs back may feed on the normal impulse: as far from compression to the end as takes no
+    // energy from nowhere, ½ λᵀ G λ + λᵀ J v_f ≤ 0
     for (std::size_t r = 0; r < lambda_.size(); ++r) bounce_[r] += again[r] - lambda_[r];
     s.G->jacobian(free_.data(), 1, s_velocity_.data());
     s.G->apply(lambda_.data(), 1, sigma_.data());
     s.G->apply(bounce_.data(), 1, mu_.data());
     const int rows = int(lambda_.size());
     const double c = inner(rows, lambda_.data(), s_velocity_.data()) + 0.5 * inner(rows, lambda_.data(), sigma_.data());
-    const double b = inner(rows, bounce_.data(), s_velocity_.data()) + inner(rows, bounce_.data(), sigma_.data()), a = 0.5 * inner(rows, bounce_.data(), mu_.data());
+    const double b = inner(rows, bounce_.data(), s_velocity_.data()) + inner(rows, bounce_.data(), sigma_.data()),
+                 a = 0.5 * inner(rows, bounce_.data(), mu_.data());
     double share = 1;
-    if (a + b + c > 0) share = a > 0 && c <= 0 ? std::clamp((-b + std::sqrt(std::max(b * b - 4 * a * c, 0.0))) / (2 * a), 0.0, 1.0) : 0.0;
+    if (a + b + c > 0)
+      share =
+          a > 0 && c <= 0 ? std::clamp((-b + std::sqrt(std::max(b * b - 4 * a * c, 0.0))) / (2 * a), 0.0, 1.0) : 0.0;
     for (std::size_t r = 0; r < lambda_.size(); ++r) lambda_[r] += share * bounce_[r];
     found_.iterations += second.iterations;
     found_.factorizations += second.factorizations;
@@ -629,13 +654,15 @@ class Island {
     }
     return any;
   }
-  // Where few rows come to no end, as bodies that slide on many points may, the matrix is small, and an interior point finds one.
+  // Where few rows come to no end, as bodies that slide on many points may, the matrix is small, and an interior point
+  // finds one.
   ContactReport solve(System& s, const ContactProblem& p, ContactOptions options, double* lambda, double* sigma) {
     auto& t = tools_;
     closure_.forget();
     const bool small = p.rows() <= few_rows;
     if (small) options.most = std::min(options.most, few_iterations);
-    const ContactReport first = world_.newton ? t.newton.solve(p, options, lambda, sigma, t.history.data()) : t.admm.solve(p, options, lambda, sigma, t.history.data());
+    const ContactReport first = world_.newton ? t.newton.solve(p, options, lambda, sigma, t.history.data())
+                                              : t.admm.solve(p, options, lambda, sigma, t.history.data());
     if (!small || first.outcome == ContactOutcome::solved || world_.most <= few_iterations) return first;
     const std::size_t n = std::size_t(p.rows());
     t.spare.assign(lambda, lambda + n);
@@ -719,7 +746,8 @@ class Island {
     for (std::size_t r = 0; r < mu_.size(); ++r) closing_[r] = mu_[r], mu_[r] = correction_[r];
     const ContactOptions options{1e-7, world_.most, warm_, start_rho_[1], true, 1.0};
     OperatorMap map(*s.G, s.positions);
-    const ContactReport end = tools_.admm.solve(ContactProblem{map, g_.data(), s.positions}, options, mu_.data(), sigma_.data(), tools_.history.data());
+    const ContactReport end = tools_.admm.solve(ContactProblem{map, g_.data(), s.positions}, options, mu_.data(),
+                                                sigma_.data(), tools_.history.data());
     closure_.forget();
     report.corrections = std::max(report.corrections, end.iterations);
     correction_rho_ = end.rho;
@@ -792,41 +820,42 @@ class Island {
 
   static constexpr std::size_t most_systems = 24;
   static constexpr int few_rows = 100, few_iterations = 200;
-  static constexpr int max_closing = 3;             // Newton's steps for loops at the end of a step
-  static constexpr double closed = 1e-9;            // error below which there is none, at a size of 1 m [m or rad]
-  static constexpr double loop_tolerance = 1e-5;    // error of loops that are closed, likewise
-  static constexpr double limit_tolerance = 1e-5;   // [m or rad], and twice the slop
+  static constexpr int max_closing = 3;            // Newton's steps for loops at the end of a step
+  static constexpr double closed = 1e-9;           // error below which there is none, at a size of 1 m [m or rad]
+  static constexpr double loop_tolerance = 1e-5;   // error of loops that are closed, likewise
+  static constexpr double limit_tolerance = 1e-5;  // [m or rad], and twice the slop
   // largest r of calm motion: at a size of 1 m [m/s], and as a share of ½ dt J̇v
   static constexpr double calm_velocity = 1e-5, calm_share = 0.02;
 
   PartDescription part_;
-  const WorldDescription& world_;        // of the part
+  const WorldDescription& world_;  // of the part
   ContactTools& tools_;
   Motions<double> motions_;
   std::map<std::vector<int>, std::unique_ptr<System>> systems_;
   std::size_t uses_ = 0;
   std::vector<int> key_, near_;
   std::vector<std::array<Vec3<double>, 3>> frames_;
-  std::vector<double> q_, v_, forces_, tau_, free_, change_, push_, half_, before_, external_;  // a coordinate; a velocity; six a body
-  std::vector<char> alone_;              // a velocity: of a free body of one link
-  bool whirls_ = false;                  // there are others
+  std::vector<double> q_, v_, forces_, tau_, free_, change_, push_, half_, before_,
+      external_;             // a coordinate; a velocity; six a body
+  std::vector<char> alone_;  // a velocity: of a free body of one link
+  bool whirls_ = false;      // there are others
   std::vector<double> g_, lambda_, sigma_, error_, mu_, bounce_, correction_, s_velocity_;  // a row
-  std::vector<double> gap_, closing_;    // a row: gap at the end of the step; µ of loops alone
-  std::vector<double> ahead_;            // a velocity: share of the step that v⁺ moves: ½ in loops, else 1
+  std::vector<double> gap_, closing_;  // a row: gap at the end of the step; µ of loops alone
+  std::vector<double> ahead_;          // a velocity: share of the step that v⁺ moves: ½ in loops, else 1
   int loop_rows_ = 0;
-  double size_ = 0;                      // of the mechanism with loops, a metre at most [m]
+  double size_ = 0;  // of the mechanism with loops, a metre at most [m]
   ConstraintSet<double> loops_;
   std::unique_ptr<Placement<double>> placed_;
   LoopClosure closure_;
-  std::vector<double> next_;             // a coordinate: q⁺
-  std::vector<double> loop_error_, drift_;    // a row of loops
-  std::vector<double> pull_, felt_, start_;   // a row: impulses of loops alone, inverse masses, J v
-  double unreachable_ = 0;               // velocity of loops' errors that no motion gives [m/s]
-  bool calm_ = true;                     // rows of loops have the velocities they should have
-  double kept_ = 0;                      // share of their error that is kept
-  bool separated_ = true;                // the position problem was solved
+  std::vector<double> next_;                 // a coordinate: q⁺
+  std::vector<double> loop_error_, drift_;   // a row of loops
+  std::vector<double> pull_, felt_, start_;  // a row: impulses of loops alone, inverse masses, J v
+  double unreachable_ = 0;                   // velocity of loops' errors that no motion gives [m/s]
+  bool calm_ = true;                         // rows of loops have the velocities they should have
+  double kept_ = 0;                          // share of their error that is kept
+  bool separated_ = true;                    // the position problem was solved
   bool warm_ = false;
-  std::array<double, 2> start_rho_{};    // of the step before: of velocities, of positions
+  std::array<double, 2> start_rho_{};  // of the step before: of velocities, of positions
   double correction_rho_ = 0;
   ContactReport found_;
 };

@@ -4,7 +4,8 @@
 // looked for again, if some point of it moved by more than half of its width and the reach. So, from cheap to dear:
 //
 //   1  a bound on the way of every shape from the speeds of its joints: mostly it is short, and that is all
-//   2  the way itself: it must be long, with something in it, a ball around another shape that the ball around this one
+//   2  the way itself: it must be long, with something in it,
+//      a ball around another shape that the ball around this one
 //      sweeps
 //   3  contacts at places on the way, half a width apart. A pair went through that is inside of each other there, was
 //      not seen at the start, and at the end is apart or on the other side
@@ -48,10 +49,14 @@ class Sweep {
         const double slid = link.type == Joint::slide ? std::abs(q[link.iq]) : 0.0;
         s = {p.linear + p.angular * (lengths_[i] + slid), p.angular};
       }
-      if (link.type == Joint::hinge) s.angular += std::abs(x[0]);
-      else if (link.type == Joint::slide) s.linear += std::abs(x[0]);
-      else if (link.type == Joint::ball) s.angular += length(x);
-      else s = {length(x), length(x + 3)};
+      if (link.type == Joint::hinge)
+        s.angular += std::abs(x[0]);
+      else if (link.type == Joint::slide)
+        s.linear += std::abs(x[0]);
+      else if (link.type == Joint::ball)
+        s.angular += length(x);
+      else
+        s = {length(x), length(x + 3)};
       speeds_[i] = s;
     }
     for (const auto& mover : movers_) {
@@ -89,11 +94,11 @@ class Sweep {
   };
   struct Mover {
     int link;
-    double arm, slow;         // from the link's origin to its farthest point; a speed that does not bring it far enough
+    double arm, slow;  // from the link's origin to its farthest point; a speed that does not bring it far enough
   };
   struct Place {
     Vec3<double> start, end;
-    double way;               // of the point that moved most, at most
+    double way;  // of the point that moved most, at most
   };
   static constexpr int max_places = 256;
 
@@ -148,11 +153,11 @@ class Sweep {
   }
 
   const WorldDescription& world_;
-  std::vector<double> lengths_;         // a link: from its parent
-  std::vector<Speeds> speeds_;          // a link
-  std::vector<Mover> movers_;           // a shape that may move
-  std::vector<double> way_, between_;   // a velocity; a coordinate
-  std::vector<Place> places_;           // a shape
+  std::vector<double> lengths_;        // a link: from its parent
+  std::vector<Speeds> speeds_;         // a link
+  std::vector<Mover> movers_;          // a shape that may move
+  std::vector<double> way_, between_;  // a velocity; a coordinate
+  std::vector<Place> places_;          // a shape
   std::vector<Touch> touches_, entered_;
   Placement<double> start_, end_;
 };

@@ -1,11 +1,15 @@
 // A world of rigid bodies that touch, and its steps in time. One step:
 //
-//   collide      contacts at q, with gaps φ; islands: trees that contacts and loops tie together, each a problem of its own
+//   collide      contacts at q, with gaps φ; islands: trees that contacts and loops tie together,
+//                each a problem of its own
 //   constrain    rows of loops, dry friction, limits that are near, contacts
-//   free motion  v_f = v + dt M̂⁻¹ (τ − h − K (q − q₀) − (D + dt K) v),   M̂ = M + dt D + dt² K: springs, dampers and servos act at the end of the step
-//   solve        λ in its set, σ = G λ + J v_f + max(φ − slop, 0) / dt: Signorini and Coulomb on velocities, G = J M̂⁻¹ Jᵀ
+//   free motion  v_f = v + dt M̂⁻¹ (τ − h − K (q − q₀) − (D + dt K) v),
+//                M̂ = M + dt D + dt² K: springs, dampers and servos act at the end of the step
+//   solve        λ in its set, σ = G λ + J v_f + max(φ − slop, 0) / dt: Signorini and Coulomb on velocities,
+//                G = J M̂⁻¹ Jᵀ
 //   bounce       restitution in two phases: what compression took is given back times e, then nothing may go in again
-//   correct      positions alone, where bodies are in each other or loops are open: u = M̂⁻¹ Jᵀ µ with 0 ≤ µ_n ⊥ J u + φ⁺ / dt ≥ 0; it moves q and no velocity, so it adds no motion
+//   correct      positions alone, where bodies are in each other or loops are open:
+//                u = M̂⁻¹ Jᵀ µ with 0 ≤ µ_n ⊥ J u + φ⁺ / dt ≥ 0; it moves q and no velocity, so it adds no motion
 //   integrate    v ← v_f + M̂⁻¹ Jᵀ λ,   q ← q ⊕ dt (v + u)
 //   judge        loops, limits and gaps as they are now, and whether anything went through something on its way
 //
@@ -78,7 +82,8 @@ class World {
     drive(tau, control);
     report.islands = int(used_.size());
     report.contacts.outcome = ContactOutcome::solved;
-    for (std::size_t k = 0; k < used_.size() && report.regular; ++k) used_[k]->step(q.data(), v.data(), forces_.data(), external, memory.others, trees_[k], report);
+    for (std::size_t k = 0; k < used_.size() && report.regular; ++k)
+      used_[k]->step(q.data(), v.data(), forces_.data(), external, memory.others, trees_[k], report);
     if (!report.regular) return report;
     next_.others.rows.assign(other_rows_, 0.0);
     next_.others.row_corrections.assign(other_rows_, 0.0);
@@ -100,7 +105,8 @@ class World {
 
   // The problems of velocities that the next step would solve first, an island each; state and memory stay as they are.
   // The report tells whether MuJoCo found contacts, and whether the mass matrix is regular.
-  StepReport pose(const double* tau, const double* control, const double* external, std::vector<PosedProblem>& problems) {
+  StepReport pose(const double* tau, const double* control, const double* external,
+                  std::vector<PosedProblem>& problems) {
     StepReport report;
     report.collided = find_contacts();
     if (!report.collided) return report;
@@ -116,9 +122,11 @@ class World {
  private:
   // Nothing has changed yet.
   [[noreturn]] void refuse() const {
-    fail("CapacityError", "step: " + std::to_string(touches_.size()) + " contacts at once; one step takes " +
-                              std::to_string(max_contacts) + " at most. Move bodies that are in each other apart, "
-                              "give them fewer shapes, or let pairs not collide (contype and conaffinity, or exclude).");
+    fail("CapacityError",
+         "step: " + std::to_string(touches_.size()) + " contacts at once; one step takes " +
+             std::to_string(max_contacts) +
+             " at most. Move bodies that are in each other apart, "
+             "give them fewer shapes, or let pairs not collide (contype and conaffinity, or exclude).");
   }
 
   // Where contacts are looked for: q, and of trees in loops q ⊕ ½ dt v.
@@ -163,8 +171,9 @@ class World {
     touches_.resize(count);
   }
 
-  // Points of the step before, where a pair that still touches lists fewer than it did: faces that rest on each other are found as one point or as four by a rounding. A point
-  // stays for as long as its two places are opposite to each other, and no new one is near.
+  // Points of the step before, where a pair that still touches lists fewer than it did: faces that rest on each other
+  // are found as one point or as four by a rounding. A point stays for as long as its two places are opposite to each
+  // other, and no new one is near.
   void keep_points() {
     kept_.clear();
     std::size_t known = 0;
@@ -186,12 +195,14 @@ class World {
         const std::size_t before = end - begin;
         for (std::size_t k = begin; k < end && count < before && count < 4; ++k) {
           Touch t = old[k].touch;
-          const Vec3<double> a = collider_->place(t.geom[0], t.local[0]), b = collider_->place(t.geom[1], t.local[1]), apart = a - b;
+          const Vec3<double> a = collider_->place(t.geom[0], t.local[0]), b = collider_->place(t.geom[1], t.local[1]),
+                             apart = a - b;
           const double along = dot(apart, t.normal);
           const Vec3<double> aside = apart - t.normal * along;
           t.distance = t.base + along;
           t.position = (a + b) * 0.5;
-          bool stays = dot(aside, aside) < 1e-8 && std::abs(along) < 1e-4 && dot(t.normal, touches_[first].normal) > 0.9999;
+          bool stays =
+              dot(aside, aside) < 1e-8 && std::abs(along) < 1e-4 && dot(t.normal, touches_[first].normal) > 0.9999;
           for (std::size_t n = first; n < last && stays; ++n) {
             const Vec3<double> d = touches_[n].position - t.position;
             stays = dot(d, d) > match * match / 4;
@@ -206,7 +217,8 @@ class World {
     touches_.swap(kept_);
   }
 
-  // Contacts of this step, and what they start from: the impulse of the nearest point of the same pair in the step before.
+  // Contacts of this step, and what they start from: the impulse of the nearest point of the same pair in the step
+  // before.
   void meet() {
     next_.contacts.clear();
     std::size_t from = 0;
@@ -269,10 +281,12 @@ class World {
       found->second->contacts.clear();
       used_.push_back(found->second.get());
     }
-    for (auto& c : next_.contacts) used_[std::size_t(which_[std::size_t(leader(now_, tree(c.touch, 0)))])]->contacts.push_back(&c);
+    for (auto& c : next_.contacts)
+      used_[std::size_t(which_[std::size_t(leader(now_, tree(c.touch, 0)))])]->contacts.push_back(&c);
   }
   void forget_oldest() {
-    islands_.erase(std::min_element(islands_.begin(), islands_.end(), [](const auto& a, const auto& b) { return a.second->used < b.second->used; }));
+    islands_.erase(std::min_element(islands_.begin(), islands_.end(),
+                                    [](const auto& a, const auto& b) { return a.second->used < b.second->used; }));
   }
 
   // forces_ ← τ − K (q + dt v − q₀) − D v, and what motors give
@@ -280,7 +294,8 @@ class World {
     const double dt = world_->timestep;
     for (std::size_t k = 0; k < v.size(); ++k) {
       const int at = world_->sprung[k];
-      const double spring = at < 0 ? 0 : world_->stiffness[k] * (q[std::size_t(at)] + dt * v[k] - world_->rest[std::size_t(at)]);
+      const double spring =
+          at < 0 ? 0 : world_->stiffness[k] * (q[std::size_t(at)] + dt * v[k] - world_->rest[std::size_t(at)]);
       forces_[k] = (tau ? tau[k] : 0.0) - spring - world_->damping[k] * v[k];
     }
     for (std::size_t k = 0; k < world_->motors.size(); ++k) {
@@ -288,11 +303,14 @@ class World {
       const double u = std::clamp(control ? control[k] : 0.0, a.control[0], a.control[1]);
       const double speed = v[std::size_t(a.velocity)];
       const double length = a.coordinate < 0 ? 0 : a.gear * (q[std::size_t(a.coordinate)] + dt * speed);
-      forces_[std::size_t(a.velocity)] += a.gear * std::clamp(a.gain * u + a.bias[0] + a.bias[1] * length + a.bias[2] * a.gear * speed, a.force[0], a.force[1]);
+      forces_[std::size_t(a.velocity)] +=
+          a.gear *
+          std::clamp(a.gain * u + a.bias[0] + a.bias[1] * length + a.bias[2] * a.gear * speed, a.force[0], a.force[1]);
     }
   }
   static constexpr std::size_t most_islands = 32;
-  static constexpr std::size_t max_contacts = 50'000;  // some 300 balls that are all in each other: a step takes seconds
+  static constexpr std::size_t max_contacts =
+      50'000;                            // some 300 balls that are all in each other: a step takes seconds
   static constexpr double match = 0.02;  // contacts nearer than that are the same [m]
 
   std::shared_ptr<const WorldDescription> world_;
@@ -302,11 +320,12 @@ class World {
   std::vector<Island*> used_;            // of this step
   std::vector<std::vector<int>> trees_;  // of each of these
   std::size_t uses_ = 0, other_rows_ = 0;
-  std::vector<int> tied_, now_, which_;  // a tree: a lower one that is tied to it by loops; by loops and contacts; its island, if it is the lowest
+  std::vector<int> tied_, now_, which_;  // a tree: a lower one that is tied to it by loops; by loops and contacts; its
+                                         // island, if it is the lowest
   std::vector<Touch> touches_, kept_;
-  std::vector<double> forces_;           // a velocity
-  std::vector<char> looped_;             // a velocity: of a tree in loops; empty: there is none
-  std::vector<double> at_, after_;       // a coordinate: where contacts were looked for, and will be
+  std::vector<double> forces_;      // a velocity
+  std::vector<char> looped_;        // a velocity: of a tree in loops; empty: there is none
+  std::vector<double> at_, after_;  // a coordinate: where contacts were looked for, and will be
   Sweep sweep_;
   Memory next_;
 };

@@ -1,4 +1,5 @@
-// Constrained dynamics by the loop-constrained articulated-body algorithm, and by the dense factor of both equations in states where their certificate says that it failed.
+// Constrained dynamics by the loop-constrained articulated-body algorithm, and by the dense factor of both equations in
+// states where their certificate says that it failed.
 #pragma once
 
 #include "solvers/constrained.h"
@@ -12,7 +13,10 @@ class Automatic final : public DynamicsSolver<T> {
 
  public:
   Automatic(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
-      : fast_(model, layout), repair_(model, layout), affordable_(Repair<T>::affordable(*layout, model.nv)), compliance_(std::size_t(layout->set.rows)) {}
+      : fast_(model, layout),
+        repair_(model, layout),
+        affordable_(Repair<T>::affordable(*layout, model.nv)),
+        compliance_(std::size_t(layout->set.rows)) {}
 
   bool alone() const override { return fast_.alone(); }
   int rows() const override { return fast_.rows(); }
@@ -27,11 +31,12 @@ class Automatic final : public DynamicsSolver<T> {
   }
 
   // As DynamicsSolver says.
-  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most, T tolerance, T* lambda, T* vdot, Report<T>* report,
-             T* history) override {
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most,
+             T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
     fast_.solve(q, v, tau, external, gamma, damping, most, tolerance, lambda, vdot, report, history);
     if (affordable_ && Repair<T>::needed(*report))
-      repair_.solve({q, v, tau, external, gamma, damping, compliance_.data()}, most, tolerance, lambda, vdot, report, history);
+      repair_.solve({q, v, tau, external, gamma, damping, compliance_.data()}, most, tolerance, lambda, vdot, report,
+                    history);
   }
 
  private:

@@ -1,6 +1,7 @@
-// Constrained dynamics of many states of one mechanism: as many states side by side as a register holds, groups of them in turn, on one or more threads.
-// The sweeps are those of one state (constrained.h), with T a pack of states; a group iterates until its last state is done. States that this fails on are
-// solved one by one by the dense factor, if wanted.
+// Constrained dynamics of many states of one mechanism: as many states side by side as a register holds, groups of them
+// in turn, on one or more threads. The sweeps are those of one state (constrained.h), with T a pack of states; a group
+// iterates until its last state is done. States that this fails on are solved one by one by the dense factor, if
+// wanted.
 #pragma once
 
 #include "operators/states.h"
@@ -16,15 +17,22 @@ class BatchConstrainedDynamics final : public BatchDynamicsSolver<Real> {
   static constexpr int width = register_bytes / int(sizeof(Real));
   using P = Pack<Real, width>;
 
-  BatchConstrainedDynamics(const Model<Real>& model, const ConstraintSet<Real>& set, int batch, int threads, bool repairs)
-      : model_(model), layout_(std::make_shared<const Layout<Real>>(model, set, 1)), repairs_(repairs && Repair<Real>::affordable(*layout_, model.nv)), rows_(set.rows), batch_(batch), team_(std::min(threads, (batch + width - 1) / width)) {
+  BatchConstrainedDynamics(const Model<Real>& model, const ConstraintSet<Real>& set, int batch, int threads,
+                           bool repairs)
+      : model_(model),
+        layout_(std::make_shared<const Layout<Real>>(model, set, 1)),
+        repairs_(repairs && Repair<Real>::affordable(*layout_, model.nv)),
+        rows_(set.rows),
+        batch_(batch),
+        team_(std::min(threads, (batch + width - 1) / width)) {
     const std::size_t bodies = model.bodies.size(), rows = std::size_t(rows_), nv = std::size_t(model.nv);
     // one solver and one set of numbers a thread: nothing is kept between two groups
     for (int t = 0; t < team_.size(); ++t) {
       solvers_.emplace_back(model, layout_);
       repairers_.emplace_back(model, layout_);
-      hands_.push_back({std::vector<P>(std::size_t(model.nq)), std::vector<P>(nv), std::vector<P>(nv), std::vector<P>(6 * bodies), std::vector<P>(rows), std::vector<P>(rows),
-                        std::vector<P>(rows), std::vector<P>(rows), std::vector<P>(nv)});
+      hands_.push_back({std::vector<P>(std::size_t(model.nq)), std::vector<P>(nv), std::vector<P>(nv),
+                        std::vector<P>(6 * bodies), std::vector<P>(rows), std::vector<P>(rows), std::vector<P>(rows),
+                        std::vector<P>(rows), std::vector<P>(nv)});
     }
   }
 
@@ -34,7 +42,8 @@ class BatchConstrainedDynamics final : public BatchDynamicsSolver<Real> {
     std::size_t sum = 0;
     for (const auto& s : solvers_) sum += s.bytes();
     for (const auto& r : repairers_) sum += r.bytes();
-    for (const auto& h : hands_) sum += (h.q.size() + 3 * h.v.size() + h.external.size() + 4 * h.damping.size()) * sizeof(P);
+    for (const auto& h : hands_)
+      sum += (h.q.size() + 3 * h.v.size() + h.external.size() + 4 * h.damping.size()) * sizeof(P);
     return sum;
   }
 
@@ -43,8 +52,9 @@ class BatchConstrainedDynamics final : public BatchDynamicsSolver<Real> {
     for (auto& r : repairers_) r.give_way(yes);
   }
 
-  void solve(const Real* Q, const Real* V, const Real* tau, const Real* external, const Real* gamma, const Real* damping, const Real* compliance, int most,
-             Real tolerance, Real* lambda, Real* vdot, Report<Real>* reports) override {
+  void solve(const Real* Q, const Real* V, const Real* tau, const Real* external, const Real* gamma,
+             const Real* damping, const Real* compliance, int most, Real tolerance, Real* lambda, Real* vdot,
+             Report<Real>* reports) override {
     const int groups = (batch_ + width - 1) / width, bodies = int(model_.bodies.size());
     team_.each(groups, [&](int g) {
       const int t = team_.whose(g, groups);
@@ -60,16 +70,19 @@ class BatchConstrainedDynamics final : public BatchDynamicsSolver<Real> {
       gather(g, compliance, rows_, h.compliance);
       gather(g, lambda, rows_, h.lambda);
       solver.set_compliance(h.compliance.data());
-      solver.solve(h.q.data(), h.v.data(), tau ? h.tau.data() : nullptr, external ? h.external.data() : nullptr, gamma ? h.gamma.data() : nullptr, h.damping.data(), most,
-                   tolerance, h.lambda.data(), h.vdot.data(), report, nullptr);
+      solver.solve(h.q.data(), h.v.data(), tau ? h.tau.data() : nullptr, external ? h.external.data() : nullptr,
+                   gamma ? h.gamma.data() : nullptr, h.damping.data(), most, tolerance, h.lambda.data(), h.vdot.data(),
+                   report, nullptr);
       scatter(g, h.lambda, rows_, lambda);
       scatter(g, h.vdot, model_.nv, vdot);
       for (int k = 0; k < count(g); ++k) {
-        const std::size_t s = std::size_t(g * width + k), nq = std::size_t(model_.nq), nv = std::size_t(model_.nv), m = std::size_t(rows_);
+        const std::size_t s = std::size_t(g * width + k), nq = std::size_t(model_.nq), nv = std::size_t(model_.nv),
+                          m = std::size_t(rows_);
         reports[s] = report[k];
         if (!repairs_ || !Repair<Real>::needed(report[k])) continue;
-        repairers_[t].solve({Q + s * nq, V + s * nv, tau ? tau + s * nv : nullptr, external ? external + s * 6 * std::size_t(bodies) : nullptr, gamma ? gamma + s * m : nullptr,
-                             damping + s * m, compliance + s * m},
+        repairers_[t].solve({Q + s * nq, V + s * nv, tau ? tau + s * nv : nullptr,
+                             external ? external + s * 6 * std::size_t(bodies) : nullptr,
+                             gamma ? gamma + s * m : nullptr, damping + s * m, compliance + s * m},
                             most, tolerance, lambda + s * m, vdot + s * nv, &reports[s], nullptr);
       }
     });

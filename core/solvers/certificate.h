@@ -1,16 +1,21 @@
-// Whether accelerations and forces solve constrained dynamics, judged from the equations and not by the method that found them: O(n + m).
+// Whether accelerations and forces solve constrained dynamics, judged from the equations and not by the method that
+// found them: O(n + m).
 //
-//   f = τ − h − M ν̇ + Jᵀ λ   joint by joint, tips to base:  F_i = I a_i + v ×* I v − f_ext − Σ Kᵀ λ,  f = τ − armature ν̇ − Sᵀ F_i,  F_p += F_i
+//   f = τ − h − M ν̇ + Jᵀ λ   joint by joint, tips to base:  F_i = I a_i + v ×* I v − f_ext − Σ Kᵀ λ,
+//       f = τ − armature ν̇ − Sᵀ F_i,  F_p += F_i
 //   r = −γ − J ν̇ − C λ       row by row
 //
-// Each is divided by the scale of its equation, a sum of magnitudes of what it is made of: of a joint τ and the inertial and applied forces on what it carries, or their moments
-// about its frame; of a row γ, C λ and the accelerations of the joints that move its points against each other, with lengths about these points. Both quotients have no unit: scaling
-// masses, lengths or times changes neither. Moments are about each link's own frame, so that a light part far from the tree's origin loses no digits to forces that pass by.
+// Each is divided by the scale of its equation, a sum of magnitudes of what it is made of: of a joint τ and the
+// inertial and applied forces on what it carries, or their moments about its frame; of a row γ, C λ and the
+// accelerations of the joints that move its points against each other, with lengths about these points. Both quotients
+// have no unit: scaling masses, lengths or times changes neither. Moments are about each link's own frame, so that a
+// light part far from the tree's origin loses no digits to forces that pass by.
 //
-// What fails is looked at again, with a few roundings of more in the scales: for a joint of the constraint forces that pass through it, up to 1e4 times the largest scale of any
-// joint (without that bound, forces that grow along what Jᵀ does not see would excuse everything), and of what joint accelerations that cancel in a_i would need; for a
-// row of the acceleration that all forces but those of constraints would give to all masses, for mechanisms that are held at rest, and of what a row cancels that has both
-// its ends on one link.
+// What fails is looked at again, with a few roundings of more in the scales: for a joint of the constraint forces that
+// pass through it, up to 1e4 times the largest scale of any joint (without that bound, forces that grow along what Jᵀ
+// does not see would excuse everything), and of what joint accelerations that cancel in a_i would need; for a row of
+// the acceleration that all forces but those of constraints would give to all masses, for mechanisms that are held at
+// rest, and of what a row cancels that has both its ends on one link.
 #pragma once
 
 #include <algorithm>
@@ -45,7 +50,8 @@ inline T size_of(const Vec3<T>& v) {
   return magnitude(v.x) + magnitude(v.y) + magnitude(v.z);
 }
 
-// The state of a mechanism as its equations need it: placement, K of terms, forces on links without joint accelerations, and the rest a number a velocity or row. tau may be null.
+// The state of a mechanism as its equations need it: placement, K of terms, forces on links without joint
+// accelerations, and the rest a number a velocity or row. tau may be null.
 template <class T>
 struct Equations {
   const Placement<T>& w;
@@ -54,7 +60,8 @@ struct Equations {
   const T *tau, *gamma, *compliance;
 };
 
-// What an answer leaves of them, all states of T: scaled; the larger of both before roundings are counted; and the largest |r| as it is.
+// What an answer leaves of them, all states of T: scaled; the larger of both before roundings are counted; and the
+// largest |r| as it is.
 template <class T>
 struct Verdict {
   T dynamics{}, constraints{}, strict{}, primal{};
@@ -66,7 +73,18 @@ class Certificate {
   using Real = real_of<T>;
 
   Certificate(const Model<Real>& model, const ConstraintSet<Real>& set)
-      : model_(model), set_(set), reach_(model.links.size()), away_(model.links.size()), inertial_(model.links.size()), f_(std::size_t(model.nv)), weight_(f_.size()), pushed_(f_.size()), kept_(f_.size()), nothing_(f_.size()), r_(std::size_t(set.rows)), scale_(r_.size()) {
+      : model_(model),
+        set_(set),
+        reach_(model.links.size()),
+        away_(model.links.size()),
+        inertial_(model.links.size()),
+        f_(std::size_t(model.nv)),
+        weight_(f_.size()),
+        pushed_(f_.size()),
+        kept_(f_.size()),
+        nothing_(f_.size()),
+        r_(std::size_t(set.rows)),
+        scale_(r_.size()) {
     a_.resize(model.links.size());
     force_.resize(model.links.size());
     size_.resize(model.links.size());
@@ -94,14 +112,16 @@ class Certificate {
     // rows with a term each on two links of one tree that are measured against each other
     block_below_.assign(set.blocks.size(), -1);
     for (const auto& c : set.constraints) {
-      if (c.block < 0 || set.blocks[c.block].terms != 2 || (c.kind != Kind::frame && c.kind != Kind::distance)) continue;
+      if (c.block < 0 || set.blocks[c.block].terms != 2 || (c.kind != Kind::frame && c.kind != Kind::distance))
+        continue;
       const auto* terms = set.terms.data() + set.blocks[c.block].term;
       block_below_[c.block] = common_link(model, terms[0].link, terms[1].link);
     }
     for (const auto& c : set.constraints) {
       if (c.kind != Kind::frame && c.kind != Kind::distance) continue;
       const int link = model.bodies[c.bodies[0]].link;
-      for (int r = 0; r < c.rows && link >= 0 && link == model.bodies[c.bodies[1]].link; ++r) closed_.push_back({c.row + r, link, r >= 3});
+      for (int r = 0; r < c.rows && link >= 0 && link == model.bodies[c.bodies[1]].link; ++r)
+        closed_.push_back({c.row + r, link, r >= 3});
       reach(link);
     }
     for (int i = 0; i < int(reached.size()); ++i) (reached[std::size_t(i)] ? reached_ : others_).push_back(i);
@@ -114,8 +134,9 @@ class Certificate {
       }
   }
   std::size_t bytes() const {
-    return a_.bytes() + force_.bytes() + size_.bytes() + reach_.size() * (sizeof(Reach) + sizeof(Away) + sizeof(Sizes<T>) + sizeof(int)) + levers_.size() * sizeof(Vec3<T>) +
-           (5 * f_.size() + 2 * r_.size()) * sizeof(T);
+    return a_.bytes() + force_.bytes() + size_.bytes() +
+           reach_.size() * (sizeof(Reach) + sizeof(Away) + sizeof(Sizes<T>) + sizeof(int)) +
+           levers_.size() * sizeof(Vec3<T>) + (5 * f_.size() + 2 * r_.size()) * sizeof(T);
   }
 
   // A tolerance that rounding of this precision can reach.
@@ -158,8 +179,8 @@ class Certificate {
   const T* dynamics() const { return f_.data(); }
   const T* constraints() const { return r_.data(); }
 
-  // Largest |Jᵀ x| against the largest scale of all joints, for forces x of the rows: zero where a residual ∝ x is least. Torques count on the arm of all lengths. Forgets
-  // the residual of the dynamics.
+  // Largest |Jᵀ x| against the largest scale of all joints, for forces x of the rows: zero where a residual ∝ x is
+  // least. Torques count on the arm of all lengths. Forgets the residual of the dynamics.
   T stationarity(const Equations<T>& e, const T* x) {
     unload();
     push<true>(e, x);
@@ -231,7 +252,8 @@ class Certificate {
       if (link.type == Joint::hinge)
         reach.angular += magnitude(vdot[link.iv]);
       else
-        for (int k = 0; k < link.nv; ++k) (moves_along(link.type, k) ? reach.linear : reach.angular) += magnitude(vdot[link.iv + k]);
+        for (int k = 0; k < link.nv; ++k)
+          (moves_along(link.type, k) ? reach.linear : reach.angular) += magnitude(vdot[link.iv + k]);
       reach_[std::size_t(i)] = reach;
     }
   }
@@ -278,7 +300,8 @@ class Certificate {
         for (int c = 0; c < group.count; ++c) *lever++ = R * set_.locals[set_.points[group.first + c].local + side];
       }
   }
-  // visit(link, link that carries both, axes, lever about the link's frame, row, sign) of every point and each of its links
+  // visit(link, link that carries both, axes, lever about the link's frame, row, sign) of every point and each of its
+  // links
   template <class F>
   void each_point(F&& visit) const {
     std::size_t g = 0;
@@ -294,7 +317,8 @@ class Certificate {
       }
     }
   }
-  // visit(link, link that carries all of the row's, force part of K, moment part about the link's frame, row) of every row on every link
+  // visit(link, link that carries all of the row's, force part of K, moment part about the link's frame, row) of every
+  // row on every link
   template <class F>
   void each_term(const Equations<T>& e, F&& visit) const {
     std::size_t at = 0;
@@ -344,7 +368,8 @@ class Certificate {
     const T *tau = e.tau ? e.tau : nothing_.data(), *moved = vdot ? vdot : nothing_.data();
     const Vec6<T>* S = e.w.S.data();
     T worst{}, total{};
-    const auto joint = [&, armature = model_.armature.data(), left = f_.data(), weight = weight_.data()](int k, const Vec3<T>& axis, const Vec3<T>& force, const T& size) {
+    const auto joint = [&, armature = model_.armature.data(), left = f_.data(), weight = weight_.data()](
+                           int k, const Vec3<T>& axis, const Vec3<T>& force, const T& size) {
       const T own = moved[k] * armature[k];
       T f = tau[k] - own - dot(axis, force), scale = magnitude(tau[k]) + magnitude(own) + size;
       if (driven) {
@@ -397,10 +422,12 @@ class Certificate {
   T applied(const Equations<T>& e) const {
     T total = total_, turning{};
     for (const auto& link : model_.links)
-      for (int k = 0; e.tau && k < link.nv; ++k) (moves_along(link.type, k) ? total : turning) += magnitude(e.tau[link.iv + k]);
+      for (int k = 0; e.tau && k < link.nv; ++k)
+        (moves_along(link.type, k) ? total : turning) += magnitude(e.tau[link.iv + k]);
     return length_ > 0 ? total + turning * (1 / length_) : total;
   }
-  // Magnitudes of constraint forces on what each joint carries, and of inertial forces to the accelerations of its joints one by one.
+  // Magnitudes of constraint forces on what each joint carries, and of inertial forces to the accelerations of its
+  // joints one by one.
   void count_passing_forces(const Equations<T>& e, const T* lambda) {
     unload();
     std::fill(inertial_.begin(), inertial_.end(), Sizes<T>{});
@@ -412,8 +439,10 @@ class Certificate {
       const auto& link = model_.links[i];
       const Sizes<T> passing = size_[i];
       const Reach& reach = reach_[std::size_t(i)];
-      const Real center = size_of(link.inertial.center), trace = link.inertial.inertia.xx + link.inertial.inertia.yy + link.inertial.inertia.zz;
-      const T force = (reach.linear + reach.angular * center) * link.inertial.mass, moment = force * center + reach.angular * trace;
+      const Real center = size_of(link.inertial.center),
+                 trace = link.inertial.inertia.xx + link.inertial.inertia.yy + link.inertial.inertia.zz;
+      const T force = (reach.linear + reach.angular * center) * link.inertial.mass,
+              moment = force * center + reach.angular * trace;
       Sizes<T>& inertial = inertial_[std::size_t(i)];
       inertial.force += force;
       inertial.moment += moment;
@@ -431,7 +460,8 @@ class Certificate {
       handed.moment += inertial.moment + apart * inertial.force;
     }
   }
-  // The largest f against its scale and roundings of these magnitudes, those of constraint forces bounded by the largest scale of all joints that move alike.
+  // The largest f against its scale and roundings of these magnitudes, those of constraint forces bounded by the
+  // largest scale of all joints that move alike.
   T balance_again(Real roundings) const {
     constexpr Real most = 1e4;
     T linear{}, angular{}, worst{};
@@ -447,14 +477,16 @@ class Certificate {
     }
     each([&](int k, bool along) {
       const T bound = (along ? linear : angular) * most;
-      const T passing = (pushed_[k] < bound ? pushed_[k] : bound) + kept_[k] + bound * std::numeric_limits<Real>::epsilon();
+      const T passing =
+          (pushed_[k] < bound ? pushed_[k] : bound) + kept_[k] + bound * std::numeric_limits<Real>::epsilon();
       worst = larger(worst, quotient(f_[k], T(weight_[k] + passing * roundings)));
     });
     return worst;
   }
 
   // r = −γ − J ν̇ − C λ and its scale, accelerations larger by what is given
-  void project(const Equations<T>& e, const T* vdot, const T* lambda, const T& linear, const T& angular, Real roundings) {
+  void project(const Equations<T>& e, const T* vdot, const T* lambda, const T& linear, const T& angular,
+               Real roundings) {
     for (int r = 0; r < set_.rows; ++r) {
       const T given = e.compliance[r] * lambda[r];
       r_[r] = -e.gamma[r] - given;
@@ -479,7 +511,10 @@ class Certificate {
     if (roundings > 0)
       for (const auto& one : closed_) {
         const Reach& reach = reach_[std::size_t(one.link)];
-        scale_[one.row] += (one.turns ? T(reach.angular + angular) : T(reach.linear + linear + (reach.angular + angular) * size_of(e.w.pose[one.link].p))) * roundings;
+        scale_[one.row] +=
+            (one.turns ? T(reach.angular + angular)
+                       : T(reach.linear + linear + (reach.angular + angular) * size_of(e.w.pose[one.link].p))) *
+            roundings;
       }
     for (const auto& j : set_.joint_rows) {
       const auto& link = model_.links[model_.dof_link[j.velocity]];
@@ -500,27 +535,30 @@ class Certificate {
   }
   // what is no number counts as the largest
   static T quotient(const T& x, const T& scale) {
-    const T most = constant<T>(std::numeric_limits<Real>::max()), q = magnitude(x) / (scale + std::numeric_limits<Real>::min());
+    const T most = constant<T>(std::numeric_limits<Real>::max()),
+            q = magnitude(x) / (scale + std::numeric_limits<Real>::min());
     return q < most ? q : most;
   }
 
   const Model<Real>& model_;
   const ConstraintSet<Real>& set_;
-  PerLink<Vec6, T> a_, force_;    // a link: its acceleration without gravity; I a + f − Kᵀ λ about its own frame, and of what hangs on it
-  PerLink<Sizes, T> size_;        // a link: magnitudes of the latter
-  T total_{};                     // of forces on all links
+  PerLink<Vec6, T> a_,
+      force_;  // a link: its acceleration without gravity; I a + f − Kᵀ λ about its own frame, and of what hangs on it
+  PerLink<Sizes, T> size_;  // a link: magnitudes of the latter
+  T total_{};               // of forces on all links
   std::vector<Reach> reach_;
   std::vector<Away> away_;
   std::vector<int> reached_, others_;  // links that rows act on and those they hang on; all others
   std::vector<Vec3<T>> levers_;        // a point and link
   std::vector<Closed> closed_;
-  std::vector<int> group_below_, block_below_;  // the link that carries both links of a group of points, of a block of rows
+  std::vector<int> group_below_,
+      block_below_;                 // the link that carries both links of a group of points, of a block of rows
   std::vector<Sizes<T>> inertial_;  // a link and all it carries: magnitudes of inertial forces, joint by joint
-  std::vector<T> f_, weight_;     // per velocity: residual, its scale
-  std::vector<T> pushed_, kept_;  // a velocity: magnitudes of constraint forces; of inertial ones, and f meanwhile
-  std::vector<T> nothing_;        // a velocity: zero
-  std::vector<T> r_, scale_;      // per row: residual, its scale
-  Real mass_ = 0, length_ = 0;    // of all links
+  std::vector<T> f_, weight_;       // per velocity: residual, its scale
+  std::vector<T> pushed_, kept_;    // a velocity: magnitudes of constraint forces; of inertial ones, and f meanwhile
+  std::vector<T> nothing_;          // a velocity: zero
+  std::vector<T> r_, scale_;        // per row: residual, its scale
+  Real mass_ = 0, length_ = 0;      // of all links
 };
 
 }  // namespace delassus

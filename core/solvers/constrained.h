@@ -1,16 +1,19 @@
-// Accelerations and constraint forces of a constrained mechanism by proximal iterations on the loop-constrained articulated-body algorithm: O(n + m) each.
+// Accelerations and constraint forces of a constrained mechanism by proximal iterations on the loop-constrained
+// articulated-body algorithm: O(n + m) each.
 //
 //   minimise ½ ‖ν̇ − M⁻¹ (τ − h)‖²_M   where   J ν̇ + C λ = b,   b = −γ = −(J̇ν + k_d J ν + k_p e)
 //
 //   (M + Jᵀ R J) ν̇ₖ₊₁ = τ − h + Jᵀ s,   s = R (b + ε λₖ),   λₖ₊₁ = s − R J ν̇ₖ₊₁,   R = (C + ε)⁻¹
 //
-// M + Jᵀ R J is eliminated once; iterations in between follow J ν̇ and λ alone, over links that constraints reach. What is left of the constraints is
-// ε (λₖ − λₖ₊₁); where they contradict each other, ν̇ converges to the least-squares answer and λ grows along what Jᵀ does not see.
+// M + Jᵀ R J is eliminated once; iterations in between follow J ν̇ and λ alone, over links that constraints reach. What
+// is left of the constraints is ε (λₖ − λₖ₊₁); where they contradict each other, ν̇ converges to the least-squares
+// answer and λ grows along what Jᵀ does not see.
 //
-// R is so large that M loses digits beside Jᵀ R J. So the last iterations are on all links again, for the residual of the dynamics: M is in them as it is. They go on until
-// both equations hold (certificate.h), or they no longer help.
+// R is so large that M loses digits beside Jᵀ R J. So the last iterations are on all links again, for the residual of
+// the dynamics: M is in them as it is. They go on until both equations hold (certificate.h), or they no longer help.
 //
-// "Constrained Articulated Body Dynamics Algorithms", algorithms 1 to 3, with loops as in "Matrix-Free Delassus Operations", section III. ε is its 1 / µ.
+// "Constrained Articulated Body Dynamics Algorithms", algorithms 1 to 3, with loops as in "Matrix-Free Delassus
+// Operations", section III. ε is its 1 / µ.
 #pragma once
 
 #include "errors/interrupt.h"
@@ -29,8 +32,14 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
 
   ConstrainedDynamics(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout)
       : ConstrainedDynamics(model, layout, std::make_shared<Scratch<T>>(model, *layout)) {}
-  ConstrainedDynamics(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout, std::shared_ptr<Scratch<T>> scratch)
-      : model_(model), G_(model, std::move(layout), std::move(scratch)), set_(G_.layout().set), forcing_(model, set_), judge_(model, set_), strips_(G_.layout().coupled) {
+  ConstrainedDynamics(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout,
+                      std::shared_ptr<Scratch<T>> scratch)
+      : model_(model),
+        G_(model, std::move(layout), std::move(scratch)),
+        set_(G_.layout().set),
+        forcing_(model, set_),
+        judge_(model, set_),
+        strips_(G_.layout().coupled) {
     const std::size_t rows = std::size_t(set_.rows);
     for (auto* x : {&s_, &y_, &z_, &step_, &nothing_}) x->resize(rows);
   }
@@ -47,8 +56,8 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
     judge_.set_compliance(compliance);
   }
 
-  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most, Real tolerance, T* lambda, T* vdot,
-             Report<Real>* reports, Real* history) override {
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most,
+             Real tolerance, T* lambda, T* vdot, Report<Real>* reports, Real* history) override {
     constexpr int lanes = lanes_of<T>;
     const int m = set_.rows;
     auto& p = G_.passage();
@@ -62,8 +71,9 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
     const T* R = G_.stiffness();
     G_.collect_idle(p, loads);
 
-    // A residual r = ε δλ is measured as r² / ε against the largest (γ² + (J ν̇)²) R + ε λ²: the same unit for rows of lengths and of angles. The certificate looks closer.
-    // Rows that give way by ε λ have one solution, and need no iterations but for what rounding left of it.
+    // A residual r = ε δλ is measured as r² / ε against the largest (γ² + (J ν̇)²) R + ε λ²: the same unit for rows of
+    // lengths and of angles. The certificate looks closer. Rows that give way by ε λ have one solution, and need no
+    // iterations but for what rounding left of it.
     const bool soft = this->gives_way_;
     const int limit = soft ? std::max(most, soft_corrections + 1) : most;
     const T* held = soft ? nothing_.data() : damping;
@@ -100,7 +110,8 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
         for (int r = 0; r < m; ++r) {
           z_[r] = y_[r];
           const T next = s_[r] - y_[r] * R[r];
-          scale = larger(scale, T((forcing_.bias[r] * forcing_.bias[r] + y_[r] * y_[r]) * R[r] + next * next * damping[r]));
+          scale =
+              larger(scale, T((forcing_.bias[r] * forcing_.bias[r] + y_[r] * y_[r]) * R[r] + next * next * damping[r]));
           size = larger(size, larger(magnitude(forcing_.bias[r]), magnitude(y_[r])));
           move_on(r, next);
         }
@@ -120,7 +131,8 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
       } else {
         // (M + Jᵀ R J) δν̇ = τ − h − M ν̇ + Jᵀ s,   s = R (b + ε λ − J ν̇)
         loads.add_inertial(G_.placement(), G_.coupled_strips());
-        for (int k = 0; k < model_.nv; ++k) p.u[k] = tau ? tau[k] - vdot[k] * model_.armature[k] : vdot[k] * -model_.armature[k];
+        for (int k = 0; k < model_.nv; ++k)
+          p.u[k] = tau ? tau[k] - vdot[k] * model_.armature[k] : vdot[k] * -model_.armature[k];
         G_.collect_idle(p, loads);
         for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * held[r] - forcing_.bias[r] - y_[r]) * R[r];
         G_.respond(p, loads, s_.data(), step_.data());
@@ -155,13 +167,14 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
         if (report.outcome == Outcome::stalled) continue;
         // neither the residual nor J ν̇ settles: rounding, or rows that all but depend on each other
         const bool slow = n > 0 && now > Real(0.81) * last[l] && lane(change, l) > Real(0.9) * last_change[l];
-        report.outcome = soft || now <= goal                                  ? Outcome::converged
+        report.outcome = soft || now <= goal                                     ? Outcome::converged
                          : n > 0 && lane(change, l) <= tolerance * lane(size, l) ? Outcome::least_squares
-                                                                           : Outcome::unfinished;
+                                                                                 : Outcome::unfinished;
         report.iterations = std::min(n + 1, most);
         report.change = lane(change, l);
         // the equations have scales of their own, and are worth a look a little before
-        done = done && (report.outcome != Outcome::unfinished || (correcting && (slow || (!looked && now <= look_at * goal))));
+        done = done &&
+               (report.outcome != Outcome::unfinished || (correcting && (slow || (!looked && now <= look_at * goal))));
         // as much as this iteration has gained the next one will; rows alone lose digits with every one
         near = near && (n > 0 || report.outcome != Outcome::unfinished || now * now <= goal * lane(scale, l));
         last[l] = now;
@@ -182,7 +195,8 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
             loads.forget(l);
             reports[l] = kept[l];
           }
-          settled[l] = reports[l].outcome == Outcome::stalled || wrong <= goal_of_all || !(2 * wrong <= best[l] || 2 * counted <= best_counted[l]);
+          settled[l] = reports[l].outcome == Outcome::stalled || wrong <= goal_of_all ||
+                       !(2 * wrong <= best[l] || 2 * counted <= best_counted[l]);
           best[l] = std::min(best[l], wrong);
           best_counted[l] = std::min(best_counted[l], counted);
           kept[l] = reports[l];
@@ -226,8 +240,8 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
   Forcing<T> forcing_;
   Judge<T> judge_;
   StripMotions<T> strips_;
-  std::vector<T> s_, y_, z_, step_;         // a row: s; J ν̇ of the accelerations there are; of the last iteration; its change
-  std::vector<T> nothing_;                  // a row: zero
+  std::vector<T> s_, y_, z_, step_;  // a row: s; J ν̇ of the accelerations there are; of the last iteration; its change
+  std::vector<T> nothing_;           // a row: zero
 };
 
 }  // namespace delassus

@@ -25,7 +25,8 @@ class Dual {
     for (int r = 0; r < rows; ++r)
       if (!known[std::size_t(r)]) row_.push_back(r);
     A_.assign(std::size_t(n_) * room_, T{});
-    for (auto* x : {&Dinv_, &shift_, &target_, &lambda_, &left_, &step_, &moved_}) x->assign(room_ + row_.size() - std::size_t(n_), T{});
+    for (auto* x : {&Dinv_, &shift_, &target_, &lambda_, &left_, &step_, &moved_})
+      x->assign(room_ + row_.size() - std::size_t(n_), T{});
   }
   std::size_t bytes() const { return (A_.size() + 7 * step_.size()) * sizeof(T) + row_.size() * sizeof(int); }
 
@@ -40,14 +41,17 @@ class Dual {
   void invert(const T* y, T* x) {
     for (int i = 0; i < int(row_.size()); ++i) step_[at(i)] = y[row_[std::size_t(i)]];
     solve_upper_factor(A_.data(), n_, room_, Dinv_.data(), step_.data());
-    for (int i = 0; i < int(row_.size()); ++i) x[row_[std::size_t(i)]] = i < n_ ? step_[at(i)] : step_[at(i)] / shift_[at(i)];
+    for (int i = 0; i < int(row_.size()); ++i)
+      x[row_[std::size_t(i)]] = i < n_ ? step_[at(i)] : step_[at(i)] / shift_[at(i)];
   }
 
   // The same in the order of the matrix, as it was last found.
   const T* inverted() const { return step_.data(); }
 
-  // G: its upper triangle on entry, both on exit; rows `stride` apart, a register of room past every row. λ: what to start from on entry, the forces on exit.
-  void solve(T* G, std::size_t stride, const T* bias, const T* compliance, const T* damping, int most, T tolerance, T* lambda, Report<T>* report, T* history) {
+  // G: its upper triangle on entry, both on exit; rows `stride` apart, a register of room past every row. λ: what to
+  // start from on entry, the forces on exit.
+  void solve(T* G, std::size_t stride, const T* bias, const T* compliance, const T* damping, int most, T tolerance,
+             T* lambda, Report<T>* report, T* history) {
     const int m = int(row_.size());
     for (int i = 0; i < m; ++i) {
       const int r = row_[std::size_t(i)];
@@ -75,7 +79,8 @@ class Dual {
         moved_[at(i)] = left_[at(i)] - compliance[row_[std::size_t(i)]] * step_[at(i)];
       }
       find_left(G, stride, compliance);
-      for (int i = 0; i < m; ++i) progress.row(left_[at(i)], moved_[at(i)] - left_[at(i)], damping[row_[std::size_t(i)]]);
+      for (int i = 0; i < m; ++i)
+        progress.row(left_[at(i)], moved_[at(i)] - left_[at(i)], damping[row_[std::size_t(i)]]);
       progress.end_iteration();
     }
     progress.end(damping, m);
@@ -89,18 +94,22 @@ class Dual {
   // r = β − (G + C) λ
   void find_left(const T* G, std::size_t stride, const T* compliance) {
     constexpr int lanes = row_lanes<T>;
-    for (int i = 0; i < int(row_.size()); ++i) left_[at(i)] = target_[at(i)] - compliance[row_[std::size_t(i)]] * lambda_[at(i)];
+    for (int i = 0; i < int(row_.size()); ++i)
+      left_[at(i)] = target_[at(i)] - compliance[row_[std::size_t(i)]] * lambda_[at(i)];
     for (int k = 0; k < n_; ++k)
       for (int c = 0; c < n_; c += lanes)
-        store_rows(&left_[std::size_t(c)], RowPack<T>(load_rows(&left_[std::size_t(c)]) - load_rows(G + std::size_t(k) * stride + c) * lambda_[std::size_t(k)]));
+        store_rows(&left_[std::size_t(c)],
+                   RowPack<T>(load_rows(&left_[std::size_t(c)]) -
+                              load_rows(G + std::size_t(k) * stride + c) * lambda_[std::size_t(k)]));
     for (std::size_t i = std::size_t(n_); i < room_; ++i) left_[i] = T{};
   }
 
   int n_;
   std::size_t room_;
   std::vector<int> row_;
-  std::vector<T> A_;                                                  // D U of G + C + ε
-  std::vector<T> Dinv_, shift_, target_, lambda_, left_, step_, moved_;  // a row: D⁻¹, C + ε, β, λ, r, its step, r that J ν̇ alone would have changed
+  std::vector<T> A_;  // D U of G + C + ε
+  std::vector<T> Dinv_, shift_, target_, lambda_, left_, step_,
+      moved_;  // a row: D⁻¹, C + ε, β, λ, r, its step, r that J ν̇ alone would have changed
 };
 
 }  // namespace delassus

@@ -1,4 +1,5 @@
-// What a state asks of constrained dynamics: forces on links and joints without joint accelerations, and the bias of the constraints. O(n + m).
+// What a state asks of constrained dynamics: forces on links and joints without joint accelerations, and the bias of
+// the constraints. O(n + m).
 //
 //   f = I a + v ×* I v − f_ext at ν̇ = 0 (gravity an upward acceleration),   γ = J̇ν + k_d J ν + k_p e
 #pragma once
@@ -15,14 +16,16 @@ struct Forcing {
   std::vector<T> error, velocity, bias;  // a row: e, J ν, γ
   bool steered = false;                  // some constraint has a gain
 
-  Forcing(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set) : motions(model.links.size()), error(set.rows), velocity(set.rows), bias(set.rows) {
+  Forcing(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set)
+      : motions(model.links.size()), error(set.rows), velocity(set.rows), bias(set.rows) {
     forces.resize(model.links.size());
     for (const auto& c : set.constraints) steered = steered || c.kp != 0 || c.kd != 0;
   }
   std::size_t bytes() const { return motions.bytes() + forces.bytes() + 3 * bias.size() * sizeof(T); }
 
   // After kinematics. External and gamma may be null: nothing, what the constraints say.
-  void find(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, const Placement<T>& w, const T* q, const T* v, const T* external, const T* gamma) {
+  void find(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, const Placement<T>& w, const T* q,
+            const T* v, const T* external, const T* gamma) {
     delassus::motions(model, w, motions, v, static_cast<const T*>(nullptr), Vec3<T>{});
     if (gamma) {
       std::copy(gamma, gamma + set.rows, bias.begin());

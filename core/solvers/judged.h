@@ -1,8 +1,10 @@
 // How a solution is to be called, once the certificate has seen it.
 //
 //   converged       both equations hold
-//   least_squares   the dynamics hold, and no motion lessens the residual r of the constraints in the metric of R = 1 / ε: Jᵀ R r = 0. They contradict each other
-//   redundant       the same, but r is so small that rows differ from dependent ones only by how exactly the mechanism was drawn
+//   least_squares   the dynamics hold, and no motion lessens the residual r of the constraints in the metric of R =
+//                   1 / ε: Jᵀ R r = 0. They contradict each other
+//   redundant       the same, but r is so small that rows differ from dependent ones only by how exactly the
+//                   mechanism was drawn
 //   stalled         none of these, though the method came to its end
 #pragma once
 
@@ -19,18 +21,25 @@ class Judge {
   using Real = real_of<T>;
   static constexpr int endless = std::numeric_limits<int>::max();  // iterations of a method that has none
 
-  Judge(const Model<Real>& model, const ConstraintSet<Real>& set) : certificate_(model, set), compliance_(std::size_t(set.rows)), pull_(std::size_t(set.rows)) {
+  Judge(const Model<Real>& model, const ConstraintSet<Real>& set)
+      : certificate_(model, set), compliance_(std::size_t(set.rows)), pull_(std::size_t(set.rows)) {
     if (lanes_of<T> > 1) return;
     best_vdot_.resize(std::size_t(model.nv));
     best_lambda_.resize(std::size_t(set.rows));
   }
-  std::size_t bytes() const { return certificate_.bytes() + (2 * pull_.size() + best_vdot_.size() + best_lambda_.size()) * sizeof(T); }
+  std::size_t bytes() const {
+    return certificate_.bytes() + (2 * pull_.size() + best_vdot_.size() + best_lambda_.size()) * sizeof(T);
+  }
 
   // C of the rows; what the damping adds where they give way by it
-  void set_compliance(const T* compliance) { std::copy(compliance, compliance + compliance_.size(), compliance_.begin()); }
+  void set_compliance(const T* compliance) {
+    std::copy(compliance, compliance + compliance_.size(), compliance_.begin());
+  }
 
-  // Writes the residuals to the reports, and the outcome of every state where both equations hold. Returns whether they do in all states.
-  bool look(Equations<T> e, const T* damping, bool gives_way, const T* vdot, const T* lambda, Real tolerance, Report<Real>* reports) {
+  // Writes the residuals to the reports, and the outcome of every state where both equations hold. Returns whether they
+  // do in all states.
+  bool look(Equations<T> e, const T* damping, bool gives_way, const T* vdot, const T* lambda, Real tolerance,
+            Report<Real>* reports) {
     e.compliance = compliance_.data();
     if (gives_way) {
       for (std::size_t r = 0; r < pull_.size(); ++r) pull_[r] = compliance_[r] + damping[r];
@@ -41,7 +50,8 @@ class Judge {
     if (gives_way) {
       // residual of the constraints themselves
       v.primal = T{};
-      for (std::size_t r = 0; r < pull_.size(); ++r) v.primal = larger(v.primal, magnitude(T(certificate_.constraints()[r] + damping[r] * lambda[r])));
+      for (std::size_t r = 0; r < pull_.size(); ++r)
+        v.primal = larger(v.primal, magnitude(T(certificate_.constraints()[r] + damping[r] * lambda[r])));
     }
     bool all = true;
     for (int l = 0; l < lanes_of<T>; ++l) {
@@ -62,8 +72,10 @@ class Judge {
   // The larger residual of a state that was looked at, without roundings: as long as corrections lessen it, they help.
   Real strict(int l) const { return strict_[l]; }
 
-  // After that, the outcome of states where they do not. History may be null; else what the last iteration left is what the certificate says.
-  void conclude(const Equations<T>& e, const T* damping, bool gives_way, bool all, Real tolerance, Report<Real>* reports, Real* history, int most) {
+  // After that, the outcome of states where they do not. History may be null; else what the last iteration left is what
+  // the certificate says.
+  void conclude(const Equations<T>& e, const T* damping, bool gives_way, bool all, Real tolerance,
+                Report<Real>* reports, Real* history, int most) {
     for (int l = 0; l < lanes_of<T>; ++l)
       if (history && reports[l].iterations > 0) history[l * most + reports[l].iterations - 1] = reports[l].primal;
     if (all) return;
@@ -73,9 +85,11 @@ class Judge {
     for (int l = 0; l < lanes_of<T>; ++l) {
       Report<Real>& report = reports[l];
       if (report.outcome == Outcome::converged) continue;
-      // forces grow with every iteration, and leave their rounding in the dynamics; rounding of the rows is in a small residual
+      // forces grow with every iteration, and leave their rounding in the dynamics; rounding of the rows is in a small
+      // residual
       const Real rounding = std::min(1000 * std::numeric_limits<Real>::epsilon() / report.constraints, Real(0.1));
-      if (report.dynamics <= 1000 * goal && report.constraints > goal && !gives_way && lane(slope, l) <= stationary + rounding)
+      if (report.dynamics <= 1000 * goal && report.constraints > goal && !gives_way &&
+          lane(slope, l) <= stationary + rounding)
         report.outcome = report.constraints <= drawn ? Outcome::redundant : Outcome::least_squares;
       else
         report.outcome = gives_way || report.iterations < most ? Outcome::stalled : Outcome::unfinished;
@@ -84,9 +98,11 @@ class Judge {
 
   const Certificate<T>& certificate() const { return certificate_; }
 
-  // Looks, and corrects by the residuals, τ − h − M ν̇ + Jᵀ λ and −γ − J ν̇ − C λ, as long as that helps; then concludes. One state.
+  // Looks, and corrects by the residuals, τ − h − M ν̇ + Jᵀ λ and −γ − J ν̇ − C λ, as long as that helps; then concludes.
+  // One state.
   template <class F>
-  void refine(const Equations<T>& e, const T* damping, bool gives_way, T* vdot, T* lambda, Real tolerance, Report<Real>* report, Real* history, int most, F&& correct) {
+  void refine(const Equations<T>& e, const T* damping, bool gives_way, T* vdot, T* lambda, Real tolerance,
+              Report<Real>* report, Real* history, int most, F&& correct) {
     static_assert(lanes_of<T> == 1);
     const Real goal = Certificate<T>::reachable(tolerance);
     bool all = look(e, damping, gives_way, vdot, lambda, tolerance, report);
@@ -116,11 +132,13 @@ class Judge {
 
  private:
   static constexpr int corrections = 4;
-  // of the largest scale of a joint: below, no motion lessens the residual; of a row's: below, it is how exactly mechanisms are drawn
-  static constexpr Real stationary = sizeof(Real) == 8 ? Real(1e-6) : Real(1e-3), drawn = sizeof(Real) == 8 ? Real(1e-6) : Real(1e-3);
+  // of the largest scale of a joint: below, no motion lessens the residual; of a row's: below, it is how exactly
+  // mechanisms are drawn
+  static constexpr Real stationary = sizeof(Real) == 8 ? Real(1e-6) : Real(1e-3),
+                        drawn = sizeof(Real) == 8 ? Real(1e-6) : Real(1e-3);
 
   Certificate<T> certificate_;
-  std::vector<T> compliance_, pull_;  // a row: C; R r, or C + ε
+  std::vector<T> compliance_, pull_;        // a row: C; R r, or C + ε
   std::vector<T> best_vdot_, best_lambda_;  // of one state, while it is corrected
   Real strict_[lanes_of<T>]{};
 };

@@ -1,11 +1,13 @@
-// Constrained dynamics by one dense factor of both equations together: O((n + m)³), for mechanisms where the fast methods lose too many digits. Any rows, loops included.
+// Constrained dynamics by one dense factor of both equations together: O((n + m)³), for mechanisms where the fast
+// methods lose too many digits. Any rows, loops included.
 //
 //   [ M   Jᵀ    ] [ δν̇ ]   [ f ]       f = τ − h − M ν̇ + Jᵀ λ,   r = −γ − J ν̇ − C λ,   ν̇ ← ν̇ + δν̇,   λ ← λ + δλ
 //   [ J  −C − δ  ] [−δλ ] = [ r ]
 //
-// Neither M⁻¹ nor R = (C + ε)⁻¹ is in it, so a part of inertia 1e-12 beside one of 1 costs no digits. Rows and columns are scaled alike until the largest number of each is about one
-// (Ruiz, "A scaling algorithm to equilibrate both rows and columns norms in matrices", 2001), which takes all units out. δ is for rows that depend on each other; f and r are
-// without it, so iterations remove what it does, as proximal ones do.
+// Neither M⁻¹ nor R = (C + ε)⁻¹ is in it, so a part of inertia 1e-12 beside one of 1 costs no digits. Rows and columns
+// are scaled alike until the largest number of each is about one (Ruiz, "A scaling algorithm to equilibrate both rows
+// and columns norms in matrices", 2001), which takes all units out. δ is for rows that depend on each other; f and r
+// are without it, so iterations remove what it does, as proximal ones do.
 #pragma once
 
 #include <limits>
@@ -23,22 +25,35 @@ class Kkt final : public DynamicsSolver<T> {
 
  public:
   Kkt(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
-      : model_(model), layout_(std::move(layout)), set_(layout_->set), ltl_(model, set_), forcing_(model, set_), judge_(model, set_), compliance_(std::size_t(set_.rows)),
-        n_(std::size_t(model.nv + set_.rows)), A_(n_ * n_), scale_(n_), x_(n_), pivot_(n_), best_(n_) {}
+      : model_(model),
+        layout_(std::move(layout)),
+        set_(layout_->set),
+        ltl_(model, set_),
+        forcing_(model, set_),
+        judge_(model, set_),
+        compliance_(std::size_t(set_.rows)),
+        n_(std::size_t(model.nv + set_.rows)),
+        A_(n_ * n_),
+        scale_(n_),
+        x_(n_),
+        pivot_(n_),
+        best_(n_) {}
 
   bool alone() const override { return rows_alone(set_); }
   int rows() const override { return set_.rows; }
   std::size_t bytes() const override {
-    return ltl_.bytes() + forcing_.bytes() + judge_.bytes() + (A_.size() + 3 * n_ + compliance_.size()) * sizeof(T) + n_ * sizeof(int);
+    return ltl_.bytes() + forcing_.bytes() + judge_.bytes() + (A_.size() + 3 * n_ + compliance_.size()) * sizeof(T) +
+           n_ * sizeof(int);
   }
   void set_compliance(const T* compliance) override {
     std::copy(compliance, compliance + set_.rows, compliance_.begin());
     judge_.set_compliance(compliance);
   }
 
-  // As DynamicsSolver says; `damping` is the metric in which contradictory rows are met, and what rows give way by if they do.
-  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most, T tolerance, T* lambda, T* vdot, Report<T>* report,
-             T* history) override {
+  // As DynamicsSolver says; `damping` is the metric in which contradictory rows are met, and what rows give way by if
+  // they do.
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most,
+             T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
     const bool soft = this->gives_way_;
     const std::size_t nv = std::size_t(model_.nv), m = std::size_t(set_.rows);
     place(q);
@@ -109,16 +124,20 @@ class Kkt final : public DynamicsSolver<T> {
     for (std::size_t k = 0; k < nv; ++k) {
       const T* row = ltl_.M.data() + ltl_.start[k];
       int d = ltl_.depth[k];
-      for (int j = int(k); j >= 0; j = model_.dof_parent[j], --d) A_[k * n_ + std::size_t(j)] = A_[std::size_t(j) * n_ + k] = row[d];
+      for (int j = int(k); j >= 0; j = model_.dof_parent[j], --d)
+        A_[k * n_ + std::size_t(j)] = A_[std::size_t(j) * n_ + k] = row[d];
       if (ltl_.place[k] < 0) continue;
       const T* J = ltl_.Y.data() + std::size_t(ltl_.place[k]) * ltl_.room;
       for (const int p : ltl_.groups[ltl_.group[k]].packs)
-        for (std::size_t r = std::size_t(p * row_lanes<T>); r < std::min(m, std::size_t((p + 1) * row_lanes<T>)); ++r) A_[k * n_ + nv + r] = A_[(nv + r) * n_ + k] = J[r];
+        for (std::size_t r = std::size_t(p * row_lanes<T>); r < std::min(m, std::size_t((p + 1) * row_lanes<T>)); ++r)
+          A_[k * n_ + nv + r] = A_[(nv + r) * n_ + k] = J[r];
     }
-    for (std::size_t r = 0; r < m; ++r) A_[(nv + r) * n_ + nv + r] = -(this->gives_way_ ? compliance_[r] + damping[r] : compliance_[r]);
+    for (std::size_t r = 0; r < m; ++r)
+      A_[(nv + r) * n_ + nv + r] = -(this->gives_way_ ? compliance_[r] + damping[r] : compliance_[r]);
   }
 
-  // A ← s A s, eight times s = 1 / √(largest number of the row, or of a constraint's rows), which takes a factor of 1e30 to 1.3; then −δ
+  // A ← s A s, eight times s = 1 / √(largest number of the row, or of a constraint's rows), which takes a factor of
+  // 1e30 to 1.3; then −δ
   void equilibrate() {
     std::fill(scale_.begin(), scale_.end(), T(1));
     for (int n = 0; n < 8; ++n) {
@@ -127,7 +146,8 @@ class Kkt final : public DynamicsSolver<T> {
         for (std::size_t j = 0; j < n_; ++j) most = std::max(most, std::abs(A_[i * n_ + j]));
         x_[i] = most;
       }
-      // rows of one constraint alike, lengths and angles apart: one that is small beside its siblings is so because it all but depends on others
+      // rows of one constraint alike, lengths and angles apart: one that is small beside its siblings is so because it
+      // all but depends on others
       for (const auto& c : set_.constraints)
         for (int first : {0, 3}) {
           T* rows = x_.data() + model_.nv + c.row;
@@ -151,7 +171,9 @@ class Kkt final : public DynamicsSolver<T> {
       for (std::size_t i = k + 1; i < n_; ++i)
         if (std::abs(A_[i * n_ + k]) > std::abs(A_[at * n_ + k])) at = i;
       pivot_[k] = int(at);
-      if (at != k) std::swap_ranges(A_.begin() + std::ptrdiff_t(k * n_), A_.begin() + std::ptrdiff_t((k + 1) * n_), A_.begin() + std::ptrdiff_t(at * n_));
+      if (at != k)
+        std::swap_ranges(A_.begin() + std::ptrdiff_t(k * n_), A_.begin() + std::ptrdiff_t((k + 1) * n_),
+                         A_.begin() + std::ptrdiff_t(at * n_));
       T* above = &A_[k * n_];
       if (above[k] == T{}) above[k] = std::numeric_limits<T>::epsilon();
       for (std::size_t i = k + 1; i < n_; ++i) {
@@ -178,14 +200,14 @@ class Kkt final : public DynamicsSolver<T> {
   const Model<T>& model_;
   std::shared_ptr<const Layout<T>> layout_;
   const ConstraintSet<T>& set_;
-  LtlWork<T> ltl_;                  // placements, M and J; no factor
+  LtlWork<T> ltl_;  // placements, M and J; no factor
   Forcing<T> forcing_;
   Judge<T> judge_;
-  std::vector<T> compliance_;       // a row: C
-  std::size_t n_;                   // velocities and rows
-  std::vector<T> A_, scale_, x_;    // the matrix or its factor; s; a right-hand side or solution
+  std::vector<T> compliance_;     // a row: C
+  std::size_t n_;                 // velocities and rows
+  std::vector<T> A_, scale_, x_;  // the matrix or its factor; s; a right-hand side or solution
   std::vector<int> pivot_;
-  std::vector<T> best_;             // ν̇ and λ
+  std::vector<T> best_;  // ν̇ and λ
 };
 
 }  // namespace delassus

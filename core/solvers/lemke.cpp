@@ -34,8 +34,10 @@ void exchange(Rows&& row, int first_row, int rows, int first, int columns, int r
   }
 }
 
-// Ruiz: rows and columns of M, `stride` apart, over the root of their largest entry, some times, to powers of two; returns the size of q then.
-double equilibrate(const double* M, std::size_t stride, const double* q, std::size_t step, int n, double* r, double* c, double* most) {
+// Ruiz: rows and columns of M, `stride` apart, over the root of their largest entry, some times, to powers of two;
+// returns the size of q then.
+double equilibrate(const double* M, std::size_t stride, const double* q, std::size_t step, int n, double* r, double* c,
+                   double* most) {
   std::fill(r, r + n, 1.0);
   std::fill(c, c + n, 1.0);
   const auto scale = [](double& by, double largest) {
@@ -74,11 +76,12 @@ Lemke::Lemke(int capacity) : capacity_(std::max(capacity, 0)) {
 }
 
 std::size_t Lemke::bytes() const {
-  return (A_.size() + T_.size() + 7 * r_.size()) * sizeof(double) + (column_.size() + basic_.size() + place_.size()) * sizeof(int) + swapped_.size() +
-         active_.size();
+  return (A_.size() + T_.size() + 7 * r_.size()) * sizeof(double) +
+         (column_.size() + basic_.size() + place_.size()) * sizeof(int) + swapped_.size() + active_.size();
 }
 
-LemkeReport Lemke::solve(int n, const bool* free, const double* M, const double* q, double* z, double tolerance, int most_pivots) {
+LemkeReport Lemke::solve(int n, const bool* free, const double* M, const double* q, double* z, double tolerance,
+                         int most_pivots) {
   n_ = n, M_ = M, q_ = q;
   double largest = 0;
   for (int i = 0; i < n; ++i) largest = std::max(largest, std::abs(q[i]));
@@ -105,7 +108,8 @@ LemkeReport Lemke::solve(int n, const bool* free, const double* M, const double*
     if (report.attempts++ == 0) first = end;
     // the basis again, from M
     if (!(consider() <= 1e-3 * goal)) {
-      for (int k = 0; k < n - out_; ++k) active_[std::size_t(column_[std::size_t(out_ + k)])] = x_[std::size_t(out_ + k)] > 0;
+      for (int k = 0; k < n - out_; ++k)
+        active_[std::size_t(column_[std::size_t(out_ + k)])] = x_[std::size_t(out_ + k)] > 0;
       eliminate(false);
       std::fill(x_.begin(), x_.begin() + n, 0.0);
       consider();
@@ -126,7 +130,8 @@ void Lemke::eliminate(bool with_pairs) {
     const int k = column_[std::size_t(i)];
     const double* m = M_ + std::size_t(k) * std::size_t(n_);
     double* a = row(i);
-    for (int j = 0; j < n_; ++j) a[j] = r_[std::size_t(k)] * m[column_[std::size_t(j)]] * c_[std::size_t(column_[std::size_t(j)])];
+    for (int j = 0; j < n_; ++j)
+      a[j] = r_[std::size_t(k)] * m[column_[std::size_t(j)]] * c_[std::size_t(column_[std::size_t(j)])];
     a[n_] = r_[std::size_t(k)] * q_[k] / size_;
   }
   rank_ = paired_ = 0;
@@ -165,7 +170,8 @@ void Lemke::pair_up() {
     for (int i = k; i < out_; ++i)
       for (int j = out_; j < n_; ++j)
         for (int h = k; h < out_ && std::abs(row(i)[j]) > most; ++h)
-          if (const double both = std::min(std::abs(row(i)[j]), std::abs(row(j)[h])); both > most) most = both, e = i, l = h, c = j;
+          if (const double both = std::min(std::abs(row(i)[j]), std::abs(row(j)[h])); both > most)
+            most = both, e = i, l = h, c = j;
     if (c < 0) return;
     if (e != k) std::swap_ranges(row(k), row(k) + n_ + 1, row(e));
     for (int i = 0; i < n_; ++i) std::swap(row(i)[k], row(i)[l]);
@@ -207,7 +213,8 @@ Pivoting Lemke::pivot(double delta, double spread, int most, int* pivots) {
     t[m + 1] = a[m] / by;
   }
   double *by_row = row_scale_.data(), *by_column = column_scale_.data();
-  const double size = equilibrate(T_.data(), std::size_t(m + 2), T_.data() + m + 1, std::size_t(m + 2), m, by_row, by_column, p_.data());
+  const double size = equilibrate(T_.data(), std::size_t(m + 2), T_.data() + m + 1, std::size_t(m + 2), m, by_row,
+                                  by_column, p_.data());
   for (int i = 0; i < m; ++i) {
     double* t = line(i);
     for (int j = 0; j < m; ++j) t[j] *= by_row[i] * by_column[j];
@@ -256,7 +263,8 @@ Pivoting Lemke::pivot(double delta, double spread, int most, int* pivots) {
   }
   for (int i = 0; i < m; ++i) {
     const int at = place_[std::size_t(m + i)];
-    x_[std::size_t(out_ + i)] = at < 0 ? line(-1 - at)[m + 1] * by_column[i] * size / c_[std::size_t(column_[std::size_t(out_ + i)])] : 0.0;
+    x_[std::size_t(out_ + i)] =
+        at < 0 ? line(-1 - at)[m + 1] * by_column[i] * size / c_[std::size_t(column_[std::size_t(out_ + i)])] : 0.0;
   }
   return end;
 }

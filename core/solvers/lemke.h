@@ -1,21 +1,25 @@
-// Lemke's method for linear complementarity problems, mixed with equations: O(n³) to eliminate equations, O(m²) a pivot of the m pairs that are left.
+// Lemke's method for linear complementarity problems, mixed with equations: O(n³) to eliminate equations, O(m²) a pivot
+// of the m pairs that are left.
 //
 //   w = M z + q;   w_i = 0, z_i free   for i ∈ F;   w_i ≥ 0, z_i ≥ 0, w_i z_i = 0   for all others
 //
-// Scaling: rows and columns times powers of two until the largest entry of each is near one; q likewise. Once for the elimination, and anew for the pairs: problems that
-// differ in what they eliminate take the same pivots.
+// Scaling: rows and columns times powers of two until the largest entry of each is near one; q likewise. Once for the
+// elimination, and anew for the pairs: problems that differ in what they eliminate take the same pivots.
 //
-// Equations: Gaussian elimination of M_FF with row pivoting; what is left is a problem of the pairs alone, and z_F follows from its solution. Where M_FF is singular,
-// columns without a pivot are put last. Such a variable l and an equation e that is left over go out together with a pair c for which M_ec and M_cl are not zero: e gives z_c,
-// w_c gives z_l, and the pair goes on with w_c and z_c exchanged. Where there is no such pair, z_l = 0 and the equation is dropped: it depends on the others,
-// or the residual will say that it contradicts them.
+// Equations: Gaussian elimination of M_FF with row pivoting; what is left is a problem of the pairs alone, and z_F
+// follows from its solution. Where M_FF is singular, columns without a pivot are put last. Such a variable l and an
+// equation e that is left over go out together with a pair c for which M_ec and M_cl are not zero: e gives z_c, w_c
+// gives z_l, and the pair goes on with w_c and z_c exchanged. Where there is no such pair, z_l = 0 and the equation is
+// dropped: it depends on the others, or the residual will say that it contradicts them.
 //
-// Pivots: w = M z + d z₀ + q with d > 0. z₀ enters as far as w ≥ 0 needs; then the complement of what left enters, until z₀ leaves. Ties are broken lexicographically: the
-// perturbation q + (ε, ε², …) of row i is read off the columns of those w that are not basic, so nothing is stored for it.
+// Pivots: w = M z + d z₀ + q with d > 0. z₀ enters as far as w ≥ 0 needs; then the complement of what left enters,
+// until z₀ leaves. Ties are broken lexicographically: the perturbation q + (ε, ε², …) of row i is read off the columns
+// of those w that are not basic, so nothing is stored for it.
 //
-// Fallback: pivots may end on a ray, with nothing to leave; if M is copositive plus there is then no solution, else there may be one. They are then repeated with another d, and with
-// M + δ for the pairs, δ = 1e-9, 1e-6, 1e-3. The basis of every attempt is solved anew from M itself where its residual asks for it; the z with the least residual is kept,
-// and only the residual decides whether it is a solution.
+// Fallback: pivots may end on a ray, with nothing to leave; if M is copositive plus there is then no solution, else
+// there may be one. They are then repeated with another d, and with M + δ for the pairs, δ = 1e-9, 1e-6, 1e-3. The
+// basis of every attempt is solved anew from M itself where its residual asks for it; the z with the least residual is
+// kept, and only the residual decides whether it is a solution.
 //
 // Cottle, Pang, Stone, "The Linear Complementarity Problem", chapters 2.3 and 4.4, 4.9.
 #pragma once
@@ -25,10 +29,12 @@
 
 namespace delassus {
 
-// Whether z is a solution, and if not how the first attempt ended: complementary, but with a residual above the tolerance; on a ray; after too many pivots.
+// Whether z is a solution, and if not how the first attempt ended: complementary, but with a residual above the
+// tolerance; on a ray; after too many pivots.
 enum class Pivoting { solved, inaccurate, ray, limit };
 
-// Pivots and attempts that it took, and the residual of z: z_i ≥ 0 holds exactly, so it is the largest |w_i| of equations and of z_i > 0, and of −w_i otherwise.
+// Pivots and attempts that it took, and the residual of z: z_i ≥ 0 holds exactly, so it is the largest |w_i| of
+// equations and of z_i > 0, and of −w_i otherwise.
 struct LemkeReport {
   Pivoting outcome;
   int pivots, attempts;
@@ -41,9 +47,11 @@ class Lemke {
   int capacity() const { return capacity_; }
   std::size_t bytes() const;
 
-  // M: n × n, row by row. free: n, null for none. z: n, always finite, apart from q. Solved where the residual is at most tolerance times the largest |q|. Pivots of an attempt
-  // at most; negative for 100 and 10 a pair. Allocates nothing.
-  LemkeReport solve(int n, const bool* free, const double* M, const double* q, double* z, double tolerance = 1e-9, int most_pivots = -1);
+  // M: n × n, row by row. free: n, null for none. z: n, always finite, apart from q. Solved where the residual is at
+  // most tolerance times the largest |q|. Pivots of an attempt at most; negative for 100 and 10 a pair. Allocates
+  // nothing.
+  LemkeReport solve(int n, const bool* free, const double* M, const double* q, double* z, double tolerance = 1e-9,
+                    int most_pivots = -1);
 
  private:
   double* row(int i) { return A_.data() + std::size_t(i) * std::size_t(n_ + 1); }
@@ -58,12 +66,13 @@ class Lemke {
   int capacity_, n_ = 0, m_ = 0;         // of the problem, of its pairs
   int rank_ = 0, paired_ = 0, out_ = 0;  // columns eliminated by a row, with a pair, and all that were to be
   const double *M_ = nullptr, *q_ = nullptr;
-  double size_ = 1;                                  // of q, scaled
-  std::vector<double> A_, T_;                        // [M | q], eliminated; [M | d | q] of the pairs
+  double size_ = 1;                                       // of q, scaled
+  std::vector<double> A_, T_;                             // [M | q], eliminated; [M | d | q] of the pairs
   std::vector<double> r_, c_, row_scale_, column_scale_;  // scales of rows and columns, the latter two of the pairs
   std::vector<double> p_, x_, trial_;                     // what leaves as the entering one grows, values by place, z
-  std::vector<int> column_, basic_, place_;          // variable of a place; of a row of the dictionary; where it is there: its column, or −1 − its row
-  std::vector<unsigned char> swapped_, active_;      // pairs that go on with w and z exchanged; F, and pairs with z > 0
+  std::vector<int> column_, basic_,
+      place_;  // variable of a place; of a row of the dictionary; where it is there: its column, or −1 − its row
+  std::vector<unsigned char> swapped_, active_;  // pairs that go on with w and z exchanged; F, and pairs with z > 0
 };
 
 }  // namespace delassus

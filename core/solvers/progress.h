@@ -1,7 +1,9 @@
-// When proximal iterations have ended: the residual of the constraints is small, or J ν̇ no longer changes, which is where constraints that contradict each other end, or
-// neither of the two gets smaller. Whether the answer is right is for judged.h to say.
+// When proximal iterations have ended: the residual of the constraints is small, or J ν̇ no longer changes, which is
+// where constraints that contradict each other end, or neither of the two gets smaller. Whether the answer is right is
+// for judged.h to say.
 //
-//   r² / ε  against the largest  β² / ε,   the same unit for rows of lengths and of angles;   δ(J ν̇)  against the largest β,   β what rows would have without constraint forces
+//   r² / ε  against the largest  β² / ε,   the same unit for rows of lengths and of angles;
+//       δ(J ν̇)  against the largest β,   β what rows would have without constraint forces
 //
 // "Constrained Articulated Body Dynamics Algorithms", algorithm 3.
 #pragma once
@@ -19,7 +21,11 @@ template <class Real>
 class Progress {
  public:
   Progress(int rows, int most, Real tolerance, Report<Real>* report, Real* history, int fewest = 1)
-      : fewest_(std::min(fewest, std::max(most, 1))), most_(std::max(most, 1)), operations_(4.0 * rows * rows), aim_(tolerance), report_(*report),
+      : fewest_(std::min(fewest, std::max(most, 1))),
+        most_(std::max(most, 1)),
+        operations_(4.0 * rows * rows),
+        aim_(tolerance),
+        report_(*report),
         history_(history) {
     report_ = {rows == 0 ? Outcome::converged : Outcome::unfinished, 0, 0, 0, 0, 0, 0, false};
   }

@@ -1,9 +1,11 @@
-// Constrained dynamics by the sparse factor of M and proximal iterations on the dual (proxLTL): O(n d² + m d² + m² d + m³) for depth d. Any rows, loops included.
+// Constrained dynamics by the sparse factor of M and proximal iterations on the dual (proxLTL): O(n d² + m d² + m² d +
+// m³) for depth d. Any rows, loops included.
 //
 //   M = Lᵀ D L,   Z = J L⁻¹ D⁻¹,   G = Z D Zᵀ,   u = L⁻ᵀ (τ − h)
 //   λ ← (G + C + ε)⁻¹ (b − Z u + ε λ),   ν̇ = L⁻¹ (D⁻¹ u + Zᵀ λ)
 //
-// Carpentier et al., "Proximal and sparse resolution of constrained dynamic equations", 2021; "Constrained Articulated Body Dynamics Algorithms", section II-D1.
+// Carpentier et al., "Proximal and sparse resolution of constrained dynamic equations", 2021; "Constrained Articulated
+// Body Dynamics Algorithms", section II-D1.
 #pragma once
 
 #include <memory>
@@ -21,13 +23,25 @@ template <class T>
 class ProxLtl final : public DynamicsSolver<T> {
  public:
   ProxLtl(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
-      : model_(model), layout_(std::move(layout)), set_(layout_->set), ltl_(model, set_), forcing_(model, set_), dual_(set_.rows, all_rows(set_.rows)), judge_(model, set_),
-        compliance_(std::size_t(set_.rows)), u_(std::size_t(model.nv)), move_(u_.size()), step_(ltl_.room) {}
+      : model_(model),
+        layout_(std::move(layout)),
+        set_(layout_->set),
+        ltl_(model, set_),
+        forcing_(model, set_),
+        dual_(set_.rows, all_rows(set_.rows)),
+        judge_(model, set_),
+        compliance_(std::size_t(set_.rows)),
+        u_(std::size_t(model.nv)),
+        move_(u_.size()),
+        step_(ltl_.room) {}
 
   static bool supports(const Layout<T>&) { return true; }
   bool alone() const override { return rows_alone(set_); }
   int rows() const override { return set_.rows; }
-  std::size_t bytes() const override { return ltl_.bytes() + forcing_.bytes() + dual_.bytes() + judge_.bytes() + (compliance_.size() + 2 * u_.size() + step_.size()) * sizeof(T); }
+  std::size_t bytes() const override {
+    return ltl_.bytes() + forcing_.bytes() + dual_.bytes() + judge_.bytes() +
+           (compliance_.size() + 2 * u_.size() + step_.size()) * sizeof(T);
+  }
   void set_compliance(const T* compliance) override {
     std::copy(compliance, compliance + set_.rows, compliance_.begin());
     judge_.set_compliance(compliance);
@@ -35,8 +49,8 @@ class ProxLtl final : public DynamicsSolver<T> {
   const T* bias() const { return forcing_.bias.data(); }
 
   // As DynamicsSolver says.
-  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most, T tolerance, T* lambda, T* vdot, Report<T>* report,
-             T* history) override {
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most,
+             T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
     ltl(model_, *layout_, ltl_, q);
     forcing_.find(model_, set_, ltl_.w, q, v, external, gamma);
 
@@ -46,13 +60,15 @@ class ProxLtl final : public DynamicsSolver<T> {
     solve_transposed(model_, ltl_, u_.data());
 
     add_rows(ltl_, ltl_.Z, u_.data(), dual_.target());
-    dual_.solve(ltl_.G.data(), ltl_.room, forcing_.bias.data(), compliance_.data(), damping, most, tolerance, lambda, report, history);
+    dual_.solve(ltl_.G.data(), ltl_.room, forcing_.bias.data(), compliance_.data(), damping, most, tolerance, lambda,
+                report, history);
 
     move(dual_.forces(), vdot);
 
-    // δλ = (G + C + ε)⁻¹ (r − Z L⁻ᵀ f),   δν̇ = L⁻¹ (D⁻¹ L⁻ᵀ f + Zᵀ δλ)   for the residuals, f of the dynamics and r of the constraints
-    judge_.refine({ltl_.w, ltl_.terms.data(), forcing_.forces, tau, forcing_.bias.data(), nullptr}, damping, this->gives_way_, vdot, lambda, tolerance, report, history, most,
-                  [&](const T* f, const T* r) {
+    // δλ = (G + C + ε)⁻¹ (r − Z L⁻ᵀ f),   δν̇ = L⁻¹ (D⁻¹ L⁻ᵀ f + Zᵀ δλ)   for the residuals, f of the dynamics and r of
+    // the constraints
+    judge_.refine({ltl_.w, ltl_.terms.data(), forcing_.forces, tau, forcing_.bias.data(), nullptr}, damping,
+                  this->gives_way_, vdot, lambda, tolerance, report, history, most, [&](const T* f, const T* r) {
                     std::copy(f, f + model_.nv, u_.begin());
                     solve_transposed(model_, ltl_, u_.data());
                     std::fill(step_.begin(), step_.end(), T{});
@@ -68,7 +84,8 @@ class ProxLtl final : public DynamicsSolver<T> {
  private:
   // ν̇ = L⁻¹ (D⁻¹ u + Zᵀ λ)
   void move(const T* lambda, T* vdot) const {
-    for (int k = 0; k < model_.nv; ++k) vdot[k] = u_[k] * ltl_.Dinv[k] + times_rows(ltl_, ltl_.Z, std::size_t(k), lambda);
+    for (int k = 0; k < model_.nv; ++k)
+      vdot[k] = u_[k] * ltl_.Dinv[k] + times_rows(ltl_, ltl_.Z, std::size_t(k), lambda);
     solve_plain(model_, ltl_, vdot);
   }
 

@@ -1,11 +1,12 @@
-// Constrained dynamics by the sparse factor of M + Jᵀ R J (proxLTLs): O(n d² + m d) for depth d, then O(n d + m d) an iteration; no matrix of rows is formed. Rows that act on one
-// link or on one joint each: others would fill the factor.
+// Constrained dynamics by the sparse factor of M + Jᵀ R J (proxLTLs): O(n d² + m d) for depth d, then O(n d + m d) an
+// iteration; no matrix of rows is formed. Rows that act on one link or on one joint each: others would fill the factor.
 //
 //   M + Jᵀ R J = Lᵀ D L by composite bodies with inertias H + Kᵀ R K,   R = (C + ε)⁻¹
 //   δ = L⁻¹ D⁻¹ L⁻ᵀ (τ − h − M ν̇ + Jᵀ (λ + R c)),   c = b − J ν̇ − C λ,   ν̇ ← ν̇ + δ,   λ ← λ + R (c − J δ)
 //
-// "Constrained Articulated Body Dynamics Algorithms", sections II-D2 and II-F, written for what is left: M loses digits beside Jᵀ R J, and M ν̇ by links, O(n), brings them
-// back in the second iteration. What is left of the constraints is ε (λₖ₊₁ − λₖ).
+// "Constrained Articulated Body Dynamics Algorithms", sections II-D2 and II-F, written for what is left: M loses digits
+// beside Jᵀ R J, and M ν̇ by links, O(n), brings them back in the second iteration. What is left of the constraints is ε
+// (λₖ₊₁ − λₖ).
 #pragma once
 
 #include <memory>
@@ -23,8 +24,16 @@ class ProxLtls final : public DynamicsSolver<T> {
 
  public:
   ProxLtls(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
-      : model_(model), layout_(std::move(layout)), set_(layout_->set), ltl_(model, set_), forcing_(model, set_), judge_(model, set_), inertia_(model.links.size()),
-        compliance_(std::size_t(set_.rows)), stiffness_(std::size_t(set_.rows)), push_(std::size_t(model.nv)) {
+      : model_(model),
+        layout_(std::move(layout)),
+        set_(layout_->set),
+        ltl_(model, set_),
+        forcing_(model, set_),
+        judge_(model, set_),
+        inertia_(model.links.size()),
+        compliance_(std::size_t(set_.rows)),
+        stiffness_(std::size_t(set_.rows)),
+        push_(std::size_t(model.nv)) {
     for (auto* x : {&s_, &left_, &y_, &step_, &more_}) x->resize(ltl_.room);
     force_.resize(push_.size());
     move_.resize(push_.size());
@@ -40,7 +49,8 @@ class ProxLtls final : public DynamicsSolver<T> {
   bool alone() const override { return supports(*layout_); }
   int rows() const override { return set_.rows; }
   std::size_t bytes() const override {
-    return ltl_.bytes() + forcing_.bytes() + judge_.bytes() + inertia_.size() * sizeof(Sym6<T>) + (compliance_.size() + stiffness_.size() + 3 * push_.size() + 5 * s_.size()) * sizeof(T);
+    return ltl_.bytes() + forcing_.bytes() + judge_.bytes() + inertia_.size() * sizeof(Sym6<T>) +
+           (compliance_.size() + stiffness_.size() + 3 * push_.size() + 5 * s_.size()) * sizeof(T);
   }
   void set_compliance(const T* compliance) override {
     std::copy(compliance, compliance + set_.rows, compliance_.begin());
@@ -49,8 +59,8 @@ class ProxLtls final : public DynamicsSolver<T> {
   const T* bias() const { return forcing_.bias.data(); }
 
   // As DynamicsSolver says.
-  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most, T tolerance, T* lambda, T* vdot, Report<T>* report,
-             T* history) override {
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most,
+             T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
     const int m = set_.rows;
     for (int r = 0; r < m; ++r) stiffness_[r] = T(1) / (compliance_[r] + damping[r]);
     factor(q);
@@ -73,8 +83,8 @@ class ProxLtls final : public DynamicsSolver<T> {
       if (m > 0) progress.end_iteration();
     } while (!progress.over());
     progress.end(damping, m);
-    judge_.refine({ltl_.w, ltl_.terms.data(), forcing_.forces, tau, b, nullptr}, damping, this->gives_way_, vdot, lambda, tolerance, report, history, most,
-                  [&](const T*, const T*) { iterate(false, lambda, vdot); });
+    judge_.refine({ltl_.w, ltl_.terms.data(), forcing_.forces, tau, b, nullptr}, damping, this->gives_way_, vdot,
+                  lambda, tolerance, report, history, most, [&](const T*, const T*) { iterate(false, lambda, vdot); });
   }
 
  private:
@@ -119,7 +129,8 @@ class ProxLtls final : public DynamicsSolver<T> {
         downdate(inertia_[run.link], K, T(-stiffness_[run.row + e]));
       }
     fill_mass_matrix(model_, ltl_, inertia_.data());
-    for (const auto& j : set_.joint_rows) ltl_.M[ltl_.start[j.velocity] + ltl_.depth[j.velocity]] += stiffness_[j.row] * (j.coefficient * j.coefficient);
+    for (const auto& j : set_.joint_rows)
+      ltl_.M[ltl_.start[j.velocity] + ltl_.depth[j.velocity]] += stiffness_[j.row] * (j.coefficient * j.coefficient);
     factor_mass_matrix(model_, ltl_);
   }
 
@@ -143,10 +154,10 @@ class ProxLtls final : public DynamicsSolver<T> {
   LtlWork<T> ltl_;
   Forcing<T> forcing_;
   Judge<T> judge_;
-  std::vector<Sym6<T>> inertia_;                 // a link: H + Kᵀ R K, with all it carries
-  std::vector<T> compliance_, stiffness_;        // a row: C, R
-  std::vector<T> s_, left_, y_, step_, more_;    // a row: λ + R c, c, J ν̇, J δ, δλ
-  std::vector<T> push_, force_, move_;           // a velocity: τ − h, M ν̇, δ
+  std::vector<Sym6<T>> inertia_;               // a link: H + Kᵀ R K, with all it carries
+  std::vector<T> compliance_, stiffness_;      // a row: C, R
+  std::vector<T> s_, left_, y_, step_, more_;  // a row: λ + R c, c, J ν̇, J δ, δλ
+  std::vector<T> push_, force_, move_;         // a velocity: τ − h, M ν̇, δ
 };
 
 }  // namespace delassus

@@ -1,5 +1,5 @@
-// Constrained dynamics by Popov and Vereshchagin's recursion with proximal iterations on its dual (proxPV): O(n + m² d + m³) for depth d, then O(m²) an iteration. Rows that
-// act on one link each.
+// Constrained dynamics by Popov and Vereshchagin's recursion with proximal iterations on its dual (proxPV): O(n + m² d
+// + m³) for depth d, then O(m²) an iteration. Rows that act on one link each.
 //
 //   λ ← (L + C + ε)⁻¹ (b − l + ε λ) at the ground, between the sweeps of pv.h
 //

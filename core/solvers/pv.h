@@ -1,12 +1,16 @@
-// Constrained dynamics by Popov and Vereshchagin's recursion (PV): O(n + m² d + m³) for depth d, three sweeps. Rows that act on one link each.
+// Constrained dynamics by Popov and Vereshchagin's recursion (PV): O(n + m² d + m³) for depth d, three sweeps. Rows
+// that act on one link each.
 //
-//   backward  U, D, u as articulated bodies;   K_p = K (1 − S D⁻¹ Uᵀ),   L_p = L + K S D⁻¹ Sᵀ Kᵀ,   l_p = l + K S D⁻¹ u
+//   backward  U, D, u as articulated bodies;   K_p = K (1 − S D⁻¹ Uᵀ),   L_p = L + K S D⁻¹ Sᵀ Kᵀ,
+//             l_p = l + K S D⁻¹ u
 //   ground    (L + C + ε) λ = b − l
 //   forward   ν̇ = D⁻¹ (u + Sᵀ Kᵀ λ − Uᵀ a_p),   a = a_p + S ν̇
 //
-// ε is Tikhonov's: it pulls λ towards zero, and leaves ε λ of the constraints. Where rows depend on each other it cannot go to zero; prox_pv.h removes what it does.
+// ε is Tikhonov's: it pulls λ towards zero, and leaves ε λ of the constraints. Where rows depend on each other it
+// cannot go to zero; prox_pv.h removes what it does.
 //
-// Popov, Vereshchagin, Zenkevich, 1978; "Constrained Articulated Body Dynamics Algorithms", section II-G and algorithm 4.
+// Popov, Vereshchagin, Zenkevich, 1978; "Constrained Articulated Body Dynamics Algorithms", section II-G and
+// algorithm 4.
 #pragma once
 
 #include <memory>
@@ -24,12 +28,23 @@ template <class T>
 class PvSweeps : public DynamicsSolver<T> {
  public:
   PvSweeps(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
-      : model_(model), G_(model, std::move(layout)), set_(G_.layout().set), rows_(find_rows(model, G_.layout())), forcing_(model, set_),
-        strips_(G_.layout().loose), dual_(set_.rows, rows_.tree.row), judge_(model, set_), compliance_(std::size_t(set_.rows)), step_(std::size_t(set_.rows)) {}
+      : model_(model),
+        G_(model, std::move(layout)),
+        set_(G_.layout().set),
+        rows_(find_rows(model, G_.layout())),
+        forcing_(model, set_),
+        strips_(G_.layout().loose),
+        dual_(set_.rows, rows_.tree.row),
+        judge_(model, set_),
+        compliance_(std::size_t(set_.rows)),
+        step_(std::size_t(set_.rows)) {}
 
   bool alone() const override { return rows_alone(set_); }
   int rows() const override { return set_.rows; }
-  std::size_t bytes() const override { return G_.bytes() + rows_.bytes() + forcing_.bytes() + strips_.bytes() + dual_.bytes() + judge_.bytes() + 2 * compliance_.size() * sizeof(T); }
+  std::size_t bytes() const override {
+    return G_.bytes() + rows_.bytes() + forcing_.bytes() + strips_.bytes() + dual_.bytes() + judge_.bytes() +
+           2 * compliance_.size() * sizeof(T);
+  }
   void set_compliance(const T* compliance) override {
     std::copy(compliance, compliance + set_.rows, compliance_.begin());
     judge_.set_compliance(compliance);
@@ -37,8 +52,8 @@ class PvSweeps : public DynamicsSolver<T> {
   const T* bias() const { return forcing_.bias.data(); }
 
   // As DynamicsSolver says.
-  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most, T tolerance, T* lambda, T* vdot, Report<T>* report,
-             T* history) override {
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most,
+             T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
     auto& p = G_.passage();
     Loads<T> loads{forcing_.motions, strips_};
     G_.update(q);
@@ -52,7 +67,8 @@ class PvSweeps : public DynamicsSolver<T> {
     pv_osim(rows_, Articulated<T>(G_.placement(), G_.mass_factor()));
     add_affine(p, dual_.target());
 
-    dual_.solve(rows_.G.data(), rows_.room, forcing_.bias.data(), compliance_.data(), damping, most, tolerance, lambda, report, history);
+    dual_.solve(rows_.G.data(), rows_.room, forcing_.bias.data(), compliance_.data(), damping, most, tolerance, lambda,
+                report, history);
 
     // forward
     push(p, dual_.forces());
@@ -60,8 +76,8 @@ class PvSweeps : public DynamicsSolver<T> {
     std::copy(p.u.begin(), p.u.end(), vdot);
 
     // the same for the residuals, f of the dynamics as forces on joints and r of the constraints
-    judge_.refine({G_.placement(), G_.terms(), forcing_.forces, tau, forcing_.bias.data(), nullptr}, damping, this->gives_way_, vdot, lambda, tolerance, report, history, most,
-                  [&](const T* f, const T* r) {
+    judge_.refine({G_.placement(), G_.terms(), forcing_.forces, tau, forcing_.bias.data(), nullptr}, damping,
+                  this->gives_way_, vdot, lambda, tolerance, report, history, most, [&](const T* f, const T* r) {
                     for (int b = 0; b < loads.links.f.blocks(); ++b) loads.links.f.block(b) = Vec6<LinkPack<T>>{};
                     loads.take_forces(G_.layout().loose);
                     std::copy(f, f + model_.nv, p.u.begin());
@@ -69,7 +85,8 @@ class PvSweeps : public DynamicsSolver<T> {
                     T* l = dual_.target();
                     add_affine(p, l);
                     std::copy(r, r + set_.rows, step_.begin());
-                    for (std::size_t i = 0; i < rows_.tree.row.size(); ++i) step_[std::size_t(rows_.tree.row[i])] -= l[i];
+                    for (std::size_t i = 0; i < rows_.tree.row.size(); ++i)
+                      step_[std::size_t(rows_.tree.row[i])] -= l[i];
                     dual_.invert(step_.data(), step_.data());
                     push(p, dual_.inverted());
                     G_.spread_all(p, loads);
@@ -90,10 +107,12 @@ class PvSweeps : public DynamicsSolver<T> {
   void add_affine(const Passage<T>& p, T* l) const {
     const std::size_t room = rows_.room;
     auto add = [&](const Limb& limb, const T* y, const T& u) {
-      for (int r = limb.first; r < limb.past; r += row_lanes<T>) store_rows(l + r, RowPack<T>(load_rows(l + r) + load_rows(y + r) * u));
+      for (int r = limb.first; r < limb.past; r += row_lanes<T>)
+        store_rows(l + r, RowPack<T>(load_rows(l + r) + load_rows(y + r) * u));
     };
     for (const auto& limb : rows_.tree.limbs) {
-      for (int t = limb.dof; t < limb.base(); ++t) add(limb, rows_.Z.data() + std::size_t(t) * room, p.u[rows_.tree.velocity[t]]);
+      for (int t = limb.dof; t < limb.base(); ++t)
+        add(limb, rows_.Z.data() + std::size_t(t) * room, p.u[rows_.tree.velocity[t]]);
       if (limb.free < 0) continue;
       const Vec6<T> x = p.m[rows_.tree.link[limb.base()]];
       for (int c = 0; c < 6; ++c) add(limb, rows_.Y.data() + std::size_t(limb.base() + c) * room, entry(x, c));
@@ -108,7 +127,8 @@ class PvSweeps : public DynamicsSolver<T> {
       return sum_rows<T>(sum);
     };
     for (const auto& limb : rows_.tree.limbs) {
-      for (int t = limb.dof; t < limb.base(); ++t) p.u[rows_.tree.velocity[t]] += times(limb, rows_.Y.data() + std::size_t(t) * room);
+      for (int t = limb.dof; t < limb.base(); ++t)
+        p.u[rows_.tree.velocity[t]] += times(limb, rows_.Y.data() + std::size_t(t) * room);
       if (limb.free < 0) continue;
       Vec6<T>& x = p.m[rows_.tree.link[limb.base()]];
       for (int c = 0; c < 6; ++c) entry(x, c) += times(limb, rows_.Z.data() + std::size_t(limb.base() + c) * room);
@@ -133,8 +153,8 @@ class Pv final : public PvSweeps<T> {
   static bool supports(const Layout<T>& layout) { return rows_alone(layout.set); }
 
   // One solution, from zero, whatever `most` and λ say.
-  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int, T tolerance, T* lambda, T* vdot, Report<T>* report,
-             T* history) override {
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int,
+             T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
     std::fill(lambda, lambda + this->rows(), T{});
     PvSweeps<T>::solve(q, v, tau, external, gamma, damping, 1, tolerance, lambda, vdot, report, history);
   }

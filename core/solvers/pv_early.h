@@ -1,18 +1,23 @@
-// Constrained dynamics by Popov and Vereshchagin's recursion, each multiplier eliminated as soon as it can be (PV-early): O(n + m), exact, no damping. Rows that act on one link each.
+// Constrained dynamics by Popov and Vereshchagin's recursion, each multiplier eliminated as soon as it can be
+// (PV-early): O(n + m), exact, no damping. Rows that act on one link each.
 //
-// Where rows K a + l = 0 pass a velocity with motion s, that leaves −½ λᵀ K s D⁻¹ sᵀ Kᵀ λ, of rank one. The part of λ along q = K s / |K s| is now strictly concave and goes at
-// once; the rest, N ⊥ q, travels on, and never is more than six:
+// Where rows K a + l = 0 pass a velocity with motion s, that leaves −½ λᵀ K s D⁻¹ sᵀ Kᵀ λ, of rank one. The part of λ
+// along q = K s / |K s| is now strictly concave and goes at once; the rest, N ⊥ q, travels on, and never is more than
+// six:
 //
 //   K' = K − K s D⁻¹ Uᵀ,   l' = l + K s D⁻¹ u,   r = K'ᵀ q,   σ = |K s|² / D
 //   H ← H − U D⁻¹ Uᵀ + r σ⁻¹ rᵀ,   f ← f − U D⁻¹ u − r σ⁻¹ qᵀ l',   K ← Nᵀ K',   l ← Nᵀ l'
 //   back:  λ = −q σ⁻¹ (rᵀ a + qᵀ l') + N λ_rest,   ν̇ = D⁻¹ (u + sᵀ Kᵀ λ − Uᵀ a)
 //
-// N is a reflection's, so no singular values are needed; ball and free joints go velocity by velocity. More than six rows on a link are first turned into as many as are
-// independent. Rows that nothing moves have no force and are dropped: since all turns keep lengths, what is left of the constraints then is least squares. A row with compliance
-// is strictly concave where it stands, and goes there. Where rounding leaves more of the constraints than wanted, the same is done once more for what is left.
+// N is a reflection's, so no singular values are needed; ball and free joints go velocity by velocity. More than six
+// rows on a link are first turned into as many as are independent. Rows that nothing moves have no force and are
+// dropped: since all turns keep lengths, what is left of the constraints then is least squares. A row with compliance
+// is strictly concave where it stands, and goes there. Where rounding leaves more of the constraints than wanted, the
+// same is done once more for what is left.
 //
-// Sathya et al., "Efficient constrained dynamics algorithms based on an equivalent LQR formulation using Gauss' principle of least constraint", 2024, with a reflection for
-// its decomposition; "Constrained Articulated Body Dynamics Algorithms", section VII-B.
+// Sathya et al., "Efficient constrained dynamics algorithms based on an equivalent LQR formulation using Gauss'
+// principle of least constraint", 2024, with a reflection for its decomposition; "Constrained Articulated Body Dynamics
+// Algorithms", section VII-B.
 #pragma once
 
 #include <limits>
@@ -33,8 +38,21 @@ class PvEarly final : public DynamicsSolver<T> {
 
  public:
   PvEarly(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
-      : model_(model), layout_(std::move(layout)), set_(layout_->set), w_(model), forcing_(model, set_), terms_(set_.K_size), compliance_(std::size_t(set_.rows)), bias_(std::size_t(set_.rows)), even_(std::size_t(set_.rows), T(1)),
-        steps_(std::size_t(model.nv)), bundles_(model.links.size()), H_(model.links.size()), f_(model.links.size()), a_(model.links.size()), judge_(model, set_) {
+      : model_(model),
+        layout_(std::move(layout)),
+        set_(layout_->set),
+        w_(model),
+        forcing_(model, set_),
+        terms_(set_.K_size),
+        compliance_(std::size_t(set_.rows)),
+        bias_(std::size_t(set_.rows)),
+        even_(std::size_t(set_.rows), T(1)),
+        steps_(std::size_t(model.nv)),
+        bundles_(model.links.size()),
+        H_(model.links.size()),
+        f_(model.links.size()),
+        a_(model.links.size()),
+        judge_(model, set_) {
     rows_.tree = find_limbs(model, *layout_);
     rows_.resize();
     slot_.assign(std::size_t(rows_.tree.rows()), -1);
@@ -68,8 +86,11 @@ class PvEarly final : public DynamicsSolver<T> {
   bool alone() const override { return supports(*layout_); }
   int rows() const override { return set_.rows; }
   std::size_t bytes() const override {
-    return w_.bytes() + forcing_.bytes() + rows_.bytes() + steps_.size() * sizeof(Step) + bundles_.size() * (sizeof(Bundle) + sizeof(Sym6<T>) + 2 * sizeof(Vec6<T>)) + judge_.bytes() +
-           (terms_.size() + K_.size()) * sizeof(Vec6<T>) + (3 * compliance_.size() + l_.size() + x_.size() + turns_.size()) * sizeof(T) + (slot_.size() + idle_.size()) * sizeof(int);
+    return w_.bytes() + forcing_.bytes() + rows_.bytes() + steps_.size() * sizeof(Step) +
+           bundles_.size() * (sizeof(Bundle) + sizeof(Sym6<T>) + 2 * sizeof(Vec6<T>)) + judge_.bytes() +
+           (terms_.size() + K_.size()) * sizeof(Vec6<T>) +
+           (3 * compliance_.size() + l_.size() + x_.size() + turns_.size()) * sizeof(T) +
+           (slot_.size() + idle_.size()) * sizeof(int);
   }
   void set_compliance(const T* compliance) override {
     std::copy(compliance, compliance + set_.rows, compliance_.begin());
@@ -78,7 +99,8 @@ class PvEarly final : public DynamicsSolver<T> {
   const T* bias() const { return forcing_.bias.data(); }
 
   // As DynamicsSolver says; there is nothing to iterate on, nor to start from.
-  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T*, int, T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T*, int, T tolerance,
+             T* lambda, T* vdot, Report<T>* report, T* history) override {
     kinematics(model_, w_, q);
     world_inertias(w_);
     evaluate(model_, set_, w_, q, terms_.data());
@@ -94,8 +116,8 @@ class PvEarly final : public DynamicsSolver<T> {
     eliminate_and_move(tau, lambda, vdot);
     if (set_.rows > 0) progress.end_iteration();
     // the same once more for what rounding has left, f of the dynamics and r of the constraints
-    judge_.refine({w_, terms_.data(), forcing_.forces, tau, forcing_.bias.data(), nullptr}, even_.data(), false, vdot, lambda, tolerance, report, history, Judge<T>::endless,
-                  [&](const T* f, const T* r) {
+    judge_.refine({w_, terms_.data(), forcing_.forces, tau, forcing_.bias.data(), nullptr}, even_.data(), false, vdot,
+                  lambda, tolerance, report, history, Judge<T>::endless, [&](const T* f, const T* r) {
                     for (auto& force : f_) force = Vec6<T>{};
                     for (int i = 0; i < set_.rows; ++i) bias_[i] = -r[i];
                     eliminate_and_move(f, lambda, vdot);
@@ -103,15 +125,16 @@ class PvEarly final : public DynamicsSolver<T> {
   }
 
  private:
-  static constexpr T share = sizeof(T) == 8 ? T(4e-11) : T(2.5e-5);  // of what a row is like: below is rounding; two thirds of the digits
+  static constexpr T share =
+      sizeof(T) == 8 ? T(4e-11) : T(2.5e-5);  // of what a row is like: below is rounding; two thirds of the digits
 
   // What the way back needs of a velocity.
   struct Step {
-    Vec6<T> U, r;     // r, qᵀ l' and σ⁻¹ of the multiplier that went with it
+    Vec6<T> U, r;  // r, qᵀ l' and σ⁻¹ of the multiplier that went with it
     T Dinv, u, value, inverse;
-    T Ks[6], w[6];    // a row before it; reflection 1 − 2 w wᵀ
-    int count;        // rows before it
-    bool one;         // whether a multiplier went with it
+    T Ks[6], w[6];  // a row before it; reflection 1 − 2 w wᵀ
+    int count;      // rows before it
+    bool one;       // whether a multiplier went with it
   };
   // Rows at a link: its own that have no compliance, then those that its children hand on.
   struct Bundle {
@@ -205,7 +228,8 @@ class PvEarly final : public DynamicsSolver<T> {
     Vec6<T> K[6];
     T l[6];
     for (int r = 0; r < count; ++r) K[r] = K_[b.at + r], l[r] = l_[b.at + r];
-    for (int k = link.iv + link.nv - 1; k >= link.iv; --k) count = eliminate_velocity(steps_[k], w_.S[k], model_.armature[k], tau ? tau[k] : T{}, H, f, K, l, count);
+    for (int k = link.iv + link.nv - 1; k >= link.iv; --k)
+      count = eliminate_velocity(steps_[k], w_.S[k], model_.armature[k], tau ? tau[k] : T{}, H, f, K, l, count);
     b.out = count;
     if (link.parent < 0) return;
     auto& below = bundles_[link.parent];
@@ -217,7 +241,8 @@ class PvEarly final : public DynamicsSolver<T> {
   }
 
   // Returns how many rows travel on.
-  int eliminate_velocity(Step& step, const Vec6<T>& s, T armature, T tau, Sym6<T>& H, Vec6<T>& f, Vec6<T>* K, T* l, int count) {
+  int eliminate_velocity(Step& step, const Vec6<T>& s, T armature, T tau, Sym6<T>& H, Vec6<T>& f, Vec6<T>* K, T* l,
+                         int count) {
     eliminate(H, s, armature, step.U, step.Dinv);
     step.u = tau + dot(s, f);
     f -= step.U * (step.Dinv * step.u);
@@ -296,19 +321,20 @@ class PvEarly final : public DynamicsSolver<T> {
   const ConstraintSet<T>& set_;
   Placement<T> w_;
   Forcing<T> forcing_;
-  RowWork<T> rows_;                 // K of rows where they act
+  RowWork<T> rows_;  // K of rows where they act
   std::vector<Vec6<T>> terms_;
   std::vector<T> compliance_, bias_;  // a row: C, γ or what is left
-  std::vector<T> even_;             // a row: one, the metric in which contradictory rows are met
-  std::vector<Step> steps_;         // a velocity
-  std::vector<Bundle> bundles_;     // a link
-  std::vector<Sym6<T>> H_;          // a link
-  std::vector<Vec6<T>> f_, a_;      // forces, accelerations
-  std::vector<Vec6<T>> K_;          // rows of all bundles; l and multipliers likewise
+  std::vector<T> even_;               // a row: one, the metric in which contradictory rows are met
+  std::vector<Step> steps_;           // a velocity
+  std::vector<Bundle> bundles_;       // a link
+  std::vector<Sym6<T>> H_;            // a link
+  std::vector<Vec6<T>> f_, a_;        // forces, accelerations
+  std::vector<Vec6<T>> K_;            // rows of all bundles; l and multipliers likewise
   std::vector<T> l_, x_, turns_;
-  std::vector<int> slot_, idle_;    // a row in the order of the limbs: which it is of its bundle, −1: it went there; rows that act on nothing
+  std::vector<int> slot_,
+      idle_;  // a row in the order of the limbs: which it is of its bundle, −1: it went there; rows that act on nothing
   Judge<T> judge_;
-  T scale_;                         // |K s|² of rounding, for |s| = 1
+  T scale_;  // |K s|² of rounding, for |s| = 1
 };
 
 }  // namespace delassus

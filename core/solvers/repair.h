@@ -1,4 +1,5 @@
-// The dense factor for states on which a fast method failed. Its memory is taken when it is first needed, which is never in most mechanisms.
+// The dense factor for states on which a fast method failed. Its memory is taken when it is first needed, which is
+// never in most mechanisms.
 #pragma once
 
 #include <memory>
@@ -15,16 +16,20 @@ class Repair {
     const Real *q, *v, *tau, *external, *gamma, *damping, *compliance;
   };
 
-  Repair(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout) : model_(&model), layout_(std::move(layout)) {}
+  Repair(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout)
+      : model_(&model), layout_(std::move(layout)) {}
 
   // Seconds, at most, and some tens of megabytes.
   static bool affordable(const Layout<Real>& layout, int nv) { return nv + layout.set.rows <= 2000; }
-  static bool needed(const Report<Real>& report) { return report.outcome == Outcome::unfinished || report.outcome == Outcome::stalled; }
+  static bool needed(const Report<Real>& report) {
+    return report.outcome == Outcome::unfinished || report.outcome == Outcome::stalled;
+  }
 
   std::size_t bytes() const { return (kkt_ ? kkt_->bytes() : 0) + (lambda_.size() + vdot_.size()) * sizeof(Real); }
   void give_way(bool yes) { gives_way_ = yes; }
 
-  // Solves from rest. Where this fails too, the better of both answers stays. The report has the iterations of the fast method.
+  // Solves from rest. Where this fails too, the better of both answers stays. The report has the iterations of the fast
+  // method.
   void solve(const State& s, int most, Real tolerance, Real* lambda, Real* vdot, Report<Real>* report, Real* history) {
     const std::size_t rows = std::size_t(layout_->set.rows), nv = std::size_t(model_->nv);
     if (!kkt_) {
@@ -41,7 +46,8 @@ class Repair {
     kkt_->solve(s.q, s.v, s.tau, s.external, s.gamma, s.damping, corrections, tolerance, lambda, vdot, report, nullptr);
     report->repaired = true;
     report->iterations = before.iterations;
-    if (needed(*report) && !(std::max(report->dynamics, report->constraints) < std::max(before.dynamics, before.constraints))) {
+    if (needed(*report) &&
+        !(std::max(report->dynamics, report->constraints) < std::max(before.dynamics, before.constraints))) {
       std::copy(lambda_.begin(), lambda_.end(), lambda);
       std::copy(vdot_.begin(), vdot_.end(), vdot);
       *report = before;

@@ -9,8 +9,9 @@ namespace delassus {
 
 enum class Outcome : int { converged, least_squares, unfinished, stalled, redundant };
 
-// Of a state: how it ended, and what is left: of the constraints, of J ν̇ between the last two iterations, and ε times the latter, the gradient of least squares. The
-// last two are scaled and have no unit (certificate.h); whether another method had to step in.
+// Of a state: how it ended, and what is left: of the constraints, of J ν̇ between the last two iterations, and ε times
+// the latter, the gradient of least squares. The last two are scaled and have no unit (certificate.h); whether another
+// method had to step in.
 template <class Real>
 struct Report {
   Outcome outcome;
@@ -32,10 +33,11 @@ class DynamicsSolver {
   virtual void set_compliance(const T* compliance) = 0;
   // Rows that give way by ε λ as well: one solution, which is to hold with that.
   virtual void give_way(bool yes) { gives_way_ = yes; }
-  // λ: what to start from on entry, the constraint forces on exit. tau, external and gamma may be null: nothing, nothing, what the constraints say. `damping` ε a row;
-  // `reports` one a lane; `history` may be null, else `most` numbers a lane: what was left of the constraints after every iteration.
-  virtual void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most, Real tolerance, T* lambda, T* vdot,
-                     Report<Real>* reports, Real* history) = 0;
+  // λ: what to start from on entry, the constraint forces on exit. tau, external and gamma may be null: nothing,
+  // nothing, what the constraints say. `damping` ε a row; `reports` one a lane; `history` may be null, else `most`
+  // numbers a lane: what was left of the constraints after every iteration.
+  virtual void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping,
+                     int most, Real tolerance, T* lambda, T* vdot, Report<Real>* reports, Real* history) = 0;
 
  protected:
   bool gives_way_ = false;
@@ -51,8 +53,9 @@ class BatchDynamicsSolver {
   virtual std::size_t bytes() const = 0;
   virtual void give_way(bool yes) = 0;
   // As of one state, every array with the batch before; compliance too.
-  virtual void solve(const Real* Q, const Real* V, const Real* tau, const Real* external, const Real* gamma, const Real* damping, const Real* compliance, int most,
-                     Real tolerance, Real* lambda, Real* vdot, Report<Real>* reports) = 0;
+  virtual void solve(const Real* Q, const Real* V, const Real* tau, const Real* external, const Real* gamma,
+                     const Real* damping, const Real* compliance, int most, Real tolerance, Real* lambda, Real* vdot,
+                     Report<Real>* reports) = 0;
 };
 
 // `automatic`: lcaba, and kkt where that fails.
@@ -60,9 +63,12 @@ enum class DynamicsMethod { automatic, lcaba, kkt, prox_ltl, prox_ltls, pv, prox
 
 // The model is looked at for as long as the solver lives.
 template <class Real>
-std::unique_ptr<DynamicsSolver<Real>> make_dynamics_solver(DynamicsMethod method, const Model<Real>& model, ConstraintSet<Real> constraints);
+std::unique_ptr<DynamicsSolver<Real>> make_dynamics_solver(DynamicsMethod method, const Model<Real>& model,
+                                                           ConstraintSet<Real> constraints);
 template <class Real>
-std::unique_ptr<BatchDynamicsSolver<Real>> make_batch_dynamics_solver(const Model<Real>& model, const ConstraintSet<Real>& constraints, int batch, int threads, bool repairs);
+std::unique_ptr<BatchDynamicsSolver<Real>> make_batch_dynamics_solver(const Model<Real>& model,
+                                                                      const ConstraintSet<Real>& constraints, int batch,
+                                                                      int threads, bool repairs);
 
 // G's own diagonal at a configuration, a number a row; zero of rows that nothing moves.
 template <class Real>

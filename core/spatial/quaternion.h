@@ -45,8 +45,10 @@ inline Quaternion<Real> normalized(const Real* c) {
 template <class Real>
 inline Quaternion<Real> quaternion(const Mat3<Real>& R) {
   // 4 e², one number each
-  const Real w = 1 + R.x.x + R.y.y + R.z.z, x = 1 + R.x.x - R.y.y - R.z.z, y = 1 - R.x.x + R.y.y - R.z.z, z = 1 - R.x.x - R.y.y + R.z.z;
-  const Real wx = R.y.z - R.z.y, wy = R.z.x - R.x.z, wz = R.x.y - R.y.x, yz = R.y.z + R.z.y, xz = R.z.x + R.x.z, xy = R.x.y + R.y.x;
+  const Real w = 1 + R.x.x + R.y.y + R.z.z, x = 1 + R.x.x - R.y.y - R.z.z, y = 1 - R.x.x + R.y.y - R.z.z,
+             z = 1 - R.x.x - R.y.y + R.z.z;
+  const Real wx = R.y.z - R.z.y, wy = R.z.x - R.x.z, wz = R.x.y - R.y.x, yz = R.y.z + R.z.y, xz = R.z.x + R.x.z,
+             xy = R.x.y + R.y.x;
   Real e[4] = {w, wx, wy, wz};
   Real largest = w;
   auto consider = [&](Real square, Real e0, Real e1, Real e2, Real e3) {

@@ -1,8 +1,8 @@
 // Three- and six-dimensional algebra of rigid bodies, in world axes, about one reference point a tree.
 //
 // Spatial vectors are [linear; angular]. A motion is (velocity of the body point that passes the reference point,
-// angular velocity); a force is (force, moment about the reference point). Everything is a plain aggregate. What sweeps do to
-// articulated inertias and rotations is inlined always: a call would send their numbers through memory.
+// angular velocity); a force is (force, moment about the reference point). Everything is a plain aggregate. What sweeps
+// do to articulated inertias and rotations is inlined always: a call would send their numbers through memory.
 #pragma once
 
 #include <utility>
@@ -112,7 +112,12 @@ inline Sym3<T> inverse(Sym3<T> A) {
   A = {A.xx * s, A.xy * s, A.xz * s, A.yy * s, A.yz * s, A.zz * s};
   const T xx = A.yy * A.zz - A.yz * A.yz, xy = A.xz * A.yz - A.xy * A.zz, xz = A.xy * A.yz - A.xz * A.yy;
   const T d = s / (A.xx * xx + A.xy * xy + A.xz * xz);
-  return {d * xx, d * xy, d * xz, d * (A.xx * A.zz - A.xz * A.xz), d * (A.xy * A.xz - A.xx * A.yz), d * (A.xx * A.yy - A.xy * A.xy)};
+  return {d * xx,
+          d * xy,
+          d * xz,
+          d * (A.xx * A.zz - A.xz * A.xz),
+          d * (A.xy * A.xz - A.xx * A.yz),
+          d * (A.xx * A.yy - A.xy * A.xy)};
 }
 // A += s a aᵀ
 template <class T>
@@ -280,7 +285,8 @@ template <class T>
 inline Sym6<T> inverse(const Sym6<T>& H) {
   const Sym3<T> Ai = inverse(H.A);
   const Mat3<T> K{Ai * H.B.x, Ai * H.B.y, Ai * H.B.z};  // A⁻¹ B
-  const Sym3<T> C = inverse(H.C - Sym3<T>{dot(H.B.x, K.x), dot(H.B.x, K.y), dot(H.B.x, K.z), dot(H.B.y, K.y), dot(H.B.y, K.z), dot(H.B.z, K.z)});
+  const Sym3<T> C = inverse(H.C - Sym3<T>{dot(H.B.x, K.x), dot(H.B.x, K.y), dot(H.B.x, K.z), dot(H.B.y, K.y),
+                                          dot(H.B.y, K.z), dot(H.B.z, K.z)});
   const Mat3<T> L{K * Vec3<T>{C.xx, C.xy, C.xz}, K * Vec3<T>{C.xy, C.yy, C.yz}, K * Vec3<T>{C.xz, C.yz, C.zz}};  // K C
   const Mat3<T> Kt = transpose(K), Lt = transpose(L);
   Sym3<T> A = Ai;
@@ -298,7 +304,8 @@ inline V<real_of<P>> get_lane(const V<P>& packs, int l) {
 }
 template <template <class> class V, class P, class T>
 inline void set_lane(V<P>& packs, int l, const V<T>& value) {
-  for (std::size_t k = 0; k < sizeof(V<T>) / sizeof(T); ++k) reinterpret_cast<T*>(&packs)[k * lanes_of<P> + l] = reinterpret_cast<const T*>(&value)[k];
+  for (std::size_t k = 0; k < sizeof(V<T>) / sizeof(T); ++k)
+    reinterpret_cast<T*>(&packs)[k * lanes_of<P> + l] = reinterpret_cast<const T*>(&value)[k];
 }
 
 }  // namespace delassus

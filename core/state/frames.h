@@ -44,7 +44,8 @@ void frame_jacobian(const Model<real_of<T>>& model, const Placement<T>& w, int b
 
 // Velocity of the frame, after `motions`.
 template <class T>
-inline Vec6<T> frame_velocity(const Model<real_of<T>>& model, const Placement<T>& w, const Motions<T>& m, int b, const Vec3<T>& point) {
+inline Vec6<T> frame_velocity(const Model<real_of<T>>& model, const Placement<T>& w, const Motions<T>& m, int b,
+                              const Vec3<T>& point) {
   const int i = model.bodies[b].link;
   if (i < 0) return Vec6<T>{};
   const Vec3<T> x = point_in_tree(model, w, b, point);
@@ -54,7 +55,8 @@ inline Vec6<T> frame_velocity(const Model<real_of<T>>& model, const Placement<T>
 
 // J̇ν of the frame, after `motions` without joint accelerations and with the ground at rest.
 template <class T>
-inline Vec6<T> frame_bias(const Model<real_of<T>>& model, const Placement<T>& w, const Motions<T>& m, int b, const Vec3<T>& point) {
+inline Vec6<T> frame_bias(const Model<real_of<T>>& model, const Placement<T>& w, const Motions<T>& m, int b,
+                          const Vec3<T>& point) {
   const int i = model.bodies[b].link;
   if (i < 0) return Vec6<T>{};
   const Vec3<T> x = point_in_tree(model, w, b, point);
@@ -68,7 +70,8 @@ struct FrameRates {
   Vec6<T> velocity, bias;
 };
 template <class T>
-[[gnu::always_inline]] inline FrameRates<T> frame_rates(const Model<real_of<T>>& model, const Placement<T>& w, const Motions<T>& m, int b, const Vec3<real_of<T>>& point) {
+[[gnu::always_inline]] inline FrameRates<T> frame_rates(const Model<real_of<T>>& model, const Placement<T>& w,
+                                                        const Motions<T>& m, int b, const Vec3<real_of<T>>& point) {
   const auto& body = model.bodies[b];
   if (body.link < 0) return {Vec6<T>{}, Vec6<T>{}};
   const Vec3<T> x = w.pose[body.link] * (body.placement.R * point + body.placement.p);

@@ -1,4 +1,5 @@
-// Errors, velocities and drifts of rows on a pack of states, lane by lane against single states. Prints the largest difference.
+// Errors, velocities and drifts of rows on a pack of states, lane by lane against single states. Prints the largest
+// difference.
 #include <cmath>
 #include <cstdio>
 #include <random>
@@ -11,7 +12,8 @@ using namespace delassus;
 Description robot() {
   Description d{};
   auto body = [&](int parent, Vec3<double> at, Joint type, Vec3<double> axis) {
-    d.bodies.push_back({parent, at, {0.8, 0.1, -0.5, 0.3}, 1, {0.02, -0.01, 0.1}, {0.02, 0.001, 0.002, 0.03, -0.001, 0.025}});
+    d.bodies.push_back(
+        {parent, at, {0.8, 0.1, -0.5, 0.3}, 1, {0.02, -0.01, 0.1}, {0.02, 0.001, 0.002, 0.03, -0.001, 0.025}});
     d.joints.push_back({type, int(d.bodies.size()) - 1, {0.01, 0.02, -0.03}, axis, 0.1});
   };
   d.bodies.push_back({0, {0, 0, 0}, {1, 0, 0, 0}, 0, {0, 0, 0}, {0, 0, 0, 0, 0, 0}});
@@ -70,7 +72,8 @@ double largest_difference() {
     for (const T& e : v) vk.push_back(lane(e, k));
     const auto single = everything(model, qk, vk);
     for (std::size_t r = 0; r < single.size(); ++r) {
-      const double difference = std::abs(double(lane(packed[r], k)) - double(single[r])) / (1 + std::abs(double(single[r])));
+      const double difference =
+          std::abs(double(lane(packed[r], k)) - double(single[r])) / (1 + std::abs(double(single[r])));
       if (!(difference <= worst)) worst = difference;
     }
   }

@@ -1,4 +1,5 @@
-// Every sweep on a pack of states, lane by lane against the same sweep on single states. Prints the largest relative difference.
+// Every sweep on a pack of states, lane by lane against the same sweep on single states. Prints the largest relative
+// difference.
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -12,14 +13,18 @@
 
 using namespace delassus;
 
-// A floating body with a leg of hinge, ball and slide, a second limb of two joints on one body, and a second, fixed tree.
+// A floating body with a leg of hinge, ball and slide, a second limb of two joints on one body, and a second, fixed
+// tree.
 Description robot() {
   Description d{};
   auto body = [&](int parent, Vec3<double> at, double mass) {
-    d.bodies.push_back({parent, at, {0.8, 0.1, -0.5, 0.3}, mass, {0.02, -0.01, 0.1}, {0.02, 0.001, 0.002, 0.03, -0.001, 0.025}});
+    d.bodies.push_back(
+        {parent, at, {0.8, 0.1, -0.5, 0.3}, mass, {0.02, -0.01, 0.1}, {0.02, 0.001, 0.002, 0.03, -0.001, 0.025}});
     return int(d.bodies.size()) - 1;
   };
-  auto joint = [&](int of, Joint type, Vec3<double> axis) { d.joints.push_back({type, of, {0.01, 0.02, -0.03}, axis, 0.1}); };
+  auto joint = [&](int of, Joint type, Vec3<double> axis) {
+    d.joints.push_back({type, of, {0.01, 0.02, -0.03}, axis, 0.1});
+  };
   d.bodies.push_back({0, {0, 0, 0}, {1, 0, 0, 0}, 0, {0, 0, 0}, {0, 0, 0, 0, 0, 0}});
   const int base = body(0, {0, 0, 1}, 5);
   joint(base, Joint::free, {0, 0, 1});
@@ -46,10 +51,17 @@ struct Results {
 };
 
 template <class T>
-Results<T> everything(const Model<real_of<T>>& model, const std::vector<T>& q, const std::vector<T>& v, const std::vector<T>& a, const std::vector<T>& push) {
+Results<T> everything(const Model<real_of<T>>& model, const std::vector<T>& q, const std::vector<T>& v,
+                      const std::vector<T>& a, const std::vector<T>& push) {
   const std::size_t nv = model.nv;
   Workspace<T> w(model);
-  Results<T> r{std::vector<T>(nv), std::vector<T>(nv * nv), std::vector<T>(nv), std::vector<T>(nv * nv), std::vector<T>(3 * nv), std::vector<T>(6 * nv), {}};
+  Results<T> r{std::vector<T>(nv),
+               std::vector<T>(nv * nv),
+               std::vector<T>(nv),
+               std::vector<T>(nv * nv),
+               std::vector<T>(3 * nv),
+               std::vector<T>(6 * nv),
+               {}};
   kinematics(model, w, q.data());
   rnea(model, w, v.data(), a.data(), push.data(), r.tau.data());
   crba(model, w, r.M.data());
@@ -110,4 +122,7 @@ double largest_difference() {
   return worst;
 }
 
-int main() { std::printf("%.3e %.3e %.3e\n", largest_difference<Pack<double, 4>>(), largest_difference<Pack<double, 8>>(), largest_difference<Pack<float, 8>>()); }
+int main() {
+  std::printf("%.3e %.3e %.3e\n", largest_difference<Pack<double, 4>>(), largest_difference<Pack<double, 8>>(),
+              largest_difference<Pack<float, 8>>());
+}

@@ -18,3 +18,15 @@ def test_tool_is_content(command, tmp_path):
     cache = {"ruff": ["--no-cache"], "mypy": ["--cache-dir", str(tmp_path)]}[command[0]]
     done = subprocess.run([sys.executable, "-m", *command, *cache], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_core_and_bindings_are_formatted():
+    files = [
+        str(path)
+        for folder in ("core", "bindings", "benchmarks", "tests")
+        for path in sorted((ROOT / folder).rglob("*"))
+        if path.suffix in (".h", ".hxx", ".cpp")
+    ]
+    assert len(files) > 100
+    done = subprocess.run(["clang-format", "--dry-run", "--Werror", *files], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

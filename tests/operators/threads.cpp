@@ -1,5 +1,6 @@
-// Batches on several threads, to be watched by a thread sanitizer: several users share a model, each has a batch with a team of its own, and all
-// give to the bit what one thread gives. Prints how many numbers differ; that many, or a race, is a failure.
+// Batches on several threads, to be watched by a thread sanitizer: several users share a model, each has a batch with a
+// team of its own, and all give to the bit what one thread gives. Prints how many numbers differ; that many, or a race,
+// is a failure.
 #include <cstdio>
 #include <random>
 
@@ -11,12 +12,15 @@ using namespace delassus;
 Description robots() {
   Description d{};
   auto body = [&](int parent, Vec3<double> at, Joint type, Vec3<double> axis) {
-    d.bodies.push_back({parent, at, {0.8, 0.1, -0.5, 0.3}, 1, {0.02, -0.01, 0.1}, {0.02, 0.001, 0.002, 0.03, -0.001, 0.025}});
+    d.bodies.push_back(
+        {parent, at, {0.8, 0.1, -0.5, 0.3}, 1, {0.02, -0.01, 0.1}, {0.02, 0.001, 0.002, 0.03, -0.001, 0.025}});
     d.joints.push_back({type, int(d.bodies.size()) - 1, {0.01, 0.02, -0.03}, axis, 0.1});
     return int(d.bodies.size()) - 1;
   };
   d.bodies.push_back({0, {0, 0, 0}, {1, 0, 0, 0}, 0, {0, 0, 0}, {0, 0, 0, 0, 0, 0}});
-  for (int k = 0; k < 2; ++k) body(body(body(0, {0, 0, 1}, Joint::free, {0, 0, 1}), {0.1, 0.2, 0}, Joint::hinge, {0, 1, 0}), {0, 0, -0.3}, Joint::ball, {0, 0, 1});
+  for (int k = 0; k < 2; ++k)
+    body(body(body(0, {0, 0, 1}, Joint::free, {0, 0, 1}), {0.1, 0.2, 0}, Joint::hinge, {0, 1, 0}), {0, 0, -0.3},
+         Joint::ball, {0, 0, 1});
   body(body(0, {2, 0, 0}, Joint::slide, {1, 0, 0}), {0, 0.1, 0.4}, Joint::hinge, {0, 1, 0});
   d.armature.assign(22, 0.1);
   return d;
@@ -25,9 +29,12 @@ Description robots() {
 // Contacts with the ground and between bodies, a weld, a distance, a joint row, a coupling, the centre of mass.
 std::vector<ConstraintDescription> list() {
   const std::vector<double> unit{1, 0, 0, 0, 1, 0, 0, 0, 1}, points{0.1, 0.2, 0.3, -0.2, 0.1, 0.4};
-  return {{Kind::frame, 3, {3, 0}, points, unit, -1, {}, {}}, {Kind::frame, 3, {3, 6}, points, unit, -1, {}, {}},
-          {Kind::frame, 6, {2, 8}, points, unit, -1, {}, {}}, {Kind::distance, 1, {1, 5}, points, {}, -1, {}, {}},
-          {Kind::joint, 1, {}, {}, {}, -1, {6}, {-1}},        {Kind::coupling, 1, {}, {}, {}, -1, {1, 4}, {0.1, 0.2, 0.3, 0.4, 0.5}},
+  return {{Kind::frame, 3, {3, 0}, points, unit, -1, {}, {}},
+          {Kind::frame, 3, {3, 6}, points, unit, -1, {}, {}},
+          {Kind::frame, 6, {2, 8}, points, unit, -1, {}, {}},
+          {Kind::distance, 1, {1, 5}, points, {}, -1, {}, {}},
+          {Kind::joint, 1, {}, {}, {}, -1, {6}, {-1}},
+          {Kind::coupling, 1, {}, {}, {}, -1, {1, 4}, {0.1, 0.2, 0.3, 0.4, 0.5}},
           {Kind::center, 3, {}, {}, {}, -1, {}, {0.125}}};
 }
 
@@ -46,7 +53,8 @@ std::vector<double> everything(const Model<double>& model, int batch, int thread
   };
   std::vector<double> results;
   for (int time = 0; time < 2; ++time) {
-    const auto q = fill(std::size_t(batch) * model.nq, 0.1), compliance = fill(size, 0), damping = fill(size, 1e-3), x = fill(size * columns, -1);
+    const auto q = fill(std::size_t(batch) * model.nq, 0.1), compliance = fill(size, 0), damping = fill(size, 1e-3),
+               x = fill(size * columns, -1);
     std::vector<double> y(x.size());
     results.push_back(G.update(q.data()));
     G.set_compliance(compliance.data());
@@ -68,7 +76,8 @@ int main() {
     for (const double x : alone) count += !std::isfinite(x);
     std::vector<std::vector<double>> results(3);
     std::vector<std::thread> users;
-    for (std::size_t u = 0; u < results.size(); ++u) users.emplace_back([&, u] { results[u] = everything(model, batch, 2 + int(u)); });
+    for (std::size_t u = 0; u < results.size(); ++u)
+      users.emplace_back([&, u] { results[u] = everything(model, batch, 2 + int(u)); });
     for (auto& user : users) user.join();
     for (const auto& result : results)
       for (std::size_t k = 0; k < alone.size(); ++k) count += result[k] != alone[k];

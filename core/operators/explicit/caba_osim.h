@@ -2,7 +2,8 @@
 //
 //   (G + ε)⁻¹ = R − R K Ω Kᵀ R,   R = (C + ε)⁻¹,   Ω of the mechanism whose links have the inertia H + Kᵀ R K
 //
-// "Constrained Articulated Body Dynamics Algorithms", algorithm 5. The lemma cancels where ε is small against G: X has lost the digits by which R is larger.
+// "Constrained Articulated Body Dynamics Algorithms", algorithm 5. The lemma cancels where ε is small against G: X has
+// lost the digits by which R is larger.
 #pragma once
 
 #include <cmath>
@@ -27,7 +28,8 @@ inline constexpr Real lemma_growth = sizeof(Real) == 8 ? Real(3e5) : Real(1e3);
 // Whether X = R − … has digits left: it is not too small against R, and the pivots have not lost them before.
 template <class T>
 inline bool keeps_digits(const T& growth, const T* X, const T* R, int n) {
-  constexpr real_of<T> most = (sizeof(real_of<T>) == 8 ? real_of<T>(1e-11) : real_of<T>(1e-4)) / std::numeric_limits<real_of<T>>::epsilon();
+  constexpr real_of<T> most =
+      (sizeof(real_of<T>) == 8 ? real_of<T>(1e-11) : real_of<T>(1e-4)) / std::numeric_limits<real_of<T>>::epsilon();
   T size{}, stiffness{};
   for (int r = 0; r < n; ++r) {
     const T x = X[std::size_t(r) * std::size_t(n + 1)];
@@ -40,8 +42,9 @@ inline bool keeps_digits(const T& growth, const T* X, const T* R, int n) {
   return kept;
 }
 
-// The most that a pivot of M + Kᵀ R K is smaller than what was added up for it, tr(Iᶜ + Kᵀ R K) |S|²; infinite or NaN if one is not positive. K is as placed, `size`
-// memory for one number a link, in whole blocks; links that carry no rows have the pivots of M.
+// The most that a pivot of M + Kᵀ R K is smaller than what was added up for it, tr(Iᶜ + Kᵀ R K) |S|²; infinite or NaN
+// if one is not positive. K is as placed, `size` memory for one number a link, in whole blocks; links that carry no
+// rows have the pivots of M.
 template <class T>
 T pivot_growth(const Model<real_of<T>>& model, const Delassus<T>& G, const RowWork<T>& w, T* size) {
   const auto& at = G.placement();

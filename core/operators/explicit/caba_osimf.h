@@ -2,8 +2,8 @@
 //
 //   (G + ε)⁻¹ = R − R (L₁ + K₁ H₁⁻¹ K₁ᵀ) R
 //
-// "Constrained Articulated Body Dynamics Algorithms", section VI-B: L₁, the base held, is zero between branches, and what the base adds is one product of rank six. Elsewhere
-// the same as cABA-OSIM.
+// "Constrained Articulated Body Dynamics Algorithms", section VI-B: L₁, the base held, is zero between branches, and
+// what the base adds is one product of rank six. Elsewhere the same as cABA-OSIM.
 #pragma once
 
 #include "operators/explicit/caba_osim.h"

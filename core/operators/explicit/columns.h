@@ -1,4 +1,5 @@
-// The Delassus matrix column by column, O(m (n + m)): the matrix-free operator on the identity, a register of columns at once. Any rows.
+// The Delassus matrix column by column, O(m (n + m)): the matrix-free operator on the identity, a register of columns
+// at once. Any rows.
 //
 //   G = G 1
 //

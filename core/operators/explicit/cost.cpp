@@ -44,7 +44,9 @@ class Counter {
 
   // products at the tip of a limb
   double meetings(const Limbs& tree, const Limb& limb, bool direct_too) const {
-    double sum = limb.own < limb.own_past ? triangle(limb.own_past - limb.own) + block(limb.own_past - limb.own, limb.past - limb.own_past) : 0;
+    double sum = limb.own < limb.own_past
+                     ? triangle(limb.own_past - limb.own) + block(limb.own_past - limb.own, limb.past - limb.own_past)
+                     : 0;
     for (int c = limb.child; c < limb.child + limb.children; ++c) {
       const auto& child = tree.limbs[tree.children[c]];
       sum += block(child.rows(), limb.past - child.past);
@@ -76,7 +78,8 @@ Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Li
   // limbs
   double blocks = 0;
   for (const auto& limb : tree.limbs) {
-    const double p = count.packs(limb.rows()), v = limb.dofs, free = limb.free >= 0, triangle = count.triangle(limb.rows());
+    const double p = count.packs(limb.rows()), v = limb.dofs, free = limb.free >= 0,
+                 triangle = count.triangle(limb.rows());
     const bool direct = limb.children == 0 && limb.rows() <= 6;
     const double pv = 13 * p * v + 36 * p * free + triangle * (v + 6 * free);
     own(MatrixMethod::pv_osim) += pv;
@@ -89,7 +92,8 @@ Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Li
     if (limb.parent < 0 && (limb.free < 0 || limb.dofs > 0)) blocks += count.cholesky(limb.rows());
     if (limb.parent < 0 && limb.free >= 0 && limb.dofs == 0) {
       blocks += count.cholesky(limb.own_past - limb.own);
-      for (int c = limb.child; c < limb.child + limb.children; ++c) blocks += count.cholesky(tree.limbs[tree.children[c]].rows());
+      for (int c = limb.child; c < limb.child + limb.children; ++c)
+        blocks += count.cholesky(tree.limbs[tree.children[c]].rows());
     }
     if (limb.parent < 0 && limb.free >= 0) blocks += 6 * triangle + 60 * p;
   }
@@ -156,7 +160,8 @@ Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Li
   auto price = [&](auto& list, const auto& coefficients, std::size_t ltl) {
     for (std::size_t k = 0; k < list.size(); ++k) {
       list[k].common = kinematics + (k == ltl ? 0 : elimination);
-      list[k].time = coefficients[k].start + coefficients[k].common * list[k].common + coefficients[k].own * list[k].own;
+      list[k].time =
+          coefficients[k].start + coefficients[k].common * list[k].common + coefficients[k].own * list[k].own;
     }
   };
   price(costs.matrix, matrix_coefficients, std::size_t(MatrixMethod::ltl));

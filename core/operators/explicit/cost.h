@@ -1,8 +1,10 @@
 // What the explicit algorithms are expected to take: a small linear model, so that one can be chosen before any is run.
 //
-//   time = start + common · C + own · V         C: scalar operations of kinematics and elimination;   V: vector operations of the method itself
+//   time = start + common · C + own · V         C: scalar operations of kinematics and elimination;
+//       V: vector operations of the method itself
 //
-// Counts come from the model and the constraints alone, multiply-adds, a register of rows (row_lanes) at once; of limbs with r rows and v velocities p = ⌈r / lanes⌉ packs:
+// Counts come from the model and the constraints alone, multiply-adds, a register of rows (row_lanes) at once; of limbs
+// with r rows and v velocities p = ⌈r / lanes⌉ packs:
 //
 //   C           117 a link, 90 a velocity (not for ltl)
 //   pv-osim     limbs 13 p v, free base 36 p;  products: v for every row and pack of columns not before it
@@ -11,10 +13,13 @@
 //   kjr         kernel 90 v;  a pair of links with rows: 13 a velocity and pack on the way, 36 p, products
 //   oscm        kernel 90 v;  a link with rows: 49 a velocity below it;  a pair: 36 + 36 p, products
 //   columns     a pack of columns: 26 a velocity that moves rows, 12 a row
-//   ltl         a velocity of depth d: 7 d for M, d (d / 2 lanes + 3) for its factor, d for every pack of rows it moves;  products as pv-osim
-//   inverses    as the matrix they start from; a Cholesky factor and inverse of b rows b³ / 2 lanes + 20 b;  lcaba three times columns
+//   ltl         a velocity of depth d: 7 d for M, d (d / 2 lanes + 3) for its factor,
+//               d for every pack of rows it moves;  products as pv-osim
+//   inverses    as the matrix they start from; a Cholesky factor and inverse of b rows b³ / 2 lanes + 20 b;
+//               lcaba three times columns
 //
-// Coefficients [µs] were fitted by benchmarks/python/explicit.py, which measures all methods on the benchmark set and checks the choices.
+// Coefficients [µs] were fitted by benchmarks/python/explicit.py, which measures all methods on the benchmark set and
+// checks the choices.
 #pragma once
 
 #include <array>
@@ -25,9 +30,11 @@ namespace delassus {
 
 enum class MatrixMethod { ltl, kjr, efpa, pv_osim, pv_osimr, oscm, columns };
 enum class InverseMethod { caba_osim, caba_osimf, pv_osimf, ltl, lcaba };
-inline constexpr std::array all_matrix_methods{MatrixMethod::ltl, MatrixMethod::kjr, MatrixMethod::efpa, MatrixMethod::pv_osim, MatrixMethod::pv_osimr, MatrixMethod::oscm,
+inline constexpr std::array all_matrix_methods{MatrixMethod::ltl,     MatrixMethod::kjr,      MatrixMethod::efpa,
+                                               MatrixMethod::pv_osim, MatrixMethod::pv_osimr, MatrixMethod::oscm,
                                                MatrixMethod::columns};
-inline constexpr std::array all_inverse_methods{InverseMethod::caba_osim, InverseMethod::caba_osimf, InverseMethod::pv_osimf, InverseMethod::ltl, InverseMethod::lcaba};
+inline constexpr std::array all_inverse_methods{InverseMethod::caba_osim, InverseMethod::caba_osimf,
+                                                InverseMethod::pv_osimf, InverseMethod::ltl, InverseMethod::lcaba};
 
 // Operations of a method, and its time.
 struct Cost {

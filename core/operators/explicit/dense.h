@@ -1,4 +1,5 @@
-// Inverse of a dense symmetric positive definite matrix by its Cholesky factor, O(n³ / 2); or the factor alone, O(n³ / 6), and solutions with it, O(n²).
+// Inverse of a dense symmetric positive definite matrix by its Cholesky factor, O(n³ / 2); or the factor alone, O(n³ /
+// 6), and solutions with it, O(n²).
 //
 //   A = Uᵀ D U,   W = U⁻ᵀ,   A⁻¹ = Wᵀ D⁻¹ W              (U unit upper triangular)
 //
@@ -43,16 +44,19 @@ inline void factor_dense(T* A, int n, std::size_t stride, DenseWork<T>& w) {
     for (int i = k + 1; i < n; ++i) {
       T *other = A + std::size_t(i) * stride, *theirs = w.W.data() + std::size_t(i) * w.room;
       const T l = row[i] * d;
-      for (int c = i; c < n; c += lanes) store_rows(other + c, RowPack<T>(load_rows(other + c) - load_rows(row + c) * l));
-      for (int c = 0; c <= k; c += lanes) store_rows(theirs + c, RowPack<T>(load_rows(theirs + c) - load_rows(own + c) * l));
+      for (int c = i; c < n; c += lanes)
+        store_rows(other + c, RowPack<T>(load_rows(other + c) - load_rows(row + c) * l));
+      for (int c = 0; c <= k; c += lanes)
+        store_rows(theirs + c, RowPack<T>(load_rows(theirs + c) - load_rows(own + c) * l));
     }
     T* z = w.Z.data() + std::size_t(k) * w.room;
     for (int c = 0; c <= k; c += lanes) store_rows(z + c, RowPack<T>(load_rows(own + c) * d));
   }
 }
 
-// A → D U in its upper triangle. The matrix is positive semidefinite but for a diagonal `least`, so no pivot is smaller than that; rounding may leave one that is, or
-// that is rounding of its diagonal alone. Numbers past the end of every row are zero.
+// A → D U in its upper triangle. The matrix is positive semidefinite but for a diagonal `least`, so no pivot is smaller
+// than that; rounding may leave one that is, or that is rounding of its diagonal alone. Numbers past the end of every
+// row are zero.
 template <class T>
 inline void factor_upper(T* A, int n, std::size_t stride, const T* least, T* Dinv) {
   constexpr int lanes = row_lanes<T>;
@@ -69,7 +73,8 @@ inline void factor_upper(T* A, int n, std::size_t stride, const T* least, T* Din
     for (int i = k + 1; i < n; ++i) {
       T* other = A + std::size_t(i) * stride;
       const T l = row[i] * d;
-      for (int c = i; c < n; c += lanes) store_rows(other + c, RowPack<T>(load_rows(other + c) - load_rows(row + c) * l));
+      for (int c = i; c < n; c += lanes)
+        store_rows(other + c, RowPack<T>(load_rows(other + c) - load_rows(row + c) * l));
     }
   }
 }
@@ -95,7 +100,8 @@ template <class T>
 inline bool keeps_positive(const DenseWork<T>& w, int n, real_of<T> least) {
   bool positive = true;
   for (int k = 0; k < n; ++k)
-    for (int l = 0; l < lanes_of<T>; ++l) positive = positive && lane(w.Dinv[k], l) > 0 && lane(w.Dinv[k], l) * least <= 2;
+    for (int l = 0; l < lanes_of<T>; ++l)
+      positive = positive && lane(w.Dinv[k], l) > 0 && lane(w.Dinv[k], l) * least <= 2;
   return positive;
 }
 

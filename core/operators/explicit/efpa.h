@@ -1,11 +1,12 @@
 // The Delassus matrix by extended force propagators (EFPA): O(n + m d + m²) for depth d, three sweeps.
 //
 //   backward   ᵖK = ⁱK (1 − S D⁻¹ Uᵀ)
-//   forward    Xᵢ = Ωᵢ ⁱKᵀ,   Xᵢ = (1 − S D⁻¹ Uᵀ) X_p + S D⁻¹ Sᵀ ⁱKᵀ       (accelerations of link i, Ωᵢ its inverse inertia; never formed)
+//   forward    Xᵢ = Ωᵢ ⁱKᵀ,   Xᵢ = (1 − S D⁻¹ Uᵀ) X_p + S D⁻¹ Sᵀ ⁱKᵀ
+//              (accelerations of link i, Ωᵢ its inverse inertia; never formed)
 //   assembly   G_jk = ⁱK_j Xᵢ_k  at the link i where j and k meet
 //
-// Wensing, Featherstone, Orin, "A reduced-order recursive algorithm for the computation of the operational-space inertia matrix", 2012; algorithm 2 of the
-// PV-OSIMr paper. K and X are kept at tips only, where rows meet.
+// Wensing, Featherstone, Orin, "A reduced-order recursive algorithm for the computation of the operational-space
+// inertia matrix", 2012; algorithm 2 of the PV-OSIMr paper. K and X are kept at tips only, where rows meet.
 #pragma once
 
 #include "operators/explicit/meeting.h"
@@ -40,7 +41,8 @@ void efpa(RowWork<T>& w, EfpaWork<T>& e, const Articulated<T>& A) {
   for (std::size_t l = 0; l < tree.limbs.size(); ++l) {
     const auto& limb = tree.limbs[l];
     const std::size_t room = e.room(limb);
-    for (int r = 0; r < limb.rows(); r += lanes) store_six(&e.K[e.at[l] + std::size_t(r)], room, load_six(&w.K[std::size_t(limb.first + r)], w.room));
+    for (int r = 0; r < limb.rows(); r += lanes)
+      store_six(&e.K[e.at[l] + std::size_t(r)], room, load_six(&w.K[std::size_t(limb.first + r)], w.room));
     climb_down(w, limb, A);
   }
 

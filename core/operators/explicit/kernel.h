@@ -1,6 +1,7 @@
 // Inverse inertia of every tip, all joints below it free to move: a base-to-tips sweep, O(n).
 //
-//   Ωᵢ = (1 − S D⁻¹ Uᵀ) Ω_p (1 − U D⁻¹ Sᵀ) + S D⁻¹ Sᵀ = Ω_p − S zᵀ − z Sᵀ,   V = U D⁻¹,   z = Ω_p V − ½ (Vᵀ Ω_p V + D⁻¹) S
+//   Ωᵢ = (1 − S D⁻¹ Uᵀ) Ω_p (1 − U D⁻¹ Sᵀ) + S D⁻¹ Sᵀ = Ω_p − S zᵀ − z Sᵀ,   V = U D⁻¹,
+//       z = Ω_p V − ½ (Vᵀ Ω_p V + D⁻¹) S
 #pragma once
 
 #include "operators/explicit/rows.h"

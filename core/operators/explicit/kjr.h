@@ -2,7 +2,8 @@
 //
 //   backward   articulated inertias
 //   forward    Ωᵢ, inverse inertia of link i (kernel.h)
-//   blocks     G_jj = K_j Ω_j K_jᵀ;   G_jk = K_j ʲψᵢᵀ Ωᵢ ᵏψᵢ K_kᵀ, link by link from k down to the link i where they meet and up to j, for every pair anew
+//   blocks     G_jj = K_j Ω_j K_jᵀ;   G_jk = K_j ʲψᵢᵀ Ωᵢ ᵏψᵢ K_kᵀ,
+//              link by link from k down to the link i where they meet and up to j, for every pair anew
 //
 // Kreutz-Delgado, Jain, Rodriguez, "Recursive formulation of operational-space control", 1992.
 #pragma once
@@ -51,7 +52,8 @@ void kjr(RowWork<T>& w, KjrWork<T>& e, const Articulated<T>& A) {
       if (a < 0 || b < 0) continue;
       for (int r = limb.own; r < limb.own_past; r += row_lanes<T>) {
         Vec6<P> x = load_six(&w.K[std::size_t(r)], w.room);
-        for (int l = k; l != a; l = tree.limbs[l].parent) x = pass_down(tree, tree.limbs[l], A, x, [](const P&, int, const T&) {});
+        for (int l = k; l != a; l = tree.limbs[l].parent)
+          x = pass_down(tree, tree.limbs[l], A, x, [](const P&, int, const T&) {});
         x = e.Omega[a] * x;
         for (int s = steps; s-- > 0;) {
           const auto& up = tree.limbs[e.way[s]];
@@ -62,7 +64,8 @@ void kjr(RowWork<T>& w, KjrWork<T>& e, const Articulated<T>& A) {
         }
         store_six(&e.X[std::size_t(r)], w.room, x);
       }
-      add_products(w.K.data(), e.X.data(), w.room, 6, other.own, other.own_past, limb.own, limb.own_past, j == k, w.G.data(), w.room);
+      add_products(w.K.data(), e.X.data(), w.room, 6, other.own, other.own_past, limb.own, limb.own_past, j == k,
+                   w.G.data(), w.room);
     }
   }
 }

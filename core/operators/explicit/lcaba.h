@@ -1,4 +1,5 @@
-// The damped inverse column by column, O(m (n + m)) where loops couple few links: the matrix-free inverse on the identity, refined. Any rows.
+// The damped inverse column by column, O(m (n + m)) where loops couple few links: the matrix-free inverse on the
+// identity, refined. Any rows.
 //
 //   (G + ε)⁻¹ = R − R J (M + Jᵀ R J)⁻¹ Jᵀ R,   R = (C + ε)⁻¹
 //
@@ -11,8 +12,9 @@
 
 namespace delassus {
 
-// The operator is up to date and has its damping. Columns of an inverse are refined one by one, so the result is symmetric to rounding only: the mean of both triangles is kept.
-// Returns whether that is a solution too: where G + ε is ill-conditioned the triangles differ by more than rounding, and a mean of both solves neither equation.
+// The operator is up to date and has its damping. Columns of an inverse are refined one by one, so the result is
+// symmetric to rounding only: the mean of both triangles is kept. Returns whether that is a solution too: where G + ε
+// is ill-conditioned the triangles differ by more than rounding, and a mean of both solves neither equation.
 template <class T>
 bool lcaba(Delassus<T>& G, const std::vector<T>& identity, T* out) {
   using Real = real_of<T>;

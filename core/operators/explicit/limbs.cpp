@@ -24,10 +24,13 @@ Limbs find_limbs(const Model<Real>& model, const Layout<Real>& layout) {
   // rows of every link, in the user's order
   std::vector<std::vector<Limbs::Place>> on(n);
   for (const auto& group : set.groups)
-    for (int c = 0; c < group.count; ++c) on[group.link].push_back({group.link, group.first + c, 3, set.points[group.first + c].row});
+    for (int c = 0; c < group.count; ++c)
+      on[group.link].push_back({group.link, group.first + c, 3, set.points[group.first + c].row});
   // the sign of `source` tells terms from points until they are sorted
-  for (const auto& b : set.blocks) on[set.terms[b.term].link].push_back({set.terms[b.term].link, -1 - set.terms[b.term].K, b.rows, b.row});
-  for (auto& places : on) std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+  for (const auto& b : set.blocks)
+    on[set.terms[b.term].link].push_back({set.terms[b.term].link, -1 - set.terms[b.term].K, b.rows, b.row});
+  for (auto& places : on)
+    std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
 
   // the least row that a link carries, and how many; links that carry some
   constexpr int none = std::numeric_limits<int>::max();
@@ -78,7 +81,8 @@ Limbs find_limbs(const Model<Real>& model, const Layout<Real>& layout) {
     if (all.limbs[l].parent >= 0) hanging[all.limbs[l].parent].push_back(int(l));
   }
 
-  // ranges of rows, as near to the user's order as they can be: a limb's own rows and those of each limb on it in the order of their least ones
+  // ranges of rows, as near to the user's order as they can be: a limb's own rows and those of each limb on it in the
+  // order of their least ones
   const auto least_of = [&](int l) { return least[all.limbs[l].tip]; };
   std::vector<int> roots;
   for (std::size_t l = 0; l < all.limbs.size(); ++l)

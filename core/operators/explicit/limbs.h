@@ -1,7 +1,8 @@
 // Rows that act on one link each, seen along the tree: who carries them, and where they meet.
 //
-// A limb is a run of links that carry the same rows: its tip has rows of its own, or is where limbs meet; its other links only pass on what comes from the tip.
-// Rows are put in an order in which those of a limb and of all limbs that hang on it are a range.
+// A limb is a run of links that carry the same rows: its tip has rows of its own, or is where limbs meet; its other
+// links only pass on what comes from the tip. Rows are put in an order in which those of a limb and of all limbs that
+// hang on it are a range.
 #pragma once
 
 #include <vector>
@@ -11,29 +12,29 @@
 namespace delassus {
 
 struct Limb {
-  int parent;        // limb that it hangs on, −1: the ground
-  int tip;           // link
-  int first, past;   // rows that it carries
-  int own, own_past; // those on its tip
+  int parent;           // limb that it hangs on, −1: the ground
+  int tip;              // link
+  int first, past;      // rows that it carries
+  int own, own_past;    // those on its tip
   int child, children;  // where its children start in `Limbs::children`
-  int dof, dofs;     // where its velocities start in `Limbs::velocity`, from the tip down; without those of a free joint
-  int free;          // which free link its last one is, −1: none is. Its six velocities follow
+  int dof, dofs;  // where its velocities start in `Limbs::velocity`, from the tip down; without those of a free joint
+  int free;       // which free link its last one is, −1: none is. Its six velocities follow
   int base() const { return dof + dofs; }
   int rows() const { return past - first; }
 };
 
 struct Limbs {
-  std::vector<Limb> limbs;       // those further out first
-  std::vector<int> children;     // limbs
-  std::vector<int> velocity;     // of the model
-  std::vector<int> link;         // a velocity: whose
-  std::vector<int> row;          // a row in this order: which it is in the user's
-  bool ordered = true;           // they are the same, and none is left out
-  bool alone = true;             // every row acts on one link or on none, and on no joint
+  std::vector<Limb> limbs;    // those further out first
+  std::vector<int> children;  // limbs
+  std::vector<int> velocity;  // of the model
+  std::vector<int> link;      // a velocity: whose
+  std::vector<int> row;       // a row in this order: which it is in the user's
+  bool ordered = true;        // they are the same, and none is left out
+  bool alone = true;          // every row acts on one link or on none, and on no joint
 
   // Rows of points and of terms: where they start in this order.
   struct Place {
-    int link, source, count, at; // source: point, or K
+    int link, source, count, at;  // source: point, or K
   };
   std::vector<Place> points, terms;
 

@@ -1,10 +1,12 @@
-// The Delassus matrix by the sparse factor of M (LTL-OSIM): O(n d² + m d² + m² d) for depth d. Any rows, loops included.
+// The Delassus matrix by the sparse factor of M (LTL-OSIM): O(n d² + m d² + m² d) for depth d. Any rows, loops
+// included.
 //
 //   M = Lᵀ D L,   Y = J L⁻¹,   G = Y D⁻¹ Yᵀ
 //
-// Featherstone, "Exploiting sparsity in operational-space dynamics", 2010; loops as in Carpentier et al., "Proximal and sparse resolution of constrained
-// dynamic equations", 2021. L has the branch-induced zeros of M, Y those of J. Row k of M is kept along the way from the ground to k, so that the rows of what carries k
-// have its first numbers in common: the factor and the substitution run on contiguous memory.
+// Featherstone, "Exploiting sparsity in operational-space dynamics", 2010; loops as in Carpentier et al., "Proximal and
+// sparse resolution of constrained dynamic equations", 2021. L has the branch-induced zeros of M, Y those of J. Row k
+// of M is kept along the way from the ground to k, so that the rows of what carries k have its first numbers in common:
+// the factor and the substitution run on contiguous memory.
 #pragma once
 
 #include <algorithm>
@@ -29,27 +31,28 @@ struct LtlWork {
   };
   // Velocities that move the same packs of rows.
   struct Group {
-    int first, count;              // among the rows of Y
+    int first, count;  // among the rows of Y
     std::vector<int> packs;
   };
 
-  std::vector<int> depth, start;   // a velocity: velocities below it; where its row of M starts
-  std::vector<int> place;          // a velocity: its row of Y, −1: it moves no rows
-  std::vector<int> group;          // a velocity
+  std::vector<int> depth, start;  // a velocity: velocities below it; where its row of M starts
+  std::vector<int> place;         // a velocity: its row of Y, −1: it moves no rows
+  std::vector<int> group;         // a velocity
   std::vector<Run> runs;
   std::vector<Source> sources;
   std::vector<Group> groups;
   std::size_t room = 0, entries = 0;
   Placement<T> w;
-  std::vector<Vec6<T>> terms;      // a row of a term: K
-  std::vector<T> K;                // 6: rows on links
-  std::vector<T> M, Dinv, Y, Z, G; // Y, Z = Y D⁻¹: a velocity that moves rows
+  std::vector<Vec6<T>> terms;       // a row of a term: K
+  std::vector<T> K;                 // 6: rows on links
+  std::vector<T> M, Dinv, Y, Z, G;  // Y, Z = Y D⁻¹: a velocity that moves rows
   std::vector<Inertia<T>> composite;
 
   LtlWork(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set);
   std::size_t bytes() const {
-    return w.bytes() + (depth.size() + start.size() + place.size() + group.size()) * sizeof(int) + runs.size() * sizeof(Run) + sources.size() * sizeof(Source) +
-           terms.size() * sizeof(Vec6<T>) + (K.size() + M.size() + Dinv.size() + Y.size() + Z.size() + G.size()) * sizeof(T) +
+    return w.bytes() + (depth.size() + start.size() + place.size() + group.size()) * sizeof(int) +
+           runs.size() * sizeof(Run) + sources.size() * sizeof(Source) + terms.size() * sizeof(Vec6<T>) +
+           (K.size() + M.size() + Dinv.size() + Y.size() + Z.size() + G.size()) * sizeof(T) +
            composite.size() * sizeof(Inertia<T>);
   }
 };
@@ -74,8 +77,10 @@ LtlWork<T>::LtlWork(const Model<real_of<T>>& model, const ConstraintSet<real_of<
       if (g.other >= 0) sources.push_back({g.other, p, 1, 3, set.points[p].row, true});
     }
   for (const auto& b : set.blocks)
-    for (int t = 0; t < b.terms; ++t) sources.push_back({set.terms[b.term + t].link, set.terms[b.term + t].K, 0, b.rows, b.row, false});
-  std::sort(sources.begin(), sources.end(), [](const Source& a, const Source& b) { return std::pair(a.link, a.at) < std::pair(b.link, b.at); });
+    for (int t = 0; t < b.terms; ++t)
+      sources.push_back({set.terms[b.term + t].link, set.terms[b.term + t].K, 0, b.rows, b.row, false});
+  std::sort(sources.begin(), sources.end(),
+            [](const Source& a, const Source& b) { return std::pair(a.link, a.at) < std::pair(b.link, b.at); });
   for (auto& source : sources) {
     const int row = source.at;
     source.at = int(entries);
@@ -91,7 +96,8 @@ LtlWork<T>::LtlWork(const Model<real_of<T>>& model, const ConstraintSet<real_of<
   auto mark = [&](int k, int first, int last) {
     for (; k >= 0; k = model.dof_parent[k])
       for (int p = first; p <= last; ++p)
-        if (const auto at = std::lower_bound(moved[k].begin(), moved[k].end(), p); at == moved[k].end() || *at != p) moved[k].insert(at, p);
+        if (const auto at = std::lower_bound(moved[k].begin(), moved[k].end(), p); at == moved[k].end() || *at != p)
+          moved[k].insert(at, p);
   };
   for (const auto& run : runs) {
     const auto& link = model.links[run.link];
@@ -129,7 +135,8 @@ LtlWork<T>::LtlWork(const Model<real_of<T>>& model, const ConstraintSet<real_of<
   composite.resize(model.links.size());
 }
 
-// M by composite bodies, a row along the way to the ground. A link's own inertia on entry, of what it carries too on exit; it need not be a rigid body's.
+// M by composite bodies, a row along the way to the ground. A link's own inertia on entry, of what it carries too on
+// exit; it need not be a rigid body's.
 template <class T, class I>
 void fill_mass_matrix(const Model<real_of<T>>& model, LtlWork<T>& t, I* composite) {
   const auto& w = t.w;
@@ -233,7 +240,8 @@ void fill_jacobian(const Model<real_of<T>>& model, const ConstraintSet<real_of<T
         store_rows(y, P(load_rows(y) + first_rows<T>(dot(w.S[v], k), run.count - e)));
       }
     }
-  for (const auto& j : set.joint_rows) t.Y[std::size_t(t.place[j.velocity]) * room + std::size_t(j.row)] = constant<T>(j.coefficient);
+  for (const auto& j : set.joint_rows)
+    t.Y[std::size_t(t.place[j.velocity]) * room + std::size_t(j.row)] = constant<T>(j.coefficient);
 }
 
 // Y = J L⁻¹ and Z = Y D⁻¹: y_j −= L_kj y_k for all that carry k
@@ -250,19 +258,22 @@ void substitute_rows(const Model<real_of<T>>& model, LtlWork<T>& t) {
     for (const int p : packs) store_rows(z + p * lanes, load_rows(y + p * lanes) * t.Dinv[k]);
     for (int i = model.dof_parent[k], j = t.depth[k] - 1; i >= 0; i = model.dof_parent[i], --j) {
       T* below = t.Y.data() + std::size_t(t.place[i]) * room;
-      for (const int p : packs) store_rows(below + p * lanes, load_rows(below + p * lanes) - load_rows(y + p * lanes) * row[j]);
+      for (const int p : packs)
+        store_rows(below + p * lanes, load_rows(below + p * lanes) - load_rows(y + p * lanes) * row[j]);
     }
   }
 }
 
-// y += Aᵀ x, one number a row, and the product of velocity k with numbers of rows: A is Y or Z, and has zeros beyond the rows.
+// y += Aᵀ x, one number a row, and the product of velocity k with numbers of rows: A is Y or Z, and has zeros beyond
+// the rows.
 template <class T>
 void add_rows(const LtlWork<T>& t, const std::vector<T>& A, const T* x, T* y) {
   constexpr int lanes = row_lanes<T>;
   for (std::size_t k = 0; k < t.place.size(); ++k) {
     if (t.place[k] < 0) continue;
     const T* a = A.data() + std::size_t(t.place[k]) * t.room;
-    for (const int p : t.groups[t.group[k]].packs) store_rows(y + p * lanes, load_rows(y + p * lanes) + load_rows(a + p * lanes) * x[k]);
+    for (const int p : t.groups[t.group[k]].packs)
+      store_rows(y + p * lanes, load_rows(y + p * lanes) + load_rows(a + p * lanes) * x[k]);
   }
 }
 template <class T>
@@ -293,7 +304,8 @@ bool ltl(const Model<real_of<T>>& model, const Layout<real_of<T>>& layout, LtlWo
   for (const auto& g : t.groups) {
     const T *Z = t.Z.data() + std::size_t(g.first) * t.room, *Y = t.Y.data() + std::size_t(g.first) * t.room;
     for (std::size_t a = 0; a < g.packs.size(); ++a)
-      for (std::size_t b = a; b < g.packs.size(); ++b) add_tile<lanes>(Z, Y, t.room, g.count, g.packs[a] * lanes, g.packs[b] * lanes, lanes, t.G.data(), t.room);
+      for (std::size_t b = a; b < g.packs.size(); ++b)
+        add_tile<lanes>(Z, Y, t.room, g.count, g.packs[a] * lanes, g.packs[b] * lanes, lanes, t.G.data(), t.room);
   }
   return is_surely_regular(layout.most, t.Dinv.data());
 }

@@ -3,7 +3,8 @@
 //   inverse    x = (G + ε)⁻¹ y by the inverse itself
 //   cholesky   x by substitution with G + ε = Uᵀ D U
 //
-// A damping so small that rounding would make a pivot negative is replaced by a larger one in the factor; refinement with the true one makes up for it.
+// A damping so small that rounding would make a pivot negative is replaced by a larger one in the factor; refinement
+// with the true one makes up for it.
 #pragma once
 
 #include "operators/explicit.h"
@@ -94,7 +95,9 @@ class DenseDelassus final : public Operator<T> {
     for (int r = 0; r < rows(); ++r) d[r] = G_[std::size_t(r) * room_ + r];
   }
   void jacobian(const T* X, int columns, T* Y) override { E_.matrix_free().jacobian(X, columns, Y); }
-  void jacobian_transpose(const T* X, int columns, T* Y) override { E_.matrix_free().jacobian_transpose(X, columns, Y); }
+  void jacobian_transpose(const T* X, int columns, T* Y) override {
+    E_.matrix_free().jacobian_transpose(X, columns, Y);
+  }
   void mass_inverse(const T* X, int columns, T* Y) override { E_.matrix_free().mass_inverse(X, columns, Y); }
 
  private:
@@ -189,7 +192,8 @@ class DenseDelassus final : public Operator<T> {
     }
   }
 
-  // Refines x by its residual as long as that brings the normwise backward error down, column by column. Returns the largest.
+  // Refines x by its residual as long as that brings the normwise backward error down, column by column. Returns the
+  // largest.
   template <class C, class S>
   Real refine(S& s, const C* y, C* x, const Accuracy<Real>& wanted) {
     constexpr int lanes = lanes_of<C>;
@@ -228,8 +232,8 @@ class DenseDelassus final : public Operator<T> {
 
   ExplicitDelassus<T> E_;
   std::size_t room_ = 0;
-  std::vector<T> plain_;           // J M⁻¹ Jᵀ as the user's matrices are
-  std::vector<T> G_, A_, X_;       // rows `room_` apart: G, the factor of G + ε, its inverse
+  std::vector<T> plain_;      // J M⁻¹ Jᵀ as the user's matrices are
+  std::vector<T> G_, A_, X_;  // rows `room_` apart: G, the factor of G + ε, its inverse
   DenseWork<T> work_;
   std::vector<T> compliance_, damping_;
   Passage<T> one_;

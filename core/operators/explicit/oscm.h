@@ -1,10 +1,13 @@
-// The Delassus matrix by spatial operators (operational-space compliance matrix): O(n + c d + c² + m²) for c links with rows and depth d.
+// The Delassus matrix by spatial operators (operational-space compliance matrix): O(n + c d + c² + m²) for c links with
+// rows and depth d.
 //
 //   Υ(i)      = ψᵀ(p, i) Υ(p) ψ(p, i) + S D⁻¹ Sᵀ       compliance kernel, base to tips (kernel.h)
-//   Ω(j, k)   = ψᵀ(i, j) Υ(i) ψ(i, k)                  for the links with rows, i where j and k meet; ψ(i, j) passes forces from j to i
+//   Ω(j, k)   = ψᵀ(i, j) Υ(i) ψ(i, k)                  for the links with rows, i where j and k meet;
+//             ψ(i, j) passes forces from j to i
 //   G         = Bᵀ Ω B                                 B picks the rows off their links: G_jk = K_j Ω(j, k) K_kᵀ
 //
-// Appendix of the operational-space formulation of contact and collision dynamics (Jain), eqs. 64 to 69. Blocks of Ω are six by six whatever the number of rows.
+// Appendix of the operational-space formulation of contact and collision dynamics (Jain), eqs. 64 to 69. Blocks of Ω
+// are six by six whatever the number of rows.
 #pragma once
 
 #include "operators/explicit/kernel.h"
@@ -14,12 +17,13 @@ namespace delassus {
 
 template <class T>
 struct OscmWork {
-  std::vector<Sym6<T>> kernel;   // a limb: Υ of its tip
-  std::vector<int> first;        // a limb: where its ψ start, of its own tip and of those below, one after another; −1: it has no rows
-  std::vector<Six<T>> psi;       // ψᵀ by rows
-  std::vector<Six<T>> moved;     // Υ ψ, transposed, by rows
-  std::vector<int> depth;        // a limb: limbs below it
-  std::vector<T> X;              // 6: Ω(j, k) K_kᵀ
+  std::vector<Sym6<T>> kernel;  // a limb: Υ of its tip
+  std::vector<int>
+      first;  // a limb: where its ψ start, of its own tip and of those below, one after another; −1: it has no rows
+  std::vector<Six<T>> psi;    // ψᵀ by rows
+  std::vector<Six<T>> moved;  // Υ ψ, transposed, by rows
+  std::vector<int> depth;     // a limb: limbs below it
+  std::vector<T> X;           // 6: Ω(j, k) K_kᵀ
 
   void resize(const RowWork<T>& w) {
     const auto& limbs = w.tree.limbs;
@@ -61,7 +65,8 @@ void oscm(RowWork<T>& w, OscmWork<T>& e, const Articulated<T>& A) {
       for (int r = 0; r < 6; r += lanes) {
         const Vec6<P> k = load_six(psi->data() + r, room);
         store_six(moved->data() + r, room, e.kernel[at] * k);
-        if (tree.limbs[at].parent >= 0) store_six(psi[1].data() + r, room, pass_down(tree, tree.limbs[at], A, k, [](const P&, int, const T&) {}));
+        if (tree.limbs[at].parent >= 0)
+          store_six(psi[1].data() + r, room, pass_down(tree, tree.limbs[at], A, k, [](const P&, int, const T&) {}));
       }
       at = tree.limbs[at].parent;
       if (at < 0) break;
@@ -80,12 +85,14 @@ void oscm(RowWork<T>& w, OscmWork<T>& e, const Articulated<T>& A) {
       while (a != b && a >= 0 && b >= 0) (a < b ? a : b) = tree.limbs[a < b ? a : b].parent;
       if (a < 0 || b < 0) continue;
       Six<T> Omega = Six<T>::zero();
-      add_products(e.psi[std::size_t(e.first[j] + e.depth[j] - e.depth[a])].data(), e.moved[std::size_t(e.first[k] + e.depth[k] - e.depth[a])].data(), room, 6, 0, 6,
-                   0, 6, false, Omega.data(), room);
+      add_products(e.psi[std::size_t(e.first[j] + e.depth[j] - e.depth[a])].data(),
+                   e.moved[std::size_t(e.first[k] + e.depth[k] - e.depth[a])].data(), room, 6, 0, 6, 0, 6, false,
+                   Omega.data(), room);
       // Omega.data() has rows of Ω(j, k) `room` apart, so that as a Six it is its transpose
       for (int r = limb.own; r < limb.own_past; r += lanes)
         store_six(&e.X[std::size_t(r)], w.room, transpose_times(Omega, load_six(&w.K[std::size_t(r)], w.room)));
-      add_products(w.K.data(), e.X.data(), w.room, 6, other.own, other.own_past, limb.own, limb.own_past, j == k, w.G.data(), w.room);
+      add_products(w.K.data(), e.X.data(), w.room, 6, other.own, other.own_past, limb.own, limb.own_past, j == k,
+                   w.G.data(), w.room);
     }
   }
 }

@@ -1,6 +1,7 @@
 // Rows of constraints side by side in registers, and sums of products of them.
 //
-// An array of rows has room for a whole register past its end. Numbers of rows that a limb does not carry are zero in what the limb writes.
+// An array of rows has room for a whole register past its end. Numbers of rows that a limb does not carry are zero in
+// what the limb writes.
 #pragma once
 
 #include "dynamics/minv.h"
@@ -72,9 +73,11 @@ template <class T>
   store_rows(to + 5 * room, x.ang.z);
 }
 
-// G[i + r, c + l] += Σ_k A[k, i + r] B[k, c + l] for r < R and the first `lanes` of a pack of columns; rows k are `room` apart in A and B, rows of G `stride`.
+// G[i + r, c + l] += Σ_k A[k, i + r] B[k, c + l] for r < R and the first `lanes` of a pack of columns; rows k are
+// `room` apart in A and B, rows of G `stride`.
 template <int R, class T>
-[[gnu::always_inline]] inline void add_tile(const T* A, const T* B, std::size_t room, int n, int i, int c, int lanes, T* G, std::size_t stride) {
+[[gnu::always_inline]] inline void add_tile(const T* A, const T* B, std::size_t room, int n, int i, int c, int lanes,
+                                            T* G, std::size_t stride) {
   RowPack<T> sum[R]{};
   for (int k = 0; k < n; ++k) {
     const RowPack<T> b = load_rows(B + k * room + c);
@@ -89,11 +92,14 @@ template <int R, class T>
   }
 }
 
-// G[i, j] += Σ_k A[k, i] B[k, j] for first ≤ i < past and from ≤ j < to; if `upper` only from a column on that is no later than i.
+// G[i, j] += Σ_k A[k, i] B[k, j] for first ≤ i < past and from ≤ j < to; if `upper` only from a column on that is no
+// later than i.
 template <class T>
-inline void add_products(const T* A, const T* B, std::size_t room, int n, int first, int past, int from, int to, bool upper, T* G, std::size_t stride) {
+inline void add_products(const T* A, const T* B, std::size_t room, int n, int first, int past, int from, int to,
+                         bool upper, T* G, std::size_t stride) {
   const auto tiles = [&]<int R>(int i) {
-    for (int c = upper && i > from ? i : from; c < to; c += row_lanes<T>) add_tile<R>(A, B, room, n, i, c, to - c, G, stride);
+    for (int c = upper && i > from ? i : from; c < to; c += row_lanes<T>)
+      add_tile<R>(A, B, room, n, i, c, to - c, G, stride);
   };
   int i = first;
   for (; past - i >= 6; i += 6) tiles.template operator()<6>(i);

@@ -2,7 +2,8 @@
 //
 //   K_p = K_i (1 − S D⁻¹ Uᵀ),   L_p = L_i + K_i S D⁻¹ Sᵀ K_iᵀ,   G = L at the ground
 //
-// "PV-OSIMr: A Lowest Order Complexity Algorithm for Computing the Delassus Matrix", algorithm 1. The rank-one terms of a limb are added up at once.
+// "PV-OSIMr: A Lowest Order Complexity Algorithm for Computing the Delassus Matrix", algorithm 1. The rank-one terms of
+// a limb are added up at once.
 #pragma once
 
 #include "operators/explicit/rows.h"
@@ -13,7 +14,8 @@ namespace delassus {
 template <class T>
 inline void add_limb(RowWork<T>& w, const Limb& limb, int dof, int dofs) {
   const std::size_t at = std::size_t(dof) * w.room;
-  add_products(w.Z.data() + at, w.Y.data() + at, w.room, dofs, limb.first, limb.past, limb.first, limb.past, true, w.G.data(), w.room);
+  add_products(w.Z.data() + at, w.Y.data() + at, w.room, dofs, limb.first, limb.past, limb.first, limb.past, true,
+               w.G.data(), w.room);
 }
 
 template <class T>

@@ -1,9 +1,11 @@
-// The damped inverse by branches of the base and the matrix inversion lemma (PV-OSIMf): O(n + m² d + Σ b³) for branches of b rows.
+// The damped inverse by branches of the base and the matrix inversion lemma (PV-OSIMf): O(n + m² d + Σ b³) for branches
+// of b rows.
 //
 //   G + ε = A + Yᵀ D⁻¹ Y,   A = L₁ + C + ε by blocks, one a branch,   Y = L⁻¹ K₁ᵀ of the free base, H₁ = L D Lᵀ
 //   (G + ε)⁻¹ = A⁻¹ − T (D + Y T)⁻¹ Tᵀ,   T = A⁻¹ Yᵀ
 //
-// Sathya et al., "Efficient constrained dynamics algorithms based on an equivalent LQR formulation using Gauss' principle of least constraint", 2024. A tree without a free base is one block.
+// Sathya et al., "Efficient constrained dynamics algorithms based on an equivalent LQR formulation using Gauss'
+// principle of least constraint", 2024. A tree without a free base is one block.
 #pragma once
 
 #include "operators/explicit/dense.h"
@@ -28,9 +30,11 @@ struct PvOsimfWork {
   std::size_t bytes() const { return dense.bytes() + (inverse.size() + T6.size() + Q.size()) * sizeof(T); }
 };
 
-// A block of w.G becomes its inverse, and T = A⁻¹ Yᵀ of its rows. Y: 6, or null. Returns whether rounding has left its pivots positive.
+// A block of w.G becomes its inverse, and T = A⁻¹ Yᵀ of its rows. Y: 6, or null. Returns whether rounding has left its
+// pivots positive.
 template <class T>
-inline bool invert_block(RowWork<T>& w, PvOsimfWork<T>& e, int first, int past, const T* shift, real_of<T> least, const T* Y) {
+inline bool invert_block(RowWork<T>& w, PvOsimfWork<T>& e, int first, int past, const T* shift, real_of<T> least,
+                         const T* Y) {
   constexpr int lanes = row_lanes<T>;
   const int n = past - first;
   const std::size_t room = e.dense.room;
@@ -52,7 +56,8 @@ inline bool invert_block(RowWork<T>& w, PvOsimfWork<T>& e, int first, int past, 
   for (int c = 0; c < 6; ++c)
     for (int i = 0; i < n; i += lanes) {
       RowPack<T> sum{};
-      for (int j = 0; j < n; ++j) sum += load_rows(&e.inverse[j * room + std::size_t(i)]) * Y[c * w.room + std::size_t(first + j)];
+      for (int j = 0; j < n; ++j)
+        sum += load_rows(&e.inverse[j * room + std::size_t(i)]) * Y[c * w.room + std::size_t(first + j)];
       T* t = &e.T6[c * w.room + std::size_t(first + i)];
       store_rows(t, joined_rows<T>(sum, load_rows(t), n - i));
     }
@@ -74,8 +79,9 @@ inline bool keeps_digits(const RowWork<T>& w, const Limb& limb, const Ldl6<T>& L
   return kept;
 }
 
-// (G + ε)⁻¹ in the upper triangle of w.G: K has been placed, A is the factor of M, shift C + ε in the user's order, `least` the least of it. Returns whether rounding
-// has left all pivots positive, and the lemma its digits: it has none to spare where ε is small against G.
+// (G + ε)⁻¹ in the upper triangle of w.G: K has been placed, A is the factor of M, shift C + ε in the user's order,
+// `least` the least of it. Returns whether rounding has left all pivots positive, and the lemma its digits: it has none
+// to spare where ε is small against G.
 template <class T>
 bool pv_osimf(RowWork<T>& w, PvOsimfWork<T>& e, const Articulated<T>& A, const T* shift, real_of<T> least) {
   using P = RowPack<T>;
@@ -108,13 +114,15 @@ bool pv_osimf(RowWork<T>& w, PvOsimfWork<T>& e, const Articulated<T>& A, const T
       for (int b = 0; b <= a; ++b) {
         P sum{};
         for (int r = limb.first; r < limb.past; r += lanes)
-          sum += first_rows<T>(P(load_rows(Y + a * w.room + r) * load_rows(&e.T6[b * w.room + std::size_t(r)])), limb.past - r);
+          sum += first_rows<T>(P(load_rows(Y + a * w.room + r) * load_rows(&e.T6[b * w.room + std::size_t(r)])),
+                               limb.past - r);
         C[a][b] = sum_rows<T>(sum);
         if (a == b) C[a][a] += real_of<T>(1) / A.free[limb.free].Dinv[a];
       }
-    const Ldl6<T> LD = factor(Sym6<T>{{C[0][0], C[1][0], C[2][0], C[1][1], C[2][1], C[2][2]},
-                                      {{C[3][0], C[3][1], C[3][2]}, {C[4][0], C[4][1], C[4][2]}, {C[5][0], C[5][1], C[5][2]}},
-                                      {C[3][3], C[4][3], C[5][3], C[4][4], C[5][4], C[5][5]}});
+    const Ldl6<T> LD =
+        factor(Sym6<T>{{C[0][0], C[1][0], C[2][0], C[1][1], C[2][1], C[2][2]},
+                       {{C[3][0], C[3][1], C[3][2]}, {C[4][0], C[4][1], C[4][2]}, {C[5][0], C[5][1], C[5][2]}},
+                       {C[3][3], C[4][3], C[5][3], C[4][4], C[5][4], C[5][5]}});
     for (int r = limb.first; r < limb.past; r += lanes) {
       P q[6];
       for (int c = 0; c < 6; ++c) q[c] = first_rows<T>(load_rows(&e.T6[c * w.room + std::size_t(r)]), limb.past - r);
@@ -124,7 +132,8 @@ bool pv_osimf(RowWork<T>& w, PvOsimfWork<T>& e, const Articulated<T>& A, const T
         store_rows(&e.Q[c * w.room + std::size_t(r)], q[c]);
       }
     }
-    add_products(e.T6.data(), e.Q.data(), w.room, 6, limb.first, limb.past, limb.first, limb.past, true, w.G.data(), w.room);
+    add_products(e.T6.data(), e.Q.data(), w.room, 6, limb.first, limb.past, limb.first, limb.past, true, w.G.data(),
+                 w.room);
   }
   return positive;
 }

@@ -4,9 +4,10 @@
 //   forward    tips only:   Ω⁰ = Ω + Pᵀ Ω⁰_below P
 //   backward   tips only:   K_below = K Pᵀ,   G_jk = K_j Ω⁰ K_kᵀ  where j and k meet
 //
-// "PV-OSIMr: A Lowest Order Complexity Algorithm for Computing the Delassus Matrix", algorithm 3. A limb that ends the tree with six rows or fewer passes those on
-// instead of P (line 4). With `floating` a free joint is left to the end, where its six numbers y of every row are one product, L₀ = L₁ + K₁ H₁⁻¹ K₁ᵀ: eq. 41 of
-// "Constrained Articulated Body Dynamics Algorithms".
+// "PV-OSIMr: A Lowest Order Complexity Algorithm for Computing the Delassus Matrix", algorithm 3. A limb that ends the
+// tree with six rows or fewer passes those on instead of P (line 4). With `floating` a free joint is left to the end,
+// where its six numbers y of every row are one product, L₀ = L₁ + K₁ H₁⁻¹ K₁ᵀ: eq. 41 of "Constrained Articulated Body
+// Dynamics Algorithms".
 #pragma once
 
 #include "operators/explicit/meeting.h"
@@ -60,10 +61,11 @@ void pv_osimr(RowWork<T>& w, PvOsimrWork<T>& e, const Articulated<T>& A, bool fl
     Omega = Six<T>::zero();
     if (limb.dofs + base == 0) continue;
     for (int r = 0; r < 6; r += lanes) {
-      const Vec6<Pack> below = pass_down(tree, limb, A, load_six(P.data() + r, room), [&](const Pack& all, int t, const T& d) {
-        store_rows(&e.Y[std::size_t(t - limb.dof) * room + std::size_t(r)], all);
-        store_rows(&e.Z[std::size_t(t - limb.dof) * room + std::size_t(r)], Pack(all * d));
-      });
+      const Vec6<Pack> below =
+          pass_down(tree, limb, A, load_six(P.data() + r, room), [&](const Pack& all, int t, const T& d) {
+            store_rows(&e.Y[std::size_t(t - limb.dof) * room + std::size_t(r)], all);
+            store_rows(&e.Z[std::size_t(t - limb.dof) * room + std::size_t(r)], Pack(all * d));
+          });
       store_six(P.data() + r, room, below);
     }
     add_products(e.Z.data(), e.Y.data(), room, limb.dofs + base, 0, 6, 0, 6, false, Omega.data(), room);
@@ -72,7 +74,8 @@ void pv_osimr(RowWork<T>& w, PvOsimrWork<T>& e, const Articulated<T>& A, bool fl
   // forward: inverse inertias of tips, all joints below them free to move
   for (int l = n - 1; l >= 0; --l) {
     const auto& limb = tree.limbs[l];
-    if (limb.parent >= 0 && !e.direct(limb) && !fixed(tree.limbs[limb.parent])) add_congruence(e.Omega[l], e.P[l], e.Omega[limb.parent]);
+    if (limb.parent >= 0 && !e.direct(limb) && !fixed(tree.limbs[limb.parent]))
+      add_congruence(e.Omega[l], e.P[l], e.Omega[limb.parent]);
   }
 
   // backward: blocks of rows that meet at a tip, then on to the next
@@ -84,7 +87,8 @@ void pv_osimr(RowWork<T>& w, PvOsimrWork<T>& e, const Articulated<T>& A, bool fl
       add_meetings(tree, limb, K, X, w.room, [&](int c) { return e.direct(tree.limbs[c]); }, w.G.data(), w.room);
       for (int r = 0; limb.dofs > 0 && r < limb.rows(); r += lanes) {
         const Vec6<Pack> k = load_six(K + r, w.room), below = transpose_times(e.P[l], k);
-        for (int c = 0; c < 6; ++c) store_rows(K + std::size_t(c) * w.room + r, joined_rows<T>(entry(below, c), entry(k, c), limb.rows() - r));
+        for (int c = 0; c < 6; ++c)
+          store_rows(K + std::size_t(c) * w.room + r, joined_rows<T>(entry(below, c), entry(k, c), limb.rows() - r));
       }
     }
     if (!floating || limb.free < 0) continue;

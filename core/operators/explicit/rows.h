@@ -1,7 +1,8 @@
 // Rows on single links at a configuration, and what passing them down a limb does to them.
 //
-// What a row is at link i, K_i, becomes at its parent K_p = K_i Pᵀ, P = 1 − U D⁻¹ Sᵀ: velocity by velocity y = K S,  K −= y D⁻¹ Uᵀ. The numbers y are the
-// rows of J in coordinates that M is diagonal in, J M⁻¹ Jᵀ = Σ y D⁻¹ yᵀ. A free joint, H = L D Lᵀ, has y = L⁻¹ K.
+// What a row is at link i, K_i, becomes at its parent K_p = K_i Pᵀ, P = 1 − U D⁻¹ Sᵀ: velocity by velocity y = K S,  K
+// −= y D⁻¹ Uᵀ. The numbers y are the rows of J in coordinates that M is diagonal in, J M⁻¹ Jᵀ = Σ y D⁻¹ yᵀ. A free
+// joint, H = L D Lᵀ, has y = L⁻¹ K.
 #pragma once
 
 #include "operators/elimination.h"
@@ -13,22 +14,24 @@ namespace delassus {
 // An elimination of all joints, of M or of M + Jᵀ R J.
 template <class T>
 struct Articulated {
-  const Vec6<T>* S;        // a velocity
-  const Vec6<T>* V;        // a velocity: U D⁻¹
-  const T* Dinv;           // a velocity
-  const Ldl6<T>* free;     // a free link
+  const Vec6<T>* S;     // a velocity
+  const Vec6<T>* V;     // a velocity: U D⁻¹
+  const T* Dinv;        // a velocity
+  const Ldl6<T>* free;  // a free link
 
-  Articulated(const Placement<T>& w, const Factor<T>& factor) : S(w.S.data()), V(factor.V.data()), Dinv(factor.Dinv.data()), free(factor.free.data()) {}
+  Articulated(const Placement<T>& w, const Factor<T>& factor)
+      : S(w.S.data()), V(factor.V.data()), Dinv(factor.Dinv.data()), free(factor.free.data()) {}
 };
 
-// Memory of the recursive algorithms. Arrays hold numbers of rows in the order of the limbs, component beside component, `room` apart.
+// Memory of the recursive algorithms. Arrays hold numbers of rows in the order of the limbs, component beside
+// component, `room` apart.
 template <class T>
 struct RowWork {
   Limbs tree;
   std::size_t room = 0;
-  std::vector<T> K;        // 6: where it has got to
-  std::vector<T> Y, Z;     // a velocity of the limbs: y, y D⁻¹
-  std::vector<T> G;        // rows × room, its upper triangle
+  std::vector<T> K;     // 6: where it has got to
+  std::vector<T> Y, Z;  // a velocity of the limbs: y, y D⁻¹
+  std::vector<T> G;     // rows × room, its upper triangle
 
   void resize() {
     room = row_room<T>(tree.rows());
@@ -66,9 +69,11 @@ struct RowWork {
   }
 };
 
-// Passes a pack of rows down a limb: y of every velocity, then of a free joint, to emit(y, where it belongs in the limbs' list, D⁻¹). Returns what they are at the link below.
+// Passes a pack of rows down a limb: y of every velocity, then of a free joint, to emit(y, where it belongs in the
+// limbs' list, D⁻¹). Returns what they are at the link below.
 template <class T, class F>
-[[gnu::always_inline]] inline Vec6<RowPack<T>> pass_down(const Limbs& tree, const Limb& limb, const Articulated<T>& A, Vec6<RowPack<T>> k, F&& emit) {
+[[gnu::always_inline]] inline Vec6<RowPack<T>> pass_down(const Limbs& tree, const Limb& limb, const Articulated<T>& A,
+                                                         Vec6<RowPack<T>> k, F&& emit) {
   using P = RowPack<T>;
   for (int t = limb.dof; t < limb.dof + limb.dofs; ++t) {
     const int v = tree.velocity[t];
@@ -101,7 +106,8 @@ inline void climb_down(RowWork<T>& w, const Limb& limb, const Articulated<T>& A)
       store_rows(w.Z.data() + std::size_t(t) * room + r, P(y * d));
     });
     if (limb.free >= 0) continue;
-    for (int c = 0; c < 6; ++c) store_rows(w.K.data() + std::size_t(c) * room + r, joined_rows<T>(entry(below, c), entry(k, c), lanes));
+    for (int c = 0; c < 6; ++c)
+      store_rows(w.K.data() + std::size_t(c) * room + r, joined_rows<T>(entry(below, c), entry(k, c), lanes));
   }
 }
 

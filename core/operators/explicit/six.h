@@ -55,7 +55,8 @@ template <class T>
 template <class T>
 inline void add_congruence(Six<T>& A, const Six<T>& P, const Six<T>& Omega) {
   Six<T> X;  // P Ω
-  for (int r = 0; r < 6; r += row_lanes<T>) store_six(X.data() + r, six_room<T>, times(Omega, load_six(P.data() + r, six_room<T>)));
+  for (int r = 0; r < 6; r += row_lanes<T>)
+    store_six(X.data() + r, six_room<T>, times(Omega, load_six(P.data() + r, six_room<T>)));
   add_products(X.data(), P.data(), six_room<T>, 6, 0, 6, 0, 6, false, A.data(), six_room<T>);
 }
 

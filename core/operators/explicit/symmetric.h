@@ -6,9 +6,11 @@
 
 namespace delassus {
 
-// X ← sign G + diagonal. G: upper triangle, rows `stride` apart, in the order of the limbs, or in the user's if there are none; X: n × n.
+// X ← sign G + diagonal. G: upper triangle, rows `stride` apart, in the order of the limbs, or in the user's if there
+// are none; X: n × n.
 template <class T>
-void write_symmetric(const T* G, std::size_t stride, const Limbs* tree, int n, real_of<T> sign, const T* diagonal, T* __restrict X) {
+void write_symmetric(const T* G, std::size_t stride, const Limbs* tree, int n, real_of<T> sign, const T* diagonal,
+                     T* __restrict X) {
   constexpr int lanes = row_lanes<T>;
   const std::size_t m = std::size_t(n);
   if (tree == nullptr || tree->ordered) {
@@ -27,7 +29,8 @@ void write_symmetric(const T* G, std::size_t stride, const Limbs* tree, int n, r
   for (std::size_t e = 0; e < m * m; ++e) X[e] = T{};
   const int* row = tree->row.data();
   for (int i = 0; i < tree->rows(); ++i)
-    for (int j = i; j < tree->rows(); ++j) X[row[i] * m + row[j]] = X[row[j] * m + row[i]] = G[std::size_t(i) * stride + j] * sign;
+    for (int j = i; j < tree->rows(); ++j)
+      X[row[i] * m + row[j]] = X[row[j] * m + row[i]] = G[std::size_t(i) * stride + j] * sign;
   for (std::size_t i = 0; i < m; ++i) X[i * m + i] += diagonal[i];
 }
 

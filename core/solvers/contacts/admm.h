@@ -1,10 +1,13 @@
-// Contact forces by the alternating direction method of multipliers: one solve with (G + ρ)⁻¹, one projection an iteration, extrapolated by Anderson's rule.
+// Contact forces by the alternating direction method of multipliers: one solve with (G + ρ)⁻¹, one projection an
+// iteration, extrapolated by Anderson's rule.
 //
-// ρ starts small, so that sticking contacts are found almost at once, and is balanced after 10, 20, 40 … iterations: a handful of factorizations in all. An
-// extrapolation after which x − y is longer is given back for the plain step, which always leads on. Where it comes no nearer, it starts again with
-// another ρ, and the best that was found counts. G may be singular.
+// ρ starts small, so that sticking contacts are found almost at once, and is balanced after 10, 20, 40 … iterations: a
+// handful of factorizations in all. An extrapolation after which x − y is longer is given back for the plain step,
+// which always leads on. Where it comes no nearer, it starts again with another ρ, and the best that was found counts.
+// G may be singular.
 //
-// Proximal ADMM for frictional contact as in Carpentier, Le Lidec, Montaut, "From Compliant to Rigid Contact Simulation"; the sets with Γ updated in every iteration.
+// Proximal ADMM for frictional contact as in Carpentier, Le Lidec, Montaut, "From Compliant to Rigid Contact
+// Simulation"; the sets with Γ updated in every iteration.
 #pragma once
 
 #include "solvers/contacts/splitting.h"
@@ -13,8 +16,10 @@ namespace delassus {
 
 class Admm {
  public:
-  // λ: what to start from on entry if options say so, forces on exit; σ: velocities on exit. history: `most` numbers, an estimate of what is left after every iteration.
-  ContactReport solve(const ContactProblem& p, const ContactOptions& options, double* lambda, double* sigma, double* history) {
+  // λ: what to start from on entry if options say so, forces on exit; σ: velocities on exit. history: `most` numbers,
+  // an estimate of what is left after every iteration.
+  ContactReport solve(const ContactProblem& p, const ContactOptions& options, double* lambda, double* sigma,
+                      double* history) {
     ContactReport report;
     if (begin(p, options, lambda, sigma, report)) return report;
     iterate(options.most, lambda, sigma, history, report);
@@ -23,7 +28,8 @@ class Admm {
   }
 
   // Units and start; whether what it was given solves the problem already.
-  bool begin(const ContactProblem& p, const ContactOptions& options, double* lambda, double* sigma, ContactReport& report) {
+  bool begin(const ContactProblem& p, const ContactOptions& options, double* lambda, double* sigma,
+             ContactReport& report) {
     problem_ = &p;
     options_ = &options;
     worth_ = 3 * options.tolerance;
@@ -40,8 +46,10 @@ class Admm {
     for (auto* x : {&plain_, &earlier_, &best_forces_}) x->resize(std::size_t(p.rows()));
     split_.factorizations = 0;
     split_.begin(p);
-    if (!options.warm) std::fill_n(lambda, p.rows(), 0.0);
-    else project(p.sets, lambda, lambda);
+    if (!options.warm)
+      std::fill_n(lambda, p.rows(), 0.0);
+    else
+      project(p.sets, lambda, lambda);
     if (certified(lambda, sigma, report)) {
       report.rho = options.rho;
       return true;
@@ -65,21 +73,25 @@ class Admm {
         report.outcome = ContactOutcome::stalled;
         return true;
       }
-      // what is left exactly costs a product: it is asked when the estimate is near, and again when that has come nearer, or now and then
+      // what is left exactly costs a product: it is asked when the estimate is near, and again when that has come
+      // nearer, or now and then
       if (left <= worth_ || (left <= 10 * options_->tolerance && report.iterations >= tried_ + 25)) {
         s.forces(lambda);
         if (certified(lambda, sigma, report)) return true;
         worth_ = 0.6 * left;
         tried_ = report.iterations;
-        if (left <= 0.5 * options_->tolerance && problem_->G.sharpen()) resume();  // it is not what is left of the iteration
+        if (left <= 0.5 * options_->tolerance && problem_->G.sharpen())
+          resume();  // it is not what is left of the iteration
       }
       if (left < 0.9 * best_) {
         best_ = left;
         improved_ = report.iterations;
       }
-      // where forces that G hardly feels have far to go, the last digit takes very long: in a hurry there is less patience near the tolerance, and no other start
+      // where forces that G hardly feels have far to go, the last digit takes very long: in a hurry there is less
+      // patience near the tolerance, and no other start
       const bool near = options_->hurry && best_ <= 30 * options_->tolerance;
-      if (report.iterations >= improved_ + (near ? patience / 3 : patience) || (again_ == 0 && !near && report.iterations >= warm_trust)) {
+      if (report.iterations >= improved_ + (near ? patience / 3 : patience) ||
+          (again_ == 0 && !near && report.iterations >= warm_trust)) {
         if (infeasible(lambda, sigma, report)) return true;
         if (certified(lambda, sigma, report)) return true;
         keep(lambda, report);
@@ -96,7 +108,8 @@ class Admm {
         continue;
       }
       if (trusted_ && length > length_) {
-        // contacts that change between sticking, sliding and open lead extrapolations astray: some plain steps first, each time more
+        // contacts that change between sticking, sliding and open lead extrapolations astray: some plain steps first,
+        // each time more
         std::copy_n(plain_.data(), m, s.s());
         s.anderson.forget();
         trusted_ = false;
@@ -158,8 +171,8 @@ class Admm {
  private:
   static constexpr double first_rho = 0.02;
   static constexpr double other_rho[] = {first_rho, 0.1, 3.0, 0.005};
-  static constexpr int patience = 80;   // iterations without coming nearer
-  static constexpr int warm_trust = 40; // iterations from a warm start, before it is taken for a bad one
+  static constexpr int patience = 80;    // iterations without coming nearer
+  static constexpr int warm_trust = 40;  // iterations from a warm start, before it is taken for a bad one
 
   // The best forces so far, by what is left.
   void keep(const double* lambda, const ContactReport& report) {
@@ -177,11 +190,12 @@ class Admm {
     worth_ = 3 * options_->tolerance;
     improved_ = report.iterations;
     balanced_ = 0;
-    every_ = again_ > 1 ? std::numeric_limits<int>::max() : 10;  // after a bad warm start as from the beginning; after balancing has failed without it
+    every_ = again_ > 1 ? std::numeric_limits<int>::max()
+                        : 10;  // after a bad warm start as from the beginning; after balancing has failed without it
   }
 
-  // Whether forces run away along a direction δ of their sets that moves nothing and that g pushes against: G δ = 0, gᵀ δ < 0. Then nothing solves the problem; where
-  // there is friction, Γ may still help, so δ must keep away from it.
+  // Whether forces run away along a direction δ of their sets that moves nothing and that g pushes against: G δ = 0, gᵀ
+  // δ < 0. Then nothing solves the problem; where there is friction, Γ may still help, so δ must keep away from it.
   bool infeasible(double* lambda, double* sigma, ContactReport& report) {
     const int m = split_.rows();
     split_.forces(lambda);
@@ -217,12 +231,14 @@ class Admm {
   Splitting split_;
   const ContactProblem* problem_ = nullptr;
   const ContactOptions* options_ = nullptr;
-  double worth_ = 0, best_ = 0, kept_ = 0, length_ = 0;  // what is left: worth asking exactly, least estimate, of the best forces; ‖f‖ before
+  double worth_ = 0, best_ = 0, kept_ = 0,
+         length_ = 0;  // what is left: worth asking exactly, least estimate, of the best forces; ‖f‖ before
   int tried_ = 0, improved_ = 0, again_ = 0;  // iterations when; how many starts
   int every_ = 10, balanced_ = 0;
-  int pause_ = 0, rest_ = 4;             // plain steps to go, and after the next extrapolation that misleads
-  bool trusted_ = false;                 // s is an extrapolation
-  std::vector<double> plain_, earlier_, best_forces_;  // a row: the plain step instead; forces a hundred iterations before
+  int pause_ = 0, rest_ = 4;  // plain steps to go, and after the next extrapolation that misleads
+  bool trusted_ = false;      // s is an extrapolation
+  std::vector<double> plain_, earlier_,
+      best_forces_;  // a row: the plain step instead; forces a hundred iterations before
 };
 
 }  // namespace delassus

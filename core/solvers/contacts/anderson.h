@@ -1,4 +1,5 @@
-// Anderson's extrapolation of a fixed-point iteration s ← s + f(s): the combination of the last steps whose f is smallest.
+// Anderson's extrapolation of a fixed-point iteration s ← s + f(s): the combination of the last steps whose f is
+// smallest.
 //
 //   γ = argmin ‖f − Σ γₖ ΔFₖ‖² + tiny ‖γ‖²,   s ← s + f − Σ γₖ (ΔSₖ + ΔFₖ)
 #pragma once

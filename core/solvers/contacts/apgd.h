@@ -2,10 +2,11 @@
 //
 //   minimise ½ λᵀ G λ + gᵀ λ   over λ ∈ K:   λ ← P(µ − t (G µ + g)),   µ ← λ + β (λ − λ before)
 //
-// without de Saxcé's term: where a contact slides, it also opens with µ ‖σ_T‖. t is halved until the quadratic bound holds; β starts anew when the step turns uphill. Units
-// in which G has a diagonal of about one, as in splitting.h.
+// without de Saxcé's term: where a contact slides, it also opens with µ ‖σ_T‖. t is halved until the quadratic bound
+// holds; β starts anew when the step turns uphill. Units in which G has a diagonal of about one, as in splitting.h.
 //
-// Nesterov's method as in Mazhar et al., "Using Nesterov's Method to Accelerate Multibody Dynamics with Friction and Contact".
+// Nesterov's method as in Mazhar et al., "Using Nesterov's Method to Accelerate Multibody Dynamics with Friction and
+// Contact".
 #pragma once
 
 #include "solvers/contacts/problem.h"
@@ -14,7 +15,8 @@ namespace delassus {
 
 class Apgd {
  public:
-  ContactReport solve(const ContactProblem& p, const ContactOptions& options, double* lambda, double* sigma, double* history) {
+  ContactReport solve(const ContactProblem& p, const ContactOptions& options, double* lambda, double* sigma,
+                      double* history) {
     const int m = p.rows();
     for (auto* x : {&d_, &point_, &gradient_, &next_, &next_gradient_}) x->resize(std::size_t(m));
     feel(p.sets, p.G, d_.data());

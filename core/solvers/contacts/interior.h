@@ -1,11 +1,15 @@
-// Contact forces by an interior point: Newton's method on a smooth path to the solution. Needs the matrix; a handful of factorizations, whatever slides.
+// Contact forces by an interior point: Newton's method on a smooth path to the solution. Needs the matrix; a handful of
+// factorizations, whatever slides.
 //
-//   r ∈ K, v ∈ K*,   v = G r + g + Γ(v),   r ∘ v = µ e,   µ → 0                Γ: ‖v_T‖ on normals, in units in which cones have an opening of 45°
-//   H r = v by Nesterov and Todd,   H Δr + Δv = c,   (1 − e tᵀ) Δv = G Δr + …   t = v_T / ‖v_T‖: how Γ changes is part of it
+//   r ∈ K, v ∈ K*,   v = G r + g + Γ(v),   r ∘ v = µ e,   µ → 0
+//       Γ: ‖v_T‖ on normals, in units in which cones have an opening of 45°
+//   H r = v by Nesterov and Todd,   H Δr + Δv = c,   (1 − e tᵀ) Δv = G Δr + …
+//       t = v_T / ‖v_T‖: how Γ changes is part of it
 //   ⇒ (G + (1 − e tᵀ) H) Δr = (1 − e tᵀ) c − what is left
 //
-// Predictor and corrector as Mehrotra's. With Γ held, which is usual, each problem is convex, but the sequence of them need not settle where much slides; with its change it does.
-// Intervals have one or two barriers, rows without a set none. Coulomb's problem is not convex: where the way is blocked, another start is tried.
+// Predictor and corrector as Mehrotra's. With Γ held, which is usual, each problem is convex, but the sequence of them
+// need not settle where much slides; with its change it does. Intervals have one or two barriers, rows without a set
+// none. Coulomb's problem is not convex: where the way is blocked, another start is tried.
 #pragma once
 
 #include <array>
@@ -16,8 +20,10 @@ namespace delassus {
 
 class Interior {
  public:
-  // G: m × m, row-major. One iteration is a factorization. What λ is on entry is taken if it solves the problem, and not used otherwise.
-  ContactReport solve(const ContactProblem& p, const double* G, const ContactOptions& options, double* lambda, double* sigma, double* history) {
+  // G: m × m, row-major. One iteration is a factorization. What λ is on entry is taken if it solves the problem, and
+  // not used otherwise.
+  ContactReport solve(const ContactProblem& p, const double* G, const ContactOptions& options, double* lambda,
+                      double* sigma, double* history) {
     begin(p, G);
     ContactReport report;
     double best = std::numeric_limits<double>::infinity();
@@ -57,10 +63,12 @@ class Interior {
 
  private:
   using V = std::array<double, 3>;
-  static constexpr double starts[][2] = {{0.1, 0.95}, {1.0, 0.5}, {0.01, 0.7}};  // size of the forces; share of the way to the border
+  static constexpr double starts[][2] = {
+      {0.1, 0.95}, {1.0, 0.5}, {0.01, 0.7}};  // size of the forces; share of the way to the border
   static constexpr int patience = 40;
-  static constexpr double rough = 1e-6;   // friction below which a contact has none
-  static constexpr double nearly = 1e-9;  // damping of rows without a set, which may be redundant, towards the forces before
+  static constexpr double rough = 1e-6;  // friction below which a contact has none
+  static constexpr double nearly =
+      1e-9;  // damping of rows without a set, which may be redundant, towards the forces before
 
   // The algebra of the cone ‖x_T‖ ≤ x_n.
   static double det(const V& x) {
@@ -72,7 +80,8 @@ class Interior {
     return {x[0] * d, -x[1] * d, -x[2] * d};
   }
   static V root(const V& x) {
-    const double t = std::sqrt(x[1] * x[1] + x[2] * x[2]), a = std::sqrt(x[0] + t), b = std::sqrt(std::max(x[0] - t, 1e-300)), c = t > 0 ? (a - b) / (2 * t) : 0;
+    const double t = std::sqrt(x[1] * x[1] + x[2] * x[2]), a = std::sqrt(x[0] + t),
+                 b = std::sqrt(std::max(x[0] - t, 1e-300)), c = t > 0 ? (a - b) / (2 * t) : 0;
     return {(a + b) / 2, c * x[1], c * x[2]};
   }
   // Q_x y, which scales
@@ -80,7 +89,9 @@ class Interior {
     const double s = 2 * (x[0] * y[0] + x[1] * y[1] + x[2] * y[2]), d = det(x);
     return {s * x[0] - d * y[0], s * x[1] + d * y[1], s * x[2] + d * y[2]};
   }
-  static V product(const V& x, const V& y) { return {x[0] * y[0] + x[1] * y[1] + x[2] * y[2], x[0] * y[1] + y[0] * x[1], x[0] * y[2] + y[0] * x[2]}; }
+  static V product(const V& x, const V& y) {
+    return {x[0] * y[0] + x[1] * y[1] + x[2] * y[2], x[0] * y[1] + y[0] * x[1], x[0] * y[2] + y[0] * x[2]};
+  }
   // y with x ∘ y = c
   static V quotient(const V& x, const V& c) {
     const double y = (x[0] * c[0] - x[1] * c[1] - x[2] * c[2]) / det(x);
@@ -88,7 +99,8 @@ class Interior {
   }
   // The largest a with x + a d in the cone.
   static double reach(const V& x, const V& d) {
-    const double a = d[0] * d[0] - d[1] * d[1] - d[2] * d[2], b = x[0] * d[0] - x[1] * d[1] - x[2] * d[2], c = std::max(det(x), 0.0);
+    const double a = d[0] * d[0] - d[1] * d[1] - d[2] * d[2], b = x[0] * d[0] - x[1] * d[1] - x[2] * d[2],
+                 c = std::max(det(x), 0.0);
     double most = d[0] < 0 ? -x[0] / d[0] : far;
     const double disc = b * b - a * c;
     if (disc < 0) return most;
@@ -101,15 +113,15 @@ class Interior {
   static constexpr double far = 1e300;
 
   struct ConeState {
-    int at;          // first of its three unknowns
+    int at;  // first of its three unknowns
     double friction;
-    V r, v;          // force, velocity with Γ
+    V r, v;             // force, velocity with Γ
     V w, z, c, dr, dv;  // Nesterov and Todd's point, both in its units, right-hand side, steps
   };
   struct IntervalState {
     int at;
-    double lower, upper;       // infinite: there is none
-    double r, a, b;            // force; pressures of the two ends
+    double lower, upper;  // infinite: there is none
+    double r, a, b;       // force; pressures of the two ends
     double dr, da, db;
     bool bounded() const { return std::isfinite(lower) || std::isfinite(upper); }
   };
@@ -173,7 +185,10 @@ class Interior {
     for (auto& c : cones_) c.r = {share * speed_, 0, 0}, c.v = {speed_, 0, 0};
     for (auto& i : intervals_) {
       const bool low = std::isfinite(i.lower), high = std::isfinite(i.upper);
-      i.r = low && high ? (i.lower + i.upper) / 2 : low ? i.lower + share * speed_ : high ? i.upper - share * speed_ : 0;
+      i.r = low && high ? (i.lower + i.upper) / 2
+            : low       ? i.lower + share * speed_
+            : high      ? i.upper - share * speed_
+                        : 0;
       i.a = low ? speed_ : 0;
       i.b = high ? speed_ : 0;
     }
@@ -182,7 +197,8 @@ class Interior {
   void forces(const ContactProblem& p, double* lambda) const {
     std::copy_n(fixed_.data(), p.rows(), lambda);
     for (const auto& c : cones_)
-      for (int k = 0; k < 3; ++k) lambda[row_[std::size_t(c.at + k)]] = c.r[std::size_t(k)] * unit_[std::size_t(c.at + k)];
+      for (int k = 0; k < 3; ++k)
+        lambda[row_[std::size_t(c.at + k)]] = c.r[std::size_t(k)] * unit_[std::size_t(c.at + k)];
     for (const auto& i : intervals_) lambda[row_[std::size_t(i.at)]] = i.r * unit_[std::size_t(i.at)];
     project(p.sets, lambda, lambda);
   }
@@ -206,12 +222,15 @@ class Interior {
     const double ahead = std::min(1.0, longest());
     double after = 0;
     for (const auto& c : cones_)
-      for (int k = 0; k < 3; ++k) after += (c.r[std::size_t(k)] + ahead * c.dr[std::size_t(k)]) * (c.v[std::size_t(k)] + ahead * c.dv[std::size_t(k)]);
+      for (int k = 0; k < 3; ++k)
+        after +=
+            (c.r[std::size_t(k)] + ahead * c.dr[std::size_t(k)]) * (c.v[std::size_t(k)] + ahead * c.dv[std::size_t(k)]);
     for (const auto& i : intervals_) {
       if (std::isfinite(i.lower)) after += (i.r + ahead * i.dr - i.lower) * (i.a + ahead * i.da);
       if (std::isfinite(i.upper)) after += (i.upper - i.r - ahead * i.dr) * (i.b + ahead * i.db);
     }
-    const double ratio = mean > 0 ? after / std::max(count, 1) / mean : 0, aim = mean * std::clamp(ratio * ratio * ratio, 1e-6, 1.0);
+    const double ratio = mean > 0 ? after / std::max(count, 1) / mean : 0,
+                 aim = mean * std::clamp(ratio * ratio * ratio, 1e-6, 1.0);
 
     // corrector: to the path, with what the predictor left
     for (auto& c : cones_) {
@@ -233,7 +252,8 @@ class Interior {
     for (const auto& c : cones_)
       for (int k = 0; k < 3; ++k) x_[std::size_t(c.at + k)] = c.r[std::size_t(k)];
     for (const auto& i : intervals_) x_[std::size_t(i.at)] = i.r;
-    for (int i = 0; i < n_; ++i) left_[std::size_t(i)] = g_[std::size_t(i)] + inner(n_, &G_[std::size_t(i) * n_], x_.data());
+    for (int i = 0; i < n_; ++i)
+      left_[std::size_t(i)] = g_[std::size_t(i)] + inner(n_, &G_[std::size_t(i) * n_], x_.data());
     for (const auto& c : cones_) {
       left_[std::size_t(c.at)] += std::sqrt(c.v[1] * c.v[1] + c.v[2] * c.v[2]);
       for (int k = 0; k < 3; ++k) left_[std::size_t(c.at + k)] -= c.v[std::size_t(k)];
@@ -330,12 +350,12 @@ class Interior {
   }
 
   int n_ = 0;
-  double speed_ = 0;                     // largest of g, in the units used here
+  double speed_ = 0;  // largest of g, in the units used here
   std::vector<ConeState> cones_;
   std::vector<IntervalState> intervals_;
-  std::vector<int> row_, pivot_;         // an unknown: its row; with which it was exchanged
+  std::vector<int> row_, pivot_;  // an unknown: its row; with which it was exchanged
   std::vector<double> unit_, g_, left_, x_, G_, K_;
-  std::vector<double> d_, fixed_, best_; // a row
+  std::vector<double> d_, fixed_, best_;  // a row
 };
 
 }  // namespace delassus

@@ -1,4 +1,5 @@
-// Contact forces with polygons for friction cones, as a mixed linear complementarity problem by Lemke's pivoting. Needs the matrix.
+// Contact forces with polygons for friction cones, as a mixed linear complementarity problem by Lemke's pivoting. Needs
+// the matrix.
 //
 //   λ_T = Σ β_j d_j,   0 ≤ σ_n ⊥ λ_n ≥ 0,   0 ≤ d_jᵀ σ_T + γ ⊥ β_j ≥ 0,   0 ≤ µ λ_n − Σ β_j ⊥ γ ≥ 0
 //
@@ -6,7 +7,8 @@
 // cos(π / directions) at most, and not opposite to sliding. An interval is λ = lower + a with
 // 0 ≤ σ + b ⊥ a ≥ 0 and 0 ≤ upper − lower − a ⊥ b ≥ 0; a free row an equation.
 //
-// Stewart and Trinkle, "An Implicit Time-Stepping Scheme for Rigid Body Dynamics with Inelastic Collisions and Coulomb Friction"; fallbacks of the pivoting in lemke.h.
+// Stewart and Trinkle, "An Implicit Time-Stepping Scheme for Rigid Body Dynamics with Inelastic Collisions and Coulomb
+// Friction"; fallbacks of the pivoting in lemke.h.
 #pragma once
 
 #include <memory>
@@ -19,7 +21,8 @@ namespace delassus {
 class Lcp {
  public:
   // G: m × m, row-major; p.G is only asked for its diagonal and for products. One iteration is a pivot.
-  ContactReport solve(const ContactProblem& p, const double* G, const ContactOptions& options, int directions, double* lambda, double* sigma) {
+  ContactReport solve(const ContactProblem& p, const double* G, const ContactOptions& options, int directions,
+                      double* lambda, double* sigma) {
     d_.resize(std::size_t(p.rows()));
     feel(p.sets, p.G, d_.data());
     find_unit();
@@ -30,7 +33,8 @@ class Lcp {
     z_.assign(std::size_t(n), 0.0);
     double size = 0;
     for (const double x : q_) size = std::max(size, std::abs(x));
-    const LemkeReport end = lemke_->solve(n, reinterpret_cast<const bool*>(free_.data()), M_.data(), q_.data(), z_.data(), size > 0 ? 0.1 * options.tolerance / size : 1e-9, options.most);
+    const LemkeReport end = lemke_->solve(n, reinterpret_cast<const bool*>(free_.data()), M_.data(), q_.data(),
+                                          z_.data(), size > 0 ? 0.1 * options.tolerance / size : 1e-9, options.most);
 
     std::fill_n(lambda, p.rows(), 0.0);
     for (const auto& i : p.sets.intervals) lambda[i.row] = std::isinf(i.lower) ? 0 : i.lower;
@@ -57,8 +61,8 @@ class Lcp {
   // A variable is a force along some rows (normal, direction, interval), or a bound's multiplier, which is none.
   struct Variable {
     std::pair<int, double> parts[2]{{-1, 0.0}, {-1, 0.0}};  // rows of λ that it moves, −1: none
-    int bound = -1;                                          // the variable whose velocity or slack this multiplier enters, or its own normal
-    double ratio = 0;                                        // normal: µ; bound of an interval: its width
+    int bound = -1;    // the variable whose velocity or slack this multiplier enters, or its own normal
+    double ratio = 0;  // normal: µ; bound of an interval: its width
     enum { normal, direction, sliding, interval, end } kind;
   };
 
@@ -78,7 +82,8 @@ class Lcp {
       for (int j = 0; j < directions; ++j) {
         const double angle = 6.283185307179586 * j / directions;
         Variable d{};
-        d.kind = Variable::direction, d.parts[0] = {c.row + 1, std::cos(angle)}, d.parts[1] = {c.row + 2, std::sin(angle)}, d.bound = normal;
+        d.kind = Variable::direction, d.parts[0] = {c.row + 1, std::cos(angle)},
+        d.parts[1] = {c.row + 2, std::sin(angle)}, d.bound = normal;
         add(d, false);
       }
       Variable s{};
@@ -138,7 +143,8 @@ class Lcp {
       double fastest = 0;
       most(r.natural, std::abs(std::min(e * l[0], s[0])));
       const std::size_t normal = k++;
-      for (std::size_t j = k; j < columns_.size() && columns_[j].kind == Variable::direction && columns_[j].bound == int(normal); ++j) {
+      for (std::size_t j = k;
+           j < columns_.size() && columns_[j].kind == Variable::direction && columns_[j].bound == int(normal); ++j) {
         const auto& d = columns_[j].parts;
         fastest = std::max(fastest, -(d[0].second * s[1] + d[1].second * s[2]));
       }

@@ -21,8 +21,8 @@ class ContactMap {
   virtual bool sharpen() { return false; }
 };
 
-// One of our operators. Leaves it with another damping. Where there are rows without a set, which have hardly any damping and may bear large forces, solutions may need to be refined once,
-// which costs as much again and a half.
+// One of our operators. Leaves it with another damping. Where there are rows without a set, which have hardly any
+// damping and may bear large forces, solutions may need to be refined once, which costs as much again and a half.
 class OperatorMap final : public ContactMap {
  public:
   OperatorMap(Operator<double>& G, const ForceSets& sets) : G_(G) {

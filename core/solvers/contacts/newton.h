@@ -1,6 +1,8 @@
-// Contact forces to high accuracy: Newton's method on the fixed point of ADMM, f(s) = 0, which is smooth where no contact is between sticking, sliding and open.
+// Contact forces to high accuracy: Newton's method on the fixed point of ADMM, f(s) = 0, which is smooth where no
+// contact is between sticking, sliding and open.
 //
-//   f'(s) e = −f   by GMRES, a product with f' being one solve with (G + ρ)⁻¹;   s ← s + t e with t = 1, ½, ¼ … such that ‖f‖ shrinks
+//   f'(s) e = −f   by GMRES, a product with f' being one solve with (G + ρ)⁻¹;
+//       s ← s + t e with t = 1, ½, ¼ … such that ‖f‖ shrinks
 //
 // ADMM comes first and goes on whenever no t is good enough: until it has found which contacts do what.
 #pragma once
@@ -11,7 +13,8 @@ namespace delassus {
 
 class Newton {
  public:
-  ContactReport solve(const ContactProblem& p, const ContactOptions& options, double* lambda, double* sigma, double* history) {
+  ContactReport solve(const ContactProblem& p, const ContactOptions& options, double* lambda, double* sigma,
+                      double* history) {
     const int m = p.rows();
     for (auto* x : {&from_, &e_}) x->resize(std::size_t(m));
     basis_.resize(std::size_t(m) * (directions + 1));

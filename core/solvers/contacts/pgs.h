@@ -1,8 +1,10 @@
 // Contact forces by projected Gauss–Seidel: one set after another is solved exactly, the others held. Needs the matrix.
 //
-//   σᵢ = Gᵢᵢ λᵢ + b:   open if b_n ≥ 0;   sticking if λᵢ = −Gᵢᵢ⁻¹ b is in the cone;   else sliding: λᵢ = n (1, µ u), |u| = 1, σ_n = 0, σ_T = −κ u, κ ≥ 0
+//   σᵢ = Gᵢᵢ λᵢ + b:   open if b_n ≥ 0;   sticking if λᵢ = −Gᵢᵢ⁻¹ b is in the cone;
+//       else sliding: λᵢ = n (1, µ u), |u| = 1, σ_n = 0, σ_T = −κ u, κ ≥ 0
 //
-// With A = G_nn + µ G_nT u the normal force is −b_n / A, and u is a root of (A b_T − b_n (G_Tn + µ G_TT u)) × u, a trigonometric polynomial of degree two.
+// With A = G_nn + µ G_nT u the normal force is −b_n / A, and u is a root of (A b_T − b_n (G_Tn + µ G_TT u)) × u, a
+// trigonometric polynomial of degree two.
 #pragma once
 
 #include "solvers/contacts/problem.h"
@@ -15,11 +17,13 @@ inline bool solve_one_contact(const double* G, int stride, double mu, const doub
   if (b[0] >= 0) return true;
   const double a00 = G[0], a01 = G[1], a02 = G[2], a11 = G[stride + 1], a12 = G[stride + 2], a22 = G[2 * stride + 2];
   // −G⁻¹ b by elimination, if G is regular
-  const double d0 = a00, l1 = a01 / d0, l2 = a02 / d0, d1 = a11 - l1 * a01, m = a12 - l1 * a02, d2 = a22 - l2 * a02 - (d1 > 0 ? m * m / d1 : 0.0);
+  const double d0 = a00, l1 = a01 / d0, l2 = a02 / d0, d1 = a11 - l1 * a01, m = a12 - l1 * a02,
+               d2 = a22 - l2 * a02 - (d1 > 0 ? m * m / d1 : 0.0);
   const double tiny = 1e-12 * (a00 + a11 + a22);
   if (!(a00 > 0)) return false;
   if (mu > 0 && d1 > tiny && d2 > tiny) {
-    const double y1 = -b[1] + l1 * b[0], x2 = (-b[2] + l2 * b[0] - m / d1 * y1) / d2, x1 = (y1 - m * x2) / d1, x0 = (-b[0] - a01 * x1 - a02 * x2) / a00;
+    const double y1 = -b[1] + l1 * b[0], x2 = (-b[2] + l2 * b[0] - m / d1 * y1) / d2, x1 = (y1 - m * x2) / d1,
+                 x0 = (-b[0] - a01 * x1 - a02 * x2) / a00;
     if (std::hypot(x1, x2) <= mu * x0) {
       lambda[0] = x0, lambda[1] = x1, lambda[2] = x2;
       return true;
@@ -35,7 +39,8 @@ inline bool solve_one_contact(const double* G, int stride, double mu, const doub
   } at;
   auto look = [&](double angle) {
     const double c = std::cos(angle), s = std::sin(angle), A = a00 + mu * (a01 * c + a02 * s);
-    const double w1 = A * b[1] - b[0] * (a01 + mu * (a11 * c + a12 * s)), w2 = A * b[2] - b[0] * (a02 + mu * (a12 * c + a22 * s));
+    const double w1 = A * b[1] - b[0] * (a01 + mu * (a11 * c + a12 * s)),
+                 w2 = A * b[2] - b[0] * (a02 + mu * (a12 * c + a22 * s));
     at = {w1 * s - w2 * c, w1 * c + w2 * s, A};
     return at.across;
   };
@@ -74,7 +79,8 @@ inline bool solve_one_contact(const double* G, int stride, double mu, const doub
 class Pgs {
  public:
   // G: m × m, row-major; p.G is not used. One iteration is a sweep over all sets.
-  ContactReport solve(const ContactProblem& p, const double* G, const ContactOptions& options, double* lambda, double* sigma, double* history) {
+  ContactReport solve(const ContactProblem& p, const double* G, const ContactOptions& options, double* lambda,
+                      double* sigma, double* history) {
     const int m = p.rows();
     d_.resize(std::size_t(m));
     feel(p.sets, p.G, d_.data());
@@ -87,22 +93,29 @@ class Pgs {
       for (const auto& c : p.sets.cones) {
         const double* block = G + std::size_t(c.row) * m + c.row;
         double b[3], next[3];
-        for (int i = 0; i < 3; ++i) b[i] = sigma[c.row + i] - block[i * m] * lambda[c.row] - block[i * m + 1] * lambda[c.row + 1] - block[i * m + 2] * lambda[c.row + 2];
+        for (int i = 0; i < 3; ++i)
+          b[i] = sigma[c.row + i] - block[i * m] * lambda[c.row] - block[i * m + 1] * lambda[c.row + 1] -
+                 block[i * m + 2] * lambda[c.row + 2];
         if (!solve_one_contact(block, m, c.friction, b, next)) {
-          // a step along the natural map where the block has no solution of its own, or a singular one; no longer than its trace allows, or it would grow
-          const double trace = block[0] + block[m + 1] + block[2 * m + 2], e = trace > 0 ? trace : d_[c.row], *s = sigma + c.row, *l = lambda + c.row;
+          // a step along the natural map where the block has no solution of its own, or a singular one; no longer than
+          // its trace allows, or it would grow
+          const double trace = block[0] + block[m + 1] + block[2 * m + 2], e = trace > 0 ? trace : d_[c.row],
+                       *s = sigma + c.row, *l = lambda + c.row;
           const double x[3] = {l[0] - (s[0] + c.friction * tangential(s)) / e, l[1] - s[1] / e, l[2] - s[2] / e};
           project(c.friction, x, next);
         }
         for (int i = 0; i < 3; ++i) move(G, m, c.row + i, next[i], lambda, sigma);
       }
       for (const auto& i : p.sets.intervals) {
-        const double own = G[std::size_t(i.row) * m + i.row];  // d may be an estimate: steps that are twice too long would grow
-        move(G, m, i.row, project(i, lambda[i.row] - sigma[i.row] / (own > 1e-12 * d_[i.row] ? own : d_[i.row])), lambda, sigma);
+        const double own =
+            G[std::size_t(i.row) * m + i.row];  // d may be an estimate: steps that are twice too long would grow
+        move(G, m, i.row, project(i, lambda[i.row] - sigma[i.row] / (own > 1e-12 * d_[i.row] ? own : d_[i.row])),
+             lambda, sigma);
       }
       report.left = residuals(p.sets, true, d_.data(), lambda, sigma);
       // sums of changes drift: what counts is found anew
-      if (report.left.worst() <= options.tolerance || report.iterations % 50 == 49) report.left = judge(p, true, d_.data(), lambda, sigma);
+      if (report.left.worst() <= options.tolerance || report.iterations % 50 == 49)
+        report.left = judge(p, true, d_.data(), lambda, sigma);
       history[report.iterations++] = report.left.natural;
       if (!std::isfinite(report.left.worst())) break;
     }
@@ -131,7 +144,8 @@ class Pgs {
     lambda[r] = x;
     if (change == 0) return;
     const double* row = G + std::size_t(r) * m;
-    for (int k = first_[std::size_t(r)]; k < first_[std::size_t(r) + 1]; ++k) sigma[columns_[std::size_t(k)]] += row[columns_[std::size_t(k)]] * change;
+    for (int k = first_[std::size_t(r)]; k < first_[std::size_t(r) + 1]; ++k)
+      sigma[columns_[std::size_t(k)]] += row[columns_[std::size_t(k)]] * change;
   }
 
   std::vector<double> d_;

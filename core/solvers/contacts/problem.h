@@ -8,18 +8,18 @@ namespace delassus {
 
 struct ContactProblem {
   ContactMap& G;
-  const double* g;        // velocities of the rows without constraint forces [m/s]
+  const double* g;  // velocities of the rows without constraint forces [m/s]
   const ForceSets& sets;
   int rows() const { return sets.rows; }
 };
 
 struct ContactOptions {
   double tolerance = 1e-6;  // of the residuals [m/s]
-  int most = 1000;        // iterations
-  bool warm = false;      // λ is something to start from
-  double rho = 0;         // of the solve before; 0: there is none
-  bool hurry = false;     // near the tolerance is good enough where the rest would take long
-  double share = 0.1;     // of the natural residual that is held against the tolerance
+  int most = 1000;          // iterations
+  bool warm = false;        // λ is something to start from
+  double rho = 0;           // of the solve before; 0: there is none
+  bool hurry = false;       // near the tolerance is good enough where the rest would take long
+  double share = 0.1;       // of the natural residual that is held against the tolerance
 };
 
 // approximate: what is solved is another problem, with polygons for cones or without Γ, and not Coulomb's.
@@ -28,9 +28,9 @@ enum class ContactOutcome : int { solved, unfinished, stalled, infeasible, appro
 struct ContactReport {
   ContactOutcome outcome = ContactOutcome::unfinished;
   int iterations = 0, factorizations = 0;
-  double rho = 0;         // penalty at the end, in units of the diagonal of G
+  double rho = 0;  // penalty at the end, in units of the diagonal of G
   ContactResiduals left;
-  double own = 0;         // natural residual of the problem that the method solves, which need not be Coulomb's [m/s]
+  double own = 0;  // natural residual of the problem that the method solves, which need not be Coulomb's [m/s]
 };
 
 // Sums of products, in one fixed order.
@@ -50,14 +50,16 @@ inline double inner(int n, const double* a, const double* b) {
   return sum;
 }
 
-// The inverse mass that the rows of a set feel: the mean of the diagonal over a cone. A row that nothing moves feels the largest of the others.
+// The inverse mass that the rows of a set feel: the mean of the diagonal over a cone. A row that nothing moves feels
+// the largest of the others.
 inline void feel(const ForceSets& K, ContactMap& G, double* d) {
   G.diagonal(d);
   double largest = 0;
   for (int r = 0; r < K.rows; ++r) largest = d[r] > largest ? d[r] : largest;
   if (!(largest > 0) || std::isinf(largest)) largest = 1;
   auto settle = [&](double x) { return x > 1e-12 * largest && std::isfinite(x) ? x : largest; };
-  for (const auto& c : K.cones) d[c.row] = d[c.row + 1] = d[c.row + 2] = settle((d[c.row] + d[c.row + 1] + d[c.row + 2]) / 3);
+  for (const auto& c : K.cones)
+    d[c.row] = d[c.row + 1] = d[c.row + 2] = settle((d[c.row] + d[c.row + 1] + d[c.row + 2]) / 3);
   for (const auto& i : K.intervals) d[i.row] = settle(d[i.row]);
 }
 
@@ -71,7 +73,8 @@ inline double held_tolerance(double tolerance, int rows, const double* g) {
 }
 
 // σ = G λ + g, and its residuals
-inline ContactResiduals judge(const ContactProblem& p, bool coulomb, const double* d, const double* lambda, double* sigma) {
+inline ContactResiduals judge(const ContactProblem& p, bool coulomb, const double* d, const double* lambda,
+                              double* sigma) {
   p.G.apply(lambda, sigma);
   for (int r = 0; r < p.rows(); ++r) sigma[r] += p.g[r];
   return residuals(p.sets, coulomb, d, lambda, sigma);

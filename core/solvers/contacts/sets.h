@@ -1,8 +1,10 @@
 // Sets that constraint forces live in, and residuals of a contact problem:
 //
-//   λ ∈ K,   σ = G λ + g,   K* ∋ σ̃ ⊥ λ,   σ̃ = σ + µ ‖σ_T‖ n          (de Saxcé: true Coulomb friction; without the last term its convex relaxation)
+//   λ ∈ K,   σ = G λ + g,   K* ∋ σ̃ ⊥ λ,   σ̃ = σ + µ ‖σ_T‖ n
+//       (de Saxcé: true Coulomb friction; without the last term its convex relaxation)
 //
-// K is made of friction cones, three rows with the normal first, and of intervals, one row each: [0, ∞) limits, [−l, l] friction of joints, (−∞, ∞) loops.
+// K is made of friction cones, three rows with the normal first, and of intervals, one row each: [0, ∞) limits, [−l, l]
+// friction of joints, (−∞, ∞) loops.
 #pragma once
 
 #include <algorithm>
@@ -69,7 +71,8 @@ inline void project_change(const ForceSets& K, const double* x, const double* d,
     } else {
       // along the ray it is itself, across it in the tangent plane it shrinks as the circle does
       const double t = std::sqrt(at[1] * at[1] + at[2] * at[2]), a = at[1] / t, b = at[2] / t, mu = c.friction;
-      const double ray = (e[0] + mu * (a * e[1] + b * e[2])) / (1 + mu * mu), across = (a * e[2] - b * e[1]) * (mu * p[0] / t);
+      const double ray = (e[0] + mu * (a * e[1] + b * e[2])) / (1 + mu * mu),
+                   across = (a * e[2] - b * e[1]) * (mu * p[0] / t);
       to[0] = ray;
       to[1] = mu * ray * a - across * b;
       to[2] = mu * ray * b + across * a;
@@ -90,7 +93,7 @@ struct ContactResiduals {
   double primal = 0;           // d times the distance of λ to its set
   double dual = 0;             // σ where no force can stop it: into a contact or limit, of a loop at all
   double complementarity = 0;  // |λ · σ̃| / max(‖λ‖, ‖σ̃‖ / d): the smaller of the two along the other
-  double natural = 0;          // d ‖λ − P(λ − σ̃ / d)‖: all of these in one; at least its rounding, 2e-16 d ‖λ‖
+  double natural = 0;  // d ‖λ − P(λ − σ̃ / d)‖: all of these in one; at least its rounding, 2e-16 d ‖λ‖
   // What is held against the tolerance: of the natural one a share.
   double worst(double share = 0.1) const {
     const double sum = primal + dual + complementarity + natural;
@@ -101,10 +104,12 @@ struct ContactResiduals {
 // The larger of each; NaN stays.
 inline ContactResiduals worse(const ContactResiduals& a, const ContactResiduals& b) {
   const auto most = [](double x, double y) { return y <= x || std::isnan(x) ? x : y; };
-  return {most(a.primal, b.primal), most(a.dual, b.dual), most(a.complementarity, b.complementarity), most(a.natural, b.natural)};
+  return {most(a.primal, b.primal), most(a.dual, b.dual), most(a.complementarity, b.complementarity),
+          most(a.natural, b.natural)};
 }
 
-inline ContactResiduals residuals(const ForceSets& K, bool coulomb, const double* d, const double* lambda, const double* sigma) {
+inline ContactResiduals residuals(const ForceSets& K, bool coulomb, const double* d, const double* lambda,
+                                  const double* sigma) {
   poll(200.0 * K.rows);
   ContactResiduals left;
   auto most = [](double& a, double b) { a = b <= a || std::isnan(a) ? a : b; };  // NaN stays
@@ -128,8 +133,10 @@ inline ContactResiduals residuals(const ForceSets& K, bool coulomb, const double
     most(left.primal, e * std::abs(l - project(i, l)));
     // σ pushes the force to one end of the interval: what it lacks to get there
     const double end = s > 0 ? i.lower : i.upper;
-    if (std::isinf(end)) most(left.dual, std::abs(s));
-    else most(left.complementarity, std::min(std::abs(s), e * std::abs(l - end)));
+    if (std::isinf(end))
+      most(left.dual, std::abs(s));
+    else
+      most(left.complementarity, std::min(std::abs(s), e * std::abs(l - end)));
     most(left.natural, e * std::max(std::abs(l - project(i, l - s / e)), rounding * std::abs(l)));
   }
   return left;

@@ -1,10 +1,12 @@
-// A contact problem as a fixed point of one vector s, which ADMM, as the splitting of Douglas and Rachford, and Newton's method look for:
+// A contact problem as a fixed point of one vector s, which ADMM, as the splitting of Douglas and Rachford, and
+// Newton's method look for:
 //
 //   y = P(s),   z = ρ (y − s),   (G + ρ) x = ρ y + z − g − Γ(z),   s ← s + x − y          Γ: µ ‖z_T‖ on normals
 //
-// y is in its set, z in its dual and at right angles to y by construction; where x = y they solve the problem. All in units in which G has a diagonal of about one:
-// λ = w y, σ = z / w with one w a set, so that cones keep their shape; in G's own units ρ is a damping ρ / w² a row. Rows without a set need no penalty but for
-// rounding: theirs is a million times smaller.
+// y is in its set, z in its dual and at right angles to y by construction; where x = y they solve the problem. All in
+// units in which G has a diagonal of about one: λ = w y, σ = z / w with one w a set, so that cones keep their shape; in
+// G's own units ρ is a damping ρ / w² a row. Rows without a set need no penalty but for rounding: theirs is a million
+// times smaller.
 #pragma once
 
 #include "solvers/contacts/anderson.h"
@@ -87,7 +89,9 @@ class Splitting {
     for (int r = 0; r < rows(); ++r) rhs_[r] = rho_ * (2 * to[r] - e[r]);
     for (const auto& c : scaled_.cones) {
       const double *z = &z_[c.row], t = tangential(z);
-      if (t > 0) rhs_[c.row] -= c.friction * rho_ * (z[1] * (to[c.row + 1] - e[c.row + 1]) + z[2] * (to[c.row + 2] - e[c.row + 2])) / t;
+      if (t > 0)
+        rhs_[c.row] -=
+            c.friction * rho_ * (z[1] * (to[c.row + 1] - e[c.row + 1]) + z[2] * (to[c.row + 2] - e[c.row + 2])) / t;
     }
     invert(rhs_.data(), next_.data());
     for (int r = 0; r < rows(); ++r) to[r] = next_[r] - to[r];
@@ -97,7 +101,8 @@ class Splitting {
   double left() const {
     double most = 0;
     const double share = rho_ / (1 + rho_);
-    for (int r = 0; r < rows(); ++r) most = std::max(most, std::abs(f_[r]) * (felt_[r] > 0 ? felt_[r] : share * over_w_[r]));
+    for (int r = 0; r < rows(); ++r)
+      most = std::max(most, std::abs(f_[r]) * (felt_[r] > 0 ? felt_[r] : share * over_w_[r]));
     return most * (1 + rho_);
   }
   double length() const { return std::sqrt(inner(rows(), f_.data(), f_.data())); }
@@ -107,7 +112,8 @@ class Splitting {
     for (int r = 0; r < rows(); ++r) lambda[r] = (felt_[r] > 0 ? y_[r] : y_[r] + f_[r]) * w_[r];
   }
 
-  // ρ that balances x − y with the change of ρ y in a plain step, and s such that y and z stay as they are after that step.
+  // ρ that balances x − y with the change of ρ y in a plain step, and s such that y and z stay as they are after that
+  // step.
   double balance() {
     double gap = 0, change = 0;
     for (int r = 0; r < rows(); ++r) next_[r] = s_[r] + f_[r];
@@ -141,7 +147,8 @@ class Splitting {
   const ContactProblem* problem_ = nullptr;
   ForceSets scaled_;
   double rho_ = 0;
-  std::vector<double> d_, w_, over_w_, felt_, g_, damping_;  // a row: diagonal of G, units and their inverses, velocity a unit of force makes; 0: it has no set
+  std::vector<double> d_, w_, over_w_, felt_, g_,
+      damping_;  // a row: diagonal of G, units and their inverses, velocity a unit of force makes; 0: it has no set
   std::vector<double> s_, y_, z_, f_, next_, rhs_, x_;
 };
 
