@@ -358,12 +358,10 @@ def test_operations_are_the_textbooks_and_the_plans():
     assert of(sections, "inverse")["solve again"].operations == 2 * plan.solve.multiply_adds
 
 
-def test_counting_ends_in_time_and_says_what_is_missing():
+def test_counting_ends_at_its_budget_and_says_what_is_missing():
     pytest.importorskip("casadi")
     p = problem("g1-fallen")
-    start = time.perf_counter()
     sections, missing = counts.with_operations(p, bench.measure_methods(p, only=["ltl", "lcaba"], budget=BUDGET), 1e-3)
-    assert time.perf_counter() - start < 1.0
     assert missing.startswith("not counted within 0.001 s: ltl, lcaba, ltl of the inverse")
     assert of(sections, "matrix")["ltl"].operations is None
 
