@@ -52,14 +52,14 @@ class OurDynamics {
         lambda_(epsilon_.size()),
         vdot_(std::size_t(model.nv)) {}
 
-  [[gnu::noinline]] void run(int call, int most = iterations) {
+  [[gnu::noinline]] void run(int call, int max_iterations = iterations) {
     const State& s = list_[call % list_.size()];
     std::fill(lambda_.begin(), lambda_.end(), 0.0);
-    solver_.solve(s.q.data(), s.v.data(), s.torque.data(), nullptr, nullptr, epsilon_.data(), most, 0.0, lambda_.data(),
-                  vdot_.data(), &report_, nullptr);
+    solver_.solve(s.q.data(), s.v.data(), s.torque.data(), nullptr, nullptr, epsilon_.data(), max_iterations, 0.0,
+                  lambda_.data(), vdot_.data(), &report_, nullptr);
   }
-  const Vector& acceleration(int s, int most = iterations) {
-    run(s, most);
+  const Vector& acceleration(int s, int max_iterations = iterations) {
+    run(s, max_iterations);
     return vdot_;
   }
   int taken() const { return report_.iterations; }
@@ -90,10 +90,10 @@ class OurBatch {
     }
   }
 
-  [[gnu::noinline]] void run(int most = iterations) {
+  [[gnu::noinline]] void run(int max_iterations = iterations) {
     std::fill(lambda_.begin(), lambda_.end(), 0.0);
-    solver_.solve(q_.data(), v_.data(), tau_.data(), nullptr, nullptr, epsilon_.data(), compliance_.data(), most, 0.0,
-                  lambda_.data(), vdot_.data(), reports_.data());
+    solver_.solve(q_.data(), v_.data(), tau_.data(), nullptr, nullptr, epsilon_.data(), compliance_.data(),
+                  max_iterations, 0.0, lambda_.data(), vdot_.data(), reports_.data());
   }
   Vector acceleration(int k) const {
     return {vdot_.begin() + std::ptrdiff_t(k * nv_), vdot_.begin() + std::ptrdiff_t((k + 1) * nv_)};

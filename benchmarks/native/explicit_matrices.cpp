@@ -338,7 +338,7 @@ std::string markdown(const std::vector<Row>& rows, const std::vector<FormRow>& f
           "and %.2f, over `auto` %.2f and %.2f. "
           "`auto` over our best: %.2f, at most %.2f.\n\n",
           task.function, function.mean(), function.least, fastest.mean(), fastest.least, to_auto.mean(), to_auto.least,
-          loss.mean(), loss.most);
+          loss.mean(), loss.largest);
   }
   out << "| line 14 | nv |";
   for (const char* name : form_names) out << " " << name << " | difference |";

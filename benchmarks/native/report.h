@@ -54,9 +54,9 @@ inline Times summary(std::vector<double> x) {
 
 // geometric mean, least and largest
 struct Spread {
-  double sum = 0, least = HUGE_VAL, most = 0;
+  double sum = 0, least = HUGE_VAL, largest = 0;
   int count = 0;
-  void add(double x) { sum += std::log(x), least = std::min(least, x), most = std::max(most, x), ++count; }
+  void add(double x) { sum += std::log(x), least = std::min(least, x), largest = std::max(largest, x), ++count; }
   double mean() const { return std::exp(sum / count); }
 };
 

@@ -28,7 +28,7 @@ def main():
     arguments = parser.parse_args()
     model = dl.load("talos")
     contacts = [dl.PointContact(model, foot, point=p) for foot in FEET for p in CORNERS]
-    results = convergence(model, contacts, ["lcaba"], arguments.states, mu=arguments.mu, most=LIMIT, tolerance=GOAL)["lcaba"]
+    results = convergence(model, contacts, ["lcaba"], arguments.states, mu=arguments.mu, max_iterations=LIMIT, tolerance=GOAL)["lcaba"]
     histories, found = results["histories"], results["found"]
     iterations = [len(h) if s == "converged" else LIMIT + 1 for h, s in zip(histories, results["status"], strict=True)]
     rows = []

@@ -106,12 +106,13 @@ ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector
 // The place of a point of a body, in two parts: their differences, taken part by part, lose no digits far from the
 // world's origin.
 template <class T>
-struct Place {
+struct SplitPoint {
   Vec3<T> origin, offset;
 };
 
 template <class T>
-inline Place<T> place_of(const Model<real_of<T>>& model, const Placement<T>& w, int b, const Vec3<real_of<T>>& point) {
+inline SplitPoint<T> split_point(const Model<real_of<T>>& model, const Placement<T>& w, int b,
+                                 const Vec3<real_of<T>>& point) {
   const auto& body = model.bodies[b];
   if (body.link < 0) return {Vec3<T>{} + body.placement * point, Vec3<T>{}};
   return {w.origin[model.links[body.link].tree], point_in_tree(model, w, b, Vec3<T>{} + point)};
@@ -120,7 +121,8 @@ inline Place<T> place_of(const Model<real_of<T>>& model, const Placement<T>& w, 
 // x₁ − x₂ of a constraint between two points
 template <class T>
 inline Vec3<T> separation(const Model<real_of<T>>& model, const Placement<T>& w, const Constraint<real_of<T>>& c) {
-  const Place<T> x1 = place_of(model, w, c.bodies[0], c.points[0]), x2 = place_of(model, w, c.bodies[1], c.points[1]);
+  const SplitPoint<T> x1 = split_point(model, w, c.bodies[0], c.points[0]),
+                      x2 = split_point(model, w, c.bodies[1], c.points[1]);
   return (x1.origin - x2.origin) + (x1.offset - x2.offset);
 }
 

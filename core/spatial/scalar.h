@@ -127,9 +127,9 @@ inline void reduced_sincos(P x, P& sin_x, P& cos_x) {
 template <class P>
 inline void pack_sincos(P x, P& s, P& c) {
   using Real = real_of<P>;
-  bool near = true;
-  for (int k = 0; k < lanes_of<P>; ++k) near &= std::abs(lane(x, k)) <= trig_range<Real>;
-  if (near) {
+  bool in_range = true;
+  for (int k = 0; k < lanes_of<P>; ++k) in_range &= std::abs(lane(x, k)) <= trig_range<Real>;
+  if (in_range) {
     reduced_sincos(x, s, c);
   } else {
     for (int k = 0; k < lanes_of<P>; ++k) {

@@ -155,7 +155,7 @@ def show_motion(sim: Simulator, motion: Motion, peer: PeerMotion | None, title: 
         beside = [] if peer is None else [theirs(peer) if theirs and sound else "–" if sound or not theirs else "unstable"]
         table.add_row(escape(what), ours, *beside)
 
-    row("contacts that bear, most at once", str(motion.contacts.max()), lambda p: str(p.contacts.max()))
+    row("maximum number of active contacts", str(motion.contacts.max()), lambda p: str(p.contacts.max()))
     row("penetration, median / deepest [mm]", _deepest(motion), _deepest)
     if sim.model.loops:
         row("loops open by at most [m]", f"{motion.loop_error.max():.1e}")

@@ -19,7 +19,7 @@ class Compiled(NamedTuple):
 
     model: mujoco.MjModel
     name: str | None = None
-    left: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = ()
 
 
 def compiled(make: Callable[[], Any], where: str) -> tuple[Any, tuple[str, ...]]:

@@ -48,5 +48,5 @@ def load_enclosed(text: str, where: str) -> Model:
                 f"source: {where} names a file, by {found[0]!r} of <{element.tag}>; a model that came inside a file may not open others."
             )
     checked = ElementTree.tostring(root, encoding="unicode")
-    model, left = compiled(lambda: mujoco.MjModel.from_xml_string(checked), where)
-    return from_mujoco(model, None, left)
+    model, omitted = compiled(lambda: mujoco.MjModel.from_xml_string(checked), where)
+    return from_mujoco(model, None, omitted)

@@ -84,8 +84,8 @@ def one_value(values: Any, what: str, ignored: list[str]) -> float:
     return 0.0
 
 
-def from_mujoco(m: mujoco.MjModel, name: str | None = None, left: Sequence[str] = ()) -> Model:
-    """Take bodies, joints, loops, shapes, actuators and keyframes from a compiled MuJoCo model, and keep a copy of it; list what is left out, after ``left``."""
+def from_mujoco(m: mujoco.MjModel, name: str | None = None, unread: Sequence[str] = ()) -> Model:
+    """Take bodies, joints, loops, shapes, actuators and keyframes from a compiled MuJoCo model, and keep a copy of it; list what is left out, after ``unread``."""
     try:
         bytes(m.names).decode()
     except UnicodeDecodeError as error:
@@ -100,7 +100,7 @@ def from_mujoco(m: mujoco.MjModel, name: str | None = None, left: Sequence[str] 
         bodies.append(Body(
             names[b], names[m.body_parentid[b]], _row(m.body_pos[b]), _row(m.body_quat[b]), float(m.body_mass[b]), _row(m.body_ipos[b]), _row(six),
         ))  # fmt: skip
-    ignored = list(left)
+    ignored = list(unread)
     joint_names = _names(m, obj.mjOBJ_JOINT, m.njnt, "joint")
     joints = [_joint(m, j, joint_names[j], names, ignored) for j in range(m.njnt)]
     model = Model(
@@ -196,7 +196,7 @@ def _shapes(m: mujoco.MjModel, names: list[str]) -> list[Shape]:
 
 
 def _actuators(m: mujoco.MjModel, joint_names: list[str], ignored: list[str]) -> list[Actuator]:
-    actuators, left = [], 0
+    actuators, unfit = [], 0
     for a, name in enumerate(_names(m, mujoco.mjtObj.mjOBJ_ACTUATOR, getattr(m, "nactuator", m.nu), "actuator")):
         # later MuJoCo versions have actuators of several controls and outputs
         u, o = (int(getattr(m, what, range(m.nu))[a]) for what in ("actuator_ctrladr", "actuator_outadr"))
@@ -211,7 +211,7 @@ def _actuators(m: mujoco.MjModel, joint_names: list[str], ignored: list[str]) ->
             and JOINTS[mujoco.mjtJoint(int(m.jnt_type[m.actuator_trnid[a, 0]]))] in ("hinge", "slide")
         )
         if not simple:
-            left += 1
+            unfit += 1
             continue
         affine = bias == mujoco.mjtBias.mjBIAS_AFFINE
         actuators.append(Actuator(
@@ -220,6 +220,6 @@ def _actuators(m: mujoco.MjModel, joint_names: list[str], ignored: list[str]) ->
             finite_or_open(*m.actuator_ctrlrange[u]) if m.actuator_ctrllimited[u] else UNBOUNDED,
             finite_or_open(*m.actuator_forcerange[a]) if m.actuator_forcelimited[a] else UNBOUNDED,
         ))  # fmt: skip
-    if left:
-        ignored.append(f"{counted(left, 'actuator')} that {'is' if left == 1 else 'are'} not a motor or servo on one hinge or slide")
+    if unfit:
+        ignored.append(f"{counted(unfit, 'actuator')} that {'is' if unfit == 1 else 'are'} not a motor or servo on one hinge or slide")
     return actuators

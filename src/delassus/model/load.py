@@ -115,8 +115,8 @@ def _from_xml(text: str | bytes, where: str, floating_base: bool, path: Path | N
         str(path).encode()
     except UnicodeEncodeError:
         raise LoadError(f"source: MuJoCo cannot open {where}: it takes names of files for UTF-8. Rename it, or give its text.") from None
-    model, left = compiled(lambda: mujoco.MjModel.from_xml_path(str(path)) if path else mujoco.MjModel.from_xml_string(text), where)
-    return Compiled(model, None, left)
+    model, omitted = compiled(lambda: mujoco.MjModel.from_xml_path(str(path)) if path else mujoco.MjModel.from_xml_string(text), where)
+    return Compiled(model, None, omitted)
 
 
 def parse(text: str | bytes, where: str) -> ElementTree.Element:

@@ -108,7 +108,7 @@ class _Unshaped:
         extra: by the name of a geom, attributes that a Shape has not.
         pairs: explicit contact pairs.
         flags, options: of the option element.
-        left: how many shapes cannot be written.
+        unwritten: how many shapes cannot be written.
     """
 
     def __init__(self, m: Any) -> None:
@@ -118,7 +118,7 @@ class _Unshaped:
         self.pairs: list[str] = []
         self.flags: dict[str, str] = {}
         self.options: dict[str, object] = {}
-        self.left = 0
+        self.unwritten = 0
         if m is None:
             return
         names, bodies = geom_names(m), body_names(m)
@@ -154,7 +154,7 @@ class _Unshaped:
                 _element("hfield", name=asset, nrow=rows, ncol=columns, size=_numbers((x, y, top * span, base)), elevation=elevation)
             )
         else:
-            self.left += 1
+            self.unwritten += 1
             return
         self.geoms.append((body, _element(
             "geom", **self.extra[name], **{kind: asset}, name=name, type=kind, friction=_numbers(m.geom_friction[g]), contype=m.geom_contype[g],
@@ -244,6 +244,6 @@ def with_geometry_of(model: Model, source: Model) -> Model:
         return model
     odd = _Unshaped(source._compiled)
     ignored = [f"{source.name}: {line}" for line in source.ignored]
-    if odd.left:
-        ignored.append(f"{source.name}: {counted(odd.left, 'collision shape')} given by a signed distance")
+    if odd.unwritten:
+        ignored.append(f"{source.name}: {counted(odd.unwritten, 'collision shape')} given by a signed distance")
     return model._compiled_as(mujoco.MjModel.from_xml_string(to_mjcf(model, source._compiled)), ignored)

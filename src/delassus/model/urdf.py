@@ -48,10 +48,10 @@ def from_urdf(root: ElementTree.Element, floating_base: bool, folder: Path | Non
     for key, value in {"fusestatic": "false", "strippath": "false", "discardvisual": "false"}.items():
         compiler.set(key, value)
     inertials = {} if adjusts else {link.get("name"): _take_inertial(link, where) for link in links}
-    model, left = compiled(lambda: mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode")), where)
-    left += _unread(root, model, left)
+    model, omitted = compiled(lambda: mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode")), where)
+    omitted += _unread(root, model, omitted)
     if missing:
-        left += (f"{missing} collision mesh{'' if missing == 1 else 'es'} not there, or not STL, OBJ or MSH",)
+        omitted += (f"{missing} collision mesh{'' if missing == 1 else 'es'} not there, or not STL, OBJ or MSH",)
     # older versions of MuJoCo drop such limits without a word
     for joint in root.findall("joint"):
         limit, what = joint.find("limit"), f"joint {joint.get('name')!r}"
@@ -60,9 +60,9 @@ def from_urdf(root: ElementTree.Element, floating_base: bool, folder: Path | Non
             len(bounds) == 1
             and None not in bounds
             and joint.get("type") in ("revolute", "prismatic")
-            and not any(what in line for line in left)
+            and not any(what in line for line in omitted)
         ):
-            left += (f"{what} has equal lower and upper limits",)
+            omitted += (f"{what} has equal lower and upper limits",)
 
     # of links fixed to others only the sum counts, and many carry made-up numbers: these are lowered to what a mass can have
     fixed = {
@@ -73,7 +73,7 @@ def from_urdf(root: ElementTree.Element, floating_base: bool, folder: Path | Non
     }
     for name, (mass, center, axes, moments) in inertials.items():
         if name in fixed and mass >= 0 and not is_physical(mass, *moments):
-            left += (f"inertia of link {name!r} beyond what is physical",)
+            omitted += (f"inertia of link {name!r} beyond what is physical",)
             a, b, c = np.maximum(moments, 0.0) if mass > 0 else np.zeros(3)
             moments = (a, b, min(c, a + b))
         body = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, name or "")
@@ -82,24 +82,24 @@ def from_urdf(root: ElementTree.Element, floating_base: bool, folder: Path | Non
             model.body_iquat[body], model.body_inertia[body] = axes, moments
     if inertials:
         compiled(lambda: mujoco.mj_setConst(model, mujoco.MjData(model)), where)
-    return Compiled(model, root.get("name"), left)
+    return Compiled(model, root.get("name"), omitted)
 
 
 def _unread(root: ElementTree.Element, model: mujoco.MjModel, said: tuple[str, ...]) -> tuple[str, ...]:
     """Lines about what MuJoCo reads from later versions on, or warns of only then: mimic joints, limits that leave no room."""
-    left: tuple[str, ...] = ()
+    omitted: tuple[str, ...] = ()
     couplings = int(np.count_nonzero(model.eq_type == mujoco.mjtEq.mjEQ_JOINT))
     mimics = len(root.findall("joint/mimic"))
     if mimics > couplings:
-        left += (counted(mimics - couplings, "mimic joint"),)
+        omitted += (counted(mimics - couplings, "mimic joint"),)
     for joint in root.findall("joint"):
         name, limit = joint.get("name") or "", joint.find("limit")
         id_ = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name)
         if limit is None or joint.get("type") not in ("revolute", "prismatic") or id_ < 0 or model.jnt_limited[id_]:
             continue
         if not any(repr(name) in line for line in said):
-            left += (f"joint {name!r} has equal lower and upper limits, which MuJoCo takes for none",)
-    return left
+            omitted += (f"joint {name!r} has equal lower and upper limits, which MuJoCo takes for none",)
+    return omitted
 
 
 def _mesh_readable(filename: str, folder: Path | None) -> bool:

@@ -95,11 +95,11 @@ class Pendulum:
         other: dict[str, Any] = {} if j < 0 else {"other": f"ball{j}", "other_point": place(j, normal)}
         return PointContact(self.model, f"ball{k}", point=place(k, -normal), normal=normal, friction=FRICTION, **other)
 
-    def nearest(self, q: Array, most: int) -> list[PointContact]:
+    def nearest(self, q: Array, limit: int) -> list[PointContact]:
         """Contacts of the nearest candidates."""
         centers, X = self.centers(q)
         order = np.argsort(self.gaps(centers), kind="stable")
-        return [self.contact(int(k), centers, X) for k in order[:most]]
+        return [self.contact(int(k), centers, X) for k in order[:limit]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,10 +185,10 @@ def contact_steps(p: Pendulum, states: list[tuple[Array, Array]], turns: int) ->
     }
 
 
-def states_in_contact(motion: Swing, most: int) -> list[tuple[Array, Array]]:
+def states_in_contact(motion: Swing, limit: int) -> list[tuple[Array, Array]]:
     """Return states in which something touches, evenly among all of them."""
     steps = sorted({step for step, _, _ in motion.contacts})
-    chosen = sorted({round(k) for k in np.linspace(0, len(steps) - 1, most)}) if steps else []
+    chosen = sorted({round(k) for k in np.linspace(0, len(steps) - 1, limit)}) if steps else []
     return [(motion.q[steps[k]], motion.v[steps[k]]) for k in chosen]
 
 
@@ -421,7 +421,7 @@ def fig_6(quick: bool, progress: Progress) -> Output:
         (float(times[k]), *(float(curves[f, timestep][i][k]) for i in (0, 1) for f in work), float(apart[timestep][: k + 1].max()), float(apart[sizes[1]][: k + 1].max()), float(coarse[: k + 1].max()))
         for k in np.round(np.linspace(0, len(times) - 1, 11)).astype(int)
     ]  # fmt: skip
-    most = float(apart[timestep].max())
+    largest = float(apart[timestep].max())
     keep = max(1, len(times) // 700)
     return Output(
         title="Height and normal velocity of the last of 12 links, OS and NMC/OS",
@@ -430,10 +430,10 @@ def fig_6(quick: bool, progress: Progress) -> Output:
             "largest difference of heights so far [m]", f"the same, steps of {1e3 * sizes[1]:g} ms [m]", f"OS, steps of {1e3 * sizes[0]:g} and {1e3 * sizes[1]:g} ms: largest difference so far [m]",
         ),
         rows=tuple(rows),
-        note=f"The two formulations agree as in the paper, and closer: heights differ by {most:.1e} m at most over {end} s, {most / span:.0e} of their range, since both solve one problem and integrate the same joints, and only rounding "
+        note=f"The two formulations agree as in the paper, and closer: heights differ by {largest:.1e} m at most over {end} s, {largest / span:.0e} of their range, since both solve one problem and integrate the same joints, and only rounding "
         f"differs, which collisions amplify. What the text sees shrink with the step is not there: with half the step they differ by {float(apart[sizes[1]].max()):.1e} m, while the curve itself moves by up to {float(coarse.max()):.2g} m. Velocities jump at collisions, by up to {float(jumps.max()):.1f} m/s in a step. The paper prints no numbers.",
         claims=(
-            Claim("The simulations of the two methods show good agreement.", most < 0.01 * span, {"largest difference of heights [m]": most, "range of heights [m]": span}),
+            Claim("The simulations of the two methods show good agreement.", largest < 0.01 * span, {"largest difference of heights [m]": largest, "range of heights [m]": span}),
             Claim("Spikes in the velocity are jumps from collisions.", bool(len(hits)) and float(jumps.max()) > 10 * float(calm.max()), {"largest jump [m/s]": float(jumps.max()), "largest change of a step without contacts [m/s]": float(calm.max()), "largest velocity [m/s]": fast}),
         ),
         data={

@@ -259,20 +259,20 @@ def _inverse_blocks(model: Model, constraints: Sequence[Constraint]) -> dict[str
 def _fig_5(quick: bool, progress: Progress) -> Output:
     found, total = _counted(_inverse_blocks, quick, progress)
     names = list(found)
-    large, most = [n for n in names if n != "go2-F3x4"], names[-1]
+    large, largest_set = [n for n in names if n != "go2-F3x4"], names[-1]
     gains = {n: total[n]["ltl"] / min(total[n]["caba-osim"], total[n]["caba-osimf"]) for n in large}
     claims = (
         Claim("LTL-OSIM needs the most operations on humanoids", all(total[n]["ltl"] == max(total[n].values()) for n in large), {n: total[n]["ltl"] / total[n]["caba-osim"] for n in large}),
         Claim("The cABA algorithms need over three times fewer operations than LTL-OSIM", max(gains.values()) > 3, {"most": max(gains.values()), **gains}),
         Claim("Those tailored to a branching base need the fewest", all(min(total[n], key=total[n].__getitem__) in ("caba-osimf", "pv-osimf") for n in names),
               {n: min(total[n]["caba-osim"], total[n]["pv-osimr"]) / min(total[n]["caba-osimf"], total[n]["pv-osimf"]) for n in names}),
-        Claim("With many rows cABA-OSIM needs fewer than PV-OSIMr, whose matrix must be factored", total[most]["caba-osim"] < total[most]["pv-osimr"],
-              {"PV-OSIMr / cABA-OSIM": total[most]["pv-osimr"] / total[most]["caba-osim"]}),
-        Claim("With many rows cABA-OSIMf needs fewer than PV-OSIMf", total[most]["caba-osimf"] < total[most]["pv-osimf"], {"PV-OSIMf / cABA-OSIMf": total[most]["pv-osimf"] / total[most]["caba-osimf"]}),
+        Claim("With many rows cABA-OSIM needs fewer than PV-OSIMr, whose matrix must be factored", total[largest_set]["caba-osim"] < total[largest_set]["pv-osimr"],
+              {"PV-OSIMr / cABA-OSIM": total[largest_set]["pv-osimr"] / total[largest_set]["caba-osim"]}),
+        Claim("With many rows cABA-OSIMf needs fewer than PV-OSIMf", total[largest_set]["caba-osimf"] < total[largest_set]["pv-osimf"], {"PV-OSIMf / cABA-OSIMf": total[largest_set]["pv-osimf"] / total[largest_set]["caba-osimf"]}),
     )  # fmt: skip
     note = (
         f"LTL-OSIM needs up to {max(gains.values()):.1f} times the operations of the cheaper cABA algorithm (paper: over three times). Factors are counted, not inverses, for PV-OSIMr and LTL-OSIM, in "
-        f"their favour, while PV-OSIMf inverts its branches; on {most} PV-OSIMr takes {total[most]['pv-osimr'] / total[most]['caba-osim']:.2f} and PV-OSIMf {total[most]['pv-osimf'] / total[most]['caba-osimf']:.2f} times what the cABA algorithm of its kind does. "
+        f"their favour, while PV-OSIMf inverts its branches; on {largest_set} PV-OSIMr takes {total[largest_set]['pv-osimr'] / total[largest_set]['caba-osim']:.2f} and PV-OSIMf {total[largest_set]['pv-osimf'] / total[largest_set]['caba-osimf']:.2f} times what the cABA algorithm of its kind does. "
         "The paper prints no counts, only bars, and has a Go1 where we have a Go2."
     )
 
@@ -526,7 +526,7 @@ def whiskers(values: Any) -> dict[str, float]:
 
 
 def convergence(
-    model: Model, constraints: Sequence[Constraint], methods: Sequence[str], states: int, *, mu: float = MU, most: int = 10, tolerance: float = 0.0,
+    model: Model, constraints: Sequence[Constraint], methods: Sequence[str], states: int, *, mu: float = MU, max_iterations: int = 10, tolerance: float = 0.0,
     progress: Progress = lambda share: None,
 ) -> dict[str, dict[str, list[Any]]]:  # fmt: skip
     """How the residual |J ν̇ + γ| falls, relative to the largest |γ| or 1, over random states with J v = 0.
@@ -535,7 +535,7 @@ def convergence(
         of every method: ``histories``, the residual after every iteration as the method reports it; ``found``, that of its last accelerations, recomputed; ``status``.
     """
     G = DelassusOperator(model, constraints, damping=1e-9)
-    solvers = {m: ConstrainedDynamics(model, constraints, method=m, mu=mu, tolerance=tolerance, max_iterations=most) for m in methods}
+    solvers = {m: ConstrainedDynamics(model, constraints, method=m, mu=mu, tolerance=tolerance, max_iterations=max_iterations) for m in methods}
     rng = np.random.default_rng(0)
     results: dict[str, dict[str, list[Any]]] = {m: {"histories": [], "found": [], "status": []} for m in methods}
     for k in range(states):
@@ -565,12 +565,12 @@ def _within(progress: Progress, before: int, all_of_them: int, share: float) -> 
 
 
 def _fig_4(quick: bool, progress: Progress) -> Output:
-    states, most = (100, 10) if quick else (1000, 10)
+    states, limit = (100, 10) if quick else (1000, 10)
     model, constraints = _held_talos()
     # each number of iterations by itself: what is left after n of them, found anew from the accelerations
     left: dict[str, list[list[float]]] = {m: [] for m in METHODS}
-    for n in range(1, most + 1):
-        results = convergence(model, constraints, list(METHODS), states, most=n, progress=partial(_within, progress, n - 1, most))
+    for n in range(1, limit + 1):
+        results = convergence(model, constraints, list(METHODS), states, max_iterations=n, progress=partial(_within, progress, n - 1, limit))
         for m in METHODS:
             left[m].append(results[m]["found"])
     boxes = {m: [whiskers(values) for values in left[m]] for m in METHODS}
@@ -604,7 +604,7 @@ def _fig_4(quick: bool, progress: Progress) -> Output:
             ]
             drawn = ax.bxp(
                 stats,
-                positions=np.arange(1, most + 1) + 0.19 * (k - 1.5),
+                positions=np.arange(1, limit + 1) + 0.19 * (k - 1.5),
                 widths=0.15,
                 patch_artist=True,
                 showfliers=False,
@@ -616,7 +616,7 @@ def _fig_4(quick: bool, progress: Progress) -> Output:
                 part.set(color="k", lw=0.6)
             ax.plot([], [], "s", color=f"C{k}", label=METHODS[m])
         ax.set_yscale("log")
-        ax.set_xticks(range(1, most + 1))
+        ax.set_xticks(range(1, limit + 1))
         ax.set_xlabel("proximal iterations")
         ax.set_ylabel("largest |J ν̇ + γ| over the largest |γ|")
         ax.legend(frameon=False)

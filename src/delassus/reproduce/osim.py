@@ -485,11 +485,11 @@ def fig_6(quick: bool, progress: Progress) -> Output:
         progress,
     )  # fmt: skip
     above = {label: _above(of) for label, of in counted.items()}
-    most = max(above, key=lambda label: above[label])
-    saved = 100 * (1 - 1 / (1 + above[most] / 100))
+    largest = max(above, key=lambda label: above[label])
+    saved = 100 * (1 - 1 / (1 + above[largest] / 100))
     stated: list[tuple[str, str, float | None, float]] = [(label, "PV-OSIM above PV-OSIMr [%]", None, above[label]) for label in labels]
     stated += [
-        (most, f"PV-OSIMr below PV-OSIM, most of the four [%]: {where}", paper, saved)
+        (largest, f"PV-OSIMr below PV-OSIM, most of the four [%]: {where}", paper, saved)
         for where, paper in (("text of the figure", 34.0), ("its conclusion", 24.0))
     ]
     best = {label: of["pv-osimr"] == min(of.values()) for label, of in counted.items()}
@@ -499,14 +499,14 @@ def fig_6(quick: bool, progress: Progress) -> Output:
         title="Operations on Atlas with hands of 24 joints",
         columns=_BAR_COLUMNS,
         rows=_bar_rows(counted, stated),
-        note=f"PV-OSIM needs up to {above[most]:.1f} % more than PV-OSIMr, or PV-OSIMr {saved:.1f} % less: the text says up to about 34 % less here and 24 % in its conclusion, two numbers that meet if the first is by how much PV-OSIM is above (1 − 1/1.34 = 25 %). "
+        note=f"PV-OSIM needs up to {above[largest]:.1f} % more than PV-OSIMr, or PV-OSIMr {saved:.1f} % less: the text says up to about 34 % less here and 24 % in its conclusion, two numbers that meet if the first is by how much PV-OSIM is above (1 − 1/1.34 = 25 %). "
         f"LTL is cheaper than EFPA on the hand alone and {min(worse[label] for label in labels[1:]):.1f} to {max(worse[label] for label in labels[1:]):.1f} times PV-OSIMr on Atlas, as in the text. "
         + (f"PV-OSIMr is not the cheapest in: {'; '.join(not_best)}, where PV-OSIM needs {-min(above.values()):.0f} % less; few joints lie between the fingers and the base, which is the text's own caveat." if not_best else "PV-OSIMr is the cheapest everywhere."),
         claims=(
             Claim("LTL is cheaper than EFPA for the hand alone.", counted[labels[0]]["ltl"] < counted[labels[0]]["efpa"], {NAMES[n]: float(counted[labels[0]][n]) for n in ("ltl", "efpa")}),
             Claim("On Atlas LTL is dearer than all others.", all(counted[label]["ltl"] == max(counted[label].values()) for label in labels[1:]), {label: worse[label] for label in labels[1:]}),
             Claim("PV-OSIMr is the cheapest in all four.", not not_best, above),
-            Claim("PV-OSIMr saves up to about 34 % of PV-OSIM's operations.", abs(saved - 34) < 3, {"PV-OSIMr below PV-OSIM [%]": saved, "PV-OSIM above PV-OSIMr [%]": above[most]}),
+            Claim("PV-OSIMr saves up to about 34 % of PV-OSIM's operations.", abs(saved - 34) < 3, {"PV-OSIMr below PV-OSIM [%]": saved, "PV-OSIM above PV-OSIMr [%]": above[largest]}),
             Claim("On Atlas it saves up to 24 % (conclusion).", abs(saved - 24) < 3, {"PV-OSIMr below PV-OSIM [%]": saved}),
         ),
         data={"counts": counted},
