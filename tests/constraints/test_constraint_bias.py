@@ -108,18 +108,21 @@ def along(o, t):
 # ---- definitions -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "kind", "pair"), CASES)
 def test_error_is_its_definition(name, kind, pair):
     o, c = made(name, kind, pair)
     agree(dl.constraint_error(o.model, o.q, [c.constraint]), c.error(o), CLOSE, 1.0)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "kind", "pair"), CASES)
 def test_velocity_is_the_dense_jacobian_times_v(name, kind, pair):
     o, c = made(name, kind, pair)
     agree(dl.constraint_velocity(o.model, o.q, o.v, [c.constraint]), c.velocity(o, o.v), CLOSE, c.size(o, o.v))
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "kind", "pair"), CASES)
 def test_drift_is_the_rate_of_the_dense_velocity_at_constant_v(name, kind, pair):
     o, c = made(name, kind, pair)
@@ -127,6 +130,7 @@ def test_drift_is_the_rate_of_the_dense_velocity_at_constant_v(name, kind, pair)
     agree(dl.constraint_drift(o.model, o.q, o.v, [c.constraint]), want, CLOSE_DIFFERENCE, c.size(o, o.v) ** 2)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("name", "kind", "pair"), [case for case in CASES if case.values[1] not in ("links", "friction")])
 def test_where_a_constraint_holds_the_rate_of_its_error_is_its_velocity(name, kind, pair):
     o, c = made(name, kind, pair, closed=True)

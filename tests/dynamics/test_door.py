@@ -45,6 +45,7 @@ def refused(call, given, argument, error, where=MODEL):
     assert str(caught.value).startswith(f"{argument}:"), str(caught.value)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("bad", BAD_ARRAYS)
 @pytest.mark.parametrize(("call", "argument"), CASES)
 def test_bad_array_is_refused_by_name(call, argument, bad):

@@ -155,10 +155,12 @@ def check_inverses(case, methods):
         agree(explicit.inverse(case.q, damping, method=method), want, CLOSE, np.abs(want).max(initial=0.0))
 
 
+@pytest.mark.sampled
 def test_all_methods_give_the_dense_matrix(case):
     check_matrices(case, MATRIX)
 
 
+@pytest.mark.sampled
 def test_all_methods_give_the_dense_inverse(case):
     check_inverses(case, INVERSE)
 
@@ -171,6 +173,7 @@ def test_methods_for_any_rows_give_the_dense_inverse(looped):
     check_inverses(looped, ANY_INVERSE)
 
 
+@pytest.mark.sampled
 def test_single_precision_keeps_its_digits(case):
     explicit = dl.ExplicitDelassus(case.model, case.constraints, dtype=np.float32)
     # single precision rounds at 6e-8
@@ -187,6 +190,7 @@ def test_single_precision_keeps_its_digits(case):
         agree(X, want, 100 * tolerance, np.abs(want).max(initial=0.0))
 
 
+@pytest.mark.sampled
 def test_what_ran_before_changes_no_bit(case):
     calls = [*(("matrix", m) for m in MATRIX), *(("inverse", m) for m in INVERSE)]
 

@@ -275,6 +275,7 @@ def case(one_of_all):
 # ---- what holds for all --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 def test_operator_is_the_dense_product_for_any_number_of_columns(case):
     G = case.operator()
     assert G.shape == (case.m, case.m)
@@ -290,6 +291,7 @@ def test_operator_is_the_dense_product_for_any_number_of_columns(case):
     agree(case.operator(compliance=C).to_matrix(), case.G + np.diag(C), CLOSE, case.scale + 1)
 
 
+@pytest.mark.sampled
 def test_jacobian_is_the_dense_one_and_adjoint_and_mass_inverse_inverts(case):
     G, nv = case.operator(), case.model.nv
     J, M_inverse = G.jacobian, G.mass_inverse
@@ -304,6 +306,7 @@ def test_jacobian_is_the_dense_one_and_adjoint_and_mass_inverse_inverts(case):
     agree(M_inverse @ np.eye(nv), want, CLOSE, np.outer(d, d))
 
 
+@pytest.mark.sampled
 def test_solve_inverts_whatever_the_damping(case):
     G = case.operator(damping=1.0)
     scattered = 10 ** case.rng.uniform(-6, 1, case.m)
@@ -319,6 +322,7 @@ def test_solve_inverts_whatever_the_damping(case):
         assert case.backward(G.solve(y), y, damping) <= BACKWARD
 
 
+@pytest.mark.sampled
 def test_a_change_equals_a_fresh_operator_to_the_bit(case):
     y = case.rng.standard_normal((case.m, 3))
     C = case.rng.uniform(0, 1e-2, case.m)
@@ -336,6 +340,7 @@ def test_a_change_equals_a_fresh_operator_to_the_bit(case):
     assert all(map(np.array_equal, first, (G.solve(y), G @ y)))
 
 
+@pytest.mark.sampled
 def test_a_batch_equals_single_states(case):
     q = np.stack([case.q, case.model.random(10), case.model.random(11)])
     damping = 10 ** case.rng.uniform(-6, 1, (len(q), case.m))
@@ -354,6 +359,7 @@ def test_a_batch_equals_single_states(case):
             agree(y, case.operator(state) @ x, max(same, 2e-16 * case.condition), np.abs(y).max(initial=0.0))
 
 
+@pytest.mark.sampled
 def test_single_precision_keeps_its_digits(case):
     # no less than 1e5 below ‖G‖: the lemma squares what single precision has
     damping = max(1e-2, 1e-5 * case.norm)

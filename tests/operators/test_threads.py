@@ -19,6 +19,7 @@ def has_sanitizer(tmp_path):
     return made.returncode == 0 and subprocess.run([program], capture_output=True).returncode == 0
 
 
+@pytest.mark.exhaustive
 @pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler")
 def test_batches_on_threads_do_not_race(tmp_path):
     if not has_sanitizer(tmp_path):

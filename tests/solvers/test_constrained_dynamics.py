@@ -81,6 +81,7 @@ def test_closed_mechanisms(name, seed):
     check(result, want)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(200))
 def test_random_loops(seed):
     case = closed.random_loop(seed)

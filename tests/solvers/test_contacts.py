@@ -267,6 +267,7 @@ def test_a_motor_that_is_too_weak_slips_and_one_that_is_strong_holds():
 # ---- against each other ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(300))
 def test_coulomb_methods_agree_on_velocities_of_random_problems(seed):
     p, _, _ = random_problem(np.random.default_rng(seed))
@@ -389,6 +390,7 @@ def polygon_residuals(G, g, friction, forces, directions):
     return primal, dual, complementarity
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(100))
 @pytest.mark.parametrize("directions", [4, 8, 32])
 def test_polygons_are_solved_by_pivots(seed, directions):

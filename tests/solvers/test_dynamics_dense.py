@@ -45,6 +45,7 @@ class State:
         return r
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("kinds", ["none", "contacts", "redundant"])
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("method", EXACT)

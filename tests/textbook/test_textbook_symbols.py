@@ -181,6 +181,7 @@ def chain_counts(name, ks, every_link=False):
         yield tb.count(name, model, [dl.Weld(model, i) for i in ends]).total
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("name", "degree", "leading"), [("pv-osimr", 2, 2344 / 3), ("efpa", 3, 538 / 3), ("pv-osim", 4, 12.0)])
 def test_growth_on_the_k2_chain(name, degree, leading):
     """Text 002, figure 4a. In steps of three (axes y, x, z) counts are polynomials in k but for the first links.
