@@ -13,17 +13,10 @@
 #include <limits>
 
 #include "dynamics/inertia.h"
+#include "dynamics/pivot.h"
 #include "dynamics/rnea.h"
 
 namespace delassus {
-
-// Eliminates one velocity from H: keeps U and D⁻¹.
-template <class T>
-inline void eliminate(Sym6<T>& H, const Vec6<T>& S, real_of<T> armature, Vec6<T>& U, T& Dinv) {
-  U = H * S;
-  Dinv = real_of<T>(1) / (dot(S, U) + armature);
-  downdate(H, U, Dinv);
-}
 
 // Adds what sits on the axes of a free joint, such as armature: linear in world axes, angular in the link's.
 template <class T, class A>
@@ -80,7 +73,8 @@ void factorize(const Model<real_of<T>>& model, Workspace<T>& w) {
       w.Hinv[link.tree] = invert_free(H, w.pose[i].R, &model.armature[link.iv]);
       continue;
     }
-    for (int k = link.iv + link.nv - 1; k >= link.iv; --k) eliminate(H, w.S[k], model.armature[k], w.U[k], w.Dinv[k]);
+    for (int k = link.iv + link.nv - 1; k >= link.iv; --k)
+      eliminate_pivot(H, w.S[k], model.armature[k], w.U[k], w.Dinv[k]);
     if (link.parent >= 0 && link.parent == i - 1)
       handed = H;
     else if (link.parent >= 0)
@@ -198,7 +192,7 @@ void aba(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* t
     }
     for (int k = link.iv + link.nv - 1; k >= link.iv; --k) {
       w.u[k] = (tau ? tau[k] : T{}) - dot(w.S[k], f);
-      eliminate(H, w.S[k], model.armature[k], w.U[k], w.Dinv[k]);
+      eliminate_pivot(H, w.S[k], model.armature[k], w.U[k], w.Dinv[k]);
       f += w.U[k] * (w.Dinv[k] * w.u[k]);
     }
     if (link.parent >= 0 && link.parent == i - 1) {

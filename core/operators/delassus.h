@@ -112,15 +112,14 @@ class Delassus {
     if (plan.idle == 0) return;
     for (const int i : plan.idle_holders) scratch_->H[i] = Sym6<T>{};
     for (const auto& holder : plan.inertia_holders) scratch_->H[holder.link] = Sym6<T>{};
-    eliminate_steps<T>(model_, plan, 0, plan.idle, w_, loose_strips_, nullptr, scratch_->H.data(), nullptr, mass_);
+    eliminate(mass_elimination(), 0, plan.idle);
     for (const auto& holder : plan.inertia_holders)
       if (holder.kept >= 0) kept_[holder.kept] = scratch_->H[holder.link];
   }
   bool factorize() {
     const auto& plan = layout_->loose;
     for (const auto& holder : plan.inertia_holders) reset(holder);
-    eliminate_steps<T>(model_, plan, plan.idle, int(plan.steps.size()), w_, loose_strips_, nullptr, scratch_->H.data(),
-                       nullptr, mass_);
+    eliminate(mass_elimination(), plan.idle, int(plan.steps.size()));
     const auto Dinv = [&](int k) { return mass_.Dinv[k]; };
     const auto free_Dinv = [&](int tree, int k) { return mass_.Dinv[model_.links[model_.roots[tree]].iv + k]; };
     return is_surely_regular(layout_->most, mass_.Dinv.data()) ||
@@ -213,38 +212,35 @@ class Delassus {
   void collect_idle(Passage<T>& p, const Loads<T>& loads) {
     const auto& plan = layout_->coupled;
     std::fill(p.m.begin(), p.m.end(), Vec6<T>{});
-    collect<true, Load::all>(plan, 0, plan.idle, w_, coupled_strips(), mass_, p.m.data(), p.u.data(),
-                             scratch_->x.data(), &loads);
+    collect<true, Load::all>(substitution(plan, mass_, p, &loads), 0, plan.idle);
   }
   void respond(Passage<T>& p, const Loads<T>& loads, const T* lambda, T* y) {
     const auto& plan = layout_->coupled;
     add_forces<false>(p, lambda);
     for (const auto& j : set_.joint_rows) p.u[j.velocity] += lambda[j.row] * j.coefficient;
-    substitute<true, Load::all>(plan, plan.idle, int(plan.steps.size()), w_, coupled_strips(), damped_, p.m.data(),
-                                p.u.data(), scratch_->x.data(), &loads);
+    substitute<true, Load::all>(substitution(plan, damped_, p, &loads), plan.idle, int(plan.steps.size()));
     project(p, y);
   }
   // The same without other forces: y ← J (M + Jᵀ R J)⁻¹ Jᵀ λ
   void respond_alone(Passage<T>& p, const T* lambda, T* y) {
-    sweep(layout_->coupled, coupled_strips(), damped_, p, lambda);
+    sweep(layout_->coupled, damped_, p, lambda);
     project(p, y);
   }
   void spread_idle(Passage<T>& p, const Loads<T>& loads) {
     const auto& plan = layout_->coupled;
-    spread<true, Load::all>(plan, 0, plan.idle, w_, coupled_strips(), mass_, p.m.data(), p.u.data(), scratch_->x.data(),
-                            &loads);
+    spread<true, Load::all>(substitution(plan, mass_, p, &loads), 0, plan.idle);
   }
 
   // M⁻¹ of the same forces, in two halves: u and, of a free link, D⁻¹ L⁻¹ f; then accelerations. After update. Loads
   // are those of the loose plan.
   void collect_all(Passage<T>& p, const Loads<T>& loads) {
     std::fill(p.m.begin(), p.m.end(), Vec6<T>{});
-    collect<true, Load::all>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(),
-                             p.u.data(), scratch_->x.data(), &loads);
+    const auto& plan = layout_->loose;
+    collect<true, Load::all>(substitution(plan, mass_, p, &loads), 0, int(plan.steps.size()));
   }
   void spread_all(Passage<T>& p, const Loads<T>& loads) {
-    spread<true, Load::all>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_, p.m.data(),
-                            p.u.data(), scratch_->x.data(), &loads);
+    const auto& plan = layout_->loose;
+    spread<true, Load::all>(substitution(plan, mass_, p, &loads), 0, int(plan.steps.size()));
   }
 
   // Diagonal of G; where a row acts on two links of one tree, without what passes between these. Inverse inertias Ω of
@@ -259,7 +255,7 @@ class Delassus {
       const auto& step = plan.steps[s];
       Sym6<T> O{};
       if (step.free) {
-        O = inverse(mass_.free[plan.places[s].factor]);
+        O = inverse(mass_.free[plan.storage[s].factor]);
         for (int k = 0; k < 6; ++k) of_joint[step.iv + k] = mass_.Dinv[step.iv + k];
       } else {
         if (step.parent >= 0) O = Omega[step.parent];
@@ -326,13 +322,24 @@ class Delassus {
     pass(X, model_.nv, columns, Y, model_.nv, [&](auto& p, auto* x, auto* y) {
       for (auto& f : p.m) f = std::remove_cvref_t<decltype(f)>{};
       for (int k = 0; k < model_.nv; ++k) p.u[k] = x[k];
-      substitute<true, Load::joints>(layout_->loose, 0, int(layout_->loose.steps.size()), w_, loose_strips_, mass_,
-                                     p.m.data(), p.u.data(), scratch_->x.data());
+      const auto& plan = layout_->loose;
+      substitute<true, Load::joints>(substitution(plan, mass_, p), 0, int(plan.steps.size()));
       for (int k = 0; k < model_.nv; ++k) y[k] = p.u[k];
     });
   }
 
  private:
+  Elimination<T> mass_elimination() {
+    return {model_, layout_->loose, w_, loose_strips_, nullptr, scratch_->H.data(), nullptr, mass_};
+  }
+  // Of a plan and a factor, which need not be of the same: idle links come first and alike in both plans.
+  template <class C>
+  Substitution<T, C> substitution(const EliminationPlan& plan, const Factor<T>& factor, Passage<C>& p,
+                                  const Loads<T>* loads = nullptr) {
+    const auto& strips = &plan == &layout_->loose ? loose_strips_ : coupled_strips();
+    return {plan, w_, strips, factor, p.m.data(), p.u.data(), scratch_->x.data(), loads};
+  }
+
   // The least damping, as a share of ‖G‖, with which the factors keep some digits.
   static constexpr Real small_share = 1400 * std::numeric_limits<Real>::epsilon();
 
@@ -417,9 +424,10 @@ class Delassus {
     for (auto& p : scratch_->pivot) p = T{};
     for (const auto& j : set_.joint_rows)
       scratch_->pivot[j.velocity] += stiffness_[j.row] * (j.coefficient * j.coefficient);
-    eliminate_steps<T>(model_, plan, plan.idle, int(plan.steps.size()), w_, coupled_strips(),
-                       scratch_->pivot.empty() ? nullptr : scratch_->pivot.data(), scratch_->H.data(),
-                       scratch_->coupling.data(), damped_);
+    const T* joint_stiffness = scratch_->pivot.empty() ? nullptr : scratch_->pivot.data();
+    eliminate(Elimination<T>{model_, plan, w_, coupled_strips(), joint_stiffness, scratch_->H.data(),
+                             scratch_->coupling.data(), damped_},
+              plan.idle, int(plan.steps.size()));
   }
 
   // Jᵀ R J of points: those of equal stiffness r in their three rows are point masses r at p, whatever their axes, and
@@ -538,17 +546,16 @@ class Delassus {
 
   // M⁻¹ or (M + Jᵀ R J)⁻¹ with the forces of the rows: f = Σ Kᵀ λ, u = Σ c λ; accelerations stay in the passage
   template <class C>
-  void sweep(const EliminationPlan& plan, const StripPlacement<T>& strips, const Factor<T>& factor, Passage<C>& p,
-             const C* lambda) {
+  void sweep(const EliminationPlan& plan, const Factor<T>& factor, Passage<C>& p, const C* lambda) {
     const int first = plan.idle, last = int(plan.steps.size());
     for (const int i : std::is_same_v<C, T> ? plan.lane_holders : plan.holders) p.m[i] = Vec6<C>{};
     add_forces<true>(p, lambda);
     if (set_.joint_rows.empty()) {
-      substitute<false, Load::rows>(plan, first, last, w_, strips, factor, p.m.data(), p.u.data(), scratch_->x.data());
+      substitute<false, Load::rows>(substitution(plan, factor, p), first, last);
     } else {
       for (auto& u : p.u) u = C{};
       for (const auto& j : set_.joint_rows) p.u[j.velocity] += lambda[j.row] * j.coefficient;
-      substitute<true, Load::rows>(plan, first, last, w_, strips, factor, p.m.data(), p.u.data(), scratch_->x.data());
+      substitute<true, Load::rows>(substitution(plan, factor, p), first, last);
     }
   }
 
@@ -669,7 +676,7 @@ class Delassus {
   // y ← J M⁻¹ Jᵀ x, y may be x
   template <class C>
   void apply_loose(Passage<C>& p, const C* x, C* y) {
-    sweep(layout_->loose, loose_strips_, mass_, p, x);
+    sweep(layout_->loose, mass_, p, x);
     project(p, y);
   }
   template <class C>
@@ -683,7 +690,7 @@ class Delassus {
   template <class C>
   void invert_to(Passage<C>& p, const C* y, C* x) {
     for (int r = 0; r < set_.rows; ++r) x[r] = y[r] * stiffness_[r];
-    sweep(layout_->coupled, coupled_strips(), damped_, p, x);
+    sweep(layout_->coupled, damped_, p, x);
     project(p, x);
     for (int r = 0; r < set_.rows; ++r) x[r] = (y[r] - x[r]) * stiffness_[r];
   }

@@ -121,7 +121,7 @@ void keep_in_slots(EliminationPlan& plan, const std::vector<std::vector<int>>& g
     if (plan.slots[block] < 0) plan.slots[block] = plan.slot_count++;
     return plan.slots[block];
   };
-  for (const auto& place : plan.places) {
+  for (const auto& place : plan.storage) {
     for (int p = place.pair; p < place.pair + place.pairs; ++p) {
       written[plan.pairs[p].block] = 1;
       plan.pairs[p].block = slot(plan.pairs[p].block);
@@ -205,7 +205,7 @@ EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const st
     step.pushed = link.pushed;
     step.plain = link.nv == 1 && boundary.empty();
     step.coupled = !boundary.empty();
-    EliminationPlan::Place place{};
+    EliminationPlan::StepStorage place{};
     place.neighbour = int(plan.neighbours.size());
     place.neighbours = int(boundary.size());
     place.pair = int(plan.pairs.size());
@@ -233,7 +233,7 @@ EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const st
     step.holds_inertia = link.stiff || is_neighbour[i];
     step.holds_force = step.shows = step.lane_holds = step.lane_shows = link.held || is_neighbour[i];
     plan.steps.push_back(step);
-    plan.places.push_back(place);
+    plan.storage.push_back(place);
   }
   keep_in_slots(plan, groups);
   std::vector<int> kept(n, -1);

@@ -8,6 +8,7 @@
 #include "operators/elimination.h"
 #include "operators/krylov.h"
 #include "operators/layout.h"
+#include "operators/substitution.h"
 
 namespace delassus {
 

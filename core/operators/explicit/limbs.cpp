@@ -50,7 +50,7 @@ Limbs find_limbs(const Model<Real>& model, const Layout<Real>& layout) {
   // limbs, those further out first
   std::vector<int> limb_of(n, -1), factor_of(n, -1), below(n, -1);
   for (std::size_t s = 0; s < layout.loose.steps.size(); ++s)
-    if (const auto& step = layout.loose.steps[s]; step.free) factor_of[step.link] = layout.loose.places[s].factor;
+    if (const auto& step = layout.loose.steps[s]; step.free) factor_of[step.link] = layout.loose.storage[s].factor;
   for (int i = n - 1; i >= 0; --i) {
     if (carried[i] == 0) continue;
     if (on[i].empty() && branches[i] == 1) continue;
