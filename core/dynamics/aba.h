@@ -82,14 +82,14 @@ void factorize(const Model<real_of<T>>& model, Workspace<T>& w) {
   }
 }
 
-// Whether every pivot stands so far out of rounding that there is no need to ask is_regular: `most` is at least SᵀIᶜS,
+// Whether every pivot stands so far out of rounding that there is no need to ask is_regular: `bound` is at least SᵀIᶜS,
 // whatever q. Both have one number a velocity, Dinv of a free joint along the world's axes.
 template <class T>
-bool is_surely_regular(const std::vector<real_of<T>>& most, const T* Dinv) {
+bool is_surely_regular(const std::vector<real_of<T>>& bound, const T* Dinv) {
   constexpr real_of<T> least = 64 * std::numeric_limits<real_of<T>>::epsilon();
   T smallest = constant<T>(std::numeric_limits<real_of<T>>::max()), largest{}, sum{};
-  for (std::size_t k = 0; k < most.size(); ++k) {
-    const T d = Dinv[k], x = d * most[k];
+  for (std::size_t k = 0; k < bound.size(); ++k) {
+    const T d = Dinv[k], x = d * bound[k];
     smallest = smallest < d ? smallest : d;
     largest = largest > x ? largest : x;
     sum += x;

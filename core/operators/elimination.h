@@ -1,7 +1,8 @@
 // The one elimination rule: all joints of a mechanism whose links are coupled by constraints, O(n) and what couplings
 // cost.
 //
-// Link i, all its children gone, has the neighbours N (its parent p may be one). For each of its velocities, last first:
+// Link i, all its children gone, has the neighbours N (its parent p may be one). For each of its velocities, last
+// first:
 //
 //   pivot      U = H_ii S,   W_j = H_ji S for j ∈ N,   D = Sᵀ U + armature + joint rows
 //   downdate   H_jk −= W_j D⁻¹ W_kᵀ for j, k ∈ N ∪ {i}  (W_i = U)
@@ -102,9 +103,10 @@ template <class T>
   }
   for (int k = step.iv + step.nv - 1; k >= step.iv; --k) {
     const Vec6<T> S = e.placement.S[k];
+    Vec6<T> U;
     eliminate_pivot(
-        H, S, e.model.armature[k], [&](T& D) { D = stiffness ? T(D + stiffness[k]) : D; },
-        [&](const Vec6<T>& U, const T& Dinv) {
+        H, S, e.model.armature[k], U, [&](T& D) { D = stiffness ? T(D + stiffness[k]) : D; },
+        [&](const T& Dinv) {
           F.V[k] = U * Dinv;
           F.Dinv[k] = Dinv;
           if (step.coupled) eliminate_couplings(e, at, S, U, Dinv, F.W.data() + at.W + (k - step.iv) * at.neighbours);
@@ -122,7 +124,7 @@ void eliminate(const Elimination<T>& e, int first, int last) {
   const auto& w = e.placement;
   const auto* armature = e.model.armature.data();
   const T* stiffness = e.joint_stiffness;
-  const Vec6<T>* S = w.S.data();
+  const Vec6<T>* S_at = w.S.data();
   Sym6<T>* __restrict H_at = e.H;
   Vec6<T>* __restrict V = e.factor.V.data();
   T* __restrict Dinv = e.factor.Dinv.data();
@@ -138,9 +140,11 @@ void eliminate(const Elimination<T>& e, int first, int last) {
     if (step.holds_inertia) H += H_at[step.link];
     if (step.plain) {
       const int k = step.iv;
+      const Vec6<T> S = S_at[k];
+      Vec6<T> U;
       eliminate_pivot(
-          H, Vec6<T>(S[k]), armature[k], [&](T& D) { D = stiffness ? T(D + stiffness[k]) : D; },
-          [&](const Vec6<T>& U, const T& d) { V[k] = U * d, Dinv[k] = d; });
+          H, S, armature[k], U, [&](T& D) { D = stiffness ? T(D + stiffness[k]) : D; },
+          [&](const T& d) { V[k] = U * d, Dinv[k] = d; });
     } else {
       Sym6<T> inertia = H;  // a copy, so that H itself may live in registers
       eliminate_link(e, s, inertia);

@@ -223,13 +223,7 @@ void ExplicitDelassus<T>::inverse_of_matrix(T* X) {
   if (dense_.room == 0) dense_.resize(m);
   matrix_.assign(std::size_t(m) * room, T{});
   G_.apply(identity().data(), m, X);
-  T norm{};
-  for (int i = 0; i < m; ++i) {
-    T square{};
-    for (int j = 0; j < m; ++j) square += X[i * m + j] * X[i * m + j];
-    norm = norm > square ? norm : square;
-  }
-  const T floor = square_root(norm) * (1400 * std::numeric_limits<Real>::epsilon());
+  const T floor = longest_row(static_cast<const T*>(X), m, std::size_t(m)) * least_damping_share<Real>;
   for (int i = 0; i < m; ++i) {
     for (int j = i; j < m; ++j) matrix_[std::size_t(i) * room + j] = (X[i * m + j] + X[j * m + i]) * Real(0.5);
     const T damping = shift_[i] - compliance_[i];  // compliance is part of G
@@ -307,7 +301,7 @@ bool ExplicitDelassus<T>::inverse(InverseMethod method, const T* q, const T* dam
   // the lemma: R − R K Ω Kᵀ R
   if (!(least >= lemma_limit_)) return inverse_by_cholesky(damping, least, X);
   // against a bound that tells nothing the operator holds G itself, for which it needs M
-  if (!(least >= G_.layout().bound * 1400 * std::numeric_limits<Real>::epsilon())) G_.factorize();
+  if (!(least >= G_.layout().bound * least_damping_share<Real>)) G_.factorize();
   G_.set_damping(damping);
   const T growth = pivot_growth(model_, G_, rows_, size_.data());
   const Articulated<T> A(G_.placement(), G_.damped_factor());

@@ -42,11 +42,11 @@ template <class T>
 struct Elimination {
   const Model<real_of<T>>& model;
   const EliminationPlan& plan;
-  const Placement<T>& placement;     // S, own inertias and poses of links
-  const StripPlacement<T>& strips;   // S and own inertias of strips
-  const T* joint_stiffness;          // a velocity: what joint rows add to its pivot; null for nothing
-  Sym6<T>* H;                        // a link: H_ii beyond its own inertia, if its step says it holds some
-  Mat6<T>* coupling;                 // two links: H_ji; null if the plan has none
+  const Placement<T>& placement;    // S, own inertias and poses of links
+  const StripPlacement<T>& strips;  // S and own inertias of strips
+  const T* joint_stiffness;         // a velocity: what joint rows add to its pivot; null for nothing
+  Sym6<T>* H;                       // a link: H_ii beyond its own inertia, if its step says it holds some
+  Mat6<T>* coupling;                // two links: H_ji; null if the plan has none
   Factor<T>& factor;
 };
 

@@ -39,13 +39,15 @@ template <class T>
     const auto& strip = plan.strips[index];
     add(H, e.strips.inertia[index]);
     if (strip.holds_inertia) H += gathered<Sym6, P>(H_at, strip.inertia);
+    const Vec6<P> S = e.strips.S[index];
+    Vec6<P> U;
     eliminate_pivot(
-        H, Vec6<P>(e.strips.S[index]), e.strips.armature[index],
+        H, S, e.strips.armature[index], U,
         [&](P& D) {
           if (stiffness)
             D += P{stiffness[strip.iv[0]], stiffness[strip.iv[1]], stiffness[strip.iv[2]], stiffness[strip.iv[3]]};
         },
-        [&](const Vec6<P>& U, const P& Dinv) {
+        [&](const P& Dinv) {
           F.strip_V[index] = U * Dinv;
           F.strip_Dinv[index] = Dinv;
           for (int l = 0; l < strip.count; ++l) {

@@ -20,10 +20,10 @@ struct Substitution {
   const Placement<T>& placement;
   const StripPlacement<T>& strips;
   const Factor<T>& factor;
-  Vec6<C>* m;                        // a link: forces on entry, accelerations on exit
-  C* u;                              // a velocity: forces, then u, then accelerations
-  StripPack<T>* strip_u;             // a strip: u between both sweeps
-  const Loads<T>* loads = nullptr;   // forces on all links; read with Load::all only
+  Vec6<C>* m;                       // a link: forces on entry, accelerations on exit
+  C* u;                             // a velocity: forces, then u, then accelerations
+  StripPack<T>* strip_u;            // a strip: u between both sweeps
+  const Loads<T>* loads = nullptr;  // forces on all links; read with Load::all only
 };
 
 // One column takes strips whole, if forces on links are not to be left out; of rows their numbers are kept in

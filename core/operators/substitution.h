@@ -21,8 +21,8 @@ template <class T, class C>
 }
 // x −= Σ W_jᵀ a_j
 template <class T, class C>
-[[gnu::always_inline]] inline void follow_neighbours(const EliminationPlan::Neighbour* N, int count,
-                                                     const Column<T>* W, C& x, const Vec6<C>* m) {
+[[gnu::always_inline]] inline void follow_neighbours(const EliminationPlan::Neighbour* N, int count, const Column<T>* W,
+                                                     C& x, const Vec6<C>* m) {
   for (int j = 0; j < count; ++j) x -= dot(vector(W[j]), m[N[j].link]);
 }
 
