@@ -20,6 +20,7 @@
 
 #include "dynamics/inertia.h"
 #include "dynamics/kinematics.h"
+#include "operators/damping.h"
 #include "operators/diagonal.h"
 #include "operators/scratch.h"
 
@@ -39,16 +40,13 @@ class Delassus {
         w_(model),
         points_(*layout_),
         terms_(*layout_),
-        refinement_(scratch_->refinement) {
-    const std::size_t nv = std::size_t(model.nv), rows = std::size_t(set_.rows);
+        refinement_(scratch_->refinement),
+        damping_(model, *layout_) {
     loose_strips_.resize(model, layout_->loose);
     if (!layout_->same_strips) coupled_strips_.resize(model, layout_->coupled);
-    mass_.resize(nv, layout_->loose);
-    damped_.resize(nv, layout_->coupled);
+    mass_.resize(std::size_t(model.nv), layout_->loose);
     kept_.resize(std::size_t(layout_->loose.kept));
-    compliance_.resize(rows);
-    shift_.resize(rows);
-    stiffness_.resize(rows);
+    compliance_.resize(std::size_t(set_.rows));
   }
   Delassus(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout)
       : Delassus(model, layout, std::make_shared<Scratch<T>>(model, *layout)) {}
@@ -61,20 +59,19 @@ class Delassus {
   const Placement<T>& placement() const { return w_; }
   const Vec6<T>* terms() const { return terms_.K(); }
   const Factor<T>& mass_factor() const { return mass_; }
-  const Factor<T>& damped_factor() const { return damped_; }
-  const T* stiffness() const { return stiffness_.data(); }
+  const Factor<T>& damped_factor() const { return damping_.factor; }
+  const T* stiffness() const { return damping_.stiffness.data(); }
   const StripPlacement<T>& coupled_strips() const { return layout_->same_strips ? loose_strips_ : coupled_strips_; }
   SweepBuffers<T>& buffers() { return scratch_->one; }
   // without what is shared
   std::size_t own_bytes() const {
     return w_.bytes() + loose_strips_.bytes() + coupled_strips_.bytes() + points_.bytes() + terms_.bytes() +
-           mass_.bytes() + damped_.bytes() + kept_.size() * sizeof(Sym6<T>) + 3 * shift_.size() * sizeof(T) +
-           refinement_.bytes();
+           mass_.bytes() + kept_.size() * sizeof(Sym6<T>) + compliance_.size() * sizeof(T) + damping_.bytes() +
+           (aside_ ? aside_->bytes() : 0);
   }
   std::size_t bytes() const { return own_bytes() + scratch_->bytes(); }
 
   // ---- configuration
-
   // Takes axes of points anew from the layout, whose owner may change these and the places of points; update comes
   // next.
   void read_points() { points_.read_axes(); }
@@ -119,7 +116,6 @@ class Delassus {
   }
 
   // ---- compliance and damping
-
   void set_compliance(const T* compliance) {
     T largest{};
     for (int r = 0; r < set_.rows; ++r) {
@@ -134,25 +130,31 @@ class Delassus {
   // it is so small against G that the lemma would cancel to nothing, the factor has a larger one, and refinement makes
   // up for it; not if it is to be `exact`.
   void set_damping(const T* damping, bool exact = false) {
-    T least = constant<T>(std::numeric_limits<Real>::max());
-    largest_shift_ = T{};
+    auto &shifts = damping_.shift, &stiffness = damping_.stiffness;
+    T least = constant<T>(std::numeric_limits<Real>::max()), largest{};
     for (int r = 0; r < set_.rows; ++r) {
       const T shift = compliant_ ? compliance_[r] + damping[r] : damping[r];
-      shift_[r] = shift;
-      stiffness_[r] = Real(1) / shift;
+      shifts[r] = shift;
+      stiffness[r] = Real(1) / shift;
       least = least < shift ? least : shift;
-      largest_shift_ = larger_of(largest_shift_, shift);
+      largest = larger_of(largest, shift);
     }
+    damping_.largest_shift = largest;
     bool small = false;
     for (int l = 0; l < lanes_of<T>; ++l)
       small = small || !(lane(least, l) >= layout_->bound * least_damping_share<Real>);
     if (small && !exact) limit_stiffness(least_damping_share<Real>);
-    refinement_.restart();
+    damping_.fallbacks.reached = Fallback::none;
     factorize_damped();
+  }
+  // Puts damping and its factor aside, and takes up what was put aside before: nothing at first, until set_damping. Who
+  // calls it twice finds them as they were; an update in between ends both.
+  void exchange_damping() {
+    if (!aside_) aside_ = std::make_unique<Damping<T>>(model_, *layout_);
+    std::swap(damping_, *aside_);
   }
 
   // ---- G and its inverse
-
   // Y ← G X. X, Y: rows × columns, row-major, apart.
   void apply(const T* X, int columns, T* Y) {
     by_column_packs(scratch_->columns, X, set_.rows, columns, Y, set_.rows, [&](auto* x, auto* y) {
@@ -184,7 +186,6 @@ class Delassus {
   }
 
   // ---- J, Jᵀ and M⁻¹ by themselves: Y ← J X, Jᵀ X, M⁻¹ X
-
   void jacobian(const T* X, int columns, T* Y) {
     by_column_packs(scratch_->columns, X, model_.nv, columns, Y, set_.rows, [&](auto* x, auto* y) {
       using C = std::remove_cvref_t<decltype(*y)>;
@@ -230,7 +231,6 @@ class Delassus {
   }
 
   // ---- constrained dynamics
-
   // (M + Jᵀ R J)⁻¹ (Jᵀ λ − f) with f of all links and forces u on all joints: the way in of idle links, whose forces do
   // not change with λ; the others there and back, and J times what results to y; the way back of the former.
   // Accelerations of joints replace forces. After prepare and set_damping. Loads are those of the coupled plan, which
@@ -244,7 +244,7 @@ class Delassus {
     const auto& plan = layout_->coupled;
     add_link_forces<false>(lambda, b);
     for (const auto& j : set_.joint_rows) b.u[j.velocity] += lambda[j.row] * j.coefficient;
-    substitute<true, Load::all>(substitution(plan, damped_, b, &loads), plan.idle, int(plan.steps.size()));
+    substitute<true, Load::all>(substitution(plan, damping_.factor, b, &loads), plan.idle, int(plan.steps.size()));
     project(b, y);
   }
   void spread_idle(SweepBuffers<T>& b, const Loads<T>& loads) {
@@ -253,7 +253,7 @@ class Delassus {
   }
   // The same without other forces: y ← J (M + Jᵀ R J)⁻¹ Jᵀ λ
   void respond_to_rows(SweepBuffers<T>& b, const T* lambda, T* y) {
-    sweep(layout_->coupled, damped_, b, lambda);
+    sweep(layout_->coupled, damping_.factor, b, lambda);
     project(b, y);
   }
 
@@ -270,7 +270,6 @@ class Delassus {
   }
 
   // ---- what refinement.h needs: one column or a pack of them
-
   // y ← J M⁻¹ Jᵀ x, y may be x
   template <class C>
   void multiply(const C* x, C* y) {
@@ -282,13 +281,15 @@ class Delassus {
   template <class C>
   void invert(const C* y, C* x) {
     auto& b = buffers_of<C>();
-    for (int r = 0; r < set_.rows; ++r) x[r] = y[r] * stiffness_[r];
-    sweep(layout_->coupled, damped_, b, static_cast<const C*>(x));
+    const T* R = damping_.stiffness.data();
+    for (int r = 0; r < set_.rows; ++r) x[r] = y[r] * R[r];
+    sweep(layout_->coupled, damping_.factor, b, static_cast<const C*>(x));
     project(b, x);
-    for (int r = 0; r < set_.rows; ++r) x[r] = (y[r] - x[r]) * stiffness_[r];
+    for (int r = 0; r < set_.rows; ++r) x[r] = (y[r] - x[r]) * R[r];
   }
-  const T* shift() const { return shift_.data(); }
-  const T& largest_shift() const { return largest_shift_; }
+  const T* shift() const { return damping_.shift.data(); }
+  const T& largest_shift() const { return damping_.largest_shift; }
+  Fallbacks<T>& fallbacks() { return damping_.fallbacks; }
   // ‖J M⁻¹ Jᵀ‖ from below, once a configuration
   const T& norm() {
     if (!norm_known_) norm_ = estimate_norm<T>(*this, scratch_->refinement.correction.data());
@@ -327,7 +328,7 @@ class Delassus {
   // R of a damping that is at least this share of ‖G‖.
   void limit_stiffness(Real share) {
     const T floor = norm() * share;
-    for (int r = 0; r < set_.rows; ++r) stiffness_[r] = Real(1) / larger_of(shift_[r], floor);
+    for (int r = 0; r < set_.rows; ++r) damping_.stiffness[r] = Real(1) / larger_of(damping_.shift[r], floor);
   }
 
   // The factor of M + Jᵀ R J.
@@ -335,16 +336,17 @@ class Delassus {
     const auto& plan = layout_->coupled;
     auto &H = scratch_->H, &coupling = scratch_->coupling;
     auto& joints = scratch_->joint_stiffness;
+    const T* R = damping_.stiffness.data();
     for (const auto& holder : layout_->pointless) start_link(holder);
     for (auto& block : coupling) block = Mat6<T>{};
-    points_.stiffen(stiffness_.data(), H.data(), coupling.data(),
-                    [&](const EliminationPlan::Holder& holder) { start_link(holder); });
-    terms_.stiffen(stiffness_.data(), H.data(), coupling.data());
+    points_.stiffen(R, H.data(), coupling.data(), [&](const EliminationPlan::Holder& holder) { start_link(holder); });
+    terms_.stiffen(R, H.data(), coupling.data());
     for (auto& stiffness : joints) stiffness = T{};
-    for (const auto& j : set_.joint_rows) joints[j.velocity] += stiffness_[j.row] * (j.coefficient * j.coefficient);
+    for (const auto& j : set_.joint_rows) joints[j.velocity] += R[j.row] * (j.coefficient * j.coefficient);
     const T* joint_stiffness = joints.empty() ? nullptr : joints.data();
-    eliminate(Elimination<T>{model_, plan, w_, coupled_strips(), joint_stiffness, H.data(), coupling.data(), damped_},
-              plan.idle, int(plan.steps.size()));
+    eliminate(
+        Elimination<T>{model_, plan, w_, coupled_strips(), joint_stiffness, H.data(), coupling.data(), damping_.factor},
+        plan.idle, int(plan.steps.size()));
   }
 
   // M⁻¹ or (M + Jᵀ R J)⁻¹ with the forces of the rows: f = Σ Kᵀ λ, u = Σ c λ; accelerations stay in the buffers
@@ -384,10 +386,12 @@ class Delassus {
   Points<T> points_;
   Terms<T> terms_;
   Refinement<T> refinement_;
-  Factor<T> mass_, damped_;
-  std::vector<Sym6<T>> kept_;                      // a link: what idle links handed down
-  std::vector<T> compliance_, shift_, stiffness_;  // a row: C, C + ε, R
-  T norm_{}, largest_shift_{};
+  Factor<T> mass_;             // of M
+  std::vector<Sym6<T>> kept_;  // a link: what idle links handed down
+  std::vector<T> compliance_;  // a row: C
+  Damping<T> damping_;         // R and the factor of M + Jᵀ R J
+  std::unique_ptr<Damping<T>> aside_;
+  T norm_{};
   bool norm_known_ = false, compliant_ = false;
 };
 

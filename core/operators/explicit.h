@@ -37,10 +37,10 @@ class ExplicitDelassus final : public MatrixMaker<T> {
   // Whether a method can do these constraints: the recursive ones refuse rows on more than one link, and rows of
   // joints.
   bool supports(MatrixMethod method) const override {
-    return rows_.tree.alone || method == MatrixMethod::ltl || method == MatrixMethod::columns;
+    return rows_.tree.single_link || method == MatrixMethod::ltl || method == MatrixMethod::columns;
   }
   bool supports(InverseMethod method) const override {
-    return rows_.tree.alone || method == InverseMethod::ltl || method == InverseMethod::lcaba;
+    return rows_.tree.single_link || method == InverseMethod::ltl || method == InverseMethod::lcaba;
   }
 
   // What a method is expected to take (explicit/cost.h), and the supported ones that take the least.
@@ -75,7 +75,7 @@ class ExplicitDelassus final : public MatrixMaker<T> {
     return *work;
   }
   void find_lemma_limit();
-  void write_rows_alone(T* X);
+  void write_single_link_rows(T* X);
   const std::vector<T>& identity();
   bool ltl_upper(const T* q);
   bool inverse_by_cholesky(const T* damping, Real least, T* X);
@@ -249,13 +249,13 @@ bool ExplicitDelassus<T>::inverse_by_cholesky(const T* damping, Real least, T* X
   if (!keeps_positive(dense_, n, least)) return inverse_by_columns(damping, X);
   rows_.clear();
   add_inverse(dense_, n, rows_.G.data(), rows_.room);
-  write_rows_alone(X);
+  write_single_link_rows(X);
   return regular;
 }
 
 // The inverse of the rows that act on something, and of those that touch nothing, which have only their damping.
 template <class T>
-void ExplicitDelassus<T>::write_rows_alone(T* X) {
+void ExplicitDelassus<T>::write_single_link_rows(T* X) {
   for (auto& s : shift_) s = Real(1) / s;
   for (const int r : rows_.tree.row) shift_[r] = T{};
   write_symmetric<T>(rows_.G.data(), rows_.room, &rows_.tree, set_.rows, 1, shift_.data(), X);
@@ -294,7 +294,7 @@ bool ExplicitDelassus<T>::inverse(InverseMethod method, const T* q, const T* dam
     const bool regular = G_.factorize();
     if (!pv_osimf(rows_, taken(pv_osimf_), Articulated<T>(G_.placement(), G_.mass_factor()), shift_.data(), least))
       return inverse_by_cholesky(damping, least, X);
-    write_rows_alone(X);
+    write_single_link_rows(X);
     return regular;
   }
 

@@ -10,7 +10,8 @@
 //   rows()                        multiply(x, y): y ← G x            invert(y, x): x ≈ (G + ε)⁻¹ y
 //   shift(): ε of every row       largest_shift(): largest ε that     norm(): ‖G‖ from below
 //       that multiply leaves out      any row has in all
-//   has_fallbacks; if so raise_damping(share): from now on invert has a damping of at least this share of ‖G‖
+//   has_fallbacks; if so fallbacks(), and raise_damping(share): from now on invert has a damping of at least this
+//       share of ‖G‖
 //
 // x, y of multiply and invert are one column, numbers of type T, or a pack of columns. Used by the matrix-free
 // operator (delassus.h) and by those with a matrix (explicit/operator.h).
@@ -98,6 +99,15 @@ struct RefinementMemory {
   }
 };
 
+// What solutions needed since damping was set, and is kept for the next ones.
+enum class Fallback { none, krylov, dense };
+template <class T>
+struct Fallbacks {
+  Fallback reached = Fallback::none;
+  std::unique_ptr<DenseFactor<T>> dense;
+  std::size_t bytes() const { return dense ? dense->bytes() : 0; }
+};
+
 template <class T>
 class Refinement {
  public:
@@ -105,10 +115,6 @@ class Refinement {
 
   // Operators that never work at the same time may share the memory, which outlives them.
   explicit Refinement(RefinementMemory<T>& memory) : memory_(memory) {}
-  std::size_t bytes() const { return dense_ ? dense_->bytes() : 0; }  // without what is shared
-
-  // The damping has changed: what solutions needed is forgotten.
-  void restart() { fallback_ = Fallback::none; }
 
   // x ← (G + ε)⁻¹ y of one column or a pack of them. Returns the largest backward error of a column, or the goal where
   // that is met; zero if nothing was refined.
@@ -267,6 +273,7 @@ class Refinement {
   void fall_back(A& G, const T* y, T* x, const Accuracy<Real>& wanted, T& best) {
     const int rows = G.rows();
     const T size = size_of(G);
+    auto& [reached, dense] = G.fallbacks();
     // what is hardly better than nothing is no start
     for (int k = 0; k < lanes_of<T>; ++k)
       if (!(lane(best, k) < Real(0.5))) {
@@ -274,16 +281,16 @@ class Refinement {
         lane(best, k) = std::numeric_limits<Real>::infinity();
       }
 
-    if (fallback_ == Fallback::none) {
+    if (reached == Fallback::none) {
       G.raise_damping(std::sqrt(std::numeric_limits<Real>::epsilon()));
-      fallback_ = Fallback::krylov;
+      reached = Fallback::krylov;
     }
     const auto damped_product = [&](const T* v, T* w) {
       const T* shift = G.shift();
       G.multiply(v, w);
       for (int i = 0; i < rows; ++i) w[i] += v[i] * shift[i];
     };
-    if (fallback_ == Fallback::krylov) {
+    if (reached == Fallback::krylov) {
       if (!memory_.krylov) memory_.krylov = std::make_unique<FlexibleGmres<T>>(rows);
       improve(G, y, x, wanted, size, best, [&](const Norms& norms) {
         memory_.krylov->cycle(
@@ -297,11 +304,11 @@ class Refinement {
             });
       });
       if (all_within(best, wanted.limit) || rows > DenseFactor<T>::max_rows) return;
-      if (!dense_) dense_ = std::make_unique<DenseFactor<T>>(rows);
-      dense_->factorize(damped_product, T(G.norm() * least_damping_share<Real>));
-      fallback_ = Fallback::dense;
+      if (!dense) dense = std::make_unique<DenseFactor<T>>(rows);
+      dense->factorize(damped_product, T(G.norm() * least_damping_share<Real>));
+      reached = Fallback::dense;
     }
-    improve(G, y, x, wanted, size, best, [&](const Norms&) { dense_->correct(memory_.correction.data(), x); });
+    improve(G, y, x, wanted, size, best, [&](const Norms&) { dense->correct(memory_.correction.data(), x); });
   }
   // Steps from the best solutions so far until these are within the goal or no longer halve their errors; a step finds
   // their residual in `correction` and changes x.
@@ -322,12 +329,6 @@ class Refinement {
   }
 
   RefinementMemory<T>& memory_;
-  enum class Fallback {
-    none,
-    krylov,
-    dense
-  } fallback_ = Fallback::none;  // what solutions needed since damping was set
-  std::unique_ptr<DenseFactor<T>> dense_;
 };
 
 }  // namespace delassus

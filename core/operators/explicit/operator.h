@@ -34,7 +34,7 @@ class DenseDelassus final : public Operator<T> {
   int rows() const override { return E_.rows(); }
   const Layout<Real>& layout() const override { return E_.layout(); }
   std::size_t bytes() const override {
-    return E_.bytes() + work_.bytes() + columns_.bytes() + memory_.bytes() + refinement_.bytes() +
+    return E_.bytes() + work_.bytes() + columns_.bytes() + memory_.bytes() +
            (plain_.size() + G_.size() + A_.size() + X_.size() + compliance_.size() + damping_.size() +
             product_.size()) *
                sizeof(T);
