@@ -56,7 +56,8 @@ inline void clear_branches(const Model<real_of<T>>& model, Workspace<T>& w) {
     if (model.links[i].branches) w.H[i] = Sym6<T>{};
 }
 
-// Factor of M at the present kinematics: U, D⁻¹ of every velocity, H⁻¹ of every free root.
+// Factor of M at the present kinematics: U, D⁻¹ of every velocity, H⁻¹ of every free root. The backward sweep of aba
+// begins as this one does and takes forces along, which nobody asks for here.
 template <class T>
 void factorize(const Model<real_of<T>>& model, Workspace<T>& w) {
   const int nl = int(model.links.size());

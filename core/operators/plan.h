@@ -26,7 +26,7 @@ struct EliminationPlan {
   struct Step {
     int link, parent;  // parent −1: the ground
     int iv;
-    int strip;  // which of the strips, or of the free strips; −1: it stands alone
+    int strip;  // which of the strips, or of the free strips; −1: in none
     std::int8_t nv;
     bool coupled;                 // it has neighbours
     bool plain;                   // one velocity, no neighbours: most steps, and they go their own short way

@@ -6,7 +6,8 @@
 // A free link, H = L D Lᵀ: u = L⁻¹ f_i;  back a_i = L⁻ᵀ D⁻¹ (u − Σ_j W_jᵀ a_j).
 //
 // A right-hand side is one column, C = T, or a pack of columns of T: the sweeps are the same. One column of one state
-// takes links side by side (strip_substitution.h).
+// takes links side by side (strip_substitution.h). Both sweeps begin with the same local pointers: read through the
+// structs, the compiler would load them again after every store.
 #pragma once
 
 #include "operators/strip_substitution.h"
