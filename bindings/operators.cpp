@@ -24,7 +24,7 @@ nb::dict plan(const Layout<Real>& layout) {
       steps;  // link, parent, velocities, whether they are a free joint's, neighbours, pairs of these
   for (std::size_t k = 0; k < layout.coupled.steps.size(); ++k) {
     const auto& s = layout.coupled.steps[k];
-    const auto& at = layout.coupled.places[k];
+    const auto& at = layout.coupled.storage[k];
     steps.push_back({s.link, s.parent, s.nv, s.free, at.neighbours, at.pairs});
   }
   std::vector<std::array<int, 3>> points;  // link, other, how many

@@ -13,17 +13,10 @@
 #include <limits>
 
 #include "dynamics/inertia.h"
+#include "dynamics/pivot.h"
 #include "dynamics/rnea.h"
 
 namespace delassus {
-
-// Eliminates one velocity from H: keeps U and D⁻¹.
-template <class T>
-inline void eliminate(Sym6<T>& H, const Vec6<T>& S, real_of<T> armature, Vec6<T>& U, T& Dinv) {
-  U = H * S;
-  Dinv = real_of<T>(1) / (dot(S, U) + armature);
-  downdate(H, U, Dinv);
-}
 
 // Adds what sits on the axes of a free joint, such as armature: linear in world axes, angular in the link's.
 template <class T, class A>
@@ -63,7 +56,8 @@ inline void clear_branches(const Model<real_of<T>>& model, Workspace<T>& w) {
     if (model.links[i].branches) w.H[i] = Sym6<T>{};
 }
 
-// Factor of M at the present kinematics: U, D⁻¹ of every velocity, H⁻¹ of every free root.
+// Factor of M at the present kinematics: U, D⁻¹ of every velocity, H⁻¹ of every free root. The backward sweep of aba
+// begins as this one does and takes forces along, which nobody asks for here.
 template <class T>
 void factorize(const Model<real_of<T>>& model, Workspace<T>& w) {
   const int nl = int(model.links.size());
@@ -80,7 +74,8 @@ void factorize(const Model<real_of<T>>& model, Workspace<T>& w) {
       w.Hinv[link.tree] = invert_free(H, w.pose[i].R, &model.armature[link.iv]);
       continue;
     }
-    for (int k = link.iv + link.nv - 1; k >= link.iv; --k) eliminate(H, w.S[k], model.armature[k], w.U[k], w.Dinv[k]);
+    for (int k = link.iv + link.nv - 1; k >= link.iv; --k)
+      eliminate_pivot(H, w.S[k], model.armature[k], w.U[k], w.Dinv[k]);
     if (link.parent >= 0 && link.parent == i - 1)
       handed = H;
     else if (link.parent >= 0)
@@ -88,14 +83,14 @@ void factorize(const Model<real_of<T>>& model, Workspace<T>& w) {
   }
 }
 
-// Whether every pivot stands so far out of rounding that there is no need to ask is_regular: `most` is at least SᵀIᶜS,
+// Whether every pivot stands so far out of rounding that there is no need to ask is_regular: `bound` is at least SᵀIᶜS,
 // whatever q. Both have one number a velocity, Dinv of a free joint along the world's axes.
 template <class T>
-bool is_surely_regular(const std::vector<real_of<T>>& most, const T* Dinv) {
+bool is_surely_regular(const std::vector<real_of<T>>& bound, const T* Dinv) {
   constexpr real_of<T> least = 64 * std::numeric_limits<real_of<T>>::epsilon();
   T smallest = constant<T>(std::numeric_limits<real_of<T>>::max()), largest{}, sum{};
-  for (std::size_t k = 0; k < most.size(); ++k) {
-    const T d = Dinv[k], x = d * most[k];
+  for (std::size_t k = 0; k < bound.size(); ++k) {
+    const T d = Dinv[k], x = d * bound[k];
     smallest = smallest < d ? smallest : d;
     largest = largest > x ? largest : x;
     sum += x;
@@ -198,7 +193,7 @@ void aba(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* t
     }
     for (int k = link.iv + link.nv - 1; k >= link.iv; --k) {
       w.u[k] = (tau ? tau[k] : T{}) - dot(w.S[k], f);
-      eliminate(H, w.S[k], model.armature[k], w.U[k], w.Dinv[k]);
+      eliminate_pivot(H, w.S[k], model.armature[k], w.U[k], w.Dinv[k]);
       f += w.U[k] * (w.Dinv[k] * w.u[k]);
     }
     if (link.parent >= 0 && link.parent == i - 1) {

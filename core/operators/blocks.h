@@ -49,6 +49,12 @@ template <class T>
 inline const T& entry(const Vec6<T>& v, int k) {
   return reinterpret_cast<const T*>(&v)[k];
 }
+template <class T>
+inline Column<T> column(const Vec6<T>& v) {
+  Column<T> c{};
+  for (int k = 0; k < 6; ++k) c[k] = entry(v, k);
+  return c;
+}
 
 // A coupling of two links, by columns.
 template <class T>

@@ -37,10 +37,10 @@ class ExplicitDelassus final : public MatrixMaker<T> {
   // Whether a method can do these constraints: the recursive ones refuse rows on more than one link, and rows of
   // joints.
   bool supports(MatrixMethod method) const override {
-    return rows_.tree.alone || method == MatrixMethod::ltl || method == MatrixMethod::columns;
+    return rows_.tree.single_link || method == MatrixMethod::ltl || method == MatrixMethod::columns;
   }
   bool supports(InverseMethod method) const override {
-    return rows_.tree.alone || method == InverseMethod::ltl || method == InverseMethod::lcaba;
+    return rows_.tree.single_link || method == InverseMethod::ltl || method == InverseMethod::lcaba;
   }
 
   // What a method is expected to take (explicit/cost.h), and the supported ones that take the least.
@@ -75,7 +75,7 @@ class ExplicitDelassus final : public MatrixMaker<T> {
     return *work;
   }
   void find_lemma_limit();
-  void write_rows_alone(T* X);
+  void write_single_link_rows(T* X);
   const std::vector<T>& identity();
   bool ltl_upper(const T* q);
   bool inverse_by_cholesky(const T* damping, Real least, T* X);
@@ -223,13 +223,7 @@ void ExplicitDelassus<T>::inverse_of_matrix(T* X) {
   if (dense_.room == 0) dense_.resize(m);
   matrix_.assign(std::size_t(m) * room, T{});
   G_.apply(identity().data(), m, X);
-  T norm{};
-  for (int i = 0; i < m; ++i) {
-    T square{};
-    for (int j = 0; j < m; ++j) square += X[i * m + j] * X[i * m + j];
-    norm = norm > square ? norm : square;
-  }
-  const T floor = square_root(norm) * (1400 * std::numeric_limits<Real>::epsilon());
+  const T floor = longest_row(static_cast<const T*>(X), m, std::size_t(m)) * least_damping_share<Real>;
   for (int i = 0; i < m; ++i) {
     for (int j = i; j < m; ++j) matrix_[std::size_t(i) * room + j] = (X[i * m + j] + X[j * m + i]) * Real(0.5);
     const T damping = shift_[i] - compliance_[i];  // compliance is part of G
@@ -255,13 +249,13 @@ bool ExplicitDelassus<T>::inverse_by_cholesky(const T* damping, Real least, T* X
   if (!keeps_positive(dense_, n, least)) return inverse_by_columns(damping, X);
   rows_.clear();
   add_inverse(dense_, n, rows_.G.data(), rows_.room);
-  write_rows_alone(X);
+  write_single_link_rows(X);
   return regular;
 }
 
 // The inverse of the rows that act on something, and of those that touch nothing, which have only their damping.
 template <class T>
-void ExplicitDelassus<T>::write_rows_alone(T* X) {
+void ExplicitDelassus<T>::write_single_link_rows(T* X) {
   for (auto& s : shift_) s = Real(1) / s;
   for (const int r : rows_.tree.row) shift_[r] = T{};
   write_symmetric<T>(rows_.G.data(), rows_.room, &rows_.tree, set_.rows, 1, shift_.data(), X);
@@ -300,14 +294,14 @@ bool ExplicitDelassus<T>::inverse(InverseMethod method, const T* q, const T* dam
     const bool regular = G_.factorize();
     if (!pv_osimf(rows_, taken(pv_osimf_), Articulated<T>(G_.placement(), G_.mass_factor()), shift_.data(), least))
       return inverse_by_cholesky(damping, least, X);
-    write_rows_alone(X);
+    write_single_link_rows(X);
     return regular;
   }
 
   // the lemma: R − R K Ω Kᵀ R
   if (!(least >= lemma_limit_)) return inverse_by_cholesky(damping, least, X);
   // against a bound that tells nothing the operator holds G itself, for which it needs M
-  if (!(least >= G_.layout().bound * 1400 * std::numeric_limits<Real>::epsilon())) G_.factorize();
+  if (!(least >= G_.layout().bound * least_damping_share<Real>)) G_.factorize();
   G_.set_damping(damping);
   const T growth = pivot_growth(model_, G_, rows_, size_.data());
   const Articulated<T> A(G_.placement(), G_.damped_factor());

@@ -48,12 +48,12 @@ class TraceBound {
   double joint(int velocity, double coefficient) const {
     const int i = model_.dof_link[velocity];
     const auto& link = model_.links[i];
-    double most = model_.armature[velocity] > 0 ? 1 / double(model_.armature[velocity]) : unknown;
+    double bound = model_.armature[velocity] > 0 ? 1 / double(model_.armature[velocity]) : unknown;
     if (link.type == Joint::free && velocity < link.iv + 3)
-      most = std::min(most, row(i, {}, 1, 0));
+      bound = std::min(bound, row(i, {}, 1, 0));
     else if (link.type != Joint::slide)
-      most = std::min(most, ease(i) + (link.parent < 0 ? 0 : ease(link.parent)));
-    return coefficient * coefficient * most;
+      bound = std::min(bound, ease(i) + (link.parent < 0 ? 0 : ease(link.parent)));
+    return coefficient * coefficient * bound;
   }
 
   double of(const Constraint<Real>& c) const {
@@ -106,17 +106,17 @@ std::vector<Real> bound_pivots(const Model<Real>& model) {
   for (std::size_t i = n; i-- > 0;)
     if (const int p = model.links[i].parent; p >= 0) mass[p] += mass[i], trace[p] += trace[i];
 
-  std::vector<Real> most(std::size_t(model.nv));
+  std::vector<Real> bounds(std::size_t(model.nv));
   for (std::size_t i = 0; i < n; ++i) {
     const auto& link = model.links[i];
     const double armature = *std::max_element(&model.armature[link.iv], &model.armature[link.iv] + link.nv);
     const double turn = 2 * (mass[i] * reach[i] * reach[i] + trace[i]);
     for (int k = 0; k < link.nv; ++k) {
       const bool push = link.type == Joint::slide || (link.type == Joint::free && k < 3);
-      most[link.iv + k] = Real((push ? mass[i] : turn) + armature);
+      bounds[link.iv + k] = Real((push ? mass[i] : turn) + armature);
     }
   }
-  return most;
+  return bounds;
 }
 
 }  // namespace
@@ -193,14 +193,14 @@ Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, 
   for (int r = 0; r < set.rows; ++r)
     if (!written[r]) summed.push_back(r);
   bound = TraceBound<Real>(model, set)();
-  most = bound_pivots(model);
+  pivot_bound = bound_pivots(model);
 }
 
 template <class Real>
 std::size_t Layout<Real>::bytes() const {
   return loose.bytes() + coupled.bytes() + touching.size() * sizeof(Touching) +
          pointless.size() * sizeof(EliminationPlan::Holder) + products.size() * sizeof(Product) +
-         summed.size() * sizeof(int) + most.size() * sizeof(Real) + set.groups.size() * sizeof(PointGroup) +
+         summed.size() * sizeof(int) + pivot_bound.size() * sizeof(Real) + set.groups.size() * sizeof(PointGroup) +
          set.points.size() * sizeof(Point<Real>) + set.locals.size() * sizeof(Vec3<Real>) +
          set.blocks.size() * sizeof(Block) + set.terms.size() * sizeof(Term) +
          set.joint_rows.size() * sizeof(JointRow<Real>);

@@ -28,7 +28,7 @@ struct Layout {
   std::vector<Product> products;  // of terms on different links
   std::vector<int> summed;        // rows that are neither a point's nor a joint's
   Real bound;                     // at least ‖J M⁻¹ Jᵀ‖, whatever q; infinite where nothing is known
-  std::vector<Real> most;         // a velocity: at least SᵀIᶜS, whatever q; infinite where slides have no end
+  std::vector<Real> pivot_bound;  // a velocity: at least SᵀIᶜS, whatever q; infinite where slides have no end
 
   // Strips have up to `lanes` links.
   Layout(const Model<Real>& model, ConstraintSet<Real> constraints, int lanes);

@@ -17,16 +17,16 @@ struct Order {
 };
 
 // Of the links whose children are gone, one with the fewest neighbours, the last of these; idle links before all
-// others. Those with one velocity and no neighbours go several at once, unless they are to stay alone: after a strip
-// its parents, lane for lane, if these are ready.
+// others. Those with one velocity and no neighbours go several at once, as strips, unless they are kept out of these:
+// after a strip its parents, lane for lane, if these are ready.
 Order order_links(const std::vector<PlannedLink>& links, const std::vector<char>& active,
-                  const std::vector<std::vector<int>>& groups, int lanes, const std::vector<char>& alone) {
+                  const std::vector<std::vector<int>>& groups, int lanes, const std::vector<char>& kept_out) {
   const int n = int(links.size());
-  std::vector<std::set<int>> near(n);
+  std::vector<std::set<int>> adjacent(n);
   for (const auto& group : groups)
     for (const int i : group)
       for (const int j : group)
-        if (i != j) near[i].insert(j);
+        if (i != j) adjacent[i].insert(j);
 
   Order order{{}, std::vector<int>(n), std::vector<std::vector<int>>(n), {}, {}};
   std::vector<int> children(n, 0);
@@ -38,33 +38,34 @@ Order order_links(const std::vector<PlannedLink>& links, const std::vector<char>
     auto operator<=>(const Key&) const = default;
   };
   std::set<Key> ready;
-  auto key = [&](int i) { return Key{active[i] != 0, int(near[i].size()), -i}; };
+  auto key = [&](int i) { return Key{active[i] != 0, int(adjacent[i].size()), -i}; };
   for (int i = 0; i < n; ++i)
     if (children[i] == 0) ready.insert(key(i));
-  auto plain = [&](int i) { return near[i].empty() && links[i].nv == 1 && !alone[i]; };
-  auto loose = [&](int i) { return near[i].empty() && links[i].free && links[i].bare && !links[i].pushed; };
+  auto plain = [&](int i) { return adjacent[i].empty() && links[i].nv == 1 && !kept_out[i]; };
+  auto loose = [&](int i) { return adjacent[i].empty() && links[i].free && links[i].bare && !links[i].pushed; };
   auto eliminate = [&](int i) {
     const int p = links[i].parent;
     ready.erase(key(i));
     order.position[i] = int(order.links.size());
     order.links.push_back(i);
-    order.boundary[i].assign(near[i].begin(), near[i].end());
+    order.boundary[i].assign(adjacent[i].begin(), adjacent[i].end());
 
     // fill: what was next to i is next to each other and to its parent
     std::vector<int> meeting = order.boundary[i];
-    if (p >= 0 && !near[i].count(p) && !meeting.empty()) meeting.push_back(p);
+    if (p >= 0 && !adjacent[i].count(p) && !meeting.empty()) meeting.push_back(p);
     for (const int j : meeting) {
       const bool waits = children[j] == 0;
       if (waits) ready.erase(key(j));
-      near[j].erase(i);
+      adjacent[j].erase(i);
       for (const int k : meeting)
-        if (k != j) near[j].insert(k);
+        if (k != j) adjacent[j].insert(k);
       if (waits) ready.insert(key(j));
     }
     if (p >= 0 && --children[p] == 0) ready.insert(key(p));
   };
   std::vector<int> strip;
   while (!ready.empty()) {
+    // the next strip: the parents of the last one, and others that are ready
     const Key least = *ready.begin();
     std::vector<int> next;
     for (const int i : strip)
@@ -76,6 +77,7 @@ Order order_links(const std::vector<PlannedLink>& links, const std::vector<char>
            it != ready.end() && int(next.size()) < lanes && it->active == least.active && it->neighbours == 0; ++it)
         if (const int i = -it->last_first; plain(i) && std::find(next.begin(), next.end(), i) == next.end())
           next.push_back(i);
+    // else free links side by side, or one link
     if (next.size() < 2 || lanes < 2) {
       strip.clear();
       std::vector<int> free;
@@ -121,12 +123,12 @@ void keep_in_slots(EliminationPlan& plan, const std::vector<std::vector<int>>& g
     if (plan.slots[block] < 0) plan.slots[block] = plan.slot_count++;
     return plan.slots[block];
   };
-  for (const auto& place : plan.places) {
-    for (int p = place.pair; p < place.pair + place.pairs; ++p) {
+  for (const auto& at : plan.storage) {
+    for (int p = at.pair; p < at.pair + at.pairs; ++p) {
       written[plan.pairs[p].block] = 1;
       plan.pairs[p].block = slot(plan.pairs[p].block);
     }
-    for (int j = place.neighbour; j < place.neighbour + place.neighbours; ++j) {
+    for (int j = at.neighbour; j < at.neighbour + at.neighbours; ++j) {
       auto& neighbour = plan.neighbours[j];
       neighbour.block = slot(neighbour.block);
       if (neighbour.merged < 0) continue;
@@ -142,19 +144,22 @@ void keep_in_slots(EliminationPlan& plan, const std::vector<std::vector<int>>& g
   }
 }
 
-}  // namespace
-
-EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const std::vector<std::vector<int>>& groups,
-                                 int lanes) {
-  const int n = int(links.size());
-  std::vector<char> active(n, 0);
-  for (int i = n - 1; i >= 0; --i) {
+// Links that carry a constraint, and those they hang on.
+std::vector<char> find_active(const std::vector<PlannedLink>& links) {
+  std::vector<char> active(links.size(), 0);
+  for (std::size_t i = links.size(); i-- > 0;) {
     active[i] = active[i] || links[i].held;
     if (active[i] && links[i].parent >= 0) active[links[i].parent] = 1;
   }
-  // short runs of narrow strips cost more on the way in and out than they save
-  std::vector<char> alone(n, 0);
-  Order order = order_links(links, active, groups, lanes, alone);
+  return active;
+}
+
+// The order with those strips only that pay: short runs of narrow strips cost more on the way in and out than they
+// save.
+Order order_with_strips(const std::vector<PlannedLink>& links, const std::vector<char>& active,
+                        const std::vector<std::vector<int>>& groups, int lanes) {
+  std::vector<char> kept_out(links.size(), 0);
+  Order order = order_links(links, active, groups, lanes, kept_out);
   for (bool changed = lanes > 1; changed;) {
     changed = false;
     for (std::size_t t = 0; t < order.strips.size();) {
@@ -163,39 +168,59 @@ EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const st
       const int run = int(end - t), width = int(order.strips[t].size());
       if (8 * run * width < 10 * run + 24)
         for (; t < end; ++t)
-          for (const int i : order.strips[t]) alone[i] = 1, changed = true;
+          for (const int i : order.strips[t]) kept_out[i] = 1, changed = true;
       t = end;
     }
-    if (changed) order = order_links(links, active, groups, lanes, alone);
+    if (changed) order = order_links(links, active, groups, lanes, kept_out);
+  }
+  return order;
+}
+
+// Makes a plan of an order, part by part.
+class Planner {
+ public:
+  Planner(const std::vector<PlannedLink>& links, const std::vector<char>& active, const Order& order)
+      : links_(links), active_(active), order_(order), strip_of_(links.size(), -1) {
+    for (const auto* strips : {&order.strips, &order.free_strips})
+      for (std::size_t t = 0; t < strips->size(); ++t)
+        for (const int i : (*strips)[t]) strip_of_[i] = int(t);
   }
 
+  EliminationPlan make(const std::vector<std::vector<int>>& groups, int lanes) {
+    number_couplings();
+    for (std::size_t s = 0; s < order_.links.size(); ++s) add_step(s);
+    keep_in_slots(plan_, groups);
+    find_holders();
+    for (const auto& members : order_.strips) add_strip(members, lanes);
+    for (const auto& members : order_.free_strips) add_free_strip(members);
+    return std::move(plan_);
+  }
+
+ private:
   // couplings of every link with the neighbours it has when its turn comes
-  EliminationPlan plan;
-  std::vector<int> first_block(n);
-  std::vector<char> is_neighbour(n, 0);
-  for (const int i : order.links) {
-    first_block[i] = int(plan.blocks.size());
-    for (const int j : order.boundary[i]) {
-      plan.blocks.emplace_back(i, j);
-      is_neighbour[j] = 1;
+  void number_couplings() {
+    first_block_.resize(links_.size());
+    is_neighbour_.assign(links_.size(), 0);
+    for (const int i : order_.links) {
+      first_block_[i] = int(plan_.blocks.size());
+      for (const int j : order_.boundary[i]) {
+        plan_.blocks.emplace_back(i, j);
+        is_neighbour_[j] = 1;
+      }
     }
   }
   // the coupling with rows j and columns i, or the other way round if flipped
-  auto block = [&](int j, int i, bool& flipped) {
-    flipped = order.position[j] < order.position[i];
+  int block(int j, int i, bool& flipped) const {
+    flipped = order_.position[j] < order_.position[i];
     const int column = flipped ? j : i, row = flipped ? i : j;
-    const auto& list = order.boundary[column];
-    return first_block[column] + int(std::lower_bound(list.begin(), list.end(), row) - list.begin());
-  };
-  std::vector<int> strip_of(n, -1);
-  for (std::size_t t = 0; t < order.strips.size(); ++t)
-    for (const int i : order.strips[t]) strip_of[i] = int(t);
-  for (std::size_t t = 0; t < order.free_strips.size(); ++t)
-    for (const int i : order.free_strips[t]) strip_of[i] = int(t);
-  for (std::size_t s = 0; s < order.links.size(); ++s) {
-    const int i = order.links[s];
-    const auto& link = links[i];
-    const auto& boundary = order.boundary[i];
+    const auto& list = order_.boundary[column];
+    return first_block_[column] + int(std::lower_bound(list.begin(), list.end(), row) - list.begin());
+  }
+
+  void add_step(std::size_t s) {
+    const int i = order_.links[s];
+    const auto& link = links_[i];
+    const auto& boundary = order_.boundary[i];
     EliminationPlan::Step step{};
     step.link = i;
     step.parent = link.parent;
@@ -205,95 +230,122 @@ EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const st
     step.pushed = link.pushed;
     step.plain = link.nv == 1 && boundary.empty();
     step.coupled = !boundary.empty();
-    EliminationPlan::Place place{};
-    place.neighbour = int(plan.neighbours.size());
-    place.neighbours = int(boundary.size());
-    place.pair = int(plan.pairs.size());
-    place.W = plan.W_size;
-    if (link.free) place.factor = plan.frees++;
-    plan.idle += !active[i];
-    plan.W_size += place.neighbours * link.nv;
-    plan.widest = std::max(plan.widest, place.neighbours);
-    for (int a = 0; a < place.neighbours; ++a) {
+    step.strip = strip_of_[i];
+    step.joined = !link.free && step.strip >= 0 && joins(links_, active_, order_, std::size_t(step.strip));
+    step.hands_over = s + 1 < order_.links.size() && order_.links[s + 1] == link.parent &&
+                      active_[i] == active_[order_.links[s + 1]] && step.strip < 0 && strip_of_[link.parent] < 0;
+    step.holds_inertia = link.stiff || is_neighbour_[i];
+    step.holds_force = step.shows = step.lane_holds = step.lane_shows = link.held || is_neighbour_[i];
+    plan_.steps.push_back(step);
+    plan_.idle += !active_[i];
+    add_storage(link, i);
+  }
+  // where its neighbours, their pairs and its part of the factor are
+  void add_storage(const PlannedLink& link, int i) {
+    const auto& boundary = order_.boundary[i];
+    EliminationPlan::StepStorage at{};
+    at.neighbour = int(plan_.neighbours.size());
+    at.neighbours = int(boundary.size());
+    at.pair = int(plan_.pairs.size());
+    at.W = plan_.W_size;
+    if (link.free) at.factor = plan_.frees++;
+    plan_.W_size += at.neighbours * link.nv;
+    plan_.widest = std::max(plan_.widest, at.neighbours);
+    for (int a = 0; a < at.neighbours; ++a) {
       const int j = boundary[a];
-      EliminationPlan::Neighbour neighbour{j, first_block[i] + a, -1, false};
+      EliminationPlan::Neighbour neighbour{j, first_block_[i] + a, -1, false};
       if (link.parent >= 0 && j != link.parent) neighbour.merged = block(j, link.parent, neighbour.flipped);
-      plan.neighbours.push_back(neighbour);
-      for (int b = a + 1; b < place.neighbours; ++b) {
+      plan_.neighbours.push_back(neighbour);
+      for (int b = a + 1; b < at.neighbours; ++b) {
         EliminationPlan::Pair pair{a, b, 0, false};
         pair.block = block(j, boundary[b], pair.flipped);
-        plan.pairs.push_back(pair);
+        plan_.pairs.push_back(pair);
       }
     }
-    place.pairs = int(plan.pairs.size()) - place.pair;
-    step.strip = strip_of[i];
-    step.joined = !link.free && step.strip >= 0 && joins(links, active, order, std::size_t(step.strip));
-    step.hands_over = s + 1 < order.links.size() && order.links[s + 1] == link.parent &&
-                      active[i] == active[order.links[s + 1]] && step.strip < 0 && strip_of[link.parent] < 0;
-    step.holds_inertia = link.stiff || is_neighbour[i];
-    step.holds_force = step.shows = step.lane_holds = step.lane_shows = link.held || is_neighbour[i];
-    plan.steps.push_back(step);
-    plan.places.push_back(place);
+    at.pairs = int(plan_.pairs.size()) - at.pair;
+    plan_.storage.push_back(at);
   }
-  keep_in_slots(plan, groups);
-  std::vector<int> kept(n, -1);
-  for (const auto& step : plan.steps) {
-    if (step.parent < 0 || step.hands_over) continue;
-    auto& above = plan.steps[order.position[step.parent]];
-    above.holds_force = above.shows = true;
-    if (!step.joined) above.holds_inertia = above.lane_holds = above.lane_shows = true;
-    if (active[step.parent] && !active[step.link] && kept[step.parent] < 0) kept[step.parent] = plan.kept++;
+
+  // whose inertia and forces wait in memory, because somebody hands some to them there
+  void find_holders() {
+    std::vector<int> kept(links_.size(), -1);
+    for (const auto& step : plan_.steps) {
+      if (step.parent < 0 || step.hands_over) continue;
+      auto& above = plan_.steps[order_.position[step.parent]];
+      above.holds_force = above.shows = true;
+      if (!step.joined) above.holds_inertia = above.lane_holds = above.lane_shows = true;
+      if (active_[step.parent] && !active_[step.link] && kept[step.parent] < 0) kept[step.parent] = plan_.kept++;
+    }
+    for (const auto& step : plan_.steps) {
+      if (!step.holds_inertia) continue;
+      if (active_[step.link])
+        plan_.inertia_holders.push_back({step.link, kept[step.link]});
+      else
+        plan_.idle_holders.push_back(step.link);
+    }
+    for (std::size_t s = std::size_t(plan_.idle); s < plan_.steps.size(); ++s) {
+      if (links_[plan_.steps[s].link].pointed) continue;
+      if (plan_.steps[s].holds_force) plan_.holders.push_back(plan_.steps[s].link);
+      if (plan_.steps[s].lane_holds) plan_.lane_holders.push_back(plan_.steps[s].link);
+    }
   }
-  for (const auto& step : plan.steps) {
-    if (!step.holds_inertia) continue;
-    if (active[step.link])
-      plan.inertia_holders.push_back({step.link, kept[step.link]});
-    else
-      plan.idle_holders.push_back(step.link);
-  }
-  for (std::size_t s = std::size_t(plan.idle); s < plan.steps.size(); ++s) {
-    if (links[plan.steps[s].link].pointed) continue;
-    if (plan.steps[s].holds_force) plan.holders.push_back(plan.steps[s].link);
-    if (plan.steps[s].lane_holds) plan.lane_holders.push_back(plan.steps[s].link);
-  }
-  for (const auto& members : order.strips) {
+
+  void add_strip(const std::vector<int>& members, int lanes) {
+    const int ground = int(links_.size());
     EliminationPlan::Strip strip{};
-    strip.step = order.position[members[0]];
+    strip.step = order_.position[members[0]];
     strip.count = int(members.size());
     strip.joined = true;
-    strip.meets = strip.count == 4 && lanes == 4 && links[members[0]].parent >= 0;
+    strip.meets = strip.count == 4 && lanes == 4 && links_[members[0]].parent >= 0;
     for (int l = 0; l < 4; ++l) {
-      const auto& step = plan.steps[strip.step + (l < strip.count ? l : 0)];
-      strip.parent[l] = step.parent < 0 ? n : step.parent;
+      const auto& step = plan_.steps[strip.step + (l < strip.count ? l : 0)];
+      strip.parent[l] = step.parent < 0 ? ground : step.parent;
       strip.iv[l] = step.iv;
       strip.link[l] = step.link;
-      strip.inertia[l] = l < strip.count && step.holds_inertia ? step.link : n;
-      strip.force[l] = l < strip.count && step.lane_holds ? step.link : n;
-      strip.meets = strip.meets && step.parent == links[members[0]].parent;
+      strip.inertia[l] = l < strip.count && step.holds_inertia ? step.link : ground;
+      strip.force[l] = l < strip.count && step.lane_holds ? step.link : ground;
+      strip.meets = strip.meets && step.parent == links_[members[0]].parent;
     }
     for (int l = 0; l < strip.count; ++l) {
-      const auto& step = plan.steps[strip.step + l];
+      const auto& step = plan_.steps[strip.step + l];
       strip.joined = strip.joined && step.joined;
       strip.holds_inertia = strip.holds_inertia || step.holds_inertia;
       strip.holds_force = strip.holds_force || step.lane_holds;
       strip.shows = strip.shows || step.lane_shows;
     }
-    plan.strips.push_back(strip);
+    plan_.strips.push_back(strip);
   }
-  for (const auto& members : order.free_strips) {
+  void add_free_strip(const std::vector<int>& members) {
+    const int ground = int(links_.size());
     EliminationPlan::FreeStrip strip{};
-    strip.step = order.position[members[0]];
+    strip.step = order_.position[members[0]];
     strip.count = int(members.size());
     for (int l = 0; l < 4; ++l) {
-      const auto& step = plan.steps[strip.step + (l < strip.count ? l : 0)];
+      const auto& step = plan_.steps[strip.step + (l < strip.count ? l : 0)];
       strip.link[l] = step.link;
-      strip.inertia[l] = step.holds_inertia ? step.link : n;
-      strip.force[l] = step.lane_holds ? step.link : n;
+      strip.inertia[l] = step.holds_inertia ? step.link : ground;
+      strip.force[l] = step.lane_holds ? step.link : ground;
       strip.holds_inertia = strip.holds_inertia || step.holds_inertia;
     }
-    plan.free_strips.push_back(strip);
+    plan_.free_strips.push_back(strip);
   }
-  return plan;
+
+  const std::vector<PlannedLink>& links_;
+  const std::vector<char>& active_;
+  const Order& order_;
+  std::vector<int> strip_of_;       // a link: which strip, or free strip, it is in; −1: none
+  std::vector<int> first_block_;    // a link: where its couplings start
+  std::vector<char> is_neighbour_;  // a link: of some link whose turn is before
+  EliminationPlan plan_;
+};
+
+}  // namespace
+
+EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const std::vector<std::vector<int>>& groups,
+                                 int lanes) {
+  const auto active = find_active(links);
+  const Order order = order_with_strips(links, active, groups, lanes);
+  return Planner(links, active, order).make(groups, lanes);
 }
 
 }  // namespace delassus

@@ -26,7 +26,7 @@ struct EliminationPlan {
   struct Step {
     int link, parent;  // parent −1: the ground
     int iv;
-    int strip;  // which of the strips, or of the free strips; −1: it stands alone
+    int strip;  // which of the strips, or of the free strips; −1: in none
     std::int8_t nv;
     bool coupled;                 // it has neighbours
     bool plain;                   // one velocity, no neighbours: most steps, and they go their own short way
@@ -40,7 +40,7 @@ struct EliminationPlan {
     bool lane_holds, lane_shows;  // the same two where strips are taken whole
   };
   // Where the rest of a step is.
-  struct Place {
+  struct StepStorage {
     int neighbour, neighbours;
     int pair, pairs;
     int W;       // where its columns W_j start: velocity by velocity, or of a free link neighbour by neighbour
@@ -70,7 +70,7 @@ struct EliminationPlan {
   std::vector<FreeStrip> free_strips;
   std::vector<Step>
       steps;  // in order of elimination: links that carry no constraint first, they never change with damping
-  std::vector<Place> places;            // a step
+  std::vector<StepStorage> storage;     // a step
   int idle = 0;                         // how many of these
   std::vector<int> idle_holders;        // links of these that hold inertia
   std::vector<Holder> inertia_holders;  // links of the others that do
@@ -83,7 +83,7 @@ struct EliminationPlan {
   int slot_count = 0, W_size = 0, frees = 0, kept = 0, widest = 0;
 
   std::size_t bytes() const {
-    return steps.size() * (sizeof(Step) + sizeof(Place)) + inertia_holders.size() * sizeof(Holder) +
+    return steps.size() * (sizeof(Step) + sizeof(StepStorage)) + inertia_holders.size() * sizeof(Holder) +
            idle_holders.size() * sizeof(int) + neighbours.size() * sizeof(Neighbour) + pairs.size() * sizeof(Pair) +
            blocks.size() * (sizeof(blocks[0]) + sizeof(int)) + strips.size() * sizeof(Strip) +
            free_strips.size() * sizeof(FreeStrip) + (holders.size() + lane_holders.size()) * sizeof(int);

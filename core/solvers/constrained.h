@@ -60,7 +60,7 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
              Real tolerance, T* lambda, T* vdot, Report<Real>* reports, Real* history) override {
     constexpr int lanes = lanes_of<T>;
     const int m = set_.rows;
-    auto& p = G_.passage();
+    auto& p = G_.buffers();
     Loads<T> loads{forcing_.motions, strips_};
     G_.place(q);
     forcing_.find(model_, set_, G_.placement(), q, v, external, gamma);
@@ -122,7 +122,7 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
           step_[r] = s - s_[r];
           s_[r] = s;
         }
-        G_.respond_alone(p, step_.data(), step_.data());
+        G_.respond_to_rows(p, step_.data(), step_.data());
         for (int r = 0; r < m; ++r) {
           change = larger(change, magnitude(step_[r]));
           z_[r] += step_[r];
@@ -227,7 +227,7 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
 
   // Undoes the last correction of a state.
   void take_back(int l, T* lambda, T* vdot) {
-    for (int k = 0; k < model_.nv; ++k) lane(vdot[k], l) -= lane(G_.passage().u[k], l);
+    for (int k = 0; k < model_.nv; ++k) lane(vdot[k], l) -= lane(G_.buffers().u[k], l);
     for (int r = 0; r < set_.rows; ++r) {
       lane(y_[r], l) -= lane(step_[r], l);
       lane(lambda[r], l) = lane(s_[r], l);

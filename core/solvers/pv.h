@@ -54,7 +54,7 @@ class PvSweeps : public DynamicsSolver<T> {
   // As DynamicsSolver says.
   void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most,
              T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
-    auto& p = G_.passage();
+    auto& p = G_.buffers();
     Loads<T> loads{forcing_.motions, strips_};
     G_.update(q);
     forcing_.find(model_, set_, G_.placement(), q, v, external, gamma);
@@ -104,7 +104,7 @@ class PvSweeps : public DynamicsSolver<T> {
   }
 
   // l = Σ K S D⁻¹ u
-  void add_affine(const Passage<T>& p, T* l) const {
+  void add_affine(const SweepBuffers<T>& p, T* l) const {
     const std::size_t room = rows_.room;
     auto add = [&](const Limb& limb, const T* y, const T& u) {
       for (int r = limb.first; r < limb.past; r += row_lanes<T>)
@@ -119,7 +119,7 @@ class PvSweeps : public DynamicsSolver<T> {
     }
   }
   // u += Sᵀ Kᵀ λ; of a free joint D⁻¹ L⁻¹ Kᵀ λ
-  void push(Passage<T>& p, const T* lambda) const {
+  void push(SweepBuffers<T>& p, const T* lambda) const {
     const std::size_t room = rows_.room;
     auto times = [&](const Limb& limb, const T* y) {
       RowPack<T> sum{};

@@ -243,7 +243,7 @@ class PvEarly final : public DynamicsSolver<T> {
   // Returns how many rows travel on.
   int eliminate_velocity(Step& step, const Vec6<T>& s, T armature, T tau, Sym6<T>& H, Vec6<T>& f, Vec6<T>* K, T* l,
                          int count) {
-    eliminate(H, s, armature, step.U, step.Dinv);
+    eliminate_pivot(H, s, armature, step.U, step.Dinv);
     step.u = tau + dot(s, f);
     f -= step.U * (step.Dinv * step.u);
     step.count = count;

@@ -28,7 +28,7 @@ inline constexpr Real lemma_growth = sizeof(Real) == 8 ? Real(3e5) : Real(1e3);
 // Whether X = R − … has digits left: it is not too small against R, and the pivots have not lost them before.
 template <class T>
 inline bool keeps_digits(const T& growth, const T* X, const T* R, int n) {
-  constexpr real_of<T> most =
+  constexpr real_of<T> max_ratio =
       (sizeof(real_of<T>) == 8 ? real_of<T>(1e-11) : real_of<T>(1e-4)) / std::numeric_limits<real_of<T>>::epsilon();
   T size{}, stiffness{};
   for (int r = 0; r < n; ++r) {
@@ -38,13 +38,13 @@ inline bool keeps_digits(const T& growth, const T* X, const T* R, int n) {
   }
   bool kept = true;
   for (int l = 0; l < lanes_of<T>; ++l)
-    kept = kept && lane(stiffness, l) <= lane(size, l) * most && lane(growth, l) <= 2 * lemma_growth<real_of<T>>;
+    kept = kept && lane(stiffness, l) <= lane(size, l) * max_ratio && lane(growth, l) <= 2 * lemma_growth<real_of<T>>;
   return kept;
 }
 
-// The most that a pivot of M + Kᵀ R K is smaller than what was added up for it, tr(Iᶜ + Kᵀ R K) |S|²; infinite or NaN
-// if one is not positive. K is as placed, `size` memory for one number a link, in whole blocks; links that carry no
-// rows have the pivots of M.
+// The largest factor by which a pivot of M + Kᵀ R K is smaller than what was added up for it, tr(Iᶜ + Kᵀ R K) |S|²;
+// infinite or NaN if one is not positive. K is as placed, `size` memory for one number a link, in whole blocks; links
+// that carry no rows have the pivots of M.
 template <class T>
 T pivot_growth(const Model<real_of<T>>& model, const Delassus<T>& G, const RowWork<T>& w, T* size) {
   const auto& at = G.placement();

@@ -59,35 +59,24 @@ class Counter {
   int lanes_;
 };
 
-}  // namespace
+double& own(Costs& costs, MatrixMethod method) { return costs.matrix[std::size_t(method)].own; }
+double& own(Costs& costs, InverseMethod method) { return costs.inverse[std::size_t(method)].own; }
 
-template <class Real>
-Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Limbs& tree) {
-  constexpr int lanes = link_lanes<Real>;
-  const Counter count(lanes);
-  const int m = layout.set.rows;
-  const double kinematics = 117.0 * double(model.links.size()), elimination = 90.0 * model.nv;
-  Costs costs;
-  auto own = [&](auto method) -> double& {
-    if constexpr (std::is_same_v<decltype(method), MatrixMethod>)
-      return costs.matrix[std::size_t(method)].own;
-    else
-      return costs.inverse[std::size_t(method)].own;
-  };
-
-  // limbs
+// What recursions do limb by limb.
+void add_limbs(const Counter& count, const Limbs& tree, Costs& costs) {
   double blocks = 0;
   for (const auto& limb : tree.limbs) {
     const double p = count.packs(limb.rows()), v = limb.dofs, free = limb.free >= 0,
                  triangle = count.triangle(limb.rows());
     const bool direct = limb.children == 0 && limb.rows() <= 6;
     const double pv = 13 * p * v + 36 * p * free + triangle * (v + 6 * free);
-    own(MatrixMethod::pv_osim) += pv;
-    own(MatrixMethod::efpa) += 26 * p * v + 72 * p * free + count.meetings(tree, limb, false);
-    own(MatrixMethod::pv_osimr) += direct ? pv : 19 * (v + 6 * free) + 72 + 72 * p + count.meetings(tree, limb, true);
-    own(MatrixMethod::kjr) += 90 * v + 200 * free;
-    own(MatrixMethod::oscm) += 90 * v + 200 * free;
-    own(InverseMethod::pv_osimf) += pv;
+    own(costs, MatrixMethod::pv_osim) += pv;
+    own(costs, MatrixMethod::efpa) += 26 * p * v + 72 * p * free + count.meetings(tree, limb, false);
+    own(costs, MatrixMethod::pv_osimr) +=
+        direct ? pv : 19 * (v + 6 * free) + 72 + 72 * p + count.meetings(tree, limb, true);
+    own(costs, MatrixMethod::kjr) += 90 * v + 200 * free;
+    own(costs, MatrixMethod::oscm) += 90 * v + 200 * free;
+    own(costs, InverseMethod::pv_osimf) += pv;
     // blocks of the free base are its branches
     if (limb.parent < 0 && (limb.free < 0 || limb.dofs > 0)) blocks += count.cholesky(limb.rows());
     if (limb.parent < 0 && limb.free >= 0 && limb.dofs == 0) {
@@ -97,9 +86,11 @@ Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Li
     }
     if (limb.parent < 0 && limb.free >= 0) blocks += 6 * triangle + 60 * p;
   }
-  own(InverseMethod::pv_osimf) += blocks;
+  own(costs, InverseMethod::pv_osimf) += blocks;
+}
 
-  // pairs of links with rows, and the velocities between them
+// What is done for pairs of links with rows, and the velocities between them.
+void add_pairs(const Counter& count, const Limbs& tree, Costs& costs) {
   std::vector<double> below(tree.limbs.size() + 1, 0);
   for (std::size_t l = tree.limbs.size(); l-- > 0;) {
     const auto& limb = tree.limbs[l];
@@ -115,7 +106,7 @@ Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Li
     const int k = held[x];
     const auto& limb = tree.limbs[k];
     const double p = count.packs(limb.own_past - limb.own);
-    own(MatrixMethod::oscm) += double(step) * (49 * below[k] + 36);
+    own(costs, MatrixMethod::oscm) += double(step) * (49 * below[k] + 36);
     for (std::size_t y = 0; y < held.size(); y += step) {
       const int j = held[y];
       if (tree.limbs[j].own > limb.own) continue;
@@ -127,10 +118,16 @@ Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Li
       pairs_oscm += 36 + 36 * p + products;
     }
   }
-  own(MatrixMethod::kjr) += pairs_kjr * double(step * step);
-  own(MatrixMethod::oscm) += pairs_oscm * double(step * step);
+  own(costs, MatrixMethod::kjr) += pairs_kjr * double(step * step);
+  own(costs, MatrixMethod::oscm) += pairs_oscm * double(step * step);
+}
 
-  // velocities that move rows, and how many packs of them; rows of several links may lie anywhere
+// What is done velocity by velocity: those that move rows, and how many packs of them; rows of several links may lie
+// anywhere.
+template <class Real>
+void add_velocities(const Counter& count, const Model<Real>& model, const Layout<Real>& layout, Costs& costs) {
+  constexpr int lanes = link_lanes<Real>;
+  const int m = layout.set.rows;
   std::vector<int> depth(model.nv), moved(model.nv, 0);
   auto mark = [&](int k, int rows) {
     for (; k >= 0; k = model.dof_parent[k]) moved[k] += rows;
@@ -147,15 +144,28 @@ Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Li
   for (int k = 0; k < model.nv; ++k) {
     const double d = depth[k] = model.dof_parent[k] < 0 ? 0 : depth[model.dof_parent[k]] + 1;
     const int rows = std::min(moved[k], m);
-    own(MatrixMethod::ltl) += 7 * d + d * (d / (2 * lanes) + 3) + count.packs(rows) * d + count.triangle(rows);
+    own(costs, MatrixMethod::ltl) += 7 * d + d * (d / (2 * lanes) + 3) + count.packs(rows) * d + count.triangle(rows);
     active += rows > 0;
   }
-  own(MatrixMethod::columns) = (m + 3) / 4 * (26 * active + 12.0 * m);
+  own(costs, MatrixMethod::columns) = (m + 3) / 4 * (26 * active + 12.0 * m);
+}
 
-  own(InverseMethod::caba_osim) = own(MatrixMethod::pv_osimr) + count.triangle(m);
-  own(InverseMethod::caba_osimf) = own(MatrixMethod::pv_osimr) + count.triangle(m);
-  own(InverseMethod::ltl) = own(MatrixMethod::ltl) + count.cholesky(m);
-  own(InverseMethod::lcaba) = 3 * own(MatrixMethod::columns);
+}  // namespace
+
+template <class Real>
+Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Limbs& tree) {
+  const Counter count(link_lanes<Real>);
+  const int m = layout.set.rows;
+  const double kinematics = 117.0 * double(model.links.size()), elimination = 90.0 * model.nv;
+  Costs costs;
+  add_limbs(count, tree, costs);
+  add_pairs(count, tree, costs);
+  add_velocities(count, model, layout, costs);
+
+  own(costs, InverseMethod::caba_osim) = own(costs, MatrixMethod::pv_osimr) + count.triangle(m);
+  own(costs, InverseMethod::caba_osimf) = own(costs, MatrixMethod::pv_osimr) + count.triangle(m);
+  own(costs, InverseMethod::ltl) = own(costs, MatrixMethod::ltl) + count.cholesky(m);
+  own(costs, InverseMethod::lcaba) = 3 * own(costs, MatrixMethod::columns);
 
   auto price = [&](auto& list, const auto& coefficients, std::size_t ltl) {
     for (std::size_t k = 0; k < list.size(); ++k) {

@@ -5,55 +5,52 @@
 
 namespace delassus {
 
-template <class Real>
-bool rows_alone(const ConstraintSet<Real>& set) {
-  bool alone = set.joint_rows.empty();
-  for (const auto& group : set.groups) alone = alone && group.other < 0;
-  for (const auto& b : set.blocks) alone = alone && b.terms == 1;
-  return alone;
-}
+namespace {
 
-template <class Real>
-Limbs find_limbs(const Model<Real>& model, const Layout<Real>& layout) {
-  const auto& set = layout.set;
-  const int n = int(model.links.size());
-  Limbs all;
-  all.alone = rows_alone(set);
-  if (!all.alone) return all;
+constexpr int none = std::numeric_limits<int>::max();
 
-  // rows of every link, in the user's order
-  std::vector<std::vector<Limbs::Place>> on(n);
-  for (const auto& group : set.groups)
-    for (int c = 0; c < group.count; ++c)
-      on[group.link].push_back({group.link, group.first + c, 3, set.points[group.first + c].row});
-  // the sign of `source` tells terms from points until they are sorted
-  for (const auto& b : set.blocks)
-    on[set.terms[b.term].link].push_back({set.terms[b.term].link, -1 - set.terms[b.term].K, b.rows, b.row});
-  for (auto& places : on)
-    std::sort(places.begin(), places.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+// Rows of every link, and what links carry of them.
+struct CarriedRows {
+  std::vector<std::vector<Limbs::RowRange>> on;  // a link: its own, in the user's order
+  std::vector<int> least, carried, branches;     // a link: the least row it carries, how many, on how many children
 
-  // the least row that a link carries, and how many; links that carry some
-  constexpr int none = std::numeric_limits<int>::max();
-  std::vector<int> least(n, none), carried(n, 0), branches(n, 0);
-  for (int i = n - 1; i >= 0; --i) {
-    for (const auto& place : on[i]) {
-      least[i] = std::min(least[i], place.at);
-      carried[i] += place.count;
+  template <class Real>
+  CarriedRows(const Model<Real>& model, const ConstraintSet<Real>& set)
+      : on(model.links.size()), least(on.size(), none), carried(on.size(), 0), branches(on.size(), 0) {
+    for (const auto& group : set.groups)
+      for (int c = 0; c < group.count; ++c)
+        on[group.link].push_back({group.link, group.first + c, 3, set.points[group.first + c].row});
+    // the sign of `source` tells terms from points until they are sorted
+    for (const auto& b : set.blocks)
+      on[set.terms[b.term].link].push_back({set.terms[b.term].link, -1 - set.terms[b.term].K, b.rows, b.row});
+    for (auto& ranges : on)
+      std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+    for (int i = int(on.size()) - 1; i >= 0; --i) {
+      for (const auto& range : on[i]) {
+        least[i] = std::min(least[i], range.at);
+        carried[i] += range.count;
+      }
+      const int p = model.links[i].parent;
+      if (p < 0 || carried[i] == 0) continue;
+      least[p] = std::min(least[p], least[i]);
+      carried[p] += carried[i];
+      ++branches[p];
     }
-    const int p = model.links[i].parent;
-    if (p < 0 || carried[i] == 0) continue;
-    least[p] = std::min(least[p], least[i]);
-    carried[p] += carried[i];
-    ++branches[p];
   }
+  // a link that only passes on what comes from one child
+  bool passes(int i) const { return on[i].empty() && branches[i] == 1; }
+};
 
-  // limbs, those further out first
+// The limbs, those further out first, with their velocities; and which hang on which.
+template <class Real>
+std::vector<std::vector<int>> add_limbs(const Model<Real>& model, const Layout<Real>& layout, const CarriedRows& rows,
+                                        Limbs& all) {
+  const int n = int(model.links.size());
   std::vector<int> limb_of(n, -1), factor_of(n, -1), below(n, -1);
   for (std::size_t s = 0; s < layout.loose.steps.size(); ++s)
-    if (const auto& step = layout.loose.steps[s]; step.free) factor_of[step.link] = layout.loose.places[s].factor;
+    if (const auto& step = layout.loose.steps[s]; step.free) factor_of[step.link] = layout.loose.storage[s].factor;
   for (int i = n - 1; i >= 0; --i) {
-    if (carried[i] == 0) continue;
-    if (on[i].empty() && branches[i] == 1) continue;
+    if (rows.carried[i] == 0 || rows.passes(i)) continue;
     Limb limb{};
     limb.parent = limb.free = -1;
     limb.tip = i;
@@ -70,7 +67,7 @@ Limbs find_limbs(const Model<Real>& model, const Layout<Real>& layout) {
       }
       limb_of[j] = int(all.limbs.size());
       j = link.parent;
-    } while (j >= 0 && on[j].empty() && branches[j] == 1);
+    } while (j >= 0 && rows.passes(j));
     if (limb.free < 0) limb.dofs = int(all.velocity.size()) - limb.dof;
     below[all.limbs.size()] = j;
     all.limbs.push_back(limb);
@@ -80,38 +77,43 @@ Limbs find_limbs(const Model<Real>& model, const Layout<Real>& layout) {
     if (below[l] >= 0) all.limbs[l].parent = limb_of[below[l]];
     if (all.limbs[l].parent >= 0) hanging[all.limbs[l].parent].push_back(int(l));
   }
+  return hanging;
+}
 
-  // ranges of rows, as near to the user's order as they can be: a limb's own rows and those of each limb on it in the
-  // order of their least ones
-  const auto least_of = [&](int l) { return least[all.limbs[l].tip]; };
+// Ranges of rows, as near to the user's order as they can be: a limb's own rows and those of each limb on it in the
+// order of their least ones.
+void order_rows(const CarriedRows& rows, std::vector<std::vector<int>> hanging, Limbs& all) {
+  const auto least_of = [&](int l) { return rows.least[all.limbs[l].tip]; };
+  const auto earlier = [&](int a, int b) { return least_of(a) < least_of(b); };
   std::vector<int> roots;
   for (std::size_t l = 0; l < all.limbs.size(); ++l)
     if (all.limbs[l].parent < 0) roots.push_back(int(l));
-  std::sort(roots.begin(), roots.end(), [&](int a, int b) { return least_of(a) < least_of(b); });
+  std::sort(roots.begin(), roots.end(), earlier);
   int next = 0;
   for (const int l : roots) {
     all.limbs[l].first = next;
-    next += carried[all.limbs[l].tip];
+    next += rows.carried[all.limbs[l].tip];
   }
   all.row.resize(std::size_t(next));
   for (std::size_t l = all.limbs.size(); l-- > 0;) {
     Limb& limb = all.limbs[l];
-    limb.past = limb.first + carried[limb.tip];
-    std::sort(hanging[l].begin(), hanging[l].end(), [&](int a, int b) { return least_of(a) < least_of(b); });
+    const auto& on = rows.on[limb.tip];
+    limb.past = limb.first + rows.carried[limb.tip];
+    std::sort(hanging[l].begin(), hanging[l].end(), earlier);
     limb.child = int(all.children.size());
     limb.children = int(hanging[l].size());
     int at = limb.first;
-    const int own = on[limb.tip].empty() ? none : on[limb.tip].front().at;
+    const int own = on.empty() ? none : on.front().at;
     bool placed = false;
     auto place_own = [&] {
       limb.own = at;
-      for (const auto& place : on[limb.tip]) {
-        for (int r = 0; r < place.count; ++r) all.row[std::size_t(at + r)] = place.at + r;
-        if (place.source < 0)
-          all.terms.push_back({place.link, -1 - place.source, place.count, at});
+      for (const auto& range : on) {
+        for (int r = 0; r < range.count; ++r) all.row[std::size_t(at + r)] = range.at + r;
+        if (range.source < 0)
+          all.terms.push_back({range.link, -1 - range.source, range.count, at});
         else
-          all.points.push_back({place.link, place.source, place.count, at});
-        at += place.count;
+          all.points.push_back({range.link, range.source, range.count, at});
+        at += range.count;
       }
       limb.own_past = at;
       placed = true;
@@ -120,12 +122,33 @@ Limbs find_limbs(const Model<Real>& model, const Layout<Real>& layout) {
       if (!placed && own < least_of(c)) place_own();
       all.children.push_back(c);
       all.limbs[c].first = at;
-      at += carried[all.limbs[c].tip];
+      at += rows.carried[all.limbs[c].tip];
     }
     if (!placed) place_own();
   }
-  all.ordered = next == set.rows;
-  for (int r = 0; r < next; ++r) all.ordered = all.ordered && all.row[std::size_t(r)] == r;
+}
+
+}  // namespace
+
+template <class Real>
+bool rows_alone(const ConstraintSet<Real>& set) {
+  bool single = set.joint_rows.empty();
+  for (const auto& group : set.groups) single = single && group.other < 0;
+  for (const auto& b : set.blocks) single = single && b.terms == 1;
+  return single;
+}
+
+template <class Real>
+Limbs find_limbs(const Model<Real>& model, const Layout<Real>& layout) {
+  const auto& set = layout.set;
+  Limbs all;
+  all.single_link = rows_alone(set);
+  if (!all.single_link) return all;
+  const CarriedRows rows(model, set);
+  auto hanging = add_limbs(model, layout, rows, all);
+  order_rows(rows, std::move(hanging), all);
+  all.ordered = all.rows() == set.rows;
+  for (int r = 0; r < all.rows(); ++r) all.ordered = all.ordered && all.row[std::size_t(r)] == r;
   return all;
 }
 

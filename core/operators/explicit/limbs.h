@@ -30,18 +30,18 @@ struct Limbs {
   std::vector<int> link;      // a velocity: whose
   std::vector<int> row;       // a row in this order: which it is in the user's
   bool ordered = true;        // they are the same, and none is left out
-  bool alone = true;          // every row acts on one link or on none, and on no joint
+  bool single_link = true;    // every row acts on one link or on none, and on no joint
 
   // Rows of points and of terms: where they start in this order.
-  struct Place {
+  struct RowRange {
     int link, source, count, at;  // source: point, or K
   };
-  std::vector<Place> points, terms;
+  std::vector<RowRange> points, terms;
 
   int rows() const { return int(row.size()); }
   std::size_t bytes() const {
     return limbs.size() * sizeof(Limb) + (children.size() + velocity.size() + link.size() + row.size()) * sizeof(int) +
-           (points.size() + terms.size()) * sizeof(Place);
+           (points.size() + terms.size()) * sizeof(RowRange);
   }
 };
 

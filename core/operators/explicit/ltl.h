@@ -307,7 +307,7 @@ bool ltl(const Model<real_of<T>>& model, const Layout<real_of<T>>& layout, LtlWo
       for (std::size_t b = a; b < g.packs.size(); ++b)
         add_tile<lanes>(Z, Y, t.room, g.count, g.packs[a] * lanes, g.packs[b] * lanes, lanes, t.G.data(), t.room);
   }
-  return is_surely_regular(layout.most, t.Dinv.data());
+  return is_surely_regular(layout.pivot_bound, t.Dinv.data());
 }
 
 }  // namespace delassus

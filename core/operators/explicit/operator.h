@@ -4,7 +4,7 @@
 //   cholesky   x by substitution with G + ε = Uᵀ D U
 //
 // A damping so small that rounding would make a pivot negative is replaced by a larger one in the factor; refinement
-// with the true one makes up for it.
+// with the true one makes up for it (refinement.h).
 #pragma once
 
 #include "operators/explicit.h"
@@ -17,7 +17,6 @@ template <class T, DenseSolve how>
 class DenseDelassus final : public Operator<T> {
  public:
   using Real = real_of<T>;
-  using Columns = StripPack<T>;
 
   DenseDelassus(const Model<Real>& model, ConstraintSet<Real> constraints) : E_(model, std::move(constraints)) {
     const std::size_t m = std::size_t(rows());
@@ -27,15 +26,18 @@ class DenseDelassus final : public Operator<T> {
     work_.resize(rows());
     compliance_.resize(m);
     damping_.resize(m);
-    one_.resize(m);
-    many_.resize(m);
+    product_.resize(room_);
+    if (strip_lanes<T> > 1) columns_.resize(m);
+    memory_.resize(m);
   }
 
   int rows() const override { return E_.rows(); }
   const Layout<Real>& layout() const override { return E_.layout(); }
   std::size_t bytes() const override {
-    return E_.bytes() + work_.bytes() + one_.bytes() + many_.bytes() +
-           (plain_.size() + G_.size() + A_.size() + X_.size() + compliance_.size() + damping_.size()) * sizeof(T);
+    return E_.bytes() + work_.bytes() + columns_.bytes() + memory_.bytes() +
+           (plain_.size() + G_.size() + A_.size() + X_.size() + compliance_.size() + damping_.size() +
+            product_.size()) *
+               sizeof(T);
   }
 
   bool update(const T* q) override {
@@ -56,10 +58,12 @@ class DenseDelassus final : public Operator<T> {
   }
   void set_damping(const T* damping) override {
     const int n = rows();
-    const T floor = norm_ * (1400 * std::numeric_limits<Real>::epsilon());
+    const T floor = norm_ * least_damping_share<Real>;
+    largest_shift_ = T{};
     for (std::size_t e = 0; e < A_.size(); ++e) A_[e] = G_[e];
     for (int r = 0; r < n; ++r) {
       damping_[r] = damping[r];
+      largest_shift_ = std::max(largest_shift_, T(damping[r] + compliance_[r]));
       T& pivot = A_[std::size_t(r) * room_ + r];
       pivot += damping[r] + compliance_[r] > floor ? damping[r] : floor;
     }
@@ -73,22 +77,16 @@ class DenseDelassus final : public Operator<T> {
   }
 
   void apply(const T* X, int columns, T* Y) override {
-    pass(X, columns, Y, [&](auto& s, auto* x, auto* y) { multiply(G_, x, y, s); });
+    by_column_packs(columns_, X, rows(), columns, Y, rows(), [&](auto* x, auto* y) { multiply(x, y); });
   }
   T solve(const T* Y, int columns, T* X, const Accuracy<Real>& wanted) override {
     T worst{};
-    pass(Y, columns, X, [&](auto& s, auto* y, auto* x) {
-      invert(y, x, s);
-      if (wanted.refinements > 0) worst = std::max(worst, refine(s, y, x, wanted));
-    });
+    by_column_packs(columns_, Y, rows(), columns, X, rows(),
+                    [&](auto* y, auto* x) { worst = std::max(worst, refinement_.solve(*this, y, x, wanted)); });
     return worst;
   }
   void backward_error(const T* Y, const T* X, int columns, T* errors) override {
-    T *x = one_.out.data(), *y = one_.in.data();
-    for (int c = 0; c < columns; ++c) {
-      for (int r = 0; r < rows(); ++r) x[r] = X[std::size_t(r) * columns + c], y[r] = Y[std::size_t(r) * columns + c];
-      find_errors(one_, y, x, &errors[c]);
-    }
+    refinement_.find_errors(*this, Y, X, columns, errors);
   }
 
   void diagonal(T* d) override {
@@ -100,60 +98,18 @@ class DenseDelassus final : public Operator<T> {
   }
   void mass_inverse(const T* X, int columns, T* Y) override { E_.matrix_free().mass_inverse(X, columns, Y); }
 
- private:
-  // Memory of one column or of a pack of columns.
+  // What refinement.h needs: one column or a pack of them; x and y apart. Compliance is on the diagonal of G, so that
+  // only damping is left out.
+  static constexpr bool has_fallbacks = false;
   template <class C>
-  struct Passage {
-    std::vector<C> in, out, rest, part, best;
-    void resize(std::size_t m) {
-      for (auto* x : {&in, &out, &rest, &part, &best}) x->resize(m + row_lanes<T>);
-    }
-    std::size_t bytes() const { return 5 * in.size() * sizeof(C); }
-  };
-
-  template <class F>
-  void pass(const T* X, int columns, T* Y, F&& work) {
-    const int m = rows();
-    if (columns == 1) {
-      std::copy_n(X, m, one_.in.data());
-      work(one_, one_.in.data(), one_.out.data());
-      std::copy_n(one_.out.data(), m, Y);
-      return;
-    }
-    if constexpr (strip_lanes<T> > 1)
-      for (int first = 0; first < columns; first += strip_lanes<T>) {
-        const int count = std::min(columns - first, strip_lanes<T>);
-        for (int r = 0; r < m; ++r) many_.in[r] = load_columns<Columns>(X + std::size_t(r) * columns + first, count);
-        work(many_, many_.in.data(), many_.out.data());
-        for (int r = 0; r < m; ++r) store_columns<Columns>(Y + std::size_t(r) * columns + first, many_.out[r], count);
-      }
+  void multiply(const C* x, C* y) {
+    multiply(G_, x, y);
   }
-
-  // y ← A x of a symmetric A; of one column a pack of rows at once
-  template <class C, class S>
-  void multiply(const std::vector<T>& A, const C* x, C* y, S&) const {
-    const int m = rows();
-    if constexpr (std::is_same_v<C, T>) {
-      for (int i = 0; i < m; i += row_lanes<T>) {
-        RowPack<T> sum{};
-        for (int j = 0; j < m; ++j) sum += load_rows(A.data() + std::size_t(j) * room_ + i) * x[j];
-        store_rows(y + i, sum);
-      }
-    } else {
-      for (int i = 0; i < m; ++i) {
-        const T* row = A.data() + std::size_t(i) * room_;
-        C sum{};
-        for (int j = 0; j < m; ++j) sum += x[j] * row[j];
-        y[i] = sum;
-      }
-    }
-  }
-
-  // x ← (G + ε)⁻¹ y, y and x apart
-  template <class C, class S>
-  void invert(const C* y, C* x, S& s) const {
+  // x ← (G + ε)⁻¹ y
+  template <class C>
+  void invert(const C* y, C* x) {
     if constexpr (how == DenseSolve::inverse) {
-      multiply(X_, y, x, s);
+      multiply(X_, y, x);
     } else {
       const int m = rows();
       for (int k = 0; k < m; ++k) x[k] = y[k];
@@ -170,64 +126,37 @@ class DenseDelassus final : public Operator<T> {
       }
     }
   }
+  const T* shift() const { return damping_.data(); }
+  const T& largest_shift() const { return largest_shift_; }
+  const T& norm() const { return norm_; }
 
-  // Residual of x to `rest`, and the normwise backward errors of its columns.
-  template <class C, class S>
-  void find_errors(S& s, const C* y, const C* x, Real* errors) {
+ private:
+  // y ← A x of a symmetric A; of one column a pack of rows at once
+  template <class C>
+  void multiply(const std::vector<T>& A, const C* x, C* y) {
     const int m = rows();
-    T shift{};
-    for (int r = 0; r < m; ++r) shift = std::max(shift, T(damping_[r] + compliance_[r]));
-    const T size = std::max(shift, norm_);
-    C rr{}, xx{}, yy{};
-    multiply(G_, x, s.rest.data(), s);
-    for (int r = 0; r < m; ++r) {
-      s.rest[r] = y[r] - s.rest[r] - x[r] * damping_[r];
-      rr += s.rest[r] * s.rest[r];
-      xx += x[r] * x[r];
-      yy += y[r] * y[r];
-    }
-    for (int k = 0; k < lanes_of<C>; ++k) {
-      const Real all = size * std::sqrt(lane(xx, k)) + std::sqrt(lane(yy, k));
-      errors[k] = all > 0 ? std::sqrt(lane(rr, k)) / all : Real(0);
-    }
-  }
-
-  // Refines x by its residual as long as that brings the normwise backward error down, column by column. Returns the
-  // largest.
-  template <class C, class S>
-  Real refine(S& s, const C* y, C* x, const Accuracy<Real>& wanted) {
-    constexpr int lanes = lanes_of<C>;
-    const int m = rows();
-    Real best[lanes], now[lanes];
-    std::fill_n(best, lanes, std::numeric_limits<Real>::infinity());
-    for (int n = 0;; ++n) {
-      find_errors(s, y, static_cast<const C*>(x), now);
-      bool go_on = false;
-      for (int k = 0; k < lanes; ++k) {
-        const bool better = now[k] < best[k];
-        if (better || !std::isinf(best[k]))
-          for (int r = 0; r < m; ++r) better ? lane(s.best[r], k) = lane(x[r], k) : lane(x[r], k) = lane(s.best[r], k);
-        go_on = go_on || (better && now[k] > wanted.goal);
-        if (better) best[k] = now[k];
+    if constexpr (std::is_same_v<C, T>) {
+      for (int i = 0; i < m; i += row_lanes<T>) {
+        RowPack<T> sum{};
+        for (int j = 0; j < m; ++j) sum += load_rows(A.data() + std::size_t(j) * room_ + i) * x[j];
+        store_rows(product_.data() + i, sum);
       }
-      if (!go_on || n == wanted.refinements) return *std::max_element(best, best + lanes);
-      invert(static_cast<const C*>(s.rest.data()), s.part.data(), s);
-      for (int r = 0; r < m; ++r) x[r] += s.part[r];
+      std::copy_n(product_.data(), m, y);
+    } else {
+      for (int i = 0; i < m; ++i) {
+        const T* row = A.data() + std::size_t(i) * room_;
+        C sum{};
+        for (int j = 0; j < m; ++j) sum += x[j] * row[j];
+        y[i] = sum;
+      }
     }
   }
 
-  // Compliance on the diagonal, and ‖G‖ from below: its longest column.
+  // Compliance on the diagonal, and ‖G‖ from below: its longest row.
   void settle() {
     const std::size_t m = std::size_t(rows());
-    T most{};
-    for (std::size_t i = 0; i < m; ++i) {
-      T* row = &G_[i * room_];
-      row[i] = plain_[i * m + i] + compliance_[i];
-      T sum{};
-      for (std::size_t j = 0; j < m; ++j) sum += row[j] * row[j];
-      most = std::max(most, sum);
-    }
-    norm_ = std::sqrt(most);
+    for (std::size_t i = 0; i < m; ++i) G_[i * room_ + i] = plain_[i * m + i] + compliance_[i];
+    norm_ = longest_row(G_.data(), rows(), room_);
   }
 
   ExplicitDelassus<T> E_;
@@ -236,9 +165,11 @@ class DenseDelassus final : public Operator<T> {
   std::vector<T> G_, A_, X_;  // rows `room_` apart: G, the factor of G + ε, its inverse
   DenseWork<T> work_;
   std::vector<T> compliance_, damping_;
-  Passage<T> one_;
-  Passage<Columns> many_;
-  T norm_{};
+  std::vector<T> product_;  // a row, and room for a register past the last
+  T norm_{}, largest_shift_{};
+  ColumnPacks<T> columns_;
+  RefinementMemory<T> memory_;
+  Refinement<T> refinement_{memory_};
 };
 
 }  // namespace delassus

@@ -20,10 +20,10 @@ struct PvOsimfWork {
   std::vector<T> T6, Q;    // 6: T, and (Lᵀ of D + Y T)⁻¹ T
 
   void resize(const RowWork<T>& w) {
-    int most = 0;
-    for (const auto& limb : w.tree.limbs) most = std::max(most, limb.rows());
-    dense.resize(most);
-    inverse.assign(std::size_t(most) * dense.room, T{});
+    int max_rows = 0;
+    for (const auto& limb : w.tree.limbs) max_rows = std::max(max_rows, limb.rows());
+    dense.resize(max_rows);
+    inverse.assign(std::size_t(max_rows) * dense.room, T{});
     T6.assign(6 * w.room, T{});
     Q.assign(6 * w.room, T{});
   }
@@ -68,14 +68,14 @@ inline bool invert_block(RowWork<T>& w, PvOsimfWork<T>& e, int first, int past, 
 template <class T>
 inline bool keeps_digits(const RowWork<T>& w, const Limb& limb, const Ldl6<T>& LD, const T* Y, real_of<T> least) {
   constexpr real_of<T> share = sizeof(real_of<T>) == 8 ? real_of<T>(1e-7) : real_of<T>(1e-3);
-  T most{};
+  T largest{};
   for (int r = limb.first; r < limb.past; ++r) {
     T g = w.G[std::size_t(r) * (w.room + 1)];
     for (int c = 0; c < 6; ++c) g += Y[c * w.room + std::size_t(r)] * Y[c * w.room + std::size_t(r)] * LD.Dinv[c];
-    most = most > g ? most : g;
+    largest = largest > g ? largest : g;
   }
   bool kept = true;
-  for (int l = 0; l < lanes_of<T>; ++l) kept = kept && lane(most, l) * share <= least;
+  for (int l = 0; l < lanes_of<T>; ++l) kept = kept && lane(largest, l) * share <= least;
   return kept;
 }
 

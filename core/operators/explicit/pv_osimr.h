@@ -24,11 +24,11 @@ struct PvOsimrWork {
 
   static bool direct(const Limb& limb) { return limb.children == 0 && limb.rows() <= 6; }
   void resize(const RowWork<T>& w) {
-    std::size_t most = 0;
-    for (const auto& limb : w.tree.limbs) most = std::max(most, std::size_t(limb.dofs + 6));
+    std::size_t longest = 0;
+    for (const auto& limb : w.tree.limbs) longest = std::max(longest, std::size_t(limb.dofs + 6));
     P.assign(w.tree.limbs.size(), Six<T>::identity());
     Omega.assign(w.tree.limbs.size(), Six<T>::zero());
-    Y.assign(most * six_room<T>, T{});
+    Y.assign(longest * six_room<T>, T{});
     Z.assign(Y.size(), T{});
     X.assign(6 * w.room, T{});
   }

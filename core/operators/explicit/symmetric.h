@@ -6,6 +6,18 @@
 
 namespace delassus {
 
+// The length of the longest row of A, n × n, rows `stride` apart: ‖A‖ from below.
+template <class T>
+T longest_row(const T* A, int n, std::size_t stride) {
+  T largest{};
+  for (int i = 0; i < n; ++i) {
+    T square{};
+    for (int j = 0; j < n; ++j) square += A[std::size_t(i) * stride + j] * A[std::size_t(i) * stride + j];
+    largest = largest > square ? largest : square;
+  }
+  return square_root(largest);
+}
+
 // X ← sign G + diagonal. G: upper triangle, rows `stride` apart, in the order of the limbs, or in the user's if there
 // are none; X: n × n.
 template <class T>
