@@ -1,6 +1,7 @@
 // Operators as Python holds them.
 #pragma once
 
+#include "damped.h"
 #include "held.h"
 #include "operators/verbs.h"
 #include "stopwatch.h"
@@ -29,6 +30,6 @@ struct Held {
 
 // Of one state, in whatever form.
 template <class T>
-using HeldOperator = Held<Operator<T>>;
+using HeldOperator = Damped<T, Held<Operator<T>>>;
 
 }  // namespace delassus
