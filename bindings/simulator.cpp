@@ -6,7 +6,7 @@
 #include "held.h"
 #include "operators/team.h"
 #include "rooms.h"
-#include "simulator/world.h"
+#include "simulator/snapshot.h"
 
 namespace delassus {
 
@@ -32,15 +32,10 @@ using Numbers = std::vector<double>;
 // What a simulation is made of, shared by all worlds of it: the description, and how to reach MuJoCo.
 struct Plan {
   std::shared_ptr<WorldDescription> world;
-  MujocoLibrary library;
-  const void* mujoco_model;
-  std::vector<int> geom_bodies, geom_parts;
+  CollisionSource collisions;
   nb::object keep;  // MuJoCo's model, for as long as this lives
 
-  std::unique_ptr<World> make() const {
-    auto collider = std::make_unique<Collider>(library, mujoco_model, world->model.nq, geom_bodies, geom_parts);
-    return std::make_unique<World>(world, std::move(collider));
-  }
+  std::unique_ptr<World> make() const { return std::make_unique<World>(world, collisions); }
   std::size_t nq() const { return std::size_t(world->model.nq); }
   std::size_t nv() const { return std::size_t(world->model.nv); }
   std::size_t motors() const { return world->motors.size(); }
@@ -70,7 +65,7 @@ void append(Numbers& to, const StepReport& r) {
 }
 // Of every contact: position, normal, force on the first body in world axes [N], friction, bodies.
 void append_contacts(Numbers& to, const World& w) {
-  const double over = 1 / w.description().timestep;
+  const double over = 1 / w.description().options.timestep;
   for (const auto& c : w.memory.contacts) {
     const auto& t = c.touch;
     const Vec3<double> force = c.impulse * over;
@@ -89,95 +84,6 @@ struct HeldWorld {
     if (const auto& failure = world->collider().failure(); !failure.empty()) raise_mujoco(failure);
   }
 };
-
-// Everything that the next step depends on, as numbers.
-Numbers snapshot(const World& w) {
-  Numbers x{double(w.q.size()), double(w.v.size())};
-  auto put = [&](const Numbers& y) {
-    x.push_back(double(y.size()));
-    x.insert(x.end(), y.begin(), y.end());
-  };
-  const auto& others = w.memory.others;
-  put(w.q), put(w.v), put(others.rows), put(others.row_corrections);
-  x.insert(x.end(),
-           {w.time, double(others.limits.size()), double(others.rho.size()), double(w.memory.contacts.size())});
-  for (const auto* pairs : {&others.limits, &others.rho})
-    for (const auto& l : *pairs) x.insert(x.end(), {l[0], l[1]});
-  for (const auto& c : w.memory.contacts) {
-    const auto& t = c.touch;
-    x.insert(x.end(), {double(t.geom[0]), double(t.geom[1]), double(t.body[0]), double(t.body[1]), t.distance, t.base,
-                       t.friction});
-    for (const auto* v : {&t.position, &t.normal, &t.local[0], &t.local[1], &c.impulse, &c.correction})
-      x.insert(x.end(), {v->x, v->y, v->z});
-  }
-  return x;
-}
-// The same back, every number checked before anything changes: finite by `In`, sizes and indices those of this model,
-// lengths of what has one.
-void restore(HeldWorld& s, const double* x, std::size_t n) {
-  World& w = *s.world;
-  const auto& d = w.description();
-  std::size_t at = 0;
-  const auto expect = [](bool good, const char* what) {
-    if (good) return;
-    door::raise("ArgumentError", std::string("snapshot: its ") + what +
-                                     " cannot be of this model. "
-                                     "Give what save() returned, unchanged.");
-  };
-  const auto next = [&] {
-    expect(at < n, "length");
-    return x[at++];
-  };
-  const auto whole = [&](std::size_t below, const char* what) {
-    const double value = next();
-    expect(value >= 0 && value < double(below) && value == std::floor(value), what);
-    return std::size_t(value);
-  };
-  const auto get = [&](Numbers& y) {
-    y.resize(whole(n, "sizes"));
-    for (auto& value : y) value = next();
-  };
-  const auto vector = [&] {
-    const double a = next(), b = next(), c = next();
-    return Vec3<double>{a, b, c};
-  };
-  const auto either = [&](std::size_t size, std::size_t full, const char* what) {
-    expect(size == 0 || size == full, what);
-  };
-
-  Numbers q, v;
-  World::Memory memory;
-  auto& others = memory.others;
-  expect(next() == double(w.q.size()) && next() == double(w.v.size()), "sizes");
-  get(q), get(v), get(others.rows), get(others.row_corrections);
-  expect(q.size() == w.q.size() && v.size() == w.v.size(), "sizes");
-  door::check_quaternions(d.model, q.data(), "snapshot's q");
-  std::size_t rows = 0;
-  for (const auto* list : {&d.loops, &d.friction})
-    for (const auto& c : *list) rows += std::size_t(c.rows);
-  either(others.rows.size(), rows, "rows"), either(others.row_corrections.size(), rows, "rows");
-  const double time = next();
-  others.limits.resize(whole(n, "sizes")), others.rho.resize(whole(n, "sizes"));
-  memory.contacts.resize(whole(n, "sizes"));
-  either(others.limits.size(), 2 * d.limits.size(), "limits"), either(others.rho.size(), d.model.roots.size(), "trees");
-  for (auto* pairs : {&others.limits, &others.rho})
-    for (auto& pair : *pairs) pair = {next(), next()};
-  for (const auto& rho : others.rho) expect(rho[0] >= 0 && rho[1] >= 0, "penalties");
-  for (auto& c : memory.contacts) {
-    auto& t = c.touch;
-    for (int& geom : t.geom) geom = int(whole(s.plan->geom_bodies.size(), "shapes"));
-    for (int& body : t.body) body = int(whole(s.plan->bodies(), "bodies"));
-    for (int k = 0; k < 2; ++k) expect(t.body[k] == s.plan->geom_bodies[std::size_t(t.geom[k])], "bodies");
-    t.distance = next(), t.base = next(), t.friction = next();
-    for (auto* to : {&t.position, &t.normal, &t.local[0], &t.local[1], &c.impulse, &c.correction}) *to = vector();
-    expect(t.friction >= 0, "friction");
-    expect(std::abs(dot(t.normal, t.normal) - 1) < 1e-6, "normals");
-  }
-  expect(at == n, "length");
-  w.q.swap(q), w.v.swap(v);
-  w.time = time;
-  w.memory = std::move(memory);
-}
 
 // Addresses of functions and offsets by name: "mj_collision", "mjData.ncon". What a version has not is left out.
 MujocoLibrary library_of(const std::map<std::string, std::size_t>& places) {
@@ -228,17 +134,17 @@ void bind_simulator(nb::module_& m) {
             w->model = held->wide;
             w->model.armature = armature;
             w->loops = loops, w->friction = friction, w->friction_loss = friction_loss;
-            w->stiffness = stiffness, w->damping = damping, w->rest = rest, w->sprung = sprung;
+            w->stiffness = stiffness, w->damping = damping, w->spring_rest = rest, w->spring_coordinate = sprung;
             for (const auto& l : limits) w->limits.push_back({int(l[0]), int(l[1]), l[2], l[3]});
             for (const auto& x : shapes) w->shapes.push_back({int(x[0]), x[1], x[2], x[3], {x[4], x[5], x[6]}});
-            w->reach = reach;
+            w->contact_reach = reach;
             for (const auto& a : motors)
               w->motors.push_back({int(a[0]), int(a[1]), a[2], a[3], {a[4], a[5], a[6]}, {a[7], a[8]}, {a[9], a[10]}});
-            w->timestep = options[0], w->restitution = options[1], w->bounce = options[2], w->tolerance = options[3],
-            w->most = int(options[4]), w->newton = options[5] != 0;
-            w->slop = options[6], w->midpoint = options[7] != 0;
-            new (self) Plan{std::move(w), library,    reinterpret_cast<const void*>(mujoco_model),
-                            geom_bodies,  geom_parts, std::move(keep)};
+            w->options = {options[0],      options[1],      options[2], options[3],
+                          int(options[4]), options[5] != 0, options[6], options[7] != 0};
+            new (self) Plan{std::move(w),
+                            {library, reinterpret_cast<const void*>(mujoco_model), geom_bodies, geom_parts},
+                            std::move(keep)};
           },
           "model"_a, "armature"_a, "loops"_a, "friction"_a, "friction_loss"_a, "stiffness"_a, "damping"_a, "rest"_a,
           "sprung"_a, "limits"_a, "motors"_a, "options"_a, "library"_a, "mujoco_model"_a, "geom_bodies"_a,
@@ -264,13 +170,17 @@ void bind_simulator(nb::module_& m) {
       .def_prop_ro("v", [](HeldWorld& s) { return as_array(s.world->v); })
       .def_prop_ro("time", [](HeldWorld& s) { return s.world->time; })
       .def_prop_ro("systems", [](HeldWorld& s) { return s.world->systems(); })
-      .def("save", [](HeldWorld& s) { return as_array(snapshot(*s.world)); })
+      .def("save", [](HeldWorld& s) { return as_array(write_snapshot(*s.world)); })
       .def(
           "restore",
           [](HeldWorld& s, nb::handle numbers, std::size_t n) {
             In x(numbers, "snapshot", {n});
             door::Occupied occupied(s.busy, "this Simulator");
-            restore(s, x.data, n);
+            SavedState saved = read_snapshot(*s.world, s.plan->collisions, x.data, n);
+            door::check_quaternions(s.world->description().model, saved.q.data(), "snapshot's q");
+            s.world->q.swap(saved.q), s.world->v.swap(saved.v);
+            s.world->time = saved.time;
+            s.world->memory = std::move(saved.memory);
           },
           "snapshot"_a.none(), "size"_a)
       // The problems of the next step, an island each: matrix, g, start, cones (row, friction), intervals (row, lower,
@@ -285,7 +195,7 @@ void bind_simulator(nb::module_& m) {
             StepReport report;
             {
               nb::gil_scoped_release unlocked;
-              report = s.world->pose(t.data, c.data, e.data, problems);
+              report = s.world->pose({t.data, c.data, e.data}, problems);
             }
             if (!report.collided) raise_mujoco(s.world->collider().failure());
             if (!report.regular) door::raise_singular("contact_problem");
@@ -296,15 +206,17 @@ void bind_simulator(nb::module_& m) {
               for (const auto& i : p.sets.intervals)
                 intervals.insert(intervals.end(), {double(i.row), i.lower, i.upper});
               for (std::size_t k = 0; k < p.contacts.size(); ++k) {
-                const auto& touch = p.contacts[k]->touch;
+                const auto& touch = p.contacts[k].touch;
                 contacts.insert(contacts.end(), {touch.position.x, touch.position.y, touch.position.z});
                 for (const auto& axis : p.frames[k]) contacts.insert(contacts.end(), {axis.x, axis.y, axis.z});
                 contacts.insert(contacts.end(), {touch.distance, double(touch.body[0]), double(touch.body[1])});
               }
               const std::size_t n = p.g.size();
               islands.append(nb::make_tuple(
-                  as_array(p.matrix, n, n), as_array(p.g), as_array(p.start), as_array(cones, p.sets.cones.size(), 2),
-                  as_array(intervals, p.sets.intervals.size(), 3), p.kinds, as_array(contacts, p.contacts.size(), 15)));
+                  as_array(p.matrix, n, n), as_array(p.g), as_array(p.warm_start),
+                  as_array(cones, p.sets.cones.size(), 2), as_array(intervals, p.sets.intervals.size(), 3),
+                  std::array<int, 4>{p.loop_rows, p.friction_rows, p.limit_rows, int(p.contacts.size())},
+                  as_array(contacts, p.contacts.size(), 15)));
             }
             return islands;
           },
@@ -326,15 +238,15 @@ void bind_simulator(nb::module_& m) {
               World& w = *s.world;
               for (std::size_t k = 0; k < n && regular && finite; ++k) {
                 poll(2e4);
-                const StepReport r = w.step(t.data ? t.data + (rows ? k * nv : 0) : nullptr,
-                                            c.data ? c.data + (rows ? k * nu : 0) : nullptr, e.data);
+                const StepReport r = w.step({t.data ? t.data + (rows ? k * nv : 0) : nullptr,
+                                             c.data ? c.data + (rows ? k * nu : 0) : nullptr, e.data});
                 collided = r.collided;
                 if (!collided) break;
                 regular = r.regular;
                 finite = door::all_finite(w.v.data(), nv);
                 append(numbers, r);
                 const auto& x = r.times;
-                times.insert(times.end(), {x.collide, x.constrain, x.operate, x.solve, x.correct, x.all});
+                times.insert(times.end(), {x.collide, x.constrain, x.operate, x.solve, x.correct, x.whole});
                 if (int(k + 1) % every) continue;
                 q.insert(q.end(), w.q.begin(), w.q.end());
                 v.insert(v.end(), w.v.begin(), w.v.end());
@@ -384,8 +296,8 @@ void bind_simulator(nb::module_& m) {
             for (std::size_t s = 0; s < T && !stopped; ++s) {
               poll(2e4);
               if (broken.data[i] < 0) {
-                const StepReport r = w.step(t.data ? t.data + (i * T + s) * nv : nullptr,
-                                            c.data ? c.data + (i * T + s) * nu : nullptr, nullptr);
+                const StepReport r = w.step({t.data ? t.data + (i * T + s) * nv : nullptr,
+                                             c.data ? c.data + (i * T + s) * nu : nullptr, nullptr});
                 if (!r.collided) {
                   if (!stopped.exchange(true)) failure = w.collider().failure();
                   break;
