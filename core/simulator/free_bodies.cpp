@@ -6,7 +6,7 @@ namespace delassus {
 
 namespace {
 
-constexpr int max_iterations = 8;
+constexpr int max_turn_iterations = 8;
 
 // I⁻¹ b
 Vec3<double> solve_inertia(const Sym3<double>& I, const Vec3<double>& b) {
@@ -45,7 +45,7 @@ void FreeBodies::turn(const double* q, const double* v, std::vector<double>& fre
     // fixed-point iteration from the step of first order
     const Vec3<double> first_order = w + solve_inertia(I, cross(L, w)) * dt;
     Vec3<double> next = first_order;
-    for (int n = 0; n < max_iterations; ++n) {
+    for (int n = 0; n < max_turn_iterations; ++n) {
       const Vec3<double> half = (w + next) * (-0.5 * dt);
       const Vec3<double> better = solve_inertia(I, rotated(exponential(half), L));
       const Vec3<double> d = better - next;

@@ -8,8 +8,8 @@ namespace delassus {
 
 namespace {
 
-constexpr int max_steps = 3;     // Newton's
-constexpr double closed = 1e-9;  // error below which there is none, at a size of 1 m [m or rad]
+constexpr int max_newton_steps = 3;    // Newton's
+constexpr double closed_error = 1e-9;  // error below which there is none, at a size of 1 m [m or rad]
 
 }  // namespace
 
@@ -23,8 +23,8 @@ LoopArrival::Result LoopArrival::arrive(RowSystem& s, const std::vector<double>&
     return loops.find_errors(next.data());
   };
   Result result{go(), 0};
-  const double floor = std::max(closed * loops.size(), 2 * dt * correction.unreachable());
-  for (int n = 0; n < max_steps && result.error > floor; ++n) {
+  const double floor = std::max(closed_error * loops.size(), 2 * dt * correction.unreachable());
+  for (int n = 0; n < max_newton_steps && result.error > floor; ++n) {
     // impulses that undo the error, as far as any motion does
     asked_.assign(s.rows(), 0.0);
     impulses_.assign(s.rows(), 0.0);

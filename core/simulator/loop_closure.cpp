@@ -8,7 +8,7 @@ namespace delassus {
 namespace {
 
 constexpr double softness = 1e-8;  // ε over the row's diagonal
-constexpr int max_steps = 8;
+constexpr int max_proximal_steps = 8;
 
 }  // namespace
 
@@ -33,7 +33,7 @@ int LoopClosure::close(const double* g, double* lambda, double* sigma, double sm
   const double floor = small * largest(g);
   double open = residual(g, lambda, sigma);
   for (int n = 0;; ++n) {
-    if (!(open > floor) || n == max_steps) return n;
+    if (!(open > floor) || n == max_proximal_steps) return n;
     for (std::size_t r = 0; r < rhs_.size(); ++r) rhs_[r] = r < loops_ ? -sigma[r] : 0.0;
     G_->solve(rhs_.data(), 1, change_.data());
     for (std::size_t r = 0; r < loops_; ++r) lambda[r] += change_[r];

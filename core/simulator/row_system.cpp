@@ -10,7 +10,7 @@ namespace delassus {
 namespace {
 
 constexpr std::size_t max_systems = 24;  // kept by a cache
-constexpr double open = std::numeric_limits<double>::infinity();
+constexpr double unbounded = std::numeric_limits<double>::infinity();
 
 ConstraintDescription limit_row(const JointLimit& limit, bool upper) {
   ConstraintDescription d{};
@@ -96,17 +96,19 @@ void RowSystemCache::add_sets(RowSystem& s, std::size_t limits) const {
   int row = 0;
   s.sets.rows = s.position_sets.rows = int(s.rows());
   for (const auto& d : world.loops)
-    for (int r = 0; r < d.rows; ++r, ++row) add(s.sets, row, -open, open), add(s.position_sets, row, -open, open);
+    for (int r = 0; r < d.rows; ++r, ++row)
+      add(s.sets, row, -unbounded, unbounded), add(s.position_sets, row, -unbounded, unbounded);
   for (const double loss : world.friction_loss) {
     add(s.sets, row, -loss * world.options.timestep, loss * world.options.timestep);
     add(s.position_sets, row++, 0, 0);
   }
   s.first_limit = row;
-  for (std::size_t k = 0; k < limits; ++k, ++row) add(s.sets, row, 0, open), add(s.position_sets, row, 0, open);
+  for (std::size_t k = 0; k < limits; ++k, ++row)
+    add(s.sets, row, 0, unbounded), add(s.position_sets, row, 0, unbounded);
   s.first_contact = row;
   for (; row < s.sets.rows; row += 3) {
     s.sets.cones.push_back({row, 0.0});
-    add(s.position_sets, row, 0, open);
+    add(s.position_sets, row, 0, unbounded);
     add(s.position_sets, row + 1, 0, 0);
     add(s.position_sets, row + 2, 0, 0);
   }
