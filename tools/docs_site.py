@@ -312,9 +312,12 @@ def outputs():
 def api():
     """Public names by room, in the order of the package's imports; then the modules that are public themselves."""
     tree = ast.parse((ROOT / "src/delassus/__init__.py").read_text(encoding="utf-8"))
-    imports = [n for n in tree.body if isinstance(n, ast.ImportFrom) and n.level == 1]
+    imports = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.level == 1]
     modules = [alias.name for n in imports if not n.module for alias in n.names]
-    rooms = {n.module: [alias.name for alias in n.names] for n in imports if n.module}
+    rooms = {}
+    for n in imports:
+        if n.module:
+            rooms.setdefault(n.module.split(".")[0], []).extend(alias.name for alias in n.names)
     for room, names in rooms.items():
         front = ROOT / f"src/delassus/{room}/__init__.py"
         inside = ast.parse(front.read_text(encoding="utf-8")).body if front.exists() else []

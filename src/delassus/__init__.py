@@ -1,88 +1,95 @@
-"""Delassus operators and constrained dynamics of robots with loops and contacts."""
+"""Delassus operators and constrained dynamics of robots with loops and contacts.
 
-from importlib.metadata import version
+A name is imported when it is first used: ``import delassus`` alone loads neither NumPy nor the compiled core, and who only computes never loads the viewer.
+"""
 
-from . import errors, scenes, spatial, textbook
-from .constraints import (
-    CenterOfMass,
-    Connect,
-    Constraint,
-    ConstraintRows,
-    Distance,
-    Hinge,
-    JointCoupling,
-    JointFriction,
-    JointLimit,
-    LinkConstraint,
-    PointContact,
-    Weld,
-    constraint_bias,
-    constraint_drift,
-    constraint_error,
-    constraint_velocity,
-)
-from .dynamics import (
-    Workspace,
-    bias_forces,
-    forward_dynamics,
-    inverse_dynamics,
-    mass_matrix,
-    mass_matrix_inverse,
-    solve_mass_matrix,
-)
-from .model import Model, ModelBuilder, embedded_names, load
-from .operators import (
-    BatchDelassusOperator,
-    CholeskyDelassus,
-    DelassusOperator,
-    DenseDelassus,
-    Explanation,
-    ExplicitDelassus,
-    MethodCosts,
-    damped_delassus_inverse,
-    delassus_matrix,
-)
-from .simulator import ContactProblem, Contacts, Rollout, Simulator, StepResult, Trajectory, rollout
-from .solvers import (
-    AssemblyResult,
-    BatchConstrainedDynamics,
-    BatchDynamicsResult,
-    ConstrainedDynamics,
-    ContactResiduals,
-    ContactResult,
-    DynamicsResult,
-    ImpactResult,
-    InverseDynamicsResult,
-    LcpResult,
-    OperationalSpace,
-    close_loops,
-    complementarity,
-    constrained_dynamics,
-    constrained_inverse_dynamics,
-    impact,
-    solve_contacts,
-    solve_lcp,
-)
-from .state import (
-    body_placement,
-    body_placements,
-    center_of_mass,
-    difference,
-    frame_bias_acceleration,
-    frame_jacobian,
-    frame_velocity,
-    integrate,
-    kinetic_energy,
-    normalize,
-    point_bias_acceleration,
-    point_jacobian,
-    point_position,
-    point_velocity,
-    potential_energy,
-)
-from .viewers import View, record
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__version__ = version("delassus")
+if TYPE_CHECKING:
+    # what type checkers, editors and the docs see; at run time the tables below say the same
+    from . import errors, scenes, spatial, textbook
+    from .constraints import (
+        CenterOfMass,
+        Connect,
+        Constraint,
+        ConstraintRows,
+        Distance,
+        Hinge,
+        JointCoupling,
+        JointFriction,
+        JointLimit,
+        LinkConstraint,
+        PointContact,
+        Weld,
+        constraint_bias,
+        constraint_drift,
+        constraint_error,
+        constraint_velocity,
+    )
+    from .dynamics import (
+        Workspace,
+        bias_forces,
+        forward_dynamics,
+        inverse_dynamics,
+        mass_matrix,
+        mass_matrix_inverse,
+        solve_mass_matrix,
+    )
+    from .model import Model, ModelBuilder, embedded_names
+    from .model.load import load
+    from .operators import (
+        BatchDelassusOperator,
+        CholeskyDelassus,
+        DelassusOperator,
+        DenseDelassus,
+        Explanation,
+        ExplicitDelassus,
+        MethodCosts,
+        damped_delassus_inverse,
+        delassus_matrix,
+    )
+    from .simulator import ContactProblem, Contacts, Rollout, Simulator, StepResult, Trajectory, rollout
+    from .solvers import (
+        AssemblyResult,
+        BatchConstrainedDynamics,
+        BatchDynamicsResult,
+        ConstrainedDynamics,
+        ContactResiduals,
+        ContactResult,
+        DynamicsResult,
+        ImpactResult,
+        InverseDynamicsResult,
+        LcpResult,
+        OperationalSpace,
+        close_loops,
+        complementarity,
+        constrained_dynamics,
+        constrained_inverse_dynamics,
+        impact,
+        solve_contacts,
+        solve_lcp,
+    )
+    from .state import (
+        body_placement,
+        body_placements,
+        center_of_mass,
+        difference,
+        frame_bias_acceleration,
+        frame_jacobian,
+        frame_velocity,
+        integrate,
+        kinetic_energy,
+        normalize,
+        point_bias_acceleration,
+        point_jacobian,
+        point_position,
+        point_velocity,
+        potential_energy,
+    )
+    from .viewers import View, record
+
+    __version__: str
 
 __all__ = [
     "AssemblyResult",
@@ -169,3 +176,46 @@ __all__ = [
     "spatial",
     "textbook",
 ]
+
+# The module that has each public name.
+_HOMES = {
+    "constraints": "CenterOfMass Connect Constraint ConstraintRows Distance Hinge JointCoupling JointFriction JointLimit LinkConstraint PointContact Weld "
+    "constraint_bias constraint_drift constraint_error constraint_velocity",
+    "dynamics": "Workspace bias_forces forward_dynamics inverse_dynamics mass_matrix mass_matrix_inverse solve_mass_matrix",
+    "model": "Model ModelBuilder embedded_names load",
+    "operators": "BatchDelassusOperator CholeskyDelassus DelassusOperator DenseDelassus Explanation ExplicitDelassus MethodCosts damped_delassus_inverse "
+    "delassus_matrix",
+    "simulator": "ContactProblem Contacts Rollout Simulator StepResult Trajectory rollout",
+    "solvers": "AssemblyResult BatchConstrainedDynamics BatchDynamicsResult ConstrainedDynamics ContactResiduals ContactResult DynamicsResult ImpactResult "
+    "InverseDynamicsResult LcpResult OperationalSpace close_loops complementarity constrained_dynamics constrained_inverse_dynamics impact solve_contacts "
+    "solve_lcp",
+    "state": "body_placement body_placements center_of_mass difference frame_bias_acceleration frame_jacobian frame_velocity integrate kinetic_energy normalize "
+    "point_bias_acceleration point_jacobian point_position point_velocity potential_energy",
+    "viewers": "View record",
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
+_MODULES = {*_HOMES, "_core", "_door", "errors", "scenes", "spatial", "textbook"}
+
+
+def _imported(name: str) -> Any:
+    """Import what is first asked for; from then on it is an attribute like any other."""
+    value: Any
+    if name in _HOME_OF:
+        value = getattr(import_module(f".{_HOME_OF[name]}", __name__), name)
+    elif name in _MODULES:
+        value = import_module(f".{name}", __name__)
+    elif name == "__version__":
+        value = import_module("importlib.metadata").version("delassus")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # threads that get here together put the same object: modules are imported once, under the interpreter's own locks
+    globals()[name] = value
+    return value
+
+
+if not TYPE_CHECKING:  # to a type checker it would say that every name exists
+    __getattr__ = _imported
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import sys
 import warnings
 import webbrowser
@@ -12,31 +13,18 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
-import mujoco
-import numpy as np
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from . import __version__, _core, scenes
-from ._door import unknown
-from .bench import run, run_mujoco
-from .bench.report import Settings, report
-from .check import compare_with_mujoco
-from .constraints import Constraint, PointContact, Weld, from_loop
-from .demo import Progress, check_record, console, costs_at, film, most_contacts, numbers_of, prepare, show_costs, show_motion
+import delassus as dl
+
+from ._terminal import console
 from .errors import ArgumentError, DelassusError, MissingExtraError, UnknownNameError
-from .model import Model, embedded_names, load
-from .model.from_mujoco import from_mujoco
-from .model.load import compile_source
-from .operators import DelassusOperator
-from .simulator import Simulator, Trajectory
-from .simulator.files import whole_file
-from .textbook import ALGORITHMS
-from .textbook import count as count_operations
-from .viewers import View, record
+
+# what a command works with is imported by it: `--help` waits for none of it
 
 app = typer.Typer(
     help="Delassus operators and constrained dynamics of robots with loops and contacts.", no_args_is_help=True, add_completion=False
@@ -61,24 +49,28 @@ Json = Annotated[Path | None, typer.Option("--json", help="Also write the table 
 
 def _save(path: Path | None, data: Any) -> None:
     if path is not None:
+        from .simulator.files import whole_file
+
         with whole_file(path, "table") as file:
             file.write((json.dumps(data, indent=2) + "\n").encode())
         console.print(f"wrote {escape(str(path))}")
 
 
 def _bounds(low: float, high: float) -> str:
-    return f"{low:.3g} … {high:.3g}" if np.isfinite((low, high)).all() else "–"
+    return f"{low:.3g} … {high:.3g}" if math.isfinite(low) and math.isfinite(high) else "–"
 
 
-def _robot_or_scene(source: str, floating_base: bool) -> tuple[Model, scenes.Scene | None]:
-    scene = scenes.load(source) if source in scenes.names else None
+def _robot_or_scene(source: str, floating_base: bool) -> tuple[dl.Model, dl.scenes.Scene | None]:
+    from ._door import unknown
+
+    scene = dl.scenes.load(source) if source in dl.scenes.names else None
     try:
-        return load(scene.model if scene else source, floating_base=floating_base), scene
+        return dl.load(scene.model if scene else source, floating_base=floating_base), scene
     except UnknownNameError:
-        raise unknown("robot or scene", source, (*embedded_names(), *scenes.names)) from None
+        raise unknown("robot or scene", source, (*dl.embedded_names(), *dl.scenes.names)) from None
 
 
-def _scene_info(scene: scenes.Scene) -> dict[str, Any]:
+def _scene_info(scene: dl.scenes.Scene) -> dict[str, Any]:
     """Show the constraints of a scene, a line a kind, and what its operator does and costs; returns the same."""
     kinds: dict[str, dict[str, Any]] = {}
     for c in scene.constraints:
@@ -94,7 +86,7 @@ def _scene_info(scene: scenes.Scene) -> dict[str, Any]:
         table.add_row(name, *(str(x) for x in kind.values()))
     console.print(f"{'scene':10} {scene.name}: {len(scene.constraints)} constraints, {scene.rows} rows")
     console.print(table)
-    explanation = DelassusOperator(scene.model, scene.constraints).explain()
+    explanation = dl.DelassusOperator(scene.model, scene.constraints).explain()
     console.print(escape(str(explanation)), highlight=False)
     cost = asdict(explanation) | {"forming": explanation.forming, "break_even": explanation.break_even}
     return {"scene": scene.name, "contacts": scene.contacts, "rows": scene.rows, "constraints": kinds, "operator": cost}
@@ -145,6 +137,10 @@ def check(
     json_file: Json = None,
 ) -> None:
     """Compare our numbers for a robot with MuJoCo's on random states; exit 1 if any differ."""
+    from .check import compare_with_mujoco
+    from .model.from_mujoco import from_mujoco
+    from .model.load import compile_source
+
     compiled = compile_source(robot, floating_base=floating_base)
     model, peer = from_mujoco(*compiled), compiled.model
     rows = compare_with_mujoco(model, peer, states=states, seed=seed)
@@ -175,14 +171,18 @@ def count(
     json_file: Json = None,
 ) -> None:
     """Count additions, multiplications, divisions, roots, sines and cosines of textbook algorithms on a robot or a scene (needs CasADi)."""
+    from .constraints import from_loop
+    from .textbook import ALGORITHMS
+    from .textbook import count as count_operations
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model, scene = _robot_or_scene(robot, floating_base)
     constraints = [
         *(scene.constraints if scene else ()),
         *(model.loops if loops and not scene else ()),
-        *(PointContact(model, body) for body in contact or ()),
-        *(Weld(model, body) for body in weld or ()),
+        *(dl.PointContact(model, body) for body in contact or ()),
+        *(dl.Weld(model, body) for body in weld or ()),
     ]
     names = list(ALGORITHMS) if algorithm == "all" else algorithm.split(",")
     counts = {}
@@ -192,7 +192,7 @@ def count(
         except ArgumentError:
             if algorithm != "all":
                 raise  # of all, those that take these constraints are shown
-    rows = sum(c.rows if isinstance(c, Constraint) else from_loop(model, c).rows for c in constraints)
+    rows = sum(c.rows if isinstance(c, dl.Constraint) else from_loop(model, c).rows for c in constraints)
     table = Table(title=escape(f"{model.name}: n_v = {model.nv}, {rows} rows, scalar operations"), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("algorithm")
     table.add_column("computes")
@@ -219,14 +219,21 @@ def demo(
     """Drop three humanoids on a pyramid of boxes, MuJoCo beside; write a figure and a recording. No downloads, well under a minute."""
     if not folder.is_dir():
         raise ArgumentError(f"--folder: expected an existing folder, got {str(folder)!r}.")
+    import mujoco
+    import numpy as np
+
+    from .bench import run, run_mujoco
+    from .check import compare_with_mujoco
+    from .demo import Progress, costs_at, film, most_contacts, show_costs, show_motion
     from .figures import simulation_figure
+    from .model.load import compile_source
 
     with Progress() as progress:
         checking, errors = progress.part("robots against MuJoCo"), {}
-        for k, name in enumerate(embedded_names()):
-            errors[name] = max(row.error for row in compare_with_mujoco(load(name), compile_source(name).model, states=5))
-            checking((k + 1) / len(embedded_names()))
-        sim = Simulator(model := scenes.pyramid_with_robots())
+        for k, name in enumerate(dl.embedded_names()):
+            errors[name] = max(row.error for row in compare_with_mujoco(dl.load(name), compile_source(name).model, states=5))
+            checking((k + 1) / len(dl.embedded_names()))
+        sim = dl.Simulator(model := dl.scenes.pyramid_with_robots())
         q, v = sim.q, sim.v
         motion = run(sim, seconds, every=10, progress=progress.part("delassus"))
         peer = run_mujoco(mujoco.MjModel.from_xml_string(model.to_mjcf()), q, v, sim.timestep, seconds, progress=progress.part("MuJoCo"))
@@ -250,7 +257,7 @@ def demo(
     console.print(
         "next: [bold]delassus view g1-fallen[/], [bold]delassus simulate your_robot.xml[/], [bold]delassus bench cassie[/], and the examples"
     )
-    _save(json_file, {"version": __version__, "robots": errors} | facts)
+    _save(json_file, {"version": dl.__version__, "robots": errors} | facts)
     if max(errors.values()) > 1e-9 or np.median(motion.penetration) > 1e-4:
         raise typer.Exit(1)
 
@@ -272,6 +279,9 @@ def simulate(
     json_file: Json = None,
 ) -> None:
     """Simulate a robot or a scene with rigid contacts, and tell how it went. Robots that come with delassus stand on a floor."""
+    from .bench import run
+    from .demo import Progress, check_record, costs_at, most_contacts, numbers_of, prepare, show_motion
+
     check_record(record_file)
     if figure is not None and (figure.suffix != ".png" or not figure.parent.is_dir()):
         raise ArgumentError(f"--figure: expected a file that ends in .png in an existing folder, got {str(figure)!r}.")
@@ -288,14 +298,14 @@ def simulate(
         if record_file.suffix == ".npz":
             motion.trajectory.save(record_file)
         else:
-            record(motion.trajectory, record_file, geometry=compiled)
+            dl.record(motion.trajectory, record_file, geometry=compiled)
         console.print(f"wrote {escape(str(record_file))}")
     if figure is not None:
         from .figures import simulation_figure
 
         simulation_figure(figure, motion, None, costs_at(sim, motion, most_contacts(motion)))
         console.print(f"wrote {escape(str(figure))}")
-    _save(json_file, {"version": __version__} | facts)
+    _save(json_file, {"version": dl.__version__} | facts)
 
 
 @app.command()
@@ -323,14 +333,17 @@ def bench(
     Constraints are the model's loops and the contacts of the fullest step of a simulation, which is measured too, by stage and beside MuJoCo;
     --contact and --weld replace the contacts. Only what was checked is shown. Exit 1 if a method of ours was wrong.
     """
+    from . import _core
+    from .bench.report import Settings, report
+
     settings = Settings(
         contact or (), weld or (), loops, methods.split(",") if methods else (), peers, simulation, seconds, timestep, solver, keyframe, control, counting,
         floating_base,
     )  # fmt: skip
     facts, right = report(source, settings)
-    stamp = f"delassus {__version__}, {_core.compiler}, {_core.flags}"
+    stamp = f"delassus {dl.__version__}, {_core.compiler}, {_core.flags}"
     console.print("; ".join([stamp, *(f"{name} {version}" for name, version in facts["peers"].items())]), highlight=False)
-    _save(json_file, {"version": __version__, "compiler": _core.compiler, "flags": _core.flags} | facts)
+    _save(json_file, {"version": dl.__version__, "compiler": _core.compiler, "flags": _core.flags} | facts)
     if not right:
         raise typer.Exit(1)
 
@@ -345,6 +358,7 @@ def reproduce(
     listing: Annotated[bool, typer.Option("--list", help="Show what there is and stop.")] = False,
 ) -> None:
     """Make tables and figures of the papers anew, theirs beside ours; what is done is kept, and found by the next run."""
+    from .demo import Progress
     from .reproduce import PAPERS, Item, Made, all_items, check_index, find, make, write_index
 
     if listing:
@@ -401,29 +415,33 @@ def view(
     floating_base: Floating = False,
 ) -> None:
     """Show a robot, a scene or a trajectory in the browser (needs the extra viewer)."""
+    from ._door import unknown
+    from .model.from_mujoco import from_mujoco
+    from .model.load import compile_source
+
     shown: dict[str, Any] = {}
-    what: Model | Trajectory
+    what: dl.Model | dl.Trajectory
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         if source.endswith(".npz"):
-            what = Trajectory.load(source)
-        elif source in scenes.names:
-            scene = scenes.load(source)
+            what = dl.Trajectory.load(source)
+        elif source in dl.scenes.names:
+            scene = dl.scenes.load(source)
             what, shown = scene.model, {"q": scene.q, "constraints": scene.constraints}
         else:
             try:
                 compiled = compile_source(source, floating_base=floating_base)
             except UnknownNameError:
-                raise unknown("robot or scene", source, (*embedded_names(), *scenes.names)) from None
+                raise unknown("robot or scene", source, (*dl.embedded_names(), *dl.scenes.names)) from None
             what, shown = from_mujoco(*compiled), {"geometry": compiled.model}
     if record_file is not None:
-        record(what, record_file, **shown)
+        dl.record(what, record_file, **shown)
         console.print(f"wrote {escape(str(record_file))}, which any browser opens")
         return
-    with View(what, port=port, pose=True, **shown) as window:
+    with dl.View(what, port=port, pose=True, **shown) as window:
         window.play()
         console.print(
-            f"{escape(str(what if isinstance(what, Trajectory) else repr(what)))} at [bold]{window.url}[/], Ctrl-C ends", soft_wrap=True
+            f"{escape(str(what if isinstance(what, dl.Trajectory) else repr(what)))} at [bold]{window.url}[/], Ctrl-C ends", soft_wrap=True
         )
         if open_page:
             webbrowser.open(window.url)
@@ -434,7 +452,9 @@ def view(
 @app.callback(invoke_without_command=True)
 def _version(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
     if version:
-        console.print(f"delassus {__version__}, {_core.compiler}, {_core.flags}", highlight=False)
+        from . import _core
+
+        console.print(f"delassus {dl.__version__}, {_core.compiler}, {_core.flags}", highlight=False)
         raise typer.Exit
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict
@@ -16,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from rich import progress as bars
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from . import scenes
 from ._door import unknown
+from ._terminal import console
 from .bench import Costs, Motion, PeerMotion, constraints_of, operator_costs
 from .errors import ArgumentError, DelassusError, MissingExtraError, UnknownNameError
 from .model import Model, embedded_names
@@ -35,7 +33,6 @@ __all__ = [
     "Progress",
     "check_record",
     "compiled_source",
-    "console",
     "costs_at",
     "film",
     "most_contacts",
@@ -46,8 +43,6 @@ __all__ = [
     "show_stages",
     "start_of",
 ]
-
-console = Console(width=None if sys.stdout.isatty() or "COLUMNS" in os.environ else 120)
 
 
 class Progress:

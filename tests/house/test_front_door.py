@@ -3,6 +3,8 @@
 import ast
 import inspect
 import re
+import subprocess
+import sys
 import types
 from importlib.metadata import version
 from pathlib import Path
@@ -47,6 +49,89 @@ def test_no_public_name_is_missing_from_all():
         if not k.startswith("_") and not isinstance(v, types.ModuleType) and getattr(v, "__module__", "").startswith("delassus")
     }
     assert found <= set(dl.__all__)
+
+
+# ---- names are imported when they are first used ------------------------------------------------------------------------------
+
+HEAVY = {"numpy", "scipy", "mujoco", "matplotlib", "rich", "typer", "viser"}
+
+
+def in_new_process(code):
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert said.returncode == 0, said.stderr
+    return said.stdout.split()
+
+
+def loaded_by(code):
+    """Packages that some code imports."""
+    return set(in_new_process(f"import sys\n{code}\nprint(*{{name.split('.')[0] for name in sys.modules}})"))
+
+
+def test_import_alone_loads_no_other_package():
+    assert "delassus" in loaded_by("import delassus")
+    assert loaded_by("import delassus; dir(delassus); delassus.__version__; delassus.errors.ArgumentError") & HEAVY == set()
+
+
+def test_work_loads_neither_plots_nor_commands_nor_the_viewer():
+    used = loaded_by("import delassus as dl\nG = dl.DelassusOperator(dl.load('iiwa'), [])\ndl.Simulator('go2').step()")
+    assert used & HEAVY == {"numpy", "scipy", "mujoco"}
+
+
+def test_help_of_the_command_loads_nothing_that_computes():
+    code = "import delassus.cli\ntry:\n    delassus.cli.app(['--help'])\nexcept SystemExit:\n    pass"
+    assert loaded_by(code) & {"numpy", "scipy", "mujoco", "matplotlib", "viser"} == set()
+
+
+def test_checkers_and_the_program_see_the_same_names():
+    """What stands under TYPE_CHECKING, the table of modules and ``__all__`` name the same."""
+    tree = ast.parse((PACKAGE / "__init__.py").read_text())
+    (block,) = [n for n in tree.body if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
+    shown = {a.name: n.module for n in block.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    assert sorted([*shown, "__version__"]) == dl.__all__
+    assert {k: (v or k).split(".")[0] for k, v in shown.items()} == dl._HOME_OF | {
+        k: k for k in dl.__all__ if isinstance(getattr(dl, k), types.ModuleType) and k != "complementarity"
+    }
+    assert set(dl.__all__) <= set(dir(dl))
+
+
+def test_every_way_to_ask_for_a_name_works():
+    code = """
+from delassus import DelassusOperator, scenes, errors, __version__
+from delassus import *
+import delassus, delassus.simulator, delassus.operators.delassus
+assert delassus.DelassusOperator is DelassusOperator is delassus.operators.delassus.DelassusOperator
+assert delassus.scenes is scenes and delassus.viewers.View is View
+import pickle
+assert pickle.loads(pickle.dumps(delassus.PointContact)) is PointContact
+assert pickle.loads(pickle.dumps(errors.ArgumentError)) is errors.ArgumentError
+for name in ("nothing", "DelassusOperato", "__path_"):
+    try:
+        getattr(delassus, name)
+    except AttributeError as error:
+        assert name in str(error)
+    else:
+        raise SystemExit(f"{name} exists")
+print("done")
+"""
+    assert in_new_process(code) == ["done"]
+
+
+def test_threads_may_ask_for_names_at_once():
+    code = """
+import sys, threading
+sys.setswitchinterval(1e-6)
+import delassus as dl
+names, found, gate = [name for name in dl.__all__ if name != "__version__"], [], threading.Barrier(8)
+def ask(k):
+    gate.wait()
+    found.append({name: id(getattr(dl, name)) for name in names[k::2] + names[1 - k::2]})
+threads = [threading.Thread(target=ask, args=(k % 2,)) for k in range(8)]
+for t in threads: t.start()
+for t in threads: t.join()
+assert len(found) == 8 and all(f == found[0] for f in found)
+print(len(found[0]))
+"""
+    assert in_new_process(code) == [str(len(dl.__all__) - 1)]
 
 
 @pytest.mark.parametrize("name", PUBLIC)

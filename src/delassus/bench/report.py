@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from rich.markup import escape
 
 from .. import scenes
+from .._terminal import console
 from ..constraints import Constraint, PointContact, Weld, from_loop
-from ..demo import Progress, compiled_source, console, most_contacts, numbers_of, show_motion, show_stages, start_of
+from ..demo import Progress, compiled_source, most_contacts, numbers_of, show_motion, show_stages, start_of
 from ..errors import ArgumentError, LoadError, SingularError, UnstableError
 from ..model import Model
 from ..model.from_mujoco import from_mujoco

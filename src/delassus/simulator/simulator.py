@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from typing import Any
 
 import mujoco
@@ -42,12 +43,11 @@ _STAGES = ("collide", "constrain", "operate", "solve", "correct", "step")
 _SOLVERS = ("admm", "newton")
 _INTEGRATORS = ("midpoint", "euler")
 RECORDINGS = (".html", ".viser", ".npz")
-_shown: dict[str, Callable[..., Any]] = {}  # what the viewers offer
 
 
-def shown_by(*, record: Callable[..., Any], view: Callable[..., Any]) -> None:
-    """Let ``run`` record and show motions with these; the viewers say so when they are imported."""
-    _shown.update(record=record, view=view)
+def _viewers() -> Any:
+    """Find the viewers by name when a motion is to be shown or recorded: nothing else here knows them, and who only computes does not load them."""
+    return import_module("delassus.viewers")
 
 
 Control = Callable[[float, Array, Array], ArrayLike]
@@ -328,11 +328,11 @@ class Simulator:
             if keeper.target is not None and keeper.target.suffix == ".npz":
                 trajectory.save(keeper.target)
             elif keeper.target is not None:
-                _shown["record"](trajectory, keeper.target, geometry=geometry)
+                _viewers().record(trajectory, keeper.target, geometry=geometry)
         keeper.clear()
         if view:
             # kept for as long as this simulator: who lets it go closes the page
-            self.view = _shown["view"](trajectory, geometry=geometry)
+            self.view = _viewers().View(trajectory, geometry=geometry)
             self.view.play()
         return trajectory
 

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import rich
 from numpy.typing import ArrayLike, NDArray
 
 from .._door import numbers
@@ -80,6 +79,8 @@ def subject(source: Model | Trajectory, q: ArrayLike | None, constraints: Sequen
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Keep viser, which prints by rich's console, from printing."""
+    import rich
+
     console = rich.get_console()
     before, console.quiet = console.quiet, True
     try:
