@@ -49,4 +49,11 @@ void add_island(const ContactReport& island, StepReport& report) {
   all.left = worse(all.left, island.left);
 }
 
+const char* step_status(const StepReport& report) {
+  static constexpr const char* outcomes[] = {"solved", "iteration_limit", "stalled", "infeasible", "approximate"};
+  static constexpr const char* flaws[] = {"solved", "penetrating", "limit_violated", "open_loops", "tunnelling"};
+  const bool solved = report.contacts.outcome == ContactOutcome::solved;
+  return solved ? flaws[int(report.flaw)] : outcomes[int(report.contacts.outcome)];
+}
+
 }  // namespace delassus

@@ -25,4 +25,7 @@ void judge_loops(double error, double size, StepReport& report);
 // Of several islands: the worst of each number, and all factorizations.
 void add_island(const ContactReport& island, StepReport& report);
 
+// The status of a step: of its contact solver, or what is wrong although that was solved.
+const char* step_status(const StepReport& report);
+
 }  // namespace delassus
