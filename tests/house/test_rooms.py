@@ -19,6 +19,7 @@ SHARED_BINDINGS = {
     "held_operator.h": "operators",
     "workspace.h": "dynamics",
     "stopwatch.h": "errors",
+    "simulator_records.h": "simulator",
     "unlocked.h": "errors",
 }
 
