@@ -49,15 +49,6 @@ inline void translate(const std::exception_ptr& error, void*) {
 template <class T>
 constexpr const char* dtype_name = sizeof(T) == 8 ? "float64" : "float32";
 
-template <class T>
-bool has_shape(const T& array, Shape shape) {
-  if (array.ndim() != shape.size()) return false;
-  std::size_t axis = 0;
-  for (std::size_t n : shape)
-    if (array.shape(axis++) != n) return false;
-  return true;
-}
-
 inline nb::tuple shape_tuple(Shape shape) {
   nb::list list;
   for (std::size_t n : shape) list.append(n);
@@ -81,20 +72,92 @@ bool all_finite(const T* x, std::size_t n) {
   return sum == T{};
 }
 
+// What NumPy offers and every result needs, looked up once. Two threads may look at the same time: they find the same.
+inline PyObject* of_numpy(std::atomic<PyObject*>& kept, const char* name, const char* argument = nullptr) {
+  PyObject* found = kept.load(std::memory_order_acquire);
+  if (!found) {
+    nb::object object = nb::module_::import_("numpy").attr(name);
+    if (argument) object = object(argument);
+    found = object.release().ptr();  // for as long as the process lives
+    kept.store(found, std::memory_order_release);
+  }
+  return found;
+}
+inline constinit std::atomic<PyObject*> numpy_empty{nullptr}, numpy_ndarray{nullptr};
+template <class T>
+inline constinit std::atomic<PyObject*> numpy_dtype{nullptr};
+
+// Whether it is a NumPy array, and not of a class derived from it.
+inline bool is_ndarray(nb::handle x) {
+  return reinterpret_cast<PyObject*>(Py_TYPE(x.ptr())) == of_numpy(numpy_ndarray, "ndarray");
+}
+
+// numpy.empty(shape, dtype)
+template <class T>
+nb::object new_array(Shape shape) {
+  nb::object sizes = shape.size() == 1 ? nb::steal<nb::object>(PyLong_FromSize_t(*shape.begin())) : shape_tuple(shape);
+  PyObject* arguments[] = {sizes.ptr(), of_numpy(numpy_dtype<T>, "dtype", dtype_name<T>)};
+  PyObject* array = PyObject_Vectorcall(of_numpy(numpy_empty, "empty"), arguments, 2, nullptr);
+  if (!array) throw nb::python_error();
+  return nb::steal(array);
+}
+
+// Numbers of type T in C order that some Python object lends by the buffer protocol, for as long as this lives.
+template <class T>
+class Lent {
+ public:
+  Lent() = default;
+  Lent(Lent&& other) noexcept : view_(other.view_) { other.view_.obj = nullptr; }
+  Lent& operator=(Lent&&) = delete;
+  ~Lent() { PyBuffer_Release(&view_); }
+
+  // Whether the object lends an array of this shape.
+  bool borrow(nb::handle from, Shape shape, bool writeable = false) {
+    if (!PyObject_CheckBuffer(from.ptr())) return false;
+    if (PyObject_GetBuffer(from.ptr(), &view_, PyBUF_ND | PyBUF_FORMAT | (writeable ? PyBUF_WRITABLE : 0)) != 0) {
+      PyErr_Clear();
+      view_.obj = nullptr;
+      return false;
+    }
+    if (fits(shape)) return true;
+    PyBuffer_Release(&view_);
+    return false;
+  }
+  // The same of an array that was just made: only its memory is asked for.
+  void borrow_own(nb::handle from) {
+    if (PyObject_GetBuffer(from.ptr(), &view_, PyBUF_WRITABLE) != 0) throw nb::python_error();
+  }
+  T* data() const { return static_cast<T*>(view_.buf); }
+  std::size_t size() const { return std::size_t(view_.len) / sizeof(T); }
+
+ private:
+  bool fits(Shape shape) const {
+    constexpr char letter = sizeof(T) == 8 ? 'd' : 'f';
+    if (!view_.format || view_.format[0] != letter || view_.format[1] != 0) return false;
+    if (std::size_t(view_.ndim) != shape.size()) return false;
+    const Py_ssize_t* axis = view_.shape;
+    for (std::size_t n : shape)
+      if (std::size_t(*axis++) != n) return false;
+    return true;
+  }
+
+  Py_buffer view_{};
+};
+
 // A read-only argument: contiguous, of the wanted type and shape, finite.
 template <class T>
 struct Input {
-  using Array = nb::ndarray<const T, nb::c_contig, nb::device::cpu>;
-  Array array;
+  Lent<T> array;
   const T* data = nullptr;
   const char* name;
 
   Input(nb::handle value, const char* name_, Shape shape, bool optional = false) : name(name_) {
     if (optional && value.is_none()) return;
-    if (!nb::try_cast(value, array, false) || !has_shape(array, shape)) {
+    if (!array.borrow(value, shape)) {
       nb::object conformed =
           nb::module_::import_("delassus._door").attr("conform")(value, name, shape_tuple(shape), dtype_name<T>);
-      array = nb::cast<Array>(conformed, false);
+      if (!array.borrow(conformed, shape))
+        raise("ArgumentTypeError", std::string(name) + ": expected numbers in memory.");
     }
     data = array.data();
     if (!all_finite(data, array.size())) raise_not_finite();
@@ -111,19 +174,20 @@ struct Input {
 // A result: a new array, or the caller's `out` if it fits exactly.
 template <class T>
 struct Output {
-  using Array = nb::ndarray<T, nb::c_contig, nb::device::cpu>;
   nb::object object;
-  Array array;
+  Lent<T> array;
   T* data;
 
   Output(nb::handle out, Shape shape) {
     if (out.is_none()) {
-      object = nb::module_::import_("numpy").attr("empty")(shape_tuple(shape), dtype_name<T>);
+      object = new_array<T>(shape);
+      array.borrow_own(object);
     } else {
       object = nb::borrow(out);
+      if (!PyObject_TypeCheck(out.ptr(), reinterpret_cast<PyTypeObject*>(of_numpy(numpy_ndarray, "ndarray"))) ||
+          !array.borrow(out, shape, true))
+        nb::module_::import_("delassus._door").attr("refuse_out")(object, shape_tuple(shape), dtype_name<T>);
     }
-    if (!nb::try_cast(object, array, false) || !has_shape(array, shape))
-      nb::module_::import_("delassus._door").attr("refuse_out")(object, shape_tuple(shape), dtype_name<T>);
     data = array.data();
   }
 

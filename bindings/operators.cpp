@@ -5,7 +5,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "held_operator.h"
 #include "rooms.h"
@@ -59,17 +58,6 @@ nb::object sweep(HeldOperator<T>& s, Sweep<T> method, nb::handle x, std::size_t 
   return result.finite(what);
 }
 
-// A solution that no method brought within the limit.
-[[noreturn]] void raise_inaccurate(double error, double limit, const std::string& where) {
-  char numbers[96];
-  std::snprintf(numbers, sizeof numbers, "a backward error of %.2g was reached%s, not %.2g", error, where.c_str(),
-                limit);
-  door::raise("InaccurateError",
-              std::string("solve: ") + numbers +
-                  ": G + damping is too close to singular, or G itself too inexact. Increase damping; or accept more "
-                  "with a larger tolerance, or with refine=False and a look at G.backward_error(x, y).");
-}
-
 // All forms are one class to Python: a class of its own for each would have the type of every argument looked up among
 // its bases.
 template <class T, Form form>
@@ -79,9 +67,107 @@ void bind_form(nb::module_& m, const char* name) {
       [](std::shared_ptr<const HeldModel> held, const std::vector<ConstraintDescription>& list) {
         const auto& model = held->in<T>();
         auto G = make_operator(form, model, make_constraints(model, list));
-        return new HeldOperator<T>{std::move(held), std::move(G)};
+        return new HeldOperator<T>{{std::move(held), std::move(G)}};
       },
       "model"_a, "constraints"_a);
+}
+
+template <class T>
+struct HeldBatch : Damped<T, Held<BatchOperator<T>>> {
+  HeldBatch(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list, int batch, int threads)
+      : Damped<T, Held<BatchOperator<T>>>{
+            {m, make_batch_operator(m->in<T>(), make_constraints(m->in<T>(), list), batch, threads)}} {}
+  std::size_t states() const { return std::size_t(this->G->batch()); }
+
+  // Solutions of all states, each within the limit.
+  void solve(const T* y, int columns, T* x, const Accuracy<T>& wanted) {
+    errors.resize(states());
+    this->work([&] { this->G->solve(y, columns, x, wanted, errors.data()); });
+    const auto worst = std::max_element(errors.begin(), errors.end());
+    if (worst != errors.end())
+      door::check_accuracy(double(*worst), double(wanted.limit), " in state " + std::to_string(worst - errors.begin()));
+  }
+
+ private:
+  std::vector<T> errors;  // a state: backward error of the last solve
+};
+
+// Arrays with one number per row, of a batch per state and row: an argument, one that may not fit, a result.
+template <class T>
+door::Input<T> rows_in(const HeldOperator<T>& s, nb::handle value, const char* name) {
+  return {value, name, {s.rows()}};
+}
+template <class T>
+door::Input<T> rows_in(const HeldBatch<T>& s, nb::handle value, const char* name) {
+  return {value, name, {s.states(), s.rows()}};
+}
+template <class T>
+bool borrow_rows(const HeldOperator<T>& s, nb::handle value, door::Lent<T>& in) {
+  return in.borrow(value, {s.rows()});
+}
+template <class T>
+bool borrow_rows(const HeldBatch<T>& s, nb::handle value, door::Lent<T>& in) {
+  return in.borrow(value, {s.states(), s.rows()});
+}
+template <class T>
+door::Output<T> rows_out(const HeldOperator<T>& s) {
+  return {nb::none(), {s.rows()}};
+}
+template <class T>
+door::Output<T> rows_out(const HeldBatch<T>& s) {
+  return {nb::none(), {s.states(), s.rows()}};
+}
+
+// A copy of damping or compliance.
+template <class T, class Self>
+nb::object copied_rows(const Self& s, const std::vector<T>& values) {
+  auto out = rows_out<T>(s);
+  std::copy(values.begin(), values.end(), out.data);
+  return out.object;
+}
+
+// The usual way: one NumPy array without an axis for columns in, a new one out. None where anything is unusual, be it
+// the type, the shape, a number that is not finite, or an operator without numbers: the careful way then serves it, or
+// says what is wrong.
+template <class T, class Self, class F>
+nb::object usual(Self& s, bool ready, nb::handle x, const char* what, F&& work) {
+  door::Lent<T> in;
+  if (!ready || !door::is_ndarray(x) || !borrow_rows<T>(s, x, in) || !door::all_finite(in.data(), in.size()))
+    return nb::none();
+  auto out = rows_out<T>(s);
+  work(in.data(), out.data);
+  return out.finite(what);
+}
+
+// Damping, compliance and freshness, of one state and of a batch alike.
+template <class T, class Self>
+void bind_damped(nb::class_<Self>& c) {
+  c.def_prop_ro("damping", [](const Self& s) { return s.damped ? copied_rows<T>(s, s.damping) : nb::none(); })
+      .def_prop_ro("compliance", [](const Self& s) { return copied_rows<T>(s, s.compliance); })
+      .def_prop_ro("fresh", [](const Self& s) { return s.fresh.load(); })
+      .def_prop_ro("factored", [](const Self& s) { return s.factored.load(); })
+      .def("factor", [](Self& s) { s.factor(); })
+      .def(
+          "set_compliance",
+          [](Self& s, nb::handle c) {
+            const auto in = rows_in<T>(s, c, "compliance");
+            s.set_compliance(in.data, in.array.size());
+          },
+          "compliance"_a.none())
+      .def(
+          "set_damping",
+          [](Self& s, nb::handle d) {
+            const auto in = rows_in<T>(s, d, "damping");
+            s.set_damping(in.data, in.array.size());
+          },
+          "damping"_a.none())
+      .def(
+          "set_accuracy",
+          [](Self& s, int refinements, double goal, double limit) {
+            door::Occupied occupied(s.busy, "this operator");
+            s.accuracy = {refinements, T(goal), T(limit)};
+          },
+          "refinements"_a, "goal"_a, "limit"_a);
 }
 
 template <class T>
@@ -89,8 +175,9 @@ void bind_operator(nb::module_& m, const char* name) {
   using Self = HeldOperator<T>;
   using In = door::Input<T>;
   using Out = door::Output<T>;
-  with_stopwatch(nb::class_<Self>(m, name))
-      .def_prop_ro("nbytes", [](const Self& s) { return s.G->bytes(); })
+  auto c = with_stopwatch(nb::class_<Self>(m, name));
+  bind_damped<T>(c);
+  c.def_prop_ro("nbytes", [](const Self& s) { return s.G->bytes(); })
       .def_prop_ro("order",
                    [](const Self& s) {
                      std::vector<int> order;
@@ -103,10 +190,9 @@ void bind_operator(nb::module_& m, const char* name) {
       .def(
           "update",
           [](Self& s, nb::handle q) {
+            s.forget();
             auto q_ = door::configuration(s.held->template in<T>(), q);
-            bool regular = false;
-            s.work([&] { regular = s.G->update(q_.data); });
-            if (!regular) door::raise_singular("update");
+            if (!s.update(q_.data)) door::raise_singular("update");
           },
           "q"_a.none())
       .def(
@@ -117,19 +203,22 @@ void bind_operator(nb::module_& m, const char* name) {
           },
           "q"_a.none())
       .def(
-          "set_compliance",
-          [](Self& s, nb::handle c) {
-            In c_(c, "compliance", {s.rows()});
-            s.work([&] { s.G->set_compliance(c_.data); });
+          "product",
+          [](Self& s, nb::handle x) {
+            return usual<T>(s, s.fresh, x, "matvec",
+                            [&](const T* in, T* out) { s.work_briefly([&] { s.G->apply(in, 1, out); }); });
           },
-          "compliance"_a.none())
+          "x"_a.none())
       .def(
-          "set_damping",
-          [](Self& s, nb::handle d) {
-            In d_(d, "damping", {s.rows()});
-            s.work([&] { s.G->set_damping(d_.data); });
+          "solution",
+          [](Self& s, nb::handle y) {
+            return usual<T>(s, s.factored, y, "solve", [&](const T* in, T* out) {
+              T error{};
+              s.work_briefly([&] { error = s.G->solve(in, 1, out, s.accuracy); });
+              door::check_accuracy(double(error), double(s.accuracy.limit));
+            });
           },
-          "damping"_a.none())
+          "y"_a.none())
       .def(
           "apply",
           [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
@@ -164,7 +253,7 @@ void bind_operator(nb::module_& m, const char* name) {
             x.apart_from(in);
             T error{};
             s.work([&] { error = s.G->solve(in.data, columns, x.data, {refinements, T(goal), T(limit)}); });
-            if (!(error <= T(limit))) raise_inaccurate(double(error), limit, "");
+            door::check_accuracy(double(error), double(T(limit)));
             return x.finite("solve");
           },
           "y"_a.none(), "columns"_a, "vector"_a, "refinements"_a, "goal"_a, "limit"_a, "out"_a.none())
@@ -182,46 +271,36 @@ void bind_operator(nb::module_& m, const char* name) {
 }
 
 template <class T>
-struct HeldBatch : Held<BatchOperator<T>> {
-  HeldBatch(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list, int batch, int threads)
-      : Held<BatchOperator<T>>{m, make_batch_operator(m->in<T>(), make_constraints(m->in<T>(), list), batch, threads)} {
-  }
-  std::size_t states() const { return std::size_t(this->G->batch()); }
-  std::vector<T> errors;  // a state: backward error of the last solve
-};
-
-template <class T>
 void bind_batch(nb::module_& m, const char* name) {
   using Self = HeldBatch<T>;
   using In = door::Input<T>;
   using Out = door::Output<T>;
-  nb::class_<Self>(m, name)
-      .def(nb::init<std::shared_ptr<const HeldModel>, const std::vector<ConstraintDescription>&, int, int>(), "model"_a,
-           "constraints"_a, "batch"_a, "threads"_a)
+  nb::class_<Self> c(m, name);
+  bind_damped<T>(c);
+  c.def(nb::init<std::shared_ptr<const HeldModel>, const std::vector<ConstraintDescription>&, int, int>(), "model"_a,
+        "constraints"_a, "batch"_a, "threads"_a)
       .def_prop_ro("nbytes", [](const Self& s) { return s.G->bytes(); })
       .def(
           "update",
           [](Self& s, nb::handle q) {
+            s.forget();
             auto q_ = door::configurations(s.held->template in<T>(), q, s.states());
-            bool regular = false;
-            s.work([&] { regular = s.G->update(q_.data); });
-            if (!regular) door::raise_singular("update");
+            if (!s.update(q_.data)) door::raise_singular("update");
           },
           "q"_a.none())
       .def(
-          "set_compliance",
-          [](Self& s, nb::handle c) {
-            In c_(c, "compliance", {s.states(), s.rows()});
-            s.work([&] { s.G->set_compliance(c_.data); });
+          "product",
+          [](Self& s, nb::handle x) {
+            return usual<T>(s, s.fresh, x, "matvec",
+                            [&](const T* in, T* out) { s.work([&] { s.G->apply(in, 1, out); }); });
           },
-          "compliance"_a.none())
+          "x"_a.none())
       .def(
-          "set_damping",
-          [](Self& s, nb::handle d) {
-            In d_(d, "damping", {s.states(), s.rows()});
-            s.work([&] { s.G->set_damping(d_.data); });
+          "solution",
+          [](Self& s, nb::handle y) {
+            return usual<T>(s, s.factored, y, "solve", [&](const T* in, T* out) { s.solve(in, 1, out, s.accuracy); });
           },
-          "damping"_a.none())
+          "y"_a.none())
       .def(
           "apply",
           [](Self& s, nb::handle x, int columns, bool vector, nb::handle out) {
@@ -241,11 +320,7 @@ void bind_batch(nb::module_& m, const char* name) {
             In in = vector ? In(y, "y", {s.states(), s.rows()}) : In(y, "y", {s.states(), s.rows(), k});
             Out x = vector ? Out(out, {s.states(), s.rows()}) : Out(out, {s.states(), s.rows(), k});
             x.apart_from(in);
-            s.errors.resize(s.states());
-            s.work([&] { s.G->solve(in.data, columns, x.data, {refinements, T(goal), T(limit)}, s.errors.data()); });
-            const auto worst = std::max_element(s.errors.begin(), s.errors.end());
-            if (worst != s.errors.end() && !(*worst <= T(limit)))
-              raise_inaccurate(double(*worst), limit, " in state " + std::to_string(worst - s.errors.begin()));
+            s.solve(in.data, columns, x.data, {refinements, T(goal), T(limit)});
             return x.finite("solve");
           },
           "y"_a.none(), "columns"_a, "vector"_a, "refinements"_a, "goal"_a, "limit"_a, "out"_a.none())
@@ -306,6 +381,12 @@ void bind_explicit(nb::module_& m, const char* name) {
       .def(nb::init<std::shared_ptr<const HeldModel>, const std::vector<ConstraintDescription>&>(), "model"_a,
            "constraints"_a)
       .def_prop_ro("nbytes", [](const Self& s) { return s.G->bytes(); })
+      .def_prop_ro("compliance",
+                   [](const Self& s) {
+                     Out out(nb::none(), {s.rows()});
+                     std::copy_n(s.G->compliance(), s.rows(), out.data);
+                     return out.object;
+                   })
       .def_prop_ro("matrix_costs", [](const Self& s) { return s.costs(matrix_methods); })
       .def_prop_ro("inverse_costs", [](const Self& s) { return s.costs(inverse_methods); })
       .def(

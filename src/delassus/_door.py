@@ -32,11 +32,12 @@ def as_array(value: Any, name: str, wanted: str = "an array") -> NDArray[Any]:
 
 
 def conform(value: Any, name: str, shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
-    """Return ``value`` as a C-contiguous array of this shape and dtype, or raise an error that names it."""
+    """Return ``value`` as an aligned C-contiguous array of this shape and dtype, or raise an error that names it."""
     array = as_array(value, name, f"an array of shape {shape}")
     if array.shape != shape:
         raise ArgumentError(f"{name}: expected shape {shape}, got {array.shape}.")
-    return np.asarray(array, dtype=dtype, order="C")
+    array = np.asarray(array, dtype=dtype, order="C")
+    return array if array.flags.aligned else array.copy()
 
 
 def refuse_out(out: Any, shape: tuple[int, ...], dtype: str) -> None:

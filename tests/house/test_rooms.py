@@ -17,6 +17,7 @@ SHARED_BINDINGS = {
     "door.h": "spatial",
     "held.h": "model",
     "held_operator.h": "operators",
+    "damped.h": "operators",
     "workspace.h": "dynamics",
     "stopwatch.h": "errors",
     "simulator_records.h": "simulator",

@@ -249,3 +249,98 @@ def test_threads_on_one_operator_are_told_or_served_but_never_mixed_up():
         pytest.fail("no two threads ever met in the operator")
     # and it is free again
     assert np.array_equal(G @ y[0], expected[0][0])
+
+
+class Derived(np.ndarray):
+    """An array of a class of the user's own."""
+
+
+def unaligned(x):
+    memory = bytearray(x.nbytes + 1)
+    array = np.frombuffer(memory, x.dtype, len(x), offset=1)
+    array[:] = x
+    return array
+
+
+UNUSUAL = {
+    "list": list,
+    "tuple": tuple,
+    "single": lambda x: x.astype(np.float32),
+    "integers": lambda x: x.astype(np.int32),
+    "strided": lambda x: np.repeat(x, 2)[::2],
+    "backwards": lambda x: x[::-1].copy()[::-1],
+    "other byte order": lambda x: x.astype(">f8"),
+    "unaligned": unaligned,
+    "derived": lambda x: x.view(Derived),
+    "read-only": lambda x: np.broadcast_to(x, x.shape),
+    "one column": lambda x: x[:, None],
+    "columns in Fortran order": lambda x: np.asfortranarray(np.stack([x, x], axis=1)),
+}
+
+
+@pytest.mark.parametrize("kind", UNUSUAL)
+def test_numbers_however_they_are_stored_give_the_same(kind):
+    x = np.arange(-3.0, M - 3.0)  # also as float32 and as integers
+    G, given = fresh(), UNUSUAL[kind](x)
+    for got, want in ((G @ given, G @ x), (G.matvec(given), G @ x), (G.solve(given), G.solve(x))):
+        assert type(got) is np.ndarray
+        assert got.dtype == np.float64
+        for column in got.reshape(M, -1).T:
+            np.testing.assert_allclose(column, want, rtol=1e-12, atol=1e-12 * np.abs(want).max())
+
+
+def test_every_result_is_an_array_of_its_own():
+    G, x = fresh(), np.ones(M)
+    first, second = G @ x, G @ x
+    assert first is not second
+    assert not np.shares_memory(first, second)
+    assert first.flags.owndata
+    assert first.flags.writeable
+    first[:] = 7.0
+    assert np.array_equal(G @ x, second)
+
+
+def test_operators_times_operators_are_operators_of_scipy():
+    from scipy.sparse.linalg import LinearOperator
+
+    G, x = fresh(), np.arange(float(M))
+    for product in (G @ G, G @ G.inverse, G + G, 2.0 * G):
+        assert isinstance(product, LinearOperator)
+    np.testing.assert_allclose((G @ G) @ x, G @ (G @ x), rtol=1e-14)
+    np.testing.assert_allclose((2.0 * G) @ x, 2.0 * (G @ x), rtol=1e-14)
+
+
+def test_damping_and_compliance_are_what_was_set():
+    G = Operator(MODEL, CONSTRAINTS)
+    assert G.damping is None
+    assert np.array_equal(G.compliance, np.zeros(M))
+    rows = np.arange(1.0, M + 1)
+    G.damping, G.compliance = rows, 0.25
+    assert np.array_equal(G.damping, rows)
+    assert np.array_equal(G.compliance, np.full(M, 0.25))
+    G.update(Q)
+    G.damping = 2e-3
+    assert np.array_equal(G.damping, np.full(M, 2e-3))
+    # what is refused changes nothing, neither the numbers nor the factor
+    before = G.solve(np.ones(M))
+    for name, bad in (("damping", -1.0), ("compliance", np.nan), ("damping", np.ones(M + 1))):
+        with pytest.raises(ArgumentError):
+            setattr(G, name, bad)
+    assert np.array_equal(G.damping, np.full(M, 2e-3))
+    assert np.array_equal(G.compliance, np.full(M, 0.25))
+    assert np.array_equal(G.solve(np.ones(M)), before)
+    # and they outlive a change of the configuration, and a configuration that is refused
+    with pytest.raises(ArgumentError):
+        G.update(Q[:-1])
+    with pytest.raises(StaleError):
+        G.solve(np.ones(M))
+    G.update(Q)
+    assert np.array_equal(G.solve(np.ones(M)), before)
+
+
+def test_contact_solvers_leave_damping_as_it_was():
+    G = fresh(damping=5e-3)
+    before = G.solve(np.ones(M))
+    dl.solve_contacts(G, np.arange(float(M)), [dl.PointContact(MODEL, 1, friction=0.5)] * 3, method="admm")
+    assert np.array_equal(G.damping, np.full(M, 5e-3))
+    assert np.array_equal(G.solve(np.ones(M)), before)

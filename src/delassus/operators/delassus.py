@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -48,52 +48,43 @@ class _Damped:
         return native
 
     def _begin(self, damping: ArrayLike | None, compliance: ArrayLike) -> None:
-        self._fresh = self._factored = False
+        """Hand the native operator what it keeps: compliance, damping, and the accuracy that ``solve`` promises by default."""
         self._limit = max(_LIMIT[self.dtype], _ROUNDINGS * self._model.nv * float(np.finfo(self.dtype).eps))
-        self._compliance = diagonal(compliance, "compliance", self._rows, self.dtype)
-        self._damping = None if damping is None else diagonal(damping, "damping", self._rows, self.dtype)
-        self._native.set_compliance(self._compliance)
-        self._judge()
+        self._native.set_accuracy(_REFINEMENTS, _GOAL[self.dtype], self._limit)
+        self._native.set_compliance(diagonal(compliance, "compliance", self._rows, self.dtype))
+        if damping is not None:
+            self._native.set_damping(diagonal(damping, "damping", self._rows, self.dtype))
 
     def update(self, q: ArrayLike) -> None:
         """Do the numeric work at q, (nq,) or for a batch (batch_size, nq): kinematics, rows, factors. The only call that reads q."""
-        self._fresh = self._factored = False
         self._native.update(q)
-        self._fresh = True
-        self._factor()
+        self._native.factor()
 
     def _factor(self) -> None:
-        self._factored = False
-        if self._fresh and self._invertible:
-            self._native.set_damping(self._damping)
-            self._factored = True
+        """Make the factor of the inverse anew: after others used the native operator with a damping of their own."""
+        self._native.factor()
+
+    @property
+    def _fresh(self) -> bool:
+        return self._native.fresh  # type: ignore[no-any-return]
 
     @property
     def damping(self) -> Array | None:
         """ε, one number a row (a copy), added to G where an inverse is asked; set a scalar or an array. Setting it refactors what depends on it."""
-        return None if self._damping is None else self._damping.copy()
+        return self._native.damping  # type: ignore[no-any-return]
 
     @damping.setter
     def damping(self, value: ArrayLike) -> None:
-        self._damping = diagonal(value, "damping", self._rows, self.dtype)
-        self._judge()
-        self._factor()
+        self._native.set_damping(diagonal(value, "damping", self._rows, self.dtype))
 
     @property
     def compliance(self) -> Array:
         """C, one number a row (a copy), part of G itself; set a scalar or an array. Setting it refactors what depends on it."""
-        return self._compliance.copy()
+        return self._native.compliance  # type: ignore[no-any-return]
 
     @compliance.setter
     def compliance(self, value: ArrayLike) -> None:
-        self._compliance = diagonal(value, "compliance", self._rows, self.dtype)
-        self._native.set_compliance(self._compliance)
-        self._judge()
-        self._factor()
-
-    def _judge(self) -> None:
-        """Whether there is an inverse, once a change, not once an update."""
-        self._invertible = self._damping is not None and bool((self._damping + self._compliance > 0).all())
+        self._native.set_compliance(diagonal(value, "compliance", self._rows, self.dtype))
 
     def _columns_of(self, x: ArrayLike, name: str) -> tuple[int, bool]:
         """Columns of an argument, and whether it has no axis for them."""
@@ -108,6 +99,14 @@ class _Damped:
     def _run(self, method: str, x: ArrayLike, out: Array | None) -> Array:
         columns, vector = self._columns_of(x, "x")
         return getattr(self._native, method)(x, columns, vector, out)  # type: ignore[no-any-return]
+
+    def _product(self, x: ArrayLike, out: Array | None = None) -> Array:
+        """G x; the usual case has the shortest way, and None sends everything unusual along the careful one."""
+        if out is None:
+            y: Array | None = self._native.product(x)
+            if y is not None:
+                return y
+        return self._run("apply", x, out)
 
     def solve(self, y: ArrayLike, *, refine: bool = True, tolerance: float | None = None, out: Array | None = None) -> Array:
         """(G + damping)⁻¹ y, direct.
@@ -129,6 +128,10 @@ class _Damped:
             ArgumentError: damping plus compliance is not positive in every row, so there is no inverse.
             InaccurateError: no way to solve reached that backward error; the message has the one reached.
         """
+        if refine is True and tolerance is None and out is None:
+            x: Array | None = self._native.solution(y)
+            if x is not None:
+                return x
         columns, vector = self._columns_of(y, "y")
         self._need_inverse()
         limit = self._limit if tolerance is None else number(tolerance, "tolerance", minimum=0.0)
@@ -152,7 +155,7 @@ class _Damped:
         return errors[..., 0] if vector else errors  # type: ignore[no-any-return]
 
     def _need_inverse(self) -> None:
-        if not self._factored:
+        if not self._native.factored:
             raise ArgumentError(
                 "damping: an inverse needs damping or compliance that is positive in every row. Set G.damping, for instance to 1e-6."
             )
@@ -171,6 +174,40 @@ class _Damped:
     def nbytes(self) -> int:
         """Memory of factors, rows and passages [B]."""
         return int(self._native.nbytes)
+
+
+class LinearMap(LinearOperator):  # type: ignore[misc]
+    """A SciPy operator of two functions, forward and adjoint, that take a vector or columns and check them: products go to them directly."""
+
+    def __init__(
+        self, shape: tuple[int, int], dtype: np.dtype[Any], forward: Callable[[ArrayLike], Array], adjoint: Callable[[ArrayLike], Array]
+    ) -> None:
+        LinearOperator.__init__(self, dtype, shape)
+        self._forward, self._backward = forward, adjoint
+
+    def matvec(self, x: ArrayLike) -> Array:
+        """Product with a vector."""
+        return self._forward(x)
+
+    def matmat(self, X: ArrayLike) -> Array:
+        """Product with columns."""
+        return self._forward(X)
+
+    def rmatvec(self, x: ArrayLike) -> Array:
+        """Product of the adjoint with a vector."""
+        return self._backward(x)
+
+    def rmatmat(self, X: ArrayLike) -> Array:
+        """Product of the adjoint with columns."""
+        return self._backward(X)
+
+    _matvec, _matmat, _rmatvec, _rmatmat = matvec, matmat, rmatvec, rmatmat
+
+    def _adjoint(self) -> LinearMap:
+        return LinearMap(self.shape[::-1], self.dtype, self._backward, self._forward)
+
+    def __matmul__(self, x: Any) -> Any:
+        return self._forward(x) if isinstance(x, (np.ndarray, list, tuple)) else super().__matmul__(x)
 
 
 class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
@@ -219,10 +256,7 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
 
     def matvec(self, x: ArrayLike, out: Array | None = None) -> Array:
         """G x for x (m,), O(n + m). Fills ``out`` if given."""
-        # the usual case has the shortest way: the native side checks the rest
-        if self._fresh and type(x) is np.ndarray and x.ndim == 1:
-            return self._native.apply(x, 1, True, out)  # type: ignore[no-any-return]
-        return self._run("apply", x, out)
+        return self._product(x, out)
 
     def matmat(self, X: ArrayLike, out: Array | None = None) -> Array:
         """G X for X (m, k), several columns side by side. Fills ``out`` if given."""
@@ -238,6 +272,9 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
         return self
 
     def __matmul__(self, x: ArrayLike) -> Any:
+        y = self._native.product(x)
+        if y is not None:
+            return y
         return self._run("apply", x, None) if isinstance(x, (np.ndarray, list, tuple)) else super().__matmul__(x)
 
     # ---- other operators ------------------------------------------------------------------------------------------------
@@ -245,30 +282,28 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
     @property
     def inverse(self) -> LinearOperator:
         """(G + damping)⁻¹ as a SciPy operator."""
-        return LinearOperator(self.shape, matvec=self.solve, rmatvec=self.solve, matmat=self.solve, rmatmat=self.solve, dtype=self.dtype)
+        return LinearMap(self.shape, self.dtype, self.solve, self.solve)
 
     @property
     def jacobian(self) -> LinearOperator:
         """J (m, nv) as a SciPy operator with its adjoint, O(n + m)."""
-        run, shape = self._run, (self.shape[0], self._model.nv)
-
-        def forward(x: Array) -> Array:
-            return run("jacobian", x, None)
-
-        def adjoint(x: Array) -> Array:
-            return run("jacobian_transpose", x, None)
-
-        return LinearOperator(shape, matvec=forward, matmat=forward, rmatvec=adjoint, rmatmat=adjoint, dtype=self.dtype)
+        return LinearMap((self.shape[0], self._model.nv), self.dtype, self._verb("jacobian"), self._verb("jacobian_transpose"))
 
     @property
     def mass_inverse(self) -> LinearOperator:
         """M⁻¹ (nv, nv) as a SciPy operator, O(n)."""
-        run, n = self._run, self._model.nv
+        run = self._verb("mass_inverse")
+        return LinearMap((self._model.nv, self._model.nv), self.dtype, run, run)
 
-        def forward(x: Array) -> Array:
-            return run("mass_inverse", x, None)
+    def _verb(self, name: str) -> Callable[[ArrayLike], Array]:
+        """Return a verb of the native operator for whatever has the shape of a vector or of columns."""
+        native = getattr(self._native, name)
 
-        return LinearOperator((n, n), matvec=forward, matmat=forward, rmatvec=forward, rmatmat=forward, dtype=self.dtype)
+        def run(x: ArrayLike) -> Array:
+            columns, vector = self._columns_of(x, "x")
+            return native(x, columns, vector, None)  # type: ignore[no-any-return]
+
+        return run
 
     def to_matrix(self) -> Array:
         """G as a dense array (m, m): one product with the identity."""
@@ -291,12 +326,12 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
         return explained(self._model, self._constraints, self.dtype, self._native)
 
     def __repr__(self) -> str:
-        state = "damped inverse ready" if self._factored else "updated" if self._fresh else "no numbers yet"
+        state = "damped inverse ready" if self._native.factored else "updated" if self._fresh else "no numbers yet"
         m = self.shape[0]
         return f"<{type(self).__name__} of {self._model.name!r}: {m} × {m}, {len(self._constraints)} constraints, {self.fill} couplings, {self.dtype}, {state}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self._model, self._constraints, self._damping, self._compliance, self.dtype)
+        return _rebuild, (type(self), self._model, self._constraints, self.damping, self.compliance, self.dtype)
 
 
 def _rebuild(
@@ -361,10 +396,10 @@ class BatchDelassusOperator(_Damped):
 
     def matvec(self, x: ArrayLike, out: Array | None = None) -> Array:
         """G x of every state for x (batch_size, m) or (batch_size, m, k). Fills ``out`` if given."""
-        return self._run("apply", x, out)
+        return self._product(x, out)
 
     def __matmul__(self, x: ArrayLike) -> Array:
-        return self._run("apply", x, None)
+        return self._product(x)
 
     def to_matrix(self) -> Array:
         """G of every state as a dense array (batch_size, m, m)."""
@@ -376,12 +411,12 @@ class BatchDelassusOperator(_Damped):
         return DelassusOperator(self._model, self._constraints, dtype=self.dtype).explain()
 
     def __repr__(self) -> str:
-        state = "damped inverse ready" if self._factored else "updated" if self._fresh else "no numbers yet"
+        state = "damped inverse ready" if self._native.factored else "updated" if self._fresh else "no numbers yet"
         m = self._rows[1]
         return f"<BatchDelassusOperator of {self._model.name!r}: {self.batch_size} states, {m} × {m}, {self.dtype}, {state}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        made = (self._model, self._constraints, self.batch_size, self._damping, self._compliance, self.dtype, self._threads)
+        made = (self._model, self._constraints, self.batch_size, self.damping, self.compliance, self.dtype, self._threads)
         return _rebuild_batch, made
 
 

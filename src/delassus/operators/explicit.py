@@ -99,8 +99,7 @@ class ExplicitDelassus:
         self._constraints = tuple(collect(model, constraints))
         self._rows = sum(c.rows for c in self._constraints)
         self._native = native(model._native, [c._native() for c in self._constraints])
-        self._compliance = diagonal(compliance, "compliance", (self._rows,), self._dtype)
-        self._native.set_compliance(self._compliance)
+        self._native.set_compliance(diagonal(compliance, "compliance", (self._rows,), self._dtype))
         matrix, inverse = ({k: time for k, (time, *_) in costs} for costs in (self._native.matrix_costs, self._native.inverse_costs))
         refused = dict.fromkeys(k for k in (*MATRIX_METHODS, *INVERSE_METHODS) if k not in matrix and k not in inverse)
         self._costs = MethodCosts(model.name, self._rows, matrix, inverse, tuple(refused))
@@ -149,7 +148,7 @@ class ExplicitDelassus:
     @property
     def compliance(self) -> Array:
         """C, one number a row (a copy)."""
-        return self._compliance.copy()
+        return self._native.compliance  # type: ignore[no-any-return]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -167,7 +166,7 @@ class ExplicitDelassus:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # a copy has memory of its own
-        return _rebuild, (self._model, self._constraints, self._compliance, self._dtype)
+        return _rebuild, (self._model, self._constraints, self.compliance, self._dtype)
 
     def __repr__(self) -> str:
         return (
