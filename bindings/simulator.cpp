@@ -156,13 +156,13 @@ void bind_description(nb::module_& m) {
 
 // ---- a world ----
 
-// A world as Python holds it; one user at a time.
-struct HeldWorld {
+// A world as Python holds it.
+struct HeldWorld : SingleUser {
   std::shared_ptr<WorldPlan> plan;
   std::unique_ptr<World> world;
-  std::atomic<bool> busy{false};
 
-  explicit HeldWorld(std::shared_ptr<WorldPlan> p) : plan(std::move(p)), world(plan->make()) {
+  explicit HeldWorld(std::shared_ptr<WorldPlan> p)
+      : SingleUser("this Simulator"), plan(std::move(p)), world(plan->make()) {
     if (const auto& failure = world->collider().failure(); !failure.empty()) raise_mujoco(failure);
   }
 
@@ -176,15 +176,11 @@ struct HeldWorld {
     operator StepForces() const { return {tau.data, control.data, external.data}; }
   };
 
-  // Work of the core without the interpreter's lock; where its last report tells of trouble, the error is raised.
+  // Work of the core; where its report tells of trouble, the error is raised.
   template <class F>
   StepReport work(const char* what, F&& f) {
     StepReport report;
-    {
-      door::Occupied occupied(busy, "this Simulator");
-      door::Unlocked unlocked;
-      report = f(*world);
-    }
+    SingleUser::work([&] { report = f(*world); });
     if (!report.collided) raise_mujoco(world->collider().failure());
     if (!report.regular) door::raise_singular(what);
     return report;
@@ -226,7 +222,7 @@ std::unique_ptr<RunRecord> run(HeldWorld& s, int steps, int every, nb::handle ta
 
 void restore(HeldWorld& s, nb::handle numbers, std::size_t n) {
   const In x(numbers, "snapshot", {n});
-  door::Occupied occupied(s.busy, "this Simulator");
+  door::Occupied occupied(s.busy, s.name);
   World& w = *s.world;
   SavedState saved = read_snapshot(w, s.plan->collisions.source, x.data, n);
   door::check_quaternions(w.description().model, saved.q.data(), "snapshot's q");
@@ -245,7 +241,7 @@ void bind_world(nb::module_& m) {
           [](HeldWorld& s, nb::handle q, nb::handle v, double time) {
             auto q_ = door::configuration(s.world->description().model, q);
             In v_(v, "v", {s.plan->nv()});
-            door::Occupied occupied(s.busy, "this Simulator");
+            door::Occupied occupied(s.busy, s.name);
             s.world->q.assign(q_.data, q_.data + s.plan->nq());
             s.world->v.assign(v_.data, v_.data + s.plan->nv());
             s.world->time = time;
