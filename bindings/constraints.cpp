@@ -12,23 +12,20 @@ using nb::literals::operator""_a;
 
 namespace {
 
-// Rows and the model they look at; one user at a time, without the interpreter's lock.
+// Rows and the model they look at.
 template <class T>
-struct HeldRows {
+struct HeldRows : SingleUser {
   std::shared_ptr<const HeldModel> held;
   ConstraintRows<T> rows;
-  std::atomic<bool> busy{false};
 
   HeldRows(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list)
-      : held(std::move(m)), rows(held->in<T>(), make_constraints(held->in<T>(), list)) {}
+      : SingleUser("this ConstraintRows"),
+        held(std::move(m)),
+        rows(held->in<T>(), make_constraints(held->in<T>(), list)) {}
 
   template <class F>
   nb::object work(const door::Output<T>& out, const char* what, F&& f) {
-    {
-      door::Occupied occupied(busy, "this ConstraintRows");
-      door::Unlocked unlocked;
-      f();
-    }
+    SingleUser::work(f);
     if (!door::all_finite(out.data, out.array.size()))
       door::raise("SingularError",
                   std::string(what) +

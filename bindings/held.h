@@ -1,12 +1,30 @@
-// The model as Python holds it, in both precisions, and its configurations at the door.
+// What Python holds of the core: something that one thread at a time uses, and the model, in both precisions, with its
+// configurations at the door.
 #pragma once
 
 #include <memory>
 
 #include "door.h"
 #include "model/model.h"
+#include "stopwatch.h"
 
 namespace delassus {
+
+// One user at a time, without the interpreter's lock; a second one is told so by this name.
+struct SingleUser {
+  const char* name;
+  std::atomic<bool> busy{false};
+  Stopwatch watch{};
+
+  explicit SingleUser(const char* name_) : name(name_) {}
+
+  template <class F>
+  void work(F&& f) {
+    door::Occupied occupied(busy, name);
+    door::Unlocked unlocked;
+    watch.run(f);
+  }
+};
 
 struct HeldModel {
   Model<double> wide;

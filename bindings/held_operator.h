@@ -6,7 +6,6 @@
 #include "damped.h"
 #include "held.h"
 #include "operators/verbs.h"
-#include "stopwatch.h"
 
 namespace delassus {
 
@@ -26,24 +25,18 @@ inline void check_accuracy(double error, double limit, const std::string& where 
 
 }  // namespace door
 
-// An operator by its verbs and the model it looks at; one user at a time, without the interpreter's lock.
+// An operator by its verbs and the model it looks at.
 template <class Verbs>
-struct Held {
+struct Held : SingleUser {
   std::shared_ptr<const HeldModel> held;
   std::unique_ptr<Verbs> G;
-  std::atomic<bool> busy{false};
-  std::size_t m = std::size_t(G->rows());
-  Stopwatch watch{};
+  std::size_t m;
+
+  Held(std::shared_ptr<const HeldModel> model, std::unique_ptr<Verbs> verbs)
+      : SingleUser("this operator"), held(std::move(model)), G(std::move(verbs)), m(std::size_t(G->rows())) {}
 
   std::size_t rows() const { return m; }
   std::size_t nv() const { return std::size_t(held->wide.nv); }
-
-  template <class F>
-  void work(F&& f) {
-    door::Occupied occupied(busy, "this operator");
-    door::Unlocked unlocked;
-    watch.run(f);
-  }
 };
 
 // Of one state, in whatever form.

@@ -1,22 +1,22 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include "held.h"
 #include "operators/team.h"
 #include "rooms.h"
-#include "simulator/world.h"
+#include "simulator/snapshot.h"
+#include "simulator_records.h"
 
 namespace delassus {
 
-namespace nb = nanobind;
 using nb::literals::operator""_a;
 
 namespace {
 
 using In = door::Input<double>;
-using Numbers = std::vector<double>;
 
 // Raises MujocoError; where a callback in Python raised and so stopped MuJoCo, its exception becomes the cause.
 [[noreturn]] void raise_mujoco(const std::string& failure) {
@@ -29,155 +29,31 @@ using Numbers = std::vector<double>;
   throw nb::python_error();
 }
 
-// What a simulation is made of, shared by all worlds of it: the description, and how to reach MuJoCo.
-struct Plan {
-  std::shared_ptr<WorldDescription> world;
-  MujocoLibrary library;
-  const void* mujoco_model;
-  std::vector<int> geom_bodies, geom_parts;
-  nb::object keep;  // MuJoCo's model, for as long as this lives
+nb::object copied(const Numbers& x) {
+  door::Output<double> array(nb::none(), {x.size()});
+  std::copy(x.begin(), x.end(), array.data);
+  return array.object;
+}
 
-  std::unique_ptr<World> make() const {
-    auto collider = std::make_unique<Collider>(library, mujoco_model, world->model.nq, geom_bodies, geom_parts);
-    return std::make_unique<World>(world, std::move(collider));
-  }
+// ---- what a simulation is made of ----
+
+// How to reach MuJoCo's collisions; keeps its model.
+struct HeldCollisions {
+  CollisionSource source;
+  nb::object model;
+};
+
+// Shared by all worlds of a simulation.
+struct WorldPlan {
+  std::shared_ptr<const WorldDescription> world;
+  HeldCollisions collisions;
+
+  std::unique_ptr<World> make() const { return std::make_unique<World>(world, collisions.source); }
   std::size_t nq() const { return std::size_t(world->model.nq); }
   std::size_t nv() const { return std::size_t(world->model.nv); }
   std::size_t motors() const { return world->motors.size(); }
   std::size_t bodies() const { return world->model.bodies.size(); }
 };
-
-nb::object as_array(const Numbers& x) {
-  nb::object a = nb::module_::import_("numpy").attr("empty")(x.size());
-  std::copy(x.begin(), x.end(), nb::cast<nb::ndarray<double, nb::c_contig, nb::device::cpu>>(a).data());
-  return a;
-}
-
-nb::object as_array(const Numbers& x, std::size_t rows, std::size_t columns) {
-  return as_array(x).attr("reshape")(rows, columns);
-}
-
-// Fifteen numbers of a step: outcome, iterations, factorizations, natural residual, worst residual, penetration, loop
-// error, iterations for positions, whether M was regular, islands, flaw; after the step: loop error, penetration, limit
-// error; pairs of shapes that went through each other.
-constexpr std::size_t numbers_a_step = 15, times_a_step = 6, numbers_a_contact = 12;
-void append(Numbers& to, const StepReport& r) {
-  const auto& c = r.contacts;
-  to.insert(to.end(),
-            {double(int(c.outcome)), double(c.iterations), double(c.factorizations), c.left.natural, c.left.worst(),
-             r.penetration, r.loop_error, double(r.corrections), double(r.regular), double(r.islands),
-             double(int(r.flaw)), r.loop_error_after, r.penetration_after, r.limit_error_after, double(r.tunnelled)});
-}
-// Of every contact: position, normal, force on the first body in world axes [N], friction, bodies.
-void append_contacts(Numbers& to, const World& w) {
-  const double over = 1 / w.description().timestep;
-  for (const auto& c : w.memory.contacts) {
-    const auto& t = c.touch;
-    const Vec3<double> force = c.impulse * over;
-    to.insert(to.end(), {t.position.x, t.position.y, t.position.z, t.normal.x, t.normal.y, t.normal.z, force.x, force.y,
-                         force.z, t.friction, double(t.body[0]), double(t.body[1])});
-  }
-}
-
-struct HeldWorld {
-  std::shared_ptr<Plan> plan;
-  std::unique_ptr<World> world;
-  std::atomic<bool> busy{false};
-  Numbers numbers, contacts, times;
-
-  explicit HeldWorld(std::shared_ptr<Plan> p) : plan(std::move(p)), world(plan->make()) {
-    if (const auto& failure = world->collider().failure(); !failure.empty()) raise_mujoco(failure);
-  }
-};
-
-// Everything that the next step depends on, as numbers.
-Numbers snapshot(const World& w) {
-  Numbers x{double(w.q.size()), double(w.v.size())};
-  auto put = [&](const Numbers& y) {
-    x.push_back(double(y.size()));
-    x.insert(x.end(), y.begin(), y.end());
-  };
-  const auto& others = w.memory.others;
-  put(w.q), put(w.v), put(others.rows), put(others.row_corrections);
-  x.insert(x.end(),
-           {w.time, double(others.limits.size()), double(others.rho.size()), double(w.memory.contacts.size())});
-  for (const auto* pairs : {&others.limits, &others.rho})
-    for (const auto& l : *pairs) x.insert(x.end(), {l[0], l[1]});
-  for (const auto& c : w.memory.contacts) {
-    const auto& t = c.touch;
-    x.insert(x.end(), {double(t.geom[0]), double(t.geom[1]), double(t.body[0]), double(t.body[1]), t.distance, t.base,
-                       t.friction});
-    for (const auto* v : {&t.position, &t.normal, &t.local[0], &t.local[1], &c.impulse, &c.correction})
-      x.insert(x.end(), {v->x, v->y, v->z});
-  }
-  return x;
-}
-// The same back, every number checked before anything changes: finite by `In`, sizes and indices those of this model,
-// lengths of what has one.
-void restore(HeldWorld& s, const double* x, std::size_t n) {
-  World& w = *s.world;
-  const auto& d = w.description();
-  std::size_t at = 0;
-  const auto expect = [](bool good, const char* what) {
-    if (good) return;
-    door::raise("ArgumentError", std::string("snapshot: its ") + what +
-                                     " cannot be of this model. "
-                                     "Give what save() returned, unchanged.");
-  };
-  const auto next = [&] {
-    expect(at < n, "length");
-    return x[at++];
-  };
-  const auto whole = [&](std::size_t below, const char* what) {
-    const double value = next();
-    expect(value >= 0 && value < double(below) && value == std::floor(value), what);
-    return std::size_t(value);
-  };
-  const auto get = [&](Numbers& y) {
-    y.resize(whole(n, "sizes"));
-    for (auto& value : y) value = next();
-  };
-  const auto vector = [&] {
-    const double a = next(), b = next(), c = next();
-    return Vec3<double>{a, b, c};
-  };
-  const auto either = [&](std::size_t size, std::size_t full, const char* what) {
-    expect(size == 0 || size == full, what);
-  };
-
-  Numbers q, v;
-  World::Memory memory;
-  auto& others = memory.others;
-  expect(next() == double(w.q.size()) && next() == double(w.v.size()), "sizes");
-  get(q), get(v), get(others.rows), get(others.row_corrections);
-  expect(q.size() == w.q.size() && v.size() == w.v.size(), "sizes");
-  door::check_quaternions(d.model, q.data(), "snapshot's q");
-  std::size_t rows = 0;
-  for (const auto* list : {&d.loops, &d.friction})
-    for (const auto& c : *list) rows += std::size_t(c.rows);
-  either(others.rows.size(), rows, "rows"), either(others.row_corrections.size(), rows, "rows");
-  const double time = next();
-  others.limits.resize(whole(n, "sizes")), others.rho.resize(whole(n, "sizes"));
-  memory.contacts.resize(whole(n, "sizes"));
-  either(others.limits.size(), 2 * d.limits.size(), "limits"), either(others.rho.size(), d.model.roots.size(), "trees");
-  for (auto* pairs : {&others.limits, &others.rho})
-    for (auto& pair : *pairs) pair = {next(), next()};
-  for (const auto& rho : others.rho) expect(rho[0] >= 0 && rho[1] >= 0, "penalties");
-  for (auto& c : memory.contacts) {
-    auto& t = c.touch;
-    for (int& geom : t.geom) geom = int(whole(s.plan->geom_bodies.size(), "shapes"));
-    for (int& body : t.body) body = int(whole(s.plan->bodies(), "bodies"));
-    for (int k = 0; k < 2; ++k) expect(t.body[k] == s.plan->geom_bodies[std::size_t(t.geom[k])], "bodies");
-    t.distance = next(), t.base = next(), t.friction = next();
-    for (auto* to : {&t.position, &t.normal, &t.local[0], &t.local[1], &c.impulse, &c.correction}) *to = vector();
-    expect(t.friction >= 0, "friction");
-    expect(std::abs(dot(t.normal, t.normal) - 1) < 1e-6, "normals");
-  }
-  expect(at == n, "length");
-  w.q.swap(q), w.v.swap(v);
-  w.time = time;
-  w.memory = std::move(memory);
-}
 
 // Addresses of functions and offsets by name: "mj_collision", "mjData.ncon". What a version has not is left out.
 MujocoLibrary library_of(const std::map<std::string, std::size_t>& places) {
@@ -203,9 +79,55 @@ MujocoLibrary library_of(const std::map<std::string, std::size_t>& places) {
   return l;
 }
 
-}  // namespace
-
-void bind_simulator(nb::module_& m) {
+void bind_description(nb::module_& m) {
+  nb::class_<StepOptions>(m, "StepOptions")
+      .def(nb::init<double, double, double, double, int, bool, double, bool>(), nb::kw_only(), "timestep"_a,
+           "restitution"_a, "bounce_speed"_a, "tolerance"_a, "max_iterations"_a, "newton"_a, "slop"_a, "midpoint"_a)
+      .def_ro("timestep", &StepOptions::timestep)
+      .def_ro("restitution", &StepOptions::restitution)
+      .def_ro("bounce_speed", &StepOptions::bounce_speed)
+      .def_ro("tolerance", &StepOptions::tolerance)
+      .def_ro("max_iterations", &StepOptions::max_iterations)
+      .def_ro("newton", &StepOptions::newton)
+      .def_ro("slop", &StepOptions::slop)
+      .def_ro("midpoint", &StepOptions::midpoint);
+  nb::class_<JointLimit>(m, "JointLimit")
+      .def(nb::init<int, int, double, double>(), nb::kw_only(), "coordinate"_a, "velocity"_a, "lower"_a, "upper"_a);
+  nb::class_<Motor>(m, "Motor")
+      .def(nb::init<int, int, double, double, std::array<double, 3>, std::array<double, 2>, std::array<double, 2>>(),
+           nb::kw_only(), "coordinate"_a, "velocity"_a, "gear"_a, "gain"_a, "bias"_a, "control_range"_a,
+           "force_range"_a);
+  nb::class_<CollisionShape>(m, "CollisionShape")
+      .def(
+          "__init__",
+          [](CollisionShape* self, int body, double half_width, double radius, double lever,
+             const std::array<double, 3>& c) {
+            new (self) CollisionShape{body, half_width, radius, lever, {c[0], c[1], c[2]}};
+          },
+          nb::kw_only(), "body"_a, "half_width"_a, "radius"_a, "lever"_a, "center"_a);
+  nb::class_<WorldDescription>(m, "WorldDescription")
+      .def(
+          "__init__",
+          [](WorldDescription* self, const HeldModel& model, const StepOptions& options) {
+            new (self) WorldDescription{};
+            self->model = model.wide;
+            self->options = options;
+          },
+          "model"_a, "options"_a)
+      .def_prop_rw(
+          "armature", [](const WorldDescription& w) { return w.model.armature; },
+          [](WorldDescription& w, Numbers x) { w.model.armature = std::move(x); })
+      .def_rw("loops", &WorldDescription::loops)
+      .def_rw("friction", &WorldDescription::friction)
+      .def_rw("friction_loss", &WorldDescription::friction_loss)
+      .def_rw("stiffness", &WorldDescription::stiffness)
+      .def_rw("damping", &WorldDescription::damping)
+      .def_rw("spring_rest", &WorldDescription::spring_rest)
+      .def_rw("spring_coordinate", &WorldDescription::spring_coordinate)
+      .def_rw("limits", &WorldDescription::limits)
+      .def_rw("motors", &WorldDescription::motors)
+      .def_rw("shapes", &WorldDescription::shapes)
+      .def_rw("contact_reach", &WorldDescription::contact_reach);
   nb::class_<MujocoLibrary>(m, "MujocoLibrary")
       .def(
           "__init__",
@@ -213,195 +135,211 @@ void bind_simulator(nb::module_& m) {
             new (self) MujocoLibrary(library_of(places));
           },
           "places"_a);
-  nb::class_<Plan>(m, "WorldPlan")
+  nb::class_<HeldCollisions>(m, "CollisionSource")
       .def(
           "__init__",
-          [](Plan* self, std::shared_ptr<const HeldModel> held, const Numbers& armature,
-             const std::vector<ConstraintDescription>& loops, const std::vector<ConstraintDescription>& friction,
-             const Numbers& friction_loss, const Numbers& stiffness, const Numbers& damping, const Numbers& rest,
-             const std::vector<int>& sprung, const std::vector<std::array<double, 4>>& limits,
-             const std::vector<std::array<double, 11>>& motors, const std::array<double, 8>& options,
-             const MujocoLibrary& library, std::size_t mujoco_model, const std::vector<int>& geom_bodies,
-             const std::vector<int>& geom_parts, const std::vector<std::array<double, 7>>& shapes, double reach,
-             nb::object keep) {
-            auto w = std::make_shared<WorldDescription>();
-            w->model = held->wide;
-            w->model.armature = armature;
-            w->loops = loops, w->friction = friction, w->friction_loss = friction_loss;
-            w->stiffness = stiffness, w->damping = damping, w->rest = rest, w->sprung = sprung;
-            for (const auto& l : limits) w->limits.push_back({int(l[0]), int(l[1]), l[2], l[3]});
-            for (const auto& x : shapes) w->shapes.push_back({int(x[0]), x[1], x[2], x[3], {x[4], x[5], x[6]}});
-            w->reach = reach;
-            for (const auto& a : motors)
-              w->motors.push_back({int(a[0]), int(a[1]), a[2], a[3], {a[4], a[5], a[6]}, {a[7], a[8]}, {a[9], a[10]}});
-            w->timestep = options[0], w->restitution = options[1], w->bounce = options[2], w->tolerance = options[3],
-            w->most = int(options[4]), w->newton = options[5] != 0;
-            w->slop = options[6], w->midpoint = options[7] != 0;
-            new (self) Plan{std::move(w), library,    reinterpret_cast<const void*>(mujoco_model),
-                            geom_bodies,  geom_parts, std::move(keep)};
+          [](HeldCollisions* self, const MujocoLibrary& library, nb::object model, std::size_t address,
+             std::vector<int> geom_bodies, std::vector<int> geom_parts) {
+            new (self) HeldCollisions{
+                {library, reinterpret_cast<const void*>(address), std::move(geom_bodies), std::move(geom_parts)},
+                std::move(model)};
           },
-          "model"_a, "armature"_a, "loops"_a, "friction"_a, "friction_loss"_a, "stiffness"_a, "damping"_a, "rest"_a,
-          "sprung"_a, "limits"_a, "motors"_a, "options"_a, "library"_a, "mujoco_model"_a, "geom_bodies"_a,
-          "geom_parts"_a, "shapes"_a, "reach"_a, "keep"_a);
+          "library"_a, "model"_a, nb::kw_only(), "address"_a, "geom_bodies"_a, "geom_parts"_a);
+  nb::class_<WorldPlan>(m, "WorldPlan")
+      .def(
+          "__init__",
+          [](WorldPlan* self, const WorldDescription& world, const HeldCollisions& collisions) {
+            new (self) WorldPlan{std::make_shared<const WorldDescription>(world), collisions};
+          },
+          "world"_a, "collisions"_a);
+}
 
+// ---- a world ----
+
+// A world as Python holds it.
+struct HeldWorld : SingleUser {
+  std::shared_ptr<WorldPlan> plan;
+  std::unique_ptr<World> world;
+
+  explicit HeldWorld(std::shared_ptr<WorldPlan> p)
+      : SingleUser("this Simulator"), plan(std::move(p)), world(plan->make()) {
+    if (const auto& failure = world->collider().failure(); !failure.empty()) raise_mujoco(failure);
+  }
+
+  // Arguments of a step, checked.
+  struct Forces {
+    In tau, control, external;
+    Forces(const WorldPlan& p, nb::handle t, nb::handle c, nb::handle e)
+        : tau(t, "tau", {p.nv()}, true),
+          control(c, "control", {p.motors()}, true),
+          external(e, "external_forces", {p.bodies(), 6}, true) {}
+    operator StepForces() const { return {tau.data, control.data, external.data}; }
+  };
+
+  // Work of the core; where its report tells of trouble, the error is raised.
+  template <class F>
+  StepReport work(const char* what, F&& f) {
+    StepReport report;
+    SingleUser::work([&] { report = f(*world); });
+    if (!report.collided) raise_mujoco(world->collider().failure());
+    if (!report.regular) door::raise_singular(what);
+    return report;
+  }
+  bool finite() const { return door::all_finite(world->v.data(), world->v.size()); }
+};
+
+// The next step; null where velocities are no longer finite.
+std::unique_ptr<StepRecord> step(HeldWorld& s, nb::handle tau, nb::handle control, nb::handle external) {
+  const HeldWorld::Forces forces(*s.plan, tau, control, external);
+  std::unique_ptr<StepRecord> record;
+  s.work("step", [&](World& w) {
+    poll(2e4);
+    const StepReport report = w.step(forces);
+    if (report.collided && report.regular && s.finite()) record = std::make_unique<StepRecord>(report, w);
+    return report;
+  });
+  return record;
+}
+
+// Steps with the same forces, every `every`-th of which is kept; fewer where velocities are no longer finite.
+std::unique_ptr<RunRecord> run(HeldWorld& s, int steps, int every, nb::handle tau, nb::handle control) {
+  const HeldWorld::Forces forces(*s.plan, tau, control, nb::none());
+  auto record = std::make_unique<RunRecord>();
+  record->nq = s.plan->nq(), record->nv = s.plan->nv();
+  s.work("step", [&](World& w) {
+    StepReport report;
+    for (int k = 1; k <= steps && report.regular && record->finite; ++k) {
+      poll(2e4);
+      report = w.step(forces);
+      if (!report.collided || !report.regular) break;
+      record->finite = s.finite();
+      if (k % every == 0) record->add(report, w);
+    }
+    return report;
+  });
+  return record;
+}
+
+void restore(HeldWorld& s, nb::handle numbers, std::size_t n) {
+  const In x(numbers, "snapshot", {n});
+  door::Occupied occupied(s.busy, s.name);
+  World& w = *s.world;
+  SavedState saved = read_snapshot(w, s.plan->collisions.source, x.data, n);
+  door::check_quaternions(w.description().model, saved.q.data(), "snapshot's q");
+  w.q.swap(saved.q), w.v.swap(saved.v);
+  w.time = saved.time;
+  w.memory = std::move(saved.memory);
+}
+
+void bind_world(nb::module_& m) {
   nb::class_<HeldWorld>(m, "World")
       .def(
-          "__init__", [](HeldWorld* self, std::shared_ptr<Plan> plan) { new (self) HeldWorld(std::move(plan)); },
+          "__init__", [](HeldWorld* self, std::shared_ptr<WorldPlan> plan) { new (self) HeldWorld(std::move(plan)); },
           "plan"_a)
       .def(
           "set_state",
           [](HeldWorld& s, nb::handle q, nb::handle v, double time) {
             auto q_ = door::configuration(s.world->description().model, q);
             In v_(v, "v", {s.plan->nv()});
-            door::Occupied occupied(s.busy, "this Simulator");
+            door::Occupied occupied(s.busy, s.name);
             s.world->q.assign(q_.data, q_.data + s.plan->nq());
             s.world->v.assign(v_.data, v_.data + s.plan->nv());
             s.world->time = time;
             s.world->memory = {};
           },
           "q"_a.none(), "v"_a.none(), "time"_a)
-      .def_prop_ro("q", [](HeldWorld& s) { return as_array(s.world->q); })
-      .def_prop_ro("v", [](HeldWorld& s) { return as_array(s.world->v); })
+      .def_prop_ro("q", [](HeldWorld& s) { return copied(s.world->q); })
+      .def_prop_ro("v", [](HeldWorld& s) { return copied(s.world->v); })
       .def_prop_ro("time", [](HeldWorld& s) { return s.world->time; })
       .def_prop_ro("systems", [](HeldWorld& s) { return s.world->systems(); })
-      .def("save", [](HeldWorld& s) { return as_array(snapshot(*s.world)); })
-      .def(
-          "restore",
-          [](HeldWorld& s, nb::handle numbers, std::size_t n) {
-            In x(numbers, "snapshot", {n});
-            door::Occupied occupied(s.busy, "this Simulator");
-            restore(s, x.data, n);
-          },
-          "snapshot"_a.none(), "size"_a)
-      // The problems of the next step, an island each: matrix, g, start, cones (row, friction), intervals (row, lower,
-      // upper), rows of each kind, and of every contact position, frame, gap and bodies.
+      .def("save", [](HeldWorld& s) { return copied(write_snapshot(*s.world)); })
+      .def("restore", &restore, "snapshot"_a.none(), "size"_a)
+      .def("step", &step, "tau"_a.none(), "control"_a.none(), "external_forces"_a.none())
+      .def("run", &run, "steps"_a, "every"_a, "tau"_a.none(), "control"_a.none())
+      // The problems of the next step, an island each.
       .def(
           "contact_problem",
           [](HeldWorld& s, nb::handle tau, nb::handle control, nb::handle external) {
-            In t(tau, "tau", {s.plan->nv()}, true), c(control, "control", {s.plan->motors()}, true),
-                e(external, "external_forces", {s.plan->bodies(), 6}, true);
-            door::Occupied occupied(s.busy, "this Simulator");
+            const HeldWorld::Forces forces(*s.plan, tau, control, external);
             std::vector<PosedProblem> problems;
-            StepReport report;
-            {
-              nb::gil_scoped_release unlocked;
-              report = s.world->pose(t.data, c.data, e.data, problems);
-            }
-            if (!report.collided) raise_mujoco(s.world->collider().failure());
-            if (!report.regular) door::raise_singular("contact_problem");
+            s.work("contact_problem", [&](World& w) { return w.pose(forces, problems); });
             nb::list islands;
-            for (const auto& p : problems) {
-              Numbers cones, intervals, contacts;
-              for (const auto& k : p.sets.cones) cones.insert(cones.end(), {double(k.row), k.friction});
-              for (const auto& i : p.sets.intervals)
-                intervals.insert(intervals.end(), {double(i.row), i.lower, i.upper});
-              for (std::size_t k = 0; k < p.contacts.size(); ++k) {
-                const auto& touch = p.contacts[k]->touch;
-                contacts.insert(contacts.end(), {touch.position.x, touch.position.y, touch.position.z});
-                for (const auto& axis : p.frames[k]) contacts.insert(contacts.end(), {axis.x, axis.y, axis.z});
-                contacts.insert(contacts.end(), {touch.distance, double(touch.body[0]), double(touch.body[1])});
-              }
-              const std::size_t n = p.g.size();
-              islands.append(nb::make_tuple(
-                  as_array(p.matrix, n, n), as_array(p.g), as_array(p.start), as_array(cones, p.sets.cones.size(), 2),
-                  as_array(intervals, p.sets.intervals.size(), 3), p.kinds, as_array(contacts, p.contacts.size(), 15)));
-            }
+            for (auto& p : problems) islands.append(nb::cast(std::move(p)));
             return islands;
           },
-          "tau"_a.none(), "control"_a.none(), "external_forces"_a.none())
-      // Steps with the same forces, or with a row of them each; every `every`-th state is kept. Returns states before
-      // the first step and after the kept ones, numbers, contacts and times.
-      .def(
-          "run",
-          [](HeldWorld& s, int steps, int every, nb::handle tau, nb::handle control, nb::handle external, bool rows) {
-            const std::size_t n = std::size_t(steps), nv = s.plan->nv(), nu = s.plan->motors(), nb_ = s.plan->bodies();
-            In t(tau, "tau", rows ? door::Shape{n, nv} : door::Shape{nv}, true),
-                c(control, "control", rows ? door::Shape{n, nu} : door::Shape{nu}, true),
-                e(external, "external_forces", {nb_, 6}, true);
-            door::Occupied occupied(s.busy, "this Simulator");
-            Numbers q, v, numbers, contacts, counts, times;
-            bool regular = true, finite = true, collided = true;
-            {
-              door::Unlocked unlocked;
-              World& w = *s.world;
-              for (std::size_t k = 0; k < n && regular && finite; ++k) {
-                poll(2e4);
-                const StepReport r = w.step(t.data ? t.data + (rows ? k * nv : 0) : nullptr,
-                                            c.data ? c.data + (rows ? k * nu : 0) : nullptr, e.data);
-                collided = r.collided;
-                if (!collided) break;
-                regular = r.regular;
-                finite = door::all_finite(w.v.data(), nv);
-                append(numbers, r);
-                const auto& x = r.times;
-                times.insert(times.end(), {x.collide, x.constrain, x.operate, x.solve, x.correct, x.all});
-                if (int(k + 1) % every) continue;
-                q.insert(q.end(), w.q.begin(), w.q.end());
-                v.insert(v.end(), w.v.begin(), w.v.end());
-                const std::size_t before = contacts.size();
-                append_contacts(contacts, w);
-                counts.push_back(double((contacts.size() - before) / numbers_a_contact));
-              }
-            }
-            if (!collided) raise_mujoco(s.world->collider().failure());
-            if (!regular) door::raise_singular("step");
-            const std::size_t kept = counts.size(), done = times.size() / times_a_step;
-            return nb::make_tuple(as_array(q, kept, s.plan->nq()), as_array(v, kept, nv),
-                                  as_array(numbers, done, numbers_a_step),
-                                  as_array(contacts, contacts.size() / numbers_a_contact, numbers_a_contact),
-                                  as_array(counts), as_array(times, done, times_a_step), finite);
-          },
-          "steps"_a, "every"_a, "tau"_a.none(), "control"_a.none(), "external_forces"_a.none(), "rows"_a);
+          "tau"_a.none(), "control"_a.none(), "external_forces"_a.none());
+}
 
-  // Worlds of their own from given states: (n, nq), (n, nv) → after every step, (n, steps, nq) and (n, steps, nv), and
-  // how many steps ended otherwise than solved.
-  m.def(
-      "rollout",
-      [](std::shared_ptr<Plan> plan, nb::handle q, nb::handle v, nb::handle tau, nb::handle control, int worlds,
-         int steps, int threads) {
-        const std::size_t n = std::size_t(worlds), T = std::size_t(steps), nq = plan->nq(), nv = plan->nv(),
-                          nu = plan->motors();
-        auto q_ = door::configurations(plan->world->model, q, n);
-        In v_(v, "v", {n, nv}), t(tau, "tau", {n, T, nv}, true), c(control, "control", {n, T, nu}, true);
-        door::Output<double> Q(nb::none(), {n, T, nq}), V(nb::none(), {n, T, nv}), unsolved(nb::none(), {n}),
-            broken(nb::none(), {n});
-        std::string failure;
-        {
-          door::Unlocked unlocked;
-          Team team(threads);
-          std::vector<std::unique_ptr<World>> own(static_cast<std::size_t>(team.size()));
-          for (auto& w : own) w = plan->make();
-          std::atomic<bool> stopped{false};  // by MuJoCo: the worlds that follow are not stepped
-          team.each(worlds, [&](int k) {
-            World& w = *own[std::size_t(team.whose(k, worlds))];
-            const std::size_t i = std::size_t(k);
-            w.q.assign(q_.data + i * nq, q_.data + (i + 1) * nq);
-            w.v.assign(v_.data + i * nv, v_.data + (i + 1) * nv);
-            w.time = 0;
-            w.memory = {};
-            unsolved.data[i] = 0;
-            broken.data[i] = -1;
-            for (std::size_t s = 0; s < T && !stopped; ++s) {
-              poll(2e4);
-              if (broken.data[i] < 0) {
-                const StepReport r = w.step(t.data ? t.data + (i * T + s) * nv : nullptr,
-                                            c.data ? c.data + (i * T + s) * nu : nullptr, nullptr);
-                if (!r.collided) {
-                  if (!stopped.exchange(true)) failure = w.collider().failure();
-                  break;
-                }
-                unsolved.data[i] += !r.solved();
-                if (!r.regular || !door::all_finite(w.v.data(), nv)) broken.data[i] = double(s);
-              }
-              std::copy(w.q.begin(), w.q.end(), Q.data + (i * T + s) * nq);
-              std::copy(w.v.begin(), w.v.end(), V.data + (i * T + s) * nv);
-            }
-          });
+// ---- many worlds ----
+
+// Of n worlds: states after every step, (n, steps, nq) and (n, steps, nv); how many steps ended otherwise than solved;
+// the step at which velocities ceased to be finite, −1 where they did not.
+struct RolloutRecord {
+  nb::object q, v;
+  Integers unsolved, unstable;
+};
+
+// Worlds of their own from given states: (n, nq), (n, nv).
+std::unique_ptr<RolloutRecord> rollout(std::shared_ptr<WorldPlan> plan, nb::handle q, nb::handle v, nb::handle tau,
+                                       nb::handle control, int worlds, int steps, int threads) {
+  const std::size_t n = std::size_t(worlds), T = std::size_t(steps), nq = plan->nq(), nv = plan->nv(),
+                    nu = plan->motors();
+  auto q_ = door::configurations(plan->world->model, q, n);
+  In v_(v, "v", {n, nv}), t(tau, "tau", {n, T, nv}, true), c(control, "control", {n, T, nu}, true);
+  door::Output<double> Q(nb::none(), {n, T, nq}), V(nb::none(), {n, T, nv});
+  auto record = std::make_unique<RolloutRecord>(RolloutRecord{Q.object, V.object, Integers(n, 0), Integers(n, -1)});
+  std::string failure;
+  {
+    door::Unlocked unlocked;
+    Team team(threads);
+    std::vector<std::unique_ptr<World>> own(static_cast<std::size_t>(team.size()));
+    for (auto& w : own) w = plan->make();
+    std::atomic<bool> stopped{false};  // by MuJoCo: the worlds that follow are not stepped
+    team.each(worlds, [&](int k) {
+      World& w = *own[std::size_t(team.whose(k, worlds))];
+      const std::size_t i = std::size_t(k);
+      w.q.assign(q_.data + i * nq, q_.data + (i + 1) * nq);
+      w.v.assign(v_.data + i * nv, v_.data + (i + 1) * nv);
+      w.time = 0;
+      w.memory = {};
+      for (std::size_t s = 0; s < T && !stopped; ++s) {
+        poll(2e4);
+        if (record->unstable[i] < 0) {
+          const StepReport r = w.step(
+              {t.data ? t.data + (i * T + s) * nv : nullptr, c.data ? c.data + (i * T + s) * nu : nullptr, nullptr});
+          if (!r.collided) {
+            if (!stopped.exchange(true)) failure = w.collider().failure();
+            break;
+          }
+          record->unsolved[i] += !r.solved();
+          if (!r.regular || !door::all_finite(w.v.data(), nv)) record->unstable[i] = std::int64_t(s);
         }
-        if (!failure.empty()) raise_mujoco(failure);
-        return nb::make_tuple(Q.object, V.object, unsolved.object, broken.object);
-      },
-      "plan"_a, "q"_a.none(), "v"_a.none(), "tau"_a.none(), "control"_a.none(), "worlds"_a, "steps"_a, "threads"_a);
+        std::copy(w.q.begin(), w.q.end(), Q.data + (i * T + s) * nq);
+        std::copy(w.v.begin(), w.v.end(), V.data + (i * T + s) * nv);
+      }
+    });
+  }
+  if (!failure.empty()) raise_mujoco(failure);
+  return record;
+}
+
+void bind_rollout(nb::module_& m) {
+  nb::class_<RolloutRecord>(m, "RolloutRecord")
+      .def_ro("q", &RolloutRecord::q)
+      .def_ro("v", &RolloutRecord::v)
+      .def_prop_ro("unsolved", column_of(&RolloutRecord::unsolved))
+      .def_prop_ro("unstable", column_of(&RolloutRecord::unstable));
+  m.def("rollout", &rollout, "plan"_a, "q"_a.none(), "v"_a.none(), "tau"_a.none(), "control"_a.none(), "worlds"_a,
+        "steps"_a, "threads"_a);
+}
+
+}  // namespace
+
+void bind_simulator(nb::module_& m) {
+  bind_description(m);
+  bind_records(m);
+  bind_world(m);
+  bind_rollout(m);
 }
 
 }  // namespace delassus

@@ -14,25 +14,19 @@ using nb::literals::operator""_a;
 
 namespace {
 
-// A solver and the model it looks at; one user at a time, without the interpreter's lock.
+// A solver and the model it looks at.
 template <class Verbs>
-struct HeldSolver {
+struct HeldSolver : SingleUser {
   std::shared_ptr<const HeldModel> held;
   std::unique_ptr<Verbs> solver;
-  std::atomic<bool> busy{false};
-  std::size_t m = std::size_t(solver->rows());
-  Stopwatch watch{};
+  std::size_t m;
+
+  HeldSolver(std::shared_ptr<const HeldModel> model, std::unique_ptr<Verbs> verbs)
+      : SingleUser("this solver"), held(std::move(model)), solver(std::move(verbs)), m(std::size_t(solver->rows())) {}
 
   std::size_t rows() const { return m; }
   std::size_t nv() const { return std::size_t(held->wide.nv); }
   std::size_t bodies() const { return held->wide.bodies.size(); }
-
-  template <class F>
-  void work(F&& f) {
-    door::Occupied occupied(busy, "this solver");
-    door::Unlocked unlocked;
-    watch.run(f);
-  }
 };
 
 // All methods are one class to Python.

@@ -7,12 +7,12 @@
 namespace delassus {
 
 template <class T>
-struct HeldWorkspace {
+struct HeldWorkspace : SingleUser {
   std::shared_ptr<const HeldModel> held;
   const Model<T>& model;
   Workspace<T> w;
-  std::atomic<bool> busy{false};
-  explicit HeldWorkspace(std::shared_ptr<const HeldModel> m) : held(std::move(m)), model(held->in<T>()), w(model) {}
+  explicit HeldWorkspace(std::shared_ptr<const HeldModel> m)
+      : SingleUser("this Workspace"), held(std::move(m)), model(held->in<T>()), w(model) {}
 
   std::size_t nq() const { return std::size_t(model.nq); }
   std::size_t nv() const { return std::size_t(model.nv); }
@@ -21,10 +21,10 @@ struct HeldWorkspace {
   // Runs core work at configuration q without the interpreter's lock, the workspace marked as in use.
   template <class F>
   void work(const door::Input<T>& q, F&& f) {
-    door::Occupied occupied(busy);
-    door::Unlocked unlocked;
-    kinematics(model, w, q.data);
-    f();
+    SingleUser::work([&] {
+      kinematics(model, w, q.data);
+      f();
+    });
   }
 };
 

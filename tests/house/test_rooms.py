@@ -20,6 +20,7 @@ SHARED_BINDINGS = {
     "damped.h": "operators",
     "workspace.h": "dynamics",
     "stopwatch.h": "errors",
+    "simulator_records.h": "simulator",
     "unlocked.h": "errors",
 }
 

@@ -14,8 +14,8 @@ from delassus.errors import ArgumentError, WriteError
 
 ENDLESS = """
 import delassus as dl
-from delassus.simulator import simulator
-simulator._Keeper.seconds = 0.05
+from delassus.simulator import recording
+recording.Keeper.seconds = 0.05
 dl.Simulator(dl.scenes.box_stack(3)).run(1e5, every=10, record={record!r}, progress=False)
 """
 
@@ -67,8 +67,8 @@ def test_a_folder_that_is_not_there_is_told(tmp_path):
 
 PAGE = """
 import delassus as dl
-from delassus.simulator import simulator
-simulator._Keeper.seconds = 0.05
+from delassus.simulator import recording
+recording.Keeper.seconds = 0.05
 dl.Simulator(dl.scenes.box_stack(3)).run({seconds}, every=10, record={record!r}, progress=False)
 """
 
@@ -96,7 +96,7 @@ def test_frames_of_a_page_that_was_killed_are_beside_it_under_a_name_of_their_ow
 
 
 def test_a_run_that_fails_says_where_its_frames_are(tmp_path, monkeypatch):
-    monkeypatch.setattr("delassus.simulator.simulator._Keeper.seconds", -1.0)
+    monkeypatch.setattr("delassus.simulator.recording.Keeper.seconds", -1.0)
     sim = dl.Simulator(dl.scenes.box_stack(1))
 
     def control(t, q, v):

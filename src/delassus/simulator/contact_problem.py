@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _core
 from .._door import as_array, count, number, text, unknown
 from ..errors import ArgumentError, DelassusError, LoadError
 from ..solvers.contacts import _METHODS, ContactResult, solve_sets
@@ -195,26 +196,30 @@ class ContactProblem:
             raise LoadError(f"path: {where} is damaged: {error}") from None
 
 
-def problem_of_step(islands: list[Any], **context: Any) -> ContactProblem:
+def problem_of_step(islands: list[_core.IslandProblem], **context: Any) -> ContactProblem:
     """Join the problems of a step's islands, as the core gives them, into one."""
-    rows = [len(g) for _, g, *_ in islands]
+    rows = [len(island.g) for island in islands]
     first = np.concatenate([[0], np.cumsum(rows)]).astype(int)
     G = np.zeros((first[-1], first[-1]))
-    shifted: dict[str, list[Any]] = {"cones": [np.zeros((0, 2))], "intervals": [np.zeros((0, 3))]}
     kinds: list[str] = []
-    for k, (matrix, _, _, cones, intervals, counts, _) in enumerate(islands):
-        at = slice(first[k], first[k + 1])
+    for start, island in zip(first, islands, strict=False):
         # the operator is symmetric but for rounding
-        G[at, at] = (matrix + matrix.T) / 2
-        for name, sets in (("cones", cones), ("intervals", intervals)):
-            sets[:, 0] += first[k]
-            shifted[name].append(sets)
-        for kind, n in zip(KINDS, (*counts[:3], 3 * counts[3]), strict=True):
+        block = slice(start, start + len(island.g))
+        G[block, block] = (island.matrix + island.matrix.T) / 2
+        counts = (island.loop_rows, island.friction_rows, island.limit_rows, 3 * len(island.cones))
+        for kind, n in zip(KINDS, counts, strict=True):
             kinds += [kind] * n
-    contacts = np.concatenate([np.zeros((0, 15)), *(island[6] for island in islands)])
+
+    def joined(name: str, shape: tuple[int, ...], dtype: type = float) -> NDArray[Any]:
+        parts: list[NDArray[Any]] = [np.reshape(np.array(getattr(island, name), dtype=dtype), shape) for island in islands]
+        return np.concatenate([np.zeros((0, *shape[1:]), dtype=dtype), *parts])
+
+    # rows of sets count from the first of their island
+    cones, intervals = joined("cones", (-1, 2)), joined("intervals", (-1, 3))
+    cones[:, 0] += np.repeat(first[:-1], [len(island.cones) for island in islands])
+    intervals[:, 0] += np.repeat(first[:-1], [len(island.intervals) for island in islands])
     return ContactProblem(
-        G=G, g=np.concatenate([np.zeros(0), *(i[1] for i in islands)]), cones=np.concatenate(shifted["cones"]), intervals=np.concatenate(shifted["intervals"]),
-        warm_start=np.concatenate([np.zeros(0), *(i[2] for i in islands)]),
-        island=np.repeat(np.arange(len(islands)), rows), kinds=np.array(kinds, dtype=np.str_), positions=contacts[:, :3], gaps=contacts[:, 12],
-        frames=contacts[:, 3:12].reshape(-1, 3, 3), bodies=contacts[:, 13:].astype(np.int64), **context,
+        G=G, g=joined("g", (-1,)), cones=cones, intervals=intervals, warm_start=joined("warm_start", (-1,)),
+        island=np.repeat(np.arange(len(islands)), rows), kinds=np.array(kinds, dtype=np.str_), positions=joined("positions", (-1, 3)),
+        gaps=joined("gaps", (-1,)), frames=joined("frames", (-1, 3, 3)), bodies=joined("bodies", (-1, 2), int), **context,
     )  # fmt: skip

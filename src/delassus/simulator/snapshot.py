@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .. import _core
 from .._door import as_array, finite
 from ..errors import ArgumentError
 from ..model import Model
@@ -41,10 +42,17 @@ def _digest(*parts: bytes) -> Floats:
     return np.array([int.from_bytes(digest[6 * k : 6 * k + 6], "little") for k in range(5)], dtype=float)
 
 
-def identity(model: Model, mujoco_model: Any, options: tuple[float, ...]) -> Floats:
+def identity(model: Model, mujoco_model: Any, options: _core.StepOptions) -> Floats:
     """Return three numbers that tell a model, the shapes that collide, and the settings of a simulator from others."""
+    settings = np.array(
+        [
+            options.timestep, options.restitution, options.bounce_speed, options.tolerance, options.max_iterations, options.newton, options.slop,
+            options.midpoint,
+        ],
+        dtype=float,
+    )  # fmt: skip
     shapes = [np.ascontiguousarray(getattr(mujoco_model, name)).tobytes() for name in GEOMETRY if hasattr(mujoco_model, name)]
-    return np.append(_digest(f"{hash(model)}".encode(), *shapes)[:2], _digest(np.array(options).tobytes())[0])
+    return np.append(_digest(f"{hash(model)}".encode(), *shapes)[:2], _digest(settings.tobytes())[0])
 
 
 def seal(own: Floats, state: Floats) -> Floats:

@@ -1,0 +1,68 @@
+// What steps leave, as Python holds it: copies of what the next step changes, seen through arrays that keep them alive.
+#pragma once
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+
+#include <cstdint>
+
+#include "simulator/world.h"
+
+namespace delassus {
+
+namespace nb = nanobind;
+using Numbers = std::vector<double>;
+using Integers = std::vector<std::int64_t>;
+
+// Numbers inside of what `owner` holds, as an array that keeps it alive; read-only where T is const. `stride`: numbers
+// from one row to the next.
+template <class T>
+nb::object view(nb::handle owner, T* data, std::initializer_list<std::size_t> shape, std::int64_t stride) {
+  static std::remove_const_t<T> nothing{};  // an array without numbers has an address too
+  const std::int64_t strides[2] = {stride, 1};
+  return nb::cast(nb::ndarray<nb::numpy, T>(data ? data : &nothing, shape.size(), shape.begin(), owner, strides));
+}
+template <class T>
+nb::object view(nb::handle owner, std::vector<T>& x) {
+  return view(owner, x.data(), {x.size()}, 1);
+}
+
+// A getter of an array of a record's numbers.
+template <class Record, class Number>
+auto column_of(std::vector<Number> Record::*member) {
+  return [member](nb::handle self) { return view(self, nb::cast<Record&>(self).*member); };
+}
+
+// A contact as Python sees it; tables of them are viewed column by column.
+struct ContactRow {
+  double position[3], normal[3], force[3], friction;  // force: on the first body, in world axes [N]
+  std::int64_t bodies[2];
+};
+
+// One step: the report, and copies of what the next step changes.
+struct StepRecord {
+  StepReport report;
+  double time;
+  Numbers q, v;
+  std::vector<ContactRow> contacts;
+
+  StepRecord(const StepReport& r, const World& w);
+};
+
+// Many steps: of those that are kept, what a Trajectory shows.
+struct RunRecord {
+  std::size_t nq, nv;
+  Numbers q, v;
+  std::vector<ContactRow> contacts;
+  Integers contact_counts, iterations;
+  std::vector<const char*> status;
+  Numbers residual, loop_error, penetration;
+  bool finite = true;  // velocities are
+
+  void add(const StepReport& r, const World& w);
+};
+
+// Binds these, and the problem that a step solves first.
+void bind_records(nb::module_& m);
+
+}  // namespace delassus

@@ -1,0 +1,172 @@
+#include "simulator/collider.h"
+
+#include <cstdint>
+#include <cstring>
+
+namespace delassus {
+
+namespace {
+
+template <class V>
+V at(const void* structure, std::size_t offset) {
+  V value;
+  std::memcpy(&value, static_cast<const char*>(structure) + offset, sizeof(V));
+  return value;
+}
+
+// Up to four of the points of a pair that span their patch: the outermost, the one farthest from it, and the farthest
+// on both sides of their line. Deep ones come first among equals. Returns how many, and which in `kept`.
+int spanning_points(const Touch* touches, int n, int* kept) {
+  if (n <= 4) {
+    for (int k = 0; k < n; ++k) kept[k] = k;
+    return n;
+  }
+  Vec3<double> middle{};
+  for (int k = 0; k < n; ++k) middle += touches[k].position * (1.0 / n);
+  auto farthest = [&](auto&& measure) {
+    int best = 0;
+    for (int k = 1; k < n; ++k)
+      if (measure(k) > measure(best)) best = k;
+    return best;
+  };
+  auto away = [&](const Vec3<double>& from, int k) {
+    const Vec3<double> d = touches[k].position - from;
+    return dot(d, d);
+  };
+  const int a = farthest([&](int k) { return away(middle, k); }),
+            b = farthest([&](int k) { return away(touches[a].position, k); });
+  const Vec3<double> line = touches[b].position - touches[a].position, normal = touches[a].normal;
+  auto side = [&](int k) { return dot(cross(line, touches[k].position - touches[a].position), normal); };
+  const int chosen[4] = {a, b, farthest(side), farthest([&](int k) { return -side(k); })};
+  int count = 0;
+  for (int k = 0; k < n; ++k)
+    if (k == chosen[0] || k == chosen[1] || k == chosen[2] || k == chosen[3]) kept[count++] = k;
+  return count;
+}
+
+}  // namespace
+
+Collider::Collider(const CollisionSource& source, int nq)
+    : library_(source.library),
+      nq_(nq),
+      bodies_(source.geom_bodies),
+      parts_(source.geom_parts),
+      model_(static_cast<const char*>(source.model),
+             static_cast<const char*>(source.model) + source.library.model.size) {
+  renew_data();
+}
+
+Collider::~Collider() { release_data(); }
+
+bool Collider::collide(const double* q, std::vector<Touch>& touches) {
+  touches.clear();
+  if (!detect(q)) return false;
+  read_contacts();
+  for (std::size_t first = 0; first < found_.size();) {
+    std::size_t last = first + 1;
+    while (last < found_.size() && same_pair(found_[last], found_[first])) ++last;
+    int kept[4];
+    const int count = spanning_points(&found_[first], int(last - first), kept);
+    for (int k = 0; k < count; ++k) touches.push_back(found_[first + std::size_t(kept[k])]);
+    first = last;
+  }
+  return true;
+}
+
+// All contacts of MuJoCo's data into found_.
+void Collider::read_contacts() {
+  const int n = at<int>(data_, library_.data.ncon);
+  const char* contacts = at<const char*>(data_, library_.data.contact);
+  const double* xpos = at<const double*>(data_, library_.data.xpos);
+  const double* xmat = at<const double*>(data_, library_.data.xmat);
+  found_.clear();
+  for (int k = 0; k < n; ++k) {
+    const char* c = contacts + std::size_t(k) * library_.contact.size;
+    const int* geoms = reinterpret_cast<const int*>(c + library_.contact.geom);
+    if (geoms[0] < 0 || geoms[1] < 0) continue;  // flexible bodies are not ours
+    const double* p = reinterpret_cast<const double*>(c + library_.contact.pos);
+    const double* frame = reinterpret_cast<const double*>(c + library_.contact.frame);
+    Touch t{};
+    // MuJoCo's normal goes from its first geom to its second
+    for (int b = 0; b < 2; ++b) t.geom[b] = geoms[1 - b], t.body[b] = bodies_[std::size_t(geoms[1 - b])];
+    t.distance = t.base = at<double>(c, library_.contact.dist);
+    t.friction = at<int>(c, library_.contact.dim) == 1 ? 0 : at<double>(c, library_.contact.friction);
+    t.position = {p[0], p[1], p[2]};
+    t.normal = {frame[0], frame[1], frame[2]};
+    // Rᵀ (position − origin) of the bodies that carry the geoms
+    for (int b = 0; b < 2; ++b) {
+      const int part = parts_[std::size_t(t.geom[b])];
+      const double *x = xpos + 3 * part, *R = xmat + 9 * part;
+      const Vec3<double> d = t.position - Vec3<double>{x[0], x[1], x[2]};
+      t.local[b] = {R[0] * d.x + R[3] * d.y + R[6] * d.z, R[1] * d.x + R[4] * d.y + R[7] * d.z,
+                    R[2] * d.x + R[5] * d.y + R[8] * d.z};
+    }
+    found_.push_back(t);
+  }
+}
+
+Vec3<double> Collider::place(int geom, const Vec3<double>& local) const {
+  const int part = parts_[std::size_t(geom)];
+  const double* x = at<const double*>(data_, library_.data.xpos) + 3 * part;
+  const double* R = at<const double*>(data_, library_.data.xmat) + 9 * part;
+  return {x[0] + R[0] * local.x + R[1] * local.y + R[2] * local.z,
+          x[1] + R[3] * local.x + R[4] * local.y + R[5] * local.z,
+          x[2] + R[6] * local.x + R[7] * local.y + R[8] * local.z};
+}
+
+// Contacts at q in data_. After an error other than lack of room the data is made anew: its stack is open.
+bool Collider::detect(const double* q) {
+  failure_.clear();
+  if (data_ == nullptr && !renew_data()) return false;
+  for (;;) {
+    // of nothing there may be no address
+    if (nq_ > 0) std::memcpy(at<double*>(data_, library_.data.qpos), q, std::size_t(nq_) * sizeof(double));
+    const bool fine = call([](Collider& c) {
+      c.library_.kinematics(c.model_.data(), c.data_);
+      c.library_.collision(c.model_.data(), c.data_);
+    });
+    if (fine && at<int>(data_, library_.data.dropped) == 0) return true;
+    const std::string error = fine ? "contacts found no room in its arena" : landing_.text;
+    const auto lacks = [&](const char* what) { return error.find(what) != std::string::npos; };
+    const bool full = lacks("arena") || lacks("memory") || lacks("overflow");
+    if (full && enlarge_arena() && renew_data()) continue;
+    renew_data();
+    failure_ = error;
+    return false;
+  }
+}
+
+// The arena of data to come becomes four times as large; false at 64 GiB.
+bool Collider::enlarge_arena() {
+  const std::int64_t bytes = at<std::int64_t>(model_.data(), library_.model.narena);
+  if (bytes >= std::int64_t(1) << 36) return false;
+  const std::int64_t larger = bytes > 0 ? 4 * bytes : std::int64_t(1) << 20;
+  std::memcpy(model_.data() + library_.model.narena, &larger, sizeof larger);
+  return true;
+}
+
+// New data, of the model as it is now.
+bool Collider::renew_data() {
+  release_data();
+  const bool fine = call([](Collider& c) { c.data_ = c.library_.make_data(c.model_.data()); });
+  if (fine && data_ != nullptr) return true;
+  failure_ = fine ? "its data could not be made" : landing_.text;
+  return false;
+}
+
+void Collider::release_data() {
+  void* const old = data_;
+  data_ = nullptr;
+  if (old != nullptr) library_.delete_data(old);
+}
+
+bool Collider::call(void (*work)(Collider&)) {
+  struct Task {
+    void (*work)(Collider&);
+    Collider* self;
+  } task{work, this};
+  const auto run = [](void* t) { static_cast<Task*>(t)->work(*static_cast<Task*>(t)->self); };
+  return mujoco::attempt(library_, landing_, run, &task);
+}
+
+}  // namespace delassus

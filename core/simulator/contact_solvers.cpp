@@ -1,0 +1,58 @@
+#include "simulator/contact_solvers.h"
+
+#include <algorithm>
+
+namespace delassus {
+
+namespace {
+
+constexpr int few_rows = 100, few_iterations = 200;  // where an interior point takes over
+constexpr double position_tolerance = 1e-7;          // [m/s]
+
+ContactOptions contact_options(double tolerance, int max_iterations, SolveStart start) {
+  return {tolerance, max_iterations, start.warm, start.penalty, true, 1.0};
+}
+
+}  // namespace
+
+ContactReport ContactSolvers::solve_velocities(const StepOptions& options, Operator<double>& G, const ForceSets& sets,
+                                               const double* g, SolveStart start, double* lambda, double* sigma) {
+  OperatorMap map(G, sets);
+  const ContactProblem problem{map, g, sets};
+  history_.resize(std::size_t(options.max_iterations));
+  // the solver that was asked for
+  const bool small = problem.rows() <= few_rows;
+  const int iterations = small ? std::min(options.max_iterations, few_iterations) : options.max_iterations;
+  const ContactOptions first_options = contact_options(options.tolerance, iterations, start);
+  const ContactReport first = options.newton ? newton_.solve(problem, first_options, lambda, sigma, history_.data())
+                                             : admm_.solve(problem, first_options, lambda, sigma, history_.data());
+  if (!small || first.outcome == ContactOutcome::solved || options.max_iterations <= few_iterations) return first;
+  // G as a matrix, column by column
+  const std::size_t n = std::size_t(problem.rows());
+  first_impulses_.assign(lambda, lambda + n);
+  G_.resize(n * n);
+  identity_.assign(n * n, 0.0);
+  for (std::size_t r = 0; r < n; ++r) identity_[r * n + r] = 1;
+  G.apply(identity_.data(), int(n), G_.data());
+  // an interior point; where it is no better, what the first solver found
+  const ContactOptions second_options =
+      contact_options(options.tolerance, options.max_iterations - few_iterations, start);
+  ContactReport second = interior_.solve(problem, G_.data(), second_options, lambda, sigma, history_.data());
+  second.iterations += first.iterations;
+  second.factorizations += first.factorizations;
+  if (second.outcome == ContactOutcome::solved || second.left.worst() < first.left.worst()) return second;
+  std::copy(first_impulses_.begin(), first_impulses_.end(), lambda);
+  second.left = first.left;
+  second.outcome = first.outcome;
+  return second;
+}
+
+ContactReport ContactSolvers::solve_positions(const StepOptions& options, Operator<double>& G, const ForceSets& sets,
+                                              const double* g, SolveStart start, double* mu, double* sigma) {
+  OperatorMap map(G, sets);
+  history_.resize(std::size_t(options.max_iterations));
+  return admm_.solve(ContactProblem{map, g, sets}, contact_options(position_tolerance, options.max_iterations, start),
+                     mu, sigma, history_.data());
+}
+
+}  // namespace delassus

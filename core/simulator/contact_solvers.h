@@ -1,0 +1,39 @@
+// The contact solvers of a world, which all its islands use in turn, and which of them solves what.
+#pragma once
+
+#include <vector>
+
+#include "operators/verbs.h"
+#include "simulator/step_options.h"
+#include "solvers/contacts/interior.h"
+#include "solvers/contacts/newton.h"
+
+namespace delassus {
+
+// Where a solve starts from besides impulses.
+struct SolveStart {
+  bool warm = false;   // impulses are something to start from
+  double penalty = 0;  // of the solve before; 0: there is none
+};
+
+class ContactSolvers {
+ public:
+  // λ in its sets with σ = G λ + g, by the solver that the options name. Where few rows do not converge, as with bodies
+  // that slide on many points, the matrix is small, and an interior point finds the answer.
+  ContactReport solve_velocities(const StepOptions& options, Operator<double>& G, const ForceSets& sets,
+                                 const double* g, SolveStart start, double* lambda, double* sigma);
+
+  // The same of corrections of positions, which have no friction: by ADMM, to a tolerance of its own.
+  ContactReport solve_positions(const StepOptions& options, Operator<double>& G, const ForceSets& sets, const double* g,
+                                SolveStart start, double* mu, double* sigma);
+
+ private:
+  Admm admm_;
+  Newton newton_;
+  Interior interior_;
+  std::vector<double> history_;         // an iteration
+  std::vector<double> identity_, G_;    // (m, m)
+  std::vector<double> first_impulses_;  // a row: what the first solver found
+};
+
+}  // namespace delassus

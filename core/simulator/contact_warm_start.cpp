@@ -1,0 +1,101 @@
+#include "simulator/contact_warm_start.h"
+
+#include <algorithm>
+
+namespace delassus {
+
+namespace {
+
+constexpr double same_point_distance = 0.02;  // points of a pair nearer than that are the same [m]
+
+// The number in the whole of an end of a limit of the part.
+std::size_t whole_end(const WorldPart& part, int end) {
+  return std::size_t(2 * part.limits[std::size_t(end / 2)] + end % 2);
+}
+
+}  // namespace
+
+void StepMemory::clear_rows(std::size_t rows, std::size_t limit_count, std::size_t trees) {
+  row_impulses.assign(rows, 0.0);
+  row_corrections.assign(rows, 0.0);
+  limits.assign(2 * limit_count, {0.0, 0.0});
+  penalties.assign(trees, {});
+}
+
+void match_contacts(const std::vector<Touch>& touches, const std::vector<Contact>& before,
+                    std::vector<Contact>& contacts) {
+  contacts.clear();
+  std::size_t from = 0;
+  const std::size_t n = before.size();
+  for (const auto& t : touches) {
+    // contacts keep MuJoCo's order: look from where the last one was found
+    const Contact* best = nullptr;
+    double nearest = same_point_distance * same_point_distance;
+    for (std::size_t look = 0; look < n; ++look) {
+      const std::size_t i = (from + look) % n;
+      const auto& known = before[i];
+      const bool same = same_pair(known.touch, t);
+      if (!same && best) break;
+      if (!same) continue;
+      const Vec3<double> d = known.touch.local[0] - t.local[0];
+      if (dot(d, d) < nearest) nearest = dot(d, d), best = &known, from = i;
+    }
+    contacts.push_back(best ? Contact{t, best->impulse, best->correction, true} : Contact{t, {}, {}, false});
+  }
+}
+
+void WarmStart::recall(const WorldPart& part, const RowSystem& s, const ActiveRows& rows, const StepMemory& before,
+                       const std::vector<int>& trees) {
+  impulses.assign(s.rows(), 0.0);
+  corrections.assign(s.rows(), 0.0);
+  penalties = {};
+  warm = false;
+  if (before.penalties.empty()) return;
+  // penalties of the first tree that has any
+  for (const int tree : trees) {
+    const Penalties& known = before.penalties[std::size_t(tree)];
+    if (penalties.velocities == 0) penalties.velocities = known.velocities;
+    if (penalties.positions == 0) penalties.positions = known.positions;
+  }
+  // loops and dry friction
+  warm = s.first_contact > 0;
+  for (std::size_t r = 0; r < part.rows.size(); ++r) {
+    impulses[r] = before.row_impulses[std::size_t(part.rows[r])];
+    corrections[r] = before.row_corrections[std::size_t(part.rows[r])];
+  }
+  // limits
+  for (std::size_t k = 0; k < rows.limit_ends.size(); ++k) {
+    const auto& known = before.limits[whole_end(part, rows.limit_ends[k])];
+    const std::size_t row = std::size_t(s.first_limit) + k;
+    impulses[row] = known[0], corrections[row] = known[1];
+  }
+  // contacts
+  for (std::size_t k = 0; k < rows.contacts.size(); ++k) {
+    const Contact& c = *rows.contacts[k];
+    warm = warm || c.known;
+    const std::size_t row = s.normal_row(k);
+    for (std::size_t r = 0; r < 3; ++r) impulses[row + r] = dot(rows.frames[k][r], c.impulse);
+    corrections[row] = std::max(0.0, dot(rows.frames[k][0], c.correction));
+  }
+}
+
+void remember(const WorldPart& part, const ActiveRows& rows, const std::vector<double>& impulses,
+              const std::vector<double>& corrections, Penalties penalties, const std::vector<int>& trees,
+              StepMemory& after) {
+  for (std::size_t r = 0; r < part.rows.size(); ++r) {
+    after.row_impulses[std::size_t(part.rows[r])] = impulses[r];
+    after.row_corrections[std::size_t(part.rows[r])] = corrections[r];
+  }
+  const std::size_t first_limit = part.rows.size(), first_contact = first_limit + rows.limit_ends.size();
+  for (std::size_t k = 0; k < rows.limit_ends.size(); ++k)
+    after.limits[whole_end(part, rows.limit_ends[k])] = {impulses[first_limit + k], corrections[first_limit + k]};
+  for (const int tree : trees) after.penalties[std::size_t(tree)] = penalties;
+  for (std::size_t k = 0; k < rows.contacts.size(); ++k) {
+    const double* impulse = impulses.data() + first_contact + 3 * k;
+    const auto& f = rows.frames[k];
+    rows.contacts[k]->impulse = f[0] * impulse[0] + f[1] * impulse[1] + f[2] * impulse[2];
+    rows.contacts[k]->correction = f[0] * corrections[first_contact + 3 * k];
+  }
+}
+
+}  // namespace delassus

@@ -1,0 +1,50 @@
+// What a step starts from: impulses and corrections of the step before, of the same rows, and penalties of its solvers.
+//
+// Between steps they are kept for the whole world, impulses of contacts in world axes. A contact starts from the
+// impulse of the nearest point of the same pair of shapes that touched in the step before, within two centimetres.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "simulator/row_system.h"
+
+namespace delassus {
+
+// Of a solve for velocities and of one for positions.
+struct Penalties {
+  double velocities = 0, positions = 0;  // 0: there is none
+};
+
+// What the next step starts from besides q and v; nothing known: all empty.
+struct StepMemory {
+  std::vector<Contact> contacts;
+  std::vector<double> row_impulses, row_corrections;  // of loops and friction
+  std::vector<std::array<double, 2>> limits;          // an end of a limit: impulse, correction
+  std::vector<Penalties> penalties;                   // a tree
+
+  // Room for a step's results but contacts, all zero.
+  void clear_rows(std::size_t rows, std::size_t limits, std::size_t trees);
+};
+
+// Contacts of this step, with the impulses that they start from.
+void match_contacts(const std::vector<Touch>& touches, const std::vector<Contact>& before,
+                    std::vector<Contact>& contacts);
+
+// The same by rows of an island.
+class WarmStart {
+ public:
+  std::vector<double> impulses, corrections;  // a row
+  Penalties penalties;
+  bool warm = false;  // there is something to start from
+
+  void recall(const WorldPart& part, const RowSystem& s, const ActiveRows& rows, const StepMemory& before,
+              const std::vector<int>& trees);
+};
+
+// What was found on an island, for the next step; contacts get their impulses and corrections.
+void remember(const WorldPart& part, const ActiveRows& rows, const std::vector<double>& impulses,
+              const std::vector<double>& corrections, Penalties penalties, const std::vector<int>& trees,
+              StepMemory& after);
+
+}  // namespace delassus

@@ -1,0 +1,43 @@
+// Velocities at the end of the step as they would be without rows:
+//
+//   v_f = v + dt M̂⁻¹ (τ − h(q, v½))          τ: forces on joints, of springs, dampers and motors too
+//
+// with h at half of the step's velocity, v½ = v + ½ dt M̂⁻¹ (τ − h(q, v)): where it is taken at v, whatever whirls gains
+// energy. Of trees in loops v½ has the impulses of loops in it (loop_midpoint.h); free bodies of one link turn by a
+// rule of their own (free_bodies.h).
+#pragma once
+
+#include <vector>
+
+#include "simulator/free_bodies.h"
+#include "simulator/loop_midpoint.h"
+
+namespace delassus {
+
+// State of an island and what acts on it.
+struct IslandState {
+  std::vector<double> q, v;      // of trees in loops q is that of the middle
+  std::vector<double> forces;    // a velocity: τ
+  std::vector<double> external;  // six a body: [force; torque] in world axes at its centre of mass
+  bool has_external = false;
+};
+
+class FreeMotion {
+ public:
+  FreeMotion(const WorldDescription& world, LoopMidpoint& loops, const FreeBodies& bodies);
+
+  // v_f, after G was updated at the state's q; stays until the next call.
+  const std::vector<double>& find(RowSystem& s, const IslandState& state, ImpulseResponse& response);
+  const std::vector<double>& velocity() const { return free_; }
+
+ private:
+  void accelerate(RowSystem& s, const IslandState& state, const double* v);
+
+  const WorldDescription& world_;
+  LoopMidpoint& loops_;
+  const FreeBodies& bodies_;
+  Motions<double> motions_;
+  std::vector<double> tau_, acceleration_, half_, free_;  // a velocity
+};
+
+}  // namespace delassus

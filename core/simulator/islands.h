@@ -1,0 +1,39 @@
+// Islands of a step: trees that loops, dry friction and contacts tie together. Each set of trees that was an island is
+// kept, with its memory and symbolic work, until others were used more recently.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "simulator/island.h"
+
+namespace delassus {
+
+class Islands {
+ public:
+  explicit Islands(const WorldDescription& world);
+
+  // The islands of these contacts, each with its own; in the order of their lowest trees.
+  const std::vector<Island*>& find(std::vector<Contact>& contacts);
+
+  int systems() const;  // of all that are kept
+  std::size_t trees() const { return tied_.size(); }
+
+ private:
+  int tree(const Touch& t, int which) const;
+  void group_trees(const std::vector<Contact>& contacts);
+  Island& island_of(const std::vector<int>& trees);
+
+  const WorldDescription& world_;
+  ContactSolvers solvers_;
+  std::map<std::vector<int>, std::unique_ptr<Island>> kept_;
+  std::vector<Island*> used_;             // of this step
+  std::vector<std::vector<int>> groups_;  // trees of each of these; there may be more groups than islands
+  std::size_t group_count_ = 0, uses_ = 0;
+  // a tree: a lower or the same one that it is tied to, by loops and friction; by contacts too; its group, if it is the
+  // lowest of it
+  std::vector<int> tied_, tied_now_, group_;
+};
+
+}  // namespace delassus

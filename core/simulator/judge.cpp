@@ -1,0 +1,59 @@
+#include "simulator/judge.h"
+
+#include <algorithm>
+
+namespace delassus {
+
+namespace {
+
+constexpr double gap_tolerance = 1e-7;    // where the slop is smaller [m]
+constexpr double loop_tolerance = 1e-5;   // error of loops that are closed, at a size of 1 m [m or rad]
+constexpr double limit_tolerance = 1e-5;  // [m or rad], and twice the slop
+
+}  // namespace
+
+void note_penetration(const ActiveRows& rows, StepReport& report) {
+  for (const Contact* c : rows.contacts) report.penetration = std::max(report.penetration, -c->touch.distance);
+}
+
+void judge_gaps(const StepOptions& options, const RowSystem& s, const ActiveRows& rows,
+                const std::vector<double>& gaps_after, StepReport& report) {
+  const double tolerance = std::max(2 * options.slop, gap_tolerance);
+  for (std::size_t k = 0; k < rows.contacts.size(); ++k) {
+    const double before = rows.contacts[k]->touch.distance, after = gaps_after[s.normal_row(k)];
+    report.penetration_after = std::max(report.penetration_after, -after);
+    if (!(after >= std::min(before, 0.0) - tolerance)) report.blame(StepFlaw::penetrating);
+  }
+}
+
+void judge_limits(const WorldDescription& world, const std::vector<double>& q, StepReport& report) {
+  double beyond = 0;
+  for (const auto& limit : world.limits) {
+    const double x = q[std::size_t(limit.coordinate)];
+    beyond = std::max(beyond, std::max(limit.lower - x, x - limit.upper));
+  }
+  report.limit_error_after = std::max(report.limit_error_after, beyond);
+  if (!(beyond <= limit_tolerance + 2 * world.options.slop)) report.blame(StepFlaw::limit_violated);
+}
+
+void judge_loops(double error, double size, StepReport& report) {
+  report.loop_error_after = std::max(report.loop_error_after, error);
+  if (!(error <= loop_tolerance * size)) report.blame(StepFlaw::open_loops);
+}
+
+void add_island(const ContactReport& island, StepReport& report) {
+  ContactReport& all = report.contacts;
+  all.outcome = std::max(all.outcome, island.outcome);
+  all.iterations = std::max(all.iterations, island.iterations);
+  all.factorizations += island.factorizations;
+  all.left = worse(all.left, island.left);
+}
+
+const char* step_status(const StepReport& report) {
+  static constexpr const char* outcomes[] = {"solved", "iteration_limit", "stalled", "infeasible", "approximate"};
+  static constexpr const char* flaws[] = {"solved", "penetrating", "limit_violated", "open_loops", "tunnelling"};
+  const bool solved = report.contacts.outcome == ContactOutcome::solved;
+  return solved ? flaws[int(report.flaw)] : outcomes[int(report.contacts.outcome)];
+}
+
+}  // namespace delassus

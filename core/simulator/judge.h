@@ -1,0 +1,31 @@
+// What is wrong at the end of a step, from its result: gaps of contacts, limits, loops (docs/statuses.md).
+#pragma once
+
+#include <vector>
+
+#include "simulator/row_system.h"
+#include "simulator/step_report.h"
+
+namespace delassus {
+
+// Penetration before the step.
+void note_penetration(const ActiveRows& rows, StepReport& report);
+
+// Gaps of contacts at the end of the step, by their velocities: none may be deeper than before by more than twice the
+// slop.
+void judge_gaps(const StepOptions& options, const RowSystem& s, const ActiveRows& rows,
+                const std::vector<double>& gaps_after, StepReport& report);
+
+// How far coordinates are beyond their limits: at most 1e-5 and twice the slop.
+void judge_limits(const WorldDescription& world, const std::vector<double>& q, StepReport& report);
+
+// Errors of loops: at most 1e-5 of the mechanism's size.
+void judge_loops(double error, double size, StepReport& report);
+
+// Of several islands: the worst of each number, and all factorizations.
+void add_island(const ContactReport& island, StepReport& report);
+
+// The status of a step: of its contact solver, or what is wrong although that was solved.
+const char* step_status(const StepReport& report);
+
+}  // namespace delassus

@@ -1,0 +1,50 @@
+// Loops by themselves: impulses of their rows alone that close them as far as any motion can.
+//
+//   λ ← λ − (G_ll + ε)⁻¹ r,   r = G_ll λ + g          proximal steps, ε = 1e-8 of each row's diagonal
+//
+// Rows of loops may be redundant: exactly (planar loops in space, Bricard's mechanism) or to rounding (the same, a
+// little out of plane). Then G_ll is singular, and g need not be in its range. Each step shrinks the part of r that
+// motions reach by ε / (σ + ε), with σ an eigenvalue of G_ll. What remains when r no longer shrinks is the model's own
+// error, which no motion changes. Cost: one factorization, and a solve and a product for each of mostly two or three
+// steps.
+#pragma once
+
+#include <vector>
+
+#include "operators/verbs.h"
+
+namespace delassus {
+
+class LoopClosure {
+ public:
+  // loops: the first rows of G. After G was updated.
+  void begin(Operator<double>& G, int loops);
+  // Another damping was set meanwhile.
+  void forget() { factored_ = false; }
+
+  // λ: where to start from on entry, zero but for loops. On exit σ = G λ + g of all rows; of loops, what no motion
+  // closes. Stops where that is at most `small` of g, or no longer shrinks. Returns the number of steps.
+  int close(const double* g, double* lambda, double* sigma, double small = 1e-13);
+
+  // x ← G (G + ε)⁻¹ x of loops: without the part that no motion reaches, or only one ten thousand times its size.
+  void soften(double* x);
+
+  // λ ← λ − ((G + ε)⁻¹ ε)² λ of loops: without impulses that redundant rows hardly feel. These may be huge, and what
+  // rows that are redundant only to rounding make of them is not nothing. Squared, so that G λ stays as it is: it
+  // changes by no more than ε λ / 4.
+  void purify(double* lambda);
+
+  // The largest magnitude among the loops' rows.
+  double largest(const double* x) const;
+
+ private:
+  void factor();
+  double residual(const double* g, const double* lambda, double* sigma);
+
+  Operator<double>* G_ = nullptr;
+  std::size_t loops_ = 0;
+  bool factored_ = false;
+  std::vector<double> damping_, rhs_, change_;  // a row
+};
+
+}  // namespace delassus

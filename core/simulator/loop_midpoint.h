@@ -1,0 +1,80 @@
+// Trees in loops: a step of second order.
+//
+//   q½ = q ⊕ ½ dt v,   M̂ (v⁺ − v) = dt (τ − h(q½, v½)) + Jᵀ λ,   J v⁺ = −½ dt J̇v,   q⁺ = q½ ⊕ dt (½ v⁺ + u)
+//
+// with M̂, J and contacts at q½. The rows hold at the end of the step, as they held at its start, where J v = ½ dt J̇v.
+// So impulses of loops, whose work is ½ λᵀ J (v + v⁺), take before the middle what they give after it.
+//
+// What is wanted of J v⁺ also says what becomes of the error r that velocities have at the start:
+//
+//   J v⁺ = −½ dt J̇v − k r,   r = J v − ½ dt J̇v          k: the share of the error that is kept
+//
+// k = 1, J v⁺ = −J v, keeps energy exactly, and r, which changes sign in every step, for ever. k = 0 forgets r at once,
+// but near a dead centre it is divided by next to nothing. So k = ½ in calm motion; otherwise k = 0, or 1 where
+// forgetting would add energy. All of this can be reached: the part of J̇v that cannot is left out.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "simulator/loop_closure.h"
+#include "simulator/row_system.h"
+
+namespace delassus {
+
+class LoopMidpoint {
+ public:
+  explicit LoopMidpoint(const WorldDescription& world);
+
+  int rows() const { return rows_; }  // of loops; 0: there are none, and nothing below is called
+  double size() const { return size_; }
+  // A velocity: the share of the step that v⁺ moves, ½ of trees in loops, else 1.
+  const std::vector<double>& remaining() const { return remaining_; }
+  LoopClosure& closure() { return closure_; }
+
+  // Errors of the loops at q [m or rad], and the largest of them.
+  double find_errors(const double* q);
+  const std::vector<double>& errors() const { return error_; }
+
+  // q ← q ⊕ ½ dt v of trees in loops
+  void go_half_way(const std::vector<WorldPart::Range>& trees, double* q, const double* v);
+
+  // At v, after G was updated at q and `motions` found at v: J v, J̇v, and how much of r is kept.
+  void begin(RowSystem& s, const double* q, const double* v, const Motions<double>& motions);
+  // half += ½ M̂⁻¹ Jᵀ λ with λ of loops alone, for a free velocity of first order. Without it the velocity of the middle
+  // is only of first order.
+  void bend(RowSystem& s, ImpulseResponse& response, const std::vector<double>& free, std::vector<double>& half);
+  // At the velocity of the middle, after `motions` were found at it: J̇v again, unless motion is calm.
+  void revise(RowSystem& s, const double* q, const double* half, const Motions<double>& motions);
+
+  // g of loops: J v_f on entry, minus the wanted J v⁺ added on exit.
+  void aim(double* g) const;
+  // λ of loops alone that `bend` found; zero without it. All rows of the system.
+  const std::vector<double>& impulses() const { return impulses_; }
+
+  // ½ dt J̇w of loops, added to g: how they curve while moving with w.
+  void add_curve(RowSystem& s, const double* q, const double* w, double* g);
+
+ private:
+  void find_drift(RowSystem& s, const double* q, const double* x, const Motions<double>& motions);
+  void choose_kept();
+
+  const WorldDescription& world_;
+  int rows_ = 0;
+  double size_ = 0;  // of the mechanism with loops, a metre at most [m]
+  std::vector<double> remaining_;
+  ConstraintSet<double> loops_;
+  std::unique_ptr<Placement<double>> placement_;  // at which errors are found
+  LoopClosure closure_;
+  Motions<double> motions_;                       // of `add_curve`
+  std::vector<double> halfway_;                   // a coordinate
+  std::vector<double> error_, drift_;             // a row of loops; drift: J̇v
+  std::vector<double> start_;                     // a row: J v
+  std::vector<double> row_velocity_, row_drift_;  // a row: what `rates` gives
+  std::vector<double> free_rows_, open_rows_;     // a row: of `bend`, g of loops alone, and what stays open
+  std::vector<double> impulses_;                  // a row
+  bool calm_ = true;                              // r is as small as steps of second order leave it
+  double kept_ = 0;                               // k
+};
+
+}  // namespace delassus

@@ -1,0 +1,49 @@
+#include "simulator/mujoco_call.h"
+
+#include <cstring>
+
+namespace delassus::mujoco {
+
+namespace {
+
+thread_local Landing* landing = nullptr;
+
+void on_error(const char* text) {
+  std::strncpy(landing->text, text, sizeof(Landing::text) - 1);
+  landing->text[sizeof(Landing::text) - 1] = 0;
+  std::longjmp(landing->place, 1);
+}
+void on_warning(const char*) {}
+void on_message(const void* message) {
+  const auto& at = landing->library->message;
+  const char* start = static_cast<const char*>(message);
+  int level;
+  std::memcpy(&level, start + at.level, sizeof level);
+  if (level >= at.error) on_error(start + at.subject);
+}
+
+}  // namespace
+
+bool attempt(const MujocoLibrary& library, Landing& to, void (*call)(void*), void* argument) {
+  Landing* const outer = landing;
+  const bool logs = library.set_log != nullptr;
+  const MujocoLibrary::LogHandler log = logs ? library.set_log(on_message) : nullptr;
+  const MujocoLibrary::TextHandler error = logs ? nullptr : library.get_error();
+  const MujocoLibrary::TextHandler warning = logs ? nullptr : library.get_warning();
+  if (!logs) library.set_error(on_error), library.set_warning(on_warning);
+  landing = &to;
+  to.library = &library;
+  volatile bool fine = false;
+  if (setjmp(to.place) == 0) {
+    call(argument);
+    fine = true;
+  }
+  landing = outer;
+  if (logs)
+    library.set_log(log);
+  else
+    library.set_error(error), library.set_warning(warning);
+  return fine;
+}
+
+}  // namespace delassus::mujoco

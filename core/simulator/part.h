@@ -1,0 +1,46 @@
+// Some trees of a world as a world of their own, and which number in it is which in the whole.
+#pragma once
+
+#include <vector>
+
+#include "simulator/description.h"
+
+namespace delassus {
+
+// The trees that a constraint is about, each given to `visit`.
+template <class Visit>
+void visit_trees(const Model<double>& m, const ConstraintDescription& d, Visit&& visit) {
+  for (const int b : d.bodies)
+    if (const int link = m.bodies[std::size_t(b)].link; link >= 0) visit(m.links[std::size_t(link)].tree);
+  for (const int j : d.joints)
+    visit(m.links[std::size_t(d.kind == Kind::coupling ? j : m.dof_link[std::size_t(j)])].tree);
+}
+
+struct WorldPart {
+  WorldDescription world;   // without springs and motors, which act on each velocity by itself
+  std::vector<int> bodies;  // a body of the whole: its number here, −1 where it is not
+  std::vector<int> limits;  // a limit here: its number in the whole
+  std::vector<int> rows;    // a row of loops, then of friction, here: its number in the whole
+  // A tree: where its coordinates and velocities are.
+  struct Range {
+    int whole_q, q, nq, whole_v, v, nv;
+  };
+  std::vector<Range> ranges;
+
+  WorldPart(const WorldDescription& whole, const std::vector<int>& trees);
+
+ private:
+  // Links, coordinates and velocities of a tree are ranges: by how much the numbers of each differ from the whole's.
+  struct Shift {
+    int link, q, v;
+  };
+  struct Shifts {
+    std::vector<Shift> of_tree;  // of the whole
+    std::vector<char> taken;     // whether the tree is here
+  };
+  Shifts take_trees(const Model<double>& whole, const std::vector<int>& trees);
+  void take_limits(const WorldDescription& whole, const Shifts& shifts);
+  void take_constraints(const WorldDescription& whole, const Shifts& shifts);
+};
+
+}  // namespace delassus

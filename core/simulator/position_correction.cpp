@@ -1,0 +1,126 @@
+#include "simulator/position_correction.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace delassus {
+
+namespace {
+
+constexpr double closed_loop = 1e-10;     // errors of loops below that are none [m or rad]
+constexpr double max_out_speed = 1.0;     // with which things come out of each other [m/s or rad/s]
+constexpr double worthwhile_depth = 0.1;  // penetration that is corrected, over the slop
+
+// Of position_sets: a row of loops, of a limit or a normal, of nothing.
+bool is_loop(const Interval& i) { return std::isinf(i.lower); }
+bool is_unused(const Interval& i) { return i.upper == 0; }
+
+}  // namespace
+
+PositionCorrection::PositionCorrection(const WorldDescription& world, ContactSolvers& solvers)
+    : world_(world), solvers_(solvers) {
+  for (auto* x : {&moving_, &u_}) x->assign(std::size_t(world.model.nv), 0.0);
+}
+
+int PositionCorrection::find(RowSystem& s, const double* q, const std::vector<double>& v,
+                             const std::vector<double>& error, LoopMidpoint& loops, const WarmStart& start,
+                             ImpulseResponse& response) {
+  const StepOptions& options = world_.options;
+  for (auto* x : {&asked_, &loops_mu_, &sigma_, &Ju_}) x->resize(s.rows());
+  mu_.assign(s.rows(), 0.0);
+  gap_.assign(s.rows(), 0.0);
+  std::fill(u_.begin(), u_.end(), 0.0);
+  penalty_ = start.penalties.positions;
+  unreachable_ = 0;
+  separated_ = true;
+  if (s.rows() == 0) return 0;
+
+  const double shallow = worthwhile_depth * options.slop;
+  auto [open, deep] = ask(s, q, v, error, loops);
+  if (!open && !(deep > shallow)) return 0;
+  int iterations = 0;
+  if (open) iterations = close_loops(s, loops, response, deep);
+  if (deep > shallow) iterations = std::max(iterations, separate(s, loops, start, response));
+  shorten(s, asked_.data(), max_ratio(), u_);
+
+  // gaps with u
+  s.G->jacobian(u_.data(), 1, Ju_.data());
+  for (std::size_t r = std::size_t(s.first_limit); r < gap_.size(); ++r) gap_[r] += options.timestep * Ju_[r];
+  return iterations;
+}
+
+// asked = J w + e / dt with w what v⁺ still moves, and of loops ½ dt J̇w: how they curve on their way. Gaps without u.
+PositionCorrection::Errors PositionCorrection::ask(RowSystem& s, const double* q, const std::vector<double>& v,
+                                                   const std::vector<double>& error, LoopMidpoint& loops) {
+  const double dt = world_.options.timestep;
+  for (std::size_t k = 0; k < v.size(); ++k) moving_[k] = loops.remaining()[k] * v[k];
+  s.G->jacobian(moving_.data(), 1, asked_.data());
+  if (loops.rows() > 0) loops.add_curve(s, q, moving_.data(), asked_.data());
+  Errors found{false, 0};
+  for (const auto& i : s.position_sets.intervals) {
+    const std::size_t r = std::size_t(i.row);
+    double& g = asked_[r];
+    g += error[r] / dt;
+    if (is_unused(i)) {
+      g = 0;
+    } else if (is_loop(i)) {
+      found.open = found.open || std::abs(g) * dt > closed_loop;
+    } else {
+      gap_[r] = g * dt;
+      g = std::max(g + world_.options.slop / dt, -max_out_speed);
+      found.deep = std::max(found.deep, -g * dt);
+    }
+  }
+  return found;
+}
+
+// Loops by themselves: µ, u, and how deep things then are inside of each other. What no motion closes is taken for
+// closed.
+int PositionCorrection::close_loops(RowSystem& s, LoopMidpoint& loops, ImpulseResponse& response, double& deep) {
+  LoopClosure& closure = loops.closure();
+  const int iterations = closure.close(asked_.data(), mu_.data(), sigma_.data());
+  unreachable_ = closure.largest(sigma_.data());
+  for (std::size_t r = 0; r < std::size_t(loops.rows()); ++r) asked_[r] -= sigma_[r];
+  response.add(s, mu_.data(), u_);
+  deep = 0;
+  for (const auto& i : s.position_sets.intervals)
+    if (!is_unused(i) && !is_loop(i)) deep = std::max(deep, -sigma_[std::size_t(i.row)] * world_.options.timestep);
+  return iterations;
+}
+
+// Loops, limits and contacts together. Shapes that overlap where a loop ties them ask for what cannot be: then only
+// loops are closed, unless most of it helps.
+int PositionCorrection::separate(RowSystem& s, LoopMidpoint& loops, const WarmStart& start, ImpulseResponse& response) {
+  loops_mu_ = mu_;
+  mu_ = start.corrections;
+  const ContactReport end =
+      solvers_.solve_positions(world_.options, *s.G, s.position_sets, asked_.data(),
+                               {start.warm, start.penalties.positions}, mu_.data(), sigma_.data());
+  loops.closure().forget();
+  penalty_ = end.rho;
+  separated_ = end.outcome == ContactOutcome::solved;
+  if (!separated_ && !(largest_asked(s, sigma_.data()) < 0.9 * largest_asked(s, asked_.data()))) {
+    mu_ = loops_mu_;
+    return end.iterations;
+  }
+  std::fill(u_.begin(), u_.end(), 0.0);
+  response.add(s, mu_.data(), u_);
+  return end.iterations;
+}
+
+double largest_asked(const RowSystem& s, const double* velocity) {
+  double largest = 0;
+  for (const auto& i : s.position_sets.intervals)
+    if (!is_unused(i)) largest = std::max(largest, is_loop(i) ? std::abs(velocity[i.row]) : -velocity[i.row]);
+  return largest;
+}
+
+void shorten(const RowSystem& s, const double* asked, double max_ratio, std::vector<double>& u) {
+  double way = 0;
+  for (const double x : u) way = std::max(way, std::abs(x));
+  const double longest = max_ratio * largest_asked(s, asked);
+  if (way > longest)
+    for (auto& x : u) x *= longest / way;
+}
+
+}  // namespace delassus

@@ -1,0 +1,63 @@
+// The position correction: it moves q and no velocity, so it adds no motion. Where the step would end inside of
+// something, or with loops open,
+//
+//   u = M̂⁻¹ Jᵀ µ,   0 ≤ µ_n ⊥ J u + φ⁺ / dt ≥ 0          limits and normals of contacts; no friction
+//                    J u + e⁺ / dt = 0                     loops
+//
+// where φ⁺ and e⁺ are gaps and errors at the end of the step without it. Loops are closed by themselves first; only
+// where something is then still inside of something, loops, limits and contacts are solved together. What is deep
+// inside comes out with a metre or a radian a second, not at once.
+#pragma once
+
+#include <vector>
+
+#include "simulator/contact_solvers.h"
+#include "simulator/contact_warm_start.h"
+#include "simulator/loop_midpoint.h"
+
+namespace delassus {
+
+class PositionCorrection {
+ public:
+  PositionCorrection(const WorldDescription& world, ContactSolvers& solvers);
+
+  // From v⁺ and errors at q, which is of the middle of the step for trees in loops. Returns the number of iterations.
+  int find(RowSystem& s, const double* q, const std::vector<double>& v, const std::vector<double>& error,
+           LoopMidpoint& loops, const WarmStart& start, ImpulseResponse& response);
+
+  const std::vector<double>& velocity() const { return u_; }      // u, a velocity
+  const std::vector<double>& impulses() const { return mu_; }     // µ, a row
+  const std::vector<double>& gaps_after() const { return gap_; }  // a row: of limits and normals, with u [m or rad]
+  double penalty() const { return penalty_; }                     // for the next step to start from
+  double unreachable() const { return unreachable_; }             // velocity of loops' errors that no motion gives
+  double max_ratio() const { return separated_ ? 100.0 : 2.0; }   // of u to the velocity that is asked for
+
+ private:
+  struct Errors {
+    bool open;    // a loop is
+    double deep;  // how deep something is inside of something [m or rad]
+  };
+  Errors ask(RowSystem& s, const double* q, const std::vector<double>& v, const std::vector<double>& error,
+             LoopMidpoint& loops);
+  int close_loops(RowSystem& s, LoopMidpoint& loops, ImpulseResponse& response, double& deep);
+  int separate(RowSystem& s, LoopMidpoint& loops, const WarmStart& start, ImpulseResponse& response);
+
+  const WorldDescription& world_;
+  ContactSolvers& solvers_;
+  std::vector<double> moving_, u_;     // a velocity: what v⁺ still moves; u
+  std::vector<double> asked_;          // a row: J w + φ / dt, the velocity that is to be undone
+  std::vector<double> mu_, loops_mu_;  // a row: µ; µ of loops by themselves
+  std::vector<double> sigma_;          // a row: J u + asked, of the solvers
+  std::vector<double> Ju_, gap_;       // a row
+  double penalty_ = 0, unreachable_ = 0;
+  bool separated_ = true;  // the problem of all rows, where there was one, was solved
+};
+
+// The largest velocity that rows of positions ask for.
+double largest_asked(const RowSystem& s, const double* velocity);
+
+// Near a dead centre a small error asks for a long way, on which nothing is straight: u at most `max_ratio` times what
+// is asked for.
+void shorten(const RowSystem& s, const double* asked, double max_ratio, std::vector<double>& u);
+
+}  // namespace delassus

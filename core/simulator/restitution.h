@@ -1,0 +1,42 @@
+// Restitution in two phases (Poisson's law): what compression took is given back times e, then nothing may go in again.
+//
+//   compression    λ in its sets with σ = G λ + J v_f, without waiting for gaps to close
+//   decompression  (1 + e) λ of the normals that bounce, then λ₂ in what remains of the sets with
+//                  σ = G λ₂ + J v_f + G (1 + e) λ
+//   energy         friction while it springs back may feed on the normal impulse: so from compression to the end only
+//                  as far as takes no energy from nowhere, ½ λᵀ G λ + λᵀ J v_f ≤ 0
+#pragma once
+
+#include <vector>
+
+#include "simulator/contact_solvers.h"
+#include "simulator/row_system.h"
+
+namespace delassus {
+
+class Restitution {
+ public:
+  // Which normals approach fast enough to bounce, from v at the start of the step: their gaps leave g, and their e is
+  // noted. Whether there is any.
+  bool find_bouncing(const StepOptions& options, const RowSystem& s, std::size_t contacts, const double* v,
+                     const std::vector<double>& error, std::vector<double>& g);
+
+  // Decompression, from impulses of compression to those of the whole impact.
+  void decompress(const StepOptions& options, RowSystem& s, ContactSolvers& solvers, const double* free,
+                  const std::vector<double>& g, std::vector<double>& impulses, ContactReport& report);
+
+ private:
+  void narrow_sets(const RowSystem& s);
+  double energy_share(RowSystem& s, const double* free, const std::vector<double>& impulses);
+
+  std::vector<double> approach_;                           // a row: J v at the start of the step
+  std::vector<double> coefficient_;                        // a row: e where it bounces, else 0
+  std::vector<double> given_back_;                         // a row: (1 + e) λ
+  std::vector<double> g_;                                  // a row: J v_f + G (1 + e) λ
+  std::vector<double> second_, sigma_;                     // a row: λ₂, σ
+  std::vector<double> change_;                             // a row: from compression to the end
+  std::vector<double> free_rows_, G_impulses_, G_change_;  // a row: J v_f, G λ, G change
+  ForceSets sets_;                                         // what remains of them
+};
+
+}  // namespace delassus

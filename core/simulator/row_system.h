@@ -1,0 +1,95 @@
+// Rows of an island's step and the operator G = J M̂⁻¹ Jᵀ over them, kept for as long as the same links touch.
+//
+// Rows come in this order:
+//
+//   loops         free multipliers
+//   dry friction  |λ| ≤ loss dt
+//   limits        λ ≥ 0, of the ends of ranges that are near
+//   contacts      Coulomb's cone, three rows each: normal, two tangents
+//
+// Which of these there are decides about the symbolic work (order, fill, memory), which a cache keeps by that. Where
+// points are, their normals and their friction may change from step to step.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "operators/layout.h"
+#include "operators/verbs.h"
+#include "simulator/contact.h"
+#include "simulator/part.h"
+#include "solvers/contacts/sets.h"
+
+namespace delassus {
+
+// What of a step decides about its rows, besides loops and dry friction, which are always there.
+struct ActiveRows {
+  std::vector<int> limit_ends;       // that are near: 2 k the lower, 2 k + 1 the upper one of limit k
+  std::vector<Contact*> contacts;    // of the world; impulses to start from on entry, impulses on exit
+  std::vector<ContactFrame> frames;  // of contacts
+
+  // From q and v, with contacts given.
+  void find(const WorldDescription& world, const double* q, const double* v);
+};
+
+struct RowSystem {
+  std::shared_ptr<Layout<double>> layout;
+  std::unique_ptr<MovingOperator<double>> G;
+  ForceSets sets;                   // of impulses
+  ForceSets position_sets;          // of corrections, which have no friction
+  std::vector<int> contact_points;  // a contact: which of the layout's points
+  int first_limit = 0, first_contact = 0;
+  std::size_t last_use = 0;
+
+  RowSystem(const Model<double>& model, ConstraintSet<double> set);
+  std::size_t rows() const { return std::size_t(layout->set.rows); }
+  // The normal row of a contact.
+  std::size_t normal_row(std::size_t contact) const { return std::size_t(first_contact) + 3 * contact; }
+};
+
+class RowSystemCache {
+ public:
+  explicit RowSystemCache(const WorldPart& part) : part_(part) {}
+
+  // The system of these rows, made if there is none, its points where contacts are now. G is to be updated.
+  RowSystem& find(const ActiveRows& rows);
+  int size() const { return int(systems_.size()); }
+
+ private:
+  std::unique_ptr<RowSystem> make(const ActiveRows& rows) const;
+  void add_sets(RowSystem& s, std::size_t limits) const;
+  void place_points(RowSystem& s, const ActiveRows& rows) const;
+  void drop_oldest();
+  int body(const Touch& t, int which) const { return part_.bodies[std::size_t(t.body[which])]; }
+
+  const WorldPart& part_;
+  std::map<std::vector<int>, std::unique_ptr<RowSystem>> systems_;
+  std::vector<int> key_;
+  std::size_t uses_ = 0;
+};
+
+// Errors of loops, distances to limits and gaps of contacts [m or rad], a row; zero where there is none. After G was
+// updated at q.
+void find_row_errors(const WorldDescription& world, const RowSystem& s, const ActiveRows& rows, const double* q,
+                     std::vector<double>& error);
+
+// g += max(φ − slop, 0) / dt of limits and normals: what is apart may come together within the step.
+void allow_approach(const StepOptions& options, const RowSystem& s, const std::vector<double>& error,
+                    std::vector<double>& g);
+
+// Velocities that impulses of rows give: M̂⁻¹ Jᵀ λ.
+class ImpulseResponse {
+ public:
+  explicit ImpulseResponse(std::size_t nv) : forces_(nv, 0.0), velocity_(nv, 0.0) {}
+
+  // Stays as it is until the next call.
+  const std::vector<double>& of(RowSystem& s, const double* lambda);
+  // x += M̂⁻¹ Jᵀ λ
+  void add(RowSystem& s, const double* lambda, std::vector<double>& x);
+
+ private:
+  std::vector<double> forces_, velocity_;  // a velocity
+};
+
+}  // namespace delassus

@@ -1,0 +1,18 @@
+// The options of a step: how a world goes from one moment to the next, the same for every step of a simulation.
+#pragma once
+
+namespace delassus {
+
+struct StepOptions {
+  double timestep = 1e-3;      // dt [s]
+  double restitution = 0;      // e of all contacts, from 0 to 1
+  double bounce_speed = 0.05;  // contacts that approach more slowly do not bounce [m/s]
+  double tolerance = 1e-6;     // of the contact solver, for each of its residuals [m/s]
+  int max_iterations = 1000;   // of the contact solver
+  bool newton = false;         // the contact solver: Newton, else ADMM
+  double slop = 1e-5;          // gap, and penetration, that is taken for touching [m]: gaps of a patch that differ by
+                               // less would leave three of its points to bear the load by themselves
+  bool midpoint = true;        // h at half of the step's velocity, else at its start
+};
+
+}  // namespace delassus

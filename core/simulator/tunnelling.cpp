@@ -1,0 +1,135 @@
+#include "simulator/tunnelling.h"
+
+#include <cmath>
+
+#include "state/configuration.h"
+
+namespace delassus {
+
+namespace {
+
+constexpr int max_places = 256;  // at which contacts are looked for
+
+double length(const double* x) { return std::sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2]); }
+double length(const Vec3<double>& x) { return std::sqrt(dot(x, x)); }
+
+// The touch of the same two shapes, in either order; null if there is none.
+const Touch* find_pair(const std::vector<Touch>& list, const Touch& t) {
+  const auto [a, b] = std::minmax(t.geom[0], t.geom[1]);
+  for (const auto& x : list)
+    if (std::min(x.geom[0], x.geom[1]) == a && std::max(x.geom[0], x.geom[1]) == b) return &x;
+  return nullptr;
+}
+
+}  // namespace
+
+TunnellingCheck::TunnellingCheck(const WorldDescription& world)
+    : world_(world), start_(world.model), end_(world.model) {
+  speeds_.resize(world.model.links.size());
+  way_.resize(std::size_t(world.model.nv));
+  between_.resize(std::size_t(world.model.nq));
+  motions_.resize(world.shapes.size());
+  for (const auto& link : world.model.links) lengths_.push_back(length(link.placement.p));
+  for (const auto& shape : world.shapes) {
+    const auto& body = world.model.bodies[std::size_t(shape.body)];
+    const double arm = length(body.placement.p) + length(shape.center) + shape.lever;
+    if (body.link >= 0) movers_.push_back({body.link, arm, allowed(shape) / world.options.timestep});
+  }
+}
+
+bool TunnellingCheck::possible(const double* q, const double* v) {
+  const auto& m = world_.model;
+  // bounds on speeds, root first: of a link's origin, and of turning
+  for (std::size_t i = 0; i < m.links.size(); ++i) {
+    const auto& link = m.links[i];
+    const double* x = v + link.iv;
+    Speeds s{};
+    if (link.parent >= 0) {
+      const Speeds& p = speeds_[std::size_t(link.parent)];
+      const double slid = link.type == Joint::slide ? std::abs(q[link.iq]) : 0.0;
+      s = {p.linear + p.angular * (lengths_[i] + slid), p.angular};
+    }
+    if (link.type == Joint::hinge)
+      s.angular += std::abs(x[0]);
+    else if (link.type == Joint::slide)
+      s.linear += std::abs(x[0]);
+    else if (link.type == Joint::ball)
+      s.angular += length(x);
+    else
+      s = {length(x), length(x + 3)};
+    speeds_[i] = s;
+  }
+  for (const auto& mover : movers_) {
+    const Speeds& s = speeds_[std::size_t(mover.link)];
+    if (s.linear + s.angular * mover.arm > mover.safe_speed) return true;
+  }
+  return false;
+}
+
+int TunnellingCheck::count(Collider& collider, const std::vector<Touch>& seen, const double* from, const double* to) {
+  const int places = find_ways(from, to);
+  if (places == 0) return 0;
+  // pairs that are inside of each other somewhere on the way and were not seen before
+  entered_.clear();
+  const auto& m = world_.model;
+  difference(m, from, to, way_.data());
+  for (int k = 1; k <= places; ++k) {
+    integrate(m, from, way_.data(), double(k) / places, between_.data());
+    if (!collider.collide(k < places ? between_.data() : to, touches_)) return -1;
+    for (const auto& t : touches_)
+      if (t.distance < -world_.options.slop && !find_pair(seen, t) && !find_pair(entered_, t)) entered_.push_back(t);
+  }
+  // at the end they are apart, on the other side, or on no side to be told
+  int count = 0;
+  for (const auto& t : entered_) {
+    const Touch* end = find_pair(touches_, t);
+    count += !end || dot(end->normal, t.normal) < 0.5;
+  }
+  return count;
+}
+
+Pose<double> TunnellingCheck::pose(const Placement<double>& w, int body) const {
+  const auto& b = world_.model.bodies[std::size_t(body)];
+  if (b.link < 0) return b.placement;
+  Pose<double> X = body_pose(world_.model, w, body);
+  X.p += w.origin[std::size_t(world_.model.links[std::size_t(b.link)].tree)];
+  return X;
+}
+
+// Ways of all shapes; returns at how many places to look, for those that came far with something in their way.
+int TunnellingCheck::find_ways(const double* from, const double* to) {
+  const auto& m = world_.model;
+  kinematics(m, start_, from);
+  kinematics(m, end_, to);
+  for (std::size_t k = 0; k < motions_.size(); ++k) {
+    const auto& shape = world_.shapes[k];
+    const Pose<double> a = pose(start_, shape.body), b = pose(end_, shape.body);
+    const Vec3<double> x = a * shape.center, y = b * shape.center, d = y - x;
+    const Vec3<double> c[3] = {b.R.x - a.R.x, b.R.y - a.R.y, b.R.z - a.R.z};
+    // ‖R₂ − R₁‖, the largest way of a unit vector that is turned
+    const double turn = std::sqrt(0.5 * (dot(c[0], c[0]) + dot(c[1], c[1]) + dot(c[2], c[2])));
+    motions_[k] = {x, y, std::sqrt(dot(d, d)) + turn * shape.lever};
+  }
+  double places = 0;
+  for (std::size_t k = 0; k < motions_.size(); ++k)
+    if (motions_[k].way > allowed(world_.shapes[k]) && something_in_the_way(k))
+      places = std::max(places, motions_[k].way / world_.shapes[k].half_width);
+  return int(std::min(std::ceil(places), double(max_places)));
+}
+
+bool TunnellingCheck::something_in_the_way(std::size_t shape) const {
+  const auto& [start, end, way] = motions_[shape];
+  const Vec3<double> d = end - start;
+  const double length = dot(d, d);
+  for (std::size_t n = 0; n < motions_.size(); ++n) {
+    if (world_.shapes[n].body == world_.shapes[shape].body) continue;
+    const Vec3<double> to = motions_[n].start - start;
+    const double share = length > 0 ? std::clamp(dot(to, d) / length, 0.0, 1.0) : 0.0;
+    const Vec3<double> apart = to - d * share;
+    const double reach = world_.shapes[shape].radius + world_.shapes[n].radius + motions_[n].way;
+    if (dot(apart, apart) <= reach * reach) return true;
+  }
+  return false;
+}
+
+}  // namespace delassus

@@ -1,0 +1,42 @@
+// Impulses of an island's rows: λ in its sets with
+//
+//   σ = G λ + g,   g = J v_f + max(φ − slop, 0) / dt          Signorini's and Coulomb's laws on velocities
+//
+// and of loops g as loop_midpoint.h wants it. Where there are loops alone, what closes them by themselves is the
+// answer, if their rows say so. Fast contacts bounce (restitution.h).
+#pragma once
+
+#include <vector>
+
+#include "simulator/contact_solvers.h"
+#include "simulator/contact_warm_start.h"
+#include "simulator/loop_midpoint.h"
+#include "simulator/restitution.h"
+
+namespace delassus {
+
+class VelocitySolve {
+ public:
+  explicit VelocitySolve(ContactSolvers& solvers) : solvers_(solvers) {}
+
+  std::vector<double> g;      // a row; on entry as above
+  std::vector<double> error;  // a row: φ of limits and contacts, errors of loops
+
+  const std::vector<double>& impulses() const { return impulses_; }
+  const ContactReport& report() const { return report_; }
+
+  // v: velocity at the start of the step.
+  void solve(const StepOptions& options, RowSystem& s, std::size_t contacts, const std::vector<double>& v,
+             const std::vector<double>& free, LoopMidpoint& loops, const WarmStart& start);
+
+ private:
+  bool loops_suffice(const StepOptions& options, RowSystem& s, LoopMidpoint& loops);
+
+  ContactSolvers& solvers_;
+  Restitution restitution_;
+  std::vector<double> impulses_, sigma_;  // a row
+  std::vector<double> inverse_masses_;    // a row: of loops alone
+  ContactReport report_;
+};
+
+}  // namespace delassus

@@ -1,0 +1,120 @@
+#include "simulator/world.h"
+
+#include <algorithm>
+#include <string>
+
+#include "errors/typed.h"
+#include "simulator/actuation.h"
+#include "state/configuration.h"
+
+namespace delassus {
+
+namespace {
+
+constexpr std::size_t max_contacts = 50'000;  // some 300 balls that are all in each other: a step takes seconds
+
+[[noreturn]] void refuse(std::size_t contacts) {
+  fail("CapacityError", "step: " + std::to_string(contacts) + " contacts at once; one step takes " +
+                            std::to_string(max_contacts) +
+                            " at most. Move bodies that are in each other apart, "
+                            "give them fewer shapes, or let pairs not collide (contype and conaffinity, or exclude).");
+}
+
+}  // namespace
+
+World::World(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions)
+    : world_(std::move(description)), collider_(collisions, world_->model.nq), islands_(*world_), tunnelling_(*world_) {
+  const auto& m = world_->model;
+  q.assign(std::size_t(m.nq), 0.0);
+  v.assign(std::size_t(m.nv), 0.0);
+  forces_.assign(std::size_t(m.nv), 0.0);
+  for (const auto* list : {&world_->loops, &world_->friction})
+    for (const auto& d : *list) row_count_ += std::size_t(d.rows);
+  for (const auto& d : world_->loops) {
+    in_loops_.resize(std::size_t(m.nv), 0);
+    visit_trees(m, d, [&](int tree) {
+      const auto& root = m.links[std::size_t(m.roots[std::size_t(tree)])];
+      std::fill(in_loops_.begin() + root.iv, in_loops_.begin() + root.end_v, 1);
+    });
+  }
+}
+
+StepReport World::step(const StepForces& forces) {
+  StageClock clock, whole;
+  StepReport report;
+  report.collided = find_contacts();
+  if (!report.collided) return report;
+  clock.end(report.times.collide);
+  const WorldState now = start_islands(forces);
+  report.islands = int(used_->size());
+  report.contacts.outcome = ContactOutcome::solved;
+  for (Island* island : *used_) {
+    island->step(now, memory, report);
+    if (!report.regular) return report;
+  }
+  remember_step();
+  time += world_->options.timestep;
+  check_tunnelling(report);
+  whole.end(report.times.whole);
+  return report;
+}
+
+StepReport World::pose(const StepForces& forces, std::vector<PosedProblem>& problems) {
+  StepReport report;
+  report.collided = find_contacts();
+  if (!report.collided) return report;
+  const WorldState now = start_islands(forces);
+  problems.resize(used_->size());
+  for (std::size_t k = 0; k < used_->size() && report.regular; ++k)
+    (*used_)[k]->pose_problem(now, memory, report, problems[k]);
+  return report;
+}
+
+// Contacts of this step, with what they start from. False: MuJoCo could not find them.
+bool World::find_contacts() {
+  find_looked_at(looked_at_);
+  if (!collider_.collide(looked_at_.data(), touches_)) return false;
+  if (touches_.size() > max_contacts) refuse(touches_.size());
+  order_sides(world_->model, touches_);
+  persistence_.keep_points(memory.contacts, collider_, touches_);
+  match_contacts(touches_, memory.contacts, next_memory_.contacts);
+  return true;
+}
+
+// Where contacts are looked for: q, and of trees in loops q ⊕ ½ dt v.
+void World::find_looked_at(std::vector<double>& looked_at) const {
+  looked_at.assign(q.begin(), q.end());
+  if (in_loops_.empty()) return;
+  const auto& m = world_->model;
+  integrate(m, q.data(), v.data(), 0.5 * world_->options.timestep, looked_at.data());
+  for (const int r : m.roots) {
+    const auto &root = m.links[std::size_t(r)], &last = m.links[std::size_t(root.end - 1)];
+    const int end = last.iq + configuration_size(last.type);
+    if (!in_loops_[std::size_t(root.iv)]) std::copy(q.begin() + root.iq, q.begin() + end, looked_at.begin() + root.iq);
+  }
+}
+
+// Islands of the contacts, and forces on joints.
+WorldState World::start_islands(const StepForces& forces) {
+  used_ = &islands_.find(next_memory_.contacts);
+  find_joint_forces(*world_, q.data(), v.data(), forces.tau, forces.control, forces_);
+  return {q.data(), v.data(), forces_.data(), forces.external};
+}
+
+// q⁺, v⁺, and what the next step starts from.
+void World::remember_step() {
+  next_memory_.clear_rows(row_count_, world_->limits.size(), islands_.trees());
+  for (const Island* island : *used_) island->give(q.data(), v.data(), next_memory_);
+  std::swap(memory, next_memory_);
+}
+
+void World::check_tunnelling(StepReport& report) {
+  if (!tunnelling_.possible(q.data(), v.data())) return;
+  find_looked_at(next_looked_at_);
+  const int passed = tunnelling_.count(collider_, touches_, looked_at_.data(), next_looked_at_.data());
+  report.collided = passed >= 0;
+  report.tunnelled = std::max(passed, 0);
+  if (passed > 0) report.blame(StepFlaw::tunnelling);
+}
+
+}  // namespace delassus

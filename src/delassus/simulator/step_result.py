@@ -1,0 +1,102 @@
+"""What a step leaves."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from .trajectory import Contacts
+
+__all__ = ["StepResult", "StepStatus", "contacts_of"]
+
+Array = NDArray[Any]
+StepStatus = Literal["solved", "iteration_limit", "stalled", "infeasible", "penetrating", "limit_violated", "open_loops", "tunnelling"]
+
+
+class StepResult:
+    """What a step leaves. Attributes are made when they are first asked for, and stay what they are when the simulator goes on.
+
+    Attributes:
+        time: at its end [s].
+        q, v: (nq,), (nv,) at its end.
+        contacts: where bodies touched, with forces [N] over the step.
+        status: "solved" certifies the whole step: contact forces within the tolerance on all islands, and after the step loops closed (1e-5 of the mechanism's size, a metre at most),
+            limits kept (1e-5 and twice the slop), no penetration deeper than before (by twice the slop), and no shape on the other side of another. Otherwise the status of the contact
+            solver, see :class:`~delassus.ContactResult`, or, where forces are right, the worst of what is not: "tunnelling", "open_loops", "limit_violated", "penetrating".
+        islands: groups of bodies that touch or are tied to each other; each is solved by itself.
+        iterations, factorizations: of the contact solver: the most of any island; of all of them.
+        corrections: iterations that closed loops and gaps; zero where nothing was open.
+        residual: natural residual [m/s].
+        penetration: deepest, where contacts were looked for [m].
+        penetration_after: deepest of the same contacts after the step, by their velocities [m].
+        loop_error, loop_error_after: largest, before and after the step [m or rad].
+        limit_error: how far the worst joint is beyond its limit after the step [m or rad].
+        tunnelled: pairs of shapes that went through each other within the step.
+        timings: seconds of the stages.
+    """
+
+    time: float
+    q: Array
+    v: Array
+    contacts: Contacts
+    status: StepStatus
+    islands: int
+    iterations: int
+    factorizations: int
+    corrections: int
+    residual: float
+    penetration: float
+    penetration_after: float
+    loop_error: float
+    loop_error_after: float
+    limit_error: float
+    tunnelled: int
+    timings: dict[str, float]
+
+    def __init__(self, record: _core.StepRecord) -> None:
+        self.__dict__["_record"] = record
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute that was not asked for before, and keep it."""
+        if name not in StepResult.__annotations__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        record = self.__dict__["_record"]
+        value = contacts_of(record) if name == "contacts" else getattr(record, name)
+        self.__dict__[name] = value
+        return value
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"cannot assign to {name!r}: a StepResult does not change.")
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *StepResult.__annotations__]
+
+    def __repr__(self) -> str:
+        return f"<StepResult at t = {self.time:g} s: {self.status}, {len(self.contacts)} contacts>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return everything, for copies and for files."""
+        return {name: getattr(self, name) for name in StepResult.__annotations__}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    def body_forces(self, nbody: int) -> Array:
+        """Total contact force on every body, (nbody, 3) [N], world axes."""
+        total = np.zeros((nbody, 3))
+        np.add.at(total, self.contacts.bodies[:, 0], self.contacts.force)
+        np.add.at(total, self.contacts.bodies[:, 1], -self.contacts.force)
+        return total
+
+
+def contacts_of(record: _core.StepRecord) -> Contacts:
+    """Return the contacts that the core recorded, which need no check; their arrays are views and read-only."""
+    contacts = object.__new__(Contacts)
+    contacts.__dict__.update(
+        position=record.contact_position, normal=record.contact_normal, force=record.contact_force, friction=record.contact_friction,
+        bodies=record.contact_bodies,
+    )  # fmt: skip
+    return contacts

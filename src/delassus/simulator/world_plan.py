@@ -1,0 +1,92 @@
+"""What the core needs of a model to simulate it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from .. import _core
+from ..constraints import JointFriction, from_loop
+from ..model import Model
+from ..model.from_mujoco import body_names
+from .collision_model import REACH
+from .mujoco_library import library
+
+__all__ = ["world_plan"]
+
+_LARGE = 1e300  # stands for a range without an end
+_SINGLE = ("hinge", "slide")  # joints of one coordinate
+
+
+def world_plan(model: Model, mj: Any, options: _core.StepOptions) -> _core.WorldPlan:
+    """Return everything the core needs: implicit parts of M̂, loops, friction, limits, motors, and the way to MuJoCo's collisions."""
+    friction = [JointFriction(model, j) for j in range(model.njoint) if model.dof_friction_loss[model.joint_vadr[j]] > 0]
+    loops = [from_loop(model, loop) for loop in model.loops if loop.active]
+    bodies = [model.body_index(name) for name in body_names(mj)]
+    parts = np.asarray(mj.geom_bodyid).tolist()
+
+    world = _core.WorldDescription(model._native, options)
+    world.loops, world.friction = [c._native() for c in loops], [c._native() for c in friction]
+    world.friction_loss = [c.friction for c in friction for _ in range(c.rows)]
+    world.limits = _limits(model)
+    _drive(world, model, options.timestep)
+    world.shapes, world.contact_reach = _shapes(mj, bodies), REACH
+    collisions = _core.CollisionSource(library(), mj, address=int(mj._address), geom_bodies=[bodies[b] for b in parts], geom_parts=parts)
+    return _core.WorldPlan(world, collisions)
+
+
+def _limits(model: Model) -> list[_core.JointLimit]:
+    """Ranges of hinges and slides that have an end."""
+    limits = []
+    for j, joint in enumerate(model.joints):
+        lower, upper = np.clip(model.joint_range[j], -_LARGE, _LARGE).tolist()
+        if joint.type in _SINGLE and (lower > -_LARGE or upper < _LARGE):
+            limits.append(
+                _core.JointLimit(coordinate=int(model.joint_qadr[j]), velocity=int(model.joint_vadr[j]), lower=lower, upper=upper)
+            )
+    return limits
+
+
+def _drive(world: _core.WorldDescription, model: Model, dt: float) -> None:
+    """Springs, dampers and motors, and what they add to M̂ = M + dt D + dt² K: they act at the end of the step."""
+    stiffness, damping = np.array(model.dof_stiffness, dtype=float), np.array(model.dof_damping, dtype=float)
+    armature = model.dof_armature + dt * damping + dt * dt * stiffness
+    spring_coordinate = np.full(model.nv, -1)
+    for j, joint in enumerate(model.joints):
+        if joint.type in _SINGLE:
+            spring_coordinate[model.joint_vadr[j]] = model.joint_qadr[j]
+    stiffness[spring_coordinate < 0] = 0.0
+    motors = []
+    for a in model.actuators:
+        j = model.joint_index(a.joint)
+        k, i = int(model.joint_vadr[j]), int(model.joint_qadr[j]) if model.joint_type[j] in _SINGLE else -1
+        armature[k] -= a.gear**2 * (dt * min(a.bias[2], 0.0) + dt * dt * min(a.bias[1], 0.0))
+        control_range, force_range = (np.clip(ends, -_LARGE, _LARGE).tolist() for ends in (a.control_range, a.force_range))
+        motors.append(
+            _core.Motor(
+                coordinate=i, velocity=k, gear=a.gear, gain=a.gain, bias=a.bias, control_range=control_range, force_range=force_range
+            )
+        )
+    world.armature, world.motors = armature.tolist(), motors
+    world.stiffness, world.damping = stiffness.tolist(), damping.tolist()
+    world.spring_rest, world.spring_coordinate = np.asarray(model.spring_reference).tolist(), spring_coordinate.tolist()
+
+
+def _shapes(mj: Any, bodies: list[int]) -> list[_core.CollisionShape]:
+    """Every shape that may touch others, but planes."""
+    kind = mujoco.mjtGeom
+    shapes = []
+    for g in range(mj.ngeom):
+        type_ = mj.geom_type[g]
+        apart = mj.npair == 0 and mj.geom_contype[g] == 0 and mj.geom_conaffinity[g] == 0
+        if apart or type_ == kind.mjGEOM_PLANE:
+            continue
+        radius = float(mj.geom_rbound[g])
+        # a height field moves nothing: it is in the way only
+        half_width = np.inf if type_ == kind.mjGEOM_HFIELD else float(mj.geom_aabb[g, 3:].min())
+        lever = 0.0 if type_ == kind.mjGEOM_SPHERE else radius
+        body = bodies[mj.geom_bodyid[g]]
+        shapes.append(_core.CollisionShape(body=body, half_width=half_width, radius=radius, lever=lever, center=mj.geom_pos[g].tolist()))
+    return shapes
