@@ -61,7 +61,8 @@ class Delassus {
   std::size_t own_bytes() const {
     return w_.bytes() + loose_strips_.bytes() + coupled_strips_.bytes() + points_.size() * sizeof(PointPack<T>) +
            places_.size() * sizeof(Vec3<T>) + K_.size() * sizeof(Vec6<T>) + mass_.bytes() + damped_.bytes() +
-           kept_.size() * sizeof(Sym6<T>) + 3 * shift_.size() * sizeof(T) + (dense_ ? dense_->bytes() : 0);
+           kept_.size() * sizeof(Sym6<T>) + 3 * shift_.size() * sizeof(T) + (dense_ ? dense_->bytes() : 0) +
+           (aside_ ? aside_->bytes() : 0);
   }
   std::size_t bytes() const { return own_bytes() + scratch_->bytes(); }
 
@@ -155,6 +156,22 @@ class Delassus {
     if (small && !exact) limit_stiffness(small_share);
     fallback_ = Fallback::none;
     factorize_damped();
+  }
+
+  // As Operator says.
+  void exchange_damping() {
+    if (!aside_) {
+      aside_ = std::make_unique<Aside>();
+      aside_->factor.resize(std::size_t(model_.nv), layout_->coupled);
+      aside_->shift.resize(shift_.size());
+      aside_->stiffness.resize(stiffness_.size());
+    }
+    std::swap(damped_, aside_->factor);
+    shift_.swap(aside_->shift);
+    stiffness_.swap(aside_->stiffness);
+    std::swap(largest_shift_, aside_->largest_shift);
+    std::swap(fallback_, aside_->fallback);
+    dense_.swap(aside_->dense);
   }
 
   // Y ← G X. X, Y: rows × columns, row-major, apart.
@@ -895,6 +912,16 @@ class Delassus {
     dense
   } fallback_ = Fallback::none;  // what solutions needed since damping was set
   std::unique_ptr<DenseFactor<T>> dense_;
+  // All that belongs to a damping, of one that is put aside; memory is taken when that is first asked for.
+  struct Aside {
+    Factor<T> factor;
+    std::vector<T> shift, stiffness;
+    T largest_shift{};
+    Fallback fallback = Fallback::none;
+    std::unique_ptr<DenseFactor<T>> dense;
+    std::size_t bytes() const { return factor.bytes() + 2 * shift.size() * sizeof(T) + (dense ? dense->bytes() : 0); }
+  };
+  std::unique_ptr<Aside> aside_;
 };
 
 }  // namespace delassus
