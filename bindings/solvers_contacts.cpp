@@ -49,15 +49,16 @@ class PythonMap final : public ContactMap {
 };
 
 // The damping that an operator has, and its factor, are put aside for as long as this lives.
+template <class Real>
 class DampingAside {
  public:
-  explicit DampingAside(Operator<double>& G) : G_(G) { G_.exchange_damping(); }
+  explicit DampingAside(Operator<Real>& G) : G_(G) { G_.exchange_damping(); }
   ~DampingAside() { G_.exchange_damping(); }
   DampingAside(const DampingAside&) = delete;
   DampingAside& operator=(const DampingAside&) = delete;
 
  private:
-  Operator<double>& G_;
+  Operator<Real>& G_;
 };
 
 // A solution as Python reads it.
@@ -118,15 +119,23 @@ struct HeldContacts {
         report = solver.solve(*method, ContactProblem{map, g_.data, sets}, dense, options, lambda.data, sigma.data,
                               history.data());
       };
-      HeldOperator<double>* held = nullptr;
-      if (nb::try_cast(G, held, false)) {
-        if (held->rows() != n) door::raise("ArgumentError", "G: its rows are not those of the sets.");
-        OperatorMap map(*held->G, sets);
-        held->work([&] {
-          std::optional<DampingAside> aside;
-          if (method->needs_inverse) aside.emplace(*held->G);
+      // an operator of ours is left as it was
+      const auto run_operator = [&]<class Real>(auto& held, Operator<Real>& G_, ContactMap& map) {
+        if (held.rows() != n) door::raise("ArgumentError", "G: its rows are not those of the sets.");
+        held.work([&] {
+          std::optional<DampingAside<Real>> aside;
+          if (method->needs_inverse) aside.emplace(G_);
           run(map, nullptr);
         });
+      };
+      HeldOperator<double>* wide = nullptr;
+      HeldOperator<float>* narrow = nullptr;
+      if (nb::try_cast(G, wide, false)) {
+        OperatorMap map(*wide->G, sets);
+        run_operator(*wide, *wide->G, map);
+      } else if (nb::try_cast(G, narrow, false)) {
+        SingleOperatorMap map(*narrow->G);
+        run_operator(*narrow, *narrow->G, map);
       } else if (nb::hasattr(G, "__array__")) {
         const In dense(G, "G", {n, n});
         matrix.look_at(dense.data, int(n));

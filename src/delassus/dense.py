@@ -45,7 +45,7 @@ class Cholesky:
 
     Examples:
         >>> import numpy as np, delassus.dense
-        >>> delassus.dense.Cholesky([[4.0, 2.0], [2.0, 3.0]]).solve([2.0, 3.0]).tolist()
+        >>> delassus.dense.Cholesky([[4.0, 2.0], [2.0, 3.0]]).solve([2.0, 3.0]).round(12).tolist()
         [0.0, 1.0]
     """
 
@@ -86,7 +86,7 @@ class Lu:
 
     Examples:
         >>> import numpy as np, delassus.dense
-        >>> delassus.dense.Lu([[0.0, 2.0], [1.0, 1.0]]).solve([2.0, 3.0]).tolist()
+        >>> delassus.dense.Lu([[0.0, 2.0], [1.0, 1.0]]).solve([2.0, 3.0]).round(12).tolist()
         [2.0, 1.0]
     """
 
@@ -106,15 +106,17 @@ class Lu:
     @property
     def permutation(self) -> NDArray[np.int64]:
         """Rows of A in the order of P A, (n,)."""
-        order = np.arange(len(self._pivots))
-        for k, p in enumerate(self._pivots):
-            order[[k, p]] = order[[p, k]]
-        return order
+        order = list(range(len(self._pivots)))
+        for k, p in enumerate(self._pivots.tolist()):
+            order[k], order[p] = order[p], order[k]
+        return np.array(order, dtype=np.int64)
 
     @property
     def lower(self) -> Array:
         """L (n, n), ones on its diagonal."""
-        return np.tril(self._factor, -1) + np.eye(len(self._factor), dtype=self._factor.dtype)
+        L: Array = np.tril(self._factor, -1)
+        np.fill_diagonal(L, 1)
+        return L
 
     @property
     def upper(self) -> Array:

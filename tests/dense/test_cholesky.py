@@ -32,7 +32,9 @@ def test_factor_is_that_of_scipy(n, dtype):
 
 
 # a condition beyond 1 / ε is not positive definite to working precision
-@pytest.mark.parametrize(("condition", "dtype"), [(1.0, np.float64), (1e4, np.float64), (1e12, np.float64), (1.0, np.float32), (1e4, np.float32)])
+@pytest.mark.parametrize(
+    ("condition", "dtype"), [(1.0, np.float64), (1e4, np.float64), (1e12, np.float64), (1.0, np.float32), (1e4, np.float32)]
+)
 @pytest.mark.parametrize("n", SIZES)
 def test_backward_error_is_within_the_bound_whatever_the_condition(n, condition, dtype):
     A = positive(n, condition, dtype=dtype)

@@ -12,6 +12,25 @@ OperatorMap::OperatorMap(Operator<double>& G, const ForceSets& sets) : G_(G) {
 void OperatorMap::solve(const double* y, double* x) { G_.solve(y, 1, x, {.refinements = refine_, .goal = 1e-15}); }
 bool OperatorMap::sharpen() { return std::exchange(refine_, loops_) != loops_; }
 
+void SingleOperatorMap::apply(const double* x, double* y) {
+  std::copy_n(x, rows(), in_.data());
+  G_.apply(in_.data(), 1, out_.data());
+  std::copy_n(out_.data(), rows(), y);
+}
+void SingleOperatorMap::diagonal(double* d) {
+  G_.diagonal(out_.data());
+  std::copy_n(out_.data(), rows(), d);
+}
+void SingleOperatorMap::set_damping(const double* damping) {
+  std::copy_n(damping, rows(), in_.data());
+  G_.set_damping(in_.data());
+}
+void SingleOperatorMap::solve(const double* y, double* x) {
+  std::copy_n(y, rows(), in_.data());
+  G_.solve(in_.data(), 1, out_.data(), {.refinements = 10, .goal = 1e-6f});
+  std::copy_n(out_.data(), rows(), x);
+}
+
 void DenseMap::apply(const double* x, double* y) {
   int i = 0;
   for (; i + 4 <= rows_; i += 4) dense::dots<4>(rows_, G_ + std::size_t(i) * rows_, rows_, x, y + i);

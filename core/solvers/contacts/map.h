@@ -37,6 +37,21 @@ class OperatorMap final : public ContactMap {
   bool loops_ = false, refine_ = false;
 };
 
+// One of our operators in single precision, with forces and velocities in double. Leaves it with another damping.
+class SingleOperatorMap final : public ContactMap {
+ public:
+  explicit SingleOperatorMap(Operator<float>& G) : G_(G), in_(std::size_t(G.rows())), out_(in_.size()) {}
+  int rows() const override { return G_.rows(); }
+  void apply(const double* x, double* y) override;
+  void diagonal(double* d) override;
+  void set_damping(const double* damping) override;
+  void solve(const double* y, double* x) override;
+
+ private:
+  Operator<float>& G_;
+  std::vector<float> in_, out_;
+};
+
 // A symmetric positive semidefinite matrix, row-major, that outlives its use here; (G + ε)⁻¹ by its Cholesky factor.
 class DenseMap final : public ContactMap {
  public:

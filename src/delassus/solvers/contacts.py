@@ -121,16 +121,11 @@ class _Foreign:
         """Numbers of G may be others than at the last solve; its damping is remembered."""
         self.known = None
         if self.inverse:
-            self.before = (self.G._damping, self.G._invertible) if isinstance(self.G, DelassusOperator) else self.G.damping
+            self.before = self.G.damping
 
     def end(self) -> None:
-        """Put the damping back, which refactors: only operators of ours in double precision can keep two factors."""
-        if not self.inverse:
-            return
-        if isinstance(self.G, DelassusOperator):
-            self.G._damping, self.G._invertible = self.before
-            self.G._factor()
-        elif self.before is not None:
+        """Put the damping back."""
+        if self.inverse and self.before is not None:
             self.G.damping = self.before
 
     def apply(self, x: Array) -> Array:
@@ -273,7 +268,7 @@ class ContactSolver:
         if own or hasattr(G, "matvec") or (hasattr(G, "__matmul__") and hasattr(G, "solve")):
             if len(G.shape) != 2 or G.shape[0] != G.shape[1]:
                 raise ArgumentError(f"G: expected a square operator, got shape {G.shape}.")
-            if not self._traits.needs_matrix and not (own and G.dtype == np.float64):
+            if not own and not self._traits.needs_matrix:
                 self._foreign = _Foreign(G, self._traits.needs_inverse, method)
         else:
             self._matrix = _matrix(G.toarray() if hasattr(G, "toarray") else G, symmetrize)
@@ -374,8 +369,8 @@ def solve_contacts(
 
     Args:
         G: (m, m) a :class:`~delassus.DelassusOperator` after ``update``, a symmetric positive semidefinite matrix, or any SciPy ``LinearOperator`` that has
-            ``damping`` and ``solve`` like ours. It is left as it was: damping, factor, freshness. An operator of ours in double precision has room for a second factor
-            from then on; others are factored once more to put their damping back.
+            ``damping`` and ``solve`` like ours. It is left as it was: damping, factor, freshness. An operator of ours has room for a second factor
+            from then on; others have their damping put back.
         g: (m,) velocity of the rows without constraint forces [m/s or rad/s].
         constraints: in the order of the rows: contacts are cones, limits half-lines, dry friction boxes, all others free. Default those of G. Or friction, (m / 3,),
             of contacts with three rows each, normal first.
