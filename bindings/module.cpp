@@ -22,6 +22,7 @@ NB_MODULE(_core, m) {
   m.attr("compiler") = DELASSUS_COMPILER;
   m.attr("flags") = DELASSUS_FLAGS;
   bind_spatial(m);
+  bind_dense(m);
   bind_model(m);
   bind_workspace<double>(m, "Workspace64");
   bind_workspace<float>(m, "Workspace32");

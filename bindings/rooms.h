@@ -11,6 +11,7 @@ template <class T>
 using WorkspaceClass = nanobind::class_<HeldWorkspace<T>>;
 
 void bind_spatial(nanobind::module_& m);
+void bind_dense(nanobind::module_& m);
 void bind_model(nanobind::module_& m);
 template <class T>
 void bind_dynamics(WorkspaceClass<T>& c);

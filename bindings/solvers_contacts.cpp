@@ -1,13 +1,11 @@
-#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include <optional>
 
 #include "held_operator.h"
 #include "rooms.h"
-#include "solvers/contacts/apgd.h"
-#include "solvers/contacts/interior.h"
-#include "solvers/contacts/lcp.h"
-#include "solvers/contacts/newton.h"
-#include "solvers/contacts/pgs.h"
+#include "solvers/contacts/solver.h"
 
 namespace delassus {
 
@@ -18,6 +16,7 @@ namespace {
 
 using In = door::Input<double>;
 using Out = door::Output<double>;
+using Table = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // An operator of Python's: functions of arrays, with the interpreter's lock.
 class PythonMap final : public ContactMap {
@@ -49,100 +48,162 @@ class PythonMap final : public ContactMap {
   int rows_;
 };
 
-// Solvers and their memory; one user at a time.
-struct HeldContacts {
-  Admm admm;
-  Newton newton;
-  Apgd apgd;
-  Pgs pgs;
-  Interior interior;
-  Lcp lcp;
-  ForceSets sets;
-  std::vector<double> felt;
-  std::atomic<bool> busy{false};
-
-  // Forces by a method, and their status by the certificate.
-  ContactReport run(const std::string& method, const ContactProblem& p, const double* matrix,
-                    const ContactOptions& options, int directions, double* lambda, double* sigma, double* history) {
-    ContactReport report = find(method, p, matrix, options, directions, lambda, sigma, history);
-    felt.resize(std::size_t(p.rows()));
-    certify(p, options, method != "lcp" && method != "apgd", felt.data(), lambda, sigma, report);
-    return report;
-  }
+// The damping that an operator has, and its factor, are put aside for as long as this lives.
+template <class Real>
+class DampingAside {
+ public:
+  explicit DampingAside(Operator<Real>& G) : G_(G) { G_.exchange_damping(); }
+  ~DampingAside() { G_.exchange_damping(); }
+  DampingAside(const DampingAside&) = delete;
+  DampingAside& operator=(const DampingAside&) = delete;
 
  private:
-  ContactReport find(const std::string& method, const ContactProblem& p, const double* matrix,
-                     const ContactOptions& options, int directions, double* lambda, double* sigma, double* history) {
-    if (method == "lcp") return lcp.solve(p, matrix, options, directions, lambda, sigma);
-    if (method == "admm") return admm.solve(p, options, lambda, sigma, history);
-    if (method == "newton") return newton.solve(p, options, lambda, sigma, history);
-    if (method == "apgd") return apgd.solve(p, options, lambda, sigma, history);
-    if (method == "interior") return interior.solve(p, matrix, options, lambda, sigma, history);
-    return pgs.solve(p, matrix, options, lambda, sigma, history);
+  Operator<Real>& G_;
+};
+
+// A solution as Python reads it.
+struct ContactSolution {
+  nb::object forces, velocities, history;
+  ContactReport report;
+  double tolerance;  // that it was held to
+};
+
+// A solver of problems with the same sets by one method, and its memory; one user at a time.
+struct HeldContacts {
+  const ContactMethod* method;
+  ForceSets sets;
+  ContactSolver solver;
+  DenseMap matrix;
+  std::vector<double> history;
+  std::atomic<bool> busy{false};
+
+  HeldContacts(const std::string& name, int rows, const Table& cones, const Table& intervals)
+      : method(find_contact_method(name)) {
+    if (!method) {
+      std::string names;
+      for (const auto& known : contact_methods())
+        names += (names.empty() ? "'" : ", '") + std::string(known.name) + "'";
+      door::raise("UnknownNameError", "method: there is none called '" + name + "'. Available: " + names + ".");
+    }
+    if (cones.shape(1) != 2 || intervals.shape(1) != 3)
+      door::raise("ArgumentError", "cones: expected columns (row, friction), and of intervals (row, lower, upper).");
+    constexpr double open = std::numeric_limits<double>::infinity();
+    sets.rows = rows;
+    const auto row_of = [&](double at, int count) {
+      if (!(at >= 0 && at + count <= rows))
+        door::raise("ArgumentError", "cones, intervals: a row is not one of the " + std::to_string(rows) + ".");
+      return int(at);
+    };
+    for (std::size_t c = 0; c < cones.shape(0); ++c) sets.cones.push_back({row_of(cones(c, 0), 3), cones(c, 1)});
+    for (std::size_t i = 0; i < intervals.shape(0); ++i) {
+      const double lower = intervals(i, 1), upper = intervals(i, 2);
+      sets.intervals.push_back(
+          {row_of(intervals(i, 0), 1), std::isnan(lower) ? -open : lower, std::isnan(upper) ? open : upper});
+    }
+  }
+
+  // G: an operator of ours, a matrix, or functions of Python's.
+  ContactSolution solve(nb::object G, nb::handle g, ContactOptions options, nb::handle start) {
+    const std::size_t n = std::size_t(sets.rows);
+    const In g_(g, "g", {n}), start_(start, "warm_start", {n}, true);
+    Out lambda(nb::none(), {n}), sigma(nb::none(), {n});
+    if (start_.data) std::copy_n(start_.data, n, lambda.data);
+    options.warm = start_.data != nullptr;
+    options.tolerance = held_tolerance(options.tolerance, int(n), g_.data);
+
+    ContactReport report;
+    {
+      door::Occupied occupied(busy, "this solver");
+      if (method->keeps_history) history.resize(std::size_t(options.most));
+      const auto run = [&](ContactMap& map, const double* dense) {
+        report = solver.solve(*method, ContactProblem{map, g_.data, sets}, dense, options, lambda.data, sigma.data,
+                              history.data());
+      };
+      // an operator of ours is left as it was
+      const auto run_operator = [&]<class Real>(auto& held, Operator<Real>& G_, ContactMap& map) {
+        if (held.rows() != n) door::raise("ArgumentError", "G: its rows are not those of the sets.");
+        held.work([&] {
+          std::optional<DampingAside<Real>> aside;
+          if (method->needs_inverse) aside.emplace(G_);
+          run(map, nullptr);
+        });
+      };
+      HeldOperator<double>* wide = nullptr;
+      HeldOperator<float>* narrow = nullptr;
+      if (nb::try_cast(G, wide, false)) {
+        OperatorMap map(*wide->G, sets);
+        run_operator(*wide, *wide->G, map);
+      } else if (nb::try_cast(G, narrow, false)) {
+        SingleOperatorMap map(*narrow->G);
+        run_operator(*narrow, *narrow->G, map);
+      } else if (nb::hasattr(G, "__array__")) {
+        const In dense(G, "G", {n, n});
+        matrix.look_at(dense.data, int(n));
+        door::Unlocked unlocked;
+        run(matrix, dense.data);
+      } else {
+        PythonMap map(G, int(n));
+        run(map, nullptr);
+      }
+    }
+    Out kept(nb::none(), {method->keeps_history ? std::size_t(report.iterations) : 0});
+    std::copy_n(history.data(), kept.array.size(), kept.data);
+    return {lambda.object, sigma.object, kept.object, report, options.tolerance};
   }
 };
+
+void bind_structs(nb::module_& m) {
+  nb::class_<ContactMethod>(m, "ContactMethod")
+      .def_ro("name", &ContactMethod::name)
+      .def_ro("max_iterations", &ContactMethod::max_iterations)
+      .def_ro("needs_matrix", &ContactMethod::needs_matrix)
+      .def_ro("needs_inverse", &ContactMethod::needs_inverse);
+  m.def("contact_methods", [] {
+    const auto all = contact_methods();
+    return std::vector<ContactMethod>(all.begin(), all.end());
+  });
+
+  nb::class_<ContactOptions>(m, "ContactOptions")
+      .def(
+          "__init__",
+          [](ContactOptions* self, double tolerance, int max_iterations, double rho, int directions) {
+            new (self)
+                ContactOptions{.tolerance = tolerance, .most = max_iterations, .rho = rho, .directions = directions};
+          },
+          nb::kw_only(), "tolerance"_a, "max_iterations"_a, "rho"_a = 0.0, "directions"_a = 8)
+      .def_ro("tolerance", &ContactOptions::tolerance)
+      .def_ro("max_iterations", &ContactOptions::most)
+      .def_ro("rho", &ContactOptions::rho)
+      .def_ro("directions", &ContactOptions::directions);
+
+  nb::class_<ContactResiduals>(m, "ContactResiduals")
+      .def_ro("primal", &ContactResiduals::primal)
+      .def_ro("dual", &ContactResiduals::dual)
+      .def_ro("complementarity", &ContactResiduals::complementarity)
+      .def_ro("natural", &ContactResiduals::natural);
+
+  nb::class_<ContactSolution>(m, "ContactSolution")
+      .def_ro("forces", &ContactSolution::forces)
+      .def_ro("velocities", &ContactSolution::velocities)
+      .def_ro("history", &ContactSolution::history)
+      .def_ro("tolerance", &ContactSolution::tolerance)
+      .def_prop_ro("outcome", [](const ContactSolution& s) { return int(s.report.outcome); })
+      .def_prop_ro("iterations", [](const ContactSolution& s) { return s.report.iterations; })
+      .def_prop_ro("factorizations", [](const ContactSolution& s) { return s.report.factorizations; })
+      .def_prop_ro("rho", [](const ContactSolution& s) { return s.report.rho; })
+      .def_prop_ro("residuals", [](const ContactSolution& s) { return s.report.left; })
+      .def_prop_ro("own_residual", [](const ContactSolution& s) { return s.report.own; });
+}
 
 }  // namespace
 
 void bind_contacts(nb::module_& m) {
+  bind_structs(m);
   nb::class_<HeldContacts>(m, "ContactSolver")
-      .def(nb::init<>())
-      // cones: rows (c, 2): first row, friction; intervals (i, 3): row, lower, upper, where NaN stands for an open end
-      .def(
-          "set_sets",
-          [](HeldContacts& s, int rows, nb::ndarray<const double, nb::c_contig, nb::device::cpu> cones,
-             nb::ndarray<const double, nb::c_contig, nb::device::cpu> intervals) {
-            door::Occupied occupied(s.busy, "this solver");
-            constexpr double open = std::numeric_limits<double>::infinity();
-            s.sets.rows = rows;
-            s.sets.cones.clear();
-            s.sets.intervals.clear();
-            for (std::size_t c = 0; c < cones.shape(0); ++c)
-              s.sets.cones.push_back({int(cones.data()[2 * c]), cones.data()[2 * c + 1]});
-            for (std::size_t i = 0; i < intervals.shape(0); ++i) {
-              const double* x = intervals.data() + 3 * i;
-              s.sets.intervals.push_back({int(x[0]), std::isnan(x[1]) ? -open : x[1], std::isnan(x[2]) ? open : x[2]});
-            }
-          },
-          "rows"_a, "cones"_a, "intervals"_a)
-      .def(
-          "solve",
-          [](HeldContacts& s, nb::object G, nb::handle g, const std::string& method, double tolerance, int most,
-             nb::handle start, double rho, int directions) {
-            const std::size_t n = std::size_t(s.sets.rows);
-            In g_(g, "g", {n}), start_(start, "warm_start", {n}, true);
-            Out lambda(nb::none(), {n}), sigma(nb::none(), {n}),
-                history(nb::none(), {method == "lcp" ? 0 : std::size_t(most)});
-            const double allowed = held_tolerance(tolerance, int(n), g_.data);
-            const ContactOptions options{allowed, most, start_.data != nullptr, rho, false, 0.1};
-            if (start_.data) std::copy_n(start_.data, n, lambda.data);
-            ContactReport report;
-            door::Occupied occupied(s.busy, "this solver");
-            auto solve = [&](ContactMap& map, const double* matrix) {
-              report = s.run(method, ContactProblem{map, g_.data, s.sets}, matrix, options, directions, lambda.data,
-                             sigma.data, history.data);
-            };
-            HeldOperator<double>* held = nullptr;
-            if (nb::try_cast(G, held, false)) {
-              OperatorMap map(*held->G, s.sets);
-              held->work([&] { solve(map, nullptr); });
-            } else if (nb::hasattr(G, "__array__")) {
-              const In matrix(G, "G", {n, n});
-              DenseMap map(matrix.data, int(n));
-              door::Unlocked unlocked;
-              solve(map, matrix.data);
-            } else {
-              PythonMap map(G, int(n));
-              solve(map, nullptr);
-            }
-            const ContactResiduals& left = report.left;
-            return nb::make_tuple(lambda.object, sigma.object, history.object, int(report.outcome), report.iterations,
-                                  report.factorizations, report.rho,
-                                  nb::make_tuple(left.primal, left.dual, left.complementarity, left.natural),
-                                  report.own, allowed);
-          },
-          "G"_a, "g"_a.none(), "method"_a, "tolerance"_a, "max_iterations"_a, "warm_start"_a.none(), "rho"_a,
-          "directions"_a);
+      // cones: (c, 2) first row, friction; intervals (i, 3): row, lower, upper, where NaN stands for an open end
+      .def(nb::init<const std::string&, int, const Table&, const Table&>(), "method"_a, "rows"_a, "cones"_a,
+           "intervals"_a)
+      .def("solve", &HeldContacts::solve, "G"_a, "g"_a.none(), "options"_a, "warm_start"_a.none());
 }
 
 }  // namespace delassus

@@ -108,11 +108,10 @@ def measure(name, states, repeats):
             G = dl.DelassusOperator(model, contacts)
             G.update(q)
             g = G.jacobian @ (v + DT * dl.forward_dynamics(model, q, v, np.zeros(model.nv)))
-            solver = _core.ContactSolver()
             friction = np.array([c.friction for c in contacts])
-            solver.set_sets(len(g), np.column_stack([3.0 * np.arange(len(contacts)), friction]), np.zeros((0, 3)))
+            solver = _core.ContactSolver("admm", len(g), np.column_stack([3.0 * np.arange(len(contacts)), friction]), np.zeros((0, 3)))
             if k in chosen:
-                before = solver.solve(G._native, g, "admm", TOLERANCE, 1000, None, 0.0, 8), len(g)
+                before = solver.solve(G._native, g, _core.ContactOptions(tolerance=TOLERANCE, max_iterations=1000), None), len(g)
             elif before is not None and before[1] == len(g):
                 rows.append(one(m, d, model, G, g, solver, contacts, friction, before[0], q, repeats))
         mujoco.mj_step(m, d)
@@ -128,22 +127,26 @@ def one(m, d, model, G, g, solver, contacts, friction, before, q, repeats):
         return int(d.solver_niter.sum())
 
     def ours(start, rho):
-        return solver.solve(G._native, g, "admm", TOLERANCE, 1000, start, rho, 8)
+        return solver.solve(G._native, g, _core.ContactOptions(tolerance=TOLERANCE, max_iterations=1000, rho=rho), start)
 
     smooth = d.qacc_smooth.copy()
-    cold, warm = ours(None, 0.0), ours(before[0], before[6])
+    cold, warm = ours(None, 0.0), ours(before.forces, before.rho)
     row = {"contacts": len(contacts), "peer cold iterations": peer(smooth), "peer warm iterations": peer(warmed)}
     for label, result in (("cold", cold), ("warm", warm)):
-        row |= {f"{label} iterations": result[4], f"{label} factorizations": result[5], f"{label} solved": result[3] == 0}
+        row |= {
+            f"{label} iterations": result.iterations,
+            f"{label} factorizations": result.factorizations,
+            f"{label} solved": result.outcome == 0,
+        }
     felt = diagonal(G).reshape(-1, 3).mean(axis=1)
-    row["residual"] = natural(G, g, friction, felt, cold[0])
+    row["residual"] = natural(G, g, friction, felt, cold.forces)
     row["peer residual"] = natural(G, g, friction, felt, mujoco_forces(m, d, contacts))
     # the natural residual may be ten times the tolerance
     if row["cold solved"] and row["residual"] > 10 * TOLERANCE:
         sys.exit(f"said solved, but the residual is {row['residual']:.1e}")
     # in turn, so that both have the same machine
     row |= {"peer cold": best(lambda: peer(smooth), repeats), "cold": best(lambda: ours(None, 0.0), repeats)}
-    row |= {"peer warm": best(lambda: peer(warmed), repeats), "warm": best(lambda: ours(before[0], before[6]), repeats)}
+    row |= {"peer warm": best(lambda: peer(warmed), repeats), "warm": best(lambda: ours(before.forces, before.rho), repeats)}
     row["update"] = best(lambda: G._native.update(q), repeats)
     return row
 

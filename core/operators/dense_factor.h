@@ -1,53 +1,61 @@
 // The last way to (G + ε)⁻¹ where rows are few: G column by column as a matrix, O(m (n + m)), and its Cholesky factor,
-// O(m³ / 6). A dense factor has no lemma whose terms cancel.
+// O(m³ / 3). A dense factor has no lemma whose terms cancel. Of a pack of states each has a matrix of its own.
 #pragma once
 
 #include <vector>
 
-#include "operators/explicit/dense.h"
+#include "dense/cholesky.h"
 
 namespace delassus {
 
 template <class T>
 class DenseFactor {
+  using Real = real_of<T>;
+  static constexpr int states = lanes_of<T>;
+
  public:
   static constexpr int max_rows = 1024;
 
   explicit DenseFactor(int rows)
-      : rows_(rows),
-        room_(row_room<T>(rows)),
-        A_(std::size_t(rows) * room_),
-        Dinv_(std::size_t(rows)),
-        x_(room_),
-        least_(std::size_t(rows)) {}
-  std::size_t bytes() const { return (A_.size() + Dinv_.size() + x_.size() + least_.size()) * sizeof(T); }
+      : rows_(rows), A_(std::size_t(rows) * rows * states), column_(rows), product_(rows), floors_(rows), x_(rows) {}
+  std::size_t bytes() const {
+    return (A_.size() + floors_.size() + x_.size()) * sizeof(Real) + (column_.size() + product_.size()) * sizeof(T);
+  }
 
   // apply(v, w): w ← (G + ε) v. `floor` is what rounding may take from a pivot: it is added to the diagonal.
   template <class Apply>
   void factorize(Apply&& apply, const T& floor) {
     for (int k = 0; k < rows_; ++k) {
-      std::fill(x_.begin(), x_.end(), T{});
-      x_[k] = constant<T>(1);
-      T* row = A_.data() + std::size_t(k) * room_;
-      apply(static_cast<const T*>(x_.data()), row);
-      row[k] += floor;
-      least_[k] = floor;
+      std::fill(column_.begin(), column_.end(), T{});
+      column_[k] = constant<T>(1);
+      apply(static_cast<const T*>(column_.data()), product_.data());
+      product_[k] += floor;
+      for (int s = 0; s < states; ++s)
+        for (int i = k; i < rows_; ++i) matrix(s)[std::size_t(k) * rows_ + i] = lane(product_[i], s);
     }
-    factor_upper(A_.data(), rows_, room_, least_.data(), Dinv_.data());
+    for (int s = 0; s < states; ++s) {
+      Real* A = matrix(s);
+      for (int k = 0; k < rows_; ++k) floors_[k] = dense::pivot_floor(lane(floor, s), A[std::size_t(k) * rows_ + k]);
+      dense::factor_cholesky(rows_, A, rows_, static_cast<const Real*>(floors_.data()));
+    }
   }
 
   // x ← x + A⁻¹ r
   void correct(const T* r, T* x) {
-    std::fill(x_.begin(), x_.end(), T{});
-    std::copy(r, r + rows_, x_.begin());
-    solve_upper_factor(A_.data(), rows_, room_, Dinv_.data(), x_.data());
-    for (int i = 0; i < rows_; ++i) x[i] += x_[i];
+    for (int s = 0; s < states; ++s) {
+      for (int i = 0; i < rows_; ++i) x_[i] = lane(r[i], s);
+      dense::solve_cholesky(rows_, static_cast<const Real*>(matrix(s)), rows_, x_.data());
+      for (int i = 0; i < rows_; ++i) lane(x[i], s) += x_[i];
+    }
   }
 
  private:
+  Real* matrix(int state) { return A_.data() + std::size_t(state) * rows_ * rows_; }
+
   int rows_;
-  std::size_t room_;
-  std::vector<T> A_, Dinv_, x_, least_;  // rows `room_` apart; a row each
+  std::vector<Real> A_;  // a state: its matrix, then its factor
+  std::vector<T> column_, product_;
+  std::vector<Real> floors_, x_;
 };
 
 }  // namespace delassus

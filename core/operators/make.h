@@ -21,6 +21,7 @@ class MatrixFree final : public MovingOperator<Real> {
   void place(const Real* q) override { G_.place(q); }
   void set_compliance(const Real* compliance) override { G_.set_compliance(compliance); }
   void set_damping(const Real* damping) override { G_.set_damping(damping); }
+  void exchange_damping() override { G_.exchange_damping(); }
   void apply(const Real* X, int columns, Real* Y) override { G_.apply(X, columns, Y); }
   Real solve(const Real* Y, int columns, Real* X, const Accuracy<Real>& wanted) override {
     return G_.solve(Y, columns, X, wanted);

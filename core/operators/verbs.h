@@ -21,6 +21,9 @@ class Operator {
   virtual void place(const Real* q) = 0;  // kinematics and rows, with which update begins
   virtual void set_compliance(const Real* compliance) = 0;
   virtual void set_damping(const Real* damping) = 0;
+  // Puts damping and its factor aside, and takes up what was put aside before: nothing at first, until set_damping. Who
+  // calls it twice finds them as they were; an update in between ends both.
+  virtual void exchange_damping() = 0;
   virtual void apply(const Real* X, int columns, Real* Y) = 0;
   virtual Real solve(const Real* Y, int columns, Real* X, const Accuracy<Real>& wanted = {}) = 0;
   virtual void backward_error(const Real* Y, const Real* X, int columns, Real* errors) = 0;

@@ -1,4 +1,4 @@
-// Proximal iterations on the dual of constrained dynamics, its matrix dense: O(m³ / 6) once, O(m²) each.
+// Proximal iterations on the dual of constrained dynamics, its matrix dense: O(m³ / 3) once, O(m²) each.
 //
 //   λₖ₊₁ = (G + C + ε)⁻¹ (β + ε λₖ) = λₖ + (G + C + ε)⁻¹ rₖ,   r = β − (G + C) λ,   β = b − J M⁻¹ (τ − h)
 //
@@ -7,7 +7,8 @@
 // "Constrained Articulated Body Dynamics Algorithms", equation 13.
 #pragma once
 
-#include "operators/explicit/dense.h"
+#include "dense/cholesky.h"
+#include "operators/explicit/packs.h"
 #include "solvers/progress.h"
 
 namespace delassus {
@@ -25,7 +26,7 @@ class Dual {
     for (int r = 0; r < rows; ++r)
       if (!known[std::size_t(r)]) row_.push_back(r);
     A_.assign(std::size_t(n_) * room_, T{});
-    for (auto* x : {&Dinv_, &shift_, &target_, &lambda_, &left_, &step_, &moved_})
+    for (auto* x : {&floors_, &shift_, &target_, &lambda_, &left_, &step_, &moved_})
       x->assign(room_ + row_.size() - std::size_t(n_), T{});
   }
   std::size_t bytes() const { return (A_.size() + 7 * step_.size()) * sizeof(T) + row_.size() * sizeof(int); }
@@ -40,7 +41,7 @@ class Dual {
   // x ← (G + C + ε)⁻¹ y, both in the user's order, with the factor of the last solution
   void invert(const T* y, T* x) {
     for (int i = 0; i < int(row_.size()); ++i) step_[at(i)] = y[row_[std::size_t(i)]];
-    solve_upper_factor(A_.data(), n_, room_, Dinv_.data(), step_.data());
+    dense::solve_cholesky(n_, static_cast<const T*>(A_.data()), std::ptrdiff_t(room_), step_.data());
     for (int i = 0; i < int(row_.size()); ++i)
       x[row_[std::size_t(i)]] = i < n_ ? step_[at(i)] : step_[at(i)] / shift_[at(i)];
   }
@@ -64,15 +65,16 @@ class Dual {
       for (int j = 0; j < i; ++j) row[j] = G[std::size_t(j) * stride + i];
       for (int j = i; j < n_; ++j) copy[j] = row[j];
       copy[i] += shift_[i];
+      floors_[i] = dense::pivot_floor(shift_[i], copy[i]);
     }
-    factor_upper(A_.data(), n_, room_, shift_.data(), Dinv_.data());
+    dense::factor_cholesky(n_, A_.data(), std::ptrdiff_t(room_), static_cast<const T*>(floors_.data()));
 
     Progress<T> progress(m, most, tolerance, report, history);
     for (int i = 0; i < m; ++i) progress.expect(target_[at(i)], damping[row_[std::size_t(i)]]);
     find_left(G, stride, compliance);
     while (!progress.over()) {
       std::copy(left_.begin(), left_.end(), step_.begin());
-      solve_upper_factor(A_.data(), n_, room_, Dinv_.data(), step_.data());
+      dense::solve_cholesky(n_, static_cast<const T*>(A_.data()), std::ptrdiff_t(room_), step_.data());
       for (int i = n_; i < m; ++i) step_[at(i)] /= shift_[at(i)];
       for (int i = 0; i < m; ++i) {
         lambda_[at(i)] += step_[at(i)];
@@ -107,9 +109,9 @@ class Dual {
   int n_;
   std::size_t room_;
   std::vector<int> row_;
-  std::vector<T> A_;  // D U of G + C + ε
-  std::vector<T> Dinv_, shift_, target_, lambda_, left_, step_,
-      moved_;  // a row: D⁻¹, C + ε, β, λ, r, its step, r that J ν̇ alone would have changed
+  std::vector<T> A_;  // the factor of G + C + ε
+  std::vector<T> floors_, shift_, target_, lambda_, left_, step_,
+      moved_;  // a row: least pivot, C + ε, β, λ, r, its step, r that J ν̇ alone would have changed
 };
 
 }  // namespace delassus

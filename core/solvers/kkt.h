@@ -13,6 +13,7 @@
 #include <limits>
 #include <memory>
 
+#include "dense/lu.h"
 #include "operators/explicit/ltl.h"
 #include "solvers/forcing.h"
 #include "solvers/judged.h"
@@ -164,36 +165,15 @@ class Kkt final : public DynamicsSolver<T> {
     for (std::size_t i = std::size_t(model_.nv); i < n_; ++i) A_[i * n_ + i] -= shift;
   }
 
-  // P A = L U in place, rows exchanged for the largest pivot
+  // P A = L U in place; a pivot of zero becomes one of rounding
   void factor() {
-    for (std::size_t k = 0; k < n_; ++k) {
-      std::size_t at = k;
-      for (std::size_t i = k + 1; i < n_; ++i)
-        if (std::abs(A_[i * n_ + k]) > std::abs(A_[at * n_ + k])) at = i;
-      pivot_[k] = int(at);
-      if (at != k)
-        std::swap_ranges(A_.begin() + std::ptrdiff_t(k * n_), A_.begin() + std::ptrdiff_t((k + 1) * n_),
-                         A_.begin() + std::ptrdiff_t(at * n_));
-      T* above = &A_[k * n_];
-      if (above[k] == T{}) above[k] = std::numeric_limits<T>::epsilon();
-      for (std::size_t i = k + 1; i < n_; ++i) {
-        T* row = &A_[i * n_];
-        if (row[k] == T{}) continue;
-        const T l = row[k] /= above[k];
-        for (std::size_t j = k + 1; j < n_; ++j) row[j] -= l * above[j];
-      }
-    }
+    dense::factor_lu(int(n_), A_.data(), std::ptrdiff_t(n_), pivot_.data(), std::numeric_limits<T>::epsilon());
   }
   // x ← s (L U)⁻¹ P s x
   void substitute() {
     for (std::size_t i = 0; i < n_; ++i) x_[i] *= scale_[i];
-    for (std::size_t i = 0; i < n_; ++i) std::swap(x_[i], x_[std::size_t(pivot_[i])]);
-    for (std::size_t i = 0; i < n_; ++i)
-      for (std::size_t j = 0; j < i; ++j) x_[i] -= A_[i * n_ + j] * x_[j];
-    for (std::size_t i = n_; i-- > 0;) {
-      for (std::size_t j = i + 1; j < n_; ++j) x_[i] -= A_[i * n_ + j] * x_[j];
-      x_[i] /= A_[i * n_ + i];
-    }
+    dense::solve_lu(int(n_), static_cast<const T*>(A_.data()), std::ptrdiff_t(n_),
+                    static_cast<const int*>(pivot_.data()), x_.data());
     for (std::size_t i = 0; i < n_; ++i) x_[i] *= scale_[i];
   }
 

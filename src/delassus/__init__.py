@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         ConstrainedDynamics,
         ContactResiduals,
         ContactResult,
+        ContactSolver,
         DynamicsResult,
         ImpactResult,
         InverseDynamicsResult,
@@ -105,6 +106,8 @@ __all__ = [
     "ContactProblem",
     "ContactResiduals",
     "ContactResult",
+    "ContactSolver",
+    "ContactSolver",
     "Contacts",
     "DelassusOperator",
     "DenseDelassus",
@@ -186,7 +189,7 @@ _HOMES = {
     "operators": "BatchDelassusOperator CholeskyDelassus DelassusOperator DenseDelassus Explanation ExplicitDelassus MethodCosts damped_delassus_inverse "
     "delassus_matrix",
     "simulator": "ContactProblem Contacts Rollout Simulator StepResult Trajectory rollout",
-    "solvers": "AssemblyResult BatchConstrainedDynamics BatchDynamicsResult ConstrainedDynamics ContactResiduals ContactResult DynamicsResult ImpactResult "
+    "solvers": "AssemblyResult BatchConstrainedDynamics BatchDynamicsResult ConstrainedDynamics ContactResiduals ContactResult ContactSolver DynamicsResult ImpactResult "
     "InverseDynamicsResult LcpResult OperationalSpace close_loops complementarity constrained_dynamics constrained_inverse_dynamics impact solve_contacts "
     "solve_lcp",
     "state": "body_placement body_placements center_of_mass difference frame_bias_acceleration frame_jacobian frame_velocity integrate kinetic_energy normalize "

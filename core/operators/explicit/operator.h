@@ -1,7 +1,7 @@
 // G as a dense matrix behind the verbs of the matrix-free operator: O(m²) a product and a solve, O(m³) a new damping.
 //
 //   inverse    x = (G + ε)⁻¹ y by the inverse itself
-//   cholesky   x by substitution with G + ε = Uᵀ D U
+//   cholesky   x by substitution with G + ε = Uᵀ U
 //
 // A damping so small that rounding would make a pivot negative is replaced by a larger one in the factor; refinement
 // with the true one makes up for it (refinement.h).
@@ -22,21 +22,23 @@ class DenseDelassus final : public Operator<T> {
     const std::size_t m = std::size_t(rows());
     room_ = row_room<T>(rows());
     plain_.resize(m * m);
-    for (auto* A : {&G_, &A_, &X_}) A->resize(m * room_);
-    work_.resize(rows());
+    for (auto* A : {&G_, &A_}) A->resize(m * room_);
+    if constexpr (how == DenseSolve::inverse)
+      for (auto* A : {&W_, &X_}) A->resize(m * room_);
     compliance_.resize(m);
     damping_.resize(m);
     product_.resize(room_);
     if (strip_lanes<T> > 1) columns_.resize(m);
     memory_.resize(m);
+    floors_.resize(m);
   }
 
   int rows() const override { return E_.rows(); }
   const Layout<Real>& layout() const override { return E_.layout(); }
   std::size_t bytes() const override {
-    return E_.bytes() + work_.bytes() + columns_.bytes() + memory_.bytes() +
-           (plain_.size() + G_.size() + A_.size() + X_.size() + compliance_.size() + damping_.size() +
-            product_.size()) *
+    return E_.bytes() + columns_.bytes() + memory_.bytes() +
+           (plain_.size() + G_.size() + A_.size() + W_.size() + X_.size() + floors_.size() + A_aside_.size() +
+            X_aside_.size() + damping_aside_.size() + compliance_.size() + damping_.size() + product_.size()) *
                sizeof(T);
   }
 
@@ -67,13 +69,25 @@ class DenseDelassus final : public Operator<T> {
       T& pivot = A_[std::size_t(r) * room_ + r];
       pivot += damping[r] + compliance_[r] > floor ? damping[r] : floor;
     }
-    factor_dense(A_.data(), n, room_, work_);
+    for (int r = 0; r < n; ++r) floors_[r] = dense::pivot_floor(T{}, A_[std::size_t(r) * (room_ + 1)]);
+    const auto apart = std::ptrdiff_t(room_);
+    dense::factor_cholesky(n, A_.data(), apart, static_cast<const T*>(floors_.data()));
     if constexpr (how == DenseSolve::inverse) {
       for (auto& x : X_) x = T{};
-      add_inverse(work_, n, X_.data(), room_);
+      dense::invert_transposed(n, static_cast<const T*>(A_.data()), apart, W_.data(), apart);
+      dense::add_square_transposed(n, static_cast<const T*>(W_.data()), apart, X_.data(), apart);
       for (int i = 0; i < n; ++i)
         for (int j = 0; j < i; ++j) X_[std::size_t(i) * room_ + j] = X_[std::size_t(j) * room_ + i];
     }
+  }
+
+  void exchange_damping() override {
+    for (auto [here, aside] :
+         {std::pair(&A_, &A_aside_), std::pair(&X_, &X_aside_), std::pair(&damping_, &damping_aside_)}) {
+      aside->resize(here->size());
+      here->swap(*aside);
+    }
+    std::swap(largest_shift_, largest_shift_aside_);
   }
 
   void apply(const T* X, int columns, T* Y) override {
@@ -111,19 +125,13 @@ class DenseDelassus final : public Operator<T> {
     if constexpr (how == DenseSolve::inverse) {
       multiply(X_, y, x);
     } else {
-      const int m = rows();
-      for (int k = 0; k < m; ++k) x[k] = y[k];
-      for (int k = 0; k < m; ++k) {
-        const T* row = A_.data() + std::size_t(k) * room_;
-        x[k] = x[k] * work_.Dinv[k];
-        for (int i = k + 1; i < m; ++i) x[i] -= x[k] * row[i];
-      }
-      for (int k = m - 1; k >= 0; --k) {
-        const T* row = A_.data() + std::size_t(k) * room_;
-        C sum{};
-        for (int i = k + 1; i < m; ++i) sum += x[i] * row[i];
-        x[k] -= sum * work_.Dinv[k];
-      }
+      // columns of a pack lie side by side, as those of a matrix do
+      std::copy_n(y, rows(), x);
+      if constexpr (std::is_same_v<C, T>)
+        dense::solve_cholesky(rows(), A_.data(), std::ptrdiff_t(room_), x);
+      else
+        dense::solve_cholesky(rows(), A_.data(), std::ptrdiff_t(room_), lanes_of<C>, reinterpret_cast<T*>(x),
+                              lanes_of<C>);
     }
   }
   const T* shift() const { return damping_.data(); }
@@ -161,12 +169,13 @@ class DenseDelassus final : public Operator<T> {
 
   ExplicitDelassus<T> E_;
   std::size_t room_ = 0;
-  std::vector<T> plain_;      // J M⁻¹ Jᵀ as the user's matrices are
-  std::vector<T> G_, A_, X_;  // rows `room_` apart: G, the factor of G + ε, its inverse
-  DenseWork<T> work_;
+  std::vector<T> plain_;          // J M⁻¹ Jᵀ as the user's matrices are
+  std::vector<T> G_, A_, W_, X_;  // rows `room_` apart: G, the factor of G + ε, the inverse of that, their inverse
+  std::vector<T> floors_;         // a row: least pivot
   std::vector<T> compliance_, damping_;
-  std::vector<T> product_;  // a row, and room for a register past the last
-  T norm_{}, largest_shift_{};
+  std::vector<T> A_aside_, X_aside_, damping_aside_;  // of another damping; taken when one is first put aside
+  std::vector<T> product_;                            // a row, and room for a register past the last
+  T norm_{}, largest_shift_{}, largest_shift_aside_{};
   ColumnPacks<T> columns_;
   RefinementMemory<T> memory_;
   Refinement<T> refinement_{memory_};

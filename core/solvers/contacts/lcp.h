@@ -20,44 +20,12 @@ namespace delassus {
 
 class Lcp {
  public:
-  // G: m × m, row-major; p.G is only asked for its diagonal and for products. One iteration is a pivot.
+  // G: m × m, row-major; p.G is only asked for its diagonal and for products. One iteration is a pivot. Residuals are
+  // those of the problem with polygons.
   ContactReport solve(const ContactProblem& p, const double* G, const ContactOptions& options, int directions,
-                      double* lambda, double* sigma) {
-    d_.resize(std::size_t(p.rows()));
-    feel(p.sets, p.G, d_.data());
-    find_unit();
-    list_variables(p.sets, directions);
-    fill(p, G);
-    const int n = int(columns_.size());
-    if (!lemke_ || lemke_->capacity() < n) lemke_ = std::make_unique<Lemke>(n);
-    z_.assign(std::size_t(n), 0.0);
-    double size = 0;
-    for (const double x : q_) size = std::max(size, std::abs(x));
-    const LemkeReport end = lemke_->solve(n, reinterpret_cast<const bool*>(free_.data()), M_.data(), q_.data(),
-                                          z_.data(), size > 0 ? 0.1 * options.tolerance / size : 1e-9, options.most);
-
-    std::fill_n(lambda, p.rows(), 0.0);
-    for (const auto& i : p.sets.intervals) lambda[i.row] = std::isinf(i.lower) ? 0 : i.lower;
-    for (int k = 0; k < n; ++k)
-      for (const auto& [row, coefficient] : columns_[std::size_t(k)].parts)
-        if (row >= 0) lambda[row] += coefficient * unit_ * z_[std::size_t(k)];
-    ContactReport report;
-    report.iterations = end.pivots;
-    report.left = left(p, lambda, sigma);
-    report.outcome = report.left.worst() <= options.tolerance ? ContactOutcome::solved
-                     : end.outcome == Pivoting::limit         ? ContactOutcome::unfinished
-                                                              : ContactOutcome::stalled;
-    return report;
-  }
+                      double* lambda, double* sigma);
 
  private:
-  // Forces are counted in what makes a velocity of one, or rows of velocities and of forces would be far apart in size.
-  void find_unit() {
-    double sum = 0;
-    for (const double x : d_) sum += x;
-    unit_ = sum > 0 ? double(d_.size()) / sum : 1;
-  }
-
   // A variable is a force along some rows (normal, direction, interval), or a bound's multiplier, which is none.
   struct Variable {
     std::pair<int, double> parts[2]{{-1, 0.0}, {-1, 0.0}};  // rows of λ that it moves, −1: none
@@ -66,109 +34,21 @@ class Lcp {
     enum { normal, direction, sliding, interval, end } kind;
   };
 
-  void list_variables(const ForceSets& K, int directions) {
-    columns_.clear();
-    free_.clear();
-    auto add = [&](Variable v, bool free) {
-      columns_.push_back(v);
-      free_.push_back(free);
-      return int(columns_.size()) - 1;
-    };
-    for (const auto& c : K.cones) {
-      Variable v{};
-      v.kind = Variable::normal, v.parts[0] = {c.row, 1.0}, v.ratio = c.friction;
-      const int normal = add(v, false);
-      if (c.friction == 0) continue;
-      for (int j = 0; j < directions; ++j) {
-        const double angle = 6.283185307179586 * j / directions;
-        Variable d{};
-        d.kind = Variable::direction, d.parts[0] = {c.row + 1, std::cos(angle)},
-        d.parts[1] = {c.row + 2, std::sin(angle)}, d.bound = normal;
-        add(d, false);
-      }
-      Variable s{};
-      s.kind = Variable::sliding, s.bound = normal, s.ratio = c.friction;
-      add(s, false);
-    }
-    for (const auto& i : K.intervals) {
-      Variable v{};
-      v.kind = Variable::interval, v.parts[0] = {i.row, 1.0};
-      const int own = add(v, std::isinf(i.lower) && std::isinf(i.upper));
-      if (std::isinf(i.lower) || std::isinf(i.upper)) continue;
-      Variable e{};
-      e.kind = Variable::end, e.bound = own, e.ratio = (i.upper - i.lower) / unit_;
-      add(e, false);
-    }
-  }
-
-  void fill(const ContactProblem& p, const double* G) {
-    const std::size_t n = columns_.size(), m = std::size_t(p.rows());
-    M_.assign(n * n, 0.0);
-    q_.assign(n, 0.0);
-    // velocities without the variables: g, and what intervals push at their lower ends
-    start_.assign(p.g, p.g + m);
-    for (const auto& i : p.sets.intervals)
-      if (!std::isinf(i.lower) && i.lower != 0)
-        for (std::size_t r = 0; r < m; ++r) start_[r] += G[r * m + std::size_t(i.row)] * i.lower;
-    for (std::size_t a = 0; a < n; ++a) {
-      const Variable& x = columns_[a];
-      for (const auto& [row, c] : x.parts) {
-        if (row < 0) continue;
-        q_[a] += c * start_[std::size_t(row)];
-        for (std::size_t b = 0; b < n; ++b)
-          for (const auto& [other, e] : columns_[b].parts)
-            if (other >= 0) M_[a * n + b] += c * e * unit_ * G[std::size_t(row) * m + std::size_t(other)];
-      }
-      if (x.kind == Variable::sliding) {
-        M_[a * n + std::size_t(x.bound)] = x.ratio;
-        for (std::size_t b = std::size_t(x.bound) + 1; b < a; ++b) M_[a * n + b] = -1, M_[b * n + a] = 1;
-      } else if (x.kind == Variable::end) {
-        M_[a * n + std::size_t(x.bound)] = -1;
-        M_[std::size_t(x.bound) * n + a] = 1;
-        q_[a] = x.ratio;
-      }
-    }
-  }
-
-  // Residuals of the problem with polygons: primal and dual as of the cones, natural |min(d z, w)| of every pair,
-  // γ = max_j(−d_j · σ_T).
-  ContactResiduals left(const ContactProblem& p, const double* lambda, double* sigma) {
-    ContactResiduals r = judge(p, true, d_.data(), lambda, sigma);
-    r.complementarity = 0;
-    r.natural = std::max(r.primal, r.dual);
-    auto most = [](double& a, double b) { a = b <= a || std::isnan(a) ? a : b; };
-    std::size_t k = 0;
-    for (const auto& c : p.sets.cones) {
-      const double *l = lambda + c.row, *s = sigma + c.row, e = d_[std::size_t(c.row)];
-      double fastest = 0;
-      most(r.natural, std::abs(std::min(e * l[0], s[0])));
-      const std::size_t normal = k++;
-      for (std::size_t j = k;
-           j < columns_.size() && columns_[j].kind == Variable::direction && columns_[j].bound == int(normal); ++j) {
-        const auto& d = columns_[j].parts;
-        fastest = std::max(fastest, -(d[0].second * s[1] + d[1].second * s[2]));
-      }
-      double sum = 0;
-      for (; k < columns_.size() && columns_[k].kind == Variable::direction && columns_[k].bound == int(normal); ++k) {
-        const auto& d = columns_[k].parts;
-        sum += unit_ * z_[k];
-        most(r.natural, std::abs(std::min(e * unit_ * z_[k], d[0].second * s[1] + d[1].second * s[2] + fastest)));
-      }
-      if (c.friction > 0) {
-        most(r.natural, std::abs(std::min(fastest, e * (c.friction * l[0] - sum))));
-        ++k;
-      }
-    }
-    const ForceSets others{p.sets.rows, {}, p.sets.intervals};
-    most(r.natural, residuals(others, true, d_.data(), lambda, sigma).natural);
-    return r;
-  }
+  void find_unit();
+  void list_variables(const ForceSets& K, int directions);
+  void fill(const ContactProblem& p, const double* G);
+  // λ of the variables' values z
+  void forces(const ContactProblem& p, double* lambda) const;
+  // primal and dual as of the cones, natural |min(d z, w)| of every pair, γ = max_j(−d_j · σ_T)
+  ContactResiduals polygon_residuals(const ContactProblem& p, const double* lambda, double* sigma);
 
   std::unique_ptr<Lemke> lemke_;
+  ForceSets intervals_;  // without the cones
   std::vector<Variable> columns_;
   std::vector<unsigned char> free_;
   double unit_ = 1;  // of z [N s]
-  std::vector<double> M_, q_, z_, start_, d_;
+  std::vector<double> M_, q_, z_, start_,
+      d_;  // the complementarity problem, its solution; a row: without it, inverse mass
 };
 
 }  // namespace delassus

@@ -9,10 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <vector>
-
-#include "errors/interrupt.h"
 
 namespace delassus {
 
@@ -52,36 +49,13 @@ inline Side project(double friction, const double* x, double* y) {
 }
 inline double project(const Interval& i, double x) { return std::min(std::max(x, i.lower), i.upper); }
 
-inline void project(const ForceSets& K, const double* x, double* y) {
-  for (const auto& c : K.cones) project(c.friction, x + c.row, y + c.row);
-  for (const auto& i : K.intervals) y[i.row] = project(i, x[i.row]);
-}
-
-// y ← P'(x) d
-inline void project_change(const ForceSets& K, const double* x, const double* d, double* y) {
-  for (const auto& c : K.cones) {
-    const double *at = x + c.row, *e = d + c.row;
-    double p[3];
-    const Side side = project(c.friction, at, p);
-    double* to = y + c.row;
-    if (side == Side::inside) {
-      to[0] = e[0], to[1] = e[1], to[2] = e[2];
-    } else if (side == Side::tip) {
-      to[0] = to[1] = to[2] = 0;
-    } else {
-      // along the ray it is itself, across it in the tangent plane it shrinks as the circle does
-      const double t = std::sqrt(at[1] * at[1] + at[2] * at[2]), a = at[1] / t, b = at[2] / t, mu = c.friction;
-      const double ray = (e[0] + mu * (a * e[1] + b * e[2])) / (1 + mu * mu),
-                   across = (a * e[2] - b * e[1]) * (mu * p[0] / t);
-      to[0] = ray;
-      to[1] = mu * ray * a - across * b;
-      to[2] = mu * ray * b + across * a;
-    }
-  }
-  for (const auto& i : K.intervals) y[i.row] = x[i.row] > i.lower && x[i.row] < i.upper ? d[i.row] : 0;
-}
-
 inline double tangential(const double* z) { return std::sqrt(z[1] * z[1] + z[2] * z[2]); }
+
+// y ← P(x), set by set; y may be x.
+void project(const ForceSets& K, const double* x, double* y);
+
+// y ← P'(x) d: how the projection of x changes along d.
+void project_change(const ForceSets& K, const double* x, const double* d, double* y);
 
 // Residuals of a contact problem, each the largest over all sets and each a velocity [m/s]: with d, the inverse mass
 // that the rows feel, none depends on the unit of mass.
@@ -102,44 +76,10 @@ struct ContactResiduals {
 };
 
 // The larger of each; NaN stays.
-inline ContactResiduals worse(const ContactResiduals& a, const ContactResiduals& b) {
-  const auto most = [](double x, double y) { return y <= x || std::isnan(x) ? x : y; };
-  return {most(a.primal, b.primal), most(a.dual, b.dual), most(a.complementarity, b.complementarity),
-          most(a.natural, b.natural)};
-}
+ContactResiduals worse(const ContactResiduals& a, const ContactResiduals& b);
 
-inline ContactResiduals residuals(const ForceSets& K, bool coulomb, const double* d, const double* lambda,
-                                  const double* sigma) {
-  poll(200.0 * K.rows);
-  ContactResiduals left;
-  auto most = [](double& a, double b) { a = b <= a || std::isnan(a) ? a : b; };  // NaN stays
-  // σ is known to ε d ‖λ‖ at best: a residual below that is not zero but unseen
-  constexpr double rounding = std::numeric_limits<double>::epsilon();
-  for (const auto& c : K.cones) {
-    const double *l = lambda + c.row, *s = sigma + c.row;
-    const double t = tangential(s), normal = coulomb ? s[0] + c.friction * t : s[0];
-    double p[3];
-    project(c.friction, l, p);
-    const double e = d[c.row], x[3] = {l[0] - normal / e, l[1] - s[1] / e, l[2] - s[2] / e};
-    most(left.primal, e * std::hypot(l[0] - p[0], l[1] - p[1], l[2] - p[2]));
-    most(left.dual, coulomb ? std::max(-s[0], 0.0) : std::max(c.friction * t - s[0], 0.0));
-    const double force = std::hypot(l[0], l[1], l[2]), size = std::max(force, std::hypot(normal, s[1], s[2]) / e);
-    if (size > 0) most(left.complementarity, std::abs(l[0] / size * normal + l[1] / size * s[1] + l[2] / size * s[2]));
-    project(c.friction, x, p);
-    most(left.natural, e * std::max(std::hypot(l[0] - p[0], l[1] - p[1], l[2] - p[2]), rounding * force));
-  }
-  for (const auto& i : K.intervals) {
-    const double l = lambda[i.row], s = sigma[i.row], e = d[i.row];
-    most(left.primal, e * std::abs(l - project(i, l)));
-    // σ pushes the force to one end of the interval: what it lacks to get there
-    const double end = s > 0 ? i.lower : i.upper;
-    if (std::isinf(end))
-      most(left.dual, std::abs(s));
-    else
-      most(left.complementarity, std::min(std::abs(s), e * std::abs(l - end)));
-    most(left.natural, e * std::max(std::abs(l - project(i, l - s / e)), rounding * std::abs(l)));
-  }
-  return left;
-}
+// Of forces λ and velocities σ, with de Saxcé's term if `coulomb`.
+ContactResiduals residuals(const ForceSets& K, bool coulomb, const double* d, const double* lambda,
+                           const double* sigma);
 
 }  // namespace delassus

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -239,7 +239,7 @@ def _contacts(p: Problem) -> tuple[Section, Methods]:
         note = {"lcp": "cones of 8 sides", "apgd": "what slides also opens", "pgs": "forms G", "interior": "forms G"}.get(method, "")
         matrix = 8 * p.rows**2 if method in ("interior", "pgs", "lcp") else 0
         return Trial(
-            lambda: solve_contacts(G, g, method=method, timestep=p.timestep, max_iterations=most), judge, CONTACT_ALLOWED, lambda: G.nbytes + matrix,
+            lambda: solve_contacts(G, g, method=cast(Any, method), timestep=p.timestep, max_iterations=most), judge, CONTACT_ALLOWED, lambda: G.nbytes + matrix,
             unsolved, lambda _: note, lambda r: r.iterations,
         )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from . import complementarity
 from .assembly import AssemblyResult, close_loops
-from .contacts import ContactResiduals, ContactResult, solve_contacts
+from .contacts import ContactResiduals, ContactResult, ContactSolver, solve_contacts
 from .dynamics import (
     BatchConstrainedDynamics,
     BatchDynamicsResult,
@@ -23,6 +23,7 @@ __all__ = [
     "ConstrainedDynamics",
     "ContactResiduals",
     "ContactResult",
+    "ContactSolver",
     "DynamicsResiduals",
     "DynamicsResult",
     "ImpactResult",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,9 +21,10 @@ from ..errors import ArgumentError, ArgumentTypeError, StaleError
 from ..model import Loop
 from ..operators import DelassusOperator
 
-__all__ = ["ContactResiduals", "ContactResult", "solve_contacts"]
+__all__ = ["ContactResiduals", "ContactResult", "ContactSolver", "solve_contacts"]
 
 Array = NDArray[Any]
+ContactMethod = Literal["admm", "newton", "apgd", "pgs", "interior", "lcp"]
 ContactStatus = Literal["solved", "approximate", "iteration_limit", "stalled", "infeasible"]
 _STATUS: tuple[ContactStatus, ...] = ("solved", "iteration_limit", "stalled", "infeasible", "approximate")  # by the core's numbers
 _ADVICE: dict[ContactStatus, str] = {
@@ -34,15 +35,19 @@ _ADVICE: dict[ContactStatus, str] = {
     "stalled": "It comes no nearer: the residuals say how near that is. Loosen the tolerance, add compliance to G, or try method 'interior', which forms the matrix.",
     "infeasible": "No forces meet these constraints: some ask for a velocity that the others forbid, and forces grow without end. Look at g of redundant loops.",
 }
-# Iterations at most, whether the matrix itself is needed, whether (G + damping)⁻¹ is.
-_METHODS: dict[str, tuple[int, bool, bool]] = {
-    "admm": (1000, False, True),
-    "newton": (1000, False, True),
-    "apgd": (10000, False, False),
-    "pgs": (5000, True, False),
-    "interior": (120, True, False),
-    "lcp": (100_000, True, False),
-}
+
+
+class _Method(NamedTuple):
+    """Iterations allowed by default, whether the matrix itself is needed, whether (G + damping)⁻¹ is."""
+
+    max_iterations: int
+    needs_matrix: bool
+    needs_inverse: bool
+
+
+# The core's table of methods.
+_METHODS: dict[str, _Method] = {m.name: _Method(m.max_iterations, m.needs_matrix, m.needs_inverse) for m in _core.contact_methods()}
+assert set(_METHODS) == set(get_args(ContactMethod))
 _SYMMETRY = 1e-8  # of the largest entry: above it a matrix is not symmetric
 _ROUNDED = 1e-2  # the same: above it symmetrize does not take it for one that was rounded
 
@@ -103,14 +108,25 @@ class _Foreign:
     """Any operator with ``@``, and ``damping`` and ``solve`` where an inverse is needed, as the core calls it."""
 
     def __init__(self, G: Any, inverse: bool, method: str) -> None:
-        self.G, self.rows = G, G.shape[0]
+        self.G, self.rows, self.inverse = G, G.shape[0], inverse
         if inverse and not (hasattr(G, "solve") and hasattr(G, "damping")):
             raise ArgumentTypeError(
                 f"G: method {method!r} needs (G + damping)⁻¹, and {type(G).__name__} has no 'solve' with a 'damping' that can be set. "
                 "Give a delassus operator or a matrix, or use method='apgd'."
             )
-        self.before = G.damping if inverse else None
         self.known: Array | None = None
+        self.before: Any = None
+
+    def begin(self) -> None:
+        """Numbers of G may be others than at the last solve; its damping is remembered."""
+        self.known = None
+        if self.inverse:
+            self.before = self.G.damping
+
+    def end(self) -> None:
+        """Put the damping back."""
+        if self.inverse and self.before is not None:
+            self.G.damping = self.before
 
     def apply(self, x: Array) -> Array:
         return np.asarray(self.G @ x, dtype=float)
@@ -166,8 +182,8 @@ def _sets(rows: int, constraints: Sequence[Constraint | Loop] | ArrayLike, model
             if isinstance(c, PointContact):
                 cones.append((first, c.friction))
             elif isinstance(c, JointFriction):
-                most = c.friction * timestep
-                intervals += [(first + k, -most, most) for k in range(c.rows)]
+                bound = c.friction * timestep
+                intervals += [(first + k, -bound, bound) for k in range(c.rows)]
             else:
                 intervals += [(first + k, 0.0 if c.force_set == "half-line" else np.nan, np.nan) for k in range(c.rows)]
             sizes.append(c.rows)
@@ -195,12 +211,142 @@ def _model_of(constraints: list[Any]) -> Any:
     raise ArgumentError("constraints: loops alone do not say whose they are. Give G as a DelassusOperator, or constraints made of them.")
 
 
+class ContactSolver:
+    """A solver of contact problems that keeps its memory: for many right-hand sides, or for many configurations of one operator.
+
+    :func:`solve_contacts` is one solve of it, and gives the same bits.
+
+    Args:
+        G: (m, m) a :class:`~delassus.DelassusOperator`, whose numbers are read at every solve, or a symmetric positive semidefinite matrix, which is read once, or any
+            SciPy ``LinearOperator`` that has ``damping`` and ``solve`` like ours. An operator is left as it was: damping, factor, freshness.
+        constraints: as of :func:`solve_contacts`.
+        method: as of :func:`solve_contacts`.
+        timestep: [s] as of :func:`solve_contacts`.
+        directions: as of :func:`solve_contacts`.
+        symmetrize: as of :func:`solve_contacts`.
+
+    Raises:
+        UnknownNameError: a method that does not exist.
+        ArgumentError: sizes that do not match, negative friction, a matrix that is not symmetric.
+
+    Examples:
+        >>> import delassus as dl, numpy as np
+        >>> solver = dl.ContactSolver(np.eye(3) / 2.0, [0.5])
+        >>> [solver.solve([-1.0, push, 0.0]).forces.round(6).tolist() for push in (0.4, 0.8)]
+        [[2.0, -0.8, 0.0], [2.0, -1.0, 0.0]]
+    """
+
+    def __init__(
+        self,
+        G: Any,
+        constraints: Sequence[Constraint | Loop] | ArrayLike | None = None,
+        *,
+        method: ContactMethod = "admm",
+        timestep: float = 1.0,
+        directions: int = 8,
+        symmetrize: bool = False,
+    ) -> None:
+        if method not in _METHODS:
+            raise unknown("method", method, _METHODS)
+        self._method, self._traits = method, _METHODS[method]
+        timestep = number(timestep, "timestep", minimum=0.0)
+        self._directions = count(directions, "directions", minimum=4)
+        if self._directions % 2:
+            raise ArgumentError(f"directions: expected an even number, so that every direction has its opposite, got {directions}.")
+
+        own = isinstance(G, DelassusOperator)
+        if constraints is None:
+            if not own:
+                raise ArgumentTypeError(
+                    "constraints: only a DelassusOperator knows its own. Give constraints, or the friction of contacts."
+                )
+            constraints = G.constraints
+        self._operator: Any = G
+        self._symmetrize = symmetrize
+        self._foreign: _Foreign | None = None
+        self._matrix: Array | None = None
+        if own or hasattr(G, "matvec") or (hasattr(G, "__matmul__") and hasattr(G, "solve")):
+            if len(G.shape) != 2 or G.shape[0] != G.shape[1]:
+                raise ArgumentError(f"G: expected a square operator, got shape {G.shape}.")
+            if not own and not self._traits.needs_matrix:
+                self._foreign = _Foreign(G, self._traits.needs_inverse, method)
+        else:
+            self._matrix = _matrix(G.toarray() if hasattr(G, "toarray") else G, symmetrize)
+        self._rows = int(G.shape[0] if self._matrix is None else self._matrix.shape[0])
+        cones, intervals, self._sizes = _sets(self._rows, constraints, G.model if own else None, timestep)
+        self._native = _core.ContactSolver(method, self._rows, cones, intervals)
+
+    @property
+    def method(self) -> ContactMethod:
+        """Its name."""
+        return self._method
+
+    def _numbers(self) -> Any:
+        """G as the core takes it: numbers of an operator are those of its last update."""
+        if self._matrix is not None:
+            return self._matrix
+        G = self._operator
+        own = isinstance(G, DelassusOperator)
+        if own and not G._fresh:
+            raise StaleError("G: the operator has no numbers yet: call update(q) first.")
+        if own and self._traits.needs_matrix:
+            return np.ascontiguousarray(G.to_matrix(), dtype=float)
+        if self._traits.needs_matrix:
+            return _matrix(np.array([G @ e for e in np.eye(self._rows)]), self._symmetrize)
+        return G._native if self._foreign is None else self._foreign
+
+    def solve(
+        self,
+        g: ArrayLike,
+        *,
+        tolerance: float = 1e-6,
+        max_iterations: int | None = None,
+        warm_start: ContactResult | ArrayLike | None = None,
+    ) -> ContactResult:
+        """Find constraint forces for velocities g.
+
+        Args:
+            g: (m,) velocity of the rows without constraint forces [m/s or rad/s].
+            tolerance: as of :func:`solve_contacts`.
+            max_iterations: as of :func:`solve_contacts`.
+            warm_start: a result of a problem nearby, or its forces, (m,).
+
+        Returns:
+            A :class:`ContactResult` with arrays of its own.
+
+        Raises:
+            StaleError: an operator without numbers.
+        """
+        native = self._numbers()
+        rho: float = 0.0
+        start: ArrayLike | None = None
+        if isinstance(warm_start, ContactResult):
+            rho, start = warm_start._rho, warm_start.forces
+        elif warm_start is not None:
+            start = warm_start
+        options = _core.ContactOptions(
+            tolerance=number(tolerance, "tolerance", minimum=0.0),
+            max_iterations=self._traits.max_iterations if max_iterations is None else count(max_iterations, "max_iterations"),
+            rho=rho,
+            directions=self._directions,
+        )
+        velocity = numbers(g, "g", (self._rows,))
+        before = None if start is None else numbers(start, "warm_start", (self._rows,))
+        if self._foreign is None:
+            return _result(self._native.solve(native, velocity, options, before), self._sizes)
+        self._foreign.begin()
+        try:
+            return _result(self._native.solve(native, velocity, options, before), self._sizes)
+        finally:
+            self._foreign.end()
+
+
 def solve_contacts(
     G: Any,
     g: ArrayLike,
     constraints: Sequence[Constraint | Loop] | ArrayLike | None = None,
     *,
-    method: str = "admm",
+    method: ContactMethod = "admm",
     tolerance: float = 1e-6,
     max_iterations: int | None = None,
     warm_start: ContactResult | ArrayLike | None = None,
@@ -223,7 +369,8 @@ def solve_contacts(
 
     Args:
         G: (m, m) a :class:`~delassus.DelassusOperator` after ``update``, a symmetric positive semidefinite matrix, or any SciPy ``LinearOperator`` that has
-            ``damping`` and ``solve`` like ours. Its damping is put back afterwards.
+            ``damping`` and ``solve`` like ours. It is left as it was: damping, factor, freshness. An operator of ours has room for a second factor
+            from then on; others have their damping put back.
         g: (m,) velocity of the rows without constraint forces [m/s or rad/s].
         constraints: in the order of the rows: contacts are cones, limits half-lines, dry friction boxes, all others free. Default those of G. Or friction, (m / 3,),
             of contacts with three rows each, normal first.
@@ -251,55 +398,8 @@ def solve_contacts(
         >>> r.status, r.forces.round(6).tolist()
         ('solved', [2.0, -0.8, 0.0])
     """
-    if method not in _METHODS:
-        raise unknown("method", method, _METHODS)
-    most, needs_matrix, needs_inverse = _METHODS[method]
-    tolerance = number(tolerance, "tolerance", minimum=0.0)
-    most = most if max_iterations is None else count(max_iterations, "max_iterations")
-    timestep = number(timestep, "timestep", minimum=0.0)
-    directions = count(directions, "directions", minimum=4)
-    if directions % 2:
-        raise ArgumentError(f"directions: expected an even number, so that every direction has its opposite, got {directions}.")
-
-    own = isinstance(G, DelassusOperator)
-    if own and not G._fresh:
-        raise StaleError("G: the operator has no numbers yet: call update(q) first.")
-    if constraints is None:
-        if not own:
-            raise ArgumentTypeError("constraints: only a DelassusOperator knows its own. Give constraints, or the friction of contacts.")
-        constraints = G.constraints
-    foreign: _Foreign | None = None
-    if own and needs_matrix:
-        native: Any = np.ascontiguousarray(G.to_matrix(), dtype=float)
-    elif own and G.dtype == np.float64:
-        native = G._native
-    elif hasattr(G, "matvec") or (hasattr(G, "__matmul__") and hasattr(G, "solve")):
-        if len(G.shape) != 2 or G.shape[0] != G.shape[1]:
-            raise ArgumentError(f"G: expected a square operator, got shape {G.shape}.")
-        native = foreign = _Foreign(G, needs_inverse, method)
-        if needs_matrix:
-            native, foreign = _matrix(np.array([G @ e for e in np.eye(G.shape[0])]), symmetrize), None
-    else:
-        native = _matrix(G.toarray() if hasattr(G, "toarray") else G, symmetrize)
-    rows = int(G.shape[0] if hasattr(G, "shape") else native.shape[0])
-    cones, intervals, sizes = _sets(rows, constraints, G.model if own else None, timestep)
-    velocity = numbers(g, "g", (rows,))
-
-    rho: float = 0.0
-    start: ArrayLike | None = None
-    if isinstance(warm_start, ContactResult):
-        rho, start = warm_start._rho, warm_start.forces
-    elif warm_start is not None:
-        start = warm_start
-    before = None if start is None else numbers(start, "warm_start", (rows,))
-    try:
-        return solve_sets(native, velocity, cones, intervals, sizes, method, tolerance, most, before, rho, directions)
-    finally:
-        if foreign is not None and foreign.before is not None:
-            G.damping = foreign.before
-        elif own and not needs_matrix:
-            # there was none: the factor of the last penalty is nobody's
-            G._factor()
+    solver = ContactSolver(G, constraints, method=method, timestep=timestep, directions=directions, symmetrize=symmetrize)
+    return solver.solve(g, tolerance=tolerance, max_iterations=max_iterations, warm_start=warm_start)
 
 
 def solve_sets(
@@ -316,23 +416,25 @@ def solve_sets(
     directions: int = 8,
 ) -> ContactResult:
     """Solve a problem that has been checked: cones (row, friction) and intervals (row, lower, upper; NaN is open) in place of constraints of so many rows each."""
-    solver = _core.ContactSolver()
-    solver.set_sets(len(g), cones, intervals)
-    forces, velocities, history, outcome, iterations, factorizations, rho, left, own, held = solver.solve(
-        native, g, method, tolerance, max_iterations, start, rho, directions
-    )
-    status = _STATUS[outcome]
+    solver = _core.ContactSolver(method, len(g), cones, intervals)
+    options = _core.ContactOptions(tolerance=tolerance, max_iterations=max_iterations, rho=rho, directions=directions)
+    return _result(solver.solve(native, g, options, start), sizes)
+
+
+def _result(s: _core.ContactSolution, sizes: Sequence[int]) -> ContactResult:
+    """Return the core's solution as users see it; sizes: rows of every constraint."""
+    status, r = _STATUS[s.outcome], s.residuals
     return ContactResult(
-        forces=forces,
-        velocities=velocities,
+        forces=s.forces,
+        velocities=s.velocities,
         status=status,
-        iterations=iterations,
-        factorizations=factorizations,
-        residuals=ContactResiduals(*left),
-        own_residual=own,
-        tolerance=held,
-        history=history[:iterations].copy(),
-        constraint_forces=tuple(np.split(forces, np.cumsum(sizes)[:-1])) if sizes else (),
+        iterations=s.iterations,
+        factorizations=s.factorizations,
+        residuals=ContactResiduals(r.primal, r.dual, r.complementarity, r.natural),
+        own_residual=s.own_residual,
+        tolerance=s.tolerance,
+        history=s.history,
+        constraint_forces=tuple(np.split(s.forces, np.cumsum(sizes)[:-1])) if sizes else (),
         advice=_ADVICE[status],
-        _rho=rho,
+        _rho=s.rho,
     )

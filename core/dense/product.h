@@ -1,0 +1,16 @@
+// Products of matrices, O(2 m n k), for those who subtract them: what the factorizations here are made of.
+#pragma once
+
+#include "dense/tile.h"
+
+namespace delassus::dense {
+
+enum class Part { all, upper };
+
+// C ← C − A B. A: m × k by its entries; B: k × n and C: m × n, rows `b_stride` and `c_stride` apart, negative ones
+// welcome. Part::upper: C is square, and numbers below its diagonal are spoiled.
+template <class Real>
+void subtract_product(int m, int n, int k, const Entries<Real>& A, const Real* B, std::ptrdiff_t b_stride, Real* C,
+                      std::ptrdiff_t c_stride, Part part = Part::all);
+
+}  // namespace delassus::dense

@@ -1,0 +1,105 @@
+// Numbers side by side in a register of the machine, and sums of products of vectors, each in one fixed order.
+#pragma once
+
+#include <cstddef>
+
+#include "spatial/scalar.h"
+
+namespace delassus::dense {
+
+#if defined(__AVX512F__)
+inline constexpr int vector_bytes = 64;
+#elif defined(__AVX__)
+inline constexpr int vector_bytes = 32;
+#else
+inline constexpr int vector_bytes = 16;
+#endif
+
+template <class Real>
+inline constexpr int vector_lanes = vector_bytes / int(sizeof(Real));
+template <class Real>
+using Vector = Pack<Real, vector_lanes<Real>>;
+
+template <class V, class Real>
+[[gnu::always_inline]] inline V load(const Real* from) {
+  V x;
+  __builtin_memcpy(&x, from, sizeof(V));
+  return x;
+}
+template <class V, class Real>
+[[gnu::always_inline]] inline void store(Real* to, const V& x) {
+  __builtin_memcpy(to, &x, sizeof(V));
+}
+
+// Eight numbers, in as many registers as that takes: sums in eight lanes have one order on every machine.
+template <class Real>
+struct Eight {
+  static constexpr int lanes = vector_lanes<Real> < 8 ? vector_lanes<Real> : 8, parts = 8 / lanes;
+  using V = Pack<Real, lanes>;
+  V part[parts]{};
+
+  [[gnu::always_inline]] static Eight from(const Real* x) {
+    Eight e;
+#pragma GCC unroll 4
+    for (int p = 0; p < parts; ++p) e.part[p] = load<V>(x + p * lanes);
+    return e;
+  }
+  [[gnu::always_inline]] void to(Real* x) const {
+#pragma GCC unroll 4
+    for (int p = 0; p < parts; ++p) store(x + p * lanes, part[p]);
+  }
+  // plus, minus x times a, eight numbers or one
+  [[gnu::always_inline]] void add(const Eight& x, const Eight& a) {
+#pragma GCC unroll 4
+    for (int p = 0; p < parts; ++p) part[p] += x.part[p] * a.part[p];
+  }
+  [[gnu::always_inline]] void subtract(const Eight& x, Real a) {
+#pragma GCC unroll 4
+    for (int p = 0; p < parts; ++p) part[p] -= x.part[p] * a;
+  }
+  Real sum(Real start) const {
+    for (int k = 0; k < 8; ++k) start += part[k / lanes][k % lanes];
+    return start;
+  }
+};
+
+// sums[r] = Σᵢ a[r, i] bᵢ of R vectors a, `stride` apart, with one b.
+template <int R, class Real>
+inline void dots(int n, const Real* a, std::ptrdiff_t stride, const Real* b, Real* sums) {
+  Eight<Real> wide[R];
+  int i = 0;
+  for (; i + 8 <= n; i += 8) {
+    const auto x = Eight<Real>::from(b + i);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) wide[r].add(x, Eight<Real>::from(a + r * stride + i));
+  }
+  for (int r = 0; r < R; ++r) {
+    Real rest = 0;
+    for (int j = i; j < n; ++j) rest += a[r * stride + j] * b[j];
+    sums[r] = wide[r].sum(rest);
+  }
+}
+
+// Σᵢ aᵢ bᵢ
+template <class Real>
+inline Real dot(int n, const Real* a, const Real* b) {
+  Real sum;
+  dots<1>(n, a, 0, b, &sum);
+  return sum;
+}
+
+// y ← y − Σᵣ c[r] a[r] of R vectors a, `stride` apart.
+template <int R, class Real>
+inline void subtract_multiples(int n, const Real* a, std::ptrdiff_t stride, const Real* c, Real* y) {
+  int i = 0;
+  for (; i + 8 <= n; i += 8) {
+    auto x = Eight<Real>::from(y + i);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) x.subtract(Eight<Real>::from(a + r * stride + i), c[r]);
+    x.to(y + i);
+  }
+  for (; i < n; ++i)
+    for (int r = 0; r < R; ++r) y[i] -= c[r] * a[r * stride + i];
+}
+
+}  // namespace delassus::dense
