@@ -183,13 +183,18 @@ class Exact:
     def residuals(self, acceleration, forces):
         """Largest |M ν̇ + h − τ − Jᵀ λ| and |J ν̇ + γ|, each against the magnitudes of the terms of its own equation.
 
-        Terms of a joint: M_kj ν̇_j, each body's part of h, τ, J_rk λ_r. Terms of a row: γ, J_rk ν̇_k on either side, and J_rk of the accelerations that τ and
-        the forces on each body would give without constraints: they are what constraint forces take away, and a mechanism held at rest is judged by them.
-        Three rows of a point are one vector, and so are those of a rotation.
+        Terms of a joint: M_kj ν̇_j, each body's part of h, τ, J_rk λ_r. Terms of a row: γ, J_rk ν̇_k on either side. With ν̇ count the accelerations that τ and
+        the forces on each body would give without constraints: these are what constraint forces take away, and a mechanism held at rest, whose ν̇ is rounding,
+        is judged by them. What is one vector, whose axes are any, is judged as one: the rows of a point, of a rotation, a ball joint, force and moment on a free
+        body. Forces of a loop pass through joints below both its ends, where they cancel: 1e-6 of them count, so that 1e-9 of that is a few roundings.
         """
         a, f = _real(acceleration), _real(forces)
-        scale = np.abs(self.M) @ np.abs(a) + self.h_size + np.abs(self.tau) + np.abs(self.J).T @ np.abs(f)
-        size = self.J_size @ (np.abs(a) + self.free_size) + self.gamma_size
+        moved = np.abs(a) + self.free_size
+        scale = np.abs(self.M) @ moved + self.h_size + np.abs(self.tau) + (np.abs(self.J) + REAL(1e-6) * self.J_size).T @ np.abs(f)
+        for at, kind in zip(self.columns, self.model.joint_type, strict=False):
+            for first in range(at, at + _WIDTH[kind], 3) if kind in ("ball", "free") else ():
+                scale[first : first + 3] = scale[first : first + 3].sum()
+        size = self.J_size @ moved + self.gamma_size
         left = np.abs(self.M @ a + self.h - self.tau - self.J.T @ f)
         apart = np.abs(self.J @ a + self.gamma)
         tiny = np.finfo(float).tiny

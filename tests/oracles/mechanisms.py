@@ -225,6 +225,7 @@ def random_case(seed, *, units=None, light=None):
         J = J / np.maximum(np.abs(J).max(axis=1, initial=0.0), 1e-300)[:, None]
         for _ in range(2):
             v = v - np.linalg.pinv(J, rcond=1e-9) @ (J @ v)
+        v[np.abs(v) < 1e-12 * np.abs(v).max()] = 0.0  # at rest is at rest
     v = v * size / d.time
     kind = rng.random()
     tau = rng.standard_normal(model.nv) * still.M.diagonal().astype(float) * size / d.time**2
