@@ -147,8 +147,16 @@ class Exact:
         self.J_size = np.concatenate([np.zeros((0, nv), REAL), *(S for _, S, _, _ in made)])
         self.gamma = np.concatenate([np.zeros(0, REAL), *(g for _, _, g, _ in made)])
         self.gamma_size = np.concatenate([np.zeros(0, REAL), *(s for _, _, _, s in made)])
+        self.turns = np.concatenate([np.zeros(0, bool), *(self._turns(r) for r in rows)])
+        self.length = REAL(np.abs(model.body_position).sum() + np.abs(model.body_com).sum())
         # what τ and the forces on each body would do alone, if there were no constraints
         self.free_size = sum((np.abs(_solve(self.M, part)) for part in parts), np.zeros(nv, REAL))
+
+    def _turns(self, r):
+        """Of each row, whether it is an angle."""
+        if r.kind == "coupling":
+            return np.array([self.model.joint_type[r.body] == "hinge"])
+        return np.arange({"point": 3, "weld": 6, "distance": 1}[r.kind]) >= 3
 
     def _rows(self, r, v):
         """Rows of J, the magnitudes they are sums of; J̇ν, its magnitudes."""
@@ -186,7 +194,8 @@ class Exact:
         Terms of a joint: M_kj ν̇_j, each body's part of h, τ, J_rk λ_r. Terms of a row: γ, J_rk ν̇_k on either side. With ν̇ count the accelerations that τ and
         the forces on each body would give without constraints: these are what constraint forces take away, and a mechanism held at rest, whose ν̇ is rounding,
         is judged by them. What is one vector, whose axes are any, is judged as one: the rows of a point, of a rotation, a ball joint, force and moment on a free
-        body. Forces of a loop pass through joints below both its ends, where they cancel: 1e-6 of them count, so that 1e-9 of that is a few roundings.
+        body. Forces of a loop pass through joints below both its ends, where they cancel: 1e-6 of them count, so that 1e-9 of that is a few roundings. So does
+        1e-6 of the largest scale of all rows in each.
         """
         a, f = _real(acceleration), _real(forces)
         moved = np.abs(a) + self.free_size
@@ -195,6 +204,10 @@ class Exact:
             for first in range(at, at + _WIDTH[kind], 3) if kind in ("ball", "free") else ():
                 scale[first : first + 3] = scale[first : first + 3].sum()
         size = self.J_size @ moved + self.gamma_size
+        if len(size):
+            # in one unit, lengths; then a millionth of the largest
+            arm = np.where(self.turns, self.length, REAL(1))
+            size = size + REAL(1e-6) * (size * arm).max() / arm
         left = np.abs(self.M @ a + self.h - self.tau - self.J.T @ f)
         apart = np.abs(self.J @ a + self.gamma)
         tiny = np.finfo(float).tiny

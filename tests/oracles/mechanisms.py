@@ -187,7 +187,10 @@ def random_case(seed, *, units=None, light=None):
     else:
         q = model.random(rng)
         for at, kind in zip(model.joint_qadr, model.joint_type, strict=True):
-            q[at : at + {"slide": 1, "free": 3}.get(kind, 0)] *= d.length
+            if kind == "slide":
+                q[at] *= d.length
+            elif kind == "free":
+                q[at : at + 3] = model.neutral()[at : at + 3] + rng.uniform(-1, 1, 3) * d.length
 
     # constraints
     ties = Ties(model, q)
