@@ -5,12 +5,12 @@
 //
 //   (M + Jᵀ R J) ν̇ₖ₊₁ = τ − h + Jᵀ s,   s = R (b + ε λₖ),   λₖ₊₁ = s − R J ν̇ₖ₊₁,   R = (C + ε)⁻¹
 //
-// M + Jᵀ R J is eliminated once; iterations in between follow J ν̇ and λ alone, over links that constraints reach. What
-// is left of the constraints is ε (λₖ − λₖ₊₁); where they contradict each other, ν̇ converges to the least-squares
-// answer and λ grows along what Jᵀ does not see.
+// M + Jᵀ R J is eliminated once. The residual of the constraints is ε (λₖ − λₖ₊₁); where they contradict each other, ν̇
+// converges to the least-squares answer and λ grows along what Jᵀ does not see.
 //
-// R is so large that M loses digits beside Jᵀ R J. So the last iterations are on all links again, for the residual of
-// the dynamics: M is in them as it is. They go on until both equations hold (certificate.h), or they no longer help.
+// R is so large that M loses digits beside Jᵀ R J. So every iteration but the first corrects ν̇ by the residual of the
+// dynamics, in which M is as it is: with ε about 1e-8 of G, one correction leaves both equations rounding alone. They
+// go on until both hold (certificate.h), or no longer help.
 //
 // "Constrained Articulated Body Dynamics Algorithms", algorithms 1 to 3, with loops as in "Matrix-Free Delassus
 // Operations", section III. ε is its 1 / µ.
@@ -41,7 +41,7 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
         judge_(model, set_),
         strips_(G_.layout().coupled) {
     const std::size_t rows = std::size_t(set_.rows);
-    for (auto* x : {&s_, &y_, &z_, &step_, &nothing_}) x->resize(rows);
+    for (auto* x : {&s_, &y_, &step_, &previous_, &zero_}) x->resize(rows);
   }
 
   int rows() const override { return set_.rows; }
@@ -56,165 +56,36 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
     judge_.set_compliance(compliance);
   }
 
-  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most,
-             Real tolerance, T* lambda, T* vdot, Report<Real>* reports, Real* history) override {
-    constexpr int lanes = lanes_of<T>;
-    const int m = set_.rows;
-    auto& p = G_.buffers();
-    Loads<T> loads{forcing_.motions, strips_};
-    G_.place(q);
-    forcing_.find(model_, set_, G_.placement(), q, v, external, gamma);
-    loads.take_forces(G_.layout().coupled);
-    for (int k = 0; k < model_.nv; ++k) p.u[k] = tau ? tau[k] : T{};
-    G_.prepare();
-    G_.set_damping(damping, true);
-    const T* R = G_.stiffness();
-    G_.collect_idle(p, loads);
-
-    // A residual r = ε δλ is measured as r² / ε against the largest (γ² + (J ν̇)²) R + ε λ²: the same unit for rows of
-    // lengths and of angles. The certificate looks closer. Rows that give way by ε λ have one solution, and need no
-    // iterations but for what rounding left of it.
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping,
+             int max_iterations, Real tolerance, T* lambda, T* vdot, Report<Real>* reports, Real* history) override {
+    prepare(q, v, tau, external, gamma, damping);
     const bool soft = this->gives_way_;
-    const int limit = soft ? std::max(most, soft_corrections + 1) : most;
-    const T* held = soft ? nothing_.data() : damping;
+    const int limit = soft ? std::max(max_iterations, soft_corrections + 1) : max_iterations;
+    const T* memory = soft ? zero_.data() : damping;
     const Equations<T> equations{G_.placement(), G_.terms(), forcing_.forces, tau, forcing_.bias.data(), nullptr};
-    Real last[lanes], last_change[lanes], best[lanes], best_counted[lanes];
-    std::fill_n(last, lanes, std::numeric_limits<Real>::max());
-    std::fill_n(last_change, lanes, std::numeric_limits<Real>::max());
-    std::fill_n(best, lanes, std::numeric_limits<Real>::max());
-    std::fill_n(best_counted, lanes, std::numeric_limits<Real>::max());
+    StateProgress progress[lanes];
     std::fill_n(reports, lanes, Report<Real>{Outcome::unfinished, 0, 0, 0, 0, 0, 0, false});
-    bool correcting = false, looked = false, judged = false, all = true, settled[lanes]{};
-    Report<Real> kept[lanes];
-    const Real goal_of_all = Certificate<T>::reachable(tolerance);
-    const auto look = [&] {
-      judge_.look(equations, damping, soft, vdot, lambda, tolerance, reports);
-      for (int l = 0; l < lanes; ++l)
-        if (settled[l]) reports[l] = kept[l];
-    };
-    T scale{}, size{};
-    for (int n = 0; n < limit; ++n) {
-      poll(200.0 * (model_.nv + m));
-      T left{}, change{}, primal{};
-      auto move_on = [&](int r, const T& next) {
-        const T more = next - lambda[r];
-        left = larger(left, T(more * more * damping[r]));
-        if (history) primal = larger(primal, magnitude(T(more * damping[r])));
-        lambda[r] = next;
-      };
-      if (n == 0) {
-        for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * held[r] - forcing_.bias[r]) * R[r];
-        G_.respond(p, loads, s_.data(), y_.data());
-        G_.spread_idle(p, loads);
-        std::copy(p.u.begin(), p.u.end(), vdot);
-        for (int r = 0; r < m; ++r) {
-          z_[r] = y_[r];
-          const T next = s_[r] - y_[r] * R[r];
-          scale =
-              larger(scale, T((forcing_.bias[r] * forcing_.bias[r] + y_[r] * y_[r]) * R[r] + next * next * damping[r]));
-          size = larger(size, larger(magnitude(forcing_.bias[r]), magnitude(y_[r])));
-          move_on(r, next);
-        }
-      } else if (!correcting) {
-        // what the rows see of it: δ J ν̇ = J (M + Jᵀ R J)⁻¹ Jᵀ δs
-        for (int r = 0; r < m; ++r) {
-          const T s = (lambda[r] * damping[r] - forcing_.bias[r]) * R[r];
-          step_[r] = s - s_[r];
-          s_[r] = s;
-        }
-        G_.respond_to_rows(p, step_.data(), step_.data());
-        for (int r = 0; r < m; ++r) {
-          change = larger(change, magnitude(step_[r]));
-          z_[r] += step_[r];
-          move_on(r, s_[r] - z_[r] * R[r]);
-        }
-      } else {
-        // (M + Jᵀ R J) δν̇ = τ − h − M ν̇ + Jᵀ s,   s = R (b + ε λ − J ν̇)
-        loads.add_inertial(G_.placement(), G_.coupled_strips());
-        for (int k = 0; k < model_.nv; ++k)
-          p.u[k] = tau ? tau[k] - vdot[k] * model_.armature[k] : vdot[k] * -model_.armature[k];
-        G_.collect_idle(p, loads);
-        for (int r = 0; r < m; ++r) s_[r] = (lambda[r] * held[r] - forcing_.bias[r] - y_[r]) * R[r];
-        G_.respond(p, loads, s_.data(), step_.data());
-        G_.spread_idle(p, loads);
-        for (int k = 0; k < model_.nv; ++k) vdot[k] += p.u[k];
-        for (int r = 0; r < m; ++r) {
-          const T next = s_[r] - step_[r] * R[r];
-          s_[r] = lambda[r];
-          y_[r] += step_[r];
-          change = larger(change, magnitude(T(y_[r] - z_[r])));
-          z_[r] = y_[r];
-          move_on(r, next);
-        }
-      }
-      bool done = true, near = true;
-      for (int l = 0; l < lanes; ++l) {
-        auto& report = reports[l];
-        const Real now = lane(left, l), goal = tolerance * tolerance * lane(scale, l);
-        if (history && n < most) history[l * most + n] = lane(primal, l);
-        if (settled[l]) {
-          // it was as right as it gets
-          take_back(l, lambda, vdot);
-          loads.forget(l);
-          continue;
-        }
-        if (correcting && !soft && !(now <= goal) && !(now <= 4 * last[l])) {
-          // rounding leads away: the iteration before was better
-          take_back(l, lambda, vdot);
-          loads.forget(l);
-          report.outcome = Outcome::stalled;
-        }
-        if (report.outcome == Outcome::stalled) continue;
-        // neither the residual nor J ν̇ settles: rounding, or rows that all but depend on each other
-        const bool slow = n > 0 && now > Real(0.81) * last[l] && lane(change, l) > Real(0.9) * last_change[l];
-        report.outcome = soft || now <= goal                                     ? Outcome::converged
-                         : n > 0 && lane(change, l) <= tolerance * lane(size, l) ? Outcome::least_squares
-                                                                                 : Outcome::unfinished;
-        report.iterations = std::min(n + 1, most);
-        report.change = lane(change, l);
-        // the equations have scales of their own, and are worth a look a little before
-        done = done &&
-               (report.outcome != Outcome::unfinished || (correcting && (slow || (!looked && now <= look_at * goal))));
-        // as much as this iteration has gained the next one will; rows alone lose digits with every one
-        near = near && (n > 0 || report.outcome != Outcome::unfinished || now * now <= goal * lane(scale, l));
-        last[l] = now;
-        last_change[l] = n > 0 ? lane(change, l) : std::numeric_limits<Real>::max();
-      }
-      if (done && (correcting || soft || m == 0)) {
-        // the equations themselves decide; as long as corrections help there are more
-        judged = looked = true;
-        look();
-        bool over = true;
-        for (int l = 0; l < lanes; ++l) {
-          if (settled[l]) continue;
-          // without roundings a residual may be all of its scale, and with them still get smaller
-          const Real wrong = judge_.strict(l), counted = std::max(reports[l].dynamics, reports[l].constraints);
-          if (wrong > best[l] && counted > best_counted[l]) {
-            // the last correction did not help
-            take_back(l, lambda, vdot);
-            loads.forget(l);
-            reports[l] = kept[l];
-          }
-          settled[l] = reports[l].outcome == Outcome::stalled || wrong <= goal_of_all ||
-                       !(2 * wrong <= best[l] || 2 * counted <= best_counted[l]);
-          best[l] = std::min(best[l], wrong);
-          best_counted[l] = std::min(best_counted[l], counted);
-          kept[l] = reports[l];
-          over = over && settled[l];
-        }
-        if (over) break;
-        judged = false;
-      }
-      if (!correcting && (near || n + 2 >= limit)) {
-        correcting = true;
-        std::fill_n(last, lanes, std::numeric_limits<Real>::max());
+    bool certified = false;
+    for (int n = 0; n < limit && !certified; ++n) {
+      poll(200.0 * (model_.nv + set_.rows));
+      const Moved moved =
+          n == 0 ? solve_once(damping, memory, lambda, vdot) : correct(tau, damping, memory, lambda, vdot);
+      for (int l = 0; history && n < max_iterations && l < lanes; ++l)
+        history[l * max_iterations + n] = lane(moved.primal, l);
+      const bool ended = follow(n, moved, tolerance, max_iterations, lambda, vdot, reports, progress);
+      if (ended && (n > 0 || soft || set_.rows == 0)) {
+        look(equations, damping, vdot, lambda, tolerance, true, reports, progress);
+        certified = settle(tolerance, lambda, vdot, reports, progress);
+      } else if (n == 1 || n == 2) {
+        certified = look(equations, damping, vdot, lambda, tolerance, false, reports, progress);
       }
     }
-    if (!judged) look();
+    if (!certified) look(equations, damping, vdot, lambda, tolerance, true, reports, progress);
+    bool all = true;
     for (int l = 0; l < lanes; ++l) all = all && reports[l].outcome == Outcome::converged;
-    judge_.conclude(equations, damping, soft, all, tolerance, reports, history, most);
+    judge_.conclude(equations, damping, soft, all, tolerance, reports, history, max_iterations);
     T largest{};
-    for (int r = 0; r < m; ++r) largest = larger(largest, damping[r]);
+    for (int r = 0; r < set_.rows; ++r) largest = larger(largest, damping[r]);
     for (int l = 0; l < lanes; ++l) reports[l].least_squares = reports[l].change * lane(largest, l);
   }
 
@@ -222,16 +93,164 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
   const T* bias() const { return forcing_.bias.data(); }
 
  private:
+  static constexpr int lanes = lanes_of<T>;
   static constexpr int soft_corrections = 3;
-  static constexpr Real look_at = 1e8;  // residuals are squared in it
+
+  // Largest of all rows in an iteration: ε δλ², |δ(J ν̇)|, |ε δλ|.
+  struct Moved {
+    T residual{}, change{}, primal{};
+  };
+  // How far a state is.
+  struct StateProgress {
+    static constexpr Real none = std::numeric_limits<Real>::max();
+    Real residual = none, change = none;           // of the last iteration
+    Real best_strict = none, best_counted = none;  // least residuals that the certificate has seen, see settle
+    Report<Real> best_report{};
+    bool settled = false;  // stays as it is
+  };
+
+  // Everything that depends on the state alone: placement, forces on links, γ, and the factor of M + Jᵀ R J.
+  void prepare(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping) {
+    auto& p = G_.buffers();
+    G_.place(q);
+    forcing_.find(model_, set_, G_.placement(), q, v, external, gamma);
+    loads().take_forces(G_.layout().coupled);
+    for (int k = 0; k < model_.nv; ++k) p.u[k] = tau ? tau[k] : T{};
+    G_.prepare();
+    G_.set_damping(damping, true);
+    G_.collect_idle(p, loads());
+  }
+  Loads<T> loads() { return {forcing_.motions, strips_}; }
+
+  // (M + Jᵀ R J) ν̇ = τ − h + Jᵀ s,   s = R (b + ε λ)
+  Moved solve_once(const T* damping, const T* memory, T* lambda, T* vdot) {
+    auto& p = G_.buffers();
+    const T* R = G_.stiffness();
+    const T* gamma = forcing_.bias.data();
+    for (int r = 0; r < set_.rows; ++r) s_[r] = (lambda[r] * memory[r] - gamma[r]) * R[r];
+    G_.respond(p, loads(), s_.data(), y_.data());
+    G_.spread_idle(p, loads());
+    std::copy(p.u.begin(), p.u.end(), vdot);
+    Moved moved;
+    scale_ = size_ = T{};
+    for (int r = 0; r < set_.rows; ++r) {
+      const T next = s_[r] - y_[r] * R[r];
+      scale_ = larger(scale_, T((gamma[r] * gamma[r] + y_[r] * y_[r]) * R[r] + next * next * damping[r]));
+      size_ = larger(size_, larger(magnitude(gamma[r]), magnitude(y_[r])));
+      move_force(next, damping[r], lambda[r], moved);
+    }
+    return moved;
+  }
+
+  // (M + Jᵀ R J) δν̇ = τ − h − M ν̇ + Jᵀ s,   s = R (b + ε λ − J ν̇)
+  Moved correct(const T* tau, const T* damping, const T* memory, T* lambda, T* vdot) {
+    auto& p = G_.buffers();
+    const T* R = G_.stiffness();
+    loads().add_inertial(G_.placement(), G_.coupled_strips());
+    for (int k = 0; k < model_.nv; ++k)
+      p.u[k] = tau ? tau[k] - vdot[k] * model_.armature[k] : vdot[k] * -model_.armature[k];
+    G_.collect_idle(p, loads());
+    for (int r = 0; r < set_.rows; ++r) s_[r] = (lambda[r] * memory[r] - forcing_.bias[r] - y_[r]) * R[r];
+    G_.respond(p, loads(), s_.data(), step_.data());
+    G_.spread_idle(p, loads());
+    for (int k = 0; k < model_.nv; ++k) vdot[k] += p.u[k];
+    Moved moved;
+    for (int r = 0; r < set_.rows; ++r) {
+      const T next = s_[r] - step_[r] * R[r];
+      previous_[r] = lambda[r];
+      y_[r] += step_[r];
+      moved.change = larger(moved.change, magnitude(step_[r]));
+      move_force(next, damping[r], lambda[r], moved);
+    }
+    return moved;
+  }
+  static void move_force(const T& next, const T& damping, T& lambda, Moved& moved) {
+    const T more = next - lambda, residual = more * damping;
+    moved.residual = larger(moved.residual, T(more * residual));
+    moved.primal = larger(moved.primal, magnitude(residual));
+    lambda = next;
+  }
+
+  // Says of every state how the iteration ended, and whether all have come to an end: the residual of their rows is
+  // small, or J ν̇ no longer changes, or neither gets smaller.
+  //
+  // A residual r = ε δλ is measured as r² / ε against the largest (γ² + (J ν̇)²) R + ε λ²: the same unit for rows of
+  // lengths and of angles. The certificate looks closer. Rows that give way by ε λ have one solution, and need no
+  // iterations but for what rounding left of it.
+  bool follow(int n, const Moved& moved, Real tolerance, int max_iterations, T* lambda, T* vdot, Report<Real>* reports,
+              StateProgress* progress) {
+    const bool soft = this->gives_way_;
+    bool ended = true;
+    for (int l = 0; l < lanes; ++l) {
+      auto& report = reports[l];
+      auto& state = progress[l];
+      const Real now = lane(moved.residual, l), goal = tolerance * tolerance * lane(scale_, l),
+                 change = lane(moved.change, l);
+      // it was as right as it gets; or rounding leads away, and the iteration before was better
+      const bool worse = n > 1 && !soft && !(now <= goal) && !(now <= 4 * state.residual);
+      if (state.settled || worse) take_back(l, lambda, vdot);
+      if (state.settled) continue;
+      if (worse) report.outcome = Outcome::stalled;
+      if (report.outcome == Outcome::stalled) continue;
+      // neither the residual nor J ν̇ settles: rounding, or rows that all but depend on each other
+      const bool slow = n > 0 && now > Real(0.81) * state.residual && change > Real(0.9) * state.change;
+      report.outcome = soft || now <= goal                             ? Outcome::converged
+                       : n > 0 && change <= tolerance * lane(size_, l) ? Outcome::least_squares
+                                                                       : Outcome::unfinished;
+      report.iterations = std::min(n + 1, max_iterations);
+      report.change = change;
+      ended = ended && (report.outcome != Outcome::unfinished || slow);
+      state.residual = now;
+      if (n > 0) state.change = change;
+    }
+    return ended;
+  }
+
+  // Certifies what there is now. Returns whether both equations hold in all states.
+  bool look(const Equations<T>& equations, const T* damping, const T* vdot, const T* lambda, Real tolerance,
+            bool count_roundings, Report<Real>* reports, const StateProgress* progress) {
+    judge_.look(equations, damping, this->gives_way_, vdot, lambda, tolerance, reports, count_roundings);
+    const Real goal = Certificate<T>::reachable(tolerance);
+    bool all = true;
+    for (int l = 0; l < lanes; ++l) {
+      if (progress[l].settled) reports[l] = progress[l].best_report;
+      all = all && (progress[l].settled || judge_.strict(l) <= goal);
+    }
+    return all;
+  }
+
+  // The equations themselves decide: as long as corrections lessen a residual there are more. Returns whether all
+  // states are settled.
+  bool settle(Real tolerance, T* lambda, T* vdot, Report<Real>* reports, StateProgress* progress) {
+    bool over = true;
+    for (int l = 0; l < lanes; ++l) {
+      auto& state = progress[l];
+      if (state.settled) continue;
+      // without roundings a residual may be all of its scale, and with them still get smaller
+      const Real strict = judge_.strict(l), counted = std::max(reports[l].dynamics, reports[l].constraints);
+      if (strict > state.best_strict && counted > state.best_counted) {
+        // the last correction did not help
+        take_back(l, lambda, vdot);
+        reports[l] = state.best_report;
+      }
+      state.settled = reports[l].outcome == Outcome::stalled || strict <= Certificate<T>::reachable(tolerance) ||
+                      !(2 * strict <= state.best_strict || 2 * counted <= state.best_counted);
+      state.best_strict = std::min(state.best_strict, strict);
+      state.best_counted = std::min(state.best_counted, counted);
+      state.best_report = reports[l];
+      over = over && state.settled;
+    }
+    return over;
+  }
 
   // Undoes the last correction of a state.
   void take_back(int l, T* lambda, T* vdot) {
     for (int k = 0; k < model_.nv; ++k) lane(vdot[k], l) -= lane(G_.buffers().u[k], l);
     for (int r = 0; r < set_.rows; ++r) {
       lane(y_[r], l) -= lane(step_[r], l);
-      lane(lambda[r], l) = lane(s_[r], l);
+      lane(lambda[r], l) = lane(previous_[r], l);
     }
+    loads().forget(l);
   }
 
   const Model<Real>& model_;
@@ -240,8 +259,10 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
   Forcing<T> forcing_;
   Judge<T> judge_;
   StripMotions<T> strips_;
-  std::vector<T> s_, y_, z_, step_;  // a row: s; J ν̇ of the accelerations there are; of the last iteration; its change
-  std::vector<T> nothing_;           // a row: zero
+  std::vector<T> s_, y_, step_;  // per row: s; J ν̇; the change of J ν̇ in the last correction
+  std::vector<T> previous_;      // per row: λ before the last correction
+  std::vector<T> zero_;          // per row
+  T scale_{}, size_{};           // of the residuals ε δλ², of J ν̇
 };
 
 }  // namespace delassus

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "solvers/certificate.h"
+#include "solvers/verbs.h"
 
 namespace delassus {
 
@@ -39,14 +40,14 @@ class Judge {
   // Writes the residuals to the reports, and the outcome of every state where both equations hold. Returns whether they
   // do in all states.
   bool look(Equations<T> e, const T* damping, bool gives_way, const T* vdot, const T* lambda, Real tolerance,
-            Report<Real>* reports) {
+            Report<Real>* reports, bool count_roundings = true) {
     e.compliance = compliance_.data();
     if (gives_way) {
       for (std::size_t r = 0; r < pull_.size(); ++r) pull_[r] = compliance_[r] + damping[r];
       e.compliance = pull_.data();
     }
     const Real goal = Certificate<T>::reachable(tolerance);
-    Verdict<T> v = certificate_.judge(e, vdot, lambda, goal);
+    Verdict<T> v = certificate_.judge(e, vdot, lambda, goal, count_roundings);
     if (gives_way) {
       // residual of the constraints themselves
       v.primal = T{};

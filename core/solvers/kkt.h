@@ -53,59 +53,79 @@ class Kkt final : public DynamicsSolver<T> {
 
   // As DynamicsSolver says; `damping` is the metric in which contradictory rows are met, and what rows give way by if
   // they do.
-  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most,
-             T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping,
+             int max_iterations, T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
     const bool soft = this->gives_way_;
-    const std::size_t nv = std::size_t(model_.nv), m = std::size_t(set_.rows);
+    const std::size_t nv = std::size_t(model_.nv);
     place(q);
     forcing_.find(model_, set_, ltl_.w, q, v, external, gamma);
-    fill(damping);
-    equilibrate();
-    factor();
-
     std::fill(vdot, vdot + nv, T{});
     *report = {Outcome::unfinished, 0, 0, 0, 0, 0, 0, false};
     const Equations<T> equations{ltl_.w, ltl_.terms.data(), forcing_.forces, tau, forcing_.bias.data(), nullptr};
-    bool all = judge_.look(equations, damping, soft, vdot, lambda, tolerance, report);
-    T least = std::numeric_limits<T>::max();
-    bool solved = all;
+    Best best{judge_.look(equations, damping, soft, vdot, lambda, tolerance, report)};
     keep(vdot, lambda);
-    for (int n = 0, idle = 0; n < most; ++n) {
-      for (std::size_t k = 0; k < nv; ++k) x_[k] = judge_.certificate().dynamics()[k];
-      for (std::size_t r = 0; r < m; ++r) x_[nv + r] = judge_.certificate().constraints()[r];
+    for (const T shift : shifts) {
+      fill(damping);
+      equilibrate(shift);
+      factor();
+      iterate(equations, damping, max_iterations, tolerance, lambda, vdot, report, history, best);
+      if (restore(best, vdot, lambda, *report)) judge_.look(equations, damping, soft, vdot, lambda, tolerance, report);
+      judge_.conclude(equations, damping, soft, best.solved, tolerance, report, history, max_iterations);
+      if (report->outcome != Outcome::stalled) break;
+      // from there with less on the diagonal, and the residual that was forgotten
+      judge_.look(equations, damping, soft, vdot, lambda, tolerance, report);
+    }
+    if (report->outcome == Outcome::unfinished && report->iterations < max_iterations)
+      report->outcome = Outcome::stalled;
+  }
+
+ private:
+  // δ, against ones on the other diagonal. A row along which only light parts give way is smaller than the first one.
+  static constexpr T shifts[] = {sizeof(T) == 8 ? T(1e-10) : T(1e-4), 64 * std::numeric_limits<T>::epsilon()};
+
+  // Of all answers so far: whether both equations hold, and the larger of their residuals.
+  struct Best {
+    bool solved;
+    T residual = std::numeric_limits<T>::max();
+  };
+
+  // Solves for the residuals of both equations and corrects by that, as long as they get smaller.
+  void iterate(const Equations<T>& equations, const T* damping, int max_iterations, T tolerance, T* lambda, T* vdot,
+               Report<T>* report, T* history, Best& best) {
+    const std::size_t nv = std::size_t(model_.nv), m = std::size_t(set_.rows);
+    for (int idle = 0; report->iterations < max_iterations;) {
+      std::copy_n(judge_.certificate().dynamics(), nv, x_.begin());
+      std::copy_n(judge_.certificate().constraints(), m, x_.begin() + std::ptrdiff_t(nv));
       substitute();
       for (std::size_t k = 0; k < nv; ++k) vdot[k] += x_[k];
       for (std::size_t r = 0; r < m; ++r) lambda[r] -= x_[nv + r];
-      all = judge_.look(equations, damping, soft, vdot, lambda, tolerance, report);
+      const int n = report->iterations;
+      const bool all = judge_.look(equations, damping, this->gives_way_, vdot, lambda, tolerance, report);
       report->iterations = n + 1;
       report->change = T{};
       for (std::size_t r = 0; r < m; ++r) report->change = std::max(report->change, std::abs(x_[nv + r]));
       if (history) history[n] = report->primal;
       // keep the best; twice without a much better one is the end, or once where both equations hold
-      const T wrong = std::max(report->dynamics, report->constraints);
-      idle = 2 * wrong <= least ? 0 : idle + 1;
-      if (wrong < least) {
-        least = wrong;
-        solved = all;
+      const T residual = std::max(report->dynamics, report->constraints);
+      idle = 2 * residual <= best.residual ? 0 : idle + 1;
+      if (residual < best.residual) {
+        best = {all, residual};
         keep(vdot, lambda);
       }
-      if (idle == 2 || (solved && (idle == 1 || wrong <= 16 * std::numeric_limits<T>::epsilon()))) break;
+      if (idle == 2 || (best.solved && (idle == 1 || residual <= 16 * std::numeric_limits<T>::epsilon()))) break;
     }
-    if (all = solved; !(least == std::max(report->dynamics, report->constraints))) {
-      std::copy(best_.begin(), best_.begin() + std::ptrdiff_t(nv), vdot);
-      std::copy(best_.begin() + std::ptrdiff_t(nv), best_.end(), lambda);
-      all = judge_.look(equations, damping, soft, vdot, lambda, tolerance, report);
-    }
-    judge_.conclude(equations, damping, soft, all, tolerance, report, history, most);
   }
-
- private:
-  // δ, against ones on the other diagonal
-  static constexpr T shift = sizeof(T) == 8 ? T(1e-10) : T(1e-4);
 
   void keep(const T* vdot, const T* lambda) {
     std::copy(vdot, vdot + model_.nv, best_.begin());
     std::copy(lambda, lambda + set_.rows, best_.begin() + model_.nv);
+  }
+  // Returns whether the best answer is another than the last, which then it takes the place of.
+  bool restore(const Best& best, T* vdot, T* lambda, const Report<T>& last) {
+    if (best.residual == std::max(last.dynamics, last.constraints)) return false;
+    std::copy(best_.begin(), best_.begin() + model_.nv, vdot);
+    std::copy(best_.begin() + model_.nv, best_.end(), lambda);
+    return true;
   }
 
   void place(const T* q) {
@@ -139,13 +159,13 @@ class Kkt final : public DynamicsSolver<T> {
 
   // A ← s A s, eight times s = 1 / √(largest number of the row, or of a constraint's rows), which takes a factor of
   // 1e30 to 1.3; then −δ
-  void equilibrate() {
+  void equilibrate(T shift) {
     std::fill(scale_.begin(), scale_.end(), T(1));
     for (int n = 0; n < 8; ++n) {
       for (std::size_t i = 0; i < n_; ++i) {
-        T most{};
-        for (std::size_t j = 0; j < n_; ++j) most = std::max(most, std::abs(A_[i * n_ + j]));
-        x_[i] = most;
+        T largest{};
+        for (std::size_t j = 0; j < n_; ++j) largest = std::max(largest, std::abs(A_[i * n_ + j]));
+        x_[i] = largest;
       }
       // rows of one constraint alike, lengths and angles apart: one that is small beside its siblings is so because it
       // all but depends on others

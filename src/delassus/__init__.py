@@ -107,7 +107,6 @@ __all__ = [
     "ContactResiduals",
     "ContactResult",
     "ContactSolver",
-    "ContactSolver",
     "Contacts",
     "DelassusOperator",
     "DenseDelassus",

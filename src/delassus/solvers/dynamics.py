@@ -48,8 +48,9 @@ _NOTHING_HELPS = (
     "No method meets the equations to the tolerance, see residuals: loosen it, use float64, or look for parts that are very light and rows that nearly depend on each "
     "other."
 )
-# Part of G's own diagonal that the damping ε of the proximal iterations is where none is given.
-_DAMPING = {8: 1e-6, 4: 1e-3}
+# Part of G's own diagonal that the damping ε of the proximal iterations is where none is given: of rows of lengths, of rotations. In float64 so little that one
+# correction suffices; less costs digits of M.
+_DAMPING = {8: (5e-8, 3e-9), 4: (1e-3, 1e-3)}
 # Native class, whether it takes rows on more than one link and rows of joints, whether it stops after one iteration.
 _METHODS: dict[str, tuple[str, bool, bool]] = {
     "auto": ("Automatic", True, False),
@@ -190,8 +191,11 @@ class _Settings:
         configurations = [self.model.neutral(), self.model.random(rng), self.model.random(rng)]
         own = np.stack([_core.delassus_diagonal64(self.model._native, native, q) for q in configurations])
         ends = np.cumsum([c.rows for c in self.constraints])
+        lengths, rotations = _DAMPING[self.dtype.itemsize]
+        part = np.full(own.shape[1], lengths)
         for first, end in zip([0, *ends], ends, strict=False):
             middle = min(first + 3, end)
+            part[middle:end] = rotations
             own[:, first:middle] = own[:, first:middle].mean(axis=1, keepdims=True)
             # a rotation that nothing moves here says nothing of its size
             turns = own[:, middle:end]
@@ -200,7 +204,7 @@ class _Settings:
         known = np.isfinite(own) & (own > 0)
         logs, times = np.log(np.where(known, own, 1.0)), known.sum(axis=0)
         usual = logs.sum() / max(times.sum(), 1)
-        return np.asarray(_DAMPING[self.dtype.itemsize] * np.exp(np.where(times > 0, logs.sum(axis=0) / np.maximum(times, 1), usual)))
+        return np.asarray(part * np.exp(np.where(times > 0, logs.sum(axis=0) / np.maximum(times, 1), usual)))
 
 
 class ConstrainedDynamics(_Settings):
