@@ -535,7 +535,9 @@ def convergence(
         of every method: ``histories``, the residual after every iteration as the method reports it; ``found``, that of its last accelerations, recomputed; ``status``.
     """
     G = DelassusOperator(model, constraints, damping=1e-9)
-    solvers = {m: ConstrainedDynamics(model, constraints, method=m, mu=mu, tolerance=tolerance, max_iterations=max_iterations) for m in methods}
+    solvers = {
+        m: ConstrainedDynamics(model, constraints, method=m, mu=mu, tolerance=tolerance, max_iterations=max_iterations) for m in methods
+    }
     rng = np.random.default_rng(0)
     results: dict[str, dict[str, list[Any]]] = {m: {"histories": [], "found": [], "status": []} for m in methods}
     for k in range(states):
@@ -570,7 +572,9 @@ def _fig_4(quick: bool, progress: Progress) -> Output:
     # each number of iterations by itself: what is left after n of them, found anew from the accelerations
     left: dict[str, list[list[float]]] = {m: [] for m in METHODS}
     for n in range(1, limit + 1):
-        results = convergence(model, constraints, list(METHODS), states, max_iterations=n, progress=partial(_within, progress, n - 1, limit))
+        results = convergence(
+            model, constraints, list(METHODS), states, max_iterations=n, progress=partial(_within, progress, n - 1, limit)
+        )
         for m in METHODS:
             left[m].append(results[m]["found"])
     boxes = {m: [whiskers(values) for values in left[m]] for m in METHODS}
