@@ -21,6 +21,7 @@ from ..errors import ArgumentError, ArgumentTypeError, UnstableError
 from ..model import Model
 from ..model.from_mujoco import from_mujoco
 from ..model.load import compile_source, tell_ignored
+from ..types import Integrator, SimulatorSolver
 from .collision_model import ShownModel, collision_model
 from .contact_problem import ContactProblem, problem_of_step
 from .recording import Bar, Frames, Keeper
@@ -32,8 +33,6 @@ from .world_plan import world_plan
 __all__ = ["Simulator"]
 
 Array = NDArray[Any]
-Solver = Literal["admm", "newton"]
-Integrator = Literal["midpoint", "euler"]
 
 
 def _viewers() -> Any:
@@ -90,7 +89,7 @@ class Simulator:
         model: Any,
         *,
         timestep: float = 1e-3,
-        solver: Solver = "admm",
+        solver: SimulatorSolver = "admm",
         integrator: Integrator = "midpoint",
         restitution: float = 0.0,
         bounce_speed: float = 0.05,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,12 +20,11 @@ from ..constraints import Constraint, JointFriction, PointContact, collect
 from ..errors import ArgumentError, ArgumentTypeError, StaleError
 from ..model import Loop
 from ..operators import DelassusOperator
+from ..types import ContactMethod, ContactStatus
 
 __all__ = ["ContactResiduals", "ContactResult", "ContactSolver", "solve_contacts"]
 
 Array = NDArray[Any]
-ContactMethod = Literal["admm", "newton", "apgd", "pgs", "interior", "lcp"]
-ContactStatus = Literal["solved", "approximate", "iteration_limit", "stalled", "infeasible"]
 _STATUS: tuple[ContactStatus, ...] = ("solved", "iteration_limit", "stalled", "infeasible", "approximate")  # by the core's numbers
 _ADVICE: dict[ContactStatus, str] = {
     "solved": "",
