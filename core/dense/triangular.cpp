@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "dense/zeros.h"
+
 namespace delassus::dense {
 namespace {
 
@@ -23,6 +25,7 @@ void solve_lower_block(int m, int n, const Entries<Real>& L, Diagonal diagonal, 
   for (int j = 0; j < n; j += T::columns) {
     const int width = std::min(T::columns, n - j);
     pack_columns(X + j, stride, width, m, x);
+    if (is_zero(x, m * T::columns)) continue;
     for (int i = 0; i < m; i += T::rows) {
       const Real* rows = l + i * block;
       T tile;
