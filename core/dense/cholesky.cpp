@@ -9,35 +9,70 @@ constexpr int few = 24;     // rows that are factored where they lie
 constexpr int group = 128;  // rows of W = U⁻ᵀ that its square takes at once: zero to the end of the group
 constexpr int block = 64;   // rows that are factored in a copy of their own; more are halved
 
-// y[c] ← value(c) from column `first` on, a register at a time from the end of the row: the last may reach back beyond
-// `first`, below the diagonal, where numbers count for nothing. value: of a register or of one number, by its type.
-template <class Real, class Value>
-[[gnu::always_inline]] inline void update_end(int first, int n, Real* y, Value&& value) {
-  using V = typename Eight<Real>::V;
+// Columns [first, n) of a row, a register at a time from its end: the last one may reach back beyond `first`, below the
+// diagonal, where numbers count for nothing. Columns at the start, for which there is no whole register, one by one.
+template <class Real, class Wide, class One>
+[[gnu::always_inline]] inline void for_columns(int first, int n, Wide&& wide, One&& one) {
   constexpr int lanes = Eight<Real>::lanes;
-  int c = n;
-  while (c > first && c >= lanes) {
-    c -= lanes;
-    store(y + c, value(V{}, c));
-  }
-  for (; c > first; --c) y[c - 1] = value(Real{}, c - 1);
+  const int ragged = n % lanes;
+  for (int c = n - lanes, last = std::max(first - lanes + 1, ragged); c >= last; c -= lanes) wide(c);
+  if (first >= ragged) return;
+#pragma GCC unroll 8
+  for (int c = 0; c < lanes - 1; ++c)
+    if (c >= first && c < ragged) one(c);
 }
 
-// A handful of rows, one pivot after another: u_k· = a_k· / √a_kk, a_i· −= u_ki u_k·. Returns how many were positive.
+// a_i· ← a_i· − Σ_p u_pi u_p· of P rows u, `stride` apart.
+template <int P, class Real>
+[[gnu::always_inline]] inline void subtract_rows(int i, int n, const Real* u, std::ptrdiff_t stride, Real* row) {
+  using V = typename Eight<Real>::V;
+  Real l[P];
+  for (int p = 0; p < P; ++p) l[p] = u[p * stride + i];
+  for_columns<Real>(
+      i, n,
+      [&](int c) {
+        V x = load<V>(row + c);
+        for (int p = 0; p < P; ++p) x -= load<V>(u + p * stride + c) * l[p];
+        store(row + c, x);
+      },
+      [&](int c) {
+        for (int p = 0; p < P; ++p) row[c] -= l[p] * u[p * stride + c];
+      });
+}
+
+// u_k· = a_k· / √a_kk, with the reciprocal on the diagonal. Returns whether the pivot is a positive number.
+template <class Real>
+[[gnu::always_inline]] inline bool scale_row(int k, int n, Real* row, const Real* floors) {
+  using V = typename Eight<Real>::V;
+  Real pivot = row[k];
+  if (floors != nullptr) pivot = pivot > floors[k] ? pivot : floors[k];
+  if (!(pivot > 0) || std::isinf(pivot)) return false;
+  const Real reciprocal = 1 / std::sqrt(pivot);
+  for_columns<Real>(
+      k, n, [&](int c) { store(row + c, V(load<V>(row + c) * reciprocal)); }, [&](int c) { row[c] *= reciprocal; });
+  row[k] = reciprocal;
+  return true;
+}
+
+// A handful of rows where they lie, four pivots at a time. Returns how many were positive.
 template <class Real>
 int factor_few(int n, Real* A, std::ptrdiff_t stride, const Real* floors) {
-  for (int k = 0; k < n; ++k) {
-    Real* row = A + k * stride;
-    Real pivot = row[k];
-    if (floors != nullptr) pivot = pivot > floors[k] ? pivot : floors[k];
-    if (!(pivot > 0) || std::isinf(pivot)) return k;
-    const Real reciprocal = 1 / std::sqrt(pivot);
-    update_end(k + 1, n, row, [&]<class V>(V, int c) { return V(load<V>(row + c) * reciprocal); });
-    row[k] = reciprocal;
-    for (int i = k + 1; i < n; ++i) {
-      Real *other = A + i * stride, l = row[i];
-      update_end(i, n, other, [&]<class V>(V, int c) { return V(load<V>(other + c) - load<V>(row + c) * l); });
-    }
+  int k = 0;
+  for (; k + 4 <= n; k += 4) {
+    Real* u = A + k * stride;
+    if (!scale_row(k, n, u, floors)) return k;
+    subtract_rows<1>(k + 1, n, u, stride, u + stride);
+    if (!scale_row(k + 1, n, u + stride, floors)) return k + 1;
+    subtract_rows<2>(k + 2, n, u, stride, u + 2 * stride);
+    if (!scale_row(k + 2, n, u + 2 * stride, floors)) return k + 2;
+    subtract_rows<3>(k + 3, n, u, stride, u + 3 * stride);
+    if (!scale_row(k + 3, n, u + 3 * stride, floors)) return k + 3;
+    for (int i = k + 4; i < n; ++i) subtract_rows<4>(i, n, u, stride, A + i * stride);
+  }
+  for (; k < n; ++k) {
+    Real* u = A + k * stride;
+    if (!scale_row(k, n, u, floors)) return k;
+    for (int i = k + 1; i < n; ++i) subtract_rows<1>(i, n, u, stride, A + i * stride);
   }
   return n;
 }
@@ -89,7 +124,7 @@ template <class Real>
 int factor_cholesky(int n, Real* A, std::ptrdiff_t stride, const Real* floors) {
   if (n <= few) return factor_few(n, A, stride, floors);
   if (n <= block) return factor_block(n, A, stride, floors);
-  const int half = (n / 2 + block - 1) / block * block, rest = n - half;
+  const int half = (n / 2 + Tile<Real>::rows - 1) / Tile<Real>::rows * Tile<Real>::rows, rest = n - half;
   const int positive = factor_cholesky(half, A, stride, floors);
   if (positive < half) return positive;
   Real *right = A + half, *below = A + half * (stride + 1);

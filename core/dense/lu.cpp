@@ -46,7 +46,7 @@ int factor_panel(int m, int n, Real* A, std::ptrdiff_t stride, int* pivots, Real
     const int next = std::min(k + 1, n - 1);
     for (int i = k + 1; i < m; ++i) {
       Real* other = A + i * stride;
-      eliminate(n, k, top, reciprocal, other);
+      if (other[k] != 0) eliminate(n, k, top, reciprocal, other);
       if (const Real size = std::abs(other[next]); size > largest) largest = size, at = i;
     }
   }

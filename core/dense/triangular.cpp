@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "dense/zeros.h"
+
 namespace delassus::dense {
 namespace {
 
@@ -23,6 +25,7 @@ void solve_lower_block(int m, int n, const Entries<Real>& L, Diagonal diagonal, 
   for (int j = 0; j < n; j += T::columns) {
     const int width = std::min(T::columns, n - j);
     pack_columns(X + j, stride, width, m, x);
+    if (is_zero(x, m * T::columns)) continue;
     for (int i = 0; i < m; i += T::rows) {
       const Real* rows = l + i * block;
       T tile;
@@ -54,17 +57,24 @@ void solve_lower_block(int m, int n, const Entries<Real>& L, Diagonal diagonal, 
 template <class Real>
 void solve_lower(int m, int n, const Entries<Real>& L, Diagonal diagonal, Real* X, std::ptrdiff_t stride) {
   if (m <= block) return solve_lower_block(m, n, L, diagonal, X, stride);
-  const int half = (m / 2 + block - 1) / block * block;
+  const int half = (m / 2 + Tile<Real>::rows - 1) / Tile<Real>::rows * Tile<Real>::rows;
   solve_lower(half, n, L, diagonal, X, stride);
   subtract_product(m - half, n, half, L.from(half, 0), static_cast<const Real*>(X), stride, X + half * stride, stride);
   solve_lower(m - half, n, L.from(half, half), diagonal, X + half * stride, stride);
 }
 
-// Four rows at once: their products with what is known, then the four by four triangle.
+// Rows that are no multiple of four come first, while they are short; then four at once: their products with what is
+// known, and their own triangle.
 template <class Real>
 void solve_unit_lower(int n, const Real* L, std::ptrdiff_t stride, Real* x) {
-  int i = 0;
-  for (; i + 4 <= n; i += 4) {
+  const int few = n % 4;
+#pragma GCC unroll 4
+  for (int i = 1; i < 3; ++i) {
+    if (i >= few) break;
+#pragma GCC unroll 4
+    for (int p = 0; p < i; ++p) x[i] -= L[i * stride + p] * x[p];
+  }
+  for (int i = few; i < n; i += 4) {
     const Real* row = L + i * stride;
     Real sums[4];
     dots<4>(i, row, stride, x, sums);
@@ -73,13 +83,19 @@ void solve_unit_lower(int n, const Real* L, std::ptrdiff_t stride, Real* x) {
       x[i + r] -= sums[r];
     }
   }
-  for (; i < n; ++i) x[i] -= dot(i, L + i * stride, x);
 }
 
 template <class Real>
 void solve_upper(int n, const Real* U, std::ptrdiff_t stride, Real* x) {
-  int i = n;
-  for (; i >= 4; i -= 4) {
+#pragma GCC unroll 4
+  for (int r = 1; r < 4; ++r) {
+    if (r > n % 4) break;
+    const Real* row = U + (n - r) * stride + n;
+#pragma GCC unroll 4
+    for (int p = 1; p < r; ++p) x[n - r] -= row[-p] * x[n - p];
+    x[n - r] *= row[-r];
+  }
+  for (int i = n - n % 4; i > 0; i -= 4) {
     const Real* row = U + (i - 4) * stride + i;
     Real sums[4];
     dots<4>(n - i, row, stride, x + i, sums);
@@ -87,10 +103,6 @@ void solve_upper(int n, const Real* U, std::ptrdiff_t stride, Real* x) {
       for (int p = r + 1; p < 4; ++p) sums[r] += row[r * stride - 4 + p] * x[i - 4 + p];
       x[i - 4 + r] = (x[i - 4 + r] - sums[r]) * row[r * stride - 4 + r];
     }
-  }
-  while (i-- > 0) {
-    const Real* row = U + i * stride + i;
-    x[i] = (x[i] - dot(n - i - 1, row + 1, x + i + 1)) * row[0];
   }
 }
 

@@ -57,15 +57,24 @@ struct Eight {
 #pragma GCC unroll 4
     for (int p = 0; p < parts; ++p) part[p] -= x.part[p] * a;
   }
+  // from the first lane to the last
   Real sum(Real start) const {
     for (int k = 0; k < 8; ++k) start += part[k / lanes][k % lanes];
     return start;
+  }
+  // the two halves added
+  [[gnu::always_inline]] Pack<Real, 4> halves() const {
+    Pack<Real, 4> low, high;
+    __builtin_memcpy(&low, reinterpret_cast<const char*>(this), sizeof(low));
+    __builtin_memcpy(&high, reinterpret_cast<const char*>(this) + sizeof(low), sizeof(high));
+    return low + high;
   }
 };
 
 // sums[r] = Σᵢ a[r, i] bᵢ of R vectors a, `stride` apart, with one b.
 template <int R, class Real>
 inline void dots(int n, const Real* a, std::ptrdiff_t stride, const Real* b, Real* sums) {
+  using Four = Pack<Real, 4>;
   Eight<Real> wide[R];
   int i = 0;
   for (; i + 8 <= n; i += 8) {
@@ -73,19 +82,34 @@ inline void dots(int n, const Real* a, std::ptrdiff_t stride, const Real* b, Rea
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) wide[r].add(x, Eight<Real>::from(a + r * stride + i));
   }
-  for (int r = 0; r < R; ++r) {
-    Real rest = 0;
-    for (int j = i; j < n; ++j) rest += a[r * stride + j] * b[j];
-    sums[r] = wide[r].sum(rest);
+  Four four[R];
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) four[r] = wide[r].halves();
+  if (i + 4 <= n) {
+    const Four x = load<Four>(b + i);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) four[r] += load<Four>(a + r * stride + i) * x;
+    i += 4;
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r) sums[r] = (four[r][0] + four[r][2]) + (four[r][1] + four[r][3]);
+#pragma GCC unroll 4
+  for (int t = 0; t < 3; ++t) {  // at most three are left
+    if (i + t >= n) break;
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) sums[r] += a[r * stride + i + t] * b[i + t];
   }
 }
 
 // Σᵢ aᵢ bᵢ
 template <class Real>
 inline Real dot(int n, const Real* a, const Real* b) {
-  Real sum;
-  dots<1>(n, a, 0, b, &sum);
-  return sum;
+  Eight<Real> wide;
+  int i = 0;
+  for (; i + 8 <= n; i += 8) wide.add(Eight<Real>::from(a + i), Eight<Real>::from(b + i));
+  Real sum = 0;
+  for (; i < n; ++i) sum += a[i] * b[i];
+  return wide.sum(sum);
 }
 
 // y ← y − Σᵣ c[r] a[r] of R vectors a, `stride` apart.
@@ -98,8 +122,20 @@ inline void subtract_multiples(int n, const Real* a, std::ptrdiff_t stride, cons
     for (int r = 0; r < R; ++r) x.subtract(Eight<Real>::from(a + r * stride + i), c[r]);
     x.to(y + i);
   }
-  for (; i < n; ++i)
-    for (int r = 0; r < R; ++r) y[i] -= c[r] * a[r * stride + i];
+  if (i + 4 <= n) {
+    using Four = Pack<Real, 4>;
+    Four x = load<Four>(y + i);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) x -= load<Four>(a + r * stride + i) * c[r];
+    store(y + i, x);
+    i += 4;
+  }
+#pragma GCC unroll 4
+  for (int t = 0; t < 3; ++t) {  // at most three are left
+    if (i + t >= n) break;
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) y[i + t] -= c[r] * a[r * stride + i + t];
+  }
 }
 
 }  // namespace delassus::dense
