@@ -8,6 +8,8 @@
 // compared first with that of another way, or its residual taken.
 #include <gnu/libc-version.h>
 
+#include <numeric>
+
 #include "methods.h"
 #include "operators/verbs.h"
 #include "our_tree.h"
@@ -21,11 +23,11 @@ extern "C" [[gnu::noinline, gnu::noipa]] void counted(const std::function<void(i
 namespace bench {
 namespace {
 
-constexpr int states = 4, columns = 8, iterations = 3;
+constexpr int states = 4, columns = 8;
 constexpr int pack = dl::register_bytes / int(sizeof(double));  // states in a register
 constexpr int most_rows = 128;                                  // of a matrix formed as such
 static_assert(states <= pack);
-constexpr double damping = 1e-4, proximal_damping = 1e-6;
+constexpr double damping = 1e-4;
 // how wrong a product, an acceleration may be, and the backward error of a solution
 constexpr double tolerance = 1e-8, dynamics_tolerance = 1e-5, backward_tolerance = 1e-9;
 
@@ -235,18 +237,36 @@ void count_matrices(const Counter& counter, const Scene& scene, OperatorCounts& 
           [&](int s) { return judge.backward_error(product(A, scene.x, scene.rows), s); }, backward_tolerance);
 }
 
-// prox-ltl gives the accelerations of lcaba after as many iterations, all others those of prox-ltl. At rest: redundant
-// rows cannot contradict each other there.
+// ε of constrained dynamics where the user gives none: a part of G's own diagonal, of rows of lengths and of rotations.
+Vector own_damping(const Scene& scene) {
+  Vector mean(std::size_t(scene.rows)), diagonal(mean.size());
+  for (const Vector& q : scene.q) {
+    dl::find_diagonal(scene.model, scene.set, q.data(), diagonal.data());
+    for (std::size_t r = 0; r < mean.size(); ++r) mean[r] += diagonal[r] / double(scene.q.size());
+  }
+  for (const auto& c : scene.set.constraints)
+    for (int first = 0; first < c.rows; first += 3) {
+      const auto from = mean.begin() + c.row + first, to = mean.begin() + c.row + std::min(first + 3, c.rows);
+      const double sum = std::accumulate(from, to, 0.0);
+      std::fill(from, to, (first == 0 ? 5e-8 : 3e-9) * sum / double(to - from));
+    }
+  return mean;
+}
+
+// The usual case: default penalties, tolerance and number of iterations. prox-ltl gives the accelerations of lcaba, all
+// others those of prox-ltl. At rest: redundant rows cannot contradict each other there.
 void count_dynamics(const Counter& counter, const Scene& scene) {
-  const Vector epsilon(std::size_t(scene.rows), proximal_damping);
+  constexpr int max_iterations = 20;
+  constexpr double default_tolerance = 1e-12;
+  const Vector epsilon = own_damping(scene);
   const Vector v(std::size_t(scene.model.nv), 0.0);
   Vector lambda(epsilon.size()), vdot(v.size()), want(v.size());
   dl::Report<double> report;
   const auto make = [&](DynamicsMethod method) { return dl::make_dynamics_solver(method, scene.model, scene.set); };
   const auto solve = [&](dl::DynamicsSolver<double>& solver, int s, Vector& out) {
     std::fill(lambda.begin(), lambda.end(), 0.0);
-    solver.solve(scene.q[s].data(), v.data(), scene.tau[s].data(), nullptr, nullptr, epsilon.data(), iterations, 0.0,
-                 lambda.data(), out.data(), &report, nullptr);
+    solver.solve(scene.q[s].data(), v.data(), scene.tau[s].data(), nullptr, nullptr, epsilon.data(), max_iterations,
+                 default_tolerance, lambda.data(), out.data(), &report, nullptr);
   };
   for (const auto& [name, method] : dynamics_methods) {
     const auto solver = make(method),
@@ -260,16 +280,16 @@ void count_dynamics(const Counter& counter, const Scene& scene) {
   const auto many = dl::make_batch_dynamics_solver(scene.model, scene.set, pack, 1, false);
   const auto single = make(DynamicsMethod::lcaba);
   const std::size_t nv = v.size();
-  Vector Q, V(pack * nv), Tau, epsilons(pack * epsilon.size(), proximal_damping), compliances(epsilons.size()),
-      lambdas(epsilons.size()), vdots(V.size());
+  Vector Q, V(pack * nv), Tau, epsilons, compliances(pack * epsilon.size()), lambdas(compliances.size()),
+      vdots(V.size());
   for (int s = 0; s < pack; ++s)
-    Q.insert(Q.end(), scene.q[s].begin(), scene.q[s].end()),
-        Tau.insert(Tau.end(), scene.tau[s].begin(), scene.tau[s].end());
+    for (const auto& [from, to] : {std::pair{&scene.q[s], &Q}, {&scene.tau[s], &Tau}, {&epsilon, &epsilons}})
+      to->insert(to->end(), from->begin(), from->end());
   std::vector<dl::Report<double>> reports(std::size_t{pack});
   const auto solve_many = [&](int) {
     std::fill(lambdas.begin(), lambdas.end(), 0.0);
-    many->solve(Q.data(), V.data(), Tau.data(), nullptr, nullptr, epsilons.data(), compliances.data(), iterations, 0.0,
-                lambdas.data(), vdots.data(), reports.data());
+    many->solve(Q.data(), V.data(), Tau.data(), nullptr, nullptr, epsilons.data(), compliances.data(), max_iterations,
+                default_tolerance, lambdas.data(), vdots.data(), reports.data());
   };
   const auto as_alone = [&](int s) {
     solve(*single, s, want);

@@ -31,12 +31,12 @@ class Automatic final : public DynamicsSolver<T> {
   }
 
   // As DynamicsSolver says.
-  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most,
-             T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
-    fast_.solve(q, v, tau, external, gamma, damping, most, tolerance, lambda, vdot, report, history);
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping,
+             int max_iterations, T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
+    fast_.solve(q, v, tau, external, gamma, damping, max_iterations, tolerance, lambda, vdot, report, history);
     if (affordable_ && Repair<T>::needed(*report))
-      repair_.solve({q, v, tau, external, gamma, damping, compliance_.data()}, most, tolerance, lambda, vdot, report,
-                    history);
+      repair_.solve({q, v, tau, external, gamma, damping, compliance_.data()}, max_iterations, tolerance, lambda, vdot,
+                    report, history);
   }
 
  private:

@@ -53,7 +53,7 @@ class BatchConstrainedDynamics final : public BatchDynamicsSolver<Real> {
   }
 
   void solve(const Real* Q, const Real* V, const Real* tau, const Real* external, const Real* gamma,
-             const Real* damping, const Real* compliance, int most, Real tolerance, Real* lambda, Real* vdot,
+             const Real* damping, const Real* compliance, int max_iterations, Real tolerance, Real* lambda, Real* vdot,
              Report<Real>* reports) override {
     const int groups = (batch_ + width - 1) / width, bodies = int(model_.bodies.size());
     team_.each(groups, [&](int g) {
@@ -71,8 +71,8 @@ class BatchConstrainedDynamics final : public BatchDynamicsSolver<Real> {
       gather(g, lambda, rows_, h.lambda);
       solver.set_compliance(h.compliance.data());
       solver.solve(h.q.data(), h.v.data(), tau ? h.tau.data() : nullptr, external ? h.external.data() : nullptr,
-                   gamma ? h.gamma.data() : nullptr, h.damping.data(), most, tolerance, h.lambda.data(), h.vdot.data(),
-                   report, nullptr);
+                   gamma ? h.gamma.data() : nullptr, h.damping.data(), max_iterations, tolerance, h.lambda.data(),
+                   h.vdot.data(), report, nullptr);
       scatter(g, h.lambda, rows_, lambda);
       scatter(g, h.vdot, model_.nv, vdot);
       for (int k = 0; k < count(g); ++k) {
@@ -83,7 +83,7 @@ class BatchConstrainedDynamics final : public BatchDynamicsSolver<Real> {
         repairers_[t].solve({Q + s * nq, V + s * nv, tau ? tau + s * nv : nullptr,
                              external ? external + s * 6 * std::size_t(bodies) : nullptr,
                              gamma ? gamma + s * m : nullptr, damping + s * m, compliance + s * m},
-                            most, tolerance, lambda + s * m, vdot + s * nv, &reports[s], nullptr);
+                            max_iterations, tolerance, lambda + s * m, vdot + s * nv, &reports[s], nullptr);
       }
     });
   }

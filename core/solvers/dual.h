@@ -51,8 +51,8 @@ class Dual {
 
   // G: its upper triangle on entry, both on exit; rows `stride` apart, a register of room past every row. λ: what to
   // start from on entry, the forces on exit.
-  void solve(T* G, std::size_t stride, const T* bias, const T* compliance, const T* damping, int most, T tolerance,
-             T* lambda, Report<T>* report, T* history) {
+  void solve(T* G, std::size_t stride, const T* bias, const T* compliance, const T* damping, int max_iterations,
+             T tolerance, T* lambda, Report<T>* report, T* history) {
     const int m = int(row_.size());
     for (int i = 0; i < m; ++i) {
       const int r = row_[std::size_t(i)];
@@ -69,7 +69,7 @@ class Dual {
     }
     dense::factor_cholesky(n_, A_.data(), std::ptrdiff_t(room_), static_cast<const T*>(floors_.data()));
 
-    Progress<T> progress(m, most, tolerance, report, history);
+    Progress<T> progress(m, max_iterations, tolerance, report, history);
     for (int i = 0; i < m; ++i) progress.expect(target_[at(i)], damping[row_[std::size_t(i)]]);
     find_left(G, stride, compliance);
     while (!progress.over()) {

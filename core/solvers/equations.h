@@ -33,12 +33,12 @@ template <class T>
 inline T size_of(const Vec3<T>& v) {
   return magnitude(v.x) + magnitude(v.y) + magnitude(v.z);
 }
-// |x| / scale; what is no number counts as the largest there is
+// |x| / scale, of 0 / 0 zero; what is no number counts as the largest there is
 template <class T>
 inline T quotient(const T& x, const T& scale) {
   using Real = real_of<T>;
   const T largest = constant<T>(std::numeric_limits<Real>::max()),
-          q = magnitude(x) / (scale + std::numeric_limits<Real>::min());
+          q = magnitude(x) / (scale + std::numeric_limits<Real>::denorm_min());
   return q < largest ? q : largest;
 }
 

@@ -76,9 +76,10 @@ class Judge {
   // After that, the outcome of states where they do not. History may be null; else what the last iteration left is what
   // the certificate says.
   void conclude(const Equations<T>& e, const T* damping, bool gives_way, bool all, Real tolerance,
-                Report<Real>* reports, Real* history, int most) {
+                Report<Real>* reports, Real* history, int max_iterations) {
     for (int l = 0; l < lanes_of<T>; ++l)
-      if (history && reports[l].iterations > 0) history[l * most + reports[l].iterations - 1] = reports[l].primal;
+      if (history && reports[l].iterations > 0)
+        history[l * max_iterations + reports[l].iterations - 1] = reports[l].primal;
     if (all) return;
     for (std::size_t r = 0; r < pull_.size(); ++r) pull_[r] = certificate_.constraints()[r] / damping[r];
     const T slope = certificate_.stationarity(e, pull_.data());
@@ -93,7 +94,7 @@ class Judge {
           lane(slope, l) <= stationary + rounding)
         report.outcome = report.constraints <= drawn ? Outcome::redundant : Outcome::least_squares;
       else
-        report.outcome = gives_way || report.iterations < most ? Outcome::stalled : Outcome::unfinished;
+        report.outcome = gives_way || report.iterations < max_iterations ? Outcome::stalled : Outcome::unfinished;
     }
   }
 
@@ -103,18 +104,18 @@ class Judge {
   // One state.
   template <class F>
   void refine(const Equations<T>& e, const T* damping, bool gives_way, T* vdot, T* lambda, Real tolerance,
-              Report<Real>* report, Real* history, int most, F&& correct) {
+              Report<Real>* report, Real* history, int max_iterations, F&& correct) {
     static_assert(lanes_of<T> == 1);
     const Real goal = Certificate<T>::reachable(tolerance);
     bool all = look(e, damping, gives_way, vdot, lambda, tolerance, report);
-    for (int n = 0; n < corrections && report->iterations < most && !(strict_[0] <= goal); ++n) {
+    for (int n = 0; n < corrections && report->iterations < max_iterations && !(strict_[0] <= goal); ++n) {
       const Report<Real> before = *report;
       const Real wrong = strict_[0], larger_before = std::max(report->dynamics, report->constraints);
       const bool held = all;
       std::copy(vdot, vdot + best_vdot_.size(), best_vdot_.begin());
       std::copy(lambda, lambda + best_lambda_.size(), best_lambda_.begin());
       correct(certificate_.dynamics(), certificate_.constraints());
-      if (most < endless) ++report->iterations;
+      if (max_iterations < endless) ++report->iterations;
       all = look(e, damping, gives_way, vdot, lambda, tolerance, report);
       if (history && report->iterations > 0) history[report->iterations - 1] = report->primal;
       const Real now = std::max(report->dynamics, report->constraints);
@@ -128,7 +129,7 @@ class Judge {
       }
       if (2 * strict_[0] > wrong && 2 * now > larger_before) break;
     }
-    conclude(e, damping, gives_way, all, tolerance, report, history, most);
+    conclude(e, damping, gives_way, all, tolerance, report, history, max_iterations);
   }
 
  private:

@@ -20,9 +20,9 @@ namespace delassus {
 template <class Real>
 class Progress {
  public:
-  Progress(int rows, int most, Real tolerance, Report<Real>* report, Real* history, int fewest = 1)
-      : fewest_(std::min(fewest, std::max(most, 1))),
-        most_(std::max(most, 1)),
+  Progress(int rows, int max_iterations, Real tolerance, Report<Real>* report, Real* history, int min_iterations = 1)
+      : min_iterations_(std::min(min_iterations, std::max(max_iterations, 1))),
+        max_iterations_(std::max(max_iterations, 1)),
         operations_(4.0 * rows * rows),
         aim_(tolerance),
         report_(*report),
@@ -30,7 +30,7 @@ class Progress {
     report_ = {rows == 0 ? Outcome::converged : Outcome::unfinished, 0, 0, 0, 0, 0, 0, false};
   }
 
-  bool over() const { return report_.outcome != Outcome::unfinished || report_.iterations == most_; }
+  bool over() const { return report_.outcome != Outcome::unfinished || report_.iterations == max_iterations_; }
 
   // A row of β; then, iteration by iteration, its residual, the change of J ν̇, and the end of the iteration.
   void expect(Real beta, Real damping) {
@@ -38,29 +38,29 @@ class Progress {
     size_ = std::max(size_, std::abs(beta));
   }
   void row(Real residual, Real change, Real damping) {
-    left_ = worst(left_, residual * residual / damping);
+    residual_ = worst(residual_, residual * residual / damping);
     primal_ = worst(primal_, residual);
     change_ = worst(change_, change);
   }
   void end_iteration() {
     const int n = report_.iterations;
     poll(operations_);
-    const bool slow = n > 0 && left_ > Real(0.81) * last_ && change_ > Real(0.9) * last_change_;
+    const bool slow = n > 0 && residual_ > Real(0.81) * last_residual_ && change_ > Real(0.9) * last_change_;
     if (history_) history_[n] = primal_;
     report_.iterations = n + 1;
     report_.primal = primal_;
     report_.change = n > 0 ? change_ : Real(0);
-    if (n + 1 >= fewest_) {
-      if (left_ <= aim_ * aim_ * scale_)
+    if (n + 1 >= min_iterations_) {
+      if (residual_ <= aim_ * aim_ * scale_)
         report_.outcome = Outcome::converged;
       else if (n > 0 && change_ <= aim_ * size_)
         report_.outcome = Outcome::least_squares;
       else if (slow)
         report_.outcome = Outcome::stalled;
     }
-    last_ = left_;
+    last_residual_ = residual_;
     if (n > 0) last_change_ = change_;
-    left_ = primal_ = change_ = 0;
+    residual_ = primal_ = change_ = 0;
   }
   void end(const Real* damping, int rows) {
     Real largest = 0;
@@ -75,10 +75,10 @@ class Progress {
     return x <= so_far || so_far != so_far ? so_far : x;
   }
 
-  int fewest_, most_;
+  int min_iterations_, max_iterations_;
   double operations_;  // about, of an iteration
   Real aim_, scale_ = 0, size_ = 0;
-  Real left_ = 0, primal_ = 0, change_ = 0, last_ = 0, last_change_ = std::numeric_limits<Real>::max();
+  Real residual_ = 0, primal_ = 0, change_ = 0, last_residual_ = 0, last_change_ = std::numeric_limits<Real>::max();
   Report<Real>& report_;
   Real* history_;
 };

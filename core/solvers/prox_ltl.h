@@ -49,8 +49,8 @@ class ProxLtl final : public DynamicsSolver<T> {
   const T* bias() const { return forcing_.bias.data(); }
 
   // As DynamicsSolver says.
-  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most,
-             T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping,
+             int max_iterations, T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
     ltl(model_, *layout_, ltl_, q);
     forcing_.find(model_, set_, ltl_.w, q, v, external, gamma);
 
@@ -60,15 +60,16 @@ class ProxLtl final : public DynamicsSolver<T> {
     solve_transposed(model_, ltl_, u_.data());
 
     add_rows(ltl_, ltl_.Z, u_.data(), dual_.target());
-    dual_.solve(ltl_.G.data(), ltl_.room, forcing_.bias.data(), compliance_.data(), damping, most, tolerance, lambda,
-                report, history);
+    dual_.solve(ltl_.G.data(), ltl_.room, forcing_.bias.data(), compliance_.data(), damping, max_iterations, tolerance,
+                lambda, report, history);
 
     move(dual_.forces(), vdot);
 
     // δλ = (G + C + ε)⁻¹ (r − Z L⁻ᵀ f),   δν̇ = L⁻¹ (D⁻¹ L⁻ᵀ f + Zᵀ δλ)   for the residuals, f of the dynamics and r of
     // the constraints
     judge_.refine({ltl_.w, ltl_.terms.data(), forcing_.forces, tau, forcing_.bias.data(), nullptr}, damping,
-                  this->gives_way_, vdot, lambda, tolerance, report, history, most, [&](const T* f, const T* r) {
+                  this->gives_way_, vdot, lambda, tolerance, report, history, max_iterations,
+                  [&](const T* f, const T* r) {
                     std::copy(f, f + model_.nv, u_.begin());
                     solve_transposed(model_, ltl_, u_.data());
                     std::fill(step_.begin(), step_.end(), T{});

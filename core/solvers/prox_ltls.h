@@ -59,8 +59,8 @@ class ProxLtls final : public DynamicsSolver<T> {
   const T* bias() const { return forcing_.bias.data(); }
 
   // As DynamicsSolver says.
-  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most,
-             T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping,
+             int max_iterations, T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
     const int m = set_.rows;
     for (int r = 0; r < m; ++r) stiffness_[r] = T(1) / (compliance_[r] + damping[r]);
     factor(q);
@@ -71,7 +71,7 @@ class ProxLtls final : public DynamicsSolver<T> {
 
     std::fill(vdot, vdot + model_.nv, T{});
     std::fill(y_.begin(), y_.end(), T{});
-    Progress<T> progress(m, most, tolerance, report, history, 2);
+    Progress<T> progress(m, max_iterations, tolerance, report, history, 2);
     bool first = true;
     do {
       iterate(first, lambda, vdot);
@@ -84,7 +84,8 @@ class ProxLtls final : public DynamicsSolver<T> {
     } while (!progress.over());
     progress.end(damping, m);
     judge_.refine({ltl_.w, ltl_.terms.data(), forcing_.forces, tau, b, nullptr}, damping, this->gives_way_, vdot,
-                  lambda, tolerance, report, history, most, [&](const T*, const T*) { iterate(false, lambda, vdot); });
+                  lambda, tolerance, report, history, max_iterations,
+                  [&](const T*, const T*) { iterate(false, lambda, vdot); });
   }
 
  private:

@@ -52,8 +52,8 @@ class PvSweeps : public DynamicsSolver<T> {
   const T* bias() const { return forcing_.bias.data(); }
 
   // As DynamicsSolver says.
-  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int most,
-             T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
+  void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping,
+             int max_iterations, T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
     auto& p = G_.buffers();
     Loads<T> loads{forcing_.motions, strips_};
     G_.update(q);
@@ -67,8 +67,8 @@ class PvSweeps : public DynamicsSolver<T> {
     pv_osim(rows_, Articulated<T>(G_.placement(), G_.mass_factor()));
     add_affine(p, dual_.target());
 
-    dual_.solve(rows_.G.data(), rows_.room, forcing_.bias.data(), compliance_.data(), damping, most, tolerance, lambda,
-                report, history);
+    dual_.solve(rows_.G.data(), rows_.room, forcing_.bias.data(), compliance_.data(), damping, max_iterations,
+                tolerance, lambda, report, history);
 
     // forward
     push(p, dual_.forces());
@@ -77,7 +77,8 @@ class PvSweeps : public DynamicsSolver<T> {
 
     // the same for the residuals, f of the dynamics as forces on joints and r of the constraints
     judge_.refine({G_.placement(), G_.terms(), forcing_.forces, tau, forcing_.bias.data(), nullptr}, damping,
-                  this->gives_way_, vdot, lambda, tolerance, report, history, most, [&](const T* f, const T* r) {
+                  this->gives_way_, vdot, lambda, tolerance, report, history, max_iterations,
+                  [&](const T* f, const T* r) {
                     for (int b = 0; b < loads.links.f.blocks(); ++b) loads.links.f.block(b) = Vec6<LinkPack<T>>{};
                     loads.take_forces(G_.layout().loose);
                     std::copy(f, f + model_.nv, p.u.begin());
@@ -152,7 +153,7 @@ class Pv final : public PvSweeps<T> {
   using PvSweeps<T>::PvSweeps;
   static bool supports(const Layout<T>& layout) { return rows_alone(layout.set); }
 
-  // One solution, from zero, whatever `most` and λ say.
+  // One solution, from zero, whatever `max_iterations` and λ say.
   void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int,
              T tolerance, T* lambda, T* vdot, Report<T>* report, T* history) override {
     std::fill(lambda, lambda + this->rows(), T{});

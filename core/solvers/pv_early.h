@@ -61,16 +61,16 @@ class PvEarly final : public DynamicsSolver<T> {
       bundles_[limb.tip].past = limb.own_past;
     }
     // room for the rows of a link: its own, and six at most of each that hangs on it
-    std::vector<int> most(model.links.size());
+    std::vector<int> max_rows(model.links.size());
     std::size_t room = 0, turns = 0;
-    for (int i = int(most.size()) - 1; i >= 0; --i) {
+    for (int i = int(max_rows.size()) - 1; i >= 0; --i) {
       auto& b = bundles_[i];
-      most[i] += b.past - b.first;
-      if (model.links[i].parent >= 0) most[model.links[i].parent] += std::min(most[i], 6);
+      max_rows[i] += b.past - b.first;
+      if (model.links[i].parent >= 0) max_rows[model.links[i].parent] += std::min(max_rows[i], 6);
       b.at = int(room);
-      room += std::size_t(most[i]);
+      room += std::size_t(max_rows[i]);
       b.turn = int(turns);
-      if (most[i] > 6) turns += 6 * std::size_t(most[i]);
+      if (max_rows[i] > 6) turns += 6 * std::size_t(max_rows[i]);
     }
     K_.resize(room);
     l_.resize(room);
@@ -197,17 +197,17 @@ class PvEarly final : public DynamicsSolver<T> {
     b.kept = 0;
     for (; b.kept < 6; ++b.kept) {
       const int k = b.kept;
-      T most{};
+      T largest{};
       int column = 0;
       for (int c = 0; c < 6; ++c) {
         T square{};
         for (int r = k; r < n; ++r) square += entry(K[r], c) * entry(K[r], c);
-        if (square > most) most = square, column = c;
+        if (square > largest) largest = square, column = c;
       }
-      if (!(most > scale_)) break;
+      if (!(largest > scale_)) break;
       // w ∝ x ± |x| e
       T* w = &turns_[b.turn + k * n];
-      const T size = std::sqrt(most), first = entry(K[k], column);
+      const T size = std::sqrt(largest), first = entry(K[k], column);
       const T over = 1 / std::sqrt(2 * size * (size + std::abs(first)));
       for (int r = k; r < n; ++r) w[r] = entry(K[r], column) * over;
       w[k] += (first < 0 ? -size : size) * over;

@@ -30,7 +30,8 @@ class Repair {
 
   // Solves from rest. Where this fails too, the better of both answers stays. The report has the iterations of the fast
   // method.
-  void solve(const State& s, int most, Real tolerance, Real* lambda, Real* vdot, Report<Real>* report, Real* history) {
+  void solve(const State& s, int max_iterations, Real tolerance, Real* lambda, Real* vdot, Report<Real>* report,
+             Real* history) {
     const std::size_t rows = std::size_t(layout_->set.rows), nv = std::size_t(model_->nv);
     if (!kkt_) {
       kkt_ = std::make_unique<Kkt<Real>>(*model_, layout_);
@@ -52,7 +53,7 @@ class Repair {
       std::copy(vdot_.begin(), vdot_.end(), vdot);
       *report = before;
     }
-    if (history && report->iterations > 0) history[std::min(report->iterations, most) - 1] = report->primal;
+    if (history && report->iterations > 0) history[std::min(report->iterations, max_iterations) - 1] = report->primal;
   }
 
  private:

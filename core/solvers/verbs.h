@@ -34,10 +34,10 @@ class DynamicsSolver {
   // Rows that give way by ε λ as well: one solution, which is to hold with that.
   virtual void give_way(bool yes) { gives_way_ = yes; }
   // λ: what to start from on entry, the constraint forces on exit. tau, external and gamma may be null: nothing,
-  // nothing, what the constraints say. `damping` ε a row; `reports` one a lane; `history` may be null, else `most`
-  // numbers a lane: what was left of the constraints after every iteration.
+  // nothing, what the constraints say. `damping` ε a row; `reports` one a lane; `history` may be null, else
+  // `max_iterations` numbers a lane: what was left of the constraints after every iteration.
   virtual void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping,
-                     int most, Real tolerance, T* lambda, T* vdot, Report<Real>* reports, Real* history) = 0;
+                     int max_iterations, Real tolerance, T* lambda, T* vdot, Report<Real>* reports, Real* history) = 0;
 
  protected:
   bool gives_way_ = false;
@@ -54,8 +54,8 @@ class BatchDynamicsSolver {
   virtual void give_way(bool yes) = 0;
   // As of one state, every array with the batch before; compliance too.
   virtual void solve(const Real* Q, const Real* V, const Real* tau, const Real* external, const Real* gamma,
-                     const Real* damping, const Real* compliance, int most, Real tolerance, Real* lambda, Real* vdot,
-                     Report<Real>* reports) = 0;
+                     const Real* damping, const Real* compliance, int max_iterations, Real tolerance, Real* lambda,
+                     Real* vdot, Report<Real>* reports) = 0;
 };
 
 // `automatic`: lcaba, and kkt where that fails.

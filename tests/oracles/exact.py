@@ -119,9 +119,7 @@ class Exact:
             parent = self.frames[max(int(model.body_parent[b]), 0)]
             to = parent.R @ _real(model.body_position[b])
             J, xd, xdd = parent.carry(to)
-            frame = Frame(
-                parent.R @ _turn(model.body_quaternion[b]), parent.x + to, J, parent.Jw, parent.w, xd, parent.alpha, xdd
-            )
+            frame = Frame(parent.R @ _turn(model.body_quaternion[b]), parent.x + to, J, parent.Jw, parent.w, xd, parent.alpha, xdd)
             for j, owner in enumerate(model.joint_body):
                 if owner == b:
                     at, end = self.columns[j], self.columns[j + 1]
@@ -134,10 +132,10 @@ class Exact:
         self.M, self.h, self.h_size = np.diag(_real(model.dof_armature)), np.zeros(nv, REAL), np.zeros(nv, REAL)
         for b in range(1, model.nbody):
             frame, mass = self.frames[b], REAL(model.body_mass[b])
-            I = frame.R @ _real(model.body_inertia[b]) @ frame.R.T
+            inertia = frame.R @ _real(model.body_inertia[b]) @ frame.R.T
             J, _, xdd = frame.carry(frame.R @ _real(model.body_com[b]))
-            self.M = self.M + mass * J.T @ J + frame.Jw.T @ I @ frame.Jw
-            force, moment = mass * (xdd - _real(model.gravity)), I @ frame.alpha + _cross(frame.w, I @ frame.w)
+            self.M = self.M + mass * J.T @ J + frame.Jw.T @ inertia @ frame.Jw
+            force, moment = mass * (xdd - _real(model.gravity)), inertia @ frame.alpha + _cross(frame.w, inertia @ frame.w)
             own = J.T @ force + frame.Jw.T @ moment
             self.h = self.h + own
             self.h_size = self.h_size + np.abs(J.T) @ np.abs(force) + np.abs(frame.Jw.T) @ np.abs(moment)

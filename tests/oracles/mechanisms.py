@@ -1,6 +1,6 @@
 """Random mechanisms of many families, with light parts and in any units, each with the rows that its constraints stand for (exact.py)."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -58,6 +58,9 @@ class Case:
     constraints: list
     rows: list
     units: tuple
+
+    def with_torques(self, tau):
+        return replace(self, tau=tau)
 
     def exact(self):
         return Exact(self.model, self.q, self.v, self.tau, self.rows)

@@ -224,8 +224,8 @@ def test_a_penalty_beyond_rounding_and_repeated_rows_leave_finite_forces(method,
 
 
 @pytest.mark.parametrize("robot", ["go2", "g1", "talos"])
-def test_a_robot_on_its_feet_takes_three_iterations(robot):
-    """One elimination, one iteration on the rows alone, one correction whose answer both equations hold of: more would be work for nothing."""
+def test_a_robot_on_its_feet_takes_two_iterations(robot):
+    """One elimination and one correction, of whose answer both equations hold: more would be work for nothing."""
     model = dl.load(robot)
     ends = {"go2": "calf", "g1": "ankle_roll", "talos": "_6"}[robot]
     feet = [dl.PointContact(model, body) for body in model.body_names if ends in body]
@@ -236,4 +236,4 @@ def test_a_robot_on_its_feet_takes_three_iterations(robot):
         r = dl.constrained_dynamics(model, q, 0.3 * rng.normal(size=model.nv), rng.normal(size=model.nv), feet)
         assert r.status == "converged"
         assert r.method == "lcaba"
-        assert r.iterations <= 3
+        assert r.iterations <= 2

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import mujoco
 import numpy as np
@@ -100,8 +100,8 @@ class Simulator:
         self.timestep = number(timestep, "timestep")
         if not self.timestep > 0:
             raise ArgumentError(f"timestep: expected a positive time, got {timestep}.")
-        if solver not in get_args(Solver):
-            raise unknown("solver", solver, get_args(Solver))
+        if solver not in get_args(SimulatorSolver):
+            raise unknown("solver", solver, get_args(SimulatorSolver))
         if integrator not in get_args(Integrator):
             raise unknown("integrator", integrator, get_args(Integrator))
         self.restitution = number(restitution, "restitution", minimum=0.0)

@@ -423,7 +423,7 @@ def constrained_dynamics(
             each; "pv": the same with one solution, which 1 / ``mu`` pulls towards zero; "pv-early": its multipliers eliminated on the way, exact and without
             ``mu``.
         external_forces: (nbody, 6) ``[force; torque]`` [N, N m], world axes, at each body's centre of mass.
-        mu: 1 / ε of the proximal iterations, scalar or (m,): more means fewer iterations and fewer digits. None: ε is 1e-6 of G's own diagonal at some configurations
+        mu: 1 / ε of the proximal iterations, scalar or (m,): more means fewer iterations and fewer digits. None: ε is 5e-8 (rotations: 3e-9) of G's own diagonal at some configurations
             of the model (1e-3 in float32), so that units of mass, length and time do not matter.
         tolerance: of both equations, of ``residuals.constraints`` and ``residuals.dynamics``; no less than 256 roundings.
         max_iterations: at most.
