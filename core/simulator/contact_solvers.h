@@ -10,6 +10,9 @@
 
 namespace delassus {
 
+// G as a matrix, (m, m); `identity` is memory for its columns' unit vectors.
+void form_matrix(Operator<double>& G, std::vector<double>& identity, std::vector<double>& matrix);
+
 // Where a solve starts from besides impulses.
 struct SolveStart {
   bool warm = false;   // impulses are something to start from
@@ -33,7 +36,7 @@ class ContactSolvers {
   Interior interior_;
   std::vector<double> history_;         // an iteration
   std::vector<double> identity_, G_;    // (m, m)
-  std::vector<double> first_impulses_;  // a row: what the first solver found
+  std::vector<double> first_impulses_;  // per row: what the first solver found
 };
 
 }  // namespace delassus

@@ -32,10 +32,7 @@ World::World(std::shared_ptr<const WorldDescription> description, const Collisio
     for (const auto& d : *list) row_count_ += std::size_t(d.rows);
   for (const auto& d : world_->loops) {
     in_loops_.resize(std::size_t(m.nv), 0);
-    visit_trees(m, d, [&](int tree) {
-      const auto& root = m.links[std::size_t(m.roots[std::size_t(tree)])];
-      std::fill(in_loops_.begin() + root.iv, in_loops_.begin() + root.end_v, 1);
-    });
+    set_velocities(m, d, char(1), in_loops_);
   }
 }
 

@@ -40,6 +40,9 @@ class World {
  public:
   World(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions);
 
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
   const WorldDescription& description() const { return *world_; }
   const Collider& collider() const { return collider_; }
   int systems() const { return islands_.systems(); }
@@ -72,9 +75,9 @@ class World {
   std::size_t row_count_ = 0;  // of loops and dry friction
   const std::vector<Island*>* used_ = nullptr;
   std::vector<Touch> touches_;
-  std::vector<double> forces_;                      // a velocity
-  std::vector<char> in_loops_;                      // a velocity: of a tree in loops; empty: there is none
-  std::vector<double> looked_at_, next_looked_at_;  // a coordinate: where contacts were looked for, and will be
+  std::vector<double> forces_;                      // per velocity
+  std::vector<char> in_loops_;                      // per velocity: of a tree in loops; empty: there is none
+  std::vector<double> looked_at_, next_looked_at_;  // per coordinate: where contacts were looked for, and will be
   StepMemory next_memory_;                          // until the step is finished; then that of the step before
   std::vector<double> last_q_, last_v_;             // before the step
   double last_time_ = 0;
