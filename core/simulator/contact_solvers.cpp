@@ -23,10 +23,8 @@ void form_matrix(Operator<double>& G, std::vector<double>& identity, std::vector
   if (n > 0) G.apply(identity.data(), int(n), matrix.data());
 }
 
-ContactReport ContactSolvers::solve_velocities(const StepOptions& options, Operator<double>& G, const ForceSets& sets,
-                                               const double* g, SolveStart start, double* lambda, double* sigma) {
-  OperatorMap map(G, sets);
-  const ContactProblem problem{map, g, sets};
+ContactReport ContactSolvers::solve_velocities(const StepOptions& options, const ContactProblem& problem,
+                                               Operator<double>& G, SolveStart start, double* lambda, double* sigma) {
   history_.resize(std::size_t(options.max_iterations));
   // the solver that was asked for
   const bool small = problem.rows() <= few_rows;

@@ -22,9 +22,10 @@ struct SolveStart {
 class ContactSolvers {
  public:
   // λ in its sets with σ = G λ + g, by the solver that the options name. Where few rows do not converge, as with bodies
-  // that slide on many points, the matrix is small, and an interior point finds the answer.
-  ContactReport solve_velocities(const StepOptions& options, Operator<double>& G, const ForceSets& sets,
-                                 const double* g, SolveStart start, double* lambda, double* sigma);
+  // that slide on many points, the matrix is small, and an interior point finds the answer. G: what problem.G maps by,
+  // which a solve before may have sharpened.
+  ContactReport solve_velocities(const StepOptions& options, const ContactProblem& problem, Operator<double>& G,
+                                 SolveStart start, double* lambda, double* sigma);
 
   // The same of corrections of positions, which have no friction: by ADMM, to a tolerance of its own.
   ContactReport solve_positions(const StepOptions& options, Operator<double>& G, const ForceSets& sets, const double* g,

@@ -21,9 +21,10 @@ class Restitution {
   bool find_bouncing(const StepOptions& options, const RowSystem& s, std::size_t contacts, const double* v,
                      const std::vector<double>& error, std::vector<double>& g);
 
-  // Decompression, from impulses of compression to those of the whole impact.
-  void decompress(const StepOptions& options, RowSystem& s, ContactSolvers& solvers, const double* free,
-                  const std::vector<double>& g, std::vector<double>& impulses, ContactReport& report);
+  // Decompression, from impulses of compression to those of the whole impact; map: as compression left it.
+  void decompress(const StepOptions& options, RowSystem& s, ContactMap& map, ContactSolvers& solvers,
+                  const double* free, const std::vector<double>& g, std::vector<double>& impulses,
+                  ContactReport& report);
 
  private:
   void narrow_sets(const RowSystem& s);
