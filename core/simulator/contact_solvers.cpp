@@ -15,10 +15,16 @@ ContactOptions contact_options(double tolerance, int max_iterations, SolveStart 
 
 }  // namespace
 
-ContactReport ContactSolvers::solve_velocities(const StepOptions& options, Operator<double>& G, const ForceSets& sets,
-                                               const double* g, SolveStart start, double* lambda, double* sigma) {
-  OperatorMap map(G, sets);
-  const ContactProblem problem{map, g, sets};
+void form_matrix(Operator<double>& G, std::vector<double>& identity, std::vector<double>& matrix) {
+  const std::size_t n = std::size_t(G.rows());
+  matrix.resize(n * n);
+  identity.assign(n * n, 0.0);
+  for (std::size_t r = 0; r < n; ++r) identity[r * n + r] = 1;
+  if (n > 0) G.apply(identity.data(), int(n), matrix.data());
+}
+
+ContactReport ContactSolvers::solve_velocities(const StepOptions& options, const ContactProblem& problem,
+                                               Operator<double>& G, SolveStart start, double* lambda, double* sigma) {
   history_.resize(std::size_t(options.max_iterations));
   // the solver that was asked for
   const bool small = problem.rows() <= few_rows;
@@ -27,13 +33,8 @@ ContactReport ContactSolvers::solve_velocities(const StepOptions& options, Opera
   const ContactReport first = options.newton ? newton_.solve(problem, first_options, lambda, sigma, history_.data())
                                              : admm_.solve(problem, first_options, lambda, sigma, history_.data());
   if (!small || first.outcome == ContactOutcome::solved || options.max_iterations <= few_iterations) return first;
-  // G as a matrix, column by column
-  const std::size_t n = std::size_t(problem.rows());
-  first_impulses_.assign(lambda, lambda + n);
-  G_.resize(n * n);
-  identity_.assign(n * n, 0.0);
-  for (std::size_t r = 0; r < n; ++r) identity_[r * n + r] = 1;
-  G.apply(identity_.data(), int(n), G_.data());
+  first_impulses_.assign(lambda, lambda + problem.rows());
+  form_matrix(G, identity_, G_);
   // an interior point; where it is no better, what the first solver found
   const ContactOptions second_options =
       contact_options(options.tolerance, options.max_iterations - few_iterations, start);

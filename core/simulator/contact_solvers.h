@@ -10,6 +10,9 @@
 
 namespace delassus {
 
+// G as a matrix, (m, m); `identity` is memory for its columns' unit vectors.
+void form_matrix(Operator<double>& G, std::vector<double>& identity, std::vector<double>& matrix);
+
 // Where a solve starts from besides impulses.
 struct SolveStart {
   bool warm = false;   // impulses are something to start from
@@ -19,9 +22,10 @@ struct SolveStart {
 class ContactSolvers {
  public:
   // λ in its sets with σ = G λ + g, by the solver that the options name. Where few rows do not converge, as with bodies
-  // that slide on many points, the matrix is small, and an interior point finds the answer.
-  ContactReport solve_velocities(const StepOptions& options, Operator<double>& G, const ForceSets& sets,
-                                 const double* g, SolveStart start, double* lambda, double* sigma);
+  // that slide on many points, the matrix is small, and an interior point finds the answer. G: what problem.G maps by,
+  // which a solve before may have sharpened.
+  ContactReport solve_velocities(const StepOptions& options, const ContactProblem& problem, Operator<double>& G,
+                                 SolveStart start, double* lambda, double* sigma);
 
   // The same of corrections of positions, which have no friction: by ADMM, to a tolerance of its own.
   ContactReport solve_positions(const StepOptions& options, Operator<double>& G, const ForceSets& sets, const double* g,
@@ -33,7 +37,7 @@ class ContactSolvers {
   Interior interior_;
   std::vector<double> history_;         // an iteration
   std::vector<double> identity_, G_;    // (m, m)
-  std::vector<double> first_impulses_;  // a row: what the first solver found
+  std::vector<double> first_impulses_;  // per row: what the first solver found
 };
 
 }  // namespace delassus

@@ -20,8 +20,8 @@ struct Penalties {
 struct StepMemory {
   std::vector<Contact> contacts;
   std::vector<double> row_impulses, row_corrections;  // of loops and friction
-  std::vector<std::array<double, 2>> limits;          // an end of a limit: impulse, correction
-  std::vector<Penalties> penalties;                   // a tree
+  std::vector<std::array<double, 2>> limits;          // per end of a limit: impulse, correction
+  std::vector<Penalties> penalties;                   // per tree
 
   // Room for a step's results but contacts, all zero.
   void clear_rows(std::size_t rows, std::size_t limits, std::size_t trees);
@@ -34,7 +34,7 @@ void match_contacts(const std::vector<Touch>& touches, const std::vector<Contact
 // The same by rows of an island.
 class WarmStart {
  public:
-  std::vector<double> impulses, corrections;  // a row
+  std::vector<double> impulses, corrections;  // per row
   Penalties penalties;
   bool warm = false;  // there is something to start from
 

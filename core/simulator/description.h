@@ -37,10 +37,10 @@ struct CollisionShape {
 struct WorldDescription {
   Model<double> model;  // its armature holds that of M̂, springs, dampers and servos included
   std::vector<ConstraintDescription> loops, friction;
-  std::vector<double> friction_loss;       // a row of `friction` [N or N m]
-  std::vector<double> stiffness, damping;  // a velocity
-  std::vector<double> spring_rest;         // a coordinate
-  std::vector<int> spring_coordinate;      // a velocity: the coordinate of its spring, else −1
+  std::vector<double> friction_loss;       // per row of `friction` [N or N m]
+  std::vector<double> stiffness, damping;  // per velocity
+  std::vector<double> spring_rest;         // per coordinate
+  std::vector<int> spring_coordinate;      // per velocity: the coordinate of its spring, else −1
   std::vector<JointLimit> limits;
   std::vector<Motor> motors;
   std::vector<CollisionShape> shapes;  // but planes, through which nothing passes unseen

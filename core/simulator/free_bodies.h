@@ -13,7 +13,7 @@ namespace delassus {
 
 class FreeBodies {
  public:
-  // remaining: a velocity; bodies in loops, where it is not 1, step otherwise.
+  // remaining: per velocity; bodies in loops, where it is not 1, step otherwise.
   FreeBodies(const WorldDescription& world, const std::vector<double>& remaining);
 
   // Whether a velocity belongs to such a body.
@@ -29,7 +29,7 @@ class FreeBodies {
  private:
   const WorldDescription& world_;
   std::vector<int> roots_;   // links of such bodies
-  std::vector<char> owned_;  // a velocity
+  std::vector<char> owned_;  // per velocity
 };
 
 }  // namespace delassus

@@ -17,8 +17,8 @@ namespace delassus {
 // State of an island and what acts on it.
 struct IslandState {
   std::vector<double> q, v;      // of trees in loops q is that of the middle
-  std::vector<double> forces;    // a velocity: τ
-  std::vector<double> external;  // six a body: [force; torque] in world axes at its centre of mass
+  std::vector<double> forces;    // per velocity: τ
+  std::vector<double> external;  // (nbody, 6) [force; torque] in world axes at its centre of mass
   bool has_external = false;
 };
 
@@ -37,7 +37,7 @@ class FreeMotion {
   LoopMidpoint& loops_;
   const FreeBodies& bodies_;
   Motions<double> motions_;
-  std::vector<double> tau_, acceleration_, half_, free_;  // a velocity
+  std::vector<double> tau_, acceleration_, half_, free_;  // per velocity
 };
 
 }  // namespace delassus

@@ -114,7 +114,6 @@ void Island::pose_problem(const WorldState& now, const StepMemory& before, StepR
   StageClock clock;
   RowSystem* const s = pose(now, before, report, clock);
   if (!s) return;
-  const std::size_t n = s->rows();
   problem.g = velocities_.g;
   problem.warm_start = start_.impulses;
   problem.sets = s->sets;
@@ -124,11 +123,8 @@ void Island::pose_problem(const WorldState& now, const StepMemory& before, StepR
   problem.frames = rows_.frames;
   problem.contacts.clear();
   for (const Contact* c : rows_.contacts) problem.contacts.push_back(*c);
-  // G, column by column
-  problem.matrix.resize(n * n);
-  std::vector<double> identity(n * n, 0.0);
-  for (std::size_t r = 0; r < n; ++r) identity[r * n + r] = 1;
-  if (n > 0) s->G->apply(identity.data(), int(n), problem.matrix.data());
+  std::vector<double> identity;
+  form_matrix(*s->G, identity, problem.matrix);
 }
 
 }  // namespace delassus

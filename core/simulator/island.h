@@ -74,7 +74,7 @@ class Island {
   IslandState state_;
   ActiveRows rows_;
   std::vector<double> next_q_, next_v_;  // q⁺, v⁺
-  std::vector<double> way_;              // a velocity: from state_.q to q⁺ over dt
+  std::vector<double> way_;              // per velocity: from state_.q to q⁺ over dt
 };
 
 }  // namespace delassus

@@ -31,8 +31,8 @@ class Islands {
   std::vector<Island*> used_;             // of this step
   std::vector<std::vector<int>> groups_;  // trees of each of these; there may be more groups than islands
   std::size_t group_count_ = 0, uses_ = 0;
-  // a tree: a lower or the same one that it is tied to, by loops and friction; by contacts too; its group, if it is the
-  // lowest of it
+  // per tree: a lower or the same one that it is tied to, by loops and friction; by contacts too; its group, if it is
+  // the lowest of it
   std::vector<int> tied_, tied_now_, group_;
 };
 

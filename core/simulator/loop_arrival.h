@@ -22,8 +22,8 @@ class LoopArrival {
 
  private:
   const WorldDescription& world_;
-  std::vector<double> asked_, impulses_, open_;  // a row: error / dt, λ, what stays open
-  std::vector<double> correction_, before_;      // a velocity: of a step; w before it
+  std::vector<double> asked_, impulses_, open_;  // per row: error / dt, λ, what stays open
+  std::vector<double> correction_, before_;      // per velocity: of a step; w before it
 };
 
 }  // namespace delassus

@@ -44,7 +44,7 @@ class LoopClosure {
   Operator<double>* G_ = nullptr;
   std::size_t loops_ = 0;
   bool factored_ = false;
-  std::vector<double> damping_, rhs_, change_;  // a row
+  std::vector<double> damping_, rhs_, change_;  // per row
 };
 
 }  // namespace delassus

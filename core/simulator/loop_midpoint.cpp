@@ -22,10 +22,7 @@ LoopMidpoint::LoopMidpoint(const WorldDescription& world)
   const auto& m = world.model;
   for (const auto& d : world.loops) {
     rows_ += d.rows;
-    visit_trees(m, d, [&](int tree) {
-      const auto& root = m.links[std::size_t(m.roots[std::size_t(tree)])];
-      std::fill(remaining_.begin() + root.iv, remaining_.begin() + root.end_v, 0.5);
-    });
+    set_velocities(m, d, 0.5, remaining_);
     for (std::size_t p = 0; p + 2 < d.points.size(); p += 3)
       size_ = std::max(size_, std::hypot(d.points[p], d.points[p + 1], d.points[p + 2]));
   }

@@ -28,7 +28,7 @@ class LoopMidpoint {
 
   int rows() const { return rows_; }  // of loops; 0: there are none, and nothing below is called
   double size() const { return size_; }
-  // A velocity: the share of the step that v⁺ moves, ½ of trees in loops, else 1.
+  // Per velocity: the share of the step that v⁺ moves, ½ of trees in loops, else 1.
   const std::vector<double>& remaining() const { return remaining_; }
   LoopClosure& closure() { return closure_; }
 
@@ -41,15 +41,15 @@ class LoopMidpoint {
 
   // At v, after G was updated at q and `motions` found at v: J v, J̇v, and how much of r is kept.
   void begin(RowSystem& s, const double* q, const double* v, const Motions<double>& motions);
-  // half += ½ M̂⁻¹ Jᵀ λ with λ of loops alone, for a free velocity of first order. Without it the velocity of the middle
-  // is only of first order.
+  // half += ½ M̂⁻¹ Jᵀ λ with λ of loops by themselves, for a free velocity of first order. Without it the velocity of
+  // the middle is only of first order.
   void bend(RowSystem& s, ImpulseResponse& response, const std::vector<double>& free, std::vector<double>& half);
   // At the velocity of the middle, after `motions` were found at it: J̇v again, unless motion is calm.
   void revise(RowSystem& s, const double* q, const double* half, const Motions<double>& motions);
 
   // g of loops: J v_f on entry, minus the wanted J v⁺ added on exit.
   void aim(double* g) const;
-  // λ of loops alone that `bend` found; zero without it. All rows of the system.
+  // λ of loops by themselves that `bend` found; zero without it. All rows of the system.
   const std::vector<double>& impulses() const { return impulses_; }
 
   // ½ dt J̇w of loops, added to g: how they curve while moving with w.
@@ -67,12 +67,12 @@ class LoopMidpoint {
   std::unique_ptr<Placement<double>> placement_;  // at which errors are found
   LoopClosure closure_;
   Motions<double> motions_;                       // of `add_curve`
-  std::vector<double> halfway_;                   // a coordinate
-  std::vector<double> error_, drift_;             // a row of loops; drift: J̇v
-  std::vector<double> start_;                     // a row: J v
-  std::vector<double> row_velocity_, row_drift_;  // a row: what `rates` gives
-  std::vector<double> free_rows_, open_rows_;     // a row: of `bend`, g of loops alone, and what stays open
-  std::vector<double> impulses_;                  // a row
+  std::vector<double> halfway_;                   // per coordinate
+  std::vector<double> error_, drift_;             // per row of loops; drift: J̇v
+  std::vector<double> start_;                     // per row: J v
+  std::vector<double> row_velocity_, row_drift_;  // per row: what `rates` gives
+  std::vector<double> free_rows_, open_rows_;     // per row: of `bend`, g of loops by themselves, and what stays open
+  std::vector<double> impulses_;                  // per row
   bool calm_ = true;                              // r is as small as steps of second order leave it
   double kept_ = 0;                               // k
 };

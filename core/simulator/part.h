@@ -1,6 +1,7 @@
 // Some trees of a world as a world of their own, and which number in it is which in the whole.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "simulator/description.h"
@@ -16,12 +17,21 @@ void visit_trees(const Model<double>& m, const ConstraintDescription& d, Visit&&
     visit(m.links[std::size_t(d.kind == Kind::coupling ? j : m.dof_link[std::size_t(j)])].tree);
 }
 
+// Writes a value to all velocities of the trees that a constraint is about.
+template <class V>
+void set_velocities(const Model<double>& m, const ConstraintDescription& d, V value, std::vector<V>& velocities) {
+  visit_trees(m, d, [&](int tree) {
+    const auto& root = m.links[std::size_t(m.roots[std::size_t(tree)])];
+    std::fill(velocities.begin() + root.iv, velocities.begin() + root.end_v, value);
+  });
+}
+
 struct WorldPart {
   WorldDescription world;   // without springs and motors, which act on each velocity by itself
-  std::vector<int> bodies;  // a body of the whole: its number here, −1 where it is not
-  std::vector<int> limits;  // a limit here: its number in the whole
-  std::vector<int> rows;    // a row of loops, then of friction, here: its number in the whole
-  // A tree: where its coordinates and velocities are.
+  std::vector<int> bodies;  // per body of the whole: its number here, −1 where it is not
+  std::vector<int> limits;  // per limit here: its number in the whole
+  std::vector<int> rows;    // per row of loops, then of friction, here: its number in the whole
+  // Per tree: where its coordinates and velocities are.
   struct Range {
     int whole_q, q, nq, whole_v, v, nv;
   };

@@ -27,7 +27,7 @@ class PositionCorrection {
 
   const std::vector<double>& velocity() const { return u_; }      // u, a velocity
   const std::vector<double>& impulses() const { return mu_; }     // µ, a row
-  const std::vector<double>& gaps_after() const { return gap_; }  // a row: of limits and normals, with u [m or rad]
+  const std::vector<double>& gaps_after() const { return gap_; }  // per row: of limits and normals, with u [m or rad]
   double penalty() const { return penalty_; }                     // for the next step to start from
   double unreachable() const { return unreachable_; }             // velocity of loops' errors that no motion gives
   double max_ratio() const { return separated_ ? 100.0 : 2.0; }   // of u to the velocity that is asked for
@@ -44,11 +44,11 @@ class PositionCorrection {
 
   const WorldDescription& world_;
   ContactSolvers& solvers_;
-  std::vector<double> moving_, u_;     // a velocity: what v⁺ still moves; u
-  std::vector<double> asked_;          // a row: J w + φ / dt, the velocity that is to be undone
-  std::vector<double> mu_, loops_mu_;  // a row: µ; µ of loops by themselves
-  std::vector<double> sigma_;          // a row: J u + asked, of the solvers
-  std::vector<double> Ju_, gap_;       // a row
+  std::vector<double> moving_, u_;     // per velocity: what v⁺ still moves; u
+  std::vector<double> asked_;          // per row: J w + φ / dt, the velocity that is to be undone
+  std::vector<double> mu_, loops_mu_;  // per row: µ; µ of loops by themselves
+  std::vector<double> sigma_;          // per row: J u + asked, of the solvers
+  std::vector<double> Ju_, gap_;       // per row
   double penalty_ = 0, unreachable_ = 0;
   bool separated_ = true;  // the problem of all rows, where there was one, was solved
 };

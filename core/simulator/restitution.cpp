@@ -23,8 +23,9 @@ bool Restitution::find_bouncing(const StepOptions& options, const RowSystem& s, 
   return any;
 }
 
-void Restitution::decompress(const StepOptions& options, RowSystem& s, ContactSolvers& solvers, const double* free,
-                             const std::vector<double>& g, std::vector<double>& impulses, ContactReport& report) {
+void Restitution::decompress(const StepOptions& options, RowSystem& s, ContactMap& map, ContactSolvers& solvers,
+                             const double* free, const std::vector<double>& g, std::vector<double>& impulses,
+                             ContactReport& report) {
   const std::size_t rows = impulses.size();
   for (auto* x : {&given_back_, &g_, &second_, &sigma_, &change_}) x->resize(rows);
   // velocities after what compression took was given back
@@ -33,8 +34,8 @@ void Restitution::decompress(const StepOptions& options, RowSystem& s, ContactSo
   for (std::size_t r = 0; r < rows; ++r) g_[r] += g[r];
   // nothing may go in again; loops and dry friction have their say once more, within what remains of their sets
   narrow_sets(s);
-  const ContactReport second =
-      solvers.solve_velocities(options, *s.G, sets_, g_.data(), {false, report.rho}, second_.data(), sigma_.data());
+  const ContactReport second = solvers.solve_velocities(options, {map, g_.data(), sets_}, *s.G, {false, report.rho},
+                                                        second_.data(), sigma_.data());
   // as far from compression to the end as energy allows
   for (std::size_t r = 0; r < rows; ++r) change_[r] = given_back_[r] + (second_[r] - impulses[r]);
   const double share = energy_share(s, free, impulses);

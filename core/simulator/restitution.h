@@ -21,21 +21,22 @@ class Restitution {
   bool find_bouncing(const StepOptions& options, const RowSystem& s, std::size_t contacts, const double* v,
                      const std::vector<double>& error, std::vector<double>& g);
 
-  // Decompression, from impulses of compression to those of the whole impact.
-  void decompress(const StepOptions& options, RowSystem& s, ContactSolvers& solvers, const double* free,
-                  const std::vector<double>& g, std::vector<double>& impulses, ContactReport& report);
+  // Decompression, from impulses of compression to those of the whole impact; map: as compression left it.
+  void decompress(const StepOptions& options, RowSystem& s, ContactMap& map, ContactSolvers& solvers,
+                  const double* free, const std::vector<double>& g, std::vector<double>& impulses,
+                  ContactReport& report);
 
  private:
   void narrow_sets(const RowSystem& s);
   double energy_share(RowSystem& s, const double* free, const std::vector<double>& impulses);
 
-  std::vector<double> approach_;                           // a row: J v at the start of the step
-  std::vector<double> coefficient_;                        // a row: e where it bounces, else 0
-  std::vector<double> given_back_;                         // a row: (1 + e) λ
-  std::vector<double> g_;                                  // a row: J v_f + G (1 + e) λ
-  std::vector<double> second_, sigma_;                     // a row: λ₂, σ
-  std::vector<double> change_;                             // a row: from compression to the end
-  std::vector<double> free_rows_, G_impulses_, G_change_;  // a row: J v_f, G λ, G change
+  std::vector<double> approach_;                           // per row: J v at the start of the step
+  std::vector<double> coefficient_;                        // per row: e where it bounces, else 0
+  std::vector<double> given_back_;                         // per row: (1 + e) λ
+  std::vector<double> g_;                                  // per row: J v_f + G (1 + e) λ
+  std::vector<double> second_, sigma_;                     // per row: λ₂, σ
+  std::vector<double> change_;                             // per row: from compression to the end
+  std::vector<double> free_rows_, G_impulses_, G_change_;  // per row: J v_f, G λ, G change
   ForceSets sets_;                                         // what remains of them
 };
 

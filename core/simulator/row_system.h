@@ -38,7 +38,7 @@ struct RowSystem {
   std::unique_ptr<MovingOperator<double>> G;
   ForceSets sets;                   // of impulses
   ForceSets position_sets;          // of corrections, which have no friction
-  std::vector<int> contact_points;  // a contact: which of the layout's points
+  std::vector<int> contact_points;  // per contact: which of the layout's points
   int first_limit = 0, first_contact = 0;
   std::size_t last_use = 0;
 
@@ -89,7 +89,7 @@ class ImpulseResponse {
   void add(RowSystem& s, const double* lambda, std::vector<double>& x);
 
  private:
-  std::vector<double> forces_, velocity_;  // a velocity
+  std::vector<double> forces_, velocity_;  // per velocity
 };
 
 }  // namespace delassus

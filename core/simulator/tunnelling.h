@@ -50,11 +50,11 @@ class TunnellingCheck {
   bool something_in_the_way(std::size_t shape) const;
 
   const WorldDescription& world_;
-  std::vector<double> lengths_;        // a link: from its parent [m]
-  std::vector<Speeds> speeds_;         // a link
-  std::vector<Mover> movers_;          // a shape that may move
-  std::vector<double> way_, between_;  // a velocity; a coordinate
-  std::vector<ShapeMotion> motions_;   // a shape
+  std::vector<double> lengths_;        // per link: from its parent [m]
+  std::vector<Speeds> speeds_;         // per link
+  std::vector<Mover> movers_;          // per shape that may move
+  std::vector<double> way_, between_;  // per velocity; per coordinate
+  std::vector<ShapeMotion> motions_;   // per shape
   std::vector<Touch> touches_, entered_;
   Placement<double> start_, end_;
 };

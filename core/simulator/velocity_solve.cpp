@@ -15,10 +15,11 @@ void VelocitySolve::solve(const StepOptions& options, RowSystem& s, std::size_t 
 
   // all rows together, in two phases where contacts bounce
   const bool bounces = options.restitution > 0 && restitution_.find_bouncing(options, s, contacts, v.data(), error, g);
-  report_ = solvers_.solve_velocities(options, *s.G, s.sets, g.data(), {start.warm, start.penalties.velocities},
+  OperatorMap map(*s.G, s.sets);
+  report_ = solvers_.solve_velocities(options, {map, g.data(), s.sets}, *s.G, {start.warm, start.penalties.velocities},
                                       impulses_.data(), sigma_.data());
   if (report_.outcome != ContactOutcome::solved) report_.rho = 0;  // no penalty to start from again
-  if (bounces) restitution_.decompress(options, s, solvers_, free.data(), g, impulses_, report_);
+  if (bounces) restitution_.decompress(options, s, map, solvers_, free.data(), g, impulses_, report_);
 
   // the solvers left another damping; impulses that redundant rows of loops hardly feel go
   loops.closure().forget();

@@ -19,8 +19,8 @@ class VelocitySolve {
  public:
   explicit VelocitySolve(ContactSolvers& solvers) : solvers_(solvers) {}
 
-  std::vector<double> g;      // a row; on entry as above
-  std::vector<double> error;  // a row: φ of limits and contacts, errors of loops
+  std::vector<double> g;      // per row; on entry as above
+  std::vector<double> error;  // per row: φ of limits and contacts, errors of loops
 
   const std::vector<double>& impulses() const { return impulses_; }
   const ContactReport& report() const { return report_; }
@@ -34,8 +34,8 @@ class VelocitySolve {
 
   ContactSolvers& solvers_;
   Restitution restitution_;
-  std::vector<double> impulses_, sigma_;  // a row
-  std::vector<double> inverse_masses_;    // a row: of loops alone
+  std::vector<double> impulses_, sigma_;  // per row
+  std::vector<double> inverse_masses_;    // per row: of loops alone
   ContactReport report_;
 };
 

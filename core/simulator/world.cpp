@@ -32,10 +32,7 @@ World::World(std::shared_ptr<const WorldDescription> description, const Collisio
     for (const auto& d : *list) row_count_ += std::size_t(d.rows);
   for (const auto& d : world_->loops) {
     in_loops_.resize(std::size_t(m.nv), 0);
-    visit_trees(m, d, [&](int tree) {
-      const auto& root = m.links[std::size_t(m.roots[std::size_t(tree)])];
-      std::fill(in_loops_.begin() + root.iv, in_loops_.begin() + root.end_v, 1);
-    });
+    set_velocities(m, d, char(1), in_loops_);
   }
 }
 
@@ -52,9 +49,9 @@ StepReport World::step(const StepForces& forces) {
     island->step(now, memory, report);
     if (!report.regular) return report;
   }
-  remember_step();
-  time += world_->options.timestep;
-  check_tunnelling(report);
+  finish_step();
+  report.collided = check_tunnelling(report);
+  if (!report.collided) undo_step();
   whole.end(report.times.whole);
   return report;
 }
@@ -102,19 +99,27 @@ WorldState World::start_islands(const StepForces& forces) {
 }
 
 // q⁺, v⁺, and what the next step starts from.
-void World::remember_step() {
+void World::finish_step() {
+  last_q_ = q, last_v_ = v, last_time_ = time;
   next_memory_.clear_rows(row_count_, world_->limits.size(), islands_.trees());
   for (const Island* island : *used_) island->give(q.data(), v.data(), next_memory_);
   std::swap(memory, next_memory_);
+  time += world_->options.timestep;
 }
 
-void World::check_tunnelling(StepReport& report) {
-  if (!tunnelling_.possible(q.data(), v.data())) return;
+void World::undo_step() {
+  std::swap(q, last_q_), std::swap(v, last_v_), std::swap(memory, next_memory_);
+  time = last_time_;
+}
+
+// False: MuJoCo could not look.
+bool World::check_tunnelling(StepReport& report) {
+  if (!tunnelling_.possible(q.data(), v.data())) return true;
   find_looked_at(next_looked_at_);
   const int passed = tunnelling_.count(collider_, touches_, looked_at_.data(), next_looked_at_.data());
-  report.collided = passed >= 0;
   report.tunnelled = std::max(passed, 0);
   if (passed > 0) report.blame(StepFlaw::tunnelling);
+  return passed >= 0;
 }
 
 }  // namespace delassus

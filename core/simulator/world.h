@@ -40,6 +40,9 @@ class World {
  public:
   World(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions);
 
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
   const WorldDescription& description() const { return *world_; }
   const Collider& collider() const { return collider_; }
   int systems() const { return islands_.systems(); }
@@ -48,8 +51,8 @@ class World {
   double time = 0;
   StepMemory memory;
 
-  // One step. Where MuJoCo could not find contacts, or the mass matrix is singular, which the report tells, nothing has
-  // changed. More contacts than a step takes are a CapacityError, likewise.
+  // One step. Where MuJoCo could not find contacts, or the mass matrix is singular, which the report tells, state and
+  // memory stay as they were; likewise where there are more contacts than a step takes, a CapacityError.
   StepReport step(const StepForces& forces);
 
   // The problems of velocities that the next step would solve first, an island each; state and memory stay as they are.
@@ -60,8 +63,9 @@ class World {
   bool find_contacts();
   void find_looked_at(std::vector<double>& looked_at) const;
   WorldState start_islands(const StepForces& forces);
-  void remember_step();
-  void check_tunnelling(StepReport& report);
+  void finish_step();
+  void undo_step();
+  bool check_tunnelling(StepReport& report);
 
   std::shared_ptr<const WorldDescription> world_;
   Collider collider_;
@@ -71,10 +75,12 @@ class World {
   std::size_t row_count_ = 0;  // of loops and dry friction
   const std::vector<Island*>* used_ = nullptr;
   std::vector<Touch> touches_;
-  std::vector<double> forces_;                      // a velocity
-  std::vector<char> in_loops_;                      // a velocity: of a tree in loops; empty: there is none
-  std::vector<double> looked_at_, next_looked_at_;  // a coordinate: where contacts were looked for, and will be
-  StepMemory next_memory_;
+  std::vector<double> forces_;                      // per velocity
+  std::vector<char> in_loops_;                      // per velocity: of a tree in loops; empty: there is none
+  std::vector<double> looked_at_, next_looked_at_;  // per coordinate: where contacts were looked for, and will be
+  StepMemory next_memory_;                          // until the step is finished; then that of the step before
+  std::vector<double> last_q_, last_v_;             // before the step
+  double last_time_ = 0;
 };
 
 }  // namespace delassus

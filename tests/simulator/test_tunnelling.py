@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+import mujoco
 import numpy as np
 import pytest
 
@@ -95,3 +96,24 @@ def test_rollouts_count_steps_that_tunnel():
     speeds = np.zeros((2, 6))
     speeds[:, 0] = 5.0, 200.0
     assert dl.rollout(sim, starts, speeds, steps=10).unsolved.tolist() == [0, 1]
+
+
+def test_a_step_whose_way_mujoco_cannot_look_at_leaves_the_state_as_it_was():
+    """MuJoCo asks a filter about two moving bodies only where they are near each other: here on the way through, and neither before nor after. The filter fails."""
+    moving_wall = '<body><freejoint/><geom type="box" size=".002 .5 .5" mass="1e3"/></body>'
+    sim = dl.Simulator(world(moving_wall + flying(BALL, x=-0.1)))
+    sim.reset(v=[0.0] * 6 + [200.0, 0, 0, 0, 0, 0])
+    before = sim.save()
+
+    def refuse(*_):
+        raise ValueError("no")
+
+    mujoco.set_mjcb_contactfilter(refuse)
+    try:
+        with pytest.raises(dl.errors.MujocoError):
+            sim.step()
+    finally:
+        mujoco.set_mjcb_contactfilter(None)
+    assert np.array_equal(sim.save(), before)
+    assert sim.step().status == "tunnelling"
+    assert sim.time == sim.timestep

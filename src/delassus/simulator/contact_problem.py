@@ -137,7 +137,7 @@ class ContactProblem:
         method = self.method if method is None else method
         if method not in _METHODS:
             raise unknown("method", method, _METHODS)
-        most = self.max_iterations if method == self.method else _METHODS[method][0]
+        limit = self.max_iterations if method == self.method else _METHODS[method][0]
         ends = self.intervals.copy()
         ends[np.isinf(ends)] = np.nan
         sizes = np.ones(len(self), dtype=int)
@@ -147,7 +147,7 @@ class ContactProblem:
         return solve_sets(
             self.G, self.g, self.cones, ends, sizes.tolist(), method,
             self.tolerance if tolerance is None else number(tolerance, "tolerance", minimum=0.0),
-            most if max_iterations is None else count(max_iterations, "max_iterations"), self.warm_start if warm else None,
+            limit if max_iterations is None else count(max_iterations, "max_iterations"), self.warm_start if warm else None,
         )  # fmt: skip
 
     # ---- files ----------------------------------------------------------------------------------------------------------

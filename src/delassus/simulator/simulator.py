@@ -200,7 +200,7 @@ class Simulator:
             external_forces: (nbody, 6) [force; torque] in world axes at each body's centre of mass.
 
         Raises:
-            UnstableError: velocities grew beyond numbers.
+            UnstableError: velocities are no longer finite.
             SingularError: the mass matrix is singular.
             MujocoError: MuJoCo could not find contacts.
             StaleError: somebody wrote to :attr:`mujoco_model`.
