@@ -160,3 +160,12 @@ def test_walker_finds_each_wrong_use(tmp_path, name):
     make(tmp_path, FILES)
     make(tmp_path, {name: text})
     assert violations(tmp_path) == [f"{name}: {want}"]
+
+
+def test_files_that_the_map_of_modules_names_are_there():
+    rows = re.findall(r"^\| `(\w+)` \|.*\|(.*)\|$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert [module for module, _ in rows] == [room for room in ROOMS if room != "collision"]
+    named = [(module, name) for module, where in rows for name in re.findall(r"`([\w/]+\.(?:h|cpp|py))`", where)]
+    assert len(named) > 40
+    folders = {module: (ROOT / "core" / module, ROOT / "src" / "delassus" / module, ROOT) for module, _ in rows}
+    assert [name for module, name in named if not any((folder / name).exists() for folder in folders[module])] == []
