@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import mujoco
 import numpy as np
@@ -27,6 +27,7 @@ from .model.compiled import Compiled
 from .model.from_mujoco import from_mujoco
 from .model.load import compile_source
 from .simulator import Simulator
+from .types import SimulatorSolver
 from .viewers import record
 
 __all__ = [
@@ -96,14 +97,14 @@ def start_of(
 
 
 def prepare(
-    source: str, timestep: float, solver: Any, keyframe: str | None, floating_base: bool
+    source: str, timestep: float, solver: str, keyframe: str | None, floating_base: bool
 ) -> tuple[Simulator, Any, NDArray[np.float64] | None, tuple[str, ...]]:
     """Make a simulator of a name or a file, at its keyframe; MuJoCo's model of the same; the controls of the keyframe; and what is left out of the model."""
     compiled, q = compiled_source(source, floating_base)
     peer = compiled.model
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        sim = Simulator(peer, timestep=timestep, solver=solver)
+        sim = Simulator(peer, timestep=timestep, solver=cast(SimulatorSolver, solver))  # which says what it takes
         left_out = from_mujoco(*compiled).ignored
     q, control = start_of(sim.model, peer, keyframe, q)
     sim.reset(q)

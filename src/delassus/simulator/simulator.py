@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable
 from functools import cached_property
 from importlib import import_module
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import mujoco
 import numpy as np
@@ -21,6 +21,7 @@ from ..errors import ArgumentError, ArgumentTypeError, UnstableError
 from ..model import Model
 from ..model.from_mujoco import from_mujoco
 from ..model.load import compile_source, tell_ignored
+from ..types import Integrator, SimulatorSolver
 from .collision_model import ShownModel, collision_model
 from .contact_problem import ContactProblem, problem_of_step
 from .recording import Bar, Frames, Keeper
@@ -32,8 +33,6 @@ from .world_plan import world_plan
 __all__ = ["Simulator"]
 
 Array = NDArray[Any]
-Solver = Literal["admm", "newton"]
-Integrator = Literal["midpoint", "euler"]
 
 
 def _viewers() -> Any:
@@ -90,7 +89,7 @@ class Simulator:
         model: Any,
         *,
         timestep: float = 1e-3,
-        solver: Solver = "admm",
+        solver: SimulatorSolver = "admm",
         integrator: Integrator = "midpoint",
         restitution: float = 0.0,
         bounce_speed: float = 0.05,
@@ -101,8 +100,8 @@ class Simulator:
         self.timestep = number(timestep, "timestep")
         if not self.timestep > 0:
             raise ArgumentError(f"timestep: expected a positive time, got {timestep}.")
-        if solver not in get_args(Solver):
-            raise unknown("solver", solver, get_args(Solver))
+        if solver not in get_args(SimulatorSolver):
+            raise unknown("solver", solver, get_args(SimulatorSolver))
         if integrator not in get_args(Integrator):
             raise unknown("integrator", integrator, get_args(Integrator))
         self.restitution = number(restitution, "restitution", minimum=0.0)

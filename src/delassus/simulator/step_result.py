@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from ..types import StepStatus
 from .trajectory import Contacts
 
-__all__ = ["StepResult", "StepStatus", "contacts_of"]
+__all__ = ["StepResult", "contacts_of"]
 
 Array = NDArray[Any]
-StepStatus = Literal["solved", "iteration_limit", "stalled", "infeasible", "penetrating", "limit_violated", "open_loops", "tunnelling"]
 
 
 class StepResult:
