@@ -29,7 +29,7 @@ using In = door::Input<double>;
   throw nb::python_error();
 }
 
-nb::object copied(const Numbers& x) {
+door::Array copied(const Numbers& x) {
   door::Output<double> array(nb::none(), {x.size()});
   std::copy(x.begin(), x.end(), array.data);
   return array.object;
@@ -254,7 +254,9 @@ void bind_world(nb::module_& m) {
       .def_prop_ro("systems", [](HeldWorld& s) { return s.world->systems(); })
       .def("save", [](HeldWorld& s) { return copied(write_snapshot(*s.world)); })
       .def("restore", &restore, "snapshot"_a.none(), "size"_a)
-      .def("step", &step, "tau"_a.none(), "control"_a.none(), "external_forces"_a.none())
+      .def("step", &step, "tau"_a.none(), "control"_a.none(), "external_forces"_a.none(),
+           nb::sig("def step(self, tau: object | None, control: object | None, external_forces: object | None) -> "
+                   "StepRecord | None"))
       .def("run", &run, "steps"_a, "every"_a, "tau"_a.none(), "control"_a.none())
       // The problems of the next step, an island each.
       .def(
@@ -263,9 +265,7 @@ void bind_world(nb::module_& m) {
             const HeldWorld::Forces forces(*s.plan, tau, control, external);
             std::vector<PosedProblem> problems;
             s.work("contact_problem", [&](World& w) { return w.pose(forces, problems); });
-            nb::list islands;
-            for (auto& p : problems) islands.append(nb::cast(std::move(p)));
-            return islands;
+            return problems;
           },
           "tau"_a.none(), "control"_a.none(), "external_forces"_a.none());
 }
@@ -275,7 +275,7 @@ void bind_world(nb::module_& m) {
 // Of n worlds: states after every step, (n, steps, nq) and (n, steps, nv); how many steps ended otherwise than solved;
 // the step at which velocities ceased to be finite, −1 where they did not.
 struct RolloutRecord {
-  nb::object q, v;
+  door::Array q, v;
   Integers unsolved, unstable;
 };
 

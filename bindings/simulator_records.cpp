@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t row_stride = sizeof(ContactRow) / sizeof(double);
 static_assert(sizeof(ContactRow) == 12 * sizeof(double));
 
-nb::object table(nb::handle owner, Numbers& x, std::size_t rows, std::size_t columns) {
+door::Array table(nb::handle owner, Numbers& x, std::size_t rows, std::size_t columns) {
   return view(owner, x.data(), {rows, columns}, std::int64_t(columns));
 }
 
@@ -133,7 +133,7 @@ void bind_records(nb::module_& m) {
       .def_prop_ro("v", column_of(&StepRecord::v))
       .def_prop_ro("timings", [](const StepRecord& s) {
         const StageTimes& t = s.report.times;
-        nb::dict seconds;
+        nb::typed<nb::dict, nb::str, double> seconds;
         seconds["collide"] = t.collide, seconds["constrain"] = t.constrain, seconds["operate"] = t.operate;
         seconds["solve"] = t.solve, seconds["correct"] = t.correct, seconds["step"] = t.whole;
         return seconds;

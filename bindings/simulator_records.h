@@ -1,11 +1,11 @@
 // What steps leave, as Python holds it: copies of what the next step changes, seen through arrays that keep them alive.
 #pragma once
 
-#include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
 #include <cstdint>
 
+#include "door.h"
 #include "simulator/world.h"
 
 namespace delassus {
@@ -17,13 +17,14 @@ using Integers = std::vector<std::int64_t>;
 // Numbers inside of what `owner` holds, as an array that keeps it alive; read-only where T is const. `stride`: numbers
 // from one row to the next.
 template <class T>
-nb::object view(nb::handle owner, T* data, std::initializer_list<std::size_t> shape, std::int64_t stride) {
+door::Array view(nb::handle owner, T* data, std::initializer_list<std::size_t> shape, std::int64_t stride) {
   static std::remove_const_t<T> nothing{};  // an array without numbers has an address too
   const std::int64_t strides[2] = {stride, 1};
-  return nb::cast(nb::ndarray<nb::numpy, T>(data ? data : &nothing, shape.size(), shape.begin(), owner, strides));
+  const nb::ndarray<nb::numpy, T> array(data ? data : &nothing, shape.size(), shape.begin(), owner, strides);
+  return nb::borrow<door::Array>(nb::cast(array));
 }
 template <class T>
-nb::object view(nb::handle owner, std::vector<T>& x) {
+door::Array view(nb::handle owner, std::vector<T>& x) {
   return view(owner, x.data(), {x.size()}, 1);
 }
 

@@ -47,7 +47,7 @@ class Settings:
     simulation: bool = True
     seconds: float = 0.5
     timestep: float = 1e-3
-    solver: Any = "admm"
+    solver: str = "admm"
     keyframe: str | None = None
     control: str | None = None
     counting: float = 6.0

@@ -144,12 +144,12 @@ class Simulator:
     @property
     def q(self) -> Array:
         """(nq,) configuration, a copy."""
-        return self._world.q  # type: ignore[no-any-return]
+        return self._world.q
 
     @property
     def v(self) -> Array:
         """(nv,) velocity, a copy."""
-        return self._world.v  # type: ignore[no-any-return]
+        return self._world.v
 
     def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None, time: float = 0.0) -> None:
         """Start from a state, without memory of contacts. Default: the model's neutral configuration at rest."""
