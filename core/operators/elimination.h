@@ -1,11 +1,13 @@
 // The one elimination rule: all joints of a mechanism whose links are coupled by constraints, O(n) and what couplings
 // cost.
 //
-// Link i, all its children gone, has the neighbours N (its parent p may be one). For each of its velocities, last
-// first:
+// Link i, all its children gone, has the neighbours N; its parent p may be one. For each of its velocities, last first,
 //
 //   pivot      U = H_ii S,   W_j = H_ji S for j ∈ N,   D = Sᵀ U + armature + joint rows
 //   downdate   H_jk −= W_j D⁻¹ W_kᵀ for j, k ∈ N ∪ {i}  (W_i = U)
+//
+// and then, once,
+//
 //   merge      H_pp += H_ii (+ H_ip + H_pi if p ∈ N),   H_jp += H_ji for j ∈ N \ {p}
 //
 // A free link goes at once, S being the world's axes: H_ii = L D Lᵀ, W_j = H_ji L⁻ᵀ. What stays are V = U D⁻¹, W and
