@@ -99,6 +99,7 @@ struct Scene {
       : model(dl::build_model(description(robot))),
         set(dl::make_constraints(model, constraint_descriptions(robot))),
         rows(set.rows),
+        pose(robot.q),
         shift(std::size_t(rows), damping) {
     std::mt19937 rng(7);
     std::uniform_real_distribution<double> uniform(-1, 1);
@@ -114,6 +115,7 @@ struct Scene {
   const dl::Model<double> model;
   const dl::ConstraintSet<double> set;
   const int rows;
+  const Vector pose;  // at which loops are closed; q are near it
   const Vector shift;
   std::vector<Vector> q, tau;
   Vector x, X;  // a right-hand side and several
@@ -239,22 +241,19 @@ void count_matrices(const Counter& counter, const Scene& scene, OperatorCounts& 
 
 // ε of constrained dynamics where the user gives none: a part of G's own diagonal, of rows of lengths and of rotations.
 Vector own_damping(const Scene& scene) {
-  Vector mean(std::size_t(scene.rows)), diagonal(mean.size());
-  for (const Vector& q : scene.q) {
-    dl::find_diagonal(scene.model, scene.set, q.data(), diagonal.data());
-    for (std::size_t r = 0; r < mean.size(); ++r) mean[r] += diagonal[r] / double(scene.q.size());
-  }
+  Vector diagonal(std::size_t(scene.rows));
+  dl::find_diagonal(scene.model, scene.set, scene.pose.data(), diagonal.data());
   for (const auto& c : scene.set.constraints)
     for (int first = 0; first < c.rows; first += 3) {
-      const auto from = mean.begin() + c.row + first, to = mean.begin() + c.row + std::min(first + 3, c.rows);
+      const auto from = diagonal.begin() + c.row + first, to = diagonal.begin() + c.row + std::min(first + 3, c.rows);
       const double sum = std::accumulate(from, to, 0.0);
       std::fill(from, to, (first == 0 ? 5e-8 : 3e-9) * sum / double(to - from));
     }
-  return mean;
+  return diagonal;
 }
 
 // The usual case: default penalties, tolerance and number of iterations. prox-ltl gives the accelerations of lcaba, all
-// others those of prox-ltl. At rest: redundant rows cannot contradict each other there.
+// others those of prox-ltl. At rest, where redundant rows cannot contradict each other, with torques that differ.
 void count_dynamics(const Counter& counter, const Scene& scene) {
   constexpr int max_iterations = 20;
   constexpr double default_tolerance = 1e-12;
@@ -265,7 +264,7 @@ void count_dynamics(const Counter& counter, const Scene& scene) {
   const auto make = [&](DynamicsMethod method) { return dl::make_dynamics_solver(method, scene.model, scene.set); };
   const auto solve = [&](dl::DynamicsSolver<double>& solver, int s, Vector& out) {
     std::fill(lambda.begin(), lambda.end(), 0.0);
-    solver.solve(scene.q[s].data(), v.data(), scene.tau[s].data(), nullptr, nullptr, epsilon.data(), max_iterations,
+    solver.solve(scene.pose.data(), v.data(), scene.tau[s].data(), nullptr, nullptr, epsilon.data(), max_iterations,
                  default_tolerance, lambda.data(), out.data(), &report, nullptr);
   };
   for (const auto& [name, method] : dynamics_methods) {
@@ -283,7 +282,7 @@ void count_dynamics(const Counter& counter, const Scene& scene) {
   Vector Q, V(pack * nv), Tau, epsilons, compliances(pack * epsilon.size()), lambdas(compliances.size()),
       vdots(V.size());
   for (int s = 0; s < pack; ++s)
-    for (const auto& [from, to] : {std::pair{&scene.q[s], &Q}, {&scene.tau[s], &Tau}, {&epsilon, &epsilons}})
+    for (const auto& [from, to] : {std::pair{&scene.pose, &Q}, {&scene.tau[s], &Tau}, {&epsilon, &epsilons}})
       to->insert(to->end(), from->begin(), from->end());
   std::vector<dl::Report<double>> reports(std::size_t{pack});
   const auto solve_many = [&](int) {
