@@ -37,25 +37,25 @@ void exchange(Rows&& row, int first_row, int rows, int first, int columns, int r
 // Ruiz: rows and columns of M, `stride` apart, over the root of their largest entry, some times, to powers of two;
 // returns the size of q then.
 double equilibrate(const double* M, std::size_t stride, const double* q, std::size_t step, int n, double* r, double* c,
-                   double* most) {
+                   double* largest_in_column) {
   std::fill(r, r + n, 1.0);
   std::fill(c, c + n, 1.0);
   const auto scale = [](double& by, double largest) {
     if (largest > 0) by *= std::exp2(std::round(-0.5 * std::log2(largest)));
   };
   for (int pass = 0; pass < 4; ++pass) {
-    std::fill(most, most + n, 0.0);
+    std::fill(largest_in_column, largest_in_column + n, 0.0);
     for (int i = 0; i < n; ++i) {
       const double* m = M + std::size_t(i) * stride;
       double largest = 0;
       for (int j = 0; j < n; ++j) {
         const double x = std::abs(r[i] * m[j] * c[j]);
         largest = std::max(largest, x);
-        most[j] = std::max(most[j], x);
+        largest_in_column[j] = std::max(largest_in_column[j], x);
       }
       scale(r[i], largest);
     }
-    for (int j = 0; j < n; ++j) scale(c[j], most[j]);
+    for (int j = 0; j < n; ++j) scale(c[j], largest_in_column[j]);
   }
   double size = 0;
   for (int i = 0; i < n; ++i) size = std::max(size, std::abs(r[i] * q[std::size_t(i) * step]));
@@ -81,7 +81,7 @@ std::size_t Lemke::bytes() const {
 }
 
 LemkeReport Lemke::solve(int n, const bool* free, const double* M, const double* q, double* z, double tolerance,
-                         int most_pivots) {
+                         int max_pivots) {
   n_ = n, M_ = M, q_ = q;
   double largest = 0;
   for (int i = 0; i < n; ++i) largest = std::max(largest, std::abs(q[i]));
@@ -95,16 +95,16 @@ LemkeReport Lemke::solve(int n, const bool* free, const double* M, const double*
     recover(trial_.data());
     for (int i = 0; i < n; ++i)
       if (!(free && free[i])) trial_[std::size_t(i)] = std::max(trial_[std::size_t(i)], 0.0);
-    const double left = residual(free, trial_.data());
-    if (left < report.residual) std::copy(trial_.begin(), trial_.begin() + n, z), report.residual = left;
-    return left;
+    const double found = residual(free, trial_.data());
+    if (found < report.residual) std::copy(trial_.begin(), trial_.begin() + n, z), report.residual = found;
+    return found;
   };
   size_ = equilibrate(M, std::size_t(n), q, 1, n, r_.data(), c_.data(), p_.data());
   Pivoting first{};
   for (const auto& [delta, spread] : attempts) {
     for (int i = 0; i < n; ++i) active_[std::size_t(i)] = free && free[i];
     eliminate(true);
-    const Pivoting end = pivot(delta, spread, most_pivots, &report.pivots);
+    const Pivoting end = pivot(delta, spread, max_pivots, &report.pivots);
     if (report.attempts++ == 0) first = end;
     // the basis again, from M
     if (!(consider() <= 1e-3 * goal)) {
@@ -165,13 +165,13 @@ void Lemke::eliminate(bool with_pairs) {
 // Columns without a pivot go out together with a pair.
 void Lemke::pair_up() {
   for (int k = rank_; k < out_; ++k, ++paired_) {
-    double most = 1e-9;
+    double best = 1e-9;
     int e = -1, l = -1, c = -1;
     for (int i = k; i < out_; ++i)
       for (int j = out_; j < n_; ++j)
-        for (int h = k; h < out_ && std::abs(row(i)[j]) > most; ++h)
-          if (const double both = std::min(std::abs(row(i)[j]), std::abs(row(j)[h])); both > most)
-            most = both, e = i, l = h, c = j;
+        for (int h = k; h < out_ && std::abs(row(i)[j]) > best; ++h)
+          if (const double both = std::min(std::abs(row(i)[j]), std::abs(row(j)[h])); both > best)
+            best = both, e = i, l = h, c = j;
     if (c < 0) return;
     if (e != k) std::swap_ranges(row(k), row(k) + n_ + 1, row(e));
     for (int i = 0; i < n_; ++i) std::swap(row(i)[k], row(i)[l]);
@@ -187,24 +187,24 @@ void Lemke::pair_up() {
 }
 
 // Whether row i leaves before row k: the lesser of (q, ε, ε², …)_i / p_i.
-bool Lemke::sooner(int i, int k) {
-  const double *a = line(i), *b = line(k), pi = p_[std::size_t(i)], pk = p_[std::size_t(k)], near = noise * (pi + pk);
+bool Lemke::leaves_before(int i, int k) {
+  const double *a = line(i), *b = line(k), pi = p_[std::size_t(i)], pk = p_[std::size_t(k)], tie = noise * (pi + pk);
   const double first = a[m_ + 1] * pk - b[m_ + 1] * pi;
-  if (std::abs(first) > near) return first < 0;
+  if (std::abs(first) > tie) return first < 0;
   for (int j = 0; j < m_; ++j) {
     const int at = place_[std::size_t(j)];
     const double ai = at >= 0 ? -a[at] : at == -1 - i, bk = at >= 0 ? -b[at] : at == -1 - k;
     const double next = ai * pk - bk * pi;
-    if (std::abs(next) > near) return next < 0;
+    if (std::abs(next) > tie) return next < 0;
   }
   return pi > pk;
 }
 
 // Pairs' variables: w 0 … m − 1, z m … 2m − 1, z₀ 2m. Leaves z in x, by place.
-Pivoting Lemke::pivot(double delta, double spread, int most, int* pivots) {
+Pivoting Lemke::pivot(double delta, double spread, int max_pivots, int* pivots) {
   m_ = n_ - out_;
   const int m = m_, artificial = 2 * m;
-  if (most < 0) most = 100 + 10 * m;
+  if (max_pivots < 0) max_pivots = 100 + 10 * m;
   // in the units of M and q again, so that pivots do not depend on what was eliminated; then scaled by itself
   for (int i = 0; i < m; ++i) {
     const double *a = row(out_ + i) + out_, by = r_[std::size_t(column_[std::size_t(out_ + i)])];
@@ -230,7 +230,7 @@ Pivoting Lemke::pivot(double delta, double spread, int most, int* pivots) {
   bool done = true;
   for (int i = 0; i < m; ++i) done &= line(i)[m + 1] >= 0;
   Pivoting end = done ? Pivoting::solved : Pivoting::limit;
-  for (int count = 0, enter = artificial; end == Pivoting::limit && count < most; ++count) {
+  for (int count = 0, enter = artificial; end == Pivoting::limit && count < max_pivots; ++count) {
     poll(2.0 * m * m);
     const int e = place_[std::size_t(enter)];
     double largest = 1;
@@ -240,7 +240,7 @@ Pivoting Lemke::pivot(double delta, double spread, int most, int* pivots) {
     }
     int r = -1;
     for (int i = 0; i < m; ++i)
-      if (p_[std::size_t(i)] > leave * largest && (r < 0 || sooner(i, r))) r = i;
+      if (p_[std::size_t(i)] > leave * largest && (r < 0 || leaves_before(i, r))) r = i;
     if (r < 0) {
       end = Pivoting::ray;
       break;
@@ -254,12 +254,12 @@ Pivoting Lemke::pivot(double delta, double spread, int most, int* pivots) {
     if (count > 0)
       for (int i = 0; i < m; ++i)
         if (double& b = line(i)[m + 1]; b < 0 && b > -1e2 * noise) b = 0;
-    const int left = basic_[std::size_t(r)];
+    const int leaving = basic_[std::size_t(r)];
     basic_[std::size_t(r)] = enter, place_[std::size_t(enter)] = -1 - r;
-    place_[std::size_t(left)] = e;
+    place_[std::size_t(leaving)] = e;
     ++*pivots;
-    if (left == artificial) end = Pivoting::solved;
-    enter = left < m ? left + m : left - m;
+    if (leaving == artificial) end = Pivoting::solved;
+    enter = leaving < m ? leaving + m : leaving - m;
   }
   for (int i = 0; i < m; ++i) {
     const int at = place_[std::size_t(m + i)];
@@ -292,15 +292,15 @@ void Lemke::recover(double* z) {
 }
 
 double Lemke::residual(const bool* free, const double* z) const {
-  double most = 0;
+  double largest = 0;
   for (int i = 0; i < n_; ++i) {
     const double* m = M_ + std::size_t(i) * std::size_t(n_);
     double w = q_[i];
     for (int j = 0; j < n_; ++j) w += m[j] * z[j];
-    const double left = (free && free[i]) || z[i] > 0 ? std::abs(w) : -w;
-    if (!(left <= most)) most = std::isfinite(left) ? left : std::numeric_limits<double>::infinity();
+    const double wrong = (free && free[i]) || z[i] > 0 ? std::abs(w) : -w;
+    if (!(wrong <= largest)) largest = std::isfinite(wrong) ? wrong : std::numeric_limits<double>::infinity();
   }
-  return most;
+  return largest;
 }
 
 }  // namespace delassus

@@ -1,12 +1,12 @@
 // Lemke's method for linear complementarity problems, mixed with equations: O(n³) to eliminate equations, O(m²) a pivot
-// of the m pairs that are left.
+// of the m pairs that remain.
 //
 //   w = M z + q;   w_i = 0, z_i free   for i ∈ F;   w_i ≥ 0, z_i ≥ 0, w_i z_i = 0   for all others
 //
 // Scaling: rows and columns times powers of two until the largest entry of each is near one; q likewise. Once for the
 // elimination, and anew for the pairs: problems that differ in what they eliminate take the same pivots.
 //
-// Equations: Gaussian elimination of M_FF with row pivoting; what is left is a problem of the pairs alone, and z_F
+// Equations: Gaussian elimination of M_FF with row pivoting; what remains is a problem of the pairs alone, and z_F
 // follows from its solution. Where M_FF is singular, columns without a pivot are put last. Such a variable l and an
 // equation e that is left over go out together with a pair c for which M_ec and M_cl are not zero: e gives z_c, w_c
 // gives z_l, and the pair goes on with w_c and z_c exchanged. Where there is no such pair, z_l = 0 and the equation is
@@ -51,15 +51,15 @@ class Lemke {
   // most tolerance times the largest |q|. Pivots of an attempt at most; negative for 100 and 10 a pair. Allocates
   // nothing.
   LemkeReport solve(int n, const bool* free, const double* M, const double* q, double* z, double tolerance = 1e-9,
-                    int most_pivots = -1);
+                    int max_pivots = -1);
 
  private:
   double* row(int i) { return A_.data() + std::size_t(i) * std::size_t(n_ + 1); }
   double* line(int i) { return T_.data() + std::size_t(i) * std::size_t(m_ + 2); }
   void eliminate(bool with_pairs);
   void pair_up();
-  Pivoting pivot(double delta, double spread, int most, int* pivots);
-  bool sooner(int i, int k);
+  Pivoting pivot(double delta, double spread, int max_pivots, int* pivots);
+  bool leaves_before(int i, int k);
   void recover(double* z);
   double residual(const bool* free, const double* z) const;
 

@@ -226,7 +226,7 @@ def test_mistakes_are_named(arguments, kind, word):
 def test_memory_larger_than_the_problem_serves_and_smaller_is_refused():
     memory = _core.Lemke(8)
     for n in (8, 3, 5):
-        assert memory.solve(np.eye(n), -np.ones(n), np.zeros(n, dtype=bool), 1e-9, 100, None)[0].tolist() == [1.0] * n
+        assert memory.solve(np.eye(n), -np.ones(n), np.zeros(n, dtype=bool), 1e-9, 100, None).solution.tolist() == [1.0] * n
     q = -np.ones(3)
     with pytest.raises(dl.errors.ArgumentError, match="solution"):
         memory.solve(np.eye(3), q, np.zeros(3, dtype=bool), 1e-9, 100, q)

@@ -16,7 +16,7 @@ namespace delassus {
 template <class T>
 struct DenseWork {
   static_assert(lanes_of<T> == 1);
-  static constexpr int few = 40;
+  static constexpr int few = 72;
   std::size_t room = 0;
   std::vector<T> W, Z, Dinv;  // Z = D⁻¹ W for few rows; W has D^(−1/2) in it for more; rows `room` apart
 

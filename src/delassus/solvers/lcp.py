@@ -56,9 +56,9 @@ def restated(result: LcpResult, status: LcpStatus) -> LcpResult:
 
 def run_lemke(native: _core.Lemke, M: Array, q: Array, free: NDArray[np.bool_], tolerance: float, max_pivots: int | None) -> LcpResult:
     """Solve a problem that has been checked in memory that is there."""
-    z, outcome, pivots, attempts, residual = native.solve(M, q, free, tolerance, -1 if max_pivots is None else max_pivots, None)
-    status = _STATUS[outcome]
-    return LcpResult(z, M @ z + q, status, pivots, attempts, residual, _ADVICE[status])
+    s = native.solve(M, q, free, tolerance, -1 if max_pivots is None else max_pivots, None)
+    z, status = s.solution, _STATUS[s.outcome]
+    return LcpResult(z, M @ z + q, status, s.pivots, s.attempts, s.residual, _ADVICE[status])
 
 
 def solve_lcp(
