@@ -1,5 +1,7 @@
 #include "simulator/collider.h"
 
+#include <array>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -9,9 +11,9 @@ namespace {
 
 template <class V>
 V at(const void* structure, std::size_t offset) {
-  V value;
-  std::memcpy(&value, static_cast<const char*>(structure) + offset, sizeof(V));
-  return value;
+  std::array<char, sizeof(V)> bytes;
+  std::memcpy(bytes.data(), static_cast<const char*>(structure) + offset, sizeof(V));
+  return std::bit_cast<V>(bytes);
 }
 
 // Up to four of the points of a pair that span their patch: the outermost, the one farthest from it, and the farthest

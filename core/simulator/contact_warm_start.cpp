@@ -10,7 +10,7 @@ constexpr double same_point_distance = 0.02;  // points of a pair nearer than th
 
 // The number in the whole of an end of a limit of the part.
 std::size_t whole_end(const WorldPart& part, int end) {
-  return std::size_t(2 * part.limits[std::size_t(end / 2)] + end % 2);
+  return 2 * std::size_t(part.limits[std::size_t(end / 2)]) + std::size_t(end % 2);
 }
 
 }  // namespace

@@ -124,7 +124,7 @@ void RowSystemCache::place_points(RowSystem& s, const ActiveRows& rows) const {
     for (int b = 0; b < 2; ++b) {
       const auto& carrier = part_.world.model.bodies[std::size_t(body(t, b))];
       if (carrier.link >= 0)
-        set.locals[std::size_t(point.local + b)] = carrier.placement.R * t.local[b] + carrier.placement.p;
+        set.locals[std::size_t(point.local) + std::size_t(b)] = carrier.placement.R * t.local[b] + carrier.placement.p;
     }
     s.sets.cones[k].friction = t.friction;
   }
