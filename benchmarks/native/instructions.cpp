@@ -28,8 +28,8 @@ constexpr int pack = dl::register_bytes / int(sizeof(double));  // states in a r
 constexpr int most_rows = 128;                                  // of a matrix formed as such
 static_assert(states <= pack);
 constexpr double damping = 1e-4;
-// how wrong a product, an acceleration may be, and the backward error of a solution
-constexpr double tolerance = 1e-8, dynamics_tolerance = 1e-5, backward_tolerance = 1e-9;
+// how wrong a product may be, and the backward error of a solution
+constexpr double tolerance = 1e-8, backward_tolerance = 1e-9;
 
 class Counter {
  public:
@@ -252,34 +252,36 @@ Vector own_damping(const Scene& scene) {
   return diagonal;
 }
 
-// The usual case: default penalties, tolerance and number of iterations. prox-ltl gives the accelerations of lcaba, all
-// others those of prox-ltl. At rest, where redundant rows cannot contradict each other, with torques that differ.
+// The residual of the dynamics where both equations hold, or rows depend on each other but for how the robot is drawn.
+double certified(const dl::Report<double>& report) {
+  const bool holds = report.outcome == dl::Outcome::converged || report.outcome == dl::Outcome::redundant;
+  return holds ? report.dynamics : HUGE_VAL;
+}
+
+// The usual case: default penalties, tolerance and number of iterations, at rest, where redundant rows cannot
+// contradict each other. What holds a robot at all its points leaves accelerations of rounding, so that methods are not
+// compared with each other: residuals are taken.
 void count_dynamics(const Counter& counter, const Scene& scene) {
   constexpr int max_iterations = 20;
   constexpr double default_tolerance = 1e-12;
   const Vector epsilon = own_damping(scene);
   const Vector v(std::size_t(scene.model.nv), 0.0);
-  Vector lambda(epsilon.size()), vdot(v.size()), want(v.size());
+  Vector lambda(epsilon.size()), vdot(v.size());
   dl::Report<double> report;
-  const auto make = [&](DynamicsMethod method) { return dl::make_dynamics_solver(method, scene.model, scene.set); };
-  const auto solve = [&](dl::DynamicsSolver<double>& solver, int s, Vector& out) {
-    std::fill(lambda.begin(), lambda.end(), 0.0);
-    solver.solve(scene.pose.data(), v.data(), scene.tau[s].data(), nullptr, nullptr, epsilon.data(), max_iterations,
-                 default_tolerance, lambda.data(), out.data(), &report, nullptr);
-  };
   for (const auto& [name, method] : dynamics_methods) {
-    const auto solver = make(method),
-               other = make(method == DynamicsMethod::prox_ltl ? DynamicsMethod::lcaba : DynamicsMethod::prox_ltl);
+    const auto solver = dl::make_dynamics_solver(method, scene.model, scene.set);
+    solver->give_way(method == DynamicsMethod::pv);
+    const auto solve = [&](int s) {
+      std::fill(lambda.begin(), lambda.end(), 0.0);
+      solver->solve(scene.pose.data(), v.data(), scene.tau[s].data(), nullptr, nullptr, epsilon.data(), max_iterations,
+                    default_tolerance, lambda.data(), vdot.data(), &report, nullptr);
+    };
     if (method != DynamicsMethod::lcaba && method != DynamicsMethod::prox_ltl && !solver->alone()) continue;
-    counter.count(
-        std::string("dynamics: ") + name, [&](int s) { solve(*solver, s, vdot); },
-        [&](int s) { return solve(*other, s, want), difference(vdot, want); }, dynamics_tolerance);
+    counter.count(std::string("dynamics: ") + name, solve, [&](int) { return certified(report); }, backward_tolerance);
   }
 
   const auto many = dl::make_batch_dynamics_solver(scene.model, scene.set, pack, 1, false);
-  const auto single = make(DynamicsMethod::lcaba);
-  const std::size_t nv = v.size();
-  Vector Q, V(pack * nv), Tau, epsilons, compliances(pack * epsilon.size()), lambdas(compliances.size()),
+  Vector Q, V(pack * v.size()), Tau, epsilons, compliances(pack * epsilon.size()), lambdas(compliances.size()),
       vdots(V.size());
   for (int s = 0; s < pack; ++s)
     for (const auto& [from, to] : {std::pair{&scene.pose, &Q}, {&scene.tau[s], &Tau}, {&epsilon, &epsilons}})
@@ -290,11 +292,9 @@ void count_dynamics(const Counter& counter, const Scene& scene) {
     many->solve(Q.data(), V.data(), Tau.data(), nullptr, nullptr, epsilons.data(), compliances.data(), max_iterations,
                 default_tolerance, lambdas.data(), vdots.data(), reports.data());
   };
-  const auto as_alone = [&](int s) {
-    solve(*single, s, want);
-    return difference({vdots.begin() + std::ptrdiff_t(s * nv), vdots.begin() + std::ptrdiff_t((s + 1) * nv)}, want);
-  };
-  counter.count("pack: dynamics, lcaba", solve_many, as_alone, dynamics_tolerance);
+  counter.count(
+      "pack: dynamics, lcaba", solve_many, [&](int s) { return certified(reports[std::size_t(s)]); },
+      backward_tolerance);
 }
 
 int run(int argc, char** argv) {
