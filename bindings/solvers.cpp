@@ -49,7 +49,7 @@ void bind_solver(nb::module_& m, const char* name) {
   using Out = door::Output<T>;
   with_stopwatch(nb::class_<Self>(m, name))
       .def_prop_ro("nbytes", [](const Self& s) { return s.solver->bytes(); })
-      .def_prop_ro("alone", [](const Self& s) { return s.solver->alone(); })
+      .def_prop_ro("suits_rows", [](const Self& s) { return s.solver->suits_rows(); })
       .def(
           "give_way", [](Self& s, bool yes) { s.work([&] { s.solver->give_way(yes); }); }, "yes"_a)
       .def(

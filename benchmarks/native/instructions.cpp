@@ -254,7 +254,7 @@ Vector own_damping(const Scene& scene) {
 
 // The residual of the dynamics where both equations hold, or rows depend on each other but for how the robot is drawn.
 double certified(const dl::Report<double>& report) {
-  const bool holds = report.outcome == dl::Outcome::converged || report.outcome == dl::Outcome::redundant;
+  const bool holds = report.outcome == dl::Outcome::solved || report.outcome == dl::Outcome::redundant;
   return holds ? report.dynamics : HUGE_VAL;
 }
 
@@ -276,7 +276,7 @@ void count_dynamics(const Counter& counter, const Scene& scene) {
       solver->solve(scene.pose.data(), v.data(), scene.tau[s].data(), nullptr, nullptr, epsilon.data(), max_iterations,
                     default_tolerance, lambda.data(), vdot.data(), &report, nullptr);
     };
-    if (method != DynamicsMethod::lcaba && method != DynamicsMethod::prox_ltl && !solver->alone()) continue;
+    if (method != DynamicsMethod::lcaba && method != DynamicsMethod::prox_ltl && !solver->suits_rows()) continue;
     counter.count(std::string("dynamics: ") + name, solve, [&](int) { return certified(report); }, backward_tolerance);
   }
 

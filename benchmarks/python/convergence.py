@@ -30,7 +30,7 @@ def main():
     contacts = [dl.PointContact(model, foot, point=p) for foot in FEET for p in CORNERS]
     results = convergence(model, contacts, ["lcaba"], arguments.states, mu=arguments.mu, max_iterations=LIMIT, tolerance=GOAL)["lcaba"]
     histories, found = results["histories"], results["found"]
-    iterations = [len(h) if s == "converged" else LIMIT + 1 for h, s in zip(histories, results["status"], strict=True)]
+    iterations = [len(h) if s == "solved" else LIMIT + 1 for h, s in zip(histories, results["status"], strict=True)]
     rows = []
     for n in range(LIMIT):
         reached = [h[n] for h in histories if len(h) > n]

@@ -251,11 +251,6 @@ class Delassus {
     const auto& plan = layout_->coupled;
     spread<true, Load::all>(substitution(plan, mass_, b, &loads), 0, plan.idle);
   }
-  // The same without other forces: y ← J (M + Jᵀ R J)⁻¹ Jᵀ λ
-  void respond_to_rows(SweepBuffers<T>& b, const T* lambda, T* y) {
-    sweep(layout_->coupled, damping_.factor, b, lambda);
-    project(b, y);
-  }
 
   // M⁻¹ of the same forces, in two halves: u and, of a free link, D⁻¹ L⁻¹ f; then accelerations. After update. Loads
   // are those of the loose plan.

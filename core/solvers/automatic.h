@@ -18,7 +18,7 @@ class Automatic final : public DynamicsSolver<T> {
         affordable_(Repair<T>::affordable(*layout, model.nv)),
         compliance_(std::size_t(layout->set.rows)) {}
 
-  bool alone() const override { return fast_.alone(); }
+  bool suits_rows() const override { return fast_.suits_rows(); }
   int rows() const override { return fast_.rows(); }
   std::size_t bytes() const override { return fast_.bytes() + repair_.bytes() + compliance_.size() * sizeof(T); }
   void set_compliance(const T* compliance) override {

@@ -45,7 +45,7 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
   }
 
   int rows() const override { return set_.rows; }
-  bool alone() const override { return rows_alone(set_); }
+  bool suits_rows() const override { return rows_act_on_single_links(set_); }
   Delassus<T>& matrix_free() { return G_; }
   std::size_t bytes() const override {
     return G_.bytes() + forcing_.bytes() + judge_.bytes() + strips_.bytes() + 5 * s_.size() * sizeof(T);
@@ -82,7 +82,7 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
     }
     if (!certified) look(equations, damping, vdot, lambda, tolerance, true, reports, progress);
     bool all = true;
-    for (int l = 0; l < lanes; ++l) all = all && reports[l].outcome == Outcome::converged;
+    for (int l = 0; l < lanes; ++l) all = all && reports[l].outcome == Outcome::solved;
     judge_.conclude(equations, damping, soft, all, tolerance, reports, history, max_iterations);
     T largest{};
     for (int r = 0; r < set_.rows; ++r) largest = larger(largest, damping[r]);
@@ -194,7 +194,7 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
       if (report.outcome == Outcome::stalled) continue;
       // neither the residual nor J ν̇ settles: rounding, or rows that all but depend on each other
       const bool slow = n > 0 && now > Real(0.81) * state.residual && change > Real(0.9) * state.change;
-      report.outcome = soft || now <= goal                             ? Outcome::converged
+      report.outcome = soft || now <= goal                             ? Outcome::solved
                        : n > 0 && change <= tolerance * lane(size_, l) ? Outcome::least_squares
                                                                        : Outcome::unfinished;
       report.iterations = std::min(n + 1, max_iterations);

@@ -1,6 +1,6 @@
 // How a solution is to be called, once the certificate has seen it.
 //
-//   converged       both equations hold
+//   solved          both equations hold
 //   least_squares   the dynamics hold, and no motion lessens the residual r of the constraints in the metric of R =
 //                   1 / ε: Jᵀ R r = 0. They contradict each other
 //   redundant       the same, but r is so small that rows differ from dependent ones only by how exactly the
@@ -62,8 +62,8 @@ class Judge {
       strict_[l] = lane(v.strict, l);
       const bool holds = reports[l].dynamics <= goal && reports[l].constraints <= goal;
       if (holds)
-        reports[l].outcome = Outcome::converged;
-      else if (reports[l].outcome == Outcome::converged)
+        reports[l].outcome = Outcome::solved;
+      else if (reports[l].outcome == Outcome::solved)
         reports[l].outcome = Outcome::unfinished;
       all = all && holds;
     }
@@ -86,7 +86,7 @@ class Judge {
     const Real goal = Certificate<T>::reachable(tolerance);
     for (int l = 0; l < lanes_of<T>; ++l) {
       Report<Real>& report = reports[l];
-      if (report.outcome == Outcome::converged) continue;
+      if (report.outcome == Outcome::solved) continue;
       // forces grow with every iteration, and leave their rounding in the dynamics; rounding of the rows is in a small
       // residual
       const Real rounding = std::min(1000 * std::numeric_limits<Real>::epsilon() / report.constraints, Real(0.1));

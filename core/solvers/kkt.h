@@ -40,7 +40,7 @@ class Kkt final : public DynamicsSolver<T> {
         pivot_(n_),
         best_(n_) {}
 
-  bool alone() const override { return rows_alone(set_); }
+  bool suits_rows() const override { return rows_act_on_single_links(set_); }
   int rows() const override { return set_.rows; }
   std::size_t bytes() const override {
     return ltl_.bytes() + forcing_.bytes() + judge_.bytes() + (A_.size() + 3 * n_ + compliance_.size()) * sizeof(T) +

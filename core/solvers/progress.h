@@ -27,7 +27,7 @@ class Progress {
         aim_(tolerance),
         report_(*report),
         history_(history) {
-    report_ = {rows == 0 ? Outcome::converged : Outcome::unfinished, 0, 0, 0, 0, 0, 0, false};
+    report_ = {rows == 0 ? Outcome::solved : Outcome::unfinished, 0, 0, 0, 0, 0, 0, false};
   }
 
   bool over() const { return report_.outcome != Outcome::unfinished || report_.iterations == max_iterations_; }
@@ -52,7 +52,7 @@ class Progress {
     report_.change = n > 0 ? change_ : Real(0);
     if (n + 1 >= min_iterations_) {
       if (residual_ <= aim_ * aim_ * scale_)
-        report_.outcome = Outcome::converged;
+        report_.outcome = Outcome::solved;
       else if (n > 0 && change_ <= aim_ * size_)
         report_.outcome = Outcome::least_squares;
       else if (slow)

@@ -36,7 +36,7 @@ class ProxLtl final : public DynamicsSolver<T> {
         step_(ltl_.room) {}
 
   static bool supports(const Layout<T>&) { return true; }
-  bool alone() const override { return rows_alone(set_); }
+  bool suits_rows() const override { return rows_act_on_single_links(set_); }
   int rows() const override { return set_.rows; }
   std::size_t bytes() const override {
     return ltl_.bytes() + forcing_.bytes() + dual_.bytes() + judge_.bytes() +

@@ -46,7 +46,7 @@ class ProxLtls final : public DynamicsSolver<T> {
     return few;
   }
   // as far as this method cares
-  bool alone() const override { return supports(*layout_); }
+  bool suits_rows() const override { return supports(*layout_); }
   int rows() const override { return set_.rows; }
   std::size_t bytes() const override {
     return ltl_.bytes() + forcing_.bytes() + judge_.bytes() + inertia_.size() * sizeof(Sym6<T>) +

@@ -39,7 +39,7 @@ class PvSweeps : public DynamicsSolver<T> {
         compliance_(std::size_t(set_.rows)),
         step_(std::size_t(set_.rows)) {}
 
-  bool alone() const override { return rows_alone(set_); }
+  bool suits_rows() const override { return rows_act_on_single_links(set_); }
   int rows() const override { return set_.rows; }
   std::size_t bytes() const override {
     return G_.bytes() + rows_.bytes() + forcing_.bytes() + strips_.bytes() + dual_.bytes() + judge_.bytes() +
@@ -151,7 +151,7 @@ template <class T>
 class Pv final : public PvSweeps<T> {
  public:
   using PvSweeps<T>::PvSweeps;
-  static bool supports(const Layout<T>& layout) { return rows_alone(layout.set); }
+  static bool supports(const Layout<T>& layout) { return rows_act_on_single_links(layout.set); }
 
   // One solution, from zero, whatever `max_iterations` and λ say.
   void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int,

@@ -82,8 +82,8 @@ class PvEarly final : public DynamicsSolver<T> {
       if (!moved[std::size_t(r)]) idle_.push_back(r);
   }
 
-  static bool supports(const Layout<T>& layout) { return rows_alone(layout.set); }
-  bool alone() const override { return supports(*layout_); }
+  static bool supports(const Layout<T>& layout) { return rows_act_on_single_links(layout.set); }
+  bool suits_rows() const override { return supports(*layout_); }
   int rows() const override { return set_.rows; }
   std::size_t bytes() const override {
     return w_.bytes() + forcing_.bytes() + rows_.bytes() + steps_.size() * sizeof(Step) +

@@ -7,7 +7,7 @@
 
 namespace delassus {
 
-enum class Outcome : int { converged, least_squares, unfinished, stalled, redundant };
+enum class Outcome : int { solved, least_squares, unfinished, stalled, redundant };
 
 // Of a state: how it ended, and what is left: of the constraints, of J ν̇ between the last two iterations, and ε times
 // the latter, the gradient of least squares. The last two are scaled and have no unit (certificate.h); whether another
@@ -28,7 +28,7 @@ class DynamicsSolver {
   virtual ~DynamicsSolver() = default;
   virtual int rows() const = 0;
   // whether the rows are such that the method can do them: of most, that every row acts on one link
-  virtual bool alone() const = 0;
+  virtual bool suits_rows() const = 0;
   virtual std::size_t bytes() const = 0;
   virtual void set_compliance(const T* compliance) = 0;
   // Rows that give way by ε λ as well: one solution, which is to hold with that.

@@ -37,13 +37,13 @@ SimulatorSolver = Literal["admm", "newton"]
 Integrator = Literal["midpoint", "euler"]
 """Integrators of :class:`delassus.Simulator`."""
 
-AssemblyStatus = Literal["converged", "redundant", "not_closable", "iteration_limit"]
+AssemblyStatus = Literal["solved", "redundant", "not_closable", "iteration_limit"]
 """Statuses of :func:`delassus.close_loops`."""
 
 ContactStatus = Literal["solved", "approximate", "iteration_limit", "stalled", "infeasible"]
 """Statuses of :func:`delassus.solve_contacts`."""
 
-DynamicsStatus = Literal["converged", "redundant", "infeasible_least_squares", "iteration_limit", "stalled", "relaxed"]
+DynamicsStatus = Literal["solved", "redundant", "infeasible_least_squares", "iteration_limit", "stalled", "relaxed"]
 """Statuses of :func:`delassus.constrained_dynamics`."""
 
 InverseDynamicsStatus = Literal["solved", "singular", "underactuated", "violates_constraints"]

@@ -47,7 +47,7 @@ def test_named_mechanism_closes(name, size):
         case = closed.named(name, seed)
         start = pushed(case, size)
         done = dl.close_loops(case.model, start)
-        assert done.status == "converged", done
+        assert done.status == "solved", done
         assert done.residual <= CLOSED
         assert error(case, done.configuration) <= CLOSED
         assert np.allclose(done.errors, np.concatenate([m.error(Mechanism(case.model, done.configuration)) for m in case.made]), atol=1e-13)
@@ -65,7 +65,7 @@ def test_random_loops_close(block):
         case = closed.random_loop(seed)
         start = pushed(case, 0.1)
         done = dl.close_loops(case.model, start, case.constraints)
-        assert done.status == "converged", (seed, done)
+        assert done.status == "solved", (seed, done)
         assert error(case, done.configuration) <= CLOSED, seed
         reached.append(done.slope < 1e-6)
         if reached[-1] and done.distance > 1e-6:
@@ -77,7 +77,7 @@ def test_cassie_closes_from_any_pose():
     model = dl.load("cassie")
     for seed in range(20):
         done = dl.close_loops(model, model.random(seed))
-        assert done.status == "converged"
+        assert done.status == "solved"
         assert done.residual <= CLOSED
         assert np.abs(dl.constraint_error(model, done.configuration, model.loops)).max() <= CLOSED
 
@@ -88,13 +88,13 @@ def test_rods_that_lie_flat_are_closed_and_stay(n, turn):
     model = dl.scenes.n_four_bar(n)
     q = closed.rods(model, turn)
     done = dl.close_loops(model, q)
-    assert done.status == "converged"
+    assert done.status == "solved"
     assert done.iterations == 0
     assert np.array_equal(done.configuration, q)
     rng = np.random.default_rng(n)
     for size in (1e-8, 1e-4, 1e-2, 0.2):
         done = dl.close_loops(model, q + size * rng.standard_normal(model.nv))
-        assert done.status == "converged", (size, done)
+        assert done.status == "solved", (size, done)
         assert done.residual <= CLOSED
 
 
@@ -125,7 +125,7 @@ def test_nothing_along_the_loops_is_nearer(name):
         assert done.slope < 1e-6
         assert steepness(case, start, done.configuration) < 1e-4
         rough = dl.close_loops(case.model, start, nearest=False)
-        assert (rough.status, rough.slope) == ("converged", 1.0)
+        assert (rough.status, rough.slope) == ("solved", 1.0)
         assert done.distance <= rough.distance * (1 + 1e-9)
 
 
@@ -202,7 +202,7 @@ def test_straight_arm_buckles(height):
     model = arm()
     hand = dl.Connect(model, "lower", point=(0, 0, -1), other_point=(0, 0, height))
     done = dl.close_loops(model, [0.0, 0.0], [hand])
-    assert done.status == "converged"
+    assert done.status == "solved"
     assert np.allclose(dl.point_position(model, done.configuration, "lower", (0, 0, -1)), [0, 0, height], atol=CLOSED)
     # law of cosines: 2 + 2 cos of the elbow
     assert np.isclose(2 + 2 * np.cos(done.configuration[1]), height**2, atol=1e-9)
@@ -211,7 +211,7 @@ def test_straight_arm_buckles(height):
 def test_straight_arm_reaches_exactly_its_length():
     model = arm()
     done = dl.close_loops(model, [0.4, -0.7], [dl.Connect(model, "lower", point=(0, 0, -1), other_point=(0, 0, -2))])
-    assert done.status == "converged"
+    assert done.status == "solved"
     assert np.abs(done.configuration).max() < 1e-4
 
 
@@ -264,7 +264,7 @@ def test_without_loops_nothing_moves():
     model = dl.load("iiwa")
     q = model.random(1)
     done = dl.close_loops(model, q)
-    assert (done.status, done.residual, done.distance, done.errors.shape) == ("converged", 0.0, 0.0, (0,))
+    assert (done.status, done.residual, done.distance, done.errors.shape) == ("solved", 0.0, 0.0, (0,))
     assert np.array_equal(done.configuration, q)
 
 
@@ -272,7 +272,7 @@ def test_repeated_loops_change_nothing():
     case = closed.named("n_four_bar", 1)
     start = pushed(case, 0.2)
     once, twice = (dl.close_loops(case.model, start, [*case.model.loops] * k) for k in (1, 2))
-    assert twice.status == "converged"
+    assert twice.status == "solved"
     assert np.allclose(once.configuration, twice.configuration, atol=1e-6)
 
 
@@ -280,7 +280,7 @@ def test_joint_can_be_held_and_a_foot_put_on_the_ground():
     model = dl.scenes.four_bar()
     crank = dl.JointCoupling(model, "crank_hinge", polynomial=(0.7, 0, 0, 0, 0))
     done = dl.close_loops(model, model.neutral(), [*model.loops, crank])
-    assert done.status == "converged"
+    assert done.status == "solved"
     assert np.allclose(done.configuration, closed.four_bar_pose(model, 0.7), atol=1e-9)
     box = dl.scenes.box_stack(1)
     q = np.array([0.3, 0.2, 1.0, 1, 0, 0, 0])
@@ -312,5 +312,5 @@ def test_far_from_the_origin_it_closes_too():
     q = dl.integrate(model, model.keyframes["home"], 0.1 * np.random.default_rng(3).standard_normal(model.nv))
     q[:2] += 1000.0
     done = dl.close_loops(model, q)
-    assert done.status == "converged"
+    assert done.status == "solved"
     assert done.residual <= CLOSED

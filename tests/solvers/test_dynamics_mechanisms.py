@@ -7,11 +7,11 @@ import delassus as dl
 from oracles.mechanisms import FAMILIES, random_case
 
 EXACT = ["auto", "lcaba", "kkt", "prox-ltl", "caba", "prox-ltls", "prox-pv", "pv-early"]
-STATUSES = ("converged", "redundant", "infeasible_least_squares", "iteration_limit", "stalled")
+STATUSES = ("solved", "redundant", "infeasible_least_squares", "iteration_limit", "stalled")
 
 
 def check(seed):
-    """No method says converged of equations that do not hold to 1e-9; returns the family and the status of "auto"."""
+    """No method says solved of equations that do not hold to 1e-9; returns the family and the status of "auto"."""
     case = random_case(seed)
     exact, found = case.exact(), {}
     for method in EXACT:
@@ -21,7 +21,7 @@ def check(seed):
             continue  # rows between bodies are not for this method
         found[method] = result.status
         assert result.status in STATUSES
-        if result.status == "converged":
+        if result.status == "solved":
             assert max(exact.residuals(result.acceleration, result.forces)) <= 1e-9, method
         else:
             assert result.advice
@@ -30,23 +30,23 @@ def check(seed):
 
 
 @pytest.mark.parametrize("seed", range(120))
-def test_nobody_says_converged_of_equations_that_do_not_hold(seed):
+def test_nobody_says_solved_of_equations_that_do_not_hold(seed):
     check(seed)
 
 
 @pytest.mark.exhaustive
 @pytest.mark.parametrize("start", range(0, 5000, 100))
-def test_nobody_says_converged_of_equations_that_do_not_hold_in_many_mechanisms(start):
+def test_nobody_says_solved_of_equations_that_do_not_hold_in_many_mechanisms(start):
     for seed in range(start, start + 100):
         check(seed)
 
 
 @pytest.mark.exhaustive
 def test_auto_solves_nearly_every_regular_mechanism():
-    """At singular positions rows may contradict each other; elsewhere "auto" ends converged or redundant in 99 of 100."""
+    """At singular positions rows may contradict each other; elsewhere "auto" ends solved or redundant in 99 of 100."""
     ends = [check(seed) for seed in range(10_000, 11_000)]
     regular = [status for family, status in ends if family != "singular"]
-    assert sum(status in ("converged", "redundant") for status in regular) >= 0.99 * len(regular)
+    assert sum(status in ("solved", "redundant") for status in regular) >= 0.99 * len(regular)
 
 
 @pytest.mark.parametrize("family", [f for f in FAMILIES if f != "singular"])
@@ -55,7 +55,7 @@ def test_auto_solves_mechanisms_of_usual_parts(family):
         case = random_case(seed, units=(1.0, 1.0, 1.0), light=0.1)
         result = dl.constrained_dynamics(case.model, case.q, case.v, case.tau, case.constraints)
         assert case.family == family
-        assert result.status == "converged"
+        assert result.status == "solved"
         assert max(case.exact().residuals(result.acceleration, result.forces)) <= 1e-11
 
 
@@ -64,7 +64,7 @@ def test_the_measure_sees_a_wrong_acceleration_of_the_lightest_part(seed):
     case = random_case(seed, light=1e-9)
     exact = case.exact()
     result = dl.constrained_dynamics(case.model, case.q, case.v, case.tau, case.constraints, method="kkt")
-    assert result.status == "converged"
+    assert result.status == "solved"
     assert max(exact.residuals(result.acceleration, result.forces)) <= 1e-11
     for k in range(case.model.nv):
         wrong = result.acceleration.copy()
@@ -80,8 +80,8 @@ def test_delta_robots_with_light_rods_are_solved(seed):
     case = random_case(seed, light=1e-12)
     result = dl.constrained_dynamics(case.model, case.q, case.v, case.tau, case.constraints)
     assert case.family == "delta"
-    assert result.status in ("converged", "redundant")
-    if result.status == "converged":
+    assert result.status in ("solved", "redundant")
+    if result.status == "solved":
         assert max(case.exact().residuals(result.acceleration, result.forces)) <= 1e-9
 
 
@@ -93,19 +93,19 @@ def test_states_of_a_batch_end_as_they_do_alone(seed):
     many = dl.BatchConstrainedDynamics(case.model, case.constraints, 9).solve(np.tile(case.q, (9, 1)), np.tile(case.v, (9, 1)), tau)
     for k in range(9):
         one = dl.constrained_dynamics(case.model, case.q, case.v, tau[k], case.constraints)
-        assert (many.status[k] == "converged") == (one.status == "converged")
-        if many.status[k] == "converged":
+        assert (many.status[k] == "solved") == (one.status == "solved")
+        if many.status[k] == "solved":
             exact = case.with_torques(tau[k]).exact()
             assert max(exact.residuals(many.acceleration[k], many.forces[k])) <= 1e-9
 
 
 @pytest.mark.parametrize("units", [(1.0, 1.0, 1.0), (1e9, 1.0, 1.0), (1e-9, 1.0, 1.0), (1.0, 1e3, 1.0), (1.0, 1.0, 1e-3)])
 @pytest.mark.parametrize("seed", range(0, 40, 3))
-def test_single_precision_says_converged_only_of_what_holds(seed, units):
+def test_single_precision_says_solved_only_of_what_holds(seed, units):
     """256 roundings of float32 are 3e-5: what converges is right to a few times that."""
     case = random_case(seed, units=units, light=0.1)
     dynamics = dl.ConstrainedDynamics(case.model, case.constraints, dtype=np.float32)
     result = dynamics.solve(case.q.astype(np.float32), case.v.astype(np.float32), case.tau.astype(np.float32))
     assert np.isfinite(result.acceleration).all()
-    if result.status == "converged":
+    if result.status == "solved":
         assert max(case.exact().residuals(result.acceleration, result.forces)) <= 3e-4

@@ -131,7 +131,7 @@ void order_rows(const CarriedRows& rows, std::vector<std::vector<int>> hanging, 
 }  // namespace
 
 template <class Real>
-bool rows_alone(const ConstraintSet<Real>& set) {
+bool rows_act_on_single_links(const ConstraintSet<Real>& set) {
   bool single = set.joint_rows.empty();
   for (const auto& group : set.groups) single = single && group.other < 0;
   for (const auto& b : set.blocks) single = single && b.terms == 1;
@@ -142,7 +142,7 @@ template <class Real>
 Limbs find_limbs(const Model<Real>& model, const Layout<Real>& layout) {
   const auto& set = layout.set;
   Limbs all;
-  all.single_link = rows_alone(set);
+  all.single_link = rows_act_on_single_links(set);
   if (!all.single_link) return all;
   const CarriedRows rows(model, set);
   auto hanging = add_limbs(model, layout, rows, all);
@@ -152,8 +152,8 @@ Limbs find_limbs(const Model<Real>& model, const Layout<Real>& layout) {
   return all;
 }
 
-template bool rows_alone(const ConstraintSet<double>&);
-template bool rows_alone(const ConstraintSet<float>&);
+template bool rows_act_on_single_links(const ConstraintSet<double>&);
+template bool rows_act_on_single_links(const ConstraintSet<float>&);
 template Limbs find_limbs(const Model<double>&, const Layout<double>&);
 template Limbs find_limbs(const Model<float>&, const Layout<float>&);
 

@@ -47,7 +47,7 @@ struct Limbs {
 
 // Whether every row acts on one link or on none, and on no joint.
 template <class Real>
-bool rows_alone(const ConstraintSet<Real>& set);
+bool rows_act_on_single_links(const ConstraintSet<Real>& set);
 
 template <class Real>
 Limbs find_limbs(const Model<Real>& model, const Layout<Real>& layout);

@@ -200,7 +200,7 @@ def _dynamics(p: Problem) -> tuple[Section, Methods]:
             return D.dynamics_error(r.acceleration, r.forces, soft if method in _SOFT and p.rows else None)
 
         def unsolved(r: DynamicsResult) -> str:
-            solved = r.status in ("converged", "infeasible_least_squares", "relaxed")
+            solved = r.status in ("solved", "infeasible_least_squares", "relaxed")
             return "" if solved else f"{r.status} after {r.iterations} iterations, rows open by {r.residuals.primal:.0e}"
 
         def note(r: DynamicsResult) -> str:

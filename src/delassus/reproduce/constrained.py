@@ -540,7 +540,9 @@ def convergence(
     """
     G = DelassusOperator(model, constraints, damping=1e-9)
     solvers = {
-        m: ConstrainedDynamics(model, constraints, method=cast(DynamicsMethod, m), mu=mu, tolerance=tolerance, max_iterations=max_iterations)
+        m: ConstrainedDynamics(
+            model, constraints, method=cast(DynamicsMethod, m), mu=mu, tolerance=tolerance, max_iterations=max_iterations
+        )
         for m in methods
     }
     rng = np.random.default_rng(0)

@@ -49,7 +49,7 @@ class AssemblyResult:
 
     Attributes:
         configuration: (nq,) q.
-        status: "converged"; "redundant": closed, but for errors below 1e-6 of the mechanism's size that no motion lessens, as of a plane loop whose hinges are not quite
+        status: "solved"; "redundant": closed, but for errors below 1e-6 of the mechanism's size that no motion lessens, as of a plane loop whose hinges are not quite
             parallel; "not_closable": the error is least here, to first order, and not zero; "iteration_limit".
         iterations: steps tried, of closing and sliding.
         residual: largest error |e| of the rows [m or rad].
@@ -60,7 +60,7 @@ class AssemblyResult:
             sought.
         errors: (m,) e of the rows.
         history: largest error at the start and after each step that led to the answer.
-        advice: what to do about a status that is not "converged", or if the nearest was not reached; else empty.
+        advice: what to do about a status that is not "solved", or if the nearest was not reached; else empty.
     """
 
     configuration: Array
@@ -309,7 +309,7 @@ def close_loops(
         >>> model = dl.scenes.four_bar()
         >>> closed = dl.close_loops(model, [0.3, 0.0, 0.0])
         >>> closed.status, closed.residual < 1e-11
-        ('converged', True)
+        ('solved', True)
     """
     if constraints is None:
         constraints = model.loops if isinstance(model, Model) else ()
@@ -334,13 +334,9 @@ def close_loops(
             q, e = work.close(q)
     if damping is not None:
         G.damping = damping
-    status: AssemblyStatus = (
-        "converged" if closed else "redundant" if redundant else "iteration_limit" if work.exhausted else "not_closable"
-    )
+    status: AssemblyStatus = "solved" if closed else "redundant" if redundant else "iteration_limit" if work.exhausted else "not_closable"
     advice = {
-        "converged": ""
-        if not nearest or slope <= 1e-3
-        else "Closed, but not nearest: see slope. Start nearer, or give more max_iterations.",
+        "solved": "" if not nearest or slope <= 1e-3 else "Closed, but not nearest: see slope. Start nearer, or give more max_iterations.",
         "redundant": "Closed as far as the mechanism is drawn: some rows depend on others, and no motion lessens what is left of them, see errors.",
         "not_closable": "The error is least here and not zero. Check lengths and targets, or start from another configuration.",
         "iteration_limit": "Not closed yet: see residual. Give more max_iterations, or start nearer.",

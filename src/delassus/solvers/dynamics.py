@@ -31,9 +31,9 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-_STATUS: tuple[DynamicsStatus, ...] = ("converged", "infeasible_least_squares", "iteration_limit", "stalled", "redundant")
+_STATUS: tuple[DynamicsStatus, ...] = ("solved", "infeasible_least_squares", "iteration_limit", "stalled", "redundant")
 _ADVICE: dict[DynamicsStatus, str] = {
-    "converged": "",
+    "solved": "",
     "redundant": "Some rows depend on others but for how exactly the mechanism is drawn, and are met up to that, see residuals.constraints: take them out, or close the "
     "loops with close_loops.",
     "infeasible_least_squares": "The constraints contradict each other here: their accelerations are met in the sense of least squares. Look at Baumgarte gains and at "
@@ -94,7 +94,7 @@ class DynamicsResult:
     Attributes:
         acceleration: (nv,) ν̇ [m/s² or rad/s²], the rate of v.
         forces: (m,) λ [N or N m], axes of the rows; a positive one pushes the first body away from the second.
-        status: "converged": both equations hold; "redundant": rows depend on each other up to 1e-6 of their scale, and are met up to that;
+        status: "solved": both equations hold; "redundant": rows depend on each other up to 1e-6 of their scale, and are met up to that;
             "infeasible_least_squares": the rows contradict each other, this is the nearest; "iteration_limit"; "stalled": rounding lets it come no
             nearer; "relaxed": a method that gives way, by design, and its own equations hold.
         iterations: proximal iterations.
@@ -221,7 +221,7 @@ class ConstrainedDynamics(_Settings):
         >>> model = dl.load("cassie")
         >>> dynamics = dl.ConstrainedDynamics(model, model.loops)
         >>> dynamics.solve(model.keyframes["home"], model.zero_velocity()).status
-        'converged'
+        'solved'
     """
 
     def __init__(
@@ -241,7 +241,7 @@ class ConstrainedDynamics(_Settings):
         ends = np.cumsum([c.rows for c in self.constraints]).tolist()
         self._parts = [slice(first, end) for first, end in zip([0, *ends], ends, strict=False)]
         self._native = getattr(_core, name)(model._native, [c._native() for c in self.constraints])
-        if not _METHODS[self.method][1] and not self._native.alone:
+        if not _METHODS[self.method][1] and not self._native.suits_rows:
             able = ", ".join(repr(k) for k, (_, any_rows, _) in _METHODS.items() if any_rows)
             raise ArgumentError(
                 f"method: {self.method!r} takes rows that act on one body and the world; these also act between bodies or on joints. Use {able}."
@@ -441,7 +441,7 @@ def constrained_dynamics(
         >>> model = dl.scenes.four_bar()
         >>> r = dl.constrained_dynamics(model, model.neutral(), model.zero_velocity(), None, model.loops)
         >>> r.status, r.acceleration.shape, r.forces.shape
-        ('converged', (3,), (3,))
+        ('solved', (3,), (3,))
     """
     dynamics = ConstrainedDynamics(
         model, constraints, method=method, mu=mu, tolerance=tolerance, max_iterations=max_iterations, compliance=compliance

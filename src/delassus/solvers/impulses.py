@@ -42,13 +42,13 @@ class ImpactResult:
     Attributes:
         velocity: (nv,) v⁺ after it.
         impulses: (m,) p [N s or N m s], axes of the rows; of least norm where rows are redundant.
-        status: "converged"; "infeasible_least_squares": rows contradict each other, J v⁺ is as near as it can be; "iteration_limit".
+        status: "solved"; "infeasible_least_squares": rows contradict each other, J v⁺ is as near as it can be; "iteration_limit".
         iterations: proximal iterations.
         residuals: ``primal`` and ``least_squares``.
         energy_change: ½ v⁺ᵀ M v⁺ − ½ v⁻ᵀ M v⁻ [J].
         constraint_impulses: the impulses, an array a constraint.
         history: (iterations + 1,) largest residual before each iteration and after the last.
-        advice: what to do about a status that is not "converged", or about energy that came from nowhere; else empty.
+        advice: what to do about a status that is not "solved", or about energy that came from nowhere; else empty.
     """
 
     velocity: Array
@@ -63,9 +63,9 @@ class ImpactResult:
 
 
 _ADVICE = {
-    "converged": "",
+    "solved": "",
     "infeasible_least_squares": "The rows ask for velocities that no motion has; see residuals. Look for repeated rows with different restitution.",
-    "iteration_limit": "Not converged; see residuals. Give less damping or more max_iterations.",
+    "iteration_limit": "Not solved; see residuals. Give less damping or more max_iterations.",
 }
 
 
@@ -142,7 +142,7 @@ def impact(
     # ½ (v⁺ + v⁻)ᵀ Jᵀ p
     energy = 0.5 * float((before + after) @ jump)
     advice = _ADVICE[solved.status]
-    if energy > 1e-8 * kinetic_energy(model, q, before) and solved.status == "converged":
+    if energy > 1e-8 * kinetic_energy(model, q, before) and solved.status == "solved":
         advice = "Kinetic energy grew: rows of different restitution feed each other. Use one restitution for all rows that are coupled."
     return ImpactResult(
         velocity=after,

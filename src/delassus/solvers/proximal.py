@@ -25,7 +25,7 @@ from ..operators import DelassusOperator
 __all__ = ["Proximal", "ProximalStatus", "default_damping", "largest", "norm_of", "operator_of", "prepare", "proximal", "split"]
 
 Array = NDArray[Any]
-ProximalStatus = Literal["converged", "infeasible_least_squares", "iteration_limit"]
+ProximalStatus = Literal["solved", "infeasible_least_squares", "iteration_limit"]
 # ε / ‖G‖ where none is given, and how little it may become: three iterations solve rows with σ > 1e-4 ‖G‖, and rounding of b, 1e-16, costs redundant rows 1e-8 of their forces.
 _DAMPING = 1e-8
 _LEAST_DAMPING = 1e-13
@@ -113,7 +113,7 @@ def proximal(
     history, last = [largest(b)], np.inf
     goal, given = max(tolerance * largest(b), rounding), b
     status: ProximalStatus = "iteration_limit"
-    outcome: ProximalStatus = "converged"
+    outcome: ProximalStatus = "solved"
     while True:
         # what rounding leaves of G λ
         noise = 4 * _EPS * norm * float(np.linalg.norm(forces))
