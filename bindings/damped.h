@@ -22,6 +22,7 @@ struct Damped : Base {
   bool invertible = false;             // whether damping + compliance is positive in every row
   std::atomic<bool> fresh{false};      // whether the numbers are those of a configuration
   std::atomic<bool> factored{false};   // whether the factor of the inverse is that of these numbers and this damping
+  std::size_t version = 0;             // another one whenever the numbers or the factor change
   Accuracy<T> accuracy{};              // of a solution, unless another is asked for
 
   // Nothing is known from here on, whatever comes of the update that follows.
@@ -33,6 +34,7 @@ struct Damped : Base {
   bool update(const T* q) {
     this->work([&] {
       factored = false;
+      ++version;
       fresh = this->G->update(q);
     });
     return fresh;
@@ -77,6 +79,7 @@ struct Damped : Base {
   }
   void factor_now() {
     factored = false;
+    ++version;
     if (!fresh || !invertible) return;
     this->G->set_damping(damping.data());
     factored = true;

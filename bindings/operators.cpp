@@ -5,7 +5,6 @@
 #include <nanobind/stl/vector.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "held_operator.h"
 #include "rooms.h"
@@ -59,18 +58,6 @@ nb::object sweep(HeldOperator<T>& s, Sweep<T> method, nb::handle x, std::size_t 
   return result.finite(what);
 }
 
-// Refuses a solution that no method brought within the limit.
-void check_accuracy(double error, double limit, const std::string& where = "") {
-  if (error <= limit) return;
-  char numbers[96];
-  std::snprintf(numbers, sizeof numbers, "a backward error of %.2g was reached%s, not %.2g", error, where.c_str(),
-                limit);
-  door::raise("InaccurateError",
-              std::string("solve: ") + numbers +
-                  ": G + damping is too close to singular, or G itself too inexact. Increase damping; or accept more "
-                  "with a larger tolerance, or with refine=False and a look at G.backward_error(x, y).");
-}
-
 // All forms are one class to Python: a class of its own for each would have the type of every argument looked up among
 // its bases.
 template <class T, Form form>
@@ -98,7 +85,7 @@ struct HeldBatch : Damped<T, Held<BatchOperator<T>>> {
     this->work([&] { this->G->solve(y, columns, x, wanted, errors.data()); });
     const auto worst = std::max_element(errors.begin(), errors.end());
     if (worst != errors.end())
-      check_accuracy(double(*worst), double(wanted.limit), " in state " + std::to_string(worst - errors.begin()));
+      door::check_accuracy(double(*worst), double(wanted.limit), " in state " + std::to_string(worst - errors.begin()));
   }
 
  private:
@@ -228,7 +215,7 @@ void bind_operator(nb::module_& m, const char* name) {
             return usual<T>(s, s.factored, y, "solve", [&](const T* in, T* out) {
               T error{};
               s.work_briefly([&] { error = s.G->solve(in, 1, out, s.accuracy); });
-              check_accuracy(double(error), double(s.accuracy.limit));
+              door::check_accuracy(double(error), double(s.accuracy.limit));
             });
           },
           "y"_a.none())
@@ -266,7 +253,7 @@ void bind_operator(nb::module_& m, const char* name) {
             x.apart_from(in);
             T error{};
             s.work([&] { error = s.G->solve(in.data, columns, x.data, {refinements, T(goal), T(limit)}); });
-            check_accuracy(double(error), double(T(limit)));
+            door::check_accuracy(double(error), double(T(limit)));
             return x.finite("solve");
           },
           "y"_a.none(), "columns"_a, "vector"_a, "refinements"_a, "goal"_a, "limit"_a, "out"_a.none())

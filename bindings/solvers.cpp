@@ -2,10 +2,10 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/vector.h>
 
-#include "held.h"
+#include "held_operator.h"
 #include "rooms.h"
+#include "solvers/operational.h"
 #include "solvers/verbs.h"
-#include "stopwatch.h"
 
 namespace delassus {
 
@@ -147,6 +147,54 @@ void bind_batch(nb::module_& m, const char* name) {
           "forces"_a.none(), "numbers"_a.none());
 }
 
+// Operational space of an operator that Python holds too: it works as that does, one user at a time.
+template <class T>
+struct HeldOperationalSpace {
+  HeldOperator<T>& held;
+  nb::object operator_;  // keeps `held`
+  OperationalSpace<T> space;
+
+  // A map times x, (rows,) or (rows, columns); None where the operator has no inverse.
+  nb::object apply(OperationalMap map, bool transposed, nb::handle x, int columns, bool vector) {
+    if (!held.factored) return nb::none();
+    std::size_t from = std::size_t(space.columns_of(map)), to = std::size_t(space.rows_of(map));
+    if (transposed) std::swap(from, to);
+    using In = door::Input<T>;
+    using Out = door::Output<T>;
+    const std::size_t k = std::size_t(columns);
+    const In in = vector ? In(x, "x", {from}) : In(x, "x", {from, k});
+    Out out = vector ? Out(nb::none(), {to}) : Out(nb::none(), {to, k});
+    T error{};
+    held.work_briefly(
+        [&] { error = space.apply(map, transposed, held.version, in.data, columns, out.data, held.accuracy); });
+    door::check_accuracy(double(error), double(held.accuracy.limit));
+    return out.finite("operational space");
+  }
+};
+
+template <class T>
+void bind_operational_space(nb::module_& m, const char* name) {
+  using Self = HeldOperationalSpace<T>;
+  auto map = [](OperationalMap which, bool transposed) {
+    return [which, transposed](Self& s, nb::handle x, int columns, bool vector) {
+      return s.apply(which, transposed, x, columns, vector);
+    };
+  };
+  nb::class_<Self>(m, name)
+      .def(
+          "__init__",
+          [](Self* self, nb::object G, int iterations) {
+            auto& held = nb::cast<HeldOperator<T>&>(G);
+            new (self) Self{held, G, OperationalSpace<T>(*held.G, int(held.nv()), iterations)};
+          },
+          "G"_a, "iterations"_a)
+      .def("inertia", map(OperationalMap::inertia, false), "x"_a.none(), "columns"_a, "vector"_a)
+      .def("pseudo_inverse", map(OperationalMap::pseudo_inverse, false), "x"_a.none(), "columns"_a, "vector"_a)
+      .def("pseudo_inverse_transpose", map(OperationalMap::pseudo_inverse, true), "x"_a.none(), "columns"_a, "vector"_a)
+      .def("null_space", map(OperationalMap::null_space, false), "x"_a.none(), "columns"_a, "vector"_a)
+      .def("null_space_transpose", map(OperationalMap::null_space, true), "x"_a.none(), "columns"_a, "vector"_a);
+}
+
 // G's own diagonal at one configuration.
 template <class T>
 void bind_diagonal(nb::module_& m, const char* name) {
@@ -172,6 +220,8 @@ void bind_solvers(nb::module_& m) {
   bind_solver<double>(m, "DynamicsSolver64");
   bind_solver<float>(m, "DynamicsSolver32");
   bind_diagonal<double>(m, "delassus_diagonal64");
+  bind_operational_space<double>(m, "OperationalSpace64");
+  bind_operational_space<float>(m, "OperationalSpace32");
   bind_method<double, DynamicsMethod::automatic>(m, "Automatic64");
   bind_method<float, DynamicsMethod::automatic>(m, "Automatic32");
   bind_method<double, DynamicsMethod::kkt>(m, "Kkt64");

@@ -1,5 +1,7 @@
 """Operational space: inertia, pseudo-inverse and null space are those of the dense definitions, at singularities too."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -119,7 +121,56 @@ def test_it_follows_its_operator():
     for seed in (1, 2):
         G.update(model.random(seed))
         assert np.array_equal(inertia @ np.ones(3), G.solve(np.ones(3)))
-        assert np.array_equal(inertia @ np.ones(3), G.inverse @ np.ones(3))
+        for _ in range(5):  # without a matrix, then with one
+            np.testing.assert_allclose(inertia @ np.ones(3), G.inverse @ np.ones(3), rtol=1e-10)
+    for damping in (1e-2, 1e-3):
+        G.damping = damping
+        np.testing.assert_allclose(inertia @ np.ones(3), G.solve(np.ones(3)), rtol=1e-10)
+    G.compliance = 0.5
+    np.testing.assert_allclose(inertia @ np.ones(3), G.solve(np.ones(3)), rtol=1e-10)
+
+
+@pytest.mark.parametrize("columns", [None, 1, 3, 8, 19, 64])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("name", ["iiwa", "go2", "g1"])
+def test_products_are_those_of_dense_matrices_however_many_are_asked_for(name, dtype, columns):
+    """The first products are made without a matrix, later ones with one: all agree, and with NumPy on our own matrices."""
+    model = dl.load(name)
+    q = np.asarray(model.random(3), dtype)
+    tips = [dl.PointContact(model, b) for b in range(1, model.nbody) if b not in model.body_parent[1:]]
+    G = dl.DelassusOperator(model, tips, damping=1e-2, dtype=dtype)
+    G.update(q)
+    n, m = model.nv, G.shape[0]
+    J, minv = G.jacobian @ np.eye(n), dl.mass_matrix_inverse(model, q.astype(float))
+    inertia = np.linalg.inv(J @ minv @ J.T + 1e-2 * np.eye(m))
+    bar = minv @ J.T @ inertia
+    space = dl.OperationalSpace(G)
+    rng = np.random.default_rng(0)
+    tolerance = 1e-10 if dtype == np.float64 else 2e-3
+    maps = ((space.inertia, inertia), (space.pseudo_inverse, bar), (space.null_space, np.eye(n) - bar @ J))
+    for got, want in maps:
+        for operator, matrix in ((got, want), (got.H, want.T)):
+            x = rng.standard_normal((matrix.shape[1], columns) if columns else matrix.shape[1]).astype(dtype)
+            for _ in range(m if columns is None else 3):
+                assert (operator @ x).dtype == dtype
+                agree(operator @ x, matrix @ x, tolerance, np.abs(matrix @ x).max())
+
+
+def test_it_can_be_copied_and_refuses_what_does_not_fit():
+    model = dl.load("iiwa")
+    G = dl.DelassusOperator(model, [dl.Connect(model, model.nbody - 1)], damping=1e-3)
+    space = pickle.loads(pickle.dumps(dl.OperationalSpace(G, iterations=2)))
+    with pytest.raises(dl.errors.StaleError):
+        space.null_space @ np.ones(7)
+    space.operator.update(model.random(1))
+    for operator in (space.inertia, space.null_space, space.pseudo_inverse, space.pseudo_inverse.H):
+        for bad in (np.ones(operator.shape[1] + 1), np.ones((2, 2, 2)), np.full(operator.shape[1], np.nan), ["a"] * operator.shape[1]):
+            with pytest.raises(dl.errors.DelassusError, match=r"^x: "):
+                operator @ bad
+    undamped = dl.DelassusOperator(model, [dl.Connect(model, model.nbody - 1)])
+    undamped.update(model.random(1))
+    with pytest.raises(dl.errors.ArgumentError, match="damping"):
+        dl.OperationalSpace(undamped).inertia @ np.ones(3)
 
 
 def test_no_rows_leave_everything_in_the_null_space():

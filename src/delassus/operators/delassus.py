@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -176,6 +176,40 @@ class _Damped:
         return int(self._native.nbytes)
 
 
+class LinearMap(LinearOperator):  # type: ignore[misc]
+    """A SciPy operator of two functions, forward and adjoint, that take a vector or columns and check them: products go to them directly."""
+
+    def __init__(
+        self, shape: tuple[int, int], dtype: np.dtype[Any], forward: Callable[[ArrayLike], Array], adjoint: Callable[[ArrayLike], Array]
+    ) -> None:
+        LinearOperator.__init__(self, dtype, shape)
+        self._forward, self._backward = forward, adjoint
+
+    def matvec(self, x: ArrayLike) -> Array:
+        """Product with a vector."""
+        return self._forward(x)
+
+    def matmat(self, X: ArrayLike) -> Array:
+        """Product with columns."""
+        return self._forward(X)
+
+    def rmatvec(self, x: ArrayLike) -> Array:
+        """Product of the adjoint with a vector."""
+        return self._backward(x)
+
+    def rmatmat(self, X: ArrayLike) -> Array:
+        """Product of the adjoint with columns."""
+        return self._backward(X)
+
+    _matvec, _matmat, _rmatvec, _rmatmat = matvec, matmat, rmatvec, rmatmat
+
+    def _adjoint(self) -> LinearMap:
+        return LinearMap(self.shape[::-1], self.dtype, self._backward, self._forward)
+
+    def __matmul__(self, x: Any) -> Any:
+        return self._forward(x) if isinstance(x, (np.ndarray, list, tuple)) else super().__matmul__(x)
+
+
 class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
     """G = J M⁻¹ Jᵀ + compliance as an operator, and (G + damping)⁻¹, never formed.
 
@@ -248,30 +282,28 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
     @property
     def inverse(self) -> LinearOperator:
         """(G + damping)⁻¹ as a SciPy operator."""
-        return LinearOperator(self.shape, matvec=self.solve, rmatvec=self.solve, matmat=self.solve, rmatmat=self.solve, dtype=self.dtype)
+        return LinearMap(self.shape, self.dtype, self.solve, self.solve)
 
     @property
     def jacobian(self) -> LinearOperator:
         """J (m, nv) as a SciPy operator with its adjoint, O(n + m)."""
-        run, shape = self._run, (self.shape[0], self._model.nv)
-
-        def forward(x: Array) -> Array:
-            return run("jacobian", x, None)
-
-        def adjoint(x: Array) -> Array:
-            return run("jacobian_transpose", x, None)
-
-        return LinearOperator(shape, matvec=forward, matmat=forward, rmatvec=adjoint, rmatmat=adjoint, dtype=self.dtype)
+        return LinearMap((self.shape[0], self._model.nv), self.dtype, self._verb("jacobian"), self._verb("jacobian_transpose"))
 
     @property
     def mass_inverse(self) -> LinearOperator:
         """M⁻¹ (nv, nv) as a SciPy operator, O(n)."""
-        run, n = self._run, self._model.nv
+        run = self._verb("mass_inverse")
+        return LinearMap((self._model.nv, self._model.nv), self.dtype, run, run)
 
-        def forward(x: Array) -> Array:
-            return run("mass_inverse", x, None)
+    def _verb(self, name: str) -> Callable[[ArrayLike], Array]:
+        """Return a verb of the native operator for whatever has the shape of a vector or of columns."""
+        native = getattr(self._native, name)
 
-        return LinearOperator((n, n), matvec=forward, matmat=forward, rmatvec=forward, rmatmat=forward, dtype=self.dtype)
+        def run(x: ArrayLike) -> Array:
+            columns, vector = self._columns_of(x, "x")
+            return native(x, columns, vector, None)  # type: ignore[no-any-return]
+
+        return run
 
     def to_matrix(self) -> Array:
         """G as a dense array (m, m): one product with the identity."""

@@ -1,25 +1,30 @@
-"""Operational space on the operator: Λ = (G + ε)⁻¹, J̄ = M⁻¹ Jᵀ Λ and N = 1 − J̄ J, never formed."""
+"""Operational space on the operator: Λ = (G + ε)⁻¹, J̄ = M⁻¹ Jᵀ Λ and N = 1 − J̄ J, formed only where that is cheaper."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.linalg import LinearOperator
 
+from .. import _core
 from .._door import count
 from ..errors import ArgumentTypeError
 from ..operators import DelassusOperator
+from ..operators.delassus import LinearMap
 
 __all__ = ["OperationalSpace"]
 
 Array = NDArray[Any]
+_NATIVE: dict[np.dtype[Any], Any] = {np.dtype(np.float64): _core.OperationalSpace64, np.dtype(np.float32): _core.OperationalSpace32}
 
 
 class OperationalSpace:
     """Inertia, dynamically consistent pseudo-inverse and null space of the rows of an operator, as SciPy operators, O(n + m) a column.
 
     They read the operator when they are used: after ``G.update`` and after a new ``G.damping`` they are the new ones, and what is stale raises.
+    Where a matrix is small and many columns are asked for at one configuration, it is formed and used for the rest of them.
 
     Damping bounds them at singularities: with σ an eigenvalue of G, a direction is taken by σ / (σ + ε) and left by ε / (σ + ε). More proximal
     iterations sharpen this to 1 − (ε / (σ + ε))^iterations without more damping: what moves is taken, what does not stays bounded by iterations / ε.
@@ -44,53 +49,55 @@ class OperationalSpace:
             raise ArgumentTypeError(f"G: expected a delassus.DelassusOperator, got {type(G).__name__}. Make one of the model and its rows.")
         self._G = G
         self._iterations = count(iterations, "iterations")
+        native = _NATIVE[G.dtype](G._native, self._iterations)
+        m, n = G.shape[0], G.model.nv
+        inertia = self._checked(native.inertia)
+        self._inertia = LinearMap((m, m), G.dtype, inertia, inertia)
+        bar = self._checked(native.pseudo_inverse), self._checked(native.pseudo_inverse_transpose)
+        self._pseudo_inverse = LinearMap((n, m), G.dtype, *bar)
+        null = self._checked(native.null_space), self._checked(native.null_space_transpose)
+        self._null_space = LinearMap((n, n), G.dtype, *null)
+
+    def _checked(self, native: Any) -> Any:
+        """Let a native map take a vector or columns; one that has no inverse to work with answers None."""
+        G = self._G
+
+        def run(x: ArrayLike) -> Array:
+            columns, vector = (1, True) if type(x) is np.ndarray and x.ndim == 1 else G._columns_of(x, "x")
+            y: Array | None = native(x, columns, vector)
+            if y is None:
+                G._columns_of(x, "x")
+                G._need_inverse()
+            return y  # type: ignore[return-value]
+
+        return run
 
     @property
     def operator(self) -> DelassusOperator:
         """The operator G it stands on."""
         return self._G
 
-    def _forces(self, y: Array) -> Array:
-        """Λ y: λ ← λ + (G + ε)⁻¹ (y − G λ)."""
-        G = self._G
-        x = G.solve(y)
-        for _ in range(self._iterations - 1):
-            x = x + G.solve(y - G @ x)
-        return x
-
     @property
     def inertia(self) -> LinearOperator:
         """Λ (m, m), symmetric: forces on the rows for accelerations of the rows."""
-        run = self._forces
-        return LinearOperator(self._G.shape, matvec=run, rmatvec=run, matmat=run, rmatmat=run, dtype=self._G.dtype)
+        return self._inertia
 
     @property
     def pseudo_inverse(self) -> LinearOperator:
         """J̄ = M⁻¹ Jᵀ Λ (nv, m): velocities of least kinetic energy for velocities of the rows; adjoint: forces on the rows for joint forces."""
-        J, Minv, run = self._G.jacobian, self._G.mass_inverse, self._forces
-
-        def forward(y: Array) -> Array:
-            return Minv @ (J.H @ run(y))  # type: ignore[no-any-return]
-
-        def adjoint(tau: Array) -> Array:
-            return run(J @ (Minv @ tau))
-
-        shape = (J.shape[1], J.shape[0])
-        return LinearOperator(shape, matvec=forward, matmat=forward, rmatvec=adjoint, rmatmat=adjoint, dtype=self._G.dtype)
+        return self._pseudo_inverse
 
     @property
     def null_space(self) -> LinearOperator:
         """N = 1 − J̄ J (nv, nv): the part of a velocity that the rows do not feel; adjoint Nᵀ: the part of joint forces that does not accelerate them."""
-        J, Minv, run = self._G.jacobian, self._G.mass_inverse, self._forces
+        return self._null_space
 
-        def forward(v: Array) -> Array:
-            return v - Minv @ (J.H @ run(J @ v))  # type: ignore[no-any-return]
-
-        def adjoint(tau: Array) -> Array:
-            return tau - J.H @ run(J @ (Minv @ tau))  # type: ignore[no-any-return]
-
-        n = J.shape[1]
-        return LinearOperator((n, n), matvec=forward, matmat=forward, rmatvec=adjoint, rmatmat=adjoint, dtype=self._G.dtype)
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (self._G, self._iterations)
 
     def __repr__(self) -> str:
         return f"<OperationalSpace of {self._G.model.name!r}: {self._G.shape[0]} rows, {self._iterations} iterations>"
+
+
+def _rebuild(G: DelassusOperator, iterations: int) -> OperationalSpace:
+    return OperationalSpace(G, iterations=iterations)
