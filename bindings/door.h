@@ -72,6 +72,16 @@ bool all_finite(const T* x, std::size_t n) {
   return sum == T{};
 }
 
+// Results, named for the stubs: a NumPy array, and one or None.
+struct Array : nb::object {
+  NB_OBJECT_DEFAULT(Array, nb::object, "numpy.typing.NDArray[typing.Any]", PyObject_CheckBuffer)
+};
+struct MaybeArray : nb::object {
+  NB_OBJECT_DEFAULT(MaybeArray, nb::object, "numpy.typing.NDArray[typing.Any] | None", PyObject_CheckBuffer)
+  MaybeArray(const Array& array) : nb::object(array) {}
+  static MaybeArray none() { return nb::borrow<MaybeArray>(Py_None); }
+};
+
 // What NumPy offers and every result needs, looked up once. Two threads may look at the same time: they find the same.
 inline PyObject* of_numpy(std::atomic<PyObject*>& kept, const char* name, const char* argument = nullptr) {
   PyObject* found = kept.load(std::memory_order_acquire);
@@ -94,12 +104,12 @@ inline bool is_ndarray(nb::handle x) {
 
 // numpy.empty(shape, dtype)
 template <class T>
-nb::object new_array(Shape shape) {
+Array new_array(Shape shape) {
   nb::object sizes = shape.size() == 1 ? nb::steal<nb::object>(PyLong_FromSize_t(*shape.begin())) : shape_tuple(shape);
   PyObject* arguments[] = {sizes.ptr(), of_numpy(numpy_dtype<T>, "dtype", dtype_name<T>)};
   PyObject* array = PyObject_Vectorcall(of_numpy(numpy_empty, "empty"), arguments, 2, nullptr);
   if (!array) throw nb::python_error();
-  return nb::steal(array);
+  return nb::steal<Array>(array);
 }
 
 // Numbers of type T in C order that some Python object lends by the buffer protocol, for as long as this lives.
@@ -174,7 +184,7 @@ struct Input {
 // A result: a new array, or the caller's `out` if it fits exactly.
 template <class T>
 struct Output {
-  nb::object object;
+  Array object;
   Lent<T> array;
   T* data;
 
@@ -183,7 +193,7 @@ struct Output {
       object = new_array<T>(shape);
       array.borrow_own(object);
     } else {
-      object = nb::borrow(out);
+      object = nb::borrow<Array>(out);
       if (!PyObject_TypeCheck(out.ptr(), reinterpret_cast<PyTypeObject*>(of_numpy(numpy_ndarray, "ndarray"))) ||
           !array.borrow(out, shape, true))
         nb::module_::import_("delassus._door").attr("refuse_out")(object, shape_tuple(shape), dtype_name<T>);
@@ -204,7 +214,7 @@ struct Output {
   }
 
   // the result, if it is finite
-  nb::object finite(const char* what) const {
+  Array finite(const char* what) const {
     if (!all_finite(data, array.size()))
       raise("SingularError",
             std::string(what) +
@@ -213,7 +223,7 @@ struct Output {
     return object;
   }
   // the result, if the mass matrix it comes from was regular
-  nb::object regular(bool is, const char* what) const {
+  Array regular(bool is, const char* what) const {
     if (!is) raise_singular(what);
     return finite(what);
   }

@@ -46,8 +46,8 @@ template <class T>
 using Sweep = void (Operator<T>::*)(const T*, int, T*);
 
 template <class T>
-nb::object sweep(HeldOperator<T>& s, Sweep<T> method, nb::handle x, std::size_t from, std::size_t to, int columns,
-                 bool vector, nb::handle out, const char* what) {
+door::Array sweep(HeldOperator<T>& s, Sweep<T> method, nb::handle x, std::size_t from, std::size_t to, int columns,
+                  bool vector, nb::handle out, const char* what) {
   using In = door::Input<T>;
   using Out = door::Output<T>;
   const std::size_t k = std::size_t(columns);
@@ -120,7 +120,7 @@ door::Output<T> rows_out(const HeldBatch<T>& s) {
 
 // A copy of damping or compliance.
 template <class T, class Self>
-nb::object copied_rows(const Self& s, const std::vector<T>& values) {
+door::Array copied_rows(const Self& s, const std::vector<T>& values) {
   auto out = rows_out<T>(s);
   std::copy(values.begin(), values.end(), out.data);
   return out.object;
@@ -130,10 +130,10 @@ nb::object copied_rows(const Self& s, const std::vector<T>& values) {
 // the type, the shape, a number that is not finite, or an operator without numbers: the careful way then serves it, or
 // says what is wrong.
 template <class T, class Self, class F>
-nb::object usual(Self& s, bool ready, nb::handle x, const char* what, F&& work) {
+door::MaybeArray usual(Self& s, bool ready, nb::handle x, const char* what, F&& work) {
   door::Lent<T> in;
   if (!ready || !door::is_ndarray(x) || !borrow_rows<T>(s, x, in) || !door::all_finite(in.data(), in.size()))
-    return nb::none();
+    return door::MaybeArray::none();
   auto out = rows_out<T>(s);
   work(in.data(), out.data);
   return out.finite(what);
@@ -142,7 +142,10 @@ nb::object usual(Self& s, bool ready, nb::handle x, const char* what, F&& work) 
 // Damping, compliance and freshness, of one state and of a batch alike.
 template <class T, class Self>
 void bind_damped(nb::class_<Self>& c) {
-  c.def_prop_ro("damping", [](const Self& s) { return s.damped ? copied_rows<T>(s, s.damping) : nb::none(); })
+  c.def_prop_ro("damping",
+                [](const Self& s) {
+                  return s.damped ? door::MaybeArray(copied_rows<T>(s, s.damping)) : door::MaybeArray::none();
+                })
       .def_prop_ro("compliance", [](const Self& s) { return copied_rows<T>(s, s.compliance); })
       .def_prop_ro("fresh", [](const Self& s) { return s.fresh.load(); })
       .def_prop_ro("factored", [](const Self& s) { return s.factored.load(); })

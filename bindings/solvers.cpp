@@ -155,8 +155,8 @@ struct HeldOperationalSpace {
   OperationalSpace<T> space;
 
   // A map times x, (rows,) or (rows, columns); None where the operator has no inverse.
-  nb::object apply(OperationalMap map, bool transposed, nb::handle x, int columns, bool vector) {
-    if (!held.factored) return nb::none();
+  door::MaybeArray apply(OperationalMap map, bool transposed, nb::handle x, int columns, bool vector) {
+    if (!held.factored) return door::MaybeArray::none();
     std::size_t from = std::size_t(space.columns_of(map)), to = std::size_t(space.rows_of(map));
     if (transposed) std::swap(from, to);
     using In = door::Input<T>;

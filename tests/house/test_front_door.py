@@ -182,21 +182,6 @@ def test_package_ships(name):
     assert (PACKAGE / name).is_file()
 
 
-def test_stub_names_what_the_extension_has():
-    stub = ast.parse((PACKAGE / "_core.pyi").read_text())
-    promised = {node.name: node for node in stub.body if isinstance(node, (ast.ClassDef, ast.FunctionDef))}
-    values = {node.target.id for node in stub.body if isinstance(node, ast.AnnAssign)}
-    assert {name for name in {*promised, *values} if not name.startswith("_")} == {
-        name for name in vars(dl._core) if not name.startswith("_")
-    }
-    for name, node in promised.items():
-        if isinstance(node, ast.ClassDef) and not name.startswith("_"):
-            native = {k for k in vars(getattr(dl._core, name)) if not k.startswith("_")}
-            bases = [promised[b.id] for b in node.bases if isinstance(b, ast.Name) and b.id in promised]
-            told = {n.name for part in (node, *bases) for n in part.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")}
-            assert told == native, name
-
-
 # ---- what no file does ------------------------------------------------------------------------------------------------------
 
 

@@ -202,12 +202,12 @@ class Simulator:
     @property
     def q(self) -> Array:
         """(nq,) configuration, a copy."""
-        return self._world.q
+        return self._world.q  # type: ignore[no-any-return]
 
     @property
     def v(self) -> Array:
         """(nv,) velocity, a copy."""
-        return self._world.v
+        return self._world.v  # type: ignore[no-any-return]
 
     def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None, time: float = 0.0) -> None:
         """Start from a state, without memory of contacts. Default: the model's neutral configuration at rest."""
