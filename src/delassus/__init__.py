@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     # what type checkers, editors and the docs see; at run time the tables below say the same
-    from . import errors, scenes, spatial, textbook
+    from . import errors, scenes, spatial, textbook, types
     from .constraints import (
         CenterOfMass,
         Connect,
@@ -175,6 +175,7 @@ __all__ = [
     "solve_mass_matrix",
     "spatial",
     "textbook",
+    "types",
 ]
 
 # The module that has each public name.
@@ -194,7 +195,7 @@ _HOMES = {
     "viewers": "View record",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
-_MODULES = {*_HOMES, "_core", "_door", "errors", "scenes", "spatial", "textbook"}
+_MODULES = {*_HOMES, "_core", "_door", "errors", "scenes", "spatial", "textbook", "types"}
 
 
 def _imported(name: str) -> Any:

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import mujoco
 import numpy as np
@@ -27,6 +27,7 @@ from .model.compiled import Compiled
 from .model.from_mujoco import from_mujoco
 from .model.load import compile_source
 from .simulator import Simulator
+from .types import SimulatorSolver
 from .viewers import record
 
 __all__ = [
@@ -103,7 +104,7 @@ def prepare(
     peer = compiled.model
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        sim = Simulator(peer, timestep=timestep, solver=solver)
+        sim = Simulator(peer, timestep=timestep, solver=cast(SimulatorSolver, solver))  # which says what it takes
         left_out = from_mujoco(*compiled).ignored
     q, control = start_of(sim.model, peer, keyframe, q)
     sim.reset(q)

@@ -24,7 +24,7 @@ def public():
     for room in rooms:
         for name in room.__all__:
             thing = getattr(room, name)
-            if not inspect.isclass(thing) and not callable(thing):
+            if not inspect.isclass(thing) and not inspect.isroutine(thing):
                 continue
             yield f"{room.__name__}.{name}", thing
             if inspect.isclass(thing) and thing.__module__.startswith("delassus"):

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 ROOMS = ["spatial", "model", "dynamics", "state", "collision", "constraints", "operators", "solvers", "simulator", "viewers"]
 # Beneath the rooms: used by all, uses none of them. Above: may use every room; no room may use it.
-GROUND = {"errors", "_door", "_core"}
+GROUND = {"errors", "types", "_door", "_core"}
 ABOVE = {"__init__", "scenes", "check", "figures", "cli", "textbook", "reproduce", "bench", "gym", "demo", "_terminal"}
 # What the bindings share, and the room each header belongs to; rooms.h only declares. A room's further files are called room_part.cpp.
 SHARED_BINDINGS = {

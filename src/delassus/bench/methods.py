@@ -16,6 +16,7 @@ from ..model import Model
 from ..operators import DelassusOperator, ExplicitDelassus
 from ..operators.explicit import INVERSE_METHODS, MATRIX_METHODS
 from ..solvers import ConstrainedDynamics, ContactResult, DynamicsResult, solve_contacts
+from ..types import ContactMethod, DynamicsMethod, InverseMethod, MatrixMethod
 from .definition import Definition, contact_residual, polygon_residual, relative
 from .motion import Progress, quiet
 from .trial import Measurement, Section, Trial, measured
@@ -23,8 +24,19 @@ from .trial import Measurement, Section, Trial, measured
 __all__ = ["CONTACT_ALLOWED", "CONTACT_METHODS", "DYNAMICS_METHODS", "MATRIX_FREE", "Methods", "Problem", "check_names", "measure_methods"]
 
 Array = NDArray[Any]
-DYNAMICS_METHODS = ("prox-ltl", "prox-ltls", "pv", "pv-soft", "pv-early", "prox-pv", "caba", "lcaba", "kkt", "soft-gauss")
-CONTACT_METHODS = ("admm", "newton", "interior", "pgs", "apgd", "lcp")
+DYNAMICS_METHODS: tuple[DynamicsMethod, ...] = (
+    "prox-ltl",
+    "prox-ltls",
+    "pv",
+    "pv-soft",
+    "pv-early",
+    "prox-pv",
+    "caba",
+    "lcaba",
+    "kkt",
+    "soft-gauss",
+)
+CONTACT_METHODS: tuple[ContactMethod, ...] = ("admm", "newton", "interior", "pgs", "apgd", "lcp")
 MATRIX_FREE = ("update", "update, G x", "G x again", "update, solve", "solve again")
 
 _SOFT = ("pv", "pv-soft", "soft-gauss")
@@ -112,7 +124,7 @@ def _matrix(p: Problem) -> tuple[Section, Methods]:
         return Section("matrix", title, reason="no rows"), []
     explain = ExplicitDelassus(p.model, p.constraints).explain()
 
-    def explicit(method: str) -> Trial:
+    def explicit(method: MatrixMethod) -> Trial:
         _patient(explain.matrix.get(method, 0.0))
         solver, out = ExplicitDelassus(p.model, p.constraints), np.empty((p.rows, p.rows))
         return Trial(
@@ -148,7 +160,7 @@ def _inverse(p: Problem) -> tuple[Section, Methods]:
     explain = ExplicitDelassus(p.model, p.constraints).explain()
     damping = np.full(p.rows, D.damping)
 
-    def explicit(method: str) -> Trial:
+    def explicit(method: InverseMethod) -> Trial:
         _patient(explain.inverse.get(method, 0.0))
         solver, out = ExplicitDelassus(p.model, p.constraints), np.empty((p.rows, p.rows))
         return Trial(
@@ -176,7 +188,7 @@ def _dynamics(p: Problem) -> tuple[Section, Methods]:
     """Accelerations and forces, by every method; springs where a method gives way."""
     D = p.definition
 
-    def make(method: str) -> Trial:
+    def make(method: DynamicsMethod) -> Trial:
         if method in ("prox-ltl", "pv", "prox-pv"):
             _patient(p.rows**3 / 3e3)
         soft = np.full(p.rows, D.damping or 1.0) if method == "soft-gauss" else np.full(p.rows, 1 / _MU)
@@ -212,7 +224,7 @@ def _contacts(p: Problem) -> tuple[Section, Methods]:
         return Section("contacts", title, reason="no contacts"), []
     g = p.contact_velocities()
 
-    def make(method: str) -> Trial:
+    def make(method: ContactMethod) -> Trial:
         most = None
         if method == "lcp":
             _patient(6e-4 * (10 * p.contacts + p.rows) ** 3)

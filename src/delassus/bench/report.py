@@ -6,7 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import mujoco
 import numpy as np
@@ -21,6 +21,7 @@ from ..errors import ArgumentError, LoadError, SingularError, UnstableError
 from ..model import Model
 from ..model.from_mujoco import from_mujoco
 from ..simulator import Simulator
+from ..types import SimulatorSolver
 from .counts import with_operations
 from .methods import Problem, check_names, measure_methods
 from .motion import constraints_of, run, run_mujoco
@@ -126,7 +127,7 @@ def _simulated(
     try:
         with warnings.catch_warnings(), Progress() as progress:
             warnings.simplefilter("ignore")  # what is left out of the model is said below
-            sim = Simulator(peer, timestep=settings.timestep, solver=settings.solver)
+            sim = Simulator(peer, timestep=settings.timestep, solver=cast(SimulatorSolver, settings.solver))
             sim.reset(start.q)
             every = max(1, round(0.01 / settings.timestep))
             motion = run(sim, settings.seconds, control=control, every=every, progress=progress.part("delassus"))

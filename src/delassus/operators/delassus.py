@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -16,7 +16,7 @@ from ..errors import ArgumentError, ArgumentTypeError, StaleError
 from ..model import Loop, Model
 from .explanation import Explanation, explained
 
-__all__ = ["BatchDelassusOperator", "DelassusOperator"]
+__all__ = ["BatchDelassusOperator", "DelassusOperator", "LinearMap"]
 
 Array = NDArray[Any]
 _NATIVE: dict[np.dtype[Any], Any] = {np.dtype(np.float64): _core.Delassus64, np.dtype(np.float32): _core.Delassus32}
@@ -206,6 +206,13 @@ class LinearMap(LinearOperator):  # type: ignore[misc]
     def _adjoint(self) -> LinearMap:
         return LinearMap(self.shape[::-1], self.dtype, self._backward, self._forward)
 
+    @overload
+    def __matmul__(self, x: DelassusOperator | LinearMap) -> LinearOperator: ...
+    @overload
+    def __matmul__(self, x: NDArray[Any] | Sequence[float] | Sequence[Sequence[float]]) -> Array: ...
+    @overload
+    def __matmul__(self, x: LinearOperator) -> LinearOperator: ...
+
     def __matmul__(self, x: Any) -> Any:
         return self._forward(x) if isinstance(x, (np.ndarray, list, tuple)) else super().__matmul__(x)
 
@@ -271,7 +278,14 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
     def _adjoint(self) -> DelassusOperator:
         return self
 
-    def __matmul__(self, x: ArrayLike) -> Any:
+    @overload
+    def __matmul__(self, x: DelassusOperator | LinearMap) -> LinearOperator: ...
+    @overload
+    def __matmul__(self, x: NDArray[Any] | Sequence[float] | Sequence[Sequence[float]]) -> Array: ...
+    @overload
+    def __matmul__(self, x: LinearOperator) -> LinearOperator: ...
+
+    def __matmul__(self, x: Any) -> Any:
         y = self._native.product(x)
         if y is not None:
             return y
@@ -280,17 +294,17 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
     # ---- other operators ------------------------------------------------------------------------------------------------
 
     @property
-    def inverse(self) -> LinearOperator:
+    def inverse(self) -> LinearMap:
         """(G + damping)⁻¹ as a SciPy operator."""
         return LinearMap(self.shape, self.dtype, self.solve, self.solve)
 
     @property
-    def jacobian(self) -> LinearOperator:
+    def jacobian(self) -> LinearMap:
         """J (m, nv) as a SciPy operator with its adjoint, O(n + m)."""
         return LinearMap((self.shape[0], self._model.nv), self.dtype, self._verb("jacobian"), self._verb("jacobian_transpose"))
 
     @property
-    def mass_inverse(self) -> LinearOperator:
+    def mass_inverse(self) -> LinearMap:
         """M⁻¹ (nv, nv) as a SciPy operator, O(n)."""
         run = self._verb("mass_inverse")
         return LinearMap((self._model.nv, self._model.nv), self.dtype, run, run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -14,13 +14,14 @@ from .._door import diagonal, unknown
 from ..constraints import Constraint, collect
 from ..errors import ArgumentError, ArgumentTypeError
 from ..model import Loop, Model
+from ..types import InverseMethod, MatrixMethod
 from .delassus import DelassusOperator
 
 __all__ = ["CholeskyDelassus", "DenseDelassus", "ExplicitDelassus", "MethodCosts", "damped_delassus_inverse", "delassus_matrix"]
 
 Array = NDArray[Any]
-MATRIX_METHODS = ("ltl", "kjr", "efpa", "pv-osim", "pv-osimr", "oscm", "columns")
-INVERSE_METHODS = ("caba-osim", "caba-osimf", "pv-osimf", "ltl", "lcaba")
+MATRIX_METHODS: tuple[MatrixMethod, ...] = tuple(name for name in get_args(MatrixMethod) if name != "auto")
+INVERSE_METHODS: tuple[InverseMethod, ...] = tuple(name for name in get_args(InverseMethod) if name != "auto")
 _DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 _NATIVE: dict[np.dtype[Any], Any] = {_DOUBLE: _core.Explicit64, _SINGLE: _core.Explicit32}
 
@@ -117,18 +118,18 @@ class ExplicitDelassus:
             )
         raise unknown("method", method, (*known, "auto"))
 
-    def matrix(self, q: ArrayLike, *, method: str = "auto", out: Array | None = None) -> Array:
+    def matrix(self, q: ArrayLike, *, method: MatrixMethod = "auto", out: Array | None = None) -> Array:
         """G at q, (m, m); see :func:`delassus_matrix`. Fills ``out`` if given."""
-        method = self._method(method, self._costs.matrix, self._costs.matrix_choice, MATRIX_METHODS)
-        return self._native.matrix(method, q, out)  # type: ignore[no-any-return]
+        chosen = self._method(method, self._costs.matrix, self._costs.matrix_choice, MATRIX_METHODS)
+        return self._native.matrix(chosen, q, out)  # type: ignore[no-any-return]
 
-    def inverse(self, q: ArrayLike, damping: ArrayLike, *, method: str = "auto", out: Array | None = None) -> Array:
+    def inverse(self, q: ArrayLike, damping: ArrayLike, *, method: InverseMethod = "auto", out: Array | None = None) -> Array:
         """(G + damping)⁻¹ at q, (m, m); see :func:`damped_delassus_inverse`. Fills ``out`` if given."""
-        method = self._method(method, self._costs.inverse, self._costs.inverse_choice, INVERSE_METHODS)
+        chosen = self._method(method, self._costs.inverse, self._costs.inverse_choice, INVERSE_METHODS)
         # an array has the shortest way: the native side checks it
         if type(damping) is not np.ndarray or damping.ndim != 1:
             damping = diagonal(damping, "damping", (self._rows,), self._dtype)
-        return self._native.inverse(method, q, damping, out)  # type: ignore[no-any-return]
+        return self._native.inverse(chosen, q, damping, out)  # type: ignore[no-any-return]
 
     @property
     def model(self) -> Model:
@@ -184,7 +185,7 @@ def _dtype_of(*arrays: Any) -> np.dtype[Any]:
 
 
 def delassus_matrix(
-    model: Model, q: ArrayLike, constraints: Sequence[Constraint | Loop], *, method: str = "auto", out: Array | None = None
+    model: Model, q: ArrayLike, constraints: Sequence[Constraint | Loop], *, method: MatrixMethod = "auto", out: Array | None = None
 ) -> Array:
     """Delassus matrix G = J M⁻¹ Jᵀ.
 
@@ -215,7 +216,7 @@ def damped_delassus_inverse(
     constraints: Sequence[Constraint | Loop],
     damping: ArrayLike,
     *,
-    method: str = "auto",
+    method: InverseMethod = "auto",
     out: Array | None = None,
 ) -> Array:
     """Inverse (G + damping)⁻¹ of the damped Delassus matrix, G = J M⁻¹ Jᵀ.

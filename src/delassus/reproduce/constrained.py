@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from ..textbook import Robot, Rows, Symbols, count, count_function
 from ..textbook.inverse import augmented, per_row
 from ..textbook.osim import gather, gram, jacobian, ltl, pv_osimr, rows_of_y
 from ..textbook.tree import Articulated, articulated, crba
+from ..types import DynamicsMethod
 from .items import Item
 from .outputs import Claim, Output
 from .timing import best_native, slope
@@ -305,7 +306,10 @@ def _dense_acceleration(G: DelassusOperator, q: Array, v: Array, tau: Array, gam
 
 
 def _solvers(model: Model, constraints: Sequence[Constraint], iterations: int) -> dict[str, ConstrainedDynamics]:
-    return {m: ConstrainedDynamics(model, constraints, method=m, mu=MU, tolerance=0.0, max_iterations=iterations) for m in METHODS}
+    return {
+        m: ConstrainedDynamics(model, constraints, method=cast(DynamicsMethod, m), mu=MU, tolerance=0.0, max_iterations=iterations)
+        for m in METHODS
+    }
 
 
 def dynamics_times(
@@ -535,7 +539,10 @@ def convergence(
         of every method: ``histories``, the residual after every iteration as the method reports it; ``found``, that of its last accelerations, recomputed; ``status``.
     """
     G = DelassusOperator(model, constraints, damping=1e-9)
-    solvers = {m: ConstrainedDynamics(model, constraints, method=m, mu=mu, tolerance=tolerance, max_iterations=most) for m in methods}
+    solvers = {
+        m: ConstrainedDynamics(model, constraints, method=cast(DynamicsMethod, m), mu=mu, tolerance=tolerance, max_iterations=most)
+        for m in methods
+    }
     rng = np.random.default_rng(0)
     results: dict[str, dict[str, list[Any]]] = {m: {"histories": [], "found": [], "status": []} for m in methods}
     for k in range(states):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from ..model import Model, load
 from ..operators import DelassusOperator, ExplicitDelassus
 from ..scenes import chain, fork, stem_with_branches
 from ..textbook import count
+from ..types import MatrixMethod
 from .items import Item
 from .outputs import Cell, Claim, Output
 from .timing import in_turns, slope
@@ -197,9 +198,9 @@ def _time_growth(quick: bool, progress: Progress) -> dict[str, dict[str, tuple[f
         operator.update(q)
         want, out = operator.to_matrix(), np.empty(operator.shape)
         for name in NAMES:
-            off = np.abs(explicit.matrix(q, method=name, out=out) - want).max() / np.abs(want).max()
+            off = np.abs(explicit.matrix(q, method=cast(MatrixMethod, name), out=out) - want).max() / np.abs(want).max()
             errors[what, name] = max(errors.get((what, name), 0.0), float(off))
-        for name, best in in_turns({n: partial(explicit.matrix, q, method=n, out=out) for n in NAMES}, turns).items():
+        for name, best in in_turns({n: partial(explicit.matrix, q, method=cast(MatrixMethod, n), out=out) for n in NAMES}, turns).items():
             times.setdefault((what, name), []).append(best)
         progress((step + 1) / len(cases))
     result: dict[str, dict[str, tuple[float, float]]] = {what: {} for what in _GROWING}

@@ -27,6 +27,7 @@ from ..model import Model
 from ..model.from_mujoco import body_names, from_mujoco
 from ..model.load import compile_source, tell_ignored
 from ..state import kinetic_energy, potential_energy
+from ..types import Integrator, SimulatorSolver, StepStatus
 from .collision_model import REACH, ShownModel, collision_model
 from .contact_problem import ContactProblem, problem_of_step
 from .files import named_path, private_file
@@ -37,8 +38,8 @@ from .trajectory import Contacts, Trajectory
 __all__ = ["Rollout", "Simulator", "StepResult", "rollout"]
 
 Array = NDArray[Any]
-_STATUS = ("solved", "iteration_limit", "stalled", "infeasible")
-_FLAWS = ("", "penetrating", "limit_violated", "open_loops", "tunnelling")
+_STATUS: tuple[StepStatus, ...] = ("solved", "iteration_limit", "stalled", "infeasible")
+_FLAWS: tuple[StepStatus, ...] = ("solved", "penetrating", "limit_violated", "open_loops", "tunnelling")
 _STAGES = ("collide", "constrain", "operate", "solve", "correct", "step")
 _SOLVERS = ("admm", "newton")
 _INTEGRATORS = ("midpoint", "euler")
@@ -80,7 +81,7 @@ class StepResult:
     q: Array
     v: Array
     contacts: Contacts
-    status: str
+    status: StepStatus
     islands: int
     iterations: int
     factorizations: int
@@ -148,8 +149,8 @@ class Simulator:
         model: Any,
         *,
         timestep: float = 1e-3,
-        solver: str = "admm",
-        integrator: str = "midpoint",
+        solver: SimulatorSolver = "admm",
+        integrator: Integrator = "midpoint",
         restitution: float = 0.0,
         bounce_speed: float = 0.05,
         tolerance: float = 1e-6,
@@ -365,7 +366,7 @@ def _forces(value: Any, name: str, n: int, what: str) -> Array:
     return finite(array, name)
 
 
-def _status(numbers: Array) -> str:
+def _status(numbers: Array) -> StepStatus:
     """Return the status of a step: of its contact solver, or what is wrong although that was solved."""
     return _FLAWS[int(numbers[10])] if numbers[0] == 0 and numbers[10] else _STATUS[int(numbers[0])]
 

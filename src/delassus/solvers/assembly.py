@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,12 +25,12 @@ from ..errors import ArgumentError
 from ..model import Loop, Model
 from ..operators import DelassusOperator
 from ..state import body_placements, difference, integrate, kinetic_energy
+from ..types import AssemblyStatus
 from .proximal import default_damping, largest, norm_of, operator_of, proximal
 
 __all__ = ["AssemblyResult", "close_loops"]
 
 Array = NDArray[Any]
-AssemblyStatus = Literal["converged", "redundant", "not_closable", "iteration_limit"]
 # √(eᵀ G e) below this part of √‖G‖ ‖e‖: no motion lessens the error, to first order
 _STATIONARY = 1e-7
 # errors below this part of the mechanism's size that no motion lessens: how exactly it is drawn; this many steps that hardly lessen them are enough

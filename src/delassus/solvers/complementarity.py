@@ -25,7 +25,8 @@ from ..dynamics import bias_forces, forward_dynamics, mass_matrix, mass_matrix_i
 from ..errors import ArgumentError, ArgumentTypeError, StaleError
 from ..model import Loop, Model
 from ..operators import DelassusOperator, DenseDelassus
-from .lcp import LcpResult, LcpStatus, restated, run_lemke
+from ..types import LcpStatus
+from .lcp import LcpResult, restated, run_lemke
 from .nonminimal import Links
 
 __all__ = ["FORMULATIONS", "CollisionResult", "Formulation", "Problem", "StepResult", "build", "collide"]
@@ -157,11 +158,11 @@ class _Joints:
         return self._operator.to_matrix()
 
     def rows(self, x: Array) -> Array:
-        return self._J.matvec(x)  # type: ignore[no-any-return]
+        return self._J.matvec(x)
 
     def push(self, p: Array) -> Array:
         """M⁻¹ Jᵀ p."""
-        return self._inverse.matvec(self._JT.matvec(p))  # type: ignore[no-any-return]
+        return self._inverse.matvec(self._JT.matvec(p))
 
     def rates(self, x: Array) -> Array:
         return x

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,11 +20,11 @@ from ..constraints import Constraint, JointFriction, PointContact, collect
 from ..errors import ArgumentError, ArgumentTypeError, StaleError
 from ..model import Loop
 from ..operators import DelassusOperator
+from ..types import ContactMethod, ContactStatus
 
 __all__ = ["ContactResiduals", "ContactResult", "solve_contacts"]
 
 Array = NDArray[Any]
-ContactStatus = Literal["solved", "approximate", "iteration_limit", "stalled", "infeasible"]
 _STATUS: tuple[ContactStatus, ...] = ("solved", "iteration_limit", "stalled", "infeasible", "approximate")  # by the core's numbers
 _ADVICE: dict[ContactStatus, str] = {
     "solved": "",
@@ -200,7 +200,7 @@ def solve_contacts(
     g: ArrayLike,
     constraints: Sequence[Constraint | Loop] | ArrayLike | None = None,
     *,
-    method: str = "admm",
+    method: ContactMethod = "admm",
     tolerance: float = 1e-6,
     max_iterations: int | None = None,
     warm_start: ContactResult | ArrayLike | None = None,

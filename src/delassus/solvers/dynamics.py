@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -19,6 +19,7 @@ from .._door import count, diagonal, number, unknown
 from ..constraints import Constraint, collect
 from ..errors import ArgumentError, ArgumentTypeError
 from ..model import Loop, Model
+from ..types import DynamicsMethod, DynamicsStatus
 
 __all__ = [
     "BatchConstrainedDynamics",
@@ -30,7 +31,6 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-DynamicsStatus = Literal["converged", "redundant", "infeasible_least_squares", "iteration_limit", "stalled", "relaxed"]
 _STATUS: tuple[DynamicsStatus, ...] = ("converged", "infeasible_least_squares", "iteration_limit", "stalled", "redundant")
 _ADVICE: dict[DynamicsStatus, str] = {
     "converged": "",
@@ -225,7 +225,7 @@ class ConstrainedDynamics(_Settings):
         model: Model,
         constraints: Sequence[Constraint | Loop],
         *,
-        method: str = "auto",
+        method: DynamicsMethod = "auto",
         mu: ArrayLike | None = None,
         tolerance: float = 1e-12,
         max_iterations: int = 20,
@@ -323,7 +323,7 @@ class BatchConstrainedDynamics(_Settings):
         constraints: Sequence[Constraint | Loop],
         batch_size: int,
         *,
-        method: str = "auto",
+        method: DynamicsMethod = "auto",
         mu: ArrayLike | None = None,
         tolerance: float = 1e-12,
         max_iterations: int = 20,
@@ -392,7 +392,7 @@ def constrained_dynamics(
     tau: ArrayLike | None,
     constraints: Sequence[Constraint | Loop],
     *,
-    method: str = "auto",
+    method: DynamicsMethod = "auto",
     external_forces: ArrayLike | None = None,
     mu: ArrayLike | None = None,
     tolerance: float = 1e-12,

@@ -22,12 +22,12 @@ from ..errors import ArgumentError, ArgumentTypeError
 from ..model import Loop, Model
 from ..operators import DelassusOperator
 from ..state import kinetic_energy
+from ..types import InverseDynamicsStatus
 from .proximal import largest, norm_of, operator_of, split
 
 __all__ = ["InverseDynamicsResult", "constrained_inverse_dynamics"]
 
 Array = NDArray[Any]
-InverseStatus = Literal["solved", "singular", "underactuated", "violates_constraints"]
 # How many times the forces of the motion torques may be before the mechanism counts as singular.
 _AMPLIFIED = 1e5
 
@@ -64,7 +64,7 @@ class InverseDynamicsResult:
 
     torques: Array
     forces: Array
-    status: InverseStatus
+    status: InverseDynamicsStatus
     residuals: InverseDynamicsResiduals
     constraint_forces: tuple[Array, ...]
     rank: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,11 +11,11 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._door import as_array, count, number, numbers
 from ..errors import ArgumentError, ArgumentTypeError
+from ..types import LcpStatus
 
 __all__ = ["LcpResult", "solve_lcp"]
 
 Array = NDArray[Any]
-LcpStatus = Literal["solved", "inaccurate", "ray", "pivot_limit"]
 _STATUS: tuple[LcpStatus, ...] = ("solved", "inaccurate", "ray", "pivot_limit")
 _ADVICE: dict[LcpStatus, str] = {
     "solved": "",

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse.linalg import LinearOperator
 
 from .. import _core
 from .._door import count
@@ -78,17 +77,17 @@ class OperationalSpace:
         return self._G
 
     @property
-    def inertia(self) -> LinearOperator:
+    def inertia(self) -> LinearMap:
         """Λ (m, m), symmetric: forces on the rows for accelerations of the rows."""
         return self._inertia
 
     @property
-    def pseudo_inverse(self) -> LinearOperator:
+    def pseudo_inverse(self) -> LinearMap:
         """J̄ = M⁻¹ Jᵀ Λ (nv, m): velocities of least kinetic energy for velocities of the rows; adjoint: forces on the rows for joint forces."""
         return self._pseudo_inverse
 
     @property
-    def null_space(self) -> LinearOperator:
+    def null_space(self) -> LinearMap:
         """N = 1 − J̄ J (nv, nv): the part of a velocity that the rows do not feel; adjoint Nᵀ: the part of joint forces that does not accelerate them."""
         return self._null_space
 

@@ -1,0 +1,56 @@
+"""Words that arguments take and results have, as types: methods, solvers, statuses. What each means is said where it is used."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+__all__ = [
+    "AssemblyStatus",
+    "ContactMethod",
+    "ContactStatus",
+    "DynamicsMethod",
+    "DynamicsStatus",
+    "Integrator",
+    "InverseDynamicsStatus",
+    "InverseMethod",
+    "LcpStatus",
+    "MatrixMethod",
+    "SimulatorSolver",
+    "StepStatus",
+]
+
+MatrixMethod = Literal["ltl", "kjr", "efpa", "pv-osim", "pv-osimr", "oscm", "columns", "auto"]
+"""Methods of :func:`delassus.delassus_matrix`."""
+
+InverseMethod = Literal["caba-osim", "caba-osimf", "pv-osimf", "ltl", "lcaba", "auto"]
+"""Methods of :func:`delassus.damped_delassus_inverse`."""
+
+DynamicsMethod = Literal["auto", "lcaba", "caba", "pv-soft", "soft-gauss", "kkt", "prox-ltl", "prox-ltls", "pv", "prox-pv", "pv-early"]
+"""Methods of :func:`delassus.constrained_dynamics`."""
+
+ContactMethod = Literal["admm", "newton", "apgd", "pgs", "interior", "lcp"]
+"""Methods of :func:`delassus.solve_contacts`."""
+
+SimulatorSolver = Literal["admm", "newton"]
+"""Contact solvers of :class:`delassus.Simulator`."""
+
+Integrator = Literal["midpoint", "euler"]
+"""Integrators of :class:`delassus.Simulator`."""
+
+AssemblyStatus = Literal["converged", "redundant", "not_closable", "iteration_limit"]
+"""Statuses of :func:`delassus.close_loops`."""
+
+ContactStatus = Literal["solved", "approximate", "iteration_limit", "stalled", "infeasible"]
+"""Statuses of :func:`delassus.solve_contacts`."""
+
+DynamicsStatus = Literal["converged", "redundant", "infeasible_least_squares", "iteration_limit", "stalled", "relaxed"]
+"""Statuses of :func:`delassus.constrained_dynamics`."""
+
+InverseDynamicsStatus = Literal["solved", "singular", "underactuated", "violates_constraints"]
+"""Statuses of :func:`delassus.constrained_inverse_dynamics`."""
+
+LcpStatus = Literal["solved", "inaccurate", "ray", "pivot_limit"]
+"""Statuses of :func:`delassus.solve_lcp`."""
+
+StepStatus = Literal["solved", "iteration_limit", "stalled", "infeasible", "penetrating", "limit_violated", "open_loops", "tunnelling"]
+"""Statuses of a step of :class:`delassus.Simulator`."""
