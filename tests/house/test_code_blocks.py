@@ -32,6 +32,9 @@ NEEDS = {
 NOT_RUN = {
     "pip install": "installs; what follows `&&` has tests of its own (test_examples.py, all of pytest)",
     "ruff check": "test_clean.py",
+    "tools/stubs": "test_stubs.py",
+    "tools/tidy": "reads the core, minutes",
+    "pre-commit install": "changes the repository",
     "mkdocs": "test_site.py",
     "tools/sanitize": "compiles the core anew, minutes",
     "tools/oldest": "installs old versions of all dependencies, minutes",
