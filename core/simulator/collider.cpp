@@ -12,7 +12,7 @@ namespace {
 template <class V>
 V at(const void* structure, std::size_t offset) {
   std::array<char, sizeof(V)> bytes;
-  std::memcpy(bytes.data(), static_cast<const char*>(structure) + offset, sizeof(V));
+  std::memcpy(bytes.data(), static_cast<const char*>(structure) + offset, bytes.size());
   return std::bit_cast<V>(bytes);
 }
 
