@@ -76,7 +76,8 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
       if (ended && (n > 0 || soft || set_.rows == 0)) {
         look(equations, damping, vdot, lambda, tolerance, true, reports, progress);
         certified = settle(tolerance, lambda, vdot, reports, progress);
-      } else if (n == 1 || n == 2) {
+      } else if ((n == 1 || n == 2) && tolerance > 0) {
+        // in the usual case both equations hold already; without a tolerance, all iterations are asked for
         certified = look(equations, damping, vdot, lambda, tolerance, false, reports, progress);
       }
     }
