@@ -118,7 +118,7 @@ void RunRecord::add(const StepReport& r, const World& w) {
   add_contacts(w, contacts);
   status.push_back(step_status(r));
   iterations.push_back(r.contacts.iterations);
-  residual.push_back(r.contacts.left.natural);
+  residual.push_back(r.contacts.residuals.natural);
   loop_error.push_back(r.loop_error);
   penetration.push_back(r.penetration);
 }
@@ -144,7 +144,7 @@ void bind_records(nb::module_& m) {
   number("iterations", [](const StepReport& r) { return r.contacts.iterations; });
   number("factorizations", [](const StepReport& r) { return r.contacts.factorizations; });
   number("corrections", [](const StepReport& r) { return r.corrections; });
-  number("residual", [](const StepReport& r) { return r.contacts.left.natural; });
+  number("residual", [](const StepReport& r) { return r.contacts.residuals.natural; });
   number("penetration", [](const StepReport& r) { return r.penetration; });
   number("penetration_after", [](const StepReport& r) { return r.penetration_after; });
   number("loop_error", [](const StepReport& r) { return r.loop_error; });

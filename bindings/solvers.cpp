@@ -62,20 +62,20 @@ void bind_solver(nb::module_& m, const char* name) {
       .def(
           "solve",
           [](Self& s, nb::handle q, nb::handle v, nb::handle tau, nb::handle external, nb::handle bias,
-             nb::handle damping, int most, double tolerance, nb::handle start, nb::handle acceleration,
+             nb::handle damping, int max_iterations, double tolerance, nb::handle start, nb::handle acceleration,
              nb::handle forces, nb::handle history) {
             auto q_ = door::configuration(s.held->template in<T>(), q);
             In v_(v, "v", {s.nv()}), t_(tau, "tau", {s.nv()}, true),
                 e_(external, "external_forces", {s.bodies(), 6}, true), b_(bias, "bias", {s.rows()}, true),
                 d_(damping, "mu", {s.rows()}), l_(start, "warm_start", {s.rows()}, true);
-            Out a(acceleration, {s.nv()}), f(forces, {s.rows()}), h(history, {std::size_t(most)});
+            Out a(acceleration, {s.nv()}), f(forces, {s.rows()}), h(history, {std::size_t(max_iterations)});
             a.apart_from(q_, v_, t_, e_, b_, d_, l_);
             f.apart_from(q_, v_, t_, e_, b_, d_, l_);
             Report<T> report{};
             s.work([&] {
               for (std::size_t r = 0; r < s.rows(); ++r) f.data[r] = l_.data ? l_.data[r] : T(0);
-              s.solver->solve(q_.data, v_.data, t_.data, e_.data, b_.data, d_.data, most, T(tolerance), f.data, a.data,
-                              &report, h.data);
+              s.solver->solve(q_.data, v_.data, t_.data, e_.data, b_.data, d_.data, max_iterations, T(tolerance),
+                              f.data, a.data, &report, h.data);
             });
             return nb::make_tuple(a.finite("constrained_dynamics"), f.finite("constrained_dynamics"),
                                   int(report.outcome), report.iterations, double(report.primal), double(report.change),
@@ -112,7 +112,7 @@ void bind_batch(nb::module_& m, const char* name) {
       .def(
           "solve",
           [](Self& s, nb::handle q, nb::handle v, nb::handle tau, nb::handle external, nb::handle bias,
-             nb::handle damping, nb::handle compliance, int most, double tolerance, nb::handle start,
+             nb::handle damping, nb::handle compliance, int max_iterations, double tolerance, nb::handle start,
              nb::handle acceleration, nb::handle forces, nb::handle numbers) {
             const std::size_t n = std::size_t(s.solver->batch());
             auto q_ = door::configurations(s.held->template in<T>(), q, n);
@@ -125,8 +125,8 @@ void bind_batch(nb::module_& m, const char* name) {
             f.apart_from(q_, v_, t_, e_, b_, d_, c_, l_);
             s.work([&] {
               for (std::size_t k = 0; k < n * s.rows(); ++k) f.data[k] = l_.data ? l_.data[k] : T(0);
-              s.solver->solve(q_.data, v_.data, t_.data, e_.data, b_.data, d_.data, c_.data, most, T(tolerance), f.data,
-                              a.data, s.reports.data());
+              s.solver->solve(q_.data, v_.data, t_.data, e_.data, b_.data, d_.data, c_.data, max_iterations,
+                              T(tolerance), f.data, a.data, s.reports.data());
               for (std::size_t k = 0; k < n; ++k) {
                 const auto& report = s.reports[k];
                 const T row[8] = {T(int(report.outcome)), T(report.iterations), report.primal,      report.change,

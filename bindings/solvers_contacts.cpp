@@ -114,7 +114,7 @@ struct HeldContacts {
     ContactReport report;
     {
       door::Occupied occupied(busy, "this solver");
-      if (method->keeps_history) history.resize(std::size_t(options.most));
+      if (method->keeps_history) history.resize(std::size_t(options.max_iterations));
       const auto run = [&](ContactMap& map, const double* dense) {
         report = solver.solve(*method, ContactProblem{map, g_.data, sets}, dense, options, lambda.data, sigma.data,
                               history.data());
@@ -167,12 +167,12 @@ void bind_structs(nb::module_& m) {
       .def(
           "__init__",
           [](ContactOptions* self, double tolerance, int max_iterations, double rho, int directions) {
-            new (self)
-                ContactOptions{.tolerance = tolerance, .most = max_iterations, .rho = rho, .directions = directions};
+            new (self) ContactOptions{
+                .tolerance = tolerance, .max_iterations = max_iterations, .rho = rho, .directions = directions};
           },
           nb::kw_only(), "tolerance"_a, "max_iterations"_a, "rho"_a = 0.0, "directions"_a = 8)
       .def_ro("tolerance", &ContactOptions::tolerance)
-      .def_ro("max_iterations", &ContactOptions::most)
+      .def_ro("max_iterations", &ContactOptions::max_iterations)
       .def_ro("rho", &ContactOptions::rho)
       .def_ro("directions", &ContactOptions::directions);
 
@@ -191,7 +191,7 @@ void bind_structs(nb::module_& m) {
       .def_prop_ro("iterations", [](const ContactSolution& s) { return s.report.iterations; })
       .def_prop_ro("factorizations", [](const ContactSolution& s) { return s.report.factorizations; })
       .def_prop_ro("rho", [](const ContactSolution& s) { return s.report.rho; })
-      .def_prop_ro("residuals", [](const ContactSolution& s) { return s.report.left; })
+      .def_prop_ro("residuals", [](const ContactSolution& s) { return s.report.residuals; })
       .def_prop_ro("own_residual", [](const ContactSolution& s) { return s.report.own; });
 }
 

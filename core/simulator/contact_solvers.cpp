@@ -41,9 +41,9 @@ ContactReport ContactSolvers::solve_velocities(const StepOptions& options, const
   ContactReport second = interior_.solve(problem, G_.data(), second_options, lambda, sigma, history_.data());
   second.iterations += first.iterations;
   second.factorizations += first.factorizations;
-  if (second.outcome == ContactOutcome::solved || second.left.worst() < first.left.worst()) return second;
+  if (second.outcome == ContactOutcome::solved || second.residuals.worst() < first.residuals.worst()) return second;
   std::copy(first_impulses_.begin(), first_impulses_.end(), lambda);
-  second.left = first.left;
+  second.residuals = first.residuals;
   second.outcome = first.outcome;
   return second;
 }

@@ -46,7 +46,7 @@ void add_island(const ContactReport& island, StepReport& report) {
   all.outcome = std::max(all.outcome, island.outcome);
   all.iterations = std::max(all.iterations, island.iterations);
   all.factorizations += island.factorizations;
-  all.left = worse(all.left, island.left);
+  all.residuals = worst_of(all.residuals, island.residuals);
 }
 
 const char* step_status(const StepReport& report) {

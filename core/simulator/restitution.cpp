@@ -43,7 +43,7 @@ void Restitution::decompress(const StepOptions& options, RowSystem& s, ContactMa
   report.iterations += second.iterations;
   report.factorizations += second.factorizations;
   if (second.outcome != ContactOutcome::solved) report.outcome = second.outcome;
-  report.left = second.left;
+  report.residuals = second.residuals;
 }
 
 // Sets of impulses that come on top of what was given back.

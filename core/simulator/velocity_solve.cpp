@@ -33,9 +33,9 @@ bool VelocitySolve::loops_suffice(const StepOptions& options, RowSystem& s, Loop
   report_.factorizations = 1;
   OperatorMap map(*s.G, s.sets);
   inverse_masses_.resize(s.rows());
-  feel(s.sets, map, inverse_masses_.data());
-  report_.left = residuals(s.sets, true, inverse_masses_.data(), impulses_.data(), sigma_.data());
-  if (!(report_.left.worst(1.0) <= options.tolerance)) {
+  find_inverse_masses(s.sets, map, inverse_masses_.data());
+  report_.residuals = residuals(s.sets, true, inverse_masses_.data(), impulses_.data(), sigma_.data());
+  if (!(report_.residuals.worst(1.0) <= options.tolerance)) {
     report_ = {};
     return false;
   }

@@ -15,7 +15,7 @@ ContactReport Admm::solve(const ContactProblem& p, const ContactOptions& options
                           double* history) {
   ContactReport report;
   if (begin(p, options, lambda, sigma, report)) return report;
-  iterate(options.most, lambda, sigma, history, report);
+  iterate(options.max_iterations, lambda, sigma, history, report);
   finish(lambda, sigma, report);
   return report;
 }
@@ -176,15 +176,15 @@ void Admm::resume() {
 }
 
 bool Admm::certified(const double* lambda, double* sigma, ContactReport& report) {
-  report.left = judge(*problem_, true, split_.d(), lambda, sigma);
-  const bool solved = report.left.worst(options_->share) <= options_->tolerance;
+  report.residuals = judge(*problem_, true, split_.d(), lambda, sigma);
+  const bool solved = report.residuals.worst(options_->share) <= options_->tolerance;
   if (solved) report.outcome = ContactOutcome::solved;
   return solved;
 }
 
 void Admm::keep_best(const double* lambda, const ContactReport& report) {
-  if (!(report.left.worst(options_->share) < best_residual_)) return;
-  best_residual_ = report.left.worst(options_->share);
+  if (!(report.residuals.worst(options_->share) < best_residual_)) return;
+  best_residual_ = report.residuals.worst(options_->share);
   std::copy_n(lambda, split_.rows(), best_forces_.data());
 }
 
@@ -235,7 +235,7 @@ bool Admm::infeasible(double* lambda, double* sigma, ContactReport& report) {
   const double allowed = options_->tolerance / options_->share * length;
   const bool runs = moved <= 1e-9 * size && outside <= 1e-9 * size && size > options_->tolerance;
   if (!(runs && work < -allowed)) return false;
-  report.left = judge(*problem_, true, split_.d(), lambda, sigma);
+  report.residuals = judge(*problem_, true, split_.d(), lambda, sigma);
   report.outcome = ContactOutcome::infeasible;
   return true;
 }

@@ -6,15 +6,15 @@ ContactReport Apgd::solve(const ContactProblem& p, const ContactOptions& options
                           double* history) {
   const int m = p.rows();
   for (auto* x : {&d_, &point_, &gradient_, &next_, &next_gradient_}) x->resize(std::size_t(m));
-  feel(p.sets, p.G, d_.data());
+  find_inverse_masses(p.sets, p.G, d_.data());
   if (!options.warm) std::fill_n(lambda, m, 0.0);
   project(p.sets, lambda, lambda);
   ContactReport report;
-  report.left = judge(p, false, d_.data(), lambda, sigma);
+  report.residuals = judge(p, false, d_.data(), lambda, sigma);
   std::copy_n(lambda, m, point_.data());
   std::copy_n(sigma, m, gradient_.data());
   double step = 1, theta = 1;
-  while (report.left.worst() > options.tolerance && report.iterations < options.most) {
+  while (report.residuals.worst() > options.tolerance && report.iterations < options.max_iterations) {
     step = find_next(p, step);
     // β, which starts anew when the step turns uphill
     double uphill = 0;
@@ -31,13 +31,13 @@ ContactReport Apgd::solve(const ContactProblem& p, const ContactOptions& options
       sigma[r] = next_gradient_[r];
     }
     step *= 1.05;
-    report.left = residuals(p.sets, false, d_.data(), lambda, sigma);
-    history[report.iterations++] = report.left.natural;
-    if (!std::isfinite(report.left.worst())) break;
+    report.residuals = residuals(p.sets, false, d_.data(), lambda, sigma);
+    history[report.iterations++] = report.residuals.natural;
+    if (!std::isfinite(report.residuals.worst())) break;
   }
-  report.outcome = report.left.worst() <= options.tolerance ? ContactOutcome::solved
-                   : std::isfinite(report.left.worst())     ? ContactOutcome::unfinished
-                                                            : ContactOutcome::stalled;
+  report.outcome = report.residuals.worst() <= options.tolerance ? ContactOutcome::solved
+                   : std::isfinite(report.residuals.worst())     ? ContactOutcome::unfinished
+                                                                 : ContactOutcome::stalled;
   return report;
 }
 

@@ -45,11 +45,11 @@ ContactReport Interior::solve(const ContactProblem& p, const double* G, const Co
   for (const auto& start : starts) {
     set_start(start.force);
     int blocked = 0;
-    const int last = std::min(options.most, report.iterations + patience);
+    const int last = std::min(options.max_iterations, report.iterations + patience);
     while (report.iterations < last && blocked < 4) {
       const double step = advance(start.share);
       if (!(step > 0)) break;
-      history[report.iterations++] = report.left.natural;
+      history[report.iterations++] = report.residuals.natural;
       ++report.factorizations;
       blocked = step < 0.02 ? blocked + 1 : 0;
       forces(p, lambda);
@@ -57,15 +57,15 @@ ContactReport Interior::solve(const ContactProblem& p, const double* G, const Co
     }
   }
   std::copy_n(best_forces_.data(), p.rows(), lambda);
-  report.left = judge(p, true, d_.data(), lambda, sigma);
-  report.outcome = report.iterations >= options.most ? ContactOutcome::unfinished : ContactOutcome::stalled;
+  report.residuals = judge(p, true, d_.data(), lambda, sigma);
+  report.outcome = report.iterations >= options.max_iterations ? ContactOutcome::unfinished : ContactOutcome::stalled;
   return report;
 }
 
 bool Interior::judged(const ContactProblem& p, const ContactOptions& options, const double* lambda, double* sigma,
                       ContactReport& report) {
-  report.left = judge(p, true, d_.data(), lambda, sigma);
-  const double worst = report.left.worst(options.share);
+  report.residuals = judge(p, true, d_.data(), lambda, sigma);
+  const double worst = report.residuals.worst(options.share);
   if (worst < best_) {
     best_ = worst;
     std::copy_n(lambda, p.rows(), best_forces_.data());
@@ -77,7 +77,7 @@ bool Interior::judged(const ContactProblem& p, const ContactOptions& options, co
 void Interior::begin(const ContactProblem& p, const double* G) {
   const int m = p.rows();
   d_.resize(std::size_t(m));
-  feel(p.sets, p.G, d_.data());
+  find_inverse_masses(p.sets, p.G, d_.data());
   list_unknowns(p);
   n_ = int(row_.size());
   for (auto* x : {&g_, &residual_, &x_}) x->assign(std::size_t(n_), 0.0);

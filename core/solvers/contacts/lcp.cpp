@@ -5,7 +5,7 @@ namespace delassus {
 ContactReport Lcp::solve(const ContactProblem& p, const double* G, const ContactOptions& options, int directions,
                          double* lambda, double* sigma) {
   d_.resize(std::size_t(p.rows()));
-  feel(p.sets, p.G, d_.data());
+  find_inverse_masses(p.sets, p.G, d_.data());
   find_unit();
   list_variables(p.sets, directions);
   fill(p, G);
@@ -15,15 +15,15 @@ ContactReport Lcp::solve(const ContactProblem& p, const double* G, const Contact
   double size = 0;
   for (const double x : q_) size = std::max(size, std::abs(x));
   const LemkeReport end = lemke_->solve(n, reinterpret_cast<const bool*>(free_.data()), M_.data(), q_.data(), z_.data(),
-                                        size > 0 ? 0.1 * options.tolerance / size : 1e-9, options.most);
+                                        size > 0 ? 0.1 * options.tolerance / size : 1e-9, options.max_iterations);
 
   forces(p, lambda);
   ContactReport report;
   report.iterations = end.pivots;
-  report.left = polygon_residuals(p, lambda, sigma);
-  report.outcome = report.left.worst() <= options.tolerance ? ContactOutcome::solved
-                   : end.outcome == Pivoting::limit         ? ContactOutcome::unfinished
-                                                            : ContactOutcome::stalled;
+  report.residuals = polygon_residuals(p, lambda, sigma);
+  report.outcome = report.residuals.worst() <= options.tolerance ? ContactOutcome::solved
+                   : end.outcome == Pivoting::limit              ? ContactOutcome::unfinished
+                                                                 : ContactOutcome::stalled;
   return report;
 }
 

@@ -13,11 +13,12 @@ ContactReport Newton::solve(const ContactProblem& p, const ContactOptions& optio
   int budget = 5;
   bool done = false;
   std::size_t pattern = 0;
-  while (!done && report.iterations < options.most) {
+  while (!done && report.iterations < options.max_iterations) {
     // ADMM, until twice in a row it leaves the same contacts sticking, sliding and open
-    done = admm_.iterate(std::min(options.most, report.iterations + budget), lambda, sigma, history, report);
+    done = admm_.iterate(std::min(options.max_iterations, report.iterations + budget), lambda, sigma, history, report);
     if (done) break;
-    if (const std::size_t now = admm_.splitting().pattern(); now != pattern && report.iterations < options.most / 2) {
+    if (const std::size_t now = admm_.splitting().pattern();
+        now != pattern && report.iterations < options.max_iterations / 2) {
       pattern = now;
       continue;
     }
@@ -36,9 +37,9 @@ bool Newton::descend(const ContactOptions& options, double* lambda, double* sigm
   const int m = s.rows();
   s.evaluate();
   double length = s.length();
-  while (report.iterations < options.most) {
+  while (report.iterations < options.max_iterations) {
     // s ← s + t e
-    find_step(options.most, history, report);
+    find_step(options.max_iterations, history, report);
     std::copy_n(s.s(), m, from_.data());
     double now = length;
     for (double t = 1; t > 0.1; t /= 2) {

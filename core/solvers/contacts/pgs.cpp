@@ -84,25 +84,25 @@ ContactReport Pgs::solve(const ContactProblem& p, const double* G, const Contact
                          double* sigma, double* history) {
   const int m = p.rows();
   d_.resize(std::size_t(m));
-  feel(p.sets, p.G, d_.data());
+  find_inverse_masses(p.sets, p.G, d_.data());
   find_columns(G, m);
   if (!options.warm) std::fill_n(lambda, m, 0.0);
   project(p.sets, lambda, lambda);
   ContactReport report;
-  report.left = judge(p, true, d_.data(), lambda, sigma);
-  while (report.left.worst() > options.tolerance && report.iterations < options.most) {
+  report.residuals = judge(p, true, d_.data(), lambda, sigma);
+  while (report.residuals.worst() > options.tolerance && report.iterations < options.max_iterations) {
     sweep(p, G, lambda, sigma);
-    report.left = residuals(p.sets, true, d_.data(), lambda, sigma);
+    report.residuals = residuals(p.sets, true, d_.data(), lambda, sigma);
     // sums of changes drift: what counts is found anew
-    if (report.left.worst() <= options.tolerance || report.iterations % 50 == 49)
-      report.left = judge(p, true, d_.data(), lambda, sigma);
-    history[report.iterations++] = report.left.natural;
-    if (!std::isfinite(report.left.worst())) break;
+    if (report.residuals.worst() <= options.tolerance || report.iterations % 50 == 49)
+      report.residuals = judge(p, true, d_.data(), lambda, sigma);
+    history[report.iterations++] = report.residuals.natural;
+    if (!std::isfinite(report.residuals.worst())) break;
   }
-  if (report.iterations == options.most) report.left = judge(p, true, d_.data(), lambda, sigma);
-  report.outcome = report.left.worst() <= options.tolerance ? ContactOutcome::solved
-                   : std::isfinite(report.left.worst())     ? ContactOutcome::unfinished
-                                                            : ContactOutcome::stalled;
+  if (report.iterations == options.max_iterations) report.residuals = judge(p, true, d_.data(), lambda, sigma);
+  report.outcome = report.residuals.worst() <= options.tolerance ? ContactOutcome::solved
+                   : std::isfinite(report.residuals.worst())     ? ContactOutcome::unfinished
+                                                                 : ContactOutcome::stalled;
   return report;
 }
 

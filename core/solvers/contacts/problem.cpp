@@ -2,7 +2,7 @@
 
 namespace delassus {
 
-void feel(const ForceSets& K, ContactMap& G, double* d) {
+void find_inverse_masses(const ForceSets& K, ContactMap& G, double* d) {
   G.diagonal(d);
   double largest = 0;
   for (int r = 0; r < K.rows; ++r) largest = d[r] > largest ? d[r] : largest;
@@ -27,10 +27,10 @@ ContactResiduals judge(const ContactProblem& p, bool coulomb, const double* d, c
 
 void certify(const ContactProblem& p, const ContactOptions& options, bool coulomb, double* d, const double* lambda,
              double* sigma, ContactReport& report) {
-  feel(p.sets, p.G, d);
-  report.own = report.left.natural;
-  report.left = judge(p, true, d, lambda, sigma);
-  if (report.left.worst(options.share) <= options.tolerance)
+  find_inverse_masses(p.sets, p.G, d);
+  report.own = report.residuals.natural;
+  report.residuals = judge(p, true, d, lambda, sigma);
+  if (report.residuals.worst(options.share) <= options.tolerance)
     report.outcome = ContactOutcome::solved;
   else if (report.outcome == ContactOutcome::solved)
     report.outcome = coulomb ? ContactOutcome::stalled : ContactOutcome::approximate;

@@ -15,13 +15,13 @@ struct ContactProblem {
 };
 
 struct ContactOptions {
-  double tolerance = 1e-6;  // of the residuals [m/s]
-  int most = 1000;          // iterations allowed
-  bool warm = false;        // λ is something to start from
-  double rho = 0;           // of the solve before; 0: there is none
-  bool hurry = false;       // near the tolerance is good enough where the rest would take long
-  double share = 0.1;       // of the natural residual that is held against the tolerance
-  int directions = 8;       // corners of the polygons that lcp has for cones
+  double tolerance = 1e-6;    // of the residuals [m/s]
+  int max_iterations = 1000;  // iterations allowed
+  bool warm = false;          // λ is something to start from
+  double rho = 0;             // of the solve before; 0: there is none
+  bool hurry = false;         // near the tolerance is good enough where the rest would take long
+  double share = 0.1;         // of the natural residual that is held against the tolerance
+  int directions = 8;         // corners of the polygons that lcp has for cones
 };
 
 // approximate: what is solved is another problem, with polygons for cones or without Γ, and not Coulomb's.
@@ -31,7 +31,7 @@ struct ContactReport {
   ContactOutcome outcome = ContactOutcome::unfinished;
   int iterations = 0, factorizations = 0;
   double rho = 0;  // penalty at the end, in units of the diagonal of G
-  ContactResiduals left;
+  ContactResiduals residuals;
   double own = 0;  // natural residual of the problem that the method solves, which need not be Coulomb's [m/s]
 };
 
@@ -40,7 +40,7 @@ inline double inner(int n, const double* a, const double* b) { return dense::dot
 
 // d ← the inverse mass that the rows of a set feel: the mean of the diagonal over a cone. A row that nothing moves
 // feels the largest of the others.
-void feel(const ForceSets& K, ContactMap& G, double* d);
+void find_inverse_masses(const ForceSets& K, ContactMap& G, double* d);
 
 // The tolerance that a problem is held to: as given, but at most 1e-4 of the largest |g|, or no forces at all might do;
 // at least 1e-11 of it, below which there is rounding. Velocities of a millionth of the tolerance count as rounding

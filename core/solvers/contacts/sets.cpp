@@ -70,7 +70,7 @@ void project_change(const ForceSets& K, const double* x, const double* d, double
   for (const auto& i : K.intervals) y[i.row] = x[i.row] > i.lower && x[i.row] < i.upper ? d[i.row] : 0;
 }
 
-ContactResiduals worse(const ContactResiduals& a, const ContactResiduals& b) {
+ContactResiduals worst_of(const ContactResiduals& a, const ContactResiduals& b) {
   return {larger(a.primal, b.primal), larger(a.dual, b.dual), larger(a.complementarity, b.complementarity),
           larger(a.natural, b.natural)};
 }

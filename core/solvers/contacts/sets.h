@@ -76,7 +76,7 @@ struct ContactResiduals {
 };
 
 // The larger of each; NaN stays.
-ContactResiduals worse(const ContactResiduals& a, const ContactResiduals& b);
+ContactResiduals worst_of(const ContactResiduals& a, const ContactResiduals& b);
 
 // Of forces λ and velocities σ, with de Saxcé's term if `coulomb`.
 ContactResiduals residuals(const ForceSets& K, bool coulomb, const double* d, const double* lambda,

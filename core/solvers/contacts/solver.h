@@ -36,7 +36,7 @@ const ContactMethod* find_contact_method(std::string_view name);
 class ContactSolver {
  public:
   // matrix: G itself, row-major, for methods that need it. λ: what to start from on entry if options say so, forces on
-  // exit; σ: velocities on exit. history: room for options.most numbers, unless the method keeps none.
+  // exit; σ: velocities on exit. history: room for options.max_iterations numbers, unless the method keeps none.
   ContactReport solve(const ContactMethod& method, const ContactProblem& p, const double* matrix,
                       const ContactOptions& options, double* lambda, double* sigma, double* history);
 

@@ -9,7 +9,7 @@ void Splitting::begin(const ContactProblem& p) {
   for (auto* v : {&d_, &w_, &over_w_, &felt_, &g_, &s_, &y_, &z_, &f_, &next_, &rhs_, &x_, &damping_}) v->resize(m);
   // w from the inverse mass that each set feels, a thousand times larger for rows without a set
   problem_ = &p;
-  feel(p.sets, p.G, d_.data());
+  find_inverse_masses(p.sets, p.G, d_.data());
   scaled_.rows = p.rows();
   scaled_.cones.assign(p.sets.cones.begin(), p.sets.cones.end());
   scaled_.intervals.assign(p.sets.intervals.begin(), p.sets.intervals.end());
