@@ -31,6 +31,7 @@ NEEDS = {
 # Commands that no test runs, and why: by how they begin.
 NOT_RUN = {
     "pip install": "installs; what follows `&&` has tests of its own (test_examples.py, all of pytest)",
+    "pytest -m exhaustive": "minutes; .ci/run runs it",
     "ruff check": "test_clean.py",
     "tools/stubs": "test_stubs.py",
     "tools/tidy": "reads the core, minutes",
