@@ -7,19 +7,19 @@
 namespace delassus::dense {
 namespace {
 
-constexpr int block = 64;  // rows that are solved strip by strip; more are halved
+constexpr int block_rows = 64;  // rows that are solved strip by strip; more are halved
 
 // A strip of X, as wide as a tile, stays in the first cache while L passes; L is packed once for all strips.
 template <class Real>
 void solve_lower_block(int m, int n, const Entries<Real>& L, Diagonal diagonal, Real* X, std::ptrdiff_t stride) {
   using T = Tile<Real>;
-  alignas(64) Real l[block * block], x[block * T::columns];
-  Real reciprocals[block];
+  alignas(64) Real l[block_rows * block_rows], x[block_rows * T::columns];
+  Real reciprocals[block_rows];
   for (int i = 0; i < m; i += T::rows) {
     const int height = std::min(T::rows, m - i);
-    pack_rows(L.from(i, 0), height, i + height, l + i * block);
+    pack_rows(L.from(i, 0), height, i + height, l + i * block_rows);
   }
-  for (int i = 0; i < block; ++i)
+  for (int i = 0; i < block_rows; ++i)
     reciprocals[i] = i < m && diagonal == Diagonal::reciprocals ? L.at[i * (L.row + L.column)] : Real(1);
 
   for (int j = 0; j < n; j += T::columns) {
@@ -27,7 +27,7 @@ void solve_lower_block(int m, int n, const Entries<Real>& L, Diagonal diagonal, 
     pack_columns(X + j, stride, width, m, x);
     if (is_zero(x, m * T::columns)) continue;
     for (int i = 0; i < m; i += T::rows) {
-      const Real* rows = l + i * block;
+      const Real* rows = l + i * block_rows;
       T tile;
       tile.add_products(i, rows, T::rows, x, T::columns);
       const int height = std::min(T::rows, m - i);
@@ -56,7 +56,7 @@ void solve_lower_block(int m, int n, const Entries<Real>& L, Diagonal diagonal, 
 
 template <class Real>
 void solve_lower(int m, int n, const Entries<Real>& L, Diagonal diagonal, Real* X, std::ptrdiff_t stride) {
-  if (m <= block) return solve_lower_block(m, n, L, diagonal, X, stride);
+  if (m <= block_rows) return solve_lower_block(m, n, L, diagonal, X, stride);
   const int half = (m / 2 + Tile<Real>::rows - 1) / Tile<Real>::rows * Tile<Real>::rows;
   solve_lower(half, n, L, diagonal, X, stride);
   subtract_product(m - half, n, half, L.from(half, 0), static_cast<const Real*>(X), stride, X + half * stride, stride);

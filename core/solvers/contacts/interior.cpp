@@ -12,8 +12,8 @@ struct Start {
   double force, share;  // size of the forces; share of the way to the border
 };
 constexpr Start starts[] = {{0.1, 0.95}, {1.0, 0.5}, {0.01, 0.7}};
-constexpr int patience = 40;           // iterations of a start
-constexpr double frictionless = 1e-6;  // friction below which a contact has none
+constexpr int iterations_per_start = 40;  // before another start is tried
+constexpr double frictionless = 1e-6;     // friction below which a contact has none
 // damping of rows without a set, which may be redundant, towards the forces before
 constexpr double free_stiffness = 1e-9;
 
@@ -45,7 +45,7 @@ ContactReport Interior::solve(const ContactProblem& p, const double* G, const Co
   for (const auto& start : starts) {
     set_start(start.force);
     int blocked = 0;
-    const int last = std::min(options.max_iterations, report.iterations + patience);
+    const int last = std::min(options.max_iterations, report.iterations + iterations_per_start);
     while (report.iterations < last && blocked < 4) {
       const double step = advance(start.share);
       if (!(step > 0)) break;
