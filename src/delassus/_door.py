@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,7 +92,7 @@ def count(value: Any, name: str, minimum: int = 1) -> int:
 
 
 def diagonal(value: Any, name: str, rows: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Return numbers that are not negative, one a row: from a scalar, or from one a row, of a batch also the same for all states."""
+    """Return numbers that are not negative, one per row: from a scalar, or from one per row, of a batch also the same for all states."""
     array = finite(as_array(value, name), name)
     fits = [rows[k:] for k in range(len(rows) + 1)]
     if array.shape not in fits:
@@ -102,10 +102,19 @@ def diagonal(value: Any, name: str, rows: tuple[int, ...], dtype: Any) -> NDArra
     return np.array(np.broadcast_to(array, rows), dtype=dtype)
 
 
+def native_class(dtype: Any, natives: Mapping[np.dtype[Any], Any]) -> tuple[np.dtype[Any], Any]:
+    """Return a precision as a dtype, and the native class that works in it."""
+    try:
+        precision: np.dtype[Any] = np.dtype(dtype)
+        return precision, natives[precision]
+    except (TypeError, KeyError):
+        raise ArgumentTypeError(f"dtype: expected float64 or float32, got {dtype!r}.") from None
+
+
 def unknown(kind: str, name: Any, known: Iterable[str]) -> UnknownNameError:
-    """Make the error for a name that does not exist; it offers the near ones and lists all."""
+    """Make the error for a name that does not exist; it offers similar ones and lists all."""
     names: Sequence[str] = list(known)
-    near = difflib.get_close_matches(str(name), names, n=3)
-    hint = f" Did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
+    similar = difflib.get_close_matches(str(name), names, n=3)
+    hint = f" Did you mean {' or '.join(repr(n) for n in similar)}?" if similar else ""
     shown = ", ".join(names[:60]) + (f", … ({len(names)} in all)" if len(names) > 60 else "")
     return UnknownNameError(f"{kind} {name!r} does not exist.{hint} Available: {shown}.")

@@ -30,11 +30,13 @@ app = typer.Typer(
     help="Delassus operators and constrained dynamics of robots with loops and contacts.", no_args_is_help=True, add_completion=False
 )
 
-Robot = Annotated[str, typer.Argument(help="Name of an embedded robot, or a path to an MJCF or URDF file.")]
-RobotOrScene = Annotated[str, typer.Argument(help="Name of an embedded robot or of a scene, or a path to an MJCF or URDF file.")]
-Floating = Annotated[bool, typer.Option("--floating-base", help="Let the root of a URDF float.")]
-Contact = Annotated[list[str] | None, typer.Option(help="A point of this body touches the ground, 3 rows at its origin; may be repeated.")]
-Welded = Annotated[list[str] | None, typer.Option("--weld", help="This body is welded to the ground, 6 rows; may be repeated.")]
+Robot = Annotated[str, typer.Argument(help="Name of an embedded robot, or path to an MJCF or URDF file.")]
+RobotOrScene = Annotated[str, typer.Argument(help="Name of an embedded robot or a scene, or path to an MJCF or URDF file.")]
+Floating = Annotated[bool, typer.Option("--floating-base", help="Give the root link of a URDF a free joint.")]
+Contact = Annotated[
+    list[str] | None, typer.Option(help="Add a point contact with the ground at the origin of this body (3 rows); may be repeated.")
+]
+Welded = Annotated[list[str] | None, typer.Option("--weld", help="Weld this body to the ground (6 rows); may be repeated.")]
 
 
 def _writable(path: Path | None) -> Path | None:
@@ -44,7 +46,7 @@ def _writable(path: Path | None) -> Path | None:
     return path
 
 
-Json = Annotated[Path | None, typer.Option("--json", help="Also write the table to this file.", callback=_writable)]
+Json = Annotated[Path | None, typer.Option("--json", help="Also write the results to this JSON file.", callback=_writable)]
 
 
 def _save(path: Path | None, data: Any) -> None:
@@ -71,7 +73,7 @@ def _robot_or_scene(source: str, floating_base: bool) -> tuple[dl.Model, dl.scen
 
 
 def _scene_info(scene: dl.scenes.Scene) -> dict[str, Any]:
-    """Show the constraints of a scene, a line a kind, and what its operator does and costs; returns the same."""
+    """Show the constraints of a scene, a line per kind, and what its operator does and costs; returns the same."""
     kinds: dict[str, dict[str, Any]] = {}
     for c in scene.constraints:
         kind = kinds.setdefault(type(c).__name__, {"count": 0, "rows": 0, "force_set": c.force_set})
@@ -79,7 +81,7 @@ def _scene_info(scene: dl.scenes.Scene) -> dict[str, Any]:
         kind["rows"] += c.rows
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("constraint")
-    for column in ("how many", "rows"):
+    for column in ("count", "rows"):
         table.add_column(column, justify="right")
     table.add_column("force set")
     for name, kind in kinds.items():
@@ -94,7 +96,7 @@ def _scene_info(scene: dl.scenes.Scene) -> dict[str, Any]:
 
 @app.command()
 def info(robot: RobotOrScene, floating_base: Floating = False, json_file: Json = None) -> None:
-    """Show joints, masses, sizes, loops and ignored elements of a robot; of a scene, its constraints and what their operator costs too."""
+    """Show the joints, masses, sizes, loops and ignored elements of a robot; for a scene also its constraints and the cost of their operator."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the table below lists them
         model, scene = _robot_or_scene(robot, floating_base)
@@ -131,12 +133,12 @@ def info(robot: RobotOrScene, floating_base: Floating = False, json_file: Json =
 @app.command()
 def check(
     robot: Robot,
-    states: Annotated[int, typer.Option(min=1, help="How many random states.")] = 20,
-    seed: Annotated[int, typer.Option(help="Seed of the random states.")] = 0,
+    states: Annotated[int, typer.Option(min=1, help="Number of random states.")] = 20,
+    seed: Annotated[int, typer.Option(help="Seed for the random states.")] = 0,
     floating_base: Floating = False,
     json_file: Json = None,
 ) -> None:
-    """Compare our numbers for a robot with MuJoCo's on random states; exit 1 if any differ."""
+    """Compare our dynamics of a robot with MuJoCo's at random states; exit 1 if any quantity differs."""
     from .check import compare_with_mujoco
     from .model.from_mujoco import from_mujoco
     from .model.load import compile_source
@@ -144,9 +146,9 @@ def check(
     compiled = compile_source(robot, floating_base=floating_base)
     model, peer = from_mujoco(*compiled), compiled.model
     rows = compare_with_mujoco(model, peer, states=states, seed=seed)
-    table = Table(title=f"{escape(model.name)}: largest relative error against MuJoCo, {states} random states")
+    table = Table(title=f"{escape(model.name)}: largest relative error against MuJoCo at {states} random states")
     table.add_column("quantity")
-    for column in ("error", "allowed"):
+    for column in ("error", "tolerance"):
         table.add_column(column, justify="right")
     table.add_column("")
     for row in rows:
@@ -154,23 +156,23 @@ def check(
     console.print(table)
     _save(json_file, [{"quantity": r.quantity, "error": r.error, "tolerance": r.tolerance, "passed": r.passed} for r in rows])
     if model.ignored:
-        console.print(f"left out of the model: {escape('; '.join(model.ignored))}")
+        console.print(f"ignored by the model: {escape('; '.join(model.ignored))}")
     if not all(row.passed for row in rows):
         raise typer.Exit(1)
 
 
 @app.command()
 def count(
-    algorithm: Annotated[str, typer.Argument(help="Name of a textbook algorithm, several with commas, or all.")],
+    algorithm: Annotated[str, typer.Argument(help="Name of a textbook algorithm, a comma-separated list of them, or all.")],
     robot: RobotOrScene,
     contact: Contact = None,
     weld: Welded = None,
-    loops: Annotated[bool, typer.Option("--loops", help="Close the loops of the model.")] = False,
-    iterations: Annotated[int, typer.Option(min=1, help="Iterations of the proximal algorithms.")] = 3,
+    loops: Annotated[bool, typer.Option("--loops", help="Include the model's loop constraints.")] = False,
+    iterations: Annotated[int, typer.Option(min=1, help="Number of iterations of the proximal algorithms.")] = 3,
     floating_base: Floating = False,
     json_file: Json = None,
 ) -> None:
-    """Count additions, multiplications, divisions, roots, sines and cosines of textbook algorithms on a robot or a scene (needs CasADi)."""
+    """Count the arithmetic operations of textbook algorithms on a robot or a scene (needs CasADi)."""
     from .constraints import from_loop
     from .textbook import ALGORITHMS
     from .textbook import count as count_operations
@@ -207,16 +209,16 @@ def count(
 
 
 Seconds = Annotated[float, typer.Option(min=0.0, help="Simulated time in seconds.")]
-Timestep = Annotated[float, typer.Option(help="Of the simulation, in seconds.")]
+Timestep = Annotated[float, typer.Option(help="Simulation time step in seconds.")]
 
 
 @app.command()
 def demo(
     seconds: Seconds = 1.2,
-    folder: Annotated[Path, typer.Option(help="Where to write the figure and the recording.")] = Path(),
+    folder: Annotated[Path, typer.Option(help="Folder for the figure and the recording.")] = Path(),
     json_file: Json = None,
 ) -> None:
-    """Drop three humanoids on a pyramid of boxes, MuJoCo beside; write a figure and a recording. No downloads, well under a minute."""
+    """Drop three humanoids on a pyramid of boxes, compare with MuJoCo, and write a figure and a recording. No downloads; takes less than a minute."""
     if not folder.is_dir():
         raise ArgumentError(f"--folder: expected an existing folder, got {str(folder)!r}.")
     import mujoco
@@ -224,7 +226,7 @@ def demo(
 
     from .bench import run, run_mujoco
     from .check import compare_with_mujoco
-    from .demo import Progress, costs_at, film, most_contacts, show_costs, show_motion
+    from .demo import Progress, costs_at, film, fullest_frame, show_costs, show_motion
     from .figures import simulation_figure
     from .model.load import compile_source
 
@@ -237,13 +239,13 @@ def demo(
         q, v = sim.q, sim.v
         motion = run(sim, seconds, every=10, progress=progress.part("delassus"))
         peer = run_mujoco(mujoco.MjModel.from_xml_string(model.to_mjcf()), q, v, sim.timestep, seconds, progress=progress.part("MuJoCo"))
-        frame = most_contacts(motion)
+        frame = fullest_frame(motion)
         measuring = progress.part("operator and figure")
         costs = costs_at(sim, motion, frame)
         measuring(0.4)
         simulation_figure(folder / "delassus_demo.png", motion, peer, costs)
         measuring(1.0)
-    console.print(f"{len(errors)} robots: their dynamics and MuJoCo's differ by {max(errors.values()):.0e} at most", highlight=False)
+    console.print(f"{len(errors)} robots: largest difference to MuJoCo's dynamics {max(errors.values()):.0e}", highlight=False)
     facts = show_motion(
         sim,
         motion,
@@ -255,7 +257,7 @@ def demo(
     console.print(f"wrote {escape(str(folder / 'delassus_demo.png'))}: the figure")
     film(motion, folder, "delassus_demo")
     console.print(
-        "next: [bold]delassus view g1-fallen[/], [bold]delassus simulate your_robot.xml[/], [bold]delassus bench cassie[/], and the examples"
+        "try next: [bold]delassus view g1-fallen[/], [bold]delassus simulate your_robot.xml[/], [bold]delassus bench cassie[/], and the examples"
     )
     _save(json_file, {"version": dl.__version__, "robots": errors} | facts)
     if max(errors.values()) > 1e-9 or np.median(motion.penetration) > 1e-4:
@@ -267,20 +269,23 @@ def simulate(
     source: RobotOrScene,
     seconds: Seconds = 2.0,
     timestep: Timestep = 1e-3,
-    solver: Annotated[str, typer.Option(help="admm or newton.")] = "admm",
-    keyframe: Annotated[str | None, typer.Option(help="Where to start; default home, or the file's own pose.")] = None,
-    control: Annotated[str | None, typer.Option(help="Of the actuators, numbers with commas between; default the keyframe's.")] = None,
+    solver: Annotated[str, typer.Option(help="Contact solver: admm or newton.")] = "admm",
+    keyframe: Annotated[str | None, typer.Option(help="Keyframe to start from; default home, or the file's own pose.")] = None,
+    control: Annotated[str | None, typer.Option(help="Actuator controls, comma-separated; default those of the keyframe.")] = None,
     record_file: Annotated[
         Path | None,
-        typer.Option("--record", help="Write the motion: .html or .viser plays in a browser (extra viewer), .npz has the numbers."),
+        typer.Option(
+            "--record",
+            help="Write the motion to this file: .html or .viser to play in a browser (needs the extra viewer), .npz for the arrays.",
+        ),
     ] = None,
-    figure: Annotated[Path | None, typer.Option(help="Write a picture (.png) of how it went.")] = None,
+    figure: Annotated[Path | None, typer.Option(help="Write a summary figure (.png).")] = None,
     floating_base: Floating = False,
     json_file: Json = None,
 ) -> None:
-    """Simulate a robot or a scene with rigid contacts, and tell how it went. Robots that come with delassus stand on a floor."""
+    """Simulate a robot or a scene with rigid contacts and print a summary. Embedded robots are placed on a floor."""
     from .bench import run
-    from .demo import Progress, check_record, costs_at, most_contacts, numbers_of, prepare, show_motion
+    from .demo import Progress, check_record, costs_at, fullest_frame, numbers_of, prepare, show_motion
 
     check_record(record_file)
     if figure is not None and (figure.suffix != ".png" or not figure.parent.is_dir()):
@@ -291,9 +296,11 @@ def simulate(
         motion = run(sim, seconds, control=steer, every=max(1, round(0.01 / timestep)), progress=progress.part(sim.model.name))
     facts = show_motion(sim, motion, None, f"{sim.model.name}: n_v = {sim.model.nv}, {seconds:g} s in steps of {1e3 * timestep:g} ms")
     if motion.contacts.max() == 0:
-        console.print("nothing touched anything: if it should, give the file a floor (scenes.on_floor does), or shapes that collide")
+        console.print(
+            "there were no contacts: if there should be, give the file a floor (scenes.on_floor adds one), or shapes that collide"
+        )
     if left_out:
-        console.print(f"left out of the model: {escape('; '.join(left_out))}")
+        console.print(f"ignored by the model: {escape('; '.join(left_out))}")
     if record_file is not None:
         if record_file.suffix == ".npz":
             motion.trajectory.save(record_file)
@@ -303,7 +310,7 @@ def simulate(
     if figure is not None:
         from .figures import simulation_figure
 
-        simulation_figure(figure, motion, None, costs_at(sim, motion, most_contacts(motion)))
+        simulation_figure(figure, motion, None, costs_at(sim, motion, fullest_frame(motion)))
         console.print(f"wrote {escape(str(figure))}")
     _save(json_file, {"version": dl.__version__} | facts)
 
@@ -313,25 +320,27 @@ def bench(
     source: RobotOrScene,
     contact: Contact = None,
     weld: Welded = None,
-    loops: Annotated[bool, typer.Option("--loops/--no-loops", help="Close the loops of the model, or leave them open.")] = True,
-    methods: Annotated[str | None, typer.Option(help="Measure these alone, names with commas between; matrix-free is one.")] = None,
-    peers: Annotated[bool, typer.Option("--peers", help="Put Pinocchio and MuJoCo beside, where they can represent the problem.")] = False,
+    loops: Annotated[
+        bool, typer.Option("--loops/--no-loops", help="Include the model's loop constraints, or leave the loops open.")
+    ] = True,
+    methods: Annotated[str | None, typer.Option(help="Measure only these methods, comma-separated; matrix-free is one of them.")] = None,
+    peers: Annotated[bool, typer.Option("--peers", help="Also measure Pinocchio and MuJoCo where they can represent the problem.")] = False,
     simulation: Annotated[
-        bool, typer.Option("--simulation/--no-simulation", help="Simulate, and take contacts of its fullest step.")
+        bool, typer.Option("--simulation/--no-simulation", help="Simulate first, and use the contacts of the step that has the most.")
     ] = True,
     seconds: Seconds = 0.5,
     timestep: Timestep = 1e-3,
-    solver: Annotated[str, typer.Option(help="admm or newton.")] = "admm",
-    keyframe: Annotated[str | None, typer.Option(help="Where to start; default home, or the file's own pose.")] = None,
-    control: Annotated[str | None, typer.Option(help="Of the actuators, numbers with commas between; default the keyframe's.")] = None,
-    counting: Annotated[float, typer.Option(min=0.0, help="Seconds for operation counts (need CasADi).")] = 6.0,
+    solver: Annotated[str, typer.Option(help="Contact solver: admm or newton.")] = "admm",
+    keyframe: Annotated[str | None, typer.Option(help="Keyframe to start from; default home, or the file's own pose.")] = None,
+    control: Annotated[str | None, typer.Option(help="Actuator controls, comma-separated; default those of the keyframe.")] = None,
+    counting: Annotated[float, typer.Option(min=0.0, help="Time limit in seconds for counting operations (needs CasADi).")] = 6.0,
     floating_base: Floating = False,
     json_file: Json = None,
 ) -> None:
-    """Measure every method on your robot and its constraints: time, memory, error, operations, and which of them auto takes.
+    """Measure every method on your robot and its constraints: time, memory, error, operations, and which method auto chooses.
 
-    Constraints are the model's loops and the contacts of the fullest step of a simulation, which is measured too, by stage and beside MuJoCo;
-    --contact and --weld replace the contacts. Only what was checked is shown. Exit 1 if a method of ours was wrong.
+    The constraints are the model's loops and the contacts of the simulation step that has the most. The simulation is timed too, by stage and
+    against MuJoCo. --contact and --weld replace the contacts. Only checked results are shown. Exit 1 if one of our methods was wrong.
     """
     from . import _core
     from .bench.report import Settings, report
@@ -350,14 +359,16 @@ def bench(
 
 @app.command()
 def reproduce(
-    name: Annotated[str | None, typer.Argument(help="Of a table or figure (osim/fig-3), or of a paper (osim); --list shows them.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Make every table and figure of every paper.")] = False,
+    name: Annotated[
+        str | None, typer.Argument(help="Name of a table or figure (osim/fig-3) or of a paper (osim); --list shows all names.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Reproduce every table and figure of every paper.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repeats and smaller sizes.")] = False,
-    out: Annotated[Path, typer.Option(help="Folder to write to; made where it is missing.")] = Path("delassus_reproduced"),
-    force: Annotated[bool, typer.Option("--force", help="Make again what this version made on this machine.")] = False,
-    listing: Annotated[bool, typer.Option("--list", help="Show what there is and stop.")] = False,
+    out: Annotated[Path, typer.Option(help="Output folder; created if missing.")] = Path("delassus_reproduced"),
+    force: Annotated[bool, typer.Option("--force", help="Repeat also what this version already made on this machine.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="List all tables and figures, and exit.")] = False,
 ) -> None:
-    """Make tables and figures of the papers anew, theirs beside ours; what is done is kept, and found by the next run."""
+    """Reproduce tables and figures of the papers, with the published numbers beside ours. Finished items are kept and reused by the next run."""
     from .demo import Progress
     from .reproduce import PAPERS, Item, Made, all_items, check_index, find, make, write_index
 
@@ -386,14 +397,14 @@ def reproduce(
     table.add_column("files")
     for item, done in made.items():
         claims = done.record["claims"]
-        took = "there before" if done.before else f"{done.record['seconds']:.1f}"
+        took = "kept" if done.before else f"{done.record['seconds']:.1f}"
         kinds = ",".join(file.suffix[1:] for file in done.files)
         table.add_row(item.name, took, f"{sum(c['holds'] for c in claims)}/{len(claims)}", f"{item.name}.{{{kinds}}}")
     console.print(table)
     for item_name, reason in left_out.items():
-        console.print(f"left out {item_name}: {escape(reason)}", highlight=False)
+        console.print(f"skipped {item_name}: {escape(reason)}", highlight=False)
     if made:
-        console.print(f"wrote {escape(str(write_index(out, PAPERS)))}, which shows them all")
+        console.print(f"wrote {escape(str(write_index(out, PAPERS)))}, an overview of all of them")
     if missing := [item.name for item in items if item not in made and item.name not in left_out]:
         console.print(f"stopped before {', '.join(missing)}; the same command goes on from there")
         raise typer.Exit(130)
@@ -404,13 +415,13 @@ def reproduce(
 @app.command()
 def view(
     source: Annotated[
-        str, typer.Argument(help="Name of an embedded robot or of a scene, a path to an MJCF or URDF file, or a saved trajectory (.npz).")
+        str, typer.Argument(help="Name of an embedded robot or a scene, path to an MJCF or URDF file, or a saved trajectory (.npz).")
     ],
     record_file: Annotated[
         Path | None,
-        typer.Option("--record", help="Write a file that plays in a browser by itself (.html or .viser) instead of serving one."),
+        typer.Option("--record", help="Write a self-contained file (.html or .viser) instead of serving a page."),
     ] = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to serve the page; 0 is any port that is free.")] = 8080,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 for any free port.")] = 8080,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
     floating_base: Floating = False,
 ) -> None:
@@ -450,7 +461,7 @@ def view(
 
 
 @app.callback(invoke_without_command=True)
-def _version(version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False) -> None:
+def _version(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
     if version:
         from . import _core
 

@@ -6,21 +6,24 @@ between two bodies are the velocity of ``point`` on ``body`` minus that of ``oth
 pushes ``body`` away from ``other``.
 
 Errors have one rule: what is not said about the world, a length or a target is as it is now, so its error is zero and stays so.
+
+Every class and function lists all its arguments, also where several have the same ones: who looks one up reads that one only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import _core
-from ._door import as_array, number, numbers
+from ._door import as_array, native_class, number, numbers
 from .errors import ArgumentError, ArgumentTypeError, QuaternionError
 from .model import ConnectLoop, JointLoop, Loop, Model, WeldLoop
 from .model.checks import QUATERNION_SLACK
+from .model.model import as_model
 from .spatial import rotation_matrix
 
 __all__ = [
@@ -89,12 +92,6 @@ class Constraint:
         return f"<{type(self).__name__}: {rows} row{'s' if rows != 1 else ''}{' on ' + ' and '.join(names) if names else ''}>"
 
 
-def _model(model: Any) -> Model:
-    if not isinstance(model, Model):
-        raise ArgumentTypeError(f"model: expected a delassus.Model, got {type(model).__name__}. Use delassus.load.")
-    return model
-
-
 def _place(
     model: Model, body: Body, other: Body | None, point: ArrayLike, other_point: ArrayLike | None, measured: int = 3
 ) -> dict[str, Any]:
@@ -161,9 +158,8 @@ class PointContact(Constraint):
     ) -> None:
         self.friction = number(friction, "friction", minimum=0.0)
         axes = _axes(normal, "normal")
-        self._finish(
-            _model(model), _FRAME, 3, baumgarte, matrix=axes.ravel().tolist(), **_place(model, body, other, point, other_point, measured=1)
-        )
+        place = _place(as_model(model), body, other, point, other_point, measured=1)
+        self._finish(model, _FRAME, 3, baumgarte, matrix=axes.ravel().tolist(), **place)
 
 
 class Connect(Constraint):
@@ -189,9 +185,8 @@ class Connect(Constraint):
         other_point: ArrayLike | None = None,
         baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
-        self._finish(
-            _model(model), _FRAME, 3, baumgarte, matrix=np.eye(3).ravel().tolist(), **_place(model, body, other, point, other_point)
-        )
+        place = _place(as_model(model), body, other, point, other_point)
+        self._finish(model, _FRAME, 3, baumgarte, matrix=np.eye(3).ravel().tolist(), **place)
 
 
 class Weld(Constraint):
@@ -223,7 +218,7 @@ class Weld(Constraint):
         other_quaternion: ArrayLike | None = None,
         baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
-        place = _place(_model(model), body, other, point, other_point)
+        place = _place(as_model(model), body, other, point, other_point)
         F = _rotation(quaternion, "quaternion")
         F_other = np.eye(3) if other_quaternion is None else _rotation(other_quaternion, "other_quaternion")
         free = other_quaternion is None and place["bodies"][1] == 0
@@ -256,7 +251,7 @@ class Distance(Constraint):
         length: float | None = None,
         baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
-        place = _place(_model(model), body, other, point, other_point)
+        place = _place(as_model(model), body, other, point, other_point)
         if not place.pop("measured"):
             raise ArgumentError("other_point: expected a point of the world to keep a distance from, got none. Give its coordinates.")
         target = [] if length is None else [number(length, "length", minimum=0.0)]
@@ -295,7 +290,7 @@ class Hinge(Constraint):
         baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
         axes = _axes(axis, "axis")
-        place = _place(_model(model), body, other, point, other_point)
+        place = _place(as_model(model), body, other, point, other_point)
         free = other_axis is None and place["bodies"][1] == 0
         there = axes[0] if other_axis is None else _axes(other_axis, "other_axis")[0]
         self._finish(model, _FRAME, 5, baumgarte, matrix=axes.ravel().tolist(), axes_on=0, target=[] if free else there.tolist(), **place)
@@ -328,7 +323,7 @@ class JointCoupling(Constraint):
         polynomial: ArrayLike = (0.0, 1.0, 0.0, 0.0, 0.0),
         baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
-        joints = [_one_axis(_model(model), joint, "joint")]
+        joints = [_one_axis(as_model(model), joint, "joint")]
         self.turns = model.joint_type[joints[0]] == "hinge"  # whether its error is an angle
         coefficients = numbers(polynomial, "polynomial", (5,)).tolist()
         if other is None:
@@ -341,7 +336,7 @@ class JointCoupling(Constraint):
 
 
 class JointFriction(Constraint):
-    """Dry friction in a joint: a row a velocity of it, force in a box. Its error is zero.
+    """Dry friction in a joint: a row per velocity of it, force in a box. Its error is zero.
 
     Args:
         model: whose joint it is.
@@ -353,7 +348,7 @@ class JointFriction(Constraint):
     force_set = "box"
 
     def __init__(self, model: Model, joint: str | int, friction: float | None = None, *, baumgarte: ArrayLike = _NO_GAINS) -> None:
-        j = _model(model).joint_index(joint)
+        j = as_model(model).joint_index(joint)
         rows = {"hinge": 1, "slide": 1, "ball": 3, "free": 6}[model.joint_type[j]]
         first = int(model.joint_vadr[j])
         self.friction = float(model.dof_friction_loss[first]) if friction is None else number(friction, "friction", minimum=0.0)
@@ -363,7 +358,7 @@ class JointFriction(Constraint):
 class JointLimit(Constraint):
     """An end of a hinge's or slide's range: 1 row, force on a half-line, positive away from the end.
 
-    Error: what is left to the end, q − bound (lower) or bound − q (upper) [rad or m], positive inside.
+    Error: distance to the end of the range, q − bound (lower) or bound − q (upper) [rad or m], positive inside.
 
     Args:
         model: whose joint it is.
@@ -385,7 +380,7 @@ class JointLimit(Constraint):
         bound: float | None = None,
         baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
-        j = _one_axis(_model(model), joint, "joint")
+        j = _one_axis(as_model(model), joint, "joint")
         if side not in ("lower", "upper"):
             raise ArgumentError(f"side: expected 'lower' or 'upper', got {side!r}.")
         end = float(model.joint_range[j][int(side == "upper")]) if bound is None else number(bound, "bound")
@@ -413,7 +408,7 @@ class CenterOfMass(Constraint):
     _aim = "target"
 
     def __init__(self, model: Model, *, target: ArrayLike | None = None, baumgarte: ArrayLike = _NO_GAINS) -> None:
-        moving = float(_model(model).body_mass[model.body_moves].sum())
+        moving = float(as_model(model).body_mass[model.body_moves].sum())
         if not moving > 0:
             raise ArgumentError("model: nothing that moves has mass, so there is no centre of mass.")
         there = [] if target is None else numbers(target, "target", (3,)).tolist()
@@ -435,7 +430,7 @@ class LinkConstraint(Constraint):
             raise ArgumentTypeError(f"terms: expected a list of pairs (body, K), got {terms!r}.")
         if not listed:
             raise ArgumentError("terms: expected at least one pair (body, K), got none.")
-        pairs = [(_model(model).body_index(body), as_array(K, "K")) for body, K in listed]
+        pairs = [(as_model(model).body_index(body), as_array(K, "K")) for body, K in listed]
         rows = pairs[0][1].shape[0] if pairs[0][1].ndim == 2 else 0
         matrices = [numbers(K, "K", (max(rows, 1), 6)) for _, K in pairs]
         bodies = [b for b, _ in pairs]
@@ -503,7 +498,30 @@ def collect(model: Model, constraints: Sequence[Constraint | Loop]) -> list[Cons
 _NATIVE: dict[np.dtype[Any], Any] = {np.dtype(np.float64): _core.ConstraintRows64, np.dtype(np.float32): _core.ConstraintRows32}
 
 
-class ConstraintRows:
+class OnConstraints:
+    """What is made for one model and a list of its constraints, and works in one precision."""
+
+    def _prepare(
+        self, model: Model, constraints: Sequence[Constraint | Loop], dtype: DTypeLike, natives: Mapping[np.dtype[Any], Any]
+    ) -> tuple[np.dtype[Any], Any]:
+        """Check and keep the model and its constraints; returns the precision and the native class that works in it."""
+        self._model = as_model(model)
+        found = native_class(dtype, natives)
+        self._constraints = tuple(collect(model, constraints))
+        return found
+
+    @property
+    def model(self) -> Model:
+        """The mechanism."""
+        return self._model
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """Its constraints, in the order of the rows."""
+        return self._constraints
+
+
+class ConstraintRows(OnConstraints):
     """Error, velocity, drift and bias of the rows of some constraints, for those who ask in a loop: memory is taken once.
 
     One thread at a time: a second one gets a :class:`~delassus.errors.BusyError`.
@@ -522,25 +540,9 @@ class ConstraintRows:
     """
 
     def __init__(self, model: Model, constraints: Sequence[Constraint | Loop], dtype: DTypeLike = np.float64) -> None:
-        try:
-            self._dtype = np.dtype(dtype)
-            native = _NATIVE[self._dtype]
-        except (TypeError, KeyError):
-            raise ArgumentTypeError(f"dtype: expected float64 or float32, got {dtype!r}.") from None
-        self._model = _model(model)
-        self._constraints = tuple(collect(model, constraints))
+        self._dtype, native = self._prepare(model, constraints, dtype, _NATIVE)
         self._open = [c._end for c in self._constraints if isinstance(c, JointLimit) and not c._aimed]
         self._native = native(model._native, [c._native() for c in self._constraints])
-
-    @property
-    def model(self) -> Model:
-        """The mechanism."""
-        return self._model
-
-    @property
-    def constraints(self) -> tuple[Constraint, ...]:
-        """Its constraints, in the order of the rows."""
-        return self._constraints
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -637,7 +639,7 @@ def constraint_drift(model: Model, q: ArrayLike, v: ArrayLike, constraints: Sequ
 def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, constraints: Sequence[Constraint | Loop]) -> Array:
     """Biases γ = J̇v + k_d J v + k_p e of the rows, with each constraint's gains: a constraint that holds reads J v̇ + γ = 0.
 
-    The acceleration wanted of the rows is −k_d J v − k_p e; k_d = 2 √k_p lets an error die without swinging. O(n + m).
+    The acceleration wanted of the rows is −k_d J v − k_p e; k_d = 2 √k_p is critical damping. O(n + m).
 
     Args:
         model: the mechanism.

@@ -36,7 +36,7 @@ __all__ = [
     "compiled_source",
     "costs_at",
     "film",
-    "most_contacts",
+    "fullest_frame",
     "numbers_of",
     "prepare",
     "show_costs",
@@ -152,13 +152,13 @@ def show_motion(sim: Simulator, motion: Motion, peer: PeerMotion | None, title: 
         table.add_row(escape(what), ours, *beside)
 
     row("maximum number of active contacts", str(motion.contacts.max()), lambda p: str(p.contacts.max()))
-    row("penetration, median / deepest [mm]", _deepest(motion), _deepest)
+    row("penetration, median / maximum [mm]", _deepest(motion), _deepest)
     if sim.model.loops:
-        row("loops open by at most [m]", f"{motion.loop_error.max():.1e}")
-    row("time a step, mean [ms]", f"{1e3 * motion.stages['step']:.3g}", lambda p: f"{1e3 * p.seconds.mean():.3g}")
+        row("largest loop error [m]", f"{motion.loop_error.max():.1e}")
+    row("mean time per step [ms]", f"{1e3 * motion.stages['step']:.3g}", lambda p: f"{1e3 * p.seconds.mean():.3g}")
     row("real-time factor", f"{dt / motion.stages['step']:.3g}", lambda p: f"{dt / p.seconds.mean():.3g}")
-    row("iterations of the contact solver, mean", f"{motion.iterations.mean():.1f}")
-    row("contact residual, median / largest [m/s]", f"{np.median(motion.residual):.0e} / {motion.residual.max():.0e}")
+    row("mean iterations of the contact solver", f"{motion.iterations.mean():.1f}")
+    row("contact residual, median / maximum [m/s]", f"{np.median(motion.residual):.0e} / {motion.residual.max():.0e}")
     row("steps solved", f"{n - motion.unsolved} of {n}")
     console.print(table)
     facts: dict[str, Any] = {
@@ -182,7 +182,7 @@ def show_motion(sim: Simulator, motion: Motion, peer: PeerMotion | None, title: 
 
 def show_stages(motion: Motion) -> None:
     """Show where the time of a step goes."""
-    table = Table(title="A step by stage, mean", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table = Table(title="Mean time by stage", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("stage")
     table.add_column("µs", justify="right")
     table.add_column("share", justify="right")
@@ -204,10 +204,10 @@ def show_costs(costs: Costs, moment: float) -> dict[str, Any]:
         padding=(0, 1, 0, 0),
     )
     table.add_column("")
-    for column in ("matrix-free", f"explicit ({costs.method}, LAPACK)", "ratio", "they differ by"):
+    for column in ("matrix-free", f"explicit ({costs.method}, LAPACK)", "ratio", "difference"):
         table.add_column(column, justify="right")
     for name, (ours, theirs), error in (
-        ("new numbers and factors [µs]", costs.update, ""),
+        ("update: numbers and factors [µs]", costs.update, ""),
         ("G x [µs]", costs.product, f"{costs.product_error:.0e}"),
         ("(G + ρ)⁻¹ y [µs]", costs.solve, f"{costs.solve_error:.0e}"),
         ("memory [kB]", (costs.nbytes[0] / 1e3, costs.nbytes[1] / 1e3), ""),
@@ -215,8 +215,8 @@ def show_costs(costs: Costs, moment: float) -> dict[str, Any]:
         table.add_row(escape(name), f"{ours:,.1f}", f"{theirs:,.1f}", f"{theirs / ours:,.1f}", error)
     console.print(table)
     console.print(
-        f"its contact problem, from nothing: {costs.status} in {costs.iterations} iterations, {costs.problem / 1e3:.2f} ms; residual "
-        f"{costs.residual:.0e} m/s, found with the dense matrix",
+        f"its contact problem, cold start: {costs.status} in {costs.iterations} iterations, {costs.problem / 1e3:.2f} ms; residual "
+        f"{costs.residual:.0e} m/s, computed with the dense matrix",
         highlight=False,
     )
     return {"time": moment} | asdict(costs)
@@ -226,15 +226,15 @@ def film(motion: Motion, folder: Path, stem: str, geometry: Any = None) -> Path:
     """Write the motion as a page, or as numbers where there is no viewer."""
     try:
         path = record(motion.trajectory, folder / f"{stem}.html", geometry=geometry)
-        console.print(f"wrote {escape(str(path))}: the motion, in any browser")
+        console.print(f"wrote {escape(str(path))}: the motion, to open in any browser")
     except MissingExtraError:
         path = motion.trajectory.save(folder / f"{stem}.npz")
         console.print(f'wrote {escape(str(path))}: the motion as numbers; for one that plays in a browser pip install "delassus\\[viewer]"')
     return path
 
 
-def most_contacts(motion: Motion) -> int:
-    """Return the frame that has most contacts."""
+def fullest_frame(motion: Motion) -> int:
+    """Return the frame with the largest number of contacts."""
     return int(np.argmax(np.diff(motion.trajectory.contact_start)))
 
 

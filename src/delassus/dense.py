@@ -56,7 +56,7 @@ class Cholesky:
             raise SingularError(f"A: it is not positive definite: the pivot of row {row} is not a positive number.")
 
     def solve(self, y: ArrayLike) -> Array:
-        """A⁻¹ y for y (n,) or (n, k), O(2 n²) a column."""
+        """A⁻¹ y for y (n,) or (n, k), O(2 n²) per column."""
         x = _right_hand_sides(y, self._factor)
         _core.solve_cholesky(self._factor, x.reshape(len(x), -1) if x.size else x.reshape(len(x), 0))
         return x
@@ -98,7 +98,7 @@ class Lu:
             raise SingularError(f"A: it is singular: column {column} has no pivot that is a number other than zero.")
 
     def solve(self, y: ArrayLike) -> Array:
-        """A⁻¹ y for y (n,) or (n, k), O(2 n²) a column."""
+        """A⁻¹ y for y (n,) or (n, k), O(2 n²) per column."""
         x = _right_hand_sides(y, self._factor)
         _core.solve_lu(self._factor, self._pivots, x.reshape(len(x), -1) if x.size else x.reshape(len(x), 0))
         return x

@@ -2,6 +2,8 @@
 
 Every function takes a :class:`~delassus.Model` or, for those who call in a loop, a :class:`Workspace` of it; returns a new
 array, or fills ``out``. Float32 arrays throughout give float32 work and results; anything else is done in float64.
+
+Every function lists all its arguments, also where several have the same ones: who looks one up reads that one only.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import _core
-from ._door import as_array
+from ._door import as_array, native_class
 from .errors import ArgumentError, ArgumentTypeError
 from .model import Model
+from .model.model import as_model
 
 __all__ = [
     "Workspace",
@@ -27,7 +30,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-_NATIVE = {np.dtype(np.float64): _core.Workspace64, np.dtype(np.float32): _core.Workspace32}
+_NATIVE: dict[np.dtype[Any], Any] = {np.dtype(np.float64): _core.Workspace64, np.dtype(np.float32): _core.Workspace32}
 _SINGLE = np.dtype(np.float32)
 _DOUBLE = np.dtype(np.float64)
 
@@ -45,14 +48,8 @@ class Workspace:
     __slots__ = ("_dtype", "_model", "_native")
 
     def __init__(self, model: Model, dtype: DTypeLike = np.float64) -> None:
-        if not isinstance(model, Model):
-            raise ArgumentTypeError(f"model: expected a delassus.Model, got {type(model).__name__}. Use delassus.load.")
-        try:
-            self._dtype = np.dtype(dtype)
-            native = _NATIVE[self._dtype]
-        except (TypeError, KeyError):
-            raise ArgumentTypeError(f"dtype: expected float64 or float32, got {dtype!r}.") from None
-        self._model = model
+        self._model = as_model(model)
+        self._dtype, native = native_class(dtype, _NATIVE)
         self._native = native(model._native)
 
     @property
@@ -198,7 +195,7 @@ def mass_matrix_inverse(model: Model | Workspace, q: ArrayLike, *, out: Array | 
 
 
 def solve_mass_matrix(model: Model | Workspace, q: ArrayLike, y: ArrayLike, *, out: Array | None = None) -> Array:
-    """M(q)⁻¹ y without forming a matrix, O(n) a column.
+    """M(q)⁻¹ y without forming a matrix, O(n) per column.
 
     Args:
         model: or a workspace of it.

@@ -290,7 +290,7 @@ def box_stack(n: int) -> Model:
 def box_pyramid(rows: int) -> Model:
     """Square pyramid of free boxes, rows × rows at the bottom, one on top, each resting on four: nv = rows (rows + 1)(2 rows + 1).
 
-    Four rows are 30 boxes; with four points a pair of surfaces they touch in 288.
+    Four rows are 30 boxes; with four points per pair of surfaces they touch in 288.
     """
     rows = count(rows, "rows")
     b = ModelBuilder(f"box_pyramid_{rows}")
@@ -448,7 +448,7 @@ def _scene(name: str, model: Model, q: NDArray[np.float64], constraints: list[Co
 
 
 def swimmer_scene(links: int) -> Scene:
-    """Make a swimmer that snakes gently on the floor, each rod touching at its two ends: nv = links + 2, 6 rows a link (fig. 2 of the matrix-free paper)."""
+    """Make a swimmer that snakes gently on the floor, each rod touching at its two ends: nv = links + 2, 6 rows per link (fig. 2 of the matrix-free paper)."""
     model = swimmer(links)
     q = model.neutral()
     q[2:] = 0.1 * np.sin(0.7 * np.arange(links) + 0.4)  # a wave without symmetry, headings within 0.3 rad

@@ -2,6 +2,8 @@
 
 World axes, SI units, spatial vectors ``[linear; angular]``. Every function takes a :class:`~delassus.Model` or a
 :class:`~delassus.Workspace` of it; returns a new array, or fills ``out``.
+
+Every function lists all its arguments, also where several have the same ones: who looks one up reads that one only.
 """
 
 from __future__ import annotations

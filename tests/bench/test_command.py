@@ -94,7 +94,7 @@ def test_a_file_of_the_users_with_contacts_of_its_simulation(tmp_path):
     assert set(told["stages"]) >= {"collide", "solve", "step"}
     assert "of the simulation" in shown
     choice = told["methods"]["sections"]["matrix"]["choice"]
-    assert f"auto takes {choice}" in shown
+    assert f"auto chooses {choice}" in shown
 
 
 def test_asked_constraints_replace_contacts(tmp_path):

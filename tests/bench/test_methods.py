@@ -158,7 +158,7 @@ def test_every_method_has_a_checked_time_or_a_reason(name):
 def test_springs_say_how_far_they_give_way_and_contradictions_are_named():
     told = printed(bench.measure_methods(problem("g1-fallen"), budget=BUDGET))
     assert "gives way by" in told
-    assert "rows contradict" in told
+    assert "inconsistent rows" in told
 
 
 def wrong_matrix(monkeypatch):
@@ -271,7 +271,7 @@ def test_a_bug_of_ours_is_no_reason_but_a_peers_is():
 
 
 def test_unsolved_dynamics_have_a_reason(monkeypatch):
-    monkeypatch.setattr(methods, "_MOST", 1)
+    monkeypatch.setattr(methods, "_MAX_ITERATIONS", 1)
     found = of(bench.measure_methods(problem("go2-standing"), only=["lcaba"], budget=BUDGET), "dynamics")["lcaba"]
     assert found.microseconds is None
     assert found.reason.startswith("iteration_limit after 1 iteration")
@@ -332,10 +332,10 @@ def section(choice, **times):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (section("a", a=1.0, b=2.0), "auto takes a: the fastest here"),
-        (section("b", a=1.0, b=2.0), "auto takes b: 2.00 times the time of a, the fastest here"),
-        (section("b", a=1.0, b=1.04), "auto takes b: within 5 % of the fastest here, a"),
-        (section("b", a=1.0), "auto takes b, which was not timed"),
+        (section("a", a=1.0, b=2.0), "auto chooses a: the fastest here"),
+        (section("b", a=1.0, b=2.0), "auto chooses b: 2.00 times the time of a, the fastest here"),
+        (section("b", a=1.0, b=1.04), "auto chooses b: within 5 % of the fastest here, a"),
+        (section("b", a=1.0), "auto chooses b, which was not timed"),
     ],
 )
 def test_verdict_is_that_of_the_times(given, said):

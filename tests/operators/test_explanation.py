@@ -125,7 +125,7 @@ def test_break_even_is_the_first_number_of_products_for_which_a_matrix_is_cheape
     k = e.break_even
     explicit = [e.forming + n * rows**2 < n * product for n in (k - 1, k)]
     assert explicit == [False, True]
-    assert f"pays from {k:,} products" in str(e)
+    assert f"pays off from {k:,} products" in str(e)
 
 
 @pytest.mark.parametrize(("rows", "product"), [(10, 100), (10, 99), (864, 13272)])
@@ -169,7 +169,7 @@ def test_the_report_says_what_the_numbers_are():
     told = str(e)
     for number in (*costs(e)[0], *costs(e)[1]):
         assert f" {number:,}" in told
-    assert f"{e.given} of constraints, {e.arising} arise" in told
+    assert f"{e.given} from constraints, {e.arising} from fill-in" in told
     assert f"{e.order[e.idle]} … {e.order[-1]}" in told
 
 

@@ -104,5 +104,5 @@ def test_branching_links_of_the_tree_of_figure_1_of_pv_osimr():
     found = branching(pose, rows.single("this", "others"))
     # our links count from 0 and ends from 6; the ground is −1
     assert found.nodes == [1, 2, 6, 7, 8]
-    assert found.near == {0: 1, 1: 1, 2: 2, 3: 8, 4: 8, 5: 6}
+    assert found.descendant == {0: 1, 1: 1, 2: 2, 3: 8, 4: 8, 5: 6}
     assert found.above == {1: -1, 2: 1, 6: 1, 7: 2, 8: 2}

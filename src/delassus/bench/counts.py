@@ -42,7 +42,7 @@ def with_operations(problem: Problem, sections: Sequence[Section], limit: float,
     wanted = []
     for s in sections:
         for m in s.measurements:
-            if m.kind in ("explicit", "near") and m.microseconds is not None and s.name in _TEXTBOOK:
+            if m.kind in ("explicit", "approximate") and m.microseconds is not None and s.name in _TEXTBOOK:
                 name = _TEXTBOOK[s.name].get(m.method, m.method)
                 if name:
                     wanted.append((_expected(name, problem, m.iterations or 1), s.name, name, m))

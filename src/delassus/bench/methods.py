@@ -41,9 +41,9 @@ MATRIX_FREE = ("update", "update, G x", "G x again", "update, solve", "solve aga
 
 _SOFT = ("pv", "pv-soft", "soft-gauss")
 _DYNAMICS_ALLOWED = 1e-8
-CONTACT_ALLOWED = 5e-5  # [m/s], five times what the solvers promise: their d leaves out what passes between two links
+CONTACT_ALLOWED = 5e-5  # [m/s], five times the tolerance of the solvers: their d leaves out what passes between two links
 _PATIENCE = 3.0  # [s], the longest that one call may be expected to take
-_MU, _MOST = 1e6, 100  # of proximal iterations
+_MU, _MAX_ITERATIONS = 1e6, 100  # of proximal iterations
 
 
 class Problem:
@@ -193,7 +193,7 @@ def _dynamics(p: Problem) -> tuple[Section, Methods]:
             _patient(p.rows**3 / 3e3)
         soft = np.full(p.rows, D.damping or 1.0) if method == "soft-gauss" else np.full(p.rows, 1 / _MU)
         given = {"compliance": soft} if method == "soft-gauss" else {"mu": _MU}
-        solver = ConstrainedDynamics(p.model, p.constraints, method=method, max_iterations=_MOST, **given)
+        solver = ConstrainedDynamics(p.model, p.constraints, method=method, max_iterations=_MAX_ITERATIONS, **given)
         acceleration, forces = np.empty(p.model.nv), np.empty(p.rows)
 
         def judge(r: DynamicsResult) -> float:
@@ -201,19 +201,19 @@ def _dynamics(p: Problem) -> tuple[Section, Methods]:
 
         def unsolved(r: DynamicsResult) -> str:
             solved = r.status in ("solved", "infeasible_least_squares", "relaxed")
-            return "" if solved else f"{r.status} after {r.iterations} iterations, rows open by {r.residuals.primal:.0e}"
+            return "" if solved else f"{r.status} after {r.iterations} iterations, residual {r.residuals.primal:.0e}"
 
         def note(r: DynamicsResult) -> str:
             if r.status == "relaxed":
                 return f"gives way by {r.residuals.primal:.0e}"
-            return "rows contradict" if r.status == "infeasible_least_squares" else ""
+            return "inconsistent rows" if r.status == "infeasible_least_squares" else ""
 
         return Trial(
             lambda: solver.solve(p.q, p.v, acceleration=acceleration, forces=forces), judge, max(_DYNAMICS_ALLOWED, D.matrix_allowed), lambda: solver.nbytes,
             unsolved, note, lambda r: r.iterations,
         )  # fmt: skip
 
-    methods: Methods = [(name, "near" if name in _SOFT else "explicit", partial(make, name)) for name in DYNAMICS_METHODS]
+    methods: Methods = [(name, "approximate" if name in _SOFT else "explicit", partial(make, name)) for name in DYNAMICS_METHODS]
     return Section("dynamics", "ν̇ and λ of M ν̇ + h = Jᵀ λ, J ν̇ + γ = 0", choice="lcaba"), methods
 
 
@@ -225,13 +225,13 @@ def _contacts(p: Problem) -> tuple[Section, Methods]:
     g = p.contact_velocities()
 
     def make(method: ContactMethod) -> Trial:
-        most = None
+        max_iterations = None
         if method == "lcp":
             _patient(6e-4 * (10 * p.contacts + p.rows) ** 3)
         if method == "interior":
             _patient(1.5e-2 * p.rows**3)
         if method == "pgs":
-            most = int(np.clip(_PATIENCE / (1e-8 * p.rows**2), 10, 5000))
+            max_iterations = int(np.clip(_PATIENCE / (1e-8 * p.rows**2), 10, 5000))
         G = DelassusOperator(p.model, p.constraints)
         G.update(p.q)
 
@@ -248,18 +248,18 @@ def _contacts(p: Problem) -> tuple[Section, Methods]:
                 else f"{r.status} after {r.iterations} iterations, residual {r.residuals.natural:.0e} m/s"
             )
 
-        note = {"lcp": "cones of 8 sides", "apgd": "what slides also opens", "pgs": "forms G", "interior": "forms G"}.get(method, "")
+        note = {"lcp": "cones of 8 sides", "apgd": "sliding also separates", "pgs": "forms G", "interior": "forms G"}.get(method, "")
         matrix = 8 * p.rows**2 if method in ("interior", "pgs", "lcp") else 0
         return Trial(
-            lambda: solve_contacts(G, g, method=cast(Any, method), timestep=p.timestep, max_iterations=most), judge, CONTACT_ALLOWED, lambda: G.nbytes + matrix,
+            lambda: solve_contacts(G, g, method=cast(Any, method), timestep=p.timestep, max_iterations=max_iterations), judge, CONTACT_ALLOWED, lambda: G.nbytes + matrix,
             unsolved, lambda _: note, lambda r: r.iterations,
         )  # fmt: skip
 
-    other = {"lcp": "near", "apgd": "near"}
+    other = {"lcp": "approximate", "apgd": "approximate"}
     methods: Methods = [(name, other.get(name, "explicit"), partial(make, name)) for name in CONTACT_METHODS]
     return Section("contacts", title, choice="admm"), methods
 
 
 def _patient(microseconds: float) -> None:
     if microseconds > 1e6 * _PATIENCE:
-        raise ArgumentError(f"left out, since a call would take some {microseconds / 1e6:.0f} s")
+        raise ArgumentError(f"skipped, since a call would take about {microseconds / 1e6:.0f} s")

@@ -16,7 +16,7 @@ from rich.markup import escape
 from .. import scenes
 from .._terminal import console
 from ..constraints import Constraint, PointContact, Weld, from_loop
-from ..demo import Progress, compiled_source, most_contacts, numbers_of, show_motion, show_stages, start_of
+from ..demo import Progress, compiled_source, fullest_frame, numbers_of, show_motion, show_stages, start_of
 from ..errors import ArgumentError, LoadError, SingularError, UnstableError
 from ..model import Model
 from ..model.from_mujoco import from_mujoco
@@ -123,10 +123,10 @@ def _simulated(
     *,
     loops: list[Constraint] | None,
 ) -> _Moment:
-    """Simulate, here and with MuJoCo, and show it; returns the fullest moment of it, or where it started from."""
+    """Simulate, here and with MuJoCo, and show it; returns its state with the most contacts, or the start."""
     try:
         with warnings.catch_warnings(), Progress() as progress:
-            warnings.simplefilter("ignore")  # what is left out of the model is said below
+            warnings.simplefilter("ignore")  # what the model ignores is printed below
             sim = Simulator(peer, timestep=settings.timestep, solver=cast(SimulatorSolver, settings.solver))
             sim.reset(start.q)
             every = max(1, round(0.01 / settings.timestep))
@@ -142,13 +142,13 @@ def _simulated(
     facts |= show_motion(sim, motion, beside, title)
     show_stages(motion)
     if model.ignored:
-        console.print(f"left out of the model: {escape('; '.join(model.ignored))}", highlight=False)
-    frame, frames = most_contacts(motion), motion.trajectory
+        console.print(f"ignored by the model: {escape('; '.join(model.ignored))}", highlight=False)
+    frame, frames = fullest_frame(motion), motion.trajectory
     if loops is None or not len(frames.contacts(frame)):
         return start
     q, v, when = frames.q[frame], frames.v[frame], frames.times[frame]
     touching = [c for c in constraints_of(model, q, frames.contacts(frame)) if isinstance(c, PointContact)]
-    return _Moment(q, v, [*loops, *touching], f"at t = {when:.2f} s of the simulation, what is about to touch included")
+    return _Moment(q, v, [*loops, *touching], f"at t = {when:.2f} s of the simulation, contacts about to close included")
 
 
 def _show(problem: Problem, moment: _Moment, sections: Sequence[Section], uncounted: str) -> None:
@@ -157,9 +157,9 @@ def _show(problem: Problem, moment: _Moment, sections: Sequence[Section], uncoun
     console.print(f"\n[bold]Methods[/] {escape(moment.source)}: {problem.rows} rows of {listed or 'no constraints'}", highlight=False)
     show_sections(console, sections)
     console.print(
-        "\nµs: best of calls from Python, symbolic work done before; kB: what a method works with;\n"
-        "error: against M and J, dense; operations: as the papers count, a free base where the world is,\n"
-        "of matrix-free lines by their plan, all of it",
+        "\nµs: best time of a call from Python, symbolic work excluded; kB: memory of the method;\n"
+        "error: against the dense matrices M and J; operations: counted as in the papers, with a free base\n"
+        "at the world frame, for matrix-free methods from the plan of the elimination",
         highlight=False,
     )
     if uncounted:
@@ -169,6 +169,6 @@ def _show(problem: Problem, moment: _Moment, sections: Sequence[Section], uncoun
         ends = [model.body_names[b] for b in range(1, model.nbody) if b not in model.body_parent and model.body_moves[b]]
         told = f"; last links are {', '.join(ends[:6])}{' …' if len(ends) > 6 else ''}" if ends else ""
         console.print(
-            f"there are no loops, and nothing touched anything: hold a body with --contact BODY or --weld BODY{escape(told)}",
+            f"there are no loops and there were no contacts: hold a body with --contact BODY or --weld BODY{escape(told)}",
             highlight=False,
         )

@@ -17,7 +17,7 @@ from .trial import Measurement, Section
 __all__ = ["as_data", "show_sections", "verdict"]
 
 _ALIKE = 1.05  # times that a busy machine cannot tell apart
-_KINDS = {"matrix-free": "matrix-free: ", "explicit": "", "near": "", "peer": ""}
+_KINDS = {"matrix-free": "matrix-free: ", "explicit": "", "approximate": "", "peer": ""}
 
 
 def show_sections(console: Console, sections: Sequence[Section]) -> None:
@@ -68,8 +68,8 @@ def _number(x: float | None) -> str:
 
 
 def verdict(section: Section) -> str:
-    """Say what is taken where no method is asked for, and whether it was the fastest."""
-    word = "the default is" if section.name == "contacts" else "auto takes"
+    """Say which method is used by default, and whether it was the fastest."""
+    word = "the default is" if section.name == "contacts" else "auto chooses"
     chosen, fastest = section.chosen, section.fastest
     if chosen is None or fastest is None or chosen.microseconds is None or fastest.microseconds is None:
         return f"{word} {section.choice}, which was not timed"

@@ -47,7 +47,7 @@ class Measurement:
 
     Attributes:
         method: its name.
-        kind: "explicit", one that ``auto`` may take; "near", one that solves a problem nearby, with springs or with polygons for cones; "matrix-free"; "peer".
+        kind: "explicit", one that ``auto`` may take; "approximate", one that solves an approximation of the problem, with springs or with polygons for cones; "matrix-free"; "peer".
         microseconds, median: best and median time of a call, seen from Python [µs].
         nbytes: memory it works with.
         error: of its result, see :class:`Definition`; allowed: the largest that is none.

@@ -1,4 +1,4 @@
-"""The model room: what a robot is, and where it comes from."""
+"""The model module: what a robot is, and where it is loaded from."""
 
 from .builder import ModelBuilder
 from .load import embedded_names, load

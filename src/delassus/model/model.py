@@ -405,6 +405,13 @@ class Model:
         return "\n".join(rows)
 
 
+def as_model(model: Any) -> Model:
+    """Return the argument if it is a model, or raise an error that says how to get one."""
+    if not isinstance(model, Model):
+        raise ArgumentTypeError(f"model: expected a delassus.Model, got {type(model).__name__}. Use delassus.load.")
+    return model
+
+
 def _unpickle(*state: Any) -> Model:
     *content, source = state
     compiled = None

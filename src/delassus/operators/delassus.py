@@ -1,4 +1,7 @@
-"""The Delassus operator G = J M⁻¹ Jᵀ and its damped inverse, without a matrix, in O(n + m)."""
+"""The Delassus operator G = J M⁻¹ Jᵀ and its damped inverse, without a matrix, in O(n + m).
+
+Types of ``@`` stand twice, since SciPy has none: type checkers take overloads from the class itself.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ from scipy.sparse.linalg import LinearOperator
 
 from .. import _core
 from .._door import as_array, count, diagonal, number
-from ..constraints import Constraint, collect
-from ..errors import ArgumentError, ArgumentTypeError, StaleError
+from ..constraints import Constraint, OnConstraints
+from ..errors import ArgumentError, StaleError
 from ..model import Loop, Model
 from .explanation import Explanation, explained
 
@@ -28,24 +31,12 @@ _ROUNDINGS = 4
 _REFINEMENTS = 8
 
 
-class _Damped:
+class _Damped(OnConstraints):
     """What one state and a batch share: the constraints, damping and compliance, and whether the numbers are fresh."""
 
     _native: Any
     dtype: np.dtype[Any]
-    _rows: tuple[int, ...]  # shape of one number a row
-
-    def _prepare(self, model: Model, constraints: Sequence[Constraint | Loop], dtype: DTypeLike, natives: dict[np.dtype[Any], Any]) -> Any:
-        """Check what every operator is made of; returns the native class."""
-        if not isinstance(model, Model):
-            raise ArgumentTypeError(f"model: expected a delassus.Model, got {type(model).__name__}. Use delassus.load.")
-        try:
-            native = natives[np.dtype(dtype)]
-        except (TypeError, KeyError):
-            raise ArgumentTypeError(f"dtype: expected float64 or float32, got {dtype!r}.") from None
-        self._model = model
-        self._constraints = tuple(collect(model, constraints))
-        return native
+    _rows: tuple[int, ...]  # shape of one number per row
 
     def _begin(self, damping: ArrayLike | None, compliance: ArrayLike) -> None:
         """Hand the native operator what it keeps: compliance, damping, and the accuracy that ``solve`` promises by default."""
@@ -70,7 +61,7 @@ class _Damped:
 
     @property
     def damping(self) -> Array | None:
-        """ε, one number a row (a copy), added to G where an inverse is asked; set a scalar or an array. Setting it refactors what depends on it."""
+        """ε, one number per row (a copy), added to G where an inverse is asked; set a scalar or an array. Setting it refactors what depends on it."""
         return self._native.damping  # type: ignore[no-any-return]
 
     @damping.setter
@@ -79,7 +70,7 @@ class _Damped:
 
     @property
     def compliance(self) -> Array:
-        """C, one number a row (a copy), part of G itself; set a scalar or an array. Setting it refactors what depends on it."""
+        """C, one number per row (a copy), part of G itself; set a scalar or an array. Setting it refactors what depends on it."""
         return self._native.compliance  # type: ignore[no-any-return]
 
     @compliance.setter
@@ -159,16 +150,6 @@ class _Damped:
             raise ArgumentError(
                 "damping: an inverse needs damping or compliance that is positive in every row. Set G.damping, for instance to 1e-6."
             )
-
-    @property
-    def model(self) -> Model:
-        """The mechanism."""
-        return self._model
-
-    @property
-    def constraints(self) -> tuple[Constraint, ...]:
-        """Its constraints, in the order of the rows."""
-        return self._constraints
 
     @property
     def nbytes(self) -> int:
@@ -252,9 +233,9 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
         compliance: ArrayLike = 0.0,
         dtype: DTypeLike = np.float64,
     ) -> None:
-        native = self._prepare(model, constraints, dtype, self._natives)
+        precision, native = self._prepare(model, constraints, dtype, self._natives)
         m = sum(c.rows for c in self._constraints)
-        LinearOperator.__init__(self, np.dtype(dtype), (m, m))
+        LinearOperator.__init__(self, precision, (m, m))
         self._rows = (m,)
         self._native = native(model._native, [c._native() for c in self._constraints])
         self._begin(damping, compliance)
@@ -332,7 +313,7 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
 
     @property
     def fill(self) -> int:
-        """Couplings between links that the elimination keeps, those of the constraints and those that arise."""
+        """Couplings between links that the elimination keeps, those of the constraints and fill-in."""
         return len(self._native.couplings)
 
     def explain(self) -> Explanation:
@@ -394,8 +375,7 @@ class BatchDelassusOperator(_Damped):
         dtype: DTypeLike = np.float64,
         threads: int = 1,
     ) -> None:
-        native = self._prepare(model, constraints, dtype, _NATIVE_BATCH)
-        self.dtype = np.dtype(dtype)
+        self.dtype, native = self._prepare(model, constraints, dtype, _NATIVE_BATCH)
         self.batch_size = count(batch_size, "batch_size")
         self._threads = count(threads, "threads")
         m = sum(c.rows for c in self._constraints)

@@ -57,7 +57,7 @@ class Explanation:
         velocities, constraints, rows: how many.
         order: joints in the order they are eliminated.
         idle: how many of these, the first ones, no constraint reaches.
-        widest: the most neighbours a link has when its turn comes.
+        widest: largest number of neighbours that a link has when it is eliminated.
         given: couplings between links that constraints make.
         arising: couplings that the elimination adds to them.
         kinematics: placements, inertias and rows at a configuration.
@@ -106,16 +106,18 @@ class Explanation:
         if self.rows == 0:
             advice = "no rows: G is empty"
         elif self.break_even is None:
-            advice = f"an explicit G never pays: {self.rows**2:,} a product"
+            advice = f"forming G never pays off: {self.rows**2:,} per product"
         else:
-            advice = f"an explicit G pays from {self.break_even:,} products on: {self.forming:,} to form, then {self.rows**2:,} a product"
+            advice = (
+                f"forming G pays off from {self.break_even:,} products on: {self.forming:,} to form it, then {self.rows**2:,} per product"
+            )
         return "\n".join(
             [
                 f"{self.model}: {len(self.order)} joints, {self.velocities} velocities, {self.constraints} constraints, {self.rows} rows, {self.dtype}",
                 f"{'order':12}{self.idle} joints that no constraint reaches"
                 + (f", then {len(reached)}: {reached[0]} … {reached[-1]}" if reached else ""),
-                f"{'neighbours':12}{self.widest} at most when a link's turn comes",
-                f"{'couplings':12}{self.given} of constraints, {self.arising} arise",
+                f"{'neighbours':12}at most {self.widest} when a link is eliminated",
+                f"{'couplings':12}{self.given} from constraints, {self.arising} from fill-in",
                 "",
                 f"{'phase':21}{'multiply-adds':>15}{'bytes':>14}",
                 *(f"{name:21}{phase.multiply_adds:15,}{phase.bytes:14,}" for name, phase in phases.items()),

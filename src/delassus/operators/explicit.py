@@ -1,4 +1,7 @@
-"""G = J M⁻¹ Jᵀ and (G + damping)⁻¹ as dense matrices, by every algorithm there is for them; and operators that keep them."""
+"""G = J M⁻¹ Jᵀ and (G + damping)⁻¹ as dense matrices, by every algorithm there is for them; and operators that keep them.
+
+The two functions and the two operators list all their arguments, though they share most: who looks one up reads that one only.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,8 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
 from .._door import diagonal, unknown
-from ..constraints import Constraint, collect
-from ..errors import ArgumentError, ArgumentTypeError
+from ..constraints import Constraint, OnConstraints
+from ..errors import ArgumentError
 from ..model import Loop, Model
 from ..types import InverseMethod, MatrixMethod
 from .delassus import DelassusOperator
@@ -66,7 +69,7 @@ class MethodCosts:
         return "\n".join(lines)
 
 
-class ExplicitDelassus:
+class ExplicitDelassus(OnConstraints):
     """Memory and symbolic work of the explicit algorithms for one model and list of constraints, made once for those who call in a loop.
 
     One thread at a time: a second one gets a :class:`~delassus.errors.BusyError`. Memory that only some methods need is taken when they first run.
@@ -89,15 +92,7 @@ class ExplicitDelassus:
     def __init__(
         self, model: Model, constraints: Sequence[Constraint | Loop], *, compliance: ArrayLike = 0.0, dtype: DTypeLike = np.float64
     ) -> None:
-        if not isinstance(model, Model):
-            raise ArgumentTypeError(f"model: expected a delassus.Model, got {type(model).__name__}. Use delassus.load.")
-        try:
-            self._dtype = np.dtype(dtype)
-            native = _NATIVE[self._dtype]
-        except (TypeError, KeyError):
-            raise ArgumentTypeError(f"dtype: expected float64 or float32, got {dtype!r}.") from None
-        self._model = model
-        self._constraints = tuple(collect(model, constraints))
+        self._dtype, native = self._prepare(model, constraints, dtype, _NATIVE)
         self._rows = sum(c.rows for c in self._constraints)
         self._native = native(model._native, [c._native() for c in self._constraints])
         self._native.set_compliance(diagonal(compliance, "compliance", (self._rows,), self._dtype))
@@ -132,23 +127,13 @@ class ExplicitDelassus:
         return self._native.inverse(chosen, q, damping, out)  # type: ignore[no-any-return]
 
     @property
-    def model(self) -> Model:
-        """The mechanism."""
-        return self._model
-
-    @property
-    def constraints(self) -> tuple[Constraint, ...]:
-        """Its constraints, in the order of the rows."""
-        return self._constraints
-
-    @property
     def dtype(self) -> np.dtype[Any]:
         """Precision of the work."""
         return self._dtype
 
     @property
     def compliance(self) -> Array:
-        """C, one number a row (a copy)."""
+        """C, one number per row (a copy)."""
         return self._native.compliance  # type: ignore[no-any-return]
 
     @property
@@ -244,7 +229,7 @@ def damped_delassus_inverse(
 
 
 class DenseDelassus(DelassusOperator):
-    """G and (G + damping)⁻¹ as dense matrices behind the verbs of :class:`DelassusOperator`: O(m²) a product and a solve, O(m³) a new damping.
+    """G and (G + damping)⁻¹ as dense matrices behind the verbs of :class:`DelassusOperator`: O(m²) per product and per solve, O(m³) per new damping.
 
     ``update`` forms G by the explicit algorithm expected to be the fastest. For few rows and many products; see ``break_even`` of
     :meth:`DelassusOperator.explain`.
@@ -261,7 +246,7 @@ class DenseDelassus(DelassusOperator):
 
 
 class CholeskyDelassus(DelassusOperator):
-    """G as a dense matrix and the Cholesky factor of G + damping behind the verbs of :class:`DelassusOperator`: O(m²) a product and a solve, O(m³) a new damping.
+    """G as a dense matrix and the Cholesky factor of G + damping behind the verbs of :class:`DelassusOperator`: O(m²) per product and per solve, O(m³) per new damping.
 
     ``update`` forms G by the explicit algorithm expected to be the fastest. A new damping costs a third of what it costs :class:`DenseDelassus`.
 

@@ -436,6 +436,29 @@ def _tree(levels: int) -> tuple[Model, list[Constraint]]:
     return model, [Connect(model, leaf) for leaf in leaves]
 
 
+def _growth_claims(found: dict[str, list[dict[str, Any]]], slopes: dict[str, dict[str, dict[str, float]]]) -> tuple[tuple[Claim, ...], str]:
+    """Hold the claims of figure 3 against measured times and their exponents; returns them and the note beside the figure."""
+    hundred = next(f for f in found["chain"] if f["velocities"] == 100)
+    gain = {n: hundred["times"]["prox-ltl"][n] / hundred["times"]["caba"][n] for n in ("1", "3")}
+    chain, tree = slopes["chain"], slopes["tree"]
+    of_proxpv = hundred["times"]["caba"]["3"] / hundred["times"]["prox-pv"]["3"]
+    claims = (
+        Claim("On chains constrainedABA and proxPV grow linearly", all(0.8 < chain[m][n] < 1.2 for m in ("caba", "prox-pv") for n in ("1", "3")), {f"{METHODS[m]}, {n}": chain[m][n] for m in ("caba", "prox-pv") for n in ("1", "3")}),
+        Claim("On chains proxLTL and proxLTLs grow faster than linearly", all(chain[m][n] > 1.2 for m in ("prox-ltl", "prox-ltls") for n in ("1", "3")), {f"{METHODS[m]}, {n}": chain[m][n] for m in ("prox-ltl", "prox-ltls") for n in ("1", "3")}),
+        Claim("With one iteration on 100 links constrainedABA is over four times as fast as proxLTL", gain["1"] > 4, {"ours, one iteration": gain["1"], "ours, three": gain["3"]}),
+        Claim("With three iterations on 100 links constrainedABA takes nearly as long as proxPV", 0.8 < of_proxpv < 1.25, {"constrainedABA / proxPV": of_proxpv}),
+        Claim("On trees constrainedABA grows linearly", all(0.8 < tree["caba"][n] < 1.2 for n in ("1", "3")), {n: tree["caba"][n] for n in ("1", "3")}),
+        Claim("On trees proxPV and proxLTL, cubic in the rows, grow faster than constrainedABA and proxLTLs",
+              all(min(tree["prox-pv"][n], tree["prox-ltl"][n]) > max(tree["caba"][n], tree["prox-ltls"][n]) for n in ("1", "3")), {f"{METHODS[m]}, {n}": tree[m][n] for m in METHODS for n in ("1", "3")}),
+    )  # fmt: skip
+    note = (
+        f"With one iteration on a chain of 100 links constrainedABA is {gain['1']:.1f} times as fast as proxLTL (paper: over 4), with three {gain['3']:.1f} times, then {of_proxpv:.2f} of proxPV's time (paper: nearly the same). "
+        f"Exponents from 35 links on: constrainedABA {chain['caba']['1']:.2f}, proxPV {chain['prox-pv']['1']:.2f}, proxLTLs {chain['prox-ltls']['1']:.2f}, proxLTL {chain['prox-ltl']['1']:.2f}; on trees "
+        f"{tree['caba']['1']:.2f}, {tree['prox-pv']['1']:.2f}, {tree['prox-ltls']['1']:.2f}, {tree['prox-ltl']['1']:.2f}."
+    )
+    return claims, note
+
+
 def _fig_3(quick: bool, progress: Progress) -> Output:
     lengths, levels = ((10, 20, 35, 50, 70, 100), (2, 3, 4, 5)) if quick else ((10, 20, 35, 50, 70, 100, 140, 200), (2, 3, 4, 5, 6))
     cases = [("chain", *_chain(n)) for n in lengths] + [("tree", *_tree(n)) for n in levels]
@@ -459,24 +482,7 @@ def _fig_3(quick: bool, progress: Progress) -> Output:
         kind: {m: {n: slope([f["velocities"] for f in part], [f["times"][m][n] for f in part]) for n in ("1", "3")} for m in METHODS}
         for kind, part in ((kind, [f for f in list_ if f["velocities"] >= 35]) for kind, list_ in found.items())
     }
-    hundred = next(f for f in found["chain"] if f["velocities"] == 100)
-    gain = {n: hundred["times"]["prox-ltl"][n] / hundred["times"]["caba"][n] for n in ("1", "3")}
-    chain, tree = slopes["chain"], slopes["tree"]
-    near = hundred["times"]["caba"]["3"] / hundred["times"]["prox-pv"]["3"]
-    claims = (
-        Claim("On chains constrainedABA and proxPV grow linearly", all(0.8 < chain[m][n] < 1.2 for m in ("caba", "prox-pv") for n in ("1", "3")), {f"{METHODS[m]}, {n}": chain[m][n] for m in ("caba", "prox-pv") for n in ("1", "3")}),
-        Claim("On chains proxLTL and proxLTLs grow faster than linearly", all(chain[m][n] > 1.2 for m in ("prox-ltl", "prox-ltls") for n in ("1", "3")), {f"{METHODS[m]}, {n}": chain[m][n] for m in ("prox-ltl", "prox-ltls") for n in ("1", "3")}),
-        Claim("With one iteration on 100 links constrainedABA is over four times as fast as proxLTL", gain["1"] > 4, {"ours, one iteration": gain["1"], "ours, three": gain["3"]}),
-        Claim("With three iterations on 100 links constrainedABA takes nearly as long as proxPV", 0.8 < near < 1.25, {"constrainedABA / proxPV": near}),
-        Claim("On trees constrainedABA grows linearly", all(0.8 < tree["caba"][n] < 1.2 for n in ("1", "3")), {n: tree["caba"][n] for n in ("1", "3")}),
-        Claim("On trees proxPV and proxLTL, cubic in the rows, grow faster than constrainedABA and proxLTLs",
-              all(min(tree["prox-pv"][n], tree["prox-ltl"][n]) > max(tree["caba"][n], tree["prox-ltls"][n]) for n in ("1", "3")), {f"{METHODS[m]}, {n}": tree[m][n] for m in METHODS for n in ("1", "3")}),
-    )  # fmt: skip
-    note = (
-        f"With one iteration on a chain of 100 links constrainedABA is {gain['1']:.1f} times as fast as proxLTL (paper: over 4), with three {gain['3']:.1f} times, then {near:.2f} of proxPV's time (paper: nearly the same). "
-        f"Exponents from 35 links on: constrainedABA {chain['caba']['1']:.2f}, proxPV {chain['prox-pv']['1']:.2f}, proxLTLs {chain['prox-ltls']['1']:.2f}, proxLTL {chain['prox-ltl']['1']:.2f}; on trees "
-        f"{tree['caba']['1']:.2f}, {tree['prox-pv']['1']:.2f}, {tree['prox-ltls']['1']:.2f}, {tree['prox-ltl']['1']:.2f}."
-    )
+    claims, note = _growth_claims(found, slopes)
     columns = (
         "mechanism",
         "velocities",
@@ -523,7 +529,7 @@ def _fig_3(quick: bool, progress: Progress) -> Output:
 
 
 def whiskers(values: Any) -> dict[str, float]:
-    """Least, quartiles and most."""
+    """Minimum, quartiles and maximum."""
     return {
         name: float(np.quantile(values, q)) for name, q in (("least", 0), ("lower", 0.25), ("median", 0.5), ("upper", 0.75), ("most", 1))
     }
@@ -576,15 +582,15 @@ def _within(progress: Progress, before: int, all_of_them: int, share: float) -> 
 def _fig_4(quick: bool, progress: Progress) -> Output:
     states, limit = (100, 10) if quick else (1000, 10)
     model, constraints = _held_talos()
-    # each number of iterations by itself: what is left after n of them, found anew from the accelerations
-    left: dict[str, list[list[float]]] = {m: [] for m in METHODS}
+    # each number of iterations by itself: the residual after n of them, found anew from the accelerations
+    residuals: dict[str, list[list[float]]] = {m: [] for m in METHODS}
     for n in range(1, limit + 1):
         results = convergence(
             model, constraints, list(METHODS), states, max_iterations=n, progress=partial(_within, progress, n - 1, limit)
         )
         for m in METHODS:
-            left[m].append(results[m]["found"])
-    boxes = {m: [whiskers(values) for values in left[m]] for m in METHODS}
+            residuals[m].append(results[m]["found"])
+    boxes = {m: [whiskers(values) for values in residuals[m]] for m in METHODS}
     rows: Rowed = tuple((METHODS[m], n + 1, *box.values()) for m in METHODS for n, box in enumerate(boxes[m]))
     third = {METHODS[m]: boxes[m][2]["median"] for m in METHODS}
     end = {METHODS[m]: boxes[m][-1]["median"] for m in METHODS}

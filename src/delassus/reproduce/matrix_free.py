@@ -322,8 +322,8 @@ def _judged_table(measured: dict[str, dict[str, Any]], rows: tuple[Any, ...], li
 
 def _fig_2(quick: bool, progress: Progress) -> Output:
     both = (3, 10, 30, 60, 100) if quick else (3, 10, 20, 30, 60, 100, 150, 200)
-    alone = (300, 1000) if quick else (300, 600, 1000, 2000)
-    sizes = (*both, *alone)
+    matrix_free_only = (300, 1000) if quick else (300, 600, 1000, 2000)
+    sizes = (*both, *matrix_free_only)
     found: dict[int, dict[str, Any]] = {}
     for k, links in enumerate(sizes):
         found[links] = measure(scenes.swimmer_scene(links), 0.2 if quick else 2.0, explicit=links in both)

@@ -59,7 +59,7 @@ class Simulator:
 
     Every step solves for impulses λ in their sets with σ = G λ + J v_f + max(φ − slop, 0) / dt, G = J M̂⁻¹ Jᵀ matrix-free (see :func:`~delassus.solve_contacts`), and then corrects
     positions where bodies are in each other or loops are open, without touching velocities. Springs, dampers and servos act at the end of the step, M̂ = M + dt D + dt² K, so
-    stiff ones are stable. Mechanisms with loops step to second order. Collisions are MuJoCo's, on its own model, four points a pair at most; friction is combined by its rule.
+    stiff ones are stable. Mechanisms with loops step to second order. Collisions are MuJoCo's, on its own model, four points per pair at most; friction is combined by its rule.
 
     The same machine and input give the same bits; :meth:`save` and :meth:`restore` go back to a moment bit for bit.
 

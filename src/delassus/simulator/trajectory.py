@@ -20,6 +20,7 @@ from ..errors import ArgumentError, ArgumentTypeError, DelassusError, LoadError
 from ..model import Model
 from ..model.compiled import compiled
 from ..model.enclosed import load_enclosed
+from ..model.model import as_model
 from .files import named_path, whole_file
 
 __all__ = ["Contacts", "Trajectory"]
@@ -155,8 +156,7 @@ class Trajectory:
     penetration: Floats
 
     def __post_init__(self) -> None:
-        if not isinstance(self.model, Model):
-            raise ArgumentTypeError(f"model: expected a delassus.Model, got {type(self.model).__name__}. Use delassus.load.")
+        as_model(self.model)
         put = _setter(self)
         frames = as_array(self.times, "times").size
         contacts = len(np.atleast_1d(as_array(self.contact_position, "contact_position")))

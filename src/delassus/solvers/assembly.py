@@ -41,6 +41,13 @@ _NEAREST = 1e-7
 _SHORTER, _PATIENCE, _MEMORY = 8, 12, 20
 # how hard a stationary error is kicked: parts of the motion x whose second order is the error, |J x| |x| = |e|
 _KICKS = (0.3, 1.0, 2.0)
+_ADVICE: dict[AssemblyStatus, str] = {
+    "solved": "",
+    "redundant": "Closed as far as the mechanism is drawn: some rows depend on others, and no motion reduces their remaining errors, see errors.",
+    "not_closable": "The error is least here and not zero. Check lengths and targets, or start from another configuration.",
+    "iteration_limit": "Not closed yet: see residual. Give more max_iterations, or start nearer.",
+}
+_NOT_NEAREST = "Closed, but not nearest: see slope. Start nearer, or give more max_iterations."
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,11 +141,11 @@ class _Assembler:
                 self.iterations += 1
                 G.damping = self.relative * self.norm
                 step = -(G.mass_inverse @ (G.jacobian.H @ G.solve(e)))
-                left = e + G.jacobian @ step
+                predicted = e + G.jacobian @ step
                 trial = integrate(self.work, q, step)
                 there = self.rows.error(trial)
                 # fall of ‖e‖² against what the linear rows promise
-                promised, fell = square - float(left @ left), square - float(there @ there)
+                promised, fell = square - float(predicted @ predicted), square - float(there @ there)
                 taken = promised > 0 and fell > 1e-4 * promised
                 gain = fell / promised if promised > 0 else 0.0
                 self.relative *= 0.1 if gain > 0.75 else 1.0 if gain > 0.25 else 3.0 if taken else 10.0
@@ -294,9 +301,9 @@ def close_loops(
         q: (nq,) where to start.
         constraints: constraints of this model, or its loops; default ``model.loops``; or an operator of them to reuse, which is left updated at the answer; a
             damping that it has stays. The gap of contacts is closed. Rows without a position (tangents of contacts, ``LinkConstraint``) do not move, to first order.
-        nearest: slide to the nearest configuration after closing; False takes what closing from q gives, which is near.
+        nearest: slide to the nearest configuration after closing; False keeps what closing from q gives, which is close to it.
         tolerance: of the largest error, lengths as parts of the mechanism's size (the largest distance of a body from the middle of all), angles in rad.
-        max_iterations: steps at most, of closing and sliding.
+        max_iterations: limit of steps, of closing and sliding together.
 
     Returns:
         configuration, status and residuals.
@@ -335,12 +342,6 @@ def close_loops(
     if damping is not None:
         G.damping = damping
     status: AssemblyStatus = "solved" if closed else "redundant" if redundant else "iteration_limit" if work.exhausted else "not_closable"
-    advice = {
-        "solved": "" if not nearest or slope <= 1e-3 else "Closed, but not nearest: see slope. Start nearer, or give more max_iterations.",
-        "redundant": "Closed as far as the mechanism is drawn: some rows depend on others, and no motion lessens what is left of them, see errors.",
-        "not_closable": "The error is least here and not zero. Check lengths and targets, or start from another configuration.",
-        "iteration_limit": "Not closed yet: see residual. Give more max_iterations, or start nearer.",
-    }[status]
     return AssemblyResult(
         configuration=q,
         status=status,
@@ -352,5 +353,5 @@ def close_loops(
         slope=slope,
         errors=e,
         history=np.array(work.history),
-        advice=advice,
+        advice=_NOT_NEAREST if closed and nearest and slope > 1e-3 else _ADVICE[status],
     )

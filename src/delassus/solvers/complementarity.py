@@ -22,14 +22,15 @@ from .. import _core
 from .._door import count, diagonal, number, numbers, unknown
 from ..constraints import Constraint, ConstraintRows, PointContact, collect
 from ..dynamics import bias_forces, forward_dynamics, mass_matrix, mass_matrix_inverse
-from ..errors import ArgumentError, ArgumentTypeError, StaleError
+from ..errors import ArgumentError, StaleError
 from ..model import Loop, Model
+from ..model.model import as_model
 from ..operators import DelassusOperator, DenseDelassus
 from ..types import LcpStatus
 from .lcp import LcpResult, restated, run_lemke
 from .nonminimal import Links
 
-__all__ = ["FORMULATIONS", "CollisionResult", "Formulation", "Problem", "StepResult", "build", "collide"]
+__all__ = ["FORMULATIONS", "CollisionResult", "ComplementarityStep", "Formulation", "Problem", "build", "collide"]
 
 Array = NDArray[Any]
 _After = Callable[[Array, Array], tuple[Array, Array]]
@@ -37,7 +38,7 @@ FORMULATIONS = ("nmc", "mc", "rmc", "os", "nmc-os")
 
 
 @dataclass(frozen=True, eq=False)
-class StepResult:
+class ComplementarityStep:
     """Velocity after a step, see :meth:`Problem.solve`.
 
     Attributes:
@@ -81,8 +82,8 @@ class CollisionResult:
     velocity: Array
     impulses: Array
     contact_impulses: Array
-    compression: StepResult
-    decompression: StepResult | None
+    compression: ComplementarityStep
+    decompression: ComplementarityStep | None
     status: LcpStatus
 
 
@@ -102,14 +103,14 @@ class Problem:
     vector: Array
     free: NDArray[np.bool_]
     _lemke: _core.Lemke
-    _recover: Callable[[LcpResult, float], StepResult]
+    _recover: Callable[[LcpResult, float], ComplementarityStep]
 
     @property
     def size(self) -> int:
         """How many unknowns z has."""
         return len(self.vector)
 
-    def solve(self, *, tolerance: float = 1e-9, max_pivots: int | None = None) -> StepResult:
+    def solve(self, *, tolerance: float = 1e-9, max_pivots: int | None = None) -> ComplementarityStep:
         """Solve by Lemke's method and recover the velocity.
 
         Args:
@@ -233,8 +234,7 @@ class Formulation:
     """
 
     def __init__(self, model: Model, constraints: Sequence[Constraint | Loop], formulation: str = "os", *, directions: int = 4) -> None:
-        if not isinstance(model, Model):
-            raise ArgumentTypeError(f"model: expected a delassus.Model, got {type(model).__name__}. Use delassus.load.")
+        as_model(model)
         if formulation not in FORMULATIONS:
             raise unknown("formulation", formulation, FORMULATIONS)
         nf = count(directions, "directions", 4)
@@ -315,7 +315,7 @@ class Formulation:
         fill = self._fill_primal if self._primal else self._fill_reduced if self.formulation == "rmc" else self._fill_dual
         after = fill(M, vector, bias, shift, given)
 
-        def recover(solved: LcpResult, tolerance: float) -> StepResult:
+        def recover(solved: LcpResult, tolerance: float) -> ComplementarityStep:
             if self._builds != this:
                 raise StaleError("Problem: its Formulation has built another one since. Solve it before, or use a Formulation of its own.")
             z = solved.solution
@@ -328,7 +328,7 @@ class Formulation:
                 missed = float(np.abs(jump + bias).max())
                 if solved.status == "solved" and missed > tolerance * max(np.abs(vector).max(), np.abs(bias).max(), np.abs(jump).max()):
                     solved = restated(solved, "inaccurate")
-            return StepResult(
+            return ComplementarityStep(
                 velocity=velocity,
                 impulses=np.concatenate([equations[system.own_rows :], contacts])[self._order],
                 contact_impulses=contacts.reshape(-1, 3),

@@ -31,7 +31,7 @@ _ADVICE: dict[ContactStatus, str] = {
     "approximate": "The method solved its own problem, polygons for cones or the convex relaxation, and not Coulomb's: the residuals say how far off that is. "
     "Use method 'admm' or 'interior', or more directions of 'lcp'.",
     "iteration_limit": "Not within the tolerance yet: raise max_iterations, warm-start with this result, or try method 'interior'.",
-    "stalled": "It comes no nearer: the residuals say how near that is. Loosen the tolerance, add compliance to G, or try method 'interior', which forms the matrix.",
+    "stalled": "The residual no longer decreases; see residuals for how large it is. Loosen the tolerance, add compliance to G, or try method 'interior', which forms the matrix.",
     "infeasible": "No forces meet these constraints: some ask for a velocity that the others forbid, and forces grow without end. Look at g of redundant loops.",
 }
 
@@ -78,14 +78,14 @@ class ContactResult:
         forces: (m,) λ [N s if g is a velocity, N if it is an acceleration], axes of the rows.
         velocities: (m,) σ = G λ + g.
         status: "solved": Coulomb's residuals are within ``tolerance``; "approximate": the method solved another problem within it, see ``own_residual``; "iteration_limit"; "stalled":
-            it comes no nearer; "infeasible": no forces can do it.
+            its residual no longer decreases; "infeasible": no forces satisfy the constraints.
         iterations: of the method; Newton's counts all products with its Jacobian, ``lcp`` its pivots.
         factorizations: how often (G + damping) was factored.
         residuals: ``primal``, ``dual``, ``complementarity``, ``natural`` of Coulomb's problem, found anew from these forces, the same for all methods.
         own_residual: natural residual of the problem that the method solves [unit of g]: with polygons for cones (``lcp``), without Γ (``apgd``), else Coulomb's.
         tolerance: that ``primal`` and ``dual`` were held to, ``natural`` to ten times that [unit of g].
         history: (iterations,) an estimate of the natural residual after each; empty for ``lcp``.
-        constraint_forces: the forces, an array a constraint.
+        constraint_forces: the forces, an array per constraint.
         advice: what to do about a status; empty if nothing.
     """
 
@@ -308,7 +308,7 @@ class ContactSolver:
             g: (m,) velocity of the rows without constraint forces [m/s or rad/s].
             tolerance: as of :func:`solve_contacts`.
             max_iterations: as of :func:`solve_contacts`.
-            warm_start: a result of a problem nearby, or its forces, (m,).
+            warm_start: a result of a similar problem, or its forces, (m,).
 
         Returns:
             A :class:`ContactResult` with arrays of its own.
@@ -378,7 +378,7 @@ def solve_contacts(
             1e-4 of the largest |g|, or no forces at all might do, down to a millionth of what was given; it is never below 1e-11 of the largest |g|, where there is only rounding.
             ``ContactResult.tolerance`` says what it was.
         max_iterations: default 1,000; 120 of ``interior``, 5,000 sweeps of ``pgs``, 10,000 of ``apgd``, 100,000 pivots of ``lcp``.
-        warm_start: a result of a problem nearby, or its forces, (m,).
+        warm_start: a result of a similar problem, or its forces, (m,).
         directions: corners of the polygons of ``lcp``, an even number.
         symmetrize: take (G + Gᵀ) / 2 of a matrix whose entries differ from their mirrors by up to 1 % of the largest, as those read from a file may.
         timestep: [s] λ are impulses over that time: bounds of dry friction, which are forces, are multiplied by it. 1 if g is an acceleration.

@@ -3,6 +3,8 @@
     M ν̇ + h = τ + Jᵀ λ,   J ν̇ + C λ + γ = 0,   γ = J̇ν + k_d J ν + k_p e
 
 by proximal iterations: right where rows repeat, least squares where they contradict each other. Whatever the method, the status is found from the two equations.
+
+The solver of one state and that of a batch list all their arguments, though they share most: who looks one up reads that one only.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
-from .._door import count, diagonal, number, unknown
+from .._door import count, diagonal, native_class, number, unknown
 from ..constraints import Constraint, collect
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentError
 from ..model import Loop, Model
+from ..model.model import as_model
 from ..types import DynamicsMethod, DynamicsStatus
 
 __all__ = [
@@ -51,6 +54,8 @@ _NOTHING_HELPS = (
 # Part of G's own diagonal that the damping ε of the proximal iterations is where none is given: of rows of lengths, of rotations. In float64 so little that one
 # correction suffices; less costs digits of M.
 _DAMPING = {8: (5e-8, 3e-9), 4: (1e-3, 1e-3)}
+# How the names of native classes end.
+_BITS: dict[np.dtype[Any], int] = {np.dtype(np.float64): 64, np.dtype(np.float32): 32}
 # Native class, whether it takes rows on more than one link and rows of joints, whether it stops after one iteration.
 _METHODS: dict[str, tuple[str, bool, bool]] = {
     "auto": ("Automatic", True, False),
@@ -69,7 +74,7 @@ _METHODS: dict[str, tuple[str, bool, bool]] = {
 
 @dataclass(frozen=True)
 class DynamicsResiduals:
-    """What is left of the equations.
+    """Residuals of the equations.
 
     Attributes:
         primal: largest |J ν̇ + C λ + γ| [m/s² or rad/s²].
@@ -95,13 +100,13 @@ class DynamicsResult:
         acceleration: (nv,) ν̇ [m/s² or rad/s²], the rate of v.
         forces: (m,) λ [N or N m], axes of the rows; a positive one pushes the first body away from the second.
         status: "solved": both equations hold; "redundant": rows depend on each other up to 1e-6 of their scale, and are met up to that;
-            "infeasible_least_squares": the rows contradict each other, this is the nearest; "iteration_limit"; "stalled": rounding lets it come no
-            nearer; "relaxed": a method that gives way, by design, and its own equations hold.
+            "infeasible_least_squares": the rows contradict each other, this is the nearest; "iteration_limit"; "stalled": rounding keeps the
+            residual from decreasing; "relaxed": a method that gives way, by design, and its own equations hold.
         iterations: proximal iterations.
         residuals: ``primal``, ``constraints``, ``dynamics``, ``dual``, ``least_squares``.
         method: which method found the answer: that asked for, or of "auto" and "soft-gauss" "lcaba" or "kkt".
         history: (iterations,) the primal residual after each.
-        constraint_forces: the forces, an array a constraint.
+        constraint_forces: the forces, an array per constraint.
         advice: what to do about a status; empty if nothing.
     """
 
@@ -144,32 +149,31 @@ class BatchDynamicsResult:
 class _Settings:
     """What one state and a batch share: the constraints, and how to iterate."""
 
-    _rows: tuple[int, ...]  # shape of one number a row
+    _native: Any
+    _rows: tuple[int, ...]  # shape of one number per row
 
     def _prepare(
         self, model: Model, constraints: Sequence[Constraint | Loop], method: str, tolerance: float, max_iterations: int, dtype: DTypeLike
     ) -> str:
         """Check the settings; returns the name of the native class."""
-        if not isinstance(model, Model):
-            raise ArgumentTypeError(f"model: expected a delassus.Model, got {type(model).__name__}. Use delassus.load.")
+        self.model = as_model(model)
         if method not in _METHODS:
             raise unknown("method", method, list(_METHODS))
-        try:
-            self.dtype = np.dtype(dtype)
-        except TypeError:
-            raise ArgumentTypeError(f"dtype: expected float64 or float32, got {dtype!r}.") from None
-        if self.dtype not in (np.float64, np.float32):
-            raise ArgumentTypeError(f"dtype: expected float64 or float32, got {dtype!r}.")
-        self.model = model
+        self.dtype, bits = native_class(dtype, _BITS)
         self.constraints = tuple(collect(model, constraints))
         self.method = method
         name, _, self._single = _METHODS[self.method]
         self.tolerance = number(tolerance, "tolerance", minimum=0.0)
         self.max_iterations = 1 if self._single else count(max_iterations, "max_iterations")
-        return f"{name}{self.dtype.itemsize * 8}"
+        return f"{name}{bits}"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of numbers that the solver keeps."""
+        return self._native.nbytes  # type: ignore[no-any-return]
 
     def _weigh(self, mu: ArrayLike | None, compliance: ArrayLike) -> tuple[Array, Array]:
-        """ε and C, one number a row."""
+        """ε and C, one number per row."""
         given = diagonal(compliance, "compliance", self._rows, self.dtype)
         if self.method == "soft-gauss":
             if not (given > 0).all():
@@ -199,8 +203,8 @@ class _Settings:
             own[:, first:middle] = own[:, first:middle].mean(axis=1, keepdims=True)
             # a rotation that nothing moves here says nothing of its size
             turns = own[:, middle:end]
-            most = turns.max(axis=1, initial=0.0, keepdims=True)
-            own[:, middle:end] = np.where(turns > 1e-12 * most, turns, most)
+            largest = turns.max(axis=1, initial=0.0, keepdims=True)
+            own[:, middle:end] = np.where(turns > 1e-12 * largest, turns, largest)
         known = np.isfinite(own) & (own > 0)
         logs, times = np.log(np.where(known, own, 1.0)), known.sum(axis=0)
         usual = logs.sum() / max(times.sum(), 1)
@@ -250,11 +254,6 @@ class ConstrainedDynamics(_Settings):
         self._native.set_compliance(given)
         self._native.give_way(self._single)
         self._history = np.zeros(self.max_iterations, dtype=self.dtype)
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of numbers that the solver keeps."""
-        return self._native.nbytes  # type: ignore[no-any-return]
 
     def solve(
         self,
@@ -346,11 +345,6 @@ class BatchConstrainedDynamics(_Settings):
         self._native.give_way(self._single)
         self._damping, self._compliance = self._weigh(mu, compliance)
 
-    @property
-    def nbytes(self) -> int:
-        """Bytes of numbers that the solver keeps."""
-        return self._native.nbytes  # type: ignore[no-any-return]
-
     def solve(
         self,
         q: ArrayLike,
@@ -416,7 +410,7 @@ def constrained_dynamics(
         v: (nv,) velocity.
         tau: (nv,) joint forces [N m or N], None for none.
         constraints: constraints of this model, or its loops. For many calls with the same ones keep a :class:`ConstrainedDynamics`.
-        method: "auto": "lcaba", and "kkt" where this does not solve the equations; "lcaba": any rows, O(n + m) an iteration; "kkt": any rows, one dense factor of both
+        method: "auto": "lcaba", and "kkt" where this does not solve the equations; "lcaba": any rows, O(n + m) per iteration; "kkt": any rows, one dense factor of both
             equations, the most robust and slowest; "caba": the same for rows on one body each; "pv-soft": one iteration of it, a spring of stiffness
             ``mu`` on every row's acceleration; "soft-gauss": springs of compliance ``compliance``, as MuJoCo's equality constraints; "prox-ltl": any
             rows, by the sparse factor of M and a dense one of G; "prox-ltls": by the sparse factor of M + μ JᵀJ, rows on one body or joint each; "prox-pv": by Popov and Vereshchagin's recursion, rows on one body
@@ -426,7 +420,7 @@ def constrained_dynamics(
         mu: 1 / ε of the proximal iterations, scalar or (m,): more means fewer iterations and fewer digits. None: ε is 5e-8 (rotations: 3e-9) of G's own diagonal at some configurations
             of the model (1e-3 in float32), so that units of mass, length and time do not matter.
         tolerance: of both equations, of ``residuals.constraints`` and ``residuals.dynamics``; no less than 256 roundings.
-        max_iterations: at most.
+        max_iterations: limit of proximal iterations.
         warm_start: (m,) forces to start from, for instance those of the state before.
         compliance: C, scalar or (m,): rows give way by C λ.
 

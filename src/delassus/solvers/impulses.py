@@ -42,11 +42,11 @@ class ImpactResult:
     Attributes:
         velocity: (nv,) v⁺ after it.
         impulses: (m,) p [N s or N m s], axes of the rows; of least norm where rows are redundant.
-        status: "solved"; "infeasible_least_squares": rows contradict each other, J v⁺ is as near as it can be; "iteration_limit".
+        status: "solved"; "infeasible_least_squares": rows contradict each other, J v⁺ is the least-squares answer; "iteration_limit".
         iterations: proximal iterations.
         residuals: ``primal`` and ``least_squares``.
         energy_change: ½ v⁺ᵀ M v⁺ − ½ v⁻ᵀ M v⁻ [J].
-        constraint_impulses: the impulses, an array a constraint.
+        constraint_impulses: the impulses, an array per constraint.
         history: (iterations + 1,) largest residual before each iteration and after the last.
         advice: what to do about a status that is not "solved", or about energy that came from nowhere; else empty.
     """
@@ -77,7 +77,7 @@ def _restitution(constraints: Sequence[Constraint], restitution: ArrayLike) -> A
     else:
         array = finite(as_array(restitution, "restitution"), "restitution")
         if array.shape != (len(constraints),):
-            raise ArgumentError(f"restitution: expected a number or one a constraint, ({len(constraints)},), got shape {array.shape}.")
+            raise ArgumentError(f"restitution: expected a number or one per constraint, ({len(constraints)},), got shape {array.shape}.")
         each = array.tolist()
     for e in each:
         if not 0 <= e <= 1:
@@ -112,7 +112,7 @@ def impact(
             constraint is for the normal of a contact and for all rows of any other.
         damping: ε of the iterations, scalar or (m,); default 1e-8 ‖G‖, and less while they are slow. The velocity does not depend on it.
         tolerance: of the residual, relative to the largest jump wanted; 1e-7 where rows nearly depend on each other.
-        max_iterations: proximal iterations at most.
+        max_iterations: limit of proximal iterations.
 
     Returns:
         the velocity after, impulses, status and residuals.

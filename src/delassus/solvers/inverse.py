@@ -21,6 +21,7 @@ from ..dynamics import bias_forces, inverse_dynamics
 from ..errors import ArgumentError, ArgumentTypeError
 from ..model import Loop, Model
 from ..operators import DelassusOperator
+from ..operators.delassus import LinearMap
 from ..state import kinetic_energy
 from ..types import InverseDynamicsStatus
 from .proximal import largest, norm_of, operator_of, split
@@ -56,7 +57,7 @@ class InverseDynamicsResult:
             not at all: bounded ones are given, see ``residuals.unactuated``; "underactuated": no torques and forces make this motion, these come nearest;
             "violates_constraints": they make it, but the acceleration breaks the constraints.
         residuals: ``primal`` and ``unactuated``.
-        constraint_forces: the forces, an array a constraint.
+        constraint_forces: the forces, an array per constraint.
         rank: of (Jᵀ)_U, how many rows of it the forces could choose.
         condition: largest over least singular value that counts; large where joints push through a nearly straight linkage.
         advice: what to do about a status that is not "solved"; else empty.
@@ -96,6 +97,69 @@ def _actuated(model: Model, actuated: Iterable[str | int] | None) -> NDArray[np.
         else:
             out[one] = True
     return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Balance:
+    """Forces λ that balance what is not actuated, and what its equation (Jᵀ)_U λ = h_U tells of the mechanism."""
+
+    forces: Array
+    rank: int
+    condition: float
+    stuck: bool  # some singular values that were cut off are no zeros: torques there would be unbounded
+
+
+def _balance(J: LinearMap, h: Array, driven: NDArray[np.bool_], minimize: str, rank_tolerance: float) -> _Balance:
+    """Solve (Jᵀ)_U λ = h_U by singular values, and choose among its solutions."""
+    # J on unit velocities, its singular values
+    free = np.flatnonzero(~driven)
+    units = np.zeros((len(h), len(free)))
+    units[free, np.arange(len(free))] = 1.0
+    A = (J @ units).T
+    U, sigma, Vt = np.linalg.svd(A, full_matrices=minimize == "torques")
+    rank = int((sigma > rank_tolerance * sigma.max(initial=0.0)).sum())
+
+    # directions that would take unbounded torques are cut off
+    loads = np.abs(U[:, : len(sigma)].T @ h[free])
+    bound = _AMPLIFIED * largest(h)
+    while rank > 1 and loads[rank - 1] * sigma[0] > bound * sigma[rank - 1] and sigma[rank - 1] < 1e-4 * sigma[0]:
+        rank -= 1
+    stuck = bool((sigma[rank:] > 1e-13 * sigma.max(initial=0.0)).any())
+
+    # λ of least norm, or of all λ + Z z, Z what the unactuated do not feel, that of the least torques
+    forces = Vt[:rank].T @ ((U[:, :rank].T @ h[free]) / sigma[:rank])
+    if minimize == "torques" and rank < len(Vt):
+        Z = Vt[rank:].T
+        felt = (J.H @ Z)[driven]
+        missing = (h - J.H @ forces)[driven]
+        forces = forces + Z @ np.linalg.lstsq(felt, missing, rcond=rank_tolerance)[0]
+    return _Balance(forces, rank, float(sigma[0] / sigma[rank - 1]) if rank else 1.0, stuck)
+
+
+def _row_scale(model: Model, G: DelassusOperator, q: ArrayLike, v: Array, acceleration: Array, c: Array) -> float:
+    """How large the terms of J ν̇ + γ can be, also where they cancel: a joint force f moves rows by at most √(‖G‖ fᵀ M⁻¹ f), a velocity x by √(‖G‖ xᵀ M x)."""
+    pushed = np.sqrt(float(c @ (G.mass_inverse @ c)))
+    moving = np.sqrt(2 * kinetic_energy(model, q, acceleration)) + np.sqrt(2 * kinetic_energy(model, q, v)) * largest(v)
+    return float(np.sqrt(norm_of(G)) * (pushed + moving))
+
+
+def _advice(singular: bool, lacks: bool, breaks: bool, residuals: InverseDynamicsResiduals) -> str:
+    """Say what to do about torques that are missing, and about an acceleration that breaks the constraints."""
+    advice = []
+    if singular:
+        advice.append(
+            f"The mechanism is singular here, or nearly: {residuals.unactuated:.3g} N m or N in velocities that are not actuated take torques beyond {_AMPLIFIED:g} times the "
+            "forces of the motion. Move away from this position, actuate another joint, or ask for another motion."
+        )
+    elif lacks:
+        advice.append(
+            f"{residuals.unactuated:.3g} N m or N are missing in velocities that are not actuated: actuate more, constrain more, or ask for another motion."
+        )
+    if breaks:
+        advice.append(
+            f"The acceleration breaks the constraints by {residuals.primal:.3g}: take a − J̄ (J a + γ) with OperationalSpace.pseudo_inverse and constraint_bias."
+        )
+    return " ".join(advice)
 
 
 def constrained_inverse_dynamics(
@@ -147,67 +211,31 @@ def constrained_inverse_dynamics(
         raise ArgumentError(f"minimize: expected 'forces' or 'torques', got {minimize!r}.")
     tolerance, cut = number(tolerance, "tolerance", minimum=0.0), number(rank_tolerance, "rank_tolerance", minimum=0.0)
     driven = _actuated(model, actuated)
+
+    # h, γ and J at this state; λ from what is not actuated, τ from the rest
     h = np.asarray(inverse_dynamics(model, q, v, wanted, external_forces=external_forces), dtype=np.float64)
     bias = ConstraintRows(model, G.constraints).bias(q, v)
     G.update(q)
     J = G.jacobian
-
-    # (Jᵀ)_U λ = h_U: J on unit velocities, its singular values
-    free = np.flatnonzero(~driven)
-    units = np.zeros((model.nv, len(free)))
-    units[free, np.arange(len(free))] = 1.0
-    A = (J @ units).T
-    left, size, right = np.linalg.svd(A, full_matrices=minimize == "torques")
-    rank = int((size > cut * size.max(initial=0.0)).sum())
-    # torques that would grow beyond all bounds are left out
-    loads = np.abs(left[:, : len(size)].T @ h[free])
-    bound = _AMPLIFIED * largest(h)
-    while rank > 1 and loads[rank - 1] * size[0] > bound * size[rank - 1] and size[rank - 1] < 1e-4 * size[0]:
-        rank -= 1
-    stuck = size[rank:] > 1e-13 * size.max(initial=0.0)
-    forces = right[:rank].T @ ((left[:, :rank].T @ h[free]) / size[:rank])
-    if minimize == "torques" and rank < len(right):
-        # among all λ + (what the unactuated do not feel) z
-        loose = right[rank:].T
-        felt = (J.H @ loose)[driven]
-        missing = (h - J.H @ forces)[driven]
-        forces = forces + loose @ np.linalg.lstsq(felt, missing, rcond=cut)[0]
-
-    passed = J.H @ forces
+    found = _balance(J, h, driven, minimize, cut)
+    passed = J.H @ found.forces
     rest = h - passed
-    torques = np.where(driven, rest, 0.0)
-    moved = J @ wanted
-    primal, unactuated = largest(moved + bias), largest(rest[free])
-    # what the equations are summed of, also where it cancels: a joint force f moves rows by √(‖G‖ fᵀ M⁻¹ f) at most, a velocity x by √(‖G‖ xᵀ M x)
+
+    # residuals against the size of the terms that they are sums of
+    residuals = InverseDynamicsResiduals(primal=largest(J @ wanted + bias), unactuated=largest(rest[~driven]))
     v = np.asarray(v, dtype=np.float64)
     c = bias_forces(model, q, v, external_forces=external_forces)
-    pushed = np.sqrt(float(c @ (G.mass_inverse @ c)))
-    moving = np.sqrt(2 * kinetic_energy(model, q, wanted)) + np.sqrt(2 * kinetic_energy(model, q, v)) * largest(v)
     rounding = 1e-13 * (largest(wanted) + largest(v) ** 2 + largest(model.gravity))
-    breaks = primal > max(tolerance * max(largest(bias), np.sqrt(norm_of(G)) * (pushed + moving)), rounding)
-    lacks = unactuated > tolerance * max(largest(h), largest(passed), largest(c))
-    singular = lacks and bool(stuck.any())
-    advice = []
-    if singular:
-        advice.append(
-            f"The mechanism is singular here, or nearly: {unactuated:.3g} N m or N in velocities that are not actuated take torques beyond {_AMPLIFIED:g} times the "
-            "forces of the motion. Move away from this position, actuate another joint, or ask for another motion."
-        )
-    elif lacks:
-        advice.append(
-            f"{unactuated:.3g} N m or N are missing in velocities that are not actuated: actuate more, constrain more, or ask for another motion."
-        )
-    if breaks:
-        advice.append(
-            f"The acceleration breaks the constraints by {primal:.3g}: take a − J̄ (J a + γ) with OperationalSpace.pseudo_inverse and constraint_bias."
-        )
+    breaks = residuals.primal > max(tolerance * max(largest(bias), _row_scale(model, G, q, v, wanted, c)), rounding)
+    lacks = residuals.unactuated > tolerance * max(largest(h), largest(passed), largest(c))
+    singular = lacks and found.stuck
     return InverseDynamicsResult(
-        torques=torques,
-        forces=forces,
+        torques=np.where(driven, rest, 0.0),
+        forces=found.forces,
         status="singular" if singular else "underactuated" if lacks else "violates_constraints" if breaks else "solved",
-        residuals=InverseDynamicsResiduals(primal, unactuated),
-        constraint_forces=split(G.constraints, forces),
-        rank=rank,
-        condition=float(size[0] / size[rank - 1]) if rank else 1.0,
-        advice=" ".join(advice),
+        residuals=residuals,
+        constraint_forces=split(G.constraints, found.forces),
+        rank=found.rank,
+        condition=found.condition,
+        advice=_advice(singular, lacks, breaks, residuals),
     )

@@ -74,7 +74,7 @@ def solve_lcp(
         q: (n,).
         free: (n,) bool, True for equations; default none.
         tolerance: of the residual, relative to the largest |q|.
-        max_pivots: pivots of an attempt at most; default 100 + 10 a pair.
+        max_pivots: limit of pivots in one attempt; default 100 + 10 a pair.
 
     Returns:
         solution, slack, status and residual.

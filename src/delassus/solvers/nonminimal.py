@@ -99,7 +99,7 @@ class Links:
         self._place_constraints(link)
 
     def _numbers(self, row: Array, link: Array) -> Array:
-        """Where six numbers a row (…), on a link, are in ``_all``."""
+        """Where six numbers per row (…), on a link, are in ``_all``."""
         return np.asarray(row[..., None] * 6 * self.count + 6 * link[..., None] + np.arange(6))
 
     def _mass_of_links(self, link: Array, X: Array) -> None:
@@ -229,7 +229,7 @@ class Links:
         return np.asarray((self._here[1] @ Y.reshape(self.count, 6, math.prod(Y.shape[1:]))).reshape(Y.shape))
 
     def forces(self, q: Array, v: Array, V: Array, tau: Array) -> Array:
-        """Find what is left for the links where joints do not accelerate, (6 n,): Pᵀ τ − H a − ω × (H [0; ω]), a without gravity.
+        """Find the force on the links while joints do not accelerate, (6 n,): Pᵀ τ − H a − ω × (H [0; ω]), a without gravity.
 
         H is the inertia at the origin of a link; ω × turns forces and moments alike, H [0; ω] = [ω × h; I ω] being momenta.
         """

@@ -20,7 +20,7 @@ _NATIVE: dict[np.dtype[Any], Any] = {np.dtype(np.float64): _core.OperationalSpac
 
 
 class OperationalSpace:
-    """Inertia, dynamically consistent pseudo-inverse and null space of the rows of an operator, as SciPy operators, O(n + m) a column.
+    """Inertia, dynamically consistent pseudo-inverse and null space of the rows of an operator, as SciPy operators, O(n + m) per column.
 
     They read the operator when they are used: after ``G.update`` and after a new ``G.damping`` they are the new ones, and what is stale raises.
     Where a matrix is small and many columns are asked for at one configuration, it is formed and used for the rest of them.

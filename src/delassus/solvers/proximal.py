@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from ..constraints import Constraint
 from ..errors import ArgumentError, ArgumentTypeError
 from ..model import Loop, Model
+from ..model.model import as_model
 from ..operators import DelassusOperator
 
 __all__ = ["Proximal", "ProximalStatus", "default_damping", "largest", "norm_of", "operator_of", "prepare", "proximal", "split"]
@@ -40,9 +41,7 @@ def operator_of(model: Model, constraints: Sequence[Constraint | Loop] | Delassu
     """Make the operator of some constraints, or check one that is given in their place."""
     if not isinstance(constraints, DelassusOperator):
         return DelassusOperator(model, constraints)
-    if not isinstance(model, Model):
-        raise ArgumentTypeError(f"model: expected a delassus.Model, got {type(model).__name__}. Use delassus.load.")
-    if constraints.model is not model and constraints.model != model:
+    if constraints.model is not as_model(model) and constraints.model != model:
         raise ArgumentError(
             f"constraints: expected an operator of model {model.name!r}, got one of {constraints.model.name!r}. Make it anew with this model."
         )
@@ -104,7 +103,7 @@ def proximal(
         b: (m,).
         norm: ‖G‖, roughly.
         tolerance: of the largest residual, relative to the largest number of b; 1e-7 where rows nearly depend on each other.
-        max_iterations: at most.
+        max_iterations: limit of proximal iterations.
         rounding: of the numbers of b; what is less counts as zero.
         adapt: lessen the damping while iterations are slow, as they are where rows are nearly dependent or of very different size.
     """
@@ -123,25 +122,25 @@ def proximal(
         if len(history) > max_iterations:
             break
         step = forces + G.solve(residual)
-        left = b - G @ step
+        new_residual = b - G @ step
         noise = 4 * _EPS * norm * float(np.linalg.norm(step))
         # what the iteration took away: of the range of G, whatever stands across it
-        gone = float(np.linalg.norm(residual - left))
+        gone = float(np.linalg.norm(residual - new_residual))
         if gone <= max(_STALLED * float(np.linalg.norm(residual)), noise):
             if b is not given:
                 # it was found anew as far as it can be
                 status = outcome
                 break
             # the residual is across the range of G: without it there is a solution
-            if largest(left) > _CONSISTENT * largest(b):
+            if largest(new_residual) > _CONSISTENT * largest(b):
                 outcome = "infeasible_least_squares"
-            b, forces = b - left, np.zeros_like(b)
+            b, forces = b - new_residual, np.zeros_like(b)
             residual, last, damping = b.copy(), np.inf, first
             G.damping = damping
             history.append(largest(residual))
             continue
-        forces, residual = step, left
-        history.append(largest(left))
+        forces, residual = step, new_residual
+        history.append(largest(new_residual))
         if adapt and gone > 0.1 * last and gone > 100 * noise and float(damping.min()) > _LEAST_DAMPING * norm:
             damping = damping / 100
             G.damping = damping

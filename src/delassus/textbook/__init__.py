@@ -2,6 +2,8 @@
 
 A :class:`Robot` is a model's tree of links; ``robot.at(q)`` puts it in a configuration, of numbers or of CasADi expressions; :class:`Rows` are
 constraints in that pose. Algorithms take both. :func:`function` and :func:`count` do all of it for a name of ``ALGORITHMS``.
+
+Each algorithm is there to be read whole, with its arguments and beside its paper: a few lines that several begin or end with are repeated.
 """
 
 from __future__ import annotations

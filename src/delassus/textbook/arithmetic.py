@@ -75,7 +75,7 @@ class Arithmetic:
         return A
 
     def entries(self, A: Matrix) -> list[list[Scalar]]:
-        """Scalars of a matrix, a list a row."""
+        """Scalars of a matrix, a list per row."""
         rows, columns = A.shape
         return [[A[i, j] for j in range(columns)] for i in range(rows)]
 
@@ -138,7 +138,7 @@ class Arithmetic:
         return L, d
 
     def cholesky(self, A: Matrix) -> list[list[Scalar]]:
-        """Lower C of A = C Cᵀ, a list a row; its diagonal is kept as reciprocals."""
+        """Lower C of A = C Cᵀ, a list per row; its diagonal is kept as reciprocals."""
         n = A.shape[0]
         a = self.entries(A)
         C: list[list[Scalar]] = [[0.0] * n for _ in range(n)]

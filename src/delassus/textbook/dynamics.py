@@ -121,8 +121,8 @@ def prox_ltl(
         rows: of the constraints.
         v, tau: (nv, 1).
         k: (m, 1) wanted accelerations, see :func:`wanted`.
-        mu: step μ; a scalar or one a row.
-        iterations: at most.
+        mu: step μ; a scalar or one per row.
+        iterations: limit of proximal iterations.
         tolerance: stop when the least-squares residual G (G λ − b) is below; numbers only.
     """
     _door(pose, rows, v, tau, k)
@@ -178,8 +178,8 @@ def prox_ltls(
         rows: of the constraints, each touching one link: others would fill the factor.
         v, tau: (nv, 1).
         k: (m, 1) wanted accelerations, see :func:`wanted`.
-        mu: step μ; a scalar or one a row.
-        iterations: at most.
+        mu: step μ; a scalar or one per row.
+        iterations: limit of proximal iterations.
         tolerance: stop when no row is off by more; numbers only.
 
     Raises:
@@ -268,8 +268,8 @@ def prox_pv(
         rows: of the constraints, each touching one link.
         v, tau: (nv, 1).
         k: (m, 1) wanted accelerations, see :func:`wanted`.
-        mu: step μ; a scalar or one a row.
-        iterations: at most.
+        mu: step μ; a scalar or one per row.
+        iterations: limit of proximal iterations.
         tolerance: stop when the least-squares residual L₀ (L₀ λ − b) is below; numbers only.
 
     Raises:
@@ -308,7 +308,7 @@ def pv(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix) -> Motion:
 def constrained_aba(
     pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix, *, mu: Any = 1e6, iterations: int = 3, tolerance: float | None = None
 ) -> Motion:
-    """Articulated bodies with augmented inertias, then two reduced sweeps an iteration. O(n + m) an iteration.
+    """Articulated bodies with augmented inertias, then two reduced sweeps per iteration. O(n + m) per iteration.
 
         H_i ← H_i + μ K_iᵀ K_i,   f_i ← f_i + K_iᵀ (μ k_i − λ_i),   λ_i ← λ_i + μ (K_i a_i − k_i)
 
@@ -320,8 +320,8 @@ def constrained_aba(
         rows: of the constraints, each touching one link.
         v, tau: (nv, 1).
         k: (m, 1) wanted accelerations, see :func:`wanted`.
-        mu: step μ; a scalar or one a row.
-        iterations: at most.
+        mu: step μ; a scalar or one per row.
+        iterations: limit of proximal iterations.
         tolerance: stop when no row is off by more; numbers only.
 
     Raises:
@@ -390,7 +390,7 @@ def pv_soft(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix, *, mu: An
         rows: of the constraints, each touching one link.
         v, tau: (nv, 1).
         k: (m, 1) wanted accelerations, see :func:`wanted`.
-        mu: stiffness; a scalar or one a row.
+        mu: stiffness; a scalar or one per row.
 
     Raises:
         ArgumentError: some rows touch several links or a joint.
@@ -456,7 +456,7 @@ def pv_early(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix) -> Motio
     for i in range(n):
         if parent[i] < 0 or lam[i] is None:
             last = steps[i][-1]
-            lam[i] = ops.zeros(last.left, 1)
+            lam[i] = ops.zeros(last.remaining, 1)
         now = pose.X[i] @ (pose.a0 if parent[i] < 0 else a[parent[i]])
         x = lam[i]
         for j, step in enumerate(reversed(steps[i])):
@@ -484,7 +484,7 @@ class _Step(NamedTuple):
     Dinv: Scalar
     u: Scalar
     Ks: Matrix
-    left: int  # rows that travel on
+    remaining: int  # rows that travel on
     w: Matrix | None  # reflection 1 − 2 w wᵀ whose first column is ±q; None: nothing was eliminated
     row: Matrix | None  # ±qᵀ K' and ±qᵀ l'
     value: Scalar
@@ -556,8 +556,8 @@ def lcaba(
         rows: of the constraints.
         v, tau: (nv, 1).
         k: (m, 1) wanted accelerations, see :func:`wanted`.
-        mu: step μ; a scalar or one a row.
-        iterations: at most.
+        mu: step μ; a scalar or one per row.
+        iterations: limit of proximal iterations.
         tolerance: stop when no row is off by more; numbers only.
     """
     _door(pose, rows, v, tau, k)

@@ -29,7 +29,7 @@ ANY_ROWS = "ltl_inverse or damped_inverse_apply"
 
 
 def per_row(rows: Rows, value: Any, name: str = "damping") -> list[Scalar]:
-    """One scalar a row of a scalar, a sequence, or a column."""
+    """One scalar per row of a scalar, a sequence, or a column."""
     shape = value.shape if hasattr(value, "shape") else np.shape(value)
     if shape in ((), (1, 1)):
         return [value[0, 0] if shape else value] * rows.m
@@ -64,7 +64,7 @@ def caba_osim(pose: Pose, rows: Rows, damping: Any) -> Matrix:
     Args:
         pose: of the robot.
         rows: of the constraints, each touching one link.
-        damping: ε, a scalar or one a row.
+        damping: ε, a scalar or one per row.
 
     Returns:
         (m, m) Λ.
@@ -85,7 +85,7 @@ class BranchedInverse:
     """B − Σ W T Wᵀ: what the branches of a floating base do each for themselves, and what the base couples, never multiplied out.
 
     Attributes:
-        B: (m, m) block diagonal, a block a branch.
+        B: (m, m) block diagonal, a block per branch.
         base: (W (m, n₁), T (n₁, n₁)) a root.
         pose: whose arithmetic it is.
     """
@@ -110,7 +110,7 @@ class BranchedInverse:
 
 
 def caba_osimf(pose: Pose, rows: Rows, damping: Any) -> BranchedInverse:
-    """(G + ε)⁻¹ for trees that branch at the base: L₁ has a block a branch, and the base is kept apart. O(n + m²), O(n) with few rows a branch.
+    """(G + ε)⁻¹ for trees that branch at the base: L₁ has a block per branch, and the base is kept apart. O(n + m²), O(n) with few rows per branch.
 
         Λ = R − L₁ − K₁ S D⁻¹ Sᵀ K₁ᵀ        (S = 1 and D = H₁ for a floating base)
 
@@ -119,7 +119,7 @@ def caba_osimf(pose: Pose, rows: Rows, damping: Any) -> BranchedInverse:
     Args:
         pose: of the robot.
         rows: of the constraints, each touching one link.
-        damping: ε, a scalar or one a row.
+        damping: ε, a scalar or one per row.
 
     Returns:
         Λ as :class:`BranchedInverse`.
@@ -150,7 +150,7 @@ def pv_osimf(pose: Pose, rows: Rows, damping: Any) -> BranchedInverse:
     Args:
         pose: of the robot.
         rows: of the constraints, each touching one link.
-        damping: ε, a scalar or one a row.
+        damping: ε, a scalar or one per row.
 
     Returns:
         Λ as :class:`BranchedInverse`.
@@ -199,7 +199,7 @@ def ltl_inverse(pose: Pose, rows: Rows, damping: Any) -> Matrix:
     Args:
         pose: of the robot.
         rows: of the constraints.
-        damping: ε, a scalar or one a row.
+        damping: ε, a scalar or one per row.
 
     Returns:
         (m, m) Λ.

@@ -171,7 +171,7 @@ def delassus_apply(pose: Pose, rows: Rows, x: Matrix) -> Matrix:
 
 @dataclass
 class LoopFactor:
-    """What is left of M + Jᵀ R J after all joints are eliminated.
+    """The factor of M + Jᵀ R J after all joints are eliminated.
 
     Attributes:
         order: of elimination, 𝓢^E.
@@ -283,7 +283,7 @@ def loop_inverse_apply(pose: Pose, rows: Rows, damping: Any, tau: Matrix) -> Mat
     Args:
         pose: of the robot.
         rows: of the constraints.
-        damping: ε, a scalar or one a row.
+        damping: ε, a scalar or one per row.
         tau: (nv, k) joint forces.
 
     Returns:
@@ -305,7 +305,7 @@ def damped_inverse_apply(pose: Pose, rows: Rows, damping: Any, y: Matrix) -> Mat
     Args:
         pose: of the robot.
         rows: of the constraints.
-        damping: ε, a scalar or one a row.
+        damping: ε, a scalar or one per row.
         y: (m, k).
 
     Returns:

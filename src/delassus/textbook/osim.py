@@ -382,12 +382,12 @@ class Branching:
 
     Attributes:
         nodes: branching links and end-effectors, ancestors first.
-        near: 𝓓(i) of every link that supports rows.
+        descendant: 𝓓(i) of every link that supports rows.
         above: 𝓐(i) of every node, −1 for the ground.
     """
 
     nodes: list[int] = field(default_factory=list)
-    near: dict[int, int] = field(default_factory=dict)
+    descendant: dict[int, int] = field(default_factory=dict)
     above: dict[int, int] = field(default_factory=dict)
 
 
@@ -401,14 +401,14 @@ def branching(pose: Pose, ends: list[End]) -> Branching:
     for i in reversed(range(n)):
         if not hang[i]:
             continue
-        out.near[i] = hang[i][0] if len(hang[i]) == 1 else i
+        out.descendant[i] = hang[i][0] if len(hang[i]) == 1 else i
         if len(hang[i]) > 1:
             out.nodes.append(i)
             out.above |= dict.fromkeys(hang[i], i)
         if pose.parent[i] >= 0:
-            hang[pose.parent[i]].append(out.near[i])
+            hang[pose.parent[i]].append(out.descendant[i])
         else:
-            out.above[out.near[i]] = -1
+            out.above[out.descendant[i]] = -1
     out.nodes = [*reversed(out.nodes), *range(n, n + len(ends))]
     return out
 
@@ -453,9 +453,9 @@ def between_branches(
     for e, end in enumerate(ends):  # 3
         PT[n + e], Omega[n + e] = end.K, ops.zeros(end.K.shape[0], end.K.shape[0])  # 4
     for i in reversed(range(n)):  # 5
-        if i not in tree.near:  # 13
+        if i not in tree.descendant:  # 13
             continue
-        d = tree.near[i]
+        d = tree.descendant[i]
         if d == i:  # 6
             PT[i], Omega[i] = ops.identity(6), ops.zeros(6, 6)  # 7
         if parent[i] >= 0 or not stop:

@@ -1,6 +1,6 @@
 """A robot in link frames: the tree of links, its constants, and where a configuration puts them.
 
-One link a joint, in the order of the model's joints, so a parent comes before its children; a body with k joints is k links, k − 1 of them
+One link per joint, in the order of the model's joints, so a parent comes before its children; a body with k joints is k links, k − 1 of them
 massless; a body without joints is part of the link that carries its parent. A link's frame sits at its joint's anchor and turns with it; the axis of a hinge or
 slide is its z axis. Spatial vectors are ``[linear; angular]`` in the frame of the link they belong to.
 
@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._door import numbers
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentError
 from ..model import Model
+from ..model.model import as_model
 from ..model.records import COORDINATES, VELOCITIES
 from ..spatial import rotation_matrix, spatial_inertia
 from .arithmetic import Arithmetic, Matrix, Symbols, arithmetic_of
@@ -106,8 +107,8 @@ class Link:
 
 def _clean(A: Floats) -> Floats:
     """Zeros and ones to rounding become exact, so that they fold in expressions."""
-    near = np.round(A)
-    return np.where(np.abs(A - near) < 1e-14, near, A) + 0.0
+    rounded = np.round(A)
+    return np.where(np.abs(A - rounded) < 1e-14, rounded, A) + 0.0
 
 
 def _axes_along(axis: Floats) -> Floats:
@@ -134,9 +135,7 @@ class Robot:
     """
 
     def __init__(self, model: Model) -> None:
-        if not isinstance(model, Model):
-            raise ArgumentTypeError(f"model: expected a delassus.Model, got {type(model).__name__}. Use delassus.load.")
-        self.model, self.nq, self.nv = model, model.nq, model.nv
+        self.model, self.nq, self.nv = as_model(model), model.nq, model.nv
         nb = model.nbody
         self.body_link, self.body_axes, self.body_origin = [-1] * nb, [np.eye(3)] * nb, [np.zeros(3)] * nb
         frames: list[tuple[int, Floats, Floats]] = []  # parent link, axes and origin of each link in it

@@ -27,11 +27,11 @@ def _is_own(name: str, listening: str) -> bool:
     if name == "localhost" or name.endswith(".localhost") or name == listening.lower():
         return True
     # a server for this machine alone is asked by its own addresses; nobody can make an address point elsewhere
-    alone = listening == "localhost" or _is_loopback(listening) is True
+    local_only = listening == "localhost" or _is_loopback(listening) is True
     if (loopback := _is_loopback(name)) is not None:
-        return loopback or not alone
+        return loopback or not local_only
     machine = socket.gethostname().lower()
-    return not alone and name in (machine, f"{machine}.local", socket.getfqdn().lower())
+    return not local_only and name in (machine, f"{machine}.local", socket.getfqdn().lower())
 
 
 def _is_loopback(name: str) -> bool | None:

@@ -40,7 +40,7 @@ def record(
     Args:
         source: a trajectory, or a model.
         path: ends in ``.html`` or ``.viser``.
-        fps: frames a second; frames of the trajectory between them are left out.
+        fps: frames per second; frames of the trajectory between them are left out.
         q, constraints: of a model: its pose (nq,), and constraints whose contacts are shown.
         geometry: the ``mujoco.MjModel`` the model came from, to show its meshes.
         cones: show friction cones.

@@ -125,7 +125,7 @@ class _Markers:
         )
 
     def put(self, positions: Floats, turns: Floats, scales: Floats, colors: NDArray[np.uint8] | None = None) -> None:
-        """Show one a row: positions (N, 3), turns (N, 4), scales (N, 3), colors (N, 3)."""
+        """Show one per row: positions (N, 3), turns (N, 4), scales (N, 3), colors (N, 3)."""
         n = len(positions)
         if n > self.capacity:
             self.reserve(2 * n)

@@ -23,7 +23,7 @@ from .subject import serve, stop, subject
 __all__ = ["View"]
 
 Floats = NDArray[np.float64]
-RATE = 30.0  # frames a second while playing
+RATE = 30.0  # frames per second while playing
 PLOTTED = 400  # points of a plot
 BLUE, ORANGE, GREEN, PURPLE, TEAL, PINK = "#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd", "#268b94", "#d62782"
 SPEEDS = {"0.1 ×": 0.1, "0.25 ×": 0.25, "0.5 ×": 0.5, "1 ×": 1.0, "2 ×": 2.0, "4 ×": 4.0}
