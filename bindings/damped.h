@@ -17,13 +17,13 @@ namespace delassus {
 // Base: Held, of one state or of a batch.
 template <class T, class Base>
 struct Damped : Base {
-  std::vector<T> compliance, damping;  // one number per row, of a batch per state and row
-  bool damped = false;                 // whether damping was ever set
-  bool invertible = false;             // whether damping + compliance is positive in every row
-  std::atomic<bool> fresh{false};      // whether the numbers are those of a configuration
-  std::atomic<bool> factored{false};   // whether the factor of the inverse is that of these numbers and this damping
-  std::size_t version = 0;             // another one whenever the numbers or the factor change
-  Accuracy<T> accuracy{};              // of a solution, unless another is asked for
+  std::vector<T> compliance{}, damping{};  // one number per row, of a batch per state and row
+  bool damped = false;                     // whether damping was ever set
+  bool invertible = false;                 // whether damping + compliance is positive in every row
+  std::atomic<bool> fresh{false};          // whether the numbers are those of a configuration
+  std::atomic<bool> factored{false};  // whether the factor of the inverse is that of these numbers and this damping
+  std::size_t version = 0;            // another one whenever the numbers or the factor change
+  Accuracy<T> accuracy{};             // of a solution, unless another is asked for
 
   // Nothing is known from here on, whatever comes of the update that follows.
   void forget() {

@@ -30,11 +30,11 @@ struct HeldSolver : SingleUser {
 };
 
 // All methods are one class to Python.
-template <class T, DynamicsMethod method>
-void bind_method(nb::module_& m, const char* name) {
+template <class T>
+void bind_method(nb::module_& m, DynamicsMethod method, const std::string& name) {
   m.def(
-      name,
-      [](std::shared_ptr<const HeldModel> held, const std::vector<ConstraintDescription>& list) {
+      name.c_str(),
+      [method](std::shared_ptr<const HeldModel> held, const std::vector<ConstraintDescription>& list) {
         const auto& model = held->in<T>();
         auto solver = make_dynamics_solver(method, model, make_constraints(model, list));
         return new HeldSolver<DynamicsSolver<T>>{std::move(held), std::move(solver)};
@@ -216,22 +216,18 @@ void bind_solvers(nb::module_& m) {
   bind_diagonal<double>(m, "delassus_diagonal64");
   bind_operational_space<double>(m, "OperationalSpace64");
   bind_operational_space<float>(m, "OperationalSpace32");
-  bind_method<double, DynamicsMethod::automatic>(m, "Automatic64");
-  bind_method<float, DynamicsMethod::automatic>(m, "Automatic32");
-  bind_method<double, DynamicsMethod::kkt>(m, "Kkt64");
-  bind_method<float, DynamicsMethod::kkt>(m, "Kkt32");
-  bind_method<double, DynamicsMethod::lcaba>(m, "ConstrainedDynamics64");
-  bind_method<float, DynamicsMethod::lcaba>(m, "ConstrainedDynamics32");
-  bind_method<double, DynamicsMethod::prox_ltl>(m, "ProxLtl64");
-  bind_method<float, DynamicsMethod::prox_ltl>(m, "ProxLtl32");
-  bind_method<double, DynamicsMethod::prox_ltls>(m, "ProxLtls64");
-  bind_method<float, DynamicsMethod::prox_ltls>(m, "ProxLtls32");
-  bind_method<double, DynamicsMethod::pv>(m, "Pv64");
-  bind_method<float, DynamicsMethod::pv>(m, "Pv32");
-  bind_method<double, DynamicsMethod::prox_pv>(m, "ProxPv64");
-  bind_method<float, DynamicsMethod::prox_pv>(m, "ProxPv32");
-  bind_method<double, DynamicsMethod::pv_early>(m, "PvEarly64");
-  bind_method<float, DynamicsMethod::pv_early>(m, "PvEarly32");
+  const std::pair<DynamicsMethod, std::string> methods[] = {{DynamicsMethod::automatic, "Automatic"},
+                                                            {DynamicsMethod::kkt, "Kkt"},
+                                                            {DynamicsMethod::lcaba, "ConstrainedDynamics"},
+                                                            {DynamicsMethod::prox_ltl, "ProxLtl"},
+                                                            {DynamicsMethod::prox_ltls, "ProxLtls"},
+                                                            {DynamicsMethod::pv, "Pv"},
+                                                            {DynamicsMethod::prox_pv, "ProxPv"},
+                                                            {DynamicsMethod::pv_early, "PvEarly"}};
+  for (const auto& [method, name] : methods) {
+    bind_method<double>(m, method, name + "64");
+    bind_method<float>(m, method, name + "32");
+  }
   bind_batch<double>(m, "BatchConstrainedDynamics64");
   bind_batch<float>(m, "BatchConstrainedDynamics32");
 }
