@@ -133,9 +133,10 @@ class Kkt final : public SingleStateSolver<T> {
         A_[k * n_ + std::size_t(j)] = A_[std::size_t(j) * n_ + k] = row[d];
       if (ltl_.place[k] < 0) continue;
       const T* J = ltl_.Y.data() + std::size_t(ltl_.place[k]) * ltl_.room;
-      for (const int p : ltl_.groups[ltl_.group[k]].packs)
-        for (std::size_t r = std::size_t(p * row_lanes<T>); r < std::min(m, std::size_t((p + 1) * row_lanes<T>)); ++r)
-          A_[k * n_ + nv + r] = A_[(nv + r) * n_ + k] = J[r];
+      for (const int p : ltl_.groups[ltl_.group[k]].packs) {
+        const std::size_t first = std::size_t(p) * row_lanes<T>, past = std::min(m, first + row_lanes<T>);
+        for (std::size_t r = first; r < past; ++r) A_[k * n_ + nv + r] = A_[(nv + r) * n_ + k] = J[r];
+      }
     }
     for (std::size_t r = 0; r < m; ++r)
       A_[(nv + r) * n_ + nv + r] = -(this->gives_way_ ? compliance_[r] + damping[r] : compliance_[r]);
