@@ -61,7 +61,7 @@ struct HeldBatch : Damped<T, Held<BatchOperator<T>>> {
   HeldBatch(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list, int batch, int threads)
       : Damped<T, Held<BatchOperator<T>>>{
             {m, make_batch_operator(m->in<T>(), make_constraints(m->in<T>(), list), batch, threads)}} {}
-  std::size_t states() const { return std::size_t(this->G->batch()); }
+  std::size_t states() const { return std::size_t(this->core->batch()); }
   std::vector<T> errors;  // a state: backward error of the last solve
 };
 
@@ -143,13 +143,13 @@ void work_on_columns(HeldBatch<T>& s, int, F&& f) {
 template <class T>
 void solve(HeldOperator<T>& s, const T* y, int columns, T* x, const Accuracy<T>& wanted) {
   T error{};
-  work_on_columns(s, columns, [&] { error = s.G->solve(y, columns, x, wanted); });
+  work_on_columns(s, columns, [&] { error = s.core->solve(y, columns, x, wanted); });
   door::check_accuracy(double(error), double(wanted.limit));
 }
 template <class T>
 void solve(HeldBatch<T>& s, const T* y, int columns, T* x, const Accuracy<T>& wanted) {
   s.errors.resize(s.states());
-  s.work([&] { s.G->solve(y, columns, x, wanted, s.errors.data()); });
+  s.work([&] { s.core->solve(y, columns, x, wanted, s.errors.data()); });
   const auto worst = std::max_element(s.errors.begin(), s.errors.end());
   if (worst != s.errors.end())
     door::check_accuracy(double(*worst), double(wanted.limit), " in state " + std::to_string(worst - s.errors.begin()));
@@ -214,7 +214,7 @@ void bind_damped(nb::class_<Self>& c) {
 // the usual way, `apply` and `solve` the careful one.
 template <class T, class Self>
 void bind_products(nb::class_<Self>& c) {
-  c.def_prop_ro("nbytes", [](const Self& s) { return s.G->bytes(); })
+  c.def_prop_ro("nbytes", [](const Self& s) { return s.core->bytes(); })
       .def(
           "update",
           [](Self& s, nb::handle q) {
@@ -227,7 +227,7 @@ void bind_products(nb::class_<Self>& c) {
           "product",
           [](Self& s, nb::handle x) {
             return usual<T>(s, s.fresh, x, "matvec",
-                            [&](const T* in, T* out) { work_on_columns<T>(s, 1, [&] { s.G->apply(in, 1, out); }); });
+                            [&](const T* in, T* out) { work_on_columns<T>(s, 1, [&] { s.core->apply(in, 1, out); }); });
           },
           "x"_a.none())
       .def(
@@ -244,7 +244,7 @@ void bind_products(nb::class_<Self>& c) {
             const auto in = columns_in<T>(s, x, "x", shape);
             auto y = columns_out<T>(s, out, shape);
             y.apart_from(in);
-            s.work([&] { s.G->apply(in.data, columns, y.data); });
+            s.work([&] { s.core->apply(in.data, columns, y.data); });
             return y.finite("matvec");
           },
           "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
@@ -266,7 +266,7 @@ void bind_products(nb::class_<Self>& c) {
             const Columns shape{s.rows(), std::size_t(columns), vector};
             const auto x_ = columns_in<T>(s, x, "x", shape), y_ = columns_in<T>(s, y, "y", shape);
             auto errors = errors_out<T>(s, std::size_t(columns));
-            s.work([&] { s.G->backward_error(y_.data, x_.data, columns, errors.data); });
+            s.work([&] { s.core->backward_error(y_.data, x_.data, columns, errors.data); });
             return errors.object;
           },
           "x"_a.none(), "y"_a.none(), "columns"_a, "vector"_a);
@@ -288,7 +288,7 @@ void bind_map(nb::class_<HeldOperator<T>>& c, const char* name, Sweep<T> sweep, 
         const auto in = columns_in<T>(s, x, "x", {(s.*from)(), count, vector});
         auto result = columns_out<T>(s, out, {(s.*to)(), count, vector});
         result.apart_from(in);
-        s.work([&] { (s.G.get()->*sweep)(in.data, columns, result.data); });
+        s.work([&] { (s.core.get()->*sweep)(in.data, columns, result.data); });
         return result.finite(what);
       },
       "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none());
@@ -306,17 +306,17 @@ void bind_operator(nb::module_& m, const char* name) {
   c.def_prop_ro("order",
                 [](const Self& s) {
                   std::vector<int> order;
-                  for (const auto& step : s.G->layout().coupled.steps) order.push_back(step.link);
+                  for (const auto& step : s.core->layout().coupled.steps) order.push_back(step.link);
                   return order;
                 })
-      .def_prop_ro("couplings", [](const Self& s) { return s.G->layout().coupled.blocks; })
-      .def_prop_ro("widest", [](const Self& s) { return s.G->layout().coupled.widest; })
-      .def_prop_ro("plan", [](const Self& s) { return plan(s.G->layout()); })
+      .def_prop_ro("couplings", [](const Self& s) { return s.core->layout().coupled.blocks; })
+      .def_prop_ro("widest", [](const Self& s) { return s.core->layout().coupled.widest; })
+      .def_prop_ro("plan", [](const Self& s) { return plan(s.core->layout()); })
       .def(
           "place",
           [](Self& s, nb::handle q) {
             auto q_ = configurations_in<T>(s, q);
-            s.work([&] { s.G->place(q_.data); });
+            s.work([&] { s.core->place(q_.data); });
           },
           "q"_a.none());
 }

@@ -45,8 +45,9 @@ struct HeldExplicit : Held<MatrixMaker<T>> {
   std::vector<std::pair<std::string, std::array<double, 3>>> costs(const Methods& methods) const {
     std::vector<std::pair<std::string, std::array<double, 3>>> list;
     for (const auto& [name, method] : methods)
-      if (this->G->supports(method))
-        list.push_back({name, {this->G->cost(method).time, this->G->cost(method).common, this->G->cost(method).own}});
+      if (this->core->supports(method))
+        list.push_back(
+            {name, {this->core->cost(method).time, this->core->cost(method).common, this->core->cost(method).own}});
     return list;
   }
 };
@@ -60,22 +61,16 @@ void bind_maker(nb::module_& m, const char* name) {
   with_stopwatch(nb::class_<Self>(m, name))
       .def(nb::init<std::shared_ptr<const HeldModel>, const std::vector<ConstraintDescription>&>(), "model"_a,
            "constraints"_a)
-      .def_prop_ro("nbytes", [](const Self& s) { return s.G->bytes(); })
+      .def_prop_ro("nbytes", [](const Self& s) { return s.core->bytes(); })
       .def_prop_ro("compliance",
                    [](const Self& s) {
                      Out out(nb::none(), {s.rows()});
-                     std::copy_n(s.G->compliance(), s.rows(), out.data);
+                     std::copy_n(s.core->compliance(), s.rows(), out.data);
                      return out.object;
                    })
       .def_prop_ro("matrix_costs", [](const Self& s) { return s.costs(matrix_methods); })
       .def_prop_ro("inverse_costs", [](const Self& s) { return s.costs(inverse_methods); })
-      .def(
-          "set_compliance",
-          [](Self& s, nb::handle c) {
-            In c_(c, "compliance", {s.rows()});
-            s.work([&] { s.G->set_compliance(c_.data); });
-          },
-          "compliance"_a.none())
+      .def("set_compliance", &take_compliance<T, Self>, "compliance"_a.none())
       .def(
           "matrix",
           [](Self& s, const char* method, nb::handle q, nb::handle out) {
@@ -83,7 +78,7 @@ void bind_maker(nb::module_& m, const char* name) {
             Out G(out, {s.rows(), s.rows()});
             G.apart_from(q_);
             bool regular = false;
-            s.work([&] { regular = s.G->matrix(named(matrix_methods, method), q_.data, G.data); });
+            s.work([&] { regular = s.core->matrix(named(matrix_methods, method), q_.data, G.data); });
             return G.regular(regular, "delassus_matrix");
           },
           "method"_a, "q"_a.none(), "out"_a.none())
@@ -93,7 +88,7 @@ void bind_maker(nb::module_& m, const char* name) {
             auto q_ = door::configuration(s.held->template in<T>(), q);
             In d_(damping, "damping", {s.rows()});
             for (std::size_t r = 0; r < s.rows(); ++r)
-              if (!(d_.data[r] >= 0 && d_.data[r] + s.G->compliance()[r] > 0))
+              if (!(d_.data[r] >= 0 && d_.data[r] + s.core->compliance()[r] > 0))
                 door::raise(
                     "ArgumentError",
                     "damping: expected numbers that are not negative, and positive where there is no compliance, got " +
@@ -101,7 +96,7 @@ void bind_maker(nb::module_& m, const char* name) {
             Out X(out, {s.rows(), s.rows()});
             X.apart_from(q_, d_);
             bool regular = false;
-            s.work([&] { regular = s.G->inverse(named(inverse_methods, method), q_.data, d_.data, X.data); });
+            s.work([&] { regular = s.core->inverse(named(inverse_methods, method), q_.data, d_.data, X.data); });
             return X.regular(regular, "damped_delassus_inverse");
           },
           "method"_a, "q"_a.none(), "damping"_a.none(), "out"_a.none());
