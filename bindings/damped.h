@@ -35,7 +35,7 @@ struct Damped : Base {
     this->work([&] {
       factored = false;
       ++version;
-      fresh = this->G->update(q);
+      fresh = this->core->update(q);
     });
     return fresh;
   }
@@ -43,7 +43,7 @@ struct Damped : Base {
   void set_compliance(const T* values, std::size_t count) {
     this->work([&] {
       compliance.assign(values, values + count);
-      this->G->set_compliance(values);
+      this->core->set_compliance(values);
       judge_and_factor();
     });
   }
@@ -81,7 +81,7 @@ struct Damped : Base {
     factored = false;
     ++version;
     if (!fresh || !invertible) return;
-    this->G->set_damping(damping.data());
+    this->core->set_damping(damping.data());
     factored = true;
   }
 };

@@ -25,19 +25,27 @@ inline void check_accuracy(double error, double limit, const std::string& where 
 
 }  // namespace door
 
-// An operator by its verbs and the model it looks at.
+// An operator or a solver of the core, and the model it looks at.
 template <class Verbs>
 struct Held : SingleUser {
   std::shared_ptr<const HeldModel> held;
-  std::unique_ptr<Verbs> G;
+  std::unique_ptr<Verbs> core;
   std::size_t m;
 
-  Held(std::shared_ptr<const HeldModel> model, std::unique_ptr<Verbs> verbs)
-      : SingleUser("this operator"), held(std::move(model)), G(std::move(verbs)), m(std::size_t(G->rows())) {}
+  Held(std::shared_ptr<const HeldModel> model, std::unique_ptr<Verbs> verbs, const char* called = "this operator")
+      : SingleUser(called), held(std::move(model)), core(std::move(verbs)), m(std::size_t(core->rows())) {}
 
   std::size_t rows() const { return m; }
   std::size_t nv() const { return std::size_t(held->wide.nv); }
+  std::size_t bodies() const { return held->wide.bodies.size(); }
 };
+
+// Compliance of the rows of something held.
+template <class T, class Self>
+void take_compliance(Self& s, nanobind::handle compliance) {
+  const door::Input<T> in(compliance, "compliance", {s.rows()});
+  s.work([&] { s.core->set_compliance(in.data); });
+}
 
 // Of one state, in whatever form.
 template <class T>

@@ -19,6 +19,7 @@ template <class T>
 void bind_state(WorkspaceClass<T>& c);
 void bind_constraints(nanobind::module_& m);
 void bind_operators(nanobind::module_& m);
+void bind_explicit(nanobind::module_& m);
 void bind_solvers(nanobind::module_& m);
 void bind_contacts(nanobind::module_& m);
 void bind_complementarity(nanobind::module_& m);

@@ -14,51 +14,30 @@ using nb::literals::operator""_a;
 
 namespace {
 
-// A solver and the model it looks at.
-template <class Verbs>
-struct HeldSolver : SingleUser {
-  std::shared_ptr<const HeldModel> held;
-  std::unique_ptr<Verbs> solver;
-  std::size_t m;
-
-  HeldSolver(std::shared_ptr<const HeldModel> model, std::unique_ptr<Verbs> verbs)
-      : SingleUser("this solver"), held(std::move(model)), solver(std::move(verbs)), m(std::size_t(solver->rows())) {}
-
-  std::size_t rows() const { return m; }
-  std::size_t nv() const { return std::size_t(held->wide.nv); }
-  std::size_t bodies() const { return held->wide.bodies.size(); }
-};
-
 // All methods are one class to Python.
-template <class T, DynamicsMethod method>
-void bind_method(nb::module_& m, const char* name) {
+template <class T>
+void bind_method(nb::module_& m, DynamicsMethod method, const std::string& name) {
   m.def(
-      name,
-      [](std::shared_ptr<const HeldModel> held, const std::vector<ConstraintDescription>& list) {
+      name.c_str(),
+      [method](std::shared_ptr<const HeldModel> held, const std::vector<ConstraintDescription>& list) {
         const auto& model = held->in<T>();
         auto solver = make_dynamics_solver(method, model, make_constraints(model, list));
-        return new HeldSolver<DynamicsSolver<T>>{std::move(held), std::move(solver)};
+        return new Held<DynamicsSolver<T>>{std::move(held), std::move(solver), "this solver"};
       },
       "model"_a, "constraints"_a);
 }
 
 template <class T>
 void bind_solver(nb::module_& m, const char* name) {
-  using Self = HeldSolver<DynamicsSolver<T>>;
+  using Self = Held<DynamicsSolver<T>>;
   using In = door::Input<T>;
   using Out = door::Output<T>;
   with_stopwatch(nb::class_<Self>(m, name))
-      .def_prop_ro("nbytes", [](const Self& s) { return s.solver->bytes(); })
-      .def_prop_ro("suits_rows", [](const Self& s) { return s.solver->suits_rows(); })
+      .def_prop_ro("nbytes", [](const Self& s) { return s.core->bytes(); })
+      .def_prop_ro("suits_rows", [](const Self& s) { return s.core->suits_rows(); })
       .def(
-          "give_way", [](Self& s, bool yes) { s.work([&] { s.solver->give_way(yes); }); }, "yes"_a)
-      .def(
-          "set_compliance",
-          [](Self& s, nb::handle c) {
-            In c_(c, "compliance", {s.rows()});
-            s.work([&] { s.solver->set_compliance(c_.data); });
-          },
-          "compliance"_a.none())
+          "give_way", [](Self& s, bool yes) { s.work([&] { s.core->give_way(yes); }); }, "yes"_a)
+      .def("set_compliance", &take_compliance<T, Self>, "compliance"_a.none())
       .def(
           "solve",
           [](Self& s, nb::handle q, nb::handle v, nb::handle tau, nb::handle external, nb::handle bias,
@@ -74,8 +53,8 @@ void bind_solver(nb::module_& m, const char* name) {
             Report<T> report{};
             s.work([&] {
               for (std::size_t r = 0; r < s.rows(); ++r) f.data[r] = l_.data ? l_.data[r] : T(0);
-              s.solver->solve(q_.data, v_.data, t_.data, e_.data, b_.data, d_.data, max_iterations, T(tolerance),
-                              f.data, a.data, &report, h.data);
+              s.core->solve(q_.data, v_.data, t_.data, e_.data, b_.data, d_.data, max_iterations, T(tolerance), f.data,
+                            a.data, &report, h.data);
             });
             return nb::make_tuple(a.finite("constrained_dynamics"), f.finite("constrained_dynamics"),
                                   int(report.outcome), report.iterations, double(report.primal), double(report.change),
@@ -88,13 +67,15 @@ void bind_solver(nb::module_& m, const char* name) {
 }
 
 template <class T>
-struct HeldBatchSolver : HeldSolver<BatchDynamicsSolver<T>> {
+struct HeldBatchSolver : Held<BatchDynamicsSolver<T>> {
   std::vector<Report<T>> reports;
 
   HeldBatchSolver(std::shared_ptr<const HeldModel> m, const std::vector<ConstraintDescription>& list, int batch,
                   int threads, bool repairs)
-      : HeldSolver<BatchDynamicsSolver<T>>{m, make_batch_dynamics_solver(m->in<T>(), make_constraints(m->in<T>(), list),
-                                                                         batch, threads, repairs)},
+      : Held<BatchDynamicsSolver<T>>{m,
+                                     make_batch_dynamics_solver(m->in<T>(), make_constraints(m->in<T>(), list), batch,
+                                                                threads, repairs),
+                                     "this solver"},
         reports(std::size_t(batch)) {}
 };
 
@@ -106,15 +87,15 @@ void bind_batch(nb::module_& m, const char* name) {
   nb::class_<Self>(m, name)
       .def(nb::init<std::shared_ptr<const HeldModel>, const std::vector<ConstraintDescription>&, int, int, bool>(),
            "model"_a, "constraints"_a, "batch_size"_a, "threads"_a, "repairs"_a)
-      .def_prop_ro("nbytes", [](const Self& s) { return s.solver->bytes(); })
+      .def_prop_ro("nbytes", [](const Self& s) { return s.core->bytes(); })
       .def(
-          "give_way", [](Self& s, bool yes) { s.work([&] { s.solver->give_way(yes); }); }, "yes"_a)
+          "give_way", [](Self& s, bool yes) { s.work([&] { s.core->give_way(yes); }); }, "yes"_a)
       .def(
           "solve",
           [](Self& s, nb::handle q, nb::handle v, nb::handle tau, nb::handle external, nb::handle bias,
              nb::handle damping, nb::handle compliance, int max_iterations, double tolerance, nb::handle start,
              nb::handle acceleration, nb::handle forces, nb::handle numbers) {
-            const std::size_t n = std::size_t(s.solver->batch());
+            const std::size_t n = std::size_t(s.core->batch());
             auto q_ = door::configurations(s.held->template in<T>(), q, n);
             In v_(v, "v", {n, s.nv()}), t_(tau, "tau", {n, s.nv()}, true),
                 e_(external, "external_forces", {n, s.bodies(), 6}, true), b_(bias, "bias", {n, s.rows()}, true),
@@ -125,8 +106,8 @@ void bind_batch(nb::module_& m, const char* name) {
             f.apart_from(q_, v_, t_, e_, b_, d_, c_, l_);
             s.work([&] {
               for (std::size_t k = 0; k < n * s.rows(); ++k) f.data[k] = l_.data ? l_.data[k] : T(0);
-              s.solver->solve(q_.data, v_.data, t_.data, e_.data, b_.data, d_.data, c_.data, max_iterations,
-                              T(tolerance), f.data, a.data, s.reports.data());
+              s.core->solve(q_.data, v_.data, t_.data, e_.data, b_.data, d_.data, c_.data, max_iterations, T(tolerance),
+                            f.data, a.data, s.reports.data());
               for (std::size_t k = 0; k < n; ++k) {
                 const auto& report = s.reports[k];
                 const T row[8] = {T(int(report.outcome)), T(report.iterations), report.primal,      report.change,
@@ -179,7 +160,7 @@ void bind_operational_space(nb::module_& m, const char* name) {
           "__init__",
           [](Self* self, nb::object G, int iterations) {
             auto& held = nb::cast<HeldOperator<T>&>(G);
-            new (self) Self{held, G, OperationalSpace<T>(*held.G, int(held.nv()), iterations)};
+            new (self) Self{held, G, OperationalSpace<T>(*held.core, int(held.nv()), iterations)};
           },
           "G"_a, "iterations"_a)
       .def("inertia", map(OperationalMap::inertia, false), "x"_a.none(), "columns"_a, "vector"_a)
@@ -216,22 +197,18 @@ void bind_solvers(nb::module_& m) {
   bind_diagonal<double>(m, "delassus_diagonal64");
   bind_operational_space<double>(m, "OperationalSpace64");
   bind_operational_space<float>(m, "OperationalSpace32");
-  bind_method<double, DynamicsMethod::automatic>(m, "Automatic64");
-  bind_method<float, DynamicsMethod::automatic>(m, "Automatic32");
-  bind_method<double, DynamicsMethod::kkt>(m, "Kkt64");
-  bind_method<float, DynamicsMethod::kkt>(m, "Kkt32");
-  bind_method<double, DynamicsMethod::lcaba>(m, "ConstrainedDynamics64");
-  bind_method<float, DynamicsMethod::lcaba>(m, "ConstrainedDynamics32");
-  bind_method<double, DynamicsMethod::prox_ltl>(m, "ProxLtl64");
-  bind_method<float, DynamicsMethod::prox_ltl>(m, "ProxLtl32");
-  bind_method<double, DynamicsMethod::prox_ltls>(m, "ProxLtls64");
-  bind_method<float, DynamicsMethod::prox_ltls>(m, "ProxLtls32");
-  bind_method<double, DynamicsMethod::pv>(m, "Pv64");
-  bind_method<float, DynamicsMethod::pv>(m, "Pv32");
-  bind_method<double, DynamicsMethod::prox_pv>(m, "ProxPv64");
-  bind_method<float, DynamicsMethod::prox_pv>(m, "ProxPv32");
-  bind_method<double, DynamicsMethod::pv_early>(m, "PvEarly64");
-  bind_method<float, DynamicsMethod::pv_early>(m, "PvEarly32");
+  const std::pair<DynamicsMethod, std::string> methods[] = {{DynamicsMethod::automatic, "Automatic"},
+                                                            {DynamicsMethod::kkt, "Kkt"},
+                                                            {DynamicsMethod::lcaba, "ConstrainedDynamics"},
+                                                            {DynamicsMethod::prox_ltl, "ProxLtl"},
+                                                            {DynamicsMethod::prox_ltls, "ProxLtls"},
+                                                            {DynamicsMethod::pv, "Pv"},
+                                                            {DynamicsMethod::prox_pv, "ProxPv"},
+                                                            {DynamicsMethod::pv_early, "PvEarly"}};
+  for (const auto& [method, name] : methods) {
+    bind_method<double>(m, method, name + "64");
+    bind_method<float>(m, method, name + "32");
+  }
   bind_batch<double>(m, "BatchConstrainedDynamics64");
   bind_batch<float>(m, "BatchConstrainedDynamics32");
 }

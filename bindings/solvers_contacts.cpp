@@ -131,11 +131,11 @@ struct HeldContacts {
       HeldOperator<double>* wide = nullptr;
       HeldOperator<float>* narrow = nullptr;
       if (nb::try_cast(G, wide, false)) {
-        OperatorMap map(*wide->G, sets);
-        run_operator(*wide, *wide->G, map);
+        OperatorMap map(*wide->core, sets);
+        run_operator(*wide, *wide->core, map);
       } else if (nb::try_cast(G, narrow, false)) {
-        SingleOperatorMap map(*narrow->G);
-        run_operator(*narrow, *narrow->G, map);
+        SingleOperatorMap map(*narrow->core);
+        run_operator(*narrow, *narrow->core, map);
       } else if (nb::hasattr(G, "__array__")) {
         const In dense(G, "G", {n, n});
         matrix.look_at(dense.data, int(n));

@@ -9,26 +9,30 @@ namespace delassus {
 namespace nb = nanobind;
 using nb::literals::operator""_a;
 
+namespace {
+
 template <class T>
-void bind_state(WorkspaceClass<T>& c) {
+Vec3<T> vec3(const door::Input<T>& x) {
+  return {x.data[0], x.data[1], x.data[2]};
+}
+
+// A number, if it is finite.
+template <class T>
+T finite(T x, const char* what) {
+  if (!std::isfinite(x))
+    door::raise("SingularError",
+                std::string(what) + ": the result is not finite: numbers overflowed. Check the size of the arguments.");
+  return x;
+}
+
+template <class T>
+void bind_configurations(WorkspaceClass<T>& c) {
   using Self = HeldWorkspace<T>;
   using In = door::Input<T>;
   using Out = door::Output<T>;
-  auto three = [](const In& x) { return Vec3<T>{x.data[0], x.data[1], x.data[2]}; };
-  auto finite = [](T x, const char* what) {
-    if (!std::isfinite(x))
-      door::raise(
-          "SingularError",
-          std::string(what) + ": the result is not finite: numbers overflowed. Check the size of the arguments.");
-    return x;
-  };
-  auto write6 = [](T* out, const Vec6<T>& m) {
-    out[0] = m.lin.x, out[1] = m.lin.y, out[2] = m.lin.z, out[3] = m.ang.x, out[4] = m.ang.y, out[5] = m.ang.z;
-  };
-
   c.def(
       "integrate",
-      [=](Self& s, nb::handle q, nb::handle v, double dt, nb::handle out) {
+      [](Self& s, nb::handle q, nb::handle v, double dt, nb::handle out) {
         auto q_ = door::configuration(s.model, q);
         In v_(v, "v", {s.nv()});
         Out next(out, {s.nq()});
@@ -40,7 +44,7 @@ void bind_state(WorkspaceClass<T>& c) {
 
   c.def(
       "difference",
-      [=](Self& s, nb::handle from, nb::handle to, nb::handle out) {
+      [](Self& s, nb::handle from, nb::handle to, nb::handle out) {
         auto a = door::configuration(s.model, from, "q_from");
         auto b = door::configuration(s.model, to, "q_to");
         Out v(out, {s.nv()});
@@ -49,10 +53,39 @@ void bind_state(WorkspaceClass<T>& c) {
         return v.finite("difference");
       },
       "q_from"_a.none(), "q_to"_a.none(), "out"_a.none());
+}
 
+// Velocity or bias acceleration of a frame, after `motions` at rest on the ground.
+template <class T>
+using FrameRate = Vec6<T> (*)(const Model<T>&, const Placement<T>&, const Motions<T>&, int, const Vec3<T>&);
+
+template <class T>
+void bind_frame_rate(WorkspaceClass<T>& c, const char* name, FrameRate<T> rate) {
+  c.def(
+      name,
+      [name, rate](HeldWorkspace<T>& s, nb::handle q, nb::handle v, int body, nb::handle point, nb::handle out) {
+        auto q_ = door::configuration(s.model, q);
+        door::Input<T> v_(v, "v", {s.nv()}), p(point, "point", {3});
+        door::Output<T> x(out, {6});
+        s.work(q_, [&] {
+          motions(s.model, s.w, s.w, v_.data, static_cast<const T*>(nullptr), Vec3<T>{});
+          const auto [lin, ang] = rate(s.model, s.w, s.w, body, vec3(p));
+          const T numbers[6] = {lin.x, lin.y, lin.z, ang.x, ang.y, ang.z};
+          std::copy(numbers, numbers + 6, x.data);
+        });
+        return x.finite(name);
+      },
+      "q"_a.none(), "v"_a.none(), "body"_a, "point"_a.none(), "out"_a.none());
+}
+
+template <class T>
+void bind_frames(WorkspaceClass<T>& c) {
+  using Self = HeldWorkspace<T>;
+  using In = door::Input<T>;
+  using Out = door::Output<T>;
   c.def(
       "body_placements",
-      [=](Self& s, nb::handle q, nb::handle out) {
+      [](Self& s, nb::handle q, nb::handle out) {
         auto q_ = door::configuration(s.model, q);
         Out X(out, {s.bodies(), 4, 4});
         s.work(q_, [&] {
@@ -69,46 +102,27 @@ void bind_state(WorkspaceClass<T>& c) {
 
   c.def(
       "frame_jacobian",
-      [=](Self& s, nb::handle q, int body, nb::handle point, nb::handle out) {
+      [](Self& s, nb::handle q, int body, nb::handle point, nb::handle out) {
         auto q_ = door::configuration(s.model, q);
         In p(point, "point", {3});
         Out J(out, {6, s.nv()});
-        s.work(q_, [&] { frame_jacobian(s.model, s.w, body, three(p), J.data); });
+        s.work(q_, [&] { frame_jacobian(s.model, s.w, body, vec3(p), J.data); });
         return J.finite("frame_jacobian");
       },
       "q"_a.none(), "body"_a, "point"_a.none(), "out"_a.none());
 
-  c.def(
-      "frame_velocity",
-      [=](Self& s, nb::handle q, nb::handle v, int body, nb::handle point, nb::handle out) {
-        auto q_ = door::configuration(s.model, q);
-        In v_(v, "v", {s.nv()}), p(point, "point", {3});
-        Out x(out, {6});
-        s.work(q_, [&] {
-          motions(s.model, s.w, s.w, v_.data, static_cast<const T*>(nullptr), Vec3<T>{});
-          write6(x.data, frame_velocity(s.model, s.w, s.w, body, three(p)));
-        });
-        return x.finite("frame_velocity");
-      },
-      "q"_a.none(), "v"_a.none(), "body"_a, "point"_a.none(), "out"_a.none());
+  bind_frame_rate<T>(c, "frame_velocity", &frame_velocity<T>);
+  bind_frame_rate<T>(c, "frame_bias_acceleration", &frame_bias<T>);
+}
 
-  c.def(
-      "frame_bias_acceleration",
-      [=](Self& s, nb::handle q, nb::handle v, int body, nb::handle point, nb::handle out) {
-        auto q_ = door::configuration(s.model, q);
-        In v_(v, "v", {s.nv()}), p(point, "point", {3});
-        Out x(out, {6});
-        s.work(q_, [&] {
-          motions(s.model, s.w, s.w, v_.data, static_cast<const T*>(nullptr), Vec3<T>{});
-          write6(x.data, frame_bias(s.model, s.w, s.w, body, three(p)));
-        });
-        return x.finite("frame_bias_acceleration");
-      },
-      "q"_a.none(), "v"_a.none(), "body"_a, "point"_a.none(), "out"_a.none());
-
+template <class T>
+void bind_mass_and_energy(WorkspaceClass<T>& c) {
+  using Self = HeldWorkspace<T>;
+  using In = door::Input<T>;
+  using Out = door::Output<T>;
   c.def(
       "center_of_mass",
-      [=](Self& s, nb::handle q, nb::handle out) {
+      [](Self& s, nb::handle q, nb::handle out) {
         auto q_ = door::configuration(s.model, q);
         Out x(out, {3});
         bool moves = false;
@@ -126,7 +140,7 @@ void bind_state(WorkspaceClass<T>& c) {
 
   c.def(
       "kinetic_energy",
-      [=](Self& s, nb::handle q, nb::handle v) {
+      [](Self& s, nb::handle q, nb::handle v) {
         auto q_ = door::configuration(s.model, q);
         In v_(v, "v", {s.nv()});
         T energy{};
@@ -137,13 +151,22 @@ void bind_state(WorkspaceClass<T>& c) {
 
   c.def(
       "gravitational_energy",
-      [=](Self& s, nb::handle q) {
+      [](Self& s, nb::handle q) {
         auto q_ = door::configuration(s.model, q);
         T energy{};
         s.work(q_, [&] { energy = gravitational_energy(s.model, s.w); });
         return finite(energy, "potential_energy");
       },
       "q"_a.none());
+}
+
+}  // namespace
+
+template <class T>
+void bind_state(WorkspaceClass<T>& c) {
+  bind_configurations<T>(c);
+  bind_frames<T>(c);
+  bind_mass_and_energy<T>(c);
 }
 
 template void bind_state<double>(WorkspaceClass<double>&);

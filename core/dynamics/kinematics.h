@@ -1,7 +1,7 @@
 // Placements of all links and their motion subspaces S, one forward sweep, O(n).
 //
-//   R_i = R_p E_i R_J(q_i),   p_i = p_p + R_p r_i,   S = [p × z; z] (hinge), [z;
-//       0] (slide), and body axes for ball and free.
+//   R_i = R_p E_i R_J(q_i),   p_i = p_p + R_p r_i
+//   S = [p × z; z] (hinge), [z; 0] (slide), and body axes for ball and free
 //
 // Positions are kept relative to the place of the tree's root link, or of the last of its leading slides, so that no
 // digit is lost far from the world's origin.
@@ -10,6 +10,36 @@
 #include "dynamics/workspace.h"
 
 namespace delassus {
+
+// A free link: its place is the tree's origin.
+template <class T>
+[[gnu::always_inline]] inline Pose<T> place_free(const T* q, Vec3<T>& origin, Vec6<T>* S) {
+  const Vec3<T> zero{};
+  const T one = constant<T>(1), o{};
+  origin = {q[0], q[1], q[2]};
+  const Pose<T> X{rotation(q[3], q[4], q[5], q[6]), zero};
+  S[0] = {{one, o, o}, zero};
+  S[1] = {{o, one, o}, zero};
+  S[2] = {{o, o, one}, zero};
+  S[3] = {zero, X.R.x};
+  S[4] = {zero, X.R.y};
+  S[5] = {zero, X.R.z};
+  return X;
+}
+
+// Carriages stay behind those they carry; a slide's S knows no place.
+template <class T>
+inline void leave_carriages(const Model<real_of<T>>& model, Placement<T>& w) {
+  for (std::size_t tree = 0; tree < model.roots.size(); ++tree) {
+    Vec3<T> behind{};
+    for (int i = model.carriages[tree]; i > model.roots[tree]; --i) {
+      behind -= w.ride[i];
+      Pose<T> above = w.pose[i - 1];
+      above.p = behind;
+      w.pose.set(i - 1, above);
+    }
+  }
+}
 
 template <class T>
 void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __restrict q) {
@@ -33,16 +63,7 @@ void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __rest
     const bool root = link.parent < 0;
 
     if (link.type == Joint::free) {
-      const T* c = q + link.iq;
-      w.origin[link.tree] = {c[0], c[1], c[2]};
-      X = {rotation(c[3], c[4], c[5], c[6]), zero};
-      const T one = constant<T>(1), o{};
-      S[0] = {{one, o, o}, zero};
-      S[1] = {{o, one, o}, zero};
-      S[2] = {{o, o, one}, zero};
-      S[3] = {zero, X.R.x};
-      S[4] = {zero, X.R.y};
-      S[5] = {zero, X.R.z};
+      X = place_free(q + link.iq, w.origin[link.tree], S);
       w.pose.set(i, X);
       continue;
     }
@@ -63,6 +84,7 @@ void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __rest
       p = X.p + X.R * link.placement.p;
     }
 
+    // the joint's motion
     if (link.type == Joint::hinge) {
       const T s = sine[a], c = cosine[a];
       X.R = {R.x * c + R.y * s, R.y * c - R.x * s, R.z};
@@ -85,6 +107,7 @@ void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __rest
     X.p = p;
     w.pose.set(i, X);
 
+    // its axes
     if (link.type == Joint::hinge) {
       S[0] = {cross(p, X.R.z), X.R.z};
     } else if (link.type == Joint::slide) {
@@ -95,17 +118,7 @@ void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __rest
       S[2] = {cross(p, X.R.z), X.R.z};
     }
   }
-
-  // carriages stay behind those they carry; a slide's S knows no place
-  for (std::size_t tree = 0; tree < model.roots.size(); ++tree) {
-    Vec3<T> behind{};
-    for (int i = model.carriages[tree]; i > model.roots[tree]; --i) {
-      behind -= w.ride[i];
-      Pose<T> above = w.pose[i - 1];
-      above.p = behind;
-      w.pose.set(i - 1, above);
-    }
-  }
+  leave_carriages(model, w);
 }
 
 // Motion of a link's joint alone: Σ S_k ν_k.

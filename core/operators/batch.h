@@ -21,6 +21,7 @@ class BatchDelassus final : public BatchOperator<Real> {
     const auto layout = std::make_shared<const Layout<Real>>(model, set, 1);
     const std::size_t length = std::size_t(std::max({rows_, model.nv, model.nq}));
     std::vector<std::shared_ptr<Scratch<P>>> scratch;
+    scratch.reserve(std::size_t(team_.size()));
     for (int t = 0; t < team_.size(); ++t) scratch.push_back(std::make_shared<Scratch<P>>(model, *layout));
     for (int g = 0; g < groups; ++g) groups_.emplace_back(model, layout, scratch[team_.whose(g, groups)]);
     scratch_bytes_ = scratch.empty() ? 0 : scratch.size() * scratch[0]->bytes();

@@ -329,7 +329,8 @@ class Delassus {
   // The factor of M + Jᵀ R J.
   void factorize_damped() {
     const auto& plan = layout_->coupled;
-    auto &H = scratch_->H, &coupling = scratch_->coupling;
+    auto& H = scratch_->H;
+    auto& coupling = scratch_->coupling;
     auto& joints = scratch_->joint_stiffness;
     const T* R = damping_.stiffness.data();
     for (const auto& holder : layout_->pointless) start_link(holder);

@@ -146,6 +146,7 @@ Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, 
     if (group.size() > 1) groups.push_back(std::move(group));
   }
   std::vector<char> stiff;
+  stiff.reserve(links.size());
   for (const auto& link : links) stiff.push_back(link.held);
   for (const auto& j : set.joint_rows) {
     links[model.dof_link[j.velocity]].held = true;

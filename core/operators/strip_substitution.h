@@ -1,5 +1,6 @@
 // Substitution (substitution.h) of one column with links side by side in a register: strips of links with one velocity
-// and no neighbours, and strips of free links. The arithmetic is that of one link, with a pack for T.
+// and no neighbours, and strips of free links. The arithmetic is that of one link, with a pack for T. Both sweeps begin
+// with the same local pointers, for the reason given in substitution.h.
 #pragma once
 
 #include <type_traits>

@@ -108,11 +108,10 @@ class Team {
         }
       });
   }
-  // threads that died with a fork cannot be joined; they are left as they are
+  // threads that died with a fork cannot be joined; they are left as they are, with what they waited on
   void abandon() {
-    new std::vector<std::thread>(std::move(threads_));
+    new std::pair(std::move(threads_), std::move(meeting_));
     threads_.clear();
-    static_cast<void>(meeting_.release());
   }
   void announce() {
     round_.fetch_add(1, std::memory_order_release);

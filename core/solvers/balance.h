@@ -65,9 +65,8 @@ class JointBalance {
       const auto inertial = e.w.inertia.block(b) * a.block(b);
       const auto own = inertial.ang - cross(p, inertial.lin), moment = known.ang - cross(p, known.lin);
       const Vec3<LinkPack<T>> lin = inertial.lin + known.lin, ang = own + moment;
-      store_links(&wrench_[std::size_t(b * link_lanes<T>)],
-                  {lin.x, lin.y, lin.z, size_of(inertial.lin) + size_of(known.lin), ang.x, ang.y, ang.z,
-                   size_of(own) + size_of(moment)});
+      store_links(&wrench_[b * link_lanes<T>], {lin.x, lin.y, lin.z, size_of(inertial.lin) + size_of(known.lin), ang.x,
+                                                ang.y, ang.z, size_of(own) + size_of(moment)});
     }
     clear_joint_forces();
   }
@@ -174,16 +173,15 @@ class JointBalance {
   static void store_links(Wrench* to, const std::array<LinkPack<T>, 8>& numbers) {
     T* out = reinterpret_cast<T*>(to);
     if constexpr (link_lanes<T> == 4) {
-      using Index = Pack<std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>, 4>;
       for (int half = 0; half < 2; ++half) {
         const auto* x = numbers.data() + 4 * half;
-        const auto low01 = __builtin_shuffle(x[0], x[1], Index{0, 4, 2, 6}),
-                   low23 = __builtin_shuffle(x[2], x[3], Index{0, 4, 2, 6}),
-                   high01 = __builtin_shuffle(x[0], x[1], Index{1, 5, 3, 7}),
-                   high23 = __builtin_shuffle(x[2], x[3], Index{1, 5, 3, 7});
+        const auto low01 = __builtin_shufflevector(x[0], x[1], 0, 4, 2, 6),
+                   low23 = __builtin_shufflevector(x[2], x[3], 0, 4, 2, 6),
+                   high01 = __builtin_shufflevector(x[0], x[1], 1, 5, 3, 7),
+                   high23 = __builtin_shufflevector(x[2], x[3], 1, 5, 3, 7);
         const LinkPack<T> rows[4] = {
-            __builtin_shuffle(low01, low23, Index{0, 1, 4, 5}), __builtin_shuffle(high01, high23, Index{0, 1, 4, 5}),
-            __builtin_shuffle(low01, low23, Index{2, 3, 6, 7}), __builtin_shuffle(high01, high23, Index{2, 3, 6, 7})};
+            __builtin_shufflevector(low01, low23, 0, 1, 4, 5), __builtin_shufflevector(high01, high23, 0, 1, 4, 5),
+            __builtin_shufflevector(low01, low23, 2, 3, 6, 7), __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
         for (int l = 0; l < 4; ++l) std::memcpy(out + 8 * l + 4 * half, &rows[l], sizeof(rows[l]));
       }
     } else {

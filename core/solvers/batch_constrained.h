@@ -76,8 +76,8 @@ class BatchConstrainedDynamics final : public BatchDynamicsSolver<Real> {
       scatter(g, h.lambda, rows_, lambda);
       scatter(g, h.vdot, model_.nv, vdot);
       for (int k = 0; k < count(g); ++k) {
-        const std::size_t s = std::size_t(g * width + k), nq = std::size_t(model_.nq), nv = std::size_t(model_.nv),
-                          m = std::size_t(rows_);
+        const std::size_t s = std::size_t(g) * width + std::size_t(k), nq = std::size_t(model_.nq),
+                          nv = std::size_t(model_.nv), m = std::size_t(rows_);
         reports[s] = report[k];
         if (!repairs_ || !Repair<Real>::needed(report[k])) continue;
         repairers_[t].solve({Q + s * nq, V + s * nv, tau ? tau + s * nv : nullptr,

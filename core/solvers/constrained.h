@@ -90,9 +90,6 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
     for (int l = 0; l < lanes; ++l) reports[l].least_squares = reports[l].change * lane(largest, l);
   }
 
-  // γ of the rows in the state of the last solve
-  const T* bias() const { return forcing_.bias.data(); }
-
  private:
   static constexpr int lanes = lanes_of<T>;
   static constexpr int soft_corrections = 3;

@@ -15,24 +15,19 @@
 
 #include "dense/lu.h"
 #include "operators/explicit/ltl.h"
-#include "solvers/forcing.h"
-#include "solvers/judged.h"
+#include "solvers/single_state.h"
 
 namespace delassus {
 
 template <class T>
-class Kkt final : public DynamicsSolver<T> {
-  static_assert(lanes_of<T> == 1);
+class Kkt final : public SingleStateSolver<T> {
+  using Base = SingleStateSolver<T>;
+  using Base::model_, Base::set_, Base::forcing_, Base::judge_, Base::compliance_;
 
  public:
   Kkt(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
-      : model_(model),
-        layout_(std::move(layout)),
-        set_(layout_->set),
+      : Base(model, std::move(layout)),
         ltl_(model, set_),
-        forcing_(model, set_),
-        judge_(model, set_),
-        compliance_(std::size_t(set_.rows)),
         n_(std::size_t(model.nv + set_.rows)),
         A_(n_ * n_),
         scale_(n_),
@@ -40,15 +35,8 @@ class Kkt final : public DynamicsSolver<T> {
         pivot_(n_),
         best_(n_) {}
 
-  bool suits_rows() const override { return rows_act_on_single_links(set_); }
-  int rows() const override { return set_.rows; }
   std::size_t bytes() const override {
-    return ltl_.bytes() + forcing_.bytes() + judge_.bytes() + (A_.size() + 3 * n_ + compliance_.size()) * sizeof(T) +
-           n_ * sizeof(int);
-  }
-  void set_compliance(const T* compliance) override {
-    std::copy(compliance, compliance + set_.rows, compliance_.begin());
-    judge_.set_compliance(compliance);
+    return Base::bytes() + ltl_.bytes() + (A_.size() + 3 * n_) * sizeof(T) + n_ * sizeof(int);
   }
 
   // As DynamicsSolver says; `damping` is the metric in which contradictory rows are met, and what rows give way by if
@@ -129,11 +117,7 @@ class Kkt final : public DynamicsSolver<T> {
   }
 
   void place(const T* q) {
-    kinematics(model_, ltl_.w, q);
-    world_inertias(ltl_.w);
-    evaluate(model_, set_, ltl_.w, q, ltl_.terms.data());
-    for (std::size_t i = 0; i < ltl_.composite.size(); ++i) ltl_.composite[i] = ltl_.w.inertia[int(i)];
-    fill_mass_matrix(model_, ltl_, ltl_.composite.data());
+    place_mass_matrix(model_, set_, ltl_, q);
     place_rows(set_, ltl_);
     fill_jacobian(model_, set_, ltl_);
   }
@@ -149,9 +133,10 @@ class Kkt final : public DynamicsSolver<T> {
         A_[k * n_ + std::size_t(j)] = A_[std::size_t(j) * n_ + k] = row[d];
       if (ltl_.place[k] < 0) continue;
       const T* J = ltl_.Y.data() + std::size_t(ltl_.place[k]) * ltl_.room;
-      for (const int p : ltl_.groups[ltl_.group[k]].packs)
-        for (std::size_t r = std::size_t(p * row_lanes<T>); r < std::min(m, std::size_t((p + 1) * row_lanes<T>)); ++r)
-          A_[k * n_ + nv + r] = A_[(nv + r) * n_ + k] = J[r];
+      for (const int p : ltl_.groups[ltl_.group[k]].packs) {
+        const std::size_t first = std::size_t(p) * row_lanes<T>, past = std::min(m, first + row_lanes<T>);
+        for (std::size_t r = first; r < past; ++r) A_[k * n_ + nv + r] = A_[(nv + r) * n_ + k] = J[r];
+      }
     }
     for (std::size_t r = 0; r < m; ++r)
       A_[(nv + r) * n_ + nv + r] = -(this->gives_way_ ? compliance_[r] + damping[r] : compliance_[r]);
@@ -197,13 +182,7 @@ class Kkt final : public DynamicsSolver<T> {
     for (std::size_t i = 0; i < n_; ++i) x_[i] *= scale_[i];
   }
 
-  const Model<T>& model_;
-  std::shared_ptr<const Layout<T>> layout_;
-  const ConstraintSet<T>& set_;
-  LtlWork<T> ltl_;  // placements, M and J; no factor
-  Forcing<T> forcing_;
-  Judge<T> judge_;
-  std::vector<T> compliance_;     // a row: C
+  LtlWork<T> ltl_;                // placements, M and J; no factor
   std::size_t n_;                 // velocities and rows
   std::vector<T> A_, scale_, x_;  // the matrix or its factor; s; a right-hand side or solution
   std::vector<int> pivot_;

@@ -94,7 +94,7 @@ LemkeReport Lemke::solve(int n, const bool* free, const double* M, const double*
   const auto consider = [&] {
     recover(trial_.data());
     for (int i = 0; i < n; ++i)
-      if (!(free && free[i])) trial_[std::size_t(i)] = std::max(trial_[std::size_t(i)], 0.0);
+      if (!(free && free[i])) trial_[i] = std::max(trial_[i], 0.0);
     const double found = residual(free, trial_.data());
     if (found < report.residual) std::copy(trial_.begin(), trial_.begin() + n, z), report.residual = found;
     return found;
@@ -102,14 +102,13 @@ LemkeReport Lemke::solve(int n, const bool* free, const double* M, const double*
   size_ = equilibrate(M, std::size_t(n), q, 1, n, r_.data(), c_.data(), p_.data());
   Pivoting first{};
   for (const auto& [delta, spread] : attempts) {
-    for (int i = 0; i < n; ++i) active_[std::size_t(i)] = free && free[i];
+    for (int i = 0; i < n; ++i) active_[i] = free && free[i];
     eliminate(true);
     const Pivoting end = pivot(delta, spread, max_pivots, &report.pivots);
     if (report.attempts++ == 0) first = end;
     // the basis again, from M
     if (!(consider() <= 1e-3 * goal)) {
-      for (int k = 0; k < n - out_; ++k)
-        active_[std::size_t(column_[std::size_t(out_ + k)])] = x_[std::size_t(out_ + k)] > 0;
+      for (int k = 0; k < n - out_; ++k) active_[column_[out_ + k]] = x_[out_ + k] > 0;
       eliminate(false);
       std::fill(x_.begin(), x_.begin() + n, 0.0);
       consider();
@@ -125,14 +124,13 @@ void Lemke::eliminate(bool with_pairs) {
   out_ = 0;
   for (int want = 1; want >= 0; --want)
     for (int i = 0, k = want ? 0 : out_; i < n_; ++i)
-      if ((active_[std::size_t(i)] != 0) == (want != 0)) column_[std::size_t(k++)] = i, out_ += want;
+      if ((active_[i] != 0) == (want != 0)) column_[k++] = i, out_ += want;
   for (int i = 0; i < n_; ++i) {
-    const int k = column_[std::size_t(i)];
+    const int k = column_[i];
     const double* m = M_ + std::size_t(k) * std::size_t(n_);
     double* a = row(i);
-    for (int j = 0; j < n_; ++j)
-      a[j] = r_[std::size_t(k)] * m[column_[std::size_t(j)]] * c_[std::size_t(column_[std::size_t(j)])];
-    a[n_] = r_[std::size_t(k)] * q_[k] / size_;
+    for (int j = 0; j < n_; ++j) a[j] = r_[k] * m[column_[j]] * c_[column_[j]];
+    a[n_] = r_[k] * q_[k] / size_;
   }
   rank_ = paired_ = 0;
   for (int last = out_; rank_ < last;) {
@@ -145,7 +143,7 @@ void Lemke::eliminate(bool with_pairs) {
       // no pivot: the column goes last
       --last;
       for (int i = 0; i < n_; ++i) std::swap(row(i)[rank_], row(i)[last]);
-      std::swap(column_[std::size_t(rank_)], column_[std::size_t(last)]);
+      std::swap(column_[rank_], column_[last]);
       continue;
     }
     if (at != rank_) std::swap_ranges(a + rank_, a + n_ + 1, row(at) + rank_);
@@ -175,24 +173,24 @@ void Lemke::pair_up() {
     if (c < 0) return;
     if (e != k) std::swap_ranges(row(k), row(k) + n_ + 1, row(e));
     for (int i = 0; i < n_; ++i) std::swap(row(i)[k], row(i)[l]);
-    std::swap(column_[std::size_t(k)], column_[std::size_t(l)]);
+    std::swap(column_[k], column_[l]);
     // e gives z_c, w_c gives z_l; each to its place
     const auto rows = [this](int i) { return row(i); };
     exchange(rows, rank_, n_, rank_, n_ + 1, k, c);
     exchange(rows, rank_, n_, rank_, n_ + 1, c, k);
     std::swap_ranges(row(k), row(k) + n_ + 1, row(c));
     for (int i = rank_; i < n_; ++i) std::swap(row(i)[k], row(i)[c]);
-    swapped_[std::size_t(c)] ^= 1;
+    swapped_[c] ^= 1;
   }
 }
 
 // Whether row i leaves before row k: the lesser of (q, ε, ε², …)_i / p_i.
 bool Lemke::leaves_before(int i, int k) {
-  const double *a = line(i), *b = line(k), pi = p_[std::size_t(i)], pk = p_[std::size_t(k)], tie = noise * (pi + pk);
+  const double *a = line(i), *b = line(k), pi = p_[i], pk = p_[k], tie = noise * (pi + pk);
   const double first = a[m_ + 1] * pk - b[m_ + 1] * pi;
   if (std::abs(first) > tie) return first < 0;
   for (int j = 0; j < m_; ++j) {
-    const int at = place_[std::size_t(j)];
+    const int at = place_[j];
     const double ai = at >= 0 ? -a[at] : at == -1 - i, bk = at >= 0 ? -b[at] : at == -1 - k;
     const double next = ai * pk - bk * pi;
     if (std::abs(next) > tie) return next < 0;
@@ -207,14 +205,14 @@ Pivoting Lemke::pivot(double delta, double spread, int max_pivots, int* pivots) 
   if (max_pivots < 0) max_pivots = 100 + 10 * m;
   // in the units of M and q again, so that pivots do not depend on what was eliminated; then scaled by itself
   for (int i = 0; i < m; ++i) {
-    const double *a = row(out_ + i) + out_, by = r_[std::size_t(column_[std::size_t(out_ + i)])];
+    const double *a = row(out_ + i) + out_, by = r_[column_[out_ + i]];
     double* t = line(i);
-    for (int j = 0; j < m; ++j) t[j] = a[j] / (by * c_[std::size_t(column_[std::size_t(out_ + j)])]);
+    for (int j = 0; j < m; ++j) t[j] = a[j] / (by * c_[column_[out_ + j]]);
     t[m + 1] = a[m] / by;
   }
   double *by_row = row_scale_.data(), *by_column = column_scale_.data();
-  const double size = equilibrate(T_.data(), std::size_t(m + 2), T_.data() + m + 1, std::size_t(m + 2), m, by_row,
-                                  by_column, p_.data());
+  const std::size_t width = std::size_t(m) + 2;
+  const double size = equilibrate(T_.data(), width, T_.data() + m + 1, width, m, by_row, by_column, p_.data());
   for (int i = 0; i < m; ++i) {
     double* t = line(i);
     for (int j = 0; j < m; ++j) t[j] *= by_row[i] * by_column[j];
@@ -222,49 +220,48 @@ Pivoting Lemke::pivot(double delta, double spread, int max_pivots, int* pivots) 
     const double turn = (i + 1) * 0.6180339887498949;
     t[m] = 1 + spread * (turn - std::floor(turn));
     t[m + 1] *= by_row[i] / size;
-    basic_[std::size_t(i)] = i, place_[std::size_t(i)] = -1 - i;
-    place_[std::size_t(m + i)] = i;
+    basic_[i] = i, place_[i] = -1 - i;
+    place_[m + i] = i;
   }
-  place_[std::size_t(artificial)] = m;
+  place_[artificial] = m;
 
   bool done = true;
   for (int i = 0; i < m; ++i) done &= line(i)[m + 1] >= 0;
   Pivoting end = done ? Pivoting::solved : Pivoting::limit;
   for (int count = 0, enter = artificial; end == Pivoting::limit && count < max_pivots; ++count) {
     poll(2.0 * m * m);
-    const int e = place_[std::size_t(enter)];
+    const int e = place_[enter];
     double largest = 1;
     for (int i = 0; i < m; ++i) {
-      p_[std::size_t(i)] = count == 0 ? line(i)[e] : -line(i)[e];
-      largest = std::max(largest, std::abs(p_[std::size_t(i)]));
+      p_[i] = count == 0 ? line(i)[e] : -line(i)[e];
+      largest = std::max(largest, std::abs(p_[i]));
     }
     int r = -1;
     for (int i = 0; i < m; ++i)
-      if (p_[std::size_t(i)] > leave * largest && (r < 0 || leaves_before(i, r))) r = i;
+      if (p_[i] > leave * largest && (r < 0 || leaves_before(i, r))) r = i;
     if (r < 0) {
       end = Pivoting::ray;
       break;
     }
     // z₀ leaves whenever it may
-    if (const int z0 = -1 - place_[std::size_t(artificial)]; z0 >= 0 && p_[std::size_t(z0)] > leave * largest) {
-      const double *a = line(z0), *b = line(r), pa = p_[std::size_t(z0)], pb = p_[std::size_t(r)];
+    if (const int z0 = -1 - place_[artificial]; z0 >= 0 && p_[z0] > leave * largest) {
+      const double *a = line(z0), *b = line(r), pa = p_[z0], pb = p_[r];
       if (a[m + 1] * pb - b[m + 1] * pa <= noise * (pa + pb)) r = z0;
     }
     exchange([this](int i) { return line(i); }, 0, m, 0, m + 2, r, e);
     if (count > 0)
       for (int i = 0; i < m; ++i)
         if (double& b = line(i)[m + 1]; b < 0 && b > -1e2 * noise) b = 0;
-    const int leaving = basic_[std::size_t(r)];
-    basic_[std::size_t(r)] = enter, place_[std::size_t(enter)] = -1 - r;
-    place_[std::size_t(leaving)] = e;
+    const int leaving = basic_[r];
+    basic_[r] = enter, place_[enter] = -1 - r;
+    place_[leaving] = e;
     ++*pivots;
     if (leaving == artificial) end = Pivoting::solved;
     enter = leaving < m ? leaving + m : leaving - m;
   }
   for (int i = 0; i < m; ++i) {
-    const int at = place_[std::size_t(m + i)];
-    x_[std::size_t(out_ + i)] =
-        at < 0 ? line(-1 - at)[m + 1] * by_column[i] * size / c_[std::size_t(column_[std::size_t(out_ + i)])] : 0.0;
+    const int at = place_[m + i];
+    x_[out_ + i] = at < 0 ? line(-1 - at)[m + 1] * by_column[i] * size / c_[column_[out_ + i]] : 0.0;
   }
   return end;
 }
@@ -274,19 +271,19 @@ void Lemke::recover(double* z) {
   const auto sum = [this](int i, int from) {
     const double* a = row(i);
     double s = a[n_];
-    for (int j = from; j < n_; ++j) s += a[j] * x_[std::size_t(j)];
+    for (int j = from; j < n_; ++j) s += a[j] * x_[j];
     return s;
   };
   // pairs that were exchanged, and columns that went out with them
   for (int k = out_; k < n_; ++k)
-    if (swapped_[std::size_t(k)]) p_[std::size_t(k)] = sum(k, out_);
-  for (int k = rank_; k < out_; ++k) x_[std::size_t(k)] = k < rank_ + paired_ ? sum(k, out_) : 0.0;
+    if (swapped_[k]) p_[k] = sum(k, out_);
+  for (int k = rank_; k < out_; ++k) x_[k] = k < rank_ + paired_ ? sum(k, out_) : 0.0;
   for (int k = out_; k < n_; ++k)
-    if (swapped_[std::size_t(k)]) x_[std::size_t(k)] = p_[std::size_t(k)];
-  for (int k = rank_ - 1; k >= 0; --k) x_[std::size_t(k)] = -sum(k, k + 1) / row(k)[k];
+    if (swapped_[k]) x_[k] = p_[k];
+  for (int k = rank_ - 1; k >= 0; --k) x_[k] = -sum(k, k + 1) / row(k)[k];
   for (int k = 0; k < n_; ++k) {
-    const auto i = std::size_t(column_[std::size_t(k)]);
-    z[i] = c_[i] * x_[std::size_t(k)] * size_;
+    const auto i = std::size_t(column_[k]);
+    z[i] = c_[i] * x_[k] * size_;
     if (!std::isfinite(z[i])) z[i] = 0;
   }
 }

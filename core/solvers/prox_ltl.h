@@ -11,42 +11,29 @@
 #include <memory>
 #include <numeric>
 
-#include "operators/explicit/limbs.h"
 #include "operators/explicit/ltl.h"
 #include "solvers/dual.h"
-#include "solvers/forcing.h"
-#include "solvers/judged.h"
+#include "solvers/single_state.h"
 
 namespace delassus {
 
 template <class T>
-class ProxLtl final : public DynamicsSolver<T> {
+class ProxLtl final : public SingleStateSolver<T> {
+  using Base = SingleStateSolver<T>;
+  using Base::model_, Base::layout_, Base::set_, Base::forcing_, Base::judge_, Base::compliance_;
+
  public:
   ProxLtl(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
-      : model_(model),
-        layout_(std::move(layout)),
-        set_(layout_->set),
+      : Base(model, std::move(layout)),
         ltl_(model, set_),
-        forcing_(model, set_),
         dual_(set_.rows, all_rows(set_.rows)),
-        judge_(model, set_),
-        compliance_(std::size_t(set_.rows)),
         u_(std::size_t(model.nv)),
         move_(u_.size()),
         step_(ltl_.room) {}
 
-  static bool supports(const Layout<T>&) { return true; }
-  bool suits_rows() const override { return rows_act_on_single_links(set_); }
-  int rows() const override { return set_.rows; }
   std::size_t bytes() const override {
-    return ltl_.bytes() + forcing_.bytes() + dual_.bytes() + judge_.bytes() +
-           (compliance_.size() + 2 * u_.size() + step_.size()) * sizeof(T);
+    return Base::bytes() + ltl_.bytes() + dual_.bytes() + (2 * u_.size() + step_.size()) * sizeof(T);
   }
-  void set_compliance(const T* compliance) override {
-    std::copy(compliance, compliance + set_.rows, compliance_.begin());
-    judge_.set_compliance(compliance);
-  }
-  const T* bias() const { return forcing_.bias.data(); }
 
   // As DynamicsSolver says.
   void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping,
@@ -96,14 +83,9 @@ class ProxLtl final : public DynamicsSolver<T> {
     return order;
   }
 
-  const Model<T>& model_;
-  std::shared_ptr<const Layout<T>> layout_;
-  const ConstraintSet<T>& set_;
   LtlWork<T> ltl_;
-  Forcing<T> forcing_;
   Dual<T> dual_;
-  Judge<T> judge_;
-  std::vector<T> compliance_, u_, move_, step_;  // a row: C; a velocity: u, δν̇; a row, with room: δλ
+  std::vector<T> u_, move_, step_;  // a velocity: u, δν̇; a row, with room: δλ
 };
 
 }  // namespace delassus

@@ -12,26 +12,21 @@
 #include <memory>
 
 #include "operators/explicit/ltl.h"
-#include "solvers/forcing.h"
-#include "solvers/judged.h"
 #include "solvers/progress.h"
+#include "solvers/single_state.h"
 
 namespace delassus {
 
 template <class T>
-class ProxLtls final : public DynamicsSolver<T> {
-  static_assert(lanes_of<T> == 1);
+class ProxLtls final : public SingleStateSolver<T> {
+  using Base = SingleStateSolver<T>;
+  using Base::model_, Base::set_, Base::forcing_, Base::judge_, Base::compliance_;
 
  public:
   ProxLtls(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
-      : model_(model),
-        layout_(std::move(layout)),
-        set_(layout_->set),
+      : Base(model, std::move(layout)),
         ltl_(model, set_),
-        forcing_(model, set_),
-        judge_(model, set_),
         inertia_(model.links.size()),
-        compliance_(std::size_t(set_.rows)),
         stiffness_(std::size_t(set_.rows)),
         push_(std::size_t(model.nv)) {
     for (auto* x : {&s_, &left_, &y_, &step_, &more_}) x->resize(ltl_.room);
@@ -39,24 +34,17 @@ class ProxLtls final : public DynamicsSolver<T> {
     move_.resize(push_.size());
   }
 
-  static bool supports(const Layout<T>& layout) {
+  // rows of a joint suit this method too
+  bool suits_rows() const override {
     bool few = true;
-    for (const auto& group : layout.set.groups) few = few && group.other < 0;
-    for (const auto& block : layout.set.blocks) few = few && block.terms == 1;
+    for (const auto& group : set_.groups) few = few && group.other < 0;
+    for (const auto& block : set_.blocks) few = few && block.terms == 1;
     return few;
   }
-  // as far as this method cares
-  bool suits_rows() const override { return supports(*layout_); }
-  int rows() const override { return set_.rows; }
   std::size_t bytes() const override {
-    return ltl_.bytes() + forcing_.bytes() + judge_.bytes() + inertia_.size() * sizeof(Sym6<T>) +
-           (compliance_.size() + stiffness_.size() + 3 * push_.size() + 5 * s_.size()) * sizeof(T);
+    return Base::bytes() + ltl_.bytes() + inertia_.size() * sizeof(Sym6<T>) +
+           (stiffness_.size() + 3 * push_.size() + 5 * s_.size()) * sizeof(T);
   }
-  void set_compliance(const T* compliance) override {
-    std::copy(compliance, compliance + set_.rows, compliance_.begin());
-    judge_.set_compliance(compliance);
-  }
-  const T* bias() const { return forcing_.bias.data(); }
 
   // As DynamicsSolver says.
   void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping,
@@ -149,14 +137,9 @@ class ProxLtls final : public DynamicsSolver<T> {
     joint_forces(model_, ltl_.w, forcing_.motions, vdot, force);
   }
 
-  const Model<T>& model_;
-  std::shared_ptr<const Layout<T>> layout_;
-  const ConstraintSet<T>& set_;
   LtlWork<T> ltl_;
-  Forcing<T> forcing_;
-  Judge<T> judge_;
   std::vector<Sym6<T>> inertia_;               // a link: H + Kᵀ R K, with all it carries
-  std::vector<T> compliance_, stiffness_;      // a row: C, R
+  std::vector<T> stiffness_;                   // a row: R
   std::vector<T> s_, left_, y_, step_, more_;  // a row: λ + R c, c, J ν̇, J δ, δλ
   std::vector<T> push_, force_, move_;         // a velocity: τ − h, M ν̇, δ
 };

@@ -14,7 +14,6 @@ template <class T>
 class ProxPv final : public PvSweeps<T> {
  public:
   using PvSweeps<T>::PvSweeps;
-  static bool supports(const Layout<T>& layout) { return rows_act_on_single_links(layout.set); }
 };
 
 }  // namespace delassus

@@ -18,38 +18,28 @@
 #include "operators/delassus.h"
 #include "operators/explicit/pv_osim.h"
 #include "solvers/dual.h"
-#include "solvers/forcing.h"
-#include "solvers/judged.h"
+#include "solvers/single_state.h"
 
 namespace delassus {
 
 // The recursion, whatever is done with its dual.
 template <class T>
-class PvSweeps : public DynamicsSolver<T> {
+class PvSweeps : public SingleStateSolver<T> {
+  using Base = SingleStateSolver<T>;
+  using Base::model_, Base::set_, Base::forcing_, Base::judge_, Base::compliance_;
+
  public:
   PvSweeps(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
-      : model_(model),
+      : Base(model, layout),
         G_(model, std::move(layout)),
-        set_(G_.layout().set),
         rows_(find_rows(model, G_.layout())),
-        forcing_(model, set_),
         strips_(G_.layout().loose),
         dual_(set_.rows, rows_.tree.row),
-        judge_(model, set_),
-        compliance_(std::size_t(set_.rows)),
         step_(std::size_t(set_.rows)) {}
 
-  bool suits_rows() const override { return rows_act_on_single_links(set_); }
-  int rows() const override { return set_.rows; }
   std::size_t bytes() const override {
-    return G_.bytes() + rows_.bytes() + forcing_.bytes() + strips_.bytes() + dual_.bytes() + judge_.bytes() +
-           2 * compliance_.size() * sizeof(T);
+    return Base::bytes() + G_.bytes() + rows_.bytes() + strips_.bytes() + dual_.bytes() + step_.size() * sizeof(T);
   }
-  void set_compliance(const T* compliance) override {
-    std::copy(compliance, compliance + set_.rows, compliance_.begin());
-    judge_.set_compliance(compliance);
-  }
-  const T* bias() const { return forcing_.bias.data(); }
 
   // As DynamicsSolver says.
   void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping,
@@ -136,22 +126,17 @@ class PvSweeps : public DynamicsSolver<T> {
     }
   }
 
-  const Model<T>& model_;
   Delassus<T> G_;
-  const ConstraintSet<T>& set_;
   RowWork<T> rows_;
-  Forcing<T> forcing_;
   StripMotions<T> strips_;
   Dual<T> dual_;
-  Judge<T> judge_;
-  std::vector<T> compliance_, step_;  // a row: C, δλ
+  std::vector<T> step_;  // a row: δλ
 };
 
 template <class T>
 class Pv final : public PvSweeps<T> {
  public:
   using PvSweeps<T>::PvSweeps;
-  static bool supports(const Layout<T>& layout) { return rows_act_on_single_links(layout.set); }
 
   // One solution, from zero, whatever `max_iterations` and λ say.
   void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping, int,

@@ -26,33 +26,28 @@
 #include "dynamics/inertia.h"
 #include "dynamics/kinematics.h"
 #include "operators/explicit/rows.h"
-#include "solvers/forcing.h"
-#include "solvers/judged.h"
 #include "solvers/progress.h"
+#include "solvers/single_state.h"
 
 namespace delassus {
 
 template <class T>
-class PvEarly final : public DynamicsSolver<T> {
-  static_assert(lanes_of<T> == 1);
+class PvEarly final : public SingleStateSolver<T> {
+  using Base = SingleStateSolver<T>;
+  using Base::model_, Base::layout_, Base::set_, Base::forcing_, Base::judge_, Base::compliance_;
 
  public:
   PvEarly(const Model<T>& model, std::shared_ptr<const Layout<T>> layout)
-      : model_(model),
-        layout_(std::move(layout)),
-        set_(layout_->set),
+      : Base(model, std::move(layout)),
         w_(model),
-        forcing_(model, set_),
         terms_(set_.K_size),
-        compliance_(std::size_t(set_.rows)),
         bias_(std::size_t(set_.rows)),
         even_(std::size_t(set_.rows), T(1)),
         steps_(std::size_t(model.nv)),
         bundles_(model.links.size()),
         H_(model.links.size()),
         f_(model.links.size()),
-        a_(model.links.size()),
-        judge_(model, set_) {
+        a_(model.links.size()) {
     rows_.tree = find_limbs(model, *layout_);
     rows_.resize();
     slot_.assign(std::size_t(rows_.tree.rows()), -1);
@@ -82,21 +77,13 @@ class PvEarly final : public DynamicsSolver<T> {
       if (!moved[std::size_t(r)]) idle_.push_back(r);
   }
 
-  static bool supports(const Layout<T>& layout) { return rows_act_on_single_links(layout.set); }
-  bool suits_rows() const override { return supports(*layout_); }
-  int rows() const override { return set_.rows; }
   std::size_t bytes() const override {
-    return w_.bytes() + forcing_.bytes() + rows_.bytes() + steps_.size() * sizeof(Step) +
-           bundles_.size() * (sizeof(Bundle) + sizeof(Sym6<T>) + 2 * sizeof(Vec6<T>)) + judge_.bytes() +
+    return Base::bytes() + w_.bytes() + rows_.bytes() + steps_.size() * sizeof(Step) +
+           bundles_.size() * (sizeof(Bundle) + sizeof(Sym6<T>) + 2 * sizeof(Vec6<T>)) +
            (terms_.size() + K_.size()) * sizeof(Vec6<T>) +
-           (3 * compliance_.size() + l_.size() + x_.size() + turns_.size()) * sizeof(T) +
+           (2 * bias_.size() + l_.size() + x_.size() + turns_.size()) * sizeof(T) +
            (slot_.size() + idle_.size()) * sizeof(int);
   }
-  void set_compliance(const T* compliance) override {
-    std::copy(compliance, compliance + set_.rows, compliance_.begin());
-    judge_.set_compliance(compliance);
-  }
-  const T* bias() const { return forcing_.bias.data(); }
 
   // As DynamicsSolver says; there is nothing to iterate on, nor to start from.
   void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T*, int, T tolerance,
@@ -316,24 +303,19 @@ class PvEarly final : public DynamicsSolver<T> {
     for (int r = 0; r < n; ++r) x[r] -= 2 * along * w[r];
   }
 
-  const Model<T>& model_;
-  std::shared_ptr<const Layout<T>> layout_;
-  const ConstraintSet<T>& set_;
   Placement<T> w_;
-  Forcing<T> forcing_;
   RowWork<T> rows_;  // K of rows where they act
   std::vector<Vec6<T>> terms_;
-  std::vector<T> compliance_, bias_;  // a row: C, γ or what is left
-  std::vector<T> even_;               // a row: one, the metric in which contradictory rows are met
-  std::vector<Step> steps_;           // a velocity
-  std::vector<Bundle> bundles_;       // a link
-  std::vector<Sym6<T>> H_;            // a link
-  std::vector<Vec6<T>> f_, a_;        // forces, accelerations
-  std::vector<Vec6<T>> K_;            // rows of all bundles; l and multipliers likewise
+  std::vector<T> bias_;          // a row: γ or residual
+  std::vector<T> even_;          // a row: one, the metric in which contradictory rows are met
+  std::vector<Step> steps_;      // a velocity
+  std::vector<Bundle> bundles_;  // a link
+  std::vector<Sym6<T>> H_;       // a link
+  std::vector<Vec6<T>> f_, a_;   // forces, accelerations
+  std::vector<Vec6<T>> K_;       // rows of all bundles; l and multipliers likewise
   std::vector<T> l_, x_, turns_;
   std::vector<int> slot_,
       idle_;  // a row in the order of the limbs: which it is of its bundle, −1: it went there; rows that act on nothing
-  Judge<T> judge_;
   T scale_;  // |K s|² of rounding, for |s| = 1
 };
 

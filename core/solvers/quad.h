@@ -46,11 +46,10 @@ class Quad {
   // (a × b, a.number() b.number())
   friend Quad cross(const Quad& a, const Quad& b) {
     if constexpr (packed) {
-      using Index = Pack<std::conditional_t<sizeof(T) == 8, std::int64_t, std::int32_t>, 4>;
       using Four = typename storage<T>::type;
       Quad out;
-      out.x_ = __builtin_shuffle(a.x_, Index{1, 2, 0, 3}) * __builtin_shuffle(b.x_, Index{2, 0, 1, 3}) -
-               __builtin_shuffle(a.x_, Four{}, Index{2, 0, 1, 4}) * __builtin_shuffle(b.x_, Index{1, 2, 0, 3});
+      out.x_ = __builtin_shufflevector(a.x_, a.x_, 1, 2, 0, 3) * __builtin_shufflevector(b.x_, b.x_, 2, 0, 1, 3) -
+               __builtin_shufflevector(a.x_, Four{}, 2, 0, 1, 4) * __builtin_shufflevector(b.x_, b.x_, 1, 2, 0, 3);
       return out;
     } else {
       return {cross(a.vector(), b.vector()), T(a.number() * b.number())};

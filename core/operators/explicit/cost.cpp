@@ -32,14 +32,14 @@ constexpr std::array<Coefficients, all_inverse_methods.size()> inverse_coefficie
 class Counter {
  public:
   explicit Counter(int lanes) : lanes_(lanes) {}
-  double packs(int rows) const { return (rows + lanes_ - 1) / lanes_; }
+  int packs(int rows) const { return (rows + lanes_ - 1) / lanes_; }
   // rows and packs of columns from them on, or from `from` on
   double triangle(int rows) const {
     double sum = 0;
     for (int i = 0; i < rows; i += 6) sum += std::min(6, rows - i) * packs(rows - i);
     return sum;
   }
-  double block(int rows, int columns) const { return rows * packs(columns); }
+  double block(int rows, int columns) const { return double(rows) * packs(columns); }
   double cholesky(double b) const { return b * b * b / (2 * lanes_) + 20 * b; }
 
   // products at the tip of a limb
@@ -147,7 +147,8 @@ void add_velocities(const Counter& count, const Model<Real>& model, const Layout
     own(costs, MatrixMethod::ltl) += 7 * d + d * (d / (2 * lanes) + 3) + count.packs(rows) * d + count.triangle(rows);
     active += rows > 0;
   }
-  own(costs, MatrixMethod::columns) = (m + 3) / 4 * (26 * active + 12.0 * m);
+  const int passes = (m + 3) / 4;  // four columns at once
+  own(costs, MatrixMethod::columns) = passes * (26 * active + 12.0 * m);
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ void efpa(RowWork<T>& w, EfpaWork<T>& e, const Articulated<T>& A) {
     const auto& limb = tree.limbs[l];
     const std::size_t room = e.room(limb);
     for (int r = 0; r < limb.rows(); r += lanes)
-      store_six(&e.K[e.at[l] + std::size_t(r)], room, load_six(&w.K[std::size_t(limb.first + r)], w.room));
+      store_six(&e.K[e.at[l] + std::size_t(r)], room, load_six(&w.K[limb.first + r], w.room));
     climb_down(w, limb, A);
   }
 

@@ -108,7 +108,7 @@ void order_rows(const CarriedRows& rows, std::vector<std::vector<int>> hanging, 
     auto place_own = [&] {
       limb.own = at;
       for (const auto& range : on) {
-        for (int r = 0; r < range.count; ++r) all.row[std::size_t(at + r)] = range.at + r;
+        for (int r = 0; r < range.count; ++r) all.row[at + r] = range.at + r;
         if (range.source < 0)
           all.terms.push_back({range.link, -1 - range.source, range.count, at});
         else

@@ -286,16 +286,23 @@ T times_rows(const LtlWork<T>& t, const std::vector<T>& A, std::size_t k, const 
   return sum_rows<T>(sum);
 }
 
-// The upper triangle of G to t.G, `room` apart. Returns whether M is surely regular.
+// Placements at q, K of the rows and M.
 template <class T>
-bool ltl(const Model<real_of<T>>& model, const Layout<real_of<T>>& layout, LtlWork<T>& t, const T* q) {
-  constexpr int lanes = row_lanes<T>;
-  const auto& set = layout.set;
+inline void place_mass_matrix(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, LtlWork<T>& t,
+                              const T* q) {
   kinematics(model, t.w, q);
   world_inertias(t.w);
   evaluate(model, set, t.w, q, t.terms.data());
   for (std::size_t i = 0; i < t.composite.size(); ++i) t.composite[i] = t.w.inertia[int(i)];
   fill_mass_matrix(model, t, t.composite.data());
+}
+
+// The upper triangle of G to t.G, `room` apart. Returns whether M is surely regular.
+template <class T>
+bool ltl(const Model<real_of<T>>& model, const Layout<real_of<T>>& layout, LtlWork<T>& t, const T* q) {
+  constexpr int lanes = row_lanes<T>;
+  const auto& set = layout.set;
+  place_mass_matrix(model, set, t, q);
   factor_mass_matrix(model, t);
   place_rows(set, t);
   fill_jacobian(model, set, t);

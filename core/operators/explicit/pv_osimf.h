@@ -39,7 +39,7 @@ inline bool invert_block(RowWork<T>& w, PvOsimfWork<T>& e, int first, int past, 
   const int n = past - first;
   const std::size_t room = e.dense.room;
   T* A = w.G.data() + std::size_t(first) * w.room + first;
-  for (int r = 0; r < n; ++r) A[std::size_t(r) * w.room + r] += shift[w.tree.row[std::size_t(first + r)]];
+  for (int r = 0; r < n; ++r) A[std::size_t(r) * w.room + r] += shift[w.tree.row[first + r]];
   factor_dense(A, n, w.room, e.dense);
   const bool positive = keeps_positive(e.dense, n, least);
   for (int i = 0; i < n; ++i)
@@ -56,9 +56,8 @@ inline bool invert_block(RowWork<T>& w, PvOsimfWork<T>& e, int first, int past, 
   for (int c = 0; c < 6; ++c)
     for (int i = 0; i < n; i += lanes) {
       RowPack<T> sum{};
-      for (int j = 0; j < n; ++j)
-        sum += load_rows(&e.inverse[j * room + std::size_t(i)]) * Y[c * w.room + std::size_t(first + j)];
-      T* t = &e.T6[c * w.room + std::size_t(first + i)];
+      for (int j = 0; j < n; ++j) sum += load_rows(&e.inverse[j * room + std::size_t(i)]) * Y[c * w.room + first + j];
+      T* t = &e.T6[c * w.room + first + i];
       store_rows(t, joined_rows<T>(sum, load_rows(t), n - i));
     }
   return positive;

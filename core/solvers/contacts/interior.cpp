@@ -87,12 +87,12 @@ void Interior::begin(const ContactProblem& p, const double* G) {
   // G and g in these units, with what fixed forces push
   speed_ = 0;
   for (int i = 0; i < n_; ++i) {
-    const double* row = G + std::size_t(row_[std::size_t(i)]) * m;
-    const double u = unit_[std::size_t(i)];
-    for (int j = 0; j < n_; ++j) G_[std::size_t(i) * n_ + j] = u * row[row_[std::size_t(j)]] * unit_[std::size_t(j)];
-    double g = p.g[row_[std::size_t(i)]];
-    for (int r = 0; r < m; ++r) g += row[r] * fixed_[std::size_t(r)];
-    g_[std::size_t(i)] = u * g;
+    const double* row = G + std::size_t(row_[i]) * m;
+    const double u = unit_[i];
+    for (int j = 0; j < n_; ++j) G_[std::size_t(i) * n_ + j] = u * row[row_[j]] * unit_[j];
+    double g = p.g[row_[i]];
+    for (int r = 0; r < m; ++r) g += row[r] * fixed_[r];
+    g_[i] = u * g;
     speed_ = std::max(speed_, std::abs(u * g));
   }
   speed_ = std::max(speed_, 1e-12);
@@ -112,7 +112,7 @@ void Interior::list_unknowns(const ContactProblem& p) {
   };
   constexpr double open = std::numeric_limits<double>::infinity();
   for (const auto& c : p.sets.cones) {
-    const double w = 1 / std::sqrt(d_[std::size_t(c.row)]);
+    const double w = 1 / std::sqrt(d_[c.row]);
     if (c.friction < frictionless) {
       intervals_.push_back({unknown(c.row, w), 0, open, 0, 0, 0, 0, 0, 0});
       continue;
@@ -124,9 +124,9 @@ void Interior::list_unknowns(const ContactProblem& p) {
     cones_.push_back(s);
   }
   for (const auto& i : p.sets.intervals) {
-    const double w = 1 / std::sqrt(d_[std::size_t(i.row)]);
+    const double w = 1 / std::sqrt(d_[i.row]);
     if (!(i.upper > i.lower)) {
-      fixed_[std::size_t(i.row)] = i.lower;
+      fixed_[i.row] = i.lower;
       continue;
     }
     intervals_.push_back({unknown(i.row, w), i.lower / w, i.upper / w, 0, 0, 0, 0, 0, 0});
@@ -147,9 +147,8 @@ void Interior::set_start(double share) {
 void Interior::forces(const ContactProblem& p, double* lambda) const {
   std::copy_n(fixed_.data(), p.rows(), lambda);
   for (const auto& c : cones_)
-    for (int k = 0; k < 3; ++k)
-      lambda[row_[std::size_t(c.at + k)]] = c.r[std::size_t(k)] * unit_[std::size_t(c.at + k)];
-  for (const auto& i : intervals_) lambda[row_[std::size_t(i.at)]] = i.r * unit_[std::size_t(i.at)];
+    for (int k = 0; k < 3; ++k) lambda[row_[c.at + k]] = c.r[k] * unit_[c.at + k];
+  for (const auto& i : intervals_) lambda[row_[i.at]] = i.r * unit_[i.at];
   project(p.sets, lambda, lambda);
 }
 
@@ -199,15 +198,14 @@ double Interior::gap(double step, int* count) const {
 // G r + g + Γ − v
 void Interior::find_residual() {
   for (const auto& c : cones_)
-    for (int k = 0; k < 3; ++k) x_[std::size_t(c.at + k)] = c.r[std::size_t(k)];
-  for (const auto& i : intervals_) x_[std::size_t(i.at)] = i.r;
-  for (int i = 0; i < n_; ++i)
-    residual_[std::size_t(i)] = g_[std::size_t(i)] + inner(n_, &G_[std::size_t(i) * n_], x_.data());
+    for (int k = 0; k < 3; ++k) x_[c.at + k] = c.r[k];
+  for (const auto& i : intervals_) x_[i.at] = i.r;
+  for (int i = 0; i < n_; ++i) residual_[i] = g_[i] + inner(n_, &G_[std::size_t(i) * n_], x_.data());
   for (const auto& c : cones_) {
-    residual_[std::size_t(c.at)] += std::sqrt(c.v[1] * c.v[1] + c.v[2] * c.v[2]);
-    for (int k = 0; k < 3; ++k) residual_[std::size_t(c.at + k)] -= c.v[std::size_t(k)];
+    residual_[c.at] += std::sqrt(c.v[1] * c.v[1] + c.v[2] * c.v[2]);
+    for (int k = 0; k < 3; ++k) residual_[c.at + k] -= c.v[k];
   }
-  for (const auto& i : intervals_) residual_[std::size_t(i.at)] -= i.a - i.b;
+  for (const auto& i : intervals_) residual_[i.at] -= i.a - i.b;
 }
 
 // G + (1 − e tᵀ) H, as L U with rows exchanged. Returns whether it is regular.
@@ -221,10 +219,10 @@ bool Interior::factor() {
     const V over = inverse(c.w);
     for (int k = 0; k < 3; ++k) {
       V e{};
-      e[std::size_t(k)] = 1;
+      e[k] = 1;
       const V h = scaled(over, e);
       K_[std::size_t(c.at) * n_ + c.at + k] += untilted(c.v, h);
-      for (int l = 1; l < 3; ++l) K_[std::size_t(c.at + l) * n_ + c.at + k] += h[std::size_t(l)];
+      for (int l = 1; l < 3; ++l) K_[std::size_t(c.at + l) * n_ + c.at + k] += h[l];
     }
   }
   for (const auto& i : intervals_) K_[std::size_t(i.at) * n_ + i.at] += i.bounded() ? stiffness(i) : free_stiffness;
@@ -239,22 +237,22 @@ void Interior::find_step(double aim, bool corrected) {
     const double high = std::isfinite(i.upper) ? (aim + (corrected ? i.dr * i.db : 0)) / (i.upper - i.r) - i.b : 0;
     i.da = low;
     i.db = high;
-    x_[std::size_t(i.at)] = low - high - residual_[std::size_t(i.at)];
+    x_[i.at] = low - high - residual_[i.at];
   }
   for (const auto& c : cones_) {
-    x_[std::size_t(c.at)] = untilted(c.v, c.c) - residual_[std::size_t(c.at)];
-    for (int k = 1; k < 3; ++k) x_[std::size_t(c.at + k)] = c.c[std::size_t(k)] - residual_[std::size_t(c.at + k)];
+    x_[c.at] = untilted(c.v, c.c) - residual_[c.at];
+    for (int k = 1; k < 3; ++k) x_[c.at + k] = c.c[k] - residual_[c.at + k];
   }
   dense::solve_lu<double>(n_, K_.data(), n_, pivot_.data(), x_.data());
 
   // Δr of every set, and Δv = c − H Δr
   for (auto& c : cones_) {
-    for (int k = 0; k < 3; ++k) c.dr[std::size_t(k)] = x_[std::size_t(c.at + k)];
+    for (int k = 0; k < 3; ++k) c.dr[k] = x_[c.at + k];
     const V h = scaled(inverse(c.w), c.dr);
     for (std::size_t k = 0; k < 3; ++k) c.dv[k] = c.c[k] - h[k];
   }
   for (auto& i : intervals_) {
-    i.dr = x_[std::size_t(i.at)];
+    i.dr = x_[i.at];
     i.da = std::isfinite(i.lower) ? i.da - i.a / (i.r - i.lower) * i.dr : 0;
     i.db = std::isfinite(i.upper) ? i.db + i.b / (i.upper - i.r) * i.dr : 0;
   }
