@@ -185,7 +185,7 @@ def counts(tmp_path_factory):
 @pytest.mark.parametrize(
     "name", ["operator admm", "operator newton", "operator apgd", *(f"matrix {m}" for m in ("admm", "newton", "apgd", "pgs", "interior"))]
 )
-def test_repeated_solves_ask_for_no_memory(counts, name):
+def test_a_repeated_solve_allocates_nothing(counts, name):
     assert counts[name, "float64"] == 0
 
 
