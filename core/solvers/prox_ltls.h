@@ -4,9 +4,9 @@
 //   M + Jᵀ R J = Lᵀ D L by composite bodies with inertias H + Kᵀ R K,   R = (C + ε)⁻¹
 //   δ = L⁻¹ D⁻¹ L⁻ᵀ (τ − h − M ν̇ + Jᵀ (λ + R c)),   c = b − J ν̇ − C λ,   ν̇ ← ν̇ + δ,   λ ← λ + R (c − J δ)
 //
-// "Constrained Articulated Body Dynamics Algorithms", sections II-D2 and II-F, written for what is left: M loses digits
-// beside Jᵀ R J, and M ν̇ by links, O(n), brings them back in the second iteration. What is left of the constraints is ε
-// (λₖ₊₁ − λₖ).
+// "Constrained Articulated Body Dynamics Algorithms", sections II-D2 and II-F, written for residuals: M loses digits
+// beside Jᵀ R J, and M ν̇ by links, O(n), brings them back in the second iteration. The residual of the constraints is
+// ε (λₖ₊₁ − λₖ).
 #pragma once
 
 #include <memory>

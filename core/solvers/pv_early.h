@@ -11,9 +11,9 @@
 //
 // N is a reflection's, so no singular values are needed; ball and free joints go velocity by velocity. More than six
 // rows on a link are first turned into as many as are independent. Rows that nothing moves have no force and are
-// dropped: since all turns keep lengths, what is left of the constraints then is least squares. A row with compliance
-// is strictly concave where it stands, and goes there. Where rounding leaves more of the constraints than wanted, the
-// same is done once more for what is left.
+// dropped: since all turns keep lengths, their residual is then the least-squares one. A row with compliance
+// is strictly concave where it stands, and goes there. Where rounding leaves a larger residual than wanted, the same is
+// done once more for that residual.
 //
 // Sathya et al., "Efficient constrained dynamics algorithms based on an equivalent LQR formulation using Gauss'
 // principle of least constraint", 2024, with a reflection for its decomposition; "Constrained Articulated Body Dynamics

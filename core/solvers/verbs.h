@@ -9,7 +9,7 @@ namespace delassus {
 
 enum class Outcome : int { solved, least_squares, unfinished, stalled, redundant };
 
-// Of a state: how it ended, and what is left: of the constraints, of J ν̇ between the last two iterations, and ε times
+// Of a state: how it ended, and residuals: of the constraints, of J ν̇ between the last two iterations, and ε times
 // the latter, the gradient of least squares. The last two are scaled and have no unit (certificate.h); whether another
 // method had to step in.
 template <class Real>

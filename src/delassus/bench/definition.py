@@ -94,7 +94,7 @@ class Definition:
         return _over(acceleration - want, want)
 
     def dynamics_error(self, acceleration: Array, forces: Array, softness: Array | None = None) -> float:
-        """Return what is left of M ν̇ + h = Jᵀ λ and of the rows, each over the largest number in it; one for the rows where accelerations are smaller.
+        """Return the residuals of M ν̇ + h = Jᵀ λ and of the rows, each over the largest number in it; one for the rows where accelerations are smaller.
 
         Rows are rigid, J ν̇ + γ = 0, of which what nothing moves is left out: so least squares count where rows contradict each other. Or they are
         springs, J ν̇ + γ + softness λ = 0.
