@@ -76,7 +76,7 @@ class OurDynamics {
 class OurBatch {
  public:
   OurBatch(const dl::Model<double>& model, const Robot& robot, const std::vector<State>& list)
-      : solver_(model, dl::make_constraints(model, constraint_descriptions(robot)), batch, 1),
+      : solver_(model, dl::make_constraints(model, constraint_descriptions(robot)), batch, 1, false),
         nv_(std::size_t(model.nv)),
         epsilon_(std::size_t(batch * solver_.rows()), damping),
         compliance_(epsilon_.size()),
