@@ -85,7 +85,7 @@ def one_value(values: Any, what: str, ignored: list[str]) -> float:
 
 
 def from_mujoco(m: mujoco.MjModel, name: str | None = None, unread: Sequence[str] = ()) -> Model:
-    """Take bodies, joints, loops, shapes, actuators and keyframes from a compiled MuJoCo model, and keep a copy of it; list what is left out, after ``unread``."""
+    """Take bodies, joints, loops, shapes, actuators and keyframes from a compiled MuJoCo model, and keep a copy of it; list what it ignores, after ``unread``."""
     try:
         bytes(m.names).decode()
     except UnicodeDecodeError as error:

@@ -51,10 +51,6 @@ class _Damped(OnConstraints):
         self._native.update(q)
         self._native.factor()
 
-    def _factor(self) -> None:
-        """Make the factor of the inverse anew: after others used the native operator with a damping of their own."""
-        self._native.factor()
-
     @property
     def _fresh(self) -> bool:
         return self._native.fresh  # type: ignore[no-any-return]
