@@ -303,6 +303,18 @@ void bind_operator(nb::module_& m, const char* name) {
   bind_map<T>(c, "jacobian", &Operator<T>::jacobian, &Self::nv, &Self::rows, "jacobian");
   bind_map<T>(c, "jacobian_transpose", &Operator<T>::jacobian_transpose, &Self::rows, &Self::nv, "jacobian");
   bind_map<T>(c, "mass_inverse", &Operator<T>::mass_inverse, &Self::nv, &Self::nv, "mass_inverse");
+  c.def("block_numbers", [](Self& s) { return s.core->block_index()->size; });
+  c.def("set_blocks", [](Self& s, nb::handle B) {
+    const door::Input<T> in(B, "blocks", {s.core->block_index()->size});
+    s.work([&] { s.core->set_blocks(in.data); });
+  });
+  c.def("respond", [](Self& s, nb::handle x, int columns, bool vector, bool transposed) {
+    const Columns shape{s.rows(), std::size_t(columns), vector};
+    const auto in = columns_in<T>(s, x, "x", shape);
+    auto y = columns_out<T>(s, nb::none(), shape);
+    s.work([&] { s.core->respond_to_blocks(in.data, columns, y.data, transposed); });
+    return y.finite("respond");
+  });
   c.def_prop_ro("order",
                 [](const Self& s) {
                   std::vector<int> order;

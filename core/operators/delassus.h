@@ -20,6 +20,7 @@
 
 #include "dynamics/inertia.h"
 #include "dynamics/kinematics.h"
+#include "operators/block_damping.h"
 #include "operators/damping.h"
 #include "operators/diagonal.h"
 #include "operators/scratch.h"
@@ -67,7 +68,7 @@ class Delassus {
   std::size_t own_bytes() const {
     return w_.bytes() + loose_strips_.bytes() + coupled_strips_.bytes() + points_.bytes() + terms_.bytes() +
            mass_.bytes() + kept_.size() * sizeof(Sym6<T>) + compliance_.size() * sizeof(T) + damping_.bytes() +
-           (aside_ ? aside_->bytes() : 0);
+           (aside_ ? aside_->bytes() : 0) + (blocks_ ? blocks_->bytes() : 0);
   }
   std::size_t bytes() const { return own_bytes() + scratch_->bytes(); }
 
@@ -153,6 +154,35 @@ class Delassus {
     if (!aside_) aside_ = std::make_unique<Damping<T>>(model_, *layout_);
     std::swap(damping_, *aside_);
   }
+
+  // ---- blocks of stiffness B, a square one for each constraint, symmetric or not: the factor of M + Jᵀ B J
+  // One after the other in the order of constraints, row-major; a row on a joint alone has but its diagonal entry.
+  const BlockIndex& block_index() { return blocks().rows.index(); }
+  void set_blocks(const T* B) {
+    auto& b = blocks();
+    const auto& plan = layout_->coupled;
+    for (std::size_t s = std::size_t(plan.idle); s < plan.steps.size(); ++s) b.H[plan.steps[s].link] = Twin6<T>{};
+    for (const auto& holder : plan.inertia_holders)
+      if (holder.kept >= 0) add(b.H[holder.link], kept_[holder.kept]);
+    for (auto& c : b.coupling) c = Twin6<T>{};
+    for (auto& x : b.joint_stiffness) x = T{};
+    b.rows.stiffen(points_, terms_, B, b.H.data(), b.coupling.data(), b.joint_stiffness.data());
+    eliminate(BlockElimination<T>{model_, plan, w_, b.joint_stiffness.data(), b.H.data(), b.coupling.data(), b.factor},
+              plan.idle, int(plan.steps.size()));
+  }
+  // Y ← J (M + Jᵀ B J)⁻¹ Jᵀ X, or with the transposed matrix.
+  void respond_to_blocks(const T* X, int columns, T* Y, bool transposed) {
+    by_column_packs(scratch_->columns, X, set_.rows, columns, Y, set_.rows,
+                    [&](auto* x, auto* y) { respond_to_blocks(x, y, transposed); });
+  }
+  template <class C>
+  void respond_to_blocks(const C* x, C* y, bool transposed) {
+    auto& buffers = buffers_of<C>();
+    auto& F = blocks().factor;
+    sweep(layout_->coupled, transposed ? F.right : F.left, transposed ? F.left : F.right, buffers, x);
+    project(buffers, y);
+  }
+  int block_determinant_sign() { return determinant_sign(layout_->coupled, blocks().factor); }
 
   // ---- G and its inverse
   // Y ← G X. X, Y: rows × columns, row-major, apart.
@@ -297,6 +327,11 @@ class Delassus {
   }
 
  private:
+  // made when they are asked for first
+  BlockDamping<T>& blocks() {
+    if (!blocks_) blocks_ = std::make_unique<BlockDamping<T>>(model_, *layout_);
+    return *blocks_;
+  }
   template <class C>
   SweepBuffers<C>& buffers_of() {
     if constexpr (std::is_same_v<C, T>)
@@ -311,8 +346,13 @@ class Delassus {
   template <class C>
   Substitution<T, C> substitution(const EliminationPlan& plan, const Factor<T>& factor, SweepBuffers<C>& b,
                                   const Loads<T>* loads = nullptr) {
+    return substitution(plan, factor, factor, b, loads);
+  }
+  template <class C>
+  Substitution<T, C> substitution(const EliminationPlan& plan, const Factor<T>& there, const Factor<T>& back,
+                                  SweepBuffers<C>& b, const Loads<T>* loads = nullptr) {
     const auto& strips = &plan == &layout_->loose ? loose_strips_ : coupled_strips();
-    return {plan, w_, strips, factor, b.m.data(), b.u.data(), scratch_->strip_u.data(), loads};
+    return {plan, w_, strips, there, back, b.m.data(), b.u.data(), scratch_->strip_u.data(), loads};
   }
 
   // What a link holds before an elimination: what idle links handed down.
@@ -348,15 +388,22 @@ class Delassus {
   // M⁻¹ or (M + Jᵀ R J)⁻¹ with the forces of the rows: f = Σ Kᵀ λ, u = Σ c λ; accelerations stay in the buffers
   template <class C>
   void sweep(const EliminationPlan& plan, const Factor<T>& factor, SweepBuffers<C>& b, const C* lambda) {
+    sweep(plan, factor, factor, b, lambda);
+  }
+  // the same with a factor for each direction
+  template <class C>
+  void sweep(const EliminationPlan& plan, const Factor<T>& there, const Factor<T>& back, SweepBuffers<C>& b,
+             const C* lambda) {
     const int first = plan.idle, last = int(plan.steps.size());
     for (const int i : std::is_same_v<C, T> ? plan.lane_holders : plan.holders) b.m[i] = Vec6<C>{};
     add_link_forces<true>(lambda, b);
+    const auto both = substitution(plan, there, back, b);
     if (set_.joint_rows.empty()) {
-      substitute<false, Load::rows>(substitution(plan, factor, b), first, last);
+      substitute<false, Load::rows>(both, first, last);
     } else {
       for (auto& u : b.u) u = C{};
       for (const auto& j : set_.joint_rows) b.u[j.velocity] += lambda[j.row] * j.coefficient;
-      substitute<true, Load::rows>(substitution(plan, factor, b), first, last);
+      substitute<true, Load::rows>(both, first, last);
     }
   }
   // f += Σ Kᵀ λ; with `replace` the first points on a link find nothing there
@@ -387,6 +434,7 @@ class Delassus {
   std::vector<T> compliance_;  // a row: C
   Damping<T> damping_;         // R and the factor of M + Jᵀ R J
   std::unique_ptr<Damping<T>> aside_;
+  std::unique_ptr<BlockDamping<T>> blocks_;
   T norm_{};
   bool norm_known_ = false, compliant_ = false;
 };

@@ -30,6 +30,12 @@ class MatrixFree final : public MovingOperator<Real> {
     G_.backward_error(Y, X, columns, errors);
   }
   void diagonal(Real* d) override { G_.diagonal(d); }
+  const BlockIndex* block_index() override { return &G_.block_index(); }
+  void set_blocks(const Real* B) override { G_.set_blocks(B); }
+  void respond_to_blocks(const Real* X, int columns, Real* Y, bool transposed) override {
+    G_.respond_to_blocks(X, columns, Y, transposed);
+  }
+  int block_determinant_sign() override { return G_.block_determinant_sign(); }
   void jacobian(const Real* X, int columns, Real* Y) override { G_.jacobian(X, columns, Y); }
   void jacobian_transpose(const Real* X, int columns, Real* Y) override { G_.jacobian_transpose(X, columns, Y); }
   void mass_inverse(const Real* X, int columns, Real* Y) override { G_.mass_inverse(X, columns, Y); }

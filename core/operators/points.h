@@ -77,6 +77,13 @@ class Points {
       }
   }
 
+  // Whether the points of a group are side by side, which those of one state are where there are three or more; and
+  // these.
+  bool in_packs(std::size_t g) const { return in_packs(set_.groups[g]); }
+  std::span<const PointPack<T>> packs(std::size_t g) const {
+    return {packs_.data() + first_pack_[g], packs_.data() + first_pack_[g + 1]};
+  }
+
   // visit(axes, position, position on the other link, row) of every point of a group; the ground has no position
   template <class F>
   void each(std::size_t g, F&& visit) const {
@@ -164,11 +171,7 @@ class Points {
   }
 
  private:
-  // of one state, three points or more
   static bool in_packs(const PointGroup& group) { return strip_lanes<T> > 1 && group.count > 2; }
-  std::span<const PointPack<T>> packs(std::size_t g) const {
-    return {packs_.data() + first_pack_[g], packs_.data() + first_pack_[g + 1]};
-  }
 
   // The force on the group's link, its opposite with its own moment on the other.
   template <bool replace, class C>

@@ -14,13 +14,14 @@ namespace delassus {
 // and on all joints; on all links and joints.
 enum class Load { rows, joints, all };
 
-// One right-hand side and the factor it is solved with. C is T or a pack of columns of T.
+// One right-hand side and the factors it is solved with, on its way to the root and back: the same one, or of a matrix
+// that is not symmetric two. C is T or a pack of columns of T.
 template <class T, class C>
 struct Substitution {
   const EliminationPlan& plan;
   const Placement<T>& placement;
   const StripPlacement<T>& strips;
-  const Factor<T>& factor;
+  const Factor<T>&there, &back;
   Vec6<C>* m;                       // a link: forces on entry, accelerations on exit
   C* u;                             // a velocity: forces, then u, then accelerations
   StripPack<T>* strip_u;            // a strip: u between both sweeps
@@ -56,7 +57,7 @@ template <bool driven, Load load, class T>
       for (int l = 0; l < strip.count; ++l) u[strip.iv[l]] = y[l];
     else
       strip_u[index] = y;
-    g -= x.factor.strip_V[index] * y;
+    g -= x.there.strip_V[index] * y;
     if (!strip.joined) break;
   }
 
@@ -99,7 +100,7 @@ template <bool driven, Load load, class T>
       nu = P{u[strip.iv[0]], u[strip.iv[1]], u[strip.iv[2]], u[strip.iv[3]]};
     else
       nu = strip_u[index];
-    nu = nu * x.factor.strip_Dinv[index] - dot(x.factor.strip_V[index], a);
+    nu = nu * x.back.strip_Dinv[index] - dot(x.back.strip_V[index], a);
     a += x.strips.S[index] * nu;
     if constexpr (load == Load::all) x.loads->strips.a[index] = a;
     if constexpr (driven)
@@ -115,11 +116,12 @@ template <bool driven, Load load, class T>
 
 // Forces on free links without neighbours become their accelerations at once.
 template <class T, class P>
-inline void solve_free_strip(const EliminationPlan::FreeStrip& strip, const Ldl6<P>& LD, Vec6<T>* m) {
+inline void solve_free_strip(const EliminationPlan::FreeStrip& strip, const Ldl6<P>& LD, const Ldl6<P>& upper,
+                             Vec6<T>* m) {
   Vec6<P> a = gathered<Vec6, P>(m, strip.force);
   solve_lower(LD, &a.lin.x);
   for (int k = 0; k < 6; ++k) entry(a, k) *= LD.Dinv[k];
-  solve_upper(LD, &a.lin.x);
+  solve_upper(upper, &a.lin.x);
   for (int l = 0; l < strip.count; ++l) m[strip.link[l]] = get_lane(a, l);
 }
 
@@ -128,7 +130,7 @@ template <bool driven, Load load, class T>
 inline int collect_side_by_side(const Substitution<T, T>& x, const EliminationPlan::Step& step) {
   if (step.free) {
     const auto& strip = x.plan.free_strips[step.strip];
-    solve_free_strip(strip, x.factor.strip_free[step.strip], x.m);
+    solve_free_strip(strip, x.there.strip_free[step.strip], x.back.strip_free[step.strip], x.m);
     return strip.step + strip.count - 1;
   }
   const auto& end = x.plan.strips[collect_strips<driven, load>(x, step.strip)];

@@ -71,7 +71,7 @@ void collect(const Substitution<T, C>& x, int first, int last) {
   const EliminationPlan::Step* steps = x.plan.steps.data();
   const EliminationPlan::StepStorage* storage = x.plan.storage.data();
   const EliminationPlan::Neighbour* neighbours = x.plan.neighbours.data();
-  const Factor<T>& F = x.factor;
+  const Factor<T>& F = x.there;
   const Column<T>* W_at = F.W.data();
   const Vec6<T>*S = x.placement.S.data(), *V = F.V.data();
   Vec6<C>* __restrict m = x.m;
@@ -125,7 +125,7 @@ void spread(const Substitution<T, C>& x, int first, int last) {
   const EliminationPlan::Step* steps = x.plan.steps.data();
   const EliminationPlan::StepStorage* storage = x.plan.storage.data();
   const EliminationPlan::Neighbour* neighbours = x.plan.neighbours.data();
-  const Factor<T>& F = x.factor;
+  const Factor<T>& F = x.back;
   const Column<T>* W_at = F.W.data();
   const Vec6<T>*S = x.placement.S.data(), *V = F.V.data();
   const T* Dinv = F.Dinv.data();

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "operators/accuracy.h"
+#include "operators/block_index.h"
 #include "operators/explicit/cost.h"
 
 namespace delassus {
@@ -28,6 +29,12 @@ class Operator {
   virtual Real solve(const Real* Y, int columns, Real* X, const Accuracy<Real>& wanted = {}) = 0;
   virtual void backward_error(const Real* Y, const Real* X, int columns, Real* errors) = 0;
   virtual void diagonal(Real* d) = 0;
+  // Blocks of stiffness B, a square one for each constraint (delassus.h); an operator without such a factor has no
+  // index of their numbers.
+  virtual const BlockIndex* block_index() { return nullptr; }
+  virtual void set_blocks(const Real* /*B*/) {}
+  virtual void respond_to_blocks(const Real* /*X*/, int /*columns*/, Real* /*Y*/, bool /*transposed*/) {}
+  virtual int block_determinant_sign() { return 0; }
   virtual void jacobian(const Real* X, int columns, Real* Y) = 0;
   virtual void jacobian_transpose(const Real* X, int columns, Real* Y) = 0;
   virtual void mass_inverse(const Real* X, int columns, Real* Y) = 0;

@@ -1,8 +1,10 @@
 #include "solvers/contacts/map.h"
 
+#include <limits>
 #include <utility>
 
 #include "dense/cholesky.h"
+#include "dense/lu.h"
 
 namespace delassus {
 
@@ -53,6 +55,42 @@ void DenseMap::set_damping(const double* damping) {
 void DenseMap::solve(const double* y, double* x) {
   std::copy_n(y, rows_, x);
   dense::solve_cholesky<double>(rows_, factor_.data(), rows_, x);
+}
+
+const BlockIndex* DenseMap::block_index(const ForceSets& sets) {
+  index_.clear(rows_);
+  for (const auto& c : sets.cones) index_.add(c.row, 3);
+  for (const auto& i : sets.intervals) index_.add(i.row, 1);
+  return &index_;
+}
+
+// 1 + G B = P⁻¹ L U
+void DenseMap::set_blocks(const double* B) {
+  const std::size_t n = std::size_t(rows_);
+  lu_.assign(n * n, 0.0);
+  pivots_.resize(n);
+  for (std::size_t r = 0; r < n; ++r) {
+    const double* row = G_ + r * n;
+    for (int c = 0; c < rows_; ++c) {
+      // column c of B has the rows of its set
+      const int first = index_.first[std::size_t(c)];
+      double sum = 0;
+      for (int k = first; k < rows_ && index_.first[std::size_t(k)] == first; ++k) sum += row[k] * B[index_.at(k, c)];
+      lu_[r * n + std::size_t(c)] = sum;
+    }
+    lu_[r * n + r] += 1;
+  }
+  dense::factor_lu(rows_, lu_.data(), rows_, pivots_.data(), std::numeric_limits<double>::min());
+  sign_ = 1;
+  for (std::size_t k = 0; k < n; ++k) {
+    if (lu_[k * n + k] < 0) sign_ = -sign_;
+    if (pivots_[k] != int(k)) sign_ = -sign_;
+  }
+}
+
+void DenseMap::respond(const double* x, double* y) {
+  apply(x, y);
+  dense::solve_lu(rows_, lu_.data(), rows_, pivots_.data(), y);
 }
 
 }  // namespace delassus

@@ -16,6 +16,12 @@ class ContactMap {
   virtual void diagonal(double* d) = 0;
   virtual void set_damping(const double* damping) = 0;
   virtual void solve(const double* y, double* x) = 0;
+  // Blocks of stiffness B, a square one for each set, and J (M + Jᵀ B J)⁻¹ Jᵀ x = (1 + G B)⁻¹ G x with them. Where
+  // their numbers are; null: there is no such factor.
+  virtual const BlockIndex* block_index(const ForceSets&) { return nullptr; }
+  virtual void set_blocks(const double* /*B*/) {}
+  virtual void respond(const double* /*x*/, double* /*y*/) {}
+  virtual int determinant_sign() { return 1; }
   // From now on solves as exactly as it can; whether that is more than before.
   virtual bool sharpen() { return false; }
 };
@@ -30,6 +36,10 @@ class OperatorMap final : public ContactMap {
   void diagonal(double* d) override { G_.diagonal(d); }
   void set_damping(const double* damping) override { G_.set_damping(damping); }
   void solve(const double* y, double* x) override;
+  const BlockIndex* block_index(const ForceSets&) override { return G_.block_index(); }
+  void set_blocks(const double* B) override { G_.set_blocks(B); }
+  void respond(const double* x, double* y) override { G_.respond_to_blocks(x, 1, y, false); }
+  int determinant_sign() override { return G_.block_determinant_sign(); }
   bool sharpen() override;
 
  private:
@@ -65,12 +75,19 @@ class DenseMap final : public ContactMap {
   void diagonal(double* d) override;
   void set_damping(const double* damping) override;
   void solve(const double* y, double* x) override;
+  const BlockIndex* block_index(const ForceSets& sets) override;
+  void set_blocks(const double* B) override;
+  void respond(const double* x, double* y) override;
+  int determinant_sign() override { return sign_; }
   std::size_t bytes() const { return (factor_.size() + floors_.size()) * sizeof(double); }
 
  private:
   const double* G_ = nullptr;
-  int rows_ = 0;
+  int rows_ = 0, sign_ = 1;
   std::vector<double> factor_, floors_;  // of G + ε, rows side by side; least pivots
+  BlockIndex index_;
+  std::vector<double> lu_;    // of 1 + G B
+  std::vector<int> pivots_;
 };
 
 }  // namespace delassus

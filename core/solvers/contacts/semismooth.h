@@ -1,0 +1,77 @@
+// Contact forces by a semismooth Newton method on the map of Alart and Curnier, with a proximal term that adapts: the
+// method of choice from a warm start, however many bodies slide.
+//
+//   y = r − β σ,   σ = G r + g,   β = s / d           d: inverse mass that the rows of a set feel
+//   P(y): normals max(y_n, 0), tangents to the disc of radius µ P_n, intervals clipped
+//   f(r) = r − P(y) = 0                               at the solution, and only there
+//
+//   ((1 + δ) − C + β C G) Δr = −f,   C = P'(y)        sticking 1, open 0, sliding n nᵀ + µ h nᵀ + c (1 − h hᵀ),
+//                                                     h = y_T / ‖y_T‖, c = µ y_n / ‖y_T‖
+//
+// With E = (1 + δ) − C and B = E⁻¹ β C, a block of three by three a contact that friction makes unsymmetric, that is
+//
+//   Δr = w − B J (M + Jᵀ B J)⁻¹ Jᵀ w,   w = −E⁻¹ f
+//
+// one elimination of all joints (block_elimination.h) and one substitution; what is left of the equation after it is
+// found by G itself, and solved for again where it is too large. Steps are shortened until ‖d f‖ falls below the
+// largest of the last four. δ follows the success of steps.
+//
+// Redundant contacts: near the end forces may have far to go along directions that G does not feel, and δ allows them
+// only a small part of it in a step. Then the step is made as long as it takes for the first contact to open, close,
+// stick or slide.
+//
+// Alart and Curnier, "A mixed formulation for frictional contact problems prone to Newton like solution methods", 1991.
+#pragma once
+
+#include "solvers/contacts/problem.h"
+
+namespace delassus {
+
+// How a run of Newton steps goes.
+struct SemismoothRule {
+  double scale;         // s
+  double first_delta;   // δ at the start, at most
+  double least_delta;   // δ at least
+  bool by_residual;     // δ starts as the residual of what it starts from, between these
+  int max_iterations;
+};
+
+class Semismooth {
+ public:
+  // Reads the problem: units, and where the numbers of blocks are. Whether G has such a factor.
+  bool begin(const ContactProblem& p);
+  // From forces r to others that are better, until they are within the tolerance or the rule's iterations are used up.
+  // λ: forces to start from on entry, the best ones found, in their sets, on exit; σ: their velocities. Adds to the
+  // report's iterations and factorizations; history: an estimate after each, if not null. Returns whether it is solved.
+  bool run(const SemismoothRule& rule, const ContactOptions& options, double* lambda, double* sigma, double* history,
+           ContactReport& report);
+
+  const double* d() const { return d_.data(); }
+
+ private:
+  struct ConeState {
+    enum { open, stick, slide } side;
+    double h[2], c;  // direction of sliding, and C_TT across it
+  };
+
+  double find_map(const double* r, const double* sigma, double* f, bool keep);
+  void set_blocks(double delta);
+  void solve_linear(const double* rhs, double delta, double* out);
+  bool find_step(double delta, double f_length);
+  double first_change() const;
+  double residual_of(const double* r, const double* sigma) const;
+  double free_delta(double delta) const;
+
+  const ContactProblem* problem_ = nullptr;
+  const BlockIndex* index_ = nullptr;
+  double scale_ = 3;
+  std::vector<ConeState> cones_;
+  std::vector<char> inside_;                          // an interval: y is inside of it
+  std::vector<double> B_;                             // blocks
+  std::vector<double> d_, beta_;                      // a row
+  std::vector<double> r_, sigma_, f_;                 // a row: forces, velocities, the map
+  std::vector<double> dr_, dsigma_, w_, x_, rest_;    // a row: step, change of velocities, of the linear equation
+  std::vector<double> trial_r_, trial_sigma_, trial_f_, best_;
+};
+
+}  // namespace delassus
