@@ -1,7 +1,6 @@
 #include "simulator/contact_solvers.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 namespace delassus {
 
@@ -27,17 +26,8 @@ void form_matrix(Operator<double>& G, std::vector<double>& identity, std::vector
 ContactReport ContactSolvers::solve_velocities(const StepOptions& options, const ContactProblem& problem,
                                                Operator<double>& G, SolveStart start, double* lambda, double* sigma) {
   history_.resize(std::size_t(options.max_iterations));
-  if (!options.newton && semismooth_.begin(problem)) {
-    ContactReport report;
-    static const bool all = std::getenv("DL_ALL");
-    static const SemismoothRule rules[] = {{3, .3, 1e-3, true, std::getenv("DL_FIRST") ? std::atoi(std::getenv("DL_FIRST")) : 30}, {10, .03, 1e-3, false, 40}, {3, 3e-3, 1e-4, false, 40}, {30, .03, 1e-3, false, 40}, {3, 1e-3, 1e-5, false, 40}};
-    for (const auto& rule : rules) {
-      if (semismooth_.run(rule, contact_options(options.tolerance, 100, start), lambda, sigma, nullptr, report)) break;
-      if (!all) break;
-    }
-    if (report.outcome != ContactOutcome::solved) report.outcome = ContactOutcome::stalled;
-    return report;
-  }
+  if (!options.newton)
+    return automatic_.solve(problem, contact_options(options.tolerance, options.max_iterations, start), lambda, sigma, history_.data());
   // the solver that was asked for
   const bool small = problem.rows() <= few_rows;
   const int iterations = small ? std::min(options.max_iterations, few_iterations) : options.max_iterations;

@@ -5,9 +5,9 @@
 
 #include "operators/verbs.h"
 #include "simulator/step_options.h"
+#include "solvers/contacts/automatic.h"
 #include "solvers/contacts/interior.h"
 #include "solvers/contacts/newton.h"
-#include "solvers/contacts/semismooth.h"
 
 namespace delassus {
 
@@ -36,7 +36,7 @@ class ContactSolvers {
   Admm admm_;
   Newton newton_;
   Interior interior_;
-  Semismooth semismooth_;
+  AutomaticContacts automatic_;
   std::vector<double> history_;         // an iteration
   std::vector<double> identity_, G_;    // (m, m)
   std::vector<double> first_impulses_;  // per row: what the first solver found

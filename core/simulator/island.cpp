@@ -66,11 +66,10 @@ RowSystem* Island::pose(const WorldState& now, const StepMemory& before, StepRep
   s.G->jacobian(free.data(), 1, g.data());
   if (loops_.rows() > 0) loops_.aim(g.data());
   find_row_errors(world_, s, rows_, state_.q.data(), velocities_.error);
-  allow_approach(world_.options, s, velocities_.error, g);
+  start_.recall(part_, s, rows_, before, trees_);
+  allow_approach(world_.options, s, velocities_.error, start_.impulses, g);
   note_penetration(rows_, report);
   clock.end(report.times.operate);
-
-  start_.recall(part_, s, rows_, before, trees_);
   return &s;
 }
 

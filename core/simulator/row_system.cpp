@@ -144,10 +144,11 @@ void find_row_errors(const WorldDescription& world, const RowSystem& s, const Ac
 }
 
 void allow_approach(const StepOptions& options, const RowSystem& s, const std::vector<double>& error,
-                    std::vector<double>& g) {
+                    const std::vector<double>& impulses, std::vector<double>& g) {
   for (std::size_t r = std::size_t(s.first_limit); r < error.size(); ++r) {
-    const bool normal = int(r) < s.first_contact || (int(r) - s.first_contact) % 3 == 0;
-    if (normal) g[r] += std::max(error[r] - options.slop, 0.0) / options.timestep;
+    const bool contact = int(r) >= s.first_contact, normal = !contact || (int(r) - s.first_contact) % 3 == 0;
+    if (!normal || (contact && impulses[r] > 0 && error[r] < 2 * options.slop)) continue;
+    g[r] += std::max(error[r] - options.slop, 0.0) / options.timestep;
   }
 }
 

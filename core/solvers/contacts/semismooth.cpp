@@ -247,8 +247,8 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
   double delta = rule.first_delta;
   if (rule.by_residual) delta = std::min(std::max(best, rule.least_delta), rule.first_delta);
   double length = find_map(r_.data(), sigma_.data(), f_.data(), true), residual = best;
-  double past[window] = {length, 0, 0, 0};
-  int count = 0;
+  double past[window] = {length, 0, 0, 0}, gained_from = best;
+  int count = 0, last_gain = 0;
 
   for (int k = 0; k < rule.max_iterations; ++k) {
     poll(400.0 * m);
@@ -302,6 +302,7 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
       best = residual;
       std::copy_n(r_.data(), m, best_.data());
     }
+    if (residual < 0.9 * gained_from) gained_from = residual, last_gain = k;
     if (residual <= check_below) {
       std::copy_n(r_.data(), m, lambda);
       if (certified()) return true;
@@ -311,6 +312,7 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
       for (std::size_t r = 0; r < n; ++r) sigma_[r] += p.g[r];
       length = find_map(r_.data(), sigma_.data(), f_.data(), true);
     }
+    if (k - last_gain >= rule.patience) break;
   }
   std::copy_n(best_.data(), m, lambda);
   return certified();

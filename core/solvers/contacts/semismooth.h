@@ -34,6 +34,7 @@ struct SemismoothRule {
   double least_delta;   // δ at least
   bool by_residual;     // δ starts as the residual of what it starts from, between these
   int max_iterations;
+  int patience;         // iterations without a smaller residual after which it is given up
 };
 
 class Semismooth {

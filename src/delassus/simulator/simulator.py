@@ -94,7 +94,7 @@ class Simulator:
         restitution: float = 0.0,
         bounce_speed: float = 0.05,
         tolerance: float = 1e-6,
-        max_iterations: int = 300,
+        max_iterations: int = 1000,
         slop: float = 1e-5,
     ) -> None:
         self.timestep = number(timestep, "timestep")

@@ -1,0 +1,117 @@
+#include "solvers/contacts/automatic.h"
+
+#include <limits>
+
+namespace delassus {
+namespace {
+
+//                                      s   δ first  least  by residual  iterations  patience
+constexpr SemismoothRule first_rule = {3, 0.3, 1e-3, true, 40, 12};
+constexpr SemismoothRule near_rule = {10, 1e-3, 1e-3, false, 40, 15};
+constexpr SemismoothRule polish_rules[] = {{10, 1e-3, 1e-3, false, 40, 15},
+                                           {3, 1e-3, 1e-4, false, 40, 15},
+                                           {30, 1e-2, 1e-3, false, 40, 15},
+                                           {3, 1e-3, 1e-5, false, 40, 15}};
+constexpr double near_residual = 1e-3;   // over the largest |g|: the second rule is tried
+constexpr double path_share = 10;        // m₀ of a path from the best forces, over their residual
+constexpr double good_best = 100;        // residual of forces that are an approximate answer, over the tolerance
+constexpr int long_path = 250;           // factorizations
+
+}  // namespace
+
+ContactReport AutomaticContacts::solve(const ContactProblem& p, const ContactOptions& options, double* lambda,
+                                       double* sigma, double* history) {
+  if (!p.G.block_index(p.sets)) return admm_.solve(p, options, lambda, sigma, history);
+  problem_ = &p, options_ = &options, history_ = history;
+  report_ = {};
+  best_residual_ = std::numeric_limits<double>::infinity();
+  const std::size_t n = std::size_t(p.rows());
+  best_.resize(n);
+  if (!options.warm) std::fill_n(lambda, n, 0.0);
+  start_.assign(lambda, lambda + n);
+  semismooth_.begin(p);
+
+  // Newton's method from what it was given
+  double speed = 0;
+  for (std::size_t r = 0; r < n; ++r) speed = std::max(speed, std::abs(p.g[r]));
+  if (newton(first_rule, lambda, sigma)) return report_;
+  if (best_residual_ <= near_residual * speed && newton(near_rule, lambda, sigma)) return report_;
+
+  // paths, each with Newton's method from its end
+  path_.begin(p, semismooth_.d());
+  const double share = std::min(std::max(path_share * best_residual_ / speed, 1e-3), 0.3);
+  if (path({.m = path_.speed() * share}, best_, lambda, sigma)) return report_;
+  if (path({}, start_, lambda, sigma)) return report_;
+  for (unsigned seed = 1; seed <= 2; ++seed)
+    if (path({.random = 0.3, .seed = seed, .max_factorizations = long_path}, start_, lambda, sigma)) return report_;
+
+  // ADMM with what is left of the budget
+  if (!over_budget()) {
+    ContactOptions rest = options;
+    rest.max_iterations = options.max_iterations - report_.iterations;
+    std::copy(best_.begin(), best_.end(), lambda);
+    rest.warm = true;
+    const ContactReport last =
+        admm_.solve(p, rest, lambda, sigma, history ? history + report_.iterations : nullptr);
+    report_.iterations += last.iterations, report_.factorizations += last.factorizations;
+    report_.residuals = last.residuals, report_.rho = last.rho;
+    if (last.outcome == ContactOutcome::solved || last.outcome == ContactOutcome::infeasible) {
+      report_.outcome = last.outcome;
+      return report_;
+    }
+    keep_best(lambda);
+  }
+  approximate(lambda, sigma);
+  return report_;
+}
+
+bool AutomaticContacts::over_budget() const { return report_.iterations >= options_->max_iterations; }
+
+bool AutomaticContacts::newton(const SemismoothRule& rule, double* lambda, double* sigma) {
+  SemismoothRule limited = rule;
+  limited.max_iterations = std::min(rule.max_iterations, options_->max_iterations - report_.iterations);
+  const bool solved = semismooth_.run(limited, *options_, lambda, sigma, history_, report_);
+  if (!solved) keep_best(lambda);
+  return solved;
+}
+
+// A path from these forces, and Newton's method from its end.
+bool AutomaticContacts::path(const PathStart& start, const std::vector<double>& from, double* lambda, double* sigma) {
+  if (over_budget()) return false;
+  PathStart limited = start;
+  limited.max_factorizations = std::min(start.max_factorizations, options_->max_iterations - report_.iterations);
+  const int before = report_.iterations;
+  std::copy(from.begin(), from.end(), lambda);
+  path_.follow(limited, lambda, report_);
+  if (history_) std::fill(history_ + before, history_ + report_.iterations, best_residual_);
+  for (const auto& rule : polish_rules) {
+    if (over_budget()) return false;
+    if (newton(rule, lambda, sigma)) return true;
+  }
+  return false;
+}
+
+// Forces that were judged last, if they are the best.
+void AutomaticContacts::keep_best(const double* lambda) {
+  if (!(report_.residuals.natural < best_residual_)) return;
+  best_residual_ = report_.residuals.natural;
+  std::copy_n(lambda, best_.size(), best_.data());
+}
+
+// Another problem that has a solution: Γ held at the best forces, then at the smaller of that and what came of it.
+void AutomaticContacts::approximate(double* lambda, double* sigma) {
+  const ContactProblem& p = *problem_;
+  std::copy(best_.begin(), best_.end(), lambda);
+  report_.residuals = judge(p, true, semismooth_.d(), lambda, sigma);
+  report_.outcome = ContactOutcome::approximate;
+  if (best_residual_ <= good_best * options_->tolerance) return;
+  path_.begin(p, semismooth_.d());
+  for (int pass = 0; pass < 2; ++pass) {
+    path_.hold_gamma(sigma, pass == 0);
+    path_.follow({.max_factorizations = long_path}, lambda, report_);
+    report_.residuals = judge(p, true, semismooth_.d(), lambda, sigma);
+  }
+  path_.release_gamma();
+}
+
+}  // namespace delassus

@@ -1,0 +1,46 @@
+// Contact forces by whatever it takes, chosen by one rule:
+//
+//   1  Newton's method from where the solve starts, s = 3 (semismooth.h); given up where twelve iterations gain nothing
+//   2  the same with s = 10, if it was near
+//   3  a path from the best forces so far (smooth_path.h), then Newton's method from its end, with other s and δ
+//   4  a path from far away; then two from places moved at random
+//   5  ADMM (admm.h)
+//
+// Most steps of a simulation end in 1, with three to ten factorizations; about one in fifty needs the path. Where all of
+// this fails, or its budget is used up, and `approximate` is asked for: the convex problem with Γ held at the best forces,
+// and once more at the smaller of that and its own, which always has a solution: forces in their cones that create no
+// energy and let nothing penetrate faster than the residual says.
+#pragma once
+
+#include "solvers/contacts/admm.h"
+#include "solvers/contacts/semismooth.h"
+#include "solvers/contacts/smooth_path.h"
+
+namespace delassus {
+
+class AutomaticContacts {
+ public:
+  // λ: what to start from on entry if options say so, forces on exit; σ: velocities on exit. history: room for as many
+  // numbers as iterations are allowed, or null.
+  ContactReport solve(const ContactProblem& p, const ContactOptions& options, double* lambda, double* sigma,
+                      double* history);
+
+ private:
+  bool newton(const SemismoothRule& rule, double* lambda, double* sigma);
+  bool path(const PathStart& start, const std::vector<double>& from, double* lambda, double* sigma);
+  void keep_best(const double* lambda);
+  bool over_budget() const;
+  void approximate(double* lambda, double* sigma);
+
+  Semismooth semismooth_;
+  SmoothPath path_;
+  Admm admm_;
+  const ContactProblem* problem_ = nullptr;
+  const ContactOptions* options_ = nullptr;
+  double* history_ = nullptr;
+  ContactReport report_;
+  double best_residual_ = 0;
+  std::vector<double> best_, start_;
+};
+
+}  // namespace delassus

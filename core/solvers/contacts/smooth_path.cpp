@@ -1,0 +1,405 @@
+#include "solvers/contacts/smooth_path.h"
+
+#include <limits>
+#include <random>
+#include <utility>
+
+#include "errors/interrupt.h"
+
+namespace delassus {
+namespace {
+
+constexpr double end_of_path = 1e-5;     // m at which Newton's method may take over, over the speed of the problem
+constexpr double reference_share = 0.3;  // m_ref over the largest |g|
+constexpr double gamma_rounding = 0.3;   // of Γ_m, over m
+constexpr double on_path = 0.1;          // ‖H‖ over √n m, below which a point counts as one of the path
+constexpr double first_step = 0.5, longest_step = 3, shortest_step = 1e-5;  // of arclength
+constexpr int max_corrections = 6;
+constexpr double least_sigma = -0.7;   // below it the path goes back for good
+constexpr double least_damping = 1e-11;  // in the factor alone
+
+// (x + √(x² + 4 m²)) / 2, without cancellation, and its derivatives by x and by m.
+struct Smoothed {
+  double value, by_x, by_m;
+  Smoothed(double x, double m) {
+    const double q = std::sqrt(x * x + 4 * m * m);
+    value = x > 0 ? 0.5 * (x + q) : 2 * m * m / std::max(q - x, 1e-300);
+    by_x = x > 0 ? 0.5 * (1 + x / q) : 2 * m * m / std::max(q * (q - x), 1e-300);
+    by_m = 2 * m / q;
+  }
+};
+
+}  // namespace
+
+void SmoothPath::Point::resize(std::size_t rows, std::size_t cone_count, std::size_t interval_count) {
+  for (auto* x : {&y, &r, &s, &H, &slope}) x->resize(rows);
+  for (auto* x : {&gamma, &gamma_slope}) x->resize(cone_count);
+  cones.resize(cone_count);
+  intervals.resize(interval_count);
+}
+
+bool SmoothPath::begin(const ContactProblem& p, const double* d) {
+  problem_ = &p;
+  index_ = p.G.block_index(p.sets);
+  if (!index_) return false;
+  rows_ = p.rows();
+  const std::size_t n = std::size_t(rows_);
+  for (auto* x : {&unit_, &g_, &a_, &weight_, &in_, &out_, &w_, &x_, &rest_, &slope_rhs_, &slope_y_, &correction_,
+                  &tangent_})
+    x->resize(n);
+  for (auto* point : {&now_, &next_, &trial_}) point->resize(n, p.sets.cones.size(), p.sets.intervals.size());
+  B_.resize(9 * p.sets.cones.size() + p.sets.intervals.size());
+  real_B_.assign(index_->size, 0.0);
+  // a cone without friction is a half-line for its normal, and nothing along its tangents
+  for (const auto& c : p.sets.cones) {
+    const std::size_t row = std::size_t(c.row);
+    const double w = 1 / std::sqrt(d[row]);
+    unit_[row] = c.friction > 0 ? w / c.friction : w;
+    unit_[row + 1] = unit_[row + 2] = c.friction > 0 ? w : 0;
+  }
+  for (const auto& i : p.sets.intervals) unit_[std::size_t(i.row)] = 1 / std::sqrt(d[i.row]);
+  held_ = false;
+  speed_ = 0;
+  for (std::size_t r = 0; r < n; ++r) {
+    g_[r] = unit_[r] * p.g[r];
+    speed_ = std::max(speed_, std::abs(g_[r]));
+  }
+  speed_ = std::max(speed_, 1e-300);
+  compliance_ = 1 / (reference_share * speed_);
+  return true;
+}
+
+// w: the part of Γ that is there at σ.
+double SmoothPath::gamma_share(double sigma) const { return held_ ? 0 : 1 - std::exp(-sigma); }
+
+void SmoothPath::hold_gamma(const double* sigma, bool first) {
+  const ForceSets& K = problem_->sets;
+  if (first) gamma_.assign(K.cones.size(), std::numeric_limits<double>::infinity());
+  held_ = true;
+  for (std::size_t k = 0; k < K.cones.size(); ++k) {
+    const std::size_t row = std::size_t(K.cones[k].row);
+    gamma_[k] = std::min(gamma_[k], K.cones[k].friction * tangential(sigma + row));
+    g_[row] = unit_[row] * (problem_->g[row] + gamma_[k]);
+  }
+}
+void SmoothPath::release_gamma() { held_ = false; }
+
+void SmoothPath::product(const double* x, double* y) {
+  for (int r = 0; r < rows_; ++r) in_[std::size_t(r)] = unit_[std::size_t(r)] * x[r];
+  problem_->G.apply(in_.data(), out_.data());
+  for (int r = 0; r < rows_; ++r) y[r] = unit_[std::size_t(r)] * out_[std::size_t(r)];
+}
+
+// r, s, their derivatives, and H, at y and σ.
+void SmoothPath::evaluate(Point& p) {
+  const ForceSets& K = problem_->sets;
+  const double m = p.m = m0_ * std::exp(-p.sigma), fade = std::exp(-p.sigma), w = gamma_share(p.sigma);
+  for (std::size_t k = 0; k < K.cones.size(); ++k) {
+    const std::size_t row = std::size_t(K.cones[k].row);
+    double *y = &p.y[row], *r = &p.r[row], *s = &p.s[row], *slope = &p.slope[row];
+    ConeState& state = p.cones[k];
+    if (!(K.cones[k].friction > 0)) {
+      const Smoothed plus(y[0], m), minus(-y[0], m);
+      r[0] = plus.value, s[0] = minus.value, slope[0] = plus.by_m;
+      for (int a = 1; a < 3; ++a) y[a] = r[a] = s[a] = slope[a] = 0;
+      state = {{plus.by_x, 1, 1}, {minus.by_x, 0, 0}, {1, 0}, {0, 0}};
+      p.gamma[k] = p.gamma_slope[k] = 0;
+      continue;
+    }
+    const double t = std::sqrt(y[1] * y[1] + y[2] * y[2]), l1 = y[0] + t, l2 = y[0] - t;
+    const double h[2] = {t > 1e-300 ? y[1] / t : 1, t > 1e-300 ? y[2] / t : 0};
+    const Smoothed p1(l1, m), p2(l2, m), n1(-l1, m), n2(-l2, m);
+    r[0] = 0.5 * (p1.value + p2.value), s[0] = 0.5 * (n1.value + n2.value), slope[0] = 0.5 * (p1.by_m + p2.by_m);
+    const double rt = 0.5 * (p1.value - p2.value), st = 0.5 * (n1.value - n2.value), mt = 0.5 * (p1.by_m - p2.by_m);
+    for (int a = 0; a < 2; ++a) r[a + 1] = rt * h[a], s[a + 1] = st * h[a], slope[a + 1] = mt * h[a];
+    const bool apart = 2 * t > 1e-9 * (std::abs(l1) + std::abs(l2) + m);
+    state.d[0] = p1.by_x, state.d[1] = p2.by_x;
+    state.d[2] = apart ? (p1.value - p2.value) / (2 * t) : 0.5 * (p1.by_x + p2.by_x);
+    state.e[0] = n1.by_x, state.e[1] = n2.by_x;
+    state.e[2] = apart ? (n2.value - n1.value) / (2 * t) : 0.5 * (n1.by_x + n2.by_x);
+    // Γ_m and its derivatives by s_T and by m
+    const double eps = gamma_rounding * m, q = std::sqrt(st * st + eps * eps);
+    p.gamma[k] = q - eps;
+    p.gamma_slope[k] = (st * mt + gamma_rounding * eps) / q - gamma_rounding;
+    for (int a = 0; a < 2; ++a) state.h[a] = h[a], state.t[a] = st * h[a] / q;
+  }
+  for (std::size_t k = 0; k < K.intervals.size(); ++k) {
+    const std::size_t row = std::size_t(K.intervals[k].row);
+    const double unit = unit_[row], lower = K.intervals[k].lower / unit, upper = K.intervals[k].upper / unit, y = p.y[row];
+    double r = y, s = 0, slope = 0, d = 1, e = 0;
+    if (std::isfinite(lower)) {
+      const Smoothed plus(y - lower, m), minus(lower - y, m);
+      r = lower + plus.value, s = minus.value, slope = plus.by_m, d = plus.by_x, e = minus.by_x;
+    }
+    if (std::isfinite(upper)) {
+      const Smoothed plus(y - upper, m), minus(upper - y, m);
+      if (std::isfinite(lower)) {
+        r -= plus.value, s -= plus.value, slope -= plus.by_m, e += plus.by_x;
+        d = std::min(std::max(d - plus.by_x, 1e-14), 1.0), e = std::min(e, 1.0);
+      } else {
+        r = upper - minus.value, s = -plus.value, slope = -plus.by_m, d = minus.by_x, e = plus.by_x;
+      }
+    }
+    p.r[row] = r, p.s[row] = s, p.slope[row] = slope;
+    p.intervals[k] = {d, e};
+  }
+  product(p.r.data(), p.H.data());
+  for (int i = 0; i < rows_; ++i) {
+    const std::size_t r = std::size_t(i);
+    p.H[r] += compliance_ * m * p.r[r] + g_[r] - p.s[r] + fade * a_[r];
+  }
+  for (std::size_t k = 0; k < K.cones.size(); ++k) {
+    const std::size_t row = std::size_t(K.cones[k].row);
+    p.H[row] += w * p.gamma[k];
+    if (!(K.cones[k].friction > 0)) p.H[row + 1] = p.H[row + 2] = 0;
+  }
+  p.length = std::sqrt(inner(rows_, p.H.data(), p.H.data()) / rows_) / m;
+}
+
+// ∂H / ∂σ = −m ∂H / ∂m + e^−σ (Γ_m e − a)
+void SmoothPath::find_slope(const Point& p, double* out) {
+  const ForceSets& K = problem_->sets;
+  const double fade = std::exp(-p.sigma), w = gamma_share(p.sigma), w_slope = held_ ? 0 : fade;
+  product(p.slope.data(), out);
+  for (int i = 0; i < rows_; ++i) {
+    const std::size_t r = std::size_t(i);
+    const double by_m = out[i] + compliance_ * (p.m * p.slope[r] + p.r[r]) - p.slope[r];
+    out[i] = -p.m * by_m - fade * a_[r];
+  }
+  for (std::size_t k = 0; k < K.cones.size(); ++k) {
+    const std::size_t row = std::size_t(K.cones[k].row);
+    out[row] += -p.m * w * p.gamma_slope[k] + w_slope * p.gamma[k];
+    if (!(K.cones[k].friction > 0)) out[row + 1] = out[row + 2] = 0;
+  }
+}
+
+// B = N⁻¹ = (K − c K e tᵀ K / (1 + c tᵀ K e)) (1 + e tᵀ),   K = (P_m'⁻¹ − 1 + c)⁻¹. Whether it is finite.
+bool SmoothPath::factor(const Point& p) {
+  const ForceSets& sets = problem_->sets;
+  const double w = gamma_share(p.sigma), c = compliance_ * p.m + least_damping;
+  double sum = 0;
+  for (std::size_t k = 0; k < sets.cones.size(); ++k) {
+    const ConeState& state = p.cones[k];
+    double* B = &B_[9 * k];
+    double kappa[3];
+    for (int a = 0; a < 3; ++a) kappa[a] = 1 / (state.e[a] / std::max(state.d[a], 1e-16) + c);
+    if (!(sets.cones[k].friction > 0)) {
+      for (int a = 0; a < 9; ++a) B[a] = 0;
+      B[0] = kappa[0];
+    } else {
+      const double h0 = state.h[0], h1 = state.h[1], t0 = w * state.t[0], t1 = w * state.t[1];
+      const double sum12 = 0.5 * (kappa[0] + kappa[1]), diff = 0.5 * (kappa[0] - kappa[1]);
+      const double Kr[3][3] = {{sum12, diff * h0, diff * h1},
+                               {diff * h0, sum12 * h0 * h0 + kappa[2] * h1 * h1, (sum12 - kappa[2]) * h0 * h1},
+                               {diff * h1, (sum12 - kappa[2]) * h0 * h1, sum12 * h1 * h1 + kappa[2] * h0 * h0}};
+      double tK[3];
+      for (int a = 0; a < 3; ++a) tK[a] = t0 * Kr[1][a] + t1 * Kr[2][a];
+      const double share = c / (1 + c * (t0 * Kr[1][0] + t1 * Kr[2][0]));
+      for (int a = 0; a < 3; ++a) {
+        double row[3];
+        for (int b = 0; b < 3; ++b) row[b] = Kr[a][b] - share * Kr[a][0] * tK[b];
+        B[3 * a] = row[0], B[3 * a + 1] = row[1] + row[0] * t0, B[3 * a + 2] = row[2] + row[0] * t1;
+      }
+    }
+    const int row = sets.cones[k].row, stride = index_->at(row + 1, row) - index_->at(row, row);
+    for (int a = 0; a < 3; ++a)
+      for (int b = 0; b < 3; ++b) {
+        const double x = unit_[std::size_t(row + a)] * B[3 * a + b] * unit_[std::size_t(row + b)];
+        real_B_[std::size_t(index_->at(row, row) + a * stride + b)] = x;
+        sum += x;
+      }
+  }
+  for (std::size_t k = 0; k < sets.intervals.size(); ++k) {
+    const int row = sets.intervals[k].row;
+    double& B = B_[9 * sets.cones.size() + k];
+    B = 1 / (p.intervals[k].e / std::max(p.intervals[k].d, 1e-16) + c);
+    sum += real_B_[std::size_t(index_->at(row, row))] = unit_[std::size_t(row)] * B * unit_[std::size_t(row)];
+  }
+  if (!std::isfinite(sum)) return false;
+  problem_->G.set_blocks(real_B_.data());
+  ++factorizations_;
+  return true;
+}
+
+void SmoothPath::apply_blocks(const double* x, double* y) const {
+  const ForceSets& K = problem_->sets;
+  for (std::size_t k = 0; k < K.cones.size(); ++k) {
+    const double *B = &B_[9 * k], *z = x + K.cones[k].row;
+    const double v[3] = {z[0], z[1], z[2]};
+    for (int a = 0; a < 3; ++a) y[K.cones[k].row + a] = B[3 * a] * v[0] + B[3 * a + 1] * v[1] + B[3 * a + 2] * v[2];
+  }
+  for (std::size_t k = 0; k < K.intervals.size(); ++k)
+    y[K.intervals[k].row] = B_[9 * K.cones.size() + k] * x[K.intervals[k].row];
+}
+
+// dy with (∂H / ∂y) dy = b: (G + N) x = b, dy = P_m'⁻¹ x. What it is wrong by the next correction takes away.
+void SmoothPath::solve(const Point& p, const double* b, double* dy) {
+  const ForceSets& K = problem_->sets;
+  // out ← B (rhs − U J (M + Jᵀ B J)⁻¹ Jᵀ U B rhs)
+  const auto invert = [&](const double* rhs, double* out) {
+    apply_blocks(rhs, w_.data());
+    for (int r = 0; r < rows_; ++r) in_[std::size_t(r)] = unit_[std::size_t(r)] * w_[std::size_t(r)];
+    problem_->G.respond(in_.data(), out_.data());
+    for (int r = 0; r < rows_; ++r) w_[std::size_t(r)] = rhs[r] - unit_[std::size_t(r)] * out_[std::size_t(r)];
+    apply_blocks(w_.data(), out);
+  };
+  // (P_m'⁻¹ − 1) x of a cone
+  const auto stiff = [&](std::size_t k, const double* x, double* z) {
+    const ConeState& s = p.cones[k];
+    double e[3];
+    for (int a = 0; a < 3; ++a) e[a] = s.e[a] / std::max(s.d[a], 1e-16);
+    const double along = s.h[0] * x[1] + s.h[1] * x[2], across = e[2] * (s.h[0] * x[2] - s.h[1] * x[1]);
+    const double one = 0.5 * e[0] * (x[0] + along), two = 0.5 * e[1] * (x[0] - along);
+    z[0] = one + two;
+    z[1] = (one - two) * s.h[0] - across * s.h[1];
+    z[2] = (one - two) * s.h[1] + across * s.h[0];
+  };
+  invert(b, x_.data());
+  for (std::size_t k = 0; k < K.cones.size(); ++k) {
+    const int row = K.cones[k].row;
+    double z[3];
+    stiff(k, &x_[std::size_t(row)], z);
+    for (int a = 0; a < 3; ++a) dy[row + a] = x_[std::size_t(row + a)] + z[a];
+  }
+  for (std::size_t k = 0; k < K.intervals.size(); ++k) {
+    const std::size_t row = std::size_t(K.intervals[k].row);
+    dy[row] = x_[row] * (1 + p.intervals[k].e / std::max(p.intervals[k].d, 1e-16));
+  }
+}
+
+// The metric of the arclength: changes of y are measured by m + ‖y‖ of their set.
+void SmoothPath::set_weights(const Point& p) {
+  const ForceSets& K = problem_->sets;
+  const double n = std::sqrt(double(rows_));
+  for (const auto& c : K.cones) {
+    const double* y = &p.y[std::size_t(c.row)];
+    const double w = 1 / ((p.m + std::sqrt(y[0] * y[0] + y[1] * y[1] + y[2] * y[2])) * n);
+    for (int a = 0; a < 3; ++a) weight_[std::size_t(c.row + a)] = w;
+  }
+  for (const auto& i : K.intervals)
+    weight_[std::size_t(i.row)] = 1 / ((p.m + std::abs(p.y[std::size_t(i.row)])) * n);
+}
+double SmoothPath::weighted(const double* a, const double* b) const {
+  double sum = 0;
+  for (int r = 0; r < rows_; ++r) sum += weight_[std::size_t(r)] * a[r] * (weight_[std::size_t(r)] * b[r]);
+  return sum;
+}
+
+bool SmoothPath::follow(const PathStart& start, double* lambda, ContactReport& report) {
+  const ForceSets& K = problem_->sets;
+  const std::size_t n = std::size_t(rows_);
+  factorizations_ = 0;
+  m0_ = start.m > 0 ? start.m : reference_share * speed_;
+
+  // y₀ = r − s of the forces to start from, and a such that it solves σ = 0
+  for (std::size_t r = 0; r < n; ++r) now_.r[r] = unit_[r] > 0 ? lambda[r] / unit_[r] : 0;
+  product(now_.r.data(), now_.s.data());
+  for (std::size_t r = 0; r < n; ++r) now_.s[r] += g_[r];
+  for (const auto& c : K.cones)
+    if (c.friction > 0 && !held_) now_.s[std::size_t(c.row)] += tangential(&now_.s[std::size_t(c.row)]);
+  for (std::size_t r = 0; r < n; ++r) now_.y[r] = now_.r[r] - now_.s[r];
+  if (start.random > 0) {
+    std::mt19937_64 generator(start.seed);
+    for (auto& y : now_.y) {
+      // a sum of uniform numbers: the same on every machine
+      double sum = -6;
+      for (int k = 0; k < 12; ++k) sum += double(generator() >> 11) * 0x1p-53;
+      y += start.random * m0_ * sum;
+    }
+  }
+  std::fill(a_.begin(), a_.end(), 0.0);
+  now_.sigma = 0;
+  evaluate(now_);
+  for (std::size_t r = 0; r < n; ++r) a_[r] = -now_.H[r];
+  evaluate(now_);
+
+  const double last_sigma = std::log(m0_ / (end_of_path * speed_));
+  bool arrived = last_sigma <= 0;
+  double step = first_step, along = 0;
+  if (!arrived && factor(now_)) {
+    // the tangent (t_y, t_σ)
+    find_slope(now_, slope_rhs_.data());
+    solve(now_, slope_rhs_.data(), slope_y_.data());
+    set_weights(now_);
+    along = 1 / std::sqrt(weighted(slope_y_.data(), slope_y_.data()) + 1);
+    for (std::size_t r = 0; r < n; ++r) tangent_[r] = -slope_y_[r] * along;
+  }
+  while (!arrived && std::isfinite(along) && along != 0 && factorizations_ < start.max_factorizations) {
+    poll(2000.0 * rows_);
+    // predict
+    double length = step;
+    const bool ends = along > 0 && now_.sigma + length * along >= last_sigma;
+    if (ends) length = (last_sigma - now_.sigma) / along;
+    next_.sigma = now_.sigma + length * along;
+    if (next_.sigma < least_sigma) break;
+    for (std::size_t r = 0; r < n; ++r) next_.y[r] = now_.y[r] + length * tangent_[r];
+    evaluate(next_);
+
+    // correct at right angles to the tangent, or at the end at its σ
+    bool found = false;
+    int corrections = 0;
+    if (std::isfinite(next_.length) && next_.length < 1e5)
+      while (factor(next_)) {
+        find_slope(next_, slope_rhs_.data());
+        solve(next_, slope_rhs_.data(), slope_y_.data());
+        ++corrections;
+        if (next_.length <= on_path) {
+          found = true;
+          break;
+        }
+        if (corrections > max_corrections) break;
+        solve(next_, next_.H.data(), correction_.data());
+        double change = 0;
+        if (!ends) {
+          const double pivot = along - weighted(tangent_.data(), slope_y_.data());
+          if (std::abs(pivot) > 1e-12) change = weighted(tangent_.data(), correction_.data()) / pivot;
+          const double most = 2 * std::max(length, 0.05);
+          change = std::min(std::max(change, -most), most);
+        }
+        double part = 1, best = std::numeric_limits<double>::infinity(), best_part = 1;
+        for (int k = 0; k < 5; ++k, part *= 0.4) {
+          trial_.sigma = next_.sigma + part * change;
+          for (std::size_t r = 0; r < n; ++r)
+            trial_.y[r] = next_.y[r] - part * (correction_[r] + slope_y_[r] * change);
+          evaluate(trial_);
+          if (trial_.length < best) best = trial_.length, best_part = part;
+          if (trial_.length <= (1 - 0.3 * part) * next_.length) break;
+        }
+        if (!(best <= 0.93 * next_.length)) break;
+        if (best_part != part) {
+          trial_.sigma = next_.sigma + best_part * change;
+          for (std::size_t r = 0; r < n; ++r)
+            trial_.y[r] = next_.y[r] - best_part * (correction_[r] + slope_y_[r] * change);
+          evaluate(trial_);
+        }
+        std::swap(next_, trial_);
+      }
+    if (!found) {
+      step = 0.3 * length;
+      if (step < shortest_step) break;
+      continue;
+    }
+
+    // the next tangent, in the direction in which the path goes on
+    std::swap(now_, next_);
+    set_weights(now_);
+    const double size = std::sqrt(weighted(slope_y_.data(), slope_y_.data()) + 1);
+    const double sign = problem_->G.determinant_sign() < 0 ? -1 : 1;
+    const double cosine = sign * (along / size - weighted(slope_y_.data(), tangent_.data()) / size);
+    for (std::size_t r = 0; r < n; ++r) tangent_[r] = -sign * slope_y_[r] / size;
+    along = sign / size;
+    arrived = now_.sigma >= last_sigma - 1e-9;
+    if (corrections <= 2 && cosine > 0.7) {
+      if (length == step) step = std::min(2.5 * length, longest_step);
+    } else if (corrections >= 5 || cosine < 0.3) {
+      step = std::max(0.5 * length, 2 * shortest_step);
+    }
+  }
+  report.iterations += factorizations_;
+  report.factorizations += factorizations_;
+  for (std::size_t r = 0; r < n; ++r) lambda[r] = unit_[r] * now_.r[r];
+  project(K, lambda, lambda);
+  return arrived;
+}
+
+}  // namespace delassus

@@ -1,0 +1,93 @@
+// Contact forces where Newton's method does not find them: a smooth path that starts at a problem solved beforehand and
+// ends at Coulomb's, followed by its arclength, so that it may fold back.
+//
+// In units in which cones have an opening of 45° and G a diagonal of about one (r = U x, U = diag(1 / µ, 1, 1) / √d):
+//
+//   r = P_m(y),   s = P_m(y) − y          projection onto the cone, smoothed: λ → (λ + √(λ² + 4 m²)) / 2 of the
+//                                         eigenvalues y_n ± ‖y_T‖, so that r ∘ s = m² e
+//   H(y, σ) = (G + c) r + g + w Γ_m(s) e + (1 − w) a − s = 0
+//       m = m₀ e^−σ,   w = 1 − e^−σ,   c = m / m_ref,   Γ_m = √(‖s_T‖² + (0.3 m)²) − 0.3 m
+//
+// a is such that y₀ solves σ = 0, where the problem is monotone and has no other solution; at σ → ∞ it is Coulomb's
+// problem. The compliance c keeps forces determined that G does not feel, and fades. In dr = P_m' dy the Jacobian is
+//
+//   G + N,   N = c + (1 − w e tᵀ) (P_m'⁻¹ − 1),   t = ∂Γ_m / ∂s
+//
+// so B = N⁻¹ are blocks of stiffness, by Sherman and Morrison's formula in the eigenvectors of P_m', and one
+// elimination (block_elimination.h) gives the tangent of the path and Newton's corrections to it (bordering). Its
+// direction is that in which the sign of the determinant says it goes on: continuity of the tangent alone turns back
+// at sharp bends.
+//
+// Chen and Mangasarian's smoothing of complementarity; arclength continuation as in Allgower and Georg, "Introduction
+// to Numerical Continuation Methods".
+#pragma once
+
+#include "solvers/contacts/problem.h"
+
+namespace delassus {
+
+// Where a path starts and how long it may be.
+struct PathStart {
+  double m = 0;                  // m₀ [√J]; 0: m_ref, which is far from the end
+  double random = 0;             // part of m₀ that y₀ is moved by, in random directions
+  unsigned seed = 0;
+  int max_factorizations = 150;
+};
+
+class SmoothPath {
+ public:
+  // Reads the problem; d: a row, the inverse mass of its set. Whether G has the factor that is needed.
+  bool begin(const ContactProblem& p, const double* d);
+  // Follows the path from forces λ; on exit λ is where it ended, in its sets, whether or not that was the end. Adds to
+  // the report's iterations and factorizations. Returns whether it came to the end.
+  bool follow(const PathStart& start, double* lambda, ContactReport& report);
+  // From now on Γ is not part of the problem but held: at µ ‖σ_T‖ of these velocities, later at the smaller of that and
+  // what it was. The path then leads to a convex problem.
+  void hold_gamma(const double* sigma, bool first);
+  void release_gamma();
+  // The size of velocities in the units used here, which m is measured by.
+  double speed() const { return speed_; }
+
+ private:
+  // A cone at y: eigenvalues of P_m' (d) and of 1 − P_m' (e), and the direction of y_T.
+  struct ConeState {
+    double d[3], e[3], h[2], t[2];
+  };
+  struct IntervalState {
+    double d, e;
+  };
+  // A point of the path.
+  struct Point {
+    std::vector<double> y, r, s, H;
+    std::vector<double> slope;  // ∂r / ∂m = ∂s / ∂m
+    std::vector<double> gamma_slope;  // a cone: ∂Γ_m / ∂m
+    std::vector<double> gamma;        // a cone: Γ_m
+    std::vector<ConeState> cones;
+    std::vector<IntervalState> intervals;
+    double sigma = 0, m = 0, length = 0;  // ‖H‖ over √n m
+    void resize(std::size_t rows, std::size_t cones, std::size_t intervals);
+  };
+
+  void evaluate(Point& p);
+  double gamma_share(double sigma) const;
+  bool factor(const Point& p);
+  void apply_blocks(const double* x, double* y) const;
+  void product(const double* x, double* y);  // G x in the units used here
+  void solve(const Point& p, const double* rhs, double* dy);
+  void find_slope(const Point& p, double* out);
+  void set_weights(const Point& p);
+  double weighted(const double* a, const double* b) const;
+
+  const ContactProblem* problem_ = nullptr;
+  const BlockIndex* index_ = nullptr;
+  int rows_ = 0, factorizations_ = 0;
+  bool held_ = false;
+  double speed_ = 0, m0_ = 0, compliance_ = 0;  // c / m
+  std::vector<double> unit_, g_, a_, weight_;   // a row; units: λ = U r
+  std::vector<double> gamma_;                   // a cone: Γ that is held [m/s]
+  std::vector<double> B_, real_B_;              // blocks in the units used here (nine a cone, one an interval), in G's
+  std::vector<double> in_, out_, w_, x_, rest_, slope_rhs_, slope_y_, correction_, tangent_;
+  Point now_, next_, trial_;
+};
+
+}  // namespace delassus
