@@ -79,8 +79,6 @@ bool Collider::collide(const double* q, std::vector<Touch>& touches) {
 void Collider::read_contacts() {
   const int n = at<int>(data_, library_.data.ncon);
   const char* contacts = at<const char*>(data_, library_.data.contact);
-  const double* xpos = at<const double*>(data_, library_.data.xpos);
-  const double* xmat = at<const double*>(data_, library_.data.xmat);
   found_.clear();
   for (int k = 0; k < n; ++k) {
     const char* c = contacts + std::size_t(k) * library_.contact.size;
@@ -95,14 +93,7 @@ void Collider::read_contacts() {
     t.friction = at<int>(c, library_.contact.dim) == 1 ? 0 : at<double>(c, library_.contact.friction);
     t.position = {p[0], p[1], p[2]};
     t.normal = {frame[0], frame[1], frame[2]};
-    // Rᵀ (position − origin) of the bodies that carry the geoms
-    for (int b = 0; b < 2; ++b) {
-      const int part = parts_[std::size_t(t.geom[b])];
-      const double *x = xpos + 3 * part, *R = xmat + 9 * part;
-      const Vec3<double> d = t.position - Vec3<double>{x[0], x[1], x[2]};
-      t.local[b] = {R[0] * d.x + R[3] * d.y + R[6] * d.z, R[1] * d.x + R[4] * d.y + R[7] * d.z,
-                    R[2] * d.x + R[5] * d.y + R[8] * d.z};
-    }
+    for (int b = 0; b < 2; ++b) t.local[b] = t.anchor[b] = local(t.geom[b], t.position);
     found_.push_back(t);
   }
 }
@@ -114,6 +105,16 @@ Vec3<double> Collider::place(int geom, const Vec3<double>& local) const {
   return {x[0] + R[0] * local.x + R[1] * local.y + R[2] * local.z,
           x[1] + R[3] * local.x + R[4] * local.y + R[5] * local.z,
           x[2] + R[6] * local.x + R[7] * local.y + R[8] * local.z};
+}
+
+// Rᵀ (position − origin) of the body that carries the geom
+Vec3<double> Collider::local(int geom, const Vec3<double>& position) const {
+  const int part = parts_[std::size_t(geom)];
+  const double* x = at<const double*>(data_, library_.data.xpos) + 3 * part;
+  const double* R = at<const double*>(data_, library_.data.xmat) + 9 * part;
+  const Vec3<double> d = position - Vec3<double>{x[0], x[1], x[2]};
+  return {R[0] * d.x + R[3] * d.y + R[6] * d.z, R[1] * d.x + R[4] * d.y + R[7] * d.z,
+          R[2] * d.x + R[5] * d.y + R[8] * d.z};
 }
 
 // Contacts at q in data_. After an error other than lack of room the data is made anew: its stack is open.

@@ -37,6 +37,8 @@ class Collider {
 
   // Where a point of the body that carries a geom is, at the q of the last call.
   Vec3<double> place(int geom, const Vec3<double>& local) const;
+  // And which point of the body is at a position.
+  Vec3<double> local(int geom, const Vec3<double>& position) const;
 
  private:
   bool detect(const double* q);

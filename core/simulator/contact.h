@@ -16,7 +16,8 @@ struct Touch {
   double base;      // the distance where it was found, at which the two points in `local` coincide [m]
   double friction;
   Vec3<double> position, normal;  // in world axes
-  Vec3<double> local[2];          // the position on each body
+  Vec3<double> local[2];          // the position on each body where it was found
+  Vec3<double> anchor[2];         // the position on each body now: where its rows act
 };
 
 inline bool same_pair(const Touch& a, const Touch& b) { return a.geom[0] == b.geom[0] && a.geom[1] == b.geom[1]; }

@@ -28,15 +28,20 @@ PairRange find_pair(const std::vector<Contact>& list, const Touch& pair, std::si
   return {0, 0};
 }
 
-// Moves an old point to where its two places are now; whether they are opposite to each other still.
+// Moves an old point to where its two places are now, with the normal that its pair has now; whether they are opposite to
+// each other still. Its rows act at one place on both bodies, as those of new points do: with two places a little apart,
+// rows of a patch would contradict each other by a little, and only huge forces would hold them.
 bool follow(const Collider& collider, const Vec3<double>& normal, Touch& t) {
   const Vec3<double> a = collider.place(t.geom[0], t.local[0]), b = collider.place(t.geom[1], t.local[1]),
                      apart = a - b;
+  const bool turned = dot(t.normal, normal) <= 0.9999;
+  t.normal = normal;
   const double along = dot(apart, t.normal);
   const Vec3<double> aside = apart - t.normal * along;
   t.distance = t.base + along;
   t.position = (a + b) * 0.5;
-  return dot(aside, aside) < 1e-8 && std::abs(along) < 1e-4 && dot(t.normal, normal) > 0.9999;
+  for (int k = 0; k < 2; ++k) t.anchor[k] = collider.local(t.geom[k], t.position);
+  return dot(aside, aside) < 1e-8 && std::abs(along) < 1e-4 && !turned;
 }
 
 }  // namespace
@@ -50,6 +55,7 @@ void order_sides(const Model<double>& m, std::vector<Touch>& touches) {
       std::swap(t.body[0], t.body[1]);
       std::swap(t.geom[0], t.geom[1]);
       std::swap(t.local[0], t.local[1]);
+      std::swap(t.anchor[0], t.anchor[1]);
       t.normal = t.normal * -1.0;
     }
     touches[count++] = t;

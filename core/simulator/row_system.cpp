@@ -74,7 +74,7 @@ std::unique_ptr<RowSystem> RowSystemCache::make(const ActiveRows& rows) const {
     d.kind = Kind::frame;
     d.rows = 3;
     d.bodies = {body(t, 0), body(t, 1)};
-    for (const auto& p : t.local) d.points.insert(d.points.end(), {p.x, p.y, p.z});
+    for (const auto& p : t.anchor) d.points.insert(d.points.end(), {p.x, p.y, p.z});
     for (const auto& a : rows.frames[k]) d.matrix.insert(d.matrix.end(), {a.x, a.y, a.z});
     list.push_back(std::move(d));
   }
@@ -124,7 +124,7 @@ void RowSystemCache::place_points(RowSystem& s, const ActiveRows& rows) const {
     for (int b = 0; b < 2; ++b) {
       const auto& carrier = part_.world.model.bodies[std::size_t(body(t, b))];
       if (carrier.link >= 0)
-        set.locals[std::size_t(point.local) + std::size_t(b)] = carrier.placement.R * t.local[b] + carrier.placement.p;
+        set.locals[std::size_t(point.local) + std::size_t(b)] = carrier.placement.R * t.anchor[b] + carrier.placement.p;
     }
     s.sets.cones[k].friction = t.friction;
   }

@@ -74,6 +74,7 @@ bool World::find_contacts() {
   if (touches_.size() > max_contacts) refuse(touches_.size());
   order_sides(world_->model, touches_);
   persistence_.keep_points(memory.contacts, collider_, touches_);
+  patches_.flatten(collider_, touches_);
   match_contacts(touches_, memory.contacts, next_memory_.contacts);
   return true;
 }

@@ -2,6 +2,7 @@
 //
 //   collide      contacts at q, with gaps φ                                                 collider.h
 //                points of the step before where faces rest on each other                   contact_persistence.h
+//                points of a face in one plane                                              contact_patches.h
 //                impulses to start from                                                     contact_warm_start.h
 //   islands      trees that contacts and loops tie together, each a problem of its own      islands.h, island.h
 //   constrain    rows of loops, dry friction, limits that are near, contacts                row_system.h
@@ -23,6 +24,7 @@
 #include <memory>
 #include <vector>
 
+#include "simulator/contact_patches.h"
 #include "simulator/contact_persistence.h"
 #include "simulator/islands.h"
 #include "simulator/tunnelling.h"
@@ -70,6 +72,7 @@ class World {
   std::shared_ptr<const WorldDescription> world_;
   Collider collider_;
   ContactPersistence persistence_;
+  ContactPatches patches_;
   Islands islands_;
   TunnellingCheck tunnelling_;
   std::size_t row_count_ = 0;  // of loops and dry friction

@@ -83,7 +83,7 @@ bool AutomaticContacts::path(const PathStart& start, const std::vector<double>& 
   const int before = report_.iterations;
   std::copy(from.begin(), from.end(), lambda);
   path_.follow(limited, lambda, report_);
-  if (history_) std::fill(history_ + before, history_ + report_.iterations, best_residual_);
+  if (history_) std::fill(history_ + before, history_ + std::min(report_.iterations, options_->max_iterations), best_residual_);
   for (const auto& rule : polish_rules) {
     if (over_budget()) return false;
     if (newton(rule, lambda, sigma)) return true;

@@ -1,5 +1,8 @@
 #include "solvers/contacts/semismooth.h"
 
+#include <cstdio>
+#include <cstdlib>
+
 #include "errors/interrupt.h"
 
 namespace delassus {
@@ -224,6 +227,7 @@ double Semismooth::residual_of(const double* r, const double* sigma) const {
   return worst;
 }
 
+static const int VV = std::getenv("DL_V") ? std::atoi(std::getenv("DL_V")) : 0;
 bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, double* lambda, double* sigma,
                      double* history, ContactReport& report) {
   const ContactProblem& p = *problem_;
@@ -250,13 +254,17 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
   double past[window] = {length, 0, 0, 0}, gained_from = best;
   int count = 0, last_gain = 0;
 
+  const auto note = [&](double estimate) {
+    if (history && report.iterations < options.max_iterations) history[report.iterations] = estimate;
+    ++report.iterations;
+  };
+
   for (int k = 0; k < rule.max_iterations; ++k) {
     poll(400.0 * m);
     past[count++ % window] = length;
     if (!find_step(delta, length)) {
       // the matrix is all but singular: more of the proximal term
-      ++report.iterations, ++report.factorizations;
-      if (history) history[report.iterations - 1] = residual;
+      note(residual), ++report.factorizations;
       if (delta >= largest_delta) break;
       delta = std::min(delta * delta_up, largest_delta);
       continue;
@@ -264,7 +272,7 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
     ++report.factorizations;
 
     const double stretch = delta * weighted_length(m, d_.data(), dr_.data()) / length;
-    const bool drifts = stretch > null_share && residual < null_below && delta <= 10 * rule.least_delta;
+    const bool drifts = stretch > null_share && residual < null_below && (VV < 1 ? delta <= 10 * rule.least_delta : true);
     const auto try_step = [&](double t) {
       for (std::size_t r = 0; r < n; ++r) {
         trial_r_[r] = r_[r] + t * dr_[r];
@@ -289,6 +297,8 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
         delta = std::min(delta * delta_up, largest_delta);
       else if (t == 1 && shortest < 0.7 * length)
         delta = std::max(delta * delta_down, rule.least_delta);
+      else if (VV >= 2 && t == 1 && shortest <= 1.5 * stretch * length)
+        delta = std::max(delta * 0.1, (VV >= 3 ? 1e-2 : 1) * rule.least_delta);
     }
     for (std::size_t r = 0; r < n; ++r) r_[r] += t * dr_[r], sigma_[r] += t * dsigma_[r];
     length = find_map(r_.data(), sigma_.data(), f_.data(), true);
@@ -296,8 +306,15 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
 
     // is it there?
     residual = residual_of(r_.data(), sigma_.data());
-    if (history) history[report.iterations] = residual;
-    ++report.iterations;
+    static const bool trace = std::getenv("DL_TRACE");
+    if (trace) {
+      static std::vector<int> before; int changed = 0, st = 0, sl = 0, op = 0; before.resize(cones_.size());
+      for (std::size_t q = 0; q < cones_.size(); ++q) { changed += before[q] != int(cones_[q].side); before[q] = int(cones_[q].side); (cones_[q].side == ConeState::stick ? st : cones_[q].side == ConeState::slide ? sl : op)++; }
+      double big = 0; for (std::size_t q = 0; q < n; ++q) big = std::max(big, d_[q] * std::abs(r_[q]));
+      if (stretch > .99 && std::getenv("DL_ROWS")) { for (std::size_t q = 0; q < n; ++q) if (std::abs(d_[q] * f_[q]) > 0.05 * residual) std::fprintf(stderr, "      row %zu of %zu (cones from %d) f %.2e r %.6e s %.6e dr %.2e d %.2e\n", q, n, p.sets.cones.empty() ? -1 : p.sets.cones[0].row, d_[q] * f_[q], r_[q], sigma_[q], dr_[q], d_[q]); }
+      std::fprintf(stderr, "   %2d res %.1e |f| %.1e t %.3g delta %.1e stretch %.2f %s changed %d stick %d slide %d open %d max d r %.1e\n", k, residual, length, t, delta, stretch, drifts ? "DRIFT" : "", changed, st, sl, op, big);
+    }
+    note(residual);
     if (residual < best) {
       best = residual;
       std::copy_n(r_.data(), m, best_.data());
