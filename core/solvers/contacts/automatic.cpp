@@ -27,9 +27,18 @@ ContactReport AutomaticContacts::solve(const ContactProblem& p, const ContactOpt
   best_residual_ = std::numeric_limits<double>::infinity();
   const std::size_t n = std::size_t(p.rows());
   best_.resize(n);
-  if (!options.warm) std::fill_n(lambda, n, 0.0);
-  start_.assign(lambda, lambda + n);
   semismooth_.begin(p);
+  // forces that make things worse than none at all are no start
+  if (options.warm) {
+    project(p.sets, lambda, lambda);
+    std::fill(best_.begin(), best_.end(), 0.0);
+    const double none = residuals(p.sets, true, semismooth_.d(), best_.data(), p.g).natural;
+    report_.residuals = judge(p, true, semismooth_.d(), lambda, sigma);
+    if (!(report_.residuals.natural <= none)) std::fill_n(lambda, n, 0.0);
+  } else {
+    std::fill_n(lambda, n, 0.0);
+  }
+  start_.assign(lambda, lambda + n);
 
   // Newton's method from what it was given
   double speed = 0;
@@ -41,9 +50,12 @@ ContactReport AutomaticContacts::solve(const ContactProblem& p, const ContactOpt
   path_.begin(p, semismooth_.d());
   const double share = std::min(std::max(path_share * best_residual_ / speed, 1e-3), 0.3);
   if (path({.m = path_.speed() * share}, best_, lambda, sigma)) return report_;
-  if (path({}, start_, lambda, sigma)) return report_;
-  for (unsigned seed = 1; seed <= 2; ++seed)
-    if (path({.random = 0.3, .seed = seed, .max_factorizations = long_path}, start_, lambda, sigma)) return report_;
+  if (path({.fast_fading = true}, start_, lambda, sigma)) return report_;
+  for (unsigned seed = 1; seed <= 2; ++seed) {
+    const PathStart far{
+        .fast_fading = seed % 2 == 0, .random = 0.3, .seed = seed, .max_factorizations = long_path};
+    if (path(far, start_, lambda, sigma)) return report_;
+  }
 
   // ADMM with what is left of the budget
   if (!over_budget()) {

@@ -1,8 +1,5 @@
 #include "solvers/contacts/semismooth.h"
 
-#include <cstdio>
-#include <cstdlib>
-
 #include "errors/interrupt.h"
 
 namespace delassus {
@@ -13,7 +10,7 @@ constexpr int window = 4, halvings = 5;          // of the line search
 constexpr double good_enough_rest = 0.05;        // of the linear equation, over ‖d f‖
 constexpr double null_share = 0.7;               // of ‖d f‖ that δ Δr is where forces drift along the null space of G
 constexpr double null_below = 1e-3;              // residual below which they may [m/s], times the speed of the problem
-constexpr double longest_drift = 1e5;            // steps
+constexpr double largest_growth = 2;             // of forces in a step along that space, over the largest there is
 
 double weighted_length(int n, const double* d, const double* x) {
   double sum = 0;
@@ -183,7 +180,7 @@ bool Semismooth::find_step(double delta, double f_length) {
 
 // The step after which the first contact opens, closes, sticks or slides.
 double Semismooth::first_change() const {
-  double first = longest_drift;
+  double first = std::numeric_limits<double>::infinity();
   const auto take = [&](double t) {
     if (t > 1e-12 && t < first) first = t;
   };
@@ -199,6 +196,11 @@ double Semismooth::first_change() const {
     const double mu2 = cone.friction * cone.friction, a = dy[1] * dy[1] + dy[2] * dy[2] - mu2 * dy[0] * dy[0],
                  b = y[1] * dy[1] + y[2] * dy[2] - mu2 * y[0] * dy[0], c = y[1] * y[1] + y[2] * y[2] - mu2 * y[0] * y[0];
     if (y[0] > 0 && c < 0 && b * b - a * c >= 0 && a != 0) take((-b + std::sqrt(b * b - a * c)) / a);
+  }
+  for (const auto& i : problem_->sets.intervals) {
+    const std::size_t row = std::size_t(i.row);
+    const double y = r_[row] - beta_[row] * sigma_[row], dy = dr_[row] - beta_[row] * dsigma_[row];
+    if (dy != 0) take((i.lower - y) / dy), take((i.upper - y) / dy);
   }
   return first;
 }
@@ -227,7 +229,6 @@ double Semismooth::residual_of(const double* r, const double* sigma) const {
   return worst;
 }
 
-static const int VV = std::getenv("DL_V") ? std::atoi(std::getenv("DL_V")) : 0;
 bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, double* lambda, double* sigma,
                      double* history, ContactReport& report) {
   const ContactProblem& p = *problem_;
@@ -272,7 +273,8 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
     ++report.factorizations;
 
     const double stretch = delta * weighted_length(m, d_.data(), dr_.data()) / length;
-    const bool drifts = stretch > null_share && residual < null_below && (VV < 1 ? delta <= 10 * rule.least_delta : true);
+    const double change = stretch > null_share && residual < null_below ? 1.0001 * first_change() : 0;
+    const bool drifts = change > 1;
     const auto try_step = [&](double t) {
       for (std::size_t r = 0; r < n; ++r) {
         trial_r_[r] = r_[r] + t * dr_[r];
@@ -282,7 +284,13 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
     };
     double t = 1;
     if (drifts) {
-      t = std::min(std::max(1.0, 1.0001 * first_change()), longest_drift);
+      // forces that balance each other may not grow without bound: they would be a bad start for the next problem
+      double size = 0, growth = 0;
+      for (std::size_t r = 0; r < n; ++r) {
+        size = std::max(size, d_[r] * std::abs(r_[r]));
+        growth = std::max(growth, d_[r] * std::abs(dr_[r]));
+      }
+      t = std::max(1.0, std::min(change, largest_growth * size / growth));
       if (try_step(t) > 30 * length) t = std::min(1.0, 0.3 * t);
     } else {
       const double reference = *std::max_element(past, past + std::min(count, window));
@@ -297,8 +305,6 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
         delta = std::min(delta * delta_up, largest_delta);
       else if (t == 1 && shortest < 0.7 * length)
         delta = std::max(delta * delta_down, rule.least_delta);
-      else if (VV >= 2 && t == 1 && shortest <= 1.5 * stretch * length)
-        delta = std::max(delta * 0.1, (VV >= 3 ? 1e-2 : 1) * rule.least_delta);
     }
     for (std::size_t r = 0; r < n; ++r) r_[r] += t * dr_[r], sigma_[r] += t * dsigma_[r];
     length = find_map(r_.data(), sigma_.data(), f_.data(), true);
@@ -306,14 +312,6 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
 
     // is it there?
     residual = residual_of(r_.data(), sigma_.data());
-    static const bool trace = std::getenv("DL_TRACE");
-    if (trace) {
-      static std::vector<int> before; int changed = 0, st = 0, sl = 0, op = 0; before.resize(cones_.size());
-      for (std::size_t q = 0; q < cones_.size(); ++q) { changed += before[q] != int(cones_[q].side); before[q] = int(cones_[q].side); (cones_[q].side == ConeState::stick ? st : cones_[q].side == ConeState::slide ? sl : op)++; }
-      double big = 0; for (std::size_t q = 0; q < n; ++q) big = std::max(big, d_[q] * std::abs(r_[q]));
-      if (stretch > .99 && std::getenv("DL_ROWS")) { for (std::size_t q = 0; q < n; ++q) if (std::abs(d_[q] * f_[q]) > 0.05 * residual) std::fprintf(stderr, "      row %zu of %zu (cones from %d) f %.2e r %.6e s %.6e dr %.2e d %.2e\n", q, n, p.sets.cones.empty() ? -1 : p.sets.cones[0].row, d_[q] * f_[q], r_[q], sigma_[q], dr_[q], d_[q]); }
-      std::fprintf(stderr, "   %2d res %.1e |f| %.1e t %.3g delta %.1e stretch %.2f %s changed %d stick %d slide %d open %d max d r %.1e\n", k, residual, length, t, delta, stretch, drifts ? "DRIFT" : "", changed, st, sl, op, big);
-    }
     note(residual);
     if (residual < best) {
       best = residual;

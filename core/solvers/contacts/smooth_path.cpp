@@ -65,12 +65,17 @@ bool SmoothPath::begin(const ContactProblem& p, const double* d) {
     speed_ = std::max(speed_, std::abs(g_[r]));
   }
   speed_ = std::max(speed_, 1e-300);
-  compliance_ = 1 / (reference_share * speed_);
+  reference_ = reference_share * speed_;
   return true;
 }
 
 // w: the part of Γ that is there at σ.
 double SmoothPath::gamma_share(double sigma) const { return held_ ? 0 : 1 - std::exp(-sigma); }
+
+double SmoothPath::compliance(double m) const {
+  const double share = m / reference_;
+  return fast_fading_ ? share * share : share;
+}
 
 void SmoothPath::hold_gamma(const double* sigma, bool first) {
   const ForceSets& K = problem_->sets;
@@ -143,10 +148,11 @@ void SmoothPath::evaluate(Point& p) {
     p.r[row] = r, p.s[row] = s, p.slope[row] = slope;
     p.intervals[k] = {d, e};
   }
+  const double c = compliance(m);
   product(p.r.data(), p.H.data());
   for (int i = 0; i < rows_; ++i) {
     const std::size_t r = std::size_t(i);
-    p.H[r] += compliance_ * m * p.r[r] + g_[r] - p.s[r] + fade * a_[r];
+    p.H[r] += c * p.r[r] + g_[r] - p.s[r] + fade * a_[r];
   }
   for (std::size_t k = 0; k < K.cones.size(); ++k) {
     const std::size_t row = std::size_t(K.cones[k].row);
@@ -160,10 +166,11 @@ void SmoothPath::evaluate(Point& p) {
 void SmoothPath::find_slope(const Point& p, double* out) {
   const ForceSets& K = problem_->sets;
   const double fade = std::exp(-p.sigma), w = gamma_share(p.sigma), w_slope = held_ ? 0 : fade;
+  const double c = compliance(p.m), c_slope = (fast_fading_ ? 2 : 1) * c / p.m;
   product(p.slope.data(), out);
   for (int i = 0; i < rows_; ++i) {
     const std::size_t r = std::size_t(i);
-    const double by_m = out[i] + compliance_ * (p.m * p.slope[r] + p.r[r]) - p.slope[r];
+    const double by_m = out[i] + c * p.slope[r] + c_slope * p.r[r] - p.slope[r];
     out[i] = -p.m * by_m - fade * a_[r];
   }
   for (std::size_t k = 0; k < K.cones.size(); ++k) {
@@ -176,7 +183,7 @@ void SmoothPath::find_slope(const Point& p, double* out) {
 // B = N⁻¹ = (K − c K e tᵀ K / (1 + c tᵀ K e)) (1 + e tᵀ),   K = (P_m'⁻¹ − 1 + c)⁻¹. Whether it is finite.
 bool SmoothPath::factor(const Point& p) {
   const ForceSets& sets = problem_->sets;
-  const double w = gamma_share(p.sigma), c = compliance_ * p.m + least_damping;
+  const double w = gamma_share(p.sigma), c = compliance(p.m) + least_damping;
   double sum = 0;
   for (std::size_t k = 0; k < sets.cones.size(); ++k) {
     const ConeState& state = p.cones[k];
@@ -289,7 +296,8 @@ bool SmoothPath::follow(const PathStart& start, double* lambda, ContactReport& r
   const ForceSets& K = problem_->sets;
   const std::size_t n = std::size_t(rows_);
   factorizations_ = 0;
-  m0_ = start.m > 0 ? start.m : reference_share * speed_;
+  m0_ = start.m > 0 ? start.m : reference_;
+  fast_fading_ = start.fast_fading;
 
   // y₀ = r − s of the forces to start from, and a such that it solves σ = 0
   for (std::size_t r = 0; r < n; ++r) now_.r[r] = unit_[r] > 0 ? lambda[r] / unit_[r] : 0;

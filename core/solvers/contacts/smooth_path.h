@@ -29,6 +29,7 @@ namespace delassus {
 // Where a path starts and how long it may be.
 struct PathStart {
   double m = 0;                  // m₀ [√J]; 0: m_ref, which is far from the end
+  bool fast_fading = false;      // c = (m / m_ref)² instead of m / m_ref
   double random = 0;             // part of m₀ that y₀ is moved by, in random directions
   unsigned seed = 0;
   int max_factorizations = 150;
@@ -70,6 +71,7 @@ class SmoothPath {
 
   void evaluate(Point& p);
   double gamma_share(double sigma) const;
+  double compliance(double m) const;
   bool factor(const Point& p);
   void apply_blocks(const double* x, double* y) const;
   void product(const double* x, double* y);  // G x in the units used here
@@ -82,7 +84,8 @@ class SmoothPath {
   const BlockIndex* index_ = nullptr;
   int rows_ = 0, factorizations_ = 0;
   bool held_ = false;
-  double speed_ = 0, m0_ = 0, compliance_ = 0;  // c / m
+  double speed_ = 0, m0_ = 0, reference_ = 0;   // largest |g|, m₀, m_ref
+  bool fast_fading_ = false;
   std::vector<double> unit_, g_, a_, weight_;   // a row; units: λ = U r
   std::vector<double> gamma_;                   // a cone: Γ that is held [m/s]
   std::vector<double> B_, real_B_;              // blocks in the units used here (nine a cone, one an interval), in G's
