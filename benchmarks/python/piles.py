@@ -96,24 +96,27 @@ def project(x, mu):
     return np.where((t <= mu * n)[:, None], x, np.where((mu * t <= -n)[:, None], 0.0, on_cone))
 
 
-def cone_residual(force, sigma, mu, d):
-    """Largest of primal, dual and a tenth of the natural residual [m/s]: what a tolerance is held against. λ and σ (K, 3), d (K,) the mean diagonal of G."""
+def cone_residual(force, sigma, mu, d, share):
+    """Largest of primal, dual and a share of the natural residual [m/s]: what a tolerance is held against. λ and σ (K, 3), d (K,) the mean diagonal of G.
+
+    The simulator holds all of the natural residual against its tolerance, solve_contacts a tenth.
+    """
     if not len(force):
         return 0.0
     shifted = sigma + np.column_stack([mu * np.hypot(sigma[:, 1], sigma[:, 2]), np.zeros((len(mu), 2))])
     primal = d * np.linalg.norm(force - project(force, mu), axis=1)
     natural = d * np.linalg.norm(force - project(force - shifted / d[:, None], mu), axis=1)
-    return float(max(primal.max(), np.maximum(-sigma[:, 0], 0).max(), natural.max() / 10))
+    return float(max(primal.max(), np.maximum(-sigma[:, 0], 0).max(), share * natural.max()))
 
 
-def interval_residual(force, sigma, lower, upper, d):
+def interval_residual(force, sigma, lower, upper, d, share):
     """The same of rows with λ between two ends."""
     if not len(force):
         return 0.0
     primal = d * np.abs(force - np.clip(force, lower, upper))
     dual = np.where(np.isinf(np.where(sigma > 0, lower, upper)), np.abs(sigma), 0.0)
     natural = d * np.abs(force - np.clip(force - sigma / d, lower, upper))
-    return float(max(primal.max(), dual.max(), natural.max() / 10))
+    return float(max(primal.max(), dual.max(), share * natural.max()))
 
 
 def held(tolerance, g):
@@ -122,8 +125,9 @@ def held(tolerance, g):
     return max(min(tolerance, max(1e-4 * largest, 1e-6 * tolerance)), 1e-11 * largest)
 
 
-def residual_of_problem(problem, rows, forces):
-    """Residual of forces on some rows of a contact problem, and the tolerance for them."""
+def residual_of_problem(problem, rows, forces, *, of_step):
+    """Residual of forces on some rows of a contact problem over the tolerance: that of a step, or that of a solution."""
+    share = 1.0 if of_step else 0.1
     G, g = problem.G[np.ix_(rows, rows)], problem.g[rows]
     sigma, d = G @ forces + g, np.diag(G).copy()
     place = {int(r): k for k, r in enumerate(rows)}
@@ -135,8 +139,11 @@ def residual_of_problem(problem, rows, forces):
     largest = d.max(initial=0.0)
     mean, d = (np.where(x <= 1e-12 * largest, largest, x) for x in (mean, d))
     k = ends[:, 0].astype(int)
-    worst = max(cone_residual(forces[triples], sigma[triples], mu, mean), interval_residual(forces[k], sigma[k], ends[:, 1], ends[:, 2], d[k]))
-    return worst, held(problem.tolerance, g)
+    worst = max(
+        cone_residual(forces[triples], sigma[triples], mu, mean, share),
+        interval_residual(forces[k], sigma[k], ends[:, 1], ends[:, 2], d[k], share),
+    )
+    return worst / (problem.tolerance if of_step else held(problem.tolerance, g))
 
 
 def checked(problem, step):
@@ -153,14 +160,14 @@ def checked(problem, step):
     for island in np.unique(problem.island):
         rows = np.flatnonzero(problem.island == island)
         if (problem.kinds[rows] == "contact").all():
-            forces, claimed = local[contact_of[rows[::3]]].ravel(), solved_forces
+            claimed = solved_forces
+            residual = residual_of_problem(problem, rows, local[contact_of[rows[::3]]].ravel(), of_step=True)
         else:
-            part = island_of(problem, rows)
-            result = part.solve()
-            forces, claimed, solutions = result.forces, result.status == "solved", solutions + 1
-        residual, tolerance = residual_of_problem(problem, rows, forces)
+            result = island_of(problem, rows).solve()
+            claimed, solutions = result.status == "solved", solutions + 1
+            residual = residual_of_problem(problem, rows, result.forces, of_step=False)
         kind = "claimed" if claimed else "other"
-        worst[kind] = max(worst[kind], residual / tolerance)
+        worst[kind] = max(worst[kind], residual)
     return worst, solutions
 
 
@@ -235,7 +242,7 @@ class FreeBodies:
         change = self.mass[1:, None] * (v[:, :3] - v_before.reshape(-1, 6)[:, :3])
         balance = np.abs(change - STEP * (self.mass[1:, None] * m.opt.gravity + total))
         size = STEP * (self.mass[1:, None] * 9.81 + np.abs(total)).max(axis=1, keepdims=True)
-        worst = cone_residual(force[known], sigma[known], c.friction[known], d.mean(axis=1)[known])
+        worst = cone_residual(force[known], sigma[known], c.friction[known], d.mean(axis=1)[known], 1.0)
         return worst / TOLERANCE, float((balance / size).max()), float(1 - known.mean()) if K else 0.0
 
 
