@@ -391,9 +391,7 @@ def _turn(rng: np.random.Generator) -> Quaternion:
     return float(w / size), float(x / size), float(y / size), float(z / size)
 
 
-def _loose_boxes(
-    b: ModelBuilder, n: int, side: int, bottom: float, rng: np.random.Generator, friction: tuple[float, float]
-) -> float:
+def _loose_boxes(b: ModelBuilder, n: int, side: int, bottom: float, rng: np.random.Generator, friction: tuple[float, float]) -> float:
     """Add boxes of random size, mass, friction and orientation in side × side columns above ``bottom``, none touching another; returns the height of their top [m].
 
     A column is as wide as the longest box is in any direction. In it boxes stand above each other, each as high as it is the way it is turned.
@@ -486,7 +484,7 @@ def brick_wall(rows: int = 8, columns: int = 6) -> Model:
             y = start + gap / 2 + reach
             start += 2 * reach + gap
             _box(b, f"brick{row}_{k}", (0.0, y, height * (row + 0.5)), (height / 2, reach, height / 2), mass, rgba=(0.70, 0.33, 0.24, 1.0))
-    b.add_body("ball", position=(-0.25, 0.0, max(radius, 0.6 * rows * height)), mass=10.0, inertia=(0.4 * 10.0 * radius**2,) * 3)
+    b.add_body("ball", position=(-0.25, 0.0, max(radius + 0.01, 0.6 * rows * height)), mass=10.0, inertia=(0.4 * 10.0 * radius**2,) * 3)
     b.add_joint("ball", "free", name="ball_free")
     b.add_shape("ball", "sphere", (radius,), friction=_FRICTION, rgba=(0.25, 0.25, 0.3, 1.0))
     return b.build()
