@@ -31,7 +31,7 @@ import delassus as dl
 from delassus.bench import constraints_of
 
 STEP, CHUNK, SAMPLE, TOLERANCE, SLOP, REACH = 1e-3, 10, 20, 1e-6, 1e-5, 1e-3
-SIZES = ["1000:3", "3000:3", "10000:3", "100:12", "300:18", "1000:26"]  # boxes : layers
+SIZES = ["1000:3", "3000:3", "10000:3", "100:12", "300:18", "600:22"]  # boxes : layers
 
 
 # ---- scenes -------------------------------------------------------------------------------------------------------------------
@@ -428,7 +428,8 @@ def plot(rows, path):
                 ax.loglog(x, [peer(r) for r in some], line, marker="s", markersize=4, color=theirs, linewidth=1.1, label=f"MuJoCo, {kind}")
         ax.set(title=title, xlabel="contacts")
         ax.title.set_fontsize(10)
-        ax.tick_params(labelsize=8)
+        ax.tick_params(which="both", labelsize=8)
+        ax.yaxis.set_minor_formatter("")
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(alpha=0.25)
         ax.legend(frameon=False, fontsize=8)
