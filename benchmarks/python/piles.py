@@ -493,7 +493,10 @@ def main():
         if r["its error of momentum"] > 1e-9 or (r["it is called solved"] and r["residual of the last step, over the tolerance"] > 1.01)
     ]
     if wrong:
-        print(f"\nCalled solved with a residual above the tolerance, or not finite, or momentum not balanced: {', '.join(wrong)}.", file=sys.stderr)
+        print(
+            f"\nCalled solved with a residual above the tolerance, or not finite, or momentum not balanced: {', '.join(wrong)}.",
+            file=sys.stderr,
+        )
     return 1 if wrong else 0
 
 

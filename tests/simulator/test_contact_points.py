@@ -201,7 +201,9 @@ def test_a_joint_that_a_blow_drives_to_its_limit_stops_there():
     """A slider at rest 3 mm before its end is struck so that it would go 5 mm in the step: its limit is not near by the velocity that it had."""
     ball = '<geom type="sphere" size="0.1" mass="1"/>'
     slider = f'<body><joint type="slide" axis="1 0 0" range="-1 0.003"/>{ball}</body>'
-    sim = dl.Simulator(f'<mujoco><option gravity="0 0 0"/><worldbody>{slider}<body pos="-0.2005 0 0"><freejoint/>{ball}</body></worldbody></mujoco>')
+    sim = dl.Simulator(
+        f'<mujoco><option gravity="0 0 0"/><worldbody>{slider}<body pos="-0.2005 0 0"><freejoint/>{ball}</body></worldbody></mujoco>'
+    )
     v = sim.v
     v[1] = 10.0
     sim.reset(v=v)
