@@ -444,6 +444,7 @@ def box_bin(n: int, layers: int | None = None, *, seed: int = 0, friction: tuple
         friction: range of the coefficients of boxes; floor and walls have the lowest, so that a box has its own against them.
 
     Examples:
+        >>> import delassus as dl
         >>> sim = dl.Simulator(dl.scenes.box_bin(20, seed=1))
         >>> len(sim.run(0.5, progress=False).times)
         501
@@ -464,6 +465,7 @@ def brick_wall(rows: int = 8, columns: int = 6) -> Model:
     nv = 6 (rows · columns + rows // 2 + 1).
 
     Examples:
+        >>> import delassus as dl
         >>> sim = dl.Simulator(dl.scenes.brick_wall())
         >>> v = sim.v
         >>> v[-6] = 8.0
