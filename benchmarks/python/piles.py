@@ -15,7 +15,6 @@ python benchmarks/python/piles.py [--scenes NAME …] [--sizes N:LAYERS …] [--
 import argparse
 import copy
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -322,6 +321,12 @@ def row_of(r):
 # ---- growth ------------------------------------------------------------------------------------------------------------------------
 
 
+def peak_memory():
+    """Largest resident memory of this process so far [MB]; getrusage would count the parent's, from which it was forked."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
+
+
 def fill_of(model, q, contacts):
     """Couplings that the elimination keeps, those of contacts and fill-in."""
     return dl.DelassusOperator(model, constraints_of(model, q, contacts)).fill if len(contacts.position) else 0
@@ -338,7 +343,7 @@ def grow(n, layers, seconds, timed):
     clock = time.perf_counter()
     sim = dl.Simulator(ours, timestep=STEP, tolerance=TOLERANCE)
     making = time.perf_counter() - clock
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    before = peak_memory()
     status, falling = Counter(), round(seconds / STEP)
     for k in range(falling):
         status[sim.step().status] += 1
@@ -355,7 +360,7 @@ def grow(n, layers, seconds, timed):
         factors.append(step.factorizations)
         stages.update(step.timings)
         progress(f"{n} boxes: timed step {k + 1} of {timed}")
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = peak_memory()
     # the last step, by its definition; and what MuJoCo takes from where the timed steps began
     before_q, before_v = sim.q, sim.v
     step = sim.step()
@@ -375,7 +380,7 @@ def grow(n, layers, seconds, timed):
         "contacts": spread(contacts), "iterations": spread(iterations), "factorizations": spread(factors), "islands": int(step.islands),
         "fill": fill_of(sim.model, before_q, step.contacts), "step [ms]": spread(1e3 * np.array(spent), 99), "mj_step [ms]": spread(1e3 * np.array(other), 99),
         "MuJoCo's contacts": spread(theirs), "ratio of means": float(np.mean(spent) / np.mean(other)), "µs a contact": float(1e6 * np.mean(spent) / max(np.mean(contacts), 1)),
-        "stages [ms]": {stage: 1e3 * total / timed for stage, total in stages.items()}, "peak memory [MB]": peak / 1024, "of it before the first step [MB]": before / 1024,
+        "stages [ms]": {stage: 1e3 * total / timed for stage, total in stages.items()}, "peak memory [MB]": peak, "of it before the first step [MB]": before,
         "residual of the last step, over the tolerance": residual, "it is called solved": solved, "its error of momentum": balance, "its contacts without a gap": unknown,
     }  # fmt: skip
 
