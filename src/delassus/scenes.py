@@ -17,20 +17,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._door import count, number, text, unknown
+from ._door import count, number, numbers, text, unknown
 from .constraints import Connect, Constraint, JointFriction, PointContact, Weld, from_loop
 from .errors import ArgumentError
 from .model import Model, ModelBuilder
 from .model import load as load_model
 from .model.mjcf import with_geometry_of
-from .model.records import Vector
+from .model.records import IDENTITY, Quaternion, Vector
+from .spatial import rotation_matrix
 from .state import body_placements
 
 __all__ = [
     "Scene",
     "binary_tree",
+    "box_bin",
     "box_pyramid",
     "box_stack",
+    "brick_wall",
     "chain",
     "contact_set",
     "contact_sets",
@@ -45,6 +48,7 @@ __all__ = [
     "on_floor",
     "pendulum",
     "pyramid_with_robots",
+    "robot_heap",
     "stem_with_branches",
     "swimmer",
     "swimmer_scene",
@@ -271,10 +275,20 @@ def _bar(b: ModelBuilder, name: str, parent: str, position: Vector, length: floa
     )  # fmt: skip
 
 
-def _box(b: ModelBuilder, name: str, position: Vector, half: Vector, mass: float) -> None:
-    b.add_body(name, position=position, mass=mass, inertia=_box_inertia(mass, half))
+def _box(
+    b: ModelBuilder,
+    name: str,
+    position: Vector,
+    half: Vector,
+    mass: float,
+    *,
+    quaternion: Quaternion = IDENTITY,
+    friction: float = _FRICTION,
+    rgba: tuple[float, float, float, float] = (0.72, 0.53, 0.32, 1.0),
+) -> None:
+    b.add_body(name, position=position, quaternion=quaternion, mass=mass, inertia=_box_inertia(mass, half))
     b.add_joint(name, "free", name=f"{name}_free")
-    b.add_shape(name, "box", half, friction=_FRICTION, rgba=(0.72, 0.53, 0.32, 1.0))
+    b.add_shape(name, "box", half, friction=friction, rgba=rgba)
 
 
 def box_stack(n: int) -> Model:
@@ -353,6 +367,172 @@ def on_floor(robot: Any) -> Model:
     for name, q in model.keyframes.items():
         b.add_keyframe(name, q)
     return with_geometry_of(b.build(), model)
+
+
+# ---- piles: things that fall onto each other ----------------------------------------------------------------------------------
+
+_BOX_HALF = (0.03, 0.05)  # half edges of loose boxes [m]
+_BOX_DENSITY = (200.0, 1000.0)  # [kg/m³]
+_CELL = 2 * math.sqrt(3) * _BOX_HALF[1] + 0.002  # width of a column of boxes, however they are turned [m]
+_CLEARANCE = 0.005  # between boxes of a column at the start [m]
+
+
+def _friction_range(friction: tuple[float, float]) -> tuple[float, float]:
+    low, high = numbers(friction, "friction", (2,)).tolist()
+    if not 0 <= low <= high:
+        raise ArgumentError(f"friction: expected (lowest, highest) with 0 ≤ lowest ≤ highest, got {(low, high)}.")
+    return low, high
+
+
+def _turn(rng: np.random.Generator) -> Quaternion:
+    """Draw an orientation, all alike likely."""
+    w, x, y, z = rng.standard_normal(4)
+    size = math.sqrt(w * w + x * x + y * y + z * z)
+    return float(w / size), float(x / size), float(y / size), float(z / size)
+
+
+def _loose_boxes(b: ModelBuilder, n: int, side: int, bottom: float, rng: np.random.Generator, friction: tuple[float, float]) -> float:
+    """Add boxes of random size, mass, friction and orientation in side × side columns above ``bottom``, none touching another; returns the height of their top [m].
+
+    A column is as wide as the longest box is in any direction. In it boxes stand above each other, each as high as it is the way it is turned.
+    """
+    tops = np.full(side * side, bottom)
+    for k in range(n):
+        half, turn = rng.uniform(*_BOX_HALF, 3), _turn(rng)
+        reach = float(np.abs(rotation_matrix(turn)[2]) @ half)
+        column = k % (side * side)
+        x, y = ((i - (side - 1) / 2) * _CELL for i in (column % side, column // side))
+        z = tops[column] + _CLEARANCE + reach
+        tops[column] = z + reach
+        mass = float(8 * half.prod() * rng.uniform(*_BOX_DENSITY))
+        shade = float(rng.uniform(0.6, 1.1))
+        _box(
+            b,
+            f"box{k}",
+            (x, y, float(z)),
+            (float(half[0]), float(half[1]), float(half[2])),
+            mass,
+            quaternion=turn,
+            friction=float(rng.uniform(*friction)),
+            rgba=(0.72 * shade, 0.53 * shade, 0.32 * shade, 1.0),
+        )
+    return float(tops.max())
+
+
+def _walls(b: ModelBuilder, inside: float, height: float, friction: float) -> None:
+    """Add four walls about a square of ``inside`` × ``inside`` on the floor."""
+    thick = 0.1
+    along, out = inside / 2 + 2 * thick, inside / 2 + thick
+    for name, x, y, half in (
+        ("east", out, 0.0, (thick, along, height / 2)),
+        ("west", -out, 0.0, (thick, along, height / 2)),
+        ("north", 0.0, out, (along, thick, height / 2)),
+        ("south", 0.0, -out, (along, thick, height / 2)),
+    ):
+        b.add_shape("world", "box", half, name=f"wall_{name}", position=(x, y, height / 2), friction=friction, rgba=(0.6, 0.7, 0.8, 0.25))
+
+
+def box_bin(n: int, layers: int | None = None, *, seed: int = 0, friction: tuple[float, float] = (0.3, 0.8)) -> Model:
+    """``n`` boxes of different size, mass and friction above each other in a square bin, turned at random, none touching another: nv = 6n.
+
+    Let go, they fall into a pile about a quarter as high as they stood. Edges are 6 to 10 cm, densities 200 to 1,000 kg/m³.
+
+    Args:
+        n: number of boxes.
+        layers: boxes above each other at the start. Few make a wide, shallow bin, many a narrow, deep one. Default: a pile about two thirds as high as wide.
+        seed: the same seed makes the same boxes.
+        friction: range of the coefficients of boxes; floor and walls have the lowest, so that a box has its own against them.
+
+    Examples:
+        >>> import delassus as dl
+        >>> sim = dl.Simulator(dl.scenes.box_bin(20, seed=1))
+        >>> len(sim.run(0.5, progress=False).times)
+        501
+    """
+    n, low_high = count(n, "n"), _friction_range(friction)
+    side = math.ceil((n / 4) ** (1 / 3)) if layers is None else math.ceil(math.sqrt(n / count(layers, "layers")))
+    b = ModelBuilder(f"box_bin_{n}")
+    b.add_shape("world", "plane", (0.0, 0.0, 0.05), name="floor", friction=low_high[0], rgba=(0.8, 0.8, 0.8, 1.0))
+    top = _loose_boxes(b, n, side, 0.0, np.random.default_rng(count(seed, "seed", 0)), low_high)
+    _walls(b, side * _CELL, top, low_high[0])
+    return b.build()
+
+
+def brick_wall(rows: int = 8, columns: int = 6) -> Model:
+    """Wall of bricks in running bond, and a heavy ball in front of its middle: the last body, so ``v[-6]`` is its speed towards the wall.
+
+    Bricks are 20 × 10 × 10 cm and weigh 2 kg; every second row ends in halves, so that both ends of the wall are straight. The ball weighs 10 kg, and touches nothing at the start.
+    nv = 6 (rows · columns + rows // 2 + 1).
+
+    Examples:
+        >>> import delassus as dl
+        >>> sim = dl.Simulator(dl.scenes.brick_wall())
+        >>> v = sim.v
+        >>> v[-6] = 8.0
+        >>> sim.reset(v=v)
+        >>> sim.step().status
+        'solved'
+    """
+    rows, columns = count(rows, "rows"), count(columns, "columns")
+    length, height, gap, radius = 0.2, 0.1, 0.004, 0.12
+    pitch = length + gap
+    b = ModelBuilder(f"brick_wall_{rows}_{columns}")
+    _floor(b)
+    for row in range(rows):
+        whole, half = (length / 2, 2.0), ((length - gap) / 4, 1.0)  # half a length, and a mass; two halves and a gap are as long as a brick
+        bricks = [half, *[whole] * (columns - 1), half] if row % 2 else [whole] * columns
+        start = -columns * pitch / 2
+        for k, (reach, mass) in enumerate(bricks):
+            y = start + gap / 2 + reach
+            start += 2 * reach + gap
+            _box(b, f"brick{row}_{k}", (0.0, y, height * (row + 0.5)), (height / 2, reach, height / 2), mass, rgba=(0.70, 0.33, 0.24, 1.0))
+    b.add_body("ball", position=(-0.25, 0.0, max(radius + 0.01, 0.6 * rows * height)), mass=10.0, inertia=(0.4 * 10.0 * radius**2,) * 3)
+    b.add_joint("ball", "free", name="ball_free")
+    b.add_shape("ball", "sphere", (radius,), friction=_FRICTION, rgba=(0.25, 0.25, 0.3, 1.0))
+    return b.build()
+
+
+def robot_heap(robots: int = 3, boxes: int = 0, *, robot: Any = "g1", seed: int = 0) -> Model:
+    """Robots above each other in the air, turned at random, above loose boxes if asked for; none touches another: they fall into a heap.
+
+    Three G1 have nv = 105; a box adds 6.
+
+    Args:
+        robots: number of robots.
+        boxes: number of loose boxes below them, in columns on a square as wide as the robot is high.
+        robot: whatever :func:`delassus.load` takes; it falls as it is at its neutral configuration.
+        seed: the same seed makes the same heap.
+    """
+    robots, boxes = count(robots, "robots", 0), count(boxes, "boxes", 0)
+    rng = np.random.default_rng(count(seed, "seed", 0))
+    model = load_model(robot)
+    b = ModelBuilder(f"{model.name}_heap_{robots}_{boxes}")
+    _floor(b)
+    # spheres about the shapes of the robot, in the frame that is placed
+    placements = body_placements(model, model.neutral())
+    index = {name: k for k, name in enumerate(model.body_names)}
+    shapes = [shape for shape in model.shapes if shape.kind != "plane"]
+    centres = np.array([placements[index[s.body], :3, :3] @ s.position + placements[index[s.body], :3, 3] for s in shapes]).reshape(-1, 3)
+    radii = np.array([_around(s.kind, s.size) for s in shapes])
+    width = float(np.linalg.norm(centres.max(axis=0) - centres.min(axis=0))) if shapes else 1.0
+    top = _loose_boxes(b, boxes, max(1, int(width / _CELL)), 0.0, rng, (0.3, 0.8)) if boxes else 0.0
+    for k in range(robots):
+        turn, (x, y) = _turn(rng), rng.uniform(-0.1, 0.1, 2).tolist()
+        heights = centres @ rotation_matrix(turn)[2]
+        middle = rotation_matrix(turn) @ (centres.max(axis=0) + centres.min(axis=0)) / 2 if shapes else np.zeros(3)
+        z = top + 0.02 - float((heights - radii).min(initial=0.0))
+        top = z + float((heights + radii).max(initial=0.0))
+        b.add_model(model, prefix=f"robot{k}_", position=(x - middle[0], y - middle[1], z), quaternion=turn)
+    return b.build()
+
+
+def _around(kind: str, size: tuple[float, ...]) -> float:
+    """Return the radius of a sphere about a shape [m]."""
+    if kind == "sphere":
+        return size[0]
+    if kind == "capsule":
+        return size[0] + size[1]
+    return max(size) if kind == "ellipsoid" else math.hypot(*size)
 
 
 # ---- scenes -------------------------------------------------------------------------------------------------------------------

@@ -170,3 +170,44 @@ def test_what_slides_starts_with_the_penalty_of_the_step_before():
     assert first.factorizations > 1
     assert [step.factorizations for step in rest] == [1] * 14
     assert min(step.iterations for step in rest) > 0
+
+
+def test_the_deepest_point_of_a_patch_is_a_contact():
+    """Of two faces that are almost parallel one or two corners bear. Points apart by a tenth of a millimetre span more, and cannot hold the weight in their place."""
+    text = WORLD.format(
+        '<geom type="box" size="0.1 0.1 0.1" pos="0 0 0.1"/><body pos="0 0 0.3"><freejoint/><geom type="box" size="0.08 0.06 0.1"/></body>'
+    )
+    m = mujoco.MjModel.from_xml_string(text)
+    m.geom_margin[:], m.body_margin[:] = 1e-3, m.body_margin + 1e-3
+    sim, data, rng, many = dl.Simulator(text), mujoco.MjData(m), np.random.default_rng(0), 0
+    for _ in range(400):
+        angles = 10 ** rng.uniform(-4, -2) * rng.standard_normal(3)
+        angles[2] = rng.uniform(0, np.pi)
+        mujoco.mju_euler2Quat(data.qpos[3:], angles, "xyz")
+        data.qpos[:3] = *rng.uniform(-0.05, 0.05, 2), 0.3
+        mujoco.mj_fwdPosition(m, data)
+        if not data.ncon:
+            continue
+        # down to a depth of 10 µm
+        data.qpos[2] -= data.contact.dist.min() + 1e-5
+        mujoco.mj_fwdPosition(m, data)
+        many += data.ncon > 4
+        sim.reset(data.qpos)
+        assert sim.contact_problem().gaps.min() == pytest.approx(data.contact.dist.min(), abs=1e-12)
+    assert many > 100
+
+
+def test_a_joint_that_a_blow_drives_to_its_limit_stops_there():
+    """A slider at rest 3 mm before its end is struck so that it would go 5 mm in the step: its limit is not near by the velocity that it had."""
+    ball = '<geom type="sphere" size="0.1" mass="1"/>'
+    slider = f'<body><joint type="slide" axis="1 0 0" range="-1 0.003"/>{ball}</body>'
+    sim = dl.Simulator(
+        f'<mujoco><option gravity="0 0 0"/><worldbody>{slider}<body pos="-0.2005 0 0"><freejoint/>{ball}</body></worldbody></mujoco>'
+    )
+    v = sim.v
+    v[1] = 10.0
+    sim.reset(v=v)
+    for _ in range(5):
+        step = sim.step()
+        assert step.limit_error < 3e-5
+        assert step.status == "solved"

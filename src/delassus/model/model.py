@@ -45,6 +45,8 @@ def _directions(values: Any, n: int, size: int) -> Any:
 
 def _canonical(value: Any) -> Any:
     """Content without the way it was written: 1, 1.0 and numpy.float64(1) are one number, and so are 0.0 and −0.0."""
+    if type(value) is float:  # nearly all of it
+        return value + 0.0
     if is_dataclass(value):
         return (type(value).__name__, *(_canonical(getattr(value, field.name)) for field in fields(value)))
     if isinstance(value, tuple):
