@@ -1,5 +1,6 @@
 #include "simulator/collider.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstdint>
@@ -39,7 +40,17 @@ int spanning_points(const Touch* touches, int n, int* kept) {
             b = farthest([&](int k) { return away(touches[a].position, k); });
   const Vec3<double> line = touches[b].position - touches[a].position, normal = touches[a].normal;
   auto side = [&](int k) { return dot(cross(line, touches[k].position - touches[a].position), normal); };
-  const int chosen[4] = {a, b, farthest(side), farthest([&](int k) { return -side(k); })};
+  int chosen[4] = {a, b, farthest(side), farthest([&](int k) { return -side(k); })};
+  // what bears must be among them: the deepest takes the place of the nearest
+  const int deepest = farthest([&](int k) { return -touches[k].distance; });
+  double reached = touches[chosen[0]].distance;
+  for (const int k : chosen) reached = std::min(reached, touches[k].distance);
+  if (touches[deepest].distance < reached - 1e-9) {
+    int nearest = 0;
+    for (int j = 1; j < 4; ++j)
+      if (away(touches[deepest].position, chosen[j]) < away(touches[deepest].position, chosen[nearest])) nearest = j;
+    chosen[nearest] = deepest;
+  }
   int count = 0;
   for (int k = 0; k < n; ++k)
     if (k == chosen[0] || k == chosen[1] || k == chosen[2] || k == chosen[3]) kept[count++] = k;

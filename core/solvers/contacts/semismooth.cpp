@@ -9,7 +9,8 @@ constexpr double largest_delta = 10, delta_down = 0.3, delta_up = 3;
 constexpr int window = 4, halvings = 5;          // of the line search
 constexpr double good_enough_rest = 0.05;        // of the linear equation, over ‖d f‖
 constexpr double null_share = 0.7;               // of ‖d f‖ that δ Δr is where forces drift along the null space of G
-constexpr double null_below = 1e-3;              // residual below which they may [m/s], times the speed of the problem
+constexpr double null_below = 1e3;               // residual below which they may, over the tolerance
+constexpr double residual_unit = 1e6;            // residual over the tolerance that makes δ one
 constexpr double largest_growth = 2;             // of forces in a step along that space, over the largest there is
 
 double weighted_length(int n, const double* d, const double* x) {
@@ -250,7 +251,8 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
   std::copy_n(lambda, m, best_.data());
   double best = residual_of(lambda, sigma), check_below = 2 * options.tolerance;
   double delta = rule.first_delta;
-  if (rule.by_residual) delta = std::min(std::max(best, rule.least_delta), rule.first_delta);
+  if (rule.by_residual)
+    delta = std::min(std::max(best / (residual_unit * options.tolerance), rule.least_delta), rule.first_delta);
   double length = find_map(r_.data(), sigma_.data(), f_.data(), true), residual = best;
   double past[window] = {length, 0, 0, 0}, gained_from = best;
   int count = 0, last_gain = 0;
@@ -273,7 +275,7 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
     ++report.factorizations;
 
     const double stretch = delta * weighted_length(m, d_.data(), dr_.data()) / length;
-    const double change = stretch > null_share && residual < null_below ? 1.0001 * first_change() : 0;
+    const double change = stretch > null_share && residual < null_below * options.tolerance ? 1.0001 * first_change() : 0;
     const bool drifts = change > 1;
     const auto try_step = [&](double t) {
       for (std::size_t r = 0; r < n; ++r) {
