@@ -48,7 +48,9 @@ struct WorldPlan {
   std::shared_ptr<const WorldDescription> world;
   HeldCollisions collisions;
 
-  std::unique_ptr<World> make() const { return std::make_unique<World>(world, collisions.source); }
+  std::unique_ptr<World> make(int threads = 1) const {
+    return std::make_unique<World>(world, collisions.source, threads);
+  }
   std::size_t nq() const { return std::size_t(world->model.nq); }
   std::size_t nv() const { return std::size_t(world->model.nv); }
   std::size_t motors() const { return world->motors.size(); }
@@ -161,8 +163,8 @@ struct HeldWorld : SingleUser {
   std::shared_ptr<WorldPlan> plan;
   std::unique_ptr<World> world;
 
-  explicit HeldWorld(std::shared_ptr<WorldPlan> p)
-      : SingleUser("this Simulator"), plan(std::move(p)), world(plan->make()) {
+  HeldWorld(std::shared_ptr<WorldPlan> p, int threads)
+      : SingleUser("this Simulator"), plan(std::move(p)), world(plan->make(threads)) {
     if (const auto& failure = world->collider().failure(); !failure.empty()) raise_mujoco(failure);
   }
 
@@ -234,8 +236,11 @@ void restore(HeldWorld& s, nb::handle numbers, std::size_t n) {
 void bind_world(nb::module_& m) {
   nb::class_<HeldWorld>(m, "World")
       .def(
-          "__init__", [](HeldWorld* self, std::shared_ptr<WorldPlan> plan) { new (self) HeldWorld(std::move(plan)); },
-          "plan"_a)
+          "__init__",
+          [](HeldWorld* self, std::shared_ptr<WorldPlan> plan, int threads) {
+            new (self) HeldWorld(std::move(plan), threads);
+          },
+          "plan"_a, nb::kw_only(), "threads"_a)
       .def(
           "set_state",
           [](HeldWorld& s, nb::handle q, nb::handle v, double time) {

@@ -72,7 +72,7 @@ Island& Islands::island_of(const std::vector<int>& trees) {
       kept_.erase(std::min_element(kept_.begin(), kept_.end(), [](const auto& a, const auto& b) {
         return a.second->last_use < b.second->last_use;
       }));
-    found = kept_.emplace(trees, std::make_unique<Island>(world_, trees, solvers_)).first;
+    found = kept_.emplace(trees, std::make_unique<Island>(world_, trees)).first;
   }
   return *found->second;
 }

@@ -26,7 +26,6 @@ class Islands {
   Island& island_of(const std::vector<int>& trees);
 
   const WorldDescription& world_;
-  ContactSolvers solvers_;
   std::map<std::vector<int>, std::unique_ptr<Island>> kept_;
   std::vector<Island*> used_;             // of this step
   std::vector<std::vector<int>> groups_;  // trees of each of these; there may be more groups than islands

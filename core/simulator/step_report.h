@@ -8,7 +8,8 @@
 
 namespace delassus {
 
-// Seconds of the stages of a step; whole: from its beginning to its end.
+// Seconds of the stages of a step, those of islands added up, also where threads step several at once; whole: from its
+// beginning to its end.
 struct StageTimes {
   double collide = 0, constrain = 0, operate = 0, solve = 0, correct = 0, whole = 0;
 };

@@ -22,8 +22,12 @@ constexpr std::size_t max_contacts = 50'000;  // some 300 balls that are all in 
 
 }  // namespace
 
-World::World(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions)
-    : world_(std::move(description)), collider_(collisions, world_->model.nq), islands_(*world_), tunnelling_(*world_) {
+World::World(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions, int threads)
+    : world_(std::move(description)),
+      collider_(collisions, world_->model.nq),
+      islands_(*world_),
+      team_(threads),
+      tunnelling_(*world_) {
   const auto& m = world_->model;
   q.assign(std::size_t(m.nq), 0.0);
   v.assign(std::size_t(m.nv), 0.0);
@@ -45,10 +49,8 @@ StepReport World::step(const StepForces& forces) {
   const WorldState now = start_islands(forces);
   report.islands = int(used_->size());
   report.contacts.outcome = ContactOutcome::solved;
-  for (Island* island : *used_) {
-    island->step(now, memory, report);
-    if (!report.regular) return report;
-  }
+  for (const StepReport& island : team_.step(*used_, now, memory)) add_island(island, report);
+  if (!report.regular) return report;
   finish_step();
   report.collided = check_tunnelling(report);
   if (!report.collided) undo_step();

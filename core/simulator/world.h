@@ -4,6 +4,7 @@
 //                points of the step before where faces rest on each other                   contact_persistence.h
 //                impulses to start from                                                     contact_warm_start.h
 //   islands      trees that contacts and loops tie together, each a problem of its own      islands.h, island.h
+//                several at once, where there are threads                                   island_team.h
 //   constrain    rows of loops, dry friction, limits that are near, contacts                row_system.h
 //   free motion  v_f = v + dt M̂⁻¹ (τ − h − K (q − q₀) − (D + dt K) v)                       actuation.h, free_motion.h
 //                M̂ = M + dt D + dt² K: springs, dampers and servos act at the end of the step
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "simulator/contact_persistence.h"
+#include "simulator/island_team.h"
 #include "simulator/islands.h"
 #include "simulator/tunnelling.h"
 
@@ -38,7 +40,8 @@ struct StepForces {
 
 class World {
  public:
-  World(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions);
+  // threads: that step islands; results are the same for any number of them.
+  World(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions, int threads = 1);
 
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -71,6 +74,7 @@ class World {
   Collider collider_;
   ContactPersistence persistence_;
   Islands islands_;
+  IslandTeam team_;
   TunnellingCheck tunnelling_;
   std::size_t row_count_ = 0;  // of loops and dry friction
   const std::vector<Island*>* used_ = nullptr;

@@ -74,6 +74,8 @@ class Simulator:
         tolerance: of the contact solver, for each of its residuals.
         max_iterations: of the contact solver.
         slop: gap, and penetration, that is taken for touching [m].
+        threads: that solve islands of a step at once. Results are the same bits for any number of them; collision detection stays on the calling thread. Where there is one island,
+            or all are small, no thread is woken. For many worlds see :func:`~delassus.rollout`.
 
     Examples:
         >>> import delassus as dl
@@ -96,6 +98,7 @@ class Simulator:
         tolerance: float = 1e-6,
         max_iterations: int = 300,
         slop: float = 1e-5,
+        threads: int = 1,
     ) -> None:
         self.timestep = number(timestep, "timestep")
         if not self.timestep > 0:
@@ -120,7 +123,8 @@ class Simulator:
         )  # fmt: skip
         self.view: Any = None
         self._plan = world_plan(self.model, collision_model(self._source), self._options)
-        self._world = _core.World(self._plan)
+        self.threads = count(threads, "threads")
+        self._world = _core.World(self._plan, threads=self.threads)
         self._control_shape, self._tau_shape = (len(self.model.actuators),), (self.model.nv,)
         self.reset()
 

@@ -35,7 +35,7 @@ class StepResult:
         loop_error, loop_error_after: largest, before and after the step [m or rad].
         limit_error: how far the worst joint is beyond its limit after the step [m or rad].
         tunnelled: pairs of shapes that went through each other within the step.
-        timings: seconds of the stages.
+        timings: seconds of the stages, "step" of the whole. Those of islands are added up, so with several threads they may exceed the whole.
     """
 
     time: float
