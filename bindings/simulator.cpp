@@ -76,15 +76,18 @@ MujocoLibrary library_of(const std::map<std::string, std::size_t>& places) {
             at("mjData.contact"), at("mjData.ncon"), at("mjData.dropped")};
   l.contact = {at("mjContact"),          at("mjContact.dist"), at("mjContact.pos"), at("mjContact.frame"),
                at("mjContact.friction"), at("mjContact.geom"), at("mjContact.dim")};
-  l.model = {at("mjModel"), at("mjModel.narena")};
+  l.model = {at("mjModel"), at("mjModel.narena"), at("mjModel.enableflags")};
+  l.sleep = {int(at("mjENBL_SLEEP")), at("mjData.body_awake"), at("mjData.nbody_awake"), int(at("mjS_ASLEEP")),
+             int(at("mjS_AWAKE"))};
   l.message = {at("mjLogMessage.level"), at("mjLogMessage.subject"), int(at("mjLOG_ERROR"))};
   return l;
 }
 
 void bind_description(nb::module_& m) {
   nb::class_<StepOptions>(m, "StepOptions")
-      .def(nb::init<double, double, double, double, int, bool, double, bool>(), nb::kw_only(), "timestep"_a,
-           "restitution"_a, "bounce_speed"_a, "tolerance"_a, "max_iterations"_a, "newton"_a, "slop"_a, "midpoint"_a)
+      .def(nb::init<double, double, double, double, int, bool, double, bool, int, double>(), nb::kw_only(),
+           "timestep"_a, "restitution"_a, "bounce_speed"_a, "tolerance"_a, "max_iterations"_a, "newton"_a, "slop"_a,
+           "midpoint"_a, "sleep_steps"_a, "sleep_speed"_a)
       .def_ro("timestep", &StepOptions::timestep)
       .def_ro("restitution", &StepOptions::restitution)
       .def_ro("bounce_speed", &StepOptions::bounce_speed)
@@ -92,7 +95,9 @@ void bind_description(nb::module_& m) {
       .def_ro("max_iterations", &StepOptions::max_iterations)
       .def_ro("newton", &StepOptions::newton)
       .def_ro("slop", &StepOptions::slop)
-      .def_ro("midpoint", &StepOptions::midpoint);
+      .def_ro("midpoint", &StepOptions::midpoint)
+      .def_ro("sleep_steps", &StepOptions::sleep_steps)
+      .def_ro("sleep_speed", &StepOptions::sleep_speed);
   nb::class_<JointLimit>(m, "JointLimit")
       .def(nb::init<int, int, double, double>(), nb::kw_only(), "coordinate"_a, "velocity"_a, "lower"_a, "upper"_a);
   nb::class_<Motor>(m, "Motor")

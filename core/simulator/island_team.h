@@ -19,6 +19,8 @@ class IslandTeam {
   // One step of every island; its report each. Where there is little to do, the caller does it alone.
   const std::vector<StepReport>& step(const std::vector<Island*>& islands, const WorldState& now,
                                       const StepMemory& before);
+  // Of the last step, per island.
+  const std::vector<StepReport>& reports() const { return reports_; }
 
  private:
   Team team_;

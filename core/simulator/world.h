@@ -16,6 +16,7 @@
 //   integrate    v ← v_f + M̂⁻¹ Jᵀ λ,   q ← q ⊕ dt (v + u)
 //   judge        loops, limits and gaps as they are now                                     judge.h
 //                whether anything went through something on its way                         tunnelling.h
+//   sleep        islands at rest are left alone until something happens to them             sleep.h
 //
 // Trees in loops are looked at in the middle of the step, q½ = q ⊕ ½ dt v, and q ← q½ ⊕ dt (½ v⁺ + u): a step of second
 // order (loop_midpoint.h). Free bodies of one link turn by the midpoint rule on the rotation group (free_bodies.h).
@@ -27,6 +28,7 @@
 #include "simulator/contact_persistence.h"
 #include "simulator/island_team.h"
 #include "simulator/islands.h"
+#include "simulator/sleep.h"
 #include "simulator/tunnelling.h"
 
 namespace delassus {
@@ -58,15 +60,15 @@ class World {
   // memory stay as they were; likewise where there are more contacts than a step takes, a CapacityError.
   StepReport step(const StepForces& forces);
 
-  // The problems of velocities that the next step would solve first, an island each; state and memory stay as they are.
-  // The report tells whether MuJoCo found contacts, and whether the mass matrix is regular.
+  // The problems of velocities that the next step would solve first, one for each island that is awake; state and
+  // memory stay as they are. The report tells whether MuJoCo found contacts, and whether the mass matrix is regular.
   StepReport pose(const StepForces& forces, std::vector<PosedProblem>& problems);
 
  private:
+  bool find_islands(const StepForces& forces);
   bool find_contacts();
   void find_looked_at(std::vector<double>& looked_at) const;
-  WorldState start_islands(const StepForces& forces);
-  void finish_step();
+  void finish_step(const StepForces& forces);
   void undo_step();
   bool check_tunnelling(StepReport& report);
 
@@ -75,6 +77,7 @@ class World {
   ContactPersistence persistence_;
   Islands islands_;
   IslandTeam team_;
+  Sleep sleep_;
   TunnellingCheck tunnelling_;
   std::size_t row_count_ = 0;  // of loops and dry friction
   const std::vector<Island*>* used_ = nullptr;

@@ -52,7 +52,9 @@ def steps(threads, n=300, **options):
     return sim, taken
 
 
-@pytest.mark.parametrize("options", [{}, {"solver": "newton"}, {"restitution": 0.5}, {"max_iterations": 3}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"solver": "newton"}, {"restitution": 0.5}, {"max_iterations": 3}, {"sleep_after": 0.02, "sleep_speed": 0.01}], ids=str
+)
 def test_the_same_bits_for_any_number_of_threads(options):
     sim, alone = steps(1, **options)
     assert max(s.islands for s in alone) >= 11
