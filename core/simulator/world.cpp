@@ -44,7 +44,13 @@ World::World(std::shared_ptr<const WorldDescription> description, const Collisio
 StepReport World::step(const StepForces& forces) {
   StageClock clock, whole;
   StepReport report;
-  report.collided = find_islands(forces);
+  start_step(forces);
+  if (sleep_.any() && sleep_.all()) {
+    sleep_on(report);
+    whole.end(report.times.whole);
+    return report;
+  }
+  report.collided = find_islands();
   if (!report.collided) return report;
   clock.end(report.times.collide);
   const WorldState now{q.data(), v.data(), forces_.data(), forces.external};
@@ -64,7 +70,8 @@ StepReport World::step(const StepForces& forces) {
 
 StepReport World::pose(const StepForces& forces, std::vector<PosedProblem>& problems) {
   StepReport report;
-  report.collided = find_islands(forces);
+  start_step(forces);
+  report.collided = find_islands();
   if (!report.collided) return report;
   const WorldState now{q.data(), v.data(), forces_.data(), forces.external};
   problems.resize(used_->size());
@@ -73,11 +80,23 @@ StepReport World::pose(const StepForces& forces, std::vector<PosedProblem>& prob
   return report;
 }
 
-// Forces on joints, contacts of this step with what they start from, and the islands that they make; those that
-// something happens to are woken first. False: MuJoCo could not find contacts.
-bool World::find_islands(const StepForces& forces) {
+// Forces on joints, and who sleeps unless something touches it.
+void World::start_step(const StepForces& forces) {
   find_joint_forces(*world_, q.data(), v.data(), forces.tau, forces.control, forces_);
   if (sleep_.allowed()) sleep_.recall(memory.rest, forces_, forces.external);
+}
+
+// A step in which everything sleeps.
+void World::sleep_on(StepReport& report) {
+  report.contacts.outcome = ContactOutcome::solved;
+  report.sleeping = int(world_->model.roots.size());
+  for (const auto& c : memory.contacts) report.penetration = std::max(report.penetration, -c.touch.distance);
+  time += world_->options.timestep;
+}
+
+// Contacts of this step with what they start from, and the islands that they make; those that something touches are
+// woken first. False: MuJoCo could not find contacts.
+bool World::find_islands() {
   do {
     if (!find_contacts()) return false;
     islands_.group(next_memory_.contacts);
@@ -91,10 +110,7 @@ bool World::find_contacts() {
   const bool sleeping = sleep_.any();
   find_looked_at(looked_at_);
   const std::vector<char>* still = sleeping ? &sleep_.find_still() : nullptr;
-  if (sleeping && sleep_.all())
-    touches_.clear();
-  else if (!collider_.collide(looked_at_.data(), touches_, still))
-    return false;
+  if (!collider_.collide(looked_at_.data(), touches_, still)) return false;
   if (touches_.size() > max_contacts) refuse(touches_.size());
   order_sides(world_->model, touches_);
   persistence_.keep_points(memory.contacts, collider_, touches_);

@@ -65,7 +65,9 @@ class World {
   StepReport pose(const StepForces& forces, std::vector<PosedProblem>& problems);
 
  private:
-  bool find_islands(const StepForces& forces);
+  void start_step(const StepForces& forces);
+  void sleep_on(StepReport& report);
+  bool find_islands();
   bool find_contacts();
   void find_looked_at(std::vector<double>& looked_at) const;
   void finish_step(const StepForces& forces);
