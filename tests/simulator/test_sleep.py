@@ -208,6 +208,26 @@ def test_nothing_sleeps_that_moves_however_it_moves():
     assert step.q[4] == pytest.approx(0.1, abs=1e-4)
 
 
+def test_what_goes_through_a_sleeper_is_told():
+    plate = '<body pos="0 0 0.5"><freejoint/><geom type="box" size="0.005 0.5 0.5" mass="5"/></body>'
+    ball = '<body pos="-1.05 0 8"><freejoint/><geom size="0.02" mass="0.01"/></body>'
+    sim = dl.Simulator(scene(plate, ball), sleep_after=0.02)
+    asleep = until_asleep(sim, 1)
+    saved = sim.save()
+    q, v = asleep.q, asleep.v
+    q[7:10], v[6] = [-1.05, 0, 0.5], 200.0  # 0.2 m in a step: it is seen on neither side
+    for _ in range(2):
+        sim.reset(q, v)
+        assert sum(s.tunnelled for s in run(sim, 10)) == 1  # awake, all of it
+    sim.restore(saved)
+    state = saved[snapshot.HEADER :].copy()  # the same while the plate sleeps
+    state[3:17], state[18:30] = q, v
+    sim.restore(snapshot.seal(sim._identity, state))
+    steps = run(sim, 10)
+    assert sum(s.tunnelled for s in steps) == 1
+    assert {s.sleeping for s in steps} == {1}
+
+
 @pytest.mark.parametrize("pause", [20, 65, 130])
 def test_snapshots_before_and_during_sleep_go_on_with_the_same_bits(pause):
     ball = '<body pos="0.02 0 0.72"><freejoint/><geom size="0.05" mass="0.2"/></body>'
