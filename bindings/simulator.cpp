@@ -48,7 +48,9 @@ struct WorldPlan {
   std::shared_ptr<const WorldDescription> world;
   HeldCollisions collisions;
 
-  std::unique_ptr<World> make() const { return std::make_unique<World>(world, collisions.source); }
+  std::unique_ptr<World> make(int threads = 1) const {
+    return std::make_unique<World>(world, collisions.source, threads);
+  }
   std::size_t nq() const { return std::size_t(world->model.nq); }
   std::size_t nv() const { return std::size_t(world->model.nv); }
   std::size_t motors() const { return world->motors.size(); }
@@ -74,15 +76,18 @@ MujocoLibrary library_of(const std::map<std::string, std::size_t>& places) {
             at("mjData.contact"), at("mjData.ncon"), at("mjData.dropped")};
   l.contact = {at("mjContact"),          at("mjContact.dist"), at("mjContact.pos"), at("mjContact.frame"),
                at("mjContact.friction"), at("mjContact.geom"), at("mjContact.dim")};
-  l.model = {at("mjModel"), at("mjModel.narena")};
+  l.model = {at("mjModel"), at("mjModel.narena"), at("mjModel.enableflags")};
+  l.sleep = {int(at("mjENBL_SLEEP")), at("mjData.body_awake"), at("mjData.nbody_awake"), int(at("mjS_ASLEEP")),
+             int(at("mjS_AWAKE"))};
   l.message = {at("mjLogMessage.level"), at("mjLogMessage.subject"), int(at("mjLOG_ERROR"))};
   return l;
 }
 
 void bind_description(nb::module_& m) {
   nb::class_<StepOptions>(m, "StepOptions")
-      .def(nb::init<double, double, double, double, int, bool, double, bool>(), nb::kw_only(), "timestep"_a,
-           "restitution"_a, "bounce_speed"_a, "tolerance"_a, "max_iterations"_a, "newton"_a, "slop"_a, "midpoint"_a)
+      .def(nb::init<double, double, double, double, int, bool, double, bool, int, double>(), nb::kw_only(),
+           "timestep"_a, "restitution"_a, "bounce_speed"_a, "tolerance"_a, "max_iterations"_a, "newton"_a, "slop"_a,
+           "midpoint"_a, "sleep_steps"_a, "sleep_speed"_a)
       .def_ro("timestep", &StepOptions::timestep)
       .def_ro("restitution", &StepOptions::restitution)
       .def_ro("bounce_speed", &StepOptions::bounce_speed)
@@ -90,7 +95,9 @@ void bind_description(nb::module_& m) {
       .def_ro("max_iterations", &StepOptions::max_iterations)
       .def_ro("newton", &StepOptions::newton)
       .def_ro("slop", &StepOptions::slop)
-      .def_ro("midpoint", &StepOptions::midpoint);
+      .def_ro("midpoint", &StepOptions::midpoint)
+      .def_ro("sleep_steps", &StepOptions::sleep_steps)
+      .def_ro("sleep_speed", &StepOptions::sleep_speed);
   nb::class_<JointLimit>(m, "JointLimit")
       .def(nb::init<int, int, double, double>(), nb::kw_only(), "coordinate"_a, "velocity"_a, "lower"_a, "upper"_a);
   nb::class_<Motor>(m, "Motor")
@@ -161,8 +168,8 @@ struct HeldWorld : SingleUser {
   std::shared_ptr<WorldPlan> plan;
   std::unique_ptr<World> world;
 
-  explicit HeldWorld(std::shared_ptr<WorldPlan> p)
-      : SingleUser("this Simulator"), plan(std::move(p)), world(plan->make()) {
+  HeldWorld(std::shared_ptr<WorldPlan> p, int threads)
+      : SingleUser("this Simulator"), plan(std::move(p)), world(plan->make(threads)) {
     if (const auto& failure = world->collider().failure(); !failure.empty()) raise_mujoco(failure);
   }
 
@@ -234,8 +241,11 @@ void restore(HeldWorld& s, nb::handle numbers, std::size_t n) {
 void bind_world(nb::module_& m) {
   nb::class_<HeldWorld>(m, "World")
       .def(
-          "__init__", [](HeldWorld* self, std::shared_ptr<WorldPlan> plan) { new (self) HeldWorld(std::move(plan)); },
-          "plan"_a)
+          "__init__",
+          [](HeldWorld* self, std::shared_ptr<WorldPlan> plan, int threads) {
+            new (self) HeldWorld(std::move(plan), threads);
+          },
+          "plan"_a, nb::kw_only(), "threads"_a)
       .def(
           "set_state",
           [](HeldWorld& s, nb::handle q, nb::handle v, double time) {

@@ -118,6 +118,7 @@ void RunRecord::add(const StepReport& r, const World& w) {
   add_contacts(w, contacts);
   status.push_back(step_status(r));
   iterations.push_back(r.contacts.iterations);
+  sleeping.push_back(r.sleeping);
   residual.push_back(r.contacts.residuals.natural);
   loop_error.push_back(r.loop_error);
   penetration.push_back(r.penetration);
@@ -141,6 +142,7 @@ void bind_records(nb::module_& m) {
   bind_contact_columns(step);
   number("status", [](const StepReport& r) { return step_status(r); });
   number("islands", [](const StepReport& r) { return r.islands; });
+  number("sleeping", [](const StepReport& r) { return r.sleeping; });
   number("iterations", [](const StepReport& r) { return r.contacts.iterations; });
   number("factorizations", [](const StepReport& r) { return r.contacts.factorizations; });
   number("corrections", [](const StepReport& r) { return r.corrections; });
@@ -164,6 +166,7 @@ void bind_records(nb::module_& m) {
       .def_prop_ro("contact_counts", column_of(&RunRecord::contact_counts))
       .def_ro("status", &RunRecord::status)
       .def_prop_ro("iterations", column_of(&RunRecord::iterations))
+      .def_prop_ro("sleeping", column_of(&RunRecord::sleeping))
       .def_prop_ro("residual", column_of(&RunRecord::residual))
       .def_prop_ro("loop_error", column_of(&RunRecord::loop_error))
       .def_prop_ro("penetration", column_of(&RunRecord::penetration))

@@ -55,7 +55,7 @@ struct RunRecord {
   std::size_t nq, nv;
   Numbers q, v;
   std::vector<ContactRow> contacts;
-  Integers contact_counts, iterations;
+  Integers contact_counts, iterations, sleeping;
   std::vector<const char*> status;
   Numbers residual, loop_error, penetration;
   bool finite = true;  // velocities are

@@ -17,6 +17,8 @@ V at(const void* structure, std::size_t offset) {
   return std::bit_cast<V>(bytes);
 }
 
+std::size_t at_body(const Touch& t, int side) { return std::size_t(t.body[side]); }
+
 // Up to four of the points of a pair that span their patch: the outermost, the one farthest from it, and the farthest
 // on both sides of their line. Deep ones come first among equals. Returns how many, and which in `kept`.
 int spanning_points(const Touch* touches, int n, int* kept) {
@@ -71,10 +73,11 @@ Collider::Collider(const CollisionSource& source, int nq)
 
 Collider::~Collider() { release_data(); }
 
-bool Collider::collide(const double* q, std::vector<Touch>& touches) {
+bool Collider::collide(const double* q, std::vector<Touch>& touches, const std::vector<char>* still) {
   touches.clear();
-  if (!detect(q)) return false;
+  if (!detect(q, still)) return false;
   read_contacts();
+  if (still) std::erase_if(found_, [&](const Touch& t) { return (*still)[at_body(t, 0)] && (*still)[at_body(t, 1)]; });
   for (std::size_t first = 0; first < found_.size();) {
     std::size_t last = first + 1;
     while (last < found_.size() && same_pair(found_[last], found_[first])) ++last;
@@ -129,16 +132,18 @@ Vec3<double> Collider::local(int geom, const Vec3<double>& position) const {
 }
 
 // Contacts at q in data_. After an error other than lack of room the data is made anew: its stack is open.
-bool Collider::detect(const double* q) {
+bool Collider::detect(const double* q, const std::vector<char>* still) {
   failure_.clear();
   if (data_ == nullptr && !renew_data()) return false;
   for (;;) {
     // of nothing there may be no address
     if (nq_ > 0) std::memcpy(at<double*>(data_, library_.data.qpos), q, std::size_t(nq_) * sizeof(double));
-    const bool fine = call([](Collider& c) {
-      c.library_.kinematics(c.model_.data(), c.data_);
-      c.library_.collision(c.model_.data(), c.data_);
-    });
+    leave_out(nullptr);
+    bool fine = call([](Collider& c) { c.library_.kinematics(c.model_.data(), c.data_); });
+    if (fine) {
+      leave_out(still);
+      fine = call([](Collider& c) { c.library_.collision(c.model_.data(), c.data_); });
+    }
     if (fine && at<int>(data_, library_.data.dropped) == 0) return true;
     const std::string error = fine ? "contacts found no room in its arena" : landing_.text;
     const auto lacks = [&](const char* what) { return error.find(what) != std::string::npos; };
@@ -148,6 +153,22 @@ bool Collider::detect(const double* q) {
     failure_ = error;
     return false;
   }
+}
+
+// Bodies that stand still are for MuJoCo's collisions asleep, so that it leaves out their pairs. Where nothing is said
+// to stand still, and for kinematics, which would leave such bodies where they were, nothing sleeps.
+void Collider::leave_out(const std::vector<char>* still) {
+  const auto& sleep = library_.sleep;
+  if (sleep.bit == 0) return;
+  int flags = at<int>(model_.data(), library_.model.flags);
+  flags = still ? flags | sleep.bit : flags & ~sleep.bit;
+  std::memcpy(model_.data() + library_.model.flags, &flags, sizeof flags);
+  if (!still) return;
+  int* states = at<int*>(data_, sleep.states);
+  for (std::size_t g = 0; g < bodies_.size(); ++g)
+    states[parts_[g]] = (*still)[std::size_t(bodies_[g])] ? sleep.asleep : sleep.awake;
+  const int awake = 0;  // fewer than all: it looks at the states
+  std::memcpy(static_cast<char*>(data_) + sleep.count, &awake, sizeof awake);
 }
 
 // The arena of data to come becomes four times as large; false at 64 GiB.

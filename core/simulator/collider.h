@@ -28,9 +28,10 @@ class Collider {
   Collider(const Collider&) = delete;
   Collider& operator=(const Collider&) = delete;
 
-  // Contacts at q, four a pair of geoms at most, in MuJoCo's order. False where MuJoCo could not go on: failure() says
-  // why.
-  bool collide(const double* q, std::vector<Touch>& touches);
+  // Contacts at q, four a pair of geoms at most, in MuJoCo's order. still: per body by our numbers, null where all may
+  // move; contacts between two that stand still are left out, and not looked for where MuJoCo knows how (from 3.4 on).
+  // False where MuJoCo could not go on: failure() says why.
+  bool collide(const double* q, std::vector<Touch>& touches, const std::vector<char>* still = nullptr);
 
   // What MuJoCo said where it could not go on; empty where it could.
   const std::string& failure() const { return failure_; }
@@ -41,7 +42,8 @@ class Collider {
   Vec3<double> local(int geom, const Vec3<double>& position) const;
 
  private:
-  bool detect(const double* q);
+  bool detect(const double* q, const std::vector<char>* still);
+  void leave_out(const std::vector<char>* still);
   void read_contacts();
   bool enlarge_arena();
   bool renew_data();
@@ -51,7 +53,8 @@ class Collider {
   MujocoLibrary library_;
   int nq_;
   std::vector<int> bodies_, parts_;
-  std::vector<char> model_;  // the head of MuJoCo's model, with an arena size of our own; its arrays are shared
+  std::vector<char>
+      model_;  // the head of MuJoCo's model, with an arena size and flags of our own; its arrays are shared
   void* data_ = nullptr;
   mujoco::Landing landing_{};
   std::string failure_;

@@ -1,4 +1,5 @@
-// The contact solvers of a world, which all its islands use in turn, and which of them solves what.
+// The contact solvers of a thread, which the islands it steps use in turn, and which of them solves what. They keep
+// nothing from one solve to the next but memory.
 #pragma once
 
 #include <vector>

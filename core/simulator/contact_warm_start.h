@@ -16,12 +16,20 @@ struct Penalties {
   double velocities = 0, positions = 0;  // 0: there is none
 };
 
+// Trees that sleep or are about to; nothing known: all empty.
+struct RestMemory {
+  std::vector<int> steps;        // per tree: at rest one after the other; the options' sleep_steps: it sleeps
+  std::vector<double> forces;    // per velocity: on joints of trees that sleep, else 0
+  std::vector<double> external;  // (nbody, 6) wrenches on bodies of trees that sleep, else 0
+};
+
 // What the next step starts from besides q and v; nothing known: all empty.
 struct StepMemory {
   std::vector<Contact> contacts;
   std::vector<double> row_impulses, row_corrections;  // of loops and friction
   std::vector<std::array<double, 2>> limits;          // per end of a limit: impulse, correction
   std::vector<Penalties> penalties;                   // per tree
+  RestMemory rest;
 
   // Room for a step's results but contacts, all zero.
   void clear_rows(std::size_t rows, std::size_t limits, std::size_t trees);

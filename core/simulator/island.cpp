@@ -6,7 +6,7 @@
 
 namespace delassus {
 
-Island::Island(const WorldDescription& whole, const std::vector<int>& trees, ContactSolvers& solvers)
+Island::Island(const WorldDescription& whole, const std::vector<int>& trees)
     : part_(whole, trees),
       world_(part_.world),
       trees_(trees),
@@ -15,15 +15,14 @@ Island::Island(const WorldDescription& whole, const std::vector<int>& trees, Con
       free_motion_(world_, loops_, bodies_),
       systems_(part_),
       response_(std::size_t(world_.model.nv)),
-      velocities_(solvers),
-      correction_(world_, solvers),
+      correction_(world_),
       arrival_(world_) {
   for (auto* x : {&state_.q, &next_q_}) x->assign(std::size_t(world_.model.nq), 0.0);
   for (auto* x : {&state_.v, &state_.forces, &next_v_, &way_}) x->assign(std::size_t(world_.model.nv), 0.0);
   state_.external.assign(6 * world_.model.bodies.size(), 0.0);
 }
 
-void Island::step(const WorldState& now, const StepMemory& before, StepReport& report) {
+void Island::step(const WorldState& now, const StepMemory& before, ContactSolvers& solvers, StepReport& report) {
   StageClock clock;
   RowSystem* const posed = pose(now, before, report, clock);
   if (!posed) return;
@@ -31,18 +30,18 @@ void Island::step(const WorldState& now, const StepMemory& before, StepReport& r
   const std::vector<double>& free = free_motion_.velocity();
 
   // impulses, and v⁺ = v_f + M̂⁻¹ Jᵀ λ
-  velocities_.solve(world_.options, s, rows_.contacts.size(), state_.v, free, loops_, start_);
+  velocities_.solve(world_.options, solvers, s, rows_.contacts.size(), state_.v, free, loops_, start_);
   next_v_ = free;
   if (s.rows() > 0) response_.add(s, velocities_.impulses().data(), next_v_);
   clock.end(report.times.solve);
 
   // q⁺ = q ⊕ dt (v⁺ + u)
-  const int iterations = correction_.find(s, state_.q.data(), next_v_, velocities_.error, loops_, start_, response_);
-  report.corrections = std::max(report.corrections, iterations);
+  report.corrections =
+      correction_.find(solvers, s, state_.q.data(), next_v_, velocities_.error, loops_, start_, response_);
   judge_gaps(world_.options, s, rows_, correction_.gaps_after(), report);
   arrive(s, report);
   judge_limits(world_, next_q_, report);
-  add_island(velocities_.report(), report);
+  report.contacts = velocities_.report();
   clock.end(report.times.correct);
 }
 

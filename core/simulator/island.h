@@ -37,16 +37,19 @@ struct WorldState {
 
 class Island {
  public:
-  Island(const WorldDescription& whole, const std::vector<int>& trees, ContactSolvers& solvers);
+  Island(const WorldDescription& whole, const std::vector<int>& trees);
   Island(const Island&) = delete;
   Island& operator=(const Island&) = delete;
 
   std::size_t last_use = 0;
   std::vector<Contact*>& contacts() { return rows_.contacts; }  // of this step; to be given before it
+  const std::vector<int>& trees() const { return trees_; }      // by the numbers of the whole
   int systems() const { return systems_.size(); }
+  // What of its step grows with its work: velocities, and rows of contacts.
+  std::size_t size() const { return state_.v.size() + 3 * rows_.contacts.size(); }
 
-  // One step. What is found stays here until `give`.
-  void step(const WorldState& now, const StepMemory& before, StepReport& report);
+  // One step. What is found stays here until `give`. Changes nothing but the island, the solvers and the report.
+  void step(const WorldState& now, const StepMemory& before, ContactSolvers& solvers, StepReport& report);
   // q, v and what the next step may start from, to the whole.
   void give(double* q, double* v, StepMemory& after) const;
 
@@ -60,7 +63,7 @@ class Island {
 
   WorldPart part_;
   const WorldDescription& world_;  // of the part
-  std::vector<int> trees_;         // by the numbers of the whole
+  std::vector<int> trees_;
   LoopMidpoint loops_;
   FreeBodies bodies_;
   FreeMotion free_motion_;

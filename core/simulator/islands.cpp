@@ -30,25 +30,40 @@ Islands::Islands(const WorldDescription& world) : world_(world), tied_(world.mod
     }
 }
 
-const std::vector<Island*>& Islands::find(std::vector<Contact>& contacts) {
-  group_trees(contacts);
+const std::vector<Island*>& Islands::find(std::vector<Contact>& contacts, const std::vector<char>& asleep) {
+  const auto sleeps = [&](int tree) { return !asleep.empty() && asleep[std::size_t(tree)]; };
   ++uses_;
   used_.clear();
   for (std::size_t k = 0; k < group_count_; ++k) {
+    const int first = groups_[k].front();
+    if (sleeps(first)) continue;
     Island& island = island_of(groups_[k]);
     island.last_use = uses_;
     island.contacts().clear();
+    group_[std::size_t(first)] = int(used_.size());
     used_.push_back(&island);
   }
   for (auto& c : contacts) {
     const int first = lowest(tied_now_, tree(c.touch, 0));
-    used_[std::size_t(group_[std::size_t(first)])]->contacts().push_back(&c);
+    if (!sleeps(first)) used_[std::size_t(group_[std::size_t(first)])]->contacts().push_back(&c);
   }
   return used_;
 }
 
+bool Islands::wake(std::vector<char>& asleep) const {
+  bool woke = false;
+  for (std::size_t k = 0; k < group_count_; ++k) {
+    const auto sleeps = [&](int tree) { return asleep[std::size_t(tree)] != 0; };
+    const auto sleeping = std::count_if(groups_[k].begin(), groups_[k].end(), sleeps);
+    if (sleeping == 0 || sleeping == std::ptrdiff_t(groups_[k].size())) continue;
+    for (const int tree : groups_[k]) asleep[std::size_t(tree)] = 0;
+    woke = true;
+  }
+  return woke;
+}
+
 // Trees that touch each other, by their lowest tree.
-void Islands::group_trees(const std::vector<Contact>& contacts) {
+void Islands::group(const std::vector<Contact>& contacts) {
   tied_now_ = tied_;
   for (const auto& c : contacts)
     if (tree(c.touch, 1) >= 0) tie(tied_now_, tree(c.touch, 0), tree(c.touch, 1));
@@ -72,7 +87,7 @@ Island& Islands::island_of(const std::vector<int>& trees) {
       kept_.erase(std::min_element(kept_.begin(), kept_.end(), [](const auto& a, const auto& b) {
         return a.second->last_use < b.second->last_use;
       }));
-    found = kept_.emplace(trees, std::make_unique<Island>(world_, trees, solvers_)).first;
+    found = kept_.emplace(trees, std::make_unique<Island>(world_, trees)).first;
   }
   return *found->second;
 }

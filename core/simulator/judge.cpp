@@ -41,12 +41,20 @@ void judge_loops(double error, double size, StepReport& report) {
   if (!(error <= loop_tolerance * size)) report.blame(StepFlaw::open_loops);
 }
 
-void add_island(const ContactReport& island, StepReport& report) {
-  ContactReport& all = report.contacts;
-  all.outcome = std::max(all.outcome, island.outcome);
-  all.iterations = std::max(all.iterations, island.iterations);
-  all.factorizations += island.factorizations;
-  all.residuals = worst_of(all.residuals, island.residuals);
+void add_island(const StepReport& island, StepReport& all) {
+  ContactReport& contacts = all.contacts;
+  contacts.outcome = std::max(contacts.outcome, island.contacts.outcome);
+  contacts.iterations = std::max(contacts.iterations, island.contacts.iterations);
+  contacts.factorizations += island.contacts.factorizations;
+  contacts.residuals = worst_of(contacts.residuals, island.contacts.residuals);
+  all.blame(island.flaw);
+  all.corrections = std::max(all.corrections, island.corrections);
+  all.regular = all.regular && island.regular;
+  for (const auto error : {&StepReport::penetration, &StepReport::penetration_after, &StepReport::loop_error,
+                           &StepReport::loop_error_after, &StepReport::limit_error_after})
+    all.*error = std::max(all.*error, island.*error);
+  for (const auto stage : {&StageTimes::constrain, &StageTimes::operate, &StageTimes::solve, &StageTimes::correct})
+    all.times.*stage += island.times.*stage;
 }
 
 const char* step_status(const StepReport& report) {

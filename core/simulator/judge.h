@@ -22,8 +22,8 @@ void judge_limits(const WorldDescription& world, const std::vector<double>& q, S
 // Errors of loops: at most 1e-5 of the mechanism's size.
 void judge_loops(double error, double size, StepReport& report);
 
-// Of several islands: the worst of each number, and all factorizations.
-void add_island(const ContactReport& island, StepReport& report);
+// The report of an island, added to that of all: the worst of each number, sums of factorizations and of times.
+void add_island(const StepReport& island, StepReport& all);
 
 // The status of a step: of its contact solver, or what is wrong although that was solved.
 const char* step_status(const StepReport& report);

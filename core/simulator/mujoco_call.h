@@ -36,8 +36,15 @@ struct MujocoLibrary {
     std::size_t size, dist, pos, frame, friction, geom, dim;
   } contact{};
   struct {
-    std::size_t size, narena;
+    std::size_t size, narena, flags;  // flags: of what is enabled, an int
   } model{};
+  // sleeping bodies, whose pairs collisions leave out: the flag that enables it (0: this version has none), where data
+  // has the states of all bodies and how many are awake, and what states are called
+  struct {
+    int bit = 0;
+    std::size_t states = 0, count = 0;
+    int asleep = 0, awake = 0;
+  } sleep{};
   struct {
     std::size_t level, subject;
     int error;  // the level of an error

@@ -17,12 +17,11 @@ bool is_unused(const Interval& i) { return i.upper == 0; }
 
 }  // namespace
 
-PositionCorrection::PositionCorrection(const WorldDescription& world, ContactSolvers& solvers)
-    : world_(world), solvers_(solvers) {
+PositionCorrection::PositionCorrection(const WorldDescription& world) : world_(world) {
   for (auto* x : {&moving_, &u_}) x->assign(std::size_t(world.model.nv), 0.0);
 }
 
-int PositionCorrection::find(RowSystem& s, const double* q, const std::vector<double>& v,
+int PositionCorrection::find(ContactSolvers& solvers, RowSystem& s, const double* q, const std::vector<double>& v,
                              const std::vector<double>& error, LoopMidpoint& loops, const WarmStart& start,
                              ImpulseResponse& response) {
   const StepOptions& options = world_.options;
@@ -40,7 +39,7 @@ int PositionCorrection::find(RowSystem& s, const double* q, const std::vector<do
   if (!open && !(deep > shallow)) return 0;
   int iterations = 0;
   if (open) iterations = close_loops(s, loops, response, deep);
-  if (deep > shallow) iterations = std::max(iterations, separate(s, loops, start, response));
+  if (deep > shallow) iterations = std::max(iterations, separate(solvers, s, loops, start, response));
   shorten(s, asked_.data(), max_ratio(), u_);
 
   // gaps with u
@@ -90,12 +89,12 @@ int PositionCorrection::close_loops(RowSystem& s, LoopMidpoint& loops, ImpulseRe
 
 // Loops, limits and contacts together. Shapes that overlap where a loop ties them ask for what cannot be: then only
 // loops are closed, unless most of it helps.
-int PositionCorrection::separate(RowSystem& s, LoopMidpoint& loops, const WarmStart& start, ImpulseResponse& response) {
+int PositionCorrection::separate(ContactSolvers& solvers, RowSystem& s, LoopMidpoint& loops, const WarmStart& start,
+                                 ImpulseResponse& response) {
   loops_mu_ = mu_;
   mu_ = start.corrections;
-  const ContactReport end =
-      solvers_.solve_positions(world_.options, *s.G, s.position_sets, asked_.data(),
-                               {start.warm, start.penalties.positions}, mu_.data(), sigma_.data());
+  const ContactReport end = solvers.solve_positions(world_.options, *s.G, s.position_sets, asked_.data(),
+                                                    {start.warm, start.penalties.positions}, mu_.data(), sigma_.data());
   loops.closure().forget();
   penalty_ = end.rho;
   separated_ = end.outcome == ContactOutcome::solved;

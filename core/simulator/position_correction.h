@@ -19,11 +19,11 @@ namespace delassus {
 
 class PositionCorrection {
  public:
-  PositionCorrection(const WorldDescription& world, ContactSolvers& solvers);
+  explicit PositionCorrection(const WorldDescription& world);
 
   // From v⁺ and errors at q, which is of the middle of the step for trees in loops. Returns the number of iterations.
-  int find(RowSystem& s, const double* q, const std::vector<double>& v, const std::vector<double>& error,
-           LoopMidpoint& loops, const WarmStart& start, ImpulseResponse& response);
+  int find(ContactSolvers& solvers, RowSystem& s, const double* q, const std::vector<double>& v,
+           const std::vector<double>& error, LoopMidpoint& loops, const WarmStart& start, ImpulseResponse& response);
 
   const std::vector<double>& velocity() const { return u_; }      // u, a velocity
   const std::vector<double>& impulses() const { return mu_; }     // µ, a row
@@ -40,10 +40,10 @@ class PositionCorrection {
   Errors ask(RowSystem& s, const double* q, const std::vector<double>& v, const std::vector<double>& error,
              LoopMidpoint& loops);
   int close_loops(RowSystem& s, LoopMidpoint& loops, ImpulseResponse& response, double& deep);
-  int separate(RowSystem& s, LoopMidpoint& loops, const WarmStart& start, ImpulseResponse& response);
+  int separate(ContactSolvers& solvers, RowSystem& s, LoopMidpoint& loops, const WarmStart& start,
+               ImpulseResponse& response);
 
   const WorldDescription& world_;
-  ContactSolvers& solvers_;
   std::vector<double> moving_, u_;     // per velocity: what v⁺ still moves; u
   std::vector<double> asked_;          // per row: J w + φ / dt, the velocity that is to be undone
   std::vector<double> mu_, loops_mu_;  // per row: µ; µ of loops by themselves

@@ -1,5 +1,6 @@
 #include "simulator/snapshot.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -59,6 +60,26 @@ Contact read_contact(Reader& from, const CollisionSource& collisions, std::size_
   return c;
 }
 
+// What sleeps has no velocity.
+RestMemory read_rest(Reader& from, const WorldDescription& d, const std::vector<double>& v) {
+  const auto& m = d.model;
+  const std::size_t limit = std::size_t(d.options.sleep_steps);
+  RestMemory rest;
+  rest.steps.resize(from.size());
+  const bool any = !rest.steps.empty();
+  expect(!any || (limit > 0 && rest.steps.size() == m.roots.size()), "trees");
+  for (std::size_t t = 0; t < rest.steps.size(); ++t) {
+    rest.steps[t] = int(from.whole(limit + 1, "steps at rest"));
+    const auto& root = m.links[std::size_t(m.roots[t])];
+    const bool still = std::all_of(v.begin() + root.iv, v.begin() + root.end_v, [](double x) { return x == 0; });
+    expect(rest.steps[t] < d.options.sleep_steps || still, "velocities");
+  }
+  rest.forces = from.list(), rest.external = from.list();
+  expect(rest.forces.size() == (any ? v.size() : 0), "forces");
+  expect(rest.external.size() == (any ? 6 * m.bodies.size() : 0), "forces");
+  return rest;
+}
+
 }  // namespace
 
 std::vector<double> write_snapshot(const World& w) {
@@ -71,6 +92,12 @@ std::vector<double> write_snapshot(const World& w) {
   }
   x.insert(x.end(),
            {w.time, double(memory.limits.size()), double(memory.penalties.size()), double(memory.contacts.size())});
+  x.push_back(double(memory.rest.steps.size()));
+  x.insert(x.end(), memory.rest.steps.begin(), memory.rest.steps.end());
+  for (const auto* list : {&memory.rest.forces, &memory.rest.external}) {
+    x.push_back(double(list->size()));
+    x.insert(x.end(), list->begin(), list->end());
+  }
   for (const auto& l : memory.limits) x.insert(x.end(), {l[0], l[1]});
   for (const auto& p : memory.penalties) x.insert(x.end(), {p.velocities, p.positions});
   for (const auto& c : memory.contacts) {
@@ -108,6 +135,7 @@ SavedState read_snapshot(const World& w, const CollisionSource& collisions, cons
   const std::size_t contacts = from.size();
   none_or(memory.limits.size(), 2 * d.limits.size(), "limits");
   none_or(memory.penalties.size(), d.model.roots.size(), "trees");
+  memory.rest = read_rest(from, d, saved.v);
   for (auto& limit : memory.limits) limit = {from.number(), from.number()};
   for (auto& p : memory.penalties) {
     p = {from.number(), from.number()};

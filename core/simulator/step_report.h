@@ -8,7 +8,8 @@
 
 namespace delassus {
 
-// Seconds of the stages of a step; whole: from its beginning to its end.
+// Seconds of the stages of a step, those of islands added up, also where threads step several at once; whole: from its
+// beginning to its end.
 struct StageTimes {
   double collide = 0, constrain = 0, operate = 0, solve = 0, correct = 0, whole = 0;
 };
@@ -19,8 +20,9 @@ enum class StepFlaw : int { none, penetrating, limit_violated, open_loops, tunne
 struct StepReport {
   ContactReport contacts;  // of the velocities: the worst of each number over all islands, all factorizations
   StepFlaw flaw = StepFlaw::none;
-  int corrections = 0;  // iterations for positions
-  int islands = 0;
+  int corrections = 0;           // iterations for positions
+  int islands = 0;               // that were stepped
+  int sleeping = 0;              // trees that sleep after the step
   int tunnelled = 0;             // pairs of shapes that went through each other
   bool collided = true;          // MuJoCo found the contacts; if not, the collider says why
   bool regular = true;           // the mass matrix can be factored

@@ -10,7 +10,6 @@ namespace {
 
 constexpr int max_places = 256;  // at which contacts are looked for
 
-double length(const double* x) { return std::sqrt(x[0] * x[0] + x[1] * x[1] + x[2] * x[2]); }
 double length(const Vec3<double>& x) { return std::sqrt(dot(x, x)); }
 
 // The touch of the same two shapes, in either order; null if there is none.
@@ -24,12 +23,10 @@ const Touch* find_pair(const std::vector<Touch>& list, const Touch& t) {
 }  // namespace
 
 TunnellingCheck::TunnellingCheck(const WorldDescription& world)
-    : world_(world), start_(world.model), end_(world.model) {
-  speeds_.resize(world.model.links.size());
+    : world_(world), speeds_(world.model), start_(world.model), end_(world.model) {
   way_.resize(std::size_t(world.model.nv));
   between_.resize(std::size_t(world.model.nq));
   motions_.resize(world.shapes.size());
-  for (const auto& link : world.model.links) lengths_.push_back(length(link.placement.p));
   for (const auto& shape : world.shapes) {
     const auto& body = world.model.bodies[std::size_t(shape.body)];
     const double arm = length(body.placement.p) + length(shape.center) + shape.lever;
@@ -38,35 +35,16 @@ TunnellingCheck::TunnellingCheck(const WorldDescription& world)
 }
 
 bool TunnellingCheck::possible(const double* q, const double* v) {
-  const auto& m = world_.model;
-  // bounds on speeds, root first: of a link's origin, and of turning
-  for (std::size_t i = 0; i < m.links.size(); ++i) {
-    const auto& link = m.links[i];
-    const double* x = v + link.iv;
-    Speeds s{};
-    if (link.parent >= 0) {
-      const Speeds& p = speeds_[std::size_t(link.parent)];
-      const double slid = link.type == Joint::slide ? std::abs(q[link.iq]) : 0.0;
-      s = {p.linear + p.angular * (lengths_[i] + slid), p.angular};
-    }
-    if (link.type == Joint::hinge)
-      s.angular += std::abs(x[0]);
-    else if (link.type == Joint::slide)
-      s.linear += std::abs(x[0]);
-    else if (link.type == Joint::ball)
-      s.angular += length(x);
-    else
-      s = {length(x), length(x + 3)};
-    speeds_[i] = s;
-  }
+  const std::vector<LinkSpeed>& speeds = speeds_.find(q, v, 0, int(world_.model.links.size()));
   for (const auto& mover : movers_) {
-    const Speeds& s = speeds_[std::size_t(mover.link)];
+    const LinkSpeed& s = speeds[std::size_t(mover.link)];
     if (s.linear + s.angular * mover.arm > mover.safe_speed) return true;
   }
   return false;
 }
 
-int TunnellingCheck::count(Collider& collider, const std::vector<Touch>& seen, const double* from, const double* to) {
+int TunnellingCheck::count(Collider& collider, const std::vector<Touch>& seen, const double* from, const double* to,
+                           const std::vector<char>* still) {
   const int places = find_ways(from, to);
   if (places == 0) return 0;
   // pairs that are inside of each other somewhere on the way and were not seen before
@@ -75,7 +53,7 @@ int TunnellingCheck::count(Collider& collider, const std::vector<Touch>& seen, c
   difference(m, from, to, way_.data());
   for (int k = 1; k <= places; ++k) {
     integrate(m, from, way_.data(), double(k) / places, between_.data());
-    if (!collider.collide(k < places ? between_.data() : to, touches_)) return -1;
+    if (!collider.collide(k < places ? between_.data() : to, touches_, still)) return -1;
     for (const auto& t : touches_)
       if (t.distance < -world_.options.slop && !find_pair(seen, t) && !find_pair(entered_, t)) entered_.push_back(t);
   }

@@ -16,6 +16,7 @@
 #include "dynamics/kinematics.h"
 #include "simulator/collider.h"
 #include "simulator/description.h"
+#include "simulator/link_speeds.h"
 
 namespace delassus {
 
@@ -27,13 +28,11 @@ class TunnellingCheck {
   bool possible(const double* q, const double* v);
 
   // How many pairs went through each other between two configurations, with contacts seen at the first; −1: MuJoCo
-  // could not go on.
-  int count(Collider& collider, const std::vector<Touch>& seen, const double* from, const double* to);
+  // could not go on. still: as the collider takes it.
+  int count(Collider& collider, const std::vector<Touch>& seen, const double* from, const double* to,
+            const std::vector<char>* still);
 
  private:
-  struct Speeds {
-    double linear, angular;
-  };
   struct Mover {
     int link;
     double arm;         // from the link's origin to the shape's farthest point [m]
@@ -50,8 +49,7 @@ class TunnellingCheck {
   bool something_in_the_way(std::size_t shape) const;
 
   const WorldDescription& world_;
-  std::vector<double> lengths_;        // per link: from its parent [m]
-  std::vector<Speeds> speeds_;         // per link
+  LinkSpeeds speeds_;
   std::vector<Mover> movers_;          // per shape that may move
   std::vector<double> way_, between_;  // per velocity; per coordinate
   std::vector<ShapeMotion> motions_;   // per shape

@@ -2,8 +2,9 @@
 
 namespace delassus {
 
-void VelocitySolve::solve(const StepOptions& options, RowSystem& s, std::size_t contacts, const std::vector<double>& v,
-                          const std::vector<double>& free, LoopMidpoint& loops, const WarmStart& start) {
+void VelocitySolve::solve(const StepOptions& options, ContactSolvers& solvers, RowSystem& s, std::size_t contacts,
+                          const std::vector<double>& v, const std::vector<double>& free, LoopMidpoint& loops,
+                          const WarmStart& start) {
   report_ = {};
   impulses_ = start.impulses;
   sigma_.resize(s.rows());
@@ -16,10 +17,10 @@ void VelocitySolve::solve(const StepOptions& options, RowSystem& s, std::size_t 
   // all rows together, in two phases where contacts bounce
   const bool bounces = options.restitution > 0 && restitution_.find_bouncing(options, s, contacts, v.data(), error, g);
   OperatorMap map(*s.G, s.sets);
-  report_ = solvers_.solve_velocities(options, {map, g.data(), s.sets}, *s.G, {start.warm, start.penalties.velocities},
-                                      impulses_.data(), sigma_.data());
+  report_ = solvers.solve_velocities(options, {map, g.data(), s.sets}, *s.G, {start.warm, start.penalties.velocities},
+                                     impulses_.data(), sigma_.data());
   if (report_.outcome != ContactOutcome::solved) report_.rho = 0;  // no penalty to start from again
-  if (bounces) restitution_.decompress(options, s, map, solvers_, free.data(), g, impulses_, report_);
+  if (bounces) restitution_.decompress(options, s, map, solvers, free.data(), g, impulses_, report_);
 
   // the solvers left another damping; impulses that redundant rows of loops hardly feel go
   loops.closure().forget();

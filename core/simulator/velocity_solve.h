@@ -17,8 +17,6 @@ namespace delassus {
 
 class VelocitySolve {
  public:
-  explicit VelocitySolve(ContactSolvers& solvers) : solvers_(solvers) {}
-
   std::vector<double> g;      // per row; on entry as above
   std::vector<double> error;  // per row: φ of limits and contacts, errors of loops
 
@@ -26,13 +24,13 @@ class VelocitySolve {
   const ContactReport& report() const { return report_; }
 
   // v: velocity at the start of the step.
-  void solve(const StepOptions& options, RowSystem& s, std::size_t contacts, const std::vector<double>& v,
-             const std::vector<double>& free, LoopMidpoint& loops, const WarmStart& start);
+  void solve(const StepOptions& options, ContactSolvers& solvers, RowSystem& s, std::size_t contacts,
+             const std::vector<double>& v, const std::vector<double>& free, LoopMidpoint& loops,
+             const WarmStart& start);
 
  private:
   bool loops_suffice(const StepOptions& options, RowSystem& s, LoopMidpoint& loops);
 
-  ContactSolvers& solvers_;
   Restitution restitution_;
   std::vector<double> impulses_, sigma_;  // per row
   std::vector<double> inverse_masses_;    // per row: of loops alone

@@ -22,8 +22,13 @@ constexpr std::size_t max_contacts = 50'000;  // some 300 balls that are all in 
 
 }  // namespace
 
-World::World(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions)
-    : world_(std::move(description)), collider_(collisions, world_->model.nq), islands_(*world_), tunnelling_(*world_) {
+World::World(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions, int threads)
+    : world_(std::move(description)),
+      collider_(collisions, world_->model.nq),
+      islands_(*world_),
+      team_(threads),
+      sleep_(*world_),
+      tunnelling_(*world_) {
   const auto& m = world_->model;
   q.assign(std::size_t(m.nq), 0.0);
   v.assign(std::size_t(m.nv), 0.0);
@@ -39,17 +44,24 @@ World::World(std::shared_ptr<const WorldDescription> description, const Collisio
 StepReport World::step(const StepForces& forces) {
   StageClock clock, whole;
   StepReport report;
-  report.collided = find_contacts();
+  start_step(forces);
+  if (sleep_.any() && sleep_.all()) {
+    sleep_on(report);
+    whole.end(report.times.whole);
+    return report;
+  }
+  report.collided = find_islands();
   if (!report.collided) return report;
   clock.end(report.times.collide);
-  const WorldState now = start_islands(forces);
+  const WorldState now{q.data(), v.data(), forces_.data(), forces.external};
   report.islands = int(used_->size());
   report.contacts.outcome = ContactOutcome::solved;
-  for (Island* island : *used_) {
-    island->step(now, memory, report);
-    if (!report.regular) return report;
-  }
-  finish_step();
+  for (const StepReport& island : team_.step(*used_, now, memory)) add_island(island, report);
+  if (!report.regular) return report;
+  for (std::size_t k = touches_.size(); k < next_memory_.contacts.size(); ++k)  // of what sleeps
+    report.penetration = std::max(report.penetration, -next_memory_.contacts[k].touch.distance);
+  finish_step(forces);
+  report.sleeping = sleep_.count(memory.rest);
   report.collided = check_tunnelling(report);
   if (!report.collided) undo_step();
   whole.end(report.times.whole);
@@ -58,24 +70,55 @@ StepReport World::step(const StepForces& forces) {
 
 StepReport World::pose(const StepForces& forces, std::vector<PosedProblem>& problems) {
   StepReport report;
-  report.collided = find_contacts();
+  start_step(forces);
+  report.collided = find_islands();
   if (!report.collided) return report;
-  const WorldState now = start_islands(forces);
+  const WorldState now{q.data(), v.data(), forces_.data(), forces.external};
   problems.resize(used_->size());
   for (std::size_t k = 0; k < used_->size() && report.regular; ++k)
     (*used_)[k]->pose_problem(now, memory, report, problems[k]);
   return report;
 }
 
-// Contacts of this step, with what they start from. False: MuJoCo could not find them.
+// Forces on joints, and who sleeps unless something touches it.
+void World::start_step(const StepForces& forces) {
+  find_joint_forces(*world_, q.data(), v.data(), forces.tau, forces.control, forces_);
+  if (sleep_.allowed()) sleep_.recall(memory.rest, forces_, forces.external);
+}
+
+// A step in which everything sleeps.
+void World::sleep_on(StepReport& report) {
+  report.contacts.outcome = ContactOutcome::solved;
+  report.sleeping = int(world_->model.roots.size());
+  for (const auto& c : memory.contacts) report.penetration = std::max(report.penetration, -c.touch.distance);
+  time += world_->options.timestep;
+}
+
+// Contacts of this step with what they start from, and the islands that they make; those that something touches are
+// woken first. False: MuJoCo could not find contacts.
+bool World::find_islands() {
+  do {
+    if (!find_contacts()) return false;
+    islands_.group(next_memory_.contacts);
+  } while (sleep_.any() && islands_.wake(sleep_.asleep()));
+  used_ = &islands_.find(next_memory_.contacts, sleep_.asleep());
+  return true;
+}
+
+// Contacts of what is awake, then those of what sleeps as they were.
 bool World::find_contacts() {
+  const bool sleeping = sleep_.any();
   find_looked_at(looked_at_);
-  if (!collider_.collide(looked_at_.data(), touches_)) return false;
+  const std::vector<char>* still = sleeping ? &sleep_.find_still() : nullptr;
+  if (!collider_.collide(looked_at_.data(), touches_, still)) return false;
   if (touches_.size() > max_contacts) refuse(touches_.size());
   order_sides(world_->model, touches_);
   persistence_.keep_points(memory.contacts, collider_, touches_);
   patches_.flatten(collider_, touches_);
   match_contacts(touches_, memory.contacts, next_memory_.contacts);
+  if (sleeping)
+    for (const auto& c : memory.contacts)
+      if (sleep_.holds(c)) next_memory_.contacts.push_back(c);
   return true;
 }
 
@@ -92,18 +135,19 @@ void World::find_looked_at(std::vector<double>& looked_at) const {
   }
 }
 
-// Islands of the contacts, and forces on joints.
-WorldState World::start_islands(const StepForces& forces) {
-  used_ = &islands_.find(next_memory_.contacts);
-  find_joint_forces(*world_, q.data(), v.data(), forces.tau, forces.control, forces_);
-  return {q.data(), v.data(), forces_.data(), forces.external};
-}
-
-// q⁺, v⁺, and what the next step starts from.
-void World::finish_step() {
+// q⁺, v⁺, what the next step starts from, and what falls asleep.
+void World::finish_step(const StepForces& forces) {
   last_q_ = q, last_v_ = v, last_time_ = time;
   next_memory_.clear_rows(row_count_, world_->limits.size(), islands_.trees());
   for (const Island* island : *used_) island->give(q.data(), v.data(), next_memory_);
+  if (sleep_.allowed()) {
+    sleep_.keep_rows(memory, next_memory_);
+    if (sleep_.count_rest(*used_, team_.reports(), memory.rest, last_q_.data(), q.data(), v.data(),
+                          next_memory_.rest)) {
+      find_joint_forces(*world_, q.data(), v.data(), forces.tau, forces.control, forces_);
+      sleep_.note_forces(forces_, forces.external, next_memory_.rest);
+    }
+  }
   std::swap(memory, next_memory_);
   time += world_->options.timestep;
 }
@@ -117,7 +161,8 @@ void World::undo_step() {
 bool World::check_tunnelling(StepReport& report) {
   if (!tunnelling_.possible(q.data(), v.data())) return true;
   find_looked_at(next_looked_at_);
-  const int passed = tunnelling_.count(collider_, touches_, looked_at_.data(), next_looked_at_.data());
+  const std::vector<char>* still = sleep_.any() ? &sleep_.find_still() : nullptr;
+  const int passed = tunnelling_.count(collider_, touches_, looked_at_.data(), next_looked_at_.data(), still);
   report.tunnelled = std::max(passed, 0);
   if (passed > 0) report.blame(StepFlaw::tunnelling);
   return passed >= 0;

@@ -5,6 +5,7 @@
 //                points of a face in one plane                                              contact_patches.h
 //                impulses to start from                                                     contact_warm_start.h
 //   islands      trees that contacts and loops tie together, each a problem of its own      islands.h, island.h
+//                several at once, where there are threads                                   island_team.h
 //   constrain    rows of loops, dry friction, limits that are near, contacts                row_system.h
 //   free motion  v_f = v + dt M̂⁻¹ (τ − h − K (q − q₀) − (D + dt K) v)                       actuation.h, free_motion.h
 //                M̂ = M + dt D + dt² K: springs, dampers and servos act at the end of the step
@@ -16,6 +17,7 @@
 //   integrate    v ← v_f + M̂⁻¹ Jᵀ λ,   q ← q ⊕ dt (v + u)
 //   judge        loops, limits and gaps as they are now                                     judge.h
 //                whether anything went through something on its way                         tunnelling.h
+//   sleep        islands at rest are left alone until something happens to them             sleep.h
 //
 // Trees in loops are looked at in the middle of the step, q½ = q ⊕ ½ dt v, and q ← q½ ⊕ dt (½ v⁺ + u): a step of second
 // order (loop_midpoint.h). Free bodies of one link turn by the midpoint rule on the rotation group (free_bodies.h).
@@ -26,7 +28,9 @@
 
 #include "simulator/contact_patches.h"
 #include "simulator/contact_persistence.h"
+#include "simulator/island_team.h"
 #include "simulator/islands.h"
+#include "simulator/sleep.h"
 #include "simulator/tunnelling.h"
 
 namespace delassus {
@@ -40,7 +44,8 @@ struct StepForces {
 
 class World {
  public:
-  World(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions);
+  // threads: that step islands; results are the same for any number of them.
+  World(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions, int threads = 1);
 
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -57,15 +62,17 @@ class World {
   // memory stay as they were; likewise where there are more contacts than a step takes, a CapacityError.
   StepReport step(const StepForces& forces);
 
-  // The problems of velocities that the next step would solve first, an island each; state and memory stay as they are.
-  // The report tells whether MuJoCo found contacts, and whether the mass matrix is regular.
+  // The problems of velocities that the next step would solve first, one for each island that is awake; state and
+  // memory stay as they are. The report tells whether MuJoCo found contacts, and whether the mass matrix is regular.
   StepReport pose(const StepForces& forces, std::vector<PosedProblem>& problems);
 
  private:
+  void start_step(const StepForces& forces);
+  void sleep_on(StepReport& report);
+  bool find_islands();
   bool find_contacts();
   void find_looked_at(std::vector<double>& looked_at) const;
-  WorldState start_islands(const StepForces& forces);
-  void finish_step();
+  void finish_step(const StepForces& forces);
   void undo_step();
   bool check_tunnelling(StepReport& report);
 
@@ -74,6 +81,8 @@ class World {
   ContactPersistence persistence_;
   ContactPatches patches_;
   Islands islands_;
+  IslandTeam team_;
+  Sleep sleep_;
   TunnellingCheck tunnelling_;
   std::size_t row_count_ = 0;  // of loops and dry friction
   const std::vector<Island*>* used_ = nullptr;

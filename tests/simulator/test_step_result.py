@@ -9,7 +9,7 @@ import pytest
 import delassus as dl
 
 FIELDS = [
-    "time", "q", "v", "contacts", "status", "islands", "iterations", "factorizations", "corrections", "residual", "penetration", "penetration_after",
+    "time", "q", "v", "contacts", "status", "islands", "sleeping", "iterations", "factorizations", "corrections", "residual", "penetration", "penetration_after",
     "loop_error", "loop_error_after", "limit_error", "tunnelled", "timings",
 ]  # fmt: skip
 

@@ -29,7 +29,7 @@ KINDS = ("loop", "friction", "limit", "contact")
 class ContactProblem:
     """What a step of a :class:`~delassus.Simulator` solves first: λ in its sets with σ = G λ + g, m rows, c contacts. Arrays are copied and read-only.
 
-    The rows are those of all islands, one after the other; G has no entries between islands. Restitution and the correction of positions come after it and are not in it.
+    The rows are those of all islands that do not sleep, one after the other; G has no entries between islands. Restitution and the correction of positions come after it and are not in it.
 
     Attributes:
         G: (m, m) J M̂⁻¹ Jᵀ, symmetric positive semidefinite.

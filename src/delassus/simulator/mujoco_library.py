@@ -92,7 +92,7 @@ def _pointer(address: int) -> int:
 def _check() -> None:
     """Compare the layout with what the Python module shows of a model in contact."""
     m = mujoco.MjModel.from_xml_string(
-        "<mujoco><worldbody><geom type='plane' size='9 9 1' condim='1' friction='.3 .01 .01'/><body pos='0 0 .09'><freejoint/><geom type='box' size='.1 .1 .1'/></body>"
+        "<mujoco><option><flag energy='enable'/></option><worldbody><geom type='plane' size='9 9 1' condim='1' friction='.3 .01 .01'/><body pos='0 0 .09'><freejoint/><geom type='box' size='.1 .1 .1'/></body>"
         "<body pos='1 0 .09'><freejoint/><geom size='.1' condim='1'/></body></worldbody></mujoco>"
     )
     d = mujoco.MjData(m)
@@ -113,6 +113,11 @@ def _check() -> None:
         kind = ctypes.c_int64 if size == 8 else ctypes.c_int32
         if size != _READ.get(field, size) or kind.from_address(value._address + layout(struct)[0][field]).value != getattr(value, field):
             raise _unsupported(f"{struct}.{field} is not what its own description says")
+    if (sleep := _sleep()) and (
+        ctypes.c_int32.from_address(d._address + sleep["mjData.nbody_awake"]).value != d.nbody_awake
+        or ctypes.c_int32.from_address(m._address + sleep["mjModel.enableflags"]).value != m.opt.enableflags
+    ):
+        raise _unsupported("its sleeping bodies are not where its own description says")
     first = _pointer(d._address + layout("mjData")[0]["contact"])
     for k in range(d.ncon):
         at, shown = first + k * contact[1], d.contact[k]
@@ -122,6 +127,19 @@ def _check() -> None:
             raise _unsupported("its contacts are not laid out as its own description says")
     if {c.dim for c in d.contact} != {1, 3}:
         raise _unsupported("it does not find the contacts of a box and a ball on a plane")
+
+
+def _sleep() -> dict[str, int]:
+    """Return what it takes to have pairs of sleeping bodies left out by collisions; nothing where a version has no sleep."""
+    bit = enums.ENUMS["mjtEnableBit"].values.get("mjENBL_SLEEP")
+    offsets = layout("mjData")[0]
+    if bit is None or not {"body_awake", "nbody_awake"} <= offsets.keys():
+        return {}
+    states = enums.ENUMS["mjtSleepState"].values
+    return {
+        "mjENBL_SLEEP": bit, "mjS_ASLEEP": states["mjS_ASLEEP"], "mjS_AWAKE": states["mjS_AWAKE"], "mjData.body_awake": offsets["body_awake"],
+        "mjData.nbody_awake": offsets["nbody_awake"], "mjModel.enableflags": layout("mjModel")[0]["opt"] + layout("mjOption")[0]["enableflags"],
+    }  # fmt: skip
 
 
 @lru_cache(maxsize=1)
@@ -147,6 +165,7 @@ def library() -> _core.MujocoLibrary:
             places |= {f"{struct}.{field}": offsets[field] for field in fields}
     full, stat = int(mujoco.mjtWarning.mjWARN_CONTACTFULL), layout("mjWarningStat")
     places["mjData.dropped"] = layout("mjData")[0]["warning"] + full * stat[1] + stat[0]["number"]
+    places |= _sleep()
     if "mjLogMessage" in structs.STRUCTS:
         places["mjLOG_ERROR"] = enums.ENUMS["mjtLogLevel"].values["mjLOG_ERROR"]
     return _core.MujocoLibrary(places)

@@ -72,7 +72,7 @@ class Frames:
             contact_force=self._column("contact_force", no_vectors), contact_friction=self._column("contact_friction", np.zeros(0)),
             contact_bodies=self._column("contact_bodies", np.zeros((0, 2), dtype=np.int64)),
             status=np.array(["solved", *(status for record in self.records for status in record.status)]),
-            iterations=self._column("iterations", np.zeros(1, dtype=np.int64)), residual=self._column("residual", none),
+            iterations=self._column("iterations", np.zeros(1, dtype=np.int64)), sleeping=self._column("sleeping", np.zeros(1, dtype=np.int64)), residual=self._column("residual", none),
             kinetic_energy=np.array([kinetic_energy(self.model, a, b) for a, b in zip(q, v, strict=True)]),
             potential_energy=np.array([potential_energy(self.model, a) for a in q]), loop_error=self._column("loop_error", none),
             penetration=self._column("penetration", none),

@@ -74,6 +74,11 @@ class Simulator:
         tolerance: of the contact solver, for each of its residuals.
         max_iterations: of the contact solver.
         slop: gap, and penetration, that is taken for touching [m].
+        threads: that solve islands of a step at once. Results are the same bits for any number of them; collision detection stays on the calling thread. Where there is one island,
+            or all are small, no thread is woken. For many worlds see :func:`~delassus.rollout`.
+        sleep_after: time at rest after which an island sleeps [s], say 0.5; None: never. Its velocity is then zero and it is not solved again, until something that is awake comes
+            within reach, forces on its joints or wrenches on its bodies change, or the state is set. Off by default: motion slower than ``sleep_speed`` is lost.
+        sleep_speed: below which a body is at rest, everywhere on it, by its velocity and by the way it goes in the step [m/s].
 
     Examples:
         >>> import delassus as dl
@@ -96,6 +101,9 @@ class Simulator:
         tolerance: float = 1e-6,
         max_iterations: int = 1000,
         slop: float = 1e-5,
+        threads: int = 1,
+        sleep_after: float | None = None,
+        sleep_speed: float = 1e-4,
     ) -> None:
         self.timestep = number(timestep, "timestep")
         if not self.timestep > 0:
@@ -117,10 +125,13 @@ class Simulator:
         self._options = _core.StepOptions(
             timestep=self.timestep, restitution=self.restitution, bounce_speed=number(bounce_speed, "bounce_speed", minimum=0.0), tolerance=self.tolerance,
             max_iterations=self.max_iterations, newton=solver == "newton", slop=number(slop, "slop", minimum=0.0), midpoint=integrator == "midpoint",
+            sleep_steps=0 if sleep_after is None else _steps_in(number(sleep_after, "sleep_after", minimum=0.0), self.timestep),
+            sleep_speed=number(sleep_speed, "sleep_speed", minimum=0.0),
         )  # fmt: skip
         self.view: Any = None
         self._plan = world_plan(self.model, collision_model(self._source), self._options)
-        self._world = _core.World(self._plan)
+        self.threads = count(threads, "threads")
+        self._world = _core.World(self._plan, threads=self.threads)
         self._control_shape, self._tau_shape = (len(self.model.actuators),), (self.model.nv,)
         self.reset()
 
@@ -300,6 +311,11 @@ class Simulator:
     def _inputs(self, tau: Any, control: Any) -> tuple[Any, Any]:
         """Check forces on joints and values of actuators."""
         return _forces(tau, "tau", self._tau_shape, "velocities"), _forces(control, "control", self._control_shape, "actuators")
+
+
+def _steps_in(seconds: float, timestep: float) -> int:
+    """Return the number of steps that take a time, at least one."""
+    return int(np.clip(np.ceil(seconds / timestep - 1e-6), 1, 10**9))
 
 
 def _forces(value: Any, name: str, shape: tuple[int], what: str) -> Any:

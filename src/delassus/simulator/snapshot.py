@@ -22,7 +22,7 @@ from ..model import Model
 __all__ = ["identity", "seal", "unseal"]
 
 Floats = NDArray[np.float64]
-MARK, FORMAT = 81_220_071.0, 2.0
+MARK, FORMAT = 81_220_071.0, 3.0
 HEADER = 6
 # MuJoCo's model as far as collisions depend on it
 GEOMETRY = (
@@ -47,7 +47,7 @@ def identity(model: Model, mujoco_model: Any, options: _core.StepOptions) -> Flo
     settings = np.array(
         [
             options.timestep, options.restitution, options.bounce_speed, options.tolerance, options.max_iterations, options.newton, options.slop,
-            options.midpoint,
+            options.midpoint, options.sleep_steps, options.sleep_speed,
         ],
         dtype=float,
     )  # fmt: skip

@@ -26,7 +26,9 @@ class StepResult:
         status: "solved" certifies the whole step: contact forces within the tolerance on all islands, and after the step loops closed (1e-5 of the mechanism's size, a metre at most),
             limits kept (1e-5 and twice the slop), no penetration deeper than before (by twice the slop), and no shape on the other side of another. Otherwise the status of the contact
             solver, see :class:`~delassus.ContactResult`, or, where forces are right, the worst of what is not: "tunnelling", "open_loops", "limit_violated", "penetrating".
-        islands: groups of bodies that touch or are tied to each other; each is solved by itself.
+        islands: groups of bodies that touch or are tied to each other and do not sleep; each is solved by itself.
+        sleeping: kinematic trees (free bodies, robots) that sleep after the step. Their contacts are listed with the forces of their last solve; residuals and errors but penetration
+            are of what is awake.
         iterations, factorizations: of the contact solver: the most of any island; of all of them.
         corrections: iterations that closed loops and gaps; zero where nothing was open.
         residual: natural residual [m/s].
@@ -35,7 +37,7 @@ class StepResult:
         loop_error, loop_error_after: largest, before and after the step [m or rad].
         limit_error: how far the worst joint is beyond its limit after the step [m or rad].
         tunnelled: pairs of shapes that went through each other within the step.
-        timings: seconds of the stages.
+        timings: seconds of the stages, "step" of the whole. Those of islands are added up, so with several threads they may exceed the whole.
     """
 
     time: float
@@ -44,6 +46,7 @@ class StepResult:
     contacts: Contacts
     status: StepStatus
     islands: int
+    sleeping: int
     iterations: int
     factorizations: int
     corrections: int

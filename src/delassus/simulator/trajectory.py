@@ -6,7 +6,7 @@ import math
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -30,6 +30,7 @@ _STATUS = re.compile("[a-z][a-z_ -]{0,60}")  # viewers show it as it is
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+_NONE: Ints = np.zeros(0, dtype=np.int64)  # stands for zeros
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
@@ -135,6 +136,7 @@ class Trajectory:
         kinetic_energy, potential_energy: (T,) [J].
         loop_error: (T,) largest gap of a loop [m].
         penetration: (T,) deepest [m].
+        sleeping: (T,) trees that sleep; none where it is not given.
     """
 
     model: Model
@@ -154,6 +156,7 @@ class Trajectory:
     potential_energy: Floats
     loop_error: Floats
     penetration: Floats
+    sleeping: Ints = field(default_factory=lambda: _NONE)
 
     def __post_init__(self) -> None:
         as_model(self.model)
@@ -161,6 +164,8 @@ class Trajectory:
         frames = as_array(self.times, "times").size
         contacts = len(np.atleast_1d(as_array(self.contact_position, "contact_position")))
         T, K = (frames,), (contacts,)
+        if self.sleeping is _NONE:
+            put("sleeping", np.zeros(T, dtype=np.int64))
         shapes: dict[str, tuple[int, ...]] = {
             "times": T, "q": (*T, self.model.nq), "v": (*T, self.model.nv), "contact_position": (*K, 3), "contact_normal": (*K, 3),
             "contact_force": (*K, 3), "contact_friction": K, "residual": T, "kinetic_energy": T, "potential_energy": T, "loop_error": T,
@@ -168,7 +173,7 @@ class Trajectory:
         }  # fmt: skip
         for name, shape in shapes.items():
             put(name, _floats(getattr(self, name), name, shape))
-        for name, shape in (("contact_start", (frames + 1,)), ("contact_bodies", (contacts, 2)), ("iterations", T)):
+        for name, shape in (("contact_start", (frames + 1,)), ("contact_bodies", (contacts, 2)), ("iterations", T), ("sleeping", T)):
             put(name, _ints(getattr(self, name), name, shape))
         put("status", _words(self.status, "status", T))
         if strange := [word for word in np.unique(self.status).tolist() if not _STATUS.fullmatch(word)]:
@@ -193,9 +198,9 @@ class Trajectory:
         starts, ends = self.contact_start[frames], self.contact_start[frames + 1]
         kept = np.concatenate([np.arange(a, b) for a, b in zip(starts, ends, strict=True)]) if len(frames) else frames
         parts: dict[str, Any] = {"model": self.model, "contact_start": np.concatenate([[0], np.cumsum(ends - starts)])}
-        for field in fields(self):
-            if field.name not in parts:
-                parts[field.name] = getattr(self, field.name)[kept if field.name.startswith("contact_") else frames]
+        for part in fields(self):
+            if part.name not in parts:
+                parts[part.name] = getattr(self, part.name)[kept if part.name.startswith("contact_") else frames]
         return Trajectory(**parts)
 
     def __repr__(self) -> str:
@@ -233,7 +238,7 @@ class Trajectory:
         target = named_path(path)
         if target.suffix != ".npz":
             target = target.with_name(target.name + ".npz")
-        arrays = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "model"}
+        arrays = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "model"}
         with whole_file(target, f"trajectory of {len(self)} frames") as file:
             np.savez_compressed(file, format=np.int64(FORMAT), mjcf=np.str_(self.model.to_mjcf()), **arrays)
         return target
@@ -248,7 +253,7 @@ class Trajectory:
             LoadError: no such file, or not a whole trajectory of this format.
         """
         where = repr(os.fspath(path))
-        needed = {"format", "mjcf"} | {field.name for field in fields(cls) if field.name != "model"}
+        needed = {"format", "mjcf"} | {part.name for part in fields(cls) if part.name not in ("model", "sleeping")}
         try:
             file = np.load(path, allow_pickle=False)
             if isinstance(file, np.ndarray):
@@ -256,6 +261,8 @@ class Trajectory:
             with file:
                 if missing := sorted(needed - set(file.files)):
                     raise LoadError(f"path: {where} is no trajectory: it lacks {', '.join(missing)}. Trajectory.save writes them.")
+                # files of earlier versions do not tell what sleeps
+                needed |= {"sleeping"} & set(file.files)
                 parts = {name: _array(file, name) for name in needed}
         except DelassusError:
             raise
