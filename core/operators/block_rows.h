@@ -7,6 +7,8 @@
 // Where the numbers of a block are: block_index.h.
 #pragma once
 
+#include <array>
+#include <type_traits>
 #include <vector>
 
 #include "operators/block_index.h"
@@ -60,7 +62,10 @@ class BlockRows {
  public:
   using Real = real_of<T>;
 
-  explicit BlockRows(const Layout<Real>& layout) : layout_(layout), set_(layout.set) {
+  explicit BlockRows(const Layout<Real>& layout)
+      : layout_(layout), set_(layout.set), free_(layout.coupled.steps.size(), 0) {
+    for (const auto& step : layout.coupled.steps)
+      if (step.free) free_[std::size_t(step.link)] = 1;
     index_.clear(set_.rows);
     for (const auto& c : set_.constraints) index_.add(c.row, c.rows);
     for (const auto& c : set_.constraints)
@@ -76,18 +81,21 @@ class BlockRows {
   void stiffen(const Points<T>& points, const Terms<T>& terms, const T* B, Twin6<T>* H, Twin6<T>* coupling,
                T* joint_stiffness) const {
     for (std::size_t g = 0; g < set_.groups.size(); ++g) {
-      const bool two = set_.groups[g].other >= 0;
+      const auto& group = set_.groups[g];
+      if constexpr (strip_lanes<T> > 1)
+        if (points.in_packs(g)) {
+          BlockSums<StripPack<T>> sums{};
+          if (sum_packs(points, g, B, sums)) add_group(g, sums, H, coupling);
+          continue;
+        }
       BlockSums<T> sums{};
-      if (points.in_packs(g))
-        sum_packs(points, g, B, two, sums);
-      else
-        points.each(g, [&](const auto* axes, const Vec3<T>& p, const Vec3<T>& o, int row) {
-          const Vec3<T> A[3] = {Vec3<T>{} + axes[0], Vec3<T>{} + axes[1], Vec3<T>{} + axes[2]};
-          T block[9];
-          for (int r = 0; r < 3; ++r)
-            for (int c = 0; c < 3; ++c) block[3 * r + c] = B[index_.at(row + r, row + c)];
-          sums.add(block, A, p, o, two);
-        });
+      points.each(g, [&](const auto* axes, const Vec3<T>& p, const Vec3<T>& o, int row) {
+        const Vec3<T> A[3] = {Vec3<T>{} + axes[0], Vec3<T>{} + axes[1], Vec3<T>{} + axes[2]};
+        T block[9];
+        for (int r = 0; r < 3; ++r)
+          for (int c = 0; c < 3; ++c) block[3 * r + c] = B[index_.at(row + r, row + c)];
+        sums.add(block, A, p, o, group.other >= 0);
+      });
       add_group(g, sums, H, coupling);
     }
     stiffen_terms(terms, B, H, coupling);
@@ -97,64 +105,113 @@ class BlockRows {
   }
 
  private:
-  void sum_packs(const Points<T>& points, std::size_t g, const T* B, bool two, BlockSums<T>& sums) const {
-    if constexpr (strip_lanes<T> > 1) {
-      using P = StripPack<T>;
-      BlockSums<P> all{};
-      for (const auto& pack : points.packs(g)) {
-        const T* from[strip_lanes<T>];
-        for (int l = 0; l < strip_lanes<T>; ++l) from[l] = B + index_.of_row[std::size_t(pack.row[l])] +
-                                                           (pack.row[l] - index_.first[std::size_t(pack.row[l])]);
-        const int stride = index_.of_row[std::size_t(pack.row[0] + 1)] - index_.of_row[std::size_t(pack.row[0])];
-        P block[9];
-        for (int r = 0; r < 3; ++r)
-          for (int c = 0; c < 3; ++c) {
-            const int k = r * stride + c;
-            block[3 * r + c] = P{from[0][k], from[1][k], from[2][k], from[3][k]} * pack.full;
-          }
-        all.add(block, pack.axes, pack.position[0], pack.position[1], two);
+  // Points side by side. Whether any of them has a block that is not zero.
+  template <class P>
+  bool sum_packs(const Points<T>& points, std::size_t g, const T* B, BlockSums<P>& sums) const {
+    const bool two = set_.groups[g].other >= 0;
+    bool any = false;
+    for (const auto& pack : points.packs(g)) {
+      const T* from[strip_lanes<T>];
+      bool some = false;
+      for (int l = 0; l < strip_lanes<T>; ++l) {
+        from[l] = B + index_.at(pack.row[l], pack.row[l]);
+        some = some || from[l][0] != 0;
       }
-      constexpr std::size_t n = sizeof(BlockSums<T>) / sizeof(T);
-      P packs[84]{};
-      T lanes[84];
-      static_assert(n == 81);
-      __builtin_memcpy(packs, &all, sizeof(all));
-      sum_lanes<T>(packs, lanes);
-      __builtin_memcpy(&sums, lanes, sizeof(sums));
+      const int stride = index_.at(pack.row[0] + 1, pack.row[0]) - index_.at(pack.row[0], pack.row[0]);
+      P block[9];
+      for (int r = 0; r < 3; ++r)
+        for (int c = 0; c < 3; ++c) {
+          const int k = r * stride + c;
+          block[3 * r + c] = P{from[0][k], from[1][k], from[2][k], from[3][k]} * pack.full;
+          if (!some)
+            for (int l = 0; l < strip_lanes<T>; ++l) some = some || from[l][k] != 0;
+        }
+      if (!some) continue;
+      any = true;
+      sums.add(block, pack.axes, pack.position[0], pack.position[1], two);
+    }
+    return any;
+  }
+
+  // Three numbers, summed over the points of a pack, and a zero: half of a column.
+  using Half = std::conditional_t<(strip_lanes<T> > 1), StripPack<T>, std::array<T, 4>>;
+  static Half half(const T& x, const T& y, const T& z) { return Half{x, y, z, T{}}; }
+  template <class P>
+    requires(!std::is_same_v<P, T>)
+  static Half half(const P& x, const P& y, const P& z) {
+    const P packs[4] = {x, y, z, P{}};
+    T sums[4];
+    sum_lanes<T>(packs, sums);
+    return Half{sums[0], sums[1], sums[2], sums[3]};
+  }
+  // y ± [low; high]
+  template <int sign>
+  static void add_halves(Column<T>& y, const Half& low, const Half& high) {
+    if constexpr (strip_lanes<T> > 1 && Column<T>::parts == 1) {
+      y.part[0] += Real(sign) * __builtin_shufflevector(low, high, 0, 1, 2, 4, 5, 6, 3, 7);
+    } else if constexpr (strip_lanes<T> > 1 && Column<T>::parts == 2) {
+      y.part[0] += Real(sign) * __builtin_shufflevector(low, high, 0, 1, 2, 4);
+      y.part[1] += Real(sign) * __builtin_shufflevector(low, high, 5, 6, 3, 7);
+    } else {
+      for (int k = 0; k < 3; ++k) y[k] += low[k] * Real(sign), y[k + 3] += high[k] * Real(sign);
     }
   }
 
-  // Rows of ± [S, −right_b; left_a, −both_ab], the block (a, b) of the two links of a group.
-  struct Rows {
-    Column<T> row[6];
-    Rows(const BlockSums<T>& s, int a, int b, Real sign) {
-      for (int r = 0; r < 3; ++r) {
-        row[r] = column(Vec6<T>{s.S[r] * sign, s.right[b][r] * -sign});
-        row[r + 3] = column(Vec6<T>{s.left[a][r] * sign, s.both[a][b][r] * -sign});
-      }
-    }
+  // A matrix of sums by rows, or by columns.
+  struct Halves {
+    Half of[3];
   };
-  static void add_rows(Mat6<T>& A, const Rows& rows) {
-    for (int r = 0; r < 6; ++r)
-      for (int c = 0; c < 6; ++c) A.column[c][r] += rows.row[r][c];
+  template <class N>
+  static Halves rows_of(const Vec3<N> (&M)[3], Real sign) {
+    Halves h;
+    for (int r = 0; r < 3; ++r) h.of[r] = half(N(M[r].x * sign), N(M[r].y * sign), N(M[r].z * sign));
+    return h;
   }
-  static void add_rows_transposed(Mat6<T>& A, const Rows& rows) {
-    for (int r = 0; r < 6; ++r) add(A.column[r], rows.row[r]);
+  template <class N>
+  static Halves columns_of(const Vec3<N> (&M)[3], Real sign) {
+    return {{half(N(M[0].x * sign), N(M[1].x * sign), N(M[2].x * sign)),
+             half(N(M[0].y * sign), N(M[1].y * sign), N(M[2].y * sign)),
+             half(N(M[0].z * sign), N(M[1].z * sign), N(M[2].z * sign))}};
   }
-  void add_group(std::size_t g, const BlockSums<T>& s, Twin6<T>* H, Twin6<T>* coupling) const {
+  // H ± [A, C; B, D] with columns of each; with rows, [A, B; C, D] and rows, the transposed.
+  template <int sign>
+  static void add_columns(Mat6<T>& H, const Halves& A, const Halves& B, const Halves& C, const Halves& D) {
+    for (int c = 0; c < 3; ++c) {
+      add_halves<sign>(H.column[c], A.of[c], B.of[c]);
+      add_halves<sign>(H.column[c + 3], C.of[c], D.of[c]);
+    }
+  }
+  // The block of two links a and b of a group is ± [S, −right_b; left_a, −both_ab], − between different links. A free
+  // link needs no transposed block of its own.
+  template <class N>
+  void add_group(std::size_t g, const BlockSums<N>& s, Twin6<T>* H, Twin6<T>* coupling) const {
     const auto& group = set_.groups[g];
     const auto& touching = layout_.touching[g];
-    const auto add_to_link = [&](int link, const Rows& rows) {
-      add_rows(H[link].down, rows);
-      add_rows_transposed(H[link].up, rows);
-    };
-    add_to_link(group.link, Rows(s, 0, 0, 1));
-    if (touching.block < 0) return;
-    add_to_link(group.other, Rows(s, 1, 1, 1));
+    const Halves S = columns_of(s.S, 1), right = columns_of(s.right[0], -1), left = columns_of(s.left[0], 1);
+    add_columns<1>(H[group.link].down, S, left, right, columns_of(s.both[0][0], -1));
+    const bool two = touching.block >= 0, turned = !free_[std::size_t(group.link)];
+    if (!two && !turned) return;
+    const Halves St = rows_of(s.S, 1), left_t = rows_of(s.left[0], 1);
+    Halves right_t;
+    if (turned || touching.flipped) right_t = rows_of(s.right[0], -1);
+    if (turned) add_columns<1>(H[group.link].up, St, right_t, left_t, rows_of(s.both[0][0], -1));
+    if (!two) return;
+    const Halves other_right = columns_of(s.right[1], -1), other_left = columns_of(s.left[1], 1),
+                 other_right_t = rows_of(s.right[1], -1);
+    add_columns<1>(H[group.other].down, S, other_left, other_right, columns_of(s.both[1][1], -1));
+    Halves other_left_t;
+    if (!free_[std::size_t(group.other)] || touching.flipped) other_left_t = rows_of(s.left[1], 1);
+    if (!free_[std::size_t(group.other)])
+      add_columns<1>(H[group.other].up, St, other_right_t, other_left_t, rows_of(s.both[1][1], -1));
+    // the coupling has the rows of the other link, or where it is flipped those of the first
     Twin6<T>& C = coupling[touching.block];
-    const int rows = touching.flipped ? 0 : 1;  // whose rows the coupling has
-    add_rows(C.down, Rows(s, rows, 1 - rows, -1));
-    add_rows_transposed(C.up, Rows(s, 1 - rows, rows, -1));
+    if (touching.flipped) {
+      add_columns<-1>(C.down, S, left, other_right, columns_of(s.both[0][1], -1));
+      add_columns<-1>(C.up, St, right_t, other_left_t, rows_of(s.both[1][0], -1));
+    } else {
+      add_columns<-1>(C.down, S, other_left, right, columns_of(s.both[1][0], -1));
+      add_columns<-1>(C.up, St, other_right_t, left_t, rows_of(s.both[0][1], -1));
+    }
   }
 
   // Rows with terms, each constraint's by its own block.
@@ -233,6 +290,7 @@ class BlockRows {
 
   const Layout<Real>& layout_;
   const ConstraintSet<Real>& set_;
+  std::vector<char> free_;  // a link: its joint is
   BlockIndex index_;
   std::vector<Mixed> mixed_;
 };

@@ -28,22 +28,25 @@ ContactReport AutomaticContacts::solve(const ContactProblem& p, const ContactOpt
   const std::size_t n = std::size_t(p.rows());
   best_.resize(n);
   semismooth_.begin(p);
-  // forces that make things worse than none at all are no start
+  // what it was given may do already; forces that make things worse than none at all are no start
+  bool judged = false;
   if (options.warm) {
     project(p.sets, lambda, lambda);
-    std::fill(best_.begin(), best_.end(), 0.0);
-    const double none = residuals(p.sets, true, semismooth_.d(), best_.data(), p.g).natural;
     report_.residuals = judge(p, true, semismooth_.d(), lambda, sigma);
-    if (!(report_.residuals.natural <= none)) std::fill_n(lambda, n, 0.0);
-  } else {
-    std::fill_n(lambda, n, 0.0);
+    if (report_.residuals.worst(options.share) <= options.tolerance) {
+      report_.outcome = ContactOutcome::solved;
+      return report_;
+    }
+    std::fill(best_.begin(), best_.end(), 0.0);
+    judged = report_.residuals.natural <= residuals(p.sets, true, semismooth_.d(), best_.data(), p.g).natural;
   }
+  if (!judged) std::fill_n(lambda, n, 0.0);
   start_.assign(lambda, lambda + n);
 
   // Newton's method from what it was given
   double speed = 0;
   for (std::size_t r = 0; r < n; ++r) speed = std::max(speed, std::abs(p.g[r]));
-  if (newton(first_rule, lambda, sigma)) return report_;
+  if (newton(first_rule, lambda, sigma, judged)) return report_;
   if (best_residual_ <= near_residual * speed && newton(near_rule, lambda, sigma)) return report_;
 
   // paths, each with Newton's method from its end
@@ -79,10 +82,10 @@ ContactReport AutomaticContacts::solve(const ContactProblem& p, const ContactOpt
 
 bool AutomaticContacts::over_budget() const { return report_.iterations >= options_->max_iterations; }
 
-bool AutomaticContacts::newton(const SemismoothRule& rule, double* lambda, double* sigma) {
+bool AutomaticContacts::newton(const SemismoothRule& rule, double* lambda, double* sigma, bool judged) {
   SemismoothRule limited = rule;
   limited.max_iterations = std::min(rule.max_iterations, options_->max_iterations - report_.iterations);
-  const bool solved = semismooth_.run(limited, *options_, lambda, sigma, history_, report_);
+  const bool solved = semismooth_.run(limited, *options_, lambda, sigma, history_, report_, judged);
   if (!solved) keep_best(lambda);
   return solved;
 }

@@ -26,7 +26,7 @@ class AutomaticContacts {
                       double* history);
 
  private:
-  bool newton(const SemismoothRule& rule, double* lambda, double* sigma);
+  bool newton(const SemismoothRule& rule, double* lambda, double* sigma, bool judged = false);
   bool path(const PathStart& start, const std::vector<double>& from, double* lambda, double* sigma);
   void keep_best(const double* lambda);
   bool over_budget() const;

@@ -42,10 +42,11 @@ class Semismooth {
   // Reads the problem: units, and where the numbers of blocks are. Whether G has such a factor.
   bool begin(const ContactProblem& p);
   // From forces r to others that are better, until they are within the tolerance or the rule's iterations are used up.
-  // λ: forces to start from on entry, the best ones found, in their sets, on exit; σ: their velocities. Adds to the
+  // λ: forces to start from on entry, the best ones found, in their sets, on exit; σ: their velocities, on entry too if
+  // λ was `judged` already and is in its sets. Adds to the
   // report's iterations and factorizations; history: an estimate after each, if not null. Returns whether it is solved.
   bool run(const SemismoothRule& rule, const ContactOptions& options, double* lambda, double* sigma, double* history,
-           ContactReport& report);
+           ContactReport& report, bool judged = false);
 
   const double* d() const { return d_.data(); }
 

@@ -13,20 +13,22 @@ double larger(double a, double b) { return b <= a || std::isnan(a) ? a : b; }
 // σ is known to ε d ‖λ‖ at best: a residual below that is not zero but unseen.
 constexpr double rounding = std::numeric_limits<double>::epsilon();
 
+double length(double x, double y, double z) { return std::sqrt(x * x + y * y + z * z); }
+
 // Of one cone, each kept in `all` where it is the largest so far.
 void add_cone(const Cone& c, bool coulomb, double d, const double* l, const double* s, ContactResiduals& all) {
   const double t = tangential(s), normal = coulomb ? s[0] + c.friction * t : s[0];
   double p[3];
   project(c.friction, l, p);
-  all.primal = larger(all.primal, d * std::hypot(l[0] - p[0], l[1] - p[1], l[2] - p[2]));
+  all.primal = larger(all.primal, d * length(l[0] - p[0], l[1] - p[1], l[2] - p[2]));
   all.dual = larger(all.dual, coulomb ? std::max(-s[0], 0.0) : std::max(c.friction * t - s[0], 0.0));
-  const double force = std::hypot(l[0], l[1], l[2]), size = std::max(force, std::hypot(normal, s[1], s[2]) / d);
+  const double force = length(l[0], l[1], l[2]), size = std::max(force, length(normal, s[1], s[2]) / d);
   if (size > 0)
     all.complementarity =
         larger(all.complementarity, std::abs(l[0] / size * normal + l[1] / size * s[1] + l[2] / size * s[2]));
   const double x[3] = {l[0] - normal / d, l[1] - s[1] / d, l[2] - s[2] / d};
   project(c.friction, x, p);
-  all.natural = larger(all.natural, d * std::max(std::hypot(l[0] - p[0], l[1] - p[1], l[2] - p[2]), rounding * force));
+  all.natural = larger(all.natural, d * std::max(length(l[0] - p[0], l[1] - p[1], l[2] - p[2]), rounding * force));
 }
 
 // Of one interval. σ pushes the force to one end of it: what it lacks to get there.
