@@ -44,7 +44,7 @@ class LayoutMaker {
  public:
   LayoutMaker(const Model<Real>& model, int lanes);
 
-  // All the rest of a layout whose set is given. No operator of it may be there still.
+  // All the rest of a layout whose set is given. Operators of it are to be made again.
   void make(Layout<Real>& layout);
 
  private:

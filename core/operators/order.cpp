@@ -167,8 +167,8 @@ void EliminationOrder::eliminate(int i) {
   if (!meeting_.empty()) {
     for (const int j : meeting_) --lists_[std::size_t(j)].degree;
     if (p >= 0 && !std::binary_search(meeting_.begin(), meeting_.end(), p)) meeting_.push_back(p);
-    const bool has_hub = join_hub();
-    for (std::size_t k = has_hub ? 1 : 0; k < meeting_.size(); ++k) join(meeting_[k]);
+    if (meeting_.size() > 1)
+      for (std::size_t k = join_hub() ? 1 : 0; k < meeting_.size(); ++k) join(meeting_[k]);
     for (const int j : meeting_) refresh(j);
   }
   if (p >= 0 && --children_[std::size_t(p)] == 0) refresh(p);
@@ -230,15 +230,16 @@ void EliminationOrder::refresh(int i) {
   const std::uint64_t key =
       waits ? std::uint64_t(active[std::size_t(i)]) << 62 | degree << 31 | (n - 1 - std::size_t(i)) : absent;
   std::size_t k = leaves_ + std::size_t(i);
+  if (tournament_[k] == key) return;
   tournament_[k] = key;
   for (k /= 2; k > 0; k /= 2) {
     const std::uint64_t lower = std::min(tournament_[2 * k], tournament_[2 * k + 1]);
     if (tournament_[k] == lower) break;
     tournament_[k] = lower;
   }
-  const bool single = waits && degree == 0;
-  if (planned.nv == 1) single && !kept_out_[std::size_t(i)] ? plain_.insert(rank(i)) : plain_.erase(rank(i));
-  if (planned.free && planned.bare && !planned.pushed) single ? loose_.insert(rank(i)) : loose_.erase(rank(i));
+  if (degree > 0) return;
+  if (planned.nv == 1 && !kept_out_[std::size_t(i)]) waits ? plain_.insert(rank(i)) : plain_.erase(rank(i));
+  if (planned.free && planned.bare && !planned.pushed) waits ? loose_.insert(rank(i)) : loose_.erase(rank(i));
 }
 
 bool EliminationOrder::joins(std::size_t t) const {

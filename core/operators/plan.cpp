@@ -143,9 +143,8 @@ void EliminationPlanner::keep_in_slots(const LinkLists& groups) {
   auto& plan = *plan_;
   written_.assign(plan.blocks.size(), 0);
   for (std::size_t g = 0; g < groups.size(); ++g)
-    for (const int i : groups[g])
-      for (const int j : groups[g])
-        if (i != j) written_[coupling(i, j)] = 1;
+    for (std::size_t b = 1; b < groups[g].size(); ++b)
+      for (std::size_t a = 0; a < b; ++a) written_[coupling(groups[g][a], groups[g][b])] = 1;
   plan.slots.assign(plan.blocks.size(), -1);
   auto slot = [&](int block) {
     if (plan.slots[block] < 0) plan.slots[block] = plan.slot_count++;

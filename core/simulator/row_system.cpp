@@ -34,8 +34,9 @@ void ActiveRows::find(const WorldDescription& world, const double* q, const doub
   for (const Contact* c : contacts) frames.push_back(contact_frame(c->touch.normal));
 }
 
-RowSystemCache::RowSystemCache(const WorldPart& part)
-    : part_(part),
+RowSystemCache::RowSystemCache(const Model<double>& whole, const WorldPart& part)
+    : whole_(whole),
+      part_(part),
       maker_(part.world.model, strip_lanes<double>),
       always_(make_constraints(part.world.model, joined(part.world.loops, part.world.friction))) {}
 
@@ -61,8 +62,7 @@ RowSystem& RowSystemCache::find(const ActiveRows& rows) {
 void RowSystemCache::find_key(const ActiveRows& rows) {
   key_.assign(rows.limit_ends.begin(), rows.limit_ends.end());
   key_.push_back(-2);
-  for (const Contact* c : rows.contacts)
-    for (int b = 0; b < 2; ++b) key_.push_back(part_.world.model.bodies[std::size_t(body(c->touch, b))].link);
+  for (const auto& links : rows.links) key_.insert(key_.end(), links.begin(), links.end());
   hash_ = 0;
   for (const int k : key_) hash_ = (hash_ ^ std::uint64_t(std::uint32_t(k))) * 0x9e3779b97f4a7c15;
 }
@@ -95,7 +95,6 @@ RowSystemCache::Kept& RowSystemCache::make_room() {
 
 // Rows of loops and dry friction, then limits, then contacts; and all that follows from them.
 void RowSystemCache::make(RowSystem& s, const ActiveRows& rows) {
-  s.G.reset();
   if (!s.layout) s.layout = std::make_shared<Layout<double>>();
   ConstraintSet<double>& set = s.layout->set;
   set = always_;
@@ -104,7 +103,10 @@ void RowSystemCache::make(RowSystem& s, const ActiveRows& rows) {
   add_sets(s, rows.limit_ends.size());
   place_points(s, rows);
   maker_.make(*s.layout);
-  s.G = make_moving_operator<double>(part_.world.model, s.layout);
+  if (s.G)
+    s.G->remake(s.layout);
+  else
+    s.G = make_moving_operator<double>(part_.world.model, s.layout);
 }
 
 void RowSystemCache::take_limits(const ActiveRows& rows, ConstraintSet<double>& set) const {
@@ -123,9 +125,7 @@ void RowSystemCache::take_contacts(const ActiveRows& rows, RowSystem& s) {
     }
   const std::size_t first = points_.size();
   for (std::size_t k = 0; k < rows.contacts.size(); ++k, set.rows += 3) {
-    // key_ ends with the links of contacts
-    const int* links = key_.data() + key_.size() - 2 * (rows.contacts.size() - k);
-    points_.push_back({links[0], links[1], {{}, set.rows, 0}, {}});
+    points_.push_back({rows.links[k][0], rows.links[k][1], {{}, set.rows, 0}, {}});
   }
   set_points(part_.world.model.links.size(), points_, set, numbers_);
   s.contact_points.assign(numbers_.begin() + std::ptrdiff_t(first), numbers_.end());
@@ -165,7 +165,7 @@ void RowSystemCache::place_points(RowSystem& s, const ActiveRows& rows) const {
     auto& point = set.points[std::size_t(s.contact_points[k])];
     for (int r = 0; r < 3; ++r) point.axes[r] = rows.frames[k][std::size_t(r)];
     for (int b = 0; b < 2; ++b) {
-      const auto& carrier = part_.world.model.bodies[std::size_t(body(t, b))];
+      const auto& carrier = whole_.bodies[std::size_t(t.body[b])];
       if (carrier.link >= 0)
         set.locals[std::size_t(point.local) + std::size_t(b)] = carrier.placement.R * t.local[b] + carrier.placement.p;
     }

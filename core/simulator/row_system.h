@@ -13,6 +13,7 @@
 // other, links that touch are others in almost every step.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -27,9 +28,10 @@ namespace delassus {
 
 // What of a step decides about its rows, besides loops and dry friction, which are always there.
 struct ActiveRows {
-  std::vector<int> limit_ends;       // that are near: 2 k the lower, 2 k + 1 the upper one of limit k
-  std::vector<Contact*> contacts;    // of the world; impulses to start from on entry, impulses on exit
-  std::vector<ContactFrame> frames;  // of contacts
+  std::vector<int> limit_ends;            // that are near: 2 k the lower, 2 k + 1 the upper one of limit k
+  std::vector<Contact*> contacts;         // of the world; impulses to start from on entry, impulses on exit
+  std::vector<std::array<int, 2>> links;  // of contacts, by the numbers of the part; −1: the ground
+  std::vector<ContactFrame> frames;       // of contacts
 
   // From q and v, with contacts given.
   void find(const WorldDescription& world, const double* q, const double* v);
@@ -50,7 +52,8 @@ struct RowSystem {
 
 class RowSystemCache {
  public:
-  explicit RowSystemCache(const WorldPart& part);
+  // whole: the world that contacts are of.
+  RowSystemCache(const Model<double>& whole, const WorldPart& part);
 
   // The system of these rows, made if there is none, its points where contacts are now. G is to be updated.
   RowSystem& find(const ActiveRows& rows);
@@ -74,8 +77,8 @@ class RowSystemCache {
   void take_contacts(const ActiveRows& rows, RowSystem& s);
   void add_sets(RowSystem& s, std::size_t limits) const;
   void place_points(RowSystem& s, const ActiveRows& rows) const;
-  int body(const Touch& t, int which) const { return part_.bodies[std::size_t(t.body[which])]; }
 
+  const Model<double>& whole_;
   const WorldPart& part_;
   LayoutMaker<double> maker_;
   ConstraintSet<double> always_;  // rows of loops and dry friction
