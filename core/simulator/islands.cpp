@@ -7,7 +7,7 @@ namespace delassus {
 
 namespace {
 
-constexpr std::size_t spare_trees = 4096;  // of islands that are kept, besides two for each tree
+constexpr std::size_t spare_trees = 1024;  // of islands that are kept, besides two for each tree
 
 // The lowest tree of those that a tree is tied to. Ties are shortened on the way.
 int lowest(std::vector<int>& ties, int tree) {

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t max_systems = 24;    // kept by a cache
 constexpr std::size_t max_unproven = 4;    // of these, that came up once only
+constexpr std::size_t large_key = 1000;    // of a large system: of these two, since the memory of more is cold
 constexpr std::size_t max_kept = 100'000;  // links of contacts of all that are kept, but the last two: some 100 MB
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 
@@ -84,12 +85,11 @@ RowSystemCache::Kept& RowSystemCache::make_room() {
     size -= (*oldest)->key.size(), unproven -= !(*oldest)->proven;
     systems_.erase(oldest);
   }
-  const bool large = systems_.size() >= 2 && size + key_.size() > max_kept;
-  if (unproven < max_unproven && systems_.size() < max_systems && !large)
-    return *systems_.emplace_back(std::make_unique<Kept>());
+  const bool full = systems_.size() == max_systems || (systems_.size() >= 2 && size + key_.size() > max_kept);
+  const bool crowded = unproven >= (key_.size() > large_key ? 2 : max_unproven);
+  if (!full && !crowded) return *systems_.emplace_back(std::make_unique<Kept>());
   return **std::min_element(systems_.begin(), systems_.end(), [&](const auto& a, const auto& b) {
-    if (unproven >= max_unproven && a->proven != b->proven) return b->proven;
-    return older(a, b);
+    return crowded && a->proven != b->proven ? b->proven : older(a, b);
   });
 }
 
@@ -116,16 +116,19 @@ void RowSystemCache::take_limits(const ActiveRows& rows, ConstraintSet<double>& 
 
 void RowSystemCache::take_contacts(const ActiveRows& rows, RowSystem& s) {
   ConstraintSet<double>& set = s.layout->set;
-  points_.clear();
+  points_.resize(std::max(points_.size(), always_.points.size()));
   for (const auto& group : always_.groups)
-    for (int k = 0; k < group.count; ++k) {
-      const auto& point = always_.points[std::size_t(group.first + k)];
+    for (int k = group.first; k < group.first + group.count; ++k) {
+      const auto& point = always_.points[std::size_t(k)];
       const Vec3<double>* local = always_.locals.data() + point.local;
-      points_.push_back({group.link, group.other, point, {local[0], local[group.sides() - 1]}});
+      points_[std::size_t(k)] = {group.link, group.other, point, {local[0], local[group.sides() - 1]}};
     }
-  const std::size_t first = points_.size();
+  // axes and places of contacts are written in every step
+  const std::size_t first = always_.points.size();
+  points_.resize(first + rows.contacts.size());
   for (std::size_t k = 0; k < rows.contacts.size(); ++k, set.rows += 3) {
-    points_.push_back({rows.links[k][0], rows.links[k][1], {{}, set.rows, 0}, {}});
+    PointRows<double>& p = points_[first + k];
+    p.link = rows.links[k][0], p.other = rows.links[k][1], p.point.row = set.rows;
   }
   set_points(part_.world.model.links.size(), points_, set, numbers_);
   s.contact_points.assign(numbers_.begin() + std::ptrdiff_t(first), numbers_.end());
