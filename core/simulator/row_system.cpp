@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t max_systems = 24;    // kept by a cache
 constexpr std::size_t max_unproven = 4;    // of these, that came up once only
-constexpr std::size_t large_key = 1000;    // of a large system: of these two, since the memory of more is cold
+constexpr std::size_t large_key = 4000;    // of a large system: of these two, since the memory of more is cold
 constexpr std::size_t max_kept = 100'000;  // links of contacts of all that are kept, but the last two: some 100 MB
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 
