@@ -114,7 +114,11 @@ def test_trees_that_touch_each_other_and_themselves(seed):
     for k in range(n):
         parent = "world" if k == 0 or rng.random() < 0.2 else f"b{max(0, k - 1 - int(3 * rng.random()))}"
         builder.add_body(f"b{k}", parent, mass=1.0, inertia=(1.0, 1.0, 1.0))
-        builder.add_joint(f"b{k}", "free" if parent == "world" and rng.random() < 0.5 else str(rng.choice(["hinge", "slide", "hinge", "ball"])), name=f"b{k}")
+        builder.add_joint(
+            f"b{k}",
+            "free" if parent == "world" and rng.random() < 0.5 else str(rng.choice(["hinge", "slide", "hinge", "ball"])),
+            name=f"b{k}",
+        )
     model = builder.build()
     names = [f"b{k}" for k in range(n)]
     pairs = [rng.choice(names, 2, replace=False) for _ in range(int(rng.integers(0, 12)))]
