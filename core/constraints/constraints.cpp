@@ -1,24 +1,16 @@
 #include "constraints/compiled.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 namespace delassus {
 
 namespace {
 
-// Three rows along the world's axes between two links, or a link and the ground.
+// Three rows along the world's axes.
 template <class Real>
-struct Touch {
-  int link, other;
-  Point<Real> point;
-  Vec3<Real> local[2];  // the point on each link
-};
-
-template <class Real>
-Touch<Real> touch(const Model<Real>& model, const Constraint<Real>& c) {
-  Touch<Real> t{};
+PointRows<Real> point_rows(const Model<Real>& model, const Constraint<Real>& c) {
+  PointRows<Real> t{};
   t.point.row = c.row;
   for (int r = 0; r < 3; ++r) t.point.axes[r] = {c.matrix[3 * r], c.matrix[3 * r + 1], c.matrix[3 * r + 2]};
   for (int b = 0; b < 2; ++b) {
@@ -41,7 +33,7 @@ Touch<Real> touch(const Model<Real>& model, const Constraint<Real>& c) {
 template <class Real>
 ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector<ConstraintDescription>& list) {
   ConstraintSet<Real> set;
-  std::vector<Touch<Real>> touches;
+  std::vector<PointRows<Real>> points;
   for (const auto& d : list) {
     Constraint<Real> c{};
     c.kind = d.kind;
@@ -62,7 +54,7 @@ ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector
     // points between different links, and rows with terms: one a link, the ground none
     const bool point =
         c.kind == Kind::frame && c.axes_on < 0 && model.bodies[c.bodies[0]].link != model.bodies[c.bodies[1]].link;
-    if (point) touches.push_back(touch(model, c));
+    if (point) points.push_back(point_rows(model, c));
     Block block{c.row + 3 * point, c.rows - 3 * point, int(set.terms.size()), 0};
     auto term = [&](int link) {
       if (link < 0) return -1;
@@ -94,27 +86,49 @@ ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector
     set.constraints.push_back(std::move(c));
   }
 
-  // points of the same two links beside each other
-  std::stable_sort(touches.begin(), touches.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.link, a.other) < std::pair(b.link, b.other);
-  });
-  std::vector<char> touched(model.links.size(), 0);
-  auto first = [&](int link) { return link >= 0 && !std::exchange(touched[link], 1); };
-  for (const auto& t : touches) {
-    if (set.groups.empty() || set.groups.back().link != t.link || set.groups.back().other != t.other)
-      set.groups.push_back(
-          {t.link, t.other, int(set.points.size()), 0, int(set.locals.size()), {first(t.link), first(t.other)}});
-    ++set.groups.back().count;
-    set.points.push_back(t.point);
-    set.points.back().local = int(set.locals.size());
-    set.locals.insert(set.locals.end(), t.local, t.local + set.groups.back().sides());
-  }
+  std::vector<int> numbers;
+  set_points(model.links.size(), points, set, numbers);
   return set;
+}
+
+template <class Real>
+void set_points(std::size_t links, const std::vector<PointRows<Real>>& points, ConstraintSet<Real>& set,
+                std::vector<int>& numbers) {
+  // sorted by the other link, then by the link, each time keeping the order of equals; the ground comes first
+  std::vector<int> starts(links + 2), by_other(points.size()), order(points.size());
+  const auto sort_by = [&](auto&& key, auto&& from, std::vector<int>& to) {
+    std::fill(starts.begin(), starts.end(), 0);
+    for (const auto& p : points) ++starts[std::size_t(key(p) + 2)];
+    for (std::size_t i = 1; i < starts.size(); ++i) starts[i] += starts[i - 1];
+    for (std::size_t k = 0; k < points.size(); ++k) {
+      const int p = from(k);
+      to[std::size_t(starts[std::size_t(key(points[std::size_t(p)]) + 1)]++)] = p;
+    }
+  };
+  sort_by([](const auto& p) { return p.other; }, [](std::size_t k) { return int(k); }, by_other);
+  sort_by([](const auto& p) { return p.link; }, [&](std::size_t k) { return by_other[k]; }, order);
+
+  set.groups.clear(), set.points.clear(), set.locals.clear();
+  numbers.resize(points.size());
+  std::vector<char> touched(links, 0);
+  auto first = [&](int link) { return link >= 0 && !std::exchange(touched[link], 1); };
+  for (const int k : order) {
+    const auto& p = points[std::size_t(k)];
+    if (set.groups.empty() || set.groups.back().link != p.link || set.groups.back().other != p.other)
+      set.groups.push_back(
+          {p.link, p.other, int(set.points.size()), 0, int(set.locals.size()), {first(p.link), first(p.other)}});
+    ++set.groups.back().count;
+    numbers[std::size_t(k)] = int(set.points.size());
+    set.points.push_back(p.point);
+    set.points.back().local = int(set.locals.size());
+    set.locals.insert(set.locals.end(), p.local, p.local + set.groups.back().sides());
+  }
 }
 
 DELASSUS_ROWS(, double)
 DELASSUS_ROWS(, float)
 template ConstraintSet<double> make_constraints(const Model<double>&, const std::vector<ConstraintDescription>&);
 template ConstraintSet<float> make_constraints(const Model<float>&, const std::vector<ConstraintDescription>&);
+template void set_points(std::size_t, const std::vector<PointRows<double>>&, ConstraintSet<double>&, std::vector<int>&);
 
 }  // namespace delassus

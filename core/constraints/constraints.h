@@ -81,6 +81,14 @@ struct PointGroup {
   int sides() const { return other < 0 ? 1 : 2; }
 };
 
+// The three rows of a point between two links, or a link and the ground, as they are given to a set.
+template <class Real>
+struct PointRows {
+  int link, other;  // other −1: the ground
+  Point<Real> point;
+  Vec3<Real> local[2];  // the point on each link
+};
+
 template <class Real>
 struct JointRow {
   int row, velocity;
@@ -91,7 +99,7 @@ template <class Real>
 struct ConstraintSet {
   int rows = 0;
   std::size_t K_size = 0;
-  std::vector<Constraint<Real>> constraints;
+  std::vector<Constraint<Real>> constraints;  // points may be without one: they have no errors, rates and bias then
   std::vector<PointGroup> groups;
   std::vector<Point<Real>> points;
   std::vector<Vec3<Real>> locals;  // a point: on its link, then on the other if there is one
@@ -102,6 +110,12 @@ struct ConstraintSet {
 
 template <class Real>
 ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector<ConstraintDescription>& list);
+
+// Gives a set these points instead of those it has: points of the same two links beside each other, in the order given;
+// groups by their links. O(points + links). `numbers`: per point given, which one of the set it is.
+template <class Real>
+void set_points(std::size_t links, const std::vector<PointRows<Real>>& points, ConstraintSet<Real>& set,
+                std::vector<int>& numbers);
 
 // The place of a point of a body, in two parts: their differences, taken part by part, lose no digits far from the
 // world's origin.

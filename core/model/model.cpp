@@ -135,19 +135,26 @@ Model<double> build_model(const Description& description) {
   return model;
 }
 
-Model<double> part(const Model<double>& whole, const std::vector<int>& trees, std::vector<int>& bodies) {
+Model<double> part(const Model<double>& whole, const std::vector<int>& trees, const std::vector<int>& bodies) {
   Model<double> model;
   model.gravity = whole.gravity;
-  std::vector<int> shift(whole.roots.size());  // of links, a tree
-  std::vector<char> kept(whole.roots.size(), 0);
+  std::size_t links = 0, velocities = 0;
+  for (const int tree : trees) {
+    const auto& root = whole.links[std::size_t(whole.roots[std::size_t(tree)])];
+    links += std::size_t(root.end - whole.roots[std::size_t(tree)]);
+    velocities += std::size_t(root.end_v - root.iv);
+  }
+  model.links.reserve(links);
+  for (auto* per_tree : {&model.roots, &model.carriages}) per_tree->reserve(trees.size());
+  for (auto* per_velocity : {&model.dof_parent, &model.dof_link}) per_velocity->reserve(velocities);
+  model.armature.reserve(velocities);
+  model.bodies.reserve(bodies.size());
   for (const int tree : trees) {
     const int root = whole.roots[std::size_t(tree)], end = whole.links[std::size_t(root)].end;
     const auto &first = whole.links[std::size_t(root)], &last = whole.links[std::size_t(end - 1)];
     const int move = int(model.links.size()) - root, move_q = model.nq - first.iq, move_v = model.nv - first.iv;
-    kept[std::size_t(tree)] = 1;
-    shift[std::size_t(tree)] = move;
     for (int i = root; i < end; ++i) {
-      auto link = whole.links[std::size_t(i)];
+      auto& link = model.links.emplace_back(whole.links[std::size_t(i)]);
       link.parent += link.parent < 0 ? 0 : move;
       link.iq += move_q;
       link.iv += move_v;
@@ -155,7 +162,6 @@ Model<double> part(const Model<double>& whole, const std::vector<int>& trees, st
       link.end += move;
       link.end_v += move_v;
       model.depth = std::max(model.depth, link.depth + 1);
-      model.links.push_back(link);
     }
     model.roots.push_back(root + move);
     model.carriages.push_back(whole.carriages[std::size_t(tree)] + move);
@@ -168,16 +174,12 @@ Model<double> part(const Model<double>& whole, const std::vector<int>& trees, st
     model.nq += last.iq + configuration_size(last.type) - first.iq;
     model.nv += first.end_v - first.iv;
   }
-  bodies.assign(whole.bodies.size(), -1);
-  for (std::size_t b = 0; b < whole.bodies.size(); ++b) {
-    auto body = whole.bodies[b];
-    if (body.link >= 0) {
-      const std::size_t tree = std::size_t(whole.links[std::size_t(body.link)].tree);
-      if (!kept[tree]) continue;
-      body.link += shift[tree];
-    }
-    bodies[b] = int(model.bodies.size());
-    model.bodies.push_back(body);
+  for (const int b : bodies) {
+    auto& body = model.bodies.emplace_back(whole.bodies[std::size_t(b)]);
+    if (body.link < 0) continue;
+    const int tree = whole.links[std::size_t(body.link)].tree;
+    const auto here = std::lower_bound(trees.begin(), trees.end(), tree) - trees.begin();
+    body.link += model.roots[std::size_t(here)] - whole.roots[std::size_t(tree)];
   }
   return model;
 }

@@ -88,9 +88,9 @@ struct Model {
 
 Model<double> build_model(const Description& description);
 
-// Some trees of a model by themselves, with the bodies of these and of the ground. `bodies`: of every body of the
-// whole, its number here, −1 if it is left out.
-Model<double> part(const Model<double>& whole, const std::vector<int>& trees, std::vector<int>& bodies);
+// Some trees of a model by themselves, with some of its bodies: these are of the trees or of the ground. Takes as long
+// as it gives, however large the whole is.
+Model<double> part(const Model<double>& whole, const std::vector<int>& trees, const std::vector<int>& bodies);
 
 template <class Real>
 Model<Real> converted(const Model<double>& model);

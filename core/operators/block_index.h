@@ -13,10 +13,11 @@ struct BlockIndex {
   std::size_t size = 0;  // of all blocks
 
   void clear(int rows) {
-    of_row.assign(std::size_t(rows), 0);
+    of_row.assign(std::size_t(rows), -1);
     first.assign(std::size_t(rows), 0);
     size = 0;
   }
+  bool knows(int row) const { return of_row[std::size_t(row)] >= 0; }
   void add(int row, int rows) {
     for (int r = 0; r < rows; ++r) {
       of_row[std::size_t(row + r)] = int(size) + r * rows;

@@ -68,6 +68,11 @@ class BlockRows {
       if (step.free) free_[std::size_t(step.link)] = 1;
     index_.clear(set_.rows);
     for (const auto& c : set_.constraints) index_.add(c.row, c.rows);
+    // rows that were made without a constraint
+    for (const auto& j : set_.joint_rows)
+      if (!index_.knows(j.row)) index_.add(j.row, 1);
+    for (const auto& p : set_.points)
+      if (!index_.knows(p.row)) index_.add(p.row, 3);
     for (const auto& c : set_.constraints)
       if (c.block >= 0 && set_.blocks[c.block].row > c.row)
         for (std::size_t g = 0; g < set_.groups.size(); ++g)

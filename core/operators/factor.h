@@ -1,6 +1,8 @@
 // What an elimination reads and writes, and the factor it leaves behind for right-hand sides.
 #pragma once
 
+#include <memory>
+#include <new>
 #include <vector>
 
 #include "operators/blocks.h"
@@ -9,15 +11,28 @@
 
 namespace delassus {
 
+// Memory for numbers that are written before they are read: it is not set to zero first.
+template <class N>
+struct Unset : std::allocator<N> {
+  template <class Other>
+  struct rebind {
+    using other = Unset<Other>;
+  };
+  template <class Other>
+  void construct(Other* at) noexcept {
+    ::new (static_cast<void*>(at)) Other;
+  }
+};
+
 // M or M + Jᵀ R J after the elimination of all joints. Links that went in strips have their numbers twice: in lanes for
 // one right-hand side, link by link for packs of right-hand sides and for explicit matrices.
 template <class T>
 struct Factor {
-  std::vector<Vec6<T>> V;                   // a velocity: U D⁻¹
-  std::vector<T> Dinv;                      // a velocity, of a free link along the world's axes
-  std::vector<Ldl6<T>> free;                // a free link: L D Lᵀ
-  std::vector<Column<T>> W;                 // a velocity and neighbour: W D⁻¹; of a free link without D⁻¹
-  std::vector<Vec6<StripPack<T>>> strip_V;  // a strip
+  std::vector<Vec6<T>> V;                      // a velocity: U D⁻¹
+  std::vector<T> Dinv;                         // a velocity, of a free link along the world's axes
+  std::vector<Ldl6<T>> free;                   // a free link: L D Lᵀ
+  std::vector<Column<T>, Unset<Column<T>>> W;  // a velocity and neighbour: W D⁻¹; of a free link without D⁻¹
+  std::vector<Vec6<StripPack<T>>> strip_V;     // a strip
   std::vector<StripPack<T>> strip_Dinv;
   std::vector<Ldl6<StripPack<T>>> strip_free;  // a free strip
 

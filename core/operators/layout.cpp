@@ -1,9 +1,10 @@
 #include "operators/layout.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
-#include <map>
+#include <span>
 
 namespace delassus {
 
@@ -11,39 +12,48 @@ namespace {
 
 // A bound of tr J M⁻¹ Jᵀ. The energy of all links is at least that of the links a row acts on, so of a row with K on
 // them G_rr ≤ Σ K I⁻¹ Kᵀ ≤ Σ |K_lin|²/m + |K_ang about the centre|² / λ_min(I), with I the link's own inertia.
+constexpr double unknown = std::numeric_limits<double>::infinity();
+
+// 1/m and 1/λ_min of a link; λ_min ≥ det I / (tr I / 2)²
+template <class Real>
+double find_lightness(const Inertial<Real>& link) {
+  return link.mass > 0 ? 1 / double(link.mass) : unknown;
+}
+template <class Real>
+double find_ease(const Inertial<Real>& link) {
+  const auto& I = link.inertia;
+  const double xx = I.xx, xy = I.xy, xz = I.xz, yy = I.yy, yz = I.yz, zz = I.zz;
+  const double det = xx * (yy * zz - yz * yz) - xy * (xy * zz - yz * xz) + xz * (xy * yz - yy * xz),
+               trace = xx + yy + zz;
+  return det > 0 && trace > 0 ? trace * trace / (4 * det) : unknown;
+}
+
 template <class Real>
 class TraceBound {
  public:
-  TraceBound(const Model<Real>& model, const ConstraintSet<Real>& set) : model_(model), set_(set) {}
+  // lightness, ease: per link
+  TraceBound(const Model<Real>& model, const ConstraintSet<Real>& set, std::span<const double> lightness,
+             std::span<const double> ease)
+      : model_(model), set_(set), lightness_(lightness), ease_(ease) {}
 
   Real operator()() const {
     double sum = 0;
     for (const auto& c : set_.constraints) sum += of(c);
+    for (const auto& group : set_.groups)
+      for (int k = 0; k < group.count * group.sides(); ++k)
+        sum += 3 * row(k % group.sides() == 0 ? group.link : group.other, set_.locals[group.local + k], 1, 0);
+    for (const auto& j : set_.joint_rows) sum += joint(j.velocity, double(j.coefficient));
     // rows that act on one link twice: (a + b)² ≤ 2 a² + 2 b²
     return Real(2 * sum);
   }
 
  private:
-  static constexpr double unknown = std::numeric_limits<double>::infinity();
-
-  // 1/m and 1/λ_min of a link; λ_min ≥ det I / (tr I / 2)²
-  double lightness(int link) const {
-    const double m = model_.links[link].inertial.mass;
-    return m > 0 ? 1 / m : unknown;
-  }
-  double ease(int link) const {
-    const auto& I = model_.links[link].inertial.inertia;
-    const double xx = I.xx, xy = I.xy, xz = I.xz, yy = I.yy, yz = I.yz, zz = I.zz;
-    const double det = xx * (yy * zz - yz * yz) - xy * (xy * zz - yz * xz) + xz * (xy * yz - yy * xz),
-                 trace = xx + yy + zz;
-    return det > 0 && trace > 0 ? trace * trace / (4 * det) : unknown;
-  }
   // a row of velocity `lin` of a point and of rotation `ang`
   double row(int link, const Vec3<Real>& point, double lin, double ang) const {
     if (link < 0) return 0;
     const Vec3<Real> d = point - model_.links[link].inertial.center;
     const double turn = ang + lin * std::sqrt(double(dot(d, d)));
-    return (lin > 0 ? lin * lin * lightness(link) : 0) + (turn > 0 ? turn * turn * ease(link) : 0);
+    return (lin > 0 ? lin * lin * lightness_[link] : 0) + (turn > 0 ? turn * turn * ease_[link] : 0);
   }
   double joint(int velocity, double coefficient) const {
     const int i = model_.dof_link[velocity];
@@ -52,18 +62,17 @@ class TraceBound {
     if (link.type == Joint::free && velocity < link.iv + 3)
       bound = std::min(bound, row(i, {}, 1, 0));
     else if (link.type != Joint::slide)
-      bound = std::min(bound, ease(i) + (link.parent < 0 ? 0 : ease(link.parent)));
+      bound = std::min(bound, ease_[i] + (link.parent < 0 ? 0 : ease_[link.parent]));
     return coefficient * coefficient * bound;
   }
 
+  // of rows that are neither a point's nor a joint's
   double of(const Constraint<Real>& c) const {
     double sum = 0;
-    if (c.kind == Kind::joint) {
-      for (std::size_t r = 0; r < c.joints.size(); ++r) sum += joint(c.joints[r], double(c.numbers[r]));
-      return sum;
-    }
     if (c.kind == Kind::coupling) return unknown;
     if (c.kind == Kind::center) return 3 * double(c.numbers[0]);
+    if (c.block < 0) return 0;
+    const int pushes = std::max(3 - (set_.blocks[c.block].row - c.row), 0);
     for (std::size_t b = 0; b < c.bodies.size(); ++b) {
       const auto& body = model_.bodies[c.bodies[b]];
       const Vec3<Real> point = body.placement.R * c.points[b] + body.placement.p;
@@ -74,8 +83,8 @@ class TraceBound {
           sum += row(body.link, point, length(k), length(k + 3));
         }
       } else {
-        sum +=
-            std::min(c.rows, 3) * row(body.link, point, 1, 0) + std::max(c.rows - 3, 0) * row(body.link, point, 0, 1);
+        sum += std::min(c.rows, pushes) * row(body.link, point, 1, 0) +
+               std::max(c.rows - 3, 0) * row(body.link, point, 0, 1);
       }
     }
     return sum;
@@ -83,6 +92,7 @@ class TraceBound {
 
   const Model<Real>& model_;
   const ConstraintSet<Real>& set_;
+  std::span<const double> lightness_, ease_;
 };
 
 // A bound of SᵀIᶜS + armature for every velocity, Iᶜ being the inertia of all that the joint carries: with m its mass
@@ -124,77 +134,129 @@ std::vector<Real> bound_pivots(const Model<Real>& model) {
 template <class Real>
 Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, int lanes)
     : set(std::move(constraints)) {
-  std::vector<PlannedLink> links;
+  LayoutMaker<Real>(model, lanes).make(*this);
+}
+
+template <class Real>
+LayoutMaker<Real>::LayoutMaker(const Model<Real>& model, int lanes)
+    : model_(model), lanes_(lanes), pivot_bound_(bound_pivots(model)) {
   for (const auto& link : model.links) {
     bool bare = true;
     for (int k = link.iv; k < link.iv + link.nv; ++k) bare = bare && model.armature[k] == 0;
-    links.push_back({link.parent, link.iv, link.nv, link.type == Joint::free, bare, false, false, false, false});
+    bare_links_.push_back({link.parent, link.iv, link.nv, link.type == Joint::free, bare, false, false, false, false});
+    lightness_.push_back(find_lightness(link.inertial));
+    ease_.push_back(find_ease(link.inertial));
   }
-  std::vector<std::vector<int>> groups;
+}
+
+template <class Real>
+void LayoutMaker<Real>::make(Layout<Real>& layout) {
+  find_links(layout.set);
+  plan(layout);
+  find_touching(layout);
+  find_products(layout);
+  find_summed(layout);
+  layout.bound = TraceBound<Real>(model_, layout.set, lightness_, ease_)();
+  layout.pivot_bound = pivot_bound_;
+}
+
+// Which links constraints act on, and which of these they couple.
+template <class Real>
+void LayoutMaker<Real>::find_links(const ConstraintSet<Real>& set) {
+  links_ = bare_links_;
+  groups_.clear();
   for (const auto& group : set.groups) {
-    links[group.link].held = links[group.link].pointed = true;
+    links_[group.link].held = links_[group.link].pointed = true;
     if (group.other < 0) continue;
-    links[group.other].held = links[group.other].pointed = true;
-    groups.push_back({group.link, group.other});
+    links_[group.other].held = links_[group.other].pointed = true;
+    groups_.add(std::array{group.link, group.other});
   }
   for (const auto& b : set.blocks) {
-    std::vector<int> group;
     for (int t = 0; t < b.terms; ++t) {
-      group.push_back(set.terms[b.term + t].link);
-      links[group.back()].held = true;
+      groups_.links.push_back(set.terms[b.term + t].link);
+      links_[groups_.links.back()].held = true;
     }
-    if (group.size() > 1) groups.push_back(std::move(group));
+    groups_.close();
   }
-  std::vector<char> stiff;
-  stiff.reserve(links.size());
-  for (const auto& link : links) stiff.push_back(link.held);
+  for (auto& link : links_) link.stiff = link.held;
   for (const auto& j : set.joint_rows) {
-    links[model.dof_link[j.velocity]].held = true;
-    links[model.dof_link[j.velocity]].pushed = true;
+    links_[model_.dof_link[j.velocity]].held = true;
+    links_[model_.dof_link[j.velocity]].pushed = true;
   }
-  loose = plan_elimination(links, {}, lanes);
-  for (std::size_t i = 0; i < links.size(); ++i) links[i].stiff = stiff[i];
-  coupled = plan_elimination(links, groups, lanes);
+}
 
-  const auto members = [](const EliminationPlan& plan) {
-    std::vector<int> all;
-    for (const auto& strip : plan.strips) {
-      all.push_back(-1);
-      for (int l = 0; l < strip.count; ++l) all.push_back(plan.steps[strip.step + l].link);
-    }
-    return all;
+// Of M, if links carry constraints otherwise than for the last layout, and of M + Jᵀ R J.
+template <class Real>
+void LayoutMaker<Real>::plan(Layout<Real>& layout) {
+  const auto differs = [](const PlannedLink& now, PlannedLink last) {
+    last.stiff = now.stiff;
+    return now != last;
   };
-  same_strips = members(loose) == members(coupled);
-  std::map<std::pair<int, int>, int> block_of;
-  for (std::size_t b = 0; b < coupled.blocks.size(); ++b) block_of[coupled.blocks[b]] = coupled.slots[b];
-  std::vector<int> kept(links.size(), -1);
-  for (const auto& holder : coupled.inertia_holders) {
-    kept[holder.link] = holder.kept;
-    if (!links[holder.link].pointed) pointless.push_back(holder);
+  bool changed = loose_links_.size() != links_.size();
+  for (std::size_t i = 0; i < links_.size() && !changed; ++i) changed = differs(links_[i], loose_links_[i]);
+  if (changed) {
+    loose_links_ = links_;
+    for (auto& link : loose_links_) link.stiff = false;
+    planner_.make(loose_links_, {}, lanes_, loose_);
   }
-  for (const auto& group : set.groups) {
-    Touching t{-1, false, {kept[group.link], group.other < 0 ? -1 : kept[group.other]}};
+  layout.loose = loose_;
+  planner_.make(links_, groups_, lanes_, layout.coupled);
+
+  const auto member = [](const EliminationPlan& plan, const EliminationPlan::Strip& strip, int l) {
+    return plan.steps[std::size_t(strip.step + l)].link;
+  };
+  const auto &loose = layout.loose, &coupled = layout.coupled;
+  layout.same_strips = std::equal(loose.strips.begin(), loose.strips.end(), coupled.strips.begin(),
+                                  coupled.strips.end(), [&](const auto& a, const auto& b) {
+                                    bool same = a.count == b.count;
+                                    for (int l = 0; l < a.count && same; ++l)
+                                      same = member(loose, a, l) == member(coupled, b, l);
+                                    return same;
+                                  });
+}
+
+// Where points find the coupling of their links, and what these start with.
+template <class Real>
+void LayoutMaker<Real>::find_touching(Layout<Real>& layout) {
+  layout.pointless.clear();
+  layout.touching.clear();
+  kept_.assign(links_.size(), -1);
+  for (const auto& holder : layout.coupled.inertia_holders) {
+    kept_[holder.link] = holder.kept;
+    if (!links_[holder.link].pointed) layout.pointless.push_back(holder);
+  }
+  for (const auto& group : layout.set.groups) {
+    typename Layout<Real>::Touching t{-1, false, {kept_[group.link], group.other < 0 ? -1 : kept_[group.other]}};
     if (group.other >= 0) {
-      const auto found = block_of.find({group.link, group.other});
-      t.flipped = found == block_of.end();
-      t.block = t.flipped ? block_of.at({group.other, group.link}) : found->second;
+      t.flipped = !planner_.before(group.link, group.other);
+      t.block = layout.coupled.slots[planner_.coupling(group.link, group.other)];
     }
-    touching.push_back(t);
+    layout.touching.push_back(t);
   }
+}
+
+template <class Real>
+void LayoutMaker<Real>::find_products(Layout<Real>& layout) const {
+  const auto& set = layout.set;
+  layout.products.clear();
   for (const auto& b : set.blocks)
     for (int t = 0; t < b.terms; ++t)
       for (int s = 0; s < b.terms; ++s)
-        if (const auto found = block_of.find({set.terms[b.term + t].link, set.terms[b.term + s].link});
-            found != block_of.end())
-          products.push_back({b.term + t, b.term + s, found->second, b.row, b.rows});
+        if (const int first = set.terms[b.term + t].link, second = set.terms[b.term + s].link;
+            planner_.before(first, second))
+          layout.products.push_back(
+              {b.term + t, b.term + s, layout.coupled.slots[planner_.coupling(first, second)], b.row, b.rows});
+}
 
-  std::vector<char> written(std::size_t(set.rows), 0);
-  for (const auto& point : set.points) std::fill_n(written.begin() + point.row, 3, 1);
-  for (const auto& j : set.joint_rows) written[j.row] = 1;
+template <class Real>
+void LayoutMaker<Real>::find_summed(Layout<Real>& layout) {
+  const auto& set = layout.set;
+  layout.summed.clear();
+  written_.assign(std::size_t(set.rows), 0);
+  for (const auto& point : set.points) std::fill_n(written_.begin() + point.row, 3, 1);
+  for (const auto& j : set.joint_rows) written_[j.row] = 1;
   for (int r = 0; r < set.rows; ++r)
-    if (!written[r]) summed.push_back(r);
-  bound = TraceBound<Real>(model, set)();
-  pivot_bound = bound_pivots(model);
+    if (!written_[r]) layout.summed.push_back(r);
 }
 
 template <class Real>
@@ -209,5 +271,7 @@ std::size_t Layout<Real>::bytes() const {
 
 template struct Layout<double>;
 template struct Layout<float>;
+template class LayoutMaker<double>;
+template class LayoutMaker<float>;
 
 }  // namespace delassus

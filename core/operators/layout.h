@@ -2,7 +2,7 @@
 #pragma once
 
 #include "constraints/constraints.h"
-#include "operators/plan.h"
+#include "operators/planner.h"
 
 namespace delassus {
 
@@ -21,18 +21,51 @@ struct Layout {
 
   ConstraintSet<Real> set;
   EliminationPlan loose, coupled;  // of M, of M + Jᵀ R J
-  bool same_strips;                // of both
+  bool same_strips = false;        // of both
   std::vector<Touching> touching;  // a group of points
   std::vector<EliminationPlan::Holder>
       pointless;  // links that hold inertia when M + Jᵀ R J is eliminated, and no group of points acts on
   std::vector<Product> products;  // of terms on different links
   std::vector<int> summed;        // rows that are neither a point's nor a joint's
-  Real bound;                     // at least ‖J M⁻¹ Jᵀ‖, whatever q; infinite where nothing is known
+  Real bound = 0;                 // at least ‖J M⁻¹ Jᵀ‖, whatever q; infinite where nothing is known
   std::vector<Real> pivot_bound;  // a velocity: at least SᵀIᶜS, whatever q; infinite where slides have no end
 
+  Layout() = default;
   // Strips have up to `lanes` links.
   Layout(const Model<Real>& model, ConstraintSet<Real> constraints, int lanes);
   std::size_t bytes() const;
+};
+
+// Makes layouts of one model, one after another, for rows that change all the time. What the model alone decides is
+// found once, and the plan of M anew only where other links carry constraints. Layouts may be made again in their
+// memory.
+template <class Real>
+class LayoutMaker {
+ public:
+  LayoutMaker(const Model<Real>& model, int lanes);
+
+  // All the rest of a layout whose set is given. Operators of it are to be made again.
+  void make(Layout<Real>& layout);
+
+ private:
+  void find_links(const ConstraintSet<Real>& set);
+  void plan(Layout<Real>& layout);
+  void find_touching(Layout<Real>& layout);
+  void find_products(Layout<Real>& layout) const;
+  void find_summed(Layout<Real>& layout);
+
+  const Model<Real>& model_;
+  int lanes_;
+  std::vector<PlannedLink> bare_links_;   // without constraints
+  std::vector<PlannedLink> links_;        // with those of the set
+  std::vector<PlannedLink> loose_links_;  // of the last plan of M
+  EliminationPlan loose_;                 // that
+  std::vector<Real> pivot_bound_;         // a velocity
+  std::vector<double> lightness_, ease_;  // a link: bounds of its inverse mass and inverse moments
+  LinkLists groups_;                      // links that constraints couple
+  EliminationPlanner planner_;
+  std::vector<int> kept_;      // a link: where the inertia is kept that it starts with
+  std::vector<char> written_;  // a row: a point's or a joint's
 };
 
 }  // namespace delassus

@@ -1,6 +1,8 @@
 // Operators behind their verbs.
 #pragma once
 
+#include <optional>
+
 #include "operators/batch.h"
 #include "operators/explicit/operator.h"
 
@@ -10,38 +12,48 @@ namespace delassus {
 template <class Real>
 class MatrixFree final : public MovingOperator<Real> {
  public:
-  MatrixFree(const Model<Real>& model, ConstraintSet<Real> constraints) : G_(model, std::move(constraints)) {}
-  MatrixFree(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout) : G_(model, std::move(layout)) {}
-  void read_points() override { G_.read_points(); }
-  const Placement<Real>& placement() const override { return G_.placement(); }
-  int rows() const override { return G_.rows(); }
-  const Layout<Real>& layout() const override { return G_.layout(); }
-  std::size_t bytes() const override { return G_.bytes(); }
-  bool update(const Real* q) override { return G_.update(q); }
-  void place(const Real* q) override { G_.place(q); }
-  void set_compliance(const Real* compliance) override { G_.set_compliance(compliance); }
-  void set_damping(const Real* damping) override { G_.set_damping(damping); }
-  void exchange_damping() override { G_.exchange_damping(); }
-  void apply(const Real* X, int columns, Real* Y) override { G_.apply(X, columns, Y); }
+  MatrixFree(const Model<Real>& model, ConstraintSet<Real> constraints)
+      : MatrixFree(model, std::make_shared<const Layout<Real>>(model, std::move(constraints), strip_lanes<Real>)) {}
+  MatrixFree(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout)
+      : model_(model), scratch_(std::make_shared<Scratch<Real>>(model, *layout)) {
+    G_.emplace(model, std::move(layout), scratch_);
+  }
+  void remake(std::shared_ptr<const Layout<Real>> layout) override {
+    scratch_->resize(model_, *layout);
+    G_.emplace(model_, std::move(layout), scratch_);
+  }
+  void read_points() override { G_->read_points(); }
+  const Placement<Real>& placement() const override { return G_->placement(); }
+  int rows() const override { return G_->rows(); }
+  const Layout<Real>& layout() const override { return G_->layout(); }
+  std::size_t bytes() const override { return G_->bytes(); }
+  bool update(const Real* q) override { return G_->update(q); }
+  void place(const Real* q) override { G_->place(q); }
+  void set_compliance(const Real* compliance) override { G_->set_compliance(compliance); }
+  void set_damping(const Real* damping) override { G_->set_damping(damping); }
+  void exchange_damping() override { G_->exchange_damping(); }
+  void apply(const Real* X, int columns, Real* Y) override { G_->apply(X, columns, Y); }
   Real solve(const Real* Y, int columns, Real* X, const Accuracy<Real>& wanted) override {
-    return G_.solve(Y, columns, X, wanted);
+    return G_->solve(Y, columns, X, wanted);
   }
   void backward_error(const Real* Y, const Real* X, int columns, Real* errors) override {
-    G_.backward_error(Y, X, columns, errors);
+    G_->backward_error(Y, X, columns, errors);
   }
-  void diagonal(Real* d) override { G_.diagonal(d); }
-  const BlockIndex* block_index() override { return &G_.block_index(); }
-  void set_blocks(const Real* B) override { G_.set_blocks(B); }
+  void diagonal(Real* d) override { G_->diagonal(d); }
+  const BlockIndex* block_index() override { return &G_->block_index(); }
+  void set_blocks(const Real* B) override { G_->set_blocks(B); }
   void respond_to_blocks(const Real* X, int columns, Real* Y, bool transposed) override {
-    G_.respond_to_blocks(X, columns, Y, transposed);
+    G_->respond_to_blocks(X, columns, Y, transposed);
   }
-  int block_determinant_sign() override { return G_.block_determinant_sign(); }
-  void jacobian(const Real* X, int columns, Real* Y) override { G_.jacobian(X, columns, Y); }
-  void jacobian_transpose(const Real* X, int columns, Real* Y) override { G_.jacobian_transpose(X, columns, Y); }
-  void mass_inverse(const Real* X, int columns, Real* Y) override { G_.mass_inverse(X, columns, Y); }
+  int block_determinant_sign() override { return G_->block_determinant_sign(); }
+  void jacobian(const Real* X, int columns, Real* Y) override { G_->jacobian(X, columns, Y); }
+  void jacobian_transpose(const Real* X, int columns, Real* Y) override { G_->jacobian_transpose(X, columns, Y); }
+  void mass_inverse(const Real* X, int columns, Real* Y) override { G_->mass_inverse(X, columns, Y); }
 
  private:
-  Delassus<Real> G_;
+  const Model<Real>& model_;
+  std::shared_ptr<Scratch<Real>> scratch_;
+  std::optional<Delassus<Real>> G_;
 };
 
 template <class Real>

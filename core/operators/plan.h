@@ -82,6 +82,7 @@ struct EliminationPlan {
   std::vector<int> slots;  // where each coupling is kept: what moves on to the parent unchanged stays where it is
   int slot_count = 0, W_size = 0, frees = 0, kept = 0, widest = 0;
 
+  void clear();  // keeps its memory
   std::size_t bytes() const {
     return steps.size() * (sizeof(Step) + sizeof(StepStorage)) + inertia_holders.size() * sizeof(Holder) +
            idle_holders.size() * sizeof(int) + neighbours.size() * sizeof(Neighbour) + pairs.size() * sizeof(Pair) +
@@ -99,11 +100,8 @@ struct PlannedLink {
   bool held;     // a constraint acts on it or on its joint
   bool pointed;  // a group of points does
   bool stiff;    // and adds to its inertia
-};
 
-// Couples the links of every group with each other; orders by the fewest neighbours among the links whose children are
-// gone. Strips have up to `lanes` steps.
-EliminationPlan plan_elimination(const std::vector<PlannedLink>& links, const std::vector<std::vector<int>>& groups,
-                                 int lanes);
+  bool operator==(const PlannedLink&) const = default;
+};
 
 }  // namespace delassus

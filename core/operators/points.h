@@ -26,15 +26,20 @@ class Points {
 
   explicit Points(const Layout<Real>& layout) : layout_(layout), set_(layout.set) {
     constexpr int lanes = strip_lanes<T>;
+    first_pack_.reserve(set_.groups.size() + 1);
+    first_position_.reserve(set_.groups.size());
+    int packs = 0, positions = 0;
     for (const auto& group : set_.groups) {
-      first_pack_.push_back(int(packs_.size()));
-      first_position_.push_back(int(positions_.size()));
+      first_pack_.push_back(packs);
+      first_position_.push_back(positions);
       if (in_packs(group))
-        packs_.resize(packs_.size() + std::size_t((group.count + lanes - 1) / lanes));
+        packs += (group.count + lanes - 1) / lanes;
       else
-        positions_.resize(positions_.size() + std::size_t(group.count * group.sides()));
+        positions += group.count * group.sides();
     }
-    first_pack_.push_back(int(packs_.size()));
+    packs_.resize(std::size_t(packs));
+    positions_.resize(std::size_t(positions));
+    first_pack_.push_back(packs);
     read_axes();
   }
   std::size_t bytes() const { return packs_.size() * sizeof(PointPack<T>) + positions_.size() * sizeof(Vec3<T>); }

@@ -86,6 +86,7 @@ struct RefinementMemory {
   std::unique_ptr<FlexibleGmres<T>> krylov;         // where refinement was not enough
 
   void resize(std::size_t rows) {
+    if (rows != residual.size()) krylov.reset();  // it is made for so many rows
     for (auto* v : {&residual, &correction, &best, &unit}) v->resize(rows);
     if constexpr (strip_lanes<T> > 1) {
       column_residual.resize(rows);

@@ -37,12 +37,13 @@ struct Scratch {
   ColumnPacks<T> columns;  // rows or velocities, whichever are more
   RefinementMemory<T> refinement;
 
-  Scratch(const Model<real_of<T>>& model, const Layout<real_of<T>>& layout) {
+  Scratch(const Model<real_of<T>>& model, const Layout<real_of<T>>& layout) { resize(model, layout); }
+  void resize(const Model<real_of<T>>& model, const Layout<real_of<T>>& layout) {
     const std::size_t links = model.links.size(), nv = std::size_t(model.nv), rows = std::size_t(layout.set.rows);
     H.resize(links + 1);
     coupling.resize(std::size_t(layout.coupled.slot_count));
     composite.resize(links);
-    if (!layout.set.joint_rows.empty()) joint_stiffness.resize(nv);
+    joint_stiffness.resize(layout.set.joint_rows.empty() ? 0 : nv);
     strip_u.resize(std::max(layout.loose.strips.size(), layout.coupled.strips.size()));
     one.resize(links, nv);
     refinement.resize(rows);

@@ -10,24 +10,6 @@ namespace {
 constexpr std::size_t max_points = 4;      // of a pair
 constexpr double new_point_radius = 0.01;  // within which an old point gives way to a new one [m]
 
-// Where the points of a pair are in a list, [begin, end); begin == end: nowhere.
-struct PairRange {
-  std::size_t begin, end;
-};
-
-// Looks from `from` on, and from the beginning when it comes to the end: lists of two steps are in the same order but
-// for pairs that came or went.
-PairRange find_pair(const std::vector<Contact>& list, const Touch& pair, std::size_t from) {
-  for (std::size_t looked = 0; looked < list.size(); ++looked) {
-    const std::size_t begin = (from + looked) % list.size();
-    if (!same_pair(list[begin].touch, pair)) continue;
-    std::size_t end = begin;
-    while (end < list.size() && same_pair(list[end].touch, pair)) ++end;
-    return {begin, end};
-  }
-  return {0, 0};
-}
-
 // Moves an old point to where its two places are now, with the normal that its pair has now; whether they are opposite to
 // each other still. Its rows act at one place on both bodies, as those of new points do: with two places a little apart,
 // rows of a patch would contradict each other by a little, and only huge forces would hold them.
@@ -66,6 +48,7 @@ void order_sides(const Model<double>& m, std::vector<Touch>& touches) {
 void ContactPersistence::keep_points(const std::vector<Contact>& before, const Collider& collider,
                                      std::vector<Touch>& touches) {
   kept_.clear();
+  pairs_.look_at(before);
   std::size_t from = 0;
   for (std::size_t first = 0; first < touches.size();) {
     // the new points of a pair
@@ -73,8 +56,8 @@ void ContactPersistence::keep_points(const std::vector<Contact>& before, const C
     while (last < touches.size() && same_pair(touches[first], touches[last])) ++last;
     kept_.insert(kept_.end(), touches.begin() + std::ptrdiff_t(first), touches.begin() + std::ptrdiff_t(last));
     // its old points, for as long as there were more of them
-    const PairRange old = find_pair(before, touches[first], from);
-    if (old.begin < old.end) from = old.end % before.size();
+    const PairRange old = pairs_.find(touches[first], from);
+    if (old.begin < old.end) from = old.end;
     std::size_t count = last - first;
     for (std::size_t k = old.begin; k < old.end && count < old.end - old.begin && count < max_points; ++k) {
       Touch t = before[k].touch;

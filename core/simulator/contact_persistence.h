@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "simulator/collider.h"
+#include "simulator/contact_pairs.h"
 #include "simulator/description.h"
 
 namespace delassus {
@@ -17,8 +18,11 @@ void order_sides(const Model<double>& model, std::vector<Touch>& touches);
 class ContactPersistence {
  public:
   void keep_points(const std::vector<Contact>& before, const Collider& collider, std::vector<Touch>& touches);
+  // Of the contacts before, with which points were kept last.
+  ContactPairs& pairs() { return pairs_; }
 
  private:
+  ContactPairs pairs_;
   std::vector<Touch> kept_;
 };
 

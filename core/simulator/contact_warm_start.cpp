@@ -22,25 +22,33 @@ void StepMemory::clear_rows(std::size_t rows, std::size_t limit_count, std::size
   penalties.assign(trees, {});
 }
 
-void match_contacts(const std::vector<Touch>& touches, const std::vector<Contact>& before,
+void match_contacts(const std::vector<Touch>& touches, const std::vector<Contact>& before, ContactPairs& pairs,
                     std::vector<Contact>& contacts) {
   contacts.clear();
   std::size_t from = 0;
-  const std::size_t n = before.size();
-  for (const auto& t : touches) {
-    // contacts keep MuJoCo's order: look from where the last one was found
+  PairRange range;
+  for (std::size_t k = 0; k < touches.size(); ++k) {
+    const Touch& t = touches[k];
+    if (k == 0 || !same_pair(touches[k - 1], t)) {
+      range = pairs.find(t, from);
+      if (range.begin < range.end) from = range.begin;
+    }
+    // points keep their order: the nearest from where the last one was found on, else of those before
     const Contact* best = nullptr;
     double nearest = same_point_distance * same_point_distance;
-    for (std::size_t look = 0; look < n; ++look) {
-      const std::size_t i = (from + look) % n;
-      const auto& known = before[i];
-      const bool same = same_pair(known.touch, t);
-      if (!same && best) break;
-      if (!same) continue;
-      const Vec3<double> d = known.touch.local[0] - t.local[0];
-      if (dot(d, d) < nearest) nearest = dot(d, d), best = &known, from = i;
+    const auto look = [&](std::size_t begin, std::size_t end) {
+      for (std::size_t i = begin; i < end; ++i) {
+        const Vec3<double> d = before[i].touch.local[0] - t.local[0];
+        if (dot(d, d) < nearest) nearest = dot(d, d), best = &before[i], from = i;
+      }
+    };
+    if (range.begin < range.end) {
+      const std::size_t last = from;
+      look(last, range.end);
+      if (!best) look(range.begin, last);
     }
     contacts.push_back(best ? Contact{t, best->impulse, best->correction, true} : Contact{t, {}, {}, false});
+    if (k + 1 < touches.size() && !same_pair(touches[k + 1], t) && range.begin < range.end) from = range.end;
   }
 }
 

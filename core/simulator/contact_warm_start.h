@@ -7,6 +7,7 @@
 #include <array>
 #include <vector>
 
+#include "simulator/contact_pairs.h"
 #include "simulator/row_system.h"
 
 namespace delassus {
@@ -35,8 +36,8 @@ struct StepMemory {
   void clear_rows(std::size_t rows, std::size_t limits, std::size_t trees);
 };
 
-// Contacts of this step, with the impulses that they start from.
-void match_contacts(const std::vector<Touch>& touches, const std::vector<Contact>& before,
+// Contacts of this step, with the impulses that they start from. pairs: of the contacts before.
+void match_contacts(const std::vector<Touch>& touches, const std::vector<Contact>& before, ContactPairs& pairs,
                     std::vector<Contact>& contacts);
 
 // The same by rows of an island.

@@ -6,14 +6,14 @@
 
 namespace delassus {
 
-Island::Island(const WorldDescription& whole, const std::vector<int>& trees)
-    : part_(whole, trees),
+Island::Island(const WorldDescription& whole, const TreeContents& contents, const std::vector<int>& trees)
+    : part_(whole, contents, trees),
       world_(part_.world),
       trees_(trees),
       loops_(world_),
       bodies_(world_, loops_.remaining()),
       free_motion_(world_, loops_, bodies_),
-      systems_(part_),
+      systems_(whole.model, part_),
       response_(std::size_t(world_.model.nv)),
       correction_(world_),
       arrival_(world_) {
@@ -82,7 +82,7 @@ void Island::take(const WorldState& now) {
   state_.has_external = now.external != nullptr;
   if (!state_.has_external) return;
   for (std::size_t b = 0; b < part_.bodies.size(); ++b)
-    if (part_.bodies[b] >= 0) std::copy_n(now.external + 6 * b, 6, state_.external.data() + 6 * part_.bodies[b]);
+    std::copy_n(now.external + 6 * part_.bodies[b], 6, state_.external.data() + 6 * b);
 }
 
 // q⁺ from the share of the step that v⁺ moves, and u.

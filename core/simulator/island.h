@@ -37,13 +37,19 @@ struct WorldState {
 
 class Island {
  public:
-  Island(const WorldDescription& whole, const std::vector<int>& trees);
+  Island(const WorldDescription& whole, const TreeContents& contents, const std::vector<int>& trees);
   Island(const Island&) = delete;
   Island& operator=(const Island&) = delete;
 
   std::size_t last_use = 0;
-  std::vector<Contact*>& contacts() { return rows_.contacts; }  // of this step; to be given before it
-  const std::vector<int>& trees() const { return trees_; }      // by the numbers of the whole
+  const std::vector<int>& trees() const { return trees_; }  // by the numbers of the whole
+  // Of each tree: by how much numbers of its links here differ from those of the whole.
+  int link_shift(std::size_t tree) const { return part_.ranges[tree].link - part_.ranges[tree].whole_link; }
+  // Contacts of a step, to be given before it, and their links by the numbers here, −1 for the ground.
+  void clear_contacts() { rows_.contacts.clear(), rows_.links.clear(); }
+  void add_contact(Contact& c, const std::array<int, 2>& links) {
+    rows_.contacts.push_back(&c), rows_.links.push_back(links);
+  }
   int systems() const { return systems_.size(); }
   // What of its step grows with its work: velocities, and rows of contacts.
   std::size_t size() const { return state_.v.size() + 3 * rows_.contacts.size(); }

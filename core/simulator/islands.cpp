@@ -1,16 +1,20 @@
 #include "simulator/islands.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace delassus {
 
 namespace {
 
-constexpr std::size_t spare_islands = 32;  // kept, besides two for each tree
+constexpr std::size_t spare_trees = 1024;  // of islands that are kept, besides two for each tree
 
-// The lowest tree of those that a tree is tied to.
-int lowest(const std::vector<int>& ties, int tree) {
-  while (ties[std::size_t(tree)] != tree) tree = ties[std::size_t(tree)];
+// The lowest tree of those that a tree is tied to. Ties are shortened on the way.
+int lowest(std::vector<int>& ties, int tree) {
+  while (ties[std::size_t(tree)] != tree) {
+    int& next = ties[std::size_t(tree)];
+    tree = next = ties[std::size_t(next)];
+  }
   return tree;
 }
 
@@ -19,9 +23,20 @@ void tie(std::vector<int>& ties, int a, int b) {
   ties[std::size_t(std::max(a, b))] = std::min(a, b);
 }
 
+std::uint64_t hash_of(const std::vector<int>& trees) {
+  std::uint64_t hash = 0;
+  for (const int tree : trees) hash = (hash ^ std::uint64_t(tree)) * 0x9e3779b97f4a7c15;
+  return hash;
+}
+
 }  // namespace
 
-Islands::Islands(const WorldDescription& world) : world_(world), tied_(world.model.roots.size()) {
+Islands::Islands(const WorldDescription& world)
+    : world_(world),
+      contents_(world),
+      last_(world.model.roots.size(), kept_.end()),
+      tied_(world.model.roots.size()),
+      link_shift_(world.model.roots.size(), 0) {
   for (std::size_t t = 0; t < tied_.size(); ++t) tied_[t] = int(t);
   for (const auto* list : {&world.loops, &world.friction})
     for (const auto& d : *list) {
@@ -39,13 +54,19 @@ const std::vector<Island*>& Islands::find(std::vector<Contact>& contacts, const 
     if (sleeps(first)) continue;
     Island& island = island_of(groups_[k]);
     island.last_use = uses_;
-    island.contacts().clear();
+    island.clear_contacts();
     group_[std::size_t(first)] = int(used_.size());
+    for (std::size_t t = 0; t < groups_[k].size(); ++t) link_shift_[std::size_t(groups_[k][t])] = island.link_shift(t);
     used_.push_back(&island);
   }
+  const auto link = [&](const Touch& t, int which) {
+    const int whole = world_.model.bodies[std::size_t(t.body[which])].link;
+    return whole < 0 ? whole : whole + link_shift_[std::size_t(world_.model.links[std::size_t(whole)].tree)];
+  };
   for (auto& c : contacts) {
     const int first = lowest(tied_now_, tree(c.touch, 0));
-    if (!sleeps(first)) used_[std::size_t(group_[std::size_t(first)])]->contacts().push_back(&c);
+    if (!sleeps(first))
+      used_[std::size_t(group_[std::size_t(first)])]->add_contact(c, {link(c.touch, 0), link(c.touch, 1)});
   }
   return used_;
 }
@@ -80,16 +101,46 @@ void Islands::group(const std::vector<Contact>& contacts) {
   }
 }
 
+// The one that its lowest tree was in last, or another that is kept, or a new one.
 Island& Islands::island_of(const std::vector<int>& trees) {
-  auto found = kept_.find(trees);
-  if (found == kept_.end()) {
-    if (kept_.size() >= 2 * tied_.size() + spare_islands)
-      kept_.erase(std::min_element(kept_.begin(), kept_.end(), [](const auto& a, const auto& b) {
-        return a.second->last_use < b.second->last_use;
-      }));
-    found = kept_.emplace(trees, std::make_unique<Island>(world_, trees)).first;
+  auto& last = last_[std::size_t(trees.front())];
+  if (last == kept_.end() || last->trees() != trees) {
+    const std::uint64_t hash = hash_of(trees);
+    last = look_up(trees, hash);
+    if (last == kept_.end()) {
+      kept_trees_ += trees.size();
+      forget_oldest();
+      kept_.emplace_front(world_, contents_, trees);
+      last = kept_.begin();
+      by_hash_.emplace(hash, last);
+    }
   }
-  return *found->second;
+  kept_.splice(kept_.begin(), kept_, last);
+  return *last;
+}
+
+std::list<Island>::iterator Islands::look_up(const std::vector<int>& trees, std::uint64_t hash) {
+  const auto [begin, end] = by_hash_.equal_range(hash);
+  for (auto it = begin; it != end; ++it)
+    if (it->second->trees() == trees) return it->second;
+  return kept_.end();
+}
+
+// Until no more than a bound are kept; those of this step stay.
+void Islands::forget_oldest() {
+  while (!kept_.empty() && kept_trees_ > 2 * tied_.size() + spare_trees && kept_.back().last_use != uses_) {
+    const auto oldest = std::prev(kept_.end());
+    auto& last = last_[std::size_t(oldest->trees().front())];
+    if (last == oldest) last = kept_.end();
+    const auto [begin, end] = by_hash_.equal_range(hash_of(oldest->trees()));
+    for (auto it = begin; it != end; ++it)
+      if (it->second == oldest) {
+        by_hash_.erase(it);
+        break;
+      }
+    kept_trees_ -= oldest->trees().size();
+    kept_.erase(oldest);
+  }
 }
 
 int Islands::tree(const Touch& t, int which) const {
@@ -99,7 +150,7 @@ int Islands::tree(const Touch& t, int which) const {
 
 int Islands::systems() const {
   int sum = 0;
-  for (const auto& [trees, island] : kept_) sum += island->systems();
+  for (const auto& island : kept_) sum += island.systems();
   return sum;
 }
 

@@ -1,9 +1,12 @@
 // Islands of a step: trees that loops, dry friction and contacts tie together. Each set of trees that was an island is
-// kept, with its memory and symbolic work, until others were used more recently.
+// kept, with its memory and symbolic work, until others were used more recently. To find them takes O(trees +
+// contacts), and for each that is new as long as it has trees.
 #pragma once
 
-#include <map>
+#include <cstdint>
+#include <list>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "simulator/island.h"
@@ -28,15 +31,21 @@ class Islands {
  private:
   int tree(const Touch& t, int which) const;
   Island& island_of(const std::vector<int>& trees);
+  std::list<Island>::iterator look_up(const std::vector<int>& trees, std::uint64_t hash);
+  void forget_oldest();
 
   const WorldDescription& world_;
-  std::map<std::vector<int>, std::unique_ptr<Island>> kept_;
-  std::vector<Island*> used_;             // of this step
-  std::vector<std::vector<int>> groups_;  // trees that are tied; there may be more lists than groups
+  TreeContents contents_;
+  std::list<Island> kept_;  // the last used first
+  std::unordered_multimap<std::uint64_t, std::list<Island>::iterator> by_hash_;
+  std::vector<std::list<Island>::iterator> last_;  // per tree: the last island that it was the lowest of
+  std::size_t kept_trees_ = 0;                     // of all that are kept
+  std::vector<Island*> used_;                      // of this step
+  std::vector<std::vector<int>> groups_;           // trees that are tied; there may be more lists than groups
   std::size_t group_count_ = 0, uses_ = 0;
   // per tree: a lower or the same one that it is tied to, by loops and friction; by contacts too; its group, then its
-  // island, if it is the lowest of it
-  std::vector<int> tied_, tied_now_, group_;
+  // island, if it is the lowest of it; by how much its links' numbers in its island differ from the whole's
+  std::vector<int> tied_, tied_now_, group_, link_shift_;
 };
 
 }  // namespace delassus

@@ -15,65 +15,109 @@ int some_tree(const Model<double>& m, const ConstraintDescription& d) {
   return tree;
 }
 
+// What some trees have of one kind, ascending.
+std::vector<int> gather(const TreeContents& contents, const std::vector<int>& trees,
+                        std::vector<int> TreeContents::Tree::*kind) {
+  std::vector<int> all;
+  for (const int tree : trees) {
+    const auto& own = contents.trees[std::size_t(tree)].*kind;
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
 }  // namespace
 
-WorldPart::WorldPart(const WorldDescription& whole, const std::vector<int>& trees) {
-  world.options = whole.options;
-  const Shifts shifts = take_trees(whole.model, trees);
-  take_limits(whole, shifts);
-  take_constraints(whole, shifts);
-}
-
-WorldPart::Shifts WorldPart::take_trees(const Model<double>& m, const std::vector<int>& trees) {
-  world.model = part(m, trees, bodies);
-  Shifts shifts{std::vector<Shift>(m.roots.size()), std::vector<char>(m.roots.size(), 0)};
-  for (std::size_t k = 0; k < trees.size(); ++k) {
-    const std::size_t tree = std::size_t(trees[k]), root = std::size_t(m.roots[tree]);
-    const auto& here = world.model.links[std::size_t(world.model.roots[k])];
-    const auto &there = m.links[root], &last = m.links[std::size_t(there.end - 1)];
-    shifts.taken[tree] = 1;
-    shifts.of_tree[tree] = {world.model.roots[k] - int(root), here.iq - there.iq, here.iv - there.iv};
-    ranges.push_back({there.iq, here.iq, last.iq + configuration_size(last.type) - there.iq, there.iv, here.iv,
-                      there.end_v - there.iv});
-  }
-  return shifts;
-}
-
-void WorldPart::take_limits(const WorldDescription& whole, const Shifts& shifts) {
-  for (std::size_t k = 0; k < whole.limits.size(); ++k) {
-    JointLimit limit = whole.limits[k];
-    const std::size_t tree = std::size_t(tree_of(whole.model, limit.velocity));
-    if (!shifts.taken[tree]) continue;
-    limit.coordinate += shifts.of_tree[tree].q;
-    limit.velocity += shifts.of_tree[tree].v;
-    world.limits.push_back(limit);
-    limits.push_back(int(k));
-  }
-}
-
-void WorldPart::take_constraints(const WorldDescription& whole, const Shifts& shifts) {
-  const auto& m = whole.model;
+TreeContents::TreeContents(const WorldDescription& world) : trees(world.model.roots.size()) {
+  const auto& m = world.model;
+  for (std::size_t b = 0; b < m.bodies.size(); ++b)
+    if (const int link = m.bodies[b].link; link >= 0)
+      trees[std::size_t(m.links[std::size_t(link)].tree)].bodies.push_back(int(b));
+  for (std::size_t k = 0; k < world.limits.size(); ++k)
+    trees[std::size_t(tree_of(m, world.limits[k].velocity))].limits.push_back(int(k));
   int row = 0;
-  const auto shift_of_tree = [&](int tree) { return shifts.of_tree[std::size_t(tree)]; };
-  const auto take = [&](const std::vector<ConstraintDescription>& from, std::vector<ConstraintDescription>& to) {
-    for (auto d : from) {
-      const int first = row;
-      row += d.rows;
-      if (!shifts.taken[std::size_t(some_tree(m, d))]) continue;
-      for (auto& b : d.bodies) b = bodies[std::size_t(b)];
-      for (auto& j : d.joints)
-        j += d.kind == Kind::coupling ? shift_of_tree(m.links[std::size_t(j)].tree).link
-                                      : shift_of_tree(tree_of(m, j)).v;
-      for (int r = 0; r < d.rows; ++r) rows.push_back(first + r);
-      to.push_back(std::move(d));
+  const auto take = [&](const std::vector<ConstraintDescription>& list, std::vector<int> Tree::*kind,
+                        std::vector<int>& rows) {
+    for (std::size_t k = 0; k < list.size(); ++k) {
+      if (!trees.empty()) (trees[std::size_t(some_tree(m, list[k]))].*kind).push_back(int(k));
+      rows.push_back(row);
+      row += list[k].rows;
     }
   };
-  take(whole.loops, world.loops);
+  take(world.loops, &Tree::loops, loop_rows);
+  take(world.friction, &Tree::friction, friction_rows);
+}
+
+WorldPart::WorldPart(const WorldDescription& whole, const TreeContents& contents, const std::vector<int>& trees) {
+  world.options = whole.options;
+  const std::vector<int> loops = gather(contents, trees, &TreeContents::Tree::loops),
+                         friction = gather(contents, trees, &TreeContents::Tree::friction);
+  // the world, bodies of the trees, and fixed ones that constraints are about
+  bodies = gather(contents, trees, &TreeContents::Tree::bodies);
+  bodies.push_back(0);
+  for (const int k : loops)
+    for (const int b : whole.loops[std::size_t(k)].bodies)
+      if (whole.model.bodies[std::size_t(b)].link < 0) bodies.push_back(b);
+  std::sort(bodies.begin(), bodies.end());
+  bodies.erase(std::unique(bodies.begin(), bodies.end()), bodies.end());
+
+  take_trees(whole.model, trees);
+  limits = gather(contents, trees, &TreeContents::Tree::limits);
+  take_limits(whole, trees);
+  take_constraints(whole.model, trees, whole.loops, loops, contents.loop_rows, world.loops);
   const std::size_t loop_rows = rows.size();
-  const int whole_loop_rows = row;
-  take(whole.friction, world.friction);
+  take_constraints(whole.model, trees, whole.friction, friction, contents.friction_rows, world.friction);
+  int whole_loop_rows = 0;
+  if (!friction.empty())
+    for (const auto& d : whole.loops) whole_loop_rows += d.rows;
   for (std::size_t r = loop_rows; r < rows.size(); ++r)
     world.friction_loss.push_back(whole.friction_loss[std::size_t(rows[r] - whole_loop_rows)]);
+}
+
+void WorldPart::take_trees(const Model<double>& m, const std::vector<int>& trees) {
+  world.model = part(m, trees, bodies);
+  ranges.reserve(trees.size());
+  for (std::size_t k = 0; k < trees.size(); ++k) {
+    const int root = m.roots[std::size_t(trees[k])];
+    const auto& here = world.model.links[std::size_t(world.model.roots[k])];
+    const auto &there = m.links[std::size_t(root)], &last = m.links[std::size_t(there.end - 1)];
+    ranges.push_back({root, world.model.roots[k], there.iq, here.iq, last.iq + configuration_size(last.type) - there.iq,
+                      there.iv, here.iv, there.end_v - there.iv});
+  }
+}
+
+void WorldPart::take_limits(const WorldDescription& whole, const std::vector<int>& trees) {
+  for (const int k : limits) {
+    JointLimit limit = whole.limits[std::size_t(k)];
+    const Range& range = range_of(tree_of(whole.model, limit.velocity), trees);
+    limit.coordinate += range.q - range.whole_q;
+    limit.velocity += range.v - range.whole_v;
+    world.limits.push_back(limit);
+  }
+}
+
+void WorldPart::take_constraints(const Model<double>& m, const std::vector<int>& trees,
+                                 const std::vector<ConstraintDescription>& from, const std::vector<int>& chosen,
+                                 const std::vector<int>& first_rows, std::vector<ConstraintDescription>& to) {
+  for (const int k : chosen) {
+    auto& d = to.emplace_back(from[std::size_t(k)]);
+    for (auto& b : d.bodies) b = body(b);
+    for (auto& j : d.joints) {
+      const bool link = d.kind == Kind::coupling;
+      const Range& range = range_of(link ? m.links[std::size_t(j)].tree : tree_of(m, j), trees);
+      j += link ? range.link - range.whole_link : range.v - range.whole_v;
+    }
+    for (int r = 0; r < d.rows; ++r) rows.push_back(first_rows[std::size_t(k)] + r);
+  }
+}
+
+const WorldPart::Range& WorldPart::range_of(int tree, const std::vector<int>& trees) const {
+  return ranges[std::size_t(std::lower_bound(trees.begin(), trees.end(), tree) - trees.begin())];
+}
+
+int WorldPart::body(int whole) const {
+  return int(std::lower_bound(bodies.begin(), bodies.end(), whole) - bodies.begin());
 }
 
 }  // namespace delassus

@@ -26,31 +26,42 @@ void set_velocities(const Model<double>& m, const ConstraintDescription& d, V va
   });
 }
 
+// What of a world belongs to which of its trees.
+struct TreeContents {
+  // Numbers of the whole, ascending; loops and dry friction at one of the trees that they are about.
+  struct Tree {
+    std::vector<int> bodies, limits, loops, friction;
+  };
+  std::vector<Tree> trees;
+  std::vector<int> loop_rows, friction_rows;  // where the rows of each start, those of loops before those of friction
+
+  explicit TreeContents(const WorldDescription& world);
+};
+
+// Made in a time that depends on its trees alone, not on the whole.
 struct WorldPart {
   WorldDescription world;   // without springs and motors, which act on each velocity by itself
-  std::vector<int> bodies;  // per body of the whole: its number here, −1 where it is not
+  std::vector<int> bodies;  // per body here: its number in the whole, ascending; of fixed ones those that loops need
   std::vector<int> limits;  // per limit here: its number in the whole
   std::vector<int> rows;    // per row of loops, then of friction, here: its number in the whole
-  // Per tree: where its coordinates and velocities are.
+  // Per tree: where its links, coordinates and velocities are.
   struct Range {
+    int whole_link, link;
     int whole_q, q, nq, whole_v, v, nv;
   };
   std::vector<Range> ranges;
 
-  WorldPart(const WorldDescription& whole, const std::vector<int>& trees);
+  // trees: ascending.
+  WorldPart(const WorldDescription& whole, const TreeContents& contents, const std::vector<int>& trees);
 
  private:
-  // Links, coordinates and velocities of a tree are ranges: by how much the numbers of each differ from the whole's.
-  struct Shift {
-    int link, q, v;
-  };
-  struct Shifts {
-    std::vector<Shift> of_tree;  // of the whole
-    std::vector<char> taken;     // whether the tree is here
-  };
-  Shifts take_trees(const Model<double>& whole, const std::vector<int>& trees);
-  void take_limits(const WorldDescription& whole, const Shifts& shifts);
-  void take_constraints(const WorldDescription& whole, const Shifts& shifts);
+  void take_trees(const Model<double>& whole, const std::vector<int>& trees);
+  void take_limits(const WorldDescription& whole, const std::vector<int>& trees);
+  void take_constraints(const Model<double>& whole, const std::vector<int>& trees,
+                        const std::vector<ConstraintDescription>& from, const std::vector<int>& chosen,
+                        const std::vector<int>& first_rows, std::vector<ConstraintDescription>& to);
+  const Range& range_of(int tree, const std::vector<int>& trees) const;
+  int body(int whole) const;
 };
 
 }  // namespace delassus

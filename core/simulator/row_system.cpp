@@ -9,16 +9,16 @@ namespace delassus {
 
 namespace {
 
-constexpr std::size_t max_systems = 24;  // kept by a cache
+constexpr std::size_t max_systems = 24;    // kept by a cache
+constexpr std::size_t max_unproven = 4;    // of these, that came up once only
+constexpr std::size_t large_key = 4000;    // of a large system: of these two, since the memory of more is cold
+constexpr std::size_t max_kept = 100'000;  // links of contacts of all that are kept, but the last two: some 100 MB
 constexpr double unbounded = std::numeric_limits<double>::infinity();
 
-ConstraintDescription limit_row(const JointLimit& limit, bool upper) {
-  ConstraintDescription d{};
-  d.kind = Kind::joint;
-  d.rows = 1;
-  d.joints = {limit.velocity};
-  d.numbers = {upper ? -1.0 : 1.0};
-  return d;
+std::vector<ConstraintDescription> joined(std::vector<ConstraintDescription> a,
+                                          const std::vector<ConstraintDescription>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
 }
 
 }  // namespace
@@ -35,64 +35,110 @@ void ActiveRows::find(const WorldDescription& world, const double* q, const doub
   for (const Contact* c : contacts) frames.push_back(contact_frame(c->touch.normal));
 }
 
-RowSystem::RowSystem(const Model<double>& model, ConstraintSet<double> set)
-    : layout(std::make_shared<Layout<double>>(model, std::move(set), strip_lanes<double>)),
-      G(make_moving_operator<double>(model, layout)) {}
+RowSystemCache::RowSystemCache(const Model<double>& whole, const WorldPart& part)
+    : whole_(whole),
+      part_(part),
+      maker_(part.world.model, strip_lanes<double>),
+      always_(make_constraints(part.world.model, joined(part.world.loops, part.world.friction))) {}
+
+RowSystem& RowSystemCache::find(const ActiveRows& rows) {
+  find_key(rows);
+  Kept* found = look_up();
+  if (found) {
+    found->proven = true;
+    place_points(found->system, rows);
+    found->system.G->read_points();
+  } else {
+    found = &make_room();
+    found->key = key_;
+    found->hash = hash_;
+    found->proven = false;
+    make(found->system, rows);
+  }
+  found->last_use = ++uses_;
+  return found->system;
+}
 
 // By the ends of limits, and the links of every contact.
-RowSystem& RowSystemCache::find(const ActiveRows& rows) {
+void RowSystemCache::find_key(const ActiveRows& rows) {
   key_.assign(rows.limit_ends.begin(), rows.limit_ends.end());
   key_.push_back(-2);
-  for (const Contact* c : rows.contacts)
-    for (int b = 0; b < 2; ++b) key_.push_back(part_.world.model.bodies[std::size_t(body(c->touch, b))].link);
-  auto found = systems_.find(key_);
-  if (found == systems_.end()) {
-    if (systems_.size() == max_systems) drop_oldest();
-    found = systems_.emplace(key_, make(rows)).first;
+  for (const auto& links : rows.links) key_.insert(key_.end(), links.begin(), links.end());
+  hash_ = 0;
+  for (const int k : key_) hash_ = (hash_ ^ std::uint64_t(std::uint32_t(k))) * 0x9e3779b97f4a7c15;
+}
+
+RowSystemCache::Kept* RowSystemCache::look_up() {
+  for (auto& kept : systems_)
+    if (kept->hash == hash_ && kept->key == key_) return kept.get();
+  return nullptr;
+}
+
+// Where the next system goes: into the oldest of those that came up once only, if there are some, or of all.
+RowSystemCache::Kept& RowSystemCache::make_room() {
+  std::size_t unproven = 0, size = 0;
+  for (const auto& kept : systems_) unproven += !kept->proven, size += kept->key.size();
+  const auto older = [](const auto& a, const auto& b) { return a->last_use < b->last_use; };
+  // where they are large, fewer
+  while (systems_.size() > 2 && size > max_kept) {
+    const auto oldest = std::min_element(systems_.begin(), systems_.end(), older);
+    size -= (*oldest)->key.size(), unproven -= !(*oldest)->proven;
+    systems_.erase(oldest);
   }
-  RowSystem& s = *found->second;
-  s.last_use = ++uses_;
+  const bool full = systems_.size() == max_systems || (systems_.size() >= 2 && size + key_.size() > max_kept);
+  const bool crowded = unproven >= (key_.size() > large_key ? 2 : max_unproven);
+  if (!full && !crowded) return *systems_.emplace_back(std::make_unique<Kept>());
+  return **std::min_element(systems_.begin(), systems_.end(), [&](const auto& a, const auto& b) {
+    return crowded && a->proven != b->proven ? b->proven : older(a, b);
+  });
+}
+
+// Rows of loops and dry friction, then limits, then contacts; and all that follows from them.
+void RowSystemCache::make(RowSystem& s, const ActiveRows& rows) {
+  if (!s.layout) s.layout = std::make_shared<Layout<double>>();
+  ConstraintSet<double>& set = s.layout->set;
+  set = always_;
+  take_limits(rows, set);
+  take_contacts(rows, s);
+  add_sets(s, rows.limit_ends.size());
   place_points(s, rows);
-  return s;
+  maker_.make(*s.layout);
+  if (s.G)
+    s.G->remake(s.layout);
+  else
+    s.G = make_moving_operator<double>(part_.world.model, s.layout);
 }
 
-void RowSystemCache::drop_oldest() {
-  systems_.erase(std::min_element(systems_.begin(), systems_.end(), [](const auto& a, const auto& b) {
-    return a.second->last_use < b.second->last_use;
-  }));
+void RowSystemCache::take_limits(const ActiveRows& rows, ConstraintSet<double>& set) const {
+  for (const int end : rows.limit_ends)
+    set.joint_rows.push_back({set.rows++, part_.world.limits[std::size_t(end / 2)].velocity, end % 2 ? -1.0 : 1.0});
 }
 
-std::unique_ptr<RowSystem> RowSystemCache::make(const ActiveRows& rows) const {
-  const WorldDescription& world = part_.world;
-  // loops, dry friction, limits, contacts
-  std::vector<ConstraintDescription> list = world.loops;
-  list.insert(list.end(), world.friction.begin(), world.friction.end());
-  for (const int end : rows.limit_ends) list.push_back(limit_row(world.limits[std::size_t(end / 2)], end % 2));
-  for (std::size_t k = 0; k < rows.contacts.size(); ++k) {
-    const Touch& t = rows.contacts[k]->touch;
-    ConstraintDescription d{};
-    d.kind = Kind::frame;
-    d.rows = 3;
-    d.bodies = {body(t, 0), body(t, 1)};
-    for (const auto& p : t.anchor) d.points.insert(d.points.end(), {p.x, p.y, p.z});
-    for (const auto& a : rows.frames[k]) d.matrix.insert(d.matrix.end(), {a.x, a.y, a.z});
-    list.push_back(std::move(d));
+void RowSystemCache::take_contacts(const ActiveRows& rows, RowSystem& s) {
+  ConstraintSet<double>& set = s.layout->set;
+  points_.resize(std::max(points_.size(), always_.points.size()));
+  for (const auto& group : always_.groups)
+    for (int k = group.first; k < group.first + group.count; ++k) {
+      const auto& point = always_.points[std::size_t(k)];
+      const Vec3<double>* local = always_.locals.data() + point.local;
+      points_[std::size_t(k)] = {group.link, group.other, point, {local[0], local[group.sides() - 1]}};
+    }
+  // axes and places of contacts are written in every step
+  const std::size_t first = always_.points.size();
+  points_.resize(first + rows.contacts.size());
+  for (std::size_t k = 0; k < rows.contacts.size(); ++k, set.rows += 3) {
+    PointRows<double>& p = points_[first + k];
+    p.link = rows.links[k][0], p.other = rows.links[k][1], p.point.row = set.rows;
   }
-  auto s = std::make_unique<RowSystem>(world.model, make_constraints(world.model, list));
-  add_sets(*s, rows.limit_ends.size());
-  // which of the layout's points belongs to which contact
-  const auto& points = s->layout->set.points;
-  s->contact_points.assign(rows.contacts.size(), -1);
-  for (std::size_t p = 0; p < points.size(); ++p)
-    if (points[p].row >= s->first_contact)
-      s->contact_points[std::size_t(points[p].row - s->first_contact) / 3] = int(p);
-  return s;
+  set_points(part_.world.model.links.size(), points_, set, numbers_);
+  s.contact_points.assign(numbers_.begin() + std::ptrdiff_t(first), numbers_.end());
 }
 
 // Where impulses, and corrections of positions, may be.
 void RowSystemCache::add_sets(RowSystem& s, std::size_t limits) const {
   const WorldDescription& world = part_.world;
   const auto add = [](ForceSets& K, int r, double lower, double upper) { K.intervals.push_back({r, lower, upper}); };
+  for (auto* K : {&s.sets, &s.position_sets}) K->cones.clear(), K->intervals.clear();
   int row = 0;
   s.sets.rows = s.position_sets.rows = int(s.rows());
   for (const auto& d : world.loops)
@@ -122,13 +168,12 @@ void RowSystemCache::place_points(RowSystem& s, const ActiveRows& rows) const {
     auto& point = set.points[std::size_t(s.contact_points[k])];
     for (int r = 0; r < 3; ++r) point.axes[r] = rows.frames[k][std::size_t(r)];
     for (int b = 0; b < 2; ++b) {
-      const auto& carrier = part_.world.model.bodies[std::size_t(body(t, b))];
+      const auto& carrier = whole_.bodies[std::size_t(t.body[b])];
       if (carrier.link >= 0)
         set.locals[std::size_t(point.local) + std::size_t(b)] = carrier.placement.R * t.anchor[b] + carrier.placement.p;
     }
     s.sets.cones[k].friction = t.friction;
   }
-  s.G->read_points();
 }
 
 void find_row_errors(const WorldDescription& world, const RowSystem& s, const ActiveRows& rows, const double* q,

@@ -8,10 +8,13 @@
 //   contacts      Coulomb's cone, three rows each: normal, two tangents
 //
 // Which of these there are decides about the symbolic work (order, fill, memory), which a cache keeps by that. Where
-// points are, their normals and their friction may change from step to step.
+// points are, their normals and their friction may change from step to step. A system that comes up a second time is
+// kept for long. One that does not makes room for the next, which is made in its memory: where bodies fall onto each
+// other, links that touch are others in almost every step.
 #pragma once
 
-#include <map>
+#include <array>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -25,9 +28,10 @@ namespace delassus {
 
 // What of a step decides about its rows, besides loops and dry friction, which are always there.
 struct ActiveRows {
-  std::vector<int> limit_ends;       // that are near: 2 k the lower, 2 k + 1 the upper one of limit k
-  std::vector<Contact*> contacts;    // of the world; impulses to start from on entry, impulses on exit
-  std::vector<ContactFrame> frames;  // of contacts
+  std::vector<int> limit_ends;            // that are near: 2 k the lower, 2 k + 1 the upper one of limit k
+  std::vector<Contact*> contacts;         // of the world; impulses to start from on entry, impulses on exit
+  std::vector<std::array<int, 2>> links;  // of contacts, by the numbers of the part; −1: the ground
+  std::vector<ContactFrame> frames;       // of contacts
 
   // From q and v, with contacts given.
   void find(const WorldDescription& world, const double* q, const double* v);
@@ -40,9 +44,7 @@ struct RowSystem {
   ForceSets position_sets;          // of corrections, which have no friction
   std::vector<int> contact_points;  // per contact: which of the layout's points
   int first_limit = 0, first_contact = 0;
-  std::size_t last_use = 0;
 
-  RowSystem(const Model<double>& model, ConstraintSet<double> set);
   std::size_t rows() const { return std::size_t(layout->set.rows); }
   // The normal row of a contact.
   std::size_t normal_row(std::size_t contact) const { return std::size_t(first_contact) + 3 * contact; }
@@ -50,22 +52,41 @@ struct RowSystem {
 
 class RowSystemCache {
  public:
-  explicit RowSystemCache(const WorldPart& part) : part_(part) {}
+  // whole: the world that contacts are of.
+  RowSystemCache(const Model<double>& whole, const WorldPart& part);
 
   // The system of these rows, made if there is none, its points where contacts are now. G is to be updated.
   RowSystem& find(const ActiveRows& rows);
   int size() const { return int(systems_.size()); }
 
  private:
-  std::unique_ptr<RowSystem> make(const ActiveRows& rows) const;
+  // A system, and what it was made for: ends of limits, then the links of every contact.
+  struct Kept {
+    std::vector<int> key;
+    std::uint64_t hash = 0;
+    std::size_t last_use = 0;
+    bool proven = false;  // it came up again
+    RowSystem system;
+  };
+
+  void find_key(const ActiveRows& rows);
+  Kept* look_up();
+  Kept& make_room();
+  void make(RowSystem& s, const ActiveRows& rows);
+  void take_limits(const ActiveRows& rows, ConstraintSet<double>& set) const;
+  void take_contacts(const ActiveRows& rows, RowSystem& s);
   void add_sets(RowSystem& s, std::size_t limits) const;
   void place_points(RowSystem& s, const ActiveRows& rows) const;
-  void drop_oldest();
-  int body(const Touch& t, int which) const { return part_.bodies[std::size_t(t.body[which])]; }
 
+  const Model<double>& whole_;
   const WorldPart& part_;
-  std::map<std::vector<int>, std::unique_ptr<RowSystem>> systems_;
-  std::vector<int> key_;
+  LayoutMaker<double> maker_;
+  ConstraintSet<double> always_;  // rows of loops and dry friction
+  std::vector<std::unique_ptr<Kept>> systems_;
+  std::vector<int> key_;  // of the rows that are looked for
+  std::uint64_t hash_ = 0;
+  std::vector<PointRows<double>> points_;  // of loops, then of contacts
+  std::vector<int> numbers_;               // per one of these: which of the layout's points
   std::size_t uses_ = 0;
 };
 

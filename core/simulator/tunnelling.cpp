@@ -1,5 +1,6 @@
 #include "simulator/tunnelling.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "state/configuration.h"
@@ -10,13 +11,18 @@ namespace {
 
 constexpr int max_places = 256;  // at which contacts are looked for
 
+// The same for both orders of two shapes.
+std::uint64_t pair_key(const Touch& t) {
+  const auto [a, b] = std::minmax(t.geom[0], t.geom[1]);
+  return std::uint64_t(std::uint32_t(a)) << 32 | std::uint32_t(b);
+}
+
 double length(const Vec3<double>& x) { return std::sqrt(dot(x, x)); }
 
 // The touch of the same two shapes, in either order; null if there is none.
 const Touch* find_pair(const std::vector<Touch>& list, const Touch& t) {
-  const auto [a, b] = std::minmax(t.geom[0], t.geom[1]);
   for (const auto& x : list)
-    if (std::min(x.geom[0], x.geom[1]) == a && std::max(x.geom[0], x.geom[1]) == b) return &x;
+    if (pair_key(x) == pair_key(t)) return &x;
   return nullptr;
 }
 
@@ -49,13 +55,17 @@ int TunnellingCheck::count(Collider& collider, const std::vector<Touch>& seen, c
   if (places == 0) return 0;
   // pairs that are inside of each other somewhere on the way and were not seen before
   entered_.clear();
+  seen_.clear();
+  for (const auto& t : seen) seen_.push_back(pair_key(t));
+  std::sort(seen_.begin(), seen_.end());
+  const auto is_new = [&](const Touch& t) { return !std::binary_search(seen_.begin(), seen_.end(), pair_key(t)); };
   const auto& m = world_.model;
   difference(m, from, to, way_.data());
   for (int k = 1; k <= places; ++k) {
     integrate(m, from, way_.data(), double(k) / places, between_.data());
     if (!collider.collide(k < places ? between_.data() : to, touches_, still)) return -1;
     for (const auto& t : touches_)
-      if (t.distance < -world_.options.slop && !find_pair(seen, t) && !find_pair(entered_, t)) entered_.push_back(t);
+      if (t.distance < -world_.options.slop && is_new(t) && !find_pair(entered_, t)) entered_.push_back(t);
   }
   // at the end they are apart, on the other side, or on no side to be told
   int count = 0;

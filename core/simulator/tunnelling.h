@@ -13,6 +13,9 @@
 // Planes are half-spaces: what went into one is still in it.
 #pragma once
 
+#include <cstdint>
+#include <vector>
+
 #include "dynamics/kinematics.h"
 #include "simulator/collider.h"
 #include "simulator/description.h"
@@ -54,6 +57,7 @@ class TunnellingCheck {
   std::vector<double> way_, between_;  // per velocity; per coordinate
   std::vector<ShapeMotion> motions_;   // per shape
   std::vector<Touch> touches_, entered_;
+  std::vector<std::uint64_t> seen_;  // pairs of shapes that touched at the start, sorted
   Placement<double> start_, end_;
 };
 

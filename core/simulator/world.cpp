@@ -11,7 +11,8 @@ namespace delassus {
 
 namespace {
 
-constexpr std::size_t max_contacts = 50'000;  // some 300 balls that are all in each other: a step takes seconds
+constexpr std::size_t max_contacts =
+    200'000;  // of 10,000 boxes in a heap half of it; of balls that are all in each other 600
 
 [[noreturn]] void refuse(std::size_t contacts) {
   fail("CapacityError", "step: " + std::to_string(contacts) + " contacts at once; one step takes " +
@@ -115,7 +116,7 @@ bool World::find_contacts() {
   order_sides(world_->model, touches_);
   persistence_.keep_points(memory.contacts, collider_, touches_);
   patches_.flatten(collider_, touches_);
-  match_contacts(touches_, memory.contacts, next_memory_.contacts);
+  match_contacts(touches_, memory.contacts, persistence_.pairs(), next_memory_.contacts);
   if (sleeping)
     for (const auto& c : memory.contacts)
       if (sleep_.holds(c)) next_memory_.contacts.push_back(c);

@@ -20,7 +20,7 @@ def thousand():
 
 def test_a_thousand_bodies_at_one_point_are_refused_before_any_work_on_them(thousand):
     q = thousand.q
-    with pytest.raises(CapacityError, match=r"499500 contacts at once; one step takes 50000 at most\. Move bodies .* apart"):
+    with pytest.raises(CapacityError, match=r"499500 contacts at once; one step takes 200000 at most\. Move bodies .* apart"):
         thousand.step()
     assert thousand.time == 0
     np.testing.assert_array_equal(thousand.q, q)

@@ -215,7 +215,7 @@ class Simulator:
             SingularError: the mass matrix is singular.
             MujocoError: MuJoCo could not find contacts.
             StaleError: somebody wrote to :attr:`mujoco_model`.
-            CapacityError: more than 50,000 contacts at once. The state stays as it was.
+            CapacityError: more than 200,000 contacts at once. The state stays as it was.
         """
         if self._shown is not None:
             self._shown.check()
