@@ -146,7 +146,8 @@ struct HeldContacts {
         run(map, nullptr);
       }
     }
-    Out kept(nb::none(), {method->keeps_history ? std::size_t(report.iterations) : 0});
+    const std::size_t iterations = std::size_t(std::min(report.iterations, options.max_iterations));
+    Out kept(nb::none(), {method->keeps_history ? iterations : 0});
     std::copy_n(history.data(), kept.array.size(), kept.data);
     return {lambda.object, sigma.object, kept.object, report, options.tolerance};
   }
@@ -166,15 +167,20 @@ void bind_structs(nb::module_& m) {
   nb::class_<ContactOptions>(m, "ContactOptions")
       .def(
           "__init__",
-          [](ContactOptions* self, double tolerance, int max_iterations, double rho, int directions) {
-            new (self) ContactOptions{
-                .tolerance = tolerance, .max_iterations = max_iterations, .rho = rho, .directions = directions};
+          [](ContactOptions* self, double tolerance, int max_iterations, double rho, int directions, double seconds) {
+            new (self) ContactOptions{.tolerance = tolerance,
+                                      .max_iterations = max_iterations,
+                                      .rho = rho,
+                                      .directions = directions,
+                                      .seconds = seconds};
           },
-          nb::kw_only(), "tolerance"_a, "max_iterations"_a, "rho"_a = 0.0, "directions"_a = 8)
+          nb::kw_only(), "tolerance"_a, "max_iterations"_a, "rho"_a = 0.0, "directions"_a = 8,
+          "seconds"_a = std::numeric_limits<double>::infinity())
       .def_ro("tolerance", &ContactOptions::tolerance)
       .def_ro("max_iterations", &ContactOptions::max_iterations)
       .def_ro("rho", &ContactOptions::rho)
-      .def_ro("directions", &ContactOptions::directions);
+      .def_ro("directions", &ContactOptions::directions)
+      .def_ro("seconds", &ContactOptions::seconds);
 
   nb::class_<ContactResiduals>(m, "ContactResiduals")
       .def_ro("primal", &ContactResiduals::primal)

@@ -26,13 +26,16 @@ void form_matrix(Operator<double>& G, std::vector<double>& identity, std::vector
 ContactReport ContactSolvers::solve_velocities(const StepOptions& options, const ContactProblem& problem,
                                                Operator<double>& G, SolveStart start, double* lambda, double* sigma) {
   history_.resize(std::size_t(options.max_iterations));
-  if (!options.newton)
-    return automatic_.solve(problem, contact_options(options.tolerance, options.max_iterations, start), lambda, sigma, history_.data());
+  if (options.solver == StepSolver::automatic) {
+    ContactOptions limited = contact_options(options.tolerance, options.max_iterations, start);
+    if (options.time_limit > 0) limited.seconds = options.time_limit;
+    return automatic_.solve(problem, limited, lambda, sigma, history_.data());
+  }
   // the solver that was asked for
   const bool small = problem.rows() <= few_rows;
   const int iterations = small ? std::min(options.max_iterations, few_iterations) : options.max_iterations;
   const ContactOptions first_options = contact_options(options.tolerance, iterations, start);
-  const ContactReport first = options.newton ? newton_.solve(problem, first_options, lambda, sigma, history_.data())
+  const ContactReport first = options.solver == StepSolver::newton ? newton_.solve(problem, first_options, lambda, sigma, history_.data())
                                              : admm_.solve(problem, first_options, lambda, sigma, history_.data());
   if (!small || first.outcome == ContactOutcome::solved || options.max_iterations <= few_iterations) return first;
   first_impulses_.assign(lambda, lambda + problem.rows());
@@ -53,9 +56,11 @@ ContactReport ContactSolvers::solve_velocities(const StepOptions& options, const
 ContactReport ContactSolvers::solve_positions(const StepOptions& options, Operator<double>& G, const ForceSets& sets,
                                               const double* g, SolveStart start, double* mu, double* sigma) {
   OperatorMap map(G, sets);
+  const ContactProblem problem{map, g, sets};
+  const ContactOptions limited = contact_options(position_tolerance, options.max_iterations, start);
   history_.resize(std::size_t(options.max_iterations));
-  return admm_.solve(ContactProblem{map, g, sets}, contact_options(position_tolerance, options.max_iterations, start),
-                     mu, sigma, history_.data());
+  if (options.solver == StepSolver::automatic) return automatic_.solve(problem, limited, mu, sigma, history_.data());
+  return admm_.solve(problem, limited, mu, sigma, history_.data());
 }
 
 }  // namespace delassus

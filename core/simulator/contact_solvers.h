@@ -29,7 +29,7 @@ class ContactSolvers {
   ContactReport solve_velocities(const StepOptions& options, const ContactProblem& problem, Operator<double>& G,
                                  SolveStart start, double* lambda, double* sigma);
 
-  // The same of corrections of positions, which have no friction: by ADMM, to a tolerance of its own.
+  // The same of corrections of positions, which have no friction, to a tolerance of its own.
   ContactReport solve_positions(const StepOptions& options, Operator<double>& G, const ForceSets& sets, const double* g,
                                 SolveStart start, double* mu, double* sigma);
 

@@ -3,13 +3,17 @@
 
 namespace delassus {
 
+// The contact solver: whatever it takes (solvers/contacts/automatic.h), ADMM, Newton on the fixed point of ADMM.
+enum class StepSolver : int { automatic, admm, newton };
+
 struct StepOptions {
   double timestep = 1e-3;      // dt [s]
   double restitution = 0;      // e of all contacts, from 0 to 1
   double bounce_speed = 0.05;  // contacts that approach more slowly do not bounce [m/s]
   double tolerance = 1e-6;     // of the contact solver, for each of its residuals [m/s]
   int max_iterations = 1000;   // of the contact solver
-  bool newton = false;         // the contact solver: Newton, else ADMM
+  StepSolver solver = StepSolver::automatic;
+  double time_limit = 0;       // that the contact solver may take on an island [s]; 0: as long as it takes
   double slop = 1e-5;          // gap, and penetration, that is taken for touching [m]: gaps of a patch that differ by
                                // less would leave three of its points to bear the load by themselves
   bool midpoint = true;        // h at half of the step's velocity, else at its start

@@ -269,7 +269,7 @@ def simulate(
     source: RobotOrScene,
     seconds: Seconds = 2.0,
     timestep: Timestep = 1e-3,
-    solver: Annotated[str, typer.Option(help="Contact solver: admm or newton.")] = "admm",
+    solver: Annotated[str, typer.Option(help="Contact solver: auto, admm or newton.")] = "auto",
     keyframe: Annotated[str | None, typer.Option(help="Keyframe to start from; default home, or the file's own pose.")] = None,
     control: Annotated[str | None, typer.Option(help="Actuator controls, comma-separated; default those of the keyframe.")] = None,
     record_file: Annotated[
@@ -330,7 +330,7 @@ def bench(
     ] = True,
     seconds: Seconds = 0.5,
     timestep: Timestep = 1e-3,
-    solver: Annotated[str, typer.Option(help="Contact solver: admm or newton.")] = "admm",
+    solver: Annotated[str, typer.Option(help="Contact solver: auto, admm or newton.")] = "auto",
     keyframe: Annotated[str | None, typer.Option(help="Keyframe to start from; default home, or the file's own pose.")] = None,
     control: Annotated[str | None, typer.Option(help="Actuator controls, comma-separated; default those of the keyframe.")] = None,
     counting: Annotated[float, typer.Option(min=0.0, help="Time limit in seconds for counting operations (needs CasADi).")] = 6.0,

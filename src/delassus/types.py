@@ -28,10 +28,10 @@ InverseMethod = Literal["caba-osim", "caba-osimf", "pv-osimf", "ltl", "lcaba", "
 DynamicsMethod = Literal["auto", "lcaba", "caba", "pv-soft", "soft-gauss", "kkt", "prox-ltl", "prox-ltls", "pv", "prox-pv", "pv-early"]
 """Methods of :func:`delassus.constrained_dynamics`."""
 
-ContactMethod = Literal["admm", "newton", "apgd", "pgs", "interior", "lcp"]
+ContactMethod = Literal["auto", "admm", "newton", "apgd", "pgs", "interior", "lcp"]
 """Methods of :func:`delassus.solve_contacts`."""
 
-SimulatorSolver = Literal["admm", "newton"]
+SimulatorSolver = Literal["auto", "admm", "newton"]
 """Contact solvers of :class:`delassus.Simulator`."""
 
 Integrator = Literal["midpoint", "euler"]
@@ -52,5 +52,5 @@ InverseDynamicsStatus = Literal["solved", "singular", "underactuated", "violates
 LcpStatus = Literal["solved", "inaccurate", "ray", "pivot_limit"]
 """Statuses of :func:`delassus.solve_lcp`."""
 
-StepStatus = Literal["solved", "iteration_limit", "stalled", "infeasible", "penetrating", "limit_violated", "open_loops", "tunnelling"]
+StepStatus = Literal["solved", "approximate", "iteration_limit", "stalled", "infeasible", "penetrating", "limit_violated", "open_loops", "tunnelling"]
 """Statuses of a step of :class:`delassus.Simulator`."""

@@ -23,6 +23,10 @@ ContactReport AutomaticContacts::solve(const ContactProblem& p, const ContactOpt
                                        double* sigma, double* history) {
   if (!p.G.block_index(p.sets)) return admm_.solve(p, options, lambda, sigma, history);
   problem_ = &p, options_ = &options, history_ = history;
+  using Clock = std::chrono::steady_clock;
+  end_ = std::isinf(options.seconds)
+             ? Clock::time_point::max()
+             : Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds));
   report_ = {};
   best_residual_ = std::numeric_limits<double>::infinity();
   const std::size_t n = std::size_t(p.rows());
@@ -47,7 +51,7 @@ ContactReport AutomaticContacts::solve(const ContactProblem& p, const ContactOpt
   double speed = 0;
   for (std::size_t r = 0; r < n; ++r) speed = std::max(speed, std::abs(p.g[r]));
   if (newton(first_rule, lambda, sigma, judged)) return report_;
-  if (best_residual_ <= near_residual * speed && newton(near_rule, lambda, sigma)) return report_;
+  if (best_residual_ <= near_residual * speed && !over_budget() && newton(near_rule, lambda, sigma)) return report_;
 
   // paths, each with Newton's method from its end
   path_.begin(p, semismooth_.d());
@@ -80,11 +84,14 @@ ContactReport AutomaticContacts::solve(const ContactProblem& p, const ContactOpt
   return report_;
 }
 
-bool AutomaticContacts::over_budget() const { return report_.iterations >= options_->max_iterations; }
+bool AutomaticContacts::over_budget() const {
+  return report_.iterations >= options_->max_iterations || is_over(end_);
+}
 
 bool AutomaticContacts::newton(const SemismoothRule& rule, double* lambda, double* sigma, bool judged) {
   SemismoothRule limited = rule;
   limited.max_iterations = std::min(rule.max_iterations, options_->max_iterations - report_.iterations);
+  limited.end = end_;
   const bool solved = semismooth_.run(limited, *options_, lambda, sigma, history_, report_, judged);
   if (!solved) keep_best(lambda);
   return solved;
@@ -95,6 +102,7 @@ bool AutomaticContacts::path(const PathStart& start, const std::vector<double>& 
   if (over_budget()) return false;
   PathStart limited = start;
   limited.max_factorizations = std::min(start.max_factorizations, options_->max_iterations - report_.iterations);
+  limited.end = end_;
   const int before = report_.iterations;
   std::copy(from.begin(), from.end(), lambda);
   path_.follow(limited, lambda, report_);

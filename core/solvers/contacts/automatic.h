@@ -4,13 +4,16 @@
 //   2  the same with s = 10, if it was near
 //   3  a path from the best forces so far (smooth_path.h), then Newton's method from its end, with other s and δ
 //   4  a path from far away; then two from places moved at random
-//   5  ADMM (admm.h)
+//   5  ADMM (admm.h), which is also the method where G has no factor with blocks
 //
 // Most steps of a simulation end in 1, with three to ten factorizations; about one in fifty needs the path. Where all of
-// this fails, or its budget is used up, and `approximate` is asked for: the convex problem with Γ held at the best forces,
-// and once more at the smaller of that and its own, which always has a solution: forces in their cones that create no
-// energy and let nothing penetrate faster than the residual says.
+// this fails, or its budget of iterations or of time is used up, the answer is `approximate`: the best forces found, if
+// they are within a hundred tolerances; else the convex problem with Γ held at the best forces, and once more at the
+// smaller of that and its own. That always has a solution: forces in their cones that create no energy and let nothing
+// penetrate faster than the residual says.
 #pragma once
+
+#include <chrono>
 
 #include "solvers/contacts/admm.h"
 #include "solvers/contacts/semismooth.h"
@@ -40,6 +43,7 @@ class AutomaticContacts {
   double* history_ = nullptr;
   ContactReport report_;
   double best_residual_ = 0;
+  std::chrono::steady_clock::time_point end_;
   std::vector<double> best_, start_;
 };
 

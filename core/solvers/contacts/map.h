@@ -65,6 +65,8 @@ class SingleOperatorMap final : public ContactMap {
 // A symmetric positive semidefinite matrix, row-major, that outlives its use here; (G + ε)⁻¹ by its Cholesky factor.
 class DenseMap final : public ContactMap {
  public:
+  static constexpr int max_block_rows = 1500;  // with more of them a factor with blocks takes too long
+
   DenseMap() = default;
   DenseMap(const double* G, int rows) { look_at(G, rows); }
   // Another matrix; the memory of the factor stays.

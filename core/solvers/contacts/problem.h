@@ -1,6 +1,9 @@
 // A contact problem, how to solve it, and how that ended.
 #pragma once
 
+#include <chrono>
+#include <limits>
+
 #include "dense/vectors.h"
 #include "solvers/contacts/map.h"
 #include "solvers/contacts/sets.h"
@@ -22,9 +25,10 @@ struct ContactOptions {
   bool hurry = false;         // near the tolerance is good enough where the rest would take long
   double share = 0.1;         // of the natural residual that is held against the tolerance
   int directions = 8;         // corners of the polygons that lcp has for cones
+  double seconds = std::numeric_limits<double>::infinity();  // that `auto` may take
 };
 
-// approximate: what is solved is another problem, with polygons for cones or without Γ, and not Coulomb's.
+// approximate: what is solved is another problem, with polygons for cones, without Γ or with Γ held, and not Coulomb's.
 enum class ContactOutcome : int { solved, unfinished, stalled, infeasible, approximate };
 
 struct ContactReport {
@@ -34,6 +38,11 @@ struct ContactReport {
   ContactResiduals residuals;
   double own = 0;  // natural residual of the problem that the method solves, which need not be Coulomb's [m/s]
 };
+
+// Whether a moment has passed; the clock is asked only where there is an end.
+inline bool is_over(std::chrono::steady_clock::time_point end) {
+  return end != std::chrono::steady_clock::time_point::max() && std::chrono::steady_clock::now() >= end;
+}
 
 // Sums of products, in one fixed order.
 inline double inner(int n, const double* a, const double* b) { return dense::dot(n, a, b); }

@@ -249,7 +249,7 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
   std::copy_n(lambda, m, r_.data());
   std::copy_n(sigma, m, sigma_.data());
   std::copy_n(lambda, m, best_.data());
-  double best = residual_of(lambda, sigma), check_below = 2 * options.tolerance;
+  double best = residual_of(lambda, sigma), check_below = 2 * options.tolerance / options.share;
   double delta = rule.first_delta;
   if (rule.by_residual)
     delta = std::min(std::max(best / (residual_unit * options.tolerance), rule.least_delta), rule.first_delta);
@@ -329,7 +329,7 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
       for (std::size_t r = 0; r < n; ++r) sigma_[r] += p.g[r];
       length = find_map(r_.data(), sigma_.data(), f_.data(), true);
     }
-    if (k - last_gain >= rule.patience) break;
+    if (k - last_gain >= rule.patience || is_over(rule.end)) break;
   }
   std::copy_n(best_.data(), m, lambda);
   return certified();

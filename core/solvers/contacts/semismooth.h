@@ -23,6 +23,8 @@
 // Alart and Curnier, "A mixed formulation for frictional contact problems prone to Newton like solution methods", 1991.
 #pragma once
 
+#include <chrono>
+
 #include "solvers/contacts/problem.h"
 
 namespace delassus {
@@ -35,6 +37,7 @@ struct SemismoothRule {
   bool by_residual;     // δ starts as the residual of what it starts from, between these
   int max_iterations;
   int patience;         // iterations without a smaller residual after which it is given up
+  std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();
 };
 
 class Semismooth {

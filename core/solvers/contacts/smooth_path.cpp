@@ -332,7 +332,8 @@ bool SmoothPath::follow(const PathStart& start, double* lambda, ContactReport& r
     along = 1 / std::sqrt(weighted(slope_y_.data(), slope_y_.data()) + 1);
     for (std::size_t r = 0; r < n; ++r) tangent_[r] = -slope_y_[r] * along;
   }
-  while (!arrived && std::isfinite(along) && along != 0 && factorizations_ < start.max_factorizations) {
+  while (!arrived && std::isfinite(along) && along != 0 && factorizations_ < start.max_factorizations &&
+         !is_over(start.end)) {
     poll(2000.0 * rows_);
     // predict
     double length = step;

@@ -22,6 +22,8 @@
 // to Numerical Continuation Methods".
 #pragma once
 
+#include <chrono>
+
 #include "solvers/contacts/problem.h"
 
 namespace delassus {
@@ -33,6 +35,7 @@ struct PathStart {
   double random = 0;             // part of m₀ that y₀ is moved by, in random directions
   unsigned seed = 0;
   int max_factorizations = 150;
+  std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();
 };
 
 class SmoothPath {

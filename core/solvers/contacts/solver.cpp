@@ -21,6 +21,7 @@ ContactReport run_lcp(ContactSolver& s, const ContactProblem& p, const double* m
 
 //                                name   iterations  matrix inverse coulomb history
 constexpr ContactMethod methods[] = {
+    {"auto", 2000, false, true, true, true, run_with_products<&ContactSolver::automatic>},
     {"admm", 1000, false, true, true, true, run_with_products<&ContactSolver::admm>},
     {"newton", 1000, false, true, true, true, run_with_products<&ContactSolver::newton>},
     {"apgd", 10'000, false, false, false, true, run_with_products<&ContactSolver::apgd>},

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "solvers/contacts/apgd.h"
+#include "solvers/contacts/automatic.h"
 #include "solvers/contacts/interior.h"
 #include "solvers/contacts/lcp.h"
 #include "solvers/contacts/newton.h"
@@ -40,6 +41,7 @@ class ContactSolver {
   ContactReport solve(const ContactMethod& method, const ContactProblem& p, const double* matrix,
                       const ContactOptions& options, double* lambda, double* sigma, double* history);
 
+  AutomaticContacts automatic;
   Admm admm;
   Newton newton;
   Apgd apgd;

@@ -36,7 +36,7 @@ DYNAMICS_METHODS: tuple[DynamicsMethod, ...] = (
     "kkt",
     "soft-gauss",
 )
-CONTACT_METHODS: tuple[ContactMethod, ...] = ("admm", "newton", "interior", "pgs", "apgd", "lcp")
+CONTACT_METHODS: tuple[ContactMethod, ...] = ("auto", "admm", "newton", "interior", "pgs", "apgd", "lcp")
 MATRIX_FREE = ("update", "update, G x", "G x again", "update, solve", "solve again")
 
 _SOFT = ("pv", "pv-soft", "soft-gauss")
@@ -257,7 +257,7 @@ def _contacts(p: Problem) -> tuple[Section, Methods]:
 
     other = {"lcp": "approximate", "apgd": "approximate"}
     methods: Methods = [(name, other.get(name, "explicit"), partial(make, name)) for name in CONTACT_METHODS]
-    return Section("contacts", title, choice="admm"), methods
+    return Section("contacts", title, choice="auto"), methods
 
 
 def _patient(microseconds: float) -> None:

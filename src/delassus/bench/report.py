@@ -47,7 +47,7 @@ class Settings:
     simulation: bool = True
     seconds: float = 0.5
     timestep: float = 1e-3
-    solver: str = "admm"
+    solver: str = "auto"
     keyframe: str | None = None
     control: str | None = None
     counting: float = 6.0

@@ -44,7 +44,7 @@ class ContactProblem:
         bodies: (c, 2) indices of the two bodies in ``body_names``.
         body_names: (nbody,) names.
         q, v, time: state at the start of the step.
-        timestep: [s]; tolerance: [m/s]; max_iterations; method: "admm" or "newton": of the step's solver.
+        timestep: [s]; tolerance: [m/s]; max_iterations; method: "auto", "admm" or "newton": of the step's solver.
         model: name of the model.
     """
 

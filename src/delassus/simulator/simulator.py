@@ -66,13 +66,14 @@ class Simulator:
     Args:
         model: a name, a path to MJCF or URDF, MJCF text, a ``mujoco.MjModel`` or a :class:`~delassus.Model`.
         timestep: [s].
-        solver: "admm" or "newton".
+        solver: "auto": Newton's method, a smooth path where that fails, and more, see :func:`~delassus.solve_contacts`; "admm"; "newton", on the fixed point of ADMM.
         integrator: both are semi-implicit, q with the new velocity; "midpoint" takes Coriolis and centrifugal forces at half of the step's velocity, so that what whirls gains no
             energy, "euler" at its start, which is a little faster.
         restitution: e from 0 to 1 of all contacts, by the two-phase law; contacts slower than ``bounce_speed`` do not bounce.
         bounce_speed: [m/s].
         tolerance: of the contact solver, for each of its residuals.
-        max_iterations: of the contact solver.
+        max_iterations: of the contact solver; one of "auto" is a factorization. Where they run out before Coulomb's law is met, the step ends "approximate".
+        time_limit: [s] for the contact solver on each island, likewise; results then depend on the speed of the machine. Default: as long as it takes.
         slop: gap, and penetration, that is taken for touching [m].
         threads: that solve islands of a step at once. Results are the same bits for any number of them; collision detection stays on the calling thread. Where there is one island,
             or all are small, no thread is woken. For many worlds see :func:`~delassus.rollout`.
@@ -94,12 +95,13 @@ class Simulator:
         model: Any,
         *,
         timestep: float = 1e-3,
-        solver: SimulatorSolver = "admm",
+        solver: SimulatorSolver = "auto",
         integrator: Integrator = "midpoint",
         restitution: float = 0.0,
         bounce_speed: float = 0.05,
         tolerance: float = 1e-6,
         max_iterations: int = 1000,
+        time_limit: float | None = None,
         slop: float = 1e-5,
         threads: int = 1,
         sleep_after: float | None = None,
@@ -124,7 +126,7 @@ class Simulator:
         self._shown: ShownModel | None = None
         self._options = _core.StepOptions(
             timestep=self.timestep, restitution=self.restitution, bounce_speed=number(bounce_speed, "bounce_speed", minimum=0.0), tolerance=self.tolerance,
-            max_iterations=self.max_iterations, newton=solver == "newton", slop=number(slop, "slop", minimum=0.0), midpoint=integrator == "midpoint",
+            max_iterations=self.max_iterations, solver=_core.StepSolver[solver], time_limit=0.0 if time_limit is None else number(time_limit, "time_limit", minimum=0.0), slop=number(slop, "slop", minimum=0.0), midpoint=integrator == "midpoint",
             sleep_steps=0 if sleep_after is None else _steps_in(number(sleep_after, "sleep_after", minimum=0.0), self.timestep),
             sleep_speed=number(sleep_speed, "sleep_speed", minimum=0.0),
         )  # fmt: skip

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, get_args
@@ -28,8 +29,8 @@ Array = NDArray[Any]
 _STATUS: tuple[ContactStatus, ...] = ("solved", "iteration_limit", "stalled", "infeasible", "approximate")  # by the core's numbers
 _ADVICE: dict[ContactStatus, str] = {
     "solved": "",
-    "approximate": "The method solved its own problem, polygons for cones or the convex relaxation, and not Coulomb's: the residuals say how far off that is. "
-    "Use method 'admm' or 'interior', or more directions of 'lcp'.",
+    "approximate": "Forces are in their cones, but Coulomb's law is missed by what the residuals say: 'lcp' and 'apgd' solve another problem, 'auto' ran out of iterations, of time "
+    "or of ways. Use method 'auto' with more max_iterations, or more directions of 'lcp'.",
     "iteration_limit": "Not within the tolerance yet: raise max_iterations, warm-start with this result, or try method 'interior'.",
     "stalled": "The residual no longer decreases; see residuals for how large it is. Loosen the tolerance, add compliance to G, or try method 'interior', which forms the matrix.",
     "infeasible": "No forces meet these constraints: some ask for a velocity that the others forbid, and forces grow without end. Look at g of redundant loops.",
@@ -240,7 +241,7 @@ class ContactSolver:
         G: Any,
         constraints: Sequence[Constraint | Loop] | ArrayLike | None = None,
         *,
-        method: ContactMethod = "admm",
+        method: ContactMethod = "auto",
         timestep: float = 1.0,
         directions: int = 8,
         symmetrize: bool = False,
@@ -300,6 +301,7 @@ class ContactSolver:
         *,
         tolerance: float = 1e-6,
         max_iterations: int | None = None,
+        time_limit: float | None = None,
         warm_start: ContactResult | ArrayLike | None = None,
     ) -> ContactResult:
         """Find constraint forces for velocities g.
@@ -308,6 +310,7 @@ class ContactSolver:
             g: (m,) velocity of the rows without constraint forces [m/s or rad/s].
             tolerance: as of :func:`solve_contacts`.
             max_iterations: as of :func:`solve_contacts`.
+            time_limit: [s] as of :func:`solve_contacts`.
             warm_start: a result of a similar problem, or its forces, (m,).
 
         Returns:
@@ -328,6 +331,7 @@ class ContactSolver:
             max_iterations=self._traits.max_iterations if max_iterations is None else count(max_iterations, "max_iterations"),
             rho=rho,
             directions=self._directions,
+            seconds=math.inf if time_limit is None else number(time_limit, "time_limit", minimum=0.0),
         )
         velocity = numbers(g, "g", (self._rows,))
         before = None if start is None else numbers(start, "warm_start", (self._rows,))
@@ -345,9 +349,10 @@ def solve_contacts(
     g: ArrayLike,
     constraints: Sequence[Constraint | Loop] | ArrayLike | None = None,
     *,
-    method: ContactMethod = "admm",
+    method: ContactMethod = "auto",
     tolerance: float = 1e-6,
     max_iterations: int | None = None,
+    time_limit: float | None = None,
     warm_start: ContactResult | ArrayLike | None = None,
     timestep: float = 1.0,
     directions: int = 8,
@@ -358,6 +363,7 @@ def solve_contacts(
     ============ ============================================================================================== =============================
     method       what it does                                                                                   needs of G
     ============ ============================================================================================== =============================
+    ``auto``     semismooth Newton, where that fails a smooth path, then ADMM; where all fail a convex problem   the same; blocks of damping
     ``admm``     alternating directions, extrapolated; penalties balanced with few factorizations               ``@``, ``solve``, ``damping``
     ``newton``   that, then Newton's method on its fixed point: many digits                                     the same
     ``interior`` Newton's method on a smooth path to the solution: few iterations, whatever slides              the matrix
@@ -377,7 +383,8 @@ def solve_contacts(
         tolerance: of the primal and dual residual, and ten times that of the natural one, all of them velocities [unit of g, m/s]. Where all of g is small it is
             1e-4 of the largest |g|, or no forces at all might do, down to a millionth of what was given; it is never below 1e-11 of the largest |g|, where there is only rounding.
             ``ContactResult.tolerance`` says what it was.
-        max_iterations: default 1,000; 120 of ``interior``, 5,000 sweeps of ``pgs``, 10,000 of ``apgd``, 100,000 pivots of ``lcp``.
+        max_iterations: default 1,000; 2,000 factorizations of ``auto``, 120 iterations of ``interior``, 5,000 sweeps of ``pgs``, 10,000 of ``apgd``, 100,000 pivots of ``lcp``.
+        time_limit: [s] that ``auto`` may take; where it runs out before Coulomb's law is met, the status is "approximate". Default: as long as it takes.
         warm_start: a result of a similar problem, or its forces, (m,).
         directions: corners of the polygons of ``lcp``, an even number.
         symmetrize: take (G + Gᵀ) / 2 of a matrix whose entries differ from their mirrors by up to 1 % of the largest, as those read from a file may.
@@ -398,7 +405,7 @@ def solve_contacts(
         ('solved', [2.0, -0.8, 0.0])
     """
     solver = ContactSolver(G, constraints, method=method, timestep=timestep, directions=directions, symmetrize=symmetrize)
-    return solver.solve(g, tolerance=tolerance, max_iterations=max_iterations, warm_start=warm_start)
+    return solver.solve(g, tolerance=tolerance, max_iterations=max_iterations, time_limit=time_limit, warm_start=warm_start)
 
 
 def solve_sets(
