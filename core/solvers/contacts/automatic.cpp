@@ -37,10 +37,6 @@ ContactReport AutomaticContacts::solve(const ContactProblem& p, const ContactOpt
   if (options.warm) {
     project(p.sets, lambda, lambda);
     report_.residuals = judge(p, true, semismooth_.d(), lambda, sigma);
-    if (report_.residuals.worst(options.share) <= options.tolerance) {
-      report_.outcome = ContactOutcome::solved;
-      return report_;
-    }
     std::fill(best_.begin(), best_.end(), 0.0);
     judged = report_.residuals.natural <= residuals(p.sets, true, semismooth_.d(), best_.data(), p.g).natural;
   }
