@@ -8,6 +8,7 @@ namespace {
 
 constexpr int few_rows = 100, few_iterations = 200;  // where an interior point takes over
 constexpr double position_tolerance = 1e-7;          // [m/s]
+constexpr SemismoothRule position_rule = {3, 0.3, 1e-3, true, 30, 12};
 
 ContactOptions contact_options(double tolerance, int max_iterations, SolveStart start) {
   return {tolerance, max_iterations, start.warm, start.penalty, true, 1.0};
@@ -59,7 +60,14 @@ ContactReport ContactSolvers::solve_positions(const StepOptions& options, Operat
   const ContactProblem problem{map, g, sets};
   const ContactOptions limited = contact_options(position_tolerance, options.max_iterations, start);
   history_.resize(std::size_t(options.max_iterations));
-  if (options.solver == StepSolver::automatic) return automatic_.solve(problem, limited, mu, sigma, history_.data());
+  // Newton's method, and where that does not converge, as where shapes overlap that a loop ties together, ADMM
+  if (options.solver == StepSolver::automatic && semismooth_.begin(problem)) {
+    ContactReport report;
+    if (!start.warm) std::fill_n(mu, problem.rows(), 0.0);
+    first_impulses_.assign(mu, mu + problem.rows());
+    if (semismooth_.run(position_rule, limited, mu, sigma, nullptr, report)) return report;
+    std::copy(first_impulses_.begin(), first_impulses_.end(), mu);
+  }
   return admm_.solve(problem, limited, mu, sigma, history_.data());
 }
 

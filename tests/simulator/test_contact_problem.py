@@ -68,7 +68,9 @@ def test_its_solution_is_what_the_step_does(steps):
         local = np.linalg.inv(dl.body_placement(sim.model, problem.q, name)) @ [*problem.positions[k], 1.0]
         speeds.append(problem.frames[k] @ (dl.point_jacobian(sim.model, problem.q, name, local[:3]) @ step.v))
     gaps = np.zeros((len(problem.cones), 3))
-    gaps[:, 0] = np.maximum(problem.gaps - 1e-5, 0) / problem.timestep
+    # what bore in the step before touches up to twice the slop
+    bears = (problem.warm_start[rows].reshape(-1, 3)[:, 0] > 0) & (problem.gaps < 2e-5)
+    gaps[:, 0] = np.where(bears, 0.0, np.maximum(problem.gaps - 1e-5, 0) / problem.timestep)
     # the step's tolerance is 1e-6 m/s for each row
     assert np.abs(np.array(speeds) + gaps - r.velocities[rows].reshape(-1, 3)).max(initial=0.0) < 1e-4
 

@@ -101,7 +101,7 @@ def test_what_is_left_out_is_told():
         ({"timestep": np.nan}, NotFiniteError, "timestep"),
         ({"timestep": np.inf}, NotFiniteError, "timestep"),
         ({"timestep": "fast"}, ArgumentTypeError, "timestep"),
-        ({"solver": "pgss"}, UnknownNameError, "solver 'pgss' does not exist. .*Available: admm, newton"),
+        ({"solver": "pgss"}, UnknownNameError, "solver 'pgss' does not exist. .*Available: auto, admm, newton"),
         ({"solver": None}, UnknownNameError, "solver None does not exist"),
         ({"restitution": -0.1}, ArgumentError, "restitution: expected at least 0"),
         ({"restitution": 1.1}, ArgumentError, "restitution: expected a number from 0 to 1, got 1.1"),

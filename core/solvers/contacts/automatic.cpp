@@ -1,5 +1,6 @@
 #include "solvers/contacts/automatic.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace delassus {
@@ -16,6 +17,7 @@ constexpr double near_residual = 1e-3;   // over the largest |g|: the second rul
 constexpr double path_share = 10;        // m₀ of a path from the best forces, over their residual
 constexpr double good_best = 100;        // residual of forces that are an approximate answer, over the tolerance
 constexpr int long_path = 250;           // factorizations
+constexpr int few_iterations = 300;      // of ADMM
 
 }  // namespace
 
@@ -49,6 +51,11 @@ ContactReport AutomaticContacts::solve(const ContactProblem& p, const ContactOpt
   if (newton(first_rule, lambda, sigma, judged)) return report_;
   if (best_residual_ <= near_residual * speed && !over_budget() && newton(near_rule, lambda, sigma)) return report_;
 
+  // loops may contradict each other, which ADMM finds out
+  const auto is_free = [](const Interval& i) { return std::isinf(i.lower) && std::isinf(i.upper); };
+  if (std::any_of(p.sets.intervals.begin(), p.sets.intervals.end(), is_free) && admm(few_iterations, lambda, sigma))
+    return report_;
+
   // paths, each with Newton's method from its end
   path_.begin(p, semismooth_.d());
   const double share = std::min(std::max(path_share * best_residual_ / speed, 1e-3), 0.3);
@@ -61,22 +68,9 @@ ContactReport AutomaticContacts::solve(const ContactProblem& p, const ContactOpt
   }
 
   // ADMM with what is left of the budget
-  if (!over_budget()) {
-    ContactOptions rest = options;
-    rest.max_iterations = options.max_iterations - report_.iterations;
-    std::copy(best_.begin(), best_.end(), lambda);
-    rest.warm = true;
-    const ContactReport last =
-        admm_.solve(p, rest, lambda, sigma, history ? history + report_.iterations : nullptr);
-    report_.iterations += last.iterations, report_.factorizations += last.factorizations;
-    report_.residuals = last.residuals, report_.rho = last.rho;
-    if (last.outcome == ContactOutcome::solved || last.outcome == ContactOutcome::infeasible) {
-      report_.outcome = last.outcome;
-      return report_;
-    }
-    keep_best(lambda);
-  }
+  if (admm(options.max_iterations, lambda, sigma)) return report_;
   approximate(lambda, sigma);
+  report_.iterations = std::min(report_.iterations, options.max_iterations);
   return report_;
 }
 
@@ -93,6 +87,23 @@ bool AutomaticContacts::newton(const SemismoothRule& rule, double* lambda, doubl
   return solved;
 }
 
+// ADMM from nothing. Whether it found the solution, or that there is none.
+bool AutomaticContacts::admm(int iterations, double* lambda, double* sigma) {
+  if (over_budget()) return false;
+  ContactOptions rest = *options_;
+  rest.max_iterations = std::min(iterations, options_->max_iterations - report_.iterations);
+  rest.warm = false;
+  const ContactReport last = admm_.solve(*problem_, rest, lambda, sigma, history_ + report_.iterations);
+  report_.iterations += last.iterations, report_.factorizations += last.factorizations;
+  report_.residuals = last.residuals, report_.rho = last.rho;
+  if (last.outcome == ContactOutcome::solved || last.outcome == ContactOutcome::infeasible) {
+    report_.outcome = last.outcome;
+    return true;
+  }
+  keep_best(lambda);
+  return false;
+}
+
 // A path from these forces, and Newton's method from its end.
 bool AutomaticContacts::path(const PathStart& start, const std::vector<double>& from, double* lambda, double* sigma) {
   if (over_budget()) return false;
@@ -102,7 +113,7 @@ bool AutomaticContacts::path(const PathStart& start, const std::vector<double>& 
   const int before = report_.iterations;
   std::copy(from.begin(), from.end(), lambda);
   path_.follow(limited, lambda, report_);
-  if (history_) std::fill(history_ + before, history_ + std::min(report_.iterations, options_->max_iterations), best_residual_);
+  std::fill(history_ + before, history_ + std::min(report_.iterations, options_->max_iterations), best_residual_);
   for (const auto& rule : polish_rules) {
     if (over_budget()) return false;
     if (newton(rule, lambda, sigma)) return true;

@@ -2,9 +2,10 @@
 //
 //   1  Newton's method from where the solve starts, s = 3 (semismooth.h); given up where twelve iterations gain nothing
 //   2  the same with s = 10, if it was near
+//      where there are loops, which may contradict each other: ADMM, which finds that out (admm.h)
 //   3  a path from the best forces so far (smooth_path.h), then Newton's method from its end, with other s and δ
 //   4  a path from far away; then two from places moved at random
-//   5  ADMM (admm.h), which is also the method where G has no factor with blocks
+//   5  ADMM, which is also the method where G has no factor with blocks
 //
 // Most steps of a simulation end in 1, with three to ten factorizations; about one in fifty needs the path. Where all of
 // this fails, or its budget of iterations or of time is used up, the answer is `approximate`: the best forces found, if
@@ -24,13 +25,14 @@ namespace delassus {
 class AutomaticContacts {
  public:
   // λ: what to start from on entry if options say so, forces on exit; σ: velocities on exit. history: room for as many
-  // numbers as iterations are allowed, or null.
+  // numbers as iterations are allowed.
   ContactReport solve(const ContactProblem& p, const ContactOptions& options, double* lambda, double* sigma,
                       double* history);
 
  private:
   bool newton(const SemismoothRule& rule, double* lambda, double* sigma, bool judged = false);
   bool path(const PathStart& start, const std::vector<double>& from, double* lambda, double* sigma);
+  bool admm(int iterations, double* lambda, double* sigma);
   void keep_best(const double* lambda);
   bool over_budget() const;
   void approximate(double* lambda, double* sigma);
