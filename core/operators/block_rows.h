@@ -231,8 +231,7 @@ class BlockRows {
     for (const auto& b : set_.blocks)
       for (int t = 0; t < b.terms; ++t) {
         const auto& term = set_.terms[b.term + t];
-        for (int a = 0; a < b.rows; ++a)
-          add_outer(H[term.link], K[term.K + a], weighted(b.row, b.rows, a, K + term.K));
+        for (int a = 0; a < b.rows; ++a) add_outer(H[term.link], K[term.K + a], weighted(b.row, b.rows, a, K + term.K));
       }
     for (const auto& p : layout_.products) {
       const Vec6<T>*first = K + set_.terms[p.first].K, *second = K + set_.terms[p.second].K;

@@ -8,8 +8,8 @@ namespace delassus {
 
 namespace {
 
-constexpr double same_height = 2e-4;   // [m]
-constexpr double same_normal = 1e-8;   // 1 − cos of the angle
+constexpr double same_height = 2e-4;  // [m]
+constexpr double same_normal = 1e-8;  // 1 − cos of the angle
 
 }  // namespace
 

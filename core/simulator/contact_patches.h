@@ -1,9 +1,9 @@
 // Points where two bodies rest on each other with one face, made to lie in one plane.
 //
 // Collision detection puts each point halfway into its own gap, so points of a face differ in height by some
-// micrometres. Then sticking rows that depend on each other in a plane depend on each other up to these micrometres over
-// the width of the face: only forces a thousand times too large would hold them all, and no solver finds the right ones.
-// In one plane they depend on each other exactly. Gaps stay what they are.
+// micrometres. Then sticking rows that depend on each other in a plane depend on each other up to these micrometres
+// over the width of the face: only forces a thousand times too large would hold them all, and no solver finds the right
+// ones. In one plane they depend on each other exactly. Gaps stay what they are.
 #pragma once
 
 #include <vector>

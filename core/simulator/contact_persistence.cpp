@@ -10,9 +10,9 @@ namespace {
 constexpr std::size_t max_points = 4;      // of a pair
 constexpr double new_point_radius = 0.01;  // within which an old point gives way to a new one [m]
 
-// Moves an old point to where its two places are now, with the normal that its pair has now; whether they are opposite to
-// each other still. Its rows act at one place on both bodies, as those of new points do: with two places a little apart,
-// rows of a patch would contradict each other by a little, and only huge forces would hold them.
+// Moves an old point to where its two places are now, with the normal that its pair has now; whether they are opposite
+// to each other still. Its rows act at one place on both bodies, as those of new points do: with two places a little
+// apart, rows of a patch would contradict each other by a little, and only huge forces would hold them.
 bool follow(const Collider& collider, const Vec3<double>& normal, Touch& t) {
   const Vec3<double> a = collider.place(t.geom[0], t.local[0]), b = collider.place(t.geom[1], t.local[1]),
                      apart = a - b;

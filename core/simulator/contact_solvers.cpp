@@ -36,8 +36,9 @@ ContactReport ContactSolvers::solve_velocities(const StepOptions& options, const
   const bool small = problem.rows() <= few_rows;
   const int iterations = small ? std::min(options.max_iterations, few_iterations) : options.max_iterations;
   const ContactOptions first_options = contact_options(options.tolerance, iterations, start);
-  const ContactReport first = options.solver == StepSolver::newton ? newton_.solve(problem, first_options, lambda, sigma, history_.data())
-                                             : admm_.solve(problem, first_options, lambda, sigma, history_.data());
+  const ContactReport first = options.solver == StepSolver::newton
+                                  ? newton_.solve(problem, first_options, lambda, sigma, history_.data())
+                                  : admm_.solve(problem, first_options, lambda, sigma, history_.data());
   if (!small || first.outcome == ContactOutcome::solved || options.max_iterations <= few_iterations) return first;
   first_impulses_.assign(lambda, lambda + problem.rows());
   form_matrix(G, identity_, G_);

@@ -38,7 +38,7 @@ class ContactSolvers {
   Newton newton_;
   Interior interior_;
   AutomaticContacts automatic_;
-  Semismooth semismooth_;  // of positions
+  Semismooth semismooth_;               // of positions
   std::vector<double> history_;         // an iteration
   std::vector<double> identity_, G_;    // (m, m)
   std::vector<double> first_impulses_;  // per row: what the first solver found

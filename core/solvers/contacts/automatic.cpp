@@ -13,11 +13,12 @@ constexpr SemismoothRule polish_rules[] = {{10, 1e-3, 1e-3, false, 40, 15},
                                            {3, 1e-3, 1e-4, false, 40, 15},
                                            {30, 1e-2, 1e-3, false, 40, 15},
                                            {3, 1e-3, 1e-5, false, 40, 15}};
-constexpr double near_residual = 1e-3;   // over the largest |g|: the second rule is tried
-constexpr double path_share = 10;        // m₀ of a path from the best forces, over their residual
-constexpr double good_best = 100;        // residual of forces that are an approximate answer, over the tolerance
-constexpr int long_path = 250;           // factorizations
-constexpr int few_iterations = 300;      // of ADMM
+constexpr double near_residual = 1e-3;  // over the largest |g|: the second rule is tried
+constexpr double path_share = 10;       // m₀ of a path from the best forces, over their residual
+constexpr double good_best = 100;       // residual of forces that are an approximate answer, over the tolerance
+constexpr unsigned random_paths = 4;
+constexpr int long_path = 250;       // factorizations
+constexpr int few_iterations = 300;  // of ADMM
 
 }  // namespace
 
@@ -26,9 +27,10 @@ ContactReport AutomaticContacts::solve(const ContactProblem& p, const ContactOpt
   if (!p.G.block_index(p.sets)) return admm_.solve(p, options, lambda, sigma, history);
   problem_ = &p, options_ = &options, history_ = history;
   using Clock = std::chrono::steady_clock;
-  end_ = std::isinf(options.seconds)
-             ? Clock::time_point::max()
-             : Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds));
+  end_ =
+      std::isinf(options.seconds)
+          ? Clock::time_point::max()
+          : Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds));
   report_ = {};
   best_residual_ = std::numeric_limits<double>::infinity();
   const std::size_t n = std::size_t(p.rows());
@@ -61,9 +63,8 @@ ContactReport AutomaticContacts::solve(const ContactProblem& p, const ContactOpt
   const double share = std::min(std::max(path_share * best_residual_ / speed, 1e-3), 0.3);
   if (path({.m = path_.speed() * share}, best_, lambda, sigma)) return report_;
   if (path({.fast_fading = true}, start_, lambda, sigma)) return report_;
-  for (unsigned seed = 1; seed <= 2; ++seed) {
-    const PathStart far{
-        .fast_fading = seed % 2 == 0, .random = 0.3, .seed = seed, .max_factorizations = long_path};
+  for (unsigned seed = 1; seed <= random_paths; ++seed) {
+    const PathStart far{.fast_fading = seed % 2 == 0, .random = 0.3, .seed = seed, .max_factorizations = long_path};
     if (path(far, start_, lambda, sigma)) return report_;
   }
 
@@ -74,9 +75,7 @@ ContactReport AutomaticContacts::solve(const ContactProblem& p, const ContactOpt
   return report_;
 }
 
-bool AutomaticContacts::over_budget() const {
-  return report_.iterations >= options_->max_iterations || is_over(end_);
-}
+bool AutomaticContacts::over_budget() const { return report_.iterations >= options_->max_iterations || is_over(end_); }
 
 bool AutomaticContacts::newton(const SemismoothRule& rule, double* lambda, double* sigma, bool judged) {
   SemismoothRule limited = rule;

@@ -4,12 +4,12 @@
 //   2  the same with s = 10, if it was near
 //      where there are loops, which may contradict each other: ADMM, which finds that out (admm.h)
 //   3  a path from the best forces so far (smooth_path.h), then Newton's method from its end, with other s and δ
-//   4  a path from far away; then two from places moved at random
+//   4  a path from far away; then some from places moved at random
 //   5  ADMM, which is also the method where G has no factor with blocks
 //
-// Most steps of a simulation end in 1, with three to ten factorizations; about one in fifty needs the path. Where all of
-// this fails, or its budget of iterations or of time is used up, the answer is `approximate`: the best forces found, if
-// they are within a hundred tolerances; else the convex problem with Γ held at the best forces, and once more at the
+// Most steps of a simulation end in 1, with three to ten factorizations; about one in fifty needs the path. Where all
+// of this fails, or its budget of iterations or of time is used up, the answer is `approximate`: the best forces found,
+// if they are within a hundred tolerances; else the convex problem with Γ held at the best forces, and once more at the
 // smaller of that and its own. That always has a solution: forces in their cones that create no energy and let nothing
 // penetrate faster than the residual says.
 #pragma once

@@ -88,7 +88,7 @@ class DenseMap final : public ContactMap {
   int rows_ = 0, sign_ = 1;
   std::vector<double> factor_, floors_;  // of G + ε, rows side by side; least pivots
   BlockIndex index_;
-  std::vector<double> lu_;    // of 1 + G B
+  std::vector<double> lu_;  // of 1 + G B
   std::vector<int> pivots_;
 };
 

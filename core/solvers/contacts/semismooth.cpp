@@ -6,14 +6,14 @@ namespace delassus {
 namespace {
 
 constexpr double largest_delta = 10, delta_down = 0.3, delta_up = 3;
-constexpr int window = 4, halvings = 5;          // of the line search
-constexpr double good_enough_rest = 0.05;        // of the linear equation, over ‖d f‖
-constexpr double null_share = 0.7;               // of ‖d f‖ that δ Δr is where forces drift along the null space of G
-constexpr double null_below = 1e3;               // residual below which they may, over the tolerance
-constexpr double residual_unit = 1e6;            // residual over the tolerance that makes δ one
-constexpr double good_share = 1e-2;              // of the tolerance, where there is nothing to make better
-constexpr int max_extra = 2;                     // iterations for that
-constexpr double largest_growth = 2;             // of forces in a step along that space, over the largest there is
+constexpr int window = 4, halvings = 5;    // of the line search
+constexpr double good_enough_rest = 0.05;  // of the linear equation, over ‖d f‖
+constexpr double null_share = 0.7;         // of ‖d f‖ that δ Δr is where forces drift along the null space of G
+constexpr double null_below = 1e3;         // residual below which they may, over the tolerance
+constexpr double residual_unit = 1e6;      // residual over the tolerance that makes δ one
+constexpr double good_share = 1e-2;        // of the tolerance, where there is nothing to make better
+constexpr int max_extra = 2;               // iterations for that
+constexpr double largest_growth = 2;       // of forces in a step along that space, over the largest there is
 
 double weighted_length(int n, const double* d, const double* x) {
   double sum = 0;
@@ -29,8 +29,8 @@ bool Semismooth::begin(const ContactProblem& p) {
   index_ = p.G.block_index(p.sets);
   if (!index_) return false;
   const std::size_t m = std::size_t(p.rows());
-  for (auto* x : {&d_, &beta_, &r_, &sigma_, &f_, &dr_, &dsigma_, &w_, &x_, &rest_, &trial_r_, &trial_sigma_, &trial_f_,
-                  &best_})
+  for (auto* x :
+       {&d_, &beta_, &r_, &sigma_, &f_, &dr_, &dsigma_, &w_, &x_, &rest_, &trial_r_, &trial_sigma_, &trial_f_, &best_})
     x->resize(m);
   cones_.resize(p.sets.cones.size());
   inside_.resize(p.sets.intervals.size());
@@ -197,7 +197,8 @@ double Semismooth::first_change() const {
     if (dy[0] != 0) take(-y[0] / dy[0]);
     // ‖y_T + t Δy_T‖ = µ (y_n + t Δy_n)
     const double mu2 = cone.friction * cone.friction, a = dy[1] * dy[1] + dy[2] * dy[2] - mu2 * dy[0] * dy[0],
-                 b = y[1] * dy[1] + y[2] * dy[2] - mu2 * y[0] * dy[0], c = y[1] * y[1] + y[2] * y[2] - mu2 * y[0] * y[0];
+                 b = y[1] * dy[1] + y[2] * dy[2] - mu2 * y[0] * dy[0],
+                 c = y[1] * y[1] + y[2] * y[2] - mu2 * y[0] * y[0];
     if (y[0] > 0 && c < 0 && b * b - a * c >= 0 && a != 0) take((-b + std::sqrt(b * b - a * c)) / a);
   }
   for (const auto& i : problem_->sets.intervals) {
@@ -255,10 +256,12 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
   std::copy_n(sigma, m, sigma_.data());
   std::copy_n(lambda, m, best_.data());
   int extra = certified <= options.tolerance;  // iterations since it is within the tolerance
-  double best = certified <= options.tolerance ? 0 : residual_of(lambda, sigma), check_below = 2 * options.tolerance / options.share;
+  double best = certified <= options.tolerance ? 0 : residual_of(lambda, sigma),
+         check_below = 2 * options.tolerance / options.share;
   double delta = rule.first_delta;
   if (rule.by_residual)
-    delta = std::min(std::max(residual_of(lambda, sigma) / (residual_unit * options.tolerance), rule.least_delta), rule.first_delta);
+    delta = std::min(std::max(residual_of(lambda, sigma) / (residual_unit * options.tolerance), rule.least_delta),
+                     rule.first_delta);
   double length = find_map(r_.data(), sigma_.data(), f_.data(), true), residual = residual_of(lambda, sigma);
   double past[window] = {length, 0, 0, 0}, gained_from = residual;
   int count = 0, last_gain = 0;
@@ -281,7 +284,8 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
     ++report.factorizations;
 
     const double stretch = delta * weighted_length(m, d_.data(), dr_.data()) / length;
-    const double change = stretch > null_share && residual < null_below * options.tolerance ? 1.0001 * first_change() : 0;
+    const double change =
+        stretch > null_share && residual < null_below * options.tolerance ? 1.0001 * first_change() : 0;
     const bool drifts = change > 1;
     const auto try_step = [&](double t) {
       for (std::size_t r = 0; r < n; ++r) {

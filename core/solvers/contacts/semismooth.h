@@ -31,12 +31,12 @@ namespace delassus {
 
 // How a run of Newton steps goes.
 struct SemismoothRule {
-  double scale;         // s
-  double first_delta;   // δ at the start, at most
-  double least_delta;   // δ at least
-  bool by_residual;     // δ starts as the residual of what it starts from, between these
+  double scale;        // s
+  double first_delta;  // δ at the start, at most
+  double least_delta;  // δ at least
+  bool by_residual;    // δ starts as the residual of what it starts from, between these
   int max_iterations;
-  int patience;         // iterations without a smaller residual after which it is given up
+  int patience;  // iterations without a smaller residual after which it is given up
   std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();
 };
 
@@ -71,11 +71,11 @@ class Semismooth {
   const BlockIndex* index_ = nullptr;
   double scale_ = 3;
   std::vector<ConeState> cones_;
-  std::vector<char> inside_;                          // an interval: y is inside of it
-  std::vector<double> B_;                             // blocks
-  std::vector<double> d_, beta_;                      // a row
-  std::vector<double> r_, sigma_, f_;                 // a row: forces, velocities, the map
-  std::vector<double> dr_, dsigma_, w_, x_, rest_;    // a row: step, change of velocities, of the linear equation
+  std::vector<char> inside_;                        // an interval: y is inside of it
+  std::vector<double> B_;                           // blocks
+  std::vector<double> d_, beta_;                    // a row
+  std::vector<double> r_, sigma_, f_;               // a row: forces, velocities, the map
+  std::vector<double> dr_, dsigma_, w_, x_, rest_;  // a row: step, change of velocities, of the linear equation
   std::vector<double> trial_r_, trial_sigma_, trial_f_, best_;
 };
 

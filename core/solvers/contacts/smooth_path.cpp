@@ -15,7 +15,7 @@ constexpr double gamma_rounding = 0.3;   // of Γ_m, over m
 constexpr double on_path = 0.1;          // ‖H‖ over √n m, below which a point counts as one of the path
 constexpr double first_step = 0.5, longest_step = 3, shortest_step = 1e-5;  // of arclength
 constexpr int max_corrections = 6;
-constexpr double least_sigma = -0.7;   // below it the path goes back for good
+constexpr double least_sigma = -0.7;     // below it the path goes back for good
 constexpr double least_damping = 1e-11;  // in the factor alone
 
 // (x + √(x² + 4 m²)) / 2, without cancellation, and its derivatives by x and by m.
@@ -44,8 +44,8 @@ bool SmoothPath::begin(const ContactProblem& p, const double* d) {
   if (!index_) return false;
   rows_ = p.rows();
   const std::size_t n = std::size_t(rows_);
-  for (auto* x : {&unit_, &g_, &a_, &weight_, &in_, &out_, &w_, &x_, &rest_, &slope_rhs_, &slope_y_, &correction_,
-                  &tangent_})
+  for (auto* x :
+       {&unit_, &g_, &a_, &weight_, &in_, &out_, &w_, &x_, &rest_, &slope_rhs_, &slope_y_, &correction_, &tangent_})
     x->resize(n);
   for (auto* point : {&now_, &next_, &trial_}) point->resize(n, p.sets.cones.size(), p.sets.intervals.size());
   B_.resize(9 * p.sets.cones.size() + p.sets.intervals.size());
@@ -130,7 +130,8 @@ void SmoothPath::evaluate(Point& p) {
   }
   for (std::size_t k = 0; k < K.intervals.size(); ++k) {
     const std::size_t row = std::size_t(K.intervals[k].row);
-    const double unit = unit_[row], lower = K.intervals[k].lower / unit, upper = K.intervals[k].upper / unit, y = p.y[row];
+    const double unit = unit_[row], lower = K.intervals[k].lower / unit, upper = K.intervals[k].upper / unit,
+                 y = p.y[row];
     double r = y, s = 0, slope = 0, d = 1, e = 0;
     if (std::isfinite(lower)) {
       const Smoothed plus(y - lower, m), minus(lower - y, m);
@@ -283,8 +284,7 @@ void SmoothPath::set_weights(const Point& p) {
     const double w = 1 / ((p.m + std::sqrt(y[0] * y[0] + y[1] * y[1] + y[2] * y[2])) * n);
     for (int a = 0; a < 3; ++a) weight_[std::size_t(c.row + a)] = w;
   }
-  for (const auto& i : K.intervals)
-    weight_[std::size_t(i.row)] = 1 / ((p.m + std::abs(p.y[std::size_t(i.row)])) * n);
+  for (const auto& i : K.intervals) weight_[std::size_t(i.row)] = 1 / ((p.m + std::abs(p.y[std::size_t(i.row)])) * n);
 }
 double SmoothPath::weighted(const double* a, const double* b) const {
   double sum = 0;
@@ -368,8 +368,7 @@ bool SmoothPath::follow(const PathStart& start, double* lambda, ContactReport& r
         double part = 1, best = std::numeric_limits<double>::infinity(), best_part = 1;
         for (int k = 0; k < 5; ++k, part *= 0.4) {
           trial_.sigma = next_.sigma + part * change;
-          for (std::size_t r = 0; r < n; ++r)
-            trial_.y[r] = next_.y[r] - part * (correction_[r] + slope_y_[r] * change);
+          for (std::size_t r = 0; r < n; ++r) trial_.y[r] = next_.y[r] - part * (correction_[r] + slope_y_[r] * change);
           evaluate(trial_);
           if (trial_.length < best) best = trial_.length, best_part = part;
           if (trial_.length <= (1 - 0.3 * part) * next_.length) break;

@@ -30,9 +30,9 @@ namespace delassus {
 
 // Where a path starts and how long it may be.
 struct PathStart {
-  double m = 0;                  // m₀ [√J]; 0: m_ref, which is far from the end
-  bool fast_fading = false;      // c = (m / m_ref)² instead of m / m_ref
-  double random = 0;             // part of m₀ that y₀ is moved by, in random directions
+  double m = 0;              // m₀ [√J]; 0: m_ref, which is far from the end
+  bool fast_fading = false;  // c = (m / m_ref)² instead of m / m_ref
+  double random = 0;         // part of m₀ that y₀ is moved by, in random directions
   unsigned seed = 0;
   int max_factorizations = 150;
   std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();
@@ -63,7 +63,7 @@ class SmoothPath {
   // A point of the path.
   struct Point {
     std::vector<double> y, r, s, H;
-    std::vector<double> slope;  // ∂r / ∂m = ∂s / ∂m
+    std::vector<double> slope;        // ∂r / ∂m = ∂s / ∂m
     std::vector<double> gamma_slope;  // a cone: ∂Γ_m / ∂m
     std::vector<double> gamma;        // a cone: Γ_m
     std::vector<ConeState> cones;
@@ -87,11 +87,11 @@ class SmoothPath {
   const BlockIndex* index_ = nullptr;
   int rows_ = 0, factorizations_ = 0;
   bool held_ = false;
-  double speed_ = 0, m0_ = 0, reference_ = 0;   // largest |g|, m₀, m_ref
+  double speed_ = 0, m0_ = 0, reference_ = 0;  // largest |g|, m₀, m_ref
   bool fast_fading_ = false;
-  std::vector<double> unit_, g_, a_, weight_;   // a row; units: λ = U r
-  std::vector<double> gamma_;                   // a cone: Γ that is held [m/s]
-  std::vector<double> B_, real_B_;              // blocks in the units used here (nine a cone, one an interval), in G's
+  std::vector<double> unit_, g_, a_, weight_;  // a row; units: λ = U r
+  std::vector<double> gamma_;                  // a cone: Γ that is held [m/s]
+  std::vector<double> B_, real_B_;             // blocks in the units used here (nine a cone, one an interval), in G's
   std::vector<double> in_, out_, w_, x_, rest_, slope_rhs_, slope_y_, correction_, tangent_;
   Point now_, next_, trial_;
 };

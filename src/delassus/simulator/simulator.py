@@ -100,7 +100,7 @@ class Simulator:
         restitution: float = 0.0,
         bounce_speed: float = 0.05,
         tolerance: float = 1e-6,
-        max_iterations: int = 1000,
+        max_iterations: int = 2000,
         time_limit: float | None = None,
         slop: float = 1e-5,
         threads: int = 1,
