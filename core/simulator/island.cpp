@@ -125,11 +125,11 @@ double Island::move(RowSystem& s, ContactReport& solved, StepReport& report, Sta
   return end.error;
 }
 
-// q⁺ from the share of the step that v⁺ moves, and u.
+// q⁺ from the share of the step that v⁺ moves, and u; free bodies turn, which is the last that changes v⁺.
 LoopArrival::Result Island::arrive(RowSystem& s) {
   const std::vector<double>&u = correction_.velocity(), &remaining = loops_.remaining();
   for (std::size_t k = 0; k < way_.size(); ++k) way_[k] = u[k] + remaining[k] * next_v_[k];
-  bodies_.average(state_.v, free_motion_.velocity(), way_);
+  bodies_.move(state_.q.data(), u, next_v_, way_);
   if (loops_.rows() > 0) return arrival_.arrive(s, state_.q, loops_, correction_, response_, way_, next_q_);
   integrate(world_.model, state_.q.data(), way_.data(), world_.options.timestep, next_q_.data());
   return {0, 0};
