@@ -87,6 +87,21 @@ void WarmStart::recall(const WorldPart& part, const RowSystem& s, const ActiveRo
   }
 }
 
+void WarmStart::resume(const RowSystem& s, const ActiveRows& rows, const std::vector<double>& found_impulses,
+                       const std::vector<double>& found_corrections, Penalties found_penalties) {
+  const std::size_t first_limit = std::size_t(s.first_limit), first_contact = std::size_t(s.first_contact);
+  const auto& added = rows.added_ends;
+  for (std::size_t r = 0, from = 0; r < s.rows(); ++r) {
+    const bool limit = first_limit <= r && r < first_contact;
+    const bool is_new = limit && std::binary_search(added.begin(), added.end(), rows.limit_ends[r - first_limit]);
+    impulses[r] = is_new ? 0.0 : found_impulses[from];
+    corrections[r] = is_new ? 0.0 : found_corrections[from];
+    if (!is_new) ++from;
+  }
+  penalties = found_penalties;
+  warm = true;
+}
+
 void remember(const WorldPart& part, const ActiveRows& rows, const std::vector<double>& impulses,
               const std::vector<double>& corrections, Penalties penalties, const std::vector<int>& trees,
               StepMemory& after) {

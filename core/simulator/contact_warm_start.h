@@ -49,6 +49,9 @@ class WarmStart {
 
   void recall(const WorldPart& part, const RowSystem& s, const ActiveRows& rows, const StepMemory& before,
               const std::vector<int>& trees);
+  // What was found without the ends of limits that were then added, which start from nothing.
+  void resume(const RowSystem& s, const ActiveRows& rows, const std::vector<double>& found_impulses,
+              const std::vector<double>& found_corrections, Penalties found_penalties);
 };
 
 // What was found on an island, for the next step; contacts get their impulses and corrections.

@@ -1,8 +1,15 @@
-// How free bodies of one link turn: by the midpoint rule on the rotation group, about their centre of mass,
+// How free bodies of one link move after the impulses of the step: their centre of mass straight on, and about it by
+// the midpoint rule on the rotation group,
 //
-//   I ω⁺ = exp(−dt (ω + ω⁺) / 2) I ω          instead of I (ω⁺ − ω) = −dt ω × I ω
+//   I ω⁺ = exp(−dt (ω̄ + u)) I ω,   R⁺ = R exp(dt (ω̄ + u)),   ω̄ = (ω + ω⁺) / 2
 //
-// which keeps their angular momentum and, but for errors of order dt³, their energy.
+// in body axes, ω with impulses, u the turn of the position correction. By its form this keeps R I ω. Without u it
+// keeps ½ ω I ω too, because exp(−dt ω̄) does not change ω̄ · I ω.
+//
+// Impulses act before that, at the q of J, where those of a contact balance. So a step keeps the momenta of bodies that
+// only touch each other, Σ m v and Σ x × m v + R I ω, and contacts alone change their energy. Were ω turned before the
+// impulses, R⁺ would turn these too. What remains is the way that u moves centres of mass, with velocities as they are:
+// it changes the angular momentum by dt Σ u × m v.
 #pragma once
 
 #include <vector>
@@ -21,10 +28,9 @@ class FreeBodies {
   // Whether there is nothing else.
   bool all() const { return roots_.size() == world_.model.roots.size(); }
 
-  // v_f by this rule, from that of first order; q and v at the start of the step.
-  void turn(const double* q, const double* v, std::vector<double>& free) const;
-  // A body moves on by the mean of ω and its ω_f: then its angular momentum stays. w: what v⁺ moves, changed.
-  void average(const std::vector<double>& v, const std::vector<double>& free, std::vector<double>& w) const;
+  // way: the velocity that leads from q to q⁺ over dt, u included; v: with impulses on entry, at the end of the step on
+  // exit. Those of other trees stay.
+  void move(const double* q, const std::vector<double>& u, std::vector<double>& v, std::vector<double>& way) const;
 
  private:
   const WorldDescription& world_;

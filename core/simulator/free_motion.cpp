@@ -16,12 +16,14 @@ const std::vector<double>& FreeMotion::find(RowSystem& s, const IslandState& sta
   const auto first_order = [&] {
     for (std::size_t k = 0; k < v.size(); ++k) free_[k] = v[k] + dt * acceleration_[k];
   };
-  // h at v
-  accelerate(s, state, v.data());
+  // h at v; that of free bodies of one link is their weight alone
+  for (std::size_t k = 0; k < v.size(); ++k) half_[k] = bodies_.owns(k) ? 0.0 : v[k];
+  accelerate(s, state, half_.data());
   if (has_loops) loops_.begin(s, state.q.data(), v.data(), motions_);
   // h at half of the step's velocity
   if (world_.options.midpoint && !bodies_.all()) {
-    for (std::size_t k = 0; k < v.size(); ++k) half_[k] = bodies_.owns(k) ? v[k] : v[k] + 0.5 * dt * acceleration_[k];
+    for (std::size_t k = 0; k < v.size(); ++k)
+      if (!bodies_.owns(k)) half_[k] += 0.5 * dt * acceleration_[k];
     if (has_loops) {
       first_order();
       loops_.bend(s, response, free_, half_);
@@ -30,7 +32,6 @@ const std::vector<double>& FreeMotion::find(RowSystem& s, const IslandState& sta
     if (has_loops) loops_.revise(s, state.q.data(), half_.data(), motions_);
   }
   first_order();
-  bodies_.turn(state.q.data(), v.data(), free_);
   return free_;
 }
 

@@ -3,8 +3,8 @@
 //   v_f = v + dt M̂⁻¹ (τ − h(q, v½))          τ: forces on joints, of springs, dampers and motors too
 //
 // with h at half of the step's velocity, v½ = v + ½ dt M̂⁻¹ (τ − h(q, v)): where it is taken at v, whatever whirls gains
-// energy. Of trees in loops v½ has the impulses of loops in it (loop_midpoint.h); free bodies of one link turn by a
-// rule of their own (free_bodies.h).
+// energy. Of trees in loops v½ has the impulses of loops in it (loop_midpoint.h). Free bodies of one link turn after
+// the impulses, by a rule of their own (free_bodies.h): of h they have only their weight here.
 #pragma once
 
 #include <vector>

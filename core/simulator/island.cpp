@@ -6,6 +6,20 @@
 
 namespace delassus {
 
+namespace {
+
+constexpr int max_additions = 4;  // of ends of limits, in a step
+
+// The report of a solution, with the work of those before it.
+void add_work(const ContactReport& last, ContactReport& all) {
+  const int iterations = all.iterations, factorizations = all.factorizations;
+  all = last;
+  all.iterations += iterations;
+  all.factorizations += factorizations;
+}
+
+}  // namespace
+
 Island::Island(const WorldDescription& whole, const TreeContents& contents, const std::vector<int>& trees)
     : part_(whole, contents, trees),
       world_(part_.world),
@@ -24,36 +38,48 @@ Island::Island(const WorldDescription& whole, const TreeContents& contents, cons
 
 void Island::step(const WorldState& now, const StepMemory& before, ContactSolvers& solvers, StepReport& report) {
   StageClock clock;
-  RowSystem* const posed = pose(now, before, report, clock);
-  if (!posed) return;
-  RowSystem& s = *posed;
-  const std::vector<double>& free = free_motion_.velocity();
+  take(now, report);
+  RowSystem* s = pose(before, report, clock);
+  ContactReport solved;  // the last solution, and the work of all
+  double loop_error = 0;
+  for (int additions = 0; s; ++additions) {
+    loop_error = move(*s, solvers, solved, report, clock);
+    if (additions == max_additions) break;
+    if (!rows_.add_broken_limits(world_, next_q_, next_v_, loops_.remaining(), allowed_limit_error(world_.options)))
+      break;
+    s = pose_again(before, report, clock);
+  }
+  if (!s) return;
 
-  // impulses, and v⁺ = v_f + M̂⁻¹ Jᵀ λ
-  velocities_.solve(world_.options, solvers, s, rows_.contacts.size(), state_.v, free, loops_, start_);
-  next_v_ = free;
-  if (s.rows() > 0) response_.add(s, velocities_.impulses().data(), next_v_);
-  clock.end(report.times.solve);
-
-  // q⁺ = q ⊕ dt (v⁺ + u)
-  report.corrections =
-      correction_.find(solvers, s, state_.q.data(), next_v_, velocities_.error, loops_, start_, response_);
-  judge_gaps(world_.options, s, rows_, correction_.gaps_after(), report);
-  arrive(s, report);
+  judge_gaps(world_.options, *s, rows_, correction_.gaps_after(), report);
+  if (loops_.rows() > 0) judge_loops(loop_error, loops_.size(), report);
   judge_limits(world_, next_q_, report);
-  report.contacts = velocities_.report();
+  report.contacts = solved;
   clock.end(report.times.correct);
 }
 
-// Rows, velocities g that they have without forces and with gaps, and impulses to start from.
-// Null: the mass matrix is singular.
-RowSystem* Island::pose(const WorldState& now, const StepMemory& before, StepReport& report, StageClock& clock) {
-  take(now);
+// Of the whole, what is this island's; trees in loops go half of their way. Which rows there are.
+void Island::take(const WorldState& now, StepReport& report) {
+  for (const auto& r : part_.ranges) {
+    std::copy_n(now.q + r.whole_q, r.nq, state_.q.data() + r.q);
+    std::copy_n(now.v + r.whole_v, r.nv, state_.v.data() + r.v);
+    std::copy_n(now.forces + r.whole_v, r.nv, state_.forces.data() + r.v);
+  }
+  state_.has_external = now.external != nullptr;
+  if (state_.has_external)
+    for (std::size_t b = 0; b < part_.bodies.size(); ++b)
+      std::copy_n(now.external + 6 * part_.bodies[b], 6, state_.external.data() + 6 * b);
   if (loops_.rows() > 0) {
     report.loop_error = std::max(report.loop_error, loops_.find_errors(state_.q.data()));
     loops_.go_half_way(part_.ranges, state_.q.data(), state_.v.data());
   }
   rows_.find(world_, state_.q.data(), state_.v.data());
+  note_penetration(rows_, report);
+}
+
+// The rows' system, velocities g that they have without forces and with gaps, and impulses to start from.
+// Null: the mass matrix is singular.
+RowSystem* Island::pose(const StepMemory& before, StepReport& report, StageClock& clock) {
   RowSystem& s = systems_.find(rows_);
   clock.end(report.times.constrain);
 
@@ -67,36 +93,47 @@ RowSystem* Island::pose(const WorldState& now, const StepMemory& before, StepRep
   find_row_errors(world_, s, rows_, state_.q.data(), velocities_.error);
   start_.recall(part_, s, rows_, before, trees_);
   allow_approach(world_.options, s, velocities_.error, start_.impulses, g);
-  note_penetration(rows_, report);
   clock.end(report.times.operate);
   return &s;
 }
 
-// Of the whole, what is this island's.
-void Island::take(const WorldState& now) {
-  for (const auto& r : part_.ranges) {
-    std::copy_n(now.q + r.whole_q, r.nq, state_.q.data() + r.q);
-    std::copy_n(now.v + r.whole_v, r.nv, state_.v.data() + r.v);
-    std::copy_n(now.forces + r.whole_v, r.nv, state_.forces.data() + r.v);
-  }
-  state_.has_external = now.external != nullptr;
-  if (!state_.has_external) return;
-  for (std::size_t b = 0; b < part_.bodies.size(); ++b)
-    std::copy_n(now.external + 6 * part_.bodies[b], 6, state_.external.data() + 6 * b);
+// The same after ends of limits were added. The solvers start from what they found without them.
+RowSystem* Island::pose_again(const StepMemory& before, StepReport& report, StageClock& clock) {
+  RowSystem* const s = pose(before, report, clock);
+  if (s)
+    start_.resume(*s, rows_, velocities_.impulses(), correction_.impulses(),
+                  {velocities_.report().rho, correction_.penalty()});
+  return s;
 }
 
-// q⁺ from the share of the step that v⁺ moves, and u.
-void Island::arrive(RowSystem& s, StepReport& report) {
+// Impulses, v⁺, u and q⁺. Returns the error of loops there.
+double Island::move(RowSystem& s, ContactSolvers& solvers, ContactReport& solved, StepReport& report,
+                    StageClock& clock) {
+  // v⁺ = v_f + M̂⁻¹ Jᵀ λ
+  const std::vector<double>& free = free_motion_.velocity();
+  velocities_.solve(world_.options, solvers, s, rows_.contacts.size(), state_.v, free, loops_, start_);
+  add_work(velocities_.report(), solved);
+  next_v_ = free;
+  if (s.rows() > 0) response_.add(s, velocities_.impulses().data(), next_v_);
+  clock.end(report.times.solve);
+
+  // q⁺ = q ⊕ dt (v⁺ + u)
+  const int iterations =
+      correction_.find(solvers, s, state_.q.data(), next_v_, velocities_.error, loops_, start_, response_);
+  const LoopArrival::Result end = arrive(s);
+  report.corrections = std::max({report.corrections, iterations, end.iterations});
+  clock.end(report.times.correct);
+  return end.error;
+}
+
+// q⁺ from the share of the step that v⁺ moves, and u; free bodies turn, which is the last that changes v⁺.
+LoopArrival::Result Island::arrive(RowSystem& s) {
   const std::vector<double>&u = correction_.velocity(), &remaining = loops_.remaining();
   for (std::size_t k = 0; k < way_.size(); ++k) way_[k] = u[k] + remaining[k] * next_v_[k];
-  bodies_.average(state_.v, free_motion_.velocity(), way_);
-  if (loops_.rows() == 0) {
-    integrate(world_.model, state_.q.data(), way_.data(), world_.options.timestep, next_q_.data());
-    return;
-  }
-  const auto end = arrival_.arrive(s, state_.q, loops_, correction_, response_, way_, next_q_);
-  report.corrections = std::max(report.corrections, end.iterations);
-  judge_loops(end.error, loops_.size(), report);
+  bodies_.move(state_.q.data(), u, next_v_, way_);
+  if (loops_.rows() > 0) return arrival_.arrive(s, state_.q, loops_, correction_, response_, way_, next_q_);
+  integrate(world_.model, state_.q.data(), way_.data(), world_.options.timestep, next_q_.data());
+  return {0, 0};
 }
 
 void Island::give(double* q, double* v, StepMemory& after) const {
@@ -110,7 +147,8 @@ void Island::give(double* q, double* v, StepMemory& after) const {
 
 void Island::pose_problem(const WorldState& now, const StepMemory& before, StepReport& report, PosedProblem& problem) {
   StageClock clock;
-  RowSystem* const s = pose(now, before, report, clock);
+  take(now, report);
+  RowSystem* const s = pose(before, report, clock);
   if (!s) return;
   problem.g = velocities_.g;
   problem.warm_start = start_.impulses;

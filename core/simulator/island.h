@@ -2,12 +2,16 @@
 // and its own symbolic work. Its step:
 //
 //   rows                 row_system.h           which rows there are, and G = J M̂⁻¹ Jᵀ over them
-//   free motion          free_motion.h          v_f; free bodies in free_bodies.h, trees in loops in loop_midpoint.h
+//   free motion          free_motion.h          v_f; trees in loops in loop_midpoint.h
 //   warm start           contact_warm_start.h   what the solvers start from
 //   velocities           velocity_solve.h       λ; restitution.h: fast contacts bounce
 //   position correction  position_correction.h  u
-//   arrival              loop_arrival.h         q⁺ = q ⊕ dt (v⁺ + u), with loops closed
+//   arrival              free_bodies.h          q⁺ = q ⊕ dt (v⁺ + u); how free bodies turn
+//                        loop_arrival.h         with loops closed
 //   judgement            judge.h                what is wrong at the end
+//
+// An impact may drive a joint that was far from its limit through it. Where q⁺ is beyond a limit that has no row, or
+// will be at the middle of the next step, it gets one, and all of this from the rows on is done again.
 #pragma once
 
 #include <array>
@@ -63,9 +67,11 @@ class Island {
   void pose_problem(const WorldState& now, const StepMemory& before, StepReport& report, PosedProblem& problem);
 
  private:
-  RowSystem* pose(const WorldState& now, const StepMemory& before, StepReport& report, StageClock& clock);
-  void take(const WorldState& now);
-  void arrive(RowSystem& s, StepReport& report);
+  void take(const WorldState& now, StepReport& report);
+  RowSystem* pose(const StepMemory& before, StepReport& report, StageClock& clock);
+  RowSystem* pose_again(const StepMemory& before, StepReport& report, StageClock& clock);
+  double move(RowSystem& s, ContactSolvers& solvers, ContactReport& solved, StepReport& report, StageClock& clock);
+  LoopArrival::Result arrive(RowSystem& s);
 
   WorldPart part_;
   const WorldDescription& world_;  // of the part

@@ -26,6 +26,8 @@ void judge_gaps(const StepOptions& options, const RowSystem& s, const ActiveRows
   }
 }
 
+double allowed_limit_error(const StepOptions& options) { return limit_tolerance + 2 * options.slop; }
+
 void judge_limits(const WorldDescription& world, const std::vector<double>& q, StepReport& report) {
   double beyond = 0;
   for (const auto& limit : world.limits) {
@@ -33,7 +35,7 @@ void judge_limits(const WorldDescription& world, const std::vector<double>& q, S
     beyond = std::max(beyond, std::max(limit.lower - x, x - limit.upper));
   }
   report.limit_error_after = std::max(report.limit_error_after, beyond);
-  if (!(beyond <= limit_tolerance + 2 * world.options.slop)) report.blame(StepFlaw::limit_violated);
+  if (!(beyond <= allowed_limit_error(world.options))) report.blame(StepFlaw::limit_violated);
 }
 
 void judge_loops(double error, double size, StepReport& report) {

@@ -16,7 +16,9 @@ void note_penetration(const ActiveRows& rows, StepReport& report);
 void judge_gaps(const StepOptions& options, const RowSystem& s, const ActiveRows& rows,
                 const std::vector<double>& gaps_after, StepReport& report);
 
-// How far coordinates are beyond their limits: at most 1e-5 and twice the slop.
+// How far coordinates may be beyond their limits: 1e-5 and twice the slop [m or rad].
+double allowed_limit_error(const StepOptions& options);
+// How far they are.
 void judge_limits(const WorldDescription& world, const std::vector<double>& q, StepReport& report);
 
 // Errors of loops: at most 1e-5 of the mechanism's size.

@@ -35,6 +35,24 @@ void ActiveRows::find(const WorldDescription& world, const double* q, const doub
   for (const Contact* c : contacts) frames.push_back(contact_frame(c->touch.normal));
 }
 
+bool ActiveRows::add_broken_limits(const WorldDescription& world, const std::vector<double>& q,
+                                   const std::vector<double>& v, const std::vector<double>& remaining,
+                                   double tolerance) {
+  added_ends.clear();
+  for (std::size_t k = 0; k < world.limits.size(); ++k) {
+    const auto& limit = world.limits[k];
+    const std::size_t i = std::size_t(limit.velocity);
+    const double x = q[std::size_t(limit.coordinate)] + world.options.timestep * (1 - remaining[i]) * v[i];
+    const double below = limit.lower - x, above = x - limit.upper;
+    if (!(std::max(below, above) > tolerance)) continue;
+    const int end = int(2 * k) + (above > below);
+    if (!std::binary_search(limit_ends.begin(), limit_ends.end(), end)) added_ends.push_back(end);
+  }
+  limit_ends.insert(limit_ends.end(), added_ends.begin(), added_ends.end());
+  std::sort(limit_ends.begin(), limit_ends.end());
+  return !added_ends.empty();
+}
+
 RowSystemCache::RowSystemCache(const Model<double>& whole, const WorldPart& part)
     : whole_(whole),
       part_(part),

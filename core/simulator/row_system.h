@@ -28,13 +28,18 @@ namespace delassus {
 
 // What of a step decides about its rows, besides loops and dry friction, which are always there.
 struct ActiveRows {
-  std::vector<int> limit_ends;            // that are near: 2 k the lower, 2 k + 1 the upper one of limit k
+  std::vector<int> limit_ends;            // that are near: 2 k the lower, 2 k + 1 the upper one of limit k; in order
+  std::vector<int> added_ends;            // of these, what `add_broken_limits` added last
   std::vector<Contact*> contacts;         // of the world; impulses to start from on entry, impulses on exit
   std::vector<std::array<int, 2>> links;  // of contacts, by the numbers of the part; −1: the ground
   std::vector<ContactFrame> frames;       // of contacts
 
   // From q and v, with contacts given.
   void find(const WorldDescription& world, const double* q, const double* v);
+  // Adds the ends that q⁺ is beyond by more than the tolerance, or will be with what v⁺ moves before the next step is
+  // solved, dt (1 − remaining) v⁺. Whether there were any.
+  bool add_broken_limits(const WorldDescription& world, const std::vector<double>& q, const std::vector<double>& v,
+                         const std::vector<double>& remaining, double tolerance);
 };
 
 struct RowSystem {

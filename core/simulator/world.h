@@ -15,12 +15,14 @@
 //   correct      positions alone, where bodies are in each other or loops are open          position_correction.h
 //                u = M̂⁻¹ Jᵀ µ with 0 ≤ µ_n ⊥ J u + φ⁺ / dt ≥ 0; it moves q and no velocity
 //   integrate    v ← v_f + M̂⁻¹ Jᵀ λ,   q ← q ⊕ dt (v + u)
+//                free bodies of one link turn after the impulses                            free_bodies.h
 //   judge        loops, limits and gaps as they are now                                     judge.h
 //                whether anything went through something on its way                         tunnelling.h
 //   sleep        islands at rest are left alone until something happens to them             sleep.h
 //
 // Trees in loops are looked at in the middle of the step, q½ = q ⊕ ½ dt v, and q ← q½ ⊕ dt (½ v⁺ + u): a step of second
-// order (loop_midpoint.h). Free bodies of one link turn by the midpoint rule on the rotation group (free_bodies.h).
+// order (loop_midpoint.h). Free bodies of one link turn after the impulses, by the midpoint rule on the rotation group,
+// so that contacts between them change no momentum.
 #pragma once
 
 #include <memory>

@@ -14,7 +14,7 @@ def rotation(q):
 
 @pytest.mark.parametrize("timestep", [1e-2, 1e-3])
 def test_a_spinning_body_without_forces_keeps_the_velocity_of_its_centre_of_mass_in_a_step(timestep):
-    """v + R (ω × c) with R of the start falls by dt R (ω × (ω × c)), whatever rule turns the body: c is where its mass is, away from the origin."""
+    """v + R (ω × c), with c where its mass is, away from the origin; the centre goes straight on, and angular momentum about it and energy stay."""
     c = np.array([0.3, -0.2, 0.1])
     sim = dl.Simulator(
         '<mujoco><option gravity="0 0 0"/><worldbody><body pos="0 0 1" euler="20 30 40"><freejoint/>'
@@ -23,13 +23,15 @@ def test_a_spinning_body_without_forces_keeps_the_velocity_of_its_centre_of_mass
     )
     v = np.array([0.1, 0.2, -0.3, 5.0, -7.0, 4.0])
     sim.reset(v=v)
-    R, w = rotation(sim.q[3:7]), v[3:]
+    start, R, w = sim.q[:3], rotation(sim.q[3:7]), v[3:]
     after = sim.step().v
-    before = v[:3] + R @ np.cross(w, c) - timestep * R @ np.cross(w, np.cross(w, c))
-    assert np.allclose(after[:3] + R @ np.cross(after[3:], c), before, rtol=0, atol=1e-13)
-    # and the angular momentum about it stays
-    inertia = np.diag([0.01, 0.03, 0.035])
-    assert np.allclose(rotation(sim.q[3:7]) @ inertia @ after[3:], R @ inertia @ w, rtol=0, atol=1e-13)
+    end, turned = sim.q[:3], rotation(sim.q[3:7])
+    velocity = v[:3] + R @ np.cross(w, c)
+    assert np.allclose(after[:3] + turned @ np.cross(after[3:], c), velocity, rtol=0, atol=1e-13)
+    assert np.allclose(end + turned @ c, start + R @ c + timestep * velocity, rtol=0, atol=1e-14)
+    inertia = np.array([0.01, 0.03, 0.035])
+    assert np.allclose(turned @ (inertia * after[3:]), R @ (inertia * w), rtol=0, atol=1e-14)
+    assert inertia @ after[3:] ** 2 == pytest.approx(inertia @ w**2, rel=1e-13)
 
 
 @pytest.mark.parametrize("bend", [1e-2, 1e-3, 1e-4])
