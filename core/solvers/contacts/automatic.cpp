@@ -10,9 +10,9 @@ namespace {
 constexpr SemismoothRule first_rule = {3, 0.3, 1e-3, true, 40, 12};
 constexpr SemismoothRule near_rule = {10, 1e-3, 1e-3, false, 40, 15};
 constexpr SemismoothRule polish_rules[] = {{10, 1e-3, 1e-3, false, 40, 15},
-                                           {3, 1e-3, 1e-4, false, 40, 15},
-                                           {30, 1e-2, 1e-3, false, 40, 15},
-                                           {3, 1e-3, 1e-5, false, 40, 15}};
+                                           {3, 1e-3, 1e-4, false, 40, 15, 10},
+                                           {30, 1e-2, 1e-3, false, 40, 15, 3},
+                                           {3, 1e-3, 1e-5, false, 40, 15, 10}};
 constexpr double near_residual = 1e-3;  // over the largest |g|: the second rule is tried
 constexpr double path_share = 10;       // m₀ of a path from the best forces, over their residual
 constexpr double good_best = 100;       // residual of forces that are an approximate answer, over the tolerance

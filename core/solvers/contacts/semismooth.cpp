@@ -5,6 +5,7 @@
 namespace delassus {
 namespace {
 
+constexpr int tolerated_changes = 2, most_changes = 6;  // of a contact's state, for more of the proximal term
 constexpr double largest_delta = 10, delta_down = 0.3, delta_up = 3;
 constexpr int window = 4, halvings = 5;    // of the line search
 constexpr double good_enough_rest = 0.05;  // of the linear equation, over ‖d f‖
@@ -51,14 +52,14 @@ double Semismooth::find_map(const double* r, const double* sigma, double* f, boo
     double* to = f + row;
     if (!(y[0] > 0)) {
       to[0] = l[0], to[1] = l[1], to[2] = l[2];
-      if (keep) cones_[k].side = ConeState::open;
+      if (keep) note_side(k, ConeState::open);
     } else {
       const double t = std::sqrt(y[1] * y[1] + y[2] * y[2]), radius = mu * y[0];
       const bool sticks = t <= radius;
       const double c = sticks ? 1 : radius / t;
       to[0] = l[0] - y[0], to[1] = l[1] - c * y[1], to[2] = l[2] - c * y[2];
       if (keep) {
-        cones_[k].side = sticks ? ConeState::stick : ConeState::slide;
+        note_side(k, sticks ? ConeState::stick : ConeState::slide);
         if (!sticks) cones_[k].h[0] = y[1] / t, cones_[k].h[1] = y[2] / t, cones_[k].c = c;
       }
     }
@@ -75,6 +76,21 @@ double Semismooth::find_map(const double* r, const double* sigma, double* f, boo
   return std::sqrt(sum);
 }
 
+void Semismooth::note_side(std::size_t k, ConeState::Side side) {
+  ConeState& state = cones_[k];
+  if (state.side != side)
+    ++state.changes;
+  else if (state.changes > 0)
+    --state.changes;
+  state.side = side;
+}
+
+// Contacts that change their state again and again get more of the proximal term than the others.
+double Semismooth::cone_delta(std::size_t k, double delta) const {
+  const int extra = std::min(cones_[k].changes - tolerated_changes, most_changes);
+  return extra > 0 && restless_ > 1 ? std::min(delta * std::pow(restless_, extra), largest_delta) : delta;
+}
+
 // Rows without a set need no proximal term but for rounding and redundancy.
 double Semismooth::free_delta(double delta) const { return std::max(1e-3 * delta, 1e-7); }
 
@@ -85,9 +101,9 @@ void Semismooth::set_blocks(double delta) {
     const int row = K.cones[k].row, stride = index_->at(row + 1, row) - index_->at(row, row);
     double* B = B_.data() + index_->at(row, row);
     const ConeState& state = cones_[k];
-    const double mu = K.cones[k].friction, beta = beta_[std::size_t(row)];
-    const double normal = state.side == ConeState::open ? 0 : beta / delta;
-    const double across = state.side == ConeState::slide ? beta * state.c / (1 + delta - state.c) : normal;
+    const double mu = K.cones[k].friction, beta = beta_[std::size_t(row)], own = cone_delta(k, delta);
+    const double normal = state.side == ConeState::open ? 0 : beta / own;
+    const double across = state.side == ConeState::slide ? beta * state.c / (1 + own - state.c) : normal;
     const double h0 = state.h[0], h1 = state.h[1];
     const bool slides = state.side == ConeState::slide;
     B[0] = normal, B[1] = 0, B[2] = 0;
@@ -113,15 +129,16 @@ void Semismooth::solve_linear(const double* rhs, double delta, double* out) {
     const double* b = rhs + row;
     double* w = w_.data() + row;
     const ConeState& state = cones_[k];
+    const double own = cone_delta(k, delta);
     if (state.side == ConeState::slide) {
       // E⁻¹ = [1 / δ, 0; µ h / (δ (1 + δ)), h hᵀ / (1 + δ) + (1 − h hᵀ) / (1 + δ − c)]
       const double h0 = state.h[0], h1 = state.h[1], along = (h0 * b[1] + h1 * b[2]), across = (h0 * b[2] - h1 * b[1]);
-      const double a = (along + K.cones[k].friction * b[0] / delta) / (1 + delta), c = across / (1 + delta - state.c);
-      w[0] = b[0] / delta;
+      const double a = (along + K.cones[k].friction * b[0] / own) / (1 + own), c = across / (1 + own - state.c);
+      w[0] = b[0] / own;
       w[1] = a * h0 - c * h1;
       w[2] = a * h1 + c * h0;
     } else {
-      const double e = 1 / (state.side == ConeState::stick ? delta : 1 + delta);
+      const double e = 1 / (state.side == ConeState::stick ? own : 1 + own);
       w[0] = e * b[0], w[1] = e * b[1], w[2] = e * b[2];
     }
   }
@@ -155,7 +172,7 @@ bool Semismooth::find_step(double delta, double f_length) {
     problem_->G.apply(dr_.data(), dsigma_.data());
     for (std::size_t k = 0; k < K.cones.size(); ++k) {
       const std::size_t row = std::size_t(K.cones[k].row);
-      const double beta = beta_[row];
+      const double beta = beta_[row], own = cone_delta(k, delta);
       const ConeState& state = cones_[k];
       double z[3], Cz[3] = {0, 0, 0};  // z = Δr − β G Δr
       for (std::size_t a = 0; a < 3; ++a) z[a] = dr_[row + a] - beta * dsigma_[row + a];
@@ -166,7 +183,7 @@ bool Semismooth::find_step(double delta, double f_length) {
         const double mu = K.cones[k].friction;
         Cz[0] = z[0], Cz[1] = mu * h0 * z[0] - h1 * across, Cz[2] = mu * h1 * z[0] + h0 * across;
       }
-      for (std::size_t a = 0; a < 3; ++a) rest_[row + a] = -f_[row + a] - (1 + delta) * dr_[row + a] + Cz[a];
+      for (std::size_t a = 0; a < 3; ++a) rest_[row + a] = -f_[row + a] - (1 + own) * dr_[row + a] + Cz[a];
     }
     for (std::size_t k = 0; k < K.intervals.size(); ++k) {
       const std::size_t row = std::size_t(K.intervals[k].row);
@@ -239,6 +256,8 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
   const int m = p.rows();
   const std::size_t n = std::size_t(m);
   for (std::size_t r = 0; r < n; ++r) beta_[r] = rule.scale / d_[r];
+  for (auto& state : cones_) state.changes = -1;  // the first look is no change
+  restless_ = rule.restless;
 
   // what it was given may do already
   const auto certify_forces = [&] {

@@ -36,7 +36,8 @@ struct SemismoothRule {
   double least_delta;  // δ at least
   bool by_residual;    // δ starts as the residual of what it starts from, between these
   int max_iterations;
-  int patience;  // iterations without a smaller residual after which it is given up
+  int patience;         // iterations without a smaller residual after which it is given up
+  double restless = 1;  // factor of δ for every further change of a contact between sticking, sliding and open
   std::chrono::steady_clock::time_point end = std::chrono::steady_clock::time_point::max();
 };
 
@@ -55,11 +56,14 @@ class Semismooth {
 
  private:
   struct ConeState {
-    enum { open, stick, slide } side;
+    enum Side { open, stick, slide } side;
+    int changes;     // of the side, how often lately
     double h[2], c;  // direction of sliding, and C_TT across it
   };
 
   double find_map(const double* r, const double* sigma, double* f, bool keep);
+  void note_side(std::size_t k, ConeState::Side side);
+  double cone_delta(std::size_t k, double delta) const;
   void set_blocks(double delta);
   void solve_linear(const double* rhs, double delta, double* out);
   bool find_step(double delta, double f_length);
@@ -69,7 +73,7 @@ class Semismooth {
 
   const ContactProblem* problem_ = nullptr;
   const BlockIndex* index_ = nullptr;
-  double scale_ = 3;
+  double restless_ = 1;
   std::vector<ConeState> cones_;
   std::vector<char> inside_;                        // an interval: y is inside of it
   std::vector<double> B_;                           // blocks
