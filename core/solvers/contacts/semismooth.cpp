@@ -13,6 +13,7 @@ constexpr double null_share = 0.7;         // of ‖d f‖ that δ Δr is where 
 constexpr double null_below = 1e3;         // residual below which they may, over the tolerance
 constexpr double residual_unit = 1e6;      // residual over the tolerance that makes δ one
 constexpr double good_share = 1e-2;        // of the tolerance, where there is nothing to make better
+constexpr int rest_iterations = 3;         // with which a problem at rest is solved
 constexpr int max_extra = 2;               // iterations for that
 constexpr double largest_growth = 2;       // of forces in a step along that space, over the largest there is
 
@@ -352,10 +353,10 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
     if (residual <= check_below || extra > 0) {
       std::copy_n(r_.data(), m, lambda);
       const double now = certify_forces();
-      // what is within the tolerance is made better while that is cheap: a pile at rest would creep otherwise
+      // what is within the tolerance after few iterations is made better: a pile at rest would creep otherwise
       if (now <= good_share * options.tolerance) return solved();
       if (now <= certified) certified = now, std::copy_n(lambda, m, best_.data()), best = 0;
-      if (certified <= options.tolerance && ++extra > max_extra) break;
+      if (certified <= options.tolerance && (++extra > max_extra || k >= rest_iterations)) break;
       check_below = std::max(0.6 * residual, 0.1 * options.tolerance);
       // velocities have gathered rounding
       p.G.apply(r_.data(), sigma_.data());
