@@ -11,6 +11,7 @@ constexpr int window = 4, halvings = 5;    // of the line search
 constexpr double good_enough_rest = 0.05;  // of the linear equation, over ‖d f‖
 constexpr double null_share = 0.7;         // of ‖d f‖ that δ Δr is where forces drift along the null space of G
 constexpr double null_below = 1e3;         // residual below which they may, over the tolerance
+constexpr double least_unit = 1e-8;        // of what residuals are measured by, over the largest |g|
 constexpr double residual_unit = 1e6;      // residual over the tolerance that makes δ one
 constexpr double good_share = 1e-2;        // of the tolerance, where there is nothing to make better
 constexpr int rest_iterations = 3;         // with which a problem at rest is solved
@@ -260,6 +261,11 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
   for (auto& state : cones_) state.changes = -1;  // the first look is no change
   restless_ = rule.restless;
 
+  // what residuals are measured by: the tolerance, unless that is very small
+  double speed = 0;
+  for (int r = 0; r < m; ++r) speed = std::max(speed, std::abs(p.g[r]));
+  const double unit = std::max(options.tolerance, least_unit * speed);
+
   // what it was given may do already
   const auto certify_forces = [&] {
     project(p.sets, lambda, lambda);
@@ -280,8 +286,7 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
          check_below = 2 * options.tolerance / options.share;
   double delta = rule.first_delta;
   if (rule.by_residual)
-    delta = std::min(std::max(residual_of(lambda, sigma) / (residual_unit * options.tolerance), rule.least_delta),
-                     rule.first_delta);
+    delta = std::min(std::max(residual_of(lambda, sigma) / (residual_unit * unit), rule.least_delta), rule.first_delta);
   double length = find_map(r_.data(), sigma_.data(), f_.data(), true), residual = residual_of(lambda, sigma);
   double past[window] = {length, 0, 0, 0}, gained_from = residual;
   int count = 0, last_gain = 0;
@@ -304,8 +309,7 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
     ++report.factorizations;
 
     const double stretch = delta * weighted_length(m, d_.data(), dr_.data()) / length;
-    const double change =
-        stretch > null_share && residual < null_below * options.tolerance ? 1.0001 * first_change() : 0;
+    const double change = stretch > null_share && residual < null_below * unit ? 1.0001 * first_change() : 0;
     const bool drifts = change > 1;
     const auto try_step = [&](double t) {
       for (std::size_t r = 0; r < n; ++r) {
