@@ -1,7 +1,8 @@
 // Damping and compliance of an operator that Python holds, kept here and nowhere else, and which of its numbers are up
 // to date.
 //
-//     G = J M⁻¹ Jᵀ + compliance,    (G + damping)⁻¹ where damping + compliance > 0 in every row
+//     G = J M⁻¹ Jᵀ + compliance,    (G + damping)⁻¹ where damping + compliance > 0 in every row,
+//                                   or damping is square blocks that with compliance are invertible
 //
 // The operator itself keeps only what its sweeps use of them.
 #pragma once
@@ -18,8 +19,10 @@ namespace delassus {
 template <class T, class Base>
 struct Damped : Base {
   std::vector<T> compliance{}, damping{};  // one number per row, of a batch per state and row
+  std::vector<T> blocks{};                 // damping as blocks, of a batch one state after the other
   bool damped = false;                     // whether damping was ever set
-  bool invertible = false;                 // whether damping + compliance is positive in every row
+  bool by_blocks = false;                  // whether that was blocks
+  bool invertible = false;                 // whether damping + compliance is positive in every row, or invertible
   std::atomic<bool> fresh{false};          // whether the numbers are those of a configuration
   std::atomic<bool> factored{false};  // whether the factor of the inverse is that of these numbers and this damping
   std::size_t version = 0;            // another one whenever the numbers or the factor change
@@ -51,6 +54,15 @@ struct Damped : Base {
     this->work([&] {
       damping.assign(values, values + count);
       damped = true;
+      by_blocks = false;
+      judge_and_factor();
+    });
+  }
+  // Blocks that are invertible with compliance (blocks_door.h).
+  void set_block_damping(const T* values, std::size_t count) {
+    this->work([&] {
+      blocks.assign(values, values + count);
+      damped = by_blocks = true;
       judge_and_factor();
     });
   }
@@ -73,7 +85,7 @@ struct Damped : Base {
  private:
   void judge_and_factor() {
     invertible = damped;
-    for (std::size_t k = 0; k < damping.size(); ++k)
+    for (std::size_t k = 0; k < damping.size() && !by_blocks; ++k)
       invertible = invertible && damping[k] + (k < compliance.size() ? compliance[k] : T(0)) > 0;
     factor_now();
   }
@@ -81,7 +93,10 @@ struct Damped : Base {
     factored = false;
     ++version;
     if (!fresh || !invertible) return;
-    this->core->set_damping(damping.data());
+    if (by_blocks)
+      this->core->set_block_damping(blocks.data());
+    else
+      this->core->set_damping(damping.data());
     factored = true;
   }
 };

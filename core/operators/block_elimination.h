@@ -114,8 +114,7 @@ template <class T>
     // −W_j D⁻¹ and −Z_j D⁻¹ with those of the neighbours after it
     const Column<T>*W = &left.W[at.W + 6 * j], *Z = &right.W[at.W + 6 * j];
     Column<T> scaled_W[6], scaled_Z[6];
-    for (int k = 0; k < 6; ++k)
-      scaled_W[k] = scaled(W[k], T(-L.Dinv[k])), scaled_Z[k] = scaled(Z[k], T(-L.Dinv[k]));
+    for (int k = 0; k < 6; ++k) scaled_W[k] = scaled(W[k], T(-L.Dinv[k])), scaled_Z[k] = scaled(Z[k], T(-L.Dinv[k]));
     Twin6<T>& H_jj = e.H[N[j].link];
     add_product(H_jj.down, scaled_W, Z);
     if (e.model.links[N[j].link].type != Joint::free) add_product(H_jj.up, scaled_Z, W);  // a free link needs it not

@@ -80,7 +80,7 @@ class BlockRows {
             if (set_.points[set_.groups[g].first + p].row == c.row) mixed_.push_back({g, c.row, c.block});
   }
   const BlockIndex& index() const { return index_; }
-  std::size_t bytes() const { return (index_.of_row.size() + index_.first.size()) * sizeof(int); }
+  std::size_t bytes() const { return 3 * index_.of_row.size() * sizeof(int); }
 
   // To links and couplings; blocks of joint rows go to the pivots of their joints.
   void stiffen(const Points<T>& points, const Terms<T>& terms, const T* B, Twin6<T>* H, Twin6<T>* coupling,
@@ -231,8 +231,7 @@ class BlockRows {
     for (const auto& b : set_.blocks)
       for (int t = 0; t < b.terms; ++t) {
         const auto& term = set_.terms[b.term + t];
-        for (int a = 0; a < b.rows; ++a)
-          add_outer(H[term.link], K[term.K + a], weighted(b.row, b.rows, a, K + term.K));
+        for (int a = 0; a < b.rows; ++a) add_outer(H[term.link], K[term.K + a], weighted(b.row, b.rows, a, K + term.K));
       }
     for (const auto& p : layout_.products) {
       const Vec6<T>*first = K + set_.terms[p.first].K, *second = K + set_.terms[p.second].K;
