@@ -25,7 +25,6 @@ void check_blocks(Core& core, std::size_t states, const T* D, const T* C, const 
   std::vector<char> on_joint(rows);
   for (const auto& j : core.layout().set.joint_rows) on_joint[std::size_t(j.row)] = 1;
 
-  BlockInverseMemory<T> memory;
   std::vector<T> S, B;
   for (std::size_t state = 0; state < states; ++state, D += index.size, C += rows) {
     int constraint = 0;
@@ -42,8 +41,8 @@ void check_blocks(Core& core, std::size_t states, const T* D, const T* C, const 
       S.assign(block, block + n * n);
       B.resize(S.size());
       for (int r = 0; r < n; ++r) S[std::size_t(r * n + r)] += C[first + std::size_t(r)];
-      memory.resize(n);
-      if (!std::isfinite(invert_block(n, static_cast<const T*>(S.data()), B.data(), memory)))
+      if (!invert_block(n, static_cast<const T*>(S.data()), B.data()) ||
+          !is_well_conditioned(n, static_cast<const T*>(S.data()), static_cast<const T*>(B.data())))
         raise(
             "ArgumentError",
             std::string(name) +

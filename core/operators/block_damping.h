@@ -37,6 +37,7 @@ struct BlockShift {
     const int n = count[r], begin = first[r], step = transposed ? n : 1;
     const T* s = values + (transposed ? of_row[begin] + r - begin : of_row[r]);
     x += begin;
+    if (n == 3) return x[0] * s[0] + x[1] * s[step] + x[2] * s[2 * step];
     C sum = x[0] * s[0];
     for (int k = 1; k < n; ++k) sum += x[k] * s[k * step];
     return sum;
@@ -59,13 +60,13 @@ struct BlockDamping {
       : index(of), shift(of.size), stiffness(of.size), rows(of.of_row.size()) {
     factor.resize(velocities, plan);
     const int largest = of.count.empty() ? 0 : *std::max_element(of.count.begin(), of.count.end());
-    inverse_.resize(largest);
-    one_.resize(std::size_t(2 * largest * largest));
+    for (auto* x : {&one_, &rotated_}) x->resize(std::size_t(2 * largest * largest));
     if constexpr (strip_lanes<T> > 1) packs.resize(rows.size());
   }
   std::size_t bytes() const {
     return (shift.size() + stiffness.size() + rows.size()) * sizeof(T) + packs.size() * sizeof(StripPack<T>) +
-           factor.bytes() + fallbacks[0].bytes() + fallbacks[1].bytes() + inverse_.bytes() + one_.size() * sizeof(Real);
+           factor.bytes() + fallbacks[0].bytes() + fallbacks[1].bytes() +
+           (one_.size() + rotated_.size()) * sizeof(Real);
   }
 
   // S and B of these blocks; compliance may be null. Returns ‖B‖ from above, the largest of all blocks: its inverse is
@@ -82,7 +83,7 @@ struct BlockDamping {
       }
     }
     each([&](int n, int l, const Real* S, Real* B) {
-      invert_block(n, S, B, inverse_);
+      invert_block(n, S, B);
       lane(least, l) = std::max(lane(least, l), norm(n, B));
     });
     for (auto& f : fallbacks) f.reached = Fallback::none;
@@ -91,8 +92,8 @@ struct BlockDamping {
   // B of a damping that is at least `floor`.
   void limit(const T& floor) {
     each([&](int n, int l, const Real* S, Real* B) {
-      invert_block(n, S, B, inverse_);
-      if (!(norm(n, B) * lane(floor, l) <= 1)) invert_block_limited(n, S, lane(floor, l), B, inverse_);
+      invert_block(n, S, B);
+      if (!(norm(n, B) * lane(floor, l) <= 1)) invert_block_limited(n, S, lane(floor, l), B, rotated_.data());
     });
   }
 
@@ -130,8 +131,7 @@ struct BlockDamping {
     }
   }
 
-  BlockInverseMemory<Real> inverse_;
-  std::vector<Real> one_;  // S and B of one state
+  std::vector<Real> one_, rotated_;  // S and B of one state; memory of limited inverses
 };
 
 }  // namespace delassus

@@ -3,34 +3,56 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-
-#include "dense/lu.h"
+#include <utility>
+#include <vector>
 
 namespace delassus {
 
 template <class Real>
-Real invert_block(int n, const Real* S, Real* B, BlockInverseMemory<Real>& memory) {
-  constexpr Real largest_condition = Real(0.01) / std::numeric_limits<Real>::epsilon();
-  auto& A = memory.A;
-  int* pivots = memory.pivots.data();
-  constexpr Real infinite = std::numeric_limits<Real>::infinity();
-  const auto at = [n](int r, int c) { return std::size_t(r) * n + c; };
-  std::copy_n(S, at(n, 0), A.begin());
-  for (int r = 0; r < n; ++r)
-    for (int c = 0; c < n; ++c) B[at(r, c)] = Real(r == c);
-  if (dense::factor_lu(n, A.data(), n, pivots) < n) return infinite;
-  dense::solve_lu(n, static_cast<const Real*>(A.data()), n, static_cast<const int*>(pivots), n, B, n);
+bool invert_block(int n, const Real* S, Real* B) {
+  const auto row = [n, B](int r) { return B + std::size_t(r) * n; };
+  constexpr int small = 8;
+  int few[small];
+  std::vector<int> many;
+  int* exchanged = few;
+  if (n > small) many.resize(std::size_t(n)), exchanged = many.data();
+  std::copy_n(S, std::size_t(n) * n, B);
+  for (int k = 0; k < n; ++k) {
+    // the largest pivot of column k
+    int p = k;
+    for (int r = k + 1; r < n; ++r)
+      if (std::abs(row(r)[k]) > std::abs(row(p)[k])) p = r;
+    exchanged[k] = p;
+    if (!(std::abs(row(p)[k]) > 0)) return false;
+    if (p != k) std::swap_ranges(row(k), row(k) + n, row(p));
 
-  // the largest number of a row, then of a column of rows so scaled
-  Real *row = memory.scale.data(), *column = memory.scale.data() + n;
-  for (int r = 0; r < n; ++r) {
-    row[r] = 0;
+    // row k over its pivot, and away from all others; column k becomes that of the inverse
+    const Real inverse = 1 / row(k)[k];
+    row(k)[k] = 1;
+    for (int c = 0; c < n; ++c) row(k)[c] *= inverse;
+    for (int r = 0; r < n; ++r) {
+      if (r == k) continue;
+      const Real l = row(r)[k];
+      row(r)[k] = 0;
+      for (int c = 0; c < n; ++c) row(r)[c] -= l * row(k)[c];
+    }
+  }
+  // rows exchanged of S are columns exchanged of its inverse
+  for (int k = n; k-- > 0;)
+    if (exchanged[k] != k)
+      for (int r = 0; r < n; ++r) std::swap(row(r)[k], row(r)[exchanged[k]]);
+  return true;
+}
+
+template <class Real>
+bool is_well_conditioned(int n, const Real* S, const Real* B) {
+  constexpr Real largest_condition = Real(0.01) / std::numeric_limits<Real>::epsilon();
+  const auto at = [n](int r, int c) { return std::size_t(r) * n + c; };
+  std::vector<Real> row(std::size_t(n), 0), column(std::size_t(n), 0);
+  for (int r = 0; r < n; ++r)
     for (int c = 0; c < n; ++c) row[r] = std::max(row[r], std::abs(S[at(r, c)]));
-  }
-  for (int c = 0; c < n; ++c) {
-    column[c] = 0;
-    for (int r = 0; r < n; ++r) column[c] = std::max(column[c], std::abs(S[at(r, c)]) / row[r]);
-  }
+  for (int r = 0; r < n; ++r)
+    for (int c = 0; c < n; ++c) column[c] = std::max(column[c], std::abs(S[at(r, c)]) / row[r]);
   Real forward = 0, backward = 0;
   for (int r = 0; r < n; ++r)
     for (int c = 0; c < n; ++c) {
@@ -38,14 +60,12 @@ Real invert_block(int n, const Real* S, Real* B, BlockInverseMemory<Real>& memor
       forward += s * s;
       backward += b * b;
     }
-  const Real condition = std::sqrt(forward * backward);
-  return condition <= largest_condition ? condition : infinite;
+  return std::sqrt(forward) * std::sqrt(backward) <= largest_condition;
 }
 
 template <class Real>
-void invert_block_limited(int n, const Real* S, Real floor, Real* B, BlockInverseMemory<Real>& memory) {
-  auto& A = memory.A;
-  auto& V = memory.V;
+void invert_block_limited(int n, const Real* S, Real floor, Real* B, Real* memory) {
+  Real *A = memory, *V = memory + std::size_t(n) * n;
   const auto at = [n](int r, int c) { return std::size_t(r) * n + c; };
   // A ← S V / size with orthogonal columns, V a product of rotations; A and V by columns
   Real size = 0;
@@ -67,9 +87,9 @@ void invert_block_limited(int n, const Real* S, Real floor, Real* B, BlockInvers
         turned = 1;
         const Real z = (b - a) / (2 * d), t = std::copysign(Real(1), z) / (std::abs(z) + std::sqrt(1 + z * z));
         const Real c = 1 / std::sqrt(1 + t * t), s = c * t;
-        for (auto* M : {&A, &V})
+        for (Real* M : {A, V})
           for (int k = 0; k < n; ++k) {
-            Real &x = (*M)[at(i, k)], &y = (*M)[at(j, k)];
+            Real &x = M[at(i, k)], &y = M[at(j, k)];
             const Real was = x;
             x = c * was - s * y;
             y = s * was + c * y;
@@ -87,9 +107,11 @@ void invert_block_limited(int n, const Real* S, Real floor, Real* B, BlockInvers
   }
 }
 
-template double invert_block(int, const double*, double*, BlockInverseMemory<double>&);
-template float invert_block(int, const float*, float*, BlockInverseMemory<float>&);
-template void invert_block_limited(int, const double*, double, double*, BlockInverseMemory<double>&);
-template void invert_block_limited(int, const float*, float, float*, BlockInverseMemory<float>&);
+#define DELASSUS_BLOCK_INVERSE(Real)                                \
+  template bool invert_block(int, const Real*, Real*);              \
+  template bool is_well_conditioned(int, const Real*, const Real*); \
+  template void invert_block_limited(int, const Real*, Real, Real*, Real*);
+DELASSUS_BLOCK_INVERSE(double)
+DELASSUS_BLOCK_INVERSE(float)
 
 }  // namespace delassus

@@ -1,6 +1,6 @@
 // Inverses of small square matrices S, the blocks of damping of a constraint, with rows that may be of different units.
 //
-//   inverse      B = S⁻¹ by L and U with rows exchanged
+//   inverse      B = S⁻¹ by Gauss and Jordan's elimination with rows exchanged
 //   condition    ‖S̃‖ ‖S̃⁻¹‖ in Frobenius norms, S̃ = diag(r) S diag(c) with the largest number of every row and column
 //                one: that of a diagonal is its number of rows, whatever its units
 //   limited      S = U Σ Vᵀ,   B = V max(Σ, floor)⁻¹ Uᵀ: as little stiffness as a damping of `floor` has; of a
@@ -10,32 +10,16 @@
 // scaled matrices too.
 #pragma once
 
-#include <vector>
-
 namespace delassus {
 
+// S, B: n × n, row-major, apart. Returns whether no pivot was zero.
 template <class Real>
-struct BlockInverseMemory {
-  std::vector<Real> A, V, scale;
-  std::vector<int> pivots;
-
-  // for blocks of at most so many rows
-  void resize(int rows) {
-    A.resize(std::size_t(rows) * rows);
-    V.resize(std::size_t(rows) * rows);
-    scale.resize(std::size_t(2 * rows));
-    pivots.resize(std::size_t(rows));
-  }
-  std::size_t bytes() const {
-    return (A.size() + V.size() + scale.size()) * sizeof(Real) + pivots.size() * sizeof(int);
-  }
-};
-
-// S, B: n × n, row-major, apart. Returns the condition, infinite where S is singular to working precision: B is of no
-// use then.
+bool invert_block(int n, const Real* S, Real* B);
+// Whether the condition of S, with B its inverse, leaves digits to work with.
 template <class Real>
-Real invert_block(int n, const Real* S, Real* B, BlockInverseMemory<Real>& memory);
+bool is_well_conditioned(int n, const Real* S, const Real* B);
+// memory: 2 n² numbers
 template <class Real>
-void invert_block_limited(int n, const Real* S, Real floor, Real* B, BlockInverseMemory<Real>& memory);
+void invert_block_limited(int n, const Real* S, Real floor, Real* B, Real* memory);
 
 }  // namespace delassus

@@ -43,6 +43,9 @@ def pack(value: Any, rows: Sequence[int], states: int | None, dtype: np.dtype[An
         (numbers of all blocks,), of a batch with the states before.
     """
     before = () if states is None else (states,)
+    if isinstance(value, np.ndarray) and value.shape == (*before, len(rows), *rows[:1] * 2) and len(set(rows)) == 1:
+        # one array of all, as the core has it
+        return finite(np.ascontiguousarray(as_array(value, "damping"), dtype).reshape(*before, -1), "damping")
     if isinstance(value, np.ndarray) and value.ndim == 3 + len(before):
         # the states of one array come first, those of a block too
         blocks: Sequence[Any] = np.moveaxis(value, len(before), 0)  # type: ignore[assignment]
@@ -53,13 +56,17 @@ def pack(value: Any, rows: Sequence[int], states: int | None, dtype: np.dtype[An
     flat = []
     for k, (given, r) in enumerate(zip(blocks, rows, strict=True)):
         block = as_array(given, f"damping[{k}]")
-        fits = [(r, r), (*before, r, r)][: 1 + len(before)]
-        if block.shape not in fits:
-            raise ArgumentError(
-                f"damping[{k}]: expected shape {' or '.join(map(str, fits))}, a square block for the {r} row{'s' * (r > 1)} of its constraint, got {block.shape}."
-            )
-        flat.append(np.broadcast_to(finite(block, f"damping[{k}]").astype(dtype), (*before, r, r)).reshape(*before, r * r))
-    return np.ascontiguousarray(np.concatenate(flat, axis=-1)) if flat else np.zeros((*before, 0), dtype)
+        if block.shape != (r, r) and block.shape != (*before, r, r):
+            fits = " or ".join(map(str, dict.fromkeys([(r, r), (*before, r, r)])))
+            raise ArgumentError(f"damping[{k}]: expected shape {fits}, a square block for the {r} rows of its constraint, got {block.shape}.")
+        if before and block.ndim == 2:
+            block = np.broadcast_to(block, (*before, r, r))
+        flat.append(block.reshape(*before, r * r))
+    numbers: Array = np.concatenate(flat, axis=-1, dtype=dtype) if flat else np.zeros((*before, 0), dtype)
+    if not np.isfinite(numbers).all():
+        for k, block in enumerate(flat):
+            finite(block.astype(dtype), f"damping[{k}]")
+    return numbers
 
 
 def unpack(numbers: Array, rows: Sequence[int]) -> tuple[Array, ...]:
