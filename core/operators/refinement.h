@@ -56,11 +56,12 @@ struct ResidualNorms {
   T shift;
   C rr{}, xx{}, yy{};
 
-  // the backward error of a lane, where `size` is ‖G + ε‖
+  // the backward error of a lane, where `size` is ‖G + ε‖; infinite where x is no number
   Real error(const T& size, int k) const {
     const int l = lanes_of<T> == 1 ? 0 : k;
     const Real scale = lane(size, l) / lane(shift, l) * std::sqrt(lane(xx, k)) + std::sqrt(lane(yy, k));
-    return scale > 0 ? std::sqrt(lane(rr, k)) / scale : Real(0);
+    if (scale > 0) return std::sqrt(lane(rr, k)) / scale;
+    return lane(rr, k) == 0 ? Real(0) : std::numeric_limits<Real>::infinity();
   }
   // whether the squares are far from the ends of the range of numbers: y is neither zero nor tiny nor huge
   bool representable(int k) const {

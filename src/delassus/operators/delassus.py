@@ -125,8 +125,8 @@ class _Damped(OnConstraints):
             y: (m,) or (m, k); for a batch with the batch axis before.
             refine: correct x until its normwise backward error ‖(G + ε) x − y‖ / (‖G + ε‖ ‖x‖ + ‖y‖) is at most the tolerance, for every column and state; with blocks D,
                 ‖G + D‖ is the larger of ‖G‖ and ‖C + D‖. The matrix inversion lemma alone loses digits when ε is small: they come back by refinement with
-                G itself, where that does not converge by Krylov iterations with a factor of larger damping, and at last, up to 1,024 rows, by a dense factor. False: as the factor gives it; :meth:`backward_error` tells how
-                good that is.
+                G itself, where that does not converge by Krylov iterations with a factor of larger damping, and at last, up to 1,024 rows, by a dense factor.
+                False: as the factor gives it; :meth:`backward_error` tells how good that is.
             tolerance: the backward error promised. Default 1e-12 (float32: 5e-4), and at least 4 roundings per velocity of the mechanism.
             out: array of the shape of y to fill.
 
