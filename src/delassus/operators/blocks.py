@@ -43,7 +43,7 @@ def pack(value: Any, rows: Sequence[int], states: int | None, dtype: np.dtype[An
         (numbers of all blocks,), of a batch with the states before.
     """
     before = () if states is None else (states,)
-    if isinstance(value, np.ndarray) and value.shape == (*before, len(rows), *rows[:1] * 2) and len(set(rows)) == 1:
+    if isinstance(value, np.ndarray) and len(set(rows)) == 1 and value.shape == (*before, len(rows), rows[0], rows[0]):
         # one array of all, as the core has it
         return finite(np.ascontiguousarray(as_array(value, "damping"), dtype).reshape(*before, -1), "damping")
     if isinstance(value, np.ndarray) and value.ndim == 3 + len(before):
@@ -58,7 +58,9 @@ def pack(value: Any, rows: Sequence[int], states: int | None, dtype: np.dtype[An
         block = as_array(given, f"damping[{k}]")
         if block.shape != (r, r) and block.shape != (*before, r, r):
             fits = " or ".join(map(str, dict.fromkeys([(r, r), (*before, r, r)])))
-            raise ArgumentError(f"damping[{k}]: expected shape {fits}, a square block for the {r} rows of its constraint, got {block.shape}.")
+            raise ArgumentError(
+                f"damping[{k}]: expected shape {fits}, a square block for the {r} rows of its constraint, got {block.shape}."
+            )
         if before and block.ndim == 2:
             block = np.broadcast_to(block, (*before, r, r))
         flat.append(block.reshape(*before, r * r))

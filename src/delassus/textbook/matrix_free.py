@@ -336,6 +336,8 @@ class BlockFactor:
 def block_factor(pose: Pose, rows: Rows, B: list[Matrix]) -> BlockFactor:
     """Eliminate all joints of M + Jᵀ B J, B a square block per constraint: the rule of :func:`loop_factor` with H_ij and H_ji apart.
 
+    Pivots are taken in that order, whatever their size:
+
         W_j = H_ji S,   Z_j = H_ijᵀ S,   W_π = (Xᵀ H_ii + H_πi) S,   Z_π = (Xᵀ H_iiᵀ + H_iπᵀ) S
         H_ππ += Xᵀ H_ii X + Xᵀ H_iπ + H_πi X,   H_πj += Xᵀ H_ij,   H_jπ += H_ji X
         H_jk −= W_j D⁻¹ Z_kᵀ        for all j, k of the boundary
