@@ -101,7 +101,13 @@ def uneven(masses, far=0.0):
     """A chain of links with these masses, closed to its base, a contact on every link."""
     b = dl.ModelBuilder("uneven")
     for k, mass in enumerate(masses):
-        b.add_body(f"b{k}", f"b{k - 1}" if k else "world", position=(0.3 + (far if k == 0 else 0.0), 0.1, 0.2), mass=mass, inertia=3 * (0.01 * mass,))
+        b.add_body(
+            f"b{k}",
+            f"b{k - 1}" if k else "world",
+            position=(0.3 + (far if k == 0 else 0.0), 0.1, 0.2),
+            mass=mass,
+            inertia=3 * (0.01 * mass,),
+        )
         b.add_joint(f"b{k}", "hinge" if k else "free", name=f"j{k}", **({"axis": (0.0, 1.0, 0.3 * k)} if k else {}))
     model = b.build()
     q = model.random(3)
@@ -412,7 +418,11 @@ WRONG = {
     "complex": (lambda D: [*D[:3], 1j * D[3]], ArgumentTypeError, r"damping\[3\]: expected real numbers"),
     "nothing": (lambda D: [*D[:3], None], ArgumentTypeError, r"damping\[3\]: expected an array, got None"),
     "text": (lambda D: "1e-6", ArgumentTypeError, "damping: expected real numbers"),
-    "singular": (lambda D: [*D[:1], np.ones((3, 3)), *D[2:]], ArgumentError, "damping: .* that of constraint 1 is singular .* Add to its diagonal"),
+    "singular": (
+        lambda D: [*D[:1], np.ones((3, 3)), *D[2:]],
+        ArgumentError,
+        "damping: .* that of constraint 1 is singular .* Add to its diagonal",
+    ),
     "zeros": (lambda D: 0 * np.array(D), ArgumentError, "damping: .* that of constraint 0 is singular"),
 }
 
@@ -448,14 +458,19 @@ def test_rows_on_joints_take_a_diagonal_block():
     D = [*blocks(G.constraints[:1], rng), np.diag([1.0, 2.0, 3.0])]
     solves(G, D, rng)
     D[1][0, 2] = 0.25
-    with pytest.raises(ArgumentError, match=r"damping: rows that act on joints alone take a diagonal block, but that of constraint 1 has 0\.25.* at \[0, 2\]"):
+    with pytest.raises(
+        ArgumentError,
+        match=r"damping: rows that act on joints alone take a diagonal block, but that of constraint 1 has 0\.25.* at \[0, 2\]",
+    ):
         G.damping = D
 
 
 def test_who_takes_no_blocks_says_so(feet):
     D = np.stack(4 * [np.eye(3)])
     for kind in (dl.DenseDelassus, dl.CholeskyDelassus):
-        with pytest.raises(ArgumentError, match=f"damping: {kind.__name__} takes a scalar or shape .12,., got blocks. Use DelassusOperator"):
+        with pytest.raises(
+            ArgumentError, match=f"damping: {kind.__name__} takes a scalar or shape .12,., got blocks. Use DelassusOperator"
+        ):
             kind(feet.model, feet.constraints, damping=D)
         G = kind(feet.model, feet.constraints, damping=1e-3)
         G.update(feet.model.neutral())
