@@ -12,6 +12,7 @@
 
 #include "door.h"
 #include "operators/accuracy.h"
+#include "operators/block_index.h"
 
 namespace delassus {
 
@@ -58,7 +59,13 @@ struct Damped : Base {
       judge_and_factor();
     });
   }
-  // Blocks that are invertible with compliance (blocks_door.h).
+  // Where numbers of blocks are, made when it is asked for first.
+  const BlockIndex& block_index() {
+    const BlockIndex* index = nullptr;
+    this->work([&] { index = this->core->block_index(); });
+    return *index;
+  }
+  // Blocks that are invertible with compliance (operators_blocks.h).
   void set_block_damping(const T* values, std::size_t count) {
     this->work([&] {
       blocks.assign(values, values + count);

@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-#include "blocks_door.h"
 #include "held_operator.h"
+#include "operators_blocks.h"
 #include "rooms.h"
 
 namespace delassus {
@@ -140,12 +140,12 @@ std::size_t states_of(const HeldBatch<T>& s) {
   return s.states();
 }
 template <class T>
-door::Input<T> blocks_in(const HeldOperator<T>& s, nb::handle value) {
-  return {value, "damping", {s.core->block_index()->size}};
+door::Input<T> blocks_in(HeldOperator<T>& s, nb::handle value) {
+  return {value, "damping", {s.block_index().size}};
 }
 template <class T>
-door::Input<T> blocks_in(const HeldBatch<T>& s, nb::handle value) {
-  return {value, "damping", {s.states(), s.core->block_index()->size}};
+door::Input<T> blocks_in(HeldBatch<T>& s, nb::handle value) {
+  return {value, "damping", {s.states(), s.block_index().size}};
 }
 template <class T>
 door::Output<T> blocks_out(const HeldOperator<T>& s) {
@@ -234,7 +234,9 @@ void bind_damped(nb::class_<Self>& c) {
           "set_compliance",
           [](Self& s, nb::handle c) {
             const auto in = rows_in<T>(s, c, "compliance");
-            if (s.by_blocks) door::check_blocks(*s.core, states_of(s), s.blocks.data(), in.data, "compliance");
+            if (s.by_blocks)
+              door::check_blocks<T>(s.block_index(), s.core->layout(), states_of(s), s.blocks.data(), in.data,
+                                    "compliance");
             s.set_compliance(in.data, in.array.size());
           },
           "compliance"_a.none())
@@ -249,7 +251,8 @@ void bind_damped(nb::class_<Self>& c) {
           "set_block_damping",
           [](Self& s, nb::handle d) {
             const auto in = blocks_in<T>(s, d);
-            door::check_blocks(*s.core, states_of(s), in.data, s.compliance.data(), "damping");
+            door::check_blocks<T>(s.block_index(), s.core->layout(), states_of(s), in.data, s.compliance.data(),
+                                  "damping");
             s.set_block_damping(in.data, in.array.size());
           },
           "damping"_a.none())

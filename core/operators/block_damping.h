@@ -61,18 +61,19 @@ struct BlockDamping {
     factor.resize(velocities, plan);
     const int largest = of.count.empty() ? 0 : *std::max_element(of.count.begin(), of.count.end());
     for (auto* x : {&one_, &rotated_}) x->resize(std::size_t(2 * largest * largest));
+    exchanged_.resize(std::size_t(largest));
     if constexpr (strip_lanes<T> > 1) packs.resize(rows.size());
   }
   std::size_t bytes() const {
     return (shift.size() + stiffness.size() + rows.size()) * sizeof(T) + packs.size() * sizeof(StripPack<T>) +
            factor.bytes() + fallbacks[0].bytes() + fallbacks[1].bytes() +
-           (one_.size() + rotated_.size()) * sizeof(Real);
+           (one_.size() + rotated_.size()) * sizeof(Real) + exchanged_.size() * sizeof(int);
   }
 
   // S and B of these blocks; compliance may be null. Returns ‖B‖ from above, the largest of all blocks: its inverse is
   // the least damping.
   T set(const T* D, const T* compliance) {
-    T least{};
+    T stiffest{};
     largest_shift = T{};
     std::copy_n(D, shift.size(), shift.begin());
     for (std::size_t r = 0; r < rows.size(); ++r) {
@@ -83,16 +84,16 @@ struct BlockDamping {
       }
     }
     each([&](int n, int l, const Real* S, Real* B) {
-      invert_block(n, S, B);
-      lane(least, l) = std::max(lane(least, l), norm(n, B));
+      invert_block(n, S, B, exchanged_.data());
+      lane(stiffest, l) = std::max(lane(stiffest, l), norm(n, B));
     });
     for (auto& f : fallbacks) f.reached = Fallback::none;
-    return least;
+    return stiffest;
   }
   // B of a damping that is at least `floor`.
   void limit(const T& floor) {
     each([&](int n, int l, const Real* S, Real* B) {
-      invert_block(n, S, B);
+      invert_block(n, S, B, exchanged_.data());
       if (!(norm(n, B) * lane(floor, l) <= 1)) invert_block_limited(n, S, lane(floor, l), B, rotated_.data());
     });
   }
@@ -132,6 +133,7 @@ struct BlockDamping {
   }
 
   std::vector<Real> one_, rotated_;  // S and B of one state; memory of limited inverses
+  std::vector<int> exchanged_;       // rows of a block
 };
 
 }  // namespace delassus

@@ -9,13 +9,8 @@
 namespace delassus {
 
 template <class Real>
-bool invert_block(int n, const Real* S, Real* B) {
+bool invert_block(int n, const Real* S, Real* B, int* exchanged) {
   const auto row = [n, B](int r) { return B + std::size_t(r) * n; };
-  constexpr int small = 8;
-  int few[small];
-  std::vector<int> many;
-  int* exchanged = few;
-  if (n > small) many.resize(std::size_t(n)), exchanged = many.data();
   std::copy_n(S, std::size_t(n) * n, B);
   for (int k = 0; k < n; ++k) {
     // the largest pivot of column k
@@ -108,7 +103,7 @@ void invert_block_limited(int n, const Real* S, Real floor, Real* B, Real* memor
 }
 
 #define DELASSUS_BLOCK_INVERSE(Real)                                \
-  template bool invert_block(int, const Real*, Real*);              \
+  template bool invert_block(int, const Real*, Real*, int*);        \
   template bool is_well_conditioned(int, const Real*, const Real*); \
   template void invert_block_limited(int, const Real*, Real, Real*, Real*);
 DELASSUS_BLOCK_INVERSE(double)

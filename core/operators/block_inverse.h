@@ -12,9 +12,9 @@
 
 namespace delassus {
 
-// S, B: n × n, row-major, apart. Returns whether no pivot was zero.
+// S, B: n × n, row-major, apart; exchanged: memory, a row. Returns whether no pivot was zero.
 template <class Real>
-bool invert_block(int n, const Real* S, Real* B);
+bool invert_block(int n, const Real* S, Real* B, int* exchanged);
 // Whether the condition of S, with B its inverse, leaves digits to work with.
 template <class Real>
 bool is_well_conditioned(int n, const Real* S, const Real* B);

@@ -150,6 +150,17 @@ def test_damping_of_rounding_with_redundant_rows(name, share, dtype):
     solves(G, D, rng, columns=(3,))
 
 
+@pytest.mark.parametrize("share", [1e-13, 1e-3])
+def test_constraints_of_many_rows(share):
+    rng = np.random.default_rng(19)
+    model = dl.load("go2")
+    last = model.nbody - 1
+    many = dl.LinkConstraint(model, [(last, rng.standard_normal((13, 6))), (1, rng.standard_normal((13, 6)))])
+    G = dl.DelassusOperator(model, [dl.PointContact(model, last), many, dl.Weld(model, 1)])
+    G.update(model.random(2))
+    solves(G, blocks(G.constraints, rng, share * np.linalg.norm(G.to_matrix(), 2)), rng)
+
+
 @pytest.mark.parametrize("name", ["go2-standing", "cassie-standing", "g1-fallen"])
 def test_blocks_that_are_not_positive(name):
     """Skew ones, and ones beyond −G: any D that is invertible and leaves G + D so."""

@@ -15,17 +15,18 @@ namespace delassus::door {
 // Refuses blocks D, one state after the other, that the elimination cannot take: rows on joints alone have numbers on
 // their diagonal only, and every block is invertible with compliance C on its diagonal. `name` is the argument that
 // came last.
-template <class T, class Core>
-void check_blocks(Core& core, std::size_t states, const T* D, const T* C, const char* name) {
-  const BlockIndex& index = *core.block_index();
+template <class T>
+void check_blocks(const BlockIndex& index, const Layout<T>& layout, std::size_t states, const T* D, const T* C,
+                  const char* name) {
   const std::size_t rows = index.of_row.size();
   const auto where = [&](int constraint, std::size_t state) {
     return "constraint " + std::to_string(constraint) + (states > 1 ? " in state " + std::to_string(state) : "");
   };
   std::vector<char> on_joint(rows);
-  for (const auto& j : core.layout().set.joint_rows) on_joint[std::size_t(j.row)] = 1;
+  for (const auto& j : layout.set.joint_rows) on_joint[std::size_t(j.row)] = 1;
 
   std::vector<T> S, B;
+  std::vector<int> exchanged;
   for (std::size_t state = 0; state < states; ++state, D += index.size, C += rows) {
     int constraint = 0;
     for (std::size_t first = 0; first < rows; first += std::size_t(index.count[first]), ++constraint) {
@@ -40,8 +41,9 @@ void check_blocks(Core& core, std::size_t states, const T* D, const T* C, const 
                       std::to_string(r) + ", " + std::to_string(c) + "]. Set what is off its diagonal to zero.");
       S.assign(block, block + n * n);
       B.resize(S.size());
+      exchanged.resize(std::size_t(n));
       for (int r = 0; r < n; ++r) S[std::size_t(r * n + r)] += C[first + std::size_t(r)];
-      if (!invert_block(n, static_cast<const T*>(S.data()), B.data()) ||
+      if (!invert_block(n, static_cast<const T*>(S.data()), B.data(), exchanged.data()) ||
           !is_well_conditioned(n, static_cast<const T*>(S.data()), static_cast<const T*>(B.data())))
         raise(
             "ArgumentError",
