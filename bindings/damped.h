@@ -1,7 +1,8 @@
 // Damping and compliance of an operator that Python holds, kept here and nowhere else, and which of its numbers are up
 // to date.
 //
-//     G = J M⁻¹ Jᵀ + compliance,    (G + damping)⁻¹ where damping + compliance > 0 in every row
+//     G = J M⁻¹ Jᵀ + compliance,    (G + damping)⁻¹ where damping + compliance > 0 in every row,
+//                                   or damping is square blocks that with compliance are invertible
 //
 // The operator itself keeps only what its sweeps use of them.
 #pragma once
@@ -11,6 +12,7 @@
 
 #include "door.h"
 #include "operators/accuracy.h"
+#include "operators/block_index.h"
 
 namespace delassus {
 
@@ -18,8 +20,10 @@ namespace delassus {
 template <class T, class Base>
 struct Damped : Base {
   std::vector<T> compliance{}, damping{};  // one number per row, of a batch per state and row
+  std::vector<T> blocks{};                 // damping as blocks, of a batch one state after the other
   bool damped = false;                     // whether damping was ever set
-  bool invertible = false;                 // whether damping + compliance is positive in every row
+  bool by_blocks = false;                  // whether that was blocks
+  bool invertible = false;                 // whether damping + compliance is positive in every row, or invertible
   std::atomic<bool> fresh{false};          // whether the numbers are those of a configuration
   std::atomic<bool> factored{false};  // whether the factor of the inverse is that of these numbers and this damping
   std::size_t version = 0;            // another one whenever the numbers or the factor change
@@ -51,6 +55,21 @@ struct Damped : Base {
     this->work([&] {
       damping.assign(values, values + count);
       damped = true;
+      by_blocks = false;
+      judge_and_factor();
+    });
+  }
+  // Where numbers of blocks are, made when it is asked for first.
+  const BlockIndex& block_index() {
+    const BlockIndex* index = nullptr;
+    this->work([&] { index = this->core->block_index(); });
+    return *index;
+  }
+  // Blocks that are invertible with compliance (operators_blocks.h).
+  void set_block_damping(const T* values, std::size_t count) {
+    this->work([&] {
+      blocks.assign(values, values + count);
+      damped = by_blocks = true;
       judge_and_factor();
     });
   }
@@ -73,7 +92,7 @@ struct Damped : Base {
  private:
   void judge_and_factor() {
     invertible = damped;
-    for (std::size_t k = 0; k < damping.size(); ++k)
+    for (std::size_t k = 0; k < damping.size() && !by_blocks; ++k)
       invertible = invertible && damping[k] + (k < compliance.size() ? compliance[k] : T(0)) > 0;
     factor_now();
   }
@@ -81,7 +100,10 @@ struct Damped : Base {
     factored = false;
     ++version;
     if (!fresh || !invertible) return;
-    this->core->set_damping(damping.data());
+    if (by_blocks)
+      this->core->set_block_damping(blocks.data());
+    else
+      this->core->set_damping(damping.data());
     factored = true;
   }
 };

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "held_operator.h"
+#include "operators_blocks.h"
 #include "rooms.h"
 
 namespace delassus {
@@ -129,6 +130,32 @@ door::Output<T> errors_out(const HeldBatch<T>& s, std::size_t columns) {
   return {nb::none(), {s.states(), columns}};
 }
 
+// Numbers of all blocks, one after the other; of a batch with the states before.
+template <class T>
+std::size_t states_of(const HeldOperator<T>&) {
+  return 1;
+}
+template <class T>
+std::size_t states_of(const HeldBatch<T>& s) {
+  return s.states();
+}
+template <class T>
+door::Input<T> blocks_in(HeldOperator<T>& s, nb::handle value) {
+  return {value, "damping", {s.block_index().size}};
+}
+template <class T>
+door::Input<T> blocks_in(HeldBatch<T>& s, nb::handle value) {
+  return {value, "damping", {s.states(), s.block_index().size}};
+}
+template <class T>
+door::Output<T> blocks_out(const HeldOperator<T>& s) {
+  return {nb::none(), {s.blocks.size()}};
+}
+template <class T>
+door::Output<T> blocks_out(const HeldBatch<T>& s) {
+  return {nb::none(), {s.states(), s.blocks.size() / s.states()}};
+}
+
 // One column of one state may be short work.
 template <class T, class F>
 void work_on_columns(HeldOperator<T>& s, int columns, F&& f) {
@@ -139,17 +166,25 @@ void work_on_columns(HeldBatch<T>& s, int, F&& f) {
   s.work(f);
 }
 
-// Solutions within the limit, of a batch in every state.
+// Solutions within the limit, of a batch in every state. A damping of a number per row is its own transposed.
 template <class T>
-void solve(HeldOperator<T>& s, const T* y, int columns, T* x, const Accuracy<T>& wanted) {
+void solve(HeldOperator<T>& s, const T* y, int columns, T* x, bool transposed, const Accuracy<T>& wanted) {
   T error{};
-  work_on_columns(s, columns, [&] { error = s.core->solve(y, columns, x, wanted); });
+  work_on_columns(s, columns, [&] {
+    error =
+        s.by_blocks ? s.core->solve_blocks(y, columns, x, transposed, wanted) : s.core->solve(y, columns, x, wanted);
+  });
   door::check_accuracy(double(error), double(wanted.limit));
 }
 template <class T>
-void solve(HeldBatch<T>& s, const T* y, int columns, T* x, const Accuracy<T>& wanted) {
+void solve(HeldBatch<T>& s, const T* y, int columns, T* x, bool transposed, const Accuracy<T>& wanted) {
   s.errors.resize(s.states());
-  s.work([&] { s.core->solve(y, columns, x, wanted, s.errors.data()); });
+  s.work([&] {
+    if (s.by_blocks)
+      s.core->solve_blocks(y, columns, x, transposed, wanted, s.errors.data());
+    else
+      s.core->solve(y, columns, x, wanted, s.errors.data());
+  });
   const auto worst = std::max_element(s.errors.begin(), s.errors.end());
   if (worst != s.errors.end())
     door::check_accuracy(double(*worst), double(wanted.limit), " in state " + std::to_string(worst - s.errors.begin()));
@@ -181,8 +216,16 @@ template <class T, class Self>
 void bind_damped(nb::class_<Self>& c) {
   c.def_prop_ro("damping",
                 [](const Self& s) {
-                  return s.damped ? door::MaybeArray(copied_rows<T>(s, s.damping)) : door::MaybeArray::none();
+                  return s.damped && !s.by_blocks ? door::MaybeArray(copied_rows<T>(s, s.damping))
+                                                  : door::MaybeArray::none();
                 })
+      .def_prop_ro("block_damping",
+                   [](const Self& s) {
+                     if (!s.by_blocks) return door::MaybeArray::none();
+                     auto out = blocks_out<T>(s);
+                     std::copy(s.blocks.begin(), s.blocks.end(), out.data);
+                     return door::MaybeArray(out.object);
+                   })
       .def_prop_ro("compliance", [](const Self& s) { return copied_rows<T>(s, s.compliance); })
       .def_prop_ro("fresh", [](const Self& s) { return s.fresh.load(); })
       .def_prop_ro("factored", [](const Self& s) { return s.factored.load(); })
@@ -191,6 +234,9 @@ void bind_damped(nb::class_<Self>& c) {
           "set_compliance",
           [](Self& s, nb::handle c) {
             const auto in = rows_in<T>(s, c, "compliance");
+            if (s.by_blocks)
+              door::check_blocks<T>(s.block_index(), s.core->layout(), states_of(s), s.blocks.data(), in.data,
+                                    "compliance");
             s.set_compliance(in.data, in.array.size());
           },
           "compliance"_a.none())
@@ -199,6 +245,15 @@ void bind_damped(nb::class_<Self>& c) {
           [](Self& s, nb::handle d) {
             const auto in = rows_in<T>(s, d, "damping");
             s.set_damping(in.data, in.array.size());
+          },
+          "damping"_a.none())
+      .def(
+          "set_block_damping",
+          [](Self& s, nb::handle d) {
+            const auto in = blocks_in<T>(s, d);
+            door::check_blocks<T>(s.block_index(), s.core->layout(), states_of(s), in.data, s.compliance.data(),
+                                  "damping");
+            s.set_block_damping(in.data, in.array.size());
           },
           "damping"_a.none())
       .def(
@@ -234,7 +289,7 @@ void bind_products(nb::class_<Self>& c) {
           "solution",
           [](Self& s, nb::handle y) {
             return usual<T>(s, s.factored, y, "solve",
-                            [&](const T* in, T* out) { solve<T>(s, in, 1, out, s.accuracy); });
+                            [&](const T* in, T* out) { solve<T>(s, in, 1, out, false, s.accuracy); });
           },
           "y"_a.none())
       .def(
@@ -250,26 +305,31 @@ void bind_products(nb::class_<Self>& c) {
           "x"_a.none(), "columns"_a, "vector"_a, "out"_a.none())
       .def(
           "solve",
-          [](Self& s, nb::handle y, int columns, bool vector, int refinements, double goal, double limit,
-             nb::handle out) {
+          [](Self& s, nb::handle y, int columns, bool vector, bool transposed, int refinements, double goal,
+             double limit, nb::handle out) {
             const Columns shape{s.rows(), std::size_t(columns), vector};
             const auto in = columns_in<T>(s, y, "y", shape);
             auto x = columns_out<T>(s, out, shape);
             x.apart_from(in);
-            solve<T>(s, in.data, columns, x.data, {refinements, T(goal), T(limit)});
+            solve<T>(s, in.data, columns, x.data, transposed, {refinements, T(goal), T(limit)});
             return x.finite("solve");
           },
-          "y"_a.none(), "columns"_a, "vector"_a, "refinements"_a, "goal"_a, "limit"_a, "out"_a.none())
+          "y"_a.none(), "columns"_a, "vector"_a, "transposed"_a, "refinements"_a, "goal"_a, "limit"_a, "out"_a.none())
       .def(
           "backward_error",
-          [](Self& s, nb::handle x, nb::handle y, int columns, bool vector) {
+          [](Self& s, nb::handle x, nb::handle y, int columns, bool vector, bool transposed) {
             const Columns shape{s.rows(), std::size_t(columns), vector};
             const auto x_ = columns_in<T>(s, x, "x", shape), y_ = columns_in<T>(s, y, "y", shape);
             auto errors = errors_out<T>(s, std::size_t(columns));
-            s.work([&] { s.core->backward_error(y_.data, x_.data, columns, errors.data); });
+            s.work([&] {
+              if (s.by_blocks)
+                s.core->block_backward_error(y_.data, x_.data, columns, transposed, errors.data);
+              else
+                s.core->backward_error(y_.data, x_.data, columns, errors.data);
+            });
             return errors.object;
           },
-          "x"_a.none(), "y"_a.none(), "columns"_a, "vector"_a);
+          "x"_a.none(), "y"_a.none(), "columns"_a, "vector"_a, "transposed"_a);
 }
 
 template <class T>
@@ -303,18 +363,6 @@ void bind_operator(nb::module_& m, const char* name) {
   bind_map<T>(c, "jacobian", &Operator<T>::jacobian, &Self::nv, &Self::rows, "jacobian");
   bind_map<T>(c, "jacobian_transpose", &Operator<T>::jacobian_transpose, &Self::rows, &Self::nv, "jacobian");
   bind_map<T>(c, "mass_inverse", &Operator<T>::mass_inverse, &Self::nv, &Self::nv, "mass_inverse");
-  c.def("block_numbers", [](Self& s) { return s.core->block_index()->size; });
-  c.def("set_blocks", [](Self& s, nb::handle B) {
-    const door::Input<T> in(B, "blocks", {s.core->block_index()->size});
-    s.work([&] { s.core->set_blocks(in.data); });
-  });
-  c.def("respond", [](Self& s, nb::handle x, int columns, bool vector, bool transposed) {
-    const Columns shape{s.rows(), std::size_t(columns), vector};
-    const auto in = columns_in<T>(s, x, "x", shape);
-    auto y = columns_out<T>(s, nb::none(), shape);
-    s.work([&] { s.core->respond_to_blocks(in.data, columns, y.data, transposed); });
-    return y.finite("respond");
-  });
   c.def_prop_ro("order",
                 [](const Self& s) {
                   std::vector<int> order;

@@ -132,6 +132,10 @@ struct HeldOperationalSpace {
   // A map times x, (rows,) or (rows, columns); None where the operator has no inverse.
   door::MaybeArray apply(OperationalMap map, bool transposed, nb::handle x, int columns, bool vector) {
     if (!held.factored) return door::MaybeArray::none();
+    if (held.by_blocks)
+      door::raise("ArgumentError",
+                  "G: an operational space is symmetric and takes damping of a number per row, but this operator has "
+                  "blocks. Set G.damping to a number, for instance 1e-6.");
     std::size_t from = std::size_t(space.columns_of(map)), to = std::size_t(space.rows_of(map));
     if (transposed) std::swap(from, to);
     using In = door::Input<T>;

@@ -18,12 +18,12 @@ class BatchDelassus final : public BatchOperator<Real> {
   BatchDelassus(const Model<Real>& model, const ConstraintSet<Real>& set, int batch, int threads)
       : model_(model), rows_(set.rows), batch_(batch), team_(std::min(threads, (batch + width - 1) / width)) {
     const int groups = (batch + width - 1) / width;
-    const auto layout = std::make_shared<const Layout<Real>>(model, set, 1);
+    layout_ = std::make_shared<const Layout<Real>>(model, set, 1);
     const std::size_t length = std::size_t(std::max({rows_, model.nv, model.nq}));
     std::vector<std::shared_ptr<Scratch<P>>> scratch;
     scratch.reserve(std::size_t(team_.size()));
-    for (int t = 0; t < team_.size(); ++t) scratch.push_back(std::make_shared<Scratch<P>>(model, *layout));
-    for (int g = 0; g < groups; ++g) groups_.emplace_back(model, layout, scratch[team_.whose(g, groups)]);
+    for (int t = 0; t < team_.size(); ++t) scratch.push_back(std::make_shared<Scratch<P>>(model, *layout_));
+    for (int g = 0; g < groups; ++g) groups_.emplace_back(model, layout_, scratch[team_.whose(g, groups)]);
     scratch_bytes_ = scratch.empty() ? 0 : scratch.size() * scratch[0]->bytes();
     in_.assign(std::size_t(team_.size()), std::vector<P>(length));
     out_ = in_;
@@ -32,10 +32,12 @@ class BatchDelassus final : public BatchOperator<Real> {
 
   int rows() const override { return rows_; }
   int batch() const override { return batch_; }
+  const Layout<Real>& layout() const override { return *layout_; }
   std::size_t bytes() const override {
     std::size_t sum = scratch_bytes_;
     for (const auto& g : groups_) sum += g.own_bytes();
-    for (const auto& x : in_) sum += 2 * x.size() * sizeof(P);
+    for (const auto* passages : {&in_, &out_})
+      for (const auto& x : *passages) sum += x.size() * sizeof(P);
     return sum;
   }
 
@@ -77,25 +79,33 @@ class BatchDelassus final : public BatchOperator<Real> {
     by_columns(X, columns, Y, [&](int g) { groups_[g].apply(in(g).data(), 1, out(g).data()); });
   }
   void solve(const Real* Y, int columns, Real* X, const Accuracy<Real>& wanted = {}, Real* errors = nullptr) override {
-    if (errors) std::fill_n(errors, batch_, Real(0));
-    by_columns(Y, columns, X, [&](int g) {
-      const P error = groups_[g].solve(in(g).data(), 1, out(g).data(), wanted);
-      if (!errors) return;
-      for (int k = 0; k < count(g); ++k) errors[g * width + k] = std::max(errors[g * width + k], lane(error, k));
-    });
+    solve_each(Y, columns, X, errors, [&](int g) { return groups_[g].solve(in(g).data(), 1, out(g).data(), wanted); });
   }
   // errors: batch × columns
   void backward_error(const Real* Y, const Real* X, int columns, Real* errors) override {
+    judge_each(Y, X, columns, errors,
+               [&](int g, const P* y, const P* x, P* error) { groups_[g].backward_error(y, x, 1, error); });
+  }
+
+  // D: batch × numbers of all blocks
+  const BlockIndex* block_index() override { return &groups_[0].block_index(); }
+  void set_block_damping(const Real* D) override {
+    const std::size_t size = block_index()->size;
+    for (auto& x : in_)
+      if (x.size() < size) x.resize(size);
     each([&](int g) {
-      auto &y = in(g), &x = out(g);
-      for (int c = 0; c < columns; ++c) {
-        gather(g, X, rows_, columns, c);
-        std::copy(y.begin(), y.end(), x.begin());
-        gather(g, Y, rows_, columns, c);
-        P error{};
-        groups_[g].backward_error(y.data(), x.data(), 1, &error);
-        for (int k = 0; k < count(g); ++k) errors[std::size_t(g * width + k) * columns + c] = lane(error, k);
-      }
+      gather(g, D, int(size), 1, 0);
+      groups_[g].set_block_damping(in(g).data());
+    });
+  }
+  void solve_blocks(const Real* Y, int columns, Real* X, bool transposed, const Accuracy<Real>& wanted,
+                    Real* errors) override {
+    solve_each(Y, columns, X, errors,
+               [&](int g) { return groups_[g].solve_blocks(in(g).data(), 1, out(g).data(), transposed, wanted); });
+  }
+  void block_backward_error(const Real* Y, const Real* X, int columns, bool transposed, Real* errors) override {
+    judge_each(Y, X, columns, errors, [&](int g, const P* y, const P* x, P* error) {
+      groups_[g].block_backward_error(y, x, 1, transposed, error);
     });
   }
 
@@ -107,6 +117,31 @@ class BatchDelassus final : public BatchOperator<Real> {
         gather(g, X, rows_, columns, c);
         work(g);
         scatter(g, Y, rows_, columns, c);
+      }
+    });
+  }
+
+  // the same with errors, the largest of a state's columns
+  template <class F>
+  void solve_each(const Real* Y, int columns, Real* X, Real* errors, F&& work) {
+    if (errors) std::fill_n(errors, batch_, Real(0));
+    by_columns(Y, columns, X, [&](int g) {
+      const P error = work(g);
+      if (!errors) return;
+      for (int k = 0; k < count(g); ++k) errors[g * width + k] = std::max(errors[g * width + k], lane(error, k));
+    });
+  }
+  template <class F>
+  void judge_each(const Real* Y, const Real* X, int columns, Real* errors, F&& judge) {
+    each([&](int g) {
+      auto &y = in(g), &x = out(g);
+      for (int c = 0; c < columns; ++c) {
+        gather(g, X, rows_, columns, c);
+        std::copy_n(y.begin(), rows_, x.begin());
+        gather(g, Y, rows_, columns, c);
+        P error{};
+        judge(g, y.data(), x.data(), &error);
+        for (int k = 0; k < count(g); ++k) errors[std::size_t(g * width + k) * columns + c] = lane(error, k);
       }
     });
   }
@@ -154,6 +189,7 @@ class BatchDelassus final : public BatchOperator<Real> {
 
   const Model<Real>& model_;
   int rows_, batch_;
+  std::shared_ptr<const Layout<Real>> layout_;
   Team team_;
   std::vector<Delassus<P>> groups_;
   std::vector<std::vector<P>> in_, out_;  // a thread

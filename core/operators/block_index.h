@@ -7,14 +7,16 @@
 
 namespace delassus {
 
-// Entry (r, c) of two rows of one constraint is at of_row[r] + c − first[r].
+// Entry (r, c) of two rows of one constraint is at of_row[r] + c − first[r]; its rows are first[r] and count[r] − 1
+// more.
 struct BlockIndex {
-  std::vector<int> of_row, first;
+  std::vector<int> of_row, first, count;
   std::size_t size = 0;  // of all blocks
 
   void clear(int rows) {
     of_row.assign(std::size_t(rows), -1);
     first.assign(std::size_t(rows), 0);
+    count.assign(std::size_t(rows), 0);
     size = 0;
   }
   bool knows(int row) const { return of_row[std::size_t(row)] >= 0; }
@@ -22,6 +24,7 @@ struct BlockIndex {
     for (int r = 0; r < rows; ++r) {
       of_row[std::size_t(row + r)] = int(size) + r * rows;
       first[std::size_t(row + r)] = row;
+      count[std::size_t(row + r)] = rows;
     }
     size += std::size_t(rows) * std::size_t(rows);
   }

@@ -80,7 +80,7 @@ class BlockRows {
             if (set_.points[set_.groups[g].first + p].row == c.row) mixed_.push_back({g, c.row, c.block});
   }
   const BlockIndex& index() const { return index_; }
-  std::size_t bytes() const { return (index_.of_row.size() + index_.first.size()) * sizeof(int); }
+  std::size_t bytes() const { return 3 * index_.of_row.size() * sizeof(int); }
 
   // To links and couplings; blocks of joint rows go to the pivots of their joints.
   void stiffen(const Points<T>& points, const Terms<T>& terms, const T* B, Twin6<T>* H, Twin6<T>* coupling,

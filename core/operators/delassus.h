@@ -4,11 +4,14 @@
 //              one forward sweep
 //   (G + ε)⁻¹  = R − R J (M + Jᵀ R J)⁻¹ Jᵀ R,   R = (C + ε)⁻¹,
 //       by the matrix inversion lemma: the same sweeps on another factor
+//   (G + D)⁻¹  likewise with square blocks D, one for each constraint, and with two factors where they are not
+//   symmetric
 //
 // "Matrix-Free Delassus Operations", sections IV and V. Made of
 //
 //   elimination.h, substitution.h   factors of M and of M + Jᵀ R J, and solutions with them
 //   points.h, terms.h               rows: their forces on links, accelerations and stiffness
+//   block_damping.h, block_elimination.h   the same with blocks
 //   refinement.h                    the lemma cancels when ε is small; `solve` refines with G itself
 //
 // Sweeps visit only links that carry a constraint and those they hang on; all others, the idle ones, are eliminated
@@ -21,6 +24,7 @@
 #include "dynamics/inertia.h"
 #include "dynamics/kinematics.h"
 #include "operators/block_damping.h"
+#include "operators/block_stiffness.h"
 #include "operators/damping.h"
 #include "operators/diagonal.h"
 #include "operators/scratch.h"
@@ -68,7 +72,8 @@ class Delassus {
   std::size_t own_bytes() const {
     return w_.bytes() + loose_strips_.bytes() + coupled_strips_.bytes() + points_.bytes() + terms_.bytes() +
            mass_.bytes() + kept_.size() * sizeof(Sym6<T>) + compliance_.size() * sizeof(T) + damping_.bytes() +
-           (aside_ ? aside_->bytes() : 0) + (blocks_ ? blocks_->bytes() : 0);
+           (aside_ ? aside_->bytes() : 0) + (blocks_ ? blocks_->bytes() : 0) +
+           (block_damping_ ? block_damping_->bytes() : 0);
   }
   std::size_t bytes() const { return own_bytes() + scratch_->bytes(); }
 
@@ -159,16 +164,9 @@ class Delassus {
   // One after the other in the order of constraints, row-major; a row on a joint alone has but its diagonal entry.
   const BlockIndex& block_index() { return blocks().rows.index(); }
   void set_blocks(const T* B) {
-    auto& b = blocks();
-    const auto& plan = layout_->coupled;
-    for (std::size_t s = std::size_t(plan.idle); s < plan.steps.size(); ++s) b.H[plan.steps[s].link] = Twin6<T>{};
-    for (const auto& holder : plan.inertia_holders)
-      if (holder.kept >= 0) add(b.H[holder.link], kept_[holder.kept]);
-    for (auto& c : b.coupling) c = Twin6<T>{};
-    for (auto& x : b.joint_stiffness) x = T{};
-    b.rows.stiffen(points_, terms_, B, b.H.data(), b.coupling.data(), b.joint_stiffness.data());
-    eliminate(BlockElimination<T>{model_, plan, w_, b.joint_stiffness.data(), b.H.data(), b.coupling.data(), b.factor},
-              plan.idle, int(plan.steps.size()));
+    auto& factor = blocks().factor;
+    if (!factor) factor.emplace().resize(std::size_t(model_.nv), layout_->coupled);
+    factorize_blocks(B, *factor);
   }
   // Y ← J (M + Jᵀ B J)⁻¹ Jᵀ X, or with the transposed matrix.
   void respond_to_blocks(const T* X, int columns, T* Y, bool transposed) {
@@ -178,11 +176,36 @@ class Delassus {
   template <class C>
   void respond_to_blocks(const C* x, C* y, bool transposed) {
     auto& buffers = buffers_of<C>();
-    auto& F = blocks().factor;
-    sweep(layout_->coupled, transposed ? F.right : F.left, transposed ? F.left : F.right, buffers, x);
+    sweep(*blocks().factor, transposed, buffers, x);
     project(buffers, y);
   }
-  int block_determinant_sign() { return determinant_sign(layout_->coupled, blocks().factor); }
+  int block_determinant_sign() { return determinant_sign(layout_->coupled, *blocks().factor); }
+
+  // ---- blocks of damping D, likewise, and solutions with them
+  // Factor of M + Jᵀ B J, B = (C + D)⁻¹ block by block, which is invertible (block_inverse.h). Small ones as in
+  // set_damping.
+  void set_block_damping(const T* D) {
+    if (!block_damping_)
+      block_damping_ = std::make_unique<BlockDamping<T>>(block_index(), std::size_t(model_.nv), layout_->coupled);
+    const T stiffest = block_damping_->set(D, compliant_ ? compliance_.data() : nullptr);
+    bool small = false;
+    for (int l = 0; l < lanes_of<T>; ++l)
+      small = small || !(lane(stiffest, l) * (layout_->bound * least_damping_share<Real>) <= 1);
+    if (small) block_damping_->limit(T(norm() * least_damping_share<Real>));
+    factorize_blocks(block_damping_->stiffness.data(), block_damping_->factor);
+  }
+  // X ← (G + D)⁻¹ Y, or (G + D)⁻ᵀ Y, and errors of either, as solve and backward_error have them.
+  T solve_blocks(const T* Y, int columns, T* X, bool transposed, const Accuracy<Real>& wanted = {}) {
+    T worst{};
+    BlockDamped damped{*this, transposed};
+    by_column_packs(scratch_->columns, Y, set_.rows, columns, X, set_.rows,
+                    [&](auto* y, auto* x) { worst = larger_of(worst, refinement_.solve(damped, y, x, wanted)); });
+    return worst;
+  }
+  void block_backward_error(const T* Y, const T* X, int columns, bool transposed, T* errors) {
+    BlockDamped damped{*this, transposed};
+    refinement_.find_errors(damped, Y, X, columns, errors);
+  }
 
   // ---- G and its inverse
   // Y ← G X. X, Y: rows × columns, row-major, apart.
@@ -312,7 +335,7 @@ class Delassus {
     project(b, x);
     for (int r = 0; r < set_.rows; ++r) x[r] = (y[r] - x[r]) * R[r];
   }
-  const T* shift() const { return damping_.shift.data(); }
+  DiagonalShift<T> shift() const { return {damping_.shift.data()}; }
   const T& largest_shift() const { return damping_.largest_shift; }
   Fallbacks<T>& fallbacks() { return damping_.fallbacks; }
   // ‖J M⁻¹ Jᵀ‖ from below, once a configuration
@@ -327,9 +350,44 @@ class Delassus {
   }
 
  private:
+  // G + D or its transposed, as refinement.h needs it.
+  struct BlockDamped {
+    static constexpr bool has_fallbacks = true;
+    Delassus& G;
+    bool transposed;
+
+    int rows() const { return G.rows(); }
+    template <class C>
+    void multiply(const C* x, C* y) {
+      G.multiply(x, y);
+    }
+    // x ← B (y − J (M + Jᵀ B J)⁻¹ Jᵀ B y), all of them transposed or none
+    template <class C>
+    void invert(const C* y, C* x) {
+      auto& D = *G.block_damping_;
+      auto& b = G.template buffers_of<C>();
+      C* w = D.template memory<C>().data();
+      const BlockShift<T> B(D.index, D.stiffness, transposed);
+      for (int r = 0; r < rows(); ++r) w[r] = B(y, r);
+      G.sweep(D.factor, transposed, b, static_cast<const C*>(w));
+      G.project(b, w);
+      for (int r = 0; r < rows(); ++r) w[r] = y[r] - w[r];
+      for (int r = 0; r < rows(); ++r) x[r] = B(static_cast<const C*>(w), r);
+    }
+    BlockShift<T> shift() const { return {G.block_damping_->index, G.block_damping_->shift, transposed}; }
+    const T& largest_shift() const { return G.block_damping_->largest_shift; }
+    const T& norm() { return G.norm(); }
+    Fallbacks<T, false>& fallbacks() { return G.block_damping_->fallbacks[transposed]; }
+    void raise_damping(Real share) {
+      auto& D = *G.block_damping_;
+      D.limit(T(norm() * share));
+      G.factorize_blocks(D.stiffness.data(), D.factor);
+    }
+  };
+
   // made when they are asked for first
-  BlockDamping<T>& blocks() {
-    if (!blocks_) blocks_ = std::make_unique<BlockDamping<T>>(model_, *layout_);
+  BlockStiffness<T>& blocks() {
+    if (!blocks_) blocks_ = std::make_unique<BlockStiffness<T>>(model_, *layout_);
     return *blocks_;
   }
   template <class C>
@@ -385,10 +443,29 @@ class Delassus {
         plan.idle, int(plan.steps.size()));
   }
 
+  // The factor of M + Jᵀ B J.
+  void factorize_blocks(const T* B, BlockFactor<T>& factor) {
+    auto& b = blocks();
+    const auto& plan = layout_->coupled;
+    for (std::size_t s = std::size_t(plan.idle); s < plan.steps.size(); ++s) b.H[plan.steps[s].link] = Twin6<T>{};
+    for (const auto& holder : plan.inertia_holders)
+      if (holder.kept >= 0) add(b.H[holder.link], kept_[holder.kept]);
+    for (auto& c : b.coupling) c = Twin6<T>{};
+    for (auto& x : b.joint_stiffness) x = T{};
+    b.rows.stiffen(points_, terms_, B, b.H.data(), b.coupling.data(), b.joint_stiffness.data());
+    eliminate(BlockElimination<T>{model_, plan, w_, b.joint_stiffness.data(), b.H.data(), b.coupling.data(), factor},
+              plan.idle, int(plan.steps.size()));
+  }
+
   // M⁻¹ or (M + Jᵀ R J)⁻¹ with the forces of the rows: f = Σ Kᵀ λ, u = Σ c λ; accelerations stay in the buffers
   template <class C>
   void sweep(const EliminationPlan& plan, const Factor<T>& factor, SweepBuffers<C>& b, const C* lambda) {
     sweep(plan, factor, factor, b, lambda);
+  }
+  // (M + Jᵀ B J)⁻¹, or the transposed
+  template <class C>
+  void sweep(const BlockFactor<T>& F, bool transposed, SweepBuffers<C>& b, const C* lambda) {
+    sweep(layout_->coupled, transposed ? F.right : F.left, transposed ? F.left : F.right, b, lambda);
   }
   // the same with a factor for each direction
   template <class C>
@@ -434,7 +511,8 @@ class Delassus {
   std::vector<T> compliance_;  // a row: C
   Damping<T> damping_;         // R and the factor of M + Jᵀ R J
   std::unique_ptr<Damping<T>> aside_;
-  std::unique_ptr<BlockDamping<T>> blocks_;
+  std::unique_ptr<BlockStiffness<T>> blocks_;
+  std::unique_ptr<BlockDamping<T>> block_damping_;  // B and the factor of M + Jᵀ B J
   T norm_{};
   bool norm_known_ = false, compliant_ = false;
 };

@@ -46,6 +46,13 @@ class MatrixFree final : public MovingOperator<Real> {
     G_->respond_to_blocks(X, columns, Y, transposed);
   }
   int block_determinant_sign() override { return G_->block_determinant_sign(); }
+  void set_block_damping(const Real* D) override { G_->set_block_damping(D); }
+  Real solve_blocks(const Real* Y, int columns, Real* X, bool transposed, const Accuracy<Real>& wanted) override {
+    return G_->solve_blocks(Y, columns, X, transposed, wanted);
+  }
+  void block_backward_error(const Real* Y, const Real* X, int columns, bool transposed, Real* errors) override {
+    G_->block_backward_error(Y, X, columns, transposed, errors);
+  }
   void jacobian(const Real* X, int columns, Real* Y) override { G_->jacobian(X, columns, Y); }
   void jacobian_transpose(const Real* X, int columns, Real* Y) override { G_->jacobian_transpose(X, columns, Y); }
   void mass_inverse(const Real* X, int columns, Real* Y) override { G_->mass_inverse(X, columns, Y); }

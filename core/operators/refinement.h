@@ -8,13 +8,14 @@
 // An operator A that is refined has
 //
 //   rows()                        multiply(x, y): y ← G x            invert(y, x): x ≈ (G + ε)⁻¹ y
-//   shift(): ε of every row       largest_shift(): largest ε that     norm(): ‖G‖ from below
-//       that multiply leaves out      any row has in all
+//   shift(): what multiply leaves      largest_shift(): largest ε      norm(): ‖G‖ from below
+//       out; (x, r) is row r of ε x        that any row has in all
 //   has_fallbacks; if so fallbacks(), and raise_damping(share): from now on invert has a damping of at least this
 //       share of ‖G‖
 //
-// x, y of multiply and invert are one column, numbers of type T, or a pack of columns. Used by the matrix-free
-// operator (delassus.h) and by those with a matrix (explicit/operator.h).
+// x, y of multiply and invert are one column, numbers of type T, or a pack of columns. ε is a diagonal, or square
+// blocks that need not be symmetric (block_damping.h). Used by the matrix-free operator (delassus.h) and by those with
+// a matrix (explicit/operator.h).
 #pragma once
 
 #include <cmath>
@@ -38,6 +39,16 @@ inline T larger_of(const T& a, const T& b) {
   return a > b ? a : b;
 }
 
+// ε of a number per row, as shift() has it.
+template <class T>
+struct DiagonalShift {
+  const T* values;
+  template <class C>
+  C operator()(const C* x, int r) const {
+    return x[r] * values[r];
+  }
+};
+
 // ‖r‖², ‖ε x‖², ‖y‖² of r = y − (G + ε) x; ε the largest of all rows, so that squares are of one unit.
 template <class T, class C>
 struct ResidualNorms {
@@ -45,11 +56,12 @@ struct ResidualNorms {
   T shift;
   C rr{}, xx{}, yy{};
 
-  // the backward error of a lane, where `size` is ‖G + ε‖
+  // the backward error of a lane, where `size` is ‖G + ε‖; infinite where x is no number
   Real error(const T& size, int k) const {
     const int l = lanes_of<T> == 1 ? 0 : k;
     const Real scale = lane(size, l) / lane(shift, l) * std::sqrt(lane(xx, k)) + std::sqrt(lane(yy, k));
-    return scale > 0 ? std::sqrt(lane(rr, k)) / scale : Real(0);
+    if (scale > 0) return std::sqrt(lane(rr, k)) / scale;
+    return lane(rr, k) == 0 ? Real(0) : std::numeric_limits<Real>::infinity();
   }
   // whether the squares are far from the ends of the range of numbers: y is neither zero nor tiny nor huge
   bool representable(int k) const {
@@ -102,10 +114,11 @@ struct RefinementMemory {
 
 // What solutions needed since damping was set, and is kept for the next ones.
 enum class Fallback { none, krylov, dense };
-template <class T>
+template <class T, bool symmetric = true>
 struct Fallbacks {
+  using Dense = DenseFactor<T, symmetric>;
   Fallback reached = Fallback::none;
-  std::unique_ptr<DenseFactor<T>> dense;
+  std::unique_ptr<Dense> dense;
   std::size_t bytes() const { return dense ? dense->bytes() : 0; }
 };
 
@@ -176,11 +189,11 @@ class Refinement {
   template <class A, class C>
   static ResidualNorms<T, C> find_residual(A& G, const C* y, const C* x, C* r) {
     ResidualNorms<T, C> norms{G.largest_shift()};
-    const T* shift = G.shift();
+    const auto shift = G.shift();
     G.multiply(x, r);
     for (int i = 0; i < G.rows(); ++i) {
       const C scaled = x[i] * norms.shift;
-      r[i] = y[i] - r[i] - x[i] * shift[i];
+      r[i] = y[i] - r[i] - shift(x, i);
       norms.rr += r[i] * r[i];
       norms.xx += scaled * scaled;
       norms.yy += y[i] * y[i];
@@ -251,14 +264,15 @@ class Refinement {
   template <class A>
   void add_rounding(A& G, const T* y, const T* x, T& best) {
     constexpr Real third = Real(1) / 3;
-    const T* shift = G.shift();
+    const auto shift = G.shift();
     T *first = memory_.best.data(), *part = memory_.correction.data(), *again = memory_.residual.data();
     find_residual(G, y, x, first);
     for (int r = 0; r < G.rows(); ++r) part[r] = x[r] * third;
     G.multiply(static_cast<const T*>(part), again);
     Norms change{G.largest_shift()};
     for (int r = 0; r < G.rows(); ++r) {
-      const T scaled = x[r] * change.shift, d = first[r] - (y[r] * third - again[r] - part[r] * shift[r]) * Real(3);
+      const T scaled = x[r] * change.shift;
+      const T d = first[r] - (y[r] * third - again[r] - shift(static_cast<const T*>(part), r)) * Real(3);
       change.rr += d * d;
       change.xx += scaled * scaled;
       change.yy += y[r] * y[r];
@@ -275,6 +289,7 @@ class Refinement {
     const int rows = G.rows();
     const T size = size_of(G);
     auto& [reached, dense] = G.fallbacks();
+    using Dense = typename std::remove_cvref_t<decltype(G.fallbacks())>::Dense;
     // what is hardly better than nothing is no start
     for (int k = 0; k < lanes_of<T>; ++k)
       if (!(lane(best, k) < Real(0.5))) {
@@ -287,9 +302,9 @@ class Refinement {
       reached = Fallback::krylov;
     }
     const auto damped_product = [&](const T* v, T* w) {
-      const T* shift = G.shift();
+      const auto shift = G.shift();
       G.multiply(v, w);
-      for (int i = 0; i < rows; ++i) w[i] += v[i] * shift[i];
+      for (int i = 0; i < rows; ++i) w[i] += shift(v, i);
     };
     if (reached == Fallback::krylov) {
       if (!memory_.krylov) memory_.krylov = std::make_unique<FlexibleGmres<T>>(rows);
@@ -304,8 +319,8 @@ class Refinement {
               return enough;
             });
       });
-      if (all_within(best, wanted.limit) || rows > DenseFactor<T>::max_rows) return;
-      if (!dense) dense = std::make_unique<DenseFactor<T>>(rows);
+      if (all_within(best, wanted.limit) || rows > Dense::max_rows) return;
+      if (!dense) dense = std::make_unique<Dense>(rows);
       dense->factorize(damped_product, T(G.norm() * least_damping_share<Real>));
       reached = Fallback::dense;
     }

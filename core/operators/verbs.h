@@ -35,6 +35,14 @@ class Operator {
   virtual void set_blocks(const Real* /*B*/) {}
   virtual void respond_to_blocks(const Real* /*X*/, int /*columns*/, Real* /*Y*/, bool /*transposed*/) {}
   virtual int block_determinant_sign() { return 0; }
+  // Blocks of damping, and solutions with them; of an operator that has an index.
+  virtual void set_block_damping(const Real* /*D*/) {}
+  virtual Real solve_blocks(const Real* /*Y*/, int /*columns*/, Real* /*X*/, bool /*transposed*/,
+                            const Accuracy<Real>& /*wanted*/) {
+    return 0;
+  }
+  virtual void block_backward_error(const Real* /*Y*/, const Real* /*X*/, int /*columns*/, bool /*transposed*/,
+                                    Real* /*errors*/) {}
   virtual void jacobian(const Real* X, int columns, Real* Y) = 0;
   virtual void jacobian_transpose(const Real* X, int columns, Real* Y) = 0;
   virtual void mass_inverse(const Real* X, int columns, Real* Y) = 0;
@@ -59,6 +67,7 @@ class BatchOperator {
   virtual ~BatchOperator() = default;
   virtual int rows() const = 0;
   virtual int batch() const = 0;
+  virtual const Layout<Real>& layout() const = 0;
   virtual std::size_t bytes() const = 0;
   virtual bool update(const Real* Q) = 0;
   virtual void set_compliance(const Real* C) = 0;
@@ -68,6 +77,12 @@ class BatchOperator {
   virtual void solve(const Real* Y, int columns, Real* X, const Accuracy<Real>& wanted = {},
                      Real* errors = nullptr) = 0;
   virtual void backward_error(const Real* Y, const Real* X, int columns, Real* errors) = 0;
+  // blocks of damping, one state after the other
+  virtual const BlockIndex* block_index() = 0;
+  virtual void set_block_damping(const Real* D) = 0;
+  virtual void solve_blocks(const Real* Y, int columns, Real* X, bool transposed, const Accuracy<Real>& wanted,
+                            Real* errors) = 0;
+  virtual void block_backward_error(const Real* Y, const Real* X, int columns, bool transposed, Real* errors) = 0;
 };
 
 // Matrices as they are.

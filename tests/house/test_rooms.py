@@ -18,6 +18,7 @@ SHARED_BINDINGS = {
     "held.h": "model",
     "held_operator.h": "operators",
     "damped.h": "operators",
+    "operators_blocks.h": "operators",
     "workspace.h": "dynamics",
     "stopwatch.h": "errors",
     "simulator_records.h": "simulator",

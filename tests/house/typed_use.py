@@ -32,7 +32,8 @@ def products_are_arrays(G: dl.DelassusOperator, B: dl.BatchDelassusOperator, x: 
     assert_type(G.inverse @ x, Array)
     assert_type(G.jacobian.rmatvec(x), Array)
     assert_type(G.to_matrix(), Array)
-    assert_type(G.damping, Array | None)
+    assert_type(G.damping, Array | tuple[Array, ...] | None)
+    assert_type(G.solve_transposed(x), Array)
     assert_type(B @ np.stack([x, x]), Array)
     assert_type(dl.OperationalSpace(G).inertia @ x, Array)
     assert_type((G @ G) @ x, Any)  # SciPy's operators have no types

@@ -5,6 +5,7 @@ import pytest
 from oracles.allocation import requests
 
 CALLS = ["update", "matvec", "matmat", "solve", "solve columns", "batch update", "batch matvec", "batch solve"]
+CALLS += [f"{name} with blocks" for name in ("update", "solve", "solve columns", "solve transposed", "batch update", "batch solve")]
 
 # 200 contacts and a loop: rows beyond what NumPy keeps in its cache of small blocks
 SCRIPT = """
@@ -28,6 +29,13 @@ for dtype in (np.float64, np.float32):
     report("batch update", dtype, lambda: B.update(Q), 100)
     report("batch matvec", dtype, lambda: B.matvec(Z, out=out), 100)
     report("batch solve", dtype, lambda: B.solve(Z, out=out), 100)
+    G.damping = B.damping = np.eye(3) + 0.1 * rng.standard_normal((201, 3, 3))
+    report("update with blocks", dtype, lambda: G.update(q), 100)
+    report("solve with blocks", dtype, lambda: G.solve(y, out=x), 100)
+    report("solve columns with blocks", dtype, lambda: G.solve(Y, out=X), 100)
+    report("solve transposed with blocks", dtype, lambda: G.solve_transposed(y, out=x), 100)
+    report("batch update with blocks", dtype, lambda: B.update(Q), 100)
+    report("batch solve with blocks", dtype, lambda: B.solve(Z, out=out), 100)
 """
 
 

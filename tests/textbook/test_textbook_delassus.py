@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.linalg import block_diag
 
 import delassus as dl
 from delassus import textbook as tb
@@ -76,6 +77,24 @@ def test_matrix_free_products_and_inverses(name, kinds):
     agree(tb.delassus_apply(pose, rows, x), c.G @ x, 1e-10)
     agree(tb.loop_inverse_apply(pose, rows, eps, y), np.linalg.solve(M + J.T @ (J / eps[:, None]), y), 1e-10)
     agree(tb.damped_inverse_apply(pose, rows, eps, x), np.linalg.solve(c.G + np.diag(eps), x), 1e-10)
+
+
+@pytest.mark.parametrize("kinds", ["none", "contacts", "redundant", "loops"])
+@pytest.mark.parametrize("name", NAMES)
+def test_blocks_that_are_not_symmetric(name, kinds):
+    """x of (G + D) x = y by elimination is the dense one, and the core's."""
+    c = case(name, kinds)
+    pose, rows = posed(c)
+    y = c.numbers(c.m, 2)
+    size = np.abs(c.G).max(initial=1.0)
+    on_joint = [bool(block.joints) for block in rows.blocks]
+    drawn = [(c.numbers(b.rows, b.rows), c.rng.uniform(0.5, 1.5, b.rows)) for b in rows.blocks]
+    # ½ A Aᵀ and a diagonal are positive, A − Aᵀ is skew: what is added to G has a positive symmetric part
+    D = [size * (np.diag(d) + (0 if joint else A @ A.T / len(d) + A - A.T)) for (A, d), joint in zip(drawn, on_joint, strict=True)]
+    A = c.G + (block_diag(*D) if D else 0.0)
+    want = np.linalg.solve(A, y)
+    agree(tb.block_damped_inverse_apply(pose, rows, D, y), want, 1e-10)
+    agree(core(c, damping=D).solve(y), want, 1e-10)
 
 
 def test_rows_in_link_axes_are_turned_rows():

@@ -134,7 +134,7 @@ class DenseDelassus final : public Operator<T> {
                               lanes_of<C>);
     }
   }
-  const T* shift() const { return damping_.data(); }
+  DiagonalShift<T> shift() const { return {damping_.data()}; }
   const T& largest_shift() const { return largest_shift_; }
   const T& norm() const { return norm_; }
 

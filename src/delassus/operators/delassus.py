@@ -17,6 +17,7 @@ from .._door import as_array, count, diagonal, number
 from ..constraints import Constraint, OnConstraints
 from ..errors import ArgumentError, StaleError
 from ..model import Loop, Model
+from . import blocks
 from .explanation import Explanation, explained
 
 __all__ = ["BatchDelassusOperator", "DelassusOperator", "LinearMap"]
@@ -37,14 +38,27 @@ class _Damped(OnConstraints):
     _native: Any
     dtype: np.dtype[Any]
     _rows: tuple[int, ...]  # shape of one number per row
+    _takes_blocks: ClassVar[bool] = True
 
-    def _begin(self, damping: ArrayLike | None, compliance: ArrayLike) -> None:
+    def _begin(self, damping: ArrayLike | Sequence[ArrayLike] | None, compliance: ArrayLike) -> None:
         """Hand the native operator what it keeps: compliance, damping, and the accuracy that ``solve`` promises by default."""
         self._limit = max(_LIMIT[self.dtype], _ROUNDINGS * self._model.nv * float(np.finfo(self.dtype).eps))
         self._native.set_accuracy(_REFINEMENTS, _GOAL[self.dtype], self._limit)
         self._native.set_compliance(diagonal(compliance, "compliance", self._rows, self.dtype))
         if damping is not None:
-            self._native.set_damping(diagonal(damping, "damping", self._rows, self.dtype))
+            self._damp(damping)
+
+    def _damp(self, value: ArrayLike | Sequence[ArrayLike]) -> None:
+        """Hand over damping in whichever form it comes."""
+        if not blocks.are_blocks(value):
+            self._native.set_damping(diagonal(value, "damping", self._rows, self.dtype))
+            return
+        if not self._takes_blocks:
+            raise ArgumentError(
+                f"damping: {type(self).__name__} takes a scalar or shape {self._rows}, got blocks. Use DelassusOperator, which takes a square block per constraint."
+            )
+        states = self._rows[0] if len(self._rows) > 1 else None
+        self._native.set_block_damping(blocks.pack(value, [c.rows for c in self._constraints], states, self.dtype))
 
     def update(self, q: ArrayLike) -> None:
         """Do the numeric work at q, (nq,) or for a batch (batch_size, nq): kinematics, rows, factors. The only call that reads q."""
@@ -56,13 +70,22 @@ class _Damped(OnConstraints):
         return self._native.fresh  # type: ignore[no-any-return]
 
     @property
-    def damping(self) -> Array | None:
-        """ε, one number per row (a copy), added to G where an inverse is asked; set a scalar or an array. Setting it refactors what depends on it."""
+    def damping(self) -> Array | tuple[Array, ...] | None:
+        """D, added to G where an inverse is asked; setting it refactors what depends on it. Reading gives a copy of what was set, None before.
+
+        Set a scalar or (m,), a number ε ≥ 0 per row, for a batch also (batch_size, m): reading gives an array of one number per row. Or set blocks, a square one
+        per constraint, symmetric or not: a sequence of arrays (r, r) for constraints of r rows each, or one array (k, r, r) if all have r; for a batch
+        the arrays may have a leading axis of states, (batch_size, r, r) or (batch_size, k, r, r). Reading gives a tuple of one array per constraint.
+        A block with compliance on its diagonal must be invertible. Rows that act on joints alone (``JointFriction`` of a ball joint, say) take a diagonal block.
+        """
+        numbers: Array | None = self._native.block_damping
+        if numbers is not None:
+            return blocks.unpack(numbers, [c.rows for c in self._constraints])
         return self._native.damping  # type: ignore[no-any-return]
 
     @damping.setter
-    def damping(self, value: ArrayLike) -> None:
-        self._native.set_damping(diagonal(value, "damping", self._rows, self.dtype))
+    def damping(self, value: ArrayLike | Sequence[ArrayLike]) -> None:
+        self._damp(value)
 
     @property
     def compliance(self) -> Array:
@@ -100,10 +123,10 @@ class _Damped(OnConstraints):
 
         Args:
             y: (m,) or (m, k); for a batch with the batch axis before.
-            refine: correct x until its normwise backward error ‖(G + ε) x − y‖ / (‖G + ε‖ ‖x‖ + ‖y‖) is at most the tolerance, for every column and state. The matrix
-                inversion lemma alone loses digits when ε is small: they come back by refinement with G itself, where that does not converge by Krylov iterations
-                with a factor of larger damping, and at last, up to 1,024 rows, by a dense factor. False: as the factor gives it; :meth:`backward_error` tells how
-                good that is.
+            refine: correct x until its normwise backward error ‖(G + ε) x − y‖ / (‖G + ε‖ ‖x‖ + ‖y‖) is at most the tolerance, for every column and state; with blocks D,
+                ‖G + D‖ is the larger of ‖G‖ and ‖C + D‖. The matrix inversion lemma alone loses digits when ε is small: they come back by refinement with
+                G itself, where that does not converge by Krylov iterations with a factor of larger damping, and at last, up to 1,024 rows, by a dense factor.
+                False: as the factor gives it; :meth:`backward_error` tells how good that is.
             tolerance: the backward error promised. Default 1e-12 (float32: 5e-4), and at least 4 roundings per velocity of the mechanism.
             out: array of the shape of y to fill.
 
@@ -119,26 +142,36 @@ class _Damped(OnConstraints):
             x: Array | None = self._native.solution(y)
             if x is not None:
                 return x
+        return self._solve(y, False, refine, tolerance, out)
+
+    def solve_transposed(self, y: ArrayLike, *, refine: bool = True, tolerance: float | None = None, out: Array | None = None) -> Array:
+        """(G + damping)⁻ᵀ y, with the arguments and the promise of :meth:`solve`: another one only where blocks of damping are not symmetric."""
+        return self._solve(y, True, refine, tolerance, out)
+
+    def _solve(self, y: ArrayLike, transposed: bool, refine: bool, tolerance: float | None, out: Array | None) -> Array:
         columns, vector = self._columns_of(y, "y")
         self._need_inverse()
         limit = self._limit if tolerance is None else number(tolerance, "tolerance", minimum=0.0)
-        return self._native.solve(y, columns, vector, _REFINEMENTS if refine else 0, _GOAL[self.dtype], limit, out)  # type: ignore[no-any-return]
+        refinements = _REFINEMENTS if refine else 0
+        return self._native.solve(y, columns, vector, transposed, refinements, _GOAL[self.dtype], limit, out)  # type: ignore[no-any-return]
 
-    def backward_error(self, x: ArrayLike, y: ArrayLike) -> Array:
+    def backward_error(self, x: ArrayLike, y: ArrayLike, *, transposed: bool = False) -> Array:
         """Normwise backward error ‖(G + ε) x − y‖ / (‖G + ε‖ ‖x‖ + ‖y‖) of any x as a solution of (G + damping) x = y.
 
-        ‖G‖ is estimated from below, so the error is rather too large than too small. An error of 1e-15 is rounding; 1 means that x explains nothing of y.
+        ‖G‖ is estimated from below, so the error is rather too large than too small. An error of 1e-15 is rounding; 1 means that x explains nothing of y. With blocks D
+        of damping, ‖G + D‖ is the larger of ‖G‖ and ‖C + D‖.
 
         Args:
             x: (m,) or (m, k); for a batch with the batch axis before.
             y: of the shape of x.
+            transposed: judge x as a solution of (G + damping)ᵀ x = y.
 
         Returns:
             One number per column and state: a scalar array for x (m,), else of the shape of x without its axis of rows.
         """
         columns, vector = self._columns_of(x, "x")
         self._need_inverse()
-        errors = self._native.backward_error(x, y, columns, vector)
+        errors = self._native.backward_error(x, y, columns, vector, bool(transposed))
         return errors[..., 0] if vector else errors  # type: ignore[no-any-return]
 
     def _need_inverse(self) -> None:
@@ -204,7 +237,7 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
     Args:
         model: the mechanism.
         constraints: constraints of this model, or its loops; their rows in order are the rows of G. May be empty.
-        damping: ε added to the diagonal where an inverse is asked, scalar or (m,).
+        damping: ε added to G where an inverse is asked: scalar, (m,), or a square block per constraint, see :attr:`damping`.
         compliance: C, physical compliance on the diagonal of G itself, scalar or (m,).
         dtype: float64 or float32.
 
@@ -225,7 +258,7 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
         model: Model,
         constraints: Sequence[Constraint | Loop],
         *,
-        damping: ArrayLike | None = None,
+        damping: ArrayLike | Sequence[ArrayLike] | None = None,
         compliance: ArrayLike = 0.0,
         dtype: DTypeLike = np.float64,
     ) -> None:
@@ -272,8 +305,8 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
 
     @property
     def inverse(self) -> LinearMap:
-        """(G + damping)⁻¹ as a SciPy operator."""
-        return LinearMap(self.shape, self.dtype, self.solve, self.solve)
+        """(G + damping)⁻¹ as a SciPy operator, with its adjoint."""
+        return LinearMap(self.shape, self.dtype, self.solve, self.solve_transposed)
 
     @property
     def jacobian(self) -> LinearMap:
@@ -329,7 +362,7 @@ def _rebuild(
     kind: type[DelassusOperator],
     model: Model,
     constraints: tuple[Constraint, ...],
-    damping: Array | None,
+    damping: Any,
     compliance: Array,
     dtype: np.dtype[Any],
 ) -> DelassusOperator:
@@ -346,7 +379,7 @@ class BatchDelassusOperator(_Damped):
         model: the mechanism.
         constraints: constraints of this model, or its loops, the same for all states. May be empty.
         batch_size: how many states, any number.
-        damping: ε, scalar, (m,) or (batch_size, m).
+        damping: ε, scalar, (m,) or (batch_size, m), or a square block per constraint, see :attr:`damping`.
         compliance: C, scalar, (m,) or (batch_size, m).
         dtype: float64 or float32.
         threads: how many share the work, the caller among them; they wait between calls.
@@ -366,7 +399,7 @@ class BatchDelassusOperator(_Damped):
         constraints: Sequence[Constraint | Loop],
         batch_size: int,
         *,
-        damping: ArrayLike | None = None,
+        damping: ArrayLike | Sequence[ArrayLike] | None = None,
         compliance: ArrayLike = 0.0,
         dtype: DTypeLike = np.float64,
         threads: int = 1,

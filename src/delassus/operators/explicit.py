@@ -243,6 +243,7 @@ class DenseDelassus(DelassusOperator):
     """
 
     _natives: ClassVar[dict[np.dtype[Any], Any]] = {_DOUBLE: _core.Dense64, _SINGLE: _core.Dense32}
+    _takes_blocks: ClassVar[bool] = False
 
 
 class CholeskyDelassus(DelassusOperator):
@@ -259,3 +260,4 @@ class CholeskyDelassus(DelassusOperator):
     """
 
     _natives: ClassVar[dict[np.dtype[Any], Any]] = {_DOUBLE: _core.Cholesky64, _SINGLE: _core.Cholesky32}
+    _takes_blocks: ClassVar[bool] = False

@@ -73,6 +73,10 @@ def prepare(G: DelassusOperator, damping: ArrayLike | None) -> tuple[float, bool
     norm = norm_of(G)
     if damping is not None:
         G.damping = damping
+    elif isinstance(G.damping, tuple):
+        raise ArgumentError(
+            "G: expected an operator with damping of a number per row, got one with blocks. Give damping, or set G.damping to a number."
+        )
     elif G.damping is None or bool((G.damping + G.compliance <= 0).any()):
         G.damping = default_damping(norm)
         return norm, True
@@ -107,7 +111,7 @@ def proximal(
         rounding: of the numbers of b; what is less counts as zero.
         adapt: lessen the damping while iterations are slow, as they are where rows are nearly dependent or of very different size.
     """
-    first = damping = np.zeros_like(b) if G.damping is None else G.damping
+    first = damping = G.damping if isinstance(G.damping, np.ndarray) else np.zeros_like(b)
     forces, residual = np.zeros_like(b), b.copy()
     history, last = [largest(b)], np.inf
     goal, given = max(tolerance * largest(b), rounding), b

@@ -14,6 +14,7 @@ from .counting import OperationCount, count, count_function
 from .dynamics import Motion, constrained_aba, lcaba, prox_ltl, prox_ltls, prox_pv, pv, pv_early, pv_soft, wanted
 from .inverse import BranchedInverse, caba_osim, caba_osimf, ltl_inverse, pv_osimf
 from .matrix_free import (
+    block_damped_inverse_apply,
     damped_inverse_apply,
     delassus_apply,
     jacobian_apply,
@@ -42,6 +43,7 @@ __all__ = [
     "Rows",
     "Symbols",
     "aba",
+    "block_damped_inverse_apply",
     "caba_osim",
     "caba_osimf",
     "constrained_aba",

@@ -98,6 +98,19 @@ class Arithmetic:
 
         return self.stack([self.beside([block(i, j) for j in range(n)]) for i in range(n)]) if n else self.zeros(0, 0)
 
+    def inverse_of_any(self, A: Matrix) -> Matrix:
+        """Inverse of a small matrix that need not be symmetric, by Gauss and Jordan's elimination; pivots are taken in order, since none may depend on a number."""
+        a = self.entries(A)
+        n = len(a)
+        for k in range(n):
+            pivot, a[k][k] = 1.0 / a[k][k], 1.0
+            a[k] = [x * pivot for x in a[k]]
+            for i in range(n):
+                if i != k:
+                    factor, a[i][k] = a[i][k], 0.0
+                    a[i] = [x - factor * y for x, y in zip(a[i], a[k], strict=True)]
+        return self.matrix(a)
+
     def inverse(self, A: Matrix) -> Matrix:
         """Inverse of a small symmetric positive matrix: A = L D Lᵀ, A⁻¹ = L⁻ᵀ D⁻¹ L⁻¹, symmetric; one division a row."""
         n = A.shape[0]

@@ -1,0 +1,30 @@
+// Blocks of stiffness B, a square one for each constraint, on links: where their numbers are, and the memory of the
+// elimination of M + Jᵀ B J. Factors of it are kept by who asks for them.
+#pragma once
+
+#include <optional>
+
+#include "operators/block_elimination.h"
+#include "operators/block_rows.h"
+
+namespace delassus {
+
+template <class T>
+struct BlockStiffness {
+  BlockRows<T> rows;
+  std::vector<Twin6<T>> H, coupling;     // a link; two links
+  std::vector<T> joint_stiffness;        // a velocity
+  std::optional<BlockFactor<T>> factor;  // of blocks that somebody set
+
+  BlockStiffness(const Model<real_of<T>>& model, const Layout<real_of<T>>& layout)
+      : rows(layout),
+        H(model.links.size()),
+        coupling(std::size_t(layout.coupled.slot_count)),
+        joint_stiffness(std::size_t(model.nv)) {}
+  std::size_t bytes() const {
+    return rows.bytes() + (factor ? factor->bytes() : 0) + (H.size() + coupling.size()) * sizeof(Twin6<T>) +
+           joint_stiffness.size() * sizeof(T);
+  }
+};
+
+}  // namespace delassus
