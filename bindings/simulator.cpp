@@ -84,14 +84,10 @@ MujocoLibrary library_of(const std::map<std::string, std::size_t>& places) {
 }
 
 void bind_description(nb::module_& m) {
-  nb::enum_<StepSolver>(m, "StepSolver", nb::is_arithmetic())
-      .value("auto", StepSolver::automatic)
-      .value("admm", StepSolver::admm)
-      .value("newton", StepSolver::newton);
   nb::class_<StepOptions>(m, "StepOptions")
-      .def(nb::init<double, double, double, double, int, StepSolver, double, double, bool, int, double>(),
-           nb::kw_only(), "timestep"_a, "restitution"_a, "bounce_speed"_a, "tolerance"_a, "max_iterations"_a,
-           "solver"_a, "time_limit"_a, "slop"_a, "midpoint"_a, "sleep_steps"_a, "sleep_speed"_a)
+      .def(nb::init<double, double, double, double, int, int, double, double, bool, int, double>(), nb::kw_only(),
+           "timestep"_a, "restitution"_a, "bounce_speed"_a, "tolerance"_a, "max_iterations"_a, "solver"_a,
+           "time_limit"_a, "slop"_a, "midpoint"_a, "sleep_steps"_a, "sleep_speed"_a)
       .def_ro("timestep", &StepOptions::timestep)
       .def_ro("restitution", &StepOptions::restitution)
       .def_ro("bounce_speed", &StepOptions::bounce_speed)

@@ -52,5 +52,7 @@ InverseDynamicsStatus = Literal["solved", "singular", "underactuated", "violates
 LcpStatus = Literal["solved", "inaccurate", "ray", "pivot_limit"]
 """Statuses of :func:`delassus.solve_lcp`."""
 
-StepStatus = Literal["solved", "approximate", "iteration_limit", "stalled", "infeasible", "penetrating", "limit_violated", "open_loops", "tunnelling"]
+StepStatus = Literal[
+    "solved", "approximate", "iteration_limit", "stalled", "infeasible", "penetrating", "limit_violated", "open_loops", "tunnelling"
+]
 """Statuses of a step of :class:`delassus.Simulator`."""

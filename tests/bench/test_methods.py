@@ -145,7 +145,7 @@ def test_every_method_has_a_checked_time_or_a_reason(name):
                 assert 0 <= m.error <= m.allowed
                 assert m.nbytes > 0
     explain = dl.ExplicitDelassus(p.model, p.constraints).explain()
-    assert [s.choice for s in sections] == [explain.matrix_choice, explain.inverse_choice, "lcaba", "admm"]
+    assert [s.choice for s in sections] == [explain.matrix_choice, explain.inverse_choice, "lcaba", "auto"]
     told = printed(sections)
     assert max(map(len, told.splitlines())) <= 100
     refused = explain.refused

@@ -238,10 +238,12 @@ def ours(text, model):
     names = ("motor", "servo", "drive", "any")
     for k, a in enumerate(model.actuators):
         control[k] = CONTROL[names.index(a.name)] if a.name in names else 0.0
-    last = None
+    # all of the motion: at its end the hinge may rest on its limit, whatever pulls at it
+    frames = []
     for _ in range(round(SECONDS / 2e-3)):
         last = sim.step(control=control)
-    return np.concatenate([last.q, last.v])
+        frames.append(np.concatenate([last.q, last.v]))
+    return np.array(frames)
 
 
 # path of the schema, attribute → changes of the scene; those before NOW are made on both sides of the comparison

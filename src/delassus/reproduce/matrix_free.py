@@ -104,7 +104,7 @@ def measure(scene: Scene, budget: float, *, explicit: bool = True) -> dict[str, 
         "update": (native, lambda: native.update(q)),
         "damp": (native, lambda: native.set_damping(damping)),
         "apply": (native, lambda: native.apply(x, 1, True, y)),
-        "solve": (native, lambda: native.solve(x, 1, True, 0, 0.0, 1.0, y)),
+        "solve": (native, lambda: native.solve(x, 1, True, False, 0, 0.0, 1.0, y)),
     }
     result: dict[str, Any] = {"rows": m, "velocities": model.nv, "contacts": scene.contacts, "memory": [G.nbytes, None]}
     if not explicit:
@@ -127,7 +127,7 @@ def measure(scene: Scene, budget: float, *, explicit: bool = True) -> dict[str, 
         "form": (E._native, lambda: E._native.matrix("ltl", q, matrix)),
         "product": (P._native, lambda: P._native.apply(x, 1, True, y)),
         "factor": (C._native, lambda: C._native.set_damping(damping)),
-        "substitute": (C._native, lambda: C._native.solve(x, 1, True, 0, 0.0, 1.0, y)),
+        "substitute": (C._native, lambda: C._native.solve(x, 1, True, False, 0, 0.0, 1.0, y)),
     }
     E.matrix(q, method="ltl", out=matrix)
     result["memory"][1] = E.nbytes - G.nbytes + matrix.nbytes  # what LTL works with, and its result
@@ -168,7 +168,7 @@ def _operate(native: Any, q: Array, x: Array, y: Array) -> None:
 def _invert(native: Any, q: Array, damping: Array, x: Array, y: Array) -> None:
     native.update(q)
     native.set_damping(damping)
-    native.solve(x, 1, True, 0, 0.0, 1.0, y)
+    native.solve(x, 1, True, False, 0, 0.0, 1.0, y)
 
 
 def trace(names: list[str], most: int) -> None:

@@ -126,7 +126,7 @@ class Simulator:
         self._shown: ShownModel | None = None
         self._options = _core.StepOptions(
             timestep=self.timestep, restitution=self.restitution, bounce_speed=number(bounce_speed, "bounce_speed", minimum=0.0), tolerance=self.tolerance,
-            max_iterations=self.max_iterations, solver=_core.StepSolver[solver], time_limit=0.0 if time_limit is None else number(time_limit, "time_limit", minimum=0.0), slop=number(slop, "slop", minimum=0.0), midpoint=integrator == "midpoint",
+            max_iterations=self.max_iterations, solver=get_args(SimulatorSolver).index(solver), time_limit=0.0 if time_limit is None else number(time_limit, "time_limit", minimum=0.0), slop=number(slop, "slop", minimum=0.0), midpoint=integrator == "midpoint",
             sleep_steps=0 if sleep_after is None else _steps_in(number(sleep_after, "sleep_after", minimum=0.0), self.timestep),
             sleep_speed=number(sleep_speed, "sleep_speed", minimum=0.0),
         )  # fmt: skip

@@ -46,7 +46,7 @@ def identity(model: Model, mujoco_model: Any, options: _core.StepOptions) -> Flo
     """Return three numbers that tell a model, the shapes that collide, and the settings of a simulator from others."""
     settings = np.array(
         [
-            options.timestep, options.restitution, options.bounce_speed, options.tolerance, options.max_iterations, float(int(options.solver)), options.time_limit, options.slop,
+            options.timestep, options.restitution, options.bounce_speed, options.tolerance, options.max_iterations, options.solver, options.time_limit, options.slop,
             options.midpoint, options.sleep_steps, options.sleep_speed,
         ],
         dtype=float,
