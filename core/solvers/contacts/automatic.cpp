@@ -7,7 +7,7 @@ namespace delassus {
 namespace {
 
 //                                      s   δ first  least  by residual  iterations  patience
-constexpr SemismoothRule first_rule = {3, 0.3, 1e-3, true, 40, 12};
+constexpr SemismoothRule first_rule = {3, 0.3, 1e-3, true, 40, 12, 2};
 constexpr SemismoothRule near_rule = {10, 1e-3, 1e-3, false, 40, 15};
 constexpr SemismoothRule polish_rules[] = {{10, 1e-3, 1e-3, false, 40, 15},
                                            {3, 1e-3, 1e-4, false, 40, 15, 10},
