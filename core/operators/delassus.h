@@ -447,7 +447,11 @@ class Delassus {
   void factorize_blocks(const T* B, BlockFactor<T>& factor) {
     auto& b = blocks();
     const auto& plan = layout_->coupled;
-    for (std::size_t s = std::size_t(plan.idle); s < plan.steps.size(); ++s) b.H[plan.steps[s].link] = Twin6<T>{};
+    for (std::size_t s = std::size_t(plan.idle); s < plan.steps.size(); ++s) {
+      Twin6<T>& H = b.H[plan.steps[s].link];
+      H.down = Mat6<T>{};
+      if (!plan.steps[s].free) H.up = Mat6<T>{};  // nobody reads that of a free link
+    }
     for (const auto& holder : plan.inertia_holders)
       if (holder.kept >= 0) add(b.H[holder.link], kept_[holder.kept]);
     for (auto& c : b.coupling) c = Twin6<T>{};
