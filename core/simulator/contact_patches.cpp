@@ -52,8 +52,8 @@ void ContactPatches::flatten(const Collider& collider, std::vector<Touch>& touch
       if (plane.count == 1) continue;
       const double height = plane.height + plane.sum / plane.count;
       t.normal = plane.normal;
-      const Vec3<double> position = t.position + t.normal * (height - dot(t.position - origin, t.normal));
-      for (int b = 0; b < 2; ++b) t.anchor[b] = collider.local(t.geom[b], position);
+      t.position += t.normal * (height - dot(t.position - origin, t.normal));
+      for (int b = 0; b < 2; ++b) t.anchor[b] = collider.local(t.geom[b], t.position);
     }
     first = last;
   }
