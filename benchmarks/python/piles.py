@@ -210,8 +210,8 @@ class FreeBodies:
             found = np.where(near < 3e-4, d.contact.dist[index], np.nan)
         return found
 
-    def residual(self, before, v_before, step, last):
-        """Residual over tolerance; relative error of every body's linear momentum; share of contacts whose gap is not known (kept from the step before)."""
+    def residual(self, before, v_before, step):
+        """Residual over tolerance; relative error of every body's linear momentum; share of contacts whose gap is not known (kept from the step before, or between one slop and two)."""
         c, m = step.contacts, self.m
         K = len(c.position)
         v, start = step.v.reshape(-1, 6), v_before.reshape(-1, 6)
@@ -240,13 +240,9 @@ class FreeBodies:
         sigma = np.einsum("kai,ki->ka", axes, speed)
         gap = self.gaps(before, c)
         known = ~np.isnan(gap)
-        # what bore in the step before touches up to twice the slop
-        bore = np.zeros(K, dtype=bool)
-        pushing = np.flatnonzero(np.einsum("ki,ki->k", last.force, last.normal) > 0)
-        if len(pushing):
-            near, index = cKDTree(np.hstack([last.position[pushing], last.bodies[pushing]])).query(np.hstack([c.position, c.bodies]))
-            bore = (near < 0.02) & (np.nan_to_num(gap) < 2 * SLOP)
-        sigma[:, 0] += np.where(known & ~bore, np.maximum(np.nan_to_num(gap) - SLOP, 0.0), 0.0) / STEP
+        # what bore in the step before touches up to twice the slop: between one and two of them a gap may count or not
+        known &= ~((np.nan_to_num(gap) > SLOP) & (np.nan_to_num(gap) < 2 * SLOP))
+        sigma[:, 0] += np.where(known, np.maximum(np.nan_to_num(gap) - SLOP, 0.0), 0.0) / STEP
         force = np.einsum("kai,ki->ka", axes, c.force) * STEP
         # m (v⁺ − v) = dt (m g + f)
         total = step.body_forces(m.nbody)[1:]
@@ -374,9 +370,9 @@ def grow(n, layers, seconds, timed):
         progress(f"{n} boxes: timed step {k + 1} of {timed}")
     peak = peak_memory()
     # the last step, by its definition; and what MuJoCo takes from where the timed steps began
-    before_q, before_v, last = sim.q, sim.v, step.contacts
+    before_q, before_v = sim.q, sim.v
     step = sim.step()
-    residual, balance, unknown = FreeBodies(m).residual(before_q, before_v, step, last)
+    residual, balance, unknown = FreeBodies(m).residual(before_q, before_v, step)
     solved = step.status == "solved"
     d = mujoco.MjData(m)
     d.qpos[:], d.qvel[:] = q, v
