@@ -252,13 +252,45 @@ double Semismooth::residual_of(const double* r, const double* sigma) const {
   return worst;
 }
 
+// ‖d f‖ after a part of the step.
+double Semismooth::length_after(double t) {
+  for (std::size_t r = 0; r < dr_.size(); ++r) {
+    trial_r_[r] = r_[r] + t * dr_[r];
+    trial_sigma_[r] = sigma_[r] + t * dsigma_[r];
+  }
+  return find_map(trial_r_.data(), trial_sigma_.data(), trial_f_.data(), false);
+}
+
+// The first of 1, ½, ¼ … after which ‖d f‖ is below the reference, or the best of them; ‖d f‖ there.
+double Semismooth::search_line(double reference, double& shortest) {
+  double chosen = 1, t = 1;
+  shortest = std::numeric_limits<double>::infinity();
+  for (int h = 0; h < halvings; ++h, t /= 2) {
+    const double now = length_after(t);
+    if (now < shortest) shortest = now, chosen = t;
+    if (now <= (1 - 0.02 * t) * reference) break;
+  }
+  return chosen;
+}
+
+// How far to go along a direction that G does not feel: to the first change of a contact. Forces that balance each
+// other may not grow without bound: they would be a bad start for the next problem.
+double Semismooth::find_drift(double change, double length) {
+  double size = 0, growth = 0;
+  for (std::size_t r = 0; r < dr_.size(); ++r) {
+    size = std::max(size, d_[r] * std::abs(r_[r]));
+    growth = std::max(growth, d_[r] * std::abs(dr_[r]));
+  }
+  const double t = std::max(1.0, std::min(change, largest_growth * size / growth));
+  return length_after(t) > 30 * length ? std::min(1.0, 0.3 * t) : t;
+}
+
 bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, double* lambda, double* sigma,
                      double* history, ContactReport& report, bool judged) {
   const ContactProblem& p = *problem_;
   const int m = p.rows();
   const std::size_t n = std::size_t(m);
   for (std::size_t r = 0; r < n; ++r) beta_[r] = rule.scale / d_[r];
-  for (auto& state : cones_) state.changes = -1;  // the first look is no change
   restless_ = rule.restless;
 
   // what residuals are measured by: the tolerance, unless that is very small
@@ -288,6 +320,7 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
   if (rule.by_residual)
     delta = std::min(std::max(residual_of(lambda, sigma) / (residual_unit * unit), rule.least_delta), rule.first_delta);
   double length = find_map(r_.data(), sigma_.data(), f_.data(), true), residual = residual_of(lambda, sigma);
+  for (auto& state : cones_) state.changes = 0;  // the first look is no change
   double past[window] = {length, 0, 0, 0}, gained_from = residual;
   int count = 0, last_gain = 0;
 
@@ -311,32 +344,12 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
     const double stretch = delta * weighted_length(m, d_.data(), dr_.data()) / length;
     const double change = stretch > null_share && residual < null_below * unit ? 1.0001 * first_change() : 0;
     const bool drifts = change > 1;
-    const auto try_step = [&](double t) {
-      for (std::size_t r = 0; r < n; ++r) {
-        trial_r_[r] = r_[r] + t * dr_[r];
-        trial_sigma_[r] = sigma_[r] + t * dsigma_[r];
-      }
-      return find_map(trial_r_.data(), trial_sigma_.data(), trial_f_.data(), false);
-    };
     double t = 1;
     if (drifts) {
-      // forces that balance each other may not grow without bound: they would be a bad start for the next problem
-      double size = 0, growth = 0;
-      for (std::size_t r = 0; r < n; ++r) {
-        size = std::max(size, d_[r] * std::abs(r_[r]));
-        growth = std::max(growth, d_[r] * std::abs(dr_[r]));
-      }
-      t = std::max(1.0, std::min(change, largest_growth * size / growth));
-      if (try_step(t) > 30 * length) t = std::min(1.0, 0.3 * t);
+      t = find_drift(change, length);
     } else {
-      const double reference = *std::max_element(past, past + std::min(count, window));
-      double shortest = std::numeric_limits<double>::infinity(), chosen = 1;
-      for (int h = 0; h < halvings; ++h, t /= 2) {
-        const double now = try_step(t);
-        if (now < shortest) shortest = now, chosen = t;
-        if (now <= (1 - 0.02 * t) * reference) break;
-      }
-      t = chosen;
+      double shortest = 0;
+      t = search_line(*std::max_element(past, past + std::min(count, window)), shortest);
       if (t <= 0.25 || !(shortest <= 1.2 * length))
         delta = std::min(delta * delta_up, largest_delta);
       else if (t == 1 && shortest < 0.7 * length)
@@ -359,7 +372,11 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
       const double now = certify_forces();
       // what is within the tolerance after few iterations is made better: a pile at rest would creep otherwise
       if (now <= good_share * options.tolerance) return solved();
-      if (now <= certified) certified = now, std::copy_n(lambda, m, best_.data()), best = 0;
+      if (now <= certified) {
+        certified = now;
+        std::copy_n(lambda, m, best_.data());
+        if (now <= options.tolerance) best = 0;
+      }
       if (certified <= options.tolerance && (++extra > max_extra || k >= rest_iterations)) break;
       check_below = std::max(0.6 * residual, 0.1 * options.tolerance);
       // velocities have gathered rounding

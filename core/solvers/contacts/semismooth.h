@@ -68,6 +68,9 @@ class Semismooth {
   void solve_linear(const double* rhs, double delta, double* out);
   bool find_step(double delta, double f_length);
   double first_change() const;
+  double length_after(double t);
+  double search_line(double reference, double& shortest);
+  double find_drift(double change, double length);
   double residual_of(const double* r, const double* sigma) const;
   double free_delta(double delta) const;
 

@@ -14,6 +14,7 @@ constexpr double reference_share = 0.3;  // m_ref over the largest |g|
 constexpr double gamma_rounding = 0.3;   // of Γ_m, over m
 constexpr double on_path = 0.1;          // ‖H‖ over √n m, below which a point counts as one of the path
 constexpr double first_step = 0.5, longest_step = 3, shortest_step = 1e-5;  // of arclength
+constexpr double hopeless = 1e5;  // the same, above which a prediction is not corrected
 constexpr int max_corrections = 6;
 constexpr double least_sigma = -0.7;     // below it the path goes back for good
 constexpr double least_damping = 1e-11;  // in the factor alone
@@ -292,18 +293,13 @@ double SmoothPath::weighted(const double* a, const double* b) const {
   return sum;
 }
 
-bool SmoothPath::follow(const PathStart& start, double* lambda, ContactReport& report) {
-  const ForceSets& K = problem_->sets;
+// y₀ = r − s of the forces to start from, and a such that it solves σ = 0.
+void SmoothPath::place_start(const PathStart& start, const double* lambda) {
   const std::size_t n = std::size_t(rows_);
-  factorizations_ = 0;
-  m0_ = start.m > 0 ? start.m : reference_;
-  fast_fading_ = start.fast_fading;
-
-  // y₀ = r − s of the forces to start from, and a such that it solves σ = 0
   for (std::size_t r = 0; r < n; ++r) now_.r[r] = unit_[r] > 0 ? lambda[r] / unit_[r] : 0;
   product(now_.r.data(), now_.s.data());
   for (std::size_t r = 0; r < n; ++r) now_.s[r] += g_[r];
-  for (const auto& c : K.cones)
+  for (const auto& c : problem_->sets.cones)
     if (c.friction > 0 && !held_) now_.s[std::size_t(c.row)] += tangential(&now_.s[std::size_t(c.row)]);
   for (std::size_t r = 0; r < n; ++r) now_.y[r] = now_.r[r] - now_.s[r];
   if (start.random > 0) {
@@ -320,6 +316,59 @@ bool SmoothPath::follow(const PathStart& start, double* lambda, ContactReport& r
   evaluate(now_);
   for (std::size_t r = 0; r < n; ++r) a_[r] = -now_.H[r];
   evaluate(now_);
+}
+
+// Newton's corrections of the next point, at right angles to the tangent (t_y, t_σ = along), or where the path `ends`
+// at its σ. Leaves ∂y / ∂σ there. Whether the point is on the path then; how many factors that took.
+bool SmoothPath::correct(bool ends, double length, double along, int& corrections) {
+  corrections = 0;
+  if (!(std::isfinite(next_.length) && next_.length < hopeless)) return false;
+  while (factor(next_)) {
+    find_slope(next_, slope_rhs_.data());
+    solve(next_, slope_rhs_.data(), slope_y_.data());
+    ++corrections;
+    if (next_.length <= on_path) return true;
+    if (corrections > max_corrections) return false;
+    // bordering: the change of σ that keeps the step at right angles to the tangent
+    solve(next_, next_.H.data(), correction_.data());
+    double change = 0;
+    if (!ends) {
+      const double pivot = along - weighted(tangent_.data(), slope_y_.data());
+      if (std::abs(pivot) > 1e-12) change = weighted(tangent_.data(), correction_.data()) / pivot;
+      const double most = 2 * std::max(length, 0.05);
+      change = std::min(std::max(change, -most), most);
+    }
+    if (!search_line(change)) return false;
+    std::swap(next_, trial_);
+  }
+  return false;
+}
+
+// The trial point: all of the correction, or as much of it as makes ‖H‖ smaller. Whether any does.
+bool SmoothPath::search_line(double change) {
+  const auto go = [&](double part) {
+    trial_.sigma = next_.sigma + part * change;
+    for (std::size_t r = 0; r < trial_.y.size(); ++r)
+      trial_.y[r] = next_.y[r] - part * (correction_[r] + slope_y_[r] * change);
+    evaluate(trial_);
+  };
+  double part = 1, best = std::numeric_limits<double>::infinity(), best_part = 1;
+  for (int k = 0; k < 5; ++k, part *= 0.4) {
+    go(part);
+    if (trial_.length < best) best = trial_.length, best_part = part;
+    if (trial_.length <= (1 - 0.3 * part) * next_.length) break;
+  }
+  if (!(best <= 0.93 * next_.length)) return false;
+  if (best_part != part) go(best_part);
+  return true;
+}
+
+bool SmoothPath::follow(const PathStart& start, double* lambda, ContactReport& report) {
+  const std::size_t n = std::size_t(rows_);
+  factorizations_ = 0;
+  m0_ = start.m > 0 ? start.m : reference_;
+  fast_fading_ = start.fast_fading;
+  place_start(start, lambda);
 
   const double last_sigma = std::log(m0_ / (end_of_path * speed_));
   bool arrived = last_sigma <= 0;
@@ -335,7 +384,7 @@ bool SmoothPath::follow(const PathStart& start, double* lambda, ContactReport& r
   while (!arrived && std::isfinite(along) && along != 0 && factorizations_ < start.max_factorizations &&
          !is_over(start.end)) {
     poll(2000.0 * rows_);
-    // predict
+    // predict, correct
     double length = step;
     const bool ends = along > 0 && now_.sigma + length * along >= last_sigma;
     if (ends) length = (last_sigma - now_.sigma) / along;
@@ -343,46 +392,8 @@ bool SmoothPath::follow(const PathStart& start, double* lambda, ContactReport& r
     if (next_.sigma < least_sigma) break;
     for (std::size_t r = 0; r < n; ++r) next_.y[r] = now_.y[r] + length * tangent_[r];
     evaluate(next_);
-
-    // correct at right angles to the tangent, or at the end at its σ
-    bool found = false;
     int corrections = 0;
-    if (std::isfinite(next_.length) && next_.length < 1e5)
-      while (factor(next_)) {
-        find_slope(next_, slope_rhs_.data());
-        solve(next_, slope_rhs_.data(), slope_y_.data());
-        ++corrections;
-        if (next_.length <= on_path) {
-          found = true;
-          break;
-        }
-        if (corrections > max_corrections) break;
-        solve(next_, next_.H.data(), correction_.data());
-        double change = 0;
-        if (!ends) {
-          const double pivot = along - weighted(tangent_.data(), slope_y_.data());
-          if (std::abs(pivot) > 1e-12) change = weighted(tangent_.data(), correction_.data()) / pivot;
-          const double most = 2 * std::max(length, 0.05);
-          change = std::min(std::max(change, -most), most);
-        }
-        double part = 1, best = std::numeric_limits<double>::infinity(), best_part = 1;
-        for (int k = 0; k < 5; ++k, part *= 0.4) {
-          trial_.sigma = next_.sigma + part * change;
-          for (std::size_t r = 0; r < n; ++r) trial_.y[r] = next_.y[r] - part * (correction_[r] + slope_y_[r] * change);
-          evaluate(trial_);
-          if (trial_.length < best) best = trial_.length, best_part = part;
-          if (trial_.length <= (1 - 0.3 * part) * next_.length) break;
-        }
-        if (!(best <= 0.93 * next_.length)) break;
-        if (best_part != part) {
-          trial_.sigma = next_.sigma + best_part * change;
-          for (std::size_t r = 0; r < n; ++r)
-            trial_.y[r] = next_.y[r] - best_part * (correction_[r] + slope_y_[r] * change);
-          evaluate(trial_);
-        }
-        std::swap(next_, trial_);
-      }
-    if (!found) {
+    if (!correct(ends, length, along, corrections)) {
       step = 0.3 * length;
       if (step < shortest_step) break;
       continue;
@@ -406,7 +417,7 @@ bool SmoothPath::follow(const PathStart& start, double* lambda, ContactReport& r
   report.iterations += factorizations_;
   report.factorizations += factorizations_;
   for (std::size_t r = 0; r < n; ++r) lambda[r] = unit_[r] * now_.r[r];
-  project(K, lambda, lambda);
+  project(problem_->sets, lambda, lambda);
   return arrived;
 }
 

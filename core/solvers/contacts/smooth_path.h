@@ -72,6 +72,9 @@ class SmoothPath {
     void resize(std::size_t rows, std::size_t cones, std::size_t intervals);
   };
 
+  void place_start(const PathStart& start, const double* lambda);
+  bool correct(bool ends, double length, double along, int& corrections);
+  bool search_line(double change);
   void evaluate(Point& p);
   double gamma_share(double sigma) const;
   double compliance(double m) const;
