@@ -205,7 +205,9 @@ class FreeBodies:
         m.geom_margin[:], m.body_margin[:] = self.margins
         found = np.full(len(contacts.position), np.nan)
         if d.ncon and len(found):
-            near, index = cKDTree(d.contact.pos).query(contacts.position)
+            # nearest of the same two bodies, which are metres away from others in the coordinates used here
+            pairs = np.sort(m.geom_bodyid[d.contact.geom], axis=1), np.sort(contacts.bodies, axis=1)
+            near, index = cKDTree(np.hstack([d.contact.pos, pairs[0]])).query(np.hstack([contacts.position, pairs[1]]))
             # points of a face are moved along its normal, by a tenth of a millimetre or so
             found = np.where(near < 3e-4, d.contact.dist[index], np.nan)
         return found
