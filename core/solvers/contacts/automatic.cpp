@@ -34,14 +34,13 @@ ContactReport AutomaticContacts::solve(const ContactProblem& p, const ContactOpt
   report_ = {};
   best_residual_ = std::numeric_limits<double>::infinity();
   const std::size_t n = std::size_t(p.rows());
-  best_.resize(n);
+  best_.assign(n, 0.0);
   semismooth_.begin(p);
   // what it was given may do already; forces that make things worse than none at all are no start
   bool judged = false;
   if (options.warm) {
     project(p.sets, lambda, lambda);
     report_.residuals = judge(p, true, semismooth_.d(), lambda, sigma);
-    std::fill(best_.begin(), best_.end(), 0.0);
     judged = report_.residuals.natural <= residuals(p.sets, true, semismooth_.d(), best_.data(), p.g).natural;
   }
   if (!judged) std::fill_n(lambda, n, 0.0);
@@ -68,7 +67,7 @@ ContactReport AutomaticContacts::solve(const ContactProblem& p, const ContactOpt
     if (path(far, start_, lambda, sigma)) return report_;
   }
 
-  // ADMM with what is left of the budget
+  // ADMM with the rest of the budget
   if (admm(options.max_iterations, lambda, sigma)) return report_;
   approximate(lambda, sigma);
   report_.iterations = std::min(report_.iterations, options.max_iterations);
@@ -139,6 +138,11 @@ void AutomaticContacts::approximate(double* lambda, double* sigma) {
     path_.hold_gamma(sigma, pass == 0);
     path_.follow({.max_factorizations = long_path}, lambda, report_);
     report_.residuals = judge(p, true, semismooth_.d(), lambda, sigma);
+    if (std::isfinite(report_.residuals.natural)) continue;
+    // numbers were lost: the best forces found
+    std::copy(best_.begin(), best_.end(), lambda);
+    report_.residuals = judge(p, true, semismooth_.d(), lambda, sigma);
+    break;
   }
   path_.release_gamma();
 }

@@ -12,7 +12,7 @@
 //
 //   Δr = w − B J (M + Jᵀ B J)⁻¹ Jᵀ w,   w = −E⁻¹ f
 //
-// one elimination of all joints (block_elimination.h) and one substitution; what is left of the equation after it is
+// one elimination of all joints (block_elimination.h) and one substitution; the residual of the equation is
 // found by G itself, and solved for again where it is too large. Steps are shortened until ‖d f‖ falls below the
 // largest of the last four. δ follows the success of steps.
 //
