@@ -24,7 +24,11 @@ class FlexibleGmres {
   using Real = real_of<T>;
   static constexpr int max_depth = 32;
 
-  explicit FlexibleGmres(int rows) : rows_(rows), depth_(std::min(rows + 1, max_depth)) {
+  FlexibleGmres() = default;
+  explicit FlexibleGmres(int rows) { resize(rows); }
+  // Memory for as many rows, and at most so many iterations in a cycle.
+  void resize(int rows, int depth = max_depth) {
+    rows_ = rows, depth_ = std::min(rows + 1, depth);
     const std::size_t m = std::size_t(rows), k = std::size_t(depth_);
     V_.resize((k + 1) * m);
     Z_.resize(k * m);
@@ -116,7 +120,7 @@ class FlexibleGmres {
       for (int r = 0; r < rows_; ++r) trial_[r] += Z(k)[r] * c_[k];
   }
 
-  int rows_, depth_;
+  int rows_ = 0, depth_ = 0;
   std::vector<T> V_, Z_;                  // orthonormal directions; the same preconditioned
   std::vector<T> H_;                      // by columns, depth + 1 apart
   std::vector<T> g_, c_, cosine_, sine_;  // right-hand side of the triangle, its solution, rotations

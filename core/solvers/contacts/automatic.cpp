@@ -7,7 +7,7 @@ namespace delassus {
 namespace {
 
 //                                      s   δ first  least  by residual  iterations  patience
-constexpr SemismoothRule first_rule = {3, 0.3, 1e-3, true, 40, 12, 2};
+constexpr SemismoothRule first_rule = {3, 0.3, 1e-3, true, 60, 20, 2};
 constexpr SemismoothRule near_rule = {10, 1e-3, 1e-3, false, 40, 15};
 constexpr SemismoothRule polish_rules[] = {{10, 1e-3, 1e-3, false, 40, 15},
                                            {3, 1e-3, 1e-4, false, 40, 15, 10},
@@ -16,7 +16,8 @@ constexpr SemismoothRule polish_rules[] = {{10, 1e-3, 1e-3, false, 40, 15},
 constexpr double near_residual = 1e-3;  // over the largest |g|: the second rule is tried
 constexpr double path_share = 10;       // m₀ of a path from the best forces, over their residual
 constexpr double good_best = 100;       // residual of forces that are an approximate answer, over the tolerance
-constexpr unsigned random_paths = 4;
+constexpr double no_start = 100;        // residual of a warm start that is not taken, over that of no forces
+constexpr unsigned random_paths = 2;
 constexpr int long_path = 250;       // factorizations
 constexpr int few_iterations = 300;  // of ADMM
 
@@ -36,12 +37,13 @@ ContactReport AutomaticContacts::solve(const ContactProblem& p, const ContactOpt
   const std::size_t n = std::size_t(p.rows());
   best_.assign(n, 0.0);
   semismooth_.begin(p);
-  // what it was given may do already; forces that make things worse than none at all are no start
+  // what it was given may do already; the largest residual may grow where most contacts are near their forces
   bool judged = false;
   if (options.warm) {
     project(p.sets, lambda, lambda);
     report_.residuals = judge(p, true, semismooth_.d(), lambda, sigma);
-    judged = report_.residuals.natural <= residuals(p.sets, true, semismooth_.d(), best_.data(), p.g).natural;
+    const double none = residuals(p.sets, true, semismooth_.d(), best_.data(), p.g).natural;
+    judged = report_.residuals.natural <= no_start * none;
   }
   if (!judged) std::fill_n(lambda, n, 0.0);
   start_.assign(lambda, lambda + n);

@@ -1,6 +1,6 @@
 // Contact forces by whatever it takes, chosen by one rule:
 //
-//   1  Newton's method from where the solve starts, s = 3 (semismooth.h); given up where twelve iterations gain nothing
+//   1  Newton's method from where the solve starts, s = 3 (semismooth.h); given up where twenty iterations gain nothing
 //   2  the same with s = 10, if it was near
 //      where there are loops, which may contradict each other: ADMM, which finds that out (admm.h)
 //   3  a path from the best forces so far (smooth_path.h), then Newton's method from its end, with other s and δ

@@ -16,8 +16,10 @@ constexpr double on_path = 0.1;          // ‖H‖ over √n m, below which a p
 constexpr double first_step = 0.5, longest_step = 3, shortest_step = 1e-5;  // of arclength
 constexpr double hopeless = 1e5;  // the same, above which a prediction is not corrected
 constexpr int max_corrections = 6;
-constexpr double least_sigma = -0.7;     // below it the path goes back for good
-constexpr double least_damping = 1e-11;  // in the factor alone
+constexpr double least_sigma = -0.7;                   // below it the path goes back for good
+constexpr double least_damping = 1e-11;                // in the factor alone
+constexpr double good_rest = 1e-2, gmres_rest = 1e-3;  // of a linear equation, over its right-hand side
+constexpr int gmres_depth = 16;
 
 // (x + √(x² + 4 m²)) / 2, without cancellation, and its derivatives by x and by m.
 struct Smoothed {
@@ -45,8 +47,8 @@ bool SmoothPath::begin(const ContactProblem& p, const double* d) {
   if (!index_) return false;
   rows_ = p.rows();
   const std::size_t n = std::size_t(rows_);
-  for (auto* x :
-       {&unit_, &g_, &a_, &weight_, &in_, &out_, &w_, &x_, &rest_, &slope_rhs_, &slope_y_, &correction_, &tangent_})
+  for (auto* x : {&unit_, &g_, &a_, &weight_, &in_, &out_, &w_, &x_, &z_, &rest_, &slope_rhs_, &slope_y_, &correction_,
+                  &tangent_})
     x->resize(n);
   for (auto* point : {&now_, &next_, &trial_}) point->resize(n, p.sets.cones.size(), p.sets.intervals.size());
   B_.resize(9 * p.sets.cones.size() + p.sets.intervals.size());
@@ -241,39 +243,70 @@ void SmoothPath::apply_blocks(const double* x, double* y) const {
     y[K.intervals[k].row] = B_[9 * K.cones.size() + k] * x[K.intervals[k].row];
 }
 
-// dy with (∂H / ∂y) dy = b: (G + N) x = b, dy = P_m'⁻¹ x. What it is wrong by the next correction takes away.
-void SmoothPath::solve(const Point& p, const double* b, double* dy) {
+// z ← (P_m'⁻¹ − 1) x
+void SmoothPath::stiffness(const Point& p, const double* x, double* z) const {
   const ForceSets& K = problem_->sets;
-  // out ← B (rhs − U J (M + Jᵀ B J)⁻¹ Jᵀ U B rhs)
-  const auto invert = [&](const double* rhs, double* out) {
-    apply_blocks(rhs, w_.data());
-    for (int r = 0; r < rows_; ++r) in_[std::size_t(r)] = unit_[std::size_t(r)] * w_[std::size_t(r)];
-    problem_->G.respond(in_.data(), out_.data());
-    for (int r = 0; r < rows_; ++r) w_[std::size_t(r)] = rhs[r] - unit_[std::size_t(r)] * out_[std::size_t(r)];
-    apply_blocks(w_.data(), out);
-  };
-  // (P_m'⁻¹ − 1) x of a cone
-  const auto stiff = [&](std::size_t k, const double* x, double* z) {
-    const ConeState& s = p.cones[k];
-    double e[3];
-    for (int a = 0; a < 3; ++a) e[a] = s.e[a] / std::max(s.d[a], 1e-16);
-    const double along = s.h[0] * x[1] + s.h[1] * x[2], across = e[2] * (s.h[0] * x[2] - s.h[1] * x[1]);
-    const double one = 0.5 * e[0] * (x[0] + along), two = 0.5 * e[1] * (x[0] - along);
-    z[0] = one + two;
-    z[1] = (one - two) * s.h[0] - across * s.h[1];
-    z[2] = (one - two) * s.h[1] + across * s.h[0];
-  };
-  invert(b, x_.data());
   for (std::size_t k = 0; k < K.cones.size(); ++k) {
-    const int row = K.cones[k].row;
-    double z[3];
-    stiff(k, &x_[std::size_t(row)], z);
-    for (int a = 0; a < 3; ++a) dy[row + a] = x_[std::size_t(row + a)] + z[a];
+    const ConeState& s = p.cones[k];
+    const double* v = x + K.cones[k].row;
+    double *to = z + K.cones[k].row, e[3];
+    for (int a = 0; a < 3; ++a) e[a] = s.e[a] / std::max(s.d[a], 1e-16);
+    const double along = s.h[0] * v[1] + s.h[1] * v[2], across = e[2] * (s.h[0] * v[2] - s.h[1] * v[1]);
+    const double one = 0.5 * e[0] * (v[0] + along), two = 0.5 * e[1] * (v[0] - along);
+    to[0] = one + two;
+    to[1] = (one - two) * s.h[0] - across * s.h[1];
+    to[2] = (one - two) * s.h[1] + across * s.h[0];
   }
   for (std::size_t k = 0; k < K.intervals.size(); ++k) {
-    const std::size_t row = std::size_t(K.intervals[k].row);
-    dy[row] = x_[row] * (1 + p.intervals[k].e / std::max(p.intervals[k].d, 1e-16));
+    const int row = K.intervals[k].row;
+    z[row] = x[row] * (p.intervals[k].e / std::max(p.intervals[k].d, 1e-16));
   }
+}
+
+// y ← (G + N) x
+void SmoothPath::jacobian(const Point& p, const double* x, double* y) {
+  const ForceSets& K = problem_->sets;
+  const double w = gamma_share(p.sigma), c = compliance(p.m);
+  product(x, y);
+  stiffness(p, x, z_.data());
+  for (int r = 0; r < rows_; ++r) y[r] += c * x[r] + z_[std::size_t(r)];
+  for (std::size_t k = 0; k < K.cones.size(); ++k) {
+    const int row = K.cones[k].row;
+    const double *t = p.cones[k].t, *z = &z_[std::size_t(row)];
+    y[row] -= w * (t[0] * z[1] + t[1] * z[2]);
+    if (!(K.cones[k].friction > 0)) y[row + 1] = y[row + 2] = 0;
+  }
+}
+
+// x ← (G + N)⁻¹ b = B (b − U J (M + Jᵀ B J)⁻¹ Jᵀ U B b), as the factor gives it
+void SmoothPath::invert(const double* b, double* x) {
+  apply_blocks(b, w_.data());
+  for (int r = 0; r < rows_; ++r) in_[std::size_t(r)] = unit_[std::size_t(r)] * w_[std::size_t(r)];
+  problem_->G.respond(in_.data(), out_.data());
+  for (int r = 0; r < rows_; ++r) w_[std::size_t(r)] = b[r] - unit_[std::size_t(r)] * out_[std::size_t(r)];
+  apply_blocks(w_.data(), x);
+}
+
+// dy with (∂H / ∂y) dy = b: (G + N) x = b, dy = P_m'⁻¹ x.
+void SmoothPath::solve(const Point& p, const double* b, double* dy) {
+  invert(b, x_.data());
+  jacobian(p, x_.data(), rest_.data());
+  for (int r = 0; r < rows_; ++r) rest_[std::size_t(r)] = b[r] - rest_[std::size_t(r)];
+  const double size = inner(rows_, b, b), rest = inner(rows_, rest_.data(), rest_.data());
+  if (rest > good_rest * good_rest * size) {
+    // what is worse than nothing is no start
+    if (!(rest < size)) {
+      std::fill(x_.begin(), x_.end(), 0.0);
+      std::copy_n(b, rows_, rest_.data());
+    }
+    gmres_.resize(rows_, gmres_depth);
+    gmres_.cycle(
+        rest_.data(), x_.data(), [&](const double* v, double* w) { jacobian(p, v, w); },
+        [&](const double* v, double* w) { invert(v, w); },
+        [&](double now, const double*) { return now <= gmres_rest * gmres_rest * size; });
+  }
+  stiffness(p, x_.data(), dy);
+  for (int r = 0; r < rows_; ++r) dy[r] += x_[std::size_t(r)];
 }
 
 // The metric of the arclength: changes of y are measured by m + ‖y‖ of their set.

@@ -16,7 +16,9 @@
 // so B = N⁻¹ are blocks of stiffness, by Sherman and Morrison's formula in the eigenvectors of P_m', and one
 // elimination (block_elimination.h) gives the tangent of the path and Newton's corrections to it (bordering). Its
 // direction is that in which the sign of the determinant says it goes on: continuity of the tangent alone turns back
-// at sharp bends.
+// at sharp bends. Near a fold the matrix is not positive, and an elimination that exchanges no pivots loses digits
+// there (residuals of 100 times the right-hand side were seen): GMRES with that factor finds them again, mostly in one
+// to four products (krylov.h).
 //
 // Chen and Mangasarian's smoothing of complementarity; arclength continuation as in Allgower and Georg, "Introduction
 // to Numerical Continuation Methods".
@@ -24,6 +26,7 @@
 
 #include <chrono>
 
+#include "operators/krylov.h"
 #include "solvers/contacts/problem.h"
 
 namespace delassus {
@@ -81,6 +84,9 @@ class SmoothPath {
   bool factor(const Point& p);
   void apply_blocks(const double* x, double* y) const;
   void product(const double* x, double* y);  // G x in the units used here
+  void stiffness(const Point& p, const double* x, double* z) const;
+  void jacobian(const Point& p, const double* x, double* y);
+  void invert(const double* rhs, double* x);
   void solve(const Point& p, const double* rhs, double* dy);
   void find_slope(const Point& p, double* out);
   void set_weights(const Point& p);
@@ -95,7 +101,8 @@ class SmoothPath {
   std::vector<double> unit_, g_, a_, weight_;  // a row; units: λ = U r
   std::vector<double> gamma_;                  // a cone: Γ that is held [m/s]
   std::vector<double> B_, real_B_;             // blocks in the units used here (nine a cone, one an interval), in G's
-  std::vector<double> in_, out_, w_, x_, rest_, slope_rhs_, slope_y_, correction_, tangent_;
+  std::vector<double> in_, out_, w_, x_, z_, rest_, slope_rhs_, slope_y_, correction_, tangent_;
+  FlexibleGmres<double> gmres_;
   Point now_, next_, trial_;
 };
 
