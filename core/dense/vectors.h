@@ -113,6 +113,14 @@ inline Real dot(int n, const Real* a, const Real* b) {
   return wide.sum(sum);
 }
 
+// y ← A x of a matrix, rows × n, row-major, rows `stride` apart.
+template <class Real>
+inline void multiply_vector(int rows, int n, const Real* A, std::ptrdiff_t stride, const Real* x, Real* y) {
+  int i = 0;
+  for (; i + 4 <= rows; i += 4) dots<4>(n, A + i * stride, stride, x, y + i);
+  for (; i < rows; ++i) y[i] = dot(n, A + i * stride, x);
+}
+
 // y ← y − Σᵣ c[r] a[r] of R vectors a, `stride` apart.
 template <int R, class Real>
 inline void subtract_multiples(int n, const Real* a, std::ptrdiff_t stride, const Real* c, Real* y) {

@@ -55,10 +55,8 @@ ContactReport ContactSolvers::solve_velocities(const StepOptions& options, const
   return second;
 }
 
-ContactReport ContactSolvers::solve_positions(const StepOptions& options, Operator<double>& G, const ForceSets& sets,
-                                              const double* g, SolveStart start, double* mu, double* sigma) {
-  OperatorMap map(G, sets);
-  const ContactProblem problem{map, g, sets};
+ContactReport ContactSolvers::solve_positions(const StepOptions& options, const ContactProblem& problem,
+                                              SolveStart start, double* mu, double* sigma) {
   const ContactOptions limited = contact_options(position_tolerance, options.max_iterations, start);
   history_.resize(std::size_t(options.max_iterations));
   // Newton's method, and where that does not converge, as where shapes overlap that a loop ties together, ADMM

@@ -30,8 +30,8 @@ class ContactSolvers {
                                  SolveStart start, double* lambda, double* sigma);
 
   // The same of corrections of positions, which have no friction, to a tolerance of its own.
-  ContactReport solve_positions(const StepOptions& options, Operator<double>& G, const ForceSets& sets, const double* g,
-                                SolveStart start, double* mu, double* sigma);
+  ContactReport solve_positions(const StepOptions& options, const ContactProblem& problem, SolveStart start, double* mu,
+                                double* sigma);
 
  private:
   Admm admm_;

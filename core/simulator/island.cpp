@@ -85,6 +85,7 @@ RowSystem* Island::pose(const StepMemory& before, StepReport& report, StageClock
 
   report.regular = s.G->update(state_.q.data());
   if (!report.regular) return nullptr;
+  s.matrix.form(*s.G, s.layout->set, loops_.rows());
   const std::vector<double>& free = free_motion_.find(s, state_, response_);
   std::vector<double>& g = velocities_.g;
   g.resize(s.rows());

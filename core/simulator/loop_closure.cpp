@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "dense/cholesky.h"
+#include "dense/vectors.h"
+
 namespace delassus {
 
 namespace {
@@ -12,14 +15,19 @@ constexpr int max_proximal_steps = 8;
 
 }  // namespace
 
-void LoopClosure::begin(Operator<double>& G, int loops) {
+void LoopClosure::begin(Operator<double>& G, const RowMatrix& matrix, int loops) {
   G_ = &G;
+  matrix_ = &matrix;
   loops_ = std::size_t(loops);
   for (auto* x : {&damping_, &rhs_, &change_}) x->resize(std::size_t(G.rows()));
-  G.diagonal(damping_.data());
+  if (formed())
+    std::copy_n(matrix.diagonal().data(), loops_, damping_.data());
+  else
+    G.diagonal(damping_.data());
+  const std::size_t known = formed() ? loops_ : damping_.size();
   double largest = 0;
-  for (const double d : damping_)
-    if (std::isfinite(d)) largest = std::max(largest, d);
+  for (std::size_t r = 0; r < known; ++r)
+    if (std::isfinite(damping_[r])) largest = std::max(largest, damping_[r]);
   if (!(largest > 0)) largest = 1;
   for (std::size_t r = 0; r < damping_.size(); ++r) {
     const double d = damping_[r] > 1e-12 * largest && std::isfinite(damping_[r]) ? damping_[r] : largest;
@@ -35,7 +43,7 @@ int LoopClosure::close(const double* g, double* lambda, double* sigma, double sm
   for (int n = 0;; ++n) {
     if (!(open > floor) || n == max_proximal_steps) return n;
     for (std::size_t r = 0; r < rhs_.size(); ++r) rhs_[r] = r < loops_ ? -sigma[r] : 0.0;
-    G_->solve(rhs_.data(), 1, change_.data());
+    solve();
     for (std::size_t r = 0; r < loops_; ++r) lambda[r] += change_[r];
     const double now = residual(g, lambda, sigma);
     const bool helps = now < 0.7 * open;
@@ -47,7 +55,7 @@ int LoopClosure::close(const double* g, double* lambda, double* sigma, double sm
 void LoopClosure::soften(double* x) {
   factor();
   for (std::size_t r = 0; r < rhs_.size(); ++r) rhs_[r] = r < loops_ ? x[r] : 0.0;
-  G_->solve(rhs_.data(), 1, change_.data());
+  solve();
   for (std::size_t r = 0; r < loops_; ++r) x[r] -= damping_[r] * change_[r];
 }
 
@@ -56,7 +64,7 @@ void LoopClosure::purify(double* lambda) {
   std::copy_n(lambda, rhs_.size(), change_.data());
   for (int n = 0; n < 2; ++n) {
     for (std::size_t r = 0; r < rhs_.size(); ++r) rhs_[r] = r < loops_ ? damping_[r] * change_[r] : 0.0;
-    G_->solve(rhs_.data(), 1, change_.data());
+    solve();
   }
   for (std::size_t r = 0; r < loops_; ++r) lambda[r] -= change_[r];
 }
@@ -68,17 +76,49 @@ double LoopClosure::largest(const double* x) const {
 }
 
 void LoopClosure::factor() {
-  if (!factored_) G_->set_damping(damping_.data());
+  if (factored_) return;
   factored_ = true;
+  if (!formed()) {
+    G_->set_damping(damping_.data());
+    return;
+  }
+  const std::size_t stride = std::size_t(matrix_->columns());
+  factor_.resize(loops_ * loops_);
+  floors_.resize(loops_);
+  for (std::size_t r = 0; r < loops_; ++r) {
+    double* row = factor_.data() + r * loops_;
+    std::copy_n(matrix_->numbers() + r * stride, loops_, row);
+    row[r] += damping_[r];
+    floors_[r] = dense::pivot_floor(damping_[r], row[r]);
+  }
+  dense::factor_cholesky<double>(int(loops_), factor_.data(), int(loops_), floors_.data());
+}
+
+// change ← (G_ll + ε)⁻¹ rhs of loops
+void LoopClosure::solve() {
+  if (!formed()) {
+    G_->solve(rhs_.data(), 1, change_.data());
+    return;
+  }
+  std::copy_n(rhs_.data(), loops_, change_.data());
+  dense::solve_cholesky<double>(int(loops_), factor_.data(), int(loops_), change_.data());
+}
+
+void LoopClosure::solve(int columns, double* X) {
+  factor();
+  dense::solve_cholesky<double>(int(loops_), factor_.data(), int(loops_), columns, X, columns);
 }
 
 // σ = G λ + g; returns the largest of it among loops.
 double LoopClosure::residual(const double* g, const double* lambda, double* sigma) {
-  if (largest(lambda) > 0)
-    G_->apply(lambda, 1, sigma);
+  const int rows = int(rhs_.size());
+  if (!(largest(lambda) > 0))
+    std::fill_n(sigma, rows, 0.0);
+  else if (formed())
+    dense::multiply_vector(rows, int(loops_), matrix_->numbers(), matrix_->columns(), lambda, sigma);
   else
-    std::fill_n(sigma, rhs_.size(), 0.0);
-  for (std::size_t r = 0; r < rhs_.size(); ++r) sigma[r] += g[r];
+    G_->apply(lambda, 1, sigma);
+  for (int r = 0; r < rows; ++r) sigma[r] += g[r];
   return largest(sigma);
 }
 

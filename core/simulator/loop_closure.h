@@ -7,24 +7,30 @@
 // motions reach by ε / (σ + ε), with σ an eigenvalue of G_ll. What remains when r no longer shrinks is the model's own
 // error, which no motion changes. Cost: one factorization, and a solve and a product for each of mostly two or three
 // steps.
+//
+// Where the columns of loops were formed (row_matrix.h), all of this is done with their numbers, else with the
+// operator.
 #pragma once
 
 #include <vector>
 
-#include "operators/verbs.h"
+#include "simulator/row_matrix.h"
 
 namespace delassus {
 
 class LoopClosure {
  public:
-  // loops: the first rows of G. After G was updated.
-  void begin(Operator<double>& G, int loops);
-  // Another damping was set meanwhile.
-  void forget() { factored_ = false; }
+  // loops: the first rows of G. After G was updated, and its matrix formed.
+  void begin(Operator<double>& G, const RowMatrix& matrix, int loops);
+  // Another damping of G was set meanwhile.
+  void forget() { factored_ = factored_ && formed(); }
 
   // λ: where to start from on entry, zero but for loops. On exit σ = G λ + g of all rows; of loops, what no motion
   // closes. Stops where that is at most `small` of g, or no longer shrinks. Returns the number of steps.
   int close(const double* g, double* lambda, double* sigma, double small = 1e-13);
+
+  // X ← (G_ll + ε)⁻¹ X: loops × columns, row-major. Where the columns of loops were formed.
+  void solve(int columns, double* X);
 
   // x ← G (G + ε)⁻¹ x of loops: without the part that no motion reaches, or only one ten thousand times its size.
   void soften(double* x);
@@ -38,13 +44,17 @@ class LoopClosure {
   double largest(const double* x) const;
 
  private:
+  bool formed() const { return matrix_->columns() >= int(loops_); }
   void factor();
+  void solve();
   double residual(const double* g, const double* lambda, double* sigma);
 
   Operator<double>* G_ = nullptr;
+  const RowMatrix* matrix_ = nullptr;
   std::size_t loops_ = 0;
   bool factored_ = false;
   std::vector<double> damping_, rhs_, change_;  // per row
+  std::vector<double> factor_, floors_;         // Cholesky's factor of G_ll + ε where formed, its least pivots
 };
 
 }  // namespace delassus

@@ -32,7 +32,8 @@ class LoopMidpoint {
   const std::vector<double>& remaining() const { return remaining_; }
   LoopClosure& closure() { return closure_; }
 
-  // Errors of the loops at q [m or rad], and the largest of them.
+  // Errors of the loops at q [m or rad], and the largest of them. A step begins where the one before ended: of the same
+  // q they are known already.
   double find_errors(const double* q);
   const std::vector<double>& errors() const { return error_; }
 
@@ -66,8 +67,10 @@ class LoopMidpoint {
   ConstraintSet<double> loops_;
   std::unique_ptr<Placement<double>> placement_;  // at which errors are found
   LoopClosure closure_;
-  Motions<double> motions_;                       // of `add_curve`
-  std::vector<double> halfway_;                   // per coordinate
+  Motions<double> motions_;      // of `add_curve`
+  std::vector<double> halfway_;  // per coordinate
+  std::vector<double> known_q_;  // per coordinate: at which errors were found
+  double largest_error_ = 0;
   std::vector<double> error_, drift_;             // per row of loops; drift: J̇v
   std::vector<double> start_;                     // per row: J v
   std::vector<double> row_velocity_, row_drift_;  // per row: what `rates` gives

@@ -93,8 +93,10 @@ int PositionCorrection::separate(ContactSolvers& solvers, RowSystem& s, LoopMidp
                                  ImpulseResponse& response) {
   loops_mu_ = mu_;
   mu_ = start.corrections;
-  const ContactReport end = solvers.solve_positions(world_.options, *s.G, s.position_sets, asked_.data(),
-                                                    {start.warm, start.penalties.positions}, mu_.data(), sigma_.data());
+  OperatorMap of_operator(*s.G, s.position_sets);
+  const ContactReport end =
+      solvers.solve_positions(world_.options, {s.matrix.map_or(of_operator), asked_.data(), s.position_sets},
+                              {start.warm, start.penalties.positions}, mu_.data(), sigma_.data());
   loops.closure().forget();
   penalty_ = end.rho;
   separated_ = end.outcome == ContactOutcome::solved;

@@ -22,6 +22,7 @@
 #include "operators/verbs.h"
 #include "simulator/contact.h"
 #include "simulator/part.h"
+#include "simulator/row_matrix.h"
 #include "solvers/contacts/sets.h"
 
 namespace delassus {
@@ -45,6 +46,7 @@ struct ActiveRows {
 struct RowSystem {
   std::shared_ptr<Layout<double>> layout;
   std::unique_ptr<MovingOperator<double>> G;
+  RowMatrix matrix;                 // of G, where rows are few
   ForceSets sets;                   // of impulses
   ForceSets position_sets;          // of corrections, which have no friction
   std::vector<int> contact_points;  // per contact: which of the layout's points

@@ -3,13 +3,15 @@
 //   σ = G λ + g,   g = J v_f + max(φ − slop, 0) / dt          Signorini's and Coulomb's laws on velocities
 //
 // and of loops g as loop_midpoint.h wants it. Where there are loops alone, what closes them by themselves is the
-// answer, if their rows say so. Fast contacts bounce (restitution.h).
+// answer, if their rows say so. Among few rows loops are eliminated first (loop_elimination.h), and what comes of that
+// is the answer if all rows say so. Fast contacts bounce (restitution.h).
 #pragma once
 
 #include <vector>
 
 #include "simulator/contact_solvers.h"
 #include "simulator/contact_warm_start.h"
+#include "simulator/loop_elimination.h"
 #include "simulator/loop_midpoint.h"
 #include "simulator/restitution.h"
 
@@ -30,10 +32,14 @@ class VelocitySolve {
 
  private:
   bool loops_suffice(const StepOptions& options, RowSystem& s, LoopMidpoint& loops);
+  bool solve_without_loops(const StepOptions& options, ContactSolvers& solvers, RowSystem& s, LoopMidpoint& loops,
+                           const WarmStart& start);
+  bool certify(const StepOptions& options, RowSystem& s);
 
   Restitution restitution_;
+  LoopElimination elimination_;
   std::vector<double> impulses_, sigma_;  // per row
-  std::vector<double> inverse_masses_;    // per row: of loops alone
+  std::vector<double> inverse_masses_;    // per row: of `certify`
   ContactReport report_;
 };
 

@@ -1,5 +1,6 @@
 #include "solvers/contacts/map.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -33,13 +34,9 @@ void SingleOperatorMap::solve(const double* y, double* x) {
   std::copy_n(out_.data(), rows(), x);
 }
 
-void DenseMap::apply(const double* x, double* y) {
-  int i = 0;
-  for (; i + 4 <= rows_; i += 4) dense::dots<4>(rows_, G_ + std::size_t(i) * rows_, rows_, x, y + i);
-  for (; i < rows_; ++i) y[i] = dense::dot(rows_, G_ + std::size_t(i) * rows_, x);
-}
+void DenseMap::apply(const double* x, double* y) { dense::multiply_vector(rows_, rows_, G_, rows_, x, y); }
 void DenseMap::diagonal(double* d) {
-  for (int i = 0; i < rows_; ++i) d[i] = G_[std::size_t(i) * (rows_ + 1)];
+  for (int i = 0; i < rows_; ++i) d[i] = diagonal_ ? diagonal_[i] : G_[std::size_t(i) * (rows_ + 1)];
 }
 void DenseMap::set_damping(const double* damping) {
   factor_.resize(std::size_t(rows_) * rows_);
@@ -65,33 +62,68 @@ const BlockIndex* DenseMap::block_index(const ForceSets& sets) {
   return &index_;
 }
 
-// 1 + G B = P⁻¹ L U
+// Where B is zero, 1 + G B has a column of the identity: only the rows of other blocks, the active ones, are coupled.
+//
+//   (1 + G B)_aa = P⁻¹ L U
 void DenseMap::set_blocks(const double* B) {
-  const std::size_t n = std::size_t(rows_);
-  lu_.assign(n * n, 0.0);
-  pivots_.resize(n);
-  for (std::size_t r = 0; r < n; ++r) {
-    const double* row = G_ + r * n;
-    for (int c = 0; c < rows_; ++c) {
-      // column c of B has the rows of its set
-      const int first = index_.first[std::size_t(c)];
-      double sum = 0;
-      for (int k = first; k < rows_ && index_.first[std::size_t(k)] == first; ++k) sum += row[k] * B[index_.at(k, c)];
-      lu_[r * n + std::size_t(c)] = sum;
+  blocks_ = B;
+  active_.clear();
+  is_active_.assign(std::size_t(rows_), 0);
+  for (int r = 0; r < rows_;) {
+    const int count = index_.count[std::size_t(r)], size = count * count;
+    const double* block = B + index_.at(r, r);
+    const bool active = std::any_of(block, block + size, [](double b) { return b != 0; });
+    for (const int past = r + count; r < past; ++r) {
+      is_active_[std::size_t(r)] = active;
+      if (active) active_.push_back(r);
     }
-    lu_[r * n + r] += 1;
   }
-  dense::factor_lu(rows_, lu_.data(), rows_, pivots_.data(), std::numeric_limits<double>::min());
+  const int n = int(active_.size());
+  lu_.resize(std::size_t(n) * n);
+  pivots_.resize(std::size_t(n));
+  // column by column of B, whose numbers are in the rows of its block
+  for (int j = 0; j < n;) {
+    const int first = active_[std::size_t(j)], count = index_.count[std::size_t(first)];
+    const double* b = B + index_.at(first, first);
+    for (int i = 0; i < n; ++i) {
+      const double* g = G_ + std::size_t(active_[std::size_t(i)]) * rows_ + first;
+      double* to = lu_.data() + std::size_t(i) * n + j;
+      if (count == 3) {
+        for (int c = 0; c < 3; ++c) to[c] = g[0] * b[c] + g[1] * b[3 + c] + g[2] * b[6 + c];
+      } else {
+        for (int c = 0; c < count; ++c) {
+          to[c] = 0;
+          for (int k = 0; k < count; ++k) to[c] += g[k] * b[k * count + c];
+        }
+      }
+    }
+    j += count;
+  }
+  for (int i = 0; i < n; ++i) lu_[std::size_t(i) * (n + 1)] += 1;
+  dense::factor_lu(n, lu_.data(), n, pivots_.data(), std::numeric_limits<double>::min());
   sign_ = 1;
-  for (std::size_t k = 0; k < n; ++k) {
-    if (lu_[k * n + k] < 0) sign_ = -sign_;
-    if (pivots_[k] != int(k)) sign_ = -sign_;
+  for (int k = 0; k < n; ++k) {
+    if (lu_[std::size_t(k) * (n + 1)] < 0) sign_ = -sign_;
+    if (pivots_[std::size_t(k)] != k) sign_ = -sign_;
   }
 }
 
+// y_a = (1 + G B)_aa⁻¹ (G x)_a, and of the others y = G x − G B y_a
 void DenseMap::respond(const double* x, double* y) {
   apply(x, y);
-  dense::solve_lu(rows_, lu_.data(), rows_, pivots_.data(), y);
+  const std::size_t n = active_.size();
+  solution_.resize(n);
+  for (std::size_t i = 0; i < n; ++i) solution_[i] = y[active_[i]];
+  dense::solve_lu(int(n), lu_.data(), int(n), pivots_.data(), solution_.data());
+  for (std::size_t i = 0; i < n; ++i) y[active_[i]] = solution_[i];
+  if (int(n) == rows_) return;
+  forces_.assign(std::size_t(rows_), 0.0);
+  for (const int r : active_) {
+    const int first = index_.first[std::size_t(r)], count = index_.count[std::size_t(r)];
+    for (int c = 0; c < count; ++c) forces_[std::size_t(r)] += blocks_[index_.at(r, first + c)] * y[first + c];
+  }
+  for (int r = 0; r < rows_; ++r)
+    if (!is_active_[std::size_t(r)]) y[r] -= dense::dot(rows_, G_ + std::size_t(r) * rows_, forces_.data());
 }
 
 }  // namespace delassus

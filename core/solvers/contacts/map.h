@@ -17,7 +17,7 @@ class ContactMap {
   virtual void set_damping(const double* damping) = 0;
   virtual void solve(const double* y, double* x) = 0;
   // Blocks of stiffness B, a square one for each set, and J (M + Jᵀ B J)⁻¹ Jᵀ x = (1 + G B)⁻¹ G x with them. Where
-  // their numbers are; null: there is no such factor.
+  // their numbers are; null: there is no such factor. B stays as it is until the next set_blocks.
   virtual const BlockIndex* block_index(const ForceSets&) { return nullptr; }
   virtual void set_blocks(const double* /*B*/) {}
   virtual void respond(const double* /*x*/, double* /*y*/) {}
@@ -69,8 +69,11 @@ class DenseMap final : public ContactMap {
 
   DenseMap() = default;
   DenseMap(const double* G, int rows) { look_at(G, rows); }
-  // Another matrix; the memory of the factor stays.
-  void look_at(const double* G, int rows) { G_ = G, rows_ = rows; }
+  // Another matrix; the memory of the factor stays. diagonal: what to take for the inverse masses of rows, outliving
+  // its use here; null: the matrix's own.
+  void look_at(const double* G, int rows, const double* diagonal = nullptr) {
+    G_ = G, rows_ = rows, diagonal_ = diagonal;
+  }
   int rows() const override { return rows_; }
   const double* matrix() const { return G_; }
   void apply(const double* x, double* y) override;
@@ -84,12 +87,16 @@ class DenseMap final : public ContactMap {
   std::size_t bytes() const { return (factor_.size() + floors_.size()) * sizeof(double); }
 
  private:
-  const double* G_ = nullptr;
+  const double *G_ = nullptr, *diagonal_ = nullptr;
   int rows_ = 0, sign_ = 1;
   std::vector<double> factor_, floors_;  // of G + ε, rows side by side; least pivots
   BlockIndex index_;
-  std::vector<double> lu_;  // of 1 + G B
+  const double* blocks_ = nullptr;  // B, the caller's
+  std::vector<int> active_;         // rows of blocks that are not zero, in order
+  std::vector<char> is_active_;     // a row
+  std::vector<double> lu_;          // of 1 + G B among active rows
   std::vector<int> pivots_;
+  std::vector<double> solution_, forces_;  // an active row; a row: of `respond`
 };
 
 }  // namespace delassus
