@@ -3,18 +3,21 @@
 // There a link that goes downdates all its neighbours. Here a link that is about to go takes what those before it have
 // for it, in the order of their steps, and then goes itself:
 //
-//   take     H_jj −= W_j D⁻¹ Z_jᵀ,   H_kj −= W_k D⁻¹ Z_jᵀ,   H_jk −= W_j D⁻¹ Z_kᵀ   of every step i that j meets, k
-//   after
-//            j, and what i leaves to its parent, if j is the parent or comes before it
+//   take     H_jj −= W_j D⁻¹ Z_jᵀ,   H_kj −= W_k D⁻¹ Z_jᵀ,   H_jk −= W_j D⁻¹ Z_kᵀ
+//            of every step i that j is a neighbour of, and its neighbours k that go after j;
+//            what i leaves to its parent, if j is the parent or goes before it
 //   finish   D, U, V of j; W_k and Z_k of its neighbours k
 //
 // All that is written in the column of j (H_jj, H_kj, H_jk of k after j) is written by j's turn, so columns may be
 // worked on at once. Each thread takes the next column in the order of the plan, and waits where a step is not finished
 // that it needs; those were all begun before, so somebody always gets on. Independent branches of the elimination go
-// side by side, and within a wide separator all but the last updates of its columns do. The sums of a column are in the
-// order of the plan whoever does them: the bits are the same for any number of threads.
+// side by side, and within a wide separator all but the last updates of its columns do. The first columns, which are
+// short, are the caller's alone.
+//
+// The sums of a column are in the order of the plan whoever does them: bits are the same for any number of threads.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 #include <vector>
@@ -178,22 +181,21 @@ template <class T>
 template <class T>
 void eliminate_by_columns(const BlockElimination<T>& e, int first, int last, ColumnProgress& progress, Team* team) {
   const auto& plan = e.plan;
-  const auto column = [&](int s, bool shared) {
+  const auto column = [&](int s, int shared) {
     const auto& step = plan.steps[s];
     for (int k = s == 0 ? 0 : plan.sources_end[s - 1]; k < plan.sources_end[s]; ++k) {
-      if (shared) progress.wait_for(plan.sources[k].step);
+      if (plan.sources[k].step >= shared) progress.wait_for(plan.sources[k].step);
       take(e, &plan.sources[k], step.link, step.free);
     }
     finish(e, s);
   };
-  if (!team || team->size() == 1) {
-    for (int s = first; s < last; ++s) column(s, false);
-    return;
-  }
-  progress.start(first);
+  const int shared = !team || team->size() == 1 ? last : std::max(first, plan.shared);
+  for (int s = first; s < shared; ++s) column(s, last);
+  if (shared == last) return;
+  progress.start(shared);
   team->each(team->size(), [&](int) {
     for (int s = progress.take(); s < last; s = progress.take()) {
-      column(s, true);
+      column(s, shared);
       progress.finish(s);
     }
   });

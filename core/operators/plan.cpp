@@ -6,13 +6,20 @@
 
 namespace delassus {
 
+namespace {
+
+constexpr std::size_t worth_sharing = 20'000;  // targets: below, threads cost more to wake than they save
+constexpr double alone = 0.1;  // of the targets: those of the first columns, which are short, are one thread's
+
+}  // namespace
+
 void EliminationPlan::clear() {
   steps.clear(), storage.clear();
   strips.clear(), free_strips.clear();
   idle_holders.clear(), inertia_holders.clear(), holders.clear(), lane_holders.clear();
   neighbours.clear(), pairs.clear(), blocks.clear(), slots.clear();
   sources.clear(), targets.clear(), sources_end.clear();
-  idle = slot_count = W_size = frees = kept = widest = 0;
+  idle = shared = slot_count = W_size = frees = kept = widest = 0;
 }
 
 void EliminationPlanner::make(const std::vector<PlannedLink>& links, const LinkLists& groups, int lanes,
@@ -235,6 +242,12 @@ void EliminationPlanner::find_sources() {
     for (int b = a + 1; b < n; ++b, ++after)
       if (after->flipped) plan.targets.push_back({b, after->block});
   }
+
+  // columns that many others come before are the last ones, and most of the work
+  plan.shared = int(plan.steps.size());
+  if (plan.targets.size() < worth_sharing) return;
+  while (plan.shared > plan.idle && plan.sources[end[plan.shared - 1]].target > alone * double(plan.targets.size()))
+    --plan.shared;
 }
 
 void EliminationPlanner::add_strip(std::span<const int> members, int lanes) {

@@ -80,6 +80,7 @@ struct EliminationPlan {
       sources;  // of large eliminations (column_elimination.h): step by step, in order; one past the last
   std::vector<Target> targets;   // of sources
   std::vector<int> sources_end;  // a step; empty if the elimination is not large
+  int shared = 0;                // the first step that threads share; the number of steps if none is worth it
   std::vector<Step>
       steps;  // in order of elimination: links that carry no constraint first, they never change with damping
   std::vector<StepStorage> storage;     // a step
