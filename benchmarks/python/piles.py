@@ -282,7 +282,12 @@ class Bodies:
         balance = np.abs(mass * (after[:, :3] - start[:, :3]) - STEP * (mass * m.opt.gravity + total[boxes]))
         size = STEP * (mass * 9.81 + np.abs(total[boxes])).max(axis=1, keepdims=True)
         worst = cone_residual(force[known], sigma[known], c.friction[known], diagonal.mean(axis=1)[known], 1.0)
-        return worst / TOLERANCE, float((balance / size).max()), self.robot_balance(v_before, step, total), float(1 - known.mean()) if K else 0.0
+        return (
+            worst / TOLERANCE,
+            float((balance / size).max()),
+            self.robot_balance(v_before, step, total),
+            float(1 - known.mean()) if K else 0.0,
+        )
 
     def jacobian(self, body, point):
         J = np.zeros((3, self.m.nv))
