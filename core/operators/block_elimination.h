@@ -89,13 +89,12 @@ inline void merge_couplings(const BlockElimination<T>& e, const EliminationPlan:
   }
 }
 
-// A free link: H_jk −= W_j D⁻¹ Z_kᵀ of all its neighbours.
+// A free link: L, U, D⁻¹ of H_ii, and W_j, Z_j of its neighbours.
 template <class T>
-[[gnu::noinline]] void eliminate_free(const BlockElimination<T>& e, int s, Twin6<T>& H) {
+inline void factor_free(const BlockElimination<T>& e, int s, Twin6<T>& H) {
   const auto& step = e.plan.steps[s];
   const auto& at = e.plan.storage[s];
   const auto* N = e.plan.neighbours.data() + at.neighbour;
-  const auto* pairs = e.plan.pairs.data() + at.pair;
   Factor<T>&left = e.factor.left, &right = e.factor.right;
   const Mat3<T> R = e.placement.pose[step.link].R;
   Sym6<T> joint{};
@@ -110,6 +109,17 @@ template <class T>
     solve_columns(U, C.down, &left.W[at.W + 6 * j]);
     solve_columns(L, C.up, &right.W[at.W + 6 * j]);
   }
+}
+
+// And H_jk −= W_j D⁻¹ Z_kᵀ of all its neighbours.
+template <class T>
+[[gnu::noinline]] void eliminate_free(const BlockElimination<T>& e, int s, Twin6<T>& H) {
+  factor_free(e, s, H);
+  const auto& at = e.plan.storage[s];
+  const auto* N = e.plan.neighbours.data() + at.neighbour;
+  const auto* pairs = e.plan.pairs.data() + at.pair;
+  const Factor<T>&left = e.factor.left, &right = e.factor.right;
+  const Ldl6<T>& L = left.free[at.factor];
   for (int j = 0, p = 0; j < at.neighbours; ++j) {
     // −W_j D⁻¹ and −Z_j D⁻¹ with those of the neighbours after it
     const Column<T>*W = &left.W[at.W + 6 * j], *Z = &right.W[at.W + 6 * j];

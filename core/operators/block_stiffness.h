@@ -4,8 +4,8 @@
 
 #include <optional>
 
-#include "operators/block_elimination.h"
 #include "operators/block_rows.h"
+#include "operators/column_elimination.h"
 
 namespace delassus {
 
@@ -15,15 +15,18 @@ struct BlockStiffness {
   std::vector<Twin6<T>> H, coupling;     // a link; two links
   std::vector<T> joint_stiffness;        // a velocity
   std::optional<BlockFactor<T>> factor;  // of blocks that somebody set
+  ColumnProgress progress;               // of large eliminations
 
   BlockStiffness(const Model<real_of<T>>& model, const Layout<real_of<T>>& layout)
       : rows(layout),
         H(model.links.size()),
         coupling(std::size_t(layout.coupled.slot_count)),
-        joint_stiffness(std::size_t(model.nv)) {}
+        joint_stiffness(std::size_t(model.nv)) {
+    if (layout.coupled.large()) progress.resize(layout.coupled.steps.size());
+  }
   std::size_t bytes() const {
     return rows.bytes() + (factor ? factor->bytes() : 0) + (H.size() + coupling.size()) * sizeof(Twin6<T>) +
-           joint_stiffness.size() * sizeof(T);
+           joint_stiffness.size() * sizeof(T) + progress.bytes();
   }
 };
 

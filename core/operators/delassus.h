@@ -77,6 +77,9 @@ class Delassus {
   }
   std::size_t bytes() const { return own_bytes() + scratch_->bytes(); }
 
+  // Threads that share large eliminations of blocks; null: none. Results do not depend on them.
+  void share(Team* team) { team_ = team; }
+
   // ---- configuration
   // Takes axes of points anew from the layout, whose owner may change these and the places of points; update comes
   // next.
@@ -457,8 +460,12 @@ class Delassus {
     for (auto& c : b.coupling) c = Twin6<T>{};
     for (auto& x : b.joint_stiffness) x = T{};
     b.rows.stiffen(points_, terms_, B, b.H.data(), b.coupling.data(), b.joint_stiffness.data());
-    eliminate(BlockElimination<T>{model_, plan, w_, b.joint_stiffness.data(), b.H.data(), b.coupling.data(), factor},
-              plan.idle, int(plan.steps.size()));
+    const BlockElimination<T> elimination{model_, plan, w_, b.joint_stiffness.data(), b.H.data(), b.coupling.data(),
+                                          factor};
+    if (plan.large())
+      eliminate_by_columns(elimination, plan.idle, int(plan.steps.size()), b.progress, team_);
+    else
+      eliminate(elimination, plan.idle, int(plan.steps.size()));
   }
 
   // M⁻¹ or (M + Jᵀ R J)⁻¹ with the forces of the rows: f = Σ Kᵀ λ, u = Σ c λ; accelerations stay in the buffers
@@ -517,6 +524,7 @@ class Delassus {
   std::unique_ptr<Damping<T>> aside_;
   std::unique_ptr<BlockStiffness<T>> blocks_;
   std::unique_ptr<BlockDamping<T>> block_damping_;  // B and the factor of M + Jᵀ B J
+  Team* team_ = nullptr;
   T norm_{};
   bool norm_known_ = false, compliant_ = false;
 };

@@ -24,6 +24,7 @@ class MatrixFree final : public MovingOperator<Real> {
   }
   void read_points() override { G_->read_points(); }
   const Placement<Real>& placement() const override { return G_->placement(); }
+  void share(Team* team) override { G_->share(team); }
   int rows() const override { return G_->rows(); }
   const Layout<Real>& layout() const override { return G_->layout(); }
   std::size_t bytes() const override { return G_->bytes(); }

@@ -8,6 +8,7 @@ namespace delassus {
 namespace {
 
 constexpr std::uint64_t absent = std::numeric_limits<std::uint64_t>::max();
+constexpr std::size_t max_links = 8192;  // of which fill is counted: 8 MB
 
 }  // namespace
 
@@ -36,9 +37,28 @@ void EliminationOrder::find(const std::vector<PlannedLink>& planned, const LinkL
   planned_ = &planned;
   find_active();
   couple(groups);
-  kept_out_.assign(planned.size(), 0);
+  order_by(false, lanes);
+  if (!large() || planned.size() > max_links) return;
+  const double products = products_;
+  order_by(true, lanes);
+  if (products_ >= products) order_by(false, lanes);
+}
+
+void EliminationOrder::order_by(bool fill, int lanes) {
+  by_fill_ = fill;
+  kept_out_.assign(planned_->size(), 0);
   do eliminate_all(lanes);
   while (lanes > 1 && leave_out_short_strips());
+  // H_jk −= W_j D⁻¹ W_kᵀ for all pairs of neighbours
+  products_ = 0;
+  for (std::size_t s = 0; s < neighbours.size(); ++s) products_ += double(neighbours[s].size() * neighbours[s].size());
+}
+
+void EliminationOrder::start_fill() {
+  fill_.clear(planned_->size());
+  for (std::size_t i = 0; i < given_.size(); ++i)
+    for (int k = given_[i].begin; k < given_[i].begin + given_[i].size; ++k)
+      if (const int j = given_pool_[std::size_t(k)]; j > int(i)) fill_.couple(int(i), j);
 }
 
 void EliminationOrder::find_active() {
@@ -92,6 +112,7 @@ void EliminationOrder::eliminate_all(int lanes) {
     if (link.parent >= 0) ++children_[std::size_t(link.parent)];
   plain_.clear(2 * n);
   loose_.clear(2 * n);
+  if (by_fill_) start_fill();
   leaves_ = std::bit_ceil(std::max(n, std::size_t(1)));
   tournament_.assign(2 * leaves_, absent);
   for (std::size_t i = 0; i < n; ++i)
@@ -170,6 +191,10 @@ void EliminationOrder::eliminate(int i) {
     if (meeting_.size() > 1)
       for (std::size_t k = join_hub() ? 1 : 0; k < meeting_.size(); ++k) join(meeting_[k]);
     for (const int j : meeting_) refresh(j);
+    if (by_fill_) {
+      fill_.eliminate(i, neighbours[neighbours.size() - 1], meeting_);
+      for (const int j : fill_.changed()) refresh(j);
+    }
   }
   if (p >= 0 && --children_[std::size_t(p)] == 0) refresh(p);
 }
@@ -227,8 +252,9 @@ void EliminationOrder::refresh(int i) {
   const std::size_t n = planned_->size();
   const bool waits = position[std::size_t(i)] < 0 && children_[std::size_t(i)] == 0;
   const std::uint64_t degree = std::uint64_t(lists_[std::size_t(i)].degree);
+  const std::uint64_t weight = by_fill_ ? 2 * std::uint64_t(fill_.of(i)) + (degree > 0) : degree;
   const std::uint64_t key =
-      waits ? std::uint64_t(active[std::size_t(i)]) << 62 | degree << 31 | (n - 1 - std::size_t(i)) : absent;
+      waits ? std::uint64_t(active[std::size_t(i)]) << 62 | weight << 31 | (n - 1 - std::size_t(i)) : absent;
   std::size_t k = leaves_ + std::size_t(i);
   if (tournament_[k] == key) return;
   tournament_[k] = key;

@@ -1,6 +1,11 @@
 // The order in which links are eliminated: of the links whose children are gone, one with the fewest neighbours
 // (minimum degree), the last of these; idle links before all others.
 //
+// Where that leaves much to do, as in deep piles, the same with the link that makes the least fill (fill_counts.h) is
+// tried, and taken if its arithmetic is less: by 10 to 25 % for piles of 300 to 3,000 boxes. Nested dissection by the
+// places of boxes came out between 8 % less and 40 % more than minimum degree there, always above least fill: who
+// touches whom is sparse, four or five others a box, and separators are wide.
+//
 // The neighbours are kept as lists that grow by fill, so that an elimination costs what its pairs of neighbours do. All
 // memory is flat and used again by the next order.
 #pragma once
@@ -10,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "operators/fill_counts.h"
 #include "operators/plan.h"
 
 namespace delassus {
@@ -61,6 +67,8 @@ class EliminationOrder {
   LinkLists strips, free_strips;  // in order; see EliminationPlan
   std::vector<char> active;       // a link: it carries a constraint, or something that does hangs on it
 
+  // Whether downdates take so long that more symbolic work pays.
+  bool large() const { return products_ >= large_products; }
   // Whether the strip after t follows at once and is made of the parents of t, lane for lane.
   bool joins(std::size_t t) const;
 
@@ -75,6 +83,10 @@ class EliminationOrder {
   void couple(const LinkLists& groups);
   bool leave_out_short_strips();
   void eliminate_all(int lanes);
+  void order_by(bool fill, int lanes);
+  static constexpr double large_products = 1e4;  // of blocks: a millisecond and more
+
+  void start_fill();
   bool take_strip(int lanes);
   bool take_free_strip(int lanes);
   void eliminate(int i);
@@ -95,6 +107,9 @@ class EliminationOrder {
   std::vector<int> children_;              // a link: how many are still there
   std::vector<std::uint64_t> tournament_;  // keys of links that may go, pairwise the lower one up to the lowest of all
   std::size_t leaves_ = 0;
+  bool by_fill_ = false;  // the least fill first, not the fewest neighbours
+  double products_ = 0;   // of blocks that downdates take
+  FillCounts fill_;
   RankSet plain_, loose_;   // links that may go into strips and free strips now
   std::vector<int> strip_;  // the last one taken
 };

@@ -6,12 +6,20 @@
 
 namespace delassus {
 
+namespace {
+
+constexpr std::size_t worth_sharing = 20'000;  // targets: below, threads cost more to wake than they save
+constexpr double alone = 0.1;  // of the targets: those of the first columns, which are short, are one thread's
+
+}  // namespace
+
 void EliminationPlan::clear() {
   steps.clear(), storage.clear();
   strips.clear(), free_strips.clear();
   idle_holders.clear(), inertia_holders.clear(), holders.clear(), lane_holders.clear();
   neighbours.clear(), pairs.clear(), blocks.clear(), slots.clear();
-  idle = slot_count = W_size = frees = kept = widest = 0;
+  sources.clear(), targets.clear(), sources_end.clear();
+  idle = shared = slot_count = W_size = frees = kept = widest = 0;
 }
 
 void EliminationPlanner::make(const std::vector<PlannedLink>& links, const LinkLists& groups, int lanes,
@@ -29,6 +37,7 @@ void EliminationPlanner::make(const std::vector<PlannedLink>& links, const LinkL
   find_pair_blocks();
   keep_in_slots(groups);
   find_holders();
+  if (order_.large()) find_sources();
   for (std::size_t t = 0; t < order_.strips.size(); ++t) add_strip(order_.strips[t], lanes);
   for (std::size_t t = 0; t < order_.free_strips.size(); ++t) add_free_strip(order_.free_strips[t]);
 }
@@ -194,6 +203,51 @@ void EliminationPlanner::find_holders() {
     if (plan_->steps[s].holds_force) plan_->holders.push_back(plan_->steps[s].link);
     if (plan_->steps[s].lane_holds) plan_->lane_holders.push_back(plan_->steps[s].link);
   }
+}
+
+// Who has something for whom: a step for its neighbours and its parent.
+void EliminationPlanner::find_sources() {
+  auto& plan = *plan_;
+  const auto each = [&](auto&& visit) {
+    for (std::size_t s = std::size_t(plan.idle); s < plan.steps.size(); ++s) {
+      const auto boundary = order_.neighbours[s];
+      const int parent = plan.steps[s].parent;
+      bool met = parent < 0;
+      for (std::size_t a = 0; a < boundary.size(); ++a) {
+        visit(order_.position[boundary[a]], int(s), int(a));
+        met = met || boundary[a] == parent;
+      }
+      if (!met) visit(order_.position[parent], int(s), -1);
+    }
+  };
+  // how many before each step, then in their places, which move the ends there
+  std::vector<int>& end = plan.sources_end;
+  end.assign(plan.steps.size() + 1, 0);
+  each([&](int step, int, int) { ++end[step + 1]; });
+  for (std::size_t s = 1; s < end.size(); ++s) end[s] += end[s - 1];
+  plan.sources.resize(std::size_t(end.back()) + 1);
+  each([&](int step, int from, int place) { plan.sources[end[step]++] = {from, place, 0}; });
+  end.pop_back();
+
+  // pairs (b, a), then (a, b), of which (0, 1) … (0, n − 1), (1, 2) … is the order: the coupling of two is one of the
+  // first if flipped, else of the second
+  for (auto& source : plan.sources) {
+    source.target = int(plan.targets.size());
+    const auto& at = plan.storage[source.step];
+    const int a = source.place, n = at.neighbours;
+    if (&source == &plan.sources.back() || a < 0) continue;
+    for (int b = 0, p = at.pair + a - 1; b < a; p += n - 2 - b, ++b)
+      if (!plan.pairs[p].flipped) plan.targets.push_back({b, plan.pairs[p].block});
+    const auto* after = plan.pairs.data() + at.pair + a * (2 * n - a - 1) / 2;
+    for (int b = a + 1; b < n; ++b, ++after)
+      if (after->flipped) plan.targets.push_back({b, after->block});
+  }
+
+  // columns that many others come before are the last ones, and most of the work
+  plan.shared = int(plan.steps.size());
+  if (plan.targets.size() < worth_sharing) return;
+  while (plan.shared > plan.idle && plan.sources[end[plan.shared - 1]].target > alone * double(plan.targets.size()))
+    --plan.shared;
 }
 
 void EliminationPlanner::add_strip(std::span<const int> members, int lanes) {

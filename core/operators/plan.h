@@ -68,6 +68,19 @@ struct EliminationPlan {
                                         // past the last link if none
   };
   std::vector<FreeStrip> free_strips;
+  // A step before, of which this one's link is a neighbour, by its place in the list, or the parent alone: −1. Of its
+  // other neighbours, those that go after this one: where targets of theirs begin.
+  struct Source {
+    int step, place, target;
+  };
+  struct Target {
+    int place, block;  // a neighbour by its place, its coupling with the link of this step
+  };
+  std::vector<Source>
+      sources;  // of large eliminations (column_elimination.h): step by step, in order; one past the last
+  std::vector<Target> targets;   // of sources
+  std::vector<int> sources_end;  // a step; empty if the elimination is not large
+  int shared = 0;                // the first step that threads share; the number of steps if none is worth it
   std::vector<Step>
       steps;  // in order of elimination: links that carry no constraint first, they never change with damping
   std::vector<StepStorage> storage;     // a step
@@ -82,12 +95,14 @@ struct EliminationPlan {
   std::vector<int> slots;  // where each coupling is kept: what moves on to the parent unchanged stays where it is
   int slot_count = 0, W_size = 0, frees = 0, kept = 0, widest = 0;
 
+  bool large() const { return !sources_end.empty(); }
   void clear();  // keeps its memory
   std::size_t bytes() const {
     return steps.size() * (sizeof(Step) + sizeof(StepStorage)) + inertia_holders.size() * sizeof(Holder) +
            idle_holders.size() * sizeof(int) + neighbours.size() * sizeof(Neighbour) + pairs.size() * sizeof(Pair) +
            blocks.size() * (sizeof(blocks[0]) + sizeof(int)) + strips.size() * sizeof(Strip) +
-           free_strips.size() * sizeof(FreeStrip) + (holders.size() + lane_holders.size()) * sizeof(int);
+           free_strips.size() * sizeof(FreeStrip) + sources.size() * sizeof(Source) + targets.size() * sizeof(Target) +
+           sources_end.size() * sizeof(int) + (holders.size() + lane_holders.size()) * sizeof(int);
   }
 };
 

@@ -26,6 +26,7 @@ class EliminationPlanner {
   void find_pair_blocks();
   void keep_in_slots(const LinkLists& groups);
   void find_holders();
+  void find_sources();
   void add_strip(std::span<const int> members, int lanes);
   void add_free_strip(std::span<const int> members);
 

@@ -71,6 +71,13 @@ class Team {
     if (ends_.load(std::memory_order_relaxed)) std::rethrow_exception(std::exchange(meeting_->error, nullptr));
   }
 
+  // Between two looks at what another thread is to change.
+  static void relax() {
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#endif
+  }
+
  private:
   static constexpr int patience = 4000;  // looks before a thread goes to sleep: some ten microseconds
   static constexpr double item = 2e4;    // operations that a piece of work counts for between two looks at the clock
@@ -160,11 +167,6 @@ class Team {
       relax();
     }
     x.wait(value, std::memory_order_acquire);
-  }
-  static void relax() {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
   }
 
   int size_;

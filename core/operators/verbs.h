@@ -10,6 +10,8 @@
 
 namespace delassus {
 
+class Team;
+
 // Of one state.
 template <class Real>
 class Operator {
@@ -58,6 +60,8 @@ class MovingOperator : public Operator<Real> {
   // are to be set. Takes less time than a new one.
   virtual void remake(std::shared_ptr<const Layout<Real>> layout) = 0;
   virtual const Placement<Real>& placement() const = 0;
+  // Threads that share large eliminations, until it is remade; null: none. Results do not depend on them.
+  virtual void share(Team* team) = 0;
 };
 
 // Of many states.

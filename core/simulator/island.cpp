@@ -36,8 +36,10 @@ Island::Island(const WorldDescription& whole, const TreeContents& contents, cons
   state_.external.assign(6 * world_.model.bodies.size(), 0.0);
 }
 
-void Island::step(const WorldState& now, const StepMemory& before, ContactSolvers& solvers, StepReport& report) {
+void Island::step(const WorldState& now, const StepMemory& before, ContactSolvers& solvers, Team* team,
+                  StepReport& report) {
   StageClock clock;
+  team_ = team;
   take(now, report);
   RowSystem* s = pose(before, report, clock);
   ContactReport solved;  // the last solution, and the work of all
@@ -81,6 +83,7 @@ void Island::take(const WorldState& now, StepReport& report) {
 // Null: the mass matrix is singular.
 RowSystem* Island::pose(const StepMemory& before, StepReport& report, StageClock& clock) {
   RowSystem& s = systems_.find(rows_);
+  s.G->share(team_);
   clock.end(report.times.constrain);
 
   report.regular = s.G->update(state_.q.data());
@@ -148,6 +151,7 @@ void Island::give(double* q, double* v, StepMemory& after) const {
 
 void Island::pose_problem(const WorldState& now, const StepMemory& before, StepReport& report, PosedProblem& problem) {
   StageClock clock;
+  team_ = nullptr;
   take(now, report);
   RowSystem* const s = pose(before, report, clock);
   if (!s) return;

@@ -58,8 +58,9 @@ class Island {
   // What of its step grows with its work: velocities, and rows of contacts.
   std::size_t size() const { return state_.v.size() + 3 * rows_.contacts.size(); }
 
-  // One step. What is found stays here until `give`. Changes nothing but the island, the solvers and the report.
-  void step(const WorldState& now, const StepMemory& before, ContactSolvers& solvers, StepReport& report);
+  // One step. What is found stays here until `give`. Changes nothing but the island, the solvers and the report. A team
+  // helps with the elimination of a large island; null: none does.
+  void step(const WorldState& now, const StepMemory& before, ContactSolvers& solvers, Team* team, StepReport& report);
   // q, v and what the next step may start from, to the whole.
   void give(double* q, double* v, StepMemory& after) const;
 
@@ -88,6 +89,7 @@ class Island {
 
   IslandState state_;
   ActiveRows rows_;
+  Team* team_ = nullptr;                 // of this step
   std::vector<double> next_q_, next_v_;  // q⁺, v⁺
   std::vector<double> way_;              // per velocity: from state_.q to q⁺ over dt
 };

@@ -8,8 +8,9 @@ namespace delassus {
 
 namespace {
 
-constexpr std::size_t worth_waking = 100;  // size of the islands besides the largest, below which threads stay asleep
-constexpr double island_operations = 2e4;  // that an island counts for between two looks at the clock
+constexpr std::size_t worth_waking = 100;   // size of the islands besides the largest, below which threads stay asleep
+constexpr std::size_t large_island = 2000;  // size from which on an elimination may be worth several threads
+constexpr double island_operations = 2e4;   // that an island counts for between two looks at the clock
 
 }  // namespace
 
@@ -26,18 +27,25 @@ const std::vector<StepReport>& IslandTeam::step(const std::vector<Island*>& isla
       return islands[a]->size() != islands[b]->size() ? islands[a]->size() > islands[b]->size() : a < b;
     });
 
-  // the largest is one thread's; whether the others are enough for another
+  const auto step_island = [&](std::size_t k, int thread, Team* team) {
+    islands[order_[k]]->step(now, before, solvers_[std::size_t(thread)], team, reports_[order_[k]]);
+    poll(island_operations);
+  };
+
+  // large ones by all threads
+  std::size_t large = 0;
+  for (; large < n && team_.size() > 1 && islands[order_[large]]->size() >= large_island; ++large)
+    step_island(large, 0, &team_);
+
+  // of the others the largest is one thread's; whether the rest is enough for another
   std::size_t others = 0;
-  for (std::size_t k = 1; k < n && team_.size() > 1; ++k) others += islands[order_[k]]->size();
+  for (std::size_t k = large + 1; k < n && team_.size() > 1; ++k) others += islands[order_[k]]->size();
   const int workers = others < worth_waking ? 1 : team_.size();
 
   // each thread takes the next island until there is none
-  std::atomic<std::size_t> next{0};
+  std::atomic<std::size_t> next{large};
   team_.each(workers, [&](int thread) {
-    for (std::size_t k = next++; k < n; k = next++) {
-      islands[order_[k]]->step(now, before, solvers_[std::size_t(thread)], reports_[order_[k]]);
-      poll(island_operations);
-    }
+    for (std::size_t k = next++; k < n; k = next++) step_island(k, thread, nullptr);
   });
   return reports_;
 }

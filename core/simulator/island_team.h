@@ -1,4 +1,5 @@
-// Islands of a step, each by whichever thread is free, the largest first.
+// Islands of a step: large ones by all threads together, which share their eliminations (column_elimination.h), one
+// after another; then each of the others by whichever thread is free, the largest first.
 //
 // Islands share nothing that changes: each has its own state, rows and operator, a thread has its own solvers, which
 // keep nothing from one solve to the next. So the results do not depend on how many threads there are, nor on which of

@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from ._door import count, number, numbers, text, unknown
 from .constraints import Connect, Constraint, JointFriction, PointContact, Weld, from_loop
@@ -391,12 +391,12 @@ def _turn(rng: np.random.Generator) -> Quaternion:
     return float(w / size), float(x / size), float(y / size), float(z / size)
 
 
-def _loose_boxes(b: ModelBuilder, n: int, side: int, bottom: float, rng: np.random.Generator, friction: tuple[float, float]) -> float:
+def _loose_boxes(b: ModelBuilder, n: int, side: int, bottom: ArrayLike, rng: np.random.Generator, friction: tuple[float, float]) -> float:
     """Add boxes of random size, mass, friction and orientation in side × side columns above ``bottom``, none touching another; returns the height of their top [m].
 
-    A column is as wide as the longest box is in any direction. In it boxes stand above each other, each as high as it is the way it is turned.
+    ``bottom`` is one height, or one per column. A column is as wide as the longest box is in any direction. In it boxes stand above each other, each as high as it is the way it is turned.
     """
-    tops = np.full(side * side, bottom)
+    tops = np.zeros(side * side) + np.asarray(bottom, dtype=float)
     for k in range(n):
         half, turn = rng.uniform(*_BOX_HALF, 3), _turn(rng)
         reach = float(np.abs(rotation_matrix(turn)[2]) @ half)
@@ -432,14 +432,18 @@ def _walls(b: ModelBuilder, inside: float, height: float, friction: float) -> No
         b.add_shape("world", "box", half, name=f"wall_{name}", position=(x, y, height / 2), friction=friction, rgba=(0.6, 0.7, 0.8, 0.25))
 
 
-def box_bin(n: int, layers: int | None = None, *, seed: int = 0, friction: tuple[float, float] = (0.3, 0.8)) -> Model:
-    """``n`` boxes of different size, mass and friction above each other in a square bin, turned at random, none touching another: nv = 6n.
+def box_bin(
+    n: int, layers: int | None = None, *, robots: int = 0, robot: Any = "go2", seed: int = 0, friction: tuple[float, float] = (0.3, 0.8)
+) -> Model:
+    """``n`` boxes of different size, mass and friction above each other in a square bin, turned at random, none touching another: nv = 6n, and that of robots.
 
     Let go, they fall into a pile about a quarter as high as they stood. Edges are 6 to 10 cm, densities 200 to 1,000 kg/m³.
 
     Args:
         n: number of boxes.
         layers: boxes above each other at the start. Few make a wide, shallow bin, many a narrow, deep one. Default: a pile about two thirds as high as wide.
+        robots: number of robots on the floor of the bin, upright and turned at random; columns of boxes above them begin higher. The bin is at least as wide as they need.
+        robot: whatever :func:`delassus.load` takes; it stands as it is at its neutral configuration, without servos.
         seed: the same seed makes the same boxes.
         friction: range of the coefficients of boxes; floor and walls have the lowest, so that a box has its own against them.
 
@@ -449,11 +453,33 @@ def box_bin(n: int, layers: int | None = None, *, seed: int = 0, friction: tuple
         >>> len(sim.run(0.5, progress=False).times)
         501
     """
-    n, low_high = count(n, "n"), _friction_range(friction)
+    n, low_high, robots = count(n, "n"), _friction_range(friction), count(robots, "robots", 0)
     side = math.ceil((n / 4) ** (1 / 3)) if layers is None else math.ceil(math.sqrt(n / count(layers, "layers")))
-    b = ModelBuilder(f"box_bin_{n}")
+    rng = np.random.default_rng(count(seed, "seed", 0))
+    b = ModelBuilder(f"box_bin_{n}_{robots}" if robots else f"box_bin_{n}")
     b.add_shape("world", "plane", (0.0, 0.0, 0.05), name="floor", friction=low_high[0], rgba=(0.8, 0.8, 0.8, 1.0))
-    top = _loose_boxes(b, n, side, 0.0, np.random.default_rng(count(seed, "seed", 0)), low_high)
+    bottoms: ArrayLike = 0.0
+    if robots:
+        # robots in squares as wide as a circle about one, and the height of each column's lowest box above them
+        model = load_model(robot)
+        centres, radii = _spheres(model)
+        middle = (centres.max(axis=0) + centres.min(axis=0)) / 2
+        width = 2 * float((np.linalg.norm((centres - middle)[:, :2], axis=1) + radii).max()) + 0.02
+        squares = math.ceil(math.sqrt(robots))
+        side = max(side, math.ceil(squares * width / _CELL))
+        pitch, low = side * _CELL / squares, float((centres[:, 2] - radii).min())
+        top = 0.01 + float((centres[:, 2] + radii).max()) - low
+        places = (np.arange(side) - (side - 1) / 2) * _CELL
+        above = np.zeros((side, side), dtype=bool)  # y, x
+        for k in range(robots):
+            x, y = ((i - (squares - 1) / 2) * pitch for i in (k % squares, k // squares))
+            yaw = float(rng.uniform(-math.pi, math.pi))
+            turn = (math.cos(yaw / 2), 0.0, 0.0, math.sin(yaw / 2))
+            dx, dy, _ = rotation_matrix(turn) @ middle
+            b.add_model(model, prefix=f"robot{k}_", position=(x - dx, y - dy, 0.01 - low), quaternion=turn)
+            above |= np.hypot(places[:, None] - y, places - x) < (width + math.sqrt(2) * _CELL) / 2
+        bottoms = np.where(above, top, 0.0).ravel()
+    top = _loose_boxes(b, n, side, bottoms, rng, low_high)
     _walls(b, side * _CELL, top, low_high[0])
     return b.build()
 
@@ -508,22 +534,28 @@ def robot_heap(robots: int = 3, boxes: int = 0, *, robot: Any = "g1", seed: int 
     model = load_model(robot)
     b = ModelBuilder(f"{model.name}_heap_{robots}_{boxes}")
     _floor(b)
-    # spheres about the shapes of the robot, in the frame that is placed
-    placements = body_placements(model, model.neutral())
-    index = {name: k for k, name in enumerate(model.body_names)}
-    shapes = [shape for shape in model.shapes if shape.kind != "plane"]
-    centres = np.array([placements[index[s.body], :3, :3] @ s.position + placements[index[s.body], :3, 3] for s in shapes]).reshape(-1, 3)
-    radii = np.array([_around(s.kind, s.size) for s in shapes])
-    width = float(np.linalg.norm(centres.max(axis=0) - centres.min(axis=0))) if shapes else 1.0
+    centres, radii = _spheres(model)
+    width = float(np.linalg.norm(centres.max(axis=0) - centres.min(axis=0)))
     top = _loose_boxes(b, boxes, max(1, int(width / _CELL)), 0.0, rng, (0.3, 0.8)) if boxes else 0.0
     for k in range(robots):
         turn, (x, y) = _turn(rng), rng.uniform(-0.1, 0.1, 2).tolist()
         heights = centres @ rotation_matrix(turn)[2]
-        middle = rotation_matrix(turn) @ (centres.max(axis=0) + centres.min(axis=0)) / 2 if shapes else np.zeros(3)
+        middle = rotation_matrix(turn) @ (centres.max(axis=0) + centres.min(axis=0)) / 2
         z = top + 0.02 - float((heights - radii).min(initial=0.0))
         top = z + float((heights + radii).max(initial=0.0))
         b.add_model(model, prefix=f"robot{k}_", position=(x - middle[0], y - middle[1], z), quaternion=turn)
     return b.build()
+
+
+def _spheres(model: Model) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return centres (K, 3) and radii (K,) of spheres about the shapes of a robot at its neutral configuration; without shapes a point."""
+    placements = body_placements(model, model.neutral())
+    index = {name: k for k, name in enumerate(model.body_names)}
+    shapes = [shape for shape in model.shapes if shape.kind != "plane"]
+    if not shapes:
+        return np.zeros((1, 3)), np.zeros(1)
+    centres = np.array([placements[index[s.body], :3, :3] @ s.position + placements[index[s.body], :3, 3] for s in shapes])
+    return centres, np.array([_around(s.kind, s.size) for s in shapes])
 
 
 def _around(kind: str, size: tuple[float, ...]) -> float:

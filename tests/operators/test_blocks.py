@@ -118,6 +118,26 @@ def uneven(masses, far=0.0):
     return G
 
 
+@pytest.mark.parametrize(("robots", "boxes"), [(0, 60), (4, 30), (8, 0)])
+@pytest.mark.parametrize("size", [1e-6, 1.0])
+def test_large_eliminations_go_by_columns(robots, boxes, size):
+    """Who touches whom is drawn at random, so that fill makes the elimination a large one, also between links of robots."""
+    rng = np.random.default_rng([robots, 4])
+    model = dl.scenes.robot_heap(robots, boxes, robot="go2")
+    names = list(model.body_names)
+    pairs = [rng.choice(len(names), 2, replace=False) for _ in range(4 * len(names))]
+    constraints = [
+        dl.PointContact(model, names[a], point=rng.uniform(-0.1, 0.1, 3), normal=rng.standard_normal(3), other=names[b], other_point=rng.uniform(-0.1, 0.1, 3), friction=0.5)
+        for a, b in pairs
+    ]  # fmt: skip
+    constraints += [dl.PointContact(model, names[a], point=(0.05, 0, 0), normal=(0, 0, 1), friction=0.5) for a in rng.choice(len(names), 9)]
+    G = dl.DelassusOperator(model, constraints)
+    couplings = np.array(G._native.couplings)
+    assert (np.unique(couplings[:, 0], return_counts=True)[1].astype(float) ** 2).sum() > 1e4
+    G.update(model.random(rng))
+    solves(G, blocks(constraints, rng, size), rng, columns=(5,))
+
+
 @pytest.mark.parametrize("masses", [(1e-3, 1e3, 1.0, 1e-2), (1e3, 1e-3, 1e-3, 10.0), (1e-4,), (1.0,) * 12], ids=str)
 def test_light_and_heavy_parts(masses):
     rng = np.random.default_rng(3)

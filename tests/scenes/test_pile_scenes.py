@@ -41,6 +41,24 @@ def test_boxes_of_a_bin_touch_nothing_and_are_all_different(n, layers):
     assert q[:, 2].max() < 2 * walls[0].size[2]
 
 
+@pytest.mark.parametrize(("n", "layers", "robots"), [(20, 2, 3), (400, 3, 1), (200, None, 2)])
+def test_robots_stand_among_the_boxes_of_a_bin_and_touch_nothing(n, layers, robots):
+    one = dl.load("go2")
+    model = dl.scenes.box_bin(n, layers, robots=robots, seed=3)
+    assert (model.nv, len(model.bodies)) == (6 * n + robots * one.nv, n + robots * len(one.bodies))
+    assert touching(model) == []
+    assert model != dl.scenes.box_bin(n, layers, robots=robots, seed=4)
+    walls = [s for s in model.shapes if s.name.startswith("wall")]
+    inside = min(abs(s.position[0]) - s.size[0] for s in walls if s.position[0])
+    # boxes are above robots and beside them, all between the walls
+    places = dl.body_placements(model, model.neutral())[1:, :3, 3]
+    box = np.array([name.startswith("box") for name in model.body_names[1:]])
+    assert np.abs(places[:, :2]).max() < inside
+    assert places[box, 2].max() > places[~box, 2].max()
+    if n == 400:
+        assert places[box, 2].min() < places[~box, 2].max()
+
+
 def test_few_layers_make_a_wide_bin_and_many_a_deep_one():
     spans = {layers: np.ptp(dl.scenes.box_bin(240, layers).neutral().reshape(-1, 7)[:, :3], axis=0) for layers in (2, 15, 60)}
     assert spans[2][0] > 5 * spans[2][2]
@@ -119,6 +137,7 @@ def test_a_heap_falls():
     [
         (lambda: dl.scenes.box_bin(0), ArgumentError, "n: expected"),
         (lambda: dl.scenes.box_bin(5, 0), ArgumentError, "layers: expected"),
+        (lambda: dl.scenes.box_bin(5, robots=-1), ArgumentError, "robots: expected"),
         (lambda: dl.scenes.box_bin(5, friction=(0.8, 0.3)), ArgumentError, "friction: expected .lowest, highest."),
         (lambda: dl.scenes.box_bin(5, friction=0.3), ArgumentError, "friction: expected shape"),
         (lambda: dl.scenes.box_bin(5, seed=-1), ArgumentError, "seed: expected"),

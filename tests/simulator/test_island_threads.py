@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import delassus as dl
+from delassus.bench import constraints_of
 from delassus.errors import ArgumentError, ArgumentTypeError
 
 FIELDS = (
@@ -67,6 +68,38 @@ def test_the_same_bits_for_any_number_of_threads(options):
                 assert np.array_equal(getattr(a.contacts, name), getattr(b.contacts, name))
             assert [getattr(a, name) for name in FIELDS] == [getattr(b, name) for name in FIELDS]
         assert np.array_equal(sim.save(), other.save())
+
+
+def hinged_bricks():
+    """Seven layers of bricks, every other one turned by a quarter. A brick is two halves with a hinge between them."""
+    made = []
+    for layer in range(7):
+        for k in range(18):
+            along, across = 0.204 * (k % 3 - 1), 0.102 * (k // 3 - 2.5)
+            x, y, turn = (-across, along, 90) if layer % 2 else (along, across, 0)
+            half = '<geom type="box" pos="{} 0 0" size="0.049 0.05 0.05" mass="1"/>'
+            hinged = f'<body pos="0.05 0 0"><joint axis="0 0 1" damping="1"/>{half.format(0)}</body>'
+            made.append(f'<body pos="{x} {y} {0.05 + 0.1 * layer}" euler="0 0 {turn}"><freejoint/>{half.format(-0.05)}{hinged}</body>')
+    return f'<mujoco><worldbody><geom type="plane" size="4 4 1"/>{"".join(made)}</worldbody></mujoco>'
+
+
+@pytest.mark.parametrize("make", [lambda: dl.scenes.box_pyramid(8), hinged_bricks], ids=["boxes", "hinged bricks"])
+def test_threads_share_a_large_island_to_the_same_bits(make):
+    model = make()
+    sims = [dl.Simulator(model, threads=threads, max_iterations=20) for threads in (1, 2, 3)]
+    for sim in sims:
+        sim.reset(v=0.2 * np.random.default_rng(0).standard_normal(sim.model.nv))
+    for _ in range(2):
+        one, *others = [sim.step() for sim in sims]
+        for other in others:
+            assert np.array_equal(one.q, other.q)
+            assert np.array_equal(one.v, other.v)
+            assert np.array_equal(one.contacts.force, other.contacts.force)
+            assert [getattr(one, name) for name in FIELDS] == [getattr(other, name) for name in FIELDS]
+    # so large that the elimination was shared: its products of blocks
+    operator = dl.DelassusOperator(sims[0].model, constraints_of(sims[0].model, sims[0].q, one.contacts))
+    neighbours = np.unique(np.array(operator._native.couplings)[:, 0], return_counts=True)[1]
+    assert (neighbours.astype(float) ** 2).sum() > 1e4
 
 
 def test_snapshots_go_from_one_number_of_threads_to_another():
