@@ -5,7 +5,8 @@
 //   downdate   H_jk −= W_j D⁻¹ Z_kᵀ for j, k ∈ N ∪ {i}   (W_i = U, Z_i = V)
 //   merge      as there
 //
-// A free link goes at once: H_ii = L D Uᵀ, W_j = H_ji U⁻ᵀ, Z_j = H_ijᵀ L⁻ᵀ. Twice the arithmetic of the symmetric rule.
+// A free link goes at once: H_ii = L D Uᵀ, W_j = H_ji U⁻ᵀ, Z_j = H_ijᵀ L⁻ᵀ. Twice the arithmetic of the symmetric rule;
+// but neighbours whose coupling is zero, since all contacts between are open, are left out.
 //
 // What stays are two factors as that rule leaves them: U, W, L for forces on their way to the root, V, Z, U for
 // accelerations on their way back, so that substitution.h solves with the two; exchanged, they solve with the
@@ -38,8 +39,8 @@ struct BlockElimination {
   const EliminationPlan& plan;
   const Placement<T>& placement;
   const T* joint_stiffness;  // a velocity: what joint rows add to its pivot; null for nothing
-  Twin6<T>* H;               // a link: H_ii beyond its own inertia
-  Twin6<T>* coupling;        // two links
+  Twin6<T>* H;               // a link: H_ii, of a free link with its armature
+  Couplings<T> coupling;     // two links
   BlockFactor<T>& factor;
 };
 
@@ -52,7 +53,11 @@ inline void eliminate_couplings(const BlockElimination<T>& e, const EliminationP
   const auto* pairs = e.plan.pairs.data() + at.pair;
   for (int j = 0; j < at.neighbours; ++j) {
     // W_j, Z_j;  H_ji −= W_j D⁻¹ Vᵀ,  H_ij −= U D⁻¹ Z_jᵀ,  H_jj −= W_j D⁻¹ Z_jᵀ
-    Twin6<T>& C = e.coupling[N[j].block];
+    if (e.coupling.is_zero(N[j].block)) {
+      W[j] = Z[j] = Column<T>{};
+      continue;
+    }
+    Twin6<T>& C = e.coupling.open(N[j].block);
     W[j] = C.down * S;
     Z[j] = C.up * S;
     add_outer(C.down, W[j], minus_V);
@@ -65,7 +70,8 @@ inline void eliminate_couplings(const BlockElimination<T>& e, const EliminationP
     // H_jk −= W_j D⁻¹ Z_kᵀ,  H_kj −= W_k D⁻¹ Z_jᵀ
     const int j = pairs[p].flipped ? pairs[p].second : pairs[p].first,
               k = pairs[p].flipped ? pairs[p].first : pairs[p].second;
-    Twin6<T>& C = e.coupling[pairs[p].block];
+    if (e.coupling.is_zero(N[j].block) || e.coupling.is_zero(N[k].block)) continue;
+    Twin6<T>& C = e.coupling.open(pairs[p].block);
     add_outer(C.down, scaled(W[j], T(-Dinv)), Z[k]);
     add_outer(C.up, scaled(Z[j], T(-Dinv)), W[k]);
   }
@@ -77,15 +83,16 @@ inline void merge_couplings(const BlockElimination<T>& e, const EliminationPlan:
                             Twin6<T>& H) {
   const auto* N = e.plan.neighbours.data() + at.neighbour;
   for (int j = 0; j < at.neighbours; ++j) {
+    if (e.coupling.is_zero(N[j].block)) continue;
     const Twin6<T>& C = e.coupling[N[j].block];
     if (N[j].link == parent)
       add_both(H, C);
     else if (N[j].merged < 0)
       continue;  // the same memory
     else if (N[j].flipped)
-      add_transposed(e.coupling[N[j].merged], C);
+      add_transposed(e.coupling.open(N[j].merged), C);
     else
-      add(e.coupling[N[j].merged], C);
+      add(e.coupling.open(N[j].merged), C);
   }
 }
 
@@ -96,18 +103,23 @@ inline void factor_free(const BlockElimination<T>& e, int s, Twin6<T>& H) {
   const auto& at = e.plan.storage[s];
   const auto* N = e.plan.neighbours.data() + at.neighbour;
   Factor<T>&left = e.factor.left, &right = e.factor.right;
-  const Mat3<T> R = e.placement.pose[step.link].R;
-  Sym6<T> joint{};
-  add_free(joint, R, &e.model.armature[step.iv]);
-  if (e.joint_stiffness) add_free(joint, R, e.joint_stiffness + step.iv);
-  add(H.down, joint);
+  if (step.pushed) {
+    Sym6<T> joint{};
+    add_free(joint, e.placement.pose[step.link].R, e.joint_stiffness + step.iv);
+    add(H.down, joint);
+  }
   Ldl6<T>&L = left.free[at.factor], &U = right.free[at.factor];
   factor(H.down, L, U);
   for (int k = 0; k < 6; ++k) left.Dinv[step.iv + k] = right.Dinv[step.iv + k] = L.Dinv[k];
   for (int j = 0; j < at.neighbours; ++j) {
+    Column<T>*W = &left.W[at.W + 6 * j], *Z = &right.W[at.W + 6 * j];
+    if (e.coupling.is_zero(N[j].block)) {
+      for (int k = 0; k < 6; ++k) W[k] = Z[k] = Column<T>{};
+      continue;
+    }
     const Twin6<T>& C = e.coupling[N[j].block];
-    solve_columns(U, C.down, &left.W[at.W + 6 * j]);
-    solve_columns(L, C.up, &right.W[at.W + 6 * j]);
+    solve_columns(U, C.down, W);
+    solve_columns(L, C.up, Z);
   }
 }
 
@@ -122,6 +134,10 @@ template <class T>
   const Ldl6<T>& L = left.free[at.factor];
   for (int j = 0, p = 0; j < at.neighbours; ++j) {
     // −W_j D⁻¹ and −Z_j D⁻¹ with those of the neighbours after it
+    if (e.coupling.is_zero(N[j].block)) {
+      while (p < at.pairs && pairs[p].first == j) ++p;
+      continue;
+    }
     const Column<T>*W = &left.W[at.W + 6 * j], *Z = &right.W[at.W + 6 * j];
     Column<T> scaled_W[6], scaled_Z[6];
     for (int k = 0; k < 6; ++k) scaled_W[k] = scaled(W[k], T(-L.Dinv[k])), scaled_Z[k] = scaled(Z[k], T(-L.Dinv[k]));
@@ -129,8 +145,9 @@ template <class T>
     add_product(H_jj.down, scaled_W, Z);
     if (e.model.links[N[j].link].type != Joint::free) add_product(H_jj.up, scaled_Z, W);  // a free link needs it not
     for (; p < at.pairs && pairs[p].first == j; ++p) {
+      if (e.coupling.is_zero(N[pairs[p].second].block)) continue;
       const Column<T>*other_W = &left.W[at.W + 6 * pairs[p].second], *other_Z = &right.W[at.W + 6 * pairs[p].second];
-      Twin6<T>& C = e.coupling[pairs[p].block];
+      Twin6<T>& C = e.coupling.open(pairs[p].block);
       if (pairs[p].flipped) {
         add_product(C.down, other_W, scaled_Z);
         add_product(C.up, other_Z, scaled_W);
@@ -170,12 +187,9 @@ void eliminate(const BlockElimination<T>& e, int first, int last) {
     const auto& step = plan.steps[s];
     const auto& at = plan.storage[s];
     Twin6<T>& H = e.H[step.link];
-    Sym6<T> own = articulated(e.placement.inertia[step.link]);
     if (step.free) {
-      add(H.down, own);
       eliminate_free(e, s, H);
     } else {
-      add(H, own);
       for (int k = step.iv + step.nv - 1; k >= step.iv; --k) {
         const Vec6<T> S = e.placement.S[k];
         const Column<T> U = H.down * S, V = H.up * S;

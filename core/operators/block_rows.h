@@ -18,42 +18,51 @@
 
 namespace delassus {
 
-// Sums over the points of a group; matrices by rows.
+// Sums over the points of a group: S = Σ Bʷ, right_b = −Σ Bʷ p̂_b, left_a = Σ p̂_a Bʷ, both_ab = −Σ p̂_a Bʷ p̂_b. Matrices
+// by rows.
 template <class N>
 struct BlockSums {
   using M = Vec3<N>[3];
-  M S, right[2], left[2], both[2][2];  // Bʷ, Bʷ p̂_b, p̂_a Bʷ, p̂_a Bʷ p̂_b
+  M S, right[2], left[2], both[2][2];
 
-  // B: nine numbers by rows
+  // B: nine numbers by rows. The first point is written to what has no numbers yet.
+  template <bool first>
   void add(const N* B, const Vec3<N>* axes, const Vec3<N>& p1, const Vec3<N>& p2, bool two) {
     M T, W;
     for (int r = 0; r < 3; ++r) T[r] = axes[0] * B[3 * r] + axes[1] * B[3 * r + 1] + axes[2] * B[3 * r + 2];
     W[0] = T[0] * axes[0].x + T[1] * axes[1].x + T[2] * axes[2].x;
     W[1] = T[0] * axes[0].y + T[1] * axes[1].y + T[2] * axes[2].y;
     W[2] = T[0] * axes[0].z + T[1] * axes[1].z + T[2] * axes[2].z;
-    add_to(S, W);
-    add_to_right(0, W, p1, p2, two, p1);
-    if (two) add_to_right(1, W, p1, p2, two, p2);
-    add_turned(left[0], p1, W);
-    if (two) add_turned(left[1], p2, W);
+    for (int r = 0; r < 3; ++r) put<first>(S[r], W[r]);
+    add_turned<first>(left[0], p1, W);
+    add_to_right<first>(0, W, p1, p2, two, p1);
+    if (!two) return;
+    add_turned<first>(left[1], p2, W);
+    add_to_right<first>(1, W, p1, p2, two, p2);
   }
 
  private:
-  static void add_to(M& A, const M& B) {
-    for (int r = 0; r < 3; ++r) A[r] += B[r];
+  template <bool first>
+  static void put(Vec3<N>& y, const Vec3<N>& x) {
+    if constexpr (first)
+      y = x;
+    else
+      y += x;
   }
   // A += p̂ B
+  template <bool first>
   static void add_turned(M& A, const Vec3<N>& p, const M& B) {
-    A[0] += B[2] * p.y - B[1] * p.z;
-    A[1] += B[0] * p.z - B[2] * p.x;
-    A[2] += B[1] * p.x - B[0] * p.y;
+    put<first>(A[0], B[2] * p.y - B[1] * p.z);
+    put<first>(A[1], B[0] * p.z - B[2] * p.x);
+    put<first>(A[2], B[1] * p.x - B[0] * p.y);
   }
+  template <bool first>
   void add_to_right(int b, const M& W, const Vec3<N>& p1, const Vec3<N>& p2, bool two, const Vec3<N>& p) {
     M R;
-    for (int r = 0; r < 3; ++r) R[r] = cross(W[r], p);  // rows of Bʷ p̂
-    add_to(right[b], R);
-    add_turned(both[0][b], p1, R);
-    if (two) add_turned(both[1][b], p2, R);
+    for (int r = 0; r < 3; ++r) R[r] = cross(p, W[r]);  // rows of −Bʷ p̂
+    for (int r = 0; r < 3; ++r) put<first>(right[b][r], R[r]);
+    add_turned<first>(both[0][b], p1, R);
+    if (two) add_turned<first>(both[1][b], p2, R);
   }
 };
 
@@ -83,25 +92,19 @@ class BlockRows {
   std::size_t bytes() const { return 3 * index_.of_row.size() * sizeof(int); }
 
   // To links and couplings; blocks of joint rows go to the pivots of their joints.
-  void stiffen(const Points<T>& points, const Terms<T>& terms, const T* B, Twin6<T>* H, Twin6<T>* coupling,
+  void stiffen(const Points<T>& points, const Terms<T>& terms, const T* B, Twin6<T>* H, const Couplings<T>& coupling,
                T* joint_stiffness) const {
     for (std::size_t g = 0; g < set_.groups.size(); ++g) {
-      const auto& group = set_.groups[g];
       if constexpr (strip_lanes<T> > 1)
         if (points.in_packs(g)) {
-          BlockSums<StripPack<T>> sums{};
+          BlockSums<StripPack<T>> sums;
           if (sum_packs(points, g, B, sums)) add_group(g, sums, H, coupling);
           continue;
         }
-      BlockSums<T> sums{};
       points.each(g, [&](const auto* axes, const Vec3<T>& p, const Vec3<T>& o, int row) {
-        const Vec3<T> A[3] = {Vec3<T>{} + axes[0], Vec3<T>{} + axes[1], Vec3<T>{} + axes[2]};
-        T block[9];
-        for (int r = 0; r < 3; ++r)
-          for (int c = 0; c < 3; ++c) block[3 * r + c] = B[index_.at(row + r, row + c)];
-        sums.add(block, A, p, o, group.other >= 0);
+        const T* block = B + index_.of_row[std::size_t(row)];
+        if (!is_zero(block, stride(row))) add_point(g, axes, p, o, block, stride(row), H, coupling);
       });
-      add_group(g, sums, H, coupling);
     }
     stiffen_terms(terms, B, H, coupling);
     stiffen_mixed(points, terms, B, H, coupling);
@@ -110,117 +113,165 @@ class BlockRows {
   }
 
  private:
-  // Points side by side. Whether any of them has a block that is not zero.
+  // Numbers from one row of a block to the next.
+  int stride(int row) const { return index_.count[std::size_t(row)]; }
+  // Whether three by three numbers are zero; those of a pack of states are not looked at.
+  static bool is_zero(const T* B, int stride) {
+    if constexpr (lanes_of<T> > 1) {
+      return false;
+    } else {
+      for (int r = 0; r < 3; ++r)
+        for (int c = 0; c < 3; ++c)
+          if (B[r * stride + c] != 0) return false;
+      return true;
+    }
+  }
+
+  // One point: rows K_r = [n, p × n] of both links, the other's with a minus, and H_ab += Σ K_ar (B K_b)_rᵀ.
+  template <class Axis>
+  void add_point(std::size_t g, const Axis* axes, const Vec3<T>& p, const Vec3<T>& o, const T* B, int stride,
+                 Twin6<T>* H, const Couplings<T>& coupling) const {
+    const auto& group = set_.groups[g];
+    const auto& touching = layout_.touching[g];
+    const int links[2] = {group.link, group.other}, sides = touching.block >= 0 ? 2 : 1;
+    Column<T> K[2][3], BK[2][3];
+    for (int a = 0; a < sides; ++a) {
+      for (int r = 0; r < 3; ++r) {
+        const Vec3<T> n = a == 0 ? Vec3<T>{} + axes[r] : Vec3<T>{} - axes[r];
+        K[a][r] = column(Vec6<T>{n, cross(a == 0 ? p : o, n)});
+      }
+      for (int r = 0; r < 3; ++r) {
+        BK[a][r] = scaled(K[a][0], B[r * stride]);
+        for (int c = 1; c < 3; ++c) delassus::add(BK[a][r], K[a][c], B[r * stride + c]);
+      }
+      Twin6<T>& own = H[links[a]];
+      add_product<3>(own.down, K[a], BK[a]);
+      if (!free_[std::size_t(links[a])]) add_product<3>(own.up, BK[a], K[a]);  // a free link needs it not
+    }
+    if (sides == 1) return;
+    // the coupling has the rows of the other link, or where it is flipped those of the first
+    const int a = touching.flipped ? 0 : 1, b = 1 - a;
+    Twin6<T>& C = coupling.open(touching.block);
+    add_product<3>(C.down, K[a], BK[b]);
+    add_product<3>(C.up, BK[a], K[b]);
+  }
+
+  // Points side by side. Whether any of them has a block that is not zero; without, there are no sums.
   template <class P>
   bool sum_packs(const Points<T>& points, std::size_t g, const T* B, BlockSums<P>& sums) const {
     const bool two = set_.groups[g].other >= 0;
     bool any = false;
     for (const auto& pack : points.packs(g)) {
       const T* from[strip_lanes<T>];
-      bool some = false;
+      const int step = stride(pack.row[0]);
+      bool zero = true;
       for (int l = 0; l < strip_lanes<T>; ++l) {
-        from[l] = B + index_.at(pack.row[l], pack.row[l]);
-        some = some || from[l][0] != 0;
+        from[l] = B + index_.of_row[std::size_t(pack.row[l])];
+        zero = zero && is_zero(from[l], step);
       }
-      const int stride = index_.at(pack.row[0] + 1, pack.row[0]) - index_.at(pack.row[0], pack.row[0]);
+      if (zero) continue;
       P block[9];
       for (int r = 0; r < 3; ++r)
         for (int c = 0; c < 3; ++c) {
-          const int k = r * stride + c;
-          block[3 * r + c] = P{from[0][k], from[1][k], from[2][k], from[3][k]} * pack.full;
-          if (!some)
-            for (int l = 0; l < strip_lanes<T>; ++l) some = some || from[l][k] != 0;
+          const int k = r * step + c;
+          block[3 * r + c] = P{from[0][k], from[1][k], from[2][k], from[3][k]};
         }
-      if (!some) continue;
+      if (any)
+        sums.template add<false>(block, pack.axes, pack.position[0], pack.position[1], two);
+      else
+        sums.template add<true>(block, pack.axes, pack.position[0], pack.position[1], two);
       any = true;
-      sums.add(block, pack.axes, pack.position[0], pack.position[1], two);
     }
     return any;
   }
 
-  // Three numbers, summed over the points of a pack, and a zero: half of a column.
-  using Half = std::conditional_t<(strip_lanes<T> > 1), StripPack<T>, std::array<T, 4>>;
-  static Half half(const T& x, const T& y, const T& z) { return Half{x, y, z, T{}}; }
+  // Three columns or rows of a three by three matrix, summed over the points of a pack, each with a zero: half of a
+  // column.
+  using Half = StripPack<T>;
+  struct Halves {
+    Half of[3];
+  };
   template <class P>
-    requires(!std::is_same_v<P, T>)
   static Half half(const P& x, const P& y, const P& z) {
     const P packs[4] = {x, y, z, P{}};
     T sums[4];
     sum_lanes<T>(packs, sums);
     return Half{sums[0], sums[1], sums[2], sums[3]};
   }
-  // y ± [low; high]
-  template <int sign>
-  static void add_halves(Column<T>& y, const Half& low, const Half& high) {
-    if constexpr (strip_lanes<T> > 1 && Column<T>::parts == 1) {
-      y.part[0] += Real(sign) * __builtin_shufflevector(low, high, 0, 1, 2, 4, 5, 6, 3, 7);
-    } else if constexpr (strip_lanes<T> > 1 && Column<T>::parts == 2) {
-      y.part[0] += Real(sign) * __builtin_shufflevector(low, high, 0, 1, 2, 4);
-      y.part[1] += Real(sign) * __builtin_shufflevector(low, high, 5, 6, 3, 7);
-    } else {
-      for (int k = 0; k < 3; ++k) y[k] += low[k] * Real(sign), y[k + 3] += high[k] * Real(sign);
+  template <class P>
+  static Halves rows_of(const Vec3<P> (&M)[3]) {
+    return {{half(M[0].x, M[0].y, M[0].z), half(M[1].x, M[1].y, M[1].z), half(M[2].x, M[2].y, M[2].z)}};
+  }
+  template <class P>
+  static Halves columns_of(const Vec3<P> (&M)[3]) {
+    return {{half(M[0].x, M[1].x, M[2].x), half(M[0].y, M[1].y, M[2].y), half(M[0].z, M[1].z, M[2].z)}};
+  }
+  static Halves transposed(const Halves& M) {
+    const Half even = __builtin_shufflevector(M.of[0], M.of[1], 0, 4, 2, 6),
+               odd = __builtin_shufflevector(M.of[0], M.of[1], 1, 5, 3, 7);
+    return {{__builtin_shufflevector(even, M.of[2], 0, 1, 4, 7), __builtin_shufflevector(odd, M.of[2], 0, 1, 5, 7),
+             __builtin_shufflevector(even, M.of[2], 2, 3, 6, 7)}};
+  }
+  // Three columns [low; high], and y ± these.
+  struct Columns {
+    Column<T> of[3];
+  };
+  static Columns joined(const Halves& low, const Halves& high) {
+    Columns y;
+    for (int c = 0; c < 3; ++c) {
+      const Half &l = low.of[c], &h = high.of[c];
+      if constexpr (Column<T>::parts == 1) {
+        y.of[c].part[0] = __builtin_shufflevector(l, h, 0, 1, 2, 4, 5, 6, 3, 7);
+      } else {
+        y.of[c].part[0] = __builtin_shufflevector(l, h, 0, 1, 2, 4);
+        y.of[c].part[1] = __builtin_shufflevector(l, h, 5, 6, 3, 7);
+      }
     }
+    return y;
+  }
+  template <int sign>
+  static void add_columns(Column<T>* y, const Columns& x) {
+    for (int c = 0; c < 3; ++c)
+      for (int i = 0; i < Column<T>::parts; ++i)
+        if constexpr (sign > 0)
+          y[c].part[i] += x.of[c].part[i];
+        else
+          y[c].part[i] -= x.of[c].part[i];
   }
 
-  // A matrix of sums by rows, or by columns.
-  struct Halves {
-    Half of[3];
-  };
-  template <class N>
-  static Halves rows_of(const Vec3<N> (&M)[3], Real sign) {
-    Halves h;
-    for (int r = 0; r < 3; ++r) h.of[r] = half(N(M[r].x * sign), N(M[r].y * sign), N(M[r].z * sign));
-    return h;
-  }
-  template <class N>
-  static Halves columns_of(const Vec3<N> (&M)[3], Real sign) {
-    return {{half(N(M[0].x * sign), N(M[1].x * sign), N(M[2].x * sign)),
-             half(N(M[0].y * sign), N(M[1].y * sign), N(M[2].y * sign)),
-             half(N(M[0].z * sign), N(M[1].z * sign), N(M[2].z * sign))}};
-  }
-  // H ± [A, C; B, D] with columns of each; with rows, [A, B; C, D] and rows, the transposed.
-  template <int sign>
-  static void add_columns(Mat6<T>& H, const Halves& A, const Halves& B, const Halves& C, const Halves& D) {
-    for (int c = 0; c < 3; ++c) {
-      add_halves<sign>(H.column[c], A.of[c], B.of[c]);
-      add_halves<sign>(H.column[c + 3], C.of[c], D.of[c]);
-    }
-  }
-  // The block of two links a and b of a group is ± [S, −right_b; left_a, −both_ab], − between different links. A free
+  // The block of two links a and b of a group is ± [S, right_b; left_a, both_ab], − between different links. A free
   // link needs no transposed block of its own.
-  template <class N>
-  void add_group(std::size_t g, const BlockSums<N>& s, Twin6<T>* H, Twin6<T>* coupling) const {
+  template <class P>
+  void add_group(std::size_t g, const BlockSums<P>& s, Twin6<T>* H, const Couplings<T>& coupling) const {
     const auto& group = set_.groups[g];
     const auto& touching = layout_.touching[g];
-    const Halves S = columns_of(s.S, 1), right = columns_of(s.right[0], -1), left = columns_of(s.left[0], 1);
-    add_columns<1>(H[group.link].down, S, left, right, columns_of(s.both[0][0], -1));
-    const bool two = touching.block >= 0, turned = !free_[std::size_t(group.link)];
-    if (!two && !turned) return;
-    const Halves St = rows_of(s.S, 1), left_t = rows_of(s.left[0], 1);
-    Halves right_t;
-    if (turned || touching.flipped) right_t = rows_of(s.right[0], -1);
-    if (turned) add_columns<1>(H[group.link].up, St, right_t, left_t, rows_of(s.both[0][0], -1));
-    if (!two) return;
-    const Halves other_right = columns_of(s.right[1], -1), other_left = columns_of(s.left[1], 1),
-                 other_right_t = rows_of(s.right[1], -1);
-    add_columns<1>(H[group.other].down, S, other_left, other_right, columns_of(s.both[1][1], -1));
-    Halves other_left_t;
-    if (!free_[std::size_t(group.other)] || touching.flipped) other_left_t = rows_of(s.left[1], 1);
-    if (!free_[std::size_t(group.other)])
-      add_columns<1>(H[group.other].up, St, other_right_t, other_left_t, rows_of(s.both[1][1], -1));
-    // the coupling has the rows of the other link, or where it is flipped those of the first
-    Twin6<T>& C = coupling[touching.block];
-    if (touching.flipped) {
-      add_columns<-1>(C.down, S, left, other_right, columns_of(s.both[0][1], -1));
-      add_columns<-1>(C.up, St, right_t, other_left_t, rows_of(s.both[1][0], -1));
-    } else {
-      add_columns<-1>(C.down, S, other_left, right, columns_of(s.both[1][0], -1));
-      add_columns<-1>(C.up, St, other_right_t, left_t, rows_of(s.both[0][1], -1));
+    const int links[2] = {group.link, group.other}, sides = touching.block >= 0 ? 2 : 1;
+    const Halves S = columns_of(s.S);
+    Halves left[2], right[2];
+    Columns first[2];
+    for (int a = 0; a < sides; ++a) {
+      left[a] = columns_of(s.left[a]), right[a] = columns_of(s.right[a]);
+      first[a] = joined(S, left[a]);
+      const Halves both = columns_of(s.both[a][a]);
+      Twin6<T>& own = H[links[a]];
+      add_columns<1>(own.down.column, first[a]);
+      add_columns<1>(own.down.column + 3, joined(right[a], both));
+      if (free_[std::size_t(links[a])]) continue;
+      add_columns<1>(own.up.column, joined(transposed(S), transposed(right[a])));
+      add_columns<1>(own.up.column + 3, joined(transposed(left[a]), transposed(both)));
     }
+    if (sides == 1) return;
+    // the coupling has the rows of the other link, or where it is flipped those of the first
+    const int a = touching.flipped ? 0 : 1, b = 1 - a;
+    Twin6<T>& C = coupling.open(touching.block);
+    add_columns<-1>(C.down.column, first[a]);
+    add_columns<-1>(C.down.column + 3, joined(right[b], columns_of(s.both[a][b])));
+    add_columns<-1>(C.up.column, joined(transposed(S), transposed(right[a])));
+    add_columns<-1>(C.up.column + 3, joined(transposed(left[b]), rows_of(s.both[b][a])));
   }
 
   // Rows with terms, each constraint's by its own block.
-  void stiffen_terms(const Terms<T>& terms, const T* B, Twin6<T>* H, Twin6<T>* coupling) const {
+  void stiffen_terms(const Terms<T>& terms, const T* B, Twin6<T>* H, const Couplings<T>& coupling) const {
     const Vec6<T>* K = terms.K();
     // Σ_c B_ac K_c over the rows of a block
     const auto weighted = [&](int row, int rows, int a, const Vec6<T>* of) {
@@ -235,7 +286,7 @@ class BlockRows {
       }
     for (const auto& p : layout_.products) {
       const Vec6<T>*first = K + set_.terms[p.first].K, *second = K + set_.terms[p.second].K;
-      Twin6<T>& C = coupling[p.block];
+      Twin6<T>& C = coupling.open(p.block);
       for (int a = 0; a < p.rows; ++a) {
         add_outer(C.down, column(second[a]), weighted(p.row, p.rows, a, first));
         add_outer(C.up, column(weighted(p.row, p.rows, a, second)), first[a]);
@@ -245,7 +296,7 @@ class BlockRows {
 
   // Constraints with both a point and terms: what the two have with each other.
   void stiffen_mixed(const Points<T>& points, const Terms<T>& terms, const T* B, Twin6<T>* H,
-                     Twin6<T>* coupling) const {
+                     const Couplings<T>& coupling) const {
     for (const auto& mixed : mixed_) {
       const auto& group = set_.groups[mixed.group];
       const auto& block = set_.blocks[mixed.block];
@@ -276,11 +327,11 @@ class BlockRows {
   static void add_outer(Mat6<T>& A, const Column<T>& a, const Vec6<T>& b) { delassus::add_outer(A, a, b); }
   // H_ij += a bᵀ of the links of a group
   void add_outer(std::size_t g, int i, int j, const Vec6<T>& a, const Vec6<T>& b, Twin6<T>* H,
-                 Twin6<T>* coupling) const {
+                 const Couplings<T>& coupling) const {
     if (i == j) return add_outer(H[i], a, b);
     const auto& touching = layout_.touching[g];
     const int rows = touching.flipped ? set_.groups[g].link : set_.groups[g].other;
-    Twin6<T>& C = coupling[touching.block];
+    Twin6<T>& C = coupling.open(touching.block);
     if (i == rows)
       add_outer(C.down, column(a), b);
     else

@@ -51,9 +51,55 @@ inline const T& entry(const Vec6<T>& v, int k) {
 }
 template <class T>
 inline Column<T> column(const Vec6<T>& v) {
-  Column<T> c{};
-  for (int k = 0; k < 6; ++k) c[k] = entry(v, k);
-  return c;
+  using Part = typename Column<T>::Part;
+  Column<T> y;
+  if constexpr (lanes_of<T> == 1 && Column<T>::parts == 2) {
+    y.part[0] = Part{v.lin.x, v.lin.y, v.lin.z, v.ang.x};
+    y.part[1] = Part{v.ang.y, v.ang.z, T{}, T{}};
+  } else if constexpr (lanes_of<T> == 1) {
+    y.part[0] = Part{v.lin.x, v.lin.y, v.lin.z, v.ang.x, v.ang.y, v.ang.z, T{}, T{}};
+  } else {
+    for (int k = 0; k < 6; ++k) y[k] = entry(v, k);
+  }
+  return y;
+}
+
+// Six numbers in memory as a column, and back.
+template <class T>
+inline Column<T> loaded(const Vec6<T>& v) {
+  using Four = Pack<T, 4>;
+  using Two = Pack<T, 2>;
+  Four low;
+  Two high;
+  __builtin_memcpy(&low, &v, sizeof(low));
+  __builtin_memcpy(&high, &v.ang.y, sizeof(high));
+  const Four rest = __builtin_shufflevector(high, Two{}, 0, 1, 2, 3);
+  Column<T> y;
+  if constexpr (Column<T>::parts == 2) {
+    y.part[0] = low;
+    y.part[1] = rest;
+  } else {
+    y.part[0] = __builtin_shufflevector(low, rest, 0, 1, 2, 3, 4, 5, 6, 7);
+  }
+  return y;
+}
+template <class T>
+inline void store(const Column<T>& x, Vec6<T>& v) {
+  __builtin_memcpy(&v, &x, sizeof(v));
+}
+// y += a b, number by number
+template <class T>
+inline void add_scaled(Column<T>& y, const Column<T>& a, const Column<T>& b) {
+  for (int i = 0; i < Column<T>::parts; ++i) y.part[i] += a.part[i] * b.part[i];
+}
+// The sum of the numbers of a column, four of them left.
+template <class T>
+inline Pack<T, 4> folded(const Column<T>& x) {
+  if constexpr (Column<T>::parts == 2)
+    return x.part[0] + x.part[1];
+  else
+    return __builtin_shufflevector(x.part[0], x.part[0], 0, 1, 2, 3) +
+           __builtin_shufflevector(x.part[0], x.part[0], 4, 5, 6, 7);
 }
 
 // A coupling of two links, by columns.
@@ -87,12 +133,12 @@ inline void add_transposed(Mat6<T>& A, const Mat6<T>& B) {
   for (int r = 0; r < 6; ++r)
     for (int k = 0; k < 6; ++k) A.column[r][k] += B.column[k][r];
 }
-// P += Σ A_l B_lᵀ over six columns
-template <class T>
+// P += Σ A_l B_lᵀ over six columns, or fewer
+template <int columns = 6, class T>
 inline void add_product(Mat6<T>& P, const Column<T>* A, const Column<T>* B) {
   for (int k = 0; k < 6; ++k) {
     Column<T> c = P.column[k];
-    for (int l = 0; l < 6; ++l) add(c, A[l], B[l][k]);
+    for (int l = 0; l < columns; ++l) add(c, A[l], B[l][k]);
     P.column[k] = c;
   }
 }

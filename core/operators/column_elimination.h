@@ -12,7 +12,7 @@
 // worked on at once. Each thread takes the next column in the order of the plan, and waits where a step is not finished
 // that it needs; those were all begun before, so somebody always gets on. Independent branches of the elimination go
 // side by side, and within a wide separator all but the last updates of its columns do. The first columns, which are
-// short, are the caller's alone.
+// short, are the caller's alone. Couplings that are zero are not left out here.
 //
 // The sums of a column are in the order of the plan whoever does them: bits are the same for any number of threads.
 #pragma once
@@ -85,7 +85,7 @@ template <int count, class T>
   if (both) add_to(H.up, Z + count * a, scaled_W);
   const auto *target = e.plan.targets.data() + source[0].target, *end = e.plan.targets.data() + source[1].target;
   for (; target < end; ++target) {
-    Twin6<T>& C = e.coupling[target->block];
+    Twin6<T>& C = e.coupling.open(target->block);
     add_to(C.down, W + count * target->place, scaled_Z);
     add_to(C.up, Z + count * target->place, scaled_W);
   }
@@ -97,13 +97,13 @@ inline void take_merge(const BlockElimination<T>& e, const EliminationPlan::Step
                        const EliminationPlan::StepStorage& at, int a, int j) {
   const auto* N = e.plan.neighbours.data() + at.neighbour;
   if (j != step.parent) {
-    if (N[a].merged >= 0 && N[a].flipped) add_transposed(e.coupling[N[a].merged], e.coupling[N[a].block]);
+    if (N[a].merged >= 0 && N[a].flipped) add_transposed(e.coupling.open(N[a].merged), e.coupling[N[a].block]);
     return;
   }
   add(e.H[j], e.H[step.link]);
   if (a >= 0) add_both(e.H[j], e.coupling[N[a].block]);
   for (int b = 0; b < at.neighbours; ++b)
-    if (b != a && N[b].merged >= 0 && !N[b].flipped) add(e.coupling[N[b].merged], e.coupling[N[b].block]);
+    if (b != a && N[b].merged >= 0 && !N[b].flipped) add(e.coupling.open(N[b].merged), e.coupling[N[b].block]);
 }
 
 // All that a step has for the column of link j.
@@ -144,12 +144,9 @@ template <class T>
   const auto* N = plan.neighbours.data() + at.neighbour;
   Factor<T>&left = e.factor.left, &right = e.factor.right;
   Twin6<T>& H = e.H[step.link];
-  const Sym6<T> own = articulated(e.placement.inertia[step.link]);
   if (step.free) {
-    add(H.down, own);
     factor_free(e, s, H);
   } else {
-    add(H, own);
     for (int k = step.iv + step.nv - 1; k >= step.iv; --k) {
       const Vec6<T> S = e.placement.S[k];
       const Column<T> U = H.down * S, V = H.up * S;
@@ -164,7 +161,7 @@ template <class T>
       add_outer(H.up, minus_V, U);
       const int first = at.W + (k - step.iv) * at.neighbours;
       for (int j = 0; j < at.neighbours; ++j) {
-        Twin6<T>& C = e.coupling[N[j].block];
+        Twin6<T>& C = e.coupling.open(N[j].block);
         const Column<T> W = C.down * S, Z = C.up * S;
         add_outer(C.down, W, minus_V);
         add_outer(C.up, Z, minus_U);

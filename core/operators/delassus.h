@@ -51,7 +51,7 @@ class Delassus {
     if (!layout_->same_strips) coupled_strips_.resize(model, layout_->coupled);
     mass_.resize(std::size_t(model.nv), layout_->loose);
     kept_.resize(std::size_t(layout_->loose.kept));
-    compliance_.resize(std::size_t(set_.rows));
+    for (auto* x : {&compliance_, &diagonal_}) x->resize(std::size_t(set_.rows));
   }
   Delassus(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout)
       : Delassus(model, layout, std::make_shared<Scratch<T>>(model, *layout)) {}
@@ -71,8 +71,8 @@ class Delassus {
   // without what is shared
   std::size_t own_bytes() const {
     return w_.bytes() + loose_strips_.bytes() + coupled_strips_.bytes() + points_.bytes() + terms_.bytes() +
-           mass_.bytes() + kept_.size() * sizeof(Sym6<T>) + compliance_.size() * sizeof(T) + damping_.bytes() +
-           (aside_ ? aside_->bytes() : 0) + (blocks_ ? blocks_->bytes() : 0) +
+           mass_.bytes() + kept_.size() * sizeof(Sym6<T>) + (compliance_.size() + diagonal_.size()) * sizeof(T) +
+           damping_.bytes() + (aside_ ? aside_->bytes() : 0) + (blocks_ ? blocks_->bytes() : 0) +
            (block_damping_ ? block_damping_->bytes() : 0);
   }
   std::size_t bytes() const { return own_bytes() + scratch_->bytes(); }
@@ -94,6 +94,8 @@ class Delassus {
   // Its parts: kinematics and rows,
   void place(const T* q) {
     kinematics(model_, w_, q);
+    diagonal_known_ = false;
+    if (blocks_) blocks_->started = false;
     loose_strips_.take_motions(layout_->loose, w_);
     if (!layout_->same_strips) coupled_strips_.take_motions(layout_->coupled, w_);
     points_.place(w_);
@@ -106,6 +108,7 @@ class Delassus {
     loose_strips_.take_inertias(layout_->loose, w_);
     if (!layout_->same_strips) coupled_strips_.take_inertias(layout_->coupled, w_);
     norm_known_ = false;
+    if (blocks_) blocks_->started = false;
     if (plan.idle == 0) return;
     for (const int i : plan.idle_holders) scratch_->H[i] = Sym6<T>{};
     for (const auto& holder : plan.inertia_holders) scratch_->H[holder.link] = Sym6<T>{};
@@ -116,6 +119,7 @@ class Delassus {
   // the rest of M.
   bool factorize() {
     const auto& plan = layout_->loose;
+    diagonal_known_ = false;
     for (const auto& holder : plan.inertia_holders) start_link(holder);
     eliminate(mass_elimination(), plan.idle, int(plan.steps.size()));
     const auto Dinv = [&](int k) { return mass_.Dinv[k]; };
@@ -234,11 +238,14 @@ class Delassus {
     refinement_.find_errors(*this, Y, X, columns, errors);
   }
 
-  // Diagonal of G; where a row acts on two links of one tree, without what passes between these. Inverse inertias of
-  // links, base to tips, O(n + m). After update.
+  // Diagonal of G, found once a configuration; where a row acts on two links of one tree, without what passes between
+  // these. Inverse inertias of links, base to tips, O(n + m). After update.
   void diagonal(T* d) {
-    find_diagonal<T>({*layout_, w_, mass_, points_, terms_, scratch_->H.data(), scratch_->one.u.data()}, d);
-    for (int r = 0; r < set_.rows; ++r) d[r] += compliance_[r];
+    if (!diagonal_known_)
+      find_diagonal<T>({*layout_, w_, mass_, points_, terms_, scratch_->H.data(), scratch_->one.u.data()},
+                       diagonal_.data());
+    diagonal_known_ = true;
+    for (int r = 0; r < set_.rows; ++r) d[r] = diagonal_[r] + compliance_[r];
   }
 
   // ---- J, Jᵀ and M⁻¹ by themselves: Y ← J X, Jᵀ X, M⁻¹ X
@@ -446,22 +453,37 @@ class Delassus {
         plan.idle, int(plan.steps.size()));
   }
 
+  // H without blocks: own inertias, what idle links handed down, armature of free joints.
+  void start_blocks(BlockStiffness<T>& b) const {
+    const auto& plan = layout_->coupled;
+    for (std::size_t s = std::size_t(plan.idle); s < plan.steps.size(); ++s) {
+      const auto& step = plan.steps[s];
+      Sym6<T> H = articulated(w_.inertia[step.link]);
+      if (step.free) add_free(H, w_.pose[step.link].R, &model_.armature[step.iv]);
+      b.start[step.link] = Mat6<T>{};
+      add(b.start[step.link], H);
+    }
+    for (const auto& holder : plan.inertia_holders)
+      if (holder.kept >= 0) add(b.start[holder.link], kept_[holder.kept]);
+    b.started = true;
+  }
   // The factor of M + Jᵀ B J.
   void factorize_blocks(const T* B, BlockFactor<T>& factor) {
     auto& b = blocks();
     const auto& plan = layout_->coupled;
+    if (!b.started) start_blocks(b);
     for (std::size_t s = std::size_t(plan.idle); s < plan.steps.size(); ++s) {
-      Twin6<T>& H = b.H[plan.steps[s].link];
-      H.down = Mat6<T>{};
-      if (!plan.steps[s].free) H.up = Mat6<T>{};  // nobody reads that of a free link
+      const int link = plan.steps[s].link;
+      b.H[link].down = b.start[link];
+      if (!plan.steps[s].free) b.H[link].up = b.start[link];  // nobody reads that of a free link
     }
-    for (const auto& holder : plan.inertia_holders)
-      if (holder.kept >= 0) add(b.H[holder.link], kept_[holder.kept]);
-    for (auto& c : b.coupling) c = Twin6<T>{};
+    // columns of a large elimination are worked on at once, and do not ask each other what is zero
+    if (plan.large()) std::fill(b.coupling.begin(), b.coupling.end(), Twin6<T>{});
+    std::fill(b.used.begin(), b.used.end(), char(plan.large()));
     for (auto& x : b.joint_stiffness) x = T{};
-    b.rows.stiffen(points_, terms_, B, b.H.data(), b.coupling.data(), b.joint_stiffness.data());
-    const BlockElimination<T> elimination{model_, plan, w_, b.joint_stiffness.data(), b.H.data(), b.coupling.data(),
-                                          factor};
+    const Couplings<T> coupling{b.coupling.data(), b.used.data()};
+    b.rows.stiffen(points_, terms_, B, b.H.data(), coupling, b.joint_stiffness.data());
+    const BlockElimination<T> elimination{model_, plan, w_, b.joint_stiffness.data(), b.H.data(), coupling, factor};
     if (plan.large())
       eliminate_by_columns(elimination, plan.idle, int(plan.steps.size()), b.progress, team_);
     else
@@ -525,8 +547,9 @@ class Delassus {
   std::unique_ptr<BlockStiffness<T>> blocks_;
   std::unique_ptr<BlockDamping<T>> block_damping_;  // B and the factor of M + Jᵀ B J
   Team* team_ = nullptr;
+  std::vector<T> diagonal_;  // a row: of J M⁻¹ Jᵀ
   T norm_{};
-  bool norm_known_ = false, compliant_ = false;
+  bool norm_known_ = false, diagonal_known_ = false, compliant_ = false;
 };
 
 }  // namespace delassus

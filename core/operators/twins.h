@@ -12,6 +12,22 @@ struct Twin6 {
   Mat6<T> down, up;
 };
 
+// Couplings of an elimination. Most contacts of a pile are open, and their blocks are zero: what nothing was added to
+// is zero, and is neither written nor read.
+template <class T>
+struct Couplings {
+  Twin6<T>* blocks;
+  char* used;  // a coupling: something was added to it
+
+  bool is_zero(int block) const { return !used[block]; }
+  const Twin6<T>& operator[](int block) const { return blocks[block]; }
+  // To add to.
+  Twin6<T>& open(int block) const {
+    if (!used[block]) blocks[block] = Twin6<T>{}, used[block] = 1;
+    return blocks[block];
+  }
+};
+
 template <class T>
 inline void add(Twin6<T>& A, const Twin6<T>& B) {
   add(A.down, B.down);
