@@ -64,44 +64,6 @@ inline Column<T> column(const Vec6<T>& v) {
   return y;
 }
 
-// Six numbers in memory as a column, and back.
-template <class T>
-inline Column<T> loaded(const Vec6<T>& v) {
-  using Four = Pack<T, 4>;
-  using Two = Pack<T, 2>;
-  Four low;
-  Two high;
-  __builtin_memcpy(&low, &v, sizeof(low));
-  __builtin_memcpy(&high, &v.ang.y, sizeof(high));
-  const Four rest = __builtin_shufflevector(high, Two{}, 0, 1, 2, 3);
-  Column<T> y;
-  if constexpr (Column<T>::parts == 2) {
-    y.part[0] = low;
-    y.part[1] = rest;
-  } else {
-    y.part[0] = __builtin_shufflevector(low, rest, 0, 1, 2, 3, 4, 5, 6, 7);
-  }
-  return y;
-}
-template <class T>
-inline void store(const Column<T>& x, Vec6<T>& v) {
-  __builtin_memcpy(&v, &x, sizeof(v));
-}
-// y += a b, number by number
-template <class T>
-inline void add_scaled(Column<T>& y, const Column<T>& a, const Column<T>& b) {
-  for (int i = 0; i < Column<T>::parts; ++i) y.part[i] += a.part[i] * b.part[i];
-}
-// The sum of the numbers of a column, four of them left.
-template <class T>
-inline Pack<T, 4> folded(const Column<T>& x) {
-  if constexpr (Column<T>::parts == 2)
-    return x.part[0] + x.part[1];
-  else
-    return __builtin_shufflevector(x.part[0], x.part[0], 0, 1, 2, 3) +
-           __builtin_shufflevector(x.part[0], x.part[0], 4, 5, 6, 7);
-}
-
 // A coupling of two links, by columns.
 template <class T>
 struct Mat6 {

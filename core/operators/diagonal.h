@@ -42,14 +42,26 @@ void find_diagonal(const DiagonalInputs<T>& in, T* d) {
   }
 
   // K Ω Kᵀ of points, of terms and of joints
-  auto felt = [&](int link, const Vec6<T>& K) { return dot(K, in.Omega[link] * K); };
+  auto felt = [&](int link, const auto& K) { return dot(K, in.Omega[link] * K); };
   for (std::size_t g = 0; g < set.groups.size(); ++g) {
     const auto& group = set.groups[g];
+    if constexpr (strip_lanes<T> > 1)
+      if (in.points.in_packs(g)) {
+        using P = StripPack<T>;
+        for (const auto& pack : in.points.packs(g))
+          for (int r = 0; r < 3; ++r) {
+            const Vec3<P>& n = pack.axes[r];
+            P sum = felt(group.link, Vec6<P>{n, cross(pack.position[0], n)});
+            if (group.other >= 0) sum += felt(group.other, Vec6<P>{n, cross(pack.position[1], n)});
+            scatter_rows<T>(pack, sum, d, r);
+          }
+        continue;
+      }
     in.points.each(g, [&](const auto* axes, const Vec3<T>& p, const Vec3<T>& o, int row) {
       for (int r = 0; r < 3; ++r) {
         const Vec3<T> n = Vec3<T>{} + axes[r];
-        d[row + r] = felt(group.link, {n, cross(p, n)});
-        if (group.other >= 0) d[row + r] += felt(group.other, {n, cross(o, n)});
+        d[row + r] = felt(group.link, Vec6<T>{n, cross(p, n)});
+        if (group.other >= 0) d[row + r] += felt(group.other, Vec6<T>{n, cross(o, n)});
       }
     });
   }

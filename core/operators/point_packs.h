@@ -54,6 +54,16 @@ inline StripPack<T> gather_rows(const PointPack<T>& pack, const T* rows, int r) 
   return StripPack<T>{rows[pack.row[0] + r], rows[pack.row[1] + r], rows[pack.row[2] + r], rows[pack.row[3] + r]};
 }
 
+// And back.
+template <class T>
+[[gnu::always_inline]] inline void scatter_rows(const PointPack<T>& pack, StripPack<T> y, T* rows, int r) {
+  // last to first: empty lanes repeat the first one's row
+  rows[pack.row[3] + r] = y[3];
+  rows[pack.row[2] + r] = y[2];
+  rows[pack.row[1] + r] = y[1];
+  rows[pack.row[0] + r] = y[0];
+}
+
 // Σ Aᵀ λ and its moments
 template <class T>
 inline PointForce<T> sum_forces(std::span<const PointPack<T>> packs, const T* lambda, bool two) {
@@ -80,14 +90,7 @@ inline void project_packs(std::span<const PointPack<T>> packs, const Vec6<T>& a,
   for (const auto& pack : packs) {
     Vec3<P> v = cross(a.ang, pack.position[0]) + lin;
     if (two) v -= cross(b.ang, pack.position[1]);
-    for (int r = 0; r < 3; ++r) {
-      const P y = dot(pack.axes[r], v);
-      // last to first: empty lanes repeat the first one's row
-      rows[pack.row[3] + r] = y[3];
-      rows[pack.row[2] + r] = y[2];
-      rows[pack.row[1] + r] = y[1];
-      rows[pack.row[0] + r] = y[0];
-    }
+    for (int r = 0; r < 3; ++r) scatter_rows<T>(pack, dot(pack.axes[r], v), rows, r);
   }
 }
 

@@ -14,57 +14,17 @@
 
 namespace delassus {
 
-// One column of one state has the numbers of a link side by side in registers.
-template <class T, class C>
-inline constexpr bool takes_columns = std::is_same_v<T, C> && lanes_of<T> == 1;
-
 // f_j −= W_j y of the neighbours of a step
 template <class T, class C>
 [[gnu::always_inline]] inline void push_neighbours(const EliminationPlan::Neighbour* N, int count, const Column<T>* W,
                                                    const C& y, Vec6<C>* m) {
-  for (int j = 0; j < count; ++j)
-    if constexpr (takes_columns<T, C>) {
-      Column<T> f = loaded(m[N[j].link]);
-      add(f, W[j], T(-y));
-      store(f, m[N[j].link]);
-    } else {
-      m[N[j].link] -= vector(W[j]) * y;
-    }
+  for (int j = 0; j < count; ++j) m[N[j].link] -= vector(W[j]) * y;
 }
 // x −= Σ W_jᵀ a_j
 template <class T, class C>
 [[gnu::always_inline]] inline void follow_neighbours(const EliminationPlan::Neighbour* N, int count, const Column<T>* W,
                                                      C& x, const Vec6<C>* m) {
-  if constexpr (takes_columns<T, C>) {
-    Column<T> sum{};
-    for (int j = 0; j < count; ++j) add_scaled(sum, W[j], loaded(m[N[j].link]));
-    const auto four = folded(sum);
-    x -= (four[0] + four[1]) + (four[2] + four[3]);
-  } else {
-    for (int j = 0; j < count; ++j) x -= dot(vector(W[j]), m[N[j].link]);
-  }
-}
-// Σ W_jᵀ a_j of the neighbours of a free link
-template <class T, class C>
-[[gnu::always_inline]] inline Vec6<C> follow_neighbours_free(const EliminationPlan::Neighbour* N, int count,
-                                                             const Column<T>* W, const Vec6<C>* m) {
-  if constexpr (takes_columns<T, C>) {
-    Column<T> y[6]{};
-    for (int j = 0; j < count; ++j, W += 6) {
-      const Column<T> b = loaded(m[N[j].link]);
-      for (int k = 0; k < 6; ++k) add_scaled(y[k], W[k], b);
-    }
-    StripPack<T> packs[8]{};
-    T sums[8];
-    for (int k = 0; k < 6; ++k) packs[k] = folded(y[k]);
-    sum_lanes<T>(packs, sums);
-    return {{sums[0], sums[1], sums[2]}, {sums[3], sums[4], sums[5]}};
-  } else {
-    Vec6<C> y{};
-    for (int j = 0; j < count; ++j, W += 6)
-      for (int k = 0; k < 6; ++k) entry(y, k) += dot(vector(W[k]), m[N[j].link]);
-    return y;
-  }
+  for (int j = 0; j < count; ++j) x -= dot(vector(W[j]), m[N[j].link]);
 }
 
 // A free link on the way back: D⁻¹ L⁻¹ f to its m, f_j −= W_j D⁻¹ L⁻¹ f of its neighbours.
@@ -78,15 +38,9 @@ template <class T, class C>
   for (int k = 0; k < 6; ++k) entry(x, k) = entry(g, k) * LD.Dinv[k];
   for (int j = 0; j < at.neighbours; ++j) {
     const Column<T>* W = &F.W[at.W + 6 * j];
-    if constexpr (takes_columns<T, C>) {
-      Column<T> f = loaded(m[N[j].link]);
-      for (int k = 0; k < 6; ++k) add(f, W[k], T(-entry(x, k)));
-      store(f, m[N[j].link]);
-    } else {
-      Vec6<C> f = m[N[j].link];
-      for (int k = 0; k < 6; ++k) f -= vector(W[k]) * entry(x, k);
-      m[N[j].link] = f;
-    }
+    Vec6<C> f = m[N[j].link];
+    for (int k = 0; k < 6; ++k) f -= vector(W[k]) * entry(x, k);
+    m[N[j].link] = f;
   }
   m[link] = x;
 }
@@ -98,7 +52,12 @@ template <class T, class C>
   const Ldl6<T>& LD = F.free[at.factor];
   Vec6<C> a = m[link];
   if (coupled) {
-    const Vec6<C> y = follow_neighbours_free(N, at.neighbours, F.W.data() + at.W, m);
+    Vec6<C> y{};
+    for (int j = 0; j < at.neighbours; ++j) {
+      const Column<T>* W = &F.W[at.W + 6 * j];
+      const Vec6<C> b = m[N[j].link];
+      for (int k = 0; k < 6; ++k) entry(y, k) += dot(vector(W[k]), b);
+    }
     for (int k = 0; k < 6; ++k) entry(a, k) -= entry(y, k) * LD.Dinv[k];
   }
   solve_upper(LD, &a.lin.x);
