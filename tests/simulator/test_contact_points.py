@@ -56,8 +56,8 @@ def test_points_of_the_step_before_stay_while_faces_rest_on_each_other():
         for _ in range(150):
             flickers += min(map(len, listed(sim, sim.q).values())) < 4
             assert len(sim.step().contacts) == 4 * count
-        # positions are corrected to a tenth of the slop, 1e-6 m, on 0.1 m: 1e-5 rad at most, and the mean of many such is far less
-        assert np.abs(sim.q.reshape(-1, 7)[:, 4:6]).max() < 5e-6
+        # what is within the slop, 1e-5 m, touches: a face of 0.2 m may lean by 5e-5 rad, half of which is in the quaternion
+        assert np.abs(sim.q.reshape(-1, 7)[:, 4:6]).max() < 2.5e-5
     assert flickers > 0  # else this asks nothing
 
 
