@@ -1,10 +1,11 @@
 // Batches on several threads, to be watched by a thread sanitizer: several users share a model, each has a batch with a
-// team of its own, and all give to the bit what one thread gives. Prints how many numbers differ; that many, or a race,
-// is a failure.
+// team of its own, and all give to the bit what one thread gives. Then one large elimination that threads share by
+// columns. Prints how many numbers differ; that many, or a race, is a failure.
 #include <cstdio>
 #include <random>
 
 #include "operators/batch.h"
+#include "operators/delassus.h"
 
 using namespace delassus;
 
@@ -67,6 +68,47 @@ std::vector<double> everything(const Model<double>& model, int batch, int thread
   return results;
 }
 
+// Free bodies, every fourth with an arm, tied at random, so that fronts are wide: responses with random blocks, at two
+// states.
+std::vector<double> large_elimination(int threads) {
+  constexpr int bodies = 160;
+  Description d{};
+  d.bodies.push_back({0, {0, 0, 0}, {1, 0, 0, 0}, 0, {0, 0, 0}, {0, 0, 0, 0, 0, 0}});
+  const auto add = [&](int parent, Joint type) {
+    d.bodies.push_back({parent, {0, 0, 1}, {1, 0, 0, 0}, 1, {0, 0, 0}, {0.02, 0, 0, 0.03, 0, 0.025}});
+    d.joints.push_back({type, int(d.bodies.size()) - 1, {0, 0, 0}, {0, 1, 0}, 0});
+  };
+  for (int b = 0; b < bodies; ++b) {
+    add(0, Joint::free);
+    if (b % 4 == 0) add(int(d.bodies.size()) - 1, Joint::hinge);
+  }
+  d.armature.assign(6 * bodies + bodies / 4, 0.0);
+  const Model<double> model = build_model(d);
+  std::mt19937 rng(7);
+  std::vector<ConstraintDescription> ties;
+  const int last = int(d.bodies.size()) - 1;
+  for (int k = 0; k < 3 * bodies; ++k) {
+    const int a = 1 + int(rng() % unsigned(last)), b = 1 + int(rng() % unsigned(last));
+    if (a != b)
+      ties.push_back({Kind::frame, 3, {a, b}, {0.1, 0, 0.1, 0, 0.1, 0}, {1, 0, 0, 0, 1, 0, 0, 0, 1}, -1, {}, {}});
+  }
+  Team team(threads);
+  Delassus<double> G(model, make_constraints(model, ties));
+  G.share(&team);
+  std::uniform_real_distribution<double> number(0.1, 1);
+  std::vector<double> results{double(G.layout().coupled.shared < int(G.layout().coupled.steps.size()))};
+  for (int time = 0; time < 2; ++time) {
+    std::vector<double> q(std::size_t(model.nq)), B(G.block_index().size), x(std::size_t(G.rows())), y(x.size());
+    for (auto* numbers : {&q, &B, &x})
+      for (double& e : *numbers) e = number(rng);
+    G.update(q.data());
+    G.set_blocks(B.data());
+    G.respond_to_blocks(x.data(), y.data(), false);
+    results.insert(results.end(), y.begin(), y.end());
+  }
+  return results;
+}
+
 int main() {
   const Model<double> model = build_model(robots());
   int count = 0;
@@ -81,6 +123,13 @@ int main() {
     for (auto& user : users) user.join();
     for (const auto& result : results)
       for (std::size_t k = 0; k < alone.size(); ++k) count += result[k] != alone[k];
+  }
+  const auto alone = large_elimination(1);
+  count += alone[0] != 1;  // else threads share nothing
+  for (const double x : alone) count += !std::isfinite(x);
+  for (const int threads : {2, 3}) {
+    const auto several = large_elimination(threads);
+    for (std::size_t k = 0; k < alone.size(); ++k) count += several[k] != alone[k];
   }
   std::printf("%d\n", count);
   return count != 0;
