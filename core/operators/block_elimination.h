@@ -178,6 +178,30 @@ inline void fill_lane(const EliminationPlan& plan, int s, Factor<T>& F) {
   }
 }
 
+// One velocity k of a joint: D, U, V, and H_ii −= U D⁻¹ Vᵀ. What its couplings need of it.
+template <class T>
+struct VelocityPivot {
+  Vec6<T> S;
+  Column<T> minus_U, minus_V;  // −U D⁻¹, −V D⁻¹
+  T Dinv;
+};
+template <class T>
+[[gnu::always_inline]] inline VelocityPivot<T> factor_velocity(const BlockElimination<T>& e, int k, Twin6<T>& H) {
+  const Vec6<T> S = e.placement.S[k];
+  const Column<T> U = H.down * S, V = H.up * S;
+  T D = dot(S, vector(U)) + e.model.armature[k];
+  if (e.joint_stiffness) D += e.joint_stiffness[k];
+  const T Dinv = real_of<T>(1) / D;
+  const VelocityPivot<T> pivot{S, scaled(U, T(-Dinv)), scaled(V, T(-Dinv)), Dinv};
+  Factor<T>&left = e.factor.left, &right = e.factor.right;
+  left.V[k] = vector(U) * Dinv;
+  right.V[k] = vector(V) * Dinv;
+  left.Dinv[k] = right.Dinv[k] = Dinv;
+  add_outer(H.down, pivot.minus_U, V);
+  add_outer(H.up, pivot.minus_V, U);
+  return pivot;
+}
+
 // Steps first … last − 1.
 template <class T>
 void eliminate(const BlockElimination<T>& e, int first, int last) {
@@ -191,20 +215,11 @@ void eliminate(const BlockElimination<T>& e, int first, int last) {
       eliminate_free(e, s, H);
     } else {
       for (int k = step.iv + step.nv - 1; k >= step.iv; --k) {
-        const Vec6<T> S = e.placement.S[k];
-        const Column<T> U = H.down * S, V = H.up * S;
-        T D = dot(S, vector(U)) + e.model.armature[k];
-        if (e.joint_stiffness) D += e.joint_stiffness[k];
-        const T Dinv = real_of<T>(1) / D;
-        const Column<T> minus_U = scaled(U, T(-Dinv)), minus_V = scaled(V, T(-Dinv));
-        left.V[k] = vector(U) * Dinv;
-        right.V[k] = vector(V) * Dinv;
-        left.Dinv[k] = right.Dinv[k] = Dinv;
-        add_outer(H.down, minus_U, V);
-        add_outer(H.up, minus_V, U);
+        const VelocityPivot<T> pivot = factor_velocity(e, k, H);
         if (step.coupled) {
           const int W = at.W + (k - step.iv) * at.neighbours;
-          eliminate_couplings(e, at, S, minus_U, minus_V, Dinv, left.W.data() + W, right.W.data() + W);
+          eliminate_couplings(e, at, pivot.S, pivot.minus_U, pivot.minus_V, pivot.Dinv, left.W.data() + W,
+                              right.W.data() + W);
         }
       }
       if (step.parent >= 0) {

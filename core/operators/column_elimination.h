@@ -148,25 +148,15 @@ template <class T>
     factor_free(e, s, H);
   } else {
     for (int k = step.iv + step.nv - 1; k >= step.iv; --k) {
-      const Vec6<T> S = e.placement.S[k];
-      const Column<T> U = H.down * S, V = H.up * S;
-      T D = dot(S, vector(U)) + e.model.armature[k];
-      if (e.joint_stiffness) D += e.joint_stiffness[k];
-      const T Dinv = real_of<T>(1) / D;
-      const Column<T> minus_U = scaled(U, T(-Dinv)), minus_V = scaled(V, T(-Dinv));
-      left.V[k] = vector(U) * Dinv;
-      right.V[k] = vector(V) * Dinv;
-      left.Dinv[k] = right.Dinv[k] = Dinv;
-      add_outer(H.down, minus_U, V);
-      add_outer(H.up, minus_V, U);
+      const VelocityPivot<T> pivot = factor_velocity(e, k, H);
       const int first = at.W + (k - step.iv) * at.neighbours;
       for (int j = 0; j < at.neighbours; ++j) {
         Twin6<T>& C = e.coupling.open(N[j].block);
-        const Column<T> W = C.down * S, Z = C.up * S;
-        add_outer(C.down, W, minus_V);
-        add_outer(C.up, Z, minus_U);
-        left.W[first + j] = scaled(W, Dinv);
-        right.W[first + j] = scaled(Z, Dinv);
+        const Column<T> W = C.down * pivot.S, Z = C.up * pivot.S;
+        add_outer(C.down, W, pivot.minus_V);
+        add_outer(C.up, Z, pivot.minus_U);
+        left.W[first + j] = scaled(W, pivot.Dinv);
+        right.W[first + j] = scaled(Z, pivot.Dinv);
       }
     }
   }
