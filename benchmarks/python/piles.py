@@ -521,6 +521,7 @@ def plot(rows, path):
         ax.yaxis.set_minor_formatter("")
         ax.spines[["top", "right"]].set_visible(False)
         ax.grid(alpha=0.25)
+        ax.set_ylim(bottom=ax.get_ylim()[0] / 4)  # room for the legend
         ax.legend(frameon=False, fontsize=7, loc="lower right")
     figure.savefig(path, dpi=100)
 
