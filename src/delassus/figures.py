@@ -326,11 +326,11 @@ def simulation_figure(path: str | os.PathLike[str], motion: Motion, peer: PeerMo
     work.set(title="Contact residual [m/s]", xlabel="t [s]")
 
     names = [name for name in motion.stages if name != "step"]
-    stages.ticklabel_format(axis="x", scilimits=(-1, 3))
+    stages.ticklabel_format(axis="x", scilimits=(-1, 5))
     stages.locator_params(axis="x", nbins=4)
-    stages.barh(names, [1e3 * motion.stages[name] for name in names], color=ours)
+    stages.barh(names, [1e6 * motion.stages[name] for name in names], color=ours)
     stages.invert_yaxis()
-    stages.set(title=f"A step: {1e3 * motion.stages['step']:.2g} ms", xlabel="mean [ms]")
+    stages.set(title=f"A step: {1e3 * motion.stages['step']:.2g} ms", xlabel="mean [µs]")
 
     if costs is None:
         bars.axis("off")
