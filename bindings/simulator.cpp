@@ -43,17 +43,28 @@ struct HeldCollisions {
   nb::object model;
 };
 
+// How to reach what MuJoCo computes of a state; keeps its model.
+struct HeldMirror {
+  MirrorSource source;
+  nb::object model;
+  Numbers start;  // the rest of MuJoCo's state as its data has it at first
+};
+
 // Shared by all worlds of a simulation.
 struct WorldPlan {
   std::shared_ptr<const WorldDescription> world;
   HeldCollisions collisions;
+  HeldMirror mirror;
+  int controls;  // of actuators
 
   std::unique_ptr<World> make(int threads = 1) const {
-    return std::make_unique<World>(world, collisions.source, threads);
+    auto made = std::make_unique<World>(world, collisions.source, mirror.source, threads);
+    made->hidden = mirror.start;
+    return made;
   }
   std::size_t nq() const { return std::size_t(world->model.nq); }
   std::size_t nv() const { return std::size_t(world->model.nv); }
-  std::size_t motors() const { return world->motors.size(); }
+  std::size_t nu() const { return std::size_t(controls); }
   std::size_t bodies() const { return world->model.bodies.size(); }
 };
 
@@ -69,11 +80,17 @@ MujocoLibrary library_of(const std::map<std::string, std::size_t>& places) {
   };
   function("mj_makeData", l.make_data), function("mj_deleteData", l.delete_data);
   function("mj_kinematics", l.kinematics), function("mj_collision", l.collision);
+  function("mj_comPos", l.com_pos), function("mj_tendon", l.tendon), function("mj_transmission", l.transmission);
+  function("mj_fwdPosition", l.forward_position), function("mj_fwdVelocity", l.forward_velocity);
+  function("mj_fwdActuation", l.forward_actuation), function("mj_Euler", l.euler);
+  function("mj_getState", l.get_state), function("mj_setState", l.set_state);
   function("_mjPRIVATE_setTlsLogHandler", l.set_log);
   function("_mjPRIVATE__get_tls_error_fn", l.get_error), function("_mjPRIVATE__set_tls_error_fn", l.set_error);
   function("_mjPRIVATE__get_tls_warning_fn", l.get_warning), function("_mjPRIVATE__set_tls_warning_fn", l.set_warning);
-  l.data = {at("mjData.qpos"),    at("mjData.xpos"), at("mjData.xmat"),
-            at("mjData.contact"), at("mjData.ncon"), at("mjData.dropped")};
+  l.data = {at("mjData.qpos"),         at("mjData.xpos"),          at("mjData.xmat"),  at("mjData.contact"),
+            at("mjData.ncon"),         at("mjData.dropped"),       at("mjData.qvel"),  at("mjData.qacc"),
+            at("mjData.ctrl"),         at("mjData.time"),          at("mjData.qfrc_passive"),
+            at("mjData.qfrc_actuator"), at("mjData.ten_J"),        at("mjData.ten_length")};
   l.contact = {at("mjContact"),          at("mjContact.dist"), at("mjContact.pos"), at("mjContact.frame"),
                at("mjContact.friction"), at("mjContact.geom"), at("mjContact.dim")};
   l.model = {at("mjModel"), at("mjModel.narena"), at("mjModel.enableflags")};
@@ -102,8 +119,9 @@ void bind_description(nb::module_& m) {
   nb::class_<JointLimit>(m, "JointLimit")
       .def(nb::init<int, int, double, double>(), nb::kw_only(), "coordinate"_a, "velocity"_a, "lower"_a, "upper"_a);
   nb::class_<Motor>(m, "Motor")
-      .def(nb::init<int, int, double, double, std::array<double, 3>, std::array<double, 2>, std::array<double, 2>>(),
-           nb::kw_only(), "coordinate"_a, "velocity"_a, "gear"_a, "gain"_a, "bias"_a, "control_range"_a,
+      .def(nb::init<int, int, int, double, double, std::array<double, 3>, std::array<double, 2>,
+                    std::array<double, 2>>(),
+           nb::kw_only(), "control"_a, "coordinate"_a, "velocity"_a, "gear"_a, "gain"_a, "bias"_a, "control_range"_a,
            "force_range"_a);
   nb::class_<CollisionShape>(m, "CollisionShape")
       .def(
@@ -134,6 +152,7 @@ void bind_description(nb::module_& m) {
       .def_rw("spring_coordinate", &WorldDescription::spring_coordinate)
       .def_rw("limits", &WorldDescription::limits)
       .def_rw("motors", &WorldDescription::motors)
+      .def_rw("motor_ranges", &WorldDescription::motor_ranges)
       .def_rw("shapes", &WorldDescription::shapes)
       .def_rw("contact_reach", &WorldDescription::contact_reach);
   nb::class_<MujocoLibrary>(m, "MujocoLibrary")
@@ -153,13 +172,26 @@ void bind_description(nb::module_& m) {
                 std::move(model)};
           },
           "library"_a, "model"_a, nb::kw_only(), "address"_a, "geom_bodies"_a, "geom_parts"_a);
+  nb::class_<HeldMirror>(m, "MirrorSource")
+      .def(
+          "__init__",
+          [](HeldMirror* self, const MujocoLibrary& library, nb::object model, std::size_t address, int nq, int nv,
+             int nu, int signature, Numbers start, bool needs_contacts, bool advances) {
+            new (self) HeldMirror{{library, reinterpret_cast<const void*>(address), nq, nv, nu, signature,
+                                   int(start.size()), needs_contacts, advances},
+                                  std::move(model),
+                                  std::move(start)};
+          },
+          "library"_a, "model"_a.none(), nb::kw_only(), "address"_a, "nq"_a, "nv"_a, "nu"_a, "signature"_a, "start"_a,
+          "needs_contacts"_a, "advances"_a);
   nb::class_<WorldPlan>(m, "WorldPlan")
       .def(
           "__init__",
-          [](WorldPlan* self, const WorldDescription& world, const HeldCollisions& collisions) {
-            new (self) WorldPlan{std::make_shared<const WorldDescription>(world), collisions};
+          [](WorldPlan* self, const WorldDescription& world, const HeldCollisions& collisions, const HeldMirror& mirror,
+             int controls) {
+            new (self) WorldPlan{std::make_shared<const WorldDescription>(world), collisions, mirror, controls};
           },
-          "world"_a, "collisions"_a);
+          "world"_a, "collisions"_a, "mirror"_a, "controls"_a);
 }
 
 // ---- a world ----
@@ -171,7 +203,7 @@ struct HeldWorld : SingleUser {
 
   HeldWorld(std::shared_ptr<WorldPlan> p, int threads)
       : SingleUser("this Simulator"), plan(std::move(p)), world(plan->make(threads)) {
-    if (const auto& failure = world->collider().failure(); !failure.empty()) raise_mujoco(failure);
+    if (const auto& failure = world->failure(); !failure.empty()) raise_mujoco(failure);
   }
 
   // Arguments of a step, checked.
@@ -179,7 +211,7 @@ struct HeldWorld : SingleUser {
     In tau, control, external;
     Forces(const WorldPlan& p, nb::handle t, nb::handle c, nb::handle e)
         : tau(t, "tau", {p.nv()}, true),
-          control(c, "control", {p.motors()}, true),
+          control(c, "control", {p.nu()}, true),
           external(e, "external_forces", {p.bodies(), 6}, true) {}
     operator StepForces() const { return {tau.data, control.data, external.data}; }
   };
@@ -189,7 +221,7 @@ struct HeldWorld : SingleUser {
   StepReport work(const char* what, F&& f) {
     StepReport report;
     SingleUser::work([&] { report = f(*world); });
-    if (!report.collided) raise_mujoco(world->collider().failure());
+    if (!report.collided) raise_mujoco(world->failure());
     if (!report.regular) door::raise_singular(what);
     return report;
   }
@@ -234,7 +266,8 @@ void restore(HeldWorld& s, nb::handle numbers, std::size_t n) {
   World& w = *s.world;
   SavedState saved = read_snapshot(w, s.plan->collisions.source, x.data, n);
   door::check_quaternions(w.description().model, saved.q.data(), "snapshot's q");
-  w.q.swap(saved.q), w.v.swap(saved.v);
+  w.q.swap(saved.q), w.v.swap(saved.v), w.hidden.swap(saved.hidden);
+  std::fill(w.row_forces.begin(), w.row_forces.end(), 0.0);
   w.time = saved.time;
   w.memory = std::move(saved.memory);
 }
@@ -255,13 +288,34 @@ void bind_world(nb::module_& m) {
             door::Occupied occupied(s.busy, s.name);
             s.world->q.assign(q_.data, q_.data + s.plan->nq());
             s.world->v.assign(v_.data, v_.data + s.plan->nv());
+            s.world->hidden = s.plan->mirror.start;
+            std::fill(s.world->row_forces.begin(), s.world->row_forces.end(), 0.0);
             s.world->time = time;
             s.world->memory = {};
           },
           "q"_a.none(), "v"_a.none(), "time"_a)
+      .def_prop_rw(
+          "hidden", [](HeldWorld& s) { return copied(s.world->hidden); },
+          [](HeldWorld& s, nb::handle x) {
+            In x_(x, "hidden", {s.world->hidden.size()});
+            door::Occupied occupied(s.busy, s.name);
+            s.world->hidden.assign(x_.data, x_.data + s.world->hidden.size());
+          })
+      .def(
+          "smooth_forces",
+          [](HeldWorld& s, nb::handle control) {
+            In u(control, "control", {s.plan->nu()}, true);
+            const Numbers* forces = nullptr;
+            s.SingleUser::work([&] { forces = s.world->find_smooth_forces(u.data); });
+            if (!forces) raise_mujoco(s.world->failure());
+            return copied(*forces);
+          },
+          "control"_a.none())
       .def_prop_ro("q", [](HeldWorld& s) { return copied(s.world->q); })
       .def_prop_ro("v", [](HeldWorld& s) { return copied(s.world->v); })
       .def_prop_ro("time", [](HeldWorld& s) { return s.world->time; })
+      // A record of the present state, with what the last step found.
+      .def("record", [](HeldWorld& s) { return std::make_unique<StepRecord>(StepReport{}, *s.world); })
       .def_prop_ro("systems", [](HeldWorld& s) { return s.world->systems(); })
       .def("save", [](HeldWorld& s) { return copied(write_snapshot(*s.world)); })
       .def("restore", &restore, "snapshot"_a.none(), "size"_a)
@@ -294,7 +348,7 @@ struct RolloutRecord {
 std::unique_ptr<RolloutRecord> rollout(std::shared_ptr<WorldPlan> plan, nb::handle q, nb::handle v, nb::handle tau,
                                        nb::handle control, int worlds, int steps, int threads) {
   const std::size_t n = std::size_t(worlds), T = std::size_t(steps), nq = plan->nq(), nv = plan->nv(),
-                    nu = plan->motors();
+                    nu = plan->nu();
   auto q_ = door::configurations(plan->world->model, q, n);
   In v_(v, "v", {n, nv}), t(tau, "tau", {n, T, nv}, true), c(control, "control", {n, T, nu}, true);
   door::Output<double> Q(nb::none(), {n, T, nq}), V(nb::none(), {n, T, nv});
@@ -311,6 +365,7 @@ std::unique_ptr<RolloutRecord> rollout(std::shared_ptr<WorldPlan> plan, nb::hand
       const std::size_t i = std::size_t(k);
       w.q.assign(q_.data + i * nq, q_.data + (i + 1) * nq);
       w.v.assign(v_.data + i * nv, v_.data + (i + 1) * nv);
+      w.hidden = plan->mirror.start;
       w.time = 0;
       w.memory = {};
       for (std::size_t s = 0; s < T && !stopped; ++s) {
@@ -319,7 +374,7 @@ std::unique_ptr<RolloutRecord> rollout(std::shared_ptr<WorldPlan> plan, nb::hand
           const StepReport r = w.step(
               {t.data ? t.data + (i * T + s) * nv : nullptr, c.data ? c.data + (i * T + s) * nu : nullptr, nullptr});
           if (!r.collided) {
-            if (!stopped.exchange(true)) failure = w.collider().failure();
+            if (!stopped.exchange(true)) failure = w.failure();
             break;
           }
           record->unsolved[i] += !r.solved();

@@ -10,7 +10,7 @@ namespace delassus {
 namespace {
 
 constexpr std::int64_t row_stride = sizeof(ContactRow) / sizeof(double);
-static_assert(sizeof(ContactRow) == 12 * sizeof(double));
+static_assert(sizeof(ContactRow) == 15 * sizeof(double));
 
 door::Array table(nb::handle owner, Numbers& x, std::size_t rows, std::size_t columns) {
   return view(owner, x.data(), {rows, columns}, std::int64_t(columns));
@@ -36,6 +36,8 @@ void bind_contact_columns(nb::class_<Record>& c) {
   column("contact_force", &ContactRow::force);
   column("contact_friction", &ContactRow::friction);
   column("contact_bodies", &ContactRow::bodies);
+  column("contact_distance", &ContactRow::distance);
+  column("contact_geoms", &ContactRow::geoms);
 }
 
 void bind_problem(nb::module_& m) {
@@ -100,13 +102,16 @@ void add_contacts(const World& w, std::vector<ContactRow>& to) {
                   {n.x, n.y, n.z},
                   {force.x, force.y, force.z},
                   c.touch.friction,
-                  {c.touch.body[0], c.touch.body[1]}});
+                  c.touch.distance,
+                  {c.touch.body[0], c.touch.body[1]},
+                  {c.touch.geom[0], c.touch.geom[1]}});
   }
 }
 
 }  // namespace
 
-StepRecord::StepRecord(const StepReport& r, const World& w) : report(r), time(w.time), q(w.q), v(w.v) {
+StepRecord::StepRecord(const StepReport& r, const World& w)
+    : report(r), time(w.time), q(w.q), v(w.v), hidden(w.hidden), row_forces(w.row_forces) {
   contacts.reserve(w.memory.contacts.size());
   add_contacts(w, contacts);
 }
@@ -132,6 +137,8 @@ void bind_records(nb::module_& m) {
   step.def_ro("time", &StepRecord::time)
       .def_prop_ro("q", column_of(&StepRecord::q))
       .def_prop_ro("v", column_of(&StepRecord::v))
+      .def_prop_ro("hidden", column_of(&StepRecord::hidden))
+      .def_prop_ro("row_forces", column_of(&StepRecord::row_forces))
       .def_prop_ro("timings", [](const StepRecord& s) {
         const StageTimes& t = s.report.times;
         nb::typed<nb::dict, nb::str, double> seconds;

@@ -37,14 +37,15 @@ auto column_of(std::vector<Number> Record::*member) {
 // A contact as Python sees it; tables of them are viewed column by column.
 struct ContactRow {
   double position[3], normal[3], force[3], friction;  // force: on the first body, in world axes [N]
-  std::int64_t bodies[2];
+  double distance;                                    // where contacts were looked for; negative: penetration [m]
+  std::int64_t bodies[2], geoms[2];
 };
 
 // One step: the report, and copies of what the next step changes.
 struct StepRecord {
   StepReport report;
   double time;
-  Numbers q, v;
+  Numbers q, v, hidden, row_forces;
   std::vector<ContactRow> contacts;
 
   StepRecord(const StepReport& r, const World& w);

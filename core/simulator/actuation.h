@@ -12,8 +12,9 @@
 
 namespace delassus {
 
-// tau: (nv,) forces on joints, control: of motors; null for none.
-void find_joint_forces(const WorldDescription& world, const double* q, const double* v, const double* tau,
-                       const double* control, std::vector<double>& forces);
+// tau: (nv,) forces on joints, control: of actuators; null for none. dt: 0 for the forces at q and v themselves.
+// motor_forces: room for a number per velocity.
+void find_joint_forces(const WorldDescription& world, double dt, const double* q, const double* v, const double* tau,
+                       const double* control, std::vector<double>& motor_forces, std::vector<double>& forces);
 
 }  // namespace delassus

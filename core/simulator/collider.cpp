@@ -1,8 +1,6 @@
 #include "simulator/collider.h"
 
 #include <algorithm>
-#include <array>
-#include <bit>
 #include <cstdint>
 #include <cstring>
 
@@ -10,12 +8,7 @@ namespace delassus {
 
 namespace {
 
-template <class V>
-V at(const void* structure, std::size_t offset) {
-  std::array<char, sizeof(V)> bytes;
-  std::memcpy(bytes.data(), static_cast<const char*>(structure) + offset, bytes.size());
-  return std::bit_cast<V>(bytes);
-}
+using mujoco::at;
 
 std::size_t at_body(const Touch& t, int side) { return std::size_t(t.body[side]); }
 
@@ -67,11 +60,10 @@ Collider::Collider(const CollisionSource& source, int nq)
       bodies_(source.geom_bodies),
       parts_(source.geom_parts),
       model_(static_cast<const char*>(source.model),
-             static_cast<const char*>(source.model) + source.library.model.size) {
-  renew_data();
+             static_cast<const char*>(source.model) + source.library.model.size),
+      data_(library_) {
+  if (!data_.renew(model_.data())) failure_ = data_.error();
 }
-
-Collider::~Collider() { release_data(); }
 
 bool Collider::collide(const double* q, std::vector<Touch>& touches, const std::vector<char>* still) {
   touches.clear();
@@ -91,8 +83,8 @@ bool Collider::collide(const double* q, std::vector<Touch>& touches, const std::
 
 // All contacts of MuJoCo's data into found_.
 void Collider::read_contacts() {
-  const int n = at<int>(data_, library_.data.ncon);
-  const char* contacts = at<const char*>(data_, library_.data.contact);
+  const int n = data_.at<int>(library_.data.ncon);
+  const char* contacts = data_.at<const char*>(library_.data.contact);
   found_.clear();
   for (int k = 0; k < n; ++k) {
     const char* c = contacts + std::size_t(k) * library_.contact.size;
@@ -114,8 +106,8 @@ void Collider::read_contacts() {
 
 Vec3<double> Collider::place(int geom, const Vec3<double>& local) const {
   const int part = parts_[std::size_t(geom)];
-  const double* x = at<const double*>(data_, library_.data.xpos) + 3 * part;
-  const double* R = at<const double*>(data_, library_.data.xmat) + 9 * part;
+  const double* x = data_.at<const double*>(library_.data.xpos) + 3 * part;
+  const double* R = data_.at<const double*>(library_.data.xmat) + 9 * part;
   return {x[0] + R[0] * local.x + R[1] * local.y + R[2] * local.z,
           x[1] + R[3] * local.x + R[4] * local.y + R[5] * local.z,
           x[2] + R[6] * local.x + R[7] * local.y + R[8] * local.z};
@@ -124,8 +116,8 @@ Vec3<double> Collider::place(int geom, const Vec3<double>& local) const {
 // Rᵀ (position − origin) of the body that carries the geom
 Vec3<double> Collider::local(int geom, const Vec3<double>& position) const {
   const int part = parts_[std::size_t(geom)];
-  const double* x = at<const double*>(data_, library_.data.xpos) + 3 * part;
-  const double* R = at<const double*>(data_, library_.data.xmat) + 9 * part;
+  const double* x = data_.at<const double*>(library_.data.xpos) + 3 * part;
+  const double* R = data_.at<const double*>(library_.data.xmat) + 9 * part;
   const Vec3<double> d = position - Vec3<double>{x[0], x[1], x[2]};
   return {R[0] * d.x + R[3] * d.y + R[6] * d.z, R[1] * d.x + R[4] * d.y + R[7] * d.z,
           R[2] * d.x + R[5] * d.y + R[8] * d.z};
@@ -134,22 +126,25 @@ Vec3<double> Collider::local(int geom, const Vec3<double>& position) const {
 // Contacts at q in data_. After an error other than lack of room the data is made anew: its stack is open.
 bool Collider::detect(const double* q, const std::vector<char>* still) {
   failure_.clear();
-  if (data_ == nullptr && !renew_data()) return false;
+  if (data_.get() == nullptr && !data_.renew(model_.data())) {
+    failure_ = data_.error();
+    return false;
+  }
   for (;;) {
     // of nothing there may be no address
-    if (nq_ > 0) std::memcpy(at<double*>(data_, library_.data.qpos), q, std::size_t(nq_) * sizeof(double));
+    if (nq_ > 0) std::memcpy(data_.at<double*>(library_.data.qpos), q, std::size_t(nq_) * sizeof(double));
     leave_out(nullptr);
-    bool fine = call([](Collider& c) { c.library_.kinematics(c.model_.data(), c.data_); });
+    bool fine = data_.call([&] { library_.kinematics(model_.data(), data_.get()); });
     if (fine) {
       leave_out(still);
-      fine = call([](Collider& c) { c.library_.collision(c.model_.data(), c.data_); });
+      fine = data_.call([&] { library_.collision(model_.data(), data_.get()); });
     }
-    if (fine && at<int>(data_, library_.data.dropped) == 0) return true;
-    const std::string error = fine ? "contacts found no room in its arena" : landing_.text;
+    if (fine && data_.at<int>(library_.data.dropped) == 0) return true;
+    const std::string error = fine ? "contacts found no room in its arena" : data_.error();
     const auto lacks = [&](const char* what) { return error.find(what) != std::string::npos; };
     const bool full = lacks("arena") || lacks("memory") || lacks("overflow");
-    if (full && enlarge_arena() && renew_data()) continue;
-    renew_data();
+    if (full && enlarge_arena() && data_.renew(model_.data())) continue;
+    data_.renew(model_.data());
     failure_ = error;
     return false;
   }
@@ -164,11 +159,11 @@ void Collider::leave_out(const std::vector<char>* still) {
   flags = still ? flags | sleep.bit : flags & ~sleep.bit;
   std::memcpy(model_.data() + library_.model.flags, &flags, sizeof flags);
   if (!still) return;
-  int* states = at<int*>(data_, sleep.states);
+  int* states = data_.at<int*>(sleep.states);
   for (std::size_t g = 0; g < bodies_.size(); ++g)
     states[parts_[g]] = (*still)[std::size_t(bodies_[g])] ? sleep.asleep : sleep.awake;
   const int awake = 0;  // fewer than all: it looks at the states
-  std::memcpy(static_cast<char*>(data_) + sleep.count, &awake, sizeof awake);
+  mujoco::put(data_.get(), sleep.count, awake);
 }
 
 // The arena of data to come becomes four times as large; false at 64 GiB.
@@ -178,30 +173,6 @@ bool Collider::enlarge_arena() {
   const std::int64_t larger = bytes > 0 ? 4 * bytes : std::int64_t(1) << 20;
   std::memcpy(model_.data() + library_.model.narena, &larger, sizeof larger);
   return true;
-}
-
-// New data, of the model as it is now.
-bool Collider::renew_data() {
-  release_data();
-  const bool fine = call([](Collider& c) { c.data_ = c.library_.make_data(c.model_.data()); });
-  if (fine && data_ != nullptr) return true;
-  failure_ = fine ? "its data could not be made" : landing_.text;
-  return false;
-}
-
-void Collider::release_data() {
-  void* const old = data_;
-  data_ = nullptr;
-  if (old != nullptr) library_.delete_data(old);
-}
-
-bool Collider::call(void (*work)(Collider&)) {
-  struct Task {
-    void (*work)(Collider&);
-    Collider* self;
-  } task{work, this};
-  const auto run = [](void* t) { static_cast<Task*>(t)->work(*static_cast<Task*>(t)->self); };
-  return mujoco::attempt(library_, landing_, run, &task);
 }
 
 }  // namespace delassus

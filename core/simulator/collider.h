@@ -24,7 +24,6 @@ struct CollisionSource {
 class Collider {
  public:
   Collider(const CollisionSource& source, int nq);
-  ~Collider();
   Collider(const Collider&) = delete;
   Collider& operator=(const Collider&) = delete;
 
@@ -46,17 +45,13 @@ class Collider {
   void leave_out(const std::vector<char>* still);
   void read_contacts();
   bool enlarge_arena();
-  bool renew_data();
-  void release_data();
-  bool call(void (*work)(Collider&));
 
   MujocoLibrary library_;
   int nq_;
   std::vector<int> bodies_, parts_;
   std::vector<char>
       model_;  // the head of MuJoCo's model, with an arena size and flags of our own; its arrays are shared
-  void* data_ = nullptr;
-  mujoco::Landing landing_{};
+  MujocoData data_;
   std::string failure_;
   std::vector<Touch> found_;
 };

@@ -19,6 +19,7 @@ struct JointLimit {
 //
 //   force on the joint = gear · clamp(gain u + bias₀ + bias₁ ℓ + bias₂ ℓ̇)
 struct Motor {
+  int control = 0;                    // which of the controls
   int coordinate = -1, velocity = 0;  // −1: of a joint without a coordinate of its own, ℓ = 0
   double gear = 1, gain = 1;
   std::array<double, 3> bias{};
@@ -43,6 +44,7 @@ struct WorldDescription {
   std::vector<int> spring_coordinate;      // per velocity: the coordinate of its spring, else −1
   std::vector<JointLimit> limits;
   std::vector<Motor> motors;
+  std::vector<std::array<double, 2>> motor_ranges;  // per velocity: bounds of all its motors together; empty: none
   std::vector<CollisionShape> shapes;  // but planes, through which nothing passes unseen
   double contact_reach = 0;            // gap below which a contact is seen [m]
   StepOptions options;

@@ -32,7 +32,7 @@ Island::Island(const WorldDescription& whole, const TreeContents& contents, cons
       correction_(world_),
       arrival_(world_) {
   for (auto* x : {&state_.q, &next_q_}) x->assign(std::size_t(world_.model.nq), 0.0);
-  for (auto* x : {&state_.v, &state_.forces, &next_v_, &way_}) x->assign(std::size_t(world_.model.nv), 0.0);
+  for (auto* x : {&state_.v, &state_.forces, &next_v_, &row_forces_, &way_}) x->assign(std::size_t(world_.model.nv), 0.0);
   state_.external.assign(6 * world_.model.bodies.size(), 0.0);
 }
 
@@ -118,7 +118,13 @@ double Island::move(RowSystem& s, ContactSolvers& solvers, ContactReport& solved
   velocities_.solve(world_.options, solvers, s, rows_.contacts.size(), state_.v, free, loops_, start_);
   add_work(velocities_.report(), solved);
   next_v_ = free;
-  if (s.rows() > 0) response_.add(s, velocities_.impulses().data(), next_v_);
+  if (s.rows() > 0) {
+    response_.add(s, velocities_.impulses().data(), next_v_);
+    const double over = 1 / world_.options.timestep;
+    for (std::size_t k = 0; k < row_forces_.size(); ++k) row_forces_[k] = over * response_.forces()[k];
+  } else {
+    std::fill(row_forces_.begin(), row_forces_.end(), 0.0);
+  }
   clock.end(report.times.solve);
 
   // q⁺ = q ⊕ dt (v⁺ + u)
@@ -140,8 +146,9 @@ LoopArrival::Result Island::arrive(RowSystem& s) {
   return {0, 0};
 }
 
-void Island::give(double* q, double* v, StepMemory& after) const {
+void Island::give(double* q, double* v, double* row_forces, StepMemory& after) const {
   for (const auto& r : part_.ranges) {
+    std::copy_n(row_forces_.data() + r.v, r.nv, row_forces + r.whole_v);
     std::copy_n(next_q_.data() + r.q, r.nq, q + r.whole_q);
     std::copy_n(next_v_.data() + r.v, r.nv, v + r.whole_v);
   }

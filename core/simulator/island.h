@@ -61,8 +61,8 @@ class Island {
   // One step. What is found stays here until `give`. Changes nothing but the island, the solvers and the report. A team
   // helps with the elimination of a large island; null: none does.
   void step(const WorldState& now, const StepMemory& before, ContactSolvers& solvers, Team* team, StepReport& report);
-  // q, v and what the next step may start from, to the whole.
-  void give(double* q, double* v, StepMemory& after) const;
+  // q, v, forces of all rows on joints, and what the next step may start from, to the whole.
+  void give(double* q, double* v, double* row_forces, StepMemory& after) const;
 
   // The problem that `step` would solve first, without solving it: G, g, sets and what the solver starts from.
   void pose_problem(const WorldState& now, const StepMemory& before, StepReport& report, PosedProblem& problem);
@@ -91,6 +91,7 @@ class Island {
   ActiveRows rows_;
   Team* team_ = nullptr;                 // of this step
   std::vector<double> next_q_, next_v_;  // q⁺, v⁺
+  std::vector<double> row_forces_;       // per velocity: Jᵀ λ / dt
   std::vector<double> way_;              // per velocity: from state_.q to q⁺ over dt
 };
 

@@ -2,7 +2,9 @@
 
 #include <cstring>
 
-namespace delassus::mujoco {
+namespace delassus {
+
+namespace mujoco {
 
 namespace {
 
@@ -46,4 +48,19 @@ bool attempt(const MujocoLibrary& library, Landing& to, void (*call)(void*), voi
   return fine;
 }
 
-}  // namespace delassus::mujoco
+}  // namespace mujoco
+
+bool MujocoData::renew(const void* model) {
+  release();
+  const bool fine = call([&] { data_ = library_.make_data(model); });
+  if (fine && data_ == nullptr) std::strcpy(landing_.text, "its data could not be made");
+  return data_ != nullptr;
+}
+
+void MujocoData::release() {
+  void* const old = data_;
+  data_ = nullptr;
+  if (old != nullptr) library_.delete_data(old);
+}
+
+}  // namespace delassus

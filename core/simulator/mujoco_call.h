@@ -8,8 +8,12 @@
 // only. Warnings stay silent: those that bear on contacts are counted in mjData and read there.
 #pragma once
 
+#include <array>
+#include <bit>
 #include <csetjmp>
 #include <cstddef>
+#include <cstring>
+#include <type_traits>
 
 namespace delassus {
 
@@ -21,6 +25,16 @@ struct MujocoLibrary {
   void (*delete_data)(void* data) = nullptr;
   void (*kinematics)(const void* model, void* data) = nullptr;
   void (*collision)(const void* model, void* data) = nullptr;
+  // what follows from a state by MuJoCo's own rules, in this order (mujoco_mirror.h)
+  void (*com_pos)(const void* model, void* data) = nullptr;
+  void (*tendon)(const void* model, void* data) = nullptr;
+  void (*transmission)(const void* model, void* data) = nullptr;
+  void (*forward_position)(const void* model, void* data) = nullptr;  // all of these, contacts and constraints too
+  void (*forward_velocity)(const void* model, void* data) = nullptr;
+  void (*forward_actuation)(const void* model, void* data) = nullptr;
+  void (*euler)(const void* model, void* data) = nullptr;
+  void (*get_state)(const void* model, const void* data, double* state, int signature) = nullptr;
+  void (*set_state)(const void* model, void* data, const double* state, int signature) = nullptr;
   // handlers of this thread: one for every message where set_log is there, else one for errors and one for warnings
   LogHandler (*set_log)(LogHandler) = nullptr;
   TextHandler (*get_error)() = nullptr;
@@ -31,6 +45,7 @@ struct MujocoLibrary {
   // bytes from the start of each structure
   struct {
     std::size_t qpos, xpos, xmat, contact, ncon, dropped;  // dropped: how often a contact found no room, an int
+    std::size_t qvel, qacc, ctrl, time, qfrc_passive, qfrc_actuator, ten_J, ten_length;
   } data{};
   struct {
     std::size_t size, dist, pos, frame, friction, geom, dim;
@@ -63,6 +78,51 @@ struct Landing {
 // Whether call(argument) came to its end; if not, to.text says why. The handlers that were there are put back.
 bool attempt(const MujocoLibrary& library, Landing& to, void (*call)(void*), void* argument);
 
+// A value in one of MuJoCo's structures, by its offset.
+template <class V>
+V at(const void* structure, std::size_t offset) {
+  std::array<char, sizeof(V)> bytes;
+  std::memcpy(bytes.data(), static_cast<const char*>(structure) + offset, bytes.size());
+  return std::bit_cast<V>(bytes);
+}
+template <class V>
+void put(void* structure, std::size_t offset, const V& value) {
+  std::memcpy(static_cast<char*>(structure) + offset, &value, sizeof value);
+}
+
 }  // namespace mujoco
+
+// An mjData, and calls of MuJoCo's that work on it.
+class MujocoData {
+ public:
+  explicit MujocoData(const MujocoLibrary& library) : library_(library) {}
+  ~MujocoData() { release(); }
+  MujocoData(const MujocoData&) = delete;
+  MujocoData& operator=(const MujocoData&) = delete;
+
+  // New data of a model, in place of what there was. False: error() says why there is none.
+  bool renew(const void* model);
+  // Whether the work, which owns nothing, came to its end; if not, error() says why, and the data is to be renewed: its
+  // stack is open.
+  template <class Work>
+  bool call(Work&& work) {
+    const auto run = [](void* w) { (*static_cast<std::remove_reference_t<Work>*>(w))(); };
+    return mujoco::attempt(library_, landing_, run, &work);
+  }
+  const char* error() const { return landing_.text; }
+  void* get() const { return data_; }
+
+  template <class V>
+  V at(std::size_t offset) const {
+    return mujoco::at<V>(data_, offset);
+  }
+
+ private:
+  void release();
+
+  const MujocoLibrary& library_;  // of the owner
+  void* data_ = nullptr;
+  mujoco::Landing landing_{};
+};
 
 }  // namespace delassus

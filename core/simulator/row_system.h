@@ -116,6 +116,8 @@ class ImpulseResponse {
   const std::vector<double>& of(RowSystem& s, const double* lambda);
   // x += M̂⁻¹ Jᵀ λ
   void add(RowSystem& s, const double* lambda, std::vector<double>& x);
+  // Jᵀ λ of the last call.
+  const std::vector<double>& forces() const { return forces_; }
 
  private:
   std::vector<double> forces_, velocity_;  // per velocity

@@ -10,7 +10,7 @@ namespace delassus {
 std::vector<double> write_snapshot(const World& world);
 
 struct SavedState {
-  std::vector<double> q, v;
+  std::vector<double> q, v, hidden;
   double time = 0;
   StepMemory memory;
 };

@@ -23,7 +23,8 @@ constexpr std::size_t max_contacts =
 
 }  // namespace
 
-World::World(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions, int threads)
+World::World(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions,
+             const MirrorSource& mirror, int threads)
     : world_(std::move(description)),
       collider_(collisions, world_->model.nq),
       islands_(*world_),
@@ -33,7 +34,9 @@ World::World(std::shared_ptr<const WorldDescription> description, const Collisio
   const auto& m = world_->model;
   q.assign(std::size_t(m.nq), 0.0);
   v.assign(std::size_t(m.nv), 0.0);
-  forces_.assign(std::size_t(m.nv), 0.0);
+  for (auto* x : {&forces_, &motor_forces_, &row_forces}) x->assign(std::size_t(m.nv), 0.0);
+  if (mirror.model != nullptr) mirror_ = std::make_unique<MujocoMirror>(mirror);
+  for (auto* x : {&hidden, &next_hidden_, &last_hidden_}) x->assign(std::size_t(mirror.state_size), 0.0);
   for (const auto* list : {&world_->loops, &world_->friction})
     for (const auto& d : *list) row_count_ += std::size_t(d.rows);
   for (const auto& d : world_->loops) {
@@ -45,7 +48,8 @@ World::World(std::shared_ptr<const WorldDescription> description, const Collisio
 StepReport World::step(const StepForces& forces) {
   StageClock clock, whole;
   StepReport report;
-  start_step(forces);
+  report.collided = start_step(forces);
+  if (!report.collided) return report;
   if (sleep_.any() && sleep_.all()) {
     sleep_on(report);
     whole.end(report.times.whole);
@@ -71,8 +75,7 @@ StepReport World::step(const StepForces& forces) {
 
 StepReport World::pose(const StepForces& forces, std::vector<PosedProblem>& problems) {
   StepReport report;
-  start_step(forces);
-  report.collided = find_islands();
+  report.collided = start_step(forces) && find_islands();
   if (!report.collided) return report;
   const WorldState now{q.data(), v.data(), forces_.data(), forces.external};
   problems.resize(used_->size());
@@ -81,14 +84,32 @@ StepReport World::pose(const StepForces& forces, std::vector<PosedProblem>& prob
   return report;
 }
 
+const std::vector<double>* World::find_smooth_forces(const double* control) {
+  return find_forces({.control = control}, 0.0) ? &forces_ : nullptr;
+}
+
+const std::string& World::failure() const {
+  return mirror_ && !mirror_->failure().empty() ? mirror_->failure() : collider_.failure();
+}
+
+// Forces on joints at q and v, and the rest of the state after a step. False: MuJoCo could not go on.
+bool World::find_forces(const StepForces& forces, double dt) {
+  find_joint_forces(*world_, dt, q.data(), v.data(), forces.tau, forces.control, motor_forces_, forces_);
+  next_hidden_ = hidden;
+  return !mirror_ ||
+         mirror_->add_forces({q.data(), v.data(), hidden.data(), forces.control, time}, forces_, next_hidden_);
+}
+
 // Forces on joints, and who sleeps unless something touches it.
-void World::start_step(const StepForces& forces) {
-  find_joint_forces(*world_, q.data(), v.data(), forces.tau, forces.control, forces_);
+bool World::start_step(const StepForces& forces) {
+  if (!find_forces(forces, world_->options.timestep)) return false;
   if (sleep_.allowed()) sleep_.recall(memory.rest, forces_, forces.external);
+  return true;
 }
 
 // A step in which everything sleeps.
 void World::sleep_on(StepReport& report) {
+  hidden = next_hidden_;
   report.contacts.outcome = ContactOutcome::solved;
   report.sleeping = int(world_->model.roots.size());
   for (const auto& c : memory.contacts) report.penetration = std::max(report.penetration, -c.touch.distance);
@@ -138,23 +159,25 @@ void World::find_looked_at(std::vector<double>& looked_at) const {
 
 // q⁺, v⁺, what the next step starts from, and what falls asleep.
 void World::finish_step(const StepForces& forces) {
-  last_q_ = q, last_v_ = v, last_time_ = time;
+  last_q_ = q, last_v_ = v, last_hidden_ = hidden, last_time_ = time;
   next_memory_.clear_rows(row_count_, world_->limits.size(), islands_.trees());
-  for (const Island* island : *used_) island->give(q.data(), v.data(), next_memory_);
+  for (const Island* island : *used_) island->give(q.data(), v.data(), row_forces.data(), next_memory_);
+  hidden = next_hidden_;
+  time += world_->options.timestep;
   if (sleep_.allowed()) {
     sleep_.keep_rows(memory, next_memory_);
     if (sleep_.count_rest(*used_, team_.reports(), memory.rest, last_q_.data(), q.data(), v.data(),
                           next_memory_.rest)) {
-      find_joint_forces(*world_, q.data(), v.data(), forces.tau, forces.control, forces_);
+      find_forces(forces, world_->options.timestep);
       sleep_.note_forces(forces_, forces.external, next_memory_.rest);
     }
   }
   std::swap(memory, next_memory_);
-  time += world_->options.timestep;
 }
 
 void World::undo_step() {
   std::swap(q, last_q_), std::swap(v, last_v_), std::swap(memory, next_memory_);
+  std::swap(hidden, last_hidden_);
   time = last_time_;
 }
 

@@ -32,6 +32,7 @@
 #include "simulator/contact_persistence.h"
 #include "simulator/island_team.h"
 #include "simulator/islands.h"
+#include "simulator/mujoco_mirror.h"
 #include "simulator/sleep.h"
 #include "simulator/tunnelling.h"
 
@@ -40,14 +41,16 @@ namespace delassus {
 // What acts during a step; null for none.
 struct StepForces {
   const double* tau = nullptr;       // (nv,) forces on joints
-  const double* control = nullptr;   // of motors
+  const double* control = nullptr;   // (nu,) of actuators
   const double* external = nullptr;  // (nbody, 6) wrenches on bodies
 };
 
 class World {
  public:
-  // threads: that step islands; results are the same for any number of them.
-  World(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions, int threads = 1);
+  // mirror: its model is null where MuJoCo computes no forces. threads: that step islands; results are the same for any
+  // number of them.
+  World(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions,
+        const MirrorSource& mirror, int threads = 1);
 
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -57,8 +60,11 @@ class World {
   int systems() const { return islands_.systems(); }
 
   std::vector<double> q, v;
+  std::vector<double> hidden;  // the rest of MuJoCo's state: activations, what plugins and delays keep
   double time = 0;
   StepMemory memory;
+  std::vector<double> row_forces;  // per velocity: of contacts, loops, limits and dry friction in the last step; of what
+                                   // sleeps in its last step awake
 
   // One step. Where MuJoCo could not find contacts, or the mass matrix is singular, which the report tells, state and
   // memory stay as they were; likewise where there are more contacts than a step takes, a CapacityError.
@@ -68,8 +74,16 @@ class World {
   // memory stay as they are. The report tells whether MuJoCo found contacts, and whether the mass matrix is regular.
   StepReport pose(const StepForces& forces, std::vector<PosedProblem>& problems);
 
+  // Forces of springs, dampers and actuators and of all that MuJoCo computes, at the present state, per velocity; null:
+  // MuJoCo could not go on. They stay until the next call of anything here.
+  const std::vector<double>* find_smooth_forces(const double* control);
+
+  // What MuJoCo said where it could not go on; empty where it could.
+  const std::string& failure() const;
+
  private:
-  void start_step(const StepForces& forces);
+  bool find_forces(const StepForces& forces, double dt);
+  bool start_step(const StepForces& forces);
   void sleep_on(StepReport& report);
   bool find_islands();
   bool find_contacts();
@@ -80,6 +94,7 @@ class World {
 
   std::shared_ptr<const WorldDescription> world_;
   Collider collider_;
+  std::unique_ptr<MujocoMirror> mirror_;
   ContactPersistence persistence_;
   ContactPatches patches_;
   Islands islands_;
@@ -89,11 +104,12 @@ class World {
   std::size_t row_count_ = 0;  // of loops and dry friction
   const std::vector<Island*>* used_ = nullptr;
   std::vector<Touch> touches_;
-  std::vector<double> forces_;                      // per velocity
+  std::vector<double> forces_, motor_forces_;       // per velocity
   std::vector<char> in_loops_;                      // per velocity: of a tree in loops; empty: there is none
   std::vector<double> looked_at_, next_looked_at_;  // per coordinate: where contacts were looked for, and will be
   StepMemory next_memory_;                          // until the step is finished; then that of the step before
   std::vector<double> last_q_, last_v_;             // before the step
+  std::vector<double> next_hidden_, last_hidden_;   // after the step; before it
   double last_time_ = 0;
 };
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from .._door import conform, count, number, numbers, text
 from ..errors import ArgumentError, ArgumentTypeError, ModelError
 from ..spatial import compose, rotation_matrix
+from .computed import computed
 from .geometry import unshaped
 from .model import Model
 from .records import (
@@ -276,9 +277,9 @@ class ModelBuilder:
             self._shapes.append(replace(shape, name=named(shape.name), body=named(shape.body), position=at, quaternion=facing))
         for loop in model.loops:
             self._loops.append(self._moved_loop(loop, named, placed))
-        self._actuators.extend(replace(a, name=named(a.name), joint=named(a.joint)) for a in model.actuators)
+        self._actuators.extend(replace(a, name=named(a.name), joint=named(a.joint)) for a in model.actuators if a.joint is not None)
         self._excludes.extend((named(a), named(b)) for a, b in model.collision_excludes)
-        lost = unshaped(model._compiled) if model._compiled is not None else ()
+        lost = (*unshaped(model._compiled), *computed(model._compiled)) if model._compiled is not None else ()
         self._ignored.extend(f"{prefix}{model.name}: {what}" for what in (*model.ignored, *lost))
 
     @staticmethod

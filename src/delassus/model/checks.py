@@ -139,6 +139,8 @@ def _check_joint(joint: Joint) -> None:
 
 def _check_actuator(actuator: Actuator, joints: dict[str, Joint]) -> None:
     what = f"actuator {actuator.name!r}"
+    if actuator.joint is None:
+        return
     if actuator.joint not in joints:
         raise unknown(f"{what}: joint", actuator.joint, joints)
     if joints[actuator.joint].type not in ("hinge", "slide"):

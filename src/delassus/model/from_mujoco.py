@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
@@ -14,6 +14,7 @@ from ..errors import LoadError
 from ..spatial import rotation_matrix
 from .geometry import counted, geom_kind
 from .model import Model
+from .native import actuator_armature, actuator_count, controls, motors, native_dampers, native_springs, outputs
 from .omitted import omitted
 from .records import (
     COORDINATES,
@@ -102,7 +103,11 @@ def from_mujoco(m: mujoco.MjModel, name: str | None = None, unread: Sequence[str
         ))  # fmt: skip
     ignored = list(unread)
     joint_names = _names(m, obj.mjOBJ_JOINT, m.njnt, "joint")
-    joints = [_joint(m, j, joint_names[j], names, ignored) for j in range(m.njnt)]
+    added, elsewhere = actuator_armature(m)
+    if elsewhere:
+        ignored.append(f"armature of {counted(elsewhere, 'actuator')} that {'does' if elsewhere == 1 else 'do'} not act on one hinge or slide")
+    smooth = _Smooth(native_dampers(m), native_springs(m), m.dof_armature + added)
+    joints = [_joint(m, j, joint_names[j], names, smooth, ignored) for j in range(m.njnt)]
     model = Model(
         name or _model_name(m),
         bodies,
@@ -110,7 +115,7 @@ def from_mujoco(m: mujoco.MjModel, name: str | None = None, unread: Sequence[str
         gravity=m.opt.gravity if not m.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY else np.zeros(3),
         loops=_loops(m, names, joint_names, ignored),
         shapes=_shapes(m, names),
-        actuators=_actuators(m, joint_names, ignored),
+        actuators=_actuators(m, joint_names),
         keyframes=dict(zip(_names(m, obj.mjOBJ_KEY, m.nkey, "key"), m.key_qpos, strict=True)),
         collision_excludes=[(names[s >> 16], names[s & 0xFFFF]) for s in m.exclude_signature],
         ignored=ignored + omitted(m),
@@ -129,10 +134,18 @@ def _model_name(m: mujoco.MjModel) -> str:
     return bytes(m.names[: m.names.index(b"\0")]).decode() or "model"
 
 
-def _joint(m: mujoco.MjModel, j: int, name: str, names: list[str], ignored: list[str]) -> Joint:
+class _Smooth(NamedTuple):
+    """What of the forces of joints our own code computes: (njnt,) dampers, (njnt,) springs; and (nv,) armatures."""
+
+    dampers: Any
+    springs: Any
+    armature: Any
+
+
+def _joint(m: mujoco.MjModel, j: int, name: str, names: list[str], smooth: _Smooth, ignored: list[str]) -> Joint:
     kind = JOINTS[mujoco.mjtJoint(int(m.jnt_type[j]))]
     q, v = m.jnt_qposadr[j], m.jnt_dofadr[j]
-    stiffness = float(m.jnt_stiffness.reshape(m.njnt, -1)[j, 0])
+    stiffness = float(m.jnt_stiffness.reshape(m.njnt, -1)[j, 0]) if smooth.springs[j] else 0.0
     spring = _row(m.qpos_spring[q : q + COORDINATES[kind]]) if stiffness else ()
     one_axis = kind in ("hinge", "slide")
     dofs = slice(v, v + VELOCITIES[kind])
@@ -144,8 +157,8 @@ def _joint(m: mujoco.MjModel, j: int, name: str, names: list[str], ignored: list
         position=_row(m.jnt_pos[j]) if kind != "free" else ZERO,
         reference=float(m.qpos0[q]) if one_axis else 0.0,
         range=finite_or_open(*m.jnt_range[j]) if m.jnt_limited[j] else UNBOUNDED,
-        armature=one_value(m.dof_armature[dofs], f"armature of joint {name!r}", ignored),
-        damping=one_value(m.dof_damping.reshape(m.nv, -1)[dofs, 0], f"damping of joint {name!r}", ignored),
+        armature=one_value(smooth.armature[dofs], f"armature of joint {name!r}", ignored),
+        damping=float(m.dof_damping.reshape(m.nv, -1)[v, 0]) if smooth.dampers[j] else 0.0,
         stiffness=stiffness,
         spring_reference=spring,
         friction_loss=one_value(m.dof_frictionloss[dofs], f"friction loss of joint {name!r}", ignored),
@@ -195,31 +208,19 @@ def _shapes(m: mujoco.MjModel, names: list[str]) -> list[Shape]:
     return shapes
 
 
-def _actuators(m: mujoco.MjModel, joint_names: list[str], ignored: list[str]) -> list[Actuator]:
-    actuators, unfit = [], 0
-    for a, name in enumerate(_names(m, mujoco.mjtObj.mjOBJ_ACTUATOR, getattr(m, "nactuator", m.nu), "actuator")):
-        # later MuJoCo versions have actuators of several controls and outputs
-        u, o = (int(getattr(m, what, range(m.nu))[a]) for what in ("actuator_ctrladr", "actuator_outadr"))
-        bias = mujoco.mjtBias(int(m.actuator_biastype[a]))
-        simple = (
-            m.actuator_plugin[a] < 0
-            and getattr(m, "actuator_ctrlnum", np.ones(m.nu))[a] == 1
-            and mujoco.mjtTrn(int(m.actuator_trntype[a])) == mujoco.mjtTrn.mjTRN_JOINT
-            and mujoco.mjtDyn(int(m.actuator_dyntype[a])) == mujoco.mjtDyn.mjDYN_NONE
-            and mujoco.mjtGain(int(m.actuator_gaintype[a])) == mujoco.mjtGain.mjGAIN_FIXED
-            and bias in (mujoco.mjtBias.mjBIAS_NONE, mujoco.mjtBias.mjBIAS_AFFINE)
-            and JOINTS[mujoco.mjtJoint(int(m.jnt_type[m.actuator_trnid[a, 0]]))] in ("hinge", "slide")
-        )
-        if not simple:
-            unfit += 1
+def _actuators(m: mujoco.MjModel, joint_names: list[str]) -> list[Actuator]:
+    actuators, ours, places = [], motors(m), controls(m)
+    for a, name in enumerate(_names(m, mujoco.mjtObj.mjOBJ_ACTUATOR, actuator_count(m), "actuator")):
+        u, count = (int(x) for x in places[a])
+        bounded = count > 0 and m.actuator_ctrllimited[u]
+        control_range = finite_or_open(*m.actuator_ctrlrange[u]) if bounded else UNBOUNDED
+        if not ours[a]:
+            actuators.append(Actuator(name, None, control_range=control_range, controls=count))
             continue
-        affine = bias == mujoco.mjtBias.mjBIAS_AFFINE
+        affine = m.actuator_biastype[a] == mujoco.mjtBias.mjBIAS_AFFINE
         actuators.append(Actuator(
-            name, joint_names[m.actuator_trnid[a, 0]], float(m.actuator_gear[o, 0]),
+            name, joint_names[m.actuator_trnid[a, 0]], float(m.actuator_gear[outputs(m)[a], 0]),
             float(m.actuator_gainprm[a, 0]), _row(m.actuator_biasprm[a, :3]) if affine else ZERO,
-            finite_or_open(*m.actuator_ctrlrange[u]) if m.actuator_ctrllimited[u] else UNBOUNDED,
-            finite_or_open(*m.actuator_forcerange[a]) if m.actuator_forcelimited[a] else UNBOUNDED,
+            control_range, finite_or_open(*m.actuator_forcerange[a]) if m.actuator_forcelimited[a] else UNBOUNDED,
         ))  # fmt: skip
-    if unfit:
-        ignored.append(f"{counted(unfit, 'actuator')} that {'is' if unfit == 1 else 'are'} not a motor or servo on one hinge or slide")
     return actuators

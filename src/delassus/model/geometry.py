@@ -10,7 +10,7 @@ import numpy as np
 
 from .records import SHAPE_SIZES
 
-__all__ = ["counted", "flags", "geom_kind", "set_flags", "touching", "unshaped", "unshaped_digest"]
+__all__ = ["counted", "digest", "flags", "geom_kind", "set_flags", "touching", "unshaped"]
 
 # flags that bear on which contacts MuJoCo finds
 COLLISION_FLAGS = ("contact", "filterparent", "nativeccd", "multiccd", "override")
@@ -103,15 +103,14 @@ def unshaped(m: mujoco.MjModel) -> dict[str, list[Any]]:
     return found
 
 
-def unshaped_digest(m: mujoco.MjModel | None) -> str:
-    """Return a digest of what :func:`unshaped` returns; empty where Shapes say it all."""
-    found = unshaped(m) if m is not None else {}
+def digest(found: dict[str, list[Any]]) -> str:
+    """Return a digest of lines and their content; empty where there are none."""
     if not found:
         return ""
-    digest = hashlib.sha256()
+    hashed = hashlib.sha256()
     for line, content in found.items():
-        digest.update(line.encode())
+        hashed.update(line.encode())
         for part in content:
             array = np.ascontiguousarray(part)
-            digest.update(repr(array.shape).encode() + array.tobytes())
-    return digest.hexdigest()
+            hashed.update(repr(array.shape).encode() + array.tobytes())
+    return hashed.hexdigest()

@@ -232,6 +232,8 @@ def to_mjcf(model: Model, source: Any = None) -> str:
     if model.actuators:
         lines.append("<actuator>")
         for a in model.actuators:
+            if a.joint is None:  # MuJoCo's own kinds stay in the file they came from
+                continue
             lines.append(_element(
                 "general", name=a.name, joint=a.joint, gear=repr(a.gear), gaintype="fixed", gainprm=repr(a.gain), biastype="affine",
                 biasprm=_numbers(a.bias), **_range(a.control_range, "ctrlrange"), **_range(a.force_range, "forcerange"),

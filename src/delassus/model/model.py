@@ -19,7 +19,8 @@ from .. import _core
 from .._door import numbers, text, unknown
 from ..errors import ArgumentError, ArgumentTypeError, LoadError, ModelError, NotFiniteError, QuaternionError
 from .checks import QUATERNION_SLACK, check_everything
-from .geometry import unshaped, unshaped_digest
+from .computed import computed
+from .geometry import digest, unshaped
 from .order import depth_first
 from .records import COORDINATES, JOINT_TYPES, VELOCITIES, Actuator, Body, ConnectLoop, Joint, JointLoop, JointType, Loop, Shape, WeldLoop
 
@@ -82,6 +83,7 @@ class Model:
             joint_range (njoint, 2), joint_stiffness, joint_qadr, joint_vadr: where its coordinates and velocities start.
         dof_armature, dof_damping, dof_stiffness, dof_friction_loss: (nv,).
         spring_reference: (nq,) coordinates at which springs are at rest.
+        nu: controls of all actuators.
         loops: what closes the tree; shapes: collision shapes that are primitive; actuators; keyframes: name → q.
         collision_excludes: pairs of body names whose shapes do not touch.
         ignored: what the source had that would change its motion or report it, and that takes no part here, neither in the dynamics nor in a simulation.
@@ -92,6 +94,7 @@ class Model:
     nv: int
     nbody: int
     njoint: int
+    nu: int
     gravity: Floats
     bodies: tuple[Body, ...]
     joints: tuple[Joint, ...]
@@ -127,6 +130,7 @@ class Model:
     _native: _core.Model
     _compiled: Any
     _unshaped: str
+    _computed: str
     _hash: str
     _pools: dict[np.dtype[Any], deque[Any]]
     _neutral: Floats
@@ -170,8 +174,9 @@ class Model:
         ))  # fmt: skip
         # what MuJoCo made of the source: nobody writes to it
         put("_compiled", compiled)
-        put("_unshaped", unshaped_digest(compiled))
-        put("_hash", hashlib.sha256(repr((_canonical(self._content()), self._unshaped)).encode()).hexdigest())
+        put("_unshaped", "" if compiled is None else digest(unshaped(compiled)))
+        put("_computed", "" if compiled is None else digest(computed(compiled)))
+        put("_hash", hashlib.sha256(repr((_canonical(self._content()), self._unshaped, self._computed)).encode()).hexdigest())
         # workspaces that wait for the next caller; more callers at once than this make their own
         put("_pools", {np.dtype(np.float64): deque(maxlen=8), np.dtype(np.float32): deque(maxlen=8)})
 
@@ -184,6 +189,7 @@ class Model:
         all_bodies = (world, *bodies)
         put("_body_index", index)
         put("_joint_index", {j.name: i for i, j in enumerate(joints)})
+        put("nu", sum(a.controls for a in self.actuators))
         put("nbody", nb)
         put("njoint", nj)
         put("body_names", tuple(b.name for b in all_bodies))
@@ -364,7 +370,7 @@ class Model:
 
     def __reduce__(self) -> tuple[Any, ...]:
         source = (
-            None if self._compiled is None else (mujoco.mj_versionString(), pickle.dumps(self._compiled), tuple(unshaped(self._compiled)))
+            None if self._compiled is None else (mujoco.mj_versionString(), pickle.dumps(self._compiled), (*unshaped(self._compiled), *computed(self._compiled)))
         )
         return _unpickle, (*self._content(), source)
 

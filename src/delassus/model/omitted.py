@@ -17,7 +17,7 @@ from .geometry import counted, set_flags, touching
 __all__ = ["omitted"]
 
 # flags that take a part of the model out of the motion; gravity becomes zero, contact and filterparent hold for our contacts too
-_DISABLED = ("constraint", "equality", "frictionloss", "limit", "passive", "spring", "damper", "actuation", "clampctrl")
+_DISABLED = ("constraint", "equality", "frictionloss", "limit")
 # how MuJoCo solves and integrates: options with their enumerations, and flags
 _METHOD = {
     "timestep": None, "integrator": "mjtIntegrator", "cone": "mjtCone", "impratio": None, "solver": "mjtSolver", "jacobian": "mjtJacobian", "iterations": None,
@@ -90,25 +90,20 @@ def _contacts(m: mujoco.MjModel) -> list[str]:
 
 
 def _joints(m: mujoco.MjModel) -> list[str]:
-    driven = m.actuator_trnid[np.isin(m.actuator_trntype, [mujoco.mjtTrn.mjTRN_JOINT, mujoco.mjtTrn.mjTRN_JOINTINPARENT]), 0].tolist()
-    turning = np.isin(m.jnt_type, [mujoco.mjtJoint.mjJNT_BALL, mujoco.mjtJoint.mjJNT_FREE])
+    balls = m.jnt_type == mujoco.mjtJoint.mjJNT_BALL
     counts = [
-        (_rows(m, "jnt_limited", turning), "limit of a ball joint", "limits of ball joints"),
-        (_rows(m, "jnt_stiffness", turning), "spring of a ball or free joint", "springs of ball or free joints"),
+        (_rows(m, "jnt_limited", balls), "limit of a ball joint", "limits of ball joints"),
         (_rows(m, "jnt_margin", m.jnt_limited.astype(bool)), "margin of a joint limit", "margins of joint limits"),
-        (len({j for j in driven if m.jnt_actfrclimited[j]}), "joint actuator force limit", None),
     ]
-    # later MuJoCo versions only
-    for attribute, what in (
-        ("jnt_stiffnesspoly", "non-linear joint stiffness"),
-        ("dof_dampingpoly", "non-linear joint damping"),
-        ("jnt_springyield", "joint spring yield"),
-        ("actuator_armature", "actuator armature"),
-        ("actuator_damping", "actuator damping"),
-        ("actuator_dampingpoly", "non-linear actuator damping"),
-        ("actuator_delay", "actuator delay"),
-    ):
-        counts.append((_rows(m, attribute), what, None))
+    return [counted(n, what, plural) for n, what, plural in counts if n]
+
+
+def _tendons(m: mujoco.MjModel) -> list[str]:
+    counts = [
+        (_rows(m, "tendon_limited"), "limit of a tendon", "limits of tendons"),
+        (_rows(m, "tendon_frictionloss"), "friction loss of a tendon", "friction losses of tendons"),
+        (_rows(m, "tendon_armature"), "armature of a tendon", "armatures of tendons"),
+    ]
     return [counted(n, what, plural) for n, what, plural in counts if n]
 
 
@@ -132,29 +127,10 @@ def _keyframes(m: mujoco.MjModel) -> list[str]:
 
 def omitted(m: mujoco.MjModel) -> list[str]:
     """Return what bears on MuJoCo's motion, or reports it, and has no part in ours, one line each."""
-    touches = {int(p) for p in m.geom_plugin if p >= 0}
-    groups = [g for g in range(31) if m.opt.disableactuator & (1 << g)]
-    counts = [
-        (m.ntendon, "tendon", None),
-        (m.nflex, "flex", "flexes"),
-        (m.nsensor, "sensor", None),
-        (m.nplugin - len(touches), "plugin", None),
-        (m.nmocap, "mocap body flag", None),
-        (_rows(m, "body_gravcomp"), "gravity compensation", None),
-        (
-            int(np.count_nonzero(np.isin(m.actuator_group, groups))),
-            "actuator that its group disables",
-            "actuators that their groups disable",
-        ),
-    ]
+    counts = [(m.nflex, "flex", "flexes"), (m.nmocap, "mocap body flag", None)]
     lines = [counted(n, what, plural) for n, what, plural in counts if n]
-    lines += _keyframes(m) + _joints(m) + _contacts(m)
-    off = set_flags(m)
-    lines += [f"flag that disables {name}" for name in _DISABLED if name in off]
-    if m.opt.density or m.opt.viscosity:
-        lines.append("fluid forces (density or viscosity)")
-    if np.any(m.opt.wind):
-        lines.append("wind")
+    lines += _keyframes(m) + _joints(m) + _tendons(m) + _contacts(m)
+    lines += [f"flag that disables {name}" for name in _DISABLED if name in set_flags(m)]
     if np.any(m.opt.magnetic != _default().opt.magnetic):
         lines.append("magnetic field")
     return lines + _soft(m) + _method(m)

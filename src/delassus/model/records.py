@@ -119,12 +119,17 @@ Loop = ConnectLoop | WeldLoop | JointLoop
 
 @dataclass(frozen=True, slots=True)
 class Actuator:
-    """A force on one joint: gear · (gain · u + bias₀ + bias₁ q + bias₂ q̇), clipped to ``force_range`` before the gear."""
+    """A force on one joint: gear · (gain · u + bias₀ + bias₁ q + bias₂ q̇), clipped to ``force_range`` before the gear.
+
+    ``joint`` None: of a file, and by a law of MuJoCo's that this record cannot hold (a muscle, a filter, a tendon drive …). MuJoCo computes its force from the state and
+    its ``controls`` controls, one but for some types; what else is said here is not used.
+    """
 
     name: str
-    joint: str
+    joint: str | None
     gear: float = 1.0
     gain: float = 1.0
     bias: Vector = ZERO
     control_range: tuple[float, float] = (-math.inf, math.inf)
     force_range: tuple[float, float] = (-math.inf, math.inf)
+    controls: int = 1

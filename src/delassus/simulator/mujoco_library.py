@@ -20,14 +20,17 @@ from ..errors import LoadError
 
 __all__ = ["layout", "library"]
 
-_FUNCTIONS = ("mj_makeData", "mj_deleteData", "mj_kinematics", "mj_collision")
+_FUNCTIONS = (
+    "mj_makeData", "mj_deleteData", "mj_kinematics", "mj_collision", "mj_comPos", "mj_tendon", "mj_transmission", "mj_fwdPosition", "mj_fwdVelocity", "mj_fwdActuation",
+    "mj_Euler", "mj_getState", "mj_setState",
+)  # fmt: skip
 # handlers of a thread's errors: later versions have one for all messages, earlier ones four functions
 _HANDLERS = (
     ("_mjPRIVATE_setTlsLogHandler",),
     ("_mjPRIVATE__get_tls_error_fn", "_mjPRIVATE__set_tls_error_fn", "_mjPRIVATE__get_tls_warning_fn", "_mjPRIVATE__set_tls_warning_fn"),
 )
 _FIELDS = {
-    "mjData": ("qpos", "xpos", "xmat", "contact", "ncon"),
+    "mjData": ("qpos", "xpos", "xmat", "contact", "ncon", "qvel", "qacc", "ctrl", "time", "qfrc_passive", "qfrc_actuator", "ten_J", "ten_length"),
     "mjContact": ("dist", "pos", "frame", "friction", "geom", "dim"),
     "mjModel": ("narena",),
     "mjLogMessage": ("level", "subject"),

@@ -19,12 +19,13 @@ from .. import _core
 from .._door import conform, count, finite, number, unknown
 from ..errors import ArgumentError, ArgumentTypeError, UnstableError
 from ..model import Model
-from ..model.from_mujoco import from_mujoco
+from ..model.from_mujoco import body_names, from_mujoco
 from ..model.load import compile_source, tell_ignored
 from ..types import Integrator, SimulatorSolver
-from .collision_model import ShownModel, collision_model
+from .collision_model import ShownModel
 from .contact_problem import ContactProblem, problem_of_step
 from .recording import Bar, Frames, Keeper
+from .sensing import Applied, Sensing
 from .snapshot import identity, seal, unseal
 from .step_result import StepResult
 from .trajectory import Trajectory
@@ -131,10 +132,12 @@ class Simulator:
             sleep_speed=number(sleep_speed, "sleep_speed", minimum=0.0),
         )  # fmt: skip
         self.view: Any = None
-        self._plan = world_plan(self.model, collision_model(self._source), self._options)
+        self._plan = world_plan(self.model, self._source, self._options)
         self.threads = count(threads, "threads")
         self._world = _core.World(self._plan, threads=self.threads)
-        self._control_shape, self._tau_shape = (len(self.model.actuators),), (self.model.nv,)
+        self._applied: tuple[Any, Any, Any] = (None, None, None)
+        self._has_sensors = self._source.nsensor > 0
+        self._control_shape, self._tau_shape = (self.model.nu,), (self.model.nv,)
         self.reset()
 
     def __repr__(self) -> str:
@@ -168,6 +171,38 @@ class Simulator:
         """Start from a state, without memory of contacts. Default: the model's neutral configuration at rest."""
         self._check_untouched()
         self._world.set_state(self.model.neutral() if q is None else q, np.zeros(self.model.nv) if v is None else v, number(time, "time"))
+        self._applied = (None, None, None)
+
+    @property
+    def activation(self) -> Array:
+        """(na,) activations of actuators, MuJoCo's act, a copy; assign to change them."""
+        return self._world.hidden[: self._source.na]
+
+    @activation.setter
+    def activation(self, values: ArrayLike) -> None:
+        hidden = self._world.hidden
+        hidden[: self._source.na] = finite(conform(values, "activation", (self._source.na,), "float64"), "activation")
+        self._world.hidden = hidden
+
+    @cached_property
+    def _sensing(self) -> Sensing:
+        return Sensing(self._source, [self.model.body_index(name) for name in body_names(self._source)])
+
+    def to_mujoco(self, data: Any = None) -> Any:
+        """Return MuJoCo's data at the present state: for its renderer, its viewers, and code that reads an ``MjData``.
+
+        Positions, velocities, tendons, actuator and passive forces are what MuJoCo finds at the state. Contacts are those of the last step, with their forces in ``efc_force`` (read them with
+        ``mujoco.mj_contactForce``), ``qacc`` is the acceleration with all constraint forces of that step, and sensors read these. Its model is :attr:`mujoco_model`.
+
+        Args:
+            data: of :attr:`mujoco_model` to fill; default: new data.
+        """
+        if data is None:
+            data = mujoco.MjData(self._source)
+        elif not isinstance(data, mujoco.MjData) or data.qpos.shape != (self._source.nq,) or data.xpos.shape != (self._source.nbody, 3):
+            raise ArgumentTypeError(f"data: expected a mujoco.MjData of this simulator's mujoco_model, got {type(data).__name__}.")
+        self._sensing.fill(data, self._world.record(), _kept(*self._applied))
+        return data
 
     def save(self) -> Array:
         """Return all that the next step depends on, as numbers, and what they are of. They may be kept in a file."""
@@ -200,6 +235,16 @@ class Simulator:
             max_iterations=self.max_iterations, method=self.solver, model=self.model.name,
         )  # fmt: skip
 
+    def smooth_forces(self, control: ArrayLike | None = None) -> Array:
+        """Return the forces of springs, dampers, tendons, fluids, gravity compensation and actuators at the present state, (nv,) [N or N m].
+
+        ``dl.forward_dynamics(model, sim.q, sim.v, sim.smooth_forces(control))`` is the acceleration without contacts, limits, dry friction and loops.
+
+        Args:
+            control: (nu,) of the actuators, default zero; their ranges apply.
+        """
+        return self._world.smooth_forces(self._inputs(None, control)[1])
+
     # ---- motion ---------------------------------------------------------------------------------------------------------------
 
     def step(
@@ -226,7 +271,8 @@ class Simulator:
         record = self._world.step(tau, control, external_forces)
         if record is None:
             raise self._unstable()
-        return StepResult(record)
+        self._applied = applied = (tau, control, external_forces)
+        return StepResult(record, self._sensing, _kept(*applied)) if self._has_sensors else StepResult(record)
 
     def run(
         self,
@@ -299,7 +345,9 @@ class Simulator:
 
     def _run(self, steps: int, every: int, tau: Any, control: Any) -> _core.RunRecord:
         self._check_untouched()
-        record = self._world.run(steps, every, *self._inputs(tau, control))
+        inputs = self._inputs(tau, control)
+        record = self._world.run(steps, every, *inputs)
+        self._applied = (*inputs, None)
         if not record.finite:
             raise self._unstable()
         return record
@@ -312,7 +360,12 @@ class Simulator:
 
     def _inputs(self, tau: Any, control: Any) -> tuple[Any, Any]:
         """Check forces on joints and values of actuators."""
-        return _forces(tau, "tau", self._tau_shape, "velocities"), _forces(control, "control", self._control_shape, "actuators")
+        return _forces(tau, "tau", self._tau_shape, "velocities"), _forces(control, "control", self._control_shape, "controls")
+
+
+def _kept(tau: Any, control: Any, external: Any) -> Applied:
+    """Return copies of what acted."""
+    return Applied(*(None if x is None else np.array(x, dtype=float) for x in (tau, control, external)))
 
 
 def _steps_in(seconds: float, timestep: float) -> int:

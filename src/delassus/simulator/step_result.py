@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..types import StepStatus
+from .sensing import Applied, Sensing, SensorValues
 from .trajectory import Contacts
 
 __all__ = ["StepResult", "contacts_of"]
@@ -37,6 +38,7 @@ class StepResult:
         loop_error, loop_error_after: largest, before and after the step [m or rad].
         limit_error: how far the worst joint is beyond its limit after the step [m or rad].
         tunnelled: pairs of shapes that went through each other within the step.
+        sensors: values of the model's sensors by name, and all of them as ``sensors.data``, at the end of the step: by MuJoCo's functions, from our state, contacts and forces.
         timings: seconds of the stages, "step" of the whole. Those of islands are added up, so with several threads they may exceed the whole.
     """
 
@@ -58,16 +60,24 @@ class StepResult:
     limit_error: float
     tunnelled: int
     timings: dict[str, float]
+    sensors: SensorValues
 
-    def __init__(self, record: _core.StepRecord) -> None:
+    def __init__(self, record: _core.StepRecord, sensing: Sensing | None = None, applied: Applied | None = None) -> None:
         self.__dict__["_record"] = record
+        self.__dict__["_sensed"] = (sensing, applied)
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute that was not asked for before, and keep it."""
         if name not in StepResult.__annotations__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         record = self.__dict__["_record"]
-        value = contacts_of(record) if name == "contacts" else getattr(record, name)
+        if name == "contacts":
+            value: Any = contacts_of(record)
+        elif name == "sensors":
+            sensing, applied = self.__dict__["_sensed"]
+            value = SensorValues({}, np.zeros(0)) if sensing is None else sensing.values(record, applied)
+        else:
+            value = getattr(record, name)
         self.__dict__[name] = value
         return value
 

@@ -11,8 +11,9 @@ from .. import _core
 from ..constraints import JointFriction, from_loop
 from ..model import Model
 from ..model.from_mujoco import body_names
-from .collision_model import REACH
+from .collision_model import REACH, collision_model
 from .mujoco_library import library
+from .smooth_model import control_places, mirror_source
 
 __all__ = ["world_plan"]
 
@@ -20,8 +21,15 @@ _LARGE = 1e300  # stands for a range without an end
 _SINGLE = ("hinge", "slide")  # joints of one coordinate
 
 
-def world_plan(model: Model, mj: Any, options: _core.StepOptions) -> _core.WorldPlan:
-    """Return everything the core needs: implicit parts of M̂, loops, friction, limits, motors, and the way to MuJoCo's collisions."""
+def world_plan(model: Model, source: Any, options: _core.StepOptions) -> _core.WorldPlan:
+    """Return everything the core needs: implicit parts of M̂, loops, friction, limits, motors, and the ways to MuJoCo's collisions and smooth forces.
+
+    Args:
+        model: of the world.
+        source: MuJoCo's model of it.
+        options: of its steps.
+    """
+    mj = collision_model(source)
     friction = [JointFriction(model, j) for j in range(model.njoint) if model.dof_friction_loss[model.joint_vadr[j]] > 0]
     loops = [from_loop(model, loop) for loop in model.loops if loop.active]
     bodies = [model.body_index(name) for name in body_names(mj)]
@@ -31,10 +39,10 @@ def world_plan(model: Model, mj: Any, options: _core.StepOptions) -> _core.World
     world.loops, world.friction = [c._native() for c in loops], [c._native() for c in friction]
     world.friction_loss = [c.friction for c in friction for _ in range(c.rows)]
     world.limits = _limits(model)
-    _drive(world, model, options.timestep)
+    _drive(world, model, mj, options.timestep)
     world.shapes, world.contact_reach = _shapes(mj, bodies), REACH
     collisions = _core.CollisionSource(library(), mj, address=int(mj._address), geom_bodies=[bodies[b] for b in parts], geom_parts=parts)
-    return _core.WorldPlan(world, collisions)
+    return _core.WorldPlan(world, collisions, mirror_source(model, source, options.timestep), int(source.nu))
 
 
 def _limits(model: Model) -> list[_core.JointLimit]:
@@ -49,7 +57,7 @@ def _limits(model: Model) -> list[_core.JointLimit]:
     return limits
 
 
-def _drive(world: _core.WorldDescription, model: Model, dt: float) -> None:
+def _drive(world: _core.WorldDescription, model: Model, mj: Any, dt: float) -> None:
     """Springs, dampers and motors, and what they add to M̂ = M + dt D + dt² K: they act at the end of the step."""
     stiffness, damping = np.array(model.dof_stiffness, dtype=float), np.array(model.dof_damping, dtype=float)
     armature = model.dof_armature + dt * damping + dt * dt * stiffness
@@ -57,19 +65,24 @@ def _drive(world: _core.WorldDescription, model: Model, dt: float) -> None:
     for j, joint in enumerate(model.joints):
         if joint.type in _SINGLE:
             spring_coordinate[model.joint_vadr[j]] = model.joint_qadr[j]
-    stiffness[spring_coordinate < 0] = 0.0
-    motors = []
-    for a in model.actuators:
+    motors, places = [], control_places(mj)
+    ranges = np.tile([-_LARGE, _LARGE], (model.nv, 1))
+    for place, a in zip(places, model.actuators, strict=True):
+        if a.joint is None:
+            continue
         j = model.joint_index(a.joint)
         k, i = int(model.joint_vadr[j]), int(model.joint_qadr[j]) if model.joint_type[j] in _SINGLE else -1
         armature[k] -= a.gear**2 * (dt * min(a.bias[2], 0.0) + dt * dt * min(a.bias[1], 0.0))
+        if mj.jnt_actfrclimited[j]:
+            ranges[k] = mj.jnt_actfrcrange[j]
         control_range, force_range = (np.clip(ends, -_LARGE, _LARGE).tolist() for ends in (a.control_range, a.force_range))
         motors.append(
             _core.Motor(
-                coordinate=i, velocity=k, gear=a.gear, gain=a.gain, bias=a.bias, control_range=control_range, force_range=force_range
+                control=place, coordinate=i, velocity=k, gear=a.gear, gain=a.gain, bias=a.bias, control_range=control_range, force_range=force_range
             )
         )
     world.armature, world.motors = armature.tolist(), motors
+    world.motor_ranges = ranges.tolist() if np.any(np.abs(ranges) < _LARGE) else []
     world.stiffness, world.damping = stiffness.tolist(), damping.tolist()
     world.spring_rest, world.spring_coordinate = np.asarray(model.spring_reference).tolist(), spring_coordinate.tolist()
 

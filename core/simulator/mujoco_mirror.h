@@ -1,0 +1,57 @@
+// MuJoCo's own view of a world: what follows from its state by MuJoCo's rules and needs no structure here.
+//
+//   forces    Q(q, v, a, u) = passive + actuation   springs of balls and of tendons, fluid, gravity compensation,
+//                                                   muscles, tendon drives …: all that is not ours (actuation.h)
+//   advance   a, and whatever plugins and delays keep, one step on
+//   tendons   ℓ(q) and dℓ/dq, for rows of limits, dry friction and equalities of tendons
+//
+// MuJoCo's model here is one in which everything that the core computes itself has no effect. The data is scratch: it
+// is written before it is read, so that nothing of one step is left for the next.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "simulator/mujoco_call.h"
+
+namespace delassus {
+
+// How to reach it.
+struct MirrorSource {
+  MujocoLibrary library;
+  const void* model = nullptr;  // an mjModel that outlives every mirror of it; null: there is nothing to compute
+  int nq = 0, nv = 0, nu = 0;
+  int signature = 0, state_size = 0;  // of MuJoCo's state besides q and v: mjtState bits, and how many numbers
+  bool needs_contacts = false;        // adhesion, whose force acts through contacts
+  bool advances = false;              // some of its state changes by itself
+};
+
+class MujocoMirror {
+ public:
+  explicit MujocoMirror(const MirrorSource& source);
+
+  // State of a world for MuJoCo: q, v, the rest of its state and controls (null: zero).
+  struct State {
+    const double *q, *v, *rest, *control;
+    double time;
+  };
+
+  // forces += Q. next: the rest of the state after a step, where it changes by itself. False where MuJoCo could not go
+  // on: failure() says why.
+  bool add_forces(const State& now, std::vector<double>& forces, std::vector<double>& next);
+
+  const std::string& failure() const { return failure_; }
+
+ private:
+  void write(const State& now);
+  bool forward();
+  bool advance(std::vector<double>& next);
+  template <class Work>
+  bool call(Work&& work);
+
+  MirrorSource source_;
+  MujocoData data_;
+  std::string failure_;
+};
+
+}  // namespace delassus

@@ -1,0 +1,57 @@
+"""What a MuJoCo model has that no record of ours holds and that takes part all the same: the simulator asks MuJoCo for it, at our state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from .geometry import counted, set_flags
+from .native import actuator_count, column, motors, native_dampers
+
+__all__ = ["computed"]
+
+# forces of joints beyond a linear spring and one damping, by the arrays that tell them
+_JOINTS = {
+    "non-linear joint stiffness": ("jnt_stiffnesspoly", "njnt"),
+    "non-linear joint damping": ("dof_dampingpoly", "nv"),
+    "joint spring yield": ("jnt_springyield", "njnt"),
+    "gravity compensation": ("body_gravcomp", "nbody"),
+}
+# arrays that tell everything of tendons and actuators
+_TENDONS = ("tendon_", "wrap_")
+_ACTUATORS = ("actuator_",)
+_DRAWN = ("_rgba", "_matid", "_width", "_user", "_group")
+
+
+def _content(m: mujoco.MjModel, prefixes: tuple[str, ...]) -> list[Any]:
+    """All arrays of the model whose names begin so, but those that are only drawn."""
+    names = [name for name in dir(m) if name.startswith(prefixes) and not name.endswith(_DRAWN)]
+    return [np.asarray(getattr(m, name)) for name in names if isinstance(getattr(m, name), np.ndarray)]
+
+
+def computed(m: mujoco.MjModel) -> dict[str, list[Any]]:
+    """Return what takes part in a simulation by MuJoCo's functions alone: a line about each kind, and its content."""
+    found: dict[str, list[Any]] = {}
+    if m.ntendon:
+        found[counted(m.ntendon, "tendon")] = _content(m, _TENDONS)
+    others = int(np.count_nonzero(~motors(m))) if actuator_count(m) else 0
+    if others:
+        found[f"{counted(others, 'actuator')} that {'is' if others == 1 else 'are'} not a motor or servo on one hinge or slide"] = _content(m, _ACTUATORS)
+    limited = np.flatnonzero(m.jnt_actfrclimited)
+    if len(limited) and actuator_count(m):
+        found[counted(len(limited), "joint actuator force limit")] = [limited, m.jnt_actfrcrange[limited]]
+    for what, (name, rows) in _JOINTS.items():
+        values = column(m, name, getattr(m, rows))
+        if n := int(np.count_nonzero(values.any(axis=1))):
+            found[counted(n, what)] = [values]
+    uneven = int(np.count_nonzero(~native_dampers(m))) if "damper" not in set_flags(m) else 0
+    if uneven:
+        found[f"damping that differs between velocities of {counted(uneven, 'joint')}"] = [m.dof_damping]
+    if m.opt.density or m.opt.viscosity:
+        found["fluid forces (density or viscosity)"] = [np.array([m.opt.density, m.opt.viscosity]), m.opt.wind, m.geom_fluid]
+    shapes = {int(p) for p in m.geom_plugin if p >= 0}
+    if m.nplugin > len(shapes):
+        found[counted(m.nplugin - len(shapes), "plugin")] = [m.plugin, m.plugin_attr, m.body_plugin]
+    return found

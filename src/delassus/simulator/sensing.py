@@ -1,0 +1,165 @@
+"""MuJoCo's data at our state: positions, velocities and actuator forces as MuJoCo finds them, contacts and their forces as our step found them, and the sensors that read all this.
+
+    q, v, a, u of the step's end        kinematics, tendons, transmissions, passive and actuator forces: MuJoCo's
+    contacts of the step                ours: points, distances, forces; no other contact is there
+    qacc = M⁻¹ (smooth + Jᵀ λ / dt)     smooth forces at the state, Jᵀ λ of all rows of the step
+    sensors                             MuJoCo's functions on these
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+import mujoco
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _core
+from ..model.geometry import flags
+from .smooth_model import hidden_state
+
+__all__ = ["Applied", "Sensing", "SensorValues"]
+
+Array = NDArray[Any]
+
+
+class Applied(NamedTuple):
+    """What acted during a step, as the user gave it; None for none."""
+
+    tau: Array | None
+    control: Array | None
+    external: Array | None
+
+
+class SensorValues(Mapping[str, Array]):
+    """Values of a model's sensors by their names; ``data`` has all of them as MuJoCo's sensordata has."""
+
+    def __init__(self, places: Mapping[str, slice], data: Array) -> None:
+        self.data = data
+        self._places = places
+
+    def __getitem__(self, name: str) -> Array:
+        try:
+            return self.data[self._places[name]]
+        except KeyError:
+            raise KeyError(f"sensor {name!r} does not exist. Available sensors: {', '.join(self._places) or 'none'}.") from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __repr__(self) -> str:
+        return f"<SensorValues: {', '.join(f'{name} {np.array2string(self[name], precision=4)}' for name in self._places)}>"
+
+
+def sensor_places(m: mujoco.MjModel) -> dict[str, slice]:
+    """Return where each sensor's values are; one without a name is called sensor_ and its number."""
+    places = {}
+    for s in range(m.nsensor):
+        name = mujoco.mj_id2name(m, mujoco.mjtObj.mjOBJ_SENSOR, s) or f"sensor_{s}"
+        places[name] = slice(int(m.sensor_adr[s]), int(m.sensor_adr[s] + m.sensor_dim[s]))
+    return places
+
+
+def _frame(normal: Array) -> Array:
+    """(9,) a contact's normal and two tangents at right angles to it and to each other."""
+    aside = np.eye(3)[np.argmin(np.abs(normal))]
+    tangent = np.cross(normal, aside)
+    tangent /= np.linalg.norm(tangent)
+    return np.concatenate([normal, tangent, np.cross(normal, tangent)])
+
+
+class Sensing:
+    """Fills data of MuJoCo's.
+
+    Args:
+        m: MuJoCo's model; it is not written to.
+        bodies: for each of its bodies, our number.
+    """
+
+    def __init__(self, m: mujoco.MjModel, bodies: list[int]) -> None:
+        self._m, self._bodies = m, bodies
+        self._signature, _ = hidden_state(m)
+        self._places = sensor_places(m)
+        self._data: mujoco.MjData | None = None
+        # one that finds no contacts: ours are the only ones
+        self._quiet = copy.copy(m)
+        self._quiet.opt.disableflags |= flags()["contact"][1]
+
+    def values(self, record: _core.StepRecord, applied: Applied) -> SensorValues:
+        """Return the values of all sensors after a step."""
+        if self._data is None:
+            self._data = mujoco.MjData(self._m)
+        self.fill(self._data, record, applied)
+        return SensorValues(self._places, np.array(self._data.sensordata))
+
+    def fill(self, d: mujoco.MjData, record: _core.StepRecord, applied: Applied) -> None:
+        """Write the state, contacts and forces of a step, and all that follows from them, into data of this model."""
+        m = self._m
+        self._write_state(d, record, applied)
+        for stage in (mujoco.mj_kinematics, mujoco.mj_comPos, mujoco.mj_camlight, mujoco.mj_flex, mujoco.mj_tendon, getattr(mujoco, "mj_makeM", mujoco.mj_crb), mujoco.mj_factorM):  # fmt: skip
+            stage(m, d)
+        self._write_contacts(d, record)
+        mujoco.mj_makeConstraint(m, d)
+        mujoco.mj_transmission(m, d)
+        self._write_forces(d, record)
+        # what MuJoCo finds when a sensor first asks for it is found before: the data may be of another state
+        for stage in (mujoco.mj_energyPos, mujoco.mj_sensorPos, mujoco.mj_fwdVelocity, mujoco.mj_energyVel, mujoco.mj_subtreeVel, mujoco.mj_sensorVel):
+            stage(m, d)
+        mujoco.mj_fwdActuation(m, d)
+        mujoco.mj_fwdAcceleration(m, d)
+        # qacc = M⁻¹ (smooth forces + those of rows)
+        d.qfrc_constraint[:] = record.row_forces
+        solution = np.empty((1, m.nv))
+        mujoco.mj_solveM(m, d, solution, (d.qfrc_smooth + d.qfrc_constraint)[None])
+        d.qacc[:] = solution[0]
+        mujoco.mj_rnePostConstraint(m, d)
+        mujoco.mj_sensorAcc(m, d)
+
+    def _write_state(self, d: mujoco.MjData, record: _core.StepRecord, applied: Applied) -> None:
+        d.time = record.time
+        d.qpos[:], d.qvel[:] = record.q, record.v
+        if len(record.hidden):
+            mujoco.mj_setState(self._m, d, record.hidden, self._signature)
+        for to, values in ((d.ctrl, applied.control), (d.qfrc_applied, applied.tau)):
+            to[:] = 0.0 if values is None else values
+        d.xfrc_applied[:] = 0.0 if applied.external is None else applied.external[self._bodies]
+
+    def _write_contacts(self, d: mujoco.MjData, record: _core.StepRecord) -> None:
+        """Our contacts in place of those that MuJoCo would find."""
+        m = self._m
+        mujoco.mj_collision(self._quiet, d)
+        contact = mujoco.MjContact()
+        rows = zip(record.contact_position, record.contact_normal, record.contact_friction, record.contact_distance, record.contact_geoms, strict=True)
+        for position, normal, friction, distance, geoms in rows:
+            one, two = int(geoms[1]), int(geoms[0])  # MuJoCo's normal goes from its first geom to its second
+            contact.pos, contact.dist, contact.dim = position, distance, 3 if friction > 0 else 1
+            contact.frame = _frame(normal)
+            contact.friction = [friction, friction, *m.geom_friction[one][1:], m.geom_friction[one][2]]
+            contact.includemargin = distance + 1.0  # it counts, however far apart it is
+            contact.solref, contact.solimp, contact.solreffriction = m.geom_solref[one], m.geom_solimp[one], np.zeros(2)
+            contact.geom = contact.geom1, contact.geom2 = one, two
+            contact.flex = contact.elem = contact.vert = [-1, -1]
+            contact.exclude, contact.efc_address = 0, -1
+            mujoco.mj_addContact(m, d, contact)
+
+    def _write_forces(self, d: mujoco.MjData, record: _core.StepRecord) -> None:
+        """Forces of contacts in MuJoCo's rows: normal and tangents, or edges of its pyramids; other rows have none."""
+        d.efc_force[:] = 0.0
+        pyramids = self._m.opt.cone == mujoco.mjtCone.mjCONE_PYRAMIDAL
+        for k in range(d.ncon):
+            contact = d.contact[k]
+            at, n = int(contact.efc_address), int(contact.dim)
+            if at < 0:
+                continue
+            local = contact.frame.reshape(3, 3) @ record.contact_force[k]
+            if n == 1 or not pyramids:
+                d.efc_force[at : at + n] = local[:n]
+            else:
+                edges = np.zeros(2 * (n - 1))
+                mujoco.mju_encodePyramid(edges, local, np.array(contact.friction)[: n - 1])
+                d.efc_force[at : at + len(edges)] = edges

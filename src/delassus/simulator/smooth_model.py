@@ -1,0 +1,97 @@
+"""MuJoCo's model as the core reads smooth forces from it: all that our own code computes has no effect in it, so that the sum of both sides is the whole."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from .. import _core
+from ..errors import ModelError
+from ..model import Model
+from ..model.geometry import flags
+from ..model.native import actuator_count, column, controls
+from .mujoco_library import library
+
+__all__ = ["hidden_state", "mirror_source"]
+
+# what MuJoCo keeps from step to step besides q and v, in the order of its bits; versions differ
+_KEPT = ("mjSTATE_ACT", "mjSTATE_HISTORY", "mjSTATE_PLUGIN", "mjSTATE_PLASTIC")
+# arrays of which any number other than zero is a force
+_ACTING = ("dof_damping", "dof_dampingpoly", "jnt_stiffness", "jnt_stiffnesspoly", "tendon_stiffness", "tendon_stiffnesspoly", "tendon_damping", "tendon_dampingpoly", "body_gravcomp")  # fmt: skip
+
+
+def _signature() -> int:
+    return sum(int(getattr(mujoco.mjtState, name)) for name in _KEPT if hasattr(mujoco.mjtState, name))
+
+
+def hidden_state(m: mujoco.MjModel) -> tuple[int, Any]:
+    """Return which parts of MuJoCo's state there are besides q and v, as mjtState bits, and their numbers at the start."""
+    signature = _signature()
+    start = np.zeros(mujoco.mj_stateSize(m, signature))
+    if len(start):
+        mujoco.mj_getState(m, mujoco.MjData(m), start, signature)
+    return signature, start
+
+
+def _check_types(m: mujoco.MjModel) -> None:
+    """Refuse actuators whose law only a callback knows."""
+    for a in range(actuator_count(m)):
+        kinds = {"dyntype": m.actuator_dyntype[a] == mujoco.mjtDyn.mjDYN_USER, "gaintype": m.actuator_gaintype[a] == mujoco.mjtGain.mjGAIN_USER,
+                 "biastype": m.actuator_biastype[a] == mujoco.mjtBias.mjBIAS_USER}  # fmt: skip
+        if any(kinds.values()):
+            name = mujoco.mj_id2name(m, mujoco.mjtObj.mjOBJ_ACTUATOR, a) or f"actuator_{a}"
+            raise ModelError(
+                f"actuator {name!r}: {' and '.join(k for k, user in kinds.items() if user)} user is a law that only a callback of MuJoCo's knows, and callbacks take no part here. "
+                "Use a general actuator, or apply its force with tau."
+            )
+
+
+def _silenced(model: Model, m: mujoco.MjModel) -> mujoco.MjModel:
+    """Return a copy in which nothing acts that our own code computes."""
+    c = copy.copy(m)
+    column(c, "dof_damping", c.nv)[np.asarray(model.dof_damping) != 0, 0] = 0.0
+    column(c, "jnt_stiffness", c.njnt)[[joint.stiffness != 0 and joint.type in ("hinge", "slide") for joint in model.joints], 0] = 0.0
+    for a, record in enumerate(model.actuators):
+        if record.joint is not None:
+            c.actuator_gainprm[a] = c.actuator_biasprm[a] = 0.0
+            c.actuator_forcelimited[a] = 0
+            c.jnt_actfrclimited[model.joint_index(record.joint)] = 0
+    # a step of activations alone; contacts, where they are looked for, are those of the model
+    for name in ("eulerdamp", "island", "sleep", "autoreset"):
+        if name in flags():
+            field, bit = flags()[name]
+            on_by_default = field == "disableflags"
+            setattr(c.opt, field, getattr(c.opt, field) | bit if on_by_default else getattr(c.opt, field) & ~bit)
+    return c
+
+
+def _acts(model: Model, c: mujoco.MjModel) -> bool:
+    """Whether anything is left in it that acts."""
+    moving = any(np.any(np.asarray(getattr(c, name, 0.0))) for name in _ACTING)
+    shapes = {int(p) for p in c.geom_plugin if p >= 0}
+    return bool(moving or c.opt.density or c.opt.viscosity or c.nplugin > len(shapes) or any(a.joint is None for a in model.actuators))
+
+
+def mirror_source(model: Model, m: mujoco.MjModel, timestep: float) -> _core.MirrorSource:
+    """Return what the core needs to ask MuJoCo for smooth forces; without a model where there are none.
+
+    Raises:
+        ModelError: an actuator is of a type that only a callback knows.
+    """
+    _check_types(m)
+    signature, start = hidden_state(m)
+    c = _silenced(model, m)
+    c.opt.timestep = timestep
+    acts, adhesive = _acts(model, c) or len(start) > 0, bool(np.any(c.actuator_trntype == mujoco.mjtTrn.mjTRN_BODY))
+    return _core.MirrorSource(
+        library(), c if acts else None, address=int(c._address) if acts else 0, nq=c.nq, nv=c.nv, nu=c.nu, signature=signature, start=start.tolist(),
+        needs_contacts=adhesive, advances=len(start) > 0,
+    )  # fmt: skip
+
+
+def control_places(m: mujoco.MjModel) -> list[int]:
+    """Return, for each actuator, where its first control is."""
+    return [int(start) for start, _ in controls(m)]
