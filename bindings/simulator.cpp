@@ -92,7 +92,7 @@ MujocoLibrary library_of(const std::map<std::string, std::size_t>& places) {
             at("mjData.ctrl"),         at("mjData.time"),          at("mjData.qfrc_passive"),
             at("mjData.qfrc_actuator"), at("mjData.ten_J"),        at("mjData.ten_length")};
   l.contact = {at("mjContact"),          at("mjContact.dist"), at("mjContact.pos"), at("mjContact.frame"),
-               at("mjContact.friction"), at("mjContact.geom"), at("mjContact.dim")};
+               at("mjContact.friction"), at("mjContact.geom"), at("mjContact.dim"), at("mjContact.includemargin")};
   l.model = {at("mjModel"), at("mjModel.narena"), at("mjModel.enableflags")};
   l.sleep = {int(at("mjENBL_SLEEP")), at("mjData.body_awake"), at("mjData.nbody_awake"), int(at("mjS_ASLEEP")),
              int(at("mjS_AWAKE"))};
@@ -118,6 +118,17 @@ void bind_description(nb::module_& m) {
       .def_ro("sleep_speed", &StepOptions::sleep_speed);
   nb::class_<JointLimit>(m, "JointLimit")
       .def(nb::init<int, int, double, double>(), nb::kw_only(), "coordinate"_a, "velocity"_a, "lower"_a, "upper"_a);
+  nb::class_<Span>(m, "Span")
+      .def(
+          "__init__",
+          [](Span* self, int kind, std::vector<int> velocities, int coordinate, std::array<int, 2> tendons,
+             std::array<double, 2> rest, std::array<double, 5> polynomial, std::array<std::vector<int>, 2> places,
+             double lower, double upper, double friction_loss) {
+            new (self) Span{kind,       coordinate, tendons, rest,  polynomial,
+                            std::move(velocities), std::move(places), lower, upper, friction_loss};
+          },
+          nb::kw_only(), "kind"_a, "velocities"_a, "coordinate"_a, "tendons"_a, "rest"_a, "polynomial"_a, "places"_a,
+          "lower"_a, "upper"_a, "friction_loss"_a);
   nb::class_<Motor>(m, "Motor")
       .def(nb::init<int, int, int, double, double, std::array<double, 3>, std::array<double, 2>,
                     std::array<double, 2>>(),
@@ -151,6 +162,7 @@ void bind_description(nb::module_& m) {
       .def_rw("spring_rest", &WorldDescription::spring_rest)
       .def_rw("spring_coordinate", &WorldDescription::spring_coordinate)
       .def_rw("limits", &WorldDescription::limits)
+      .def_rw("spans", &WorldDescription::spans)
       .def_rw("motors", &WorldDescription::motors)
       .def_rw("motor_ranges", &WorldDescription::motor_ranges)
       .def_rw("shapes", &WorldDescription::shapes)
@@ -166,12 +178,12 @@ void bind_description(nb::module_& m) {
       .def(
           "__init__",
           [](HeldCollisions* self, const MujocoLibrary& library, nb::object model, std::size_t address,
-             std::vector<int> geom_bodies, std::vector<int> geom_parts) {
-            new (self) HeldCollisions{
-                {library, reinterpret_cast<const void*>(address), std::move(geom_bodies), std::move(geom_parts)},
-                std::move(model)};
+             std::vector<int> geom_bodies, std::vector<int> geom_parts, double margin_shift) {
+            new (self) HeldCollisions{{library, reinterpret_cast<const void*>(address), std::move(geom_bodies),
+                                       std::move(geom_parts), margin_shift},
+                                      std::move(model)};
           },
-          "library"_a, "model"_a, nb::kw_only(), "address"_a, "geom_bodies"_a, "geom_parts"_a);
+          "library"_a, "model"_a, nb::kw_only(), "address"_a, "geom_bodies"_a, "geom_parts"_a, "margin_shift"_a);
   nb::class_<HeldMirror>(m, "MirrorSource")
       .def(
           "__init__",

@@ -140,6 +140,9 @@ void rates(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set,
       const T x = q[second.iq] - second.reference, nu2 = nu[second.iv];
       v[0] = nu[first.iv] - polynomial_slope(c.numbers, x) * nu2;
       a[0] = -polynomial_curvature(c.numbers, x) * nu2 * nu2;
+    } else if (c.kind == Kind::combination) {
+      // Σ c_k ν_k; how the c_k change is not known here
+      for (std::size_t j = 0; j < c.joints.size(); ++j) v[0] += nu[c.joints[j]] * c.numbers[j];
     } else if (c.kind == Kind::center) {
       // Σ m_i ċ_i / Σ m_i, and the same of c̈_i
       Vec3<T> sum_v{}, sum_a{};

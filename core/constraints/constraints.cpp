@@ -31,61 +31,67 @@ PointRows<Real> point_rows(const Model<Real>& model, const Constraint<Real>& c) 
 }  // namespace
 
 template <class Real>
+void add_constraint(const Model<Real>& model, const ConstraintDescription& d, ConstraintSet<Real>& set,
+                    std::vector<PointRows<Real>>& points) {
+  Constraint<Real> c{};
+  c.kind = d.kind;
+  c.row = set.rows;
+  c.rows = d.rows;
+  c.block = -1;
+  c.axes_on = d.axes_on;
+  c.bodies = d.bodies;
+  for (std::size_t p = 0; p + 2 < d.points.size(); p += 3)
+    c.points.push_back({Real(d.points[p]), Real(d.points[p + 1]), Real(d.points[p + 2])});
+  c.matrix.assign(d.matrix.begin(), d.matrix.end());
+  c.joints = d.joints;
+  c.numbers.assign(d.numbers.begin(), d.numbers.end());
+  c.measured = d.measured;
+  c.target.assign(d.target.begin(), d.target.end());
+  c.kp = Real(d.kp), c.kd = Real(d.kd);
+
+  // points between different links, and rows with terms: one a link, the ground none
+  const bool point =
+      c.kind == Kind::frame && c.axes_on < 0 && model.bodies[c.bodies[0]].link != model.bodies[c.bodies[1]].link;
+  if (point) points.push_back(point_rows(model, c));
+  Block block{c.row + 3 * point, c.rows - 3 * point, int(set.terms.size()), 0};
+  auto term = [&](int link) {
+    if (link < 0) return -1;
+    for (int t = 0; t < block.terms; ++t)
+      if (set.terms[block.term + t].link == link) return t;
+    set.terms.push_back({link, int(set.K_size)});
+    set.K_size += std::size_t(block.rows);
+    return block.terms++;
+  };
+  auto link_and_parent = [&](int link) {
+    c.term_of.push_back(term(link));
+    c.term_of.push_back(term(model.links[link].parent));
+  };
+  if (c.kind == Kind::joint) {
+    for (std::size_t r = 0; r < c.joints.size(); ++r)
+      set.joint_rows.push_back({c.row + int(r), c.joints[r], c.numbers[r]});
+  } else if (c.kind == Kind::coupling) {
+    for (const int link : c.joints) link_and_parent(link);
+  } else if (c.kind == Kind::combination) {
+    for (const int velocity : c.joints) link_and_parent(model.dof_link[velocity]);
+  } else if (c.kind == Kind::center) {
+    for (std::size_t i = 0; i < model.links.size(); ++i)
+      if (model.links[i].inertial.mass > 0) term(int(i));
+  } else if (block.rows > 0) {
+    for (const int body : c.bodies) c.term_of.push_back(term(model.bodies[body].link));
+  }
+  if (block.terms > 0) {
+    c.block = int(set.blocks.size());
+    set.blocks.push_back(block);
+  }
+  set.rows += c.rows;
+  set.constraints.push_back(std::move(c));
+}
+
+template <class Real>
 ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector<ConstraintDescription>& list) {
   ConstraintSet<Real> set;
   std::vector<PointRows<Real>> points;
-  for (const auto& d : list) {
-    Constraint<Real> c{};
-    c.kind = d.kind;
-    c.row = set.rows;
-    c.rows = d.rows;
-    c.block = -1;
-    c.axes_on = d.axes_on;
-    c.bodies = d.bodies;
-    for (std::size_t p = 0; p + 2 < d.points.size(); p += 3)
-      c.points.push_back({Real(d.points[p]), Real(d.points[p + 1]), Real(d.points[p + 2])});
-    c.matrix.assign(d.matrix.begin(), d.matrix.end());
-    c.joints = d.joints;
-    c.numbers.assign(d.numbers.begin(), d.numbers.end());
-    c.measured = d.measured;
-    c.target.assign(d.target.begin(), d.target.end());
-    c.kp = Real(d.kp), c.kd = Real(d.kd);
-
-    // points between different links, and rows with terms: one a link, the ground none
-    const bool point =
-        c.kind == Kind::frame && c.axes_on < 0 && model.bodies[c.bodies[0]].link != model.bodies[c.bodies[1]].link;
-    if (point) points.push_back(point_rows(model, c));
-    Block block{c.row + 3 * point, c.rows - 3 * point, int(set.terms.size()), 0};
-    auto term = [&](int link) {
-      if (link < 0) return -1;
-      for (int t = 0; t < block.terms; ++t)
-        if (set.terms[block.term + t].link == link) return t;
-      set.terms.push_back({link, int(set.K_size)});
-      set.K_size += std::size_t(block.rows);
-      return block.terms++;
-    };
-    if (c.kind == Kind::joint) {
-      for (std::size_t r = 0; r < c.joints.size(); ++r)
-        set.joint_rows.push_back({c.row + int(r), c.joints[r], c.numbers[r]});
-    } else if (c.kind == Kind::coupling) {
-      for (const int link : c.joints) {
-        c.term_of.push_back(term(link));
-        c.term_of.push_back(term(model.links[link].parent));
-      }
-    } else if (c.kind == Kind::center) {
-      for (std::size_t i = 0; i < model.links.size(); ++i)
-        if (model.links[i].inertial.mass > 0) term(int(i));
-    } else if (block.rows > 0) {
-      for (const int body : c.bodies) c.term_of.push_back(term(model.bodies[body].link));
-    }
-    if (block.terms > 0) {
-      c.block = int(set.blocks.size());
-      set.blocks.push_back(block);
-    }
-    set.rows += c.rows;
-    set.constraints.push_back(std::move(c));
-  }
-
+  for (const auto& d : list) add_constraint(model, d, set, points);
   std::vector<int> numbers;
   set_points(model.links.size(), points, set, numbers);
   return set;
@@ -127,6 +133,8 @@ void set_points(std::size_t links, const std::vector<PointRows<Real>>& points, C
 
 DELASSUS_ROWS(, double)
 DELASSUS_ROWS(, float)
+template void add_constraint(const Model<double>&, const ConstraintDescription&, ConstraintSet<double>&,
+                             std::vector<PointRows<double>>&);
 template ConstraintSet<double> make_constraints(const Model<double>&, const std::vector<ConstraintDescription>&);
 template ConstraintSet<float> make_constraints(const Model<float>&, const std::vector<ConstraintDescription>&);
 template void set_points(std::size_t, const std::vector<PointRows<double>>&, ConstraintSet<double>&, std::vector<int>&);

@@ -16,7 +16,7 @@
 
 namespace delassus {
 
-enum class Kind : std::uint8_t { frame, distance, joint, coupling, center, links };
+enum class Kind : std::uint8_t { frame, distance, joint, coupling, center, links, combination };
 
 // What the user gave, in body coordinates.
 struct ConstraintDescription {
@@ -27,8 +27,8 @@ struct ConstraintDescription {
   std::vector<double> matrix;  // frame: 3×3 axes as rows; links: rows × 6 a body
   int axes_on = -1;  // frame: which of the bodies carries the axes, −1: the world. Three rows of the point, then the
                      // rotation about the last axes
-  std::vector<int> joints;      // joint: velocities; coupling: links of the two joints
-  std::vector<double> numbers;  // joint: coefficients; coupling: polynomial
+  std::vector<int> joints;      // joint, combination: velocities; coupling: links of the two joints
+  std::vector<double> numbers;  // joint, combination: coefficients; coupling: polynomial
   // what its position error is measured from; empty: there is none
   int measured = 0;            // frame: how many of the three rows of the point have an error
   std::vector<double> target;  // frame: 3×3 C as rows, or the axis on the second body; distance: length; joint:
@@ -108,6 +108,11 @@ struct ConstraintSet {
   std::vector<JointRow<Real>> joint_rows;
 };
 
+// Adds one to a set, its rows last; what of it is a point goes to `points`, for `set_points`.
+template <class Real>
+void add_constraint(const Model<Real>& model, const ConstraintDescription& d, ConstraintSet<Real>& set,
+                    std::vector<PointRows<Real>>& points);
+
 template <class Real>
 ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector<ConstraintDescription>& list);
 
@@ -150,6 +155,29 @@ inline Mat3<T> carrier_axes(const Model<real_of<T>>& model, const Placement<T>& 
 template <class T>
 inline T polynomial_slope(const std::vector<real_of<T>>& c, T x) {
   return ((x * (4 * c[4]) + 3 * c[3]) * x + 2 * c[2]) * x + c[1];
+}
+
+// What takes a link's motion relative to its parent's to one of its joint's velocities: ν_k = s · (v_link − v_parent).
+template <class T>
+inline Vec6<T> speed_of(const Model<real_of<T>>& model, const Placement<T>& w, int velocity) {
+  const int i = model.dof_link[velocity];
+  const auto& link = model.links[i];
+  const int k = velocity - link.iv;
+  const Mat3<T>& R = w.pose[i].R;
+  const auto column = [&](int c) { return c == 0 ? R.x : c == 1 ? R.y : R.z; };
+  switch (link.type) {
+    case Joint::hinge:
+      return {Vec3<T>{}, R.z};
+    case Joint::slide:
+      return {R.z, Vec3<T>{}};
+    case Joint::ball:
+      return {Vec3<T>{}, column(k)};
+    case Joint::free:
+      break;
+  }
+  if (k >= 3) return {Vec3<T>{}, column(k - 3)};
+  const Vec3<T> n{constant<T>(k == 0), constant<T>(k == 1), constant<T>(k == 2)};
+  return {n, cross(w.pose[i].p, n)};
 }
 
 // K of every term at the present kinematics.
@@ -205,6 +233,13 @@ void evaluate(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& s
         const Vec3<T> z = w.pose[c.joints[j]].R.z;
         const Vec6<T> s =
             (link.type == Joint::hinge ? Vec6<T>{Vec3<T>{}, z} : Vec6<T>{z, Vec3<T>{}}) * (Real(-1) * slope);
+        K[terms[c.term_of[2 * j]].K] += s;
+        if (c.term_of[2 * j + 1] >= 0) K[terms[c.term_of[2 * j + 1]].K] -= s;
+      }
+    } else if (c.kind == Kind::combination) {
+      // Σ c_k ν_k, with ν of a joint from the motion of its link relative to its parent's
+      for (std::size_t j = 0; j < c.joints.size(); ++j) {
+        const Vec6<T> s = speed_of(model, w, c.joints[j]) * c.numbers[j];
         K[terms[c.term_of[2 * j]].K] += s;
         if (c.term_of[2 * j + 1] >= 0) K[terms[c.term_of[2 * j + 1]].K] -= s;
       }

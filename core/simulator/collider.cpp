@@ -59,6 +59,7 @@ Collider::Collider(const CollisionSource& source, int nq)
       nq_(nq),
       bodies_(source.geom_bodies),
       parts_(source.geom_parts),
+      margin_shift_(source.margin_shift),
       model_(static_cast<const char*>(source.model),
              static_cast<const char*>(source.model) + source.library.model.size),
       data_(library_) {
@@ -95,7 +96,9 @@ void Collider::read_contacts() {
     Touch t{};
     // MuJoCo's normal goes from its first geom to its second
     for (int b = 0; b < 2; ++b) t.geom[b] = geoms[1 - b], t.body[b] = bodies_[std::size_t(geoms[1 - b])];
-    t.distance = t.base = at<double>(c, library_.contact.dist);
+    // shapes rest at the distance of their margin
+    t.distance = t.base =
+        at<double>(c, library_.contact.dist) - (at<double>(c, library_.contact.margin) - margin_shift_);
     t.friction = at<int>(c, library_.contact.dim) == 1 ? 0 : at<double>(c, library_.contact.friction);
     t.position = {p[0], p[1], p[2]};
     t.normal = {frame[0], frame[1], frame[2]};

@@ -19,6 +19,7 @@ struct CollisionSource {
   const void* model = nullptr;   // an mjModel that outlives every collider of it
   std::vector<int> geom_bodies;  // of every geom, by our numbers
   std::vector<int> geom_parts;   // the same by MuJoCo's
+  double margin_shift = 0;       // by how much the margins of its contacts are too large [m]
 };
 
 class Collider {
@@ -49,6 +50,7 @@ class Collider {
   MujocoLibrary library_;
   int nq_;
   std::vector<int> bodies_, parts_;
+  double margin_shift_;
   std::vector<char>
       model_;  // the head of MuJoCo's model, with an arena size and flags of our own; its arrays are shared
   MujocoData data_;

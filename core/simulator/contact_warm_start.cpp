@@ -12,13 +12,18 @@ constexpr double same_point_distance = 0.02;  // points of a pair nearer than th
 std::size_t whole_end(const WorldPart& part, int end) {
   return 2 * std::size_t(part.limits[std::size_t(end / 2)]) + std::size_t(end % 2);
 }
+// The same of a row of a span.
+std::size_t whole_span_row(const WorldPart& part, int row) {
+  return 4 * std::size_t(part.spans[std::size_t(row / 4)]) + std::size_t(row % 4);
+}
 
 }  // namespace
 
-void StepMemory::clear_rows(std::size_t rows, std::size_t limit_count, std::size_t trees) {
+void StepMemory::clear_rows(std::size_t rows, std::size_t limit_count, std::size_t span_count, std::size_t trees) {
   row_impulses.assign(rows, 0.0);
   row_corrections.assign(rows, 0.0);
   limits.assign(2 * limit_count, {0.0, 0.0});
+  spans.assign(4 * span_count, {0.0, 0.0});
   penalties.assign(trees, {});
 }
 
@@ -77,6 +82,12 @@ void WarmStart::recall(const WorldPart& part, const RowSystem& s, const ActiveRo
     const std::size_t row = std::size_t(s.first_limit) + k;
     impulses[row] = known[0], corrections[row] = known[1];
   }
+  // spans
+  for (std::size_t k = 0; k < rows.span_rows.size(); ++k) {
+    const auto& known = before.spans[whole_span_row(part, rows.span_rows[k])];
+    const std::size_t row = std::size_t(s.first_span) + k;
+    impulses[row] = known[0], corrections[row] = known[1];
+  }
   // contacts
   for (std::size_t k = 0; k < rows.contacts.size(); ++k) {
     const Contact& c = *rows.contacts[k];
@@ -89,10 +100,10 @@ void WarmStart::recall(const WorldPart& part, const RowSystem& s, const ActiveRo
 
 void WarmStart::resume(const RowSystem& s, const ActiveRows& rows, const std::vector<double>& found_impulses,
                        const std::vector<double>& found_corrections, Penalties found_penalties) {
-  const std::size_t first_limit = std::size_t(s.first_limit), first_contact = std::size_t(s.first_contact);
+  const std::size_t first_limit = std::size_t(s.first_limit), first_span = std::size_t(s.first_span);
   const auto& added = rows.added_ends;
   for (std::size_t r = 0, from = 0; r < s.rows(); ++r) {
-    const bool limit = first_limit <= r && r < first_contact;
+    const bool limit = first_limit <= r && r < first_span;
     const bool is_new = limit && std::binary_search(added.begin(), added.end(), rows.limit_ends[r - first_limit]);
     impulses[r] = is_new ? 0.0 : found_impulses[from];
     corrections[r] = is_new ? 0.0 : found_corrections[from];
@@ -109,9 +120,12 @@ void remember(const WorldPart& part, const ActiveRows& rows, const std::vector<d
     after.row_impulses[std::size_t(part.rows[r])] = impulses[r];
     after.row_corrections[std::size_t(part.rows[r])] = corrections[r];
   }
-  const std::size_t first_limit = part.rows.size(), first_contact = first_limit + rows.limit_ends.size();
+  const std::size_t first_limit = part.rows.size(), first_span = first_limit + rows.limit_ends.size(),
+                    first_contact = first_span + rows.span_rows.size();
   for (std::size_t k = 0; k < rows.limit_ends.size(); ++k)
     after.limits[whole_end(part, rows.limit_ends[k])] = {impulses[first_limit + k], corrections[first_limit + k]};
+  for (std::size_t k = 0; k < rows.span_rows.size(); ++k)
+    after.spans[whole_span_row(part, rows.span_rows[k])] = {impulses[first_span + k], corrections[first_span + k]};
   for (const int tree : trees) after.penalties[std::size_t(tree)] = penalties;
   for (std::size_t k = 0; k < rows.contacts.size(); ++k) {
     const double* impulse = impulses.data() + first_contact + 3 * k;

@@ -29,11 +29,12 @@ struct StepMemory {
   std::vector<Contact> contacts;
   std::vector<double> row_impulses, row_corrections;  // of loops and friction
   std::vector<std::array<double, 2>> limits;          // per end of a limit: impulse, correction
+  std::vector<std::array<double, 2>> spans;           // per span four, as its rows are numbered
   std::vector<Penalties> penalties;                   // per tree
   RestMemory rest;
 
   // Room for a step's results but contacts, all zero.
-  void clear_rows(std::size_t rows, std::size_t limits, std::size_t trees);
+  void clear_rows(std::size_t rows, std::size_t limits, std::size_t spans, std::size_t trees);
 };
 
 // Contacts of this step, with the impulses that they start from. pairs: of the contacts before.

@@ -15,6 +15,21 @@ struct JointLimit {
   double lower = 0, upper = 0;  // [m or rad]
 };
 
+// A number x(q) with a range, dry friction or a value to keep, and its rate ẋ = Σ c_k(q) ν_k: the length of a tendon, a
+// relation between the lengths of two, the angle by which a ball joint is turned.
+struct Span {
+  enum Kind : int { ball, tendon, relation };
+  int kind = tendon;
+  int coordinate = 0;           // ball: where its quaternion starts
+  std::array<int, 2> tendon_id{-1, -1};
+  std::array<double, 2> rest{};         // relation: lengths from which both are measured
+  std::array<double, 5> polynomial{};   // relation: x = ℓ₁ − p(ℓ₂)
+  std::vector<int> velocities;          // of its rate
+  std::array<std::vector<int>, 2> places;  // per velocity: where MuJoCo's tendon Jacobian has its number, −1: zero
+  double lower = 0, upper = 0;          // of x; without an end ±infinity; relation: none
+  double friction_loss = 0;             // [N or N m]
+};
+
 // A motor on a joint. With u its control in its range, ℓ and ℓ̇ its length and speed, gear times those of the joint:
 //
 //   force on the joint = gear · clamp(gain u + bias₀ + bias₁ ℓ + bias₂ ℓ̇)
@@ -43,6 +58,7 @@ struct WorldDescription {
   std::vector<double> spring_rest;         // per coordinate
   std::vector<int> spring_coordinate;      // per velocity: the coordinate of its spring, else −1
   std::vector<JointLimit> limits;
+  std::vector<Span> spans;  // each of one tree
   std::vector<Motor> motors;
   std::vector<std::array<double, 2>> motor_ranges;  // per velocity: bounds of all its motors together; empty: none
   std::vector<CollisionShape> shapes;  // but planes, through which nothing passes unseen

@@ -34,6 +34,7 @@ Island::Island(const WorldDescription& whole, const TreeContents& contents, cons
   for (auto* x : {&state_.q, &next_q_}) x->assign(std::size_t(world_.model.nq), 0.0);
   for (auto* x : {&state_.v, &state_.forces, &next_v_, &row_forces_, &way_}) x->assign(std::size_t(world_.model.nv), 0.0);
   state_.external.assign(6 * world_.model.bodies.size(), 0.0);
+  spans_ = make_span_values(world_.spans);
 }
 
 void Island::step(const WorldState& now, const StepMemory& before, ContactSolvers& solvers, Team* team,
@@ -56,6 +57,7 @@ void Island::step(const WorldState& now, const StepMemory& before, ContactSolver
   judge_gaps(world_.options, *s, rows_, correction_.gaps_after(), report);
   if (loops_.rows() > 0) judge_loops(loop_error, loops_.size(), report);
   judge_limits(world_, next_q_, report);
+  judge_spans(world_.options, *s, rows_, velocities_.error, correction_.gaps_after(), report);
   report.contacts = solved;
   clock.end(report.times.correct);
 }
@@ -75,14 +77,24 @@ void Island::take(const WorldState& now, StepReport& report) {
     report.loop_error = std::max(report.loop_error, loops_.find_errors(state_.q.data()));
     loops_.go_half_way(part_.ranges, state_.q.data(), state_.v.data());
   }
-  rows_.find(world_, state_.q.data(), state_.v.data());
+  take_spans(*now.spans);
+  rows_.find(world_, state_.q.data(), state_.v.data(), spans_);
   note_penetration(rows_, report);
+}
+
+void Island::take_spans(const SpanValues& whole) {
+  for (std::size_t k = 0; k < part_.spans.size(); ++k) {
+    const std::size_t from = std::size_t(part_.spans[k]);
+    spans_.x[k] = whole.x[from];
+    std::copy_n(whole.coefficients.data() + whole.first[from], world_.spans[k].velocities.size(),
+                spans_.coefficients.data() + spans_.first[k]);
+  }
 }
 
 // The rows' system, velocities g that they have without forces and with gaps, and impulses to start from.
 // Null: the mass matrix is singular.
 RowSystem* Island::pose(const StepMemory& before, StepReport& report, StageClock& clock) {
-  RowSystem& s = systems_.find(rows_);
+  RowSystem& s = systems_.find(rows_, spans_);
   s.G->share(team_);
   clock.end(report.times.constrain);
 
@@ -94,9 +106,9 @@ RowSystem* Island::pose(const StepMemory& before, StepReport& report, StageClock
   g.resize(s.rows());
   s.G->jacobian(free.data(), 1, g.data());
   if (loops_.rows() > 0) loops_.aim(g.data());
-  find_row_errors(world_, s, rows_, state_.q.data(), velocities_.error);
+  find_row_errors(world_, s, rows_, spans_, state_.q.data(), velocities_.error);
   start_.recall(part_, s, rows_, before, trees_);
-  allow_approach(world_.options, s, velocities_.error, start_.impulses, g);
+  allow_approach(world_.options, s, rows_, velocities_.error, start_.impulses, g);
   clock.end(report.times.operate);
   return &s;
 }
@@ -167,7 +179,7 @@ void Island::pose_problem(const WorldState& now, const StepMemory& before, StepR
   problem.sets = s->sets;
   problem.loop_rows = loops_.rows();
   problem.friction_rows = s->first_limit - loops_.rows();
-  problem.limit_rows = s->first_contact - s->first_limit;
+  problem.limit_rows = s->first_contact - s->first_limit;  // those of spans too
   problem.frames = rows_.frames;
   problem.contacts.clear();
   for (const Contact* c : rows_.contacts) problem.contacts.push_back(*c);

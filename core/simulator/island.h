@@ -37,6 +37,7 @@ struct PosedProblem {
 // State of the world, and forces on joints and wrenches on bodies (null: none); by the numbers of the whole.
 struct WorldState {
   const double *q, *v, *forces, *external;
+  const SpanValues* spans;
 };
 
 class Island {
@@ -69,6 +70,7 @@ class Island {
 
  private:
   void take(const WorldState& now, StepReport& report);
+  void take_spans(const SpanValues& whole);
   RowSystem* pose(const StepMemory& before, StepReport& report, StageClock& clock);
   RowSystem* pose_again(const StepMemory& before, StepReport& report, StageClock& clock);
   double move(RowSystem& s, ContactSolvers& solvers, ContactReport& solved, StepReport& report, StageClock& clock);
@@ -88,6 +90,7 @@ class Island {
   LoopArrival arrival_;
 
   IslandState state_;
+  SpanValues spans_;
   ActiveRows rows_;
   Team* team_ = nullptr;                 // of this step
   std::vector<double> next_q_, next_v_;  // q⁺, v⁺

@@ -38,6 +38,16 @@ void judge_limits(const WorldDescription& world, const std::vector<double>& q, S
   if (!(beyond <= allowed_limit_error(world.options))) report.blame(StepFlaw::limit_violated);
 }
 
+void judge_spans(const StepOptions& options, const RowSystem& s, const ActiveRows& rows,
+                 const std::vector<double>& before, const std::vector<double>& after, StepReport& report) {
+  for (std::size_t k = 0; k < rows.span_rows.size(); ++k) {
+    if (const int kind = rows.span_rows[k] % 4; kind != span_lower && kind != span_upper) continue;
+    const std::size_t r = std::size_t(s.first_span) + k;
+    report.limit_error_after = std::max(report.limit_error_after, -after[r]);
+    if (!(after[r] >= std::min(before[r], 0.0) - allowed_limit_error(options))) report.blame(StepFlaw::limit_violated);
+  }
+}
+
 void judge_loops(double error, double size, StepReport& report) {
   report.loop_error_after = std::max(report.loop_error_after, error);
   if (!(error <= loop_tolerance * size)) report.blame(StepFlaw::open_loops);

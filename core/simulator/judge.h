@@ -20,6 +20,9 @@ void judge_gaps(const StepOptions& options, const RowSystem& s, const ActiveRows
 double allowed_limit_error(const StepOptions& options);
 // How far they are.
 void judge_limits(const WorldDescription& world, const std::vector<double>& q, StepReport& report);
+// The same of ends of spans, by their velocities: beyond an end, and farther than before.
+void judge_spans(const StepOptions& options, const RowSystem& s, const ActiveRows& rows,
+                 const std::vector<double>& before, const std::vector<double>& after, StepReport& report);
 
 // Errors of loops: at most 1e-5 of the mechanism's size.
 void judge_loops(double error, double size, StepReport& report);

@@ -48,7 +48,7 @@ struct MujocoLibrary {
     std::size_t qvel, qacc, ctrl, time, qfrc_passive, qfrc_actuator, ten_J, ten_length;
   } data{};
   struct {
-    std::size_t size, dist, pos, frame, friction, geom, dim;
+    std::size_t size, dist, pos, frame, friction, geom, dim, margin;
   } contact{};
   struct {
     std::size_t size, narena, flags;  // flags: of what is enabled, an int

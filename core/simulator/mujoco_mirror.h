@@ -40,6 +40,10 @@ class MujocoMirror {
   // on: failure() says why.
   bool add_forces(const State& now, std::vector<double>& forces, std::vector<double>& next);
 
+  // At the q of the last call: length of every tendon, and the numbers of MuJoCo's Jacobian of them.
+  const double* tendon_lengths() const { return data_.at<const double*>(source_.library.data.ten_length); }
+  const double* tendon_jacobian() const { return data_.at<const double*>(source_.library.data.ten_J); }
+
   const std::string& failure() const { return failure_; }
 
  private:

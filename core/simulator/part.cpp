@@ -36,6 +36,8 @@ TreeContents::TreeContents(const WorldDescription& world) : trees(world.model.ro
       trees[std::size_t(m.links[std::size_t(link)].tree)].bodies.push_back(int(b));
   for (std::size_t k = 0; k < world.limits.size(); ++k)
     trees[std::size_t(tree_of(m, world.limits[k].velocity))].limits.push_back(int(k));
+  for (std::size_t k = 0; k < world.spans.size(); ++k)
+    trees[std::size_t(tree_of(m, world.spans[k].velocities[0]))].spans.push_back(int(k));
   int row = 0;
   const auto take = [&](const std::vector<ConstraintDescription>& list, std::vector<int> Tree::*kind,
                         std::vector<int>& rows) {
@@ -65,6 +67,8 @@ WorldPart::WorldPart(const WorldDescription& whole, const TreeContents& contents
   take_trees(whole.model, trees);
   limits = gather(contents, trees, &TreeContents::Tree::limits);
   take_limits(whole, trees);
+  spans = gather(contents, trees, &TreeContents::Tree::spans);
+  take_spans(whole, trees);
   take_constraints(whole.model, trees, whole.loops, loops, contents.loop_rows, world.loops);
   const std::size_t loop_rows = rows.size();
   take_constraints(whole.model, trees, whole.friction, friction, contents.friction_rows, world.friction);
@@ -94,6 +98,15 @@ void WorldPart::take_limits(const WorldDescription& whole, const std::vector<int
     limit.coordinate += range.q - range.whole_q;
     limit.velocity += range.v - range.whole_v;
     world.limits.push_back(limit);
+  }
+}
+
+void WorldPart::take_spans(const WorldDescription& whole, const std::vector<int>& trees) {
+  for (const int k : spans) {
+    Span& span = world.spans.emplace_back(whole.spans[std::size_t(k)]);
+    const Range& range = range_of(tree_of(whole.model, span.velocities[0]), trees);
+    span.coordinate += range.q - range.whole_q;
+    for (int& v : span.velocities) v += range.v - range.whole_v;
   }
 }
 

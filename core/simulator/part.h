@@ -30,7 +30,7 @@ void set_velocities(const Model<double>& m, const ConstraintDescription& d, V va
 struct TreeContents {
   // Numbers of the whole, ascending; loops and dry friction at one of the trees that they are about.
   struct Tree {
-    std::vector<int> bodies, limits, loops, friction;
+    std::vector<int> bodies, limits, spans, loops, friction;
   };
   std::vector<Tree> trees;
   std::vector<int> loop_rows, friction_rows;  // where the rows of each start, those of loops before those of friction
@@ -43,6 +43,7 @@ struct WorldPart {
   WorldDescription world;   // without springs and motors, which act on each velocity by itself
   std::vector<int> bodies;  // per body here: its number in the whole, ascending; of fixed ones those that loops need
   std::vector<int> limits;  // per limit here: its number in the whole
+  std::vector<int> spans;   // per span here: likewise
   std::vector<int> rows;    // per row of loops, then of friction, here: its number in the whole
   // Per tree: where its links, coordinates and velocities are.
   struct Range {
@@ -57,6 +58,7 @@ struct WorldPart {
  private:
   void take_trees(const Model<double>& whole, const std::vector<int>& trees);
   void take_limits(const WorldDescription& whole, const std::vector<int>& trees);
+  void take_spans(const WorldDescription& whole, const std::vector<int>& trees);
   void take_constraints(const Model<double>& whole, const std::vector<int>& trees,
                         const std::vector<ConstraintDescription>& from, const std::vector<int>& chosen,
                         const std::vector<int>& first_rows, std::vector<ConstraintDescription>& to);

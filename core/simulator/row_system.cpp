@@ -14,6 +14,8 @@ constexpr std::size_t max_unproven = 4;    // of these, that came up once only
 constexpr std::size_t large_key = 4000;    // of a large system: of these two, since the memory of more is cold
 constexpr std::size_t max_kept = 100'000;  // links of contacts of all that are kept, but the last two: some 100 MB
 constexpr double unbounded = std::numeric_limits<double>::infinity();
+constexpr double near_end = 1e-3;      // of a range: it has a row, however slowly it is approached [m or rad]
+constexpr double value_share = 0.2;    // of the error of a value that a span keeps, undone in a step
 
 std::vector<ConstraintDescription> joined(std::vector<ConstraintDescription> a,
                                           const std::vector<ConstraintDescription>& b) {
@@ -23,13 +25,26 @@ std::vector<ConstraintDescription> joined(std::vector<ConstraintDescription> a,
 
 }  // namespace
 
-void ActiveRows::find(const WorldDescription& world, const double* q, const double* v) {
+void ActiveRows::find(const WorldDescription& world, const double* q, const double* v, const SpanValues& spans) {
   limit_ends.clear();
   for (std::size_t k = 0; k < world.limits.size(); ++k) {
     const auto& limit = world.limits[k];
-    const double x = q[limit.coordinate], reach = 4 * world.options.timestep * std::abs(v[limit.velocity]) + 1e-3;
+    const double x = q[limit.coordinate], reach = 4 * world.options.timestep * std::abs(v[limit.velocity]) + near_end;
     if (x - limit.lower < reach) limit_ends.push_back(int(2 * k));
     if (limit.upper - x < reach) limit_ends.push_back(int(2 * k + 1));
+  }
+  span_rows.clear();
+  for (std::size_t k = 0; k < world.spans.size(); ++k) {
+    const Span& span = world.spans[k];
+    double rate = 0;
+    for (std::size_t j = 0; j < span.velocities.size(); ++j)
+      rate += spans.coefficients[std::size_t(spans.first[k]) + j] * v[span.velocities[j]];
+    const double reach = 4 * world.options.timestep * std::abs(rate) + near_end;
+    const bool kept = span.kind == Span::relation;
+    const bool there[] = {!kept && spans.x[k] - span.lower < reach, !kept && span.upper - spans.x[k] < reach,
+                          span.friction_loss > 0, kept};
+    for (int row = 0; row < 4; ++row)
+      if (there[row]) span_rows.push_back(int(4 * k) + row);
   }
   frames.clear();
   for (const Contact* c : contacts) frames.push_back(contact_frame(c->touch.normal));
@@ -59,27 +74,30 @@ RowSystemCache::RowSystemCache(const Model<double>& whole, const WorldPart& part
       maker_(part.world.model, strip_lanes<double>),
       always_(make_constraints(part.world.model, joined(part.world.loops, part.world.friction))) {}
 
-RowSystem& RowSystemCache::find(const ActiveRows& rows) {
+RowSystem& RowSystemCache::find(const ActiveRows& rows, const SpanValues& spans) {
   find_key(rows);
   Kept* found = look_up();
   if (found) {
     found->proven = true;
     place_points(found->system, rows);
+    set_spans(found->system, rows, spans);
     found->system.G->read_points();
   } else {
     found = &make_room();
     found->key = key_;
     found->hash = hash_;
     found->proven = false;
-    make(found->system, rows);
+    make(found->system, rows, spans);
   }
   found->last_use = ++uses_;
   return found->system;
 }
 
-// By the ends of limits, and the links of every contact.
+// By the ends of limits, rows of spans, and the links of every contact.
 void RowSystemCache::find_key(const ActiveRows& rows) {
   key_.assign(rows.limit_ends.begin(), rows.limit_ends.end());
+  key_.push_back(-2);
+  key_.insert(key_.end(), rows.span_rows.begin(), rows.span_rows.end());
   key_.push_back(-2);
   for (const auto& links : rows.links) key_.insert(key_.end(), links.begin(), links.end());
   hash_ = 0;
@@ -111,15 +129,17 @@ RowSystemCache::Kept& RowSystemCache::make_room() {
   });
 }
 
-// Rows of loops and dry friction, then limits, then contacts; and all that follows from them.
-void RowSystemCache::make(RowSystem& s, const ActiveRows& rows) {
+// Rows of loops and dry friction, then limits, spans and contacts; and all that follows from them.
+void RowSystemCache::make(RowSystem& s, const ActiveRows& rows, const SpanValues& spans) {
   if (!s.layout) s.layout = std::make_shared<Layout<double>>();
   ConstraintSet<double>& set = s.layout->set;
   set = always_;
   take_limits(rows, set);
+  take_spans(rows, s);
   take_contacts(rows, s);
-  add_sets(s, rows.limit_ends.size());
+  add_sets(s, rows);
   place_points(s, rows);
+  set_spans(s, rows, spans);
   maker_.make(*s.layout);
   if (s.G)
     s.G->remake(s.layout);
@@ -130,6 +150,30 @@ void RowSystemCache::make(RowSystem& s, const ActiveRows& rows) {
 void RowSystemCache::take_limits(const ActiveRows& rows, ConstraintSet<double>& set) const {
   for (const int end : rows.limit_ends)
     set.joint_rows.push_back({set.rows++, part_.world.limits[std::size_t(end / 2)].velocity, end % 2 ? -1.0 : 1.0});
+}
+
+void RowSystemCache::take_spans(const ActiveRows& rows, RowSystem& s) {
+  ConstraintSet<double>& set = s.layout->set;
+  s.span_constraints.clear();
+  for (const int row : rows.span_rows) {
+    const Span& span = part_.world.spans[std::size_t(row / 4)];
+    s.span_constraints.push_back(int(set.constraints.size()));
+    ConstraintDescription d{.kind = Kind::combination, .rows = 1};
+    d.joints = span.velocities;
+    d.numbers.assign(span.velocities.size(), 0.0);
+    add_constraint(part_.world.model, d, set, points_);
+  }
+}
+
+// Coefficients of spans as they are now; rows of upper ends have them the other way round.
+void RowSystemCache::set_spans(RowSystem& s, const ActiveRows& rows, const SpanValues& spans) const {
+  for (std::size_t r = 0; r < rows.span_rows.size(); ++r) {
+    const std::size_t k = std::size_t(rows.span_rows[r] / 4);
+    const double sign = rows.span_rows[r] % 4 == span_upper ? -1 : 1;
+    auto& numbers = s.layout->set.constraints[std::size_t(s.span_constraints[r])].numbers;
+    for (std::size_t j = 0; j < numbers.size(); ++j)
+      numbers[j] = sign * spans.coefficients[std::size_t(spans.first[k]) + j];
+  }
 }
 
 void RowSystemCache::take_contacts(const ActiveRows& rows, RowSystem& s) {
@@ -153,7 +197,7 @@ void RowSystemCache::take_contacts(const ActiveRows& rows, RowSystem& s) {
 }
 
 // Where impulses, and corrections of positions, may be.
-void RowSystemCache::add_sets(RowSystem& s, std::size_t limits) const {
+void RowSystemCache::add_sets(RowSystem& s, const ActiveRows& rows) const {
   const WorldDescription& world = part_.world;
   const auto add = [](ForceSets& K, int r, double lower, double upper) { K.intervals.push_back({r, lower, upper}); };
   for (auto* K : {&s.sets, &s.position_sets}) K->cones.clear(), K->intervals.clear();
@@ -167,8 +211,15 @@ void RowSystemCache::add_sets(RowSystem& s, std::size_t limits) const {
     add(s.position_sets, row++, 0, 0);
   }
   s.first_limit = row;
-  for (std::size_t k = 0; k < limits; ++k, ++row)
+  for (std::size_t k = 0; k < rows.limit_ends.size(); ++k, ++row)
     add(s.sets, row, 0, unbounded), add(s.position_sets, row, 0, unbounded);
+  s.first_span = row;
+  for (const int code : rows.span_rows) {
+    const double loss = world.options.timestep * world.spans[std::size_t(code / 4)].friction_loss;
+    const bool end = code % 4 == span_lower || code % 4 == span_upper, dry = code % 4 == span_friction;
+    add(s.sets, row, end ? 0 : dry ? -loss : -unbounded, dry ? loss : unbounded);
+    add(s.position_sets, row++, 0, end ? unbounded : 0);
+  }
   s.first_contact = row;
   for (; row < s.sets.rows; row += 3) {
     s.sets.cones.push_back({row, 0.0});
@@ -194,8 +245,8 @@ void RowSystemCache::place_points(RowSystem& s, const ActiveRows& rows) const {
   }
 }
 
-void find_row_errors(const WorldDescription& world, const RowSystem& s, const ActiveRows& rows, const double* q,
-                     std::vector<double>& error) {
+void find_row_errors(const WorldDescription& world, const RowSystem& s, const ActiveRows& rows, const SpanValues& spans,
+                     const double* q, std::vector<double>& error) {
   error.assign(s.rows(), 0.0);
   if (!world.loops.empty()) errors(world.model, s.layout->set, s.G->placement(), q, error.data());
   for (std::size_t k = 0; k < rows.limit_ends.size(); ++k) {
@@ -203,13 +254,24 @@ void find_row_errors(const WorldDescription& world, const RowSystem& s, const Ac
     const double x = q[limit.coordinate];
     error[std::size_t(s.first_limit) + k] = rows.limit_ends[k] % 2 ? limit.upper - x : x - limit.lower;
   }
+  for (std::size_t r = 0; r < rows.span_rows.size(); ++r) {
+    const std::size_t k = std::size_t(rows.span_rows[r] / 4);
+    const Span& span = world.spans[k];
+    const double x = spans.x[k], errors_of[] = {x - span.lower, span.upper - x, 0, x};
+    error[std::size_t(s.first_span) + r] = errors_of[rows.span_rows[r] % 4];
+  }
   for (std::size_t k = 0; k < rows.contacts.size(); ++k) error[s.normal_row(k)] = rows.contacts[k]->touch.distance;
 }
 
-void allow_approach(const StepOptions& options, const RowSystem& s, const std::vector<double>& error,
-                    const std::vector<double>& impulses, std::vector<double>& g) {
+void allow_approach(const StepOptions& options, const RowSystem& s, const ActiveRows& rows,
+                    const std::vector<double>& error, const std::vector<double>& impulses, std::vector<double>& g) {
   for (std::size_t r = std::size_t(s.first_limit); r < error.size(); ++r) {
     const bool contact = int(r) >= s.first_contact, normal = !contact || (int(r) - s.first_contact) % 3 == 0;
+    if (!contact && int(r) >= s.first_span) {
+      const int kind = rows.span_rows[r - std::size_t(s.first_span)] % 4;
+      if (kind == span_value) g[r] += value_share * error[r] / options.timestep;
+      if (kind == span_value || kind == span_friction) continue;
+    }
     if (!normal || (contact && impulses[r] > 0 && error[r] < 2 * options.slop)) continue;
     g[r] += std::max(error[r] - options.slop, 0.0) / options.timestep;
   }

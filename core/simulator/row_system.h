@@ -5,6 +5,7 @@
 //   loops         free multipliers
 //   dry friction  |λ| ≤ loss dt
 //   limits        λ ≥ 0, of the ends of ranges that are near
+//   spans         tendons and turned balls: ends that are near, dry friction, values to keep (spans.h)
 //   contacts      Coulomb's cone, three rows each: normal, two tangents
 //
 // Which of these there are decides about the symbolic work (order, fill, memory), which a cache keeps by that. Where
@@ -23,6 +24,7 @@
 #include "simulator/contact.h"
 #include "simulator/part.h"
 #include "simulator/row_matrix.h"
+#include "simulator/spans.h"
 #include "solvers/contacts/sets.h"
 
 namespace delassus {
@@ -31,12 +33,13 @@ namespace delassus {
 struct ActiveRows {
   std::vector<int> limit_ends;            // that are near: 2 k the lower, 2 k + 1 the upper one of limit k; in order
   std::vector<int> added_ends;            // of these, what `add_broken_limits` added last
+  std::vector<int> span_rows;             // 4 k + SpanRow of span k, in order
   std::vector<Contact*> contacts;         // of the world; impulses to start from on entry, impulses on exit
   std::vector<std::array<int, 2>> links;  // of contacts, by the numbers of the part; −1: the ground
   std::vector<ContactFrame> frames;       // of contacts
 
-  // From q and v, with contacts given.
-  void find(const WorldDescription& world, const double* q, const double* v);
+  // From q and v and the spans there, with contacts given.
+  void find(const WorldDescription& world, const double* q, const double* v, const SpanValues& spans);
   // Adds the ends that q⁺ is beyond by more than the tolerance, or will be with what v⁺ moves before the next step is
   // solved, dt (1 − remaining) v⁺. Whether there were any.
   bool add_broken_limits(const WorldDescription& world, const std::vector<double>& q, const std::vector<double>& v,
@@ -50,7 +53,8 @@ struct RowSystem {
   ForceSets sets;                   // of impulses
   ForceSets position_sets;          // of corrections, which have no friction
   std::vector<int> contact_points;  // per contact: which of the layout's points
-  int first_limit = 0, first_contact = 0;
+  std::vector<int> span_constraints;  // per row of spans: which of the layout's constraints
+  int first_limit = 0, first_span = 0, first_contact = 0;
 
   std::size_t rows() const { return std::size_t(layout->set.rows); }
   // The normal row of a contact.
@@ -62,8 +66,9 @@ class RowSystemCache {
   // whole: the world that contacts are of.
   RowSystemCache(const Model<double>& whole, const WorldPart& part);
 
-  // The system of these rows, made if there is none, its points where contacts are now. G is to be updated.
-  RowSystem& find(const ActiveRows& rows);
+  // The system of these rows, made if there is none, its points where contacts are now, and spans as they are. G is to
+  // be updated.
+  RowSystem& find(const ActiveRows& rows, const SpanValues& spans);
   int size() const { return int(systems_.size()); }
 
  private:
@@ -79,10 +84,12 @@ class RowSystemCache {
   void find_key(const ActiveRows& rows);
   Kept* look_up();
   Kept& make_room();
-  void make(RowSystem& s, const ActiveRows& rows);
+  void make(RowSystem& s, const ActiveRows& rows, const SpanValues& spans);
   void take_limits(const ActiveRows& rows, ConstraintSet<double>& set) const;
+  void take_spans(const ActiveRows& rows, RowSystem& s);
   void take_contacts(const ActiveRows& rows, RowSystem& s);
-  void add_sets(RowSystem& s, std::size_t limits) const;
+  void add_sets(RowSystem& s, const ActiveRows& rows) const;
+  void set_spans(RowSystem& s, const ActiveRows& rows, const SpanValues& spans) const;
   void place_points(RowSystem& s, const ActiveRows& rows) const;
 
   const Model<double>& whole_;
@@ -97,15 +104,16 @@ class RowSystemCache {
   std::size_t uses_ = 0;
 };
 
-// Errors of loops, distances to limits and gaps of contacts [m or rad], a row; zero where there is none. After G was
-// updated at q.
-void find_row_errors(const WorldDescription& world, const RowSystem& s, const ActiveRows& rows, const double* q,
-                     std::vector<double>& error);
+// Errors of loops and of values that spans keep, distances to limits and gaps of contacts [m or rad], a row; zero where
+// there is none. After G was updated at q.
+void find_row_errors(const WorldDescription& world, const RowSystem& s, const ActiveRows& rows, const SpanValues& spans,
+                     const double* q, std::vector<double>& error);
 
 // g += max(φ − slop, 0) / dt of limits and normals: what is apart may come together within the step. A contact that
 // bore in the step before, impulses > 0, counts as touching up to twice the slop: gaps of a patch waver by rounding.
-void allow_approach(const StepOptions& options, const RowSystem& s, const std::vector<double>& error,
-                    const std::vector<double>& impulses, std::vector<double>& g);
+// Values that spans keep are approached by a fifth of their error in a step.
+void allow_approach(const StepOptions& options, const RowSystem& s, const ActiveRows& rows,
+                    const std::vector<double>& error, const std::vector<double>& impulses, std::vector<double>& g);
 
 // Velocities that impulses of rows give: M̂⁻¹ Jᵀ λ.
 class ImpulseResponse {

@@ -28,6 +28,8 @@ Sleep::Sleep(const WorldDescription& world) : world_(world), speeds_(world.model
     }
   for (const auto& limit : world.limits)
     limit_tree_.push_back(m.links[std::size_t(m.dof_link[std::size_t(limit.velocity)])].tree);
+  for (const auto& span : world.spans)
+    span_tree_.push_back(m.links[std::size_t(m.dof_link[std::size_t(span.velocities[0])])].tree);
   for (const auto& b : m.bodies) body_tree_.push_back(b.link < 0 ? -1 : m.links[std::size_t(b.link)].tree);
   asleep_.assign(m.roots.size(), 0);
   fell_ = asleep_;
@@ -69,6 +71,8 @@ void Sleep::keep_rows(const StepMemory& before, StepMemory& after) const {
       after.row_impulses[r] = before.row_impulses[r], after.row_corrections[r] = before.row_corrections[r];
   for (std::size_t k = 0; k < before.limits.size(); ++k)
     if (sleeping(limit_tree_[k / 2])) after.limits[k] = before.limits[k];
+  for (std::size_t k = 0; k < before.spans.size(); ++k)
+    if (sleeping(span_tree_[k / 4])) after.spans[k] = before.spans[k];
   for (std::size_t t = 0; t < before.penalties.size(); ++t)
     if (asleep_[t]) after.penalties[t] = before.penalties[t];
 }

@@ -91,7 +91,8 @@ std::vector<double> write_snapshot(const World& w) {
     x.insert(x.end(), list->begin(), list->end());
   }
   x.insert(x.end(),
-           {w.time, double(memory.limits.size()), double(memory.penalties.size()), double(memory.contacts.size())});
+           {w.time, double(memory.limits.size()), double(memory.penalties.size()), double(memory.contacts.size()),
+                    double(memory.spans.size())});
   x.push_back(double(memory.rest.steps.size()));
   x.insert(x.end(), memory.rest.steps.begin(), memory.rest.steps.end());
   for (const auto* list : {&memory.rest.forces, &memory.rest.external}) {
@@ -99,6 +100,7 @@ std::vector<double> write_snapshot(const World& w) {
     x.insert(x.end(), list->begin(), list->end());
   }
   for (const auto& l : memory.limits) x.insert(x.end(), {l[0], l[1]});
+  for (const auto& s : memory.spans) x.insert(x.end(), {s[0], s[1]});
   for (const auto& p : memory.penalties) x.insert(x.end(), {p.velocities, p.positions});
   for (const auto& c : memory.contacts) {
     const Touch& t = c.touch;
@@ -133,10 +135,13 @@ SavedState read_snapshot(const World& w, const CollisionSource& collisions, cons
   memory.limits.resize(from.size());
   memory.penalties.resize(from.size());
   const std::size_t contacts = from.size();
+  memory.spans.resize(from.size());
+  none_or(memory.spans.size(), 4 * d.spans.size(), "spans");
   none_or(memory.limits.size(), 2 * d.limits.size(), "limits");
   none_or(memory.penalties.size(), d.model.roots.size(), "trees");
   memory.rest = read_rest(from, d, saved.v);
   for (auto& limit : memory.limits) limit = {from.number(), from.number()};
+  for (auto& span : memory.spans) span = {from.number(), from.number()};
   for (auto& p : memory.penalties) {
     p = {from.number(), from.number()};
     expect(p.velocities >= 0 && p.positions >= 0, "penalties");

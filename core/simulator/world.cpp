@@ -35,6 +35,7 @@ World::World(std::shared_ptr<const WorldDescription> description, const Collisio
   q.assign(std::size_t(m.nq), 0.0);
   v.assign(std::size_t(m.nv), 0.0);
   for (auto* x : {&forces_, &motor_forces_, &row_forces}) x->assign(std::size_t(m.nv), 0.0);
+  spans_ = make_span_values(world_->spans);
   if (mirror.model != nullptr) mirror_ = std::make_unique<MujocoMirror>(mirror);
   for (auto* x : {&hidden, &next_hidden_, &last_hidden_}) x->assign(std::size_t(mirror.state_size), 0.0);
   for (const auto* list : {&world_->loops, &world_->friction})
@@ -58,7 +59,7 @@ StepReport World::step(const StepForces& forces) {
   report.collided = find_islands();
   if (!report.collided) return report;
   clock.end(report.times.collide);
-  const WorldState now{q.data(), v.data(), forces_.data(), forces.external};
+  const WorldState now{q.data(), v.data(), forces_.data(), forces.external, &spans_};
   report.islands = int(used_->size());
   report.contacts.outcome = ContactOutcome::solved;
   for (const StepReport& island : team_.step(*used_, now, memory)) add_island(island, report);
@@ -77,7 +78,7 @@ StepReport World::pose(const StepForces& forces, std::vector<PosedProblem>& prob
   StepReport report;
   report.collided = start_step(forces) && find_islands();
   if (!report.collided) return report;
-  const WorldState now{q.data(), v.data(), forces_.data(), forces.external};
+  const WorldState now{q.data(), v.data(), forces_.data(), forces.external, &spans_};
   problems.resize(used_->size());
   for (std::size_t k = 0; k < used_->size() && report.regular; ++k)
     (*used_)[k]->pose_problem(now, memory, report, problems[k]);
@@ -103,6 +104,7 @@ bool World::find_forces(const StepForces& forces, double dt) {
 // Forces on joints, and who sleeps unless something touches it.
 bool World::start_step(const StepForces& forces) {
   if (!find_forces(forces, world_->options.timestep)) return false;
+  find_spans(world_->spans, q.data(), mirror_.get(), spans_);
   if (sleep_.allowed()) sleep_.recall(memory.rest, forces_, forces.external);
   return true;
 }
@@ -160,7 +162,7 @@ void World::find_looked_at(std::vector<double>& looked_at) const {
 // q⁺, v⁺, what the next step starts from, and what falls asleep.
 void World::finish_step(const StepForces& forces) {
   last_q_ = q, last_v_ = v, last_hidden_ = hidden, last_time_ = time;
-  next_memory_.clear_rows(row_count_, world_->limits.size(), islands_.trees());
+  next_memory_.clear_rows(row_count_, world_->limits.size(), world_->spans.size(), islands_.trees());
   for (const Island* island : *used_) island->give(q.data(), v.data(), row_forces.data(), next_memory_);
   hidden = next_hidden_;
   time += world_->options.timestep;

@@ -105,6 +105,7 @@ class World {
   const std::vector<Island*>* used_ = nullptr;
   std::vector<Touch> touches_;
   std::vector<double> forces_, motor_forces_;       // per velocity
+  SpanValues spans_;
   std::vector<char> in_loops_;                      // per velocity: of a tree in loops; empty: there is none
   std::vector<double> looked_at_, next_looked_at_;  // per coordinate: where contacts were looked for, and will be
   StepMemory next_memory_;                          // until the step is finished; then that of the step before

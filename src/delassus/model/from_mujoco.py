@@ -189,7 +189,7 @@ def _loops(m: mujoco.MjModel, names: list[str], joint_names: list[str], ignored:
                 loops.append(WeldLoop(name, body, other, points[0], turns[0], points[1], turns[1], active))
                 if data[10] != 1:
                     ignored.append(f"torquescale {data[10]:g} of weld {name!r}")
-        else:
+        elif kind != eq.mjEQ_TENDON:
             ignored.append(f"equality {name!r} of type {kind.name[5:].lower()}")
     return loops
 

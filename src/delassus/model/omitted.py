@@ -13,11 +13,10 @@ import mujoco
 import numpy as np
 
 from .geometry import counted, set_flags, touching
+from .spans import omitted_tendons
 
 __all__ = ["omitted"]
 
-# flags that take a part of the model out of the motion; gravity becomes zero, contact and filterparent hold for our contacts too
-_DISABLED = ("constraint", "equality", "frictionloss", "limit")
 # how MuJoCo solves and integrates: options with their enumerations, and flags
 _METHOD = {
     "timestep": None, "integrator": "mjtIntegrator", "cone": "mjtCone", "impratio": None, "solver": "mjtSolver", "jacobian": "mjtJacobian", "iterations": None,
@@ -73,38 +72,17 @@ def _soft(m: mujoco.MjModel) -> list[str]:
 def _contacts(m: mujoco.MjModel) -> list[str]:
     geoms = touching(m)
     spun = int(np.count_nonzero(m.geom_condim[geoms] > 3)) + int(np.count_nonzero(m.pair_dim > 3))
-    distant = sum(bool(m.geom_margin[g] or m.geom_gap[g]) for g in geoms) + sum(bool(x) for x in np.add(m.pair_margin, m.pair_gap))
     uneven = int(np.count_nonzero((m.pair_friction[:, 0] != m.pair_friction[:, 1]) & (m.pair_dim > 1)))
     override = "override" in set_flags(m)
-    distant += bool(override and m.opt.o_margin)
     uneven += bool(override and m.opt.o_friction[0] != m.opt.o_friction[1])
     lines = [
         (spun, "torsional or rolling friction of {} (condim 4 or 6)", "contact shape"),
-        (distant, "margin or gap of {}", "contact shape"),
         (uneven, "friction that differs between two directions of {}", "contact pair"),
         # later MuJoCo versions only
         (_rows(m, "geom_surfacevel"), "surface velocity of {}", "shape"),
         (_rows(m, "geom_adhesion") + _rows(m, "pair_adhesion"), "adhesion of {}", "shape"),
     ]
     return [text.format(counted(n, what)) for n, text, what in lines if n]
-
-
-def _joints(m: mujoco.MjModel) -> list[str]:
-    balls = m.jnt_type == mujoco.mjtJoint.mjJNT_BALL
-    counts = [
-        (_rows(m, "jnt_limited", balls), "limit of a ball joint", "limits of ball joints"),
-        (_rows(m, "jnt_margin", m.jnt_limited.astype(bool)), "margin of a joint limit", "margins of joint limits"),
-    ]
-    return [counted(n, what, plural) for n, what, plural in counts if n]
-
-
-def _tendons(m: mujoco.MjModel) -> list[str]:
-    counts = [
-        (_rows(m, "tendon_limited"), "limit of a tendon", "limits of tendons"),
-        (_rows(m, "tendon_frictionloss"), "friction loss of a tendon", "friction losses of tendons"),
-        (_rows(m, "tendon_armature"), "armature of a tendon", "armatures of tendons"),
-    ]
-    return [counted(n, what, plural) for n, what, plural in counts if n]
 
 
 def _keyframes(m: mujoco.MjModel) -> list[str]:
@@ -129,8 +107,5 @@ def omitted(m: mujoco.MjModel) -> list[str]:
     """Return what bears on MuJoCo's motion, or reports it, and has no part in ours, one line each."""
     counts = [(m.nflex, "flex", "flexes"), (m.nmocap, "mocap body flag", None)]
     lines = [counted(n, what, plural) for n, what, plural in counts if n]
-    lines += _keyframes(m) + _joints(m) + _tendons(m) + _contacts(m)
-    lines += [f"flag that disables {name}" for name in _DISABLED if name in set_flags(m)]
-    if np.any(m.opt.magnetic != _default().opt.magnetic):
-        lines.append("magnetic field")
+    lines += _keyframes(m) + omitted_tendons(m) + _contacts(m)
     return lines + _soft(m) + _method(m)

@@ -4,30 +4,50 @@ from __future__ import annotations
 
 import copy
 import ctypes
+from functools import lru_cache
 from typing import Any
 
 import mujoco
 import numpy as np
 
 from ..errors import StaleError
-from ..model.geometry import flags
+from ..model.geometry import flags, set_flags
 from .mujoco_library import layout
 
-__all__ = ["REACH", "ShownModel", "collision_model"]
+__all__ = ["REACH", "ShownModel", "collision_model", "margin_shift"]
 
 REACH = 1e-3  # [m] on each of two shapes
 # arrays that are only drawn, or large and never read here: they may be written
 _DRAWN = ("cam_", "light_", "mat_", "skin_", "tex_", "text", "vis", "names", "site_rgba", "geom_rgba", "tendon_rgba", "geom_group", "geom_matid")  # fmt: skip
 
 
+@lru_cache(maxsize=1)
+def _gap_extends() -> bool:
+    """Whether contacts are found up to margin + gap and count up to the margin, as later versions of MuJoCo have it; else they are found up to the margin and count up to margin − gap."""
+    m = mujoco.MjModel.from_xml_string(
+        "<mujoco><worldbody><geom type='plane' size='1 1 1' margin='.02' gap='.02'/><body pos='0 0 .15'><freejoint/><geom size='.1' margin='.02' gap='.02'/></body></worldbody></mujoco>"
+    )
+    d = mujoco.MjData(m)
+    mujoco.mj_forward(m, d)
+    return bool(d.ncon)
+
+
+def margin_shift(m: mujoco.MjModel) -> float:
+    """Return by how much the margins of a :func:`collision_model`'s contacts are too large [m]: where options override those of shapes."""
+    return REACH if "override" in set_flags(m) else 0.0
+
+
 def collision_model(m: mujoco.MjModel) -> mujoco.MjModel:
     """Return a copy of MuJoCo's model that finds every contact the simulator needs, and none that it has no use for."""
     c = copy.copy(m)
-    # what is about to touch is a contact already: it may come as near as its gap within the step, and no nearer
-    for margin in (c.geom_margin, c.pair_margin):
-        margin[:] = np.maximum(margin, REACH)
+    # what is about to touch is a contact already: it may come as near as its margin within the step, and no nearer
+    for gap in (c.geom_gap, c.pair_gap):
+        gap[:] += REACH
+    if not _gap_extends():
+        for margin in (c.geom_margin, c.pair_margin):
+            margin[:] += REACH
     c.body_margin[:] += REACH
-    c.opt.o_margin = max(c.opt.o_margin, REACH)
+    c.opt.o_margin += REACH
     # flexible bodies do not take part, and nothing falls asleep
     for name in ("flex_contype", "flex_conaffinity", "flex_internal", "flex_selfcollide"):
         if hasattr(c, name):

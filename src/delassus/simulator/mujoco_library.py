@@ -31,7 +31,7 @@ _HANDLERS = (
 )
 _FIELDS = {
     "mjData": ("qpos", "xpos", "xmat", "contact", "ncon", "qvel", "qacc", "ctrl", "time", "qfrc_passive", "qfrc_actuator", "ten_J", "ten_length"),
-    "mjContact": ("dist", "pos", "frame", "friction", "geom", "dim"),
+    "mjContact": ("dist", "pos", "frame", "friction", "geom", "dim", "includemargin"),
     "mjModel": ("narena",),
     "mjLogMessage": ("level", "subject"),
 }

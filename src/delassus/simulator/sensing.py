@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..model.geometry import flags
+from .mujoco_library import layout
 from .smooth_model import hidden_state
 
 __all__ = ["Applied", "Sensing", "SensorValues"]
@@ -86,6 +88,8 @@ class Sensing:
         self._signature, _ = hidden_state(m)
         self._places = sensor_places(m)
         self._data: mujoco.MjData | None = None
+        # flags of what MuJoCo finds once for a state, when it is first asked for
+        self._found = [place for name, place in layout("mjData")[0].items() if name.startswith("flg_")]
         # one that finds no contacts: ours are the only ones
         self._quiet = copy.copy(m)
         self._quiet.opt.disableflags |= flags()["contact"][1]
@@ -100,6 +104,8 @@ class Sensing:
     def fill(self, d: mujoco.MjData, record: _core.StepRecord, applied: Applied) -> None:
         """Write the state, contacts and forces of a step, and all that follows from them, into data of this model."""
         m = self._m
+        for offset in self._found:
+            ctypes.c_uint8.from_address(d._address + offset).value = 0
         self._write_state(d, record, applied)
         for stage in (mujoco.mj_kinematics, mujoco.mj_comPos, mujoco.mj_camlight, mujoco.mj_flex, mujoco.mj_tendon, getattr(mujoco, "mj_makeM", mujoco.mj_crb), mujoco.mj_factorM):  # fmt: skip
             stage(m, d)
@@ -107,7 +113,6 @@ class Sensing:
         mujoco.mj_makeConstraint(m, d)
         mujoco.mj_transmission(m, d)
         self._write_forces(d, record)
-        # what MuJoCo finds when a sensor first asks for it is found before: the data may be of another state
         for stage in (mujoco.mj_energyPos, mujoco.mj_sensorPos, mujoco.mj_fwdVelocity, mujoco.mj_energyVel, mujoco.mj_subtreeVel, mujoco.mj_sensorVel):
             stage(m, d)
         mujoco.mj_fwdActuation(m, d)

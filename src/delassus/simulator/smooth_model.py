@@ -12,6 +12,7 @@ from .. import _core
 from ..errors import ModelError
 from ..model import Model
 from ..model.geometry import flags
+from ..model.spans import tendon_equalities
 from ..model.native import actuator_count, column, controls
 from .mujoco_library import library
 
@@ -59,6 +60,7 @@ def _silenced(model: Model, m: mujoco.MjModel) -> mujoco.MjModel:
             c.actuator_gainprm[a] = c.actuator_biasprm[a] = 0.0
             c.actuator_forcelimited[a] = 0
             c.jnt_actfrclimited[model.joint_index(record.joint)] = 0
+    c.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE  # earlier versions then have ten_J as a table
     # a step of activations alone; contacts, where they are looked for, are those of the model
     for name in ("eulerdamp", "island", "sleep", "autoreset"):
         if name in flags():
@@ -69,10 +71,11 @@ def _silenced(model: Model, m: mujoco.MjModel) -> mujoco.MjModel:
 
 
 def _acts(model: Model, c: mujoco.MjModel) -> bool:
-    """Whether anything is left in it that acts."""
+    """Whether anything is left in it that acts, or that rows of tendons need."""
     moving = any(np.any(np.asarray(getattr(c, name, 0.0))) for name in _ACTING)
     shapes = {int(p) for p in c.geom_plugin if p >= 0}
-    return bool(moving or c.opt.density or c.opt.viscosity or c.nplugin > len(shapes) or any(a.joint is None for a in model.actuators))
+    held = c.ntendon and (c.tendon_limited.any() or c.tendon_frictionloss.any() or len(tendon_equalities(c)))
+    return bool(moving or held or c.opt.density or c.opt.viscosity or c.nplugin > len(shapes) or any(a.joint is None for a in model.actuators))
 
 
 def mirror_source(model: Model, m: mujoco.MjModel, timestep: float) -> _core.MirrorSource:

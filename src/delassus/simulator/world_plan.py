@@ -11,9 +11,11 @@ from .. import _core
 from ..constraints import JointFriction, from_loop
 from ..model import Model
 from ..model.from_mujoco import body_names
-from .collision_model import REACH, collision_model
+from ..model.geometry import set_flags
+from .collision_model import REACH, collision_model, margin_shift
 from .mujoco_library import library
 from .smooth_model import control_places, mirror_source
+from .spans import spans
 
 __all__ = ["world_plan"]
 
@@ -30,26 +32,32 @@ def world_plan(model: Model, source: Any, options: _core.StepOptions) -> _core.W
         options: of its steps.
     """
     mj = collision_model(source)
-    friction = [JointFriction(model, j) for j in range(model.njoint) if model.dof_friction_loss[model.joint_vadr[j]] > 0]
-    loops = [from_loop(model, loop) for loop in model.loops if loop.active]
+    off = set_flags(mj)
+    has_friction, has_loops, has_limits = ({"constraint", name}.isdisjoint(off) for name in ("frictionloss", "equality", "limit"))
+    friction = [JointFriction(model, j) for j in range(model.njoint) if has_friction and model.dof_friction_loss[model.joint_vadr[j]] > 0]
+    loops = [from_loop(model, loop) for loop in model.loops if has_loops and loop.active]
     bodies = [model.body_index(name) for name in body_names(mj)]
     parts = np.asarray(mj.geom_bodyid).tolist()
 
     world = _core.WorldDescription(model._native, options)
     world.loops, world.friction = [c._native() for c in loops], [c._native() for c in friction]
     world.friction_loss = [c.friction for c in friction for _ in range(c.rows)]
-    world.limits = _limits(model)
+    world.limits = _limits(model, mj) if has_limits else []
+    world.spans = spans(model, mj)
     _drive(world, model, mj, options.timestep)
     world.shapes, world.contact_reach = _shapes(mj, bodies), REACH
-    collisions = _core.CollisionSource(library(), mj, address=int(mj._address), geom_bodies=[bodies[b] for b in parts], geom_parts=parts)
+    collisions = _core.CollisionSource(
+        library(), mj, address=int(mj._address), geom_bodies=[bodies[b] for b in parts], geom_parts=parts, margin_shift=margin_shift(mj)
+    )
     return _core.WorldPlan(world, collisions, mirror_source(model, source, options.timestep), int(source.nu))
 
 
-def _limits(model: Model) -> list[_core.JointLimit]:
-    """Ranges of hinges and slides that have an end."""
+def _limits(model: Model, mj: Any) -> list[_core.JointLimit]:
+    """Ranges of hinges and slides that have an end, less their margins."""
     limits = []
     for j, joint in enumerate(model.joints):
-        lower, upper = np.clip(model.joint_range[j], -_LARGE, _LARGE).tolist()
+        margin = float(mj.jnt_margin[j])
+        lower, upper = np.clip(model.joint_range[j] + [margin, -margin], -_LARGE, _LARGE).tolist()
         if joint.type in _SINGLE and (lower > -_LARGE or upper < _LARGE):
             limits.append(
                 _core.JointLimit(coordinate=int(model.joint_qadr[j]), velocity=int(model.joint_vadr[j]), lower=lower, upper=upper)

@@ -1,0 +1,33 @@
+// Spans of a world at a state: x and the coefficients c of ẋ = Σ c_k ν_k, and which of them have rows in a step.
+//
+//   tendon     x = ℓ(q), c = dℓ/dq, by MuJoCo
+//   relation   x = (ℓ₁ − r₁) − p(ℓ₂ − r₂), c = dℓ₁/dq − p' dℓ₂/dq
+//   ball       x = θ, the angle of its rotation, c = its axis in the body's axes
+//
+// A span has up to four rows, each Σ ± c_k ν_k: of its lower end and its upper one where they are near, of its dry
+// friction, and of the value zero that a relation keeps.
+#pragma once
+
+#include <vector>
+
+#include "simulator/description.h"
+#include "simulator/mujoco_mirror.h"
+
+namespace delassus {
+
+// Rows of span k are numbered 4 k + one of these.
+enum SpanRow : int { span_lower, span_upper, span_friction, span_value };
+
+// Values of all spans of a world.
+struct SpanValues {
+  std::vector<double> x;             // per span
+  std::vector<double> coefficients;  // those of one span after those of another
+  std::vector<int> first;            // per span: where its coefficients start
+};
+
+SpanValues make_span_values(const std::vector<Span>& spans);
+
+// At q, after the mirror found tendons there; null where no span is of a tendon.
+void find_spans(const std::vector<Span>& spans, const double* q, const MujocoMirror* mirror, SpanValues& values);
+
+}  // namespace delassus

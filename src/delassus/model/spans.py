@@ -1,0 +1,70 @@
+"""Which joints change the lengths of a MuJoCo model's tendons, and what of them we cannot hold."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mujoco
+import numpy as np
+
+from .geometry import counted
+
+__all__ = ["omitted_tendons", "tendon_equalities", "tendon_velocities", "within_one_tree"]
+
+
+def tendon_velocities(m: mujoco.MjModel, tendon: int) -> tuple[list[int], list[int]]:
+    """Return the velocities that change a tendon's length, and where mjData.ten_J has their numbers.
+
+    Later versions of MuJoCo say it; in earlier ones, with ``opt.jacobian`` dense, ten_J is a table with a column for each velocity.
+    """
+    if hasattr(m, "ten_J_rownnz"):
+        start, count = int(m.ten_J_rowadr[tendon]), int(m.ten_J_rownnz[tendon])
+        return np.asarray(m.ten_J_colind)[start : start + count].tolist(), list(range(start, start + count))
+    bodies = _touched_bodies(m, tendon)
+    velocities = [v for v in range(m.nv) if int(m.dof_bodyid[v]) in bodies]
+    return velocities, [tendon * m.nv + v for v in velocities]
+
+
+def _touched_bodies(m: mujoco.MjModel, tendon: int) -> set[int]:
+    """Bodies on a tendon's way, and all that carry them."""
+    bodies: set[int] = set()
+    for w in range(m.tendon_adr[tendon], m.tendon_adr[tendon] + m.tendon_num[tendon]):
+        kind, what = m.wrap_type[w], int(m.wrap_objid[w])
+        if kind == mujoco.mjtWrap.mjWRAP_JOINT:
+            bodies.add(int(m.jnt_bodyid[what]))
+            continue
+        if kind == mujoco.mjtWrap.mjWRAP_PULLEY:
+            continue
+        body = int(m.site_bodyid[what] if kind == mujoco.mjtWrap.mjWRAP_SITE else m.geom_bodyid[what])
+        while body:
+            bodies.add(body)
+            body = int(m.body_parentid[body])
+    return bodies
+
+
+def within_one_tree(m: mujoco.MjModel, velocities: list[int]) -> bool:
+    """Whether all these velocities, of which there must be some, are of one kinematic tree."""
+    return len({int(m.dof_treeid[v]) for v in velocities}) == 1
+
+
+def tendon_equalities(m: mujoco.MjModel) -> list[int]:
+    """Return the equality constraints between tendons."""
+    return np.flatnonzero(m.eq_type == mujoco.mjtEq.mjEQ_TENDON).tolist()
+
+
+def _between_trees(m: mujoco.MjModel, tendons: Any) -> bool:
+    return not within_one_tree(m, [v for t in tendons for v in tendon_velocities(m, t)[0]])
+
+
+def omitted_tendons(m: mujoco.MjModel) -> list[str]:
+    """Return lines about what of tendons takes no part."""
+    lines = []
+    held = [t for t in range(m.ntendon) if (m.tendon_limited[t] or m.tendon_frictionloss[t]) and _between_trees(m, [t])]
+    if held:
+        lines.append(f"limit or friction loss of {counted(len(held), 'tendon')} between two mechanisms")
+    tied = [e for e in tendon_equalities(m) if _between_trees(m, [t for t in (int(m.eq_obj1id[e]), int(m.eq_obj2id[e])) if t >= 0])]
+    if tied:
+        lines.append(f"{counted(len(tied), 'equality', 'equalities')} of tendons between two mechanisms")
+    if n := int(np.count_nonzero(getattr(m, "tendon_armature", np.zeros(0)))):
+        lines.append(counted(n, "armature of a tendon", "armatures of tendons"))
+    return lines
