@@ -47,7 +47,7 @@ struct HeldCollisions {
 struct HeldMirror {
   MirrorSource source;
   nb::object model;
-  Numbers start;  // the rest of MuJoCo's state as its data has it at first
+  Numbers start, mocap;  // the rest of MuJoCo's state as its data has it at first; poses of bodies that a user moves
 };
 
 // Shared by all worlds of a simulation.
@@ -59,8 +59,16 @@ struct WorldPlan {
 
   std::unique_ptr<World> make(int threads = 1) const {
     auto made = std::make_unique<World>(world, collisions.source, mirror.source, threads);
-    made->hidden = mirror.start;
+    begin(*made);
     return made;
+  }
+  // What a world has at first besides q and v.
+  void begin(World& w) const {
+    w.hidden = mirror.start;
+    w.mocap = w.mocap_goal = mirror.mocap;
+    std::fill(w.row_forces.begin(), w.row_forces.end(), 0.0);
+    w.time = 0;
+    w.memory = {};
   }
   std::size_t nq() const { return std::size_t(world->model.nq); }
   std::size_t nv() const { return std::size_t(world->model.nv); }
@@ -163,10 +171,21 @@ void bind_description(nb::module_& m) {
       .def_rw("spring_coordinate", &WorldDescription::spring_coordinate)
       .def_rw("limits", &WorldDescription::limits)
       .def_rw("spans", &WorldDescription::spans)
+      .def_rw("mocap_bodies", &WorldDescription::mocap_bodies)
       .def_rw("motors", &WorldDescription::motors)
       .def_rw("motor_ranges", &WorldDescription::motor_ranges)
       .def_rw("shapes", &WorldDescription::shapes)
       .def_rw("contact_reach", &WorldDescription::contact_reach);
+  nb::class_<MocapBody>(m, "MocapBody")
+      .def(
+          "__init__",
+          [](MocapBody* self, const WorldDescription& world, int body, int mocap, int carrier) {
+            const auto &own = world.model.bodies[std::size_t(body)].placement,
+                       &of = world.model.bodies[std::size_t(carrier)].placement;
+            const Mat3<double> back = transpose(of.R);
+            new (self) MocapBody{body, mocap, {back * own.R, back * (own.p - of.p)}};
+          },
+          "world"_a, nb::kw_only(), "body"_a, "mocap"_a, "carrier"_a);
   nb::class_<MujocoLibrary>(m, "MujocoLibrary")
       .def(
           "__init__",
@@ -178,24 +197,28 @@ void bind_description(nb::module_& m) {
       .def(
           "__init__",
           [](HeldCollisions* self, const MujocoLibrary& library, nb::object model, std::size_t address,
-             std::vector<int> geom_bodies, std::vector<int> geom_parts, double margin_shift) {
+             std::vector<int> geom_bodies, std::vector<int> geom_parts, int mocap_signature,
+             double margin_shift) {
             new (self) HeldCollisions{{library, reinterpret_cast<const void*>(address), std::move(geom_bodies),
-                                       std::move(geom_parts), margin_shift},
+                                       std::move(geom_parts), mocap_signature, margin_shift},
                                       std::move(model)};
           },
-          "library"_a, "model"_a, nb::kw_only(), "address"_a, "geom_bodies"_a, "geom_parts"_a, "margin_shift"_a);
+          "library"_a, "model"_a, nb::kw_only(), "address"_a, "geom_bodies"_a, "geom_parts"_a, "mocap_signature"_a,
+          "margin_shift"_a);
   nb::class_<HeldMirror>(m, "MirrorSource")
       .def(
           "__init__",
           [](HeldMirror* self, const MujocoLibrary& library, nb::object model, std::size_t address, int nq, int nv,
-             int nu, int signature, Numbers start, bool needs_contacts, bool advances) {
+             int nu, int signature, Numbers start, int mocap_signature, Numbers mocap, bool needs_contacts,
+             bool advances) {
             new (self) HeldMirror{{library, reinterpret_cast<const void*>(address), nq, nv, nu, signature,
-                                   int(start.size()), needs_contacts, advances},
+                                   int(start.size()), mocap_signature, needs_contacts, advances},
                                   std::move(model),
-                                  std::move(start)};
+                                  std::move(start),
+                                  std::move(mocap)};
           },
           "library"_a, "model"_a.none(), nb::kw_only(), "address"_a, "nq"_a, "nv"_a, "nu"_a, "signature"_a, "start"_a,
-          "needs_contacts"_a, "advances"_a);
+          "mocap_signature"_a, "mocap"_a, "needs_contacts"_a, "advances"_a);
   nb::class_<WorldPlan>(m, "WorldPlan")
       .def(
           "__init__",
@@ -279,6 +302,7 @@ void restore(HeldWorld& s, nb::handle numbers, std::size_t n) {
   SavedState saved = read_snapshot(w, s.plan->collisions.source, x.data, n);
   door::check_quaternions(w.description().model, saved.q.data(), "snapshot's q");
   w.q.swap(saved.q), w.v.swap(saved.v), w.hidden.swap(saved.hidden);
+  w.mocap.swap(saved.mocap), w.mocap_goal.swap(saved.mocap_goal);
   std::fill(w.row_forces.begin(), w.row_forces.end(), 0.0);
   w.time = saved.time;
   w.memory = std::move(saved.memory);
@@ -300,10 +324,8 @@ void bind_world(nb::module_& m) {
             door::Occupied occupied(s.busy, s.name);
             s.world->q.assign(q_.data, q_.data + s.plan->nq());
             s.world->v.assign(v_.data, v_.data + s.plan->nv());
-            s.world->hidden = s.plan->mirror.start;
-            std::fill(s.world->row_forces.begin(), s.world->row_forces.end(), 0.0);
+            s.plan->begin(*s.world);
             s.world->time = time;
-            s.world->memory = {};
           },
           "q"_a.none(), "v"_a.none(), "time"_a)
       .def_prop_rw(
@@ -313,6 +335,20 @@ void bind_world(nb::module_& m) {
             door::Occupied occupied(s.busy, s.name);
             s.world->hidden.assign(x_.data, x_.data + s.world->hidden.size());
           })
+      .def_prop_ro("mocap", [](HeldWorld& s) { return copied(s.world->mocap); })
+      .def_prop_rw(
+          "mocap_goal", [](HeldWorld& s) { return copied(s.world->mocap_goal); },
+          [](HeldWorld& s, nb::handle x) {
+            In x_(x, "mocap", {s.world->mocap.size()});
+            door::Occupied occupied(s.busy, s.name);
+            s.world->mocap_goal.assign(x_.data, x_.data + s.world->mocap.size());
+          })
+      // Where they are at once, without a motion in between.
+      .def("place_mocap",
+           [](HeldWorld& s) {
+             door::Occupied occupied(s.busy, s.name);
+             s.world->mocap = s.world->mocap_goal;
+           })
       .def(
           "smooth_forces",
           [](HeldWorld& s, nb::handle control) {
@@ -377,9 +413,7 @@ std::unique_ptr<RolloutRecord> rollout(std::shared_ptr<WorldPlan> plan, nb::hand
       const std::size_t i = std::size_t(k);
       w.q.assign(q_.data + i * nq, q_.data + (i + 1) * nq);
       w.v.assign(v_.data + i * nv, v_.data + (i + 1) * nv);
-      w.hidden = plan->mirror.start;
-      w.time = 0;
-      w.memory = {};
+      plan->begin(w);
       for (std::size_t s = 0; s < T && !stopped; ++s) {
         poll(2e4);
         if (record->unstable[i] < 0) {

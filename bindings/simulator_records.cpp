@@ -111,7 +111,7 @@ void add_contacts(const World& w, std::vector<ContactRow>& to) {
 }  // namespace
 
 StepRecord::StepRecord(const StepReport& r, const World& w)
-    : report(r), time(w.time), q(w.q), v(w.v), hidden(w.hidden), row_forces(w.row_forces) {
+    : report(r), time(w.time), q(w.q), v(w.v), hidden(w.hidden), mocap(w.mocap), row_forces(w.row_forces) {
   contacts.reserve(w.memory.contacts.size());
   add_contacts(w, contacts);
 }
@@ -138,6 +138,7 @@ void bind_records(nb::module_& m) {
       .def_prop_ro("q", column_of(&StepRecord::q))
       .def_prop_ro("v", column_of(&StepRecord::v))
       .def_prop_ro("hidden", column_of(&StepRecord::hidden))
+      .def_prop_ro("mocap", column_of(&StepRecord::mocap))
       .def_prop_ro("row_forces", column_of(&StepRecord::row_forces))
       .def_prop_ro("timings", [](const StepRecord& s) {
         const StageTimes& t = s.report.times;

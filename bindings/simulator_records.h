@@ -45,7 +45,7 @@ struct ContactRow {
 struct StepRecord {
   StepReport report;
   double time;
-  Numbers q, v, hidden, row_forces;
+  Numbers q, v, hidden, mocap, row_forces;
   std::vector<ContactRow> contacts;
 
   StepRecord(const StepReport& r, const World& w);

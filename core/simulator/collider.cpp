@@ -59,6 +59,7 @@ Collider::Collider(const CollisionSource& source, int nq)
       nq_(nq),
       bodies_(source.geom_bodies),
       parts_(source.geom_parts),
+      mocap_signature_(source.mocap_signature),
       margin_shift_(source.margin_shift),
       model_(static_cast<const char*>(source.model),
              static_cast<const char*>(source.model) + source.library.model.size),
@@ -136,6 +137,7 @@ bool Collider::detect(const double* q, const std::vector<char>* still) {
   for (;;) {
     // of nothing there may be no address
     if (nq_ > 0) std::memcpy(data_.at<double*>(library_.data.qpos), q, std::size_t(nq_) * sizeof(double));
+    if (!mocap_.empty()) library_.set_state(model_.data(), data_.get(), mocap_.data(), mocap_signature_);
     leave_out(nullptr);
     bool fine = data_.call([&] { library_.kinematics(model_.data(), data_.get()); });
     if (fine) {

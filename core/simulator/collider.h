@@ -19,6 +19,7 @@ struct CollisionSource {
   const void* model = nullptr;   // an mjModel that outlives every collider of it
   std::vector<int> geom_bodies;  // of every geom, by our numbers
   std::vector<int> geom_parts;   // the same by MuJoCo's
+  int mocap_signature = 0;       // of the poses of bodies that a user moves, in MuJoCo's state; 0: there are none
   double margin_shift = 0;       // by how much the margins of its contacts are too large [m]
 };
 
@@ -32,6 +33,9 @@ class Collider {
   // move; contacts between two that stand still are left out, and not looked for where MuJoCo knows how (from 3.4 on).
   // False where MuJoCo could not go on: failure() says why.
   bool collide(const double* q, std::vector<Touch>& touches, const std::vector<char>* still = nullptr);
+
+  // Poses of bodies that a user moves, for all looks to come; as MuJoCo's state has them.
+  void set_mocap(const std::vector<double>& poses) { mocap_ = poses; }
 
   // What MuJoCo said where it could not go on; empty where it could.
   const std::string& failure() const { return failure_; }
@@ -50,7 +54,9 @@ class Collider {
   MujocoLibrary library_;
   int nq_;
   std::vector<int> bodies_, parts_;
+  int mocap_signature_;
   double margin_shift_;
+  std::vector<double> mocap_;
   std::vector<char>
       model_;  // the head of MuJoCo's model, with an arena size and flags of our own; its arrays are shared
   MujocoData data_;

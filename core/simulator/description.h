@@ -50,6 +50,12 @@ struct CollisionShape {
   Vec3<double> center;    // in its body
 };
 
+// A body that is fixed to one that a user moves (mocap.h), or is that one.
+struct MocapBody {
+  int body = 0, mocap = 0;
+  Pose<double> relative{};  // in that one
+};
+
 struct WorldDescription {
   Model<double> model;  // its armature holds that of M̂, springs, dampers and servos included
   std::vector<ConstraintDescription> loops, friction;
@@ -59,6 +65,7 @@ struct WorldDescription {
   std::vector<int> spring_coordinate;      // per velocity: the coordinate of its spring, else −1
   std::vector<JointLimit> limits;
   std::vector<Span> spans;  // each of one tree
+  std::vector<MocapBody> mocap_bodies;
   std::vector<Motor> motors;
   std::vector<std::array<double, 2>> motor_ranges;  // per velocity: bounds of all its motors together; empty: none
   std::vector<CollisionShape> shapes;  // but planes, through which nothing passes unseen

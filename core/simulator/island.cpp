@@ -35,6 +35,13 @@ Island::Island(const WorldDescription& whole, const TreeContents& contents, cons
   for (auto* x : {&state_.v, &state_.forces, &next_v_, &row_forces_, &way_}) x->assign(std::size_t(world_.model.nv), 0.0);
   state_.external.assign(6 * world_.model.bodies.size(), 0.0);
   spans_ = make_span_values(world_.spans);
+  if (!whole.mocap_bodies.empty()) body_mocap_.assign(whole.model.bodies.size(), -1);
+  for (const MocapBody& b : whole.mocap_bodies) {
+    body_mocap_[std::size_t(b.body)] = b.mocap;
+    const auto here = std::lower_bound(part_.bodies.begin(), part_.bodies.end(), b.body);
+    if (here != part_.bodies.end() && *here == b.body)
+      mocap_bodies_.push_back({int(here - part_.bodies.begin()), b.mocap, b.relative});
+  }
 }
 
 void Island::step(const WorldState& now, const StepMemory& before, ContactSolvers& solvers, Team* team,
@@ -73,13 +80,59 @@ void Island::take(const WorldState& now, StepReport& report) {
   if (state_.has_external)
     for (std::size_t b = 0; b < part_.bodies.size(); ++b)
       std::copy_n(now.external + 6 * part_.bodies[b], 6, state_.external.data() + 6 * b);
+  mocaps_ = now.mocaps;
   if (loops_.rows() > 0) {
+    if (place_mocaps(*mocaps_, &MocapMotion::now)) loops_.forget_errors();
     report.loop_error = std::max(report.loop_error, loops_.find_errors(state_.q.data()));
+    carry_loops(*mocaps_);
     loops_.go_half_way(part_.ranges, state_.q.data(), state_.v.data());
   }
   take_spans(*now.spans);
   rows_.find(world_, state_.q.data(), state_.v.data(), spans_);
   note_penetration(rows_, report);
+}
+
+// Bodies of loops that are moved, where they are then. Whether any was elsewhere.
+bool Island::place_mocaps(const std::vector<MocapMotion>& mocaps, Pose<double> MocapMotion::*when) {
+  bool moved = false;
+  for (const MocapBody& b : mocap_bodies_) {
+    Pose<double>& placement = part_.world.model.bodies[std::size_t(b.body)].placement;
+    const Pose<double> there = mocaps[std::size_t(b.mocap)].*when * b.relative;
+    const Vec3<double> way = there.p - placement.p, x = there.R.x - placement.R.x, y = there.R.y - placement.R.y;
+    moved = moved || dot(way, way) + dot(x, x) + dot(y, y) > 0;
+    placement = there;
+  }
+  return moved;
+}
+
+// Loops to bodies that are moved: how their errors change by it, at the same q. From then on these are where they will
+// be.
+void Island::carry_loops(const std::vector<MocapMotion>& mocaps) {
+  if (mocap_bodies_.empty()) return;
+  loop_errors_ = loops_.errors();
+  carried_.assign(loop_errors_.size(), 0.0);
+  if (place_mocaps(mocaps, &MocapMotion::next)) {
+    loops_.forget_errors();
+    loops_.find_errors(state_.q.data());
+    for (std::size_t r = 0; r < carried_.size(); ++r)
+      carried_[r] = (loops_.errors()[r] - loop_errors_[r]) / world_.options.timestep;
+  }
+  loops_.carry(carried_);
+}
+
+// Contacts with bodies that are moved: velocities and gaps of their rows.
+void Island::meet_mocaps(const RowSystem& s) {
+  if (body_mocap_.empty()) return;
+  for (std::size_t k = 0; k < rows_.contacts.size(); ++k)
+    for (int side = 0; side < 2; ++side) {
+      const Touch& t = rows_.contacts[k]->touch;
+      const int id = body_mocap_[std::size_t(t.body[side])];
+      if (id < 0) continue;
+      const Vec3<double> velocity = (*mocaps_)[std::size_t(id)].velocity(t.position) * (side == 0 ? 1.0 : -1.0);
+      const std::size_t row = s.normal_row(k);
+      for (std::size_t r = 0; r < 3; ++r) velocities_.g[row + r] += dot(rows_.frames[k][r], velocity);
+      velocities_.error[row] += world_.options.timestep * dot(rows_.frames[k][0], velocity);
+    }
 }
 
 void Island::take_spans(const SpanValues& whole) {
@@ -109,6 +162,7 @@ RowSystem* Island::pose(const StepMemory& before, StepReport& report, StageClock
   find_row_errors(world_, s, rows_, spans_, state_.q.data(), velocities_.error);
   start_.recall(part_, s, rows_, before, trees_);
   allow_approach(world_.options, s, rows_, velocities_.error, start_.impulses, g);
+  meet_mocaps(s);
   clock.end(report.times.operate);
   return &s;
 }

@@ -19,6 +19,7 @@
 
 #include "simulator/free_motion.h"
 #include "simulator/judge.h"
+#include "simulator/mocap.h"
 #include "simulator/loop_arrival.h"
 #include "simulator/step_report.h"
 #include "simulator/velocity_solve.h"
@@ -38,6 +39,7 @@ struct PosedProblem {
 struct WorldState {
   const double *q, *v, *forces, *external;
   const SpanValues* spans;
+  const std::vector<MocapMotion>* mocaps;
 };
 
 class Island {
@@ -71,6 +73,9 @@ class Island {
  private:
   void take(const WorldState& now, StepReport& report);
   void take_spans(const SpanValues& whole);
+  void carry_loops(const std::vector<MocapMotion>& mocaps);
+  bool place_mocaps(const std::vector<MocapMotion>& mocaps, Pose<double> MocapMotion::*when);
+  void meet_mocaps(const RowSystem& s);
   RowSystem* pose(const StepMemory& before, StepReport& report, StageClock& clock);
   RowSystem* pose_again(const StepMemory& before, StepReport& report, StageClock& clock);
   double move(RowSystem& s, ContactSolvers& solvers, ContactReport& solved, StepReport& report, StageClock& clock);
@@ -91,6 +96,10 @@ class Island {
 
   IslandState state_;
   SpanValues spans_;
+  std::vector<MocapBody> mocap_bodies_;  // of the part, by its numbers
+  std::vector<int> body_mocap_;          // per body of the whole: which one moves it, −1: none; empty: there are none
+  const std::vector<MocapMotion>* mocaps_ = nullptr;  // of this step
+  std::vector<double> carried_, loop_errors_;         // per row of loops
   ActiveRows rows_;
   Team* team_ = nullptr;                 // of this step
   std::vector<double> next_q_, next_v_;  // q⁺, v⁺

@@ -34,7 +34,7 @@ LoopMidpoint::LoopMidpoint(const WorldDescription& world)
   placement_ = std::make_unique<Placement<double>>(m);
   halfway_.assign(std::size_t(m.nq), 0.0);
   known_q_.assign(std::size_t(m.nq), std::numeric_limits<double>::quiet_NaN());
-  for (auto* x : {&error_, &drift_}) x->assign(std::size_t(rows_), 0.0);
+  for (auto* x : {&error_, &drift_, &carried_}) x->assign(std::size_t(rows_), 0.0);
 }
 
 double LoopMidpoint::find_errors(const double* q) {
@@ -45,6 +45,10 @@ double LoopMidpoint::find_errors(const double* q) {
   largest_error_ = 0;
   for (const double e : error_) largest_error_ = std::max(largest_error_, std::abs(e));
   return largest_error_;
+}
+
+void LoopMidpoint::forget_errors() {
+  std::fill(known_q_.begin(), known_q_.end(), std::numeric_limits<double>::quiet_NaN());
 }
 
 void LoopMidpoint::go_half_way(const std::vector<WorldPart::Range>& trees, double* q, const double* v) {
@@ -59,6 +63,7 @@ void LoopMidpoint::begin(RowSystem& s, const double* q, const double* v, const M
   // from nothing: of impulses that redundant rows do not feel, those of the step before would be felt in this one
   impulses_.assign(s.rows(), 0.0);
   s.G->jacobian(v, 1, start_.data());
+  for (std::size_t r = 0; r < carried_.size(); ++r) start_[r] += carried_[r];
   find_drift(s, q, v, motions);
   closure_.soften(drift_.data());
   choose_kept();
@@ -99,7 +104,8 @@ void LoopMidpoint::revise(RowSystem& s, const double* q, const double* half, con
 
 void LoopMidpoint::aim(double* g) const {
   const double half = 0.5 * world_.options.timestep;
-  for (std::size_t r = 0; r < drift_.size(); ++r) g[r] += half * drift_[r] + kept_ * (start_[r] - half * drift_[r]);
+  for (std::size_t r = 0; r < drift_.size(); ++r) 
+    g[r] += carried_[r] + half * drift_[r] + kept_ * (start_[r] - half * drift_[r]);
 }
 
 void LoopMidpoint::add_curve(RowSystem& s, const double* q, const double* w, double* g) {

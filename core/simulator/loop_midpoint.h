@@ -36,6 +36,10 @@ class LoopMidpoint {
   // q they are known already.
   double find_errors(const double* q);
   const std::vector<double>& errors() const { return error_; }
+  // What is fixed to the world has moved: errors are not known.
+  void forget_errors();
+  // Per row: how errors change because what is fixed to the world moves within the step [m/s or rad/s].
+  void carry(const std::vector<double>& rates) { carried_ = rates; }
 
   // q ← q ⊕ ½ dt v of trees in loops
   void go_half_way(const std::vector<WorldPart::Range>& trees, double* q, const double* v);
@@ -48,7 +52,8 @@ class LoopMidpoint {
   // At the velocity of the middle, after `motions` were found at it: J̇v again, unless motion is calm.
   void revise(RowSystem& s, const double* q, const double* half, const Motions<double>& motions);
 
-  // g of loops: J v_f on entry, minus the wanted J v⁺ added on exit.
+  // g of loops: J v_f on entry, minus the wanted J v⁺ added on exit; J v of rows that are carried along counts from
+  // how they are carried.
   void aim(double* g) const;
   // λ of loops by themselves that `bend` found; zero without it. All rows of the system.
   const std::vector<double>& impulses() const { return impulses_; }
@@ -72,6 +77,7 @@ class LoopMidpoint {
   std::vector<double> known_q_;  // per coordinate: at which errors were found
   double largest_error_ = 0;
   std::vector<double> error_, drift_;             // per row of loops; drift: J̇v
+  std::vector<double> carried_;                   // per row of loops
   std::vector<double> start_;                     // per row: J v
   std::vector<double> row_velocity_, row_drift_;  // per row: what `rates` gives
   std::vector<double> free_rows_, open_rows_;     // per row: of `bend`, g of loops by themselves, and what stays open

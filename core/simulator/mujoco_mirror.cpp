@@ -31,6 +31,7 @@ void MujocoMirror::write(const State& now) {
     std::fill_n(control, source_.nu, 0.0);
   mujoco::put(data_.get(), l.data.time, now.time);
   if (source_.state_size > 0) l.set_state(source_.model, data_.get(), now.rest, source_.signature);
+  if (source_.mocap_signature != 0) l.set_state(source_.model, data_.get(), now.mocap, source_.mocap_signature);
 }
 
 // What MuJoCo finds on the way from a state to forces.

@@ -22,6 +22,7 @@ struct MirrorSource {
   const void* model = nullptr;  // an mjModel that outlives every mirror of it; null: there is nothing to compute
   int nq = 0, nv = 0, nu = 0;
   int signature = 0, state_size = 0;  // of MuJoCo's state besides q and v: mjtState bits, and how many numbers
+  int mocap_signature = 0;            // of the poses of bodies that a user moves; 0: there are none
   bool needs_contacts = false;        // adhesion, whose force acts through contacts
   bool advances = false;              // some of its state changes by itself
 };
@@ -30,9 +31,10 @@ class MujocoMirror {
  public:
   explicit MujocoMirror(const MirrorSource& source);
 
-  // State of a world for MuJoCo: q, v, the rest of its state and controls (null: zero).
+  // State of a world for MuJoCo: q, v, the rest of its state, poses of bodies that a user moves, and controls (null:
+  // zero).
   struct State {
-    const double *q, *v, *rest, *control;
+    const double *q, *v, *rest, *mocap, *control;
     double time;
   };
 

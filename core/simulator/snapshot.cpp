@@ -86,7 +86,7 @@ std::vector<double> write_snapshot(const World& w) {
   const StepMemory& memory = w.memory;
   std::vector<double> x{double(w.q.size()), double(w.v.size())};
   // what each list is of: its length and its numbers
-  for (const auto* list : {&w.q, &w.v, &w.hidden, &memory.row_impulses, &memory.row_corrections}) {
+  for (const auto* list : {&w.q, &w.v, &w.hidden, &w.mocap, &w.mocap_goal, &memory.row_impulses, &memory.row_corrections}) {
     x.push_back(double(list->size()));
     x.insert(x.end(), list->begin(), list->end());
   }
@@ -123,8 +123,11 @@ SavedState read_snapshot(const World& w, const CollisionSource& collisions, cons
   // state and rows
   expect(from.number() == double(w.q.size()) && from.number() == double(w.v.size()), "sizes");
   saved.q = from.list(), saved.v = from.list(), saved.hidden = from.list();
+  saved.mocap = from.list(), saved.mocap_goal = from.list();
   memory.row_impulses = from.list(), memory.row_corrections = from.list();
-  expect(saved.q.size() == w.q.size() && saved.v.size() == w.v.size() && saved.hidden.size() == w.hidden.size(), "sizes");
+  expect(saved.q.size() == w.q.size() && saved.v.size() == w.v.size() && saved.hidden.size() == w.hidden.size() &&
+             saved.mocap.size() == w.mocap.size() && saved.mocap_goal.size() == w.mocap.size(),
+         "sizes");
   std::size_t rows = 0;
   for (const auto* list : {&d.loops, &d.friction})
     for (const auto& c : *list) rows += std::size_t(c.rows);

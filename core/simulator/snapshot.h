@@ -10,7 +10,7 @@ namespace delassus {
 std::vector<double> write_snapshot(const World& world);
 
 struct SavedState {
-  std::vector<double> q, v, hidden;
+  std::vector<double> q, v, hidden, mocap, mocap_goal;
   double time = 0;
   StepMemory memory;
 };

@@ -59,7 +59,7 @@ StepReport World::step(const StepForces& forces) {
   report.collided = find_islands();
   if (!report.collided) return report;
   clock.end(report.times.collide);
-  const WorldState now{q.data(), v.data(), forces_.data(), forces.external, &spans_};
+  const WorldState now{q.data(), v.data(), forces_.data(), forces.external, &spans_, &mocaps_};
   report.islands = int(used_->size());
   report.contacts.outcome = ContactOutcome::solved;
   for (const StepReport& island : team_.step(*used_, now, memory)) add_island(island, report);
@@ -78,7 +78,7 @@ StepReport World::pose(const StepForces& forces, std::vector<PosedProblem>& prob
   StepReport report;
   report.collided = start_step(forces) && find_islands();
   if (!report.collided) return report;
-  const WorldState now{q.data(), v.data(), forces_.data(), forces.external, &spans_};
+  const WorldState now{q.data(), v.data(), forces_.data(), forces.external, &spans_, &mocaps_};
   problems.resize(used_->size());
   for (std::size_t k = 0; k < used_->size() && report.regular; ++k)
     (*used_)[k]->pose_problem(now, memory, report, problems[k]);
@@ -98,14 +98,18 @@ bool World::find_forces(const StepForces& forces, double dt) {
   find_joint_forces(*world_, dt, q.data(), v.data(), forces.tau, forces.control, motor_forces_, forces_);
   next_hidden_ = hidden;
   return !mirror_ ||
-         mirror_->add_forces({q.data(), v.data(), hidden.data(), forces.control, time}, forces_, next_hidden_);
+         mirror_->add_forces({q.data(), v.data(), hidden.data(), mocap.data(), forces.control, time}, forces_, next_hidden_);
 }
 
 // Forces on joints, and who sleeps unless something touches it.
 bool World::start_step(const StepForces& forces) {
   if (!find_forces(forces, world_->options.timestep)) return false;
+  find_mocap_motions(world_->options, mocap, mocap_goal, next_mocap_, mocaps_);
+  collider_.set_mocap(mocap);
   find_spans(world_->spans, q.data(), mirror_.get(), spans_);
-  if (sleep_.allowed()) sleep_.recall(memory.rest, forces_, forces.external);
+  // what moves by itself may meet anything: nothing sleeps then
+  const bool moved = std::any_of(mocaps_.begin(), mocaps_.end(), [](const MocapMotion& m) { return m.moves(); });
+  if (sleep_.allowed()) sleep_.recall(moved ? RestMemory{} : memory.rest, forces_, forces.external);
   return true;
 }
 
@@ -161,10 +165,10 @@ void World::find_looked_at(std::vector<double>& looked_at) const {
 
 // q⁺, v⁺, what the next step starts from, and what falls asleep.
 void World::finish_step(const StepForces& forces) {
-  last_q_ = q, last_v_ = v, last_hidden_ = hidden, last_time_ = time;
+  last_q_ = q, last_v_ = v, last_hidden_ = hidden, last_mocap_ = mocap, last_time_ = time;
   next_memory_.clear_rows(row_count_, world_->limits.size(), world_->spans.size(), islands_.trees());
   for (const Island* island : *used_) island->give(q.data(), v.data(), row_forces.data(), next_memory_);
-  hidden = next_hidden_;
+  hidden = next_hidden_, mocap = next_mocap_;
   time += world_->options.timestep;
   if (sleep_.allowed()) {
     sleep_.keep_rows(memory, next_memory_);
@@ -179,7 +183,7 @@ void World::finish_step(const StepForces& forces) {
 
 void World::undo_step() {
   std::swap(q, last_q_), std::swap(v, last_v_), std::swap(memory, next_memory_);
-  std::swap(hidden, last_hidden_);
+  std::swap(hidden, last_hidden_), std::swap(mocap, last_mocap_);
   time = last_time_;
 }
 

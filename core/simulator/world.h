@@ -61,6 +61,7 @@ class World {
 
   std::vector<double> q, v;
   std::vector<double> hidden;  // the rest of MuJoCo's state: activations, what plugins and delays keep
+  std::vector<double> mocap, mocap_goal;  // of bodies that a user moves: positions of all, then quaternions; goals
   double time = 0;
   StepMemory memory;
   std::vector<double> row_forces;  // per velocity: of contacts, loops, limits and dry friction in the last step; of what
@@ -111,6 +112,8 @@ class World {
   StepMemory next_memory_;                          // until the step is finished; then that of the step before
   std::vector<double> last_q_, last_v_;             // before the step
   std::vector<double> next_hidden_, last_hidden_;   // after the step; before it
+  std::vector<double> next_mocap_, last_mocap_;
+  std::vector<MocapMotion> mocaps_;
   double last_time_ = 0;
 };
 

@@ -103,9 +103,17 @@ def _keyframes(m: mujoco.MjModel) -> list[str]:
     return [counted(n, what, plural) for n, what, plural in counts if n]
 
 
+def _below_mocap(m: mujoco.MjModel) -> int:
+    """Return how many joints hang on a body that a user moves: their tree would move with it."""
+    carried = np.zeros(m.nbody, dtype=bool)
+    for b in range(1, m.nbody):
+        carried[b] = m.body_mocapid[b] >= 0 or carried[m.body_parentid[b]]
+    return int(np.count_nonzero(carried[m.jnt_bodyid])) if m.njnt else 0
+
+
 def omitted(m: mujoco.MjModel) -> list[str]:
     """Return what bears on MuJoCo's motion, or reports it, and has no part in ours, one line each."""
-    counts = [(m.nflex, "flex", "flexes"), (m.nmocap, "mocap body flag", None)]
+    counts = [(m.nflex, "flex", "flexes"), (_below_mocap(m), "joint below a mocap body", "joints below mocap bodies")]
     lines = [counted(n, what, plural) for n, what, plural in counts if n]
     lines += _keyframes(m) + omitted_tendons(m) + _contacts(m)
     return lines + _soft(m) + _method(m)

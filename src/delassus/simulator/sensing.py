@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from .. import _core
 from ..model.geometry import flags
 from .mujoco_library import layout
-from .smooth_model import hidden_state
+from .smooth_model import hidden_state, mocap_state
 
 __all__ = ["Applied", "Sensing", "SensorValues"]
 
@@ -86,6 +86,7 @@ class Sensing:
     def __init__(self, m: mujoco.MjModel, bodies: list[int]) -> None:
         self._m, self._bodies = m, bodies
         self._signature, _ = hidden_state(m)
+        self._mocap_signature, _ = mocap_state(m)
         self._places = sensor_places(m)
         self._data: mujoco.MjData | None = None
         # flags of what MuJoCo finds once for a state, when it is first asked for
@@ -128,6 +129,8 @@ class Sensing:
     def _write_state(self, d: mujoco.MjData, record: _core.StepRecord, applied: Applied) -> None:
         d.time = record.time
         d.qpos[:], d.qvel[:] = record.q, record.v
+        if self._mocap_signature:
+            mujoco.mj_setState(self._m, d, record.mocap, self._mocap_signature)
         if len(record.hidden):
             mujoco.mj_setState(self._m, d, record.hidden, self._signature)
         for to, values in ((d.ctrl, applied.control), (d.qfrc_applied, applied.tau)):

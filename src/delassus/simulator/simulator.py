@@ -184,6 +184,42 @@ class Simulator:
         hidden[: self._source.na] = finite(conform(values, "activation", (self._source.na,), "float64"), "activation")
         self._world.hidden = hidden
 
+    def set_mocap(self, body: str | int, position: ArrayLike | None = None, quaternion: ArrayLike | None = None, *, at_once: bool = False) -> None:
+        """Say where a mocap body is to be after the next step. Contacts and loops meet it as it moves there, at no more than 10 m/s and 50 rad/s: what is farther takes several steps.
+
+        Args:
+            body: name of the mocap body, or its number among mocap bodies.
+            position: (3,) of its frame in the world [m], default as it is to be now.
+            quaternion: (4,) (w, x, y, z), of any length but zero, likewise.
+            at_once: it is there now, without a motion.
+        """
+        names = self.mocap_names
+        if body not in names and body not in range(len(names)):
+            raise unknown("mocap body", str(body), names)
+        k, n, goal = names.index(body) if isinstance(body, str) else int(body), len(names), self._world.mocap_goal
+        if position is not None:
+            goal[3 * k : 3 * k + 3] = finite(conform(position, "position", (3,), "float64"), "position")
+        if quaternion is not None:
+            turn = finite(conform(quaternion, "quaternion", (4,), "float64"), "quaternion")
+            if not np.any(turn):
+                raise ArgumentError("quaternion: expected a length other than zero, got zeros.")
+            goal[3 * n + 4 * k : 3 * n + 4 * k + 4] = turn / np.linalg.norm(turn)
+        self._world.mocap_goal = goal
+        if at_once:
+            self._world.place_mocap()
+
+    @cached_property
+    def mocap_names(self) -> tuple[str, ...]:
+        """Names of the bodies that :meth:`set_mocap` moves."""
+        m, names = self._source, body_names(self._source)
+        return tuple(names[int(np.flatnonzero(m.body_mocapid == k)[0])] for k in range(m.nmocap))
+
+    @property
+    def mocap_poses(self) -> tuple[Array, Array]:
+        """Positions (n, 3) and quaternions (n, 4) of mocap bodies as they are, copies."""
+        poses, n = self._world.mocap, self._source.nmocap
+        return poses[: 3 * n].reshape(n, 3), poses[3 * n :].reshape(n, 4)
+
     @cached_property
     def _sensing(self) -> Sensing:
         return Sensing(self._source, [self.model.body_index(name) for name in body_names(self._source)])

@@ -16,7 +16,7 @@ from ..model.spans import tendon_equalities
 from ..model.native import actuator_count, column, controls
 from .mujoco_library import library
 
-__all__ = ["hidden_state", "mirror_source"]
+__all__ = ["control_places", "hidden_state", "mirror_source", "mocap_state"]
 
 # what MuJoCo keeps from step to step besides q and v, in the order of its bits; versions differ
 _KEPT = ("mjSTATE_ACT", "mjSTATE_HISTORY", "mjSTATE_PLUGIN", "mjSTATE_PLASTIC")
@@ -35,6 +35,14 @@ def hidden_state(m: mujoco.MjModel) -> tuple[int, Any]:
     if len(start):
         mujoco.mj_getState(m, mujoco.MjData(m), start, signature)
     return signature, start
+
+
+def mocap_state(m: mujoco.MjModel) -> tuple[int, Any]:
+    """Return the mjtState bits of the poses of mocap bodies, zero where there are none, and their numbers at the start: positions of all, then quaternions of all."""
+    signature = int(mujoco.mjtState.mjSTATE_MOCAP_POS) | int(mujoco.mjtState.mjSTATE_MOCAP_QUAT)
+    bodies = [int(np.flatnonzero(m.body_mocapid == k)[0]) for k in range(m.nmocap)]
+    poses = [np.asarray(m.body_pos)[bodies].ravel(), np.asarray(m.body_quat)[bodies].ravel()]
+    return (signature, np.concatenate(poses)) if bodies else (0, np.zeros(0))
 
 
 def _check_types(m: mujoco.MjModel) -> None:
@@ -86,12 +94,13 @@ def mirror_source(model: Model, m: mujoco.MjModel, timestep: float) -> _core.Mir
     """
     _check_types(m)
     signature, start = hidden_state(m)
+    mocap_signature, mocap = mocap_state(m)
     c = _silenced(model, m)
     c.opt.timestep = timestep
     acts, adhesive = _acts(model, c) or len(start) > 0, bool(np.any(c.actuator_trntype == mujoco.mjtTrn.mjTRN_BODY))
     return _core.MirrorSource(
         library(), c if acts else None, address=int(c._address) if acts else 0, nq=c.nq, nv=c.nv, nu=c.nu, signature=signature, start=start.tolist(),
-        needs_contacts=adhesive, advances=len(start) > 0,
+        mocap_signature=mocap_signature, mocap=mocap.tolist(), needs_contacts=adhesive, advances=len(start) > 0,
     )  # fmt: skip
 
 

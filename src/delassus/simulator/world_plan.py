@@ -14,7 +14,7 @@ from ..model.from_mujoco import body_names
 from ..model.geometry import set_flags
 from .collision_model import REACH, collision_model, margin_shift
 from .mujoco_library import library
-from .smooth_model import control_places, mirror_source
+from .smooth_model import control_places, mirror_source, mocap_state
 from .spans import spans
 
 __all__ = ["world_plan"]
@@ -44,10 +44,11 @@ def world_plan(model: Model, source: Any, options: _core.StepOptions) -> _core.W
     world.friction_loss = [c.friction for c in friction for _ in range(c.rows)]
     world.limits = _limits(model, mj) if has_limits else []
     world.spans = spans(model, mj)
+    world.mocap_bodies = _mocap_bodies(world, mj, bodies)
     _drive(world, model, mj, options.timestep)
     world.shapes, world.contact_reach = _shapes(mj, bodies), REACH
     collisions = _core.CollisionSource(
-        library(), mj, address=int(mj._address), geom_bodies=[bodies[b] for b in parts], geom_parts=parts, margin_shift=margin_shift(mj)
+        library(), mj, address=int(mj._address), geom_bodies=[bodies[b] for b in parts], geom_parts=parts, mocap_signature=mocap_state(mj)[0], margin_shift=margin_shift(mj),
     )
     return _core.WorldPlan(world, collisions, mirror_source(model, source, options.timestep), int(source.nu))
 
@@ -93,6 +94,18 @@ def _drive(world: _core.WorldDescription, model: Model, mj: Any, dt: float) -> N
     world.motor_ranges = ranges.tolist() if np.any(np.abs(ranges) < _LARGE) else []
     world.stiffness, world.damping = stiffness.tolist(), damping.tolist()
     world.spring_rest, world.spring_coordinate = np.asarray(model.spring_reference).tolist(), spring_coordinate.tolist()
+
+
+def _mocap_bodies(world: _core.WorldDescription, mj: Any, bodies: list[int]) -> list[_core.MocapBody]:
+    """Bodies that a user moves, and what is fixed to them."""
+    found = []
+    for b in range(1, mj.nbody):
+        carrier = b
+        while carrier and mj.body_mocapid[carrier] < 0 and mj.body_jntnum[carrier] == 0:
+            carrier = int(mj.body_parentid[carrier])
+        if mj.body_mocapid[carrier] >= 0:
+            found.append(_core.MocapBody(world, body=bodies[b], mocap=int(mj.body_mocapid[carrier]), carrier=bodies[carrier]))
+    return found
 
 
 def _shapes(mj: Any, bodies: list[int]) -> list[_core.CollisionShape]:
