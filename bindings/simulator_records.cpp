@@ -10,7 +10,7 @@ namespace delassus {
 namespace {
 
 constexpr std::int64_t row_stride = sizeof(ContactRow) / sizeof(double);
-static_assert(sizeof(ContactRow) == 15 * sizeof(double));
+static_assert(sizeof(ContactRow) == 19 * sizeof(double));
 
 door::Array table(nb::handle owner, Numbers& x, std::size_t rows, std::size_t columns) {
   return view(owner, x.data(), {rows, columns}, std::int64_t(columns));
@@ -38,6 +38,8 @@ void bind_contact_columns(nb::class_<Record>& c) {
   column("contact_bodies", &ContactRow::bodies);
   column("contact_distance", &ContactRow::distance);
   column("contact_geoms", &ContactRow::geoms);
+  column("contact_torque", &ContactRow::torque);
+  column("contact_rows", &ContactRow::rows);
 }
 
 void bind_problem(nb::module_& m) {
@@ -52,11 +54,11 @@ void bind_problem(nb::module_& m) {
       .def_ro("loop_rows", &PosedProblem::loop_rows)
       .def_ro("friction_rows", &PosedProblem::friction_rows)
       .def_ro("limit_rows", &PosedProblem::limit_rows)
-      // rows: [row, friction]; [row, lower, upper]
+      // rows: [row, friction, rows]; [row, lower, upper]
       .def_prop_ro("cones",
                    [](const PosedProblem& p) {
-                     std::vector<std::array<double, 2>> rows;
-                     for (const auto& k : p.sets.cones) rows.push_back({double(k.row), k.friction});
+                     std::vector<std::array<double, 3>> rows;
+                     for (const auto& k : p.sets.cones) rows.push_back({double(k.row), k.friction, double(k.rows)});
                      return rows;
                    })
       .def_prop_ro("intervals",
@@ -97,14 +99,16 @@ void add_contacts(const World& w, std::vector<ContactRow>& to) {
   const double over = 1 / w.description().options.timestep;
   for (const auto& c : w.memory.contacts) {
     const auto &x = c.touch.position, &n = c.touch.normal;
-    const Vec3<double> force = c.impulse * over;
+    const Vec3<double> force = c.impulse * over, torque = c.turn * over;
     to.push_back({{x.x, x.y, x.z},
                   {n.x, n.y, n.z},
                   {force.x, force.y, force.z},
                   c.touch.friction,
+                  {torque.x, torque.y, torque.z},
                   c.touch.distance,
                   {c.touch.body[0], c.touch.body[1]},
-                  {c.touch.geom[0], c.touch.geom[1]}});
+                  {c.touch.geom[0], c.touch.geom[1]},
+                  c.touch.rows});
   }
 }
 

@@ -37,8 +37,9 @@ auto column_of(std::vector<Number> Record::*member) {
 // A contact as Python sees it; tables of them are viewed column by column.
 struct ContactRow {
   double position[3], normal[3], force[3], friction;  // force: on the first body, in world axes [N]
+  double torque[3];                                   // of torsional and rolling friction, likewise [N m]
   double distance;                                    // where contacts were looked for; negative: penetration [m]
-  std::int64_t bodies[2], geoms[2];
+  std::int64_t bodies[2], geoms[2], rows;
 };
 
 // One step: the report, and copies of what the next step changes.

@@ -85,8 +85,10 @@ struct HeldContacts {
         names += (names.empty() ? "'" : ", '") + std::string(known.name) + "'";
       door::raise("UnknownNameError", "method: there is none called '" + name + "'. Available: " + names + ".");
     }
-    if (cones.shape(1) != 2 || intervals.shape(1) != 3)
-      door::raise("ArgumentError", "cones: expected columns (row, friction), and of intervals (row, lower, upper).");
+    if ((cones.shape(1) != 2 && cones.shape(1) != 3) || intervals.shape(1) != 3)
+      door::raise("ArgumentError",
+                  "cones: expected columns (row, friction) or (row, friction, rows), and of intervals (row, lower, "
+                  "upper).");
     constexpr double open = std::numeric_limits<double>::infinity();
     sets.rows = rows;
     const auto row_of = [&](double at, int count) {
@@ -94,7 +96,16 @@ struct HeldContacts {
         door::raise("ArgumentError", "cones, intervals: a row is not one of the " + std::to_string(rows) + ".");
       return int(at);
     };
-    for (std::size_t c = 0; c < cones.shape(0); ++c) sets.cones.push_back({row_of(cones(c, 0), 3), cones(c, 1)});
+    for (std::size_t c = 0; c < cones.shape(0); ++c) {
+      const int size = cones.shape(1) == 3 ? int(cones(c, 2)) : 3;
+      if (size != 3 && size != 4 && size != 6)
+        door::raise("ArgumentError", "cones: a contact has 3, 4 or 6 rows, got " + std::to_string(size) + ".");
+      if (size > 3 && name == "lcp")
+        door::raise("ArgumentError",
+                    "method: 'lcp' has polygons for tangents only, and a contact has torsional or rolling friction. "
+                    "Use 'auto'.");
+      sets.cones.push_back({row_of(cones(c, 0), size), cones(c, 1), size});
+    }
     for (std::size_t i = 0; i < intervals.shape(0); ++i) {
       const double lower = intervals(i, 1), upper = intervals(i, 2);
       sets.intervals.push_back(

@@ -69,6 +69,9 @@ void errors(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set
         const Vec3<T> angle = lane_by_lane<T>([&](int k) { return turn_between(get_lane(n2, k), get_lane(n1, k)); });
         for (int r = 1; r < 3; ++r) row[2 + r] = dot(A * three(c.matrix, r), angle);
       }
+    } else if (c.kind == Kind::contact && c.measured > 0) {
+      // n · (x₁ − x₂)
+      row[0] = dot(separation(model, w, c), three(c.matrix));
     } else if (c.kind == Kind::distance && aimed) {
       const Vec3<T> d = separation(model, w, c);
       row[0] = square_root(dot(d, d)) - c.target[0];
@@ -125,6 +128,14 @@ void rates(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set,
           v[row] = dot(n, v12);
           a[row] = dot(n, a12) + dot(cross(spin, n), v12);
         });
+      }
+    } else if (c.kind == Kind::contact) {
+      // n · v and n · a, of the point and of the rotation, v and a of the first body minus the second
+      const Vec6<T> dv = motion(0) - motion(1), da = acceleration(0) - acceleration(1);
+      for (int r = 0; r < c.rows; ++r) {
+        const Real scale = contact_scale(c, r);
+        v[r] = dot(r < 3 ? dv.lin : dv.ang, three(c.matrix, r % 3)) * scale;
+        a[r] = dot(r < 3 ? da.lin : da.ang, three(c.matrix, r % 3)) * scale;
       }
     } else if (c.kind == Kind::distance) {
       // n · v and n · a + (|v|² − (n · v)²) / |d|, n = d / |d|

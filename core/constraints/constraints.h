@@ -16,7 +16,7 @@
 
 namespace delassus {
 
-enum class Kind : std::uint8_t { frame, distance, joint, coupling, center, links, combination };
+enum class Kind : std::uint8_t { frame, distance, joint, coupling, center, links, combination, contact };
 
 // What the user gave, in body coordinates.
 struct ConstraintDescription {
@@ -28,7 +28,9 @@ struct ConstraintDescription {
   int axes_on = -1;  // frame: which of the bodies carries the axes, −1: the world. Three rows of the point, then the
                      // rotation about the last axes
   std::vector<int> joints;      // joint, combination: velocities; coupling: links of the two joints
-  std::vector<double> numbers;  // joint, combination: coefficients; coupling: polynomial
+  std::vector<double> numbers;  // joint, combination: coefficients; coupling: polynomial; contact: what the rows after
+                                // the normal are scaled by: the second tangent, then the rotation about the normal and
+                                // both tangents, as far as there are rows
   // what its position error is measured from; empty: there is none
   int measured = 0;            // frame: how many of the three rows of the point have an error
   std::vector<double> target;  // frame: 3×3 C as rows, or the axis on the second body; distance: length; joint:
@@ -157,6 +159,12 @@ inline T polynomial_slope(const std::vector<real_of<T>>& c, T x) {
   return ((x * (4 * c[4]) + 3 * c[3]) * x + 2 * c[2]) * x + c[1];
 }
 
+// What row r of a contact is scaled by.
+template <class Real>
+inline Real contact_scale(const Constraint<Real>& c, int r) {
+  return r < 2 ? Real(1) : c.numbers[std::size_t(r - 2)];
+}
+
 // What takes a link's motion relative to its parent's to one of its joint's velocities: ν_k = s · (v_link − v_parent).
 template <class T>
 inline Vec6<T> speed_of(const Model<real_of<T>>& model, const Placement<T>& w, int velocity) {
@@ -218,6 +226,18 @@ void evaluate(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& s
         for (int r = skipped; r < 3; ++r) along(int(b), r - skipped, sign, axes[r]);
         for (int r = 0; r < turns; ++r) about(int(b), 3 - skipped + r, sign, axes[3 - turns + r]);
       }
+    } else if (c.kind == Kind::contact) {
+      // the point along the axes, which are the world's, then the rotation about them
+      for (std::size_t b = 0; b < c.bodies.size(); ++b)
+        for (int r = 0; r < c.rows; ++r) {
+          const Real sign = (b == 0 ? 1 : -1) * contact_scale(c, r);
+          const Real* a = &c.matrix[3 * (r % 3)];
+          const Vec3<T> n{constant<T>(a[0]), constant<T>(a[1]), constant<T>(a[2])};
+          if (r < 3)
+            along(int(b), r, sign, n);
+          else
+            about(int(b), r, sign, n);
+        }
     } else if (c.kind == Kind::distance) {
       // n = (x₁ − x₂) / |x₁ − x₂|
       const Vec3<T> d = separation(model, w, c);

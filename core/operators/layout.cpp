@@ -82,6 +82,11 @@ class TraceBound {
           auto length = [](const Real* x) { return std::hypot(double(x[0]), double(x[1]), double(x[2])); };
           sum += row(body.link, point, length(k), length(k + 3));
         }
+      } else if (c.kind == Kind::contact) {
+        for (int r = 0; r < c.rows; ++r) {
+          const double scale = double(contact_scale(c, r));
+          sum += row(body.link, point, r < 3 ? scale : 0, r < 3 ? 0 : scale);
+        }
       } else {
         sum += std::min(c.rows, pushes) * row(body.link, point, 1, 0) +
                std::max(c.rows - 3, 0) * row(body.link, point, 0, 1);

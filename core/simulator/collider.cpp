@@ -10,6 +10,17 @@ namespace {
 
 using mujoco::at;
 
+// How many rows a contact has, and what they are scaled by. MuJoCo's coefficients: both tangents, spin, both rollings.
+template <class Offsets>
+void read_friction(const char* contact, const Offsets& offsets, const double* frame, Touch& t) {
+  const int dim = at<int>(contact, offsets.dim);
+  const double* mu = reinterpret_cast<const double*>(contact + offsets.friction);
+  t.friction = dim == 1 ? 0 : mu[0];
+  t.rows = std::max(dim, 3);
+  for (int r = 0; r < 4; ++r) t.scales[r] = t.friction > 0 && r + 2 < t.rows ? mu[r + 1] / mu[0] : 1;
+  if (t.scales[0] != 1 || t.scales[2] != t.scales[3]) t.tangent = {frame[3], frame[4], frame[5]};
+}
+
 std::size_t at_body(const Touch& t, int side) { return std::size_t(t.body[side]); }
 
 // Up to four of the points of a pair that span their patch: the outermost, the one farthest from it, and the farthest
@@ -100,7 +111,7 @@ void Collider::read_contacts() {
     // shapes rest at the distance of their margin
     t.distance = t.base =
         at<double>(c, library_.contact.dist) - (at<double>(c, library_.contact.margin) - margin_shift_);
-    t.friction = at<int>(c, library_.contact.dim) == 1 ? 0 : at<double>(c, library_.contact.friction);
+    read_friction(c, library_.contact, frame, t);
     t.position = {p[0], p[1], p[2]};
     t.normal = {frame[0], frame[1], frame[2]};
     for (int b = 0; b < 2; ++b) t.local[b] = t.anchor[b] = local(t.geom[b], t.position);

@@ -15,4 +15,12 @@ ContactFrame contact_frame(const Vec3<double>& n) {
   return {n, t, cross(n, t)};
 }
 
+ContactFrame contact_frame(const Touch& touch) {
+  const Vec3<double>& n = touch.normal;
+  const Vec3<double> t = touch.tangent - n * dot(n, touch.tangent);
+  const double length = std::sqrt(dot(t, t));
+  if (!(length > 0.1)) return contact_frame(n);
+  return {n, t * (1 / length), cross(n, t) * (1 / length)};
+}
+
 }  // namespace delassus

@@ -15,7 +15,10 @@ struct Touch {
   double distance;  // negative: penetration [m]
   double base;      // the distance where it was found, at which the two points in `local` coincide [m]
   double friction;
+  int rows;                       // 3: normal and tangents; 4: also spin; 6: also rolling about both tangents
+  double scales[4];               // of rows after the first tangent: its coefficient of friction over that of the first
   Vec3<double> position, normal;  // in world axes
+  Vec3<double> tangent;           // the first, where friction differs between directions; else zero
   Vec3<double> local[2];          // the position on each body where it was found
   Vec3<double> anchor[2];         // the position on each body now: where its rows act
 };
@@ -26,11 +29,19 @@ inline bool same_pair(const Touch& a, const Touch& b) { return a.geom[0] == b.ge
 struct Contact {
   Touch touch;
   Vec3<double> impulse, correction;  // of velocities [N s]; of positions
+  Vec3<double> turn;                 // torque of friction times the step [N m s]
   bool known;                        // it touched in the step before
 };
+
+// What row r of a contact is scaled by: rows of other coefficients than the first tangent's are felt that much more.
+inline double row_scale(const Touch& t, int r) { return r < 2 ? 1 : t.scales[r - 2]; }
+
+// Whether all its friction is Coulomb's, the same in all directions: then its rows are those of a point.
+inline bool is_plain(const Touch& t) { return t.rows == 3 && t.scales[0] == 1; }
 
 // The normal, and two tangents.
 using ContactFrame = std::array<Vec3<double>, 3>;
 ContactFrame contact_frame(const Vec3<double>& normal);
+ContactFrame contact_frame(const Touch& touch);
 
 }  // namespace delassus

@@ -52,7 +52,8 @@ void match_contacts(const std::vector<Touch>& touches, const std::vector<Contact
       look(last, range.end);
       if (!best) look(range.begin, last);
     }
-    contacts.push_back(best ? Contact{t, best->impulse, best->correction, true} : Contact{t, {}, {}, false});
+    contacts.push_back(best ? Contact{t, best->impulse, best->correction, best->turn, true}
+                            : Contact{t, {}, {}, {}, false});
     if (k + 1 < touches.size() && !same_pair(touches[k + 1], t) && range.begin < range.end) from = range.end;
   }
 }
@@ -93,7 +94,9 @@ void WarmStart::recall(const WorldPart& part, const RowSystem& s, const ActiveRo
     const Contact& c = *rows.contacts[k];
     warm = warm || c.known;
     const std::size_t row = s.normal_row(k);
-    for (std::size_t r = 0; r < 3; ++r) impulses[row + r] = dot(rows.frames[k][r], c.impulse);
+    for (int r = 0; r < c.touch.rows; ++r)
+      impulses[row + std::size_t(r)] =
+          dot(rows.frames[k][std::size_t(r % 3)], r < 3 ? c.impulse : c.turn) / row_scale(c.touch, r);
     corrections[row] = std::max(0.0, dot(rows.frames[k][0], c.correction));
   }
 }
@@ -127,11 +130,15 @@ void remember(const WorldPart& part, const ActiveRows& rows, const std::vector<d
   for (std::size_t k = 0; k < rows.span_rows.size(); ++k)
     after.spans[whole_span_row(part, rows.span_rows[k])] = {impulses[first_span + k], corrections[first_span + k]};
   for (const int tree : trees) after.penalties[std::size_t(tree)] = penalties;
+  std::size_t row = first_contact;
   for (std::size_t k = 0; k < rows.contacts.size(); ++k) {
-    const double* impulse = impulses.data() + first_contact + 3 * k;
+    Contact& c = *rows.contacts[k];
     const auto& f = rows.frames[k];
-    rows.contacts[k]->impulse = f[0] * impulse[0] + f[1] * impulse[1] + f[2] * impulse[2];
-    rows.contacts[k]->correction = f[0] * corrections[first_contact + 3 * k];
+    c.impulse = c.turn = {};
+    c.correction = f[0] * corrections[row];
+    for (int r = 0; r < c.touch.rows; ++r)
+      (r < 3 ? c.impulse : c.turn) += f[std::size_t(r % 3)] * (row_scale(c.touch, r) * impulses[row + std::size_t(r)]);
+    row += std::size_t(c.touch.rows);
   }
 }
 

@@ -128,9 +128,13 @@ void Island::meet_mocaps(const RowSystem& s) {
       const Touch& t = rows_.contacts[k]->touch;
       const int id = body_mocap_[std::size_t(t.body[side])];
       if (id < 0) continue;
-      const Vec3<double> velocity = (*mocaps_)[std::size_t(id)].velocity(t.position) * (side == 0 ? 1.0 : -1.0);
+      const MocapMotion& motion = (*mocaps_)[std::size_t(id)];
+      const double sign = side == 0 ? 1 : -1;
+      const Vec3<double> velocity = motion.velocity(t.position) * sign, spin = motion.angular * sign;
       const std::size_t row = s.normal_row(k);
-      for (std::size_t r = 0; r < 3; ++r) velocities_.g[row + r] += dot(rows_.frames[k][r], velocity);
+      for (int r = 0; r < t.rows; ++r)
+        velocities_.g[row + std::size_t(r)] +=
+            row_scale(t, r) * dot(rows_.frames[k][std::size_t(r % 3)], r < 3 ? velocity : spin);
       velocities_.error[row] += world_.options.timestep * dot(rows_.frames[k][0], velocity);
     }
 }

@@ -33,7 +33,7 @@ ContactProblem LoopElimination::eliminate(const RowMatrix& matrix, const ForceSe
   sets_.rows = others_;
   sets_.cones.clear();
   sets_.intervals.clear();
-  for (const auto& cone : sets.cones) sets_.cones.push_back({cone.row - loops_, cone.friction});
+  for (const auto& cone : sets.cones) sets_.cones.push_back({cone.row - loops_, cone.friction, cone.rows});
   for (const auto& i : sets.intervals)
     if (i.row >= loops_) sets_.intervals.push_back({i.row - loops_, i.lower, i.upper});
 

@@ -53,7 +53,8 @@ void Restitution::narrow_sets(const RowSystem& s) {
     i.lower -= given_back_[std::size_t(i.row)];
     i.upper -= given_back_[std::size_t(i.row)];
   }
-  for (int r = s.first_limit; r < s.first_contact; ++r) sets_.intervals[std::size_t(r)].lower = 0;
+  for (int r = s.first_limit; r < s.first_contact; ++r)
+    if (s.sets.intervals[std::size_t(r)].lower == 0) sets_.intervals[std::size_t(r)].lower = 0;  // ends of ranges
 }
 
 // The largest share x of the change, up to 1, with a x² + b x + c ≤ 0: the energy that impulses λ + x change put in.

@@ -47,7 +47,7 @@ void ActiveRows::find(const WorldDescription& world, const double* q, const doub
       if (there[row]) span_rows.push_back(int(4 * k) + row);
   }
   frames.clear();
-  for (const Contact* c : contacts) frames.push_back(contact_frame(c->touch.normal));
+  for (const Contact* c : contacts) frames.push_back(contact_frame(c->touch));
 }
 
 bool ActiveRows::add_broken_limits(const WorldDescription& world, const std::vector<double>& q,
@@ -99,7 +99,10 @@ void RowSystemCache::find_key(const ActiveRows& rows) {
   key_.push_back(-2);
   key_.insert(key_.end(), rows.span_rows.begin(), rows.span_rows.end());
   key_.push_back(-2);
-  for (const auto& links : rows.links) key_.insert(key_.end(), links.begin(), links.end());
+  for (std::size_t k = 0; k < rows.links.size(); ++k) {
+    key_.insert(key_.end(), rows.links[k].begin(), rows.links[k].end());
+    if (const Touch& t = rows.contacts[k]->touch; !is_plain(t)) key_.push_back(-t.rows);  // no link has such a number
+  }
   hash_ = 0;
   for (const int k : key_) hash_ = (hash_ ^ std::uint64_t(std::uint32_t(k))) * 0x9e3779b97f4a7c15;
 }
@@ -186,14 +189,40 @@ void RowSystemCache::take_contacts(const ActiveRows& rows, RowSystem& s) {
       points_[std::size_t(k)] = {group.link, group.other, point, {local[0], local[group.sides() - 1]}};
     }
   // axes and places of contacts are written in every step
-  const std::size_t first = always_.points.size();
-  points_.resize(first + rows.contacts.size());
-  for (std::size_t k = 0; k < rows.contacts.size(); ++k, set.rows += 3) {
-    PointRows<double>& p = points_[first + k];
-    p.link = rows.links[k][0], p.other = rows.links[k][1], p.point.row = set.rows;
+  points_.resize(always_.points.size());
+  for (auto* list : {&s.contact_rows, &s.contact_points, &s.contact_constraints}) list->clear();
+  for (std::size_t k = 0; k < rows.contacts.size(); ++k) {
+    const Touch& t = rows.contacts[k]->touch;
+    s.contact_rows.push_back(set.rows);
+    if (is_plain(t))
+      add_plain_contact(rows.links[k][0], rows.links[k][1], s);
+    else
+      add_contact(t, s);
   }
   set_points(part_.world.model.links.size(), points_, set, numbers_);
-  s.contact_points.assign(numbers_.begin() + std::ptrdiff_t(first), numbers_.end());
+  for (int& point : s.contact_points)
+    if (point >= 0) point = numbers_[std::size_t(point)];
+}
+
+void RowSystemCache::add_plain_contact(int link, int other, RowSystem& s) {
+  s.contact_points.push_back(int(points_.size()));
+  s.contact_constraints.push_back(-1);
+  PointRows<double>& p = points_.emplace_back();
+  p.link = link, p.other = other, p.point.row = s.layout->set.rows;
+  s.layout->set.rows += 3;
+}
+
+// A contact whose rows are not those of a point; the ground is body 0.
+void RowSystemCache::add_contact(const Touch& t, RowSystem& s) {
+  s.contact_points.push_back(-1);
+  s.contact_constraints.push_back(int(s.layout->set.constraints.size()));
+  ConstraintDescription d{.kind = Kind::contact, .rows = t.rows};
+  for (const int body : t.body) {
+    const bool ground = whole_.bodies[std::size_t(body)].link < 0;
+    d.bodies.push_back(ground ? 0 : int(std::lower_bound(part_.bodies.begin(), part_.bodies.end(), body) - part_.bodies.begin()));
+  }
+  d.points.assign(6, 0.0), d.matrix.assign(9, 0.0), d.numbers.assign(4, 1.0);
+  add_constraint(part_.world.model, d, s.layout->set, points_);
 }
 
 // Where impulses, and corrections of positions, may be.
@@ -221,27 +250,35 @@ void RowSystemCache::add_sets(RowSystem& s, const ActiveRows& rows) const {
     add(s.position_sets, row++, 0, end ? unbounded : 0);
   }
   s.first_contact = row;
-  for (; row < s.sets.rows; row += 3) {
-    s.sets.cones.push_back({row, 0.0});
-    add(s.position_sets, row, 0, unbounded);
-    add(s.position_sets, row + 1, 0, 0);
-    add(s.position_sets, row + 2, 0, 0);
+  for (std::size_t k = 0; k < rows.contacts.size(); ++k) {
+    const int count = rows.contacts[k]->touch.rows;
+    s.sets.cones.push_back({row, 0.0, count});
+    for (int a = 0; a < count; ++a) add(s.position_sets, row++, 0, a == 0 ? unbounded : 0);
   }
 }
 
-// Where the points are now, their axes and their friction.
+// Where contacts are now, their axes and their friction.
 void RowSystemCache::place_points(RowSystem& s, const ActiveRows& rows) const {
   auto& set = s.layout->set;
   for (std::size_t k = 0; k < rows.contacts.size(); ++k) {
     const Touch& t = rows.contacts[k]->touch;
+    const ContactFrame& frame = rows.frames[k];
+    s.sets.cones[k].friction = t.friction;
+    if (s.contact_points[k] < 0) {
+      auto& c = set.constraints[std::size_t(s.contact_constraints[k])];
+      for (std::size_t r = 0; r < 3; ++r)
+        c.matrix[3 * r] = frame[r].x, c.matrix[3 * r + 1] = frame[r].y, c.matrix[3 * r + 2] = frame[r].z;
+      for (std::size_t b = 0; b < 2; ++b) c.points[b] = t.anchor[b];
+      for (std::size_t a = 0; a < 4; ++a) c.numbers[a] = t.scales[a];
+      continue;
+    }
     auto& point = set.points[std::size_t(s.contact_points[k])];
-    for (int r = 0; r < 3; ++r) point.axes[r] = rows.frames[k][std::size_t(r)];
+    for (int r = 0; r < 3; ++r) point.axes[r] = frame[std::size_t(r)];
     for (int b = 0; b < 2; ++b) {
       const auto& carrier = whole_.bodies[std::size_t(t.body[b])];
       if (carrier.link >= 0)
         set.locals[std::size_t(point.local) + std::size_t(b)] = carrier.placement.R * t.anchor[b] + carrier.placement.p;
     }
-    s.sets.cones[k].friction = t.friction;
   }
 }
 
@@ -265,15 +302,17 @@ void find_row_errors(const WorldDescription& world, const RowSystem& s, const Ac
 
 void allow_approach(const StepOptions& options, const RowSystem& s, const ActiveRows& rows,
                     const std::vector<double>& error, const std::vector<double>& impulses, std::vector<double>& g) {
-  for (std::size_t r = std::size_t(s.first_limit); r < error.size(); ++r) {
-    const bool contact = int(r) >= s.first_contact, normal = !contact || (int(r) - s.first_contact) % 3 == 0;
-    if (!contact && int(r) >= s.first_span) {
-      const int kind = rows.span_rows[r - std::size_t(s.first_span)] % 4;
-      if (kind == span_value) g[r] += value_share * error[r] / options.timestep;
-      if (kind == span_value || kind == span_friction) continue;
-    }
-    if (!normal || (contact && impulses[r] > 0 && error[r] < 2 * options.slop)) continue;
-    g[r] += std::max(error[r] - options.slop, 0.0) / options.timestep;
+  const auto approach = [&](std::size_t r) { g[r] += std::max(error[r] - options.slop, 0.0) / options.timestep; };
+  for (std::size_t r = std::size_t(s.first_limit); r < std::size_t(s.first_contact); ++r) {
+    const int kind = int(r) < s.first_span ? int(span_lower) : rows.span_rows[r - std::size_t(s.first_span)] % 4;
+    if (kind == span_value)
+      g[r] += value_share * error[r] / options.timestep;
+    else if (kind != span_friction)
+      approach(r);
+  }
+  for (const int row : s.contact_rows) {
+    const std::size_t r = std::size_t(row);
+    if (!(impulses[r] > 0 && error[r] < 2 * options.slop)) approach(r);
   }
 }
 

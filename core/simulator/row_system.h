@@ -6,7 +6,8 @@
 //   dry friction  |λ| ≤ loss dt
 //   limits        λ ≥ 0, of the ends of ranges that are near
 //   spans         tendons and turned balls: ends that are near, dry friction, values to keep (spans.h)
-//   contacts      Coulomb's cone, three rows each: normal, two tangents
+//   contacts      Coulomb's cone: normal, two tangents, and where there is torsional or rolling friction the rotation
+//                 about the normal, and about the tangents
 //
 // Which of these there are decides about the symbolic work (order, fill, memory), which a cache keeps by that. Where
 // points are, their normals and their friction may change from step to step. A system that comes up a second time is
@@ -52,13 +53,15 @@ struct RowSystem {
   RowMatrix matrix;                 // of G, where rows are few
   ForceSets sets;                   // of impulses
   ForceSets position_sets;          // of corrections, which have no friction
-  std::vector<int> contact_points;  // per contact: which of the layout's points
+  std::vector<int> contact_rows;         // per contact: its normal row
+  std::vector<int> contact_points;       // per contact: which of the layout's points; −1: it is a constraint
+  std::vector<int> contact_constraints;  // per contact: which of the layout's constraints; −1: it is a point
   std::vector<int> span_constraints;  // per row of spans: which of the layout's constraints
   int first_limit = 0, first_span = 0, first_contact = 0;
 
   std::size_t rows() const { return std::size_t(layout->set.rows); }
   // The normal row of a contact.
-  std::size_t normal_row(std::size_t contact) const { return std::size_t(first_contact) + 3 * contact; }
+  std::size_t normal_row(std::size_t contact) const { return std::size_t(contact_rows[contact]); }
 };
 
 class RowSystemCache {
@@ -90,6 +93,8 @@ class RowSystemCache {
   void take_contacts(const ActiveRows& rows, RowSystem& s);
   void add_sets(RowSystem& s, const ActiveRows& rows) const;
   void set_spans(RowSystem& s, const ActiveRows& rows, const SpanValues& spans) const;
+  void add_plain_contact(int link, int other, RowSystem& s);
+  void add_contact(const Touch& t, RowSystem& s);
   void place_points(RowSystem& s, const ActiveRows& rows) const;
 
   const Model<double>& whole_;

@@ -228,7 +228,7 @@ bool Admm::infeasible(double* lambda, double* sigma, ContactReport& report) {
   }
   for (const auto& c : problem_->sets.cones)
     if (c.friction > 0)
-      for (int r = c.row; r < c.row + 3; ++r) outside = std::max(outside, std::abs(lambda[r]) * split_.d()[r]);
+      for (int r = c.row; r < c.row + c.rows; ++r) outside = std::max(outside, std::abs(lambda[r]) * split_.d()[r]);
   std::copy_n(earlier_.data(), m, lambda);
 
   // velocities within the tolerance would give −tolerance Σ|δ| for gᵀ δ: what contradicts itself by less does not

@@ -19,8 +19,8 @@ constexpr double free_stiffness = 1e-9;
 
 // x_n − t · x_T: (1 − e tᵀ) x for t = v_T / ‖v_T‖
 double untilted(const V& v, const V& x) {
-  const double t = std::sqrt(v[1] * v[1] + v[2] * v[2]);
-  return t > 1e-300 ? x[0] - (v[1] * x[1] + v[2] * x[2]) / t : x[0];
+  const double t = std::sqrt(tangents(v, v));
+  return t > 1e-300 ? x[0] - tangents(v, x) / t : x[0];
 }
 
 // Of the barriers at the ends of an interval.
@@ -119,8 +119,8 @@ void Interior::list_unknowns(const ContactProblem& p) {
     }
     ConeState s{};
     s.at = unknown(c.row, w / c.friction);
-    unknown(c.row + 1, w);
-    unknown(c.row + 2, w);
+    s.rows = c.rows;
+    for (int a = 1; a < c.rows; ++a) unknown(c.row + a, w);
     cones_.push_back(s);
   }
   for (const auto& i : p.sets.intervals) {
@@ -134,7 +134,7 @@ void Interior::list_unknowns(const ContactProblem& p) {
 }
 
 void Interior::set_start(double share) {
-  for (auto& c : cones_) c.r = {share * speed_, 0, 0}, c.v = {speed_, 0, 0}, c.dr = c.dv = {};
+  for (auto& c : cones_) c.r = {share * speed_}, c.v = {speed_}, c.dr = c.dv = {};
   for (auto& i : intervals_) {
     const bool low = std::isfinite(i.lower), high = std::isfinite(i.upper);
     i.r = low && high ? (i.lower + i.upper) / 2 : low ? i.lower + share * speed_ : high ? i.upper - share * speed_ : 0;
@@ -147,7 +147,7 @@ void Interior::set_start(double share) {
 void Interior::forces(const ContactProblem& p, double* lambda) const {
   std::copy_n(fixed_.data(), p.rows(), lambda);
   for (const auto& c : cones_)
-    for (int k = 0; k < 3; ++k) lambda[row_[c.at + k]] = c.r[k] * unit_[c.at + k];
+    for (int k = 0; k < c.rows; ++k) lambda[row_[c.at + k]] = c.r[k] * unit_[c.at + k];
   for (const auto& i : intervals_) lambda[row_[i.at]] = i.r * unit_[i.at];
   project(p.sets, lambda, lambda);
 }
@@ -159,7 +159,7 @@ double Interior::advance(double share) {
   if (!factor()) return 0;
 
   // predictor: straight to the end
-  for (auto& c : cones_) c.c = {-c.v[0], -c.v[1], -c.v[2]};
+  for (auto& c : cones_) c.c = combined(-c.v[0], -1, c.v, 0, c.v);
   find_step(0, false);
   const double ahead = std::min(1.0, longest_step());
   const double ratio = mean > 0 ? gap(ahead, &count) / std::max(count, 1) / mean : 0,
@@ -168,14 +168,14 @@ double Interior::advance(double share) {
   // corrector: to the path, with the products of its steps taken off
   for (auto& c : cones_) {
     const V w = root(c.w), over = inverse(w), a = scaled(over, c.dr), b = scaled(w, c.dv), e = jordan_product(a, b);
-    const V q = scaled(over, quotient(c.z, {aim - e[0], -e[1], -e[2]}));
-    c.c = {q[0] - c.v[0], q[1] - c.v[1], q[2] - c.v[2]};
+    const V q = scaled(over, quotient(c.z, combined(aim - e[0], -1, e, 0, e)));
+    c.c = combined(q[0] - c.v[0], 1, q, -1, c.v);
   }
   find_step(aim, true);
   const double step = std::min(1.0, share * longest_step());
   if (!std::isfinite(step)) return 0;
   for (auto& c : cones_)
-    for (std::size_t k = 0; k < 3; ++k) c.r[k] += step * c.dr[k], c.v[k] += step * c.dv[k];
+    for (std::size_t k = 0; k < c.r.size(); ++k) c.r[k] += step * c.dr[k], c.v[k] += step * c.dv[k];
   for (auto& i : intervals_) i.r += step * i.dr, i.a += step * i.da, i.b += step * i.db;
   return step;
 }
@@ -185,7 +185,7 @@ double Interior::gap(double step, int* count) const {
   double sum = 0;
   *count = 0;
   for (const auto& c : cones_) {
-    for (std::size_t k = 0; k < 3; ++k) sum += (c.r[k] + step * c.dr[k]) * (c.v[k] + step * c.dv[k]);
+    for (std::size_t k = 0; k < c.r.size(); ++k) sum += (c.r[k] + step * c.dr[k]) * (c.v[k] + step * c.dv[k]);
     ++*count;
   }
   for (const auto& i : intervals_) {
@@ -198,12 +198,12 @@ double Interior::gap(double step, int* count) const {
 // G r + g + Γ − v
 void Interior::find_residual() {
   for (const auto& c : cones_)
-    for (int k = 0; k < 3; ++k) x_[c.at + k] = c.r[k];
+    for (int k = 0; k < c.rows; ++k) x_[c.at + k] = c.r[k];
   for (const auto& i : intervals_) x_[i.at] = i.r;
   for (int i = 0; i < n_; ++i) residual_[i] = g_[i] + inner(n_, &G_[std::size_t(i) * n_], x_.data());
   for (const auto& c : cones_) {
-    residual_[c.at] += std::sqrt(c.v[1] * c.v[1] + c.v[2] * c.v[2]);
-    for (int k = 0; k < 3; ++k) residual_[c.at + k] -= c.v[k];
+    residual_[c.at] += std::sqrt(tangents(c.v, c.v));
+    for (int k = 0; k < c.rows; ++k) residual_[c.at + k] -= c.v[k];
   }
   for (const auto& i : intervals_) residual_[i.at] -= i.a - i.b;
 }
@@ -217,12 +217,12 @@ bool Interior::factor() {
     c.w = scaled(r, inverse(root(scaled(r, c.v))));
     c.z = scaled(inverse(root(c.w)), c.r);
     const V over = inverse(c.w);
-    for (int k = 0; k < 3; ++k) {
+    for (int k = 0; k < c.rows; ++k) {
       V e{};
       e[k] = 1;
       const V h = scaled(over, e);
       K_[std::size_t(c.at) * n_ + c.at + k] += untilted(c.v, h);
-      for (int l = 1; l < 3; ++l) K_[std::size_t(c.at + l) * n_ + c.at + k] += h[l];
+      for (int l = 1; l < c.rows; ++l) K_[std::size_t(c.at + l) * n_ + c.at + k] += h[l];
     }
   }
   for (const auto& i : intervals_) K_[std::size_t(i.at) * n_ + i.at] += i.bounded() ? stiffness(i) : free_stiffness;
@@ -241,15 +241,15 @@ void Interior::find_step(double aim, bool corrected) {
   }
   for (const auto& c : cones_) {
     x_[c.at] = untilted(c.v, c.c) - residual_[c.at];
-    for (int k = 1; k < 3; ++k) x_[c.at + k] = c.c[k] - residual_[c.at + k];
+    for (int k = 1; k < c.rows; ++k) x_[c.at + k] = c.c[k] - residual_[c.at + k];
   }
   dense::solve_lu<double>(n_, K_.data(), n_, pivot_.data(), x_.data());
 
   // Δr of every set, and Δv = c − H Δr
   for (auto& c : cones_) {
-    for (int k = 0; k < 3; ++k) c.dr[k] = x_[c.at + k];
+    for (int k = 0; k < c.rows; ++k) c.dr[std::size_t(k)] = x_[c.at + k];
     const V h = scaled(inverse(c.w), c.dr);
-    for (std::size_t k = 0; k < 3; ++k) c.dv[k] = c.c[k] - h[k];
+    for (std::size_t k = 0; k < c.r.size(); ++k) c.dv[k] = c.c[k] - h[k];
   }
   for (auto& i : intervals_) {
     i.dr = x_[i.at];

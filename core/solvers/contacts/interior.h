@@ -28,7 +28,7 @@ class Interior {
   using V = cone::V;
 
   struct ConeState {
-    int at;             // first of its three unknowns
+    int at, rows;       // first of its unknowns, how many
     V r, v;             // force, velocity with Γ
     V w, z, c, dr, dv;  // Nesterov and Todd's point, both in its units, right-hand side, steps
   };

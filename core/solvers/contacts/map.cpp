@@ -57,7 +57,7 @@ void DenseMap::solve(const double* y, double* x) {
 const BlockIndex* DenseMap::block_index(const ForceSets& sets) {
   if (rows_ > max_block_rows) return nullptr;
   index_.clear(rows_);
-  for (const auto& c : sets.cones) index_.add(c.row, 3);
+  for (const auto& c : sets.cones) index_.add(c.row, c.rows);
   for (const auto& i : sets.intervals) index_.add(i.row, 1);
   return &index_;
 }

@@ -110,19 +110,21 @@ void Pgs::sweep(const ContactProblem& p, const double* G, double* lambda, double
   const int m = p.rows();
   for (const auto& c : p.sets.cones) {
     const double* block = G + std::size_t(c.row) * m + c.row;
-    double b[3], next[3];
+    double b[3], next[max_cone_rows];
     for (int i = 0; i < 3; ++i)
       b[i] = sigma[c.row + i] - block[i * m] * lambda[c.row] - block[i * m + 1] * lambda[c.row + 1] -
              block[i * m + 2] * lambda[c.row + 2];
-    if (!solve_one_contact(block, m, c.friction, b, next)) {
-      // a step along the natural map where the block has no solution of its own, or a singular one; no longer than
-      // its trace allows, or it would grow
-      const double trace = block[0] + block[m + 1] + block[2 * m + 2], e = trace > 0 ? trace : d_[c.row],
-                   *s = sigma + c.row, *l = lambda + c.row;
-      const double x[3] = {l[0] - (s[0] + c.friction * tangential(s)) / e, l[1] - s[1] / e, l[2] - s[2] / e};
-      project(c.friction, x, next);
+    if (c.rows > 3 || !solve_one_contact(block, m, c.friction, b, next)) {
+      // a step along the natural map where the block has no solution of its own, or a singular one, or more rows; no
+      // longer than its trace allows, or it would grow
+      double trace = 0, x[max_cone_rows];
+      for (int i = 0; i < c.rows; ++i) trace += block[i * (m + 1)];
+      const double e = trace > 0 ? trace : d_[c.row], *s = sigma + c.row, *l = lambda + c.row;
+      for (int i = 0; i < c.rows; ++i) x[i] = l[i] - s[i] / e;
+      x[0] -= c.friction * tangential(c, s) / e;
+      project(c, x, next);
     }
-    for (int i = 0; i < 3; ++i) move(G, m, c.row + i, next[i], lambda, sigma);
+    for (int i = 0; i < c.rows; ++i) move(G, m, c.row + i, next[i], lambda, sigma);
   }
   for (const auto& i : p.sets.intervals) {
     const double own =

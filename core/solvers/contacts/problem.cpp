@@ -8,8 +8,12 @@ void find_inverse_masses(const ForceSets& K, ContactMap& G, double* d) {
   for (int r = 0; r < K.rows; ++r) largest = d[r] > largest ? d[r] : largest;
   if (!(largest > 0) || std::isinf(largest)) largest = 1;
   auto settle = [&](double x) { return x > 1e-12 * largest && std::isfinite(x) ? x : largest; };
-  for (const auto& c : K.cones)
-    d[c.row] = d[c.row + 1] = d[c.row + 2] = settle((d[c.row] + d[c.row + 1] + d[c.row + 2]) / 3);
+  // the mean over the normal and two tangents, or what torques of a contact feel if that is more
+  for (const auto& c : K.cones) {
+    double felt = (d[c.row] + d[c.row + 1] + d[c.row + 2]) / 3;
+    for (int a = 3; a < c.rows; ++a) felt = std::max(felt, d[c.row + a]);
+    std::fill_n(d + c.row, c.rows, settle(felt));
+  }
   for (const auto& i : K.intervals) d[i.row] = settle(d[i.row]);
 }
 

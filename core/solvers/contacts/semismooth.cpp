@@ -42,31 +42,42 @@ bool Semismooth::begin(const ContactProblem& p) {
   return true;
 }
 
+// f of one contact, and ‖d f‖².
+template <int N>
+double Semismooth::find_cone_map(std::size_t k, const double* r, const double* sigma, double* f, bool keep) {
+  const int row = problem_->sets.cones[k].row;
+  const double mu = problem_->sets.cones[k].friction, beta = beta_[std::size_t(row)], d = d_[std::size_t(row)];
+  const double *l = r + row, *s = sigma + row;
+  double y[N], *to = f + row;
+  for (int a = 0; a < N; ++a) y[a] = l[a] - beta * s[a];
+  if (!(y[0] > 0)) {
+    for (int a = 0; a < N; ++a) to[a] = l[a];
+    if (keep) note_side(k, ConeState::open);
+  } else {
+    const double t = tangential<N>(y), radius = mu * y[0];
+    const bool sticks = t <= radius;
+    const double c = sticks ? 1 : radius / t;
+    to[0] = l[0] - y[0];
+    for (int a = 1; a < N; ++a) to[a] = l[a] - c * y[a];
+    if (keep) {
+      note_side(k, sticks ? ConeState::stick : ConeState::slide);
+      if (!sticks) {
+        for (int a = 1; a < N; ++a) cones_[k].h[a - 1] = y[a] / t;
+        cones_[k].c = c;
+      }
+    }
+  }
+  double sum = 0;
+  for (int a = 0; a < N; ++a) sum += to[a] * to[a];
+  return d * d * sum;
+}
+
 // f at r with velocities σ, and ‖d f‖; with `keep` also which contacts stick, slide and are open.
 double Semismooth::find_map(const double* r, const double* sigma, double* f, bool keep) {
   const ForceSets& K = problem_->sets;
   double sum = 0;
-  for (std::size_t k = 0; k < K.cones.size(); ++k) {
-    const int row = K.cones[k].row;
-    const double mu = K.cones[k].friction, beta = beta_[std::size_t(row)], d = d_[std::size_t(row)];
-    const double *l = r + row, *s = sigma + row;
-    const double y[3] = {l[0] - beta * s[0], l[1] - beta * s[1], l[2] - beta * s[2]};
-    double* to = f + row;
-    if (!(y[0] > 0)) {
-      to[0] = l[0], to[1] = l[1], to[2] = l[2];
-      if (keep) note_side(k, ConeState::open);
-    } else {
-      const double t = std::sqrt(y[1] * y[1] + y[2] * y[2]), radius = mu * y[0];
-      const bool sticks = t <= radius;
-      const double c = sticks ? 1 : radius / t;
-      to[0] = l[0] - y[0], to[1] = l[1] - c * y[1], to[2] = l[2] - c * y[2];
-      if (keep) {
-        note_side(k, sticks ? ConeState::stick : ConeState::slide);
-        if (!sticks) cones_[k].h[0] = y[1] / t, cones_[k].h[1] = y[2] / t, cones_[k].c = c;
-      }
-    }
-    sum += d * d * (to[0] * to[0] + to[1] * to[1] + to[2] * to[2]);
-  }
+  for (std::size_t k = 0; k < K.cones.size(); ++k)
+    sum += with_rows(K.cones[k], [&](auto n) { return find_cone_map<n()>(k, r, sigma, f, keep); });
   for (std::size_t k = 0; k < K.intervals.size(); ++k) {
     const Interval& i = K.intervals[k];
     const std::size_t row = std::size_t(i.row);
@@ -97,24 +108,29 @@ double Semismooth::cone_delta(std::size_t k, double delta) const {
 double Semismooth::free_delta(double delta) const { return std::max(1e-3 * delta, 1e-7); }
 
 // B = E⁻¹ β C: sticking β / δ, open 0, sliding β / δ (n + µ h) nᵀ + β c / (1 + δ − c) (1 − h hᵀ).
+template <int N>
+void Semismooth::set_cone_block(std::size_t k, double delta) {
+  const int row = problem_->sets.cones[k].row;
+  double* B = B_.data() + index_->at(row, row);
+  const int stride = index_->at(row + 1, row) - index_->at(row, row);
+  const ConeState& state = cones_[k];
+  const double mu = problem_->sets.cones[k].friction, beta = beta_[std::size_t(row)], own = cone_delta(k, delta);
+  const bool slides = state.side == ConeState::slide;
+  const double normal = state.side == ConeState::open ? 0 : beta / own;
+  const double across = slides ? beta * state.c / (1 + own - state.c) : normal;
+  B[0] = normal;
+  for (int a = 1; a < N; ++a) {
+    B[a] = 0;
+    B[a * stride] = slides ? normal * mu * state.h[a - 1] : 0;
+    for (int b = 1; b < N; ++b)
+      B[a * stride + b] = across * ((a == b) - (slides ? state.h[a - 1] * state.h[b - 1] : 0));
+  }
+}
+
 void Semismooth::set_blocks(double delta) {
   const ForceSets& K = problem_->sets;
-  for (std::size_t k = 0; k < K.cones.size(); ++k) {
-    const int row = K.cones[k].row, stride = index_->at(row + 1, row) - index_->at(row, row);
-    double* B = B_.data() + index_->at(row, row);
-    const ConeState& state = cones_[k];
-    const double mu = K.cones[k].friction, beta = beta_[std::size_t(row)], own = cone_delta(k, delta);
-    const double normal = state.side == ConeState::open ? 0 : beta / own;
-    const double across = state.side == ConeState::slide ? beta * state.c / (1 + own - state.c) : normal;
-    const double h0 = state.h[0], h1 = state.h[1];
-    const bool slides = state.side == ConeState::slide;
-    B[0] = normal, B[1] = 0, B[2] = 0;
-    B[stride] = slides ? normal * mu * h0 : 0;
-    B[2 * stride] = slides ? normal * mu * h1 : 0;
-    B[stride + 1] = slides ? across * h1 * h1 : across;
-    B[2 * stride + 2] = slides ? across * h0 * h0 : across;
-    B[stride + 2] = B[2 * stride + 1] = slides ? -across * h0 * h1 : 0;
-  }
+  for (std::size_t k = 0; k < K.cones.size(); ++k)
+    with_rows(K.cones[k], [&](auto n) { set_cone_block<n()>(k, delta); });
   for (std::size_t k = 0; k < K.intervals.size(); ++k) {
     const int row = K.intervals[k].row;
     B_[std::size_t(index_->at(row, row))] =
@@ -123,43 +139,72 @@ void Semismooth::set_blocks(double delta) {
   problem_->G.set_blocks(B_.data());
 }
 
+// w = E⁻¹ b of one contact; E⁻¹ = [1 / δ, 0; µ h / (δ (1 + δ)), h hᵀ / (1 + δ) + (1 − h hᵀ) / (1 + δ − c)] where it
+// slides.
+template <int N>
+void Semismooth::solve_cone(std::size_t k, const double* rhs, double delta) {
+  const int row = problem_->sets.cones[k].row;
+  const double* b = rhs + row;
+  double* w = w_.data() + row;
+  const ConeState& state = cones_[k];
+  const double own = cone_delta(k, delta);
+  if (state.side == ConeState::slide) {
+    double along = 0;
+    for (int a = 1; a < N; ++a) along += state.h[a - 1] * b[a];
+    const double mu = problem_->sets.cones[k].friction, across = 1 / (1 + own - state.c);
+    const double change = (along + mu * b[0] / own) / (1 + own) - across * along;
+    w[0] = b[0] / own;
+    for (int a = 1; a < N; ++a) w[a] = across * b[a] + change * state.h[a - 1];
+  } else {
+    const double e = 1 / (state.side == ConeState::stick ? own : 1 + own);
+    for (int a = 0; a < N; ++a) w[a] = e * b[a];
+  }
+}
+
 // out ← (E + β C G)⁻¹ rhs = w − B J (M + Jᵀ B J)⁻¹ Jᵀ w, w = E⁻¹ rhs
 void Semismooth::solve_linear(const double* rhs, double delta, double* out) {
   const ForceSets& K = problem_->sets;
-  for (std::size_t k = 0; k < K.cones.size(); ++k) {
-    const int row = K.cones[k].row;
-    const double* b = rhs + row;
-    double* w = w_.data() + row;
-    const ConeState& state = cones_[k];
-    const double own = cone_delta(k, delta);
-    if (state.side == ConeState::slide) {
-      // E⁻¹ = [1 / δ, 0; µ h / (δ (1 + δ)), h hᵀ / (1 + δ) + (1 − h hᵀ) / (1 + δ − c)]
-      const double h0 = state.h[0], h1 = state.h[1], along = (h0 * b[1] + h1 * b[2]), across = (h0 * b[2] - h1 * b[1]);
-      const double a = (along + K.cones[k].friction * b[0] / own) / (1 + own), c = across / (1 + own - state.c);
-      w[0] = b[0] / own;
-      w[1] = a * h0 - c * h1;
-      w[2] = a * h1 + c * h0;
-    } else {
-      const double e = 1 / (state.side == ConeState::stick ? own : 1 + own);
-      w[0] = e * b[0], w[1] = e * b[1], w[2] = e * b[2];
-    }
-  }
+  for (std::size_t k = 0; k < K.cones.size(); ++k)
+    with_rows(K.cones[k], [&](auto n) { solve_cone<n()>(k, rhs, delta); });
   for (std::size_t k = 0; k < K.intervals.size(); ++k) {
     const std::size_t row = std::size_t(K.intervals[k].row);
     const double e = is_free(K.intervals[k]) ? free_delta(delta) : delta;
     w_[row] = rhs[row] / (inside_[k] ? e : 1 + e);
   }
   problem_->G.respond(w_.data(), x_.data());
-  for (const auto& c : K.cones) {
-    const int stride = index_->at(c.row + 1, c.row) - index_->at(c.row, c.row);
-    const double *B = B_.data() + index_->at(c.row, c.row), *x = x_.data() + c.row;
-    for (int a = 0; a < 3; ++a, B += stride)
-      out[c.row + a] = w_[std::size_t(c.row + a)] - (B[0] * x[0] + B[1] * x[1] + B[2] * x[2]);
-  }
+  for (const auto& c : K.cones)
+    with_rows(c, [&](auto n) {
+      const int stride = index_->at(c.row + 1, c.row) - index_->at(c.row, c.row);
+      const double *B = B_.data() + index_->at(c.row, c.row), *x = x_.data() + c.row;
+      for (int a = 0; a < n(); ++a, B += stride) {
+        double sum = 0;
+        for (int b = 0; b < n(); ++b) sum += B[b] * x[b];
+        out[c.row + a] = w_[std::size_t(c.row + a)] - sum;
+      }
+    });
   for (const auto& i : K.intervals) {
     const std::size_t row = std::size_t(i.row);
     out[row] = w_[row] - B_[std::size_t(index_->at(i.row, i.row))] * x_[row];
   }
+}
+
+// −f − (E + β C G) Δr of one contact.
+template <int N>
+void Semismooth::find_cone_rest(std::size_t k, double delta) {
+  const std::size_t row = std::size_t(problem_->sets.cones[k].row);
+  const double beta = beta_[row], own = cone_delta(k, delta), mu = problem_->sets.cones[k].friction;
+  const ConeState& state = cones_[k];
+  double z[N], Cz[N] = {};  // z = Δr − β G Δr
+  for (std::size_t a = 0; a < N; ++a) z[a] = dr_[row + a] - beta * dsigma_[row + a];
+  if (state.side == ConeState::stick) {
+    for (int a = 0; a < N; ++a) Cz[a] = z[a];
+  } else if (state.side == ConeState::slide) {
+    double along = 0;
+    for (int a = 1; a < N; ++a) along += state.h[a - 1] * z[a];
+    Cz[0] = z[0];
+    for (int a = 1; a < N; ++a) Cz[a] = state.c * z[a] + (mu * z[0] - state.c * along) * state.h[a - 1];
+  }
+  for (std::size_t a = 0; a < N; ++a) rest_[row + a] = -f_[row + a] - (1 + own) * dr_[row + a] + Cz[a];
 }
 
 // Δr and G Δr. False: the linear equation could not be solved.
@@ -172,21 +217,8 @@ bool Semismooth::find_step(double delta, double f_length) {
   for (int n = 0;; ++n) {
     // −f − (E + β C G) Δr
     problem_->G.apply(dr_.data(), dsigma_.data());
-    for (std::size_t k = 0; k < K.cones.size(); ++k) {
-      const std::size_t row = std::size_t(K.cones[k].row);
-      const double beta = beta_[row], own = cone_delta(k, delta);
-      const ConeState& state = cones_[k];
-      double z[3], Cz[3] = {0, 0, 0};  // z = Δr − β G Δr
-      for (std::size_t a = 0; a < 3; ++a) z[a] = dr_[row + a] - beta * dsigma_[row + a];
-      if (state.side == ConeState::stick) {
-        for (int a = 0; a < 3; ++a) Cz[a] = z[a];
-      } else if (state.side == ConeState::slide) {
-        const double h0 = state.h[0], h1 = state.h[1], across = state.c * (h0 * z[2] - h1 * z[1]);
-        const double mu = K.cones[k].friction;
-        Cz[0] = z[0], Cz[1] = mu * h0 * z[0] - h1 * across, Cz[2] = mu * h1 * z[0] + h0 * across;
-      }
-      for (std::size_t a = 0; a < 3; ++a) rest_[row + a] = -f_[row + a] - (1 + own) * dr_[row + a] + Cz[a];
-    }
+    for (std::size_t k = 0; k < K.cones.size(); ++k)
+      with_rows(K.cones[k], [&](auto size) { find_cone_rest<size()>(k, delta); });
     for (std::size_t k = 0; k < K.intervals.size(); ++k) {
       const std::size_t row = std::size_t(K.intervals[k].row);
       const double e = is_free(K.intervals[k]) ? free_delta(delta) : delta;
@@ -208,17 +240,15 @@ double Semismooth::first_change() const {
   };
   for (const auto& cone : problem_->sets.cones) {
     const std::size_t row = std::size_t(cone.row);
-    double y[3], dy[3];
-    for (std::size_t a = 0; a < 3; ++a) {
-      y[a] = r_[row + a] - beta_[row] * sigma_[row + a];
-      dy[a] = dr_[row + a] - beta_[row] * dsigma_[row + a];
-    }
-    if (dy[0] != 0) take(-y[0] / dy[0]);
+    const auto at = [&](std::size_t r) { return r_[r] - beta_[row] * sigma_[r]; };
+    const auto by = [&](std::size_t r) { return dr_[r] - beta_[row] * dsigma_[r]; };
+    const double y = at(row), dy = by(row), mu2 = cone.friction * cone.friction;
+    if (dy != 0) take(-y / dy);
     // ‖y_T + t Δy_T‖ = µ (y_n + t Δy_n)
-    const double mu2 = cone.friction * cone.friction, a = dy[1] * dy[1] + dy[2] * dy[2] - mu2 * dy[0] * dy[0],
-                 b = y[1] * dy[1] + y[2] * dy[2] - mu2 * y[0] * dy[0],
-                 c = y[1] * y[1] + y[2] * y[2] - mu2 * y[0] * y[0];
-    if (y[0] > 0 && c < 0 && b * b - a * c >= 0 && a != 0) take((-b + std::sqrt(b * b - a * c)) / a);
+    double a = -mu2 * dy * dy, b = -mu2 * y * dy, c = -mu2 * y * y;
+    for (std::size_t r = row + 1; r < row + std::size_t(cone.rows); ++r)
+      a += by(r) * by(r), b += at(r) * by(r), c += at(r) * at(r);
+    if (y > 0 && c < 0 && b * b - a * c >= 0 && a != 0) take((-b + std::sqrt(b * b - a * c)) / a);
   }
   for (const auto& i : problem_->sets.intervals) {
     const std::size_t row = std::size_t(i.row);
@@ -228,22 +258,25 @@ double Semismooth::first_change() const {
   return first;
 }
 
+template <int N>
+double Semismooth::residual_of_cone(const Cone& c, const double* r, const double* sigma) const {
+  const double *l = r + c.row, *s = sigma + c.row, d = d_[std::size_t(c.row)], over = 1 / d;
+  double x[N], p[N], q[N], natural = 0, primal = 0;
+  for (int a = 0; a < N; ++a) x[a] = l[a] - s[a] * over;
+  x[0] -= c.friction * tangential<N>(s) * over;
+  project<N>(c.friction, x, p);
+  project<N>(c.friction, l, q);
+  for (int a = 0; a < N; ++a) natural += (l[a] - p[a]) * (l[a] - p[a]), primal += (l[a] - q[a]) * (l[a] - q[a]);
+  return d * std::sqrt(std::max(natural, primal));
+}
+
 // Natural and primal residual of r with velocities σ, the larger; r need not be in its sets.
 double Semismooth::residual_of(const double* r, const double* sigma) const {
   const ForceSets& K = problem_->sets;
   double worst = 0;
   const auto take = [&](double x) { worst = x <= worst ? worst : x; };
-  for (const auto& c : K.cones) {
-    const double *l = r + c.row, *s = sigma + c.row, d = d_[std::size_t(c.row)], over = 1 / d;
-    const double x[3] = {l[0] - (s[0] + c.friction * tangential(s)) * over, l[1] - s[1] * over, l[2] - s[2] * over};
-    double p[3], q[3];
-    project(c.friction, x, p);
-    project(c.friction, l, q);
-    const auto apart = [&](const double* a) {
-      return (l[0] - a[0]) * (l[0] - a[0]) + (l[1] - a[1]) * (l[1] - a[1]) + (l[2] - a[2]) * (l[2] - a[2]);
-    };
-    take(d * std::sqrt(std::max(apart(p), apart(q))));
-  }
+  for (const auto& c : K.cones)
+    take(with_rows(c, [&](auto n) { return residual_of_cone<n()>(c, r, sigma); }));
   for (const auto& i : K.intervals) {
     const std::size_t row = std::size_t(i.row);
     take(d_[row] * std::abs(r[row] - project(i, r[row] - sigma[row] / d_[row])));

@@ -8,7 +8,7 @@
 //   ((1 + δ) − C + β C G) Δr = −f,   C = P'(y)        sticking 1, open 0, sliding n nᵀ + µ h nᵀ + c (1 − h hᵀ),
 //                                                     h = y_T / ‖y_T‖, c = µ y_n / ‖y_T‖
 //
-// With E = (1 + δ) − C and B = E⁻¹ β C, a block of three by three a contact that friction makes unsymmetric, that is
+// With E = (1 + δ) − C and B = E⁻¹ β C, a square block of each contact that friction makes unsymmetric, that is
 //
 //   Δr = w − B J (M + Jᵀ B J)⁻¹ Jᵀ w,   w = −E⁻¹ f
 //
@@ -58,10 +58,20 @@ class Semismooth {
   struct ConeState {
     enum Side { open, stick, slide } side;
     int changes;     // of the side, how often lately
-    double h[2], c;  // direction of sliding, and C_TT across it
+    double h[max_cone_rows - 1], c;  // direction of sliding, and C_TT across it
   };
 
   double find_map(const double* r, const double* sigma, double* f, bool keep);
+  template <int N>
+  double find_cone_map(std::size_t k, const double* r, const double* sigma, double* f, bool keep);
+  template <int N>
+  void set_cone_block(std::size_t k, double delta);
+  template <int N>
+  void solve_cone(std::size_t k, const double* rhs, double delta);
+  template <int N>
+  void find_cone_rest(std::size_t k, double delta);
+  template <int N>
+  double residual_of_cone(const Cone& c, const double* r, const double* sigma) const;
   void note_side(std::size_t k, ConeState::Side side);
   double cone_delta(std::size_t k, double delta) const;
   void set_blocks(double delta);

@@ -3,12 +3,15 @@
 //   λ ∈ K,   σ = G λ + g,   K* ∋ σ̃ ⊥ λ,   σ̃ = σ + µ ‖σ_T‖ n
 //       (de Saxcé: true Coulomb friction; without the last term its convex relaxation)
 //
-// K is made of friction cones, three rows with the normal first, and of intervals, one row each: [0, ∞) limits, [−l, l]
-// friction of joints, (−∞, ∞) loops.
+// K is made of friction cones and of intervals, one row each: [0, ∞) limits, [−l, l] friction of joints, (−∞, ∞) loops.
+// A cone has three rows, the normal first and two tangents; or four or six, then also the torque about the normal and
+// those about the tangents, in units in which ‖λ_T‖ ≤ µ λ_n holds for all of them together: with rows of the rotation
+// scaled by µ_spin / µ and µ_roll / µ that is the ellipsoid of MuJoCo's coefficients.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <vector>
 
 namespace delassus {
@@ -16,7 +19,18 @@ namespace delassus {
 struct Cone {
   int row;
   double friction;
+  int rows = 3;  // 3, 4 or 6
 };
+
+// f with the number of a cone's rows as a constant.
+template <class F>
+inline decltype(auto) with_rows(const Cone& c, F&& f) {
+  if (c.rows == 3) return f(std::integral_constant<int, 3>{});
+  if (c.rows == 4) return f(std::integral_constant<int, 4>{});
+  return f(std::integral_constant<int, 6>{});
+}
+constexpr int max_cone_rows = 6;
+
 struct Interval {
   int row;
   double lower, upper;
@@ -28,28 +42,42 @@ struct ForceSets {
   std::vector<Interval> intervals;
 };
 
-// Where the projection of three numbers onto a cone lies.
+// Where the projection onto a cone lies.
 enum class Side { inside, tip, surface };
 
-// y ← P(x), the nearest point of the cone; y may be x.
+// ‖z_T‖, a · b of tangents
+template <int N>
+inline double tangential(const double* z) {
+  double sum = 0;
+  for (int a = 1; a < N; ++a) sum += z[a] * z[a];
+  return std::sqrt(sum);
+}
+inline double tangential(const Cone& c, const double* z) {
+  return with_rows(c, [&](auto n) { return tangential<n()>(z); });
+}
+
+// y ← P(x), the nearest point of the cone of N rows; y may be x.
+template <int N>
 inline Side project(double friction, const double* x, double* y) {
-  const double n = x[0], t = std::sqrt(x[1] * x[1] + x[2] * x[2]);
+  const double n = x[0], t = tangential<N>(x);
   if (n >= 0 && t <= friction * n) {  // without friction 0 ≤ 0 · n would take what pulls for what is inside
-    y[0] = x[0], y[1] = x[1], y[2] = x[2];
+    for (int a = 0; a < N; ++a) y[a] = x[a];
     return Side::inside;
   }
-  const double a = n + friction * t;
-  if (!(a > 0)) {
-    y[0] = y[1] = y[2] = 0;
+  const double top = n + friction * t;
+  if (!(top > 0)) {
+    for (int a = 0; a < N; ++a) y[a] = 0;
     return Side::tip;
   }
-  const double height = a / (1 + friction * friction), scale = friction * height / t;
-  y[0] = height, y[1] = x[1] * scale, y[2] = x[2] * scale;
+  const double height = top / (1 + friction * friction), scale = friction * height / t;
+  y[0] = height;
+  for (int a = 1; a < N; ++a) y[a] = x[a] * scale;
   return Side::surface;
 }
+inline Side project(const Cone& c, const double* x, double* y) {
+  return with_rows(c, [&](auto n) { return project<n()>(c.friction, x, y); });
+}
 inline double project(const Interval& i, double x) { return std::min(std::max(x, i.lower), i.upper); }
-
-inline double tangential(const double* z) { return std::sqrt(z[1] * z[1] + z[2] * z[2]); }
 
 // y ← P(x), set by set; y may be x.
 void project(const ForceSets& K, const double* x, double* y);

@@ -51,14 +51,16 @@ bool SmoothPath::begin(const ContactProblem& p, const double* d) {
                   &tangent_})
     x->resize(n);
   for (auto* point : {&now_, &next_, &trial_}) point->resize(n, p.sets.cones.size(), p.sets.intervals.size());
-  B_.resize(9 * p.sets.cones.size() + p.sets.intervals.size());
+  block_.assign(1, 0);
+  for (const auto& c : p.sets.cones) block_.push_back(block_.back() + c.rows * c.rows);
+  B_.resize(std::size_t(block_.back()) + p.sets.intervals.size());
   real_B_.assign(index_->size, 0.0);
   // a cone without friction is a half-line for its normal, and nothing along its tangents
   for (const auto& c : p.sets.cones) {
     const std::size_t row = std::size_t(c.row);
     const double w = 1 / std::sqrt(d[row]);
     unit_[row] = c.friction > 0 ? w / c.friction : w;
-    unit_[row + 1] = unit_[row + 2] = c.friction > 0 ? w : 0;
+    std::fill_n(unit_.begin() + c.row + 1, c.rows - 1, c.friction > 0 ? w : 0);
   }
   for (const auto& i : p.sets.intervals) unit_[std::size_t(i.row)] = 1 / std::sqrt(d[i.row]);
   held_ = false;
@@ -86,7 +88,7 @@ void SmoothPath::hold_gamma(const double* sigma, bool first) {
   held_ = true;
   for (std::size_t k = 0; k < K.cones.size(); ++k) {
     const std::size_t row = std::size_t(K.cones[k].row);
-    gamma_[k] = std::min(gamma_[k], K.cones[k].friction * tangential(sigma + row));
+    gamma_[k] = std::min(gamma_[k], K.cones[k].friction * tangential(K.cones[k], sigma + row));
     g_[row] = unit_[row] * (problem_->g[row] + gamma_[k]);
   }
 }
@@ -98,39 +100,49 @@ void SmoothPath::product(const double* x, double* y) {
   for (int r = 0; r < rows_; ++r) y[r] = unit_[std::size_t(r)] * out_[std::size_t(r)];
 }
 
+// r, s and their derivatives of one cone.
+template <int N>
+void SmoothPath::evaluate_cone(std::size_t k, Point& p) const {
+  const Cone& cone = problem_->sets.cones[k];
+  const std::size_t row = std::size_t(cone.row);
+  const double m = p.m;
+  double *y = &p.y[row], *r = &p.r[row], *s = &p.s[row], *slope = &p.slope[row];
+  ConeState& state = p.cones[k];
+  if (!(cone.friction > 0)) {
+    const Smoothed plus(y[0], m), minus(-y[0], m);
+    r[0] = plus.value, s[0] = minus.value, slope[0] = plus.by_m;
+    for (int a = 1; a < N; ++a) y[a] = r[a] = s[a] = slope[a] = 0;
+    state = {{plus.by_x, 1, 1}, {minus.by_x, 0, 0}, {1}, {0}};
+    p.gamma[k] = p.gamma_slope[k] = 0;
+    return;
+  }
+  const double t = tangential<N>(y), l1 = y[0] + t, l2 = y[0] - t;
+  for (int a = 1; a < N; ++a) state.h[a - 1] = t > 1e-300 ? y[a] / t : a == 1;
+  const Smoothed p1(l1, m), p2(l2, m), n1(-l1, m), n2(-l2, m);
+  r[0] = 0.5 * (p1.value + p2.value), s[0] = 0.5 * (n1.value + n2.value), slope[0] = 0.5 * (p1.by_m + p2.by_m);
+  const double rt = 0.5 * (p1.value - p2.value), st = 0.5 * (n1.value - n2.value), mt = 0.5 * (p1.by_m - p2.by_m);
+  for (int a = 1; a < N; ++a) {
+    const double h = state.h[a - 1];
+    r[a] = rt * h, s[a] = st * h, slope[a] = mt * h;
+  }
+  const bool apart = 2 * t > 1e-9 * (std::abs(l1) + std::abs(l2) + m);
+  state.d[0] = p1.by_x, state.d[1] = p2.by_x;
+  state.d[2] = apart ? (p1.value - p2.value) / (2 * t) : 0.5 * (p1.by_x + p2.by_x);
+  state.e[0] = n1.by_x, state.e[1] = n2.by_x;
+  state.e[2] = apart ? (n2.value - n1.value) / (2 * t) : 0.5 * (n1.by_x + n2.by_x);
+  // Γ_m and its derivatives by s_T and by m
+  const double eps = gamma_rounding * m, q = std::sqrt(st * st + eps * eps);
+  p.gamma[k] = q - eps;
+  p.gamma_slope[k] = (st * mt + gamma_rounding * eps) / q - gamma_rounding;
+  for (int a = 1; a < N; ++a) state.t[a - 1] = st * state.h[a - 1] / q;
+}
+
 // r, s, their derivatives, and H, at y and σ.
 void SmoothPath::evaluate(Point& p) {
   const ForceSets& K = problem_->sets;
   const double m = p.m = m0_ * std::exp(-p.sigma), fade = std::exp(-p.sigma), w = gamma_share(p.sigma);
-  for (std::size_t k = 0; k < K.cones.size(); ++k) {
-    const std::size_t row = std::size_t(K.cones[k].row);
-    double *y = &p.y[row], *r = &p.r[row], *s = &p.s[row], *slope = &p.slope[row];
-    ConeState& state = p.cones[k];
-    if (!(K.cones[k].friction > 0)) {
-      const Smoothed plus(y[0], m), minus(-y[0], m);
-      r[0] = plus.value, s[0] = minus.value, slope[0] = plus.by_m;
-      for (int a = 1; a < 3; ++a) y[a] = r[a] = s[a] = slope[a] = 0;
-      state = {{plus.by_x, 1, 1}, {minus.by_x, 0, 0}, {1, 0}, {0, 0}};
-      p.gamma[k] = p.gamma_slope[k] = 0;
-      continue;
-    }
-    const double t = std::sqrt(y[1] * y[1] + y[2] * y[2]), l1 = y[0] + t, l2 = y[0] - t;
-    const double h[2] = {t > 1e-300 ? y[1] / t : 1, t > 1e-300 ? y[2] / t : 0};
-    const Smoothed p1(l1, m), p2(l2, m), n1(-l1, m), n2(-l2, m);
-    r[0] = 0.5 * (p1.value + p2.value), s[0] = 0.5 * (n1.value + n2.value), slope[0] = 0.5 * (p1.by_m + p2.by_m);
-    const double rt = 0.5 * (p1.value - p2.value), st = 0.5 * (n1.value - n2.value), mt = 0.5 * (p1.by_m - p2.by_m);
-    for (int a = 0; a < 2; ++a) r[a + 1] = rt * h[a], s[a + 1] = st * h[a], slope[a + 1] = mt * h[a];
-    const bool apart = 2 * t > 1e-9 * (std::abs(l1) + std::abs(l2) + m);
-    state.d[0] = p1.by_x, state.d[1] = p2.by_x;
-    state.d[2] = apart ? (p1.value - p2.value) / (2 * t) : 0.5 * (p1.by_x + p2.by_x);
-    state.e[0] = n1.by_x, state.e[1] = n2.by_x;
-    state.e[2] = apart ? (n2.value - n1.value) / (2 * t) : 0.5 * (n1.by_x + n2.by_x);
-    // Γ_m and its derivatives by s_T and by m
-    const double eps = gamma_rounding * m, q = std::sqrt(st * st + eps * eps);
-    p.gamma[k] = q - eps;
-    p.gamma_slope[k] = (st * mt + gamma_rounding * eps) / q - gamma_rounding;
-    for (int a = 0; a < 2; ++a) state.h[a] = h[a], state.t[a] = st * h[a] / q;
-  }
+  for (std::size_t k = 0; k < K.cones.size(); ++k)
+    with_rows(K.cones[k], [&](auto n) { evaluate_cone<n()>(k, p); });
   for (std::size_t k = 0; k < K.intervals.size(); ++k) {
     const std::size_t row = std::size_t(K.intervals[k].row);
     const double unit = unit_[row], lower = K.intervals[k].lower / unit, upper = K.intervals[k].upper / unit,
@@ -161,7 +173,7 @@ void SmoothPath::evaluate(Point& p) {
   for (std::size_t k = 0; k < K.cones.size(); ++k) {
     const std::size_t row = std::size_t(K.cones[k].row);
     p.H[row] += w * p.gamma[k];
-    if (!(K.cones[k].friction > 0)) p.H[row + 1] = p.H[row + 2] = 0;
+    if (!(K.cones[k].friction > 0)) std::fill_n(p.H.begin() + K.cones[k].row + 1, K.cones[k].rows - 1, 0.0);
   }
   p.length = std::sqrt(inner(rows_, p.H.data(), p.H.data()) / rows_) / m;
 }
@@ -180,49 +192,67 @@ void SmoothPath::find_slope(const Point& p, double* out) {
   for (std::size_t k = 0; k < K.cones.size(); ++k) {
     const std::size_t row = std::size_t(K.cones[k].row);
     out[row] += -p.m * w * p.gamma_slope[k] + w_slope * p.gamma[k];
-    if (!(K.cones[k].friction > 0)) out[row + 1] = out[row + 2] = 0;
+    if (!(K.cones[k].friction > 0)) std::fill_n(out + row + 1, K.cones[k].rows - 1, 0.0);
   }
 }
 
-// B = N⁻¹ = (K − c K e tᵀ K / (1 + c tᵀ K e)) (1 + e tᵀ),   K = (P_m'⁻¹ − 1 + c)⁻¹. Whether it is finite.
+// B = N⁻¹ = (K − c K e tᵀ K / (1 + c tᵀ K e)) (1 + e tᵀ),   K = (P_m'⁻¹ − 1 + c)⁻¹, of one cone. The sum of its
+// numbers.
+template <int N>
+double SmoothPath::factor_cone(std::size_t k, const ConeState& state, double w, double c) {
+  const Cone& cone = problem_->sets.cones[k];
+  double* B = &B_[std::size_t(block_[k])];
+  double kappa[3];
+  for (int a = 0; a < 3; ++a) kappa[a] = 1 / (state.e[a] / std::max(state.d[a], 1e-16) + c);
+  if (!(cone.friction > 0)) {
+    std::fill_n(B, N * N, 0.0);
+    B[0] = kappa[0];
+  } else {
+    // K in the eigenvectors of P_m': e ± h, and all across h
+    const double mean = 0.5 * (kappa[0] + kappa[1]), half = 0.5 * (kappa[0] - kappa[1]);
+    double Kr[N][N], t[N], tK[N];
+    t[0] = 0, Kr[0][0] = mean;
+    for (int a = 1; a < N; ++a) {
+      const double h = state.h[a - 1];
+      t[a] = w * state.t[a - 1];
+      Kr[0][a] = Kr[a][0] = half * h;
+      for (int b = 1; b < N; ++b) Kr[a][b] = (mean - kappa[2]) * h * state.h[b - 1] + (a == b ? kappa[2] : 0);
+    }
+    for (int b = 0; b < N; ++b) {
+      tK[b] = 0;
+      for (int a = 1; a < N; ++a) tK[b] += t[a] * Kr[a][b];
+    }
+    const double share = c / (1 + c * tK[0]);
+    for (int a = 0; a < N; ++a) {
+      double first = 0;
+      for (int b = 0; b < N; ++b) {
+        const double x = Kr[a][b] - share * Kr[a][0] * tK[b];
+        if (b == 0) first = x;
+        B[N * a + b] = b == 0 ? x : x + first * t[b];
+      }
+    }
+  }
+  const int row = cone.row, stride = index_->at(row + 1, row) - index_->at(row, row);
+  double sum = 0;
+  for (int a = 0; a < N; ++a)
+    for (int b = 0; b < N; ++b) {
+      const double x = unit_[std::size_t(row + a)] * B[N * a + b] * unit_[std::size_t(row + b)];
+      real_B_[std::size_t(index_->at(row, row) + a * stride + b)] = x;
+      sum += x;
+    }
+  return sum;
+}
+
+// Of all sets. Whether it is finite.
 bool SmoothPath::factor(const Point& p) {
   const ForceSets& sets = problem_->sets;
   const double w = gamma_share(p.sigma), c = compliance(p.m) + least_damping;
   double sum = 0;
-  for (std::size_t k = 0; k < sets.cones.size(); ++k) {
-    const ConeState& state = p.cones[k];
-    double* B = &B_[9 * k];
-    double kappa[3];
-    for (int a = 0; a < 3; ++a) kappa[a] = 1 / (state.e[a] / std::max(state.d[a], 1e-16) + c);
-    if (!(sets.cones[k].friction > 0)) {
-      for (int a = 0; a < 9; ++a) B[a] = 0;
-      B[0] = kappa[0];
-    } else {
-      const double h0 = state.h[0], h1 = state.h[1], t0 = w * state.t[0], t1 = w * state.t[1];
-      const double sum12 = 0.5 * (kappa[0] + kappa[1]), diff = 0.5 * (kappa[0] - kappa[1]);
-      const double Kr[3][3] = {{sum12, diff * h0, diff * h1},
-                               {diff * h0, sum12 * h0 * h0 + kappa[2] * h1 * h1, (sum12 - kappa[2]) * h0 * h1},
-                               {diff * h1, (sum12 - kappa[2]) * h0 * h1, sum12 * h1 * h1 + kappa[2] * h0 * h0}};
-      double tK[3];
-      for (int a = 0; a < 3; ++a) tK[a] = t0 * Kr[1][a] + t1 * Kr[2][a];
-      const double share = c / (1 + c * (t0 * Kr[1][0] + t1 * Kr[2][0]));
-      for (int a = 0; a < 3; ++a) {
-        double row[3];
-        for (int b = 0; b < 3; ++b) row[b] = Kr[a][b] - share * Kr[a][0] * tK[b];
-        B[3 * a] = row[0], B[3 * a + 1] = row[1] + row[0] * t0, B[3 * a + 2] = row[2] + row[0] * t1;
-      }
-    }
-    const int row = sets.cones[k].row, stride = index_->at(row + 1, row) - index_->at(row, row);
-    for (int a = 0; a < 3; ++a)
-      for (int b = 0; b < 3; ++b) {
-        const double x = unit_[std::size_t(row + a)] * B[3 * a + b] * unit_[std::size_t(row + b)];
-        real_B_[std::size_t(index_->at(row, row) + a * stride + b)] = x;
-        sum += x;
-      }
-  }
+  for (std::size_t k = 0; k < sets.cones.size(); ++k)
+    sum += with_rows(sets.cones[k], [&](auto n) { return factor_cone<n()>(k, p.cones[k], w, c); });
   for (std::size_t k = 0; k < sets.intervals.size(); ++k) {
     const int row = sets.intervals[k].row;
-    double& B = B_[9 * sets.cones.size() + k];
+    double& B = B_[std::size_t(block_.back()) + k];
     B = 1 / (p.intervals[k].e / std::max(p.intervals[k].d, 1e-16) + c);
     sum += real_B_[std::size_t(index_->at(row, row))] = unit_[std::size_t(row)] * B * unit_[std::size_t(row)];
   }
@@ -234,28 +264,38 @@ bool SmoothPath::factor(const Point& p) {
 
 void SmoothPath::apply_blocks(const double* x, double* y) const {
   const ForceSets& K = problem_->sets;
-  for (std::size_t k = 0; k < K.cones.size(); ++k) {
-    const double *B = &B_[9 * k], *z = x + K.cones[k].row;
-    const double v[3] = {z[0], z[1], z[2]};
-    for (int a = 0; a < 3; ++a) y[K.cones[k].row + a] = B[3 * a] * v[0] + B[3 * a + 1] * v[1] + B[3 * a + 2] * v[2];
-  }
+  for (std::size_t k = 0; k < K.cones.size(); ++k)
+    with_rows(K.cones[k], [&](auto n) {
+      const double* B = &B_[std::size_t(block_[k])];
+      double v[n()];
+      std::copy_n(x + K.cones[k].row, n(), v);
+      for (int a = 0; a < n(); ++a) {
+        double sum = 0;
+        for (int b = 0; b < n(); ++b) sum += B[n() * a + b] * v[b];
+        y[K.cones[k].row + a] = sum;
+      }
+    });
   for (std::size_t k = 0; k < K.intervals.size(); ++k)
-    y[K.intervals[k].row] = B_[9 * K.cones.size() + k] * x[K.intervals[k].row];
+    y[K.intervals[k].row] = B_[std::size_t(block_.back()) + k] * x[K.intervals[k].row];
+}
+
+// z ← (P_m'⁻¹ − 1) v of one cone
+template <int N>
+void SmoothPath::stiffen_cone(const ConeState& state, const double* v, double* z) const {
+  double e[3], along = 0;
+  for (int a = 0; a < 3; ++a) e[a] = state.e[a] / std::max(state.d[a], 1e-16);
+  for (int a = 1; a < N; ++a) along += state.h[a - 1] * v[a];
+  const double one = 0.5 * e[0] * (v[0] + along), two = 0.5 * e[1] * (v[0] - along);
+  z[0] = one + two;
+  for (int a = 1; a < N; ++a) z[a] = e[2] * v[a] + (one - two - e[2] * along) * state.h[a - 1];
 }
 
 // z ← (P_m'⁻¹ − 1) x
 void SmoothPath::stiffness(const Point& p, const double* x, double* z) const {
   const ForceSets& K = problem_->sets;
   for (std::size_t k = 0; k < K.cones.size(); ++k) {
-    const ConeState& s = p.cones[k];
-    const double* v = x + K.cones[k].row;
-    double *to = z + K.cones[k].row, e[3];
-    for (int a = 0; a < 3; ++a) e[a] = s.e[a] / std::max(s.d[a], 1e-16);
-    const double along = s.h[0] * v[1] + s.h[1] * v[2], across = e[2] * (s.h[0] * v[2] - s.h[1] * v[1]);
-    const double one = 0.5 * e[0] * (v[0] + along), two = 0.5 * e[1] * (v[0] - along);
-    to[0] = one + two;
-    to[1] = (one - two) * s.h[0] - across * s.h[1];
-    to[2] = (one - two) * s.h[1] + across * s.h[0];
+    const int row = K.cones[k].row;
+    with_rows(K.cones[k], [&](auto n) { stiffen_cone<n()>(p.cones[k], x + row, z + row); });
   }
   for (std::size_t k = 0; k < K.intervals.size(); ++k) {
     const int row = K.intervals[k].row;
@@ -273,8 +313,10 @@ void SmoothPath::jacobian(const Point& p, const double* x, double* y) {
   for (std::size_t k = 0; k < K.cones.size(); ++k) {
     const int row = K.cones[k].row;
     const double *t = p.cones[k].t, *z = &z_[std::size_t(row)];
-    y[row] -= w * (t[0] * z[1] + t[1] * z[2]);
-    if (!(K.cones[k].friction > 0)) y[row + 1] = y[row + 2] = 0;
+    double tz = 0;
+    for (int a = 1; a < K.cones[k].rows; ++a) tz += t[a - 1] * z[a];
+    y[row] -= w * tz;
+    if (!(K.cones[k].friction > 0)) std::fill_n(y + row + 1, K.cones[k].rows - 1, 0.0);
   }
 }
 
@@ -315,8 +357,8 @@ void SmoothPath::set_weights(const Point& p) {
   const double n = std::sqrt(double(rows_));
   for (const auto& c : K.cones) {
     const double* y = &p.y[std::size_t(c.row)];
-    const double w = 1 / ((p.m + std::sqrt(y[0] * y[0] + y[1] * y[1] + y[2] * y[2])) * n);
-    for (int a = 0; a < 3; ++a) weight_[std::size_t(c.row + a)] = w;
+    const double w = 1 / ((p.m + std::sqrt(inner(c.rows, y, y))) * n);
+    std::fill_n(weight_.begin() + c.row, c.rows, w);
   }
   for (const auto& i : K.intervals) weight_[std::size_t(i.row)] = 1 / ((p.m + std::abs(p.y[std::size_t(i.row)])) * n);
 }
@@ -333,7 +375,7 @@ void SmoothPath::place_start(const PathStart& start, const double* lambda) {
   product(now_.r.data(), now_.s.data());
   for (std::size_t r = 0; r < n; ++r) now_.s[r] += g_[r];
   for (const auto& c : problem_->sets.cones)
-    if (c.friction > 0 && !held_) now_.s[std::size_t(c.row)] += tangential(&now_.s[std::size_t(c.row)]);
+    if (c.friction > 0 && !held_) now_.s[std::size_t(c.row)] += tangential(c, &now_.s[std::size_t(c.row)]);
   for (std::size_t r = 0; r < n; ++r) now_.y[r] = now_.r[r] - now_.s[r];
   if (start.random > 0) {
     std::mt19937_64 generator(start.seed);

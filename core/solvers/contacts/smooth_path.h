@@ -1,7 +1,7 @@
 // Contact forces where Newton's method does not find them: a smooth path that starts at a problem solved beforehand and
 // ends at Coulomb's, followed by its arclength, so that it may fold back.
 //
-// In units in which cones have an opening of 45° and G a diagonal of about one (r = U x, U = diag(1 / µ, 1, 1) / √d):
+// In units in which cones have an opening of 45° and G a diagonal of about one (r = U x, U = diag(1 / µ, 1, 1 …) / √d):
 //
 //   r = P_m(y),   s = P_m(y) − y          projection onto the cone, smoothed: λ → (λ + √(λ² + 4 m²)) / 2 of the
 //                                         eigenvalues y_n ± ‖y_T‖, so that r ∘ s = m² e
@@ -56,9 +56,10 @@ class SmoothPath {
   double speed() const { return speed_; }
 
  private:
-  // A cone at y: eigenvalues of P_m' (d) and of 1 − P_m' (e), and the direction of y_T.
+  // A cone at y: eigenvalues of P_m' (d) and of 1 − P_m' (e), the last of each as often as there are directions across
+  // y_T; the direction of y_T; t.
   struct ConeState {
-    double d[3], e[3], h[2], t[2];
+    double d[3], e[3], h[max_cone_rows - 1], t[max_cone_rows - 1];
   };
   struct IntervalState {
     double d, e;
@@ -79,6 +80,12 @@ class SmoothPath {
   bool correct(bool ends, double length, double along, int& corrections);
   bool search_line(double change);
   void evaluate(Point& p);
+  template <int N>
+  void evaluate_cone(std::size_t k, Point& p) const;
+  template <int N>
+  double factor_cone(std::size_t k, const ConeState& state, double w, double c);
+  template <int N>
+  void stiffen_cone(const ConeState& state, const double* v, double* z) const;
   double gamma_share(double sigma) const;
   double compliance(double m) const;
   bool factor(const Point& p);
@@ -100,7 +107,8 @@ class SmoothPath {
   bool fast_fading_ = false;
   std::vector<double> unit_, g_, a_, weight_;  // a row; units: λ = U r
   std::vector<double> gamma_;                  // a cone: Γ that is held [m/s]
-  std::vector<double> B_, real_B_;             // blocks in the units used here (nine a cone, one an interval), in G's
+  std::vector<double> B_, real_B_;             // blocks in the units used here, of cones, then of intervals; in G's
+  std::vector<int> block_;                     // a cone: where its block starts in B_; then where those of intervals do
   std::vector<double> in_, out_, w_, x_, z_, rest_, slope_rhs_, slope_y_, correction_, tangent_;
   FlexibleGmres<double> gmres_;
   Point now_, next_, trial_;

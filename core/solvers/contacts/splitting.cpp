@@ -36,7 +36,7 @@ void Splitting::start() {
 
 void Splitting::start(const double* lambda, const double* sigma) {
   for (int r = 0; r < rows(); ++r) s_[r] = lambda[r] * over_w_[r] - sigma[r] * w_[r] / rho_;
-  for (const auto& c : scaled_.cones) s_[c.row] -= c.friction * tangential(sigma + c.row) * w_[c.row] / rho_;
+  for (const auto& c : scaled_.cones) s_[c.row] -= c.friction * tangential(c, sigma + c.row) * w_[c.row] / rho_;
 }
 
 void Splitting::set_rho(double rho) {
@@ -53,7 +53,7 @@ void Splitting::evaluate() {
     z_[r] = rho_ * (y_[r] - s_[r]);
     rhs_[r] = rho_ * y_[r] + z_[r] - g_[r];
   }
-  for (const auto& c : scaled_.cones) rhs_[c.row] -= c.friction * tangential(&z_[c.row]);
+  for (const auto& c : scaled_.cones) rhs_[c.row] -= c.friction * tangential(c, &z_[c.row]);
   invert(rhs_.data(), f_.data());
   for (int r = 0; r < rows(); ++r) f_[r] -= y_[r];
 }
@@ -62,8 +62,8 @@ std::size_t Splitting::pattern() const {
   std::size_t hash = 14695981039346656037u;
   auto take = [&](std::size_t side) { hash = (hash ^ side) * 1099511628211u; };
   for (const auto& c : scaled_.cones) {
-    double p[3];
-    take(std::size_t(project(c.friction, &s_[c.row], p)));
+    double p[max_cone_rows];
+    take(std::size_t(project(c, &s_[c.row], p)));
   }
   for (const auto& i : scaled_.intervals) take(s_[i.row] <= i.lower ? 0 : s_[i.row] >= i.upper ? 2 : 1);
   return hash;
@@ -73,10 +73,10 @@ void Splitting::change(const double* e, double* to) {
   project_change(scaled_, s_.data(), e, to);
   for (int r = 0; r < rows(); ++r) rhs_[r] = rho_ * (2 * to[r] - e[r]);
   for (const auto& c : scaled_.cones) {
-    const double *z = &z_[c.row], t = tangential(z);
-    if (t > 0)
-      rhs_[c.row] -=
-          c.friction * rho_ * (z[1] * (to[c.row + 1] - e[c.row + 1]) + z[2] * (to[c.row + 2] - e[c.row + 2])) / t;
+    const double *z = &z_[c.row], t = tangential(c, z);
+    double along = 0;
+    for (int a = 1; a < c.rows; ++a) along += z[a] * (to[c.row + a] - e[c.row + a]);
+    if (t > 0) rhs_[c.row] -= c.friction * rho_ * along / t;
   }
   invert(rhs_.data(), next_.data());
   for (int r = 0; r < rows(); ++r) to[r] = next_[r] - to[r];

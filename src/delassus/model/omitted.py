@@ -70,19 +70,12 @@ def _soft(m: mujoco.MjModel) -> list[str]:
 
 
 def _contacts(m: mujoco.MjModel) -> list[str]:
-    geoms = touching(m)
-    spun = int(np.count_nonzero(m.geom_condim[geoms] > 3)) + int(np.count_nonzero(m.pair_dim > 3))
-    uneven = int(np.count_nonzero((m.pair_friction[:, 0] != m.pair_friction[:, 1]) & (m.pair_dim > 1)))
-    override = "override" in set_flags(m)
-    uneven += bool(override and m.opt.o_friction[0] != m.opt.o_friction[1])
+    # later MuJoCo versions only
     lines = [
-        (spun, "torsional or rolling friction of {} (condim 4 or 6)", "contact shape"),
-        (uneven, "friction that differs between two directions of {}", "contact pair"),
-        # later MuJoCo versions only
-        (_rows(m, "geom_surfacevel"), "surface velocity of {}", "shape"),
-        (_rows(m, "geom_adhesion") + _rows(m, "pair_adhesion"), "adhesion of {}", "shape"),
+        (_rows(m, "geom_surfacevel"), "surface velocity of {}"),
+        (_rows(m, "geom_adhesion") + _rows(m, "pair_adhesion"), "adhesion of {}"),
     ]
-    return [text.format(counted(n, what)) for n, text, what in lines if n]
+    return [text.format(counted(n, "shape")) for n, text in lines if n]
 
 
 def _keyframes(m: mujoco.MjModel) -> list[str]:

@@ -34,7 +34,8 @@ class ContactProblem:
     Attributes:
         G: (m, m) J M̂⁻¹ Jᵀ, symmetric positive semidefinite.
         g: (m,) velocities of the rows without their forces, and gaps over the timestep [m/s or rad/s].
-        cones: (c, 2) first row and friction of every contact; its three rows are the normal and two tangents, see ``frames``.
+        cones: (c, 2) first row and friction of every contact; its rows are the normal and two tangents, see ``frames``, and where it has torsional or rolling friction those of the
+            rotation about the normal, and about the tangents, scaled by their coefficients over that of sliding.
         intervals: (k, 3) row, lower and upper end of all other rows [N s or N m s]; ±inf where there is none.
         warm_start: (m,) impulses that the step starts from [N s or N m s].
         island: (m,) which island a row belongs to.
@@ -46,6 +47,7 @@ class ContactProblem:
         q, v, time: state at the start of the step.
         timestep: [s]; tolerance: [m/s]; max_iterations; method: "auto", "admm" or "newton": of the step's solver.
         model: name of the model.
+        sizes: (c,) rows of every contact: 3, 4 or 6; default 3 each.
     """
 
     G: Floats
@@ -68,6 +70,7 @@ class ContactProblem:
     max_iterations: int
     method: str
     model: str
+    sizes: Ints = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         put = _setter(self)
@@ -78,7 +81,9 @@ class ContactProblem:
         }  # fmt: skip
         for name, shape in shapes.items():
             put(name, _floats(getattr(self, name), name, shape))
-        for name, shape in (("island", (m,)), ("bodies", (c, 2))):
+        if self.sizes is None:
+            put("sizes", np.full(c, 3))
+        for name, shape in (("island", (m,)), ("bodies", (c, 2)), ("sizes", (c,))):
             put(name, _ints(getattr(self, name), name, shape))
         put("kinds", _words(self.kinds, "kinds", (m,)))
         put("body_names", _words(self.body_names, "body_names", (np.size(self.body_names),)))
@@ -93,15 +98,18 @@ class ContactProblem:
     def _check_sets(self, m: int, c: int) -> None:
         """Every row is in one set, sets make sense, and indices are those of something."""
         intervals = np.array(as_array(self.intervals, "intervals"), dtype=float)
-        if intervals.shape != (m - 3 * c, 3):
+        if not np.isin(self.sizes, (3, 4, 6)).all():
+            raise ArgumentError(f"sizes: expected 3, 4 or 6 rows of every contact, got {np.unique(self.sizes).tolist()}.")
+        free = m - int(self.sizes.sum())
+        if intervals.shape != (free, 3):
             raise ArgumentError(
-                f"intervals: expected shape {(m - 3 * c, 3)}, one for each row that is no contact's, got {intervals.shape}."
+                f"intervals: expected shape {(free, 3)}, one for each row that is no contact's, got {intervals.shape}."
             )
         if np.isnan(intervals).any() or (intervals[:, 1] > intervals[:, 2]).any():
             raise ArgumentError("intervals: expected a row, a lower end and an upper end that is not below it.")
         intervals.setflags(write=False)
         object.__setattr__(self, "intervals", intervals)
-        rows = np.concatenate([intervals[:, 0], *(self.cones[:, 0] + k for k in range(3))])
+        rows = np.concatenate([intervals[:, 0], *(first + np.arange(n) for first, n in zip(self.cones[:, 0], self.sizes, strict=True))])
         if not np.array_equal(np.sort(rows), np.arange(m)):
             raise ArgumentError(f"cones, intervals: expected every row from 0 to {m - 1} in one of them.")
         if (self.cones[:, 1] < 0).any():
@@ -142,10 +150,11 @@ class ContactProblem:
         ends[np.isinf(ends)] = np.nan
         sizes = np.ones(len(self), dtype=int)
         starts = self.cones[:, 0].astype(int)
-        sizes[starts] = 3
-        sizes = np.delete(sizes, np.concatenate([starts + 1, starts + 2]))
+        sizes[starts] = self.sizes
+        inner = [first + k for first, n in zip(starts, self.sizes, strict=True) for k in range(1, n)]
+        sizes = np.delete(sizes, np.array(inner, dtype=int))
         return solve_sets(
-            self.G, self.g, self.cones, ends, sizes.tolist(), method,
+            self.G, self.g, np.column_stack([self.cones, self.sizes]), ends, sizes.tolist(), method,
             self.tolerance if tolerance is None else number(tolerance, "tolerance", minimum=0.0),
             limit if max_iterations is None else count(max_iterations, "max_iterations"), self.warm_start if warm else None,
         )  # fmt: skip
@@ -182,7 +191,7 @@ class ContactProblem:
             raise LoadError(f"path: the file {where} does not exist.") from None
         except (OSError, ValueError, EOFError, KeyError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
             raise LoadError(f"path: {where} cannot be read as a contact problem: it is no .npz file of plain arrays ({error}).") from None
-        needed = {field.name for field in fields(cls)}
+        needed = {field.name for field in fields(cls)} - {"sizes"}
         if missing := sorted({"contact_problem", *needed} - parts.keys()):
             raise LoadError(f"path: {where} is no contact problem: it lacks {', '.join(missing)}. ContactProblem.save writes them.")
         if parts["contact_problem"].shape != () or parts["contact_problem"] != FORMAT:
@@ -191,7 +200,7 @@ class ContactProblem:
             if parts[name].shape == () and parts[name].dtype.kind in "iuU":
                 parts[name] = parts[name].item()
         try:
-            return cls(**{name: parts[name] for name in needed})
+            return cls(**{name: parts[name] for name in needed | ({"sizes"} & parts.keys())})
         except DelassusError as error:
             raise LoadError(f"path: {where} is damaged: {error}") from None
 
@@ -206,7 +215,7 @@ def problem_of_step(islands: list[_core.IslandProblem], **context: Any) -> Conta
         # the operator is symmetric but for rounding
         block = slice(start, start + len(island.g))
         G[block, block] = (island.matrix + island.matrix.T) / 2
-        counts = (island.loop_rows, island.friction_rows, island.limit_rows, 3 * len(island.cones))
+        counts = (island.loop_rows, island.friction_rows, island.limit_rows, len(island.g) - island.loop_rows - island.friction_rows - island.limit_rows)
         for kind, n in zip(KINDS, counts, strict=True):
             kinds += [kind] * n
 
@@ -215,11 +224,11 @@ def problem_of_step(islands: list[_core.IslandProblem], **context: Any) -> Conta
         return np.concatenate([np.zeros((0, *shape[1:]), dtype=dtype), *parts])
 
     # rows of sets count from the first of their island
-    cones, intervals = joined("cones", (-1, 2)), joined("intervals", (-1, 3))
+    cones, intervals = joined("cones", (-1, 3)), joined("intervals", (-1, 3))
     cones[:, 0] += np.repeat(first[:-1], [len(island.cones) for island in islands])
     intervals[:, 0] += np.repeat(first[:-1], [len(island.intervals) for island in islands])
     return ContactProblem(
-        G=G, g=joined("g", (-1,)), cones=cones, intervals=intervals, warm_start=joined("warm_start", (-1,)),
+        G=G, g=joined("g", (-1,)), cones=cones[:, :2], sizes=cones[:, 2].astype(int), intervals=intervals, warm_start=joined("warm_start", (-1,)),
         island=np.repeat(np.arange(len(islands)), rows), kinds=np.array(kinds, dtype=np.str_), positions=joined("positions", (-1, 3)),
         gaps=joined("gaps", (-1,)), frames=joined("frames", (-1, 3, 3)), bodies=joined("bodies", (-1, 2), int), **context,
     )  # fmt: skip

@@ -142,10 +142,12 @@ class Sensing:
         m = self._m
         mujoco.mj_collision(self._quiet, d)
         contact = mujoco.MjContact()
-        rows = zip(record.contact_position, record.contact_normal, record.contact_friction, record.contact_distance, record.contact_geoms, strict=True)
-        for position, normal, friction, distance, geoms in rows:
+        rows = zip(
+            record.contact_position, record.contact_normal, record.contact_friction, record.contact_distance, record.contact_geoms, record.contact_rows, strict=True
+        )  # fmt: skip
+        for position, normal, friction, distance, geoms, dim in rows:
             one, two = int(geoms[1]), int(geoms[0])  # MuJoCo's normal goes from its first geom to its second
-            contact.pos, contact.dist, contact.dim = position, distance, 3 if friction > 0 else 1
+            contact.pos, contact.dist, contact.dim = position, distance, dim if friction > 0 else 1
             contact.frame = _frame(normal)
             contact.friction = [friction, friction, *m.geom_friction[one][1:], m.geom_friction[one][2]]
             contact.includemargin = distance + 1.0  # it counts, however far apart it is
@@ -164,7 +166,8 @@ class Sensing:
             at, n = int(contact.efc_address), int(contact.dim)
             if at < 0:
                 continue
-            local = contact.frame.reshape(3, 3) @ record.contact_force[k]
+            frame = contact.frame.reshape(3, 3)
+            local = np.concatenate([frame @ record.contact_force[k], frame @ record.contact_torque[k]])
             if n == 1 or not pyramids:
                 d.efc_force[at : at + n] = local[:n]
             else:

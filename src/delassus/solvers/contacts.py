@@ -172,7 +172,7 @@ def _finite_large(A: Array) -> Array:
 
 def _sets(rows: int, constraints: Sequence[Constraint | Loop] | ArrayLike, model: Any, timestep: float) -> tuple[Array, Array, list[int]]:
     """Cones (row, friction), intervals (row, lower, upper; NaN is open) and the rows of each constraint."""
-    cones: list[tuple[float, float]] = []
+    cones: list[tuple[float, float, float]] = []
     intervals: list[tuple[float, float, float]] = []
     sizes: list[int] = []
     given = list(constraints) if isinstance(constraints, Sequence) else None
@@ -180,7 +180,7 @@ def _sets(rows: int, constraints: Sequence[Constraint | Loop] | ArrayLike, model
         first = 0
         for c in collect(model or _model_of(given), given) if given else ():
             if isinstance(c, PointContact):
-                cones.append((first, c.friction))
+                cones.append((first, c.friction, c.rows))
             elif isinstance(c, JointFriction):
                 bound = c.friction * timestep
                 intervals += [(first + k, -bound, bound) for k in range(c.rows)]
@@ -199,9 +199,9 @@ def _sets(rows: int, constraints: Sequence[Constraint | Loop] | ArrayLike, model
             raise ArgumentError(f"constraints: friction stands for contacts with three rows each, but G has {rows}. Give constraints.")
         if (friction < 0).any():
             raise ArgumentError(f"constraints: friction must not be negative, got {friction.min():g}.")
-        cones = [(3.0 * k, float(mu)) for k, mu in enumerate(friction)]
+        cones = [(3.0 * k, float(mu), 3.0) for k, mu in enumerate(friction)]
         sizes = [3] * len(cones)
-    return np.array(cones, dtype=float).reshape(-1, 2), np.array(intervals, dtype=float).reshape(-1, 3), sizes
+    return np.array(cones, dtype=float).reshape(-1, 3), np.array(intervals, dtype=float).reshape(-1, 3), sizes
 
 
 def _model_of(constraints: list[Any]) -> Any:
@@ -421,7 +421,7 @@ def solve_sets(
     rho: float = 0.0,
     directions: int = 8,
 ) -> ContactResult:
-    """Solve a problem that has been checked: cones (row, friction) and intervals (row, lower, upper; NaN is open) in place of constraints of so many rows each."""
+    """Solve a problem that has been checked: cones (row, friction, rows) and intervals (row, lower, upper; NaN is open) in place of constraints of so many rows each."""
     solver = _core.ContactSolver(method, len(g), cones, intervals)
     options = _core.ContactOptions(tolerance=tolerance, max_iterations=max_iterations, rho=rho, directions=directions)
     return _result(solver.solve(native, g, options, start), sizes)
