@@ -14,13 +14,17 @@ if TYPE_CHECKING:
         Connect,
         Constraint,
         ConstraintRows,
+        Cylindrical,
         Distance,
         Hinge,
         JointCoupling,
         JointFriction,
         JointLimit,
         LinkConstraint,
+        Planar,
         PointContact,
+        Prismatic,
+        Universal,
         Weld,
         constraint_bias,
         constraint_drift,
@@ -108,6 +112,7 @@ __all__ = [
     "ContactResult",
     "ContactSolver",
     "Contacts",
+    "Cylindrical",
     "DelassusOperator",
     "DenseDelassus",
     "Distance",
@@ -126,11 +131,14 @@ __all__ = [
     "Model",
     "ModelBuilder",
     "OperationalSpace",
+    "Planar",
     "PointContact",
+    "Prismatic",
     "Rollout",
     "Simulator",
     "StepResult",
     "Trajectory",
+    "Universal",
     "View",
     "Weld",
     "Workspace",
@@ -182,7 +190,8 @@ __all__ = [
 
 # The module that has each public name.
 _HOMES = {
-    "constraints": "CenterOfMass Connect Constraint ConstraintRows Distance Hinge JointCoupling JointFriction JointLimit LinkConstraint PointContact Weld "
+    "constraints": "CenterOfMass Connect Constraint ConstraintRows Cylindrical Distance Hinge JointCoupling JointFriction JointLimit LinkConstraint Planar PointContact "
+    "Prismatic Universal Weld "
     "constraint_bias constraint_drift constraint_error constraint_velocity",
     "dynamics": "Workspace bias_forces forward_dynamics inverse_dynamics mass_matrix mass_matrix_inverse solve_mass_matrix",
     "model": "Model ModelBuilder embedded_names load",

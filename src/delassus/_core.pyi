@@ -155,6 +155,7 @@ class Constraint:
         target: Sequence[float],
         kp: float,
         kd: float,
+        point_rows: int,
     ) -> None: ...
 
 class ConstraintRows64:

@@ -36,7 +36,7 @@ GEOM = verdicts(
 )
 PAIR = verdicts(honoured="geom1 geom2 condim friction", listed=f"margin gap adhesion solreffriction {SOFT}", irrelevant="name class")
 EQUALITY = verdicts(
-    honoured="active anchor body1 body2 site1 site2 relpose joint1 joint2 polycoef", listed=f"torquescale {SOFT}", irrelevant="name class"
+    honoured="active anchor body1 body2 site1 site2 relpose torquescale joint1 joint2 polycoef", listed=SOFT, irrelevant="name class"
 )
 ACTUATOR = verdicts(
     honoured="joint gear gaintype gainprm biastype biasprm ctrllimited ctrlrange forcelimited forcerange kp kv dampratio inheritrange",
@@ -272,6 +272,7 @@ HONOURED_CASES = {
     ("equality/connect", "active"): [("connect:pin", "active", "false")],
     ("equality/connect", "anchor"): [("connect:pin", "anchor", ".3 0 0")],
     ("equality/weld", "relpose"): [("weld:glue", "relpose", "0 9 -3.01 1 0 0 0")],
+    ("equality/weld", "torquescale"): [("weld:glue", "torquescale", "0")],
     ("actuator/motor", "gear"): [("motor:motor", "gear", "-3")],
     ("actuator/motor", "ctrlrange"): [("motor:motor", "ctrlrange", "-.1 .1")],
     ("actuator/position", "kp"): [("position:servo", "kp", "30")],
@@ -326,7 +327,6 @@ LISTED_CASES = {
     ("contact/pair", "friction"): ("friction that differs between two directions of 1 contact pair", [("pair:pair", "friction", ".3 .01")]),
     ("contact/pair", "solref"): ("softness", [("pair:pair", "solref", ".1 1")]),
     ("contact/pair", "adhesion"): ("adhesion of 1 shape", [("pair:pair", "adhesion", "3")]),
-    ("equality/weld", "torquescale"): ("torquescale 0 of weld 'glue'", [("weld:glue", "torquescale", "0")]),
     ("equality/connect", "solref"): ("softness", [("connect:pin", "solref", ".2 1")]),
     ("equality/tendon", "polycoef"): ("equality 'e' of type tendon", [("+mujoco", "", TENDON.format("")), NOW, ("+equality", "", '<tendon name="e" tendon1="t" polycoef=".1"/>')]),
     ("tendon/fixed", "stiffness"): ("1 tendon", [("+mujoco", "", TENDON.format('stiffness="5"'))]),

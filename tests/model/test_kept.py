@@ -228,7 +228,6 @@ LEFT_OUT = {
     "magnetic field": (mjcf('<option magnetic="0 0 1"/>'), ["magnetic field"]),
     "mocap": (mjcf(world='<body mocap="true"/>'), ["1 mocap body flag"]),
     "disabled": (mjcf('<option><flag equality="disable" limit="disable"/></option>'), ["flag that disables equality", "flag that disables limit"]),
-    "torquescale": (mjcf('<equality><weld name="w" body1="a" torquescale="0"/></equality>'), ["torquescale 0 of weld 'w'"]),
     "keyframe velocity": (mjcf('<keyframe><key qvel="1"/></keyframe>'), ["1 keyframe velocity"]),
     "force limit of driven joint": (
         mjcf('<actuator><motor joint="j"/></actuator>').replace('name="j"', 'name="j" actuatorfrcrange="-1 1"', 1), ["1 joint actuator force limit"]

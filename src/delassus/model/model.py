@@ -20,11 +20,13 @@ from .._door import numbers, text, unknown
 from ..errors import ArgumentError, ArgumentTypeError, LoadError, ModelError, NotFiniteError, QuaternionError
 from .checks import QUATERNION_SLACK, check_everything
 from .geometry import unshaped, unshaped_digest
+from .loops import LoopList, loops_from
 from .order import depth_first
-from .records import COORDINATES, JOINT_TYPES, VELOCITIES, Actuator, Body, ConnectLoop, Joint, JointLoop, JointType, Loop, Shape, WeldLoop
+from .records import COORDINATES, JOINT_TYPES, LOOPS, VELOCITIES, Actuator, Body, Joint, JointType, Loop, Shape
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
+_LOOPS_AT = 4  # in a model's content
 
 
 def _frozen(values: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
@@ -154,7 +156,7 @@ class Model:
         put("name", text(name, "name"))
         put("bodies", body_list)
         put("joints", joint_list)
-        put("loops", _records(loops, "loops", ConnectLoop, WeldLoop, JointLoop))
+        put("loops", _records(loops, "loops", *LOOPS))
         put("shapes", _records(shapes, "shapes", Shape))
         put("actuators", _records(actuators, "actuators", Actuator))
         put("collision_excludes", tuple((text(a, "collision_excludes"), text(b, "collision_excludes")) for a, b in collision_excludes))
@@ -328,18 +330,40 @@ class Model:
         """Separate trees: bodies that hang on the world by a joint."""
         return int(self._native.trees)
 
+    def with_loops(self, loops: LoopList) -> Model:
+        """Return this model with more loops.
+
+        Args:
+            loops: records of loops, or dictionaries of the arguments of :meth:`ModelBuilder.add_loop`, or the path of a JSON or TOML file of these. A site of the file that the
+                model was loaded from may be named too.
+        """
+        return self._with_loops(loops_from(self, loops))
+
+    def _with_loops(self, loops: Iterable[Loop]) -> Model:
+        content = list(self._content())
+        content[_LOOPS_AT] = (*self.loops, *loops)
+        return _made(content, self._compiled)
+
     def to_mjcf(self) -> str:
         """Return the model as MJCF text, which :func:`delassus.load` and MuJoCo read back.
 
-        Meshes are written as their convex hulls, which is what MuJoCo touches with; shapes given by a signed distance cannot be written.
+        Meshes are written as their convex hulls, which is what MuJoCo touches with; shapes given by a signed distance cannot be written. A hinge loop is written as two points that
+        MuJoCo connects. Loops that MJCF has no element for are in a <custom> text, which only delassus reads: a warning says so.
         """
-        from .mjcf import to_mjcf
+        from .mjcf import to_mjcf, warn_of_loops
 
+        warn_of_loops(self, stacklevel=3)
         return to_mjcf(self)
 
     def to_mujoco(self) -> Any:
-        """Return a ``mujoco.MjModel`` of this model: a copy of what it was loaded from, else its MJCF text compiled."""
-        return copy.copy(self._compiled) if self._compiled is not None else mujoco.MjModel.from_xml_string(self.to_mjcf())
+        """Return a ``mujoco.MjModel`` of this model: a copy of what it was loaded from, else its MJCF text compiled.
+
+        It lacks loops that MuJoCo does not know, and those that were added to what was loaded: a warning says so.
+        """
+        from .mjcf import to_mjcf, warn_of_loops
+
+        warn_of_loops(self, stacklevel=3, compiled=self._compiled)
+        return copy.copy(self._compiled) if self._compiled is not None else mujoco.MjModel.from_xml_string(to_mjcf(self))
 
     # ---- identity -----------------------------------------------------------------------------------------------------
 
@@ -349,6 +373,12 @@ class Model:
             self.name, self.bodies, self.joints, tuple(self.gravity.tolist()), self.loops, self.shapes, self.actuators, keys,
             self.collision_excludes, self.ignored,
         )  # fmt: skip
+
+    def _in_mujoco(self) -> Any:
+        """Return MuJoCo's model to collide with, which is not to be written to; whether it has the loops does not matter."""
+        from .mjcf import to_mjcf
+
+        return self._compiled if self._compiled is not None else mujoco.MjModel.from_xml_string(to_mjcf(self))
 
     def _compiled_as(self, compiled: Any, ignored: Iterable[str]) -> Model:
         """Return the same model with another compiled one and another list of what is left out."""

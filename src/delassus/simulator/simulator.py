@@ -11,16 +11,16 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any, get_args
 
-import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._door import conform, count, finite, number, unknown
-from ..errors import ArgumentError, ArgumentTypeError, UnstableError
+from ..errors import ArgumentError, UnstableError
 from ..model import Model
-from ..model.from_mujoco import from_mujoco
-from ..model.load import compile_source, tell_ignored
+from ..model.load import model_of, tell_ignored
+from ..model.loops import LoopList
+from ..model.urdf import UrdfOptions
 from ..types import Integrator, SimulatorSolver
 from .collision_model import ShownModel, collision_model
 from .contact_problem import ContactProblem, problem_of_step
@@ -43,17 +43,6 @@ def _viewers() -> Any:
 Control = Callable[[float, Array, Array], ArrayLike]
 
 
-def _loaded(source: Any) -> Model:
-    """Return a model of what a Simulator takes."""
-    if isinstance(source, Model):
-        return source
-    if isinstance(source, mujoco.MjModel):
-        return from_mujoco(source)
-    if isinstance(source, str | os.PathLike):
-        return from_mujoco(*compile_source(source))
-    raise ArgumentTypeError(f"model: expected a name, a path, MJCF text, mujoco.MjModel or delassus.Model, got {type(source).__name__}.")
-
-
 class Simulator:
     """A world that steps: rigid contacts, loops, limits, dry friction, springs, dampers and motors.
 
@@ -64,7 +53,7 @@ class Simulator:
     The same machine and input give the same bits; :meth:`save` and :meth:`restore` go back to a moment bit for bit.
 
     Args:
-        model: a name, a path to MJCF or URDF, MJCF text, a ``mujoco.MjModel`` or a :class:`~delassus.Model`.
+        model: a name, a path to MJCF, URDF or MJB or to a zip file of one, MJCF text, a ``mujoco.MjModel`` or ``mujoco.MjSpec``, or a :class:`~delassus.Model`.
         timestep: [s].
         solver: "auto": Newton's method, a smooth path where that fails, and more, see :func:`~delassus.solve_contacts`; "admm"; "newton", on the fixed point of ADMM.
         integrator: both are semi-implicit, q with the new velocity; "midpoint" takes Coriolis and centrifugal forces at half of the step's velocity, so that what whirls gains no
@@ -80,6 +69,7 @@ class Simulator:
         sleep_after: time at rest after which an island sleeps [s], say 0.5; None: never. Its velocity is then zero and it is not solved again, until something that is awake comes
             within reach, forces on its joints or wrenches on its bodies change, or the state is set. Off by default: motion slower than ``sleep_speed`` is lost.
         sleep_speed: below which a body is at rest, everywhere on it, by its velocity and by the way it goes in the step [m/s].
+        loops: that are closed besides those of the model: a list, or a file of one, see :func:`~delassus.load`.
 
     Examples:
         >>> import delassus as dl
@@ -106,6 +96,7 @@ class Simulator:
         threads: int = 1,
         sleep_after: float | None = None,
         sleep_speed: float = 1e-4,
+        loops: LoopList | None = None,
     ) -> None:
         self.timestep = number(timestep, "timestep")
         if not self.timestep > 0:
@@ -118,11 +109,11 @@ class Simulator:
         if self.restitution > 1:
             raise ArgumentError(f"restitution: expected a number from 0 to 1, got {restitution}.")
         self.solver, self.integrator = solver, integrator
-        self.model = _loaded(model)
+        self.model = model_of(model, UrdfOptions(), loops, "model")
         if not isinstance(model, Model):
             tell_ignored(self.model, stacklevel=3)
         self.tolerance, self.max_iterations = number(tolerance, "tolerance", minimum=0.0), count(max_iterations, "max_iterations")
-        self._source = self.model._compiled if self.model._compiled is not None else self.model.to_mujoco()
+        self._source = self.model._in_mujoco()
         self._shown: ShownModel | None = None
         self._options = _core.StepOptions(
             timestep=self.timestep, restitution=self.restitution, bounce_speed=number(bounce_speed, "bounce_speed", minimum=0.0), tolerance=self.tolerance,

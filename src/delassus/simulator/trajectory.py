@@ -20,6 +20,7 @@ from ..errors import ArgumentError, ArgumentTypeError, DelassusError, LoadError
 from ..model import Model
 from ..model.compiled import compiled
 from ..model.enclosed import load_enclosed
+from ..model.mjcf import to_mjcf
 from ..model.model import as_model
 from .files import named_path, whole_file
 
@@ -240,7 +241,7 @@ class Trajectory:
             target = target.with_name(target.name + ".npz")
         arrays = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "model"}
         with whole_file(target, f"trajectory of {len(self)} frames") as file:
-            np.savez_compressed(file, format=np.int64(FORMAT), mjcf=np.str_(self.model.to_mjcf()), **arrays)
+            np.savez_compressed(file, format=np.int64(FORMAT), mjcf=np.str_(to_mjcf(self.model)), **arrays)
         return target
 
     @classmethod
