@@ -10,7 +10,7 @@ namespace delassus {
 namespace {
 
 constexpr std::int64_t row_stride = sizeof(ContactRow) / sizeof(double);
-static_assert(sizeof(ContactRow) == 12 * sizeof(double));
+static_assert(sizeof(ContactRow) == 15 * sizeof(double));
 
 door::Array table(nb::handle owner, Numbers& x, std::size_t rows, std::size_t columns) {
   return view(owner, x.data(), {rows, columns}, std::int64_t(columns));
@@ -35,7 +35,9 @@ void bind_contact_columns(nb::class_<Record>& c) {
   column("contact_normal", &ContactRow::normal);
   column("contact_force", &ContactRow::force);
   column("contact_friction", &ContactRow::friction);
+  column("contact_distance", &ContactRow::distance);
   column("contact_bodies", &ContactRow::bodies);
+  column("contact_geoms", &ContactRow::geoms);
 }
 
 void bind_problem(nb::module_& m) {
@@ -100,13 +102,28 @@ void add_contacts(const World& w, std::vector<ContactRow>& to) {
                   {n.x, n.y, n.z},
                   {force.x, force.y, force.z},
                   c.touch.friction,
-                  {c.touch.body[0], c.touch.body[1]}});
+                  c.touch.distance,
+                  {c.touch.body[0], c.touch.body[1]},
+                  {c.touch.geom[0], c.touch.geom[1]}});
   }
+}
+
+// Rows of loops come first among those that a world remembers.
+void add_loop_forces(const World& w, std::size_t rows, Numbers& to) {
+  const double over = 1 / w.description().options.timestep;
+  for (std::size_t r = 0; r < rows; ++r) to.push_back(w.memory.row_impulses[r] * over);
 }
 
 }  // namespace
 
+std::size_t loop_rows(const WorldDescription& d) {
+  std::size_t rows = 0;
+  for (const auto& loop : d.loops) rows += std::size_t(loop.rows);
+  return rows;
+}
+
 StepRecord::StepRecord(const StepReport& r, const World& w) : report(r), time(w.time), q(w.q), v(w.v) {
+  add_loop_forces(w, loop_rows(w.description()), loop_forces);
   contacts.reserve(w.memory.contacts.size());
   add_contacts(w, contacts);
 }
@@ -114,6 +131,7 @@ StepRecord::StepRecord(const StepReport& r, const World& w) : report(r), time(w.
 void RunRecord::add(const StepReport& r, const World& w) {
   q.insert(q.end(), w.q.begin(), w.q.end());
   v.insert(v.end(), w.v.begin(), w.v.end());
+  add_loop_forces(w, loop_rows, loop_forces);
   contact_counts.push_back(std::int64_t(w.memory.contacts.size()));
   add_contacts(w, contacts);
   status.push_back(step_status(r));
@@ -132,6 +150,7 @@ void bind_records(nb::module_& m) {
   step.def_ro("time", &StepRecord::time)
       .def_prop_ro("q", column_of(&StepRecord::q))
       .def_prop_ro("v", column_of(&StepRecord::v))
+      .def_prop_ro("loop_forces", column_of(&StepRecord::loop_forces))
       .def_prop_ro("timings", [](const StepRecord& s) {
         const StageTimes& t = s.report.times;
         nb::typed<nb::dict, nb::str, double> seconds;
@@ -163,6 +182,7 @@ void bind_records(nb::module_& m) {
   };
   run.def_prop_ro("q", states(&RunRecord::q, &RunRecord::nq))
       .def_prop_ro("v", states(&RunRecord::v, &RunRecord::nv))
+      .def_prop_ro("loop_forces", states(&RunRecord::loop_forces, &RunRecord::loop_rows))
       .def_prop_ro("contact_counts", column_of(&RunRecord::contact_counts))
       .def_ro("status", &RunRecord::status)
       .def_prop_ro("iterations", column_of(&RunRecord::iterations))

@@ -37,7 +37,8 @@ auto column_of(std::vector<Number> Record::*member) {
 // A contact as Python sees it; tables of them are viewed column by column.
 struct ContactRow {
   double position[3], normal[3], force[3], friction;  // force: on the first body, in world axes [N]
-  std::int64_t bodies[2];
+  double distance;                                    // where contacts were looked for [m]
+  std::int64_t bodies[2], geoms[2];                   // geoms: by MuJoCo's numbers
 };
 
 // One step: the report, and copies of what the next step changes.
@@ -45,6 +46,7 @@ struct StepRecord {
   StepReport report;
   double time;
   Numbers q, v;
+  Numbers loop_forces;  // per row of loops, over the step [N or N m]
   std::vector<ContactRow> contacts;
 
   StepRecord(const StepReport& r, const World& w);
@@ -52,8 +54,8 @@ struct StepRecord {
 
 // Many steps: of those that are kept, what a Trajectory shows.
 struct RunRecord {
-  std::size_t nq, nv;
-  Numbers q, v;
+  std::size_t nq, nv, loop_rows;
+  Numbers q, v, loop_forces;
   std::vector<ContactRow> contacts;
   Integers contact_counts, iterations, sleeping;
   std::vector<const char*> status;
@@ -62,6 +64,9 @@ struct RunRecord {
 
   void add(const StepReport& r, const World& w);
 };
+
+// Of all loops of a world.
+std::size_t loop_rows(const WorldDescription& d);
 
 // Binds these, and the problem that a step solves first.
 void bind_records(nb::module_& m);

@@ -69,6 +69,12 @@ StepReport World::step(const StepForces& forces) {
   return report;
 }
 
+void World::take_over(const World& other) {
+  q = other.q, v = other.v, time = other.time;
+  memory = {};
+  memory.contacts = other.memory.contacts;
+}
+
 StepReport World::pose(const StepForces& forces, std::vector<PosedProblem>& problems) {
   StepReport report;
   start_step(forces);

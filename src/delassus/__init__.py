@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         constraint_drift,
         constraint_error,
         constraint_velocity,
+        constraint_wrenches,
     )
     from .dynamics import (
         Workspace,
@@ -155,6 +156,7 @@ __all__ = [
     "constraint_drift",
     "constraint_error",
     "constraint_velocity",
+    "constraint_wrenches",
     "damped_delassus_inverse",
     "delassus_matrix",
     "difference",
@@ -192,7 +194,7 @@ __all__ = [
 _HOMES = {
     "constraints": "CenterOfMass Connect Constraint ConstraintRows Cylindrical Distance Hinge JointCoupling JointFriction JointLimit LinkConstraint Planar PointContact "
     "Prismatic Universal Weld "
-    "constraint_bias constraint_drift constraint_error constraint_velocity",
+    "constraint_bias constraint_drift constraint_error constraint_velocity constraint_wrenches",
     "dynamics": "Workspace bias_forces forward_dynamics inverse_dynamics mass_matrix mass_matrix_inverse solve_mass_matrix",
     "model": "Model ModelBuilder embedded_names load",
     "operators": "BatchDelassusOperator CholeskyDelassus DelassusOperator DenseDelassus Explanation ExplicitDelassus MethodCosts damped_delassus_inverse "

@@ -39,6 +39,7 @@ from .model.checks import QUATERNION_SLACK
 from .model.model import as_model
 from .model.records import LOOPS
 from .spatial import rotation_matrix
+from .state import body_placements
 
 __all__ = [
     "CenterOfMass",
@@ -61,6 +62,7 @@ __all__ = [
     "constraint_drift",
     "constraint_error",
     "constraint_velocity",
+    "constraint_wrenches",
     "from_loop",
 ]
 
@@ -834,3 +836,55 @@ def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, constraints: Seque
         SingularError: the two points of a :class:`Distance` coincide.
     """
     return _rows(model, constraints, q, v).bias(q, v)
+
+
+def constraint_wrenches(model: Model, q: ArrayLike, constraint: Constraint | Loop, forces: ArrayLike) -> Array:
+    """Wrenches that the forces of a constraint's rows put on bodies, as ``external_forces`` of a simulator takes them.
+
+    Args:
+        model: the mechanism.
+        q: (nq,) configuration.
+        constraint: one of this model, or one of its loops, also one that is switched off.
+        forces: (rows,) of its rows [N or N m], such as ``step.loop_forces[name]``.
+
+    Returns:
+        (nbody, 6) [force; torque] in world axes at each body's centre of mass; zero for bodies that it does not touch.
+
+    Raises:
+        ArgumentError: its rows act on joints, not on bodies.
+    """
+    c = constraint if isinstance(constraint, Constraint) else from_loop(model, constraint)
+    kind, rows, data = c._recipe
+    if kind not in (_FRAME, _DISTANCE):
+        raise ArgumentError(
+            f"constraint: expected rows between two bodies, got a {type(c).__name__}, which acts on joints or on many bodies."
+        )
+    f = numbers(forces, "forces", (rows,))
+    X = body_placements(as_model(model), q)
+    one, two = data["bodies"]
+    x, x_other = (X[b, :3, :3] @ data["points"][3 * k : 3 * k + 3] + X[b, :3, 3] for k, b in enumerate((one, two)))
+    force, torque = _along_line(x - x_other, f) if kind == _DISTANCE else _in_axes(data, X, f)
+    # a point that slides is pushed where it is
+    places = (x_other if kind == _FRAME and data["point_rows"] < 3 else x, x_other)
+    wrenches = np.zeros((model.nbody, 6))
+    for body, place, sign in zip((one, two), places, (1.0, -1.0), strict=True):
+        center = X[body, :3, :3] @ model.body_com[body] + X[body, :3, 3]
+        wrenches[body] += sign * np.concatenate([force, torque + np.cross(place - center, force)])
+    return wrenches
+
+
+def _along_line(d: Array, f: Array) -> tuple[Array, Array]:
+    return f[0] * d / np.linalg.norm(d), np.zeros(3)
+
+
+def _in_axes(data: dict[str, Any], X: Array, f: Array) -> tuple[Array, Array]:
+    """Force, and torque beside that of its lever, of rows in the axes of a frame; world axes."""
+    carrier = data["bodies"][data["axes_on"]] if data["axes_on"] >= 0 else 0
+    axes = np.reshape(data["matrix"], (3, 3)) @ X[carrier, :3, :3].T
+    pushes = data["point_rows"]
+    first, turns = (pushes - 1 if pushes < 3 else 0), len(f) - pushes
+    about = axes[3 - turns :]
+    if len(f) == 4 and pushes == 3:
+        a, b = np.reshape(data["target"], (2, 3))
+        about = np.cross(X[data["bodies"][0], :3, :3] @ a, X[data["bodies"][1], :3, :3] @ b)[None]
+    return f[:pushes] @ axes[first : first + pushes], f[pushes:] @ about

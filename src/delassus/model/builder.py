@@ -71,6 +71,7 @@ class ModelBuilder:
         self._loops: list[Loop | dict[str, Any]] = []
         self._actuators: list[Actuator] = []
         self._keyframes: dict[str, Any] = {}
+        self._keyframe_velocities: dict[str, Any] = {}
         self._excludes: list[tuple[str, str]] = []
         self._ignored: list[str] = []
 
@@ -284,9 +285,11 @@ class ModelBuilder:
         self._actuators.append(Actuator(name, text(joint, "joint"), number(gear, "gear"), control_range=bounds))
         return name
 
-    def add_keyframe(self, name: str, q: ArrayLike) -> None:
-        """Keep a configuration (nq,) under a name."""
+    def add_keyframe(self, name: str, q: ArrayLike, v: ArrayLike | None = None) -> None:
+        """Keep a configuration (nq,), and perhaps a velocity (nv,), under a name."""
         self._keyframes[text(name, "name")] = tuple(float(x) for x in numbers(q, "q", _shape(q)))
+        if v is not None:
+            self._keyframe_velocities[name] = tuple(float(x) for x in numbers(v, "v", _shape(v)))
 
     def exclude_collision(self, body: str, other: str) -> None:
         """Let the shapes of two bodies pass through each other."""
@@ -365,7 +368,7 @@ class ModelBuilder:
             loops = loops_from(Model(self.name, self._bodies, self._joints), self._loops)
         return Model(
             self.name, self._bodies, self._joints, gravity=self.gravity, loops=loops, shapes=self._shapes, actuators=self._actuators,
-            keyframes=self._keyframes, collision_excludes=self._excludes, ignored=self._ignored,
+            keyframes=self._keyframes, keyframe_velocities=self._keyframe_velocities, collision_excludes=self._excludes, ignored=self._ignored,
         )  # fmt: skip
 
 

@@ -105,7 +105,7 @@ def from_mujoco(m: mujoco.MjModel, name: str | None = None, unread: Sequence[str
             names[b], names[m.body_parentid[b]], _row(m.body_pos[b]), _row(m.body_quat[b]), float(m.body_mass[b]), _row(m.body_ipos[b]), _row(six),
         ))  # fmt: skip
     ignored = list(unread)
-    joint_names = _names(m, obj.mjOBJ_JOINT, m.njnt, "joint")
+    joint_names, keys = _names(m, obj.mjOBJ_JOINT, m.njnt, "joint"), _names(m, obj.mjOBJ_KEY, m.nkey, "key")
     joints = [_joint(m, j, joint_names[j], names, ignored) for j in range(m.njnt)]
     model = Model(
         name or _model_name(m),
@@ -115,7 +115,8 @@ def from_mujoco(m: mujoco.MjModel, name: str | None = None, unread: Sequence[str
         loops=_loops(m, names, joint_names, ignored),
         shapes=_shapes(m, names),
         actuators=_actuators(m, joint_names, ignored),
-        keyframes=dict(zip(_names(m, obj.mjOBJ_KEY, m.nkey, "key"), m.key_qpos, strict=True)),
+        keyframes=dict(zip(keys, m.key_qpos, strict=True)),
+        keyframe_velocities=dict(zip(keys, m.key_qvel, strict=True)),
         collision_excludes=[(names[s >> 16], names[s & 0xFFFF]) for s in m.exclude_signature],
         ignored=ignored + omitted(m),
         compiled=copy.copy(m),

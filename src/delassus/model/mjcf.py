@@ -46,6 +46,11 @@ def _frame(position: tuple[float, ...], quaternion: tuple[float, ...]) -> dict[s
     return frame
 
 
+def _key(model: Model, name: str) -> str:
+    v = model.keyframe_velocities.get(name)
+    return _element("key", name=name, qpos=_numbers(model.keyframes[name]), qvel=None if v is None else _numbers(v))
+
+
 def _range(bounds: tuple[float, float], name: str) -> dict[str, str]:
     # MuJoCo knows no one-sided range, and takes an empty one for none
     large = 1e10
@@ -283,7 +288,7 @@ def to_mjcf(model: Model, source: Any = None) -> str:
             ))  # fmt: skip
         lines.append("</actuator>")
     if model.keyframes:
-        lines += ["<keyframe>", *(_element("key", name=k, qpos=_numbers(q)) for k, q in model.keyframes.items()), "</keyframe>"]
+        lines += ["<keyframe>", *(_key(model, k) for k in model.keyframes), "</keyframe>"]
     lines.append("</mujoco>")
     return "\n".join(lines) + "\n"
 

@@ -84,7 +84,7 @@ class Model:
             joint_range (njoint, 2), joint_stiffness, joint_qadr, joint_vadr: where its coordinates and velocities start.
         dof_armature, dof_damping, dof_stiffness, dof_friction_loss: (nv,).
         spring_reference: (nq,) coordinates at which springs are at rest.
-        loops: what closes the tree; shapes: collision shapes that are primitive; actuators; keyframes: name → q.
+        loops: what closes the tree; shapes: collision shapes that are primitive; actuators; keyframes: name → q; keyframe_velocities: name → v of those that are not at rest.
         collision_excludes: pairs of body names whose shapes do not touch.
         ignored: what the source had that would change its motion or report it, and that takes no part here, neither in the dynamics nor in a simulation.
     """
@@ -101,6 +101,7 @@ class Model:
     shapes: tuple[Shape, ...]
     actuators: tuple[Actuator, ...]
     keyframes: Mapping[str, Floats]
+    keyframe_velocities: Mapping[str, Floats]
     collision_excludes: tuple[tuple[str, str], ...]
     ignored: tuple[str, ...]
     body_names: tuple[str, ...]
@@ -147,6 +148,7 @@ class Model:
         shapes: Iterable[Shape] = (),
         actuators: Iterable[Actuator] = (),
         keyframes: Mapping[str, Iterable[float]] | None = None,
+        keyframe_velocities: Mapping[str, Iterable[float]] | None = None,
         collision_excludes: Iterable[tuple[str, str]] = (),
         ignored: Iterable[str] = (),
         compiled: Any = None,
@@ -165,6 +167,7 @@ class Model:
         check_everything(self)
         self._lay_out(put)
         put("keyframes", MappingProxyType({text(k, "name of a keyframe"): self._keyframe(k, q) for k, q in (keyframes or {}).items()}))
+        put("keyframe_velocities", MappingProxyType(self._moving_keyframes(keyframe_velocities or {})))
         put("_native", _core.build_model(
             self.body_parent, self.body_position, self.body_quaternion, self.body_mass, self.body_com, self.body_inertia,
             self._joint_code, self.joint_body, self.joint_position, self.joint_axis, self.joint_reference, self.dof_armature,
@@ -292,6 +295,17 @@ class Model:
             q[adr : adr + 4] = turn
         return q
 
+    def _moving_keyframes(self, velocities: Mapping[str, Iterable[float]]) -> dict[str, Floats]:
+        """Velocities of keyframes that have one."""
+        found = {}
+        for name, v in velocities.items():
+            if name not in self.keyframes:
+                raise unknown("keyframe_velocities: keyframe", name, self.keyframes)
+            values = numbers(list(v), f"keyframe {name!r}: velocity", (self.nv,))
+            if values.any():
+                found[name] = _frozen(values, np.float64, (self.nv,))
+        return found
+
     # ---- names --------------------------------------------------------------------------------------------------------
 
     def body_index(self, body: str | int) -> int:
@@ -369,8 +383,9 @@ class Model:
 
     def _content(self) -> tuple[Any, ...]:
         keys = tuple((k, tuple(q.tolist())) for k, q in self.keyframes.items())
+        speeds = tuple((k, tuple(v.tolist())) for k, v in self.keyframe_velocities.items())
         return (
-            self.name, self.bodies, self.joints, tuple(self.gravity.tolist()), self.loops, self.shapes, self.actuators, keys,
+            self.name, self.bodies, self.joints, tuple(self.gravity.tolist()), self.loops, self.shapes, self.actuators, keys, speeds,
             self.collision_excludes, self.ignored,
         )  # fmt: skip
 
@@ -461,8 +476,8 @@ def _unpickle(*state: Any) -> Model:
 
 def _made(content: Iterable[Any], compiled: Any) -> Model:
     """Make a model of what ``_content`` returns, and what MuJoCo compiled of it."""
-    name, bodies, joints, gravity, loops, shapes, actuators, keys, excludes, ignored = content
+    name, bodies, joints, gravity, loops, shapes, actuators, keys, speeds, excludes, ignored = content
     return Model(
         name, bodies, joints, gravity=gravity, loops=loops, shapes=shapes, actuators=actuators, keyframes=dict(keys),
-        collision_excludes=excludes, ignored=ignored, compiled=compiled,
+        keyframe_velocities=dict(speeds),        collision_excludes=excludes, ignored=ignored, compiled=compiled,
     )  # fmt: skip

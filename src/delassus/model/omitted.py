@@ -120,7 +120,6 @@ def _keyframes(m: mujoco.MjModel) -> list[str]:
             moved |= (m.key_mpos[:, 3 * k : 3 * k + 3] != m.body_pos[b]).any(axis=1)
             moved |= (m.key_mquat[:, 4 * k : 4 * k + 4] != m.body_quat[b]).any(axis=1)
     counts = [
-        (_rows(m, "key_qvel"), "keyframe velocity", "keyframe velocities"),
         (_rows(m, "key_ctrl"), "keyframe control", None),
         (_rows(m, "key_act"), "keyframe activation", None),
         (_rows(m, "key_time"), "keyframe time", None),

@@ -74,6 +74,12 @@ def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | No
     for key, value in {"fusestatic": "false", "strippath": "false", "discardvisual": "false"}.items():
         compiler.set(key, value)
     inertials = {} if adjusts else {link.get("name"): _take_inertial(link, where) for link in links}
+    # what is put in place of a joint has no limits, and follows no other
+    for joint in root.findall("joint"):
+        if joint.get("name") in options.joints and joint.get("type") != "fixed":
+            joint.set("type", "continuous")
+            for part in (*joint.findall("limit"), *joint.findall("mimic")):
+                joint.remove(part)
     carried = {joint.get("name") or "": child.get("link") or "" for joint in root.findall("joint") for child in joint.findall("child")}
     text = ElementTree.tostring(root, encoding="unicode")
     model, omitted = compiled(

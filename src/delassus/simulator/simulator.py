@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._door import conform, count, finite, number, unknown
-from ..errors import ArgumentError, UnstableError
+from ..errors import ArgumentError, ArgumentTypeError, UnstableError
 from ..model import Model
 from ..model.load import model_of, tell_ignored
 from ..model.loops import LoopList
@@ -24,6 +24,7 @@ from ..model.urdf import UrdfOptions
 from ..types import Integrator, SimulatorSolver
 from .collision_model import ShownModel, collision_model
 from .contact_problem import ContactProblem, problem_of_step
+from .loop_rows import LoopRows
 from .recording import Bar, Frames, Keeper
 from .snapshot import identity, seal, unseal
 from .step_result import StepResult
@@ -122,11 +123,32 @@ class Simulator:
             sleep_speed=number(sleep_speed, "sleep_speed", minimum=0.0),
         )  # fmt: skip
         self.view: Any = None
-        self._plan = world_plan(self.model, collision_model(self._source), self._options)
         self.threads = count(threads, "threads")
-        self._world = _core.World(self._plan, threads=self.threads)
+        self._settings = {
+            "timestep": timestep, "solver": solver, "integrator": integrator, "restitution": restitution, "bounce_speed": bounce_speed, "tolerance": tolerance,
+            "max_iterations": max_iterations, "time_limit": time_limit, "slop": slop, "threads": threads, "sleep_after": sleep_after, "sleep_speed": sleep_speed,
+        }  # fmt: skip
+        self._collisions = collision_model(self._source)
+        self._plans: dict[tuple[bool, ...], tuple[_core.WorldPlan, LoopRows]] = {}
+        self._hold(tuple(loop.active for loop in self.model.loops))
         self._control_shape, self._tau_shape = (len(self.model.actuators),), (self.model.nv,)
         self.reset()
+
+    def _hold(self, active: tuple[bool, ...], *, state: Array | None = None, before: _core.World | None = None) -> None:
+        """Go on with these loops, from a state that was saved with them, or that of a world with others."""
+        if active not in self._plans:
+            self._plans[active] = world_plan(self.model, self._collisions, self._options, active), LoopRows(self.model, active)
+        plan, rows = self._plans[active]
+        world = _core.World(plan, threads=self.threads)
+        if state is not None:
+            world.restore(state, len(state))
+        elif before is not None:
+            world.take_over(before)
+        self._world, self._plan, self._loop_rows, self._active = world, plan, rows, active
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what makes a simulator that goes on as this one does, bit for bit; what is shown stays behind."""
+        return _resumed, (self.model, self._settings, self.save())
 
     def __repr__(self) -> str:
         return f"<Simulator of {self.model.name!r}: t = {self.time:g} s, timestep {self.timestep:g} s>"
@@ -155,14 +177,48 @@ class Simulator:
         """(nv,) velocity, a copy."""
         return self._world.v
 
-    def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None, time: float = 0.0) -> None:
-        """Start from a state, without memory of contacts. Default: the model's neutral configuration at rest."""
+    @property
+    def loop_active(self) -> dict[str, bool]:
+        """Which loops are closed: name → whether it is, a copy. :meth:`set_loop_active` changes it."""
+        return {loop.name: on for loop, on in zip(self.model.loops, self._active, strict=True)}
+
+    def set_loop_active(self, loop: str, active: bool = True) -> None:
+        """Switch a loop on or off from the next step on: a gripper that holds, a coupling that opens. State and contacts stay; what sleeps wakes.
+
+        A loop that is open when it is switched on is closed within some steps, by moving positions; close it before (:func:`~delassus.close_loops`) where that matters.
+
+        Args:
+            loop: its name.
+            active: whether it is to hold.
+        """
+        names = [record.name for record in self.model.loops]
+        if loop not in names:
+            raise unknown("loop", loop, names)
+        if not isinstance(active, bool | np.bool_):
+            raise ArgumentTypeError(f"active: expected True or False, got {type(active).__name__}.")
+        wanted = tuple(bool(active) if name == loop else on for name, on in zip(names, self._active, strict=True))
+        if wanted != self._active:
+            self._hold(wanted, before=self._world)
+
+    def reset(self, q: ArrayLike | str | None = None, v: ArrayLike | None = None, time: float = 0.0) -> None:
+        """Start from a state, without memory of contacts. Loops stay switched as they are.
+
+        Args:
+            q: (nq,) configuration, or the name of a keyframe, whose velocity is then the default of ``v``. Default: the model's neutral configuration.
+            v: (nv,) velocity. Default: at rest.
+            time: [s].
+        """
         self._check_untouched()
+        if isinstance(q, str):
+            if q not in self.model.keyframes:
+                raise unknown("keyframe", q, self.model.keyframes)
+            v = self.model.keyframe_velocities.get(q) if v is None else v
+            q = self.model.keyframes[q]
         self._world.set_state(self.model.neutral() if q is None else q, np.zeros(self.model.nv) if v is None else v, number(time, "time"))
 
     def save(self) -> Array:
         """Return all that the next step depends on, as numbers, and what they are of. They may be kept in a file."""
-        return seal(self._identity, self._world.save())
+        return seal(self._identity, np.concatenate([np.array(self._active, dtype=float), self._world.save()]))
 
     def restore(self, snapshot: ArrayLike) -> None:
         """Go back to what :meth:`save` returned, bit for bit; in this simulator or in another one of the same model with the same options.
@@ -170,8 +226,14 @@ class Simulator:
         Raises:
             ArgumentError: it is of another model, of other options, or not as it was saved. Nothing changes then.
         """
-        state = unseal(self._identity, snapshot)
-        self._world.restore(state, len(state))
+        switches, state = np.split(unseal(self._identity, snapshot), [len(self.model.loops)])
+        active = tuple((switches == 1).tolist())
+        if len(active) != len(self.model.loops) or not np.isin(switches, (0, 1)).all():
+            raise ArgumentError("snapshot: its switches of loops cannot be of this model. Give what save() returned, unchanged.")
+        if active == self._active:
+            self._world.restore(state, len(state))
+        else:
+            self._hold(active, state=state)
 
     @cached_property
     def _identity(self) -> Array:
@@ -217,7 +279,7 @@ class Simulator:
         record = self._world.step(tau, control, external_forces)
         if record is None:
             raise self._unstable()
-        return StepResult(record)
+        return StepResult(record, self._loop_rows)
 
     def run(
         self,
@@ -225,6 +287,7 @@ class Simulator:
         *,
         control: ArrayLike | Control | None = None,
         tau: ArrayLike | Control | None = None,
+        external_forces: ArrayLike | Control | None = None,
         every: int = 1,
         progress: bool = True,
         record: str | os.PathLike[str] | None = None,
@@ -236,6 +299,7 @@ class Simulator:
             seconds: how long, in simulated time.
             control: of the actuators: numbers that stay, or a function of (time, q, v), called before every step.
             tau: forces on joints, likewise.
+            external_forces: (nbody, 6) wrenches on bodies as of :meth:`step`, likewise.
             every: steps from one kept frame to the next.
             progress: show a bar in a terminal.
             record: also write a page that plays in a browser, ``.html`` or ``.viser`` (extra ``viewer``), or a trajectory, ``.npz``. Every few seconds the frames so far are
@@ -248,7 +312,8 @@ class Simulator:
         """
         steps = round(number(seconds, "seconds", minimum=0.0) / self.timestep)
         every = count(every, "every")
-        steered = callable(control) or callable(tau)
+        inputs = (tau, control, external_forces)
+        steered = any(callable(given) for given in inputs)
         chunk = every if steered else max(every, 200 // every * every)
         frames = Frames(self)
         keeper = Keeper(record)
@@ -258,14 +323,12 @@ class Simulator:
                 n = min(chunk, steps - done)
                 if steered:
                     for _ in range(n):
-                        u = control(self.time, self.q, self.v) if callable(control) else control
-                        t = tau(self.time, self.q, self.v) if callable(tau) else tau
-                        part = self._run(1, 1, t, u)
+                        part = self._run(1, 1, *(given(self.time, self.q, self.v) if callable(given) else given for given in inputs))
                         done += 1
                         if done % every == 0:
                             frames.take(part, every)
                 else:
-                    part = self._run(n, every, tau, control)
+                    part = self._run(n, every, *inputs)
                     done += n
                     frames.take(part, every)
                 advance(done / steps)
@@ -288,9 +351,9 @@ class Simulator:
         if self._shown is not None:
             self._shown.check()
 
-    def _run(self, steps: int, every: int, tau: Any, control: Any) -> _core.RunRecord:
+    def _run(self, steps: int, every: int, tau: Any, control: Any, external_forces: Any) -> _core.RunRecord:
         self._check_untouched()
-        record = self._world.run(steps, every, *self._inputs(tau, control))
+        record = self._world.run(steps, every, *self._inputs(tau, control), external_forces)
         if not record.finite:
             raise self._unstable()
         return record
@@ -304,6 +367,13 @@ class Simulator:
     def _inputs(self, tau: Any, control: Any) -> tuple[Any, Any]:
         """Check forces on joints and values of actuators."""
         return _forces(tau, "tau", self._tau_shape, "velocities"), _forces(control, "control", self._control_shape, "actuators")
+
+
+def _resumed(model: Model, settings: dict[str, Any], snapshot: Array) -> Simulator:
+    """Make a simulator again, where another one was saved."""
+    sim = Simulator(model, **settings)
+    sim.restore(snapshot)
+    return sim
 
 
 def _steps_in(seconds: float, timestep: float) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import mujoco
@@ -20,10 +21,10 @@ _LARGE = 1e300  # stands for a range without an end
 _SINGLE = ("hinge", "slide")  # joints of one coordinate
 
 
-def world_plan(model: Model, mj: Any, options: _core.StepOptions) -> _core.WorldPlan:
-    """Return everything the core needs: implicit parts of M̂, loops, friction, limits, motors, and the way to MuJoCo's collisions."""
+def world_plan(model: Model, mj: Any, options: _core.StepOptions, active: Sequence[bool]) -> _core.WorldPlan:
+    """Return everything the core needs: implicit parts of M̂, those loops that are active, friction, limits, motors, and the way to MuJoCo's collisions."""
     friction = [JointFriction(model, j) for j in range(model.njoint) if model.dof_friction_loss[model.joint_vadr[j]] > 0]
-    loops = [from_loop(model, loop) for loop in model.loops if loop.active]
+    loops = [from_loop(model, loop) for loop, on in zip(model.loops, active, strict=True) if on]
     bodies = [model.body_index(name) for name in body_names(mj)]
     parts = np.asarray(mj.geom_bodyid).tolist()
 
