@@ -245,6 +245,8 @@ BAD = {
     "control of one": (call("add_actuator", "h", control_range=(1,)), ArgumentError, "control_range: expected shape"),
     "keyframe of two": (call("add_keyframe", "k", (1, 2)), ModelError, r"keyframe 'k': expected 5 coordinates, got shape \(2,\)"),
     "NaN keyframe": (call("add_keyframe", "k", (0, 1, 0, 0, NAN)), NotFiniteError, "q: every number"),
+    "fast keyframe": (call("add_keyframe", "k", (0, 1, 0, 0, 0), (1, 2)), ArgumentError, r"keyframe 'k': velocity: expected shape \(4,\), got \(2,\)"),
+    "velocity of no keyframe": (record(keyframe_velocities={"k": (0.0,)}), UnknownNameError, "keyframe_velocities: keyframe 'k'"),
     "unnormalised keyframe": (call("add_keyframe", "k", (0, 1, 1, 0, 0)), QuaternionError, "keyframe 'k': the quaternion of joint 'l'.*1.41421.*normalize"),
     "exclude nobody": (call("exclude_collision", "a", "nobody"), UnknownNameError, "collision_excludes: body 'nobody'"),
     "add no model": (call("add_model", "go2", prefix="x"), ArgumentTypeError, "model, prefix: expected a delassus.Model.*got str.*delassus.load"),
