@@ -318,11 +318,11 @@ def test_a_spec_that_cannot_be_compiled_is_refused():
     spec.worldbody.add_body(name="a").add_joint()
     with pytest.raises(LoadError, match="MuJoCo cannot compile the MjSpec"):
         dl.load(spec)
-    with pytest.raises(ArgumentError, match="floating_base: only a URDF.*MjSpec"):
+    with pytest.raises(ArgumentError, match=r"floating_base: only a URDF.*MjSpec"):
         dl.load(mujoco.MjSpec.from_string(MORE), floating_base=True)
 
 
 def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
     monkeypatch.setattr(sys.modules["delassus.model.load"], "_MAX_UNPACKED", 1000)
-    with pytest.raises(LoadError, match="holds .* GB, more than"):
+    with pytest.raises(LoadError, match=r"holds .* GB, more than"):
         dl.load(packed(tmp_path / "a.zip", {"a.xml": MORE, "b.bin": b"\0" * 2000}))
