@@ -82,7 +82,7 @@ void bind_constraints(nb::module_& m) {
           "__init__",
           [](ConstraintDescription* self, int kind, int rows, std::vector<int> bodies, std::vector<double> points,
              std::vector<double> matrix, int axes_on, std::vector<int> joints, std::vector<double> numbers,
-             int measured, std::vector<double> target, double kp, double kd) {
+             int measured, std::vector<double> target, double kp, double kd, int point_rows) {
             new (self) ConstraintDescription{Kind(kind),
                                              rows,
                                              std::move(bodies),
@@ -94,10 +94,11 @@ void bind_constraints(nb::module_& m) {
                                              measured,
                                              std::move(target),
                                              kp,
-                                             kd};
+                                             kd,
+                                             point_rows};
           },
           "kind"_a, "rows"_a, "bodies"_a, "points"_a, "matrix"_a, "axes_on"_a, "joints"_a, "numbers"_a, "measured"_a,
-          "target"_a, "kp"_a, "kd"_a);
+          "target"_a, "kp"_a, "kd"_a, "point_rows"_a);
   bind_rows<double>(m, "ConstraintRows64");
   bind_rows<float>(m, "ConstraintRows32");
 }

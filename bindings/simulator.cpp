@@ -277,10 +277,11 @@ std::unique_ptr<StepRecord> step(HeldWorld& s, nb::handle tau, nb::handle contro
 }
 
 // Steps with the same forces, every `every`-th of which is kept; fewer where velocities are no longer finite.
-std::unique_ptr<RunRecord> run(HeldWorld& s, int steps, int every, nb::handle tau, nb::handle control) {
-  const HeldWorld::Forces forces(*s.plan, tau, control, nb::none());
+std::unique_ptr<RunRecord> run(HeldWorld& s, int steps, int every, nb::handle tau, nb::handle control,
+                               nb::handle external) {
+  const HeldWorld::Forces forces(*s.plan, tau, control, external);
   auto record = std::make_unique<RunRecord>();
-  record->nq = s.plan->nq(), record->nv = s.plan->nv();
+  record->nq = s.plan->nq(), record->nv = s.plan->nv(), record->loop_rows = loop_rows(*s.plan->world);
   s.work("step", [&](World& w) {
     StepReport report;
     for (int k = 1; k <= steps && report.regular && record->finite; ++k) {
@@ -306,6 +307,12 @@ void restore(HeldWorld& s, nb::handle numbers, std::size_t n) {
   std::fill(w.row_forces.begin(), w.row_forces.end(), 0.0);
   w.time = saved.time;
   w.memory = std::move(saved.memory);
+}
+
+// The state of a world of the same model with other loops.
+void take_over(HeldWorld& s, HeldWorld& other) {
+  door::Occupied here(s.busy, s.name), there(other.busy, other.name);
+  s.world->take_over(*other.world);
 }
 
 void bind_world(nb::module_& m) {
@@ -370,7 +377,8 @@ void bind_world(nb::module_& m) {
       .def("step", &step, "tau"_a.none(), "control"_a.none(), "external_forces"_a.none(),
            nb::sig("def step(self, tau: object | None, control: object | None, external_forces: object | None) -> "
                    "StepRecord | None"))
-      .def("run", &run, "steps"_a, "every"_a, "tau"_a.none(), "control"_a.none())
+      .def("run", &run, "steps"_a, "every"_a, "tau"_a.none(), "control"_a.none(), "external_forces"_a.none())
+      .def("take_over", &take_over, "other"_a)
       // The problems of the next step, an island each.
       .def(
           "contact_problem",
@@ -394,11 +402,12 @@ struct RolloutRecord {
 
 // Worlds of their own from given states: (n, nq), (n, nv).
 std::unique_ptr<RolloutRecord> rollout(std::shared_ptr<WorldPlan> plan, nb::handle q, nb::handle v, nb::handle tau,
-                                       nb::handle control, int worlds, int steps, int threads) {
+                                       nb::handle control, nb::handle external, int worlds, int steps, int threads) {
   const std::size_t n = std::size_t(worlds), T = std::size_t(steps), nq = plan->nq(), nv = plan->nv(),
-                    nu = plan->nu();
+                    nu = plan->nu(), bodies = plan->bodies();
   auto q_ = door::configurations(plan->world->model, q, n);
-  In v_(v, "v", {n, nv}), t(tau, "tau", {n, T, nv}, true), c(control, "control", {n, T, nu}, true);
+  In v_(v, "v", {n, nv}), t(tau, "tau", {n, T, nv}, true), c(control, "control", {n, T, nu}, true),
+      e(external, "external_forces", {n, T, bodies, 6}, true);
   door::Output<double> Q(nb::none(), {n, T, nq}), V(nb::none(), {n, T, nv});
   auto record = std::make_unique<RolloutRecord>(RolloutRecord{Q.object, V.object, Integers(n, 0), Integers(n, -1)});
   std::string failure;
@@ -417,8 +426,9 @@ std::unique_ptr<RolloutRecord> rollout(std::shared_ptr<WorldPlan> plan, nb::hand
       for (std::size_t s = 0; s < T && !stopped; ++s) {
         poll(2e4);
         if (record->unstable[i] < 0) {
-          const StepReport r = w.step(
-              {t.data ? t.data + (i * T + s) * nv : nullptr, c.data ? c.data + (i * T + s) * nu : nullptr, nullptr});
+          const std::size_t at = i * T + s;
+          const StepReport r = w.step({t.data ? t.data + at * nv : nullptr, c.data ? c.data + at * nu : nullptr,
+                                       e.data ? e.data + at * 6 * bodies : nullptr});
           if (!r.collided) {
             if (!stopped.exchange(true)) failure = w.failure();
             break;
@@ -441,8 +451,8 @@ void bind_rollout(nb::module_& m) {
       .def_ro("v", &RolloutRecord::v)
       .def_prop_ro("unsolved", column_of(&RolloutRecord::unsolved))
       .def_prop_ro("unstable", column_of(&RolloutRecord::unstable));
-  m.def("rollout", &rollout, "plan"_a, "q"_a.none(), "v"_a.none(), "tau"_a.none(), "control"_a.none(), "worlds"_a,
-        "steps"_a, "threads"_a);
+  m.def("rollout", &rollout, "plan"_a, "q"_a.none(), "v"_a.none(), "tau"_a.none(), "control"_a.none(),
+        "external_forces"_a.none(), "worlds"_a, "steps"_a, "threads"_a);
 }
 
 }  // namespace

@@ -35,8 +35,8 @@ void bind_contact_columns(nb::class_<Record>& c) {
   column("contact_normal", &ContactRow::normal);
   column("contact_force", &ContactRow::force);
   column("contact_friction", &ContactRow::friction);
-  column("contact_bodies", &ContactRow::bodies);
   column("contact_distance", &ContactRow::distance);
+  column("contact_bodies", &ContactRow::bodies);
   column("contact_geoms", &ContactRow::geoms);
   column("contact_torque", &ContactRow::torque);
   column("contact_rows", &ContactRow::rows);
@@ -112,10 +112,23 @@ void add_contacts(const World& w, std::vector<ContactRow>& to) {
   }
 }
 
+// Rows of loops come first among those that a world remembers.
+void add_loop_forces(const World& w, std::size_t rows, Numbers& to) {
+  const double over = 1 / w.description().options.timestep;
+  for (std::size_t r = 0; r < rows; ++r) to.push_back(w.memory.row_impulses[r] * over);
+}
+
 }  // namespace
+
+std::size_t loop_rows(const WorldDescription& d) {
+  std::size_t rows = 0;
+  for (const auto& loop : d.loops) rows += std::size_t(loop.rows);
+  return rows;
+}
 
 StepRecord::StepRecord(const StepReport& r, const World& w)
     : report(r), time(w.time), q(w.q), v(w.v), hidden(w.hidden), mocap(w.mocap), row_forces(w.row_forces) {
+  if (!w.memory.row_impulses.empty()) add_loop_forces(w, loop_rows(w.description()), loop_forces);
   contacts.reserve(w.memory.contacts.size());
   add_contacts(w, contacts);
 }
@@ -123,6 +136,7 @@ StepRecord::StepRecord(const StepReport& r, const World& w)
 void RunRecord::add(const StepReport& r, const World& w) {
   q.insert(q.end(), w.q.begin(), w.q.end());
   v.insert(v.end(), w.v.begin(), w.v.end());
+  add_loop_forces(w, loop_rows, loop_forces);
   contact_counts.push_back(std::int64_t(w.memory.contacts.size()));
   add_contacts(w, contacts);
   status.push_back(step_status(r));
@@ -144,6 +158,7 @@ void bind_records(nb::module_& m) {
       .def_prop_ro("hidden", column_of(&StepRecord::hidden))
       .def_prop_ro("mocap", column_of(&StepRecord::mocap))
       .def_prop_ro("row_forces", column_of(&StepRecord::row_forces))
+      .def_prop_ro("loop_forces", column_of(&StepRecord::loop_forces))
       .def_prop_ro("timings", [](const StepRecord& s) {
         const StageTimes& t = s.report.times;
         nb::typed<nb::dict, nb::str, double> seconds;
@@ -175,6 +190,7 @@ void bind_records(nb::module_& m) {
   };
   run.def_prop_ro("q", states(&RunRecord::q, &RunRecord::nq))
       .def_prop_ro("v", states(&RunRecord::v, &RunRecord::nv))
+      .def_prop_ro("loop_forces", states(&RunRecord::loop_forces, &RunRecord::loop_rows))
       .def_prop_ro("contact_counts", column_of(&RunRecord::contact_counts))
       .def_ro("status", &RunRecord::status)
       .def_prop_ro("iterations", column_of(&RunRecord::iterations))

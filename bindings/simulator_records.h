@@ -39,7 +39,7 @@ struct ContactRow {
   double position[3], normal[3], force[3], friction;  // force: on the first body, in world axes [N]
   double torque[3];                                   // of torsional and rolling friction, likewise [N m]
   double distance;                                    // where contacts were looked for; negative: penetration [m]
-  std::int64_t bodies[2], geoms[2], rows;
+  std::int64_t bodies[2], geoms[2], rows;             // geoms: by MuJoCo's numbers
 };
 
 // One step: the report, and copies of what the next step changes.
@@ -47,6 +47,7 @@ struct StepRecord {
   StepReport report;
   double time;
   Numbers q, v, hidden, mocap, row_forces;
+  Numbers loop_forces;  // per row of loops, over the step [N or N m]
   std::vector<ContactRow> contacts;
 
   StepRecord(const StepReport& r, const World& w);
@@ -54,8 +55,8 @@ struct StepRecord {
 
 // Many steps: of those that are kept, what a Trajectory shows.
 struct RunRecord {
-  std::size_t nq, nv;
-  Numbers q, v;
+  std::size_t nq, nv, loop_rows;
+  Numbers q, v, loop_forces;
   std::vector<ContactRow> contacts;
   Integers contact_counts, iterations, sleeping;
   std::vector<const char*> status;
@@ -64,6 +65,9 @@ struct RunRecord {
 
   void add(const StepReport& r, const World& w);
 };
+
+// Of all loops of a world.
+std::size_t loop_rows(const WorldDescription& d);
 
 // Binds these, and the problem that a step solves first.
 void bind_records(nb::module_& m);

@@ -55,19 +55,24 @@ void errors(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set
       // n · (x₁ − x₂)
       const Mat3<T> A = carrier_axes(model, w, c);
       const Vec3<T> d = separation(model, w, c);
-      for (int r = 0; r < c.measured; ++r) row[r] = dot(A * three(c.matrix, r), d);
-      if (c.rows == 6 && aimed) {
+      for (int r = 0; r < c.measured; ++r) row[r] = dot(A * three(c.matrix, c.first_axis() + r), d);
+      T* turned = row + c.point_rows;
+      const int turns = c.rows - c.point_rows;
+      if (turns == 3 && aimed) {
         // log R₁ C R₂ᵀ
         const Mat3<T> R1 = body_pose(model, w, c.bodies[0]).R, R2 = body_pose(model, w, c.bodies[1]).R;
         const auto C = transpose(Mat3<real_of<T>>{three(c.target, 0), three(c.target, 1), three(c.target, 2)});
         const Mat3<T> turn = (R1 * C) * transpose(R2);
         const Vec3<T> angle = lane_by_lane<T>([&](int k) { return logarithm(quaternion(get_lane(turn, k))); });
-        row[3] = angle.x, row[4] = angle.y, row[5] = angle.z;
-      } else if (c.rows == 5 && aimed) {
+        for (int r = 0; r < 3; ++r) turned[r] = dot(A * three(c.matrix, r), angle);
+      } else if (turns == 2 && aimed) {
         // the turn of the second body's axis into the first's, across the axis
         const Vec3<T> n1 = A * three(c.matrix), n2 = body_pose(model, w, c.bodies[1]).R * three(c.target);
         const Vec3<T> angle = lane_by_lane<T>([&](int k) { return turn_between(get_lane(n2, k), get_lane(n1, k)); });
-        for (int r = 1; r < 3; ++r) row[2 + r] = dot(A * three(c.matrix, r), angle);
+        for (int r = 1; r < 3; ++r) turned[r - 1] = dot(A * three(c.matrix, r), angle);
+      } else if (c.crosses()) {
+        const CrossedAxes<T> crossed = crossed_axes(model, w, c);
+        turned[0] = dot(crossed.a, crossed.b);
       }
     } else if (c.kind == Kind::contact && c.measured > 0) {
       // n · (x₁ − x₂)
@@ -111,10 +116,17 @@ void rates(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set,
                  second = frame_rates(model, w, m, c.bodies[1], c.points[1]);
       const Vec6<T> dv = first.velocity - second.velocity, da = first.bias - second.bias;
       const Vec3<T> spin = c.axes_on == 1 ? second.velocity.ang : first.velocity.ang;
+      Vec3<T> point_v = dv.lin, point_a = da.lin;
+      if (c.slides()) {
+        // both bodies at the second point: v − ω₁ × d, and its rate
+        const Vec3<T> d = separation(model, w, c);
+        point_v -= cross(first.velocity.ang, d);
+        point_a -= cross(first.bias.ang, d) + cross(first.velocity.ang, dv.lin);
+      }
       auto each = [&](auto&& put) {
-        const int turns = c.rows - 3;
-        for (int r = 0; r < 3; ++r) put(r, r, dv.lin, da.lin);
-        for (int r = 0; r < turns; ++r) put(3 + r, 3 - turns + r, dv.ang, da.ang);
+        const int pushes = c.point_rows, turns = c.crosses() ? 0 : c.rows - pushes;
+        for (int r = 0; r < pushes; ++r) put(r, c.first_axis() + r, point_v, point_a);
+        for (int r = 0; r < turns; ++r) put(pushes + r, 3 - turns + r, dv.ang, da.ang);
       };
       if (c.axes_on < 0) {
         each([&](int row, int axis, const Vec3<T>& v12, const Vec3<T>& a12) {
@@ -128,6 +140,14 @@ void rates(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set,
           v[row] = dot(n, v12);
           a[row] = dot(n, a12) + dot(cross(spin, n), v12);
         });
+      }
+      if (c.crosses()) {
+        // (a × b) · ω and (a × b) · α + (ȧ × b + a × ḃ) · ω
+        const CrossedAxes<T> x = crossed_axes(model, w, c);
+        const Vec3<T> n = cross(x.a, x.b),
+                      n_rate = cross(cross(first.velocity.ang, x.a), x.b) + cross(x.a, cross(second.velocity.ang, x.b));
+        v[3] = dot(n, dv.ang);
+        a[3] = dot(n, da.ang) + dot(n_rate, dv.ang);
       }
     } else if (c.kind == Kind::contact) {
       // n · v and n · a, of the point and of the rotation, v and a of the first body minus the second

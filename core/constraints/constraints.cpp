@@ -39,6 +39,7 @@ void add_constraint(const Model<Real>& model, const ConstraintDescription& d, Co
   c.rows = d.rows;
   c.block = -1;
   c.axes_on = d.axes_on;
+  c.point_rows = d.point_rows;
   c.bodies = d.bodies;
   for (std::size_t p = 0; p + 2 < d.points.size(); p += 3)
     c.points.push_back({Real(d.points[p]), Real(d.points[p + 1]), Real(d.points[p + 2])});

@@ -25,17 +25,19 @@ struct ConstraintDescription {
   std::vector<int> bodies;     // the first minus the second; `links`: any number
   std::vector<double> points;  // three a body
   std::vector<double> matrix;  // frame: 3×3 axes as rows; links: rows × 6 a body
-  int axes_on = -1;  // frame: which of the bodies carries the axes, −1: the world. Three rows of the point, then the
-                     // rotation about the last axes
+  int axes_on = -1;  // frame: which of the bodies carries the axes, −1: the world. Rows of the point, then the rotation
+                     // about the last axes; four rows with three of the point: about a × b, see `target`
   std::vector<int> joints;      // joint, combination: velocities; coupling: links of the two joints
   std::vector<double> numbers;  // joint, combination: coefficients; coupling: polynomial; contact: what the rows after
                                 // the normal are scaled by: the second tangent, then the rotation about the normal and
                                 // both tangents, as far as there are rows
   // what its position error is measured from; empty: there is none
-  int measured = 0;            // frame: how many of the three rows of the point have an error
-  std::vector<double> target;  // frame: 3×3 C as rows, or the axis on the second body; distance: length; joint:
-                               // coordinate; center: place
+  int measured = 0;            // frame: how many of the rows of the point have an error
+  std::vector<double> target;  // frame: 3×3 C as rows, or the axis on the second body, or a on the first and b on the
+                               // second that stay across each other; distance: length; joint: coordinate; center: place
   double kp = 0, kd = 0;       // Baumgarte's gains
+  int point_rows = 3;  // frame: fewer than three let the second point slide: one row holds it in the plane across the
+                       // first axis, two hold it on the line along it; the axes are the first body's
 };
 
 template <class Real>
@@ -44,6 +46,7 @@ struct Constraint {
   int row, rows;  // where its rows start, how many
   int block;      // its rows that have terms, −1: none
   int axes_on;    // frame: carrier of the axes, an index into `bodies`
+  int point_rows;
   std::vector<int> bodies;
   std::vector<int> term_of;  // a body: its term, −1 on the ground
   std::vector<Vec3<Real>> points;
@@ -53,6 +56,13 @@ struct Constraint {
   int measured;
   std::vector<Real> target;
   Real kp, kd;
+
+  // frame: its rows act where the second body's point is, on both bodies
+  bool slides() const { return point_rows < 3; }
+  // frame: the axis of the first row of the point
+  int first_axis() const { return slides() ? point_rows - 1 : 0; }
+  // frame: its last row keeps two axes across each other
+  bool crosses() const { return rows == 4 && point_rows == 3; }
 };
 
 // Rows that have terms.
@@ -139,6 +149,14 @@ inline SplitPoint<T> split_point(const Model<real_of<T>>& model, const Placement
   return {w.origin[model.links[body.link].tree], point_in_tree(model, w, b, Vec3<T>{} + point)};
 }
 
+// The place of a constraint's point, as seen from the origin of the tree of a moving body
+template <class T>
+inline Vec3<T> seen_from(const Model<real_of<T>>& model, const Placement<T>& w, const Constraint<real_of<T>>& c,
+                         int point, int from) {
+  const SplitPoint<T> x = split_point(model, w, c.bodies[point], c.points[point]);
+  return (x.origin - w.origin[model.links[model.bodies[c.bodies[from]].link].tree]) + x.offset;
+}
+
 // x₁ − x₂ of a constraint between two points
 template <class T>
 inline Vec3<T> separation(const Model<real_of<T>>& model, const Placement<T>& w, const Constraint<real_of<T>>& c) {
@@ -151,6 +169,20 @@ inline Vec3<T> separation(const Model<real_of<T>>& model, const Placement<T>& w,
 template <class T>
 inline Mat3<T> carrier_axes(const Model<real_of<T>>& model, const Placement<T>& w, const Constraint<real_of<T>>& c) {
   return body_pose(model, w, c.axes_on < 0 ? 0 : c.bodies[c.axes_on]).R;
+}
+
+// a and b of rows that keep them across each other, in world axes
+template <class T>
+struct CrossedAxes {
+  Vec3<T> a, b;
+};
+template <class T>
+inline CrossedAxes<T> crossed_axes(const Model<real_of<T>>& model, const Placement<T>& w,
+                                   const Constraint<real_of<T>>& c) {
+  using Real = real_of<T>;
+  const Real* t = c.target.data();
+  return {body_pose(model, w, c.bodies[0]).R * Vec3<Real>{t[0], t[1], t[2]},
+          body_pose(model, w, c.bodies[1]).R * Vec3<Real>{t[3], t[4], t[5]}};
 }
 
 // p' of a coupling at the leader's x
@@ -201,8 +233,9 @@ void evaluate(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& s
     const Block& block = set.blocks[c.block];
     const Term* terms = set.terms.data() + block.term;
     const int skipped = block.row - c.row;  // rows that are a point's
-    // the point p of body b, relative to its tree's origin
+    // where rows act on body b, relative to its tree's origin: at its point, or at the second one where that slides
     auto place = [&](int b) {
+      if (b == 0 && c.kind == Kind::frame && c.slides()) return seen_from(model, w, c, 1, 0);
       const auto& body = model.bodies[c.bodies[b]];
       return w.pose[body.link] * (body.placement.R * c.points[b] + body.placement.p);
     };
@@ -218,13 +251,18 @@ void evaluate(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& s
 
     if (c.kind == Kind::frame) {
       const Mat3<T> R = carrier_axes(model, w, c);
-      Vec3<T> axes[3];
-      for (int r = 0; r < 3; ++r) axes[r] = R * Vec3<Real>{c.matrix[3 * r], c.matrix[3 * r + 1], c.matrix[3 * r + 2]};
-      const int turns = c.rows - 3;
+      Vec3<T> points[3], axes[3];  // rows of the point are along, those of the rotation about
+      for (int r = 0; r < 3; ++r)
+        points[r] = axes[r] = R * Vec3<Real>{c.matrix[3 * r], c.matrix[3 * r + 1], c.matrix[3 * r + 2]};
+      const int pushes = c.point_rows, turns = c.rows - pushes;
+      if (c.crosses()) {
+        const CrossedAxes<T> crossed = crossed_axes(model, w, c);
+        axes[2] = cross(crossed.a, crossed.b);
+      }
       for (std::size_t b = 0; b < c.bodies.size(); ++b) {
         const Real sign = b == 0 ? 1 : -1;
-        for (int r = skipped; r < 3; ++r) along(int(b), r - skipped, sign, axes[r]);
-        for (int r = 0; r < turns; ++r) about(int(b), 3 - skipped + r, sign, axes[3 - turns + r]);
+        for (int r = skipped; r < pushes; ++r) along(int(b), r - skipped, sign, points[c.first_axis() + r]);
+        for (int r = 0; r < turns; ++r) about(int(b), pushes - skipped + r, sign, axes[3 - turns + r]);
       }
     } else if (c.kind == Kind::contact) {
       // the point along the axes, which are the world's, then the rotation about them

@@ -69,7 +69,8 @@ class TraceBound {
   // of rows that are neither a point's nor a joint's
   double of(const Constraint<Real>& c) const {
     double sum = 0;
-    if (c.kind == Kind::coupling || c.kind == Kind::combination) return unknown;
+    const bool open = c.kind == Kind::frame && c.slides();
+    if (c.kind == Kind::coupling || c.kind == Kind::combination || open) return unknown;
     if (c.kind == Kind::center) return 3 * double(c.numbers[0]);
     if (c.block < 0) return 0;
     const int pushes = std::max(3 - (set_.blocks[c.block].row - c.row), 0);

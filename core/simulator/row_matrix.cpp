@@ -33,8 +33,8 @@ void RowMatrix::find_diagonal(const ConstraintSet<double>& set, int loops) {
   };
   for (const auto& c : set.constraints) {
     if (c.row >= loops || (c.kind != Kind::frame && c.kind != Kind::center)) continue;
-    share(c.row, c.row + 3);           // of the point
-    share(c.row + 3, c.row + c.rows);  // of the rotation
+    share(c.row, c.row + c.point_rows);           // of the point
+    share(c.row + c.point_rows, c.row + c.rows);  // of the rotation
   }
 }
 

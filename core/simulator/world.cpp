@@ -74,6 +74,13 @@ StepReport World::step(const StepForces& forces) {
   return report;
 }
 
+void World::take_over(const World& other) {
+  q = other.q, v = other.v, hidden = other.hidden, mocap = other.mocap, mocap_goal = other.mocap_goal;
+  time = other.time;
+  memory = {};
+  memory.contacts = other.memory.contacts;
+}
+
 StepReport World::pose(const StepForces& forces, std::vector<PosedProblem>& problems) {
   StepReport report;
   report.collided = start_step(forces) && find_islands();

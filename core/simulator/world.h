@@ -71,6 +71,10 @@ class World {
   // memory stay as they were; likewise where there are more contacts than a step takes, a CapacityError.
   StepReport step(const StepForces& forces);
 
+  // The state of a world of the same model with other loops, and its contacts with what they bore. What rows of loops
+  // remembered goes, and nothing sleeps.
+  void take_over(const World& other);
+
   // The problems of velocities that the next step would solve first, one for each island that is awake; state and
   // memory stay as they are. The report tells whether MuJoCo found contacts, and whether the mass matrix is regular.
   StepReport pose(const StepForces& forces, std::vector<PosedProblem>& problems);

@@ -55,7 +55,7 @@ class Certificate {
       }
       const int link = model.bodies[c.bodies[0]].link;
       for (int r = 0; r < c.rows && link >= 0 && link == model.bodies[c.bodies[1]].link; ++r)
-        one_link_rows_.push_back({c.row + r, link, r >= 3});
+        one_link_rows_.push_back({c.row + r, link, r >= c.point_rows});
     }
   }
   std::size_t bytes() const {

@@ -14,18 +14,23 @@ if TYPE_CHECKING:
         Connect,
         Constraint,
         ConstraintRows,
+        Cylindrical,
         Distance,
         Hinge,
         JointCoupling,
         JointFriction,
         JointLimit,
         LinkConstraint,
+        Planar,
         PointContact,
+        Prismatic,
+        Universal,
         Weld,
         constraint_bias,
         constraint_drift,
         constraint_error,
         constraint_velocity,
+        constraint_wrenches,
     )
     from .dynamics import (
         Workspace,
@@ -108,6 +113,7 @@ __all__ = [
     "ContactResult",
     "ContactSolver",
     "Contacts",
+    "Cylindrical",
     "DelassusOperator",
     "DenseDelassus",
     "Distance",
@@ -126,11 +132,14 @@ __all__ = [
     "Model",
     "ModelBuilder",
     "OperationalSpace",
+    "Planar",
     "PointContact",
+    "Prismatic",
     "Rollout",
     "Simulator",
     "StepResult",
     "Trajectory",
+    "Universal",
     "View",
     "Weld",
     "Workspace",
@@ -147,6 +156,7 @@ __all__ = [
     "constraint_drift",
     "constraint_error",
     "constraint_velocity",
+    "constraint_wrenches",
     "damped_delassus_inverse",
     "delassus_matrix",
     "difference",
@@ -182,8 +192,9 @@ __all__ = [
 
 # The module that has each public name.
 _HOMES = {
-    "constraints": "CenterOfMass Connect Constraint ConstraintRows Distance Hinge JointCoupling JointFriction JointLimit LinkConstraint PointContact Weld "
-    "constraint_bias constraint_drift constraint_error constraint_velocity",
+    "constraints": "CenterOfMass Connect Constraint ConstraintRows Cylindrical Distance Hinge JointCoupling JointFriction JointLimit LinkConstraint Planar PointContact "
+    "Prismatic Universal Weld "
+    "constraint_bias constraint_drift constraint_error constraint_velocity constraint_wrenches",
     "dynamics": "Workspace bias_forces forward_dynamics inverse_dynamics mass_matrix mass_matrix_inverse solve_mass_matrix",
     "model": "Model ModelBuilder embedded_names load",
     "operators": "BatchDelassusOperator CholeskyDelassus DelassusOperator DenseDelassus Explanation ExplicitDelassus MethodCosts damped_delassus_inverse "

@@ -140,11 +140,11 @@ def check(
 ) -> None:
     """Compare our dynamics of a robot with MuJoCo's at random states; exit 1 if any quantity differs."""
     from .check import compare_with_mujoco
-    from .model.from_mujoco import from_mujoco
+    from .model.from_mujoco import from_compiled
     from .model.load import compile_source
 
     compiled = compile_source(robot, floating_base=floating_base)
-    model, peer = from_mujoco(*compiled), compiled.model
+    model, peer = from_compiled(compiled), compiled.model
     rows = compare_with_mujoco(model, peer, states=states, seed=seed)
     table = Table(title=f"{escape(model.name)}: largest relative error against MuJoCo at {states} random states")
     table.add_column("quantity")
@@ -427,7 +427,7 @@ def view(
 ) -> None:
     """Show a robot, a scene or a trajectory in the browser (needs the extra viewer)."""
     from ._door import unknown
-    from .model.from_mujoco import from_mujoco
+    from .model.from_mujoco import from_compiled
     from .model.load import compile_source
 
     shown: dict[str, Any] = {}
@@ -444,7 +444,7 @@ def view(
                 compiled = compile_source(source, floating_base=floating_base)
             except UnknownNameError:
                 raise unknown("robot or scene", source, (*dl.embedded_names(), *dl.scenes.names)) from None
-            what, shown = from_mujoco(*compiled), {"geometry": compiled.model}
+            what, shown = from_compiled(compiled), {"geometry": compiled.model}
     if record_file is not None:
         dl.record(what, record_file, **shown)
         console.print(f"wrote {escape(str(record_file))}, which any browser opens")

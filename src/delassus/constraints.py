@@ -12,7 +12,8 @@ Every class and function lists all its arguments, also where several have the sa
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -21,28 +22,47 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from . import _core
 from ._door import as_array, native_class, number, numbers
 from .errors import ArgumentError, ArgumentTypeError, QuaternionError
-from .model import ConnectLoop, JointLoop, Loop, Model, WeldLoop
+from .model import (
+    ConnectLoop,
+    CylindricalLoop,
+    DistanceLoop,
+    HingeLoop,
+    JointLoop,
+    Loop,
+    Model,
+    PlanarLoop,
+    PrismaticLoop,
+    UniversalLoop,
+    WeldLoop,
+)
 from .model.checks import QUATERNION_SLACK
 from .model.model import as_model
+from .model.records import LOOPS
 from .spatial import rotation_matrix
+from .state import body_placements
 
 __all__ = [
     "CenterOfMass",
     "Connect",
     "Constraint",
     "ConstraintRows",
+    "Cylindrical",
     "Distance",
     "Hinge",
     "JointCoupling",
     "JointFriction",
     "JointLimit",
     "LinkConstraint",
+    "Planar",
     "PointContact",
+    "Prismatic",
+    "Universal",
     "Weld",
     "constraint_bias",
     "constraint_drift",
     "constraint_error",
     "constraint_velocity",
+    "constraint_wrenches",
     "from_loop",
 ]
 
@@ -79,7 +99,8 @@ class Constraint:
             way_out = f"Give {self._aim}, or use k_p = 0." if self._aim else "Use k_p = 0."
             raise ArgumentError(f"baumgarte: k_p = {kp:g} pulls back to a position, but this {type(self).__name__} has none. {way_out}")
         self.baumgarte = (kp, kd)
-        blank = {"bodies": [], "points": [], "matrix": [], "axes_on": -1, "joints": [], "numbers": [], "measured": 0, "target": []}
+        # point_rows: rows that come first and measure lengths of a point
+        blank = {"bodies": [], "points": [], "matrix": [], "axes_on": -1, "point_rows": min(rows, 3), "joints": [], "numbers": [], "measured": 0, "target": []}  # fmt: skip
         self._recipe: tuple[int, int, dict[str, Any]] = (kind, rows, blank | data | {"kp": kp, "kd": kd})
 
     def _native(self) -> _core.Constraint:
@@ -123,6 +144,27 @@ def _axes(direction: ArrayLike, name: str) -> NDArray[np.float64]:
     t = np.cross(helper, n)
     t /= np.linalg.norm(t)
     return np.array([n, t, np.cross(n, t)])
+
+
+def _other_axis(model: Model, other: Body | None, axis: ArrayLike, other_axis: ArrayLike | None) -> list[float]:
+    """Axis on the other body; nothing where it is the world's and not said."""
+    if other_axis is not None:
+        return list(_axes(other_axis, "other_axis")[0].tolist())
+    on_world = other is None or as_model(model).body_index(other) == 0
+    return [] if on_world else list(_axes(axis, "axis")[0].tolist())
+
+
+def _relative_turn(model: Model, other: Body | None, quaternion: ArrayLike, other_quaternion: ArrayLike | None) -> list[float]:
+    """C = F F_otherᵀ in body coordinates, as rows; nothing where the frame is the world's and not said."""
+    F = _rotation(quaternion, "quaternion")
+    if other_quaternion is not None:
+        return list((F @ _rotation(other_quaternion, "other_quaternion").T).ravel().tolist())
+    on_world = other is None or as_model(model).body_index(other) == 0
+    return [] if on_world else list(F.ravel().tolist())
+
+
+def _on_world(name: str, wanted: str) -> ArgumentError:
+    return ArgumentError(f"{name}: expected {wanted}, got none. Give its coordinates.")
 
 
 class PointContact(Constraint):
@@ -219,10 +261,7 @@ class Weld(Constraint):
         baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
         place = _place(as_model(model), body, other, point, other_point)
-        F = _rotation(quaternion, "quaternion")
-        F_other = np.eye(3) if other_quaternion is None else _rotation(other_quaternion, "other_quaternion")
-        free = other_quaternion is None and place["bodies"][1] == 0
-        target = [] if free else (F @ F_other.T).ravel().tolist()
+        target = _relative_turn(model, other, quaternion, other_quaternion)
         self._finish(model, _FRAME, 6, baumgarte, matrix=np.eye(3).ravel().tolist(), target=target, **place)
 
 
@@ -253,7 +292,7 @@ class Distance(Constraint):
     ) -> None:
         place = _place(as_model(model), body, other, point, other_point)
         if not place.pop("measured"):
-            raise ArgumentError("other_point: expected a point of the world to keep a distance from, got none. Give its coordinates.")
+            raise _on_world("other_point", "a point of the world to keep a distance from")
         target = [] if length is None else [number(length, "length", minimum=0.0)]
         self._finish(model, _DISTANCE, 1, baumgarte, target=target, **place)
 
@@ -289,11 +328,157 @@ class Hinge(Constraint):
         other_point: ArrayLike | None = None,
         baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
-        axes = _axes(axis, "axis")
+        axes = _axes(axis, "axis").ravel().tolist()
         place = _place(as_model(model), body, other, point, other_point)
-        free = other_axis is None and place["bodies"][1] == 0
-        there = axes[0] if other_axis is None else _axes(other_axis, "other_axis")[0]
-        self._finish(model, _FRAME, 5, baumgarte, matrix=axes.ravel().tolist(), axes_on=0, target=[] if free else there.tolist(), **place)
+        there = _other_axis(model, other, axis, other_axis)
+        self._finish(model, _FRAME, 5, baumgarte, matrix=axes, axes_on=0, target=there, **place)
+
+
+class Universal(Constraint):
+    """Two bodies turn about two axes across each other, one on each body, as in a cardan joint: 3 rows of the points, 1 of the rotation.
+
+    Error: x − x_other, world axes [m], then a·b of the two unit axes, which is the angle they miss a right one by [rad], where it is small.
+
+    Args:
+        model: whose bodies they are.
+        body, other: names or indices; other=None is the world.
+        axis: (3,) a on the body.
+        other_axis: (3,) b on the other. Default: on a body the coordinate axis that ``axis`` leans to least, made perpendicular to it; on the world it must be given.
+        point: (3,) on the body [m].
+        other_point: (3,) on the other [m]. Default: a body's origin; on the world wherever ``point`` is, so that there is no error.
+        baumgarte: gains (k_p [1/s²], k_d [1/s]).
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        body: Body,
+        other: Body | None = None,
+        *,
+        axis: ArrayLike = (1.0, 0.0, 0.0),
+        other_axis: ArrayLike | None = None,
+        point: ArrayLike = (0.0, 0.0, 0.0),
+        other_point: ArrayLike | None = None,
+        baumgarte: ArrayLike = _NO_GAINS,
+    ) -> None:
+        a, _, across = _axes(axis, "axis")
+        place = _place(as_model(model), body, other, point, other_point)
+        if other_axis is None and place["bodies"][1] == 0:
+            raise _on_world("other_axis", "an axis of the world")
+        b = across if other_axis is None else _axes(other_axis, "other_axis")[0]
+        self._finish(model, _FRAME, 4, baumgarte, matrix=np.eye(3).ravel().tolist(), target=[*a.tolist(), *b.tolist()], **place)
+
+
+class _Sliding(Constraint):
+    """A point of the other body slides along a line or on a plane of the body."""
+
+    def _slide(
+        self, model: Model, bodies: tuple[Body, Body | None], points: tuple[ArrayLike, ArrayLike | None], axis: ArrayLike, rows: tuple[int, int],
+        target: list[float], baumgarte: ArrayLike,
+    ) -> None:  # fmt: skip
+        """Finish with so many rows of the point and of the rotation."""
+        place = _place(as_model(model), *bodies, *points, measured=rows[0])
+        if not place["measured"]:
+            raise _on_world("other_point", "a point of the world that slides")
+        axes = _axes(axis, "axis").ravel().tolist()
+        self._finish(model, _FRAME, sum(rows), baumgarte, matrix=axes, axes_on=0, point_rows=rows[0], target=target, **place)
+
+
+class Prismatic(_Sliding):
+    """Two bodies slide along a line and do not turn: 2 rows of the points, 3 of the rotation.
+
+    The line is the body's, through ``point`` along ``axis``; ``other_point`` stays on it. Rows act at ``other_point`` on both bodies. Error: x − x_other along the two tangents
+    below [m], then the rotation vector log(F F_otherᵀ) [rad] along all three axes.
+
+    Args:
+        model: whose bodies they are.
+        body, other: names or indices; other=None is the world.
+        axis: (3,) n on the body. Rows are along e × n (scaled) and n × that, then about n and these two, all carried by the body; e is the body's coordinate axis that n leans
+            to least.
+        point: (3,) on the body [m].
+        quaternion: (4,) as (w, x, y, z), orientation of the frame F on the body.
+        other_point: (3,) on the other [m]. Default: a body's origin; on the world it must be given.
+        other_quaternion: (4,) on the other. Default: a body's own axes; on the world however the body's frame is turned.
+        baumgarte: gains (k_p [1/s²], k_d [1/s]).
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        body: Body,
+        other: Body | None = None,
+        *,
+        axis: ArrayLike = (0.0, 0.0, 1.0),
+        point: ArrayLike = (0.0, 0.0, 0.0),
+        quaternion: ArrayLike = (1.0, 0.0, 0.0, 0.0),
+        other_point: ArrayLike | None = None,
+        other_quaternion: ArrayLike | None = None,
+        baumgarte: ArrayLike = _NO_GAINS,
+    ) -> None:
+        turn = _relative_turn(model, other, quaternion, other_quaternion)
+        self._slide(model, (body, other), (point, other_point), axis, (2, 3), turn, baumgarte)
+
+
+class Cylindrical(_Sliding):
+    """Two bodies slide along a line and turn about it: 2 rows of the points, 2 of the rotation.
+
+    The line is the body's, through ``point`` along ``axis``; ``other_point`` stays on it. Rows act at ``other_point`` on both bodies. Error: x − x_other along the two tangents
+    below [m], then the shortest rotation vector that turns the other's axis into the body's [rad], about them.
+
+    Args:
+        model: whose bodies they are.
+        body, other: names or indices; other=None is the world.
+        axis: (3,) n on the body. Rows are along e × n (scaled) and n × that, then about these two, all carried by the body; e is the body's coordinate axis that n leans to least.
+        other_axis: (3,) on the other. Default: on a body the same numbers as ``axis``; on the world wherever the body's axis points.
+        point: (3,) on the body [m].
+        other_point: (3,) on the other [m]. Default: a body's origin; on the world it must be given.
+        baumgarte: gains (k_p [1/s²], k_d [1/s]).
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        body: Body,
+        other: Body | None = None,
+        *,
+        axis: ArrayLike = (0.0, 0.0, 1.0),
+        other_axis: ArrayLike | None = None,
+        point: ArrayLike = (0.0, 0.0, 0.0),
+        other_point: ArrayLike | None = None,
+        baumgarte: ArrayLike = _NO_GAINS,
+    ) -> None:
+        self._slide(model, (body, other), (point, other_point), axis, (2, 2), _other_axis(model, other, axis, other_axis), baumgarte)
+
+
+class Planar(_Sliding):
+    """Two bodies slide on a plane and turn about its normal: 1 row of the points, 2 of the rotation.
+
+    The plane is the body's, through ``point`` across ``axis``; ``other_point`` stays in it. Rows act at ``other_point`` on both bodies. Error: n·(x − x_other) [m], then the
+    shortest rotation vector that turns the other's normal into the body's [rad], about the two tangents below.
+
+    Args:
+        model: whose bodies they are.
+        body, other: names or indices; other=None is the world.
+        axis: (3,) normal n on the body. Rows are along n, then about e × n (scaled) and n × that, all carried by the body; e is the body's coordinate axis that n leans to least.
+        other_axis: (3,) on the other. Default: on a body the same numbers as ``axis``; on the world wherever the body's normal points.
+        point: (3,) on the body [m].
+        other_point: (3,) on the other [m]. Default: a body's origin; on the world it must be given.
+        baumgarte: gains (k_p [1/s²], k_d [1/s]).
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        body: Body,
+        other: Body | None = None,
+        *,
+        axis: ArrayLike = (0.0, 0.0, 1.0),
+        other_axis: ArrayLike | None = None,
+        point: ArrayLike = (0.0, 0.0, 0.0),
+        other_point: ArrayLike | None = None,
+        baumgarte: ArrayLike = _NO_GAINS,
+    ) -> None:
+        self._slide(model, (body, other), (point, other_point), axis, (1, 2), _other_axis(model, other, axis, other_axis), baumgarte)
 
 
 def _one_axis(model: Model, joint: str | int, what: str) -> int:
@@ -454,24 +639,21 @@ def from_loop(model: Model, loop: Loop, *, baumgarte: ArrayLike = _NO_GAINS) -> 
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
 
     Returns:
-        a :class:`Connect`, :class:`Weld` or :class:`JointCoupling`.
+        a :class:`Connect`, :class:`Weld`, :class:`Hinge`, :class:`Universal`, :class:`Prismatic`, :class:`Cylindrical`, :class:`Planar`, :class:`Distance` or
+        :class:`JointCoupling`.
     """
-    if isinstance(loop, ConnectLoop):
-        return Connect(model, loop.body, loop.other, point=loop.point, other_point=loop.other_point, baumgarte=baumgarte)
-    if isinstance(loop, WeldLoop):
-        return Weld(
-            model,
-            loop.body,
-            loop.other,
-            point=loop.point,
-            quaternion=loop.quaternion,
-            other_point=loop.other_point,
-            other_quaternion=loop.other_quaternion,
-            baumgarte=baumgarte,
-        )
-    if isinstance(loop, JointLoop):
-        return JointCoupling(model, loop.joint, loop.other, polynomial=loop.polynomial, baumgarte=baumgarte)
-    raise ArgumentTypeError(f"loop: expected ConnectLoop, WeldLoop or JointLoop, got {type(loop).__name__}.")
+    if not isinstance(loop, LOOPS):
+        raise ArgumentTypeError(f"loop: expected one of model.loops, got {type(loop).__name__}.")
+    # fields of a loop are arguments of its class
+    given = {field.name: getattr(loop, field.name) for field in fields(loop) if field.name not in ("name", "active")}
+    make: Callable[..., Constraint] = _OF_LOOP[type(loop)]
+    return make(model, **given, baumgarte=baumgarte)
+
+
+_OF_LOOP: dict[type, type[Constraint]] = {
+    ConnectLoop: Connect, WeldLoop: Weld, HingeLoop: Hinge, UniversalLoop: Universal, PrismaticLoop: Prismatic, CylindricalLoop: Cylindrical, PlanarLoop: Planar,
+    DistanceLoop: Distance, JointLoop: JointCoupling,
+}  # fmt: skip
 
 
 def collect(model: Model, constraints: Sequence[Constraint | Loop]) -> list[Constraint]:
@@ -480,7 +662,7 @@ def collect(model: Model, constraints: Sequence[Constraint | Loop]) -> list[Cons
         raise ArgumentTypeError(f"constraints: expected a list of constraints, got {type(constraints).__name__}. Put it in a list.")
     out = []
     for k, c in enumerate(constraints):
-        if not isinstance(c, Constraint | ConnectLoop | WeldLoop | JointLoop):
+        if not isinstance(c, (Constraint, *LOOPS)):
             raise ArgumentTypeError(f"constraints[{k}]: expected a constraint or one of model.loops, got {c!r}.")
         if not isinstance(c, Constraint) and not c.active:
             continue
@@ -654,3 +836,55 @@ def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, constraints: Seque
         SingularError: the two points of a :class:`Distance` coincide.
     """
     return _rows(model, constraints, q, v).bias(q, v)
+
+
+def constraint_wrenches(model: Model, q: ArrayLike, constraint: Constraint | Loop, forces: ArrayLike) -> Array:
+    """Wrenches that the forces of a constraint's rows put on bodies, as ``external_forces`` of a simulator takes them.
+
+    Args:
+        model: the mechanism.
+        q: (nq,) configuration.
+        constraint: one of this model, or one of its loops, also one that is switched off.
+        forces: (rows,) of its rows [N or N m], such as ``step.loop_forces[name]``.
+
+    Returns:
+        (nbody, 6) [force; torque] in world axes at each body's centre of mass; zero for bodies that it does not touch.
+
+    Raises:
+        ArgumentError: its rows act on joints, not on bodies.
+    """
+    c = constraint if isinstance(constraint, Constraint) else from_loop(model, constraint)
+    kind, rows, data = c._recipe
+    if kind not in (_FRAME, _DISTANCE):
+        raise ArgumentError(
+            f"constraint: expected rows between two bodies, got a {type(c).__name__}, which acts on joints or on many bodies."
+        )
+    f = numbers(forces, "forces", (rows,))
+    X = body_placements(as_model(model), q)
+    one, two = data["bodies"]
+    x, x_other = (X[b, :3, :3] @ data["points"][3 * k : 3 * k + 3] + X[b, :3, 3] for k, b in enumerate((one, two)))
+    force, torque = _along_line(x - x_other, f) if kind == _DISTANCE else _in_axes(data, X, f)
+    # a point that slides is pushed where it is
+    places = (x_other if kind == _FRAME and data["point_rows"] < 3 else x, x_other)
+    wrenches = np.zeros((model.nbody, 6))
+    for body, place, sign in zip((one, two), places, (1.0, -1.0), strict=True):
+        center = X[body, :3, :3] @ model.body_com[body] + X[body, :3, 3]
+        wrenches[body] += sign * np.concatenate([force, torque + np.cross(place - center, force)])
+    return wrenches
+
+
+def _along_line(d: Array, f: Array) -> tuple[Array, Array]:
+    return f[0] * d / np.linalg.norm(d), np.zeros(3)
+
+
+def _in_axes(data: dict[str, Any], X: Array, f: Array) -> tuple[Array, Array]:
+    """Force, and torque beside that of its lever, of rows in the axes of a frame; world axes."""
+    carrier = data["bodies"][data["axes_on"]] if data["axes_on"] >= 0 else 0
+    axes = np.reshape(data["matrix"], (3, 3)) @ X[carrier, :3, :3].T
+    pushes = data["point_rows"]
+    first, turns = (pushes - 1 if pushes < 3 else 0), len(f) - pushes
+    about = axes[3 - turns :]
+    if len(f) == 4 and pushes == 3:
+        a, b = np.reshape(data["target"], (2, 3))
+        about = np.cross(X[data["bodies"][0], :3, :3] @ a, X[data["bodies"][1], :3, :3] @ b)[None]
+    return f[:pushes] @ axes[first : first + pushes], f[pushes:] @ about

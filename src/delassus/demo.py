@@ -24,7 +24,7 @@ from .bench import Costs, Motion, PeerMotion, constraints_of, operator_costs
 from .errors import ArgumentError, DelassusError, MissingExtraError, UnknownNameError
 from .model import Model, embedded_names
 from .model.compiled import Compiled
-from .model.from_mujoco import from_mujoco
+from .model.from_mujoco import from_compiled
 from .model.load import compile_source
 from .simulator import Simulator
 from .types import SimulatorSolver
@@ -105,7 +105,7 @@ def prepare(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         sim = Simulator(peer, timestep=timestep, solver=cast(SimulatorSolver, solver))  # which says what it takes
-        left_out = from_mujoco(*compiled).ignored
+        left_out = from_compiled(compiled).ignored
     q, control = start_of(sim.model, peer, keyframe, q)
     sim.reset(q)
     return sim, peer, control, left_out

@@ -145,11 +145,12 @@ def test_where_a_constraint_holds_the_rate_of_its_error_is_its_velocity(name, ki
     agree(got, want, CLOSE_DIFFERENCE, c.size(o, o.v) ** 2)
 
 
-@pytest.mark.parametrize("kind", ["contact", "connect", "distance", "coupling", "holding", "limit", "center"])
+@pytest.mark.parametrize("kind", ["contact", "connect", "universal", "prismatic", "cylindrical", "planar", "distance", "coupling", "holding", "limit", "center"])
 def test_rows_in_axes_of_their_own_have_that_rate_everywhere(kind):
+    """So have those of points that slide: they are seen from the body whose axes they are in."""
     o, c = made("assembly", kind, ("tip", "door"))
     rows = ConstraintRows(o.model, [c.constraint])
-    k = 1 if kind == "contact" else c.constraint.rows
+    k = {"contact": 1, "prismatic": 2, "cylindrical": 2, "planar": 1}.get(kind, c.constraint.rows)
     got = derivative(lambda t: rows.error(dl.integrate(o.model, o.q, o.v, t)))
     agree(got[:k], rows.velocity(o.q, o.v)[:k], CLOSE_DIFFERENCE, c.size(o, o.v) ** 2)
 
@@ -238,6 +239,28 @@ def test_limit_is_as_far_as_the_range_says():
     agree(dl.constraint_error(model, q, [JointLimit(model, 2), JointLimit(model, 2, "upper")]), [q[2] - low, high - q[2]], 1e-15)
 
 
+def test_pairs_that_slide_let_go_what_they_should():
+    """The null space of two free boxes' rows: along the axis, about it, across it."""
+    model = dl.scenes.box_stack(2)
+    rng = np.random.default_rng(3)
+    q, axis = model.random(rng), rng.standard_normal(3)
+    o = Mechanism(model, q)
+    n = errors.axes(axis)[0]
+    pairs = {dl.Prismatic: (n, []), dl.Cylindrical: (n, [n]), dl.Planar: (errors.axes(axis)[1:], [n])}
+    for make, (slides, turns) in pairs.items():
+        x = rng.uniform(-1, 1, 3)
+        rows = ConstraintRows(model, [make(model, 1, 2, axis=axis, point=rng.uniform(-1, 1, 3), other_point=x)])
+        R = errors.turn(o, 1)
+        # where the other's point is, seen from the first box
+        at = R.T @ (errors.position(o, 2, x) - o.placement[1, :3, 3])
+        motions = [np.concatenate([R @ d, np.zeros(3)]) for d in np.atleast_2d(slides)]
+        motions += [np.concatenate([-R @ np.cross(d, at), d]) for d in turns]
+        for motion in motions:
+            agree(rows.velocity(q, np.concatenate([motion, np.zeros(6)])), np.zeros(rows._constraints[0].rows), 1e-14, 1.0)
+        J = np.array([rows.velocity(q, e) for e in np.eye(12)]).T
+        assert np.linalg.matrix_rank(J[:, :6]) == 6 - len(motions)
+
+
 # ---- what is not said is as it is ------------------------------------------------------------------------------------------
 
 
@@ -277,10 +300,16 @@ def test_between_bodies_the_default_is_frame_on_frame():
         Connect(model, "tip", "door"),
         Weld(model, "tip", "door"),
         Hinge(model, "tip", "door", axis=axis),
+        dl.Universal(model, "tip", "door"),
+        dl.Prismatic(model, "tip", "door", axis=axis),
+        dl.Cylindrical(model, "tip", "door", axis=axis),
+        dl.Planar(model, "tip", "door", axis=axis),
     ]
     full = [
         PointContact(model, "tip", other="door", **said), Connect(model, "tip", "door", **said), Weld(model, "tip", "door", **said, **facing),
-        Hinge(model, "tip", "door", axis=axis, other_axis=axis, **said),
+        Hinge(model, "tip", "door", axis=axis, other_axis=axis, **said), dl.Universal(model, "tip", "door", axis=(1, 0, 0), other_axis=(0, 1, 0), **said),
+        dl.Prismatic(model, "tip", "door", axis=axis, **said, **facing), dl.Cylindrical(model, "tip", "door", axis=axis, other_axis=axis, **said),
+        dl.Planar(model, "tip", "door", axis=axis, other_axis=axis, **said),
     ]  # fmt: skip
     e = dl.constraint_error(model, q, short)
     assert (e == dl.constraint_error(model, q, full)).all()

@@ -7,13 +7,17 @@ import delassus as dl
 from delassus.constraints import (
     CenterOfMass,
     Connect,
+    Cylindrical,
     Distance,
     Hinge,
     JointCoupling,
     JointFriction,
     JointLimit,
     LinkConstraint,
+    Planar,
     PointContact,
+    Prismatic,
+    Universal,
     Weld,
     from_loop,
 )
@@ -30,7 +34,9 @@ def build():
 
 
 MODEL = build()
-TWO_BODIES = {"connect": Connect, "weld": Weld, "hinge": Hinge, "distance": Distance}
+TWO_BODIES = {
+    "connect": Connect, "weld": Weld, "hinge": Hinge, "universal": Universal, "prismatic": Prismatic, "cylindrical": Cylindrical, "planar": Planar, "distance": Distance,
+}  # fmt: skip
 WITH_POINTS = TWO_BODIES | {"contact": PointContact}
 K = np.ones((2, 6))
 
@@ -95,7 +101,22 @@ def test_only_hinges_and_slides_have_limits_and_couplings(joint):
 )
 def test_direction_that_is_none_is_refused(bad, error):
     refused(error, "normal:", lambda: PointContact(MODEL, "base", normal=bad))
-    refused(error, "axis:", lambda: Hinge(MODEL, "base", axis=bad))
+    for make in (Hinge, Universal, Prismatic, Cylindrical, Planar):
+        refused(error, "axis:", lambda make=make: make(MODEL, "base", "ball", axis=bad))
+    for make in (Hinge, Universal, Cylindrical, Planar):
+        refused(error, "other_axis:", lambda make=make: make(MODEL, "base", "ball", other_axis=bad))
+
+
+@pytest.mark.parametrize("make", [Prismatic, Cylindrical, Planar, Distance])
+def test_what_slides_on_the_world_needs_its_point(make):
+    refused(ArgumentError, "other_point:", lambda: make(MODEL, "base"))
+    refused(ArgumentError, "other_point:", lambda: make(MODEL, "base", "world"))
+    assert make(MODEL, "base", other_point=(1.0, 2.0, 3.0)).rows == {Prismatic: 5, Cylindrical: 4, Planar: 3, Distance: 1}[make]
+
+
+def test_a_universal_joint_with_the_world_needs_its_axis():
+    refused(ArgumentError, "other_axis:", lambda: Universal(MODEL, "base"))
+    assert Universal(MODEL, "base", other_axis=(0, 1, 0)).rows == 4
 
 
 @pytest.mark.parametrize(("bad", "error"), [(-0.1, ArgumentError), (np.nan, NotFiniteError), ("much", ArgumentTypeError)])
@@ -171,6 +192,8 @@ def made(**options):
     return [
         lambda: PointContact(MODEL, "base", other_point=(0, 0, 0), **options), lambda: Connect(MODEL, "base", "ball", **options),
         lambda: Weld(MODEL, "base", "ball", **options), lambda: Hinge(MODEL, "base", "ball", **options),
+        lambda: Universal(MODEL, "base", "ball", **options), lambda: Prismatic(MODEL, "base", "ball", **options),
+        lambda: Cylindrical(MODEL, "base", other_point=(0, 0, 0), **options), lambda: Planar(MODEL, "base", "ball", **options),
         lambda: Distance(MODEL, "base", "ball", length=1.0, **options), lambda: JointCoupling(MODEL, "hinge", "slide", **options),
         lambda: JointCoupling(MODEL, "hinge", **options), lambda: JointLimit(MODEL, "hinge", bound=0.0, **options),
         lambda: CenterOfMass(MODEL, target=(0, 0, 0), **options),

@@ -36,7 +36,7 @@ GEOM = verdicts(
 )
 PAIR = verdicts(honoured="geom1 geom2 condim friction", listed=f"margin gap adhesion solreffriction {SOFT}", irrelevant="name class")
 EQUALITY = verdicts(
-    honoured="active anchor body1 body2 site1 site2 relpose joint1 joint2 polycoef", listed=f"torquescale {SOFT}", irrelevant="name class"
+    honoured="active anchor body1 body2 site1 site2 relpose torquescale joint1 joint2 polycoef", listed=SOFT, irrelevant="name class"
 )
 ACTUATOR = verdicts(
     honoured="joint gear gaintype gainprm biastype biasprm ctrllimited ctrlrange forcelimited forcerange kp kv dampratio inheritrange",
@@ -84,7 +84,7 @@ TABLE = {
     **{f"actuator/{kind}": EVERY_ONE_IS_LISTED for kind in (*OTHER_ACTUATORS, "plugin")},
     "actuator/plugin/*": EVERY_ONE_IS_LISTED,
     "sensor": NONE_MOVES, "sensor/*": EVERY_ONE_IS_LISTED,
-    "keyframe": NONE_MOVES, "keyframe/key": verdicts(honoured="qpos", listed="qvel act ctrl time mpos mquat plastic", irrelevant="name"),
+    "keyframe": NONE_MOVES, "keyframe/key": verdicts(honoured="qpos qvel", listed="act ctrl time mpos mquat plastic", irrelevant="name"),
 }  # fmt: skip
 
 
@@ -233,7 +233,7 @@ def ours(text, model):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         sim = dl.Simulator(text, timestep=2e-3)
-    sim.reset(model.keyframes["start"], speeds(model))
+    sim.reset("start", None if model.keyframe_velocities else speeds(model))
     control = np.zeros(len(model.actuators))
     names = ("motor", "servo", "drive", "any")
     for k, a in enumerate(model.actuators):
@@ -272,6 +272,8 @@ HONOURED_CASES = {
     ("equality/connect", "active"): [("connect:pin", "active", "false")],
     ("equality/connect", "anchor"): [("connect:pin", "anchor", ".3 0 0")],
     ("equality/weld", "relpose"): [("weld:glue", "relpose", "0 9 -3.01 1 0 0 0")],
+    ("equality/weld", "torquescale"): [("weld:glue", "torquescale", "0")],
+    ("keyframe/key", "qvel"): [("key:start", "qvel", " ".join(["1"] * 39))],
     ("actuator/motor", "gear"): [("motor:motor", "gear", "-3")],
     ("actuator/motor", "ctrlrange"): [("motor:motor", "ctrlrange", "-.1 .1")],
     ("actuator/position", "kp"): [("position:servo", "kp", "30")],
@@ -326,7 +328,6 @@ LISTED_CASES = {
     ("contact/pair", "friction"): ("friction that differs between two directions of 1 contact pair", [("pair:pair", "friction", ".3 .01")]),
     ("contact/pair", "solref"): ("softness", [("pair:pair", "solref", ".1 1")]),
     ("contact/pair", "adhesion"): ("adhesion of 1 shape", [("pair:pair", "adhesion", "3")]),
-    ("equality/weld", "torquescale"): ("torquescale 0 of weld 'glue'", [("weld:glue", "torquescale", "0")]),
     ("equality/connect", "solref"): ("softness", [("connect:pin", "solref", ".2 1")]),
     ("equality/tendon", "polycoef"): ("equality 'e' of type tendon", [("+mujoco", "", TENDON.format("")), NOW, ("+equality", "", '<tendon name="e" tendon1="t" polycoef=".1"/>')]),
     ("tendon/fixed", "stiffness"): ("1 tendon", [("+mujoco", "", TENDON.format('stiffness="5"'))]),
@@ -342,7 +343,6 @@ LISTED_CASES = {
     ("actuator/damper", "kv"): ("1 actuator that is not", [("+actuator", "", '<damper name="x" joint="one" kv="5" ctrlrange="0 1"/>'), ("key:start", "ctrl", ".7 .1 .3 .4 1")]),
     ("actuator/adhesion", "gain"): ("1 actuator that is not", [("option", "gravity", "12 0 -9.81"), NOW, ("+actuator", "", '<adhesion body="box" gain="20" ctrlrange="0 1"/>'), ("key:start", "ctrl", ".7 .1 .3 .4 1")]),
     ("actuator/muscle", "force"): ("1 actuator that is not", [("+actuator", "", '<muscle joint="one" lengthrange="0 1" force="10"/>'), ("key:start", "ctrl", ".7 .1 .3 .4 1")]),
-    ("keyframe/key", "qvel"): ("1 keyframe velocity", [("key:start", "qvel", " ".join(["1"] * 39))]),
     ("keyframe/key", "ctrl"): ("1 keyframe control", [("key:start", "ctrl", "0 0 0 1")]),
     ("keyframe/key", "act"): ("1 keyframe activation", [("general:any", "dyntype", "integrator"), NOW, ("key:start", "act", "1")]),
     ("keyframe/key", "time"): ("1 keyframe time", [("key:start", "time", ".05")]),

@@ -1,7 +1,9 @@
 """Every way to load a model gives the mechanism that its own library sees."""
 
 import struct
+import sys
 import warnings
+import zipfile
 from pathlib import Path
 
 import mujoco
@@ -9,6 +11,7 @@ import numpy as np
 import pytest
 
 import delassus as dl
+from delassus.errors import ArgumentError, LoadError
 from delassus.model.load import compile_source
 from oracles.compare import agree
 from oracles.engines import MuJoCo
@@ -232,3 +235,94 @@ def test_urdf_mimic_becomes_a_coupling_or_is_listed():
         return
     (loop,) = model.loops
     assert (loop.joint, loop.other, loop.polynomial) == ("two", "one", (0.1, 2.0, 0.0, 0.0, 0.0))
+
+
+# ---- MuJoCo's own forms ------------------------------------------------------------------------------------------------------
+
+MESHED = """<mujoco model="meshed"><compiler meshdir="meshes"/><asset><mesh name="t" file="t.obj"/></asset><worldbody><geom type="plane" size="3 3 1"/>
+<body name="a" pos="0 0 1"><freejoint/><geom type="mesh" mesh="t"/></body></worldbody><include file="more.xml"/></mujoco>"""
+MORE = '<mujoco><worldbody><body name="b"><joint/><geom size=".1"/></body></worldbody></mujoco>'
+TETRA = "v 0 0 0\nv .1 0 0\nv 0 .1 0\nv 0 0 .1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+
+
+def meshed(folder):
+    (folder / "meshes").mkdir(parents=True)
+    (folder / "robot.xml").write_text(MESHED)
+    (folder / "more.xml").write_text(MORE)
+    (folder / "meshes" / "t.obj").write_text(TETRA)
+    return folder / "robot.xml"
+
+
+def packed(path, files):
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    return path
+
+
+@pytest.mark.parametrize("way", ["spec", "mjb", "zip", "zip of a folder"])
+def test_mujocos_own_forms_give_the_model_of_the_file(tmp_path, way):
+    path = meshed(tmp_path / "plain")
+    want = dl.load(path)
+    assert want.body_names == ("world", "a", "b")
+    prefix = "deep/" if way == "zip of a folder" else ""
+    if way == "spec":
+        source = mujoco.MjSpec.from_file(str(path))
+    elif way == "mjb":
+        source = tmp_path / "robot.mjb"
+        mujoco.mj_saveModel(mujoco.MjModel.from_xml_path(str(path)), str(source))
+    else:
+        # <include> is beside the model, and a second model deeper is none of ours
+        more = {f"{prefix}robot.xml": MESHED.replace('<include file="more.xml"/>', "").replace("</worldbody>", '<body name="b"><joint/><geom size=".1"/></body></worldbody>')}
+        source = packed(tmp_path / "robot.zip", more | {f"{prefix}meshes/t.obj": TETRA, f"{prefix}other/robot2.xml": MORE})
+    assert dl.load(source) == want
+    moved = [dl.Simulator(model).run(0.1, progress=False).q[-1] for model in (source, path)]
+    assert (moved[0] == moved[1]).all()
+
+
+def test_a_spec_may_be_used_again():
+    spec = mujoco.MjSpec.from_string(MORE)
+    assert dl.load(spec) == dl.load(spec)
+    spec.worldbody.add_body(name="c").add_geom(size=[0.1, 0, 0])
+    assert dl.load(spec).body_names == ("world", "b", "c")
+
+
+def test_a_zipped_urdf_has_its_meshes(tmp_path):
+    urdf = (
+        '<robot name="r"><link name="base"/><link name="a"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+        '<collision><geometry><mesh filename="t.obj"/></geometry></collision></link><joint name="j" type="continuous"><parent link="base"/><child link="a"/></joint></robot>'
+    )
+    model = dl.load(packed(tmp_path / "r.zip", {"r.urdf": urdf, "t.obj": TETRA}), floating_base=True)
+    assert (model.ignored, model.nv) == ((), 7)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.zip", b"PK no", "cannot be unpacked"), ("b.zip", {}, "expected one .xml or .urdf file"), ("c.zip", {"a.xml": MORE, "b.xml": MORE}, r"got \['a.xml', 'b.xml'\]"),
+        ("d.zip", {"a.xml": "<mujoco"}, "not well-formed"), ("e.mjb", b"mjb?", "MuJoCo cannot compile"), ("f.zip", {"a.xml": MESHED}, "MuJoCo cannot compile"),
+    ],
+)  # fmt: skip
+def test_damaged_archives_and_binaries_are_refused(tmp_path, name, content, said):
+    path = tmp_path / name
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        packed(path, content)
+    with pytest.raises(LoadError, match=said):
+        dl.load(path)
+
+
+def test_a_spec_that_cannot_be_compiled_is_refused():
+    spec = mujoco.MjSpec()
+    spec.worldbody.add_body(name="a").add_joint()
+    with pytest.raises(LoadError, match="MuJoCo cannot compile the MjSpec"):
+        dl.load(spec)
+    with pytest.raises(ArgumentError, match=r"floating_base: only a URDF.*MjSpec"):
+        dl.load(mujoco.MjSpec.from_string(MORE), floating_base=True)
+
+
+def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["delassus.model.load"], "_MAX_UNPACKED", 1000)
+    with pytest.raises(LoadError, match=r"holds .* GB, more than"):
+        dl.load(packed(tmp_path / "a.zip", {"a.xml": MORE, "b.bin": b"\0" * 2000}))

@@ -6,6 +6,7 @@ is anything.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -102,6 +103,47 @@ def hinge(rng, model, body, other, at=None):
     return Aimed(constraint, rows.relative(select, body, other, **places), error)
 
 
+def universal(rng, model, body, other, at=None):
+    places, axis, other_axis = points(rng, body, other, at), *rng.standard_normal((2, 3))
+    if at is not None:
+        other_axis = np.cross(turn(at, other).T @ turn(at, body) @ axis, other_axis)
+    d = apart(body, other, **places)
+    made = rows.universal(model, body, other, axis=axis, other_axis=other_axis, **places)
+    return Aimed(
+        made.constraint, made.terms, lambda o: [*d(o), rows.turned(o, body, axis) @ rows.turned(o, other, other_axis)]
+    )
+
+
+def sliding(kind, rng, model, body, other, at=None):
+    """The other's point is on the line or in the plane of the body, far from its point."""
+    places, axis, other_axis = points(rng, body, other, None), *rng.standard_normal((2, 3))
+    facing, other_facing = (x / np.linalg.norm(x) for x in rng.standard_normal((2, 4)))
+    if at is not None:
+        n, t, b = axes(axis)
+        along = {"prismatic": 1.5 * n, "cylindrical": -0.8 * n, "planar": 0.7 * t - 1.1 * b}[kind]
+        places["other_point"] = rows.there(at, other, position(at, body, places["point"] + along))
+        other_axis = 2 * turn(at, other).T @ turn(at, body) @ axis
+        other_facing = quaternion(turn(at, other).T @ turn(at, body) @ rotation(facing))
+    more = {"quaternion": facing, "other_quaternion": other_facing} if kind == "prismatic" else {"other_axis": other_axis}
+    made = rows.sliding(kind, model, body, other, axis=axis, **places, **more)
+    d = apart(body, other, **places)
+
+    def error(o):
+        A = axes(axis) @ turn(o, body).T
+        pushes, turns = rows.SLIDING[kind]
+        if kind == "prismatic":
+            F, F_other = turn(o, body) @ rotation(facing), turn(o, other) @ rotation(other_facing)
+            angle = Rotation.from_matrix(F @ F_other.T).as_rotvec()
+        else:
+            n = rows.turned(o, other, other_axis)
+            across = np.cross(n, A[0])
+            theta = np.arctan2(np.linalg.norm(across), n @ A[0])
+            angle = across * (theta / np.sin(theta) if theta else 1.0)
+        return np.concatenate([A[pushes] @ d(o), A[turns] @ angle])
+
+    return Aimed(made.constraint, made.terms, error)
+
+
 def distance(rng, model, body, other, at=None):
     places = points(rng, body, other, None)
     d = apart(body, other, **places)
@@ -115,7 +157,10 @@ def links(rng, model, body, other, at=None):
     return Aimed(made.constraint, made.terms, lambda o: np.zeros(2))
 
 
-BETWEEN = {"contact": contact, "connect": connect, "weld": weld, "hinge": hinge, "distance": distance, "links": links}
+BETWEEN = {
+    "contact": contact, "connect": connect, "weld": weld, "hinge": hinge, "universal": universal, **{kind: partial(sliding, kind) for kind in rows.SLIDING},
+    "distance": distance, "links": links,
+}  # fmt: skip
 
 
 # ---- on joints, on everything ----------------------------------------------------------------------------------------------

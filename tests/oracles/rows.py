@@ -85,6 +85,45 @@ def hinge(model, body, other=None, *, axis, **points):
     return Made(dc.Hinge(model, body, other, axis=axis, **points), relative(select, body, other, **points))
 
 
+def turned(oracle, body, axis):
+    """A unit axis of a body, in the world."""
+    return oracle.placement[index(oracle.model.body_names, body), :3, :3] @ axis / np.linalg.norm(axis)
+
+
+def universal(model, body, other=None, *, axis, other_axis, **places):
+    def select(o):
+        return stacked(np.eye(3), np.cross(turned(o, body, axis), turned(o, other, other_axis)))
+
+    return Made(
+        dc.Universal(model, body, other, axis=axis, other_axis=other_axis, **places), relative(select, body, other, **places)
+    )
+
+
+def there(oracle, body, x):
+    """A place of the world, in body coordinates."""
+    X = oracle.placement[index(oracle.model.body_names, body)]
+    return X[:3, :3].T @ (x - X[:3, 3])
+
+
+# rows of the point and of the rotation of pairs that slide, of an axis and its two tangents
+SLIDING = {"prismatic": ([1, 2], [0, 1, 2]), "cylindrical": ([1, 2], [1, 2]), "planar": ([0], [1, 2])}
+
+
+def sliding(kind, model, body, other=None, *, axis, point, other_point, **more):
+    """Both bodies where the other's point is, in axes of the body."""
+
+    def terms(o):
+        carried = axes(axis) @ o.placement[index(model.body_names, body), :3, :3].T
+        select = stacked(*(carried[rows] for rows in SLIDING[kind]))
+        return [
+            select @ velocity(o, body, there(o, body, position(o, other, other_point))),
+            -select @ velocity(o, other, other_point),
+        ]
+
+    make = {"prismatic": dc.Prismatic, "cylindrical": dc.Cylindrical, "planar": dc.Planar}[kind]
+    return Made(make(model, body, other, axis=axis, point=point, other_point=other_point, **more), terms)
+
+
 def distance(model, body, other=None, *, point, other_point):
     def select(o):
         line = position(o, body, point) - position(o, other, other_point)
@@ -162,6 +201,13 @@ BETWEEN = {
     "connect": lambda rng, model, body, other: connect(model, body, other, **points(rng)),
     "weld": lambda rng, model, body, other: weld(model, body, other, **points(rng)),
     "hinge": lambda rng, model, body, other: hinge(model, body, other, axis=rng.standard_normal(3), **points(rng)),
+    "universal": lambda rng, model, body, other: universal(
+        model, body, other, axis=rng.standard_normal(3), other_axis=rng.standard_normal(3), **points(rng)
+    ),
+    **{
+        kind: lambda rng, model, body, other, kind=kind: sliding(kind, model, body, other, axis=rng.standard_normal(3), **points(rng))
+        for kind in SLIDING
+    },
     "distance": lambda rng, model, body, other: distance(model, body, other, **points(rng)),
     "links": lambda rng, model, body, other: link_constraint(model, _pair(rng, *(b for b in (body, other) if b is not None))),
 }

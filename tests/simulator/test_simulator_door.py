@@ -38,7 +38,7 @@ def go2():
         ("<scene/>", LoadError, "root element <scene>; expected <mujoco>"),
         ("no/such/scene.xml", LoadError, "the file 'no/such/scene.xml' does not exist"),
         ("go3", UnknownNameError, "robot 'go3' does not exist. Did you mean 'go2'"),
-        (3, ArgumentTypeError, "model: expected a name, a path, MJCF text, mujoco.MjModel or delassus.Model, got int"),
+        (3, ArgumentTypeError, "model: expected a name, a path, XML text, .*mujoco.MjSpec.* or delassus.Model, got builtins.int"),
         (None, ArgumentTypeError, "model: expected .* got NoneType"),
     ],
 )

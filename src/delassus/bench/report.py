@@ -19,7 +19,7 @@ from ..constraints import Constraint, PointContact, Weld, from_loop
 from ..demo import Progress, compiled_source, fullest_frame, numbers_of, show_motion, show_stages, start_of
 from ..errors import ArgumentError, LoadError, SingularError, UnstableError
 from ..model import Model
-from ..model.from_mujoco import from_mujoco
+from ..model.from_mujoco import from_compiled
 from ..simulator import Simulator
 from ..types import SimulatorSolver
 from .counts import with_operations
@@ -74,7 +74,7 @@ def report(source: str, settings: Settings) -> tuple[dict[str, Any], bool]:
     check_names(settings.methods)
     compiled, pose = compiled_source(source, settings.floating_base)
     scene = scenes.load(source) if source in scenes.names else None
-    model = scene.model if scene else from_mujoco(*compiled)
+    model = scene.model if scene else from_compiled(compiled)
     if model.nv == 0:
         raise ArgumentError(f"source: {model.name!r} has no joints, so nothing moves and there is nothing to measure.")
     start, default = start_of(model, compiled.model, settings.keyframe, pose)

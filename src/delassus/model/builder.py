@@ -13,6 +13,7 @@ from ..errors import ArgumentError, ArgumentTypeError, ModelError
 from ..spatial import compose, rotation_matrix
 from .computed import computed
 from .geometry import unshaped
+from .loops import loops_from
 from .model import Model
 from .records import (
     COORDINATES,
@@ -20,12 +21,15 @@ from .records import (
     UNBOUNDED,
     ZERO,
     Actuator,
+    AxisLoop,
     Body,
     ConnectLoop,
     Joint,
     JointLoop,
     JointType,
     Loop,
+    LoopKind,
+    PrismaticLoop,
     Quaternion,
     Shape,
     Vector,
@@ -65,9 +69,10 @@ class ModelBuilder:
         self._joints: list[Joint] = []
         self._joint_names: set[str] = set()
         self._shapes: list[Shape] = []
-        self._loops: list[Loop] = []
+        self._loops: list[Loop | dict[str, Any]] = []
         self._actuators: list[Actuator] = []
         self._keyframes: dict[str, Any] = {}
+        self._keyframe_velocities: dict[str, Any] = {}
         self._excludes: list[tuple[str, str]] = []
         self._ignored: list[str] = []
 
@@ -225,6 +230,53 @@ class ModelBuilder:
         self._loops.append(JointLoop(name, text(joint, "joint"), follows, _tuple(polynomial, "polynomial", 5)))
         return name
 
+    def add_loop(
+        self,
+        kind: LoopKind,
+        body: str,
+        other: str | None = None,
+        *,
+        name: str | None = None,
+        point: ArrayLike | None = None,
+        other_point: ArrayLike | None = None,
+        axis: ArrayLike | None = None,
+        other_axis: ArrayLike | None = None,
+        quaternion: ArrayLike | None = None,
+        other_quaternion: ArrayLike | None = None,
+        length: float | None = None,
+        ratio: float | None = None,
+        polynomial: ArrayLike | None = None,
+        active: bool = True,
+    ) -> str:
+        """Close a loop by a pair of any kind; returns its name.
+
+        What is not said about ``other`` is as it is in the configuration described; if nothing is said about either side, frame is put on frame.
+
+        Args:
+            kind: "connect" (or "ball"), "weld", "hinge", "universal", "prismatic", "cylindrical", "planar", "distance", "gear" or "coupling"; what each holds is told by the
+                constraint of the same name.
+            body: name of a body, or of a joint, whose frame is meant; of a gear or coupling the joint that follows.
+            other: likewise; None is the world; of a gear or coupling the joint that leads.
+            name: default is the kind and a number.
+            point, other_point: (3,) in the frames of body and other [m].
+            axis, other_axis: (3,) of a hinge, universal, prismatic (``axis`` alone), cylindrical or planar pair; default the axis of the joint, else z (universal: x and y).
+            quaternion, other_quaternion: (4,) frames of a weld or prismatic pair.
+            length: of a distance [m].
+            ratio: of a gear, q − ref over q_other − ref_other.
+            polynomial: (5,) of a coupling, see :meth:`add_coupling`.
+            active: False: it is there, and switched off.
+        """
+        loop_kind = text(kind, "kind")
+        name = f"{loop_kind}_{len(self._loops)}" if name is None else text(name, "name")
+        first = "joint" if loop_kind in ("gear", "coupling") else "body"
+        given = {
+            "point": point, "other_point": other_point, "axis": axis, "other_axis": other_axis, "quaternion": quaternion, "other_quaternion": other_quaternion,
+            "length": length, "ratio": ratio, "polynomial": polynomial, "other": other,
+        }  # fmt: skip
+        said = {key: value for key, value in given.items() if value is not None}
+        self._loops.append({"kind": loop_kind, "name": name, "active": active, first: body, **said})
+        return name
+
     def add_actuator(
         self, joint: str, *, name: str | None = None, gear: float = 1.0, control_range: tuple[float, float] = UNBOUNDED
     ) -> str:
@@ -234,9 +286,11 @@ class ModelBuilder:
         self._actuators.append(Actuator(name, text(joint, "joint"), number(gear, "gear"), control_range=bounds))
         return name
 
-    def add_keyframe(self, name: str, q: ArrayLike) -> None:
-        """Keep a configuration (nq,) under a name."""
+    def add_keyframe(self, name: str, q: ArrayLike, v: ArrayLike | None = None) -> None:
+        """Keep a configuration (nq,), and perhaps a velocity (nv,), under a name."""
         self._keyframes[text(name, "name")] = tuple(float(x) for x in numbers(q, "q", _shape(q)))
+        if v is not None:
+            self._keyframe_velocities[name] = tuple(float(x) for x in numbers(v, "v", _shape(v)))
 
     def exclude_collision(self, body: str, other: str) -> None:
         """Let the shapes of two bodies pass through each other."""
@@ -266,6 +320,9 @@ class ModelBuilder:
                 return at, facing
             return tuple((R @ np.array(at) + p).tolist()), compose(turn, facing)
 
+        def along(body: str, axis: Vector) -> Any:
+            return axis if body != "world" else tuple((R @ np.array(axis)).tolist())
+
         for body in model.bodies:
             at, facing = placed(body.parent, body.position, body.quaternion)
             self._bodies.append(replace(body, name=named(body.name), parent=named(body.parent), position=at, quaternion=facing))
@@ -276,21 +333,29 @@ class ModelBuilder:
             at, facing = placed(shape.body, shape.position, shape.quaternion)
             self._shapes.append(replace(shape, name=named(shape.name), body=named(shape.body), position=at, quaternion=facing))
         for loop in model.loops:
-            self._loops.append(self._moved_loop(loop, named, placed))
+            self._loops.append(self._moved_loop(loop, named, placed, along))
         self._actuators.extend(replace(a, name=named(a.name), joint=named(a.joint)) for a in model.actuators if a.joint is not None)
         self._excludes.extend((named(a), named(b)) for a, b in model.collision_excludes)
         lost = (*unshaped(model._compiled), *computed(model._compiled)) if model._compiled is not None else ()
         self._ignored.extend(f"{prefix}{model.name}: {what}" for what in (*model.ignored, *lost))
 
     @staticmethod
-    def _moved_loop(loop: Loop, named: Any, placed: Any) -> Loop:
+    def _moved_loop(loop: Loop, named: Any, placed: Any, along: Any) -> Loop:
         if isinstance(loop, JointLoop):
             return replace(loop, name=named(loop.name), joint=named(loop.joint), other=loop.other and named(loop.other))
-        turn, other_turn = (loop.quaternion, loop.other_quaternion) if isinstance(loop, WeldLoop) else (IDENTITY, IDENTITY)
+        turn, other_turn = (loop.quaternion, loop.other_quaternion) if isinstance(loop, WeldLoop | PrismaticLoop) else (IDENTITY, IDENTITY)
         point, turn = placed(loop.body, loop.point, turn)
         other_point, other_turn = placed(loop.other, loop.other_point, other_turn)
-        moved = replace(loop, name=named(loop.name), body=named(loop.body), other=named(loop.other), point=point, other_point=other_point)
-        return replace(moved, quaternion=turn, other_quaternion=other_turn) if isinstance(moved, WeldLoop) else moved
+        moved: Any = replace(
+            loop, name=named(loop.name), body=named(loop.body), other=named(loop.other), point=point, other_point=other_point
+        )
+        if isinstance(loop, WeldLoop | PrismaticLoop):
+            moved = replace(moved, quaternion=turn, other_quaternion=other_turn)
+        if isinstance(loop, AxisLoop | PrismaticLoop):
+            moved = replace(moved, axis=along(loop.body, loop.axis))
+        if isinstance(loop, AxisLoop):
+            moved = replace(moved, other_axis=along(loop.other, loop.other_axis))
+        return moved  # type: ignore[no-any-return]
 
     def build(self) -> Model:
         """Check everything and make the model.
@@ -298,9 +363,13 @@ class ModelBuilder:
         Raises:
             ModelError: what was described cannot exist: the message names body or joint and the way out.
         """
+        loops: Any = self._loops
+        if any(isinstance(loop, dict) for loop in loops):
+            # what a loop does not say follows from where bodies stand
+            loops = loops_from(Model(self.name, self._bodies, self._joints), self._loops)
         return Model(
-            self.name, self._bodies, self._joints, gravity=self.gravity, loops=self._loops, shapes=self._shapes, actuators=self._actuators,
-            keyframes=self._keyframes, collision_excludes=self._excludes, ignored=self._ignored,
+            self.name, self._bodies, self._joints, gravity=self.gravity, loops=loops, shapes=self._shapes, actuators=self._actuators,
+            keyframes=self._keyframes, keyframe_velocities=self._keyframe_velocities, collision_excludes=self._excludes, ignored=self._ignored,
         )  # fmt: skip
 
 

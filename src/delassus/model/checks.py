@@ -10,7 +10,21 @@ import numpy as np
 from .._door import text, unknown
 from ..errors import ArgumentTypeError, ModelError, NotFiniteError, QuaternionError
 from ..spatial import rotation_matrix
-from .records import COORDINATES, JOINT_TYPES, SHAPE_SIZES, Actuator, Body, ConnectLoop, Joint, JointLoop, Shape, WeldLoop
+from .records import (
+    COORDINATES,
+    JOINT_TYPES,
+    SHAPE_SIZES,
+    Actuator,
+    AxisLoop,
+    Body,
+    DistanceLoop,
+    Joint,
+    JointLoop,
+    Loop,
+    PrismaticLoop,
+    Shape,
+    WeldLoop,
+)
 
 if TYPE_CHECKING:
     from .model import Model
@@ -33,24 +47,7 @@ def check_everything(model: Model) -> None:
     for shape in model.shapes:
         _check_shape(shape, names)
     for loop in model.loops:
-        if isinstance(loop, JointLoop):
-            for joint_name in (loop.joint, loop.other):
-                if joint_name is not None and joint_name not in joints:
-                    raise unknown(f"loop {loop.name!r}: joint", joint_name, joints)
-                if joint_name is not None and joints[joint_name].type not in ("hinge", "slide"):
-                    raise ModelError(
-                        f"loop {loop.name!r}: joint {joint_name!r} is a {joints[joint_name].type}; only hinges and slides can be coupled."
-                    )
-            _numbers(f"loop {loop.name!r}: polynomial", loop.polynomial, 5)
-        elif isinstance(loop, ConnectLoop | WeldLoop):
-            for body_name in (loop.body, loop.other):
-                if body_name not in names:
-                    raise unknown(f"loop {loop.name!r}: body", body_name, sorted(names))
-            _numbers(f"loop {loop.name!r}: point", loop.point, 3)
-            _numbers(f"loop {loop.name!r}: other_point", loop.other_point, 3)
-            if isinstance(loop, WeldLoop):
-                _quaternion(f"loop {loop.name!r}: quaternion", loop.quaternion)
-                _quaternion(f"loop {loop.name!r}: other_quaternion", loop.other_quaternion)
+        _check_loop(loop, names, joints)
     for actuator in model.actuators:
         _check_actuator(actuator, joints)
     for pair in model.collision_excludes:
@@ -58,6 +55,38 @@ def check_everything(model: Model) -> None:
             if body_name not in names:
                 raise unknown("collision_excludes: body", body_name, sorted(names))
     _check_tree(model)
+
+
+def _check_loop(loop: Loop, names: set[str], joints: dict[str, Joint]) -> None:
+    what = f"loop {loop.name!r}"
+    if isinstance(loop, JointLoop):
+        for joint_name in (loop.joint, loop.other):
+            if joint_name is not None and joint_name not in joints:
+                raise unknown(f"{what}: joint", joint_name, joints)
+            if joint_name is not None and joints[joint_name].type not in ("hinge", "slide"):
+                raise ModelError(f"{what}: joint {joint_name!r} is a {joints[joint_name].type}; only hinges and slides can be coupled.")
+        _numbers(f"{what}: polynomial", loop.polynomial, 5)
+        return
+    for body_name in (loop.body, loop.other):
+        if body_name not in names:
+            raise unknown(f"{what}: body", body_name, sorted(names))
+    _numbers(f"{what}: point", loop.point, 3)
+    _numbers(f"{what}: other_point", loop.other_point, 3)
+    if isinstance(loop, AxisLoop | PrismaticLoop):
+        for name in ("axis", "other_axis") if isinstance(loop, AxisLoop) else ("axis",):
+            axis = getattr(loop, name)
+            _numbers(f"{what}: {name}", axis, 3)
+            if not any(axis):
+                raise ModelError(f"{what}: {name}: expected a length other than zero, got {axis}.")
+    if isinstance(loop, WeldLoop | PrismaticLoop):
+        _quaternion(f"{what}: quaternion", loop.quaternion)
+        _quaternion(f"{what}: other_quaternion", loop.other_quaternion)
+    if isinstance(loop, DistanceLoop):
+        _numbers(f"{what}: length", (loop.length,), 1)
+        if not loop.length > 0:
+            raise ModelError(
+                f"{what}: length: expected a positive length, got {loop.length:g} m. Use a connect loop for points that coincide."
+            )
 
 
 def _check_names(model: Model) -> None:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import mujoco
 
-from ..errors import LoadError
+from ..errors import DelassusError, LoadError
 
 # MuJoCo's handler of warnings belongs to the process
 _ONE_AT_A_TIME = threading.Lock()
 
 
 class Compiled(NamedTuple):
-    """What MuJoCo made of a source: its model, the name to use, and what was left out on the way."""
+    """What MuJoCo made of a source: its model, the name to use, what was left out on the way, and joints of the source that MuJoCo does not name, with the bodies they carry."""
 
     model: mujoco.MjModel
     name: str | None = None
     omitted: tuple[str, ...] = ()
+    frames: Mapping[str, str] = MappingProxyType({})
 
 
 def compiled(make: Callable[[], Any], where: str) -> tuple[Any, tuple[str, ...]]:
@@ -30,6 +32,8 @@ def compiled(make: Callable[[], Any], where: str) -> tuple[Any, tuple[str, ...]]
         mujoco.set_mju_user_warning(said.append)
         try:
             return make(), tuple(f"as MuJoCo says: {line.strip()}" for line in said)
+        except DelassusError:
+            raise
         except (ValueError, RuntimeError, mujoco.FatalError) as error:
             raise LoadError(f"source: MuJoCo cannot compile {where}: {str(error).strip()}") from None
         finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,7 +13,9 @@ import numpy as np
 
 from ..errors import LoadError
 from ..spatial import rotation_matrix
+from .compiled import Compiled
 from .geometry import counted, geom_kind
+from .loops import record_of
 from .model import Model
 from .native import actuator_armature, actuator_count, controls, motors, native_dampers, native_springs, outputs
 from .omitted import omitted
@@ -40,6 +43,7 @@ JOINTS = {
     mujoco.mjtJoint.mjJNT_HINGE: "hinge",
 }
 LARGE = 1e10  # MuJoCo's largest number
+LOOPS_TEXT = "delassus_loops"  # name of a <custom> text
 
 
 def _names(m: mujoco.MjModel, kind: Any, n: int, default: str) -> list[str]:
@@ -102,7 +106,7 @@ def from_mujoco(m: mujoco.MjModel, name: str | None = None, unread: Sequence[str
             names[b], names[m.body_parentid[b]], _row(m.body_pos[b]), _row(m.body_quat[b]), float(m.body_mass[b]), _row(m.body_ipos[b]), _row(six),
         ))  # fmt: skip
     ignored = list(unread)
-    joint_names = _names(m, obj.mjOBJ_JOINT, m.njnt, "joint")
+    joint_names, keys = _names(m, obj.mjOBJ_JOINT, m.njnt, "joint"), _names(m, obj.mjOBJ_KEY, m.nkey, "key")
     added, elsewhere = actuator_armature(m)
     if elsewhere:
         ignored.append(f"armature of {counted(elsewhere, 'actuator')} that {'does' if elsewhere == 1 else 'do'} not act on one hinge or slide")
@@ -116,7 +120,8 @@ def from_mujoco(m: mujoco.MjModel, name: str | None = None, unread: Sequence[str
         loops=_loops(m, names, joint_names, ignored),
         shapes=_shapes(m, names),
         actuators=_actuators(m, joint_names),
-        keyframes=dict(zip(_names(m, obj.mjOBJ_KEY, m.nkey, "key"), m.key_qpos, strict=True)),
+        keyframes=dict(zip(keys, m.key_qpos, strict=True)),
+        keyframe_velocities=dict(zip(keys, m.key_qvel, strict=True)),
         collision_excludes=[(names[s >> 16], names[s & 0xFFFF]) for s in m.exclude_signature],
         ignored=ignored + omitted(m),
         compiled=copy.copy(m),
@@ -128,6 +133,11 @@ def from_mujoco(m: mujoco.MjModel, name: str | None = None, unread: Sequence[str
     ):
         raise LoadError("the MuJoCo model's bodies are not in depth-first order, so its coordinates cannot be kept. Recompile it from XML.")
     return model
+
+
+def from_compiled(made: Compiled) -> Model:
+    """Take a model from what MuJoCo made of a source."""
+    return from_mujoco(made.model, made.name, made.omitted)
 
 
 def _model_name(m: mujoco.MjModel) -> str:
@@ -167,8 +177,11 @@ def _joint(m: mujoco.MjModel, j: int, name: str, names: list[str], smooth: _Smoo
 
 def _loops(m: mujoco.MjModel, names: list[str], joint_names: list[str], ignored: list[str]) -> list[Loop]:
     eq, obj = mujoco.mjtEq, mujoco.mjtObj
+    own, stand_ins = _own_loops(m)
     loops: list[Loop] = []
     for e, name in enumerate(_names(m, obj.mjOBJ_EQUALITY, m.neq, "equality")):
+        if name in stand_ins:
+            continue
         kind, one, two, data = eq(int(m.eq_type[e])), m.eq_obj1id[e], m.eq_obj2id[e], m.eq_data[e]
         active = bool(m.eq_active0[e])
         if kind == eq.mjEQ_JOINT:
@@ -183,15 +196,30 @@ def _loops(m: mujoco.MjModel, names: list[str], joint_names: list[str], ignored:
             else:
                 # MuJoCo keeps the anchor on the second body first, then the pose on the first
                 body, other, points, turns = names[one], names[two], [_row(data[3:6]), _row(data[:3])], [_row(data[6:10]), IDENTITY]
-            if kind == eq.mjEQ_CONNECT:
+            # the torque scale of a weld weighs how soft its rotation is: here nothing is, but zero leaves the rotation free
+            if kind == eq.mjEQ_CONNECT or data[10] == 0:
                 loops.append(ConnectLoop(name, body, other, points[0], points[1], active))
             else:
                 loops.append(WeldLoop(name, body, other, points[0], turns[0], points[1], turns[1], active))
-                if data[10] != 1:
-                    ignored.append(f"torquescale {data[10]:g} of weld {name!r}")
         elif kind != eq.mjEQ_TENDON:
             ignored.append(f"equality {name!r} of type {kind.name[5:].lower()}")
-    return loops
+    return [*loops, *own]
+
+
+def _own_loops(m: mujoco.MjModel) -> tuple[list[Loop], set[str]]:
+    """Loops that ``to_mjcf`` writes as a text, where MJCF has no element for some of them, and names of the elements that stand for the others."""
+    t = mujoco.mj_name2id(m, mujoco.mjtObj.mjOBJ_TEXT, LOOPS_TEXT)
+    if t < 0:
+        return [], set()
+    start = int(m.text_adr[t])
+    try:
+        entries = json.loads(bytes(m.text_data[start : start + int(m.text_size[t])]).rstrip(b"\0"))
+        written = {str(name) for entry in list(entries) for name in entry.pop("written_as")}
+        if not isinstance(entries, list):
+            raise TypeError("no list")
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise LoadError(f"source: its text {LOOPS_TEXT!r} holds no loops: {error!r}. Write it with Model.to_mjcf.") from None
+    return [record_of(entry) for entry in entries], written
 
 
 def _shapes(m: mujoco.MjModel, names: list[str]) -> list[Shape]:

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import warnings
 import xml.etree.ElementTree as ElementTree
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -12,14 +17,17 @@ from typing import Any
 import mujoco
 
 from .._door import unknown
-from ..errors import ArgumentError, ArgumentTypeError, LoadError
+from ..errors import ArgumentTypeError, LoadError
 from .compiled import Compiled, compiled
-from .from_mujoco import from_mujoco
+from .from_mujoco import from_compiled, from_mujoco
 from .from_pinocchio import from_pinocchio
+from .loops import LoopList, loops_from, read_list
 from .model import Model
-from .urdf import from_urdf
+from .urdf import UrdfOptions, from_urdf
 
 __all__ = ["embedded_names", "load"]
+
+_MAX_UNPACKED = 4_000_000_000  # bytes of a zip file
 
 
 def embedded_names() -> tuple[str, ...]:
@@ -28,28 +36,47 @@ def embedded_names() -> tuple[str, ...]:
     return tuple(sorted(entry.name[:-4] for entry in folder.iterdir() if entry.name.endswith(".xml")))
 
 
-def load(source: str | os.PathLike[str] | Any, *, floating_base: bool = False) -> Model:
+def load(
+    source: str | os.PathLike[str] | Any,
+    *,
+    floating_base: bool = False,
+    loops: LoopList | None = None,
+    joints: Mapping[str, Any] | None = None,
+) -> Model:
     """Load a model.
 
     Args:
-        source: the name of an embedded robot ("go2", "g1", …), a path to an MJCF or URDF file, MJCF or URDF text, a
-            ``mujoco.MjModel``, a ``pinocchio.Model`` or a :class:`Model`.
+        source: the name of an embedded robot ("go2", "g1", …), a path to an MJCF, URDF or MJB file, to a zip file of one with its meshes, MJCF or URDF text, a
+            ``mujoco.MjModel`` or ``mujoco.MjSpec``, a ``pinocchio.Model`` or a :class:`Model`.
         floating_base: let the root of a URDF float (URDF cannot say so itself).
+        loops: that close the tree, besides those of the source: a list of dictionaries with the arguments of :meth:`ModelBuilder.add_loop`, or the path of a JSON or TOML file with
+            a list ``loops``. They may name bodies, joints (of a URDF also fixed ones) and sites.
+        joints: of a URDF to put others in place of, which URDF does not know: name → "ball", "universal", or ``{"type": "universal", "axis": …, "other_axis": …}``. A file of
+            loops may hold them as a table ``joints``.
 
     Returns:
         The model. Its ``ignored`` lists what it could not represent; a warning says the same once.
 
     Raises:
         LoadError: a file is missing, or cannot be read as a model.
-        ArgumentError: ``floating_base`` with something other than a URDF.
-        UnknownNameError: neither a file nor an embedded robot has this name.
+        ArgumentError: ``floating_base`` or ``joints`` with something other than a URDF.
+        UnknownNameError: neither a file nor an embedded robot has this name; a loop names what does not exist.
         ArgumentTypeError: an object of a class that is not supported.
         ModelError: the description is not of a mechanism that can exist.
     """
-    model = _load(source, floating_base)
+    model = model_of(source, UrdfOptions(floating_base, joints or {}), loops)
     if not isinstance(source, Model):
         tell_ignored(model, stacklevel=3)
     return model
+
+
+def model_of(source: Any, options: UrdfOptions, loops: LoopList | None, argument: str = "source") -> Model:
+    """Return the model of whatever :func:`load` takes as this argument, without warnings."""
+    if loops is not None and isinstance(loops, str | os.PathLike):
+        loops, joints = read_list(loops)
+        options = replace(options, joints={**joints, **options.joints})
+    model, frames = _load(source, options, argument)
+    return model if loops is None else model._with_loops(loops_from(model, loops, frames))
 
 
 def tell_ignored(model: Model, *, stacklevel: int) -> None:
@@ -58,59 +85,92 @@ def tell_ignored(model: Model, *, stacklevel: int) -> None:
         warnings.warn(f"{model.name}: not represented and left out: {'; '.join(model.ignored)}. See model.ignored.", stacklevel=stacklevel)
 
 
-def _load(source: Any, floating_base: bool) -> Model:
+def _load(source: Any, options: UrdfOptions, argument: str) -> tuple[Model, Mapping[str, str]]:
+    """Return the model, and more names of frames on it."""
     if isinstance(source, str | os.PathLike):
-        return from_mujoco(*compile_source(source, floating_base=floating_base))
+        made = _compile(source, options)
+        return from_compiled(made), made.frames
     kind = type(source)
-    _only_urdf(floating_base, kind.__name__)
+    options.refuse(kind.__name__)
     if isinstance(source, Model):
-        return source
+        return source, {}
     if isinstance(source, mujoco.MjModel):
-        return from_mujoco(source)
+        return from_mujoco(source), {}
+    if isinstance(source, mujoco.MjSpec):
+        model, omitted = compiled(source.compile, "the MjSpec")
+        return from_mujoco(model, None, omitted), {}
     if any(k.__module__.split(".")[0] == "pinocchio" and k.__name__ == "Model" for k in kind.__mro__):
-        return from_pinocchio(source)
+        return from_pinocchio(source), {}
     raise ArgumentTypeError(
-        f"source: expected a name, a path, XML text, mujoco.MjModel, pinocchio.Model or delassus.Model, got {kind.__module__}.{kind.__qualname__}."
+        f"{argument}: expected a name, a path, XML text, mujoco.MjModel, mujoco.MjSpec, pinocchio.Model or delassus.Model, got {kind.__module__}.{kind.__qualname__}."
     )
-
-
-def _only_urdf(floating_base: bool, what: str) -> None:
-    if floating_base:
-        raise ArgumentError(f"floating_base: only a URDF can be told to float, got {what}. Give its base a free joint instead.")
 
 
 def compile_source(source: str | os.PathLike[str], *, floating_base: bool = False) -> Compiled:
     """Compile a name, path or text with MuJoCo, as :func:`load` does."""
+    return _compile(source, UrdfOptions(floating_base))
+
+
+def _compile(source: str | os.PathLike[str], options: UrdfOptions) -> Compiled:
     if isinstance(source, os.PathLike):
-        return _from_path(Path(source), floating_base)
+        return _from_path(Path(source), options)
     if source.lstrip("\ufeff \t\r\n").startswith("<"):
-        return _from_xml(source.lstrip("\ufeff \t\r\n"), "the text", floating_base, None)
+        return _from_xml(source.lstrip("\ufeff \t\r\n"), "the text", options, None)
     if source in embedded_names():
         with resources.as_file(resources.files("delassus") / "assets") as folder:
-            return _from_path(Path(folder) / f"{source}.xml", floating_base)
+            return _from_path(Path(folder) / f"{source}.xml", options)
     if source and (os.sep in source or Path(source).suffix or os.path.exists(source)):
-        return _from_path(Path(source), floating_base)
+        return _from_path(Path(source), options)
     raise unknown("robot", source, embedded_names())
 
 
-def _from_path(path: Path, floating_base: bool) -> Compiled:
+def _from_path(path: Path, options: UrdfOptions) -> Compiled:
     if not os.path.isfile(path):
         what = "is a folder" if os.path.isdir(path) else "does not exist"
         raise LoadError(
-            f"source: the file {str(path)!r} {what}. Give an MJCF or URDF file, or one of the robots {', '.join(embedded_names())}."
+            f"source: the file {str(path)!r} {what}. Give an MJCF, URDF, MJB or zip file, or one of the robots {', '.join(embedded_names())}."
         )
+    if path.suffix.lower() == ".mjb":
+        options.refuse("MJB")
+        model, omitted = compiled(lambda: mujoco.MjModel.from_binary_path(str(path)), repr(str(path)))
+        return Compiled(model, None, omitted)
+    if path.suffix.lower() == ".zip":
+        return _from_zip(path, options)
     try:
         content = path.read_bytes()
     except OSError as error:
         raise LoadError(f"source: the file {str(path)!r} cannot be read: {error}.") from None
-    return _from_xml(content, repr(str(path)), floating_base, path)
+    return _from_xml(content, repr(str(path)), options, path)
 
 
-def _from_xml(text: str | bytes, where: str, floating_base: bool, path: Path | None) -> Compiled:
+def _from_zip(path: Path, options: UrdfOptions) -> Compiled:
+    """Compile the model in a zip file: the one XML or URDF file that is least deep, with the files around it."""
+    where = repr(str(path))
+    try:
+        with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory() as folder:
+            size = sum(entry.file_size for entry in archive.infolist())
+            if size > _MAX_UNPACKED:
+                raise LoadError(
+                    f"source: {where} holds {size / 1e9:.1f} GB, more than {_MAX_UNPACKED / 1e9:g}. Unpack it and give the file inside."
+                )
+            models = [name for name in archive.namelist() if name.lower().endswith((".xml", ".urdf"))]
+            top = min((name.count("/") for name in models), default=0)
+            models = [name for name in models if name.count("/") == top]
+            if len(models) != 1:
+                raise LoadError(
+                    f"source: {where}: expected one .xml or .urdf file that no folder holds, got {models}. Unpack it and give the file inside."
+                )
+            archive.extractall(folder)
+            return _from_path(Path(folder) / models[0], options)
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError, OSError) as error:
+        raise LoadError(f"source: {where} cannot be unpacked: {error}.") from None
+
+
+def _from_xml(text: str | bytes, where: str, options: UrdfOptions, path: Path | None) -> Compiled:
     root = parse(text, where)
     if root.tag == "robot":
-        return from_urdf(root, floating_base, path and path.parent, where)
-    _only_urdf(floating_base, "MJCF")
+        return from_urdf(root, options, path and path.parent, where)
+    options.refuse("MJCF")
     try:
         str(path).encode()
     except UnicodeEncodeError:

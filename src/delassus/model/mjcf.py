@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
+import warnings
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import quoteattr
@@ -12,9 +14,10 @@ import mujoco
 import numpy as np
 
 from ..spatial import rotation_matrix
-from .from_mujoco import body_names, geom_names
+from .from_mujoco import LOOPS_TEXT, body_names, geom_names
 from .geometry import COLLISION_FLAGS, counted, field_data, geom_kind, hull, set_flags, touching
-from .records import IDENTITY, SHAPE_SIZES, ZERO, Body, ConnectLoop, Joint, JointLoop, Shape, WeldLoop
+from .loops import entry_of
+from .records import IDENTITY, SHAPE_SIZES, ZERO, Body, ConnectLoop, HingeLoop, Joint, JointLoop, Loop, Shape, WeldLoop
 
 if TYPE_CHECKING:
     from .model import Model
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
 # MuJoCo sets aside memory for dense matrices, 14 GB with 3,000 free bodies and more than it gets with 5,000: what it needs to step that many fits into this
 _MANY, _MEMORY = 12_000, "2G"
+_ARM = 0.1  # [m] between the two points that stand for a hinge
 
 
 def _numbers(values: Iterable[float]) -> str:
@@ -40,6 +44,11 @@ def _frame(position: tuple[float, ...], quaternion: tuple[float, ...]) -> dict[s
     if quaternion != IDENTITY:
         frame["quat"] = _numbers(quaternion)
     return frame
+
+
+def _key(model: Model, name: str) -> str:
+    v = model.keyframe_velocities.get(name)
+    return _element("key", name=name, qpos=_numbers(model.keyframes[name]), qvel=None if v is None else _numbers(v))
 
 
 def _range(bounds: tuple[float, float], name: str) -> dict[str, str]:
@@ -166,6 +175,58 @@ class _Unshaped:
         )))  # fmt: skip
 
 
+# loops that MJCF has an element for
+_ELEMENTS = (ConnectLoop, WeldLoop, JointLoop)
+
+
+def _equalities(loop: Loop, inside: dict[str, list[str]]) -> list[str]:
+    """Elements of a loop, as far as MJCF has some. They hold sites, which go into bodies, because only sites carry a place on both bodies."""
+    active = None if loop.active else "false"
+    if isinstance(loop, JointLoop):
+        return [_element("joint", name=loop.name, joint1=loop.joint, joint2=loop.other, polycoef=_numbers(loop.polynomial), active=active)]
+
+    def tied(tag: str, name: str, point: Any, other_point: Any, turns: Any = (IDENTITY, IDENTITY)) -> str:
+        sites = (f"_loop_{name}_a", f"_loop_{name}_b")
+        for site, body, place, turn in zip(sites, (loop.body, loop.other), (point, other_point), turns, strict=True):
+            inside[body].append(_element("site", name=site, **_frame(place, turn)))
+        return _element(tag, name=name, site1=sites[0], site2=sites[1], active=active)
+
+    if isinstance(loop, ConnectLoop):
+        return [tied("connect", loop.name, loop.point, loop.other_point)]
+    if isinstance(loop, WeldLoop):
+        return [tied("weld", loop.name, loop.point, loop.other_point, (loop.quaternion, loop.other_quaternion))]
+    if isinstance(loop, HingeLoop):
+        # a second point, an arm's length along the axis
+        ends = [_along(loop.point, loop.axis), _along(loop.other_point, loop.other_axis)]
+        places = [(loop.point, loop.other_point), ends]
+        return [tied("connect", name, *place) for name, place in zip(_written_as(loop), places, strict=True)]
+    return []
+
+
+def _along(point: Any, axis: Any) -> tuple[float, ...]:
+    return tuple((np.array(point) + _ARM * np.array(axis) / np.linalg.norm(axis)).tolist())
+
+
+def _written_as(loop: Loop) -> list[str]:
+    """Names of the elements that stand for a loop."""
+    if isinstance(loop, HingeLoop):
+        return [loop.name, f"{loop.name} axis"]
+    return [loop.name] if isinstance(loop, _ELEMENTS) else []
+
+
+def warn_of_loops(model: Model, *, stacklevel: int, compiled: Any = None) -> None:
+    """Warn of loops that MuJoCo will not hold."""
+    lost = [loop.name for loop in model.loops if not isinstance(loop, (*_ELEMENTS, HingeLoop))]
+    if compiled is not None:
+        known = {mujoco.mj_id2name(compiled, mujoco.mjtObj.mjOBJ_EQUALITY, e) or f"equality_{e}" for e in range(compiled.neq)}
+        lost = [loop.name for loop in model.loops if loop.name not in known]
+    if lost:
+        warnings.warn(
+            f"{model.name}: MuJoCo has no element for, or was not told of, the loops {', '.join(lost)}: it moves without them.",
+            stacklevel=stacklevel,
+        )
+
+
 def to_mjcf(model: Model, source: Any = None) -> str:
     """Write a model as MJCF text. MuJoCo refuses moving bodies without mass or inertia: they get 1e-14.
 
@@ -186,22 +247,9 @@ def to_mjcf(model: Model, source: Any = None) -> str:
     for body_name, text in odd.geoms:
         inside[body_name].append(text)
 
-    # loops hold sites, because only sites carry a place on both bodies
-    equality = []
-    for k, loop in enumerate(model.loops):
-        active = None if loop.active else "false"
-        if isinstance(loop, JointLoop):
-            equality.append(
-                _element("joint", name=loop.name, joint1=loop.joint, joint2=loop.other, polycoef=_numbers(loop.polynomial), active=active)
-            )
-            continue
-        sites = (f"_loop_{k}_a", f"_loop_{k}_b")
-        turns = (loop.quaternion, loop.other_quaternion) if isinstance(loop, WeldLoop) else (IDENTITY, IDENTITY)
-        for site, body_name, point, turn in zip(sites, (loop.body, loop.other), (loop.point, loop.other_point), turns, strict=True):
-            inside[body_name].append(_element("site", name=site, **_frame(point, turn)))
-        tag = "connect" if isinstance(loop, ConnectLoop) else "weld"
-        equality.append(_element(tag, name=loop.name, site1=sites[0], site2=sites[1], active=active))
-
+    equality = [element for loop in model.loops for element in _equalities(loop, inside)]
+    told = [] if all(isinstance(loop, _ELEMENTS) for loop in model.loops) else model.loops
+    said = [entry_of(loop) | {"written_as": _written_as(loop)} for loop in told]
     lines = [
         _element("mujoco", False, model=model.name),
         _element("compiler", angle="radian", autolimits="true", inertiafromgeom="false"),
@@ -229,6 +277,8 @@ def to_mjcf(model: Model, source: Any = None) -> str:
         lines += ["<contact>", *contact, "</contact>"]
     if equality:
         lines += ["<equality>", *equality, "</equality>"]
+    if said:
+        lines += ["<custom>", _element("text", name=LOOPS_TEXT, data=json.dumps(said)), "</custom>"]
     if model.actuators:
         lines.append("<actuator>")
         for a in model.actuators:
@@ -240,7 +290,7 @@ def to_mjcf(model: Model, source: Any = None) -> str:
             ))  # fmt: skip
         lines.append("</actuator>")
     if model.keyframes:
-        lines += ["<keyframe>", *(_element("key", name=k, qpos=_numbers(q)) for k, q in model.keyframes.items()), "</keyframe>"]
+        lines += ["<keyframe>", *(_key(model, k) for k in model.keyframes), "</keyframe>"]
     lines.append("</mujoco>")
     return "\n".join(lines) + "\n"
 

@@ -21,11 +21,13 @@ from ..errors import ArgumentError, ArgumentTypeError, LoadError, ModelError, No
 from .checks import QUATERNION_SLACK, check_everything
 from .computed import computed
 from .geometry import digest, unshaped
+from .loops import LoopList, loops_from
 from .order import depth_first
-from .records import COORDINATES, JOINT_TYPES, VELOCITIES, Actuator, Body, ConnectLoop, Joint, JointLoop, JointType, Loop, Shape, WeldLoop
+from .records import COORDINATES, JOINT_TYPES, LOOPS, VELOCITIES, Actuator, Body, Joint, JointType, Loop, Shape
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
+_LOOPS_AT = 4  # in a model's content
 
 
 def _frozen(values: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
@@ -84,7 +86,7 @@ class Model:
         dof_armature, dof_damping, dof_stiffness, dof_friction_loss: (nv,).
         spring_reference: (nq,) coordinates at which springs are at rest.
         nu: controls of all actuators.
-        loops: what closes the tree; shapes: collision shapes that are primitive; actuators; keyframes: name → q.
+        loops: what closes the tree; shapes: collision shapes that are primitive; actuators; keyframes: name → q; keyframe_velocities: name → v of those that are not at rest.
         collision_excludes: pairs of body names whose shapes do not touch.
         ignored: what the source had that would change its motion or report it, and that takes no part here, neither in the dynamics nor in a simulation.
     """
@@ -102,6 +104,7 @@ class Model:
     shapes: tuple[Shape, ...]
     actuators: tuple[Actuator, ...]
     keyframes: Mapping[str, Floats]
+    keyframe_velocities: Mapping[str, Floats]
     collision_excludes: tuple[tuple[str, str], ...]
     ignored: tuple[str, ...]
     body_names: tuple[str, ...]
@@ -149,6 +152,7 @@ class Model:
         shapes: Iterable[Shape] = (),
         actuators: Iterable[Actuator] = (),
         keyframes: Mapping[str, Iterable[float]] | None = None,
+        keyframe_velocities: Mapping[str, Iterable[float]] | None = None,
         collision_excludes: Iterable[tuple[str, str]] = (),
         ignored: Iterable[str] = (),
         compiled: Any = None,
@@ -158,7 +162,7 @@ class Model:
         put("name", text(name, "name"))
         put("bodies", body_list)
         put("joints", joint_list)
-        put("loops", _records(loops, "loops", ConnectLoop, WeldLoop, JointLoop))
+        put("loops", _records(loops, "loops", *LOOPS))
         put("shapes", _records(shapes, "shapes", Shape))
         put("actuators", _records(actuators, "actuators", Actuator))
         put("collision_excludes", tuple((text(a, "collision_excludes"), text(b, "collision_excludes")) for a, b in collision_excludes))
@@ -167,6 +171,7 @@ class Model:
         check_everything(self)
         self._lay_out(put)
         put("keyframes", MappingProxyType({text(k, "name of a keyframe"): self._keyframe(k, q) for k, q in (keyframes or {}).items()}))
+        put("keyframe_velocities", MappingProxyType(self._moving_keyframes(keyframe_velocities or {})))
         put("_native", _core.build_model(
             self.body_parent, self.body_position, self.body_quaternion, self.body_mass, self.body_com, self.body_inertia,
             self._joint_code, self.joint_body, self.joint_position, self.joint_axis, self.joint_reference, self.dof_armature,
@@ -296,6 +301,17 @@ class Model:
             q[adr : adr + 4] = turn
         return q
 
+    def _moving_keyframes(self, velocities: Mapping[str, Iterable[float]]) -> dict[str, Floats]:
+        """Velocities of keyframes that have one."""
+        found = {}
+        for name, v in velocities.items():
+            if name not in self.keyframes:
+                raise unknown("keyframe_velocities: keyframe", name, self.keyframes)
+            values = numbers(list(v), f"keyframe {name!r}: velocity", (self.nv,))
+            if values.any():
+                found[name] = _frozen(values, np.float64, (self.nv,))
+        return found
+
     # ---- names --------------------------------------------------------------------------------------------------------
 
     def body_index(self, body: str | int) -> int:
@@ -334,27 +350,62 @@ class Model:
         """Separate trees: bodies that hang on the world by a joint."""
         return int(self._native.trees)
 
+    def with_loops(self, loops: LoopList) -> Model:
+        """Return this model with more loops.
+
+        Args:
+            loops: records of loops, or dictionaries of the arguments of :meth:`ModelBuilder.add_loop`, or the path of a JSON or TOML file of these. A site of the file that the
+                model was loaded from may be named too.
+        """
+        return self._with_loops(loops_from(self, loops))
+
+    def _with_loops(self, loops: Iterable[Loop]) -> Model:
+        content = list(self._content())
+        content[_LOOPS_AT] = (*self.loops, *loops)
+        return _made(content, self._compiled)
+
     def to_mjcf(self) -> str:
         """Return the model as MJCF text, which :func:`delassus.load` and MuJoCo read back.
 
-        Meshes are written as their convex hulls, which is what MuJoCo touches with; shapes given by a signed distance cannot be written.
+        Meshes are written as their convex hulls, which is what MuJoCo touches with; shapes given by a signed distance cannot be written. A hinge loop is written as two points that
+        MuJoCo connects. Loops that MJCF has no element for are in a <custom> text, which only delassus reads: a warning says so.
         """
-        from .mjcf import to_mjcf
+        from .mjcf import to_mjcf, warn_of_loops
 
+        warn_of_loops(self, stacklevel=3)
         return to_mjcf(self)
 
     def to_mujoco(self) -> Any:
-        """Return a ``mujoco.MjModel`` of this model: a copy of what it was loaded from, else its MJCF text compiled."""
-        return copy.copy(self._compiled) if self._compiled is not None else mujoco.MjModel.from_xml_string(self.to_mjcf())
+        """Return a ``mujoco.MjModel`` of this model: a copy of what it was loaded from, else its MJCF text compiled.
+
+        It lacks loops that MuJoCo does not know, and those that were added to what was loaded: a warning says so.
+        """
+        from .mjcf import to_mjcf, warn_of_loops
+
+        warn_of_loops(self, stacklevel=3, compiled=self._compiled)
+        return copy.copy(self._compiled) if self._compiled is not None else mujoco.MjModel.from_xml_string(to_mjcf(self))
+
+    @property
+    def keyframe_controls(self) -> dict[str, Floats]:
+        """Controls (nu,) of the keyframes of the file that the model was loaded from: name → u."""
+        m = self._compiled
+        return {} if m is None else {name: np.array(u) for name, u in zip(self.keyframes, m.key_ctrl, strict=False)}
 
     # ---- identity -----------------------------------------------------------------------------------------------------
 
     def _content(self) -> tuple[Any, ...]:
         keys = tuple((k, tuple(q.tolist())) for k, q in self.keyframes.items())
+        speeds = tuple((k, tuple(v.tolist())) for k, v in self.keyframe_velocities.items())
         return (
-            self.name, self.bodies, self.joints, tuple(self.gravity.tolist()), self.loops, self.shapes, self.actuators, keys,
+            self.name, self.bodies, self.joints, tuple(self.gravity.tolist()), self.loops, self.shapes, self.actuators, keys, speeds,
             self.collision_excludes, self.ignored,
         )  # fmt: skip
+
+    def _in_mujoco(self) -> Any:
+        """Return MuJoCo's model to collide with, which is not to be written to; whether it has the loops does not matter."""
+        from .mjcf import to_mjcf
+
+        return self._compiled if self._compiled is not None else mujoco.MjModel.from_xml_string(to_mjcf(self))
 
     def _compiled_as(self, compiled: Any, ignored: Iterable[str]) -> Model:
         """Return the same model with another compiled one and another list of what is left out."""
@@ -437,8 +488,8 @@ def _unpickle(*state: Any) -> Model:
 
 def _made(content: Iterable[Any], compiled: Any) -> Model:
     """Make a model of what ``_content`` returns, and what MuJoCo compiled of it."""
-    name, bodies, joints, gravity, loops, shapes, actuators, keys, excludes, ignored = content
+    name, bodies, joints, gravity, loops, shapes, actuators, keys, speeds, excludes, ignored = content
     return Model(
         name, bodies, joints, gravity=gravity, loops=loops, shapes=shapes, actuators=actuators, keyframes=dict(keys),
-        collision_excludes=excludes, ignored=ignored, compiled=compiled,
+        keyframe_velocities=dict(speeds),        collision_excludes=excludes, ignored=ignored, compiled=compiled,
     )  # fmt: skip

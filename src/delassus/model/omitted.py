@@ -78,24 +78,6 @@ def _contacts(m: mujoco.MjModel) -> list[str]:
     return [text.format(counted(n, "shape")) for n, text in lines if n]
 
 
-def _keyframes(m: mujoco.MjModel) -> list[str]:
-    moved = np.zeros(m.nkey, dtype=bool)
-    for b in range(m.nbody):
-        k = int(m.body_mocapid[b])
-        if k >= 0:
-            moved |= (m.key_mpos[:, 3 * k : 3 * k + 3] != m.body_pos[b]).any(axis=1)
-            moved |= (m.key_mquat[:, 4 * k : 4 * k + 4] != m.body_quat[b]).any(axis=1)
-    counts = [
-        (_rows(m, "key_qvel"), "keyframe velocity", "keyframe velocities"),
-        (_rows(m, "key_ctrl"), "keyframe control", None),
-        (_rows(m, "key_act"), "keyframe activation", None),
-        (_rows(m, "key_time"), "keyframe time", None),
-        (int(np.count_nonzero(moved)), "keyframe pose of mocap bodies", "keyframe poses of mocap bodies"),
-        (_rows(m, "key_plastic"), "keyframe plastic state", None),
-    ]
-    return [counted(n, what, plural) for n, what, plural in counts if n]
-
-
 def _below_mocap(m: mujoco.MjModel) -> int:
     """Return how many joints hang on a body that a user moves: their tree would move with it."""
     carried = np.zeros(m.nbody, dtype=bool)
@@ -106,7 +88,7 @@ def _below_mocap(m: mujoco.MjModel) -> int:
 
 def omitted(m: mujoco.MjModel) -> list[str]:
     """Return what bears on MuJoCo's motion, or reports it, and has no part in ours, one line each."""
-    counts = [(m.nflex, "flex", "flexes"), (_below_mocap(m), "joint below a mocap body", "joints below mocap bodies")]
+    counts = [(m.nflex, "flex", "flexes"), (_rows(m, "key_plastic"), "keyframe plastic state", None), (_below_mocap(m), "joint below a mocap body", "joints below mocap bodies")]
     lines = [counted(n, what, plural) for n, what, plural in counts if n]
-    lines += _keyframes(m) + omitted_tendons(m) + _contacts(m)
+    lines += omitted_tendons(m) + _contacts(m)
     return lines + _soft(m) + _method(m)

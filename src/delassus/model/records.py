@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal, get_args
 
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
 JointType = Literal["hinge", "slide", "ball", "free"]
+LoopKind = Literal["connect", "ball", "weld", "hinge", "universal", "prismatic", "cylindrical", "planar", "distance", "gear", "coupling"]
 
 UNBOUNDED = (-math.inf, math.inf)
 IDENTITY: Quaternion = (1.0, 0.0, 0.0, 0.0)
@@ -81,6 +82,7 @@ class Shape:
 class ConnectLoop:
     """Two points, one on each body, stay together (3 rows)."""
 
+    kind: ClassVar[str] = "connect"
     name: str
     body: str
     other: str
@@ -93,6 +95,7 @@ class ConnectLoop:
 class WeldLoop:
     """Two frames, one on each body, stay together (6 rows)."""
 
+    kind: ClassVar[str] = "weld"
     name: str
     body: str
     other: str
@@ -104,9 +107,83 @@ class WeldLoop:
 
 
 @dataclass(frozen=True, slots=True)
+class AxisLoop:
+    """A point and an axis on each body; subclasses say what they hold."""
+
+    kind: ClassVar[str] = ""
+    name: str
+    body: str
+    other: str
+    point: Vector
+    axis: Vector
+    other_point: Vector
+    other_axis: Vector
+    active: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class HingeLoop(AxisLoop):
+    """Points and axes stay together: bodies turn about the axis (5 rows)."""
+
+    kind: ClassVar[str] = "hinge"
+
+
+@dataclass(frozen=True, slots=True)
+class UniversalLoop(AxisLoop):
+    """Points stay together, axes across each other: bodies turn about both (4 rows)."""
+
+    kind: ClassVar[str] = "universal"
+
+
+@dataclass(frozen=True, slots=True)
+class CylindricalLoop(AxisLoop):
+    """Axes stay on one line: bodies slide along it and turn about it (4 rows)."""
+
+    kind: ClassVar[str] = "cylindrical"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanarLoop(AxisLoop):
+    """Planes across the axes stay in one: bodies slide on it and turn about the axis (3 rows)."""
+
+    kind: ClassVar[str] = "planar"
+
+
+@dataclass(frozen=True, slots=True)
+class PrismaticLoop:
+    """Frames stay parallel, the other's point on a line of the body: bodies slide along the axis (5 rows)."""
+
+    kind: ClassVar[str] = "prismatic"
+    name: str
+    body: str
+    other: str
+    point: Vector
+    axis: Vector
+    quaternion: Quaternion
+    other_point: Vector
+    other_quaternion: Quaternion
+    active: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class DistanceLoop:
+    """Two points, one on each body, keep their distance (1 row)."""
+
+    kind: ClassVar[str] = "distance"
+    name: str
+    body: str
+    other: str
+    point: Vector
+    other_point: Vector
+    length: float
+    active: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class JointLoop:
     """One coordinate follows another: q − ref = Σ c_k (q_other − ref_other)^k; without ``other`` it stays at c_0 (1 row)."""
 
+    kind: ClassVar[str] = "coupling"
     name: str
     joint: str
     other: str | None
@@ -114,7 +191,8 @@ class JointLoop:
     active: bool = True
 
 
-Loop = ConnectLoop | WeldLoop | JointLoop
+Loop = ConnectLoop | WeldLoop | HingeLoop | UniversalLoop | PrismaticLoop | CylindricalLoop | PlanarLoop | DistanceLoop | JointLoop
+LOOPS: tuple[type, ...] = get_args(Loop)
 
 
 @dataclass(frozen=True, slots=True)

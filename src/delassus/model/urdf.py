@@ -3,20 +3,46 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import mujoco
 import numpy as np
 
-from ..errors import LoadError
+from .._door import numbers, unknown
+from ..errors import ArgumentError, ArgumentTypeError, LoadError
 from .checks import is_physical
 from .compiled import Compiled, compiled
 from .geometry import counted
+from .loops import across
+
+SUBSTITUTES = ("ball", "spherical", "universal")  # joints that can be put in place of a URDF's
 
 
-def from_urdf(root: ElementTree.Element, floating_base: bool, folder: Path | None, where: str) -> Compiled:
+@dataclass(frozen=True)
+class UrdfOptions:
+    """What can be told to a URDF that it cannot say itself: whether its root floats, and joints to put in place of its own, name → type."""
+
+    floating_base: bool = False
+    joints: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.joints, Mapping):
+            raise ArgumentTypeError(f"joints: expected a dictionary of names and types, got {type(self.joints).__name__}.")
+
+    def refuse(self, what: str) -> None:
+        """Raise if anything is told to what is no URDF."""
+        if self.floating_base:
+            raise ArgumentError(f"floating_base: only a URDF can be told to float, got {what}. Give its base a free joint instead.")
+        if self.joints:
+            raise ArgumentError(f"joints: only those of a URDF can be substituted, got {what}. Change the joints in the file instead.")
+
+
+def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | None, where: str) -> Compiled:
     """Ready a URDF for MuJoCo: what is only drawn goes, so do meshes that cannot be read; fixed links stay bodies, inertias as they are."""
+    floating_base = options.floating_base
     links = root.findall("link")
     missing = 0
     for link in links:
@@ -48,7 +74,17 @@ def from_urdf(root: ElementTree.Element, floating_base: bool, folder: Path | Non
     for key, value in {"fusestatic": "false", "strippath": "false", "discardvisual": "false"}.items():
         compiler.set(key, value)
     inertials = {} if adjusts else {link.get("name"): _take_inertial(link, where) for link in links}
-    model, omitted = compiled(lambda: mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode")), where)
+    # what is put in place of a joint has no limits, and follows no other
+    for joint in root.findall("joint"):
+        if joint.get("name") in options.joints and joint.get("type") != "fixed":
+            joint.set("type", "continuous")
+            for part in (*joint.findall("limit"), *joint.findall("mimic")):
+                joint.remove(part)
+    carried = {joint.get("name") or "": child.get("link") or "" for joint in root.findall("joint") for child in joint.findall("child")}
+    text = ElementTree.tostring(root, encoding="unicode")
+    model, omitted = compiled(
+        lambda: _substituted(text, options.joints, carried) if options.joints else mujoco.MjModel.from_xml_string(text), where
+    )
     omitted += _unread(root, model, omitted)
     if missing:
         omitted += (f"{missing} collision mesh{'' if missing == 1 else 'es'} not there, or not STL, OBJ or MSH",)
@@ -82,7 +118,43 @@ def from_urdf(root: ElementTree.Element, floating_base: bool, folder: Path | Non
             model.body_iquat[body], model.body_inertia[body] = axes, moments
     if inertials:
         compiled(lambda: mujoco.mj_setConst(model, mujoco.MjData(model)), where)
-    return Compiled(model, root.get("name"), omitted)
+    return Compiled(model, root.get("name"), omitted, carried)
+
+
+def _substituted(text: str, joints: Mapping[str, Any], carried: Mapping[str, str]) -> mujoco.MjModel:
+    """Compile a URDF with other joints in place of some of its own: balls, and universal joints, which are two hinges of one body."""
+    spec = mujoco.MjSpec.from_string(text)
+    for name, wanted in joints.items():
+        if name not in carried:
+            raise unknown("joints: joint", name, carried)
+        said = wanted if isinstance(wanted, Mapping) else {"type": wanted}
+        if said.get("type") not in SUBSTITUTES:
+            raise unknown(f"joints[{name!r}]: type", said.get("type"), SUBSTITUTES)
+        if strange := sorted(set(said) - {"type", "axis", "other_axis"}):
+            raise unknown(f"joints[{name!r}]: argument", strange[0], ("type", "axis", "other_axis"))
+        body = spec.body(carried[name])
+        # a fixed joint of the URDF is none of MuJoCo's
+        joint = spec.joint(name) or body.add_joint(name=name)
+        joint.limited, joint.actfrclimited = mujoco.mjtLimited.mjLIMITED_FALSE, mujoco.mjtLimited.mjLIMITED_FALSE
+        if said["type"] != "universal":
+            joint.type = mujoco.mjtJoint.mjJNT_BALL
+            continue
+        axes = _universal_axes(said, np.array(joint.axis), f"joints[{name!r}]")
+        joint.type, joint.axis = mujoco.mjtJoint.mjJNT_HINGE, axes[0]
+        second = body.add_joint(name=f"{name}_2", type=mujoco.mjtJoint.mjJNT_HINGE, axis=axes[1], pos=joint.pos)
+        second.damping, second.frictionloss, second.armature = joint.damping, joint.frictionloss, joint.armature
+    return spec.compile()
+
+
+def _universal_axes(said: Mapping[str, Any], own: Any, what: str) -> tuple[Any, Any]:
+    """Both axes of a universal joint: what is said, else that of the URDF's joint and a coordinate axis across it."""
+    first = numbers(said.get("axis", own), f"{what}: axis", (3,))
+    if not first.any():
+        raise ArgumentError(f"{what}: axis: expected a direction other than zero, got {first.tolist()}.")
+    second = numbers(said.get("other_axis", across(first)), f"{what}: other_axis", (3,))
+    if not np.linalg.norm(np.cross(first, second)) > 1e-6 * np.linalg.norm(first) * np.linalg.norm(second):
+        raise ArgumentError(f"{what}: other_axis: expected a direction other than that of axis {first.tolist()}, got {second.tolist()}.")
+    return first, second
 
 
 def _unread(root: ElementTree.Element, model: mujoco.MjModel, said: tuple[str, ...]) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from ..errors import ArgumentError, WriteError
 from ..model import Model
 from ..state import kinetic_energy, potential_energy
 from .files import named_path, private_file
+from .loop_rows import LoopRows
 from .trajectory import Trajectory
 
 __all__ = ["RECORDINGS", "Bar", "Frames", "Keeper"]
@@ -32,6 +33,8 @@ class _Moving(Protocol):
     timestep: float
 
     @property
+    def _loop_rows(self) -> LoopRows: ...
+    @property
     def q(self) -> Array: ...
     @property
     def v(self) -> Array: ...
@@ -43,7 +46,7 @@ class Frames:
     """Frames of a run, as they come; the state before it is the first."""
 
     def __init__(self, sim: _Moving) -> None:
-        self.model, self.timestep = sim.model, sim.timestep
+        self.model, self.timestep, self.loops = sim.model, sim.timestep, sim._loop_rows
         self.start_q, self.start_v, self.start_time = sim.q[None], sim.v[None], sim.time
         self.records: list[_core.RunRecord] = []
         self.times = [np.array([sim.time])]
@@ -70,7 +73,9 @@ class Frames:
             contact_start=np.concatenate([[0], np.cumsum(counts)]),
             contact_position=self._column("contact_position", no_vectors), contact_normal=self._column("contact_normal", no_vectors),
             contact_force=self._column("contact_force", no_vectors), contact_friction=self._column("contact_friction", np.zeros(0)),
-            contact_bodies=self._column("contact_bodies", np.zeros((0, 2), dtype=np.int64)),
+            contact_bodies=self._column("contact_bodies", np.zeros((0, 2), dtype=np.int64)), contact_distance=self._column("contact_distance", np.zeros(0)),
+            contact_geoms=self._column("contact_geoms", np.zeros((0, 2), dtype=np.int64)),
+            loop_forces=np.concatenate([np.zeros((1, self.loops.count)), *(self.loops.spread(record.loop_forces) for record in self.records)]),
             status=np.array(["solved", *(status for record in self.records for status in record.status)]),
             iterations=self._column("iterations", np.zeros(1, dtype=np.int64)), sleeping=self._column("sleeping", np.zeros(1, dtype=np.int64)), residual=self._column("residual", none),
             kinetic_energy=np.array([kinetic_energy(self.model, a, b) for a, b in zip(q, v, strict=True)]),

@@ -41,6 +41,7 @@ def rollout(
     *,
     control: ArrayLike | None = None,
     tau: ArrayLike | None = None,
+    external_forces: ArrayLike | None = None,
     steps: int | None = None,
     threads: int = 1,
     **options: Any,
@@ -51,7 +52,8 @@ def rollout(
         model: what a :class:`Simulator` takes, or one, whose settings are then used.
         q: (worlds, nq) states to start from; v: (worlds, nv), default at rest.
         control: (worlds, steps, nu) of the actuators; tau: (worlds, steps, nv) forces on joints.
-        steps: how many, where neither says so.
+        external_forces: (worlds, steps, nbody, 6) [force; torque] in world axes at each body's centre of mass.
+        steps: how many, where none of these says so.
         threads: that work at once.
         **options: of the :class:`Simulator`.
     """
@@ -59,13 +61,13 @@ def rollout(
     sim._check_untouched()
     starts = np.atleast_2d(np.asarray(q, dtype=float))
     worlds = len(starts)
-    for name, value in (("control", control), ("tau", tau)):
+    for name, value, form in (("control", control, "n"), ("tau", tau, "n"), ("external_forces", external_forces, "nbody, 6")):
         if value is not None and steps is None:
             shape = np.shape(value)
-            if len(shape) != 3:
-                raise ArgumentError(f"{name}: expected shape (worlds, steps, n), got {shape}.")
+            if len(shape) != 3 + form.count(","):
+                raise ArgumentError(f"{name}: expected shape (worlds, steps, {form}), got {shape}.")
             steps = shape[1]
     n = count(steps, "steps")
     speeds = np.zeros((worlds, sim.model.nv)) if v is None else v
-    found = _core.rollout(sim._plan, starts, speeds, tau, control, worlds, n, count(threads, "threads"))
+    found = _core.rollout(sim._plan, starts, speeds, tau, control, external_forces, worlds, n, count(threads, "threads"))
     return Rollout(found.q, found.v, found.unsolved, found.unstable)

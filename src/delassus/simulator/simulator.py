@@ -11,7 +11,6 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any, get_args
 
-import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -19,13 +18,18 @@ from .. import _core
 from .._door import conform, count, finite, number, unknown
 from ..errors import ArgumentError, ArgumentTypeError, UnstableError
 from ..model import Model
-from ..model.from_mujoco import body_names, from_mujoco
-from ..model.load import compile_source, tell_ignored
+from ..model.from_mujoco import body_names
+from ..model.geometry import set_flags
+from ..model.load import model_of, tell_ignored
+from ..model.loops import LoopList
+from ..model.urdf import UrdfOptions
 from ..types import Integrator, SimulatorSolver
-from .collision_model import ShownModel
+from .collision_model import ShownModel, collision_model
 from .contact_problem import ContactProblem, problem_of_step
+from .loop_rows import LoopRows
 from .recording import Bar, Frames, Keeper
 from .sensing import Applied, Sensing
+from .smooth_model import mirror_source
 from .snapshot import identity, seal, unseal
 from .step_result import StepResult
 from .trajectory import Trajectory
@@ -44,17 +48,6 @@ def _viewers() -> Any:
 Control = Callable[[float, Array, Array], ArrayLike]
 
 
-def _loaded(source: Any) -> Model:
-    """Return a model of what a Simulator takes."""
-    if isinstance(source, Model):
-        return source
-    if isinstance(source, mujoco.MjModel):
-        return from_mujoco(source)
-    if isinstance(source, str | os.PathLike):
-        return from_mujoco(*compile_source(source))
-    raise ArgumentTypeError(f"model: expected a name, a path, MJCF text, mujoco.MjModel or delassus.Model, got {type(source).__name__}.")
-
-
 class Simulator:
     """A world that steps: rigid contacts, loops, limits, dry friction, springs, dampers and motors.
 
@@ -65,7 +58,7 @@ class Simulator:
     The same machine and input give the same bits; :meth:`save` and :meth:`restore` go back to a moment bit for bit.
 
     Args:
-        model: a name, a path to MJCF or URDF, MJCF text, a ``mujoco.MjModel`` or a :class:`~delassus.Model`.
+        model: a name, a path to MJCF, URDF or MJB or to a zip file of one, MJCF text, a ``mujoco.MjModel`` or ``mujoco.MjSpec``, or a :class:`~delassus.Model`.
         timestep: [s].
         solver: "auto": Newton's method, a smooth path where that fails, and more, see :func:`~delassus.solve_contacts`; "admm"; "newton", on the fixed point of ADMM.
         integrator: both are semi-implicit, q with the new velocity; "midpoint" takes Coriolis and centrifugal forces at half of the step's velocity, so that what whirls gains no
@@ -81,6 +74,7 @@ class Simulator:
         sleep_after: time at rest after which an island sleeps [s], say 0.5; None: never. Its velocity is then zero and it is not solved again, until something that is awake comes
             within reach, forces on its joints or wrenches on its bodies change, or the state is set. Off by default: motion slower than ``sleep_speed`` is lost.
         sleep_speed: below which a body is at rest, everywhere on it, by its velocity and by the way it goes in the step [m/s].
+        loops: that are closed besides those of the model: a list, or a file of one, see :func:`~delassus.load`.
 
     Examples:
         >>> import delassus as dl
@@ -107,6 +101,7 @@ class Simulator:
         threads: int = 1,
         sleep_after: float | None = None,
         sleep_speed: float = 1e-4,
+        loops: LoopList | None = None,
     ) -> None:
         self.timestep = number(timestep, "timestep")
         if not self.timestep > 0:
@@ -119,11 +114,11 @@ class Simulator:
         if self.restitution > 1:
             raise ArgumentError(f"restitution: expected a number from 0 to 1, got {restitution}.")
         self.solver, self.integrator = solver, integrator
-        self.model = _loaded(model)
+        self.model = model_of(model, UrdfOptions(), loops, "model")
         if not isinstance(model, Model):
             tell_ignored(self.model, stacklevel=3)
         self.tolerance, self.max_iterations = number(tolerance, "tolerance", minimum=0.0), count(max_iterations, "max_iterations")
-        self._source = self.model._compiled if self.model._compiled is not None else self.model.to_mujoco()
+        self._source = self.model._in_mujoco()
         self._shown: ShownModel | None = None
         self._options = _core.StepOptions(
             timestep=self.timestep, restitution=self.restitution, bounce_speed=number(bounce_speed, "bounce_speed", minimum=0.0), tolerance=self.tolerance,
@@ -132,13 +127,35 @@ class Simulator:
             sleep_speed=number(sleep_speed, "sleep_speed", minimum=0.0),
         )  # fmt: skip
         self.view: Any = None
-        self._plan = world_plan(self.model, self._source, self._options)
         self.threads = count(threads, "threads")
-        self._world = _core.World(self._plan, threads=self.threads)
+        self._settings = {
+            "timestep": timestep, "solver": solver, "integrator": integrator, "restitution": restitution, "bounce_speed": bounce_speed, "tolerance": tolerance,
+            "max_iterations": max_iterations, "time_limit": time_limit, "slop": slop, "threads": threads, "sleep_after": sleep_after, "sleep_speed": sleep_speed,
+        }  # fmt: skip
+        self._collisions, self._mirror = collision_model(self._source), mirror_source(self.model, self._source, self.timestep)
+        self._plans: dict[tuple[bool, ...], tuple[_core.WorldPlan, LoopRows]] = {}
+        equalities = {"constraint", "equality"}.isdisjoint(set_flags(self._source))
+        self._hold(tuple(loop.active and equalities for loop in self.model.loops))
         self._applied: tuple[Any, Any, Any] = (None, None, None)
         self._has_sensors = self._source.nsensor > 0
         self._control_shape, self._tau_shape = (self.model.nu,), (self.model.nv,)
         self.reset()
+
+    def _hold(self, active: tuple[bool, ...], *, state: Array | None = None, before: _core.World | None = None) -> None:
+        """Go on with these loops, from a state that was saved with them, or that of a world with others."""
+        if active not in self._plans:
+            self._plans[active] = world_plan(self.model, self._collisions, self._mirror, self._options, active), LoopRows(self.model, active)
+        plan, rows = self._plans[active]
+        world = _core.World(plan, threads=self.threads)
+        if state is not None:
+            world.restore(state, len(state))
+        elif before is not None:
+            world.take_over(before)
+        self._world, self._plan, self._loop_rows, self._active = world, plan, rows, active
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what makes a simulator that goes on as this one does, bit for bit; what is shown stays behind."""
+        return _resumed, (self.model, self._settings, self.save())
 
     def __repr__(self) -> str:
         return f"<Simulator of {self.model.name!r}: t = {self.time:g} s, timestep {self.timestep:g} s>"
@@ -167,11 +184,61 @@ class Simulator:
         """(nv,) velocity, a copy."""
         return self._world.v
 
-    def reset(self, q: ArrayLike | None = None, v: ArrayLike | None = None, time: float = 0.0) -> None:
-        """Start from a state, without memory of contacts. Default: the model's neutral configuration at rest."""
+    @property
+    def loop_active(self) -> dict[str, bool]:
+        """Which loops are closed: name → whether it is, a copy. :meth:`set_loop_active` changes it."""
+        return {loop.name: on for loop, on in zip(self.model.loops, self._active, strict=True)}
+
+    def set_loop_active(self, loop: str, active: bool = True) -> None:
+        """Switch a loop on or off from the next step on: a gripper that holds, a coupling that opens. State and contacts stay; what sleeps wakes.
+
+        A loop that is open when it is switched on is closed within some steps, by moving positions; close it before (:func:`~delassus.close_loops`) where that matters.
+
+        Args:
+            loop: its name.
+            active: whether it is to hold.
+        """
+        names = [record.name for record in self.model.loops]
+        if loop not in names:
+            raise unknown("loop", loop, names)
+        if not isinstance(active, bool | np.bool_):
+            raise ArgumentTypeError(f"active: expected True or False, got {type(active).__name__}.")
+        wanted = tuple(bool(active) if name == loop else on for name, on in zip(names, self._active, strict=True))
+        if wanted != self._active:
+            self._hold(wanted, before=self._world)
+
+    def reset(self, q: ArrayLike | str | None = None, v: ArrayLike | None = None, time: float | None = None) -> None:
+        """Start from a state, without memory of contacts. Loops stay switched as they are.
+
+        Args:
+            q: (nq,) configuration, or the name of a keyframe, whose velocity and time are then the defaults of ``v`` and ``time``, and whose activations and poses of mocap bodies are
+                taken too; its controls are in ``model.keyframe_controls``. Default: the model's neutral configuration.
+            v: (nv,) velocity. Default: at rest.
+            time: [s]. Default: zero.
+        """
         self._check_untouched()
-        self._world.set_state(self.model.neutral() if q is None else q, np.zeros(self.model.nv) if v is None else v, number(time, "time"))
+        if isinstance(q, str):
+            if q not in self.model.keyframes:
+                raise unknown("keyframe", q, self.model.keyframes)
+            key = list(self.model.keyframes).index(q)
+            v = self.model.keyframe_velocities.get(q) if v is None else v
+            time = float(self._source.key_time[key]) if time is None and key < self._source.nkey else time
+            q = self.model.keyframes[q]
+        else:
+            key = self._source.nkey
+        start = 0.0 if time is None else number(time, "time")
+        self._world.set_state(self.model.neutral() if q is None else q, np.zeros(self.model.nv) if v is None else v, start)
         self._applied = (None, None, None)
+        if key < self._source.nkey:
+            self._take_keyframe(key)
+
+    def _take_keyframe(self, key: int) -> None:
+        """Activations and poses of mocap bodies of a keyframe of the file."""
+        m = self._source
+        if m.na:
+            self.activation = m.key_act[key]
+        for k in range(m.nmocap):
+            self.set_mocap(k, m.key_mpos[key][3 * k : 3 * k + 3], m.key_mquat[key][4 * k : 4 * k + 4], at_once=True)
 
     @property
     def activation(self) -> Array:
@@ -242,7 +309,7 @@ class Simulator:
 
     def save(self) -> Array:
         """Return all that the next step depends on, as numbers, and what they are of. They may be kept in a file."""
-        return seal(self._identity, self._world.save())
+        return seal(self._identity, np.concatenate([np.array(self._active, dtype=float), self._world.save()]))
 
     def restore(self, snapshot: ArrayLike) -> None:
         """Go back to what :meth:`save` returned, bit for bit; in this simulator or in another one of the same model with the same options.
@@ -250,8 +317,14 @@ class Simulator:
         Raises:
             ArgumentError: it is of another model, of other options, or not as it was saved. Nothing changes then.
         """
-        state = unseal(self._identity, snapshot)
-        self._world.restore(state, len(state))
+        switches, state = np.split(unseal(self._identity, snapshot), [len(self.model.loops)])
+        active = tuple((switches == 1).tolist())
+        if len(active) != len(self.model.loops) or not np.isin(switches, (0, 1)).all():
+            raise ArgumentError("snapshot: its switches of loops cannot be of this model. Give what save() returned, unchanged.")
+        if active == self._active:
+            self._world.restore(state, len(state))
+        else:
+            self._hold(active, state=state)
 
     @cached_property
     def _identity(self) -> Array:
@@ -308,7 +381,7 @@ class Simulator:
         if record is None:
             raise self._unstable()
         self._applied = applied = (tau, control, external_forces)
-        return StepResult(record, self._sensing, _kept(*applied)) if self._has_sensors else StepResult(record)
+        return StepResult(record, self._loop_rows, self._sensing, _kept(*applied)) if self._has_sensors else StepResult(record, self._loop_rows)
 
     def run(
         self,
@@ -316,6 +389,7 @@ class Simulator:
         *,
         control: ArrayLike | Control | None = None,
         tau: ArrayLike | Control | None = None,
+        external_forces: ArrayLike | Control | None = None,
         every: int = 1,
         progress: bool = True,
         record: str | os.PathLike[str] | None = None,
@@ -327,6 +401,7 @@ class Simulator:
             seconds: how long, in simulated time.
             control: of the actuators: numbers that stay, or a function of (time, q, v), called before every step.
             tau: forces on joints, likewise.
+            external_forces: (nbody, 6) wrenches on bodies as of :meth:`step`, likewise.
             every: steps from one kept frame to the next.
             progress: show a bar in a terminal.
             record: also write a page that plays in a browser, ``.html`` or ``.viser`` (extra ``viewer``), or a trajectory, ``.npz``. Every few seconds the frames so far are
@@ -339,7 +414,8 @@ class Simulator:
         """
         steps = round(number(seconds, "seconds", minimum=0.0) / self.timestep)
         every = count(every, "every")
-        steered = callable(control) or callable(tau)
+        inputs = (tau, control, external_forces)
+        steered = any(callable(given) for given in inputs)
         chunk = every if steered else max(every, 200 // every * every)
         frames = Frames(self)
         keeper = Keeper(record)
@@ -349,14 +425,12 @@ class Simulator:
                 n = min(chunk, steps - done)
                 if steered:
                     for _ in range(n):
-                        u = control(self.time, self.q, self.v) if callable(control) else control
-                        t = tau(self.time, self.q, self.v) if callable(tau) else tau
-                        part = self._run(1, 1, t, u)
+                        part = self._run(1, 1, *(given(self.time, self.q, self.v) if callable(given) else given for given in inputs))
                         done += 1
                         if done % every == 0:
                             frames.take(part, every)
                 else:
-                    part = self._run(n, every, tau, control)
+                    part = self._run(n, every, *inputs)
                     done += n
                     frames.take(part, every)
                 advance(done / steps)
@@ -379,11 +453,11 @@ class Simulator:
         if self._shown is not None:
             self._shown.check()
 
-    def _run(self, steps: int, every: int, tau: Any, control: Any) -> _core.RunRecord:
+    def _run(self, steps: int, every: int, tau: Any, control: Any, external_forces: Any) -> _core.RunRecord:
         self._check_untouched()
-        inputs = self._inputs(tau, control)
+        inputs = (*self._inputs(tau, control), external_forces)
         record = self._world.run(steps, every, *inputs)
-        self._applied = (*inputs, None)
+        self._applied = inputs
         if not record.finite:
             raise self._unstable()
         return record
@@ -402,6 +476,13 @@ class Simulator:
 def _kept(tau: Any, control: Any, external: Any) -> Applied:
     """Return copies of what acted."""
     return Applied(*(None if x is None else np.array(x, dtype=float) for x in (tau, control, external)))
+
+
+def _resumed(model: Model, settings: dict[str, Any], snapshot: Array) -> Simulator:
+    """Make a simulator again, where another one was saved."""
+    sim = Simulator(model, **settings)
+    sim.restore(snapshot)
+    return sim
 
 
 def _steps_in(seconds: float, timestep: float) -> int:

@@ -1,6 +1,6 @@
 """What a simulator saves of itself, sealed: a snapshot says what it is of, and whether it is unchanged.
 
-    [mark, format, model (2 numbers), options, checksum | state and memory, as the core writes them]
+    [mark, format, model (2 numbers), options, checksum | 1 or 0 for each loop: whether it is active | state and memory, as the core writes them]
 
 Identities and the checksum are parts of SHA-256 digests, 48 bits a number, so that they are exact in float64. Another model or other options are refused: the next step
 would not be the one that was saved. The core checks sizes, indices and numbers by itself.

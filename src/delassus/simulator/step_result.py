@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any, NoReturn
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from ..types import StepStatus
+from .loop_rows import LoopRows
 from .sensing import Applied, Sensing, SensorValues
 from .trajectory import Contacts
 
@@ -24,6 +26,9 @@ class StepResult:
         time: at its end [s].
         q, v: (nq,), (nv,) at its end.
         contacts: where bodies touched, with forces [N] over the step.
+        loop_forces: name of a loop → (rows,) its forces over the step [N, of rows that are rotations N m], in the axes of its rows, see the constraint of its kind: on the first body,
+            the opposite on the other. Rows are those of the middle of the step, q ⊕ ½ dt v. Zero where a loop is switched off. For wrenches on bodies see
+            :func:`~delassus.constraint_wrenches`.
         status: "solved" certifies the whole step: contact forces within the tolerance on all islands, and after the step loops closed (1e-5 of the mechanism's size, a metre at most),
             limits kept (1e-5 and twice the slop), no penetration deeper than before (by twice the slop), and no shape on the other side of another. Otherwise the status of the contact
             solver, see :class:`~delassus.ContactResult`, or, where forces are right, the worst of what is not: "tunnelling", "open_loops", "limit_violated", "penetrating".
@@ -46,6 +51,7 @@ class StepResult:
     q: Array
     v: Array
     contacts: Contacts
+    loop_forces: dict[str, Array]
     status: StepStatus
     islands: int
     sleeping: int
@@ -62,24 +68,27 @@ class StepResult:
     timings: dict[str, float]
     sensors: SensorValues
 
-    def __init__(self, record: _core.StepRecord, sensing: Sensing | None = None, applied: Applied | None = None) -> None:
-        self.__dict__["_record"] = record
-        self.__dict__["_sensed"] = (sensing, applied)
+    def __init__(self, record: _core.StepRecord, loops: LoopRows, sensing: Sensing | None = None, applied: Applied | None = None) -> None:
+        self.__dict__.update(_record=record, _loops=loops, _sensed=(sensing, applied))
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute that was not asked for before, and keep it."""
         if name not in StepResult.__annotations__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         record = self.__dict__["_record"]
-        if name == "contacts":
-            value: Any = contacts_of(record)
-        elif name == "sensors":
-            sensing, applied = self.__dict__["_sensed"]
-            value = SensorValues({}, np.zeros(0)) if sensing is None else sensing.values(record, applied)
-        else:
-            value = getattr(record, name)
+        made = {"contacts": contacts_of, "loop_forces": self._forces_by_loop, "sensors": self._sensor_values}.get(name, attrgetter(name))
+        value = made(record)
         self.__dict__[name] = value
         return value
+
+    def _sensor_values(self, record: _core.StepRecord) -> SensorValues:
+        sensing, applied = self.__dict__["_sensed"]
+        return SensorValues({}, np.zeros(0)) if sensing is None else sensing.values(record, applied)
+
+    def _forces_by_loop(self, record: _core.StepRecord) -> dict[str, Array]:
+        loops: LoopRows = self.__dict__["_loops"]
+        forces = loops.spread(record.loop_forces)
+        return {loop: forces[rows] for loop, rows in loops.slices.items()}
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"cannot assign to {name!r}: a StepResult does not change.")
@@ -110,6 +119,6 @@ def contacts_of(record: _core.StepRecord) -> Contacts:
     contacts = object.__new__(Contacts)
     contacts.__dict__.update(
         position=record.contact_position, normal=record.contact_normal, force=record.contact_force, friction=record.contact_friction,
-        bodies=record.contact_bodies,
+        bodies=record.contact_bodies, distance=record.contact_distance, geoms=record.contact_geoms,
     )  # fmt: skip
     return contacts

@@ -15,13 +15,15 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._door import as_array, finite
+from .._door import as_array, finite, unknown
 from ..errors import ArgumentError, ArgumentTypeError, DelassusError, LoadError
 from ..model import Model
 from ..model.compiled import compiled
 from ..model.enclosed import load_enclosed
+from ..model.mjcf import to_mjcf
 from ..model.model import as_model
 from .files import named_path, whole_file
+from .loop_rows import loop_slices
 
 __all__ = ["Contacts", "Trajectory"]
 
@@ -30,7 +32,10 @@ _STATUS = re.compile("[a-z][a-z_ -]{0,60}")  # viewers show it as it is
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-_NONE: Ints = np.zeros(0, dtype=np.int64)  # stands for zeros
+# stand for what is not given
+_NONE: Ints = np.zeros(0, dtype=np.int64)
+_UNSAID: Floats = np.zeros(0)
+_LATER = {"sleeping", "contact_distance", "contact_geoms", "loop_forces"}  # that files of earlier versions do not tell
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
@@ -93,6 +98,8 @@ class Contacts:
         force: (K, 3) on the first body [N], world.
         friction: (K,) sliding coefficients.
         bodies: (K, 2) indices of the two bodies; 0 is the world.
+        distance: (K,) between the shapes where the contacts were looked for, negative where they are in each other [m]; zero where it is not given.
+        geoms: (K, 2) numbers of the two shapes in MuJoCo's model (``sim.mujoco_model``); −1 where they are not given.
     """
 
     position: Floats
@@ -100,13 +107,28 @@ class Contacts:
     force: Floats
     friction: Floats
     bodies: Ints
+    distance: Floats = field(default_factory=lambda: _UNSAID)
+    geoms: Ints = field(default_factory=lambda: _NONE)
 
     def __post_init__(self) -> None:
         n = len(as_array(self.position, "position", "an array of shape (K, 3)"))
         put = _setter(self)
-        for name, shape in (("position", (n, 3)), ("normal", (n, 3)), ("force", (n, 3)), ("friction", (n,))):
+        if self.distance is _UNSAID:
+            put("distance", np.zeros(n))
+        if self.geoms is _NONE:
+            put("geoms", np.full((n, 2), -1))
+        for name, shape in (("position", (n, 3)), ("normal", (n, 3)), ("force", (n, 3)), ("friction", (n,)), ("distance", (n,))):
             put(name, _floats(getattr(self, name), name, shape))
-        put("bodies", _ints(self.bodies, "bodies", (n, 2)))
+        for name in ("bodies", "geoms"):
+            put(name, _ints(getattr(self, name), name, (n, 2)))
+
+    @property
+    def frame(self) -> Floats:
+        """(K, 3, 3) axes of the contacts as rows: normal n, e × n scaled to unit length, and n × that; e is the coordinate axis that n leans to least. World."""
+        n = self.normal
+        first = np.cross(np.eye(3)[np.abs(n).argmin(axis=1)], n)
+        first /= np.linalg.norm(first, axis=1, keepdims=True)
+        return np.stack([n, first, np.cross(n, first)], axis=1)
 
     def __len__(self) -> int:
         """Return how many there are."""
@@ -137,6 +159,10 @@ class Trajectory:
         loop_error: (T,) largest gap of a loop [m].
         penetration: (T,) deepest [m].
         sleeping: (T,) trees that sleep; none where it is not given.
+        contact_distance: (K,) between shapes where contacts were looked for [m]; zero where it is not given.
+        contact_geoms: (K, 2) numbers of the two shapes in MuJoCo's model; −1 where they are not given.
+        loop_forces: (T, m) forces of all loops' rows over the step that led to the frame, in the order of ``model.loops``, see :class:`StepResult`; zero where they are not given.
+            :meth:`loop_force` has those of one loop.
     """
 
     model: Model
@@ -157,6 +183,9 @@ class Trajectory:
     loop_error: Floats
     penetration: Floats
     sleeping: Ints = field(default_factory=lambda: _NONE)
+    contact_distance: Floats = field(default_factory=lambda: _UNSAID)
+    contact_geoms: Ints = field(default_factory=lambda: _NONE)
+    loop_forces: Floats = field(default_factory=lambda: _UNSAID)
 
     def __post_init__(self) -> None:
         as_model(self.model)
@@ -164,16 +193,27 @@ class Trajectory:
         frames = as_array(self.times, "times").size
         contacts = len(np.atleast_1d(as_array(self.contact_position, "contact_position")))
         T, K = (frames,), (contacts,)
-        if self.sleeping is _NONE:
-            put("sleeping", np.zeros(T, dtype=np.int64))
+        rows = max((rows.stop for rows in loop_slices(self.model).values()), default=0)
+        for name, unsaid, value in (
+            ("sleeping", _NONE, np.zeros(T, dtype=np.int64)), ("contact_distance", _UNSAID, np.zeros(K)), ("contact_geoms", _NONE, np.full((*K, 2), -1)),
+            ("loop_forces", _UNSAID, np.zeros((*T, rows))),
+        ):  # fmt: skip
+            if getattr(self, name) is unsaid:
+                put(name, value)
         shapes: dict[str, tuple[int, ...]] = {
             "times": T, "q": (*T, self.model.nq), "v": (*T, self.model.nv), "contact_position": (*K, 3), "contact_normal": (*K, 3),
             "contact_force": (*K, 3), "contact_friction": K, "residual": T, "kinetic_energy": T, "potential_energy": T, "loop_error": T,
-            "penetration": T,
+            "penetration": T, "contact_distance": K, "loop_forces": (*T, rows),
         }  # fmt: skip
         for name, shape in shapes.items():
             put(name, _floats(getattr(self, name), name, shape))
-        for name, shape in (("contact_start", (frames + 1,)), ("contact_bodies", (contacts, 2)), ("iterations", T), ("sleeping", T)):
+        for name, shape in (
+            ("contact_start", (frames + 1,)),
+            ("contact_bodies", (contacts, 2)),
+            ("contact_geoms", (contacts, 2)),
+            ("iterations", T),
+            ("sleeping", T),
+        ):
             put(name, _ints(getattr(self, name), name, shape))
         put("status", _words(self.status, "status", T))
         if strange := [word for word in np.unique(self.status).tolist() if not _STATUS.fullmatch(word)]:
@@ -218,8 +258,20 @@ class Trajectory:
         k = range(len(self))[frame]
         at = slice(int(self.contact_start[k]), int(self.contact_start[k + 1]))
         return Contacts(
-            self.contact_position[at], self.contact_normal[at], self.contact_force[at], self.contact_friction[at], self.contact_bodies[at]
-        )
+            self.contact_position[at], self.contact_normal[at], self.contact_force[at], self.contact_friction[at], self.contact_bodies[at],
+            self.contact_distance[at], self.contact_geoms[at],
+        )  # fmt: skip
+
+    def loop_force(self, loop: str) -> Floats:
+        """Return the forces of one loop's rows, (T, rows) [N or N m], see ``loop_forces``.
+
+        Args:
+            loop: its name.
+        """
+        slices = loop_slices(self.model)
+        if loop not in slices:
+            raise unknown("loop", loop, slices)
+        return self.loop_forces[:, slices[loop]]
 
     # ---- files and other libraries ------------------------------------------------------------------------------------
 
@@ -240,7 +292,7 @@ class Trajectory:
             target = target.with_name(target.name + ".npz")
         arrays = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "model"}
         with whole_file(target, f"trajectory of {len(self)} frames") as file:
-            np.savez_compressed(file, format=np.int64(FORMAT), mjcf=np.str_(self.model.to_mjcf()), **arrays)
+            np.savez_compressed(file, format=np.int64(FORMAT), mjcf=np.str_(to_mjcf(self.model)), **arrays)
         return target
 
     @classmethod
@@ -253,7 +305,7 @@ class Trajectory:
             LoadError: no such file, or not a whole trajectory of this format.
         """
         where = repr(os.fspath(path))
-        needed = {"format", "mjcf"} | {part.name for part in fields(cls) if part.name not in ("model", "sleeping")}
+        needed = {"format", "mjcf"} | {part.name for part in fields(cls) if part.name != "model" and part.name not in _LATER}
         try:
             file = np.load(path, allow_pickle=False)
             if isinstance(file, np.ndarray):
@@ -261,8 +313,7 @@ class Trajectory:
             with file:
                 if missing := sorted(needed - set(file.files)):
                     raise LoadError(f"path: {where} is no trajectory: it lacks {', '.join(missing)}. Trajectory.save writes them.")
-                # files of earlier versions do not tell what sleeps
-                needed |= {"sleeping"} & set(file.files)
+                needed |= _LATER & set(file.files)
                 parts = {name: _array(file, name) for name in needed}
         except DelassusError:
             raise

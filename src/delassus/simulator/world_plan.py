@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import mujoco
@@ -12,9 +13,9 @@ from ..constraints import JointFriction, from_loop
 from ..model import Model
 from ..model.from_mujoco import body_names
 from ..model.geometry import set_flags
-from .collision_model import REACH, collision_model, margin_shift
+from .collision_model import REACH, margin_shift
 from .mujoco_library import library
-from .smooth_model import control_places, mirror_source, mocap_state
+from .smooth_model import control_places, mocap_state
 from .spans import spans
 
 __all__ = ["world_plan"]
@@ -23,19 +24,20 @@ _LARGE = 1e300  # stands for a range without an end
 _SINGLE = ("hinge", "slide")  # joints of one coordinate
 
 
-def world_plan(model: Model, source: Any, options: _core.StepOptions) -> _core.WorldPlan:
-    """Return everything the core needs: implicit parts of M̂, loops, friction, limits, motors, and the ways to MuJoCo's collisions and smooth forces.
+def world_plan(model: Model, mj: Any, mirror: _core.MirrorSource, options: _core.StepOptions, active: Sequence[bool]) -> _core.WorldPlan:
+    """Return everything the core needs: implicit parts of M̂, those loops that are active, friction, limits, motors, and the ways to MuJoCo's collisions and smooth forces.
 
     Args:
         model: of the world.
-        source: MuJoCo's model of it.
+        mj: its :func:`~delassus.simulator.collision_model.collision_model`.
+        mirror: where smooth forces come from.
         options: of its steps.
+        active: which loops hold.
     """
-    mj = collision_model(source)
     off = set_flags(mj)
-    has_friction, has_loops, has_limits = ({"constraint", name}.isdisjoint(off) for name in ("frictionloss", "equality", "limit"))
+    has_friction, has_limits = ({"constraint", name}.isdisjoint(off) for name in ("frictionloss", "limit"))
     friction = [JointFriction(model, j) for j in range(model.njoint) if has_friction and model.dof_friction_loss[model.joint_vadr[j]] > 0]
-    loops = [from_loop(model, loop) for loop in model.loops if has_loops and loop.active]
+    loops = [from_loop(model, loop) for loop, on in zip(model.loops, active, strict=True) if on]
     bodies = [model.body_index(name) for name in body_names(mj)]
     parts = np.asarray(mj.geom_bodyid).tolist()
 
@@ -50,7 +52,7 @@ def world_plan(model: Model, source: Any, options: _core.StepOptions) -> _core.W
     collisions = _core.CollisionSource(
         library(), mj, address=int(mj._address), geom_bodies=[bodies[b] for b in parts], geom_parts=parts, mocap_signature=mocap_state(mj)[0], margin_shift=margin_shift(mj),
     )
-    return _core.WorldPlan(world, collisions, mirror_source(model, source, options.timestep), int(source.nu))
+    return _core.WorldPlan(world, collisions, mirror, int(mj.nu))
 
 
 def _limits(model: Model, mj: Any) -> list[_core.JointLimit]:

@@ -251,7 +251,8 @@ def _units(model: Model, G: DelassusOperator, q: Array) -> Array:
     rows: list[Array] = [np.zeros(0)]
     for c in G.constraints:
         turns = isinstance(c, JointCoupling) and c.turns
-        rows.append(np.array([1.0] if turns else [size] * min(c.rows, 3) + [1.0] * max(c.rows - 3, 0)))
+        lengths = c._recipe[2]["point_rows"]
+        rows.append(np.array([1.0] if turns else [size] * lengths + [1.0] * (c.rows - lengths)))
     return np.concatenate(rows)
 
 

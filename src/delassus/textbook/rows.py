@@ -110,9 +110,13 @@ def _point(pose: Pose, body: int, point: Any) -> tuple[int, Matrix, Matrix]:
 
 
 def _frame(pose: Pose, block: Block, data: dict[str, Any], axes: str) -> None:
-    """Rows A (v₁ + ω₁ × p₁ − v₂ − ω₂ × p₂), then ω₁ − ω₂ about the last axes."""
+    """Rows A (v₁ + ω₁ × p₁ − v₂ − ω₂ × p₂), then ω₁ − ω₂ about the last axes.
+
+    Rows of a point that slides take both velocities where the second point is; a universal joint's last row is about a × b.
+    """
     ops, robot = pose.ops, pose.robot
     A = ops.matrix(np.reshape(data["matrix"], (3, 3)))
+    pushes, crosses = data["point_rows"], block.rows == 4 and data["point_rows"] == 3
     moving = [b for b in data["bodies"] if robot.body_link[b] >= 0]
     links = {robot.body_link[b] for b in moving}
     carrier = None  # link whose axes the rows are in; None: the world's
@@ -126,15 +130,38 @@ def _frame(pose: Pose, block: Block, data: dict[str, Any], axes: str) -> None:
         link, _, J = _point(pose, body, data["points"][3 * k : 3 * k + 3])
         if link < 0:
             continue
+        if k == 0 and pushes < 3:
+            J = _slid(pose, link, data)
         # axes of the rows in this link
         if carrier == link:
             B = A
         else:
             B = A if carrier is None else A @ pose.placements[carrier][0].T
             B = B @ pose.placements[link][0]
-        turns = block.rows - 3
-        K = ops.stack([B @ J, ops.beside([ops.zeros(turns, 3), B[3 - turns : 3, :]])]) if turns else B @ J
+        turns, first = block.rows - pushes, pushes - 1 if pushes < 3 else 0
+        about = _crossed(pose, data) @ pose.placements[link][0] if crosses else B[3 - turns : 3, :]
+        along = B[first : first + pushes, :] @ J
+        K = ops.stack([along, ops.beside([ops.zeros(turns, 3), about])]) if turns else along
         _add(block, link, K if k == 0 else -K)
+
+
+def _slid(pose: Pose, link: int, data: dict[str, Any]) -> Matrix:
+    """J (3, 6) of a link where the second body's point is, in link axes."""
+    ops = pose.ops
+    other, p, _ = _point(pose, data["bodies"][1], data["points"][3:6])
+    x = p if other < 0 else pose.placements[other][1] + pose.placements[other][0] @ p
+    R, origin = pose.placements[link]
+    return ops.beside([ops.identity(3), -hat(ops, R.T @ (x - origin))])
+
+
+def _crossed(pose: Pose, data: dict[str, Any]) -> Matrix:
+    """Return a × b (1, 3) in world axes, a on the first body and b on the second."""
+    ops, robot = pose.ops, pose.robot
+    axes = []
+    for body, axis in zip(data["bodies"], (data["target"][:3], data["target"][3:]), strict=True):
+        n, link = ops.matrix((robot.body_axes[body] @ np.asarray(axis))[:, None] + 0.0), robot.body_link[body]
+        axes.append(n if link < 0 else pose.placements[link][0] @ n)
+    return (hat(ops, axes[0]) @ axes[1]).T
 
 
 def _distance(pose: Pose, block: Block, data: dict[str, Any], axes: str) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from ..constraints import Constraint, PointContact, collect
-from ..model import ConnectLoop, Loop, Model, WeldLoop
+from ..model import JointLoop, Loop, Model
 from ..operators import DelassusOperator
 from ..simulator import Contacts
 from ..state import body_placements
@@ -164,7 +164,7 @@ class Stage:
         self._crowd = float(np.clip(np.sqrt(CROWD / max(contacts, 1)), 0.35, 1.0))
         self.newton = newton * self._crowd
         self._contacts: Contacts | None = None
-        self._loops = [loop for loop in model.loops if isinstance(loop, ConnectLoop | WeldLoop) and loop.active]
+        self._loops = [loop for loop in model.loops if not isinstance(loop, JointLoop) and loop.active]
         self._look(points)
         self._ground(points)
         self._bodies()
