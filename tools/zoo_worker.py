@@ -323,12 +323,15 @@ def motion(m: mujoco.MjModel, controls: list[Array], seconds: float, budget: flo
     # MuJoCo's, for as many steps
     d, theirs, deepest = mujoco.MjData(m), [], 0.0
     d.qpos[:] = start
+    stop = time.perf_counter() + budget
     for k in range(len(own)):
         d.ctrl[:] = controls[k // held % len(controls)]
         before = time.thread_time()
         mujoco.mj_step(m, d)
         theirs.append(time.thread_time() - before)
         deepest = max(deepest, -float(np.min(d.contact.dist, initial=0.0)))
+        if time.perf_counter() > stop:
+            break
     bad = (mujoco.mjtWarning.mjWARN_BADQPOS, mujoco.mjtWarning.mjWARN_BADQVEL, mujoco.mjtWarning.mjWARN_BADQACC)
     unstable = sum(int(d.warning[int(w)].number) for w in bad)
     return result | {"mujoco": {"microseconds": times(theirs), "penetration": deepest, "unstable": unstable}}
