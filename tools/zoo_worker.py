@@ -205,15 +205,14 @@ def sensors(m: mujoco.MjModel, rng: np.random.Generator) -> Result | str | None:
         if not hasattr(step, "sensors"):
             return NOT_AVAILABLE
         mujoco.mj_resetData(free, d)
-        d.qpos[:], d.qvel[:], d.ctrl[:] = step.q, step.v, control
+        d.time, d.qpos[:], d.qvel[:], d.ctrl[:] = step.time, step.q, step.v, control
         if m.na:
             d.act[:] = sim.activation  # type: ignore[attr-defined]
         mujoco.mj_forward(free, d)
-        for s, (at, n, stage) in enumerate(zip(m.sensor_adr, m.sensor_dim, m.sensor_needstage, strict=True)):
-            name = mujoco.mj_id2name(m, mujoco.mjtObj.mjOBJ_SENSOR, s)
-            if name:
-                theirs, kind = d.sensordata[at : at + n], "acceleration" if stage == int(mujoco.mjtStage.mjSTAGE_ACC) else "state"
-                worst[kind] = max(worst[kind], relative(np.atleast_1d(step.sensors[name]), theirs, np.maximum(np.abs(theirs), 1.0)))
+        for at, n, stage in zip(m.sensor_adr, m.sensor_dim, m.sensor_needstage, strict=True):
+            ours, theirs = step.sensors.data[at : at + n], d.sensordata[at : at + n]
+            kind = "acceleration" if stage == int(mujoco.mjtStage.mjSTAGE_ACC) else "state"
+            worst[kind] = max(worst[kind], relative(ours, theirs, np.maximum(np.abs(theirs), 1.0)))
     return worst
 
 
