@@ -38,6 +38,7 @@ NOT_RUN = {
     "pre-commit install": "changes the repository",
     "mkdocs": "test_site.py",
     "tools/sanitize": "compiles the core anew, minutes",
+    "tools/zoo": "needs packages of models, minutes; test_zoo.py runs it on a folder",
     "tools/oldest": "installs old versions of all dependencies, minutes",
     "benchmarks/": "compiles Pinocchio's headers, minutes",
     "delassus demo": "drops robots for 1.5 s; test_examples.py runs it for 0.1 s",
