@@ -12,8 +12,9 @@
 //
 //   Δr = w − B J (M + Jᵀ B J)⁻¹ Jᵀ w,   w = −E⁻¹ f
 //
-// one elimination of all joints (block_elimination.h) and one substitution; the residual of the equation is
-// found by G itself, and solved for again where it is too large. Steps are shortened until ‖d f‖ falls below the
+// one elimination of all joints (block_elimination.h) and one substitution, which also tells G Δr. Whether it does is
+// checked by the symmetry of G; where that fails, the residual of the equation is found by G itself, and solved for
+// again where it is too large. Steps are shortened until ‖d f‖ falls below the
 // largest of the last four. δ follows the success of steps.
 //
 // Redundant contacts: near the end forces may have far to go along directions that G does not feel, and δ allows them
@@ -66,6 +67,7 @@ class Semismooth {
   double cone_delta(std::size_t k, double delta) const;
   void set_blocks(double delta);
   void solve_linear(const double* rhs, double delta, double* out);
+  double response_error() const;
   bool find_step(double delta, double f_length);
   double first_change() const;
   double length_after(double t);
