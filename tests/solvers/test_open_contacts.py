@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import delassus as dl
+from oracles.allocation import requests
 
 # arms of three hinges that reach for two boxes; nothing touches a link of its own tree, of which G tells an estimate of the diagonal only
 ARM = """<body name="{n}1" pos="{x} 0 1"><joint name="{n}a" axis="0 1 0" armature="0.01"/><geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.04"/>
@@ -111,3 +112,26 @@ def test_the_diagonal_is_that_of_the_configuration():
         fresh.update(model.random(k))
         fresh.compliance = compliance
         assert np.array_equal(dl.solve_contacts(G, g, constraints).forces, dl.solve_contacts(fresh, g, constraints).forces)
+
+
+# more rows than NumPy keeps memory for: two requests are those of the result
+SCRIPT = """
+sys.path.insert(0, sys.argv[1] + "/solvers")
+from test_open_contacts import heap, velocities
+
+model, constraints = heap(np.random.default_rng(5))
+G = dl.DelassusOperator(model, constraints)
+G.update(model.random(0))
+gs = [velocities(G, np.random.default_rng(k), 0.5) for k in range(3)]
+solver, options = dl.ContactSolver(G, constraints), dl._core.ContactOptions(tolerance=1e-6, max_iterations=300)
+for k in range(9):
+    before = count()
+    solver._native.solve(G._native, gs[k % 3], options, None)
+    print("solve", k, count() - before, sep=",")
+"""
+
+
+def test_plans_of_a_large_elimination_are_made_in_the_same_memory(tmp_path):
+    asked = requests(tmp_path, SCRIPT)
+    assert asked["solve", "0"] > 100
+    assert [asked["solve", str(k)] for k in range(6, 9)] == [2, 2, 2]
