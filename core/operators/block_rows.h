@@ -70,9 +70,9 @@ template <class T>
 class BlockRows {
  public:
   using Real = real_of<T>;
+  using Places = typename Layout<Real>::Places;
 
-  explicit BlockRows(const Layout<Real>& layout)
-      : layout_(layout), set_(layout.set), free_(layout.coupled.steps.size(), 0) {
+  explicit BlockRows(const Layout<Real>& layout) : set_(layout.set), free_(layout.coupled.steps.size(), 0) {
     for (const auto& step : layout.coupled.steps)
       if (step.free) free_[std::size_t(step.link)] = 1;
     index_.clear(set_.rows);
@@ -91,23 +91,37 @@ class BlockRows {
   const BlockIndex& index() const { return index_; }
   std::size_t bytes() const { return 3 * index_.of_row.size() * sizeof(int); }
 
-  // To links and couplings; blocks of joint rows go to the pivots of their joints.
-  void stiffen(const Points<T>& points, const Terms<T>& terms, const T* B, Twin6<T>* H, const Couplings<T>& coupling,
-               T* joint_stiffness) const {
+  // Of every group of points, whether its blocks may couple its links: some number of them is not zero.
+  void find_coupling_groups(const T* B, std::vector<char>& couples) const {
+    couples.assign(set_.groups.size(), 0);
+    for (std::size_t g = 0; g < couples.size(); ++g) {
+      const auto& group = set_.groups[g];
+      if (group.other < 0) continue;
+      for (int p = group.first; p < group.first + group.count && !couples[g]; ++p) {
+        const int row = set_.points[std::size_t(p)].row;
+        couples[g] = !is_zero(B + index_.of_row[std::size_t(row)], stride(row));
+      }
+    }
+    for (const auto& mixed : mixed_) couples[mixed.group] = 1;
+  }
+
+  // To links and couplings, which are at these places; blocks of joint rows go to the pivots of their joints.
+  void stiffen(const Points<T>& points, const Terms<T>& terms, const T* B, const Places& places, Twin6<T>* H,
+               const Couplings<T>& coupling, T* joint_stiffness) const {
     for (std::size_t g = 0; g < set_.groups.size(); ++g) {
       if constexpr (strip_lanes<T> > 1)
         if (points.in_packs(g)) {
           BlockSums<StripPack<T>> sums;
-          if (sum_packs(points, g, B, sums)) add_group(g, sums, H, coupling);
+          if (sum_packs(points, g, B, sums)) add_group(g, sums, places, H, coupling);
           continue;
         }
       points.each(g, [&](const auto* axes, const Vec3<T>& p, const Vec3<T>& o, int row) {
         const T* block = B + index_.of_row[std::size_t(row)];
-        if (!is_zero(block, stride(row))) add_point(g, axes, p, o, block, stride(row), H, coupling);
+        if (!is_zero(block, stride(row))) add_point(g, axes, p, o, block, stride(row), places, H, coupling);
       });
     }
-    stiffen_terms(terms, B, H, coupling);
-    stiffen_mixed(points, terms, B, H, coupling);
+    stiffen_terms(terms, B, places, H, coupling);
+    stiffen_mixed(points, terms, B, places, H, coupling);
     for (const auto& j : set_.joint_rows)
       joint_stiffness[j.velocity] += B[index_.at(j.row, j.row)] * (j.coefficient * j.coefficient);
   }
@@ -130,9 +144,9 @@ class BlockRows {
   // One point: rows K_r = [n, p × n] of both links, the other's with a minus, and H_ab += Σ K_ar (B K_b)_rᵀ.
   template <class Axis>
   void add_point(std::size_t g, const Axis* axes, const Vec3<T>& p, const Vec3<T>& o, const T* B, int stride,
-                 Twin6<T>* H, const Couplings<T>& coupling) const {
+                 const Places& places, Twin6<T>* H, const Couplings<T>& coupling) const {
     const auto& group = set_.groups[g];
-    const auto& touching = layout_.touching[g];
+    const auto& touching = places.touching[g];
     const int links[2] = {group.link, group.other}, sides = touching.block >= 0 ? 2 : 1;
     Column<T> K[2][3], BK[2][3];
     for (int a = 0; a < sides; ++a) {
@@ -242,9 +256,10 @@ class BlockRows {
   // The block of two links a and b of a group is ± [S, right_b; left_a, both_ab], − between different links. A free
   // link needs no transposed block of its own.
   template <class P>
-  void add_group(std::size_t g, const BlockSums<P>& s, Twin6<T>* H, const Couplings<T>& coupling) const {
+  void add_group(std::size_t g, const BlockSums<P>& s, const Places& places, Twin6<T>* H,
+                 const Couplings<T>& coupling) const {
     const auto& group = set_.groups[g];
-    const auto& touching = layout_.touching[g];
+    const auto& touching = places.touching[g];
     const int links[2] = {group.link, group.other}, sides = touching.block >= 0 ? 2 : 1;
     const Halves S = columns_of(s.S);
     Halves left[2], right[2];
@@ -271,7 +286,8 @@ class BlockRows {
   }
 
   // Rows with terms, each constraint's by its own block.
-  void stiffen_terms(const Terms<T>& terms, const T* B, Twin6<T>* H, const Couplings<T>& coupling) const {
+  void stiffen_terms(const Terms<T>& terms, const T* B, const Places& places, Twin6<T>* H,
+                     const Couplings<T>& coupling) const {
     const Vec6<T>* K = terms.K();
     // Σ_c B_ac K_c over the rows of a block
     const auto weighted = [&](int row, int rows, int a, const Vec6<T>* of) {
@@ -284,7 +300,7 @@ class BlockRows {
         const auto& term = set_.terms[b.term + t];
         for (int a = 0; a < b.rows; ++a) add_outer(H[term.link], K[term.K + a], weighted(b.row, b.rows, a, K + term.K));
       }
-    for (const auto& p : layout_.products) {
+    for (const auto& p : places.products) {
       const Vec6<T>*first = K + set_.terms[p.first].K, *second = K + set_.terms[p.second].K;
       Twin6<T>& C = coupling.open(p.block);
       for (int a = 0; a < p.rows; ++a) {
@@ -295,7 +311,7 @@ class BlockRows {
   }
 
   // Constraints with both a point and terms: what the two have with each other.
-  void stiffen_mixed(const Points<T>& points, const Terms<T>& terms, const T* B, Twin6<T>* H,
+  void stiffen_mixed(const Points<T>& points, const Terms<T>& terms, const T* B, const Places& places, Twin6<T>* H,
                      const Couplings<T>& coupling) const {
     for (const auto& mixed : mixed_) {
       const auto& group = set_.groups[mixed.group];
@@ -312,8 +328,8 @@ class BlockRows {
                 const auto& term = set_.terms[block.term + t];
                 const Vec6<T>& K = terms.K()[term.K + k];
                 const int at = block.row + k;
-                add_outer(mixed.group, link, term.link, J * B[index_.at(row + r, at)], K, H, coupling);
-                add_outer(mixed.group, term.link, link, K * B[index_.at(at, row + r)], J, H, coupling);
+                add_outer(mixed.group, link, term.link, J * B[index_.at(row + r, at)], K, places, H, coupling);
+                add_outer(mixed.group, term.link, link, K * B[index_.at(at, row + r)], J, places, H, coupling);
               }
           }
       });
@@ -326,10 +342,10 @@ class BlockRows {
   }
   static void add_outer(Mat6<T>& A, const Column<T>& a, const Vec6<T>& b) { delassus::add_outer(A, a, b); }
   // H_ij += a bᵀ of the links of a group
-  void add_outer(std::size_t g, int i, int j, const Vec6<T>& a, const Vec6<T>& b, Twin6<T>* H,
+  void add_outer(std::size_t g, int i, int j, const Vec6<T>& a, const Vec6<T>& b, const Places& places, Twin6<T>* H,
                  const Couplings<T>& coupling) const {
     if (i == j) return add_outer(H[i], a, b);
-    const auto& touching = layout_.touching[g];
+    const auto& touching = places.touching[g];
     const int rows = touching.flipped ? set_.groups[g].link : set_.groups[g].other;
     Twin6<T>& C = coupling.open(touching.block);
     if (i == rows)
@@ -343,7 +359,6 @@ class BlockRows {
     int row, block;  // of the point; which of the blocks of terms
   };
 
-  const Layout<Real>& layout_;
   const ConstraintSet<Real>& set_;
   std::vector<char> free_;  // a link: its joint is
   BlockIndex index_;

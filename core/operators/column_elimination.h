@@ -12,7 +12,7 @@
 // worked on at once. Each thread takes the next column in the order of the plan, and waits where a step is not finished
 // that it needs; those were all begun before, so somebody always gets on. Independent branches of the elimination go
 // side by side, and within a wide separator all but the last updates of its columns do. The first columns, which are
-// short, are the caller's alone. Couplings that are zero are not left out here.
+// short, are the caller's alone. Couplings that are zero are not left out here, but mostly in the plan (active_plan.h).
 //
 // The sums of a column are in the order of the plan whoever does them: bits are the same for any number of threads.
 #pragma once

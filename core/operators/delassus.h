@@ -36,6 +36,7 @@ class Delassus {
  public:
   using Real = real_of<T>;
   static constexpr bool has_fallbacks = true;
+  static constexpr double most_coupled = 0.9;  // of the pairs that touch: above, a plan of their own does not pay
 
   Delassus(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout, std::shared_ptr<Scratch<T>> scratch)
       : model_(model),
@@ -171,9 +172,16 @@ class Delassus {
   // One after the other in the order of constraints, row-major; a row on a joint alone has but its diagonal entry.
   const BlockIndex& block_index() { return blocks().rows.index(); }
   void set_blocks(const T* B) {
-    auto& factor = blocks().factor;
-    if (!factor) factor.emplace().resize(std::size_t(model_.nv), layout_->coupled);
-    factorize_blocks(B, *factor);
+    auto& b = blocks();
+    const bool other_plan = plan_blocks(b, B);
+    if (!b.factor || other_plan) {
+      if (!b.factor) b.factor.emplace();
+      b.factor->resize(std::size_t(model_.nv), block_plan());
+    }
+    if (b.by_active)
+      factorize_blocks(B, b.active.plan(), b.active.places(), *b.factor);
+    else
+      factorize_blocks(B, *b.factor);
   }
   // Y ← J (M + Jᵀ B J)⁻¹ Jᵀ X, or with the transposed matrix.
   void respond_to_blocks(const T* X, int columns, T* Y, bool transposed) {
@@ -183,10 +191,10 @@ class Delassus {
   template <class C>
   void respond_to_blocks(const C* x, C* y, bool transposed) {
     auto& buffers = buffers_of<C>();
-    sweep(*blocks().factor, transposed, buffers, x);
+    sweep(block_plan(), *blocks().factor, transposed, buffers, x);
     project(buffers, y);
   }
-  int block_determinant_sign() { return determinant_sign(layout_->coupled, *blocks().factor); }
+  int block_determinant_sign() { return determinant_sign(block_plan(), *blocks().factor); }
 
   // ---- blocks of damping D, likewise, and solutions with them
   // Factor of M + Jᵀ B J, B = (C + D)⁻¹ block by block, which is invertible (block_inverse.h). Small ones as in
@@ -379,7 +387,7 @@ class Delassus {
       C* w = D.template memory<C>().data();
       const BlockShift<T> B(D.index, D.stiffness, transposed);
       for (int r = 0; r < rows(); ++r) w[r] = B(y, r);
-      G.sweep(D.factor, transposed, b, static_cast<const C*>(w));
+      G.sweep(G.layout_->coupled, D.factor, transposed, b, static_cast<const C*>(w));
       G.project(b, w);
       for (int r = 0; r < rows(); ++r) w[r] = y[r] - w[r];
       for (int r = 0; r < rows(); ++r) x[r] = B(static_cast<const C*>(w), r);
@@ -453,6 +461,19 @@ class Delassus {
         plan.idle, int(plan.steps.size()));
   }
 
+  // Of the blocks that were set: whether links whose contacts are all open are planned for as if they did not touch.
+  // Whether it is another plan than before.
+  bool plan_blocks(BlockStiffness<T>& b, const T* B) {
+    if (!layout_->coupled.large()) return false;
+    b.rows.find_coupling_groups(B, b.couples);
+    std::size_t pairs = 0, coupled = 0;
+    for (std::size_t g = 0; g < b.couples.size(); ++g) pairs += set_.groups[g].other >= 0, coupled += b.couples[g] != 0;
+    const bool before = std::exchange(b.by_active, double(coupled) <= most_coupled * double(pairs));
+    const bool made = b.by_active && b.active.make(*layout_, b.couples);
+    return made || before != b.by_active;
+  }
+  const EliminationPlan& block_plan() { return blocks().by_active ? blocks().active.plan() : layout_->coupled; }
+
   // H without blocks: own inertias, what idle links handed down, armature of free joints.
   void start_blocks(BlockStiffness<T>& b) const {
     const auto& plan = layout_->coupled;
@@ -467,10 +488,14 @@ class Delassus {
       if (holder.kept >= 0) add(b.start[holder.link], kept_[holder.kept]);
     b.started = true;
   }
-  // The factor of M + Jᵀ B J.
+  // The factor of M + Jᵀ B J, in the order of all couplings or of some.
   void factorize_blocks(const T* B, BlockFactor<T>& factor) {
+    factorize_blocks(B, layout_->coupled, layout_->places(), factor);
+  }
+  void factorize_blocks(const T* B, const EliminationPlan& plan, const typename Layout<Real>::Places& places,
+                        BlockFactor<T>& factor) {
     auto& b = blocks();
-    const auto& plan = layout_->coupled;
+    b.resize(plan);
     if (!b.started) start_blocks(b);
     for (std::size_t s = std::size_t(plan.idle); s < plan.steps.size(); ++s) {
       const int link = plan.steps[s].link;
@@ -482,7 +507,7 @@ class Delassus {
     std::fill(b.used.begin(), b.used.end(), char(plan.large()));
     for (auto& x : b.joint_stiffness) x = T{};
     const Couplings<T> coupling{b.coupling.data(), b.used.data()};
-    b.rows.stiffen(points_, terms_, B, b.H.data(), coupling, b.joint_stiffness.data());
+    b.rows.stiffen(points_, terms_, B, places, b.H.data(), coupling, b.joint_stiffness.data());
     const BlockElimination<T> elimination{model_, plan, w_, b.joint_stiffness.data(), b.H.data(), coupling, factor};
     if (plan.large())
       eliminate_by_columns(elimination, plan.idle, int(plan.steps.size()), b.progress, team_);
@@ -497,8 +522,9 @@ class Delassus {
   }
   // (M + Jᵀ B J)⁻¹, or the transposed
   template <class C>
-  void sweep(const BlockFactor<T>& F, bool transposed, SweepBuffers<C>& b, const C* lambda) {
-    sweep(layout_->coupled, transposed ? F.right : F.left, transposed ? F.left : F.right, b, lambda);
+  void sweep(const EliminationPlan& plan, const BlockFactor<T>& F, bool transposed, SweepBuffers<C>& b,
+             const C* lambda) {
+    sweep(plan, transposed ? F.right : F.left, transposed ? F.left : F.right, b, lambda);
   }
   // the same with a factor for each direction
   template <class C>

@@ -160,7 +160,7 @@ void LayoutMaker<Real>::make(Layout<Real>& layout) {
   find_links(layout.set);
   plan(layout);
   find_touching(layout);
-  find_products(layout);
+  find_products(planner_, layout.coupled, layout.set, layout.products);
   find_summed(layout);
   layout.bound = TraceBound<Real>(model_, layout.set, lightness_, ease_)();
   layout.pivot_bound = pivot_bound_;
@@ -207,6 +207,8 @@ void LayoutMaker<Real>::plan(Layout<Real>& layout) {
   }
   layout.loose = loose_;
   planner_.make(links_, groups_, lanes_, layout.coupled);
+  layout.links.clear();
+  if (layout.coupled.large()) layout.links = links_;
 
   const auto member = [](const EliminationPlan& plan, const EliminationPlan::Strip& strip, int l) {
     return plan.steps[std::size_t(strip.step + l)].link;
@@ -233,25 +235,28 @@ void LayoutMaker<Real>::find_touching(Layout<Real>& layout) {
   }
   for (const auto& group : layout.set.groups) {
     typename Layout<Real>::Touching t{-1, false, {kept_[group.link], group.other < 0 ? -1 : kept_[group.other]}};
-    if (group.other >= 0) {
-      t.flipped = !planner_.before(group.link, group.other);
-      t.block = layout.coupled.slots[planner_.coupling(group.link, group.other)];
-    }
+    if (group.other >= 0) find_coupling<Real>(planner_, layout.coupled, group, t);
     layout.touching.push_back(t);
   }
 }
 
 template <class Real>
-void LayoutMaker<Real>::find_products(Layout<Real>& layout) const {
-  const auto& set = layout.set;
-  layout.products.clear();
+void find_coupling(const EliminationPlanner& planner, const EliminationPlan& plan, const PointGroup& group,
+                   typename Layout<Real>::Touching& touching) {
+  touching.flipped = !planner.before(group.link, group.other);
+  touching.block = plan.slots[planner.coupling(group.link, group.other)];
+}
+
+template <class Real>
+void find_products(const EliminationPlanner& planner, const EliminationPlan& plan, const ConstraintSet<Real>& set,
+                   std::vector<typename Layout<Real>::Product>& products) {
+  products.clear();
   for (const auto& b : set.blocks)
     for (int t = 0; t < b.terms; ++t)
       for (int s = 0; s < b.terms; ++s)
         if (const int first = set.terms[b.term + t].link, second = set.terms[b.term + s].link;
-            planner_.before(first, second))
-          layout.products.push_back(
-              {b.term + t, b.term + s, layout.coupled.slots[planner_.coupling(first, second)], b.row, b.rows});
+            planner.before(first, second))
+          products.push_back({b.term + t, b.term + s, plan.slots[planner.coupling(first, second)], b.row, b.rows});
 }
 
 template <class Real>
@@ -267,7 +272,7 @@ void LayoutMaker<Real>::find_summed(Layout<Real>& layout) {
 
 template <class Real>
 std::size_t Layout<Real>::bytes() const {
-  return loose.bytes() + coupled.bytes() + touching.size() * sizeof(Touching) +
+  return loose.bytes() + coupled.bytes() + links.size() * sizeof(PlannedLink) + touching.size() * sizeof(Touching) +
          pointless.size() * sizeof(EliminationPlan::Holder) + products.size() * sizeof(Product) +
          summed.size() * sizeof(int) + pivot_bound.size() * sizeof(Real) + set.groups.size() * sizeof(PointGroup) +
          set.points.size() * sizeof(Point<Real>) + set.locals.size() * sizeof(Vec3<Real>) +
@@ -275,6 +280,14 @@ std::size_t Layout<Real>::bytes() const {
          set.joint_rows.size() * sizeof(JointRow<Real>);
 }
 
+template void find_coupling<double>(const EliminationPlanner&, const EliminationPlan&, const PointGroup&,
+                                    Layout<double>::Touching&);
+template void find_coupling<float>(const EliminationPlanner&, const EliminationPlan&, const PointGroup&,
+                                   Layout<float>::Touching&);
+template void find_products<double>(const EliminationPlanner&, const EliminationPlan&, const ConstraintSet<double>&,
+                                    std::vector<Layout<double>::Product>&);
+template void find_products<float>(const EliminationPlanner&, const EliminationPlan&, const ConstraintSet<float>&,
+                                   std::vector<Layout<float>::Product>&);
 template struct Layout<double>;
 template struct Layout<float>;
 template class LayoutMaker<double>;

@@ -1,6 +1,8 @@
 // The symbolic part of an operator: who couples with whom, in which order they go, where numbers are kept.
 #pragma once
 
+#include <span>
+
 #include "constraints/constraints.h"
 #include "operators/planner.h"
 
@@ -18,9 +20,15 @@ struct Layout {
     bool flipped;  // its rows are those of `link`, not of `other`
     int kept[2];   // where the inertia is kept that its links start with, −1: none
   };
+  // Where rows find the couplings of their links in a plan.
+  struct Places {
+    std::span<const Touching> touching;
+    std::span<const Product> products;
+  };
 
   ConstraintSet<Real> set;
   EliminationPlan loose, coupled;  // of M, of M + Jᵀ R J
+  std::vector<PlannedLink> links;  // of both, where the second is large
   bool same_strips = false;        // of both
   std::vector<Touching> touching;  // a group of points
   std::vector<EliminationPlan::Holder>
@@ -33,8 +41,17 @@ struct Layout {
   Layout() = default;
   // Strips have up to `lanes` links.
   Layout(const Model<Real>& model, ConstraintSet<Real> constraints, int lanes);
+  Places places() const { return {touching, products}; }
   std::size_t bytes() const;
 };
+
+// Of the plan that the planner made last: where a group of points, and terms, find their couplings.
+template <class Real>
+void find_coupling(const EliminationPlanner& planner, const EliminationPlan& plan, const PointGroup& group,
+                   typename Layout<Real>::Touching& touching);
+template <class Real>
+void find_products(const EliminationPlanner& planner, const EliminationPlan& plan, const ConstraintSet<Real>& set,
+                   std::vector<typename Layout<Real>::Product>& products);
 
 // Makes layouts of one model, one after another, for rows that change all the time. What the model alone decides is
 // found once, and the plan of M anew only where other links carry constraints. Layouts may be made again in their
@@ -51,7 +68,6 @@ class LayoutMaker {
   void find_links(const ConstraintSet<Real>& set);
   void plan(Layout<Real>& layout);
   void find_touching(Layout<Real>& layout);
-  void find_products(Layout<Real>& layout) const;
   void find_summed(Layout<Real>& layout);
 
   const Model<Real>& model_;

@@ -4,7 +4,8 @@
 //
 // and of loops g as loop_midpoint.h wants it. Where there are loops alone, what closes them by themselves is the
 // answer, if their rows say so. Among few rows loops are eliminated first (loop_elimination.h), and what comes of that
-// is the answer if all rows say so. Fast contacts bounce (restitution.h).
+// is the answer if all rows say so; else all are solved together with what is left of the budget. Fast contacts bounce
+// (restitution.h).
 #pragma once
 
 #include <vector>
@@ -32,7 +33,7 @@ class VelocitySolve {
 
  private:
   bool loops_suffice(const StepOptions& options, RowSystem& s, LoopMidpoint& loops);
-  bool solve_without_loops(const StepOptions& options, ContactSolvers& solvers, RowSystem& s, LoopMidpoint& loops,
+  bool solve_without_loops(StepOptions& budget, ContactSolvers& solvers, RowSystem& s, LoopMidpoint& loops,
                            const WarmStart& start);
   bool certify(const StepOptions& options, RowSystem& s);
 

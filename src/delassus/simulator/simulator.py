@@ -11,6 +11,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import Any, get_args
 
+import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
