@@ -17,7 +17,9 @@ FIELDS = [
 def numbers(step):
     """Everything that a step says, as plain values."""
     said = {name: getattr(step, name) for name in FIELDS if name != "contacts"}
-    said |= {name: getattr(step.contacts, name) for name in ("position", "normal", "force", "friction", "bodies", "distance", "geoms", "frame")}
+    said |= {
+        name: getattr(step.contacts, name) for name in ("position", "normal", "force", "friction", "bodies", "distance", "geoms", "frame")
+    }
     return {name: np.array(value).tolist() if isinstance(value, np.ndarray) else value for name, value in said.items()}
 
 
