@@ -145,7 +145,9 @@ def test_where_a_constraint_holds_the_rate_of_its_error_is_its_velocity(name, ki
     agree(got, want, CLOSE_DIFFERENCE, c.size(o, o.v) ** 2)
 
 
-@pytest.mark.parametrize("kind", ["contact", "connect", "universal", "prismatic", "cylindrical", "planar", "distance", "coupling", "holding", "limit", "center"])
+@pytest.mark.parametrize(
+    "kind", ["contact", "connect", "universal", "prismatic", "cylindrical", "planar", "distance", "coupling", "holding", "limit", "center"]
+)
 def test_rows_in_axes_of_their_own_have_that_rate_everywhere(kind):
     """So have those of points that slide: they are seen from the body whose axes they are in."""
     o, c = made("assembly", kind, ("tip", "door"))

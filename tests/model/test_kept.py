@@ -192,7 +192,10 @@ def test_loop_records_have_the_residuals_of_mujocos_constraints(seed):
 
 def test_a_weld_without_torque_is_a_connect():
     """MuJoCo's residual of the rotation is scaled by it; any other number scales how soft the rotation is."""
-    scaled = {scale: dl.load(mjcf(f'<equality><weld name="w" body1="a" anchor="1 2 3" torquescale="{scale}"/></equality>')) for scale in (1, 0.3, 0)}
+    scaled = {
+        scale: dl.load(mjcf(f'<equality><weld name="w" body1="a" anchor="1 2 3" torquescale="{scale}"/></equality>'))
+        for scale in (1, 0.3, 0)
+    }
     assert [model.ignored for model in scaled.values()] == [()] * 3
     assert scaled[0.3].loops == scaled[1].loops
     (pin,), (weld,) = scaled[0].loops, scaled[1].loops

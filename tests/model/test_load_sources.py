@@ -273,7 +273,11 @@ def test_mujocos_own_forms_give_the_model_of_the_file(tmp_path, way):
         mujoco.mj_saveModel(mujoco.MjModel.from_xml_path(str(path)), str(source))
     else:
         # <include> is beside the model, and a second model deeper is none of ours
-        more = {f"{prefix}robot.xml": MESHED.replace('<include file="more.xml"/>', "").replace("</worldbody>", '<body name="b"><joint/><geom size=".1"/></body></worldbody>')}
+        more = {
+            f"{prefix}robot.xml": MESHED.replace('<include file="more.xml"/>', "").replace(
+                "</worldbody>", '<body name="b"><joint/><geom size=".1"/></body></worldbody>'
+            )
+        }
         source = packed(tmp_path / "robot.zip", more | {f"{prefix}meshes/t.obj": TETRA, f"{prefix}other/robot2.xml": MORE})
     assert dl.load(source) == want
     moved = [dl.Simulator(model).run(0.1, progress=False).q[-1] for model in (source, path)]

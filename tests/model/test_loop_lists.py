@@ -18,7 +18,19 @@ from oracles.compare import agree
 from oracles.dense import Mechanism, rotation
 
 KINDS = ("connect", "ball", "weld", "hinge", "universal", "prismatic", "cylindrical", "planar", "distance", "gear", "coupling")
-ROWS = {"connect": 3, "ball": 3, "weld": 6, "hinge": 5, "universal": 4, "prismatic": 5, "cylindrical": 4, "planar": 3, "distance": 1, "gear": 1, "coupling": 1}
+ROWS = {
+    "connect": 3,
+    "ball": 3,
+    "weld": 6,
+    "hinge": 5,
+    "universal": 4,
+    "prismatic": 5,
+    "cylindrical": 4,
+    "planar": 3,
+    "distance": 1,
+    "gear": 1,
+    "coupling": 1,
+}
 SAID = {"distance": {"other_point": (0.1, 0.2, 0.3)}, "gear": {"ratio": -2.5}, "coupling": {"polynomial": (0.1, 2.0, 0.0, 0.3, 0.0)}}
 
 
@@ -27,9 +39,18 @@ def tree():
     b, rng = dl.ModelBuilder("tree"), np.random.default_rng(6)
     for name, parent in (("a", "world"), ("b", "a"), ("c", "world"), ("d", "c"), ("mast", "world")):
         turn = rng.standard_normal(4)
-        b.add_body(name, parent, position=rng.uniform(-0.5, 0.5, 3), quaternion=turn / np.linalg.norm(turn), mass=1.0, inertia=(0.1, 0.12, 0.15))
+        b.add_body(
+            name, parent, position=rng.uniform(-0.5, 0.5, 3), quaternion=turn / np.linalg.norm(turn), mass=1.0, inertia=(0.1, 0.12, 0.15)
+        )
         if name != "mast":
-            b.add_joint(name, "hinge", name=f"turn_{name}", axis=rng.standard_normal(3), position=rng.uniform(-0.1, 0.1, 3), reference=rng.uniform(-1, 1))
+            b.add_joint(
+                name,
+                "hinge",
+                name=f"turn_{name}",
+                axis=rng.standard_normal(3),
+                position=rng.uniform(-0.1, 0.1, 3),
+                reference=rng.uniform(-1, 1),
+            )
     return b
 
 
@@ -92,7 +113,9 @@ def test_where_nothing_is_said_frame_is_put_on_frame(kind):
 def test_a_joint_names_its_anchor_and_its_axis():
     model = tree().build()
     o = Mechanism(model, model.neutral())
-    made = model.with_loops([{"kind": "hinge", "body": "turn_b", "other": "c"}, {"kind": "connect", "body": "turn_b", "other": "turn_d", "point": (1, 2, 3)}])
+    made = model.with_loops(
+        [{"kind": "hinge", "body": "turn_b", "other": "c"}, {"kind": "connect", "body": "turn_b", "other": "turn_d", "point": (1, 2, 3)}]
+    )
     hinge, pin = made.loops
     agree(hinge.point, model.joint_position[1], 1e-15)
     agree(hinge.axis, model.joint_axis[1], 1e-15)
@@ -109,7 +132,13 @@ def test_sites_of_a_file_are_frames():
         '<site name="t" pos="1 2 3" euler="70 80 90"/></worldbody></mujoco>'
     )
     m = mujoco.MjModel.from_xml_string(text)
-    model = dl.load(text, loops=[{"kind": "weld", "body": "s", "other": "t"}, {"kind": "hinge", "body": "s", "other": "t", "point": (1, 0, 0), "axis": (0, 1, 0)}])
+    model = dl.load(
+        text,
+        loops=[
+            {"kind": "weld", "body": "s", "other": "t"},
+            {"kind": "hinge", "body": "s", "other": "t", "point": (1, 0, 0), "axis": (0, 1, 0)},
+        ],
+    )
     weld, hinge = model.loops
     s, t = m.site("s"), m.site("t")
     assert (weld.body, weld.other) == ("a", "world")
@@ -139,7 +168,9 @@ def test_a_json_file_of_loops_is_the_list(tmp_path):
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="the standard library reads TOML from 3.11 on")
 def test_a_toml_file_of_loops_is_the_list(tmp_path):
     path = tmp_path / "loops.toml"
-    path.write_text('[[loops]]\nkind = "hinge"\nbody = "b"\nother = "d"\npoint = [0.3, -0.2, 0.1]\naxis = [0.5, -1, 0.2]\n[[loops]]\nkind = "gear"\njoint = "turn_b"\nother = "turn_d"\nratio = -2.5\n')
+    path.write_text(
+        '[[loops]]\nkind = "hinge"\nbody = "b"\nother = "d"\npoint = [0.3, -0.2, 0.1]\naxis = [0.5, -1, 0.2]\n[[loops]]\nkind = "gear"\njoint = "turn_b"\nother = "turn_d"\nratio = -2.5\n'
+    )
     model = tree().build()
     assert model.with_loops(path) == model.with_loops([entry("hinge"), entry("gear")])
 
@@ -166,7 +197,10 @@ def test_models_with_loops_of_every_kind_are_equal_after_pickling_and_copying():
 
 def test_loops_of_every_kind_come_back_from_mjcf():
     model = everything()
-    with pytest.warns(UserWarning, match=r"MuJoCo has no element for.*universal_4, prismatic_5, cylindrical_6, planar_7, distance_8: it moves without them"):
+    with pytest.warns(
+        UserWarning,
+        match=r"MuJoCo has no element for.*universal_4, prismatic_5, cylindrical_6, planar_7, distance_8: it moves without them",
+    ):
         text = model.to_mjcf()
     assert dl.load(text).loops == model.loops
     # a trajectory holds them too, without a word
@@ -191,7 +225,7 @@ def test_a_hinge_is_two_points_to_mujoco():
     d = mujoco.MjData(m)
     d.qpos[:] = model.neutral()
     mujoco.mj_forward(m, d)
-    assert np.abs(d.efc_pos[: 6]).max() < 1e-14
+    assert np.abs(d.efc_pos[:6]).max() < 1e-14
     theirs = d.efc_J[: 6 * m.nv].reshape(6, m.nv)
     ours = np.array([dl.constraint_velocity(model, model.neutral(), e, model.loops) for e in np.eye(m.nv)]).T
     rank = np.linalg.matrix_rank(ours, tol=1e-9)
@@ -199,7 +233,18 @@ def test_a_hinge_is_two_points_to_mujoco():
 
 
 @pytest.mark.parametrize(
-    "data", ["", "[", "{}", "3", "[3]", '[{"kind": "hinge"}]', '[{"kind": "door", "written_as": []}]', '[{"kind": "hinge", "name": "x", "written_as": []}]', "[" * 4000]
+    "data",
+    [
+        "",
+        "[",
+        "{}",
+        "3",
+        "[3]",
+        '[{"kind": "hinge"}]',
+        '[{"kind": "door", "written_as": []}]',
+        '[{"kind": "hinge", "name": "x", "written_as": []}]',
+        "[" * 4000,
+    ],
 )
 def test_a_text_that_holds_no_loops_is_refused(data):
     text = f"<mujoco><worldbody><body name='a'><joint/><geom size='1'/></body></worldbody><custom><text name='delassus_loops' data='{data or ' '}'/></custom></mujoco>"
@@ -230,7 +275,12 @@ def test_models_added_to_others_bring_their_loops_turned_with_the_world():
     # vectors in world axes turn, numbers stay
     sizes = [from_loop(part, loop).rows for loop in part.loops]
     for loop, a, c in zip(part.loops, np.split(want, np.cumsum(sizes)), np.split(got, np.cumsum(sizes)), strict=False):
-        agree(np.linalg.norm(a[:3]) if loop.kind in ("weld", "universal") else a, np.linalg.norm(c[:3]) if loop.kind in ("weld", "universal") else c, 1e-13, 1.0)
+        agree(
+            np.linalg.norm(a[:3]) if loop.kind in ("weld", "universal") else a,
+            np.linalg.norm(c[:3]) if loop.kind in ("weld", "universal") else c,
+            1e-13,
+            1.0,
+        )
 
 
 # ---- what cannot be ------------------------------------------------------------------------------------------------------
@@ -278,7 +328,10 @@ def test_what_is_no_loop_is_refused(case):
     assert type(caught.value) is error
 
 
-@pytest.mark.parametrize(("name", "content"), [("a.json", "[1"), ("b.toml", "kind ="), ("c.json", '{"loops": {}}'), ("d.json", '{"joints": []}'), ("e.json", b"\xff")])
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.json", "[1"), ("b.toml", "kind ="), ("c.json", '{"loops": {}}'), ("d.json", '{"joints": []}'), ("e.json", b"\xff")],
+)
 def test_damaged_files_are_refused(tmp_path, name, content):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())

@@ -109,9 +109,7 @@ def universal(rng, model, body, other, at=None):
         other_axis = np.cross(turn(at, other).T @ turn(at, body) @ axis, other_axis)
     d = apart(body, other, **places)
     made = rows.universal(model, body, other, axis=axis, other_axis=other_axis, **places)
-    return Aimed(
-        made.constraint, made.terms, lambda o: [*d(o), rows.turned(o, body, axis) @ rows.turned(o, other, other_axis)]
-    )
+    return Aimed(made.constraint, made.terms, lambda o: [*d(o), rows.turned(o, body, axis) @ rows.turned(o, other, other_axis)])
 
 
 def sliding(kind, rng, model, body, other, at=None):

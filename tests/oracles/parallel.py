@@ -94,7 +94,9 @@ def delta():
         yaw = 2 * np.pi * k / 3
         r.frame(f"end{k}", f"rod{k}", (0, 0, -rod))
         r.frame(f"place{k}", "platform", (radius * (np.cos(yaw) - 1), radius * np.sin(yaw), 0), (0, 0, yaw))
-        r.loops.append({"kind": "universal", "name": f"end{k}", "body": f"end{k}", "other": f"place{k}", "axis": (1, 0, 0), "other_axis": Y})
+        r.loops.append(
+            {"kind": "universal", "name": f"end{k}", "body": f"end{k}", "other": f"place{k}", "axis": (1, 0, 0), "other_axis": Y}
+        )
     return r
 
 
@@ -113,14 +115,28 @@ def stewart():
         pitch, yaw = np.arctan2(np.hypot(leg[0], leg[1]), leg[2]), np.arctan2(leg[1], leg[0])
         r.link(f"lower{k}", "base", at=below[k], rpy=(0, pitch, yaw), axis=(1, 0, 0), com=(0, 0, 0.15), size=0.08)
         r.joints[f"lower{k}_joint"] = "universal"
-        r.link(f"upper{k}", f"lower{k}", at=(0, 0, length / 2), kind="prismatic", axis=(0, 0, 1), com=(0, 0, length / 4), size=0.08, mass=0.2)
+        r.link(
+            f"upper{k}", f"lower{k}", at=(0, 0, length / 2), kind="prismatic", axis=(0, 0, 1), com=(0, 0, length / 4), size=0.08, mass=0.2
+        )
         r.frame(f"head{k}", f"upper{k}", (0, 0, length / 2))
         r.motors[f"upper{k}_joint"] = (0.0, 0.04, 2.0 + 0.3 * k)
         if k == 0:
-            turn = [[np.cos(yaw) * np.cos(pitch), -np.sin(yaw), np.cos(yaw) * np.sin(pitch)], [np.sin(yaw) * np.cos(pitch), np.cos(yaw), np.sin(yaw) * np.sin(pitch)], [-np.sin(pitch), 0, np.cos(pitch)]]
+            turn = [
+                [np.cos(yaw) * np.cos(pitch), -np.sin(yaw), np.cos(yaw) * np.sin(pitch)],
+                [np.sin(yaw) * np.cos(pitch), np.cos(yaw), np.sin(yaw) * np.sin(pitch)],
+                [-np.sin(pitch), 0, np.cos(pitch)],
+            ]
             first = np.array(turn)
     # the platform's frame is that of the first head, turned as that leg is
-    r.link("platform", "upper0", at=(0, 0, np.linalg.norm(above[0] - below[0]) / 2), axis=(0, 0, 1), com=first.T @ (np.array([0, 0, height]) - above[0]), mass=3.0, size=0.15)
+    r.link(
+        "platform",
+        "upper0",
+        at=(0, 0, np.linalg.norm(above[0] - below[0]) / 2),
+        axis=(0, 0, 1),
+        com=first.T @ (np.array([0, 0, height]) - above[0]),
+        mass=3.0,
+        size=0.15,
+    )
     r.joints["platform_joint"] = "ball"
     for k in range(1, 6):
         r.frame(f"socket{k}", "platform", first.T @ (above[k] - above[0]))
@@ -178,7 +194,11 @@ def gaps(m, q, loops):
     d = mujoco.MjData(m)
     d.qpos[:] = q
     mujoco.mj_kinematics(m, d)
-    ends = [[jacobian(m, d, *end)[2] for end in ((p.body, np.array(p.point)), (p.other, np.array(p.other_point)))] for p in loops if p.kind != "prismatic"]
+    ends = [
+        [jacobian(m, d, *end)[2] for end in ((p.body, np.array(p.point)), (p.other, np.array(p.other_point)))]
+        for p in loops
+        if p.kind != "prismatic"
+    ]
     return max((np.linalg.norm(a - b) for a, b in ends), default=0.0)
 
 

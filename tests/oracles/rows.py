@@ -94,9 +94,7 @@ def universal(model, body, other=None, *, axis, other_axis, **places):
     def select(o):
         return stacked(np.eye(3), np.cross(turned(o, body, axis), turned(o, other, other_axis)))
 
-    return Made(
-        dc.Universal(model, body, other, axis=axis, other_axis=other_axis, **places), relative(select, body, other, **places)
-    )
+    return Made(dc.Universal(model, body, other, axis=axis, other_axis=other_axis, **places), relative(select, body, other, **places))
 
 
 def there(oracle, body, x):

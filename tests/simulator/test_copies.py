@@ -58,7 +58,9 @@ def test_another_process_goes_on_bit_for_bit(tmp_path):
     sim = CASES["loops and contacts"]()
     (tmp_path / "sim.pickle").write_bytes(pickle.dumps(sim))
     script = "import pickle, sys; sim = pickle.load(open(sys.argv[1], 'rb')); [sim.step() for _ in range(25)]; sys.stdout.write(sim.q.tobytes().hex())"
-    there = subprocess.run([sys.executable, "-W", "ignore", "-c", script, tmp_path / "sim.pickle"], capture_output=True, text=True, check=True).stdout
+    there = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script, tmp_path / "sim.pickle"], capture_output=True, text=True, check=True
+    ).stdout
     for _ in range(25):
         sim.step()
     assert there == sim.q.tobytes().hex()
@@ -187,7 +189,9 @@ def test_contacts_tell_their_shapes_distances_and_frames(tmp_path):
 
 
 def test_loop_forces_stay_in_files_and_slices(tmp_path):
-    sim = dl.Simulator(dl.scenes.four_bar(), loops=[{"kind": "distance", "name": "strut", "body": "coupler", "other_point": (5, 0, 0), "active": False}])
+    sim = dl.Simulator(
+        dl.scenes.four_bar(), loops=[{"kind": "distance", "name": "strut", "body": "coupler", "other_point": (5, 0, 0), "active": False}]
+    )
     motion = sim.run(0.1, every=5, progress=False)
     kept = dl.Trajectory.load(motion.save(tmp_path / "motion"))
     assert kept.model.loops == motion.model.loops

@@ -168,7 +168,9 @@ def test_redundant_loops_bear_together_what_one_bears(kind):
         single, double = a.step(), b.step()
         assert double.status == "solved"
     agree(double.q, single.q, 1e-8, 1.0)
-    agree(double.loop_forces["loop"] + double.loop_forces["again"], single.loop_forces["loop"], 1e-6, np.abs(single.loop_forces["loop"]).max())
+    agree(
+        double.loop_forces["loop"] + double.loop_forces["again"], single.loop_forces["loop"], 1e-6, np.abs(single.loop_forces["loop"]).max()
+    )
 
 
 # ---- on and off -----------------------------------------------------------------------------------------------------------
@@ -286,7 +288,9 @@ def test_a_snapshot_with_other_switches_is_refused():
 def test_wrenches_are_those_of_rows_between_bodies():
     model = dl.load("cassie")
     with pytest.raises(ArgumentError, match="acts on joints"):
-        dl.constraint_wrenches(model, model.neutral(), dl.JointFriction(model, 1), np.zeros(1) if model.joint_type[1] != "ball" else np.zeros(3))
+        dl.constraint_wrenches(
+            model, model.neutral(), dl.JointFriction(model, 1), np.zeros(1) if model.joint_type[1] != "ball" else np.zeros(3)
+        )
     with pytest.raises(ArgumentError, match=r"forces: expected shape \(3,\)"):
         dl.constraint_wrenches(model, model.neutral(), model.loops[0], np.zeros(2))
 

@@ -39,7 +39,7 @@ def go2():
         ("no/such/scene.xml", LoadError, "the file 'no/such/scene.xml' does not exist"),
         ("go3", UnknownNameError, "robot 'go3' does not exist. Did you mean 'go2'"),
         (3, ArgumentTypeError, "model: expected a name, a path, XML text, .*mujoco.MjSpec.* or delassus.Model, got builtins.int"),
-        (None, ArgumentTypeError, "model: expected .* got NoneType"),
+        (None, ArgumentTypeError, "model: expected .* got builtins.NoneType"),
     ],
 )
 def test_bad_scene_says_what_is_wrong(source, error, said):

@@ -13,14 +13,14 @@ BALL = '<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.3">
 
 def of_run(world, steps):
     before = count()
-    world.run(steps, steps + 1, None, None)
+    world.run(steps, steps + 1, None, None, None)
     return count() - before
 
 
 def measure(name, sim, steps=300):
     world = sim._world
     first = of_run(world, 1)
-    world.run(3000, 3001, None, None)
+    world.run(3000, 3001, None, None, None)
     systems = world.systems
     # what a call takes by itself, and many steps
     call, many = of_run(world, 1), of_run(world, steps)

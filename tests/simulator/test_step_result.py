@@ -9,7 +9,7 @@ import pytest
 import delassus as dl
 
 FIELDS = [
-    "time", "q", "v", "contacts", "status", "islands", "sleeping", "iterations", "factorizations", "corrections", "residual", "penetration", "penetration_after",
+    "time", "q", "v", "contacts", "loop_forces", "status", "islands", "sleeping", "iterations", "factorizations", "corrections", "residual", "penetration", "penetration_after",
     "loop_error", "loop_error_after", "limit_error", "tunnelled", "timings",
 ]  # fmt: skip
 
@@ -17,7 +17,9 @@ FIELDS = [
 def numbers(step):
     """Everything that a step says, as plain values."""
     said = {name: getattr(step, name) for name in FIELDS if name != "contacts"}
-    said |= {name: getattr(step.contacts, name) for name in ("position", "normal", "force", "friction", "bodies")}
+    said |= {
+        name: getattr(step.contacts, name) for name in ("position", "normal", "force", "friction", "bodies", "distance", "geoms", "frame")
+    }
     return {name: np.array(value).tolist() if isinstance(value, np.ndarray) else value for name, value in said.items()}
 
 

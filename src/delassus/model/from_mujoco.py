@@ -214,11 +214,11 @@ def _own_loops(m: mujoco.MjModel) -> tuple[list[Loop], set[str]]:
     start = int(m.text_adr[t])
     try:
         entries = json.loads(bytes(m.text_data[start : start + int(m.text_size[t])]).rstrip(b"\0"))
-        written = {str(name) for entry in list(entries) for name in entry.pop("written_as")}
-        if not isinstance(entries, list):
-            raise TypeError("no list")
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise LoadError(f"source: its text {LOOPS_TEXT!r} holds no loops: {error!r}. Write it with Model.to_mjcf.") from None
+    except (ValueError, RecursionError) as error:
+        raise LoadError(f"source: its text {LOOPS_TEXT!r} holds no loops: {error}. Write it with Model.to_mjcf.") from None
+    if not isinstance(entries, list) or not all(isinstance(entry, dict) and isinstance(entry.get("written_as"), list) for entry in entries):
+        raise LoadError(f"source: its text {LOOPS_TEXT!r} holds no list of loops. Write it with Model.to_mjcf.")
+    written = {str(name) for entry in entries for name in entry.pop("written_as")}
     return [record_of(entry) for entry in entries], written
 
 
