@@ -253,7 +253,7 @@ def to_mjcf(model: Model, source: Any = None) -> str:
     lines = [
         _element("mujoco", False, model=model.name),
         _element("compiler", angle="radian", autolimits="true", inertiafromgeom="false"),
-        _element("option", not odd.flags, gravity=_numbers(model.gravity), **odd.options),
+        _element("option", not odd.flags, timestep=repr(model.timestep), gravity=_numbers(model.gravity), **odd.options),
         *([_element("flag", **odd.flags), "</option>"] if odd.flags else []),
         *([_element("size", memory=_MEMORY)] if model.nv > _MANY else []),
         *(["<asset>", *odd.assets, "</asset>"] if odd.assets else []),

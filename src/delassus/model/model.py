@@ -386,6 +386,11 @@ class Model:
         return copy.copy(self._compiled) if self._compiled is not None else mujoco.MjModel.from_xml_string(to_mjcf(self))
 
     @property
+    def timestep(self) -> float:
+        """Step of a simulation [s]: that of the file that the model was loaded from (MuJoCo's 2 ms where it says nothing), else 1 ms."""
+        return 1e-3 if self._compiled is None else float(self._compiled.opt.timestep)
+
+    @property
     def keyframe_controls(self) -> dict[str, Floats]:
         """Controls (nu,) of the keyframes of the file that the model was loaded from: name → u."""
         m = self._compiled

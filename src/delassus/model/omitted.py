@@ -19,11 +19,10 @@ __all__ = ["omitted"]
 
 # how MuJoCo solves and integrates: options with their enumerations, and flags
 _METHOD = {
-    "timestep": None, "integrator": "mjtIntegrator", "cone": "mjtCone", "impratio": None, "solver": "mjtSolver", "jacobian": "mjtJacobian", "iterations": None,
+    "integrator": "mjtIntegrator", "cone": "mjtCone", "impratio": None, "solver": "mjtSolver", "jacobian": "mjtJacobian", "iterations": None,
     "tolerance": None, "ls_iterations": None, "ls_tolerance": None, "noslip_iterations": None, "noslip_tolerance": None, "apirate": None,
 }  # fmt: skip
 _METHOD_FLAGS = ("eulerdamp", "refsafe", "sleep", "diagexact", "ipc", "speculative")
-_TIMESTEP = 1e-3  # the simulator's own, unless told otherwise
 
 
 @lru_cache(maxsize=1)
@@ -46,7 +45,7 @@ def _method(m: mujoco.MjModel) -> list[str]:
     found, opt, default = [], m.opt, _default().opt
     for name, enumeration in _METHOD.items():
         value = getattr(opt, name, None)
-        if value == getattr(default, name, None) or (name == "timestep" and value == _TIMESTEP):
+        if value == getattr(default, name, None):
             continue
         shown = getattr(mujoco, enumeration)(value).name.split("_", 1)[1].lower() if enumeration else f"{value:g}"
         found.append(f"{name} {shown}")

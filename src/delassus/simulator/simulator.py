@@ -60,7 +60,7 @@ class Simulator:
 
     Args:
         model: a name, a path to MJCF, URDF or MJB or to a zip file of one, MJCF text, a ``mujoco.MjModel`` or ``mujoco.MjSpec``, or a :class:`~delassus.Model`.
-        timestep: [s].
+        timestep: [s]. Default: the model's own, see :attr:`Model.timestep`.
         solver: "auto": Newton's method, a smooth path where that fails, and more, see :func:`~delassus.solve_contacts`; "admm"; "newton", on the fixed point of ADMM.
         integrator: both are semi-implicit, q with the new velocity; "midpoint" takes Coriolis and centrifugal forces at half of the step's velocity, so that what whirls gains no
             energy, "euler" at its start, which is a little faster.
@@ -90,7 +90,7 @@ class Simulator:
         self,
         model: Any,
         *,
-        timestep: float = 1e-3,
+        timestep: float | None = None,
         solver: SimulatorSolver = "auto",
         integrator: Integrator = "midpoint",
         restitution: float = 0.0,
@@ -104,9 +104,6 @@ class Simulator:
         sleep_speed: float = 1e-4,
         loops: LoopList | None = None,
     ) -> None:
-        self.timestep = number(timestep, "timestep")
-        if not self.timestep > 0:
-            raise ArgumentError(f"timestep: expected a positive time, got {timestep}.")
         if solver not in get_args(SimulatorSolver):
             raise unknown("solver", solver, get_args(SimulatorSolver))
         if integrator not in get_args(Integrator):
@@ -118,6 +115,9 @@ class Simulator:
         self.model = model_of(model, UrdfOptions(), loops, "model")
         if not isinstance(model, Model):
             tell_ignored(self.model, stacklevel=3)
+        self.timestep = self.model.timestep if timestep is None else number(timestep, "timestep")
+        if not self.timestep > 0:
+            raise ArgumentError(f"timestep: expected a positive time, got {timestep}.")
         self.tolerance, self.max_iterations = number(tolerance, "tolerance", minimum=0.0), count(max_iterations, "max_iterations")
         self._source = self.model._in_mujoco()
         self._shown: ShownModel | None = None
@@ -130,7 +130,7 @@ class Simulator:
         self.view: Any = None
         self.threads = count(threads, "threads")
         self._settings = {
-            "timestep": timestep, "solver": solver, "integrator": integrator, "restitution": restitution, "bounce_speed": bounce_speed, "tolerance": tolerance,
+            "timestep": self.timestep, "solver": solver, "integrator": integrator, "restitution": restitution, "bounce_speed": bounce_speed, "tolerance": tolerance,
             "max_iterations": max_iterations, "time_limit": time_limit, "slop": slop, "threads": threads, "sleep_after": sleep_after, "sleep_speed": sleep_speed,
         }  # fmt: skip
         self._collisions, self._mirror = collision_model(self._source), mirror_source(self.model, self._source, self.timestep)
