@@ -95,10 +95,10 @@ MujocoLibrary library_of(const std::map<std::string, std::size_t>& places) {
   function("_mjPRIVATE_setTlsLogHandler", l.set_log);
   function("_mjPRIVATE__get_tls_error_fn", l.get_error), function("_mjPRIVATE__set_tls_error_fn", l.set_error);
   function("_mjPRIVATE__get_tls_warning_fn", l.get_warning), function("_mjPRIVATE__set_tls_warning_fn", l.set_warning);
-  l.data = {at("mjData.qpos"),         at("mjData.xpos"),          at("mjData.xmat"),  at("mjData.contact"),
-            at("mjData.ncon"),         at("mjData.dropped"),       at("mjData.qvel"),  at("mjData.qacc"),
-            at("mjData.ctrl"),         at("mjData.time"),          at("mjData.qfrc_passive"),
-            at("mjData.qfrc_actuator"), at("mjData.ten_J"),        at("mjData.ten_length")};
+  l.data = {at("mjData.qpos"),  at("mjData.xpos"),      at("mjData.xmat"),         at("mjData.contact"),
+            at("mjData.ncon"),  at("mjData.dropped"),   at("mjData.qvel"),         at("mjData.qacc"),
+            at("mjData.ctrl"),  at("mjData.time"),      at("mjData.qfrc_passive"), at("mjData.qfrc_actuator"),
+            at("mjData.ten_J"), at("mjData.ten_length")};
   l.contact = {at("mjContact"),          at("mjContact.dist"), at("mjContact.pos"), at("mjContact.frame"),
                at("mjContact.friction"), at("mjContact.geom"), at("mjContact.dim"), at("mjContact.includemargin")};
   l.model = {at("mjModel"), at("mjModel.narena"), at("mjModel.enableflags")};
@@ -126,17 +126,16 @@ void bind_description(nb::module_& m) {
       .def_ro("sleep_speed", &StepOptions::sleep_speed);
   nb::class_<JointLimit>(m, "JointLimit")
       .def(nb::init<int, int, double, double>(), nb::kw_only(), "coordinate"_a, "velocity"_a, "lower"_a, "upper"_a);
-  nb::class_<Span>(m, "Span")
-      .def(
-          "__init__",
-          [](Span* self, int kind, std::vector<int> velocities, int coordinate, std::array<int, 2> tendons,
-             std::array<double, 2> rest, std::array<double, 5> polynomial, std::array<std::vector<int>, 2> places,
-             double lower, double upper, double friction_loss) {
-            new (self) Span{kind,       coordinate, tendons, rest,  polynomial,
-                            std::move(velocities), std::move(places), lower, upper, friction_loss};
-          },
-          nb::kw_only(), "kind"_a, "velocities"_a, "coordinate"_a, "tendons"_a, "rest"_a, "polynomial"_a, "places"_a,
-          "lower"_a, "upper"_a, "friction_loss"_a);
+  nb::class_<Span>(m, "Span").def(
+      "__init__",
+      [](Span* self, int kind, std::vector<int> velocities, int coordinate, std::array<int, 2> tendons,
+         std::array<double, 2> rest, std::array<double, 5> polynomial, std::array<std::vector<int>, 2> places,
+         double lower, double upper, double friction_loss) {
+        new (self) Span{kind,  coordinate, tendons,      rest, polynomial, std::move(velocities), std::move(places),
+                        lower, upper,      friction_loss};
+      },
+      nb::kw_only(), "kind"_a, "velocities"_a, "coordinate"_a, "tendons"_a, "rest"_a, "polynomial"_a, "places"_a,
+      "lower"_a, "upper"_a, "friction_loss"_a);
   nb::class_<Motor>(m, "Motor")
       .def(nb::init<int, int, int, double, double, std::array<double, 3>, std::array<double, 2>,
                     std::array<double, 2>>(),
@@ -197,8 +196,7 @@ void bind_description(nb::module_& m) {
       .def(
           "__init__",
           [](HeldCollisions* self, const MujocoLibrary& library, nb::object model, std::size_t address,
-             std::vector<int> geom_bodies, std::vector<int> geom_parts, int mocap_signature,
-             double margin_shift) {
+             std::vector<int> geom_bodies, std::vector<int> geom_parts, int mocap_signature, double margin_shift) {
             new (self) HeldCollisions{{library, reinterpret_cast<const void*>(address), std::move(geom_bodies),
                                        std::move(geom_parts), mocap_signature, margin_shift},
                                       std::move(model)};
@@ -403,8 +401,8 @@ struct RolloutRecord {
 // Worlds of their own from given states: (n, nq), (n, nv).
 std::unique_ptr<RolloutRecord> rollout(std::shared_ptr<WorldPlan> plan, nb::handle q, nb::handle v, nb::handle tau,
                                        nb::handle control, nb::handle external, int worlds, int steps, int threads) {
-  const std::size_t n = std::size_t(worlds), T = std::size_t(steps), nq = plan->nq(), nv = plan->nv(),
-                    nu = plan->nu(), bodies = plan->bodies();
+  const std::size_t n = std::size_t(worlds), T = std::size_t(steps), nq = plan->nq(), nv = plan->nv(), nu = plan->nu(),
+                    bodies = plan->bodies();
   auto q_ = door::configurations(plan->world->model, q, n);
   In v_(v, "v", {n, nv}), t(tau, "tau", {n, T, nv}, true), c(control, "control", {n, T, nu}, true),
       e(external, "external_forces", {n, T, bodies, 6}, true);

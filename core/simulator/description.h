@@ -20,14 +20,14 @@ struct JointLimit {
 struct Span {
   enum Kind : int { ball, tendon, relation };
   int kind = tendon;
-  int coordinate = 0;           // ball: where its quaternion starts
+  int coordinate = 0;  // ball: where its quaternion starts
   std::array<int, 2> tendon_id{-1, -1};
-  std::array<double, 2> rest{};         // relation: lengths from which both are measured
-  std::array<double, 5> polynomial{};   // relation: x = ℓ₁ − p(ℓ₂)
-  std::vector<int> velocities;          // of its rate
+  std::array<double, 2> rest{};            // relation: lengths from which both are measured
+  std::array<double, 5> polynomial{};      // relation: x = ℓ₁ − p(ℓ₂)
+  std::vector<int> velocities;             // of its rate
   std::array<std::vector<int>, 2> places;  // per velocity: where MuJoCo's tendon Jacobian has its number, −1: zero
-  double lower = 0, upper = 0;          // of x; without an end ±infinity; relation: none
-  double friction_loss = 0;             // [N or N m]
+  double lower = 0, upper = 0;             // of x; without an end ±infinity; relation: none
+  double friction_loss = 0;                // [N or N m]
 };
 
 // A motor on a joint. With u its control in its range, ℓ and ℓ̇ its length and speed, gear times those of the joint:
@@ -68,8 +68,8 @@ struct WorldDescription {
   std::vector<MocapBody> mocap_bodies;
   std::vector<Motor> motors;
   std::vector<std::array<double, 2>> motor_ranges;  // per velocity: bounds of all its motors together; empty: none
-  std::vector<CollisionShape> shapes;  // but planes, through which nothing passes unseen
-  double contact_reach = 0;            // gap below which a contact is seen [m]
+  std::vector<CollisionShape> shapes;               // but planes, through which nothing passes unseen
+  double contact_reach = 0;                         // gap below which a contact is seen [m]
   StepOptions options;
 };
 

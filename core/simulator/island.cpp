@@ -32,7 +32,8 @@ Island::Island(const WorldDescription& whole, const TreeContents& contents, cons
       correction_(world_),
       arrival_(world_) {
   for (auto* x : {&state_.q, &next_q_}) x->assign(std::size_t(world_.model.nq), 0.0);
-  for (auto* x : {&state_.v, &state_.forces, &next_v_, &row_forces_, &way_}) x->assign(std::size_t(world_.model.nv), 0.0);
+  for (auto* x : {&state_.v, &state_.forces, &next_v_, &row_forces_, &way_})
+    x->assign(std::size_t(world_.model.nv), 0.0);
   state_.external.assign(6 * world_.model.bodies.size(), 0.0);
   spans_ = make_span_values(world_.spans);
   if (!whole.mocap_bodies.empty()) body_mocap_.assign(whole.model.bodies.size(), -1);

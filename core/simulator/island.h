@@ -19,8 +19,8 @@
 
 #include "simulator/free_motion.h"
 #include "simulator/judge.h"
-#include "simulator/mocap.h"
 #include "simulator/loop_arrival.h"
+#include "simulator/mocap.h"
 #include "simulator/step_report.h"
 #include "simulator/velocity_solve.h"
 

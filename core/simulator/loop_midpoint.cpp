@@ -104,7 +104,7 @@ void LoopMidpoint::revise(RowSystem& s, const double* q, const double* half, con
 
 void LoopMidpoint::aim(double* g) const {
   const double half = 0.5 * world_.options.timestep;
-  for (std::size_t r = 0; r < drift_.size(); ++r) 
+  for (std::size_t r = 0; r < drift_.size(); ++r)
     g[r] += carried_[r] + half * drift_[r] + kept_ * (start_[r] - half * drift_[r]);
 }
 

@@ -14,8 +14,8 @@ constexpr std::size_t max_unproven = 4;    // of these, that came up once only
 constexpr std::size_t large_key = 4000;    // of a large system: of these two, since the memory of more is cold
 constexpr std::size_t max_kept = 100'000;  // links of contacts of all that are kept, but the last two: some 100 MB
 constexpr double unbounded = std::numeric_limits<double>::infinity();
-constexpr double near_end = 1e-3;      // of a range: it has a row, however slowly it is approached [m or rad]
-constexpr double value_share = 0.2;    // of the error of a value that a span keeps, undone in a step
+constexpr double near_end = 1e-3;    // of a range: it has a row, however slowly it is approached [m or rad]
+constexpr double value_share = 0.2;  // of the error of a value that a span keeps, undone in a step
 
 std::vector<ConstraintDescription> joined(std::vector<ConstraintDescription> a,
                                           const std::vector<ConstraintDescription>& b) {
@@ -219,7 +219,8 @@ void RowSystemCache::add_contact(const Touch& t, RowSystem& s) {
   ConstraintDescription d{.kind = Kind::contact, .rows = t.rows};
   for (const int body : t.body) {
     const bool ground = whole_.bodies[std::size_t(body)].link < 0;
-    d.bodies.push_back(ground ? 0 : int(std::lower_bound(part_.bodies.begin(), part_.bodies.end(), body) - part_.bodies.begin()));
+    d.bodies.push_back(
+        ground ? 0 : int(std::lower_bound(part_.bodies.begin(), part_.bodies.end(), body) - part_.bodies.begin()));
   }
   d.points.assign(6, 0.0), d.matrix.assign(9, 0.0), d.numbers.assign(4, 1.0);
   add_constraint(part_.world.model, d, s.layout->set, points_);

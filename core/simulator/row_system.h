@@ -50,13 +50,13 @@ struct ActiveRows {
 struct RowSystem {
   std::shared_ptr<Layout<double>> layout;
   std::unique_ptr<MovingOperator<double>> G;
-  RowMatrix matrix;                 // of G, where rows are few
-  ForceSets sets;                   // of impulses
-  ForceSets position_sets;          // of corrections, which have no friction
+  RowMatrix matrix;                      // of G, where rows are few
+  ForceSets sets;                        // of impulses
+  ForceSets position_sets;               // of corrections, which have no friction
   std::vector<int> contact_rows;         // per contact: its normal row
   std::vector<int> contact_points;       // per contact: which of the layout's points; −1: it is a constraint
   std::vector<int> contact_constraints;  // per contact: which of the layout's constraints; −1: it is a point
-  std::vector<int> span_constraints;  // per row of spans: which of the layout's constraints
+  std::vector<int> span_constraints;     // per row of spans: which of the layout's constraints
   int first_limit = 0, first_span = 0, first_contact = 0;
 
   std::size_t rows() const { return std::size_t(layout->set.rows); }

@@ -64,12 +64,13 @@ class Sleep {
 
   const WorldDescription& world_;
   LinkSpeeds speeds_;
-  std::vector<double> arms_;                // per link: from its origin to its farthest point [m]
-  std::vector<int> row_tree_, limit_tree_, span_tree_;  // per row of loops and friction, limit, span: a tree it is about
-  std::vector<int> body_tree_;              // per body; −1: it is fixed
-  std::vector<char> asleep_, still_;        // per tree, per body
-  std::vector<char> fell_;                  // per tree: asleep since the last step
-  std::vector<double> way_;                 // per velocity: over dt
+  std::vector<double> arms_;  // per link: from its origin to its farthest point [m]
+  std::vector<int> row_tree_, limit_tree_,
+      span_tree_;                     // per row of loops and friction, limit, span: a tree it is about
+  std::vector<int> body_tree_;        // per body; −1: it is fixed
+  std::vector<char> asleep_, still_;  // per tree, per body
+  std::vector<char> fell_;            // per tree: asleep since the last step
+  std::vector<double> way_;           // per velocity: over dt
 };
 
 }  // namespace delassus

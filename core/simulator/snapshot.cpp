@@ -93,13 +93,13 @@ std::vector<double> write_snapshot(const World& w) {
   const StepMemory& memory = w.memory;
   std::vector<double> x{double(w.q.size()), double(w.v.size())};
   // what each list is of: its length and its numbers
-  for (const auto* list : {&w.q, &w.v, &w.hidden, &w.mocap, &w.mocap_goal, &memory.row_impulses, &memory.row_corrections}) {
+  for (const auto* list :
+       {&w.q, &w.v, &w.hidden, &w.mocap, &w.mocap_goal, &memory.row_impulses, &memory.row_corrections}) {
     x.push_back(double(list->size()));
     x.insert(x.end(), list->begin(), list->end());
   }
-  x.insert(x.end(),
-           {w.time, double(memory.limits.size()), double(memory.penalties.size()), double(memory.contacts.size()),
-                    double(memory.spans.size())});
+  x.insert(x.end(), {w.time, double(memory.limits.size()), double(memory.penalties.size()),
+                     double(memory.contacts.size()), double(memory.spans.size())});
   x.push_back(double(memory.rest.steps.size()));
   x.insert(x.end(), memory.rest.steps.begin(), memory.rest.steps.end());
   for (const auto* list : {&memory.rest.forces, &memory.rest.external}) {

@@ -9,8 +9,8 @@ namespace {
 // θ and the axis of a unit quaternion (w, x, y, z); any axis where there is no rotation.
 void find_ball(const double* quaternion, double& angle, double* axis) {
   const double sign = quaternion[0] < 0 ? -1 : 1;
-  const double length = std::sqrt(quaternion[1] * quaternion[1] + quaternion[2] * quaternion[2] +
-                                  quaternion[3] * quaternion[3]);
+  const double length =
+      std::sqrt(quaternion[1] * quaternion[1] + quaternion[2] * quaternion[2] + quaternion[3] * quaternion[3]);
   angle = 2 * std::atan2(length, sign * quaternion[0]);
   for (int k = 0; k < 3; ++k) axis[k] = length > 0 ? sign * quaternion[1 + k] / length : k == 0;
 }

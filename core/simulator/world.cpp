@@ -104,8 +104,8 @@ const std::string& World::failure() const {
 bool World::find_forces(const StepForces& forces, double dt) {
   find_joint_forces(*world_, dt, q.data(), v.data(), forces.tau, forces.control, motor_forces_, forces_);
   next_hidden_ = hidden;
-  return !mirror_ ||
-         mirror_->add_forces({q.data(), v.data(), hidden.data(), mocap.data(), forces.control, time}, forces_, next_hidden_);
+  return !mirror_ || mirror_->add_forces({q.data(), v.data(), hidden.data(), mocap.data(), forces.control, time},
+                                         forces_, next_hidden_);
 }
 
 // Forces on joints, and who sleeps unless something touches it.

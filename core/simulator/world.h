@@ -60,12 +60,12 @@ class World {
   int systems() const { return islands_.systems(); }
 
   std::vector<double> q, v;
-  std::vector<double> hidden;  // the rest of MuJoCo's state: activations, what plugins and delays keep
+  std::vector<double> hidden;             // the rest of MuJoCo's state: activations, what plugins and delays keep
   std::vector<double> mocap, mocap_goal;  // of bodies that a user moves: positions of all, then quaternions; goals
   double time = 0;
   StepMemory memory;
-  std::vector<double> row_forces;  // per velocity: of contacts, loops, limits and dry friction in the last step; of what
-                                   // sleeps in its last step awake
+  std::vector<double> row_forces;  // per velocity: of contacts, loops, limits and dry friction in the last step; of
+                                   // what sleeps in its last step awake
 
   // One step. Where MuJoCo could not find contacts, or the mass matrix is singular, which the report tells, state and
   // memory stay as they were; likewise where there are more contacts than a step takes, a CapacityError.
@@ -109,7 +109,7 @@ class World {
   std::size_t row_count_ = 0;  // of loops and dry friction
   const std::vector<Island*>* used_ = nullptr;
   std::vector<Touch> touches_;
-  std::vector<double> forces_, motor_forces_;       // per velocity
+  std::vector<double> forces_, motor_forces_;  // per velocity
   SpanValues spans_;
   std::vector<char> in_loops_;                      // per velocity: of a tree in loops; empty: there is none
   std::vector<double> looked_at_, next_looked_at_;  // per coordinate: where contacts were looked for, and will be

@@ -209,7 +209,7 @@ def count(
 
 
 Seconds = Annotated[float, typer.Option(min=0.0, help="Simulated time in seconds.")]
-Timestep = Annotated[float, typer.Option(help="Simulation time step in seconds.")]
+Timestep = Annotated[float | None, typer.Option(help="Simulation time step in seconds; default that of the file, for bench 1 ms.")]
 
 
 @app.command()
@@ -268,7 +268,7 @@ def demo(
 def simulate(
     source: RobotOrScene,
     seconds: Seconds = 2.0,
-    timestep: Timestep = 1e-3,
+    timestep: Timestep = None,
     solver: Annotated[str, typer.Option(help="Contact solver: auto, admm or newton.")] = "auto",
     keyframe: Annotated[str | None, typer.Option(help="Keyframe to start from; default home, or the file's own pose.")] = None,
     control: Annotated[str | None, typer.Option(help="Actuator controls, comma-separated; default those of the keyframe.")] = None,
@@ -293,8 +293,8 @@ def simulate(
     sim, compiled, default, left_out = prepare(source, timestep, solver, keyframe, floating_base)
     steer = numbers_of(control, default)
     with Progress() as progress:
-        motion = run(sim, seconds, control=steer, every=max(1, round(0.01 / timestep)), progress=progress.part(sim.model.name))
-    facts = show_motion(sim, motion, None, f"{sim.model.name}: n_v = {sim.model.nv}, {seconds:g} s in steps of {1e3 * timestep:g} ms")
+        motion = run(sim, seconds, control=steer, every=max(1, round(0.01 / sim.timestep)), progress=progress.part(sim.model.name))
+    facts = show_motion(sim, motion, None, f"{sim.model.name}: n_v = {sim.model.nv}, {seconds:g} s in steps of {1e3 * sim.timestep:g} ms")
     if motion.contacts.max() == 0:
         console.print(
             "there were no contacts: if there should be, give the file a floor (scenes.on_floor adds one), or shapes that collide"
@@ -346,7 +346,7 @@ def bench(
     from .bench.report import Settings, report
 
     settings = Settings(
-        contact or (), weld or (), loops, methods.split(",") if methods else (), peers, simulation, seconds, timestep, solver, keyframe, control, counting,
+        contact or (), weld or (), loops, methods.split(",") if methods else (), peers, simulation, seconds, timestep or 1e-3, solver, keyframe, control, counting,
         floating_base,
     )  # fmt: skip
     facts, right = report(source, settings)

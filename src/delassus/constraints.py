@@ -70,7 +70,7 @@ ForceSet = Literal["free", "cone", "half-line", "box"]
 Body = str | int
 Array = NDArray[Any]
 _NO_GAINS = (0.0, 0.0)
-_FRAME, _DISTANCE, _JOINT, _COUPLING, _CENTER, _LINKS = range(6)
+_FRAME, _DISTANCE, _JOINT, _COUPLING, _CENTER, _LINKS, _, _CONTACT = range(8)
 
 
 class Constraint:
@@ -168,7 +168,10 @@ def _on_world(name: str, wanted: str) -> ArgumentError:
 
 
 class PointContact(Constraint):
-    """A point of a body touches another body or the world: 3 rows, normal first, force in a friction cone.
+    """A point of a body touches another body or the world: 3 rows, normal first, force in a friction cone; with torsional or rolling friction 4 or 6 rows.
+
+    Row 4 is the rotation about the normal, rows 5 and 6 those about the tangents, each scaled by its coefficient over ``friction``, so that all of λ is in newtons and in one cone,
+    ‖λ_T‖ ≤ µ λ_n: that is MuJoCo's elliptic cone. The torque of row k is λ_k times that scale [N m].
 
     Error of the normal row: the gap n·(x − x_other) [m], positive apart; of the tangents: zero, since a contact may slide.
 
@@ -179,7 +182,9 @@ class PointContact(Constraint):
         other: body touched; None is the world.
         other_point: (3,) on the other body [m]. Default: a body's origin; on the world wherever ``point`` is, so that there is no gap.
         normal: (3,) n from other to body, world axes. The tangents are e × n, scaled, and n × that, with e the coordinate axis n leans to least.
-        friction: sliding coefficient.
+        friction: sliding coefficient µ.
+        torsional_friction: of the rotation about the normal [m]: torque over normal force.
+        rolling_friction: of the rotations about the tangents, likewise [m].
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
@@ -196,12 +201,24 @@ class PointContact(Constraint):
         other_point: ArrayLike | None = None,
         normal: ArrayLike = (0.0, 0.0, 1.0),
         friction: float = 0.8,
+        torsional_friction: float = 0.0,
+        rolling_friction: float = 0.0,
         baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
         self.friction = number(friction, "friction", minimum=0.0)
+        self.torsional_friction = number(torsional_friction, "torsional_friction", minimum=0.0)
+        self.rolling_friction = number(rolling_friction, "rolling_friction", minimum=0.0)
+        turns = 3 if self.rolling_friction > 0 else 1 if self.torsional_friction > 0 else 0
+        if turns and not self.friction > 0:
+            raise ArgumentError(
+                f"friction: a contact with torsional or rolling friction slides with friction too: expected a positive number, got {friction}."
+            )
         axes = _axes(normal, "normal")
         place = _place(as_model(model), body, other, point, other_point, measured=1)
-        self._finish(model, _FRAME, 3, baumgarte, matrix=axes.ravel().tolist(), **place)
+        if turns:
+            rolling = self.rolling_friction / self.friction
+            place["numbers"] = [1.0, self.torsional_friction / self.friction, rolling, rolling]
+        self._finish(model, _CONTACT if turns else _FRAME, 3 + turns, baumgarte, matrix=axes.ravel().tolist(), **place)
 
 
 class Connect(Constraint):

@@ -97,7 +97,7 @@ def start_of(
 
 
 def prepare(
-    source: str, timestep: float, solver: str, keyframe: str | None, floating_base: bool
+    source: str, timestep: float | None, solver: str, keyframe: str | None, floating_base: bool
 ) -> tuple[Simulator, Any, NDArray[np.float64] | None, tuple[str, ...]]:
     """Make a simulator of a name or a file, at its keyframe; MuJoCo's model of the same; the controls of the keyframe; and what is left out of the model."""
     compiled, q = compiled_source(source, floating_base)

@@ -184,7 +184,7 @@ class Go2Env(SimulatorEnv):
         self.speed = number(speed, "speed", minimum=0.0)
         model = scenes.on_floor("go2")
         self._stand = np.array(model.keyframes["home"])
-        joints = [model.joint_index(a.joint) for a in model.actuators]
+        joints = [model.joint_index(a.joint) for a in model.actuators if a.joint is not None]
         self._at, self._rate = model.joint_qadr[joints], model.joint_vadr[joints]
         start = self._stand.copy()
         if task == "stand":  # folded legs, belly just above the floor

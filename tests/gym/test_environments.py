@@ -13,7 +13,7 @@ from gymnasium.utils.env_checker import check_env  # noqa: E402
 
 from delassus.gym import Go2Env, SimulatorEnv, register  # noqa: E402
 
-SLIDER = """<mujoco><worldbody><body><joint name="x" type="slide" axis="1 0 0"/><geom size="0.1" mass="2"/></body></worldbody>
+SLIDER = """<mujoco><option timestep=".001"/><worldbody><body><joint name="x" type="slide" axis="1 0 0"/><geom size="0.1" mass="2"/></body></worldbody>
 <actuator><motor joint="x" ctrlrange="{low} {high}"/></actuator></mujoco>"""
 
 

@@ -116,13 +116,15 @@ def test_numbers_written_in_mjcf_are_in_the_records():
     assert model.spring_reference.tolist() == [0.3, 0, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0]
 
 
-def test_controls_of_actuators_that_are_left_out_do_not_shift_the_others():
+def test_actuators_of_several_controls_keep_their_places():
     text = WRITTEN.replace("<actuator>", '<actuator><orientation joint="l" kp="1"/>')
     if not hasattr(mujoco.MjModel, "actuator_ctrladr"):
         pytest.skip("this MuJoCo has one control an actuator")
-    with pytest.warns(UserWarning, match="1 actuator that is not a motor or servo"):
-        model = dl.load(text)
-    assert model.actuators == dl.load(WRITTEN).actuators
+    model, m = dl.load(text), mujoco.MjModel.from_xml_string(text)
+    first, *rest = model.actuators
+    assert (first.joint, first.controls) == (None, m.actuator_ctrlnum[0])
+    assert tuple(rest) == dl.load(WRITTEN).actuators
+    assert model.nu == m.nu
 
 
 def test_disabled_gravity_is_no_gravity():
@@ -231,28 +233,14 @@ def mjcf(rest="", attributes="", inside="", world=""):
 
 TETRA = '<asset><mesh name="t" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'
 TENDON = '<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'
-PID = '<extension><plugin plugin="mujoco.pid"><instance name="i"><config key="kp" value="1"/></instance></plugin></extension>'
+FREE = '<body name="p" mocap="true"><geom size=".1"/></body><body><freejoint/><geom size=".1"/><site name="u"/></body>'
 LEFT_OUT = {
-    "plugin": (mjcf(PID + '<actuator><plugin joint="j" plugin="mujoco.pid" instance="i"/></actuator>'), ["1 actuator that is not", "1 plugin"]),
-    "tendon": (mjcf(TENDON), ["1 tendon"]),
-    "tendon equality and actuator": (
-        mjcf(TENDON + '<equality><tendon name="e" tendon1="t"/></equality><actuator><motor tendon="t"/></actuator>'),
-        ["equality 'e' of type tendon", "1 actuator that is not", "1 tendon"],
+    "tendon between two mechanisms": (
+        mjcf('<tendon><spatial limited="true" range="0 1"><site site="s"/><site site="u"/></spatial></tendon>', world=FREE), ["limit or friction loss of 1 tendon between"],
     ),
+    "armature of a tendon": (mjcf(TENDON.replace('name="t"', 'name="t" armature="1"')), ["1 armature of a tendon"]),
     "flex": (mjcf(world='<flexcomp name="f" type="grid" count="3 3 1" spacing=".1 .1 .1" dim="2" rigid="true"/>'), ["1 flex"]),
-    "sensors": (mjcf('<sensor><jointpos joint="j"/><jointvel joint="j"/></sensor>'), ["2 sensors"]),
-    "gravity compensation": (mjcf(attributes=' gravcomp="1"'), ["1 gravity compensation"]),
-    "site actuator": (mjcf('<actuator><motor site="s"/></actuator>'), ["1 actuator that is not"]),
-    "muscles": (
-        mjcf('<actuator><muscle joint="j" lengthrange="0 1"/><general joint="j" dyntype="filter" dynprm="1"/></actuator>'), ["2 actuators that are not"]
-    ),
-    "fluid": (mjcf('<option density="1.2" viscosity="1e-5" wind="1 0 0"/>'), ["fluid forces", "wind"]),
-    "magnetic field": (mjcf('<option magnetic="0 0 1"/>'), ["magnetic field"]),
-    "mocap": (mjcf(world='<body mocap="true"/>'), ["1 mocap body flag"]),
-    "disabled": (mjcf('<option><flag equality="disable" limit="disable"/></option>'), ["flag that disables equality", "flag that disables limit"]),
-    "force limit of driven joint": (
-        mjcf('<actuator><motor joint="j"/></actuator>').replace('name="j"', 'name="j" actuatorfrcrange="-1 1"', 1), ["1 joint actuator force limit"]
-    ),
+    "joint below a mocap body": (mjcf(world='<body mocap="true"><body><joint/><geom size=".1"/></body></body>'), ["1 joint below a mocap body"]),
 }  # fmt: skip
 
 
@@ -311,15 +299,9 @@ def test_surfaces_and_pairs_take_part_in_contacts_and_are_not_called_left_out(ca
     assert len(b.build().ignored) == 1
 
 
-def test_numbers_that_are_kept_but_take_no_part_in_a_simulation_are_listed():
-    with pytest.warns(UserWarning, match="left out"):
-        lines = dl.load(WRITTEN).ignored
-    assert [line.split(" of ")[0] for line in lines] == ["1 limit", "1 spring", "torsional or rolling friction", "margin or gap"]
-
-
 def test_loading_a_model_again_does_not_warn_again():
-    with pytest.warns(UserWarning, match="1 tendon"):
-        model = dl.load(LEFT_OUT["tendon"][0])
+    with pytest.warns(UserWarning, match="1 flex"):
+        model = dl.load(LEFT_OUT["flex"][0])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert dl.load(model) is model

@@ -21,7 +21,7 @@ def bricard():
         ends += "</body>"
         before = CORNERS[k]
     closure = "".join(f'<connect body1="rod4" anchor="{text(along + np.array([x, 0, 0]))}"/>' for x in (-0.2, 0.2))
-    return f'<mujoco><option gravity="0 -9.81 0"/><worldbody>{bodies}{ends}</worldbody><equality>{closure}</equality></mujoco>'
+    return f'<mujoco><option timestep=".001" gravity="0 -9.81 0"/><worldbody>{bodies}{ends}</worldbody><equality>{closure}</equality></mujoco>'
 
 
 def text(x):
@@ -37,7 +37,7 @@ def rod(name, place, end, joint, mass, more=""):
 
 def figure(legs, closure):
     return (
-        '<mujoco><worldbody><geom type="plane" size="5 5 1" friction=".8"/><body pos="0 0 .95"><freejoint/>'
+        '<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="5 5 1" friction=".8"/><body pos="0 0 .95"><freejoint/>'
         f'<geom type="box" size=".08 .12 .08" mass="8" contype="2"/>{legs}</body></worldbody><equality>{closure}</equality></mujoco>'
     )
 

@@ -14,7 +14,7 @@ STATUSES = get_args(StepStatus)
 
 
 def world(bodies, more=""):
-    return f'<mujoco><worldbody><geom type="plane" size="20 20 1"/>{bodies}</worldbody>{more}</mujoco>'
+    return f'<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="20 20 1"/>{bodies}</worldbody>{more}</mujoco>'
 
 
 def box(x, y, z, half=0.1, attributes=""):

@@ -9,9 +9,9 @@ import delassus as dl
 from delassus.errors import ArgumentError, DelassusError, LoadError, UnknownNameError
 from oracles.contacts import residuals
 
-STACKS = """<mujoco><worldbody><geom type="plane" size="5 5 0.1"/>{}</worldbody></mujoco>"""
+STACKS = """<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="5 5 0.1"/>{}</worldbody></mujoco>"""
 BOX = '<body name="{0}" pos="{1}"><freejoint/><geom type="box" size="0.1 0.1 0.1" friction="0.6"/></body>'
-ROBOT = """<mujoco><worldbody><geom type="plane" size="5 5 0.1"/>
+ROBOT = """<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="5 5 0.1"/>
 <body name="trunk" pos="0 0 0.2505"><freejoint/><geom type="box" size="0.2 0.1 0.05"/>
 <body name="left" pos="0.2 0 0"><joint name="hip" axis="0 1 0" range="-20 20" frictionloss="0.3"/><geom type="capsule" size="0.03" fromto="0 0 0 0 0 -0.22"/></body>
 <body name="right" pos="-0.2 0 0"><joint axis="0 1 0" damping="0.1"/><geom type="capsule" size="0.03" fromto="0 0 0 0 0 -0.22"/></body></body></worldbody>

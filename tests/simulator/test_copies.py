@@ -78,7 +78,7 @@ def test_what_is_shown_stays_behind():
 
 def test_reset_by_name_is_the_keyframe():
     text = (
-        '<mujoco><worldbody><body><joint axis="0 1 0"/><geom size=".1" pos=".3 0 0"/></body></worldbody>'
+        '<mujoco><option timestep=".001"/><worldbody><body><joint axis="0 1 0"/><geom size=".1" pos=".3 0 0"/></body></worldbody>'
         '<keyframe><key name="home" qpos=".4"/><key name="thrown" qpos=".1" qvel="2"/></keyframe></mujoco>'
     )
     sim = dl.Simulator(text)

@@ -10,7 +10,7 @@ BALL = '<body pos="0 0 .15"><freejoint/><geom size=".1"/></body>'
 
 
 def crowd(n):
-    return f'<mujoco><worldbody><geom type="plane" size="50 50 1"/>{n * BALL}</worldbody></mujoco>'
+    return f'<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="50 50 1"/>{n * BALL}</worldbody></mujoco>'
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ def parts(tmp_path_factory):
 
 
 def scene(inside="", before=""):
-    return f'<mujoco>{before}<worldbody><body name="b"><freejoint/><geom size=".1"/></body>{inside}</worldbody></mujoco>'
+    return f'<mujoco><option timestep=".001"/>{before}<worldbody><body name="b"><freejoint/><geom size=".1"/></body>{inside}</worldbody></mujoco>'
 
 
 NAMING = {

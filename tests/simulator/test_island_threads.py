@@ -42,7 +42,7 @@ def crowd():
     tied = '<body name="l" pos="4 6 .2"><freejoint/><geom type="box" size=".1 .1 .1"/></body><body name="r" pos="4.3 6 .2"><freejoint/><geom type="box" size=".1 .1 .1"/></body>'
     ties = '<equality><connect body1="coupler" body2="rocker" anchor=".5 0 0"/><connect body1="l" body2="r" anchor=".15 0 .1"/></equality>'
     servos = "".join(f'<position joint="e{k}" kp="20" kv="1"/>' for k in range(3))
-    return f'<mujoco><worldbody><geom type="plane" size="40 40 1"/>{stacks}{arms}{bar}{tied}</worldbody>{ties}<actuator>{servos}</actuator></mujoco>'
+    return f'<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="40 40 1"/>{stacks}{arms}{bar}{tied}</worldbody>{ties}<actuator>{servos}</actuator></mujoco>'
 
 
 def steps(threads, n=300, **options):
@@ -80,7 +80,7 @@ def hinged_bricks():
             half = '<geom type="box" pos="{} 0 0" size="0.049 0.05 0.05" mass="1"/>'
             hinged = f'<body pos="0.05 0 0"><joint axis="0 0 1" damping="1"/>{half.format(0)}</body>'
             made.append(f'<body pos="{x} {y} {0.05 + 0.1 * layer}" euler="0 0 {turn}"><freejoint/>{half.format(-0.05)}{hinged}</body>')
-    return f'<mujoco><worldbody><geom type="plane" size="4 4 1"/>{"".join(made)}</worldbody></mujoco>'
+    return f'<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="4 4 1"/>{"".join(made)}</worldbody></mujoco>'
 
 
 @pytest.mark.parametrize("make", [lambda: dl.scenes.box_pyramid(8), hinged_bricks], ids=["boxes", "hinged bricks"])
@@ -120,7 +120,7 @@ def test_stages_of_all_islands_are_added_up():
 def test_ctrl_c_is_answered_and_leaves_a_whole_step():
     tower = "".join(box(3 * k, 0, 0.1 + 0.19 * j) for k in range(4) for j in range(25))
     sim = dl.Simulator(
-        f'<mujoco><worldbody><geom type="plane" size="40 40 1"/>{tower}</worldbody></mujoco>',
+        f'<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="40 40 1"/>{tower}</worldbody></mujoco>',
         threads=2,
         max_iterations=10**6,
         tolerance=0.0,

@@ -10,7 +10,7 @@ ACROSS = '<equality><connect body1="{0}" body2="{1}" anchor="0 0 0.2"/></equalit
 
 
 def scene(bodies, more="", *, floor=FLOOR):
-    return f"<mujoco><worldbody>{floor}{bodies}</worldbody>{more}</mujoco>"
+    return f"<mujoco><option timestep='.001'/><worldbody>{floor}{bodies}</worldbody>{more}</mujoco>"
 
 
 def box(x, z, name="", turn=0.0):

@@ -172,7 +172,7 @@ def test_bipeds_with_rods_keep_loops_closed_or_say_so(text, seed):
 def test_loops_that_cannot_be_closed_are_said_to_be_open():
     """Two rods of 1 m, tied to a point 2.1 m away."""
     text = (
-        '<mujoco><worldbody><body><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 1 0 0" size=".02"/><body name="b" pos="1 0 0"><joint axis="0 1 0"/>'
+        '<mujoco><option timestep=".001"/><worldbody><body><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 1 0 0" size=".02"/><body name="b" pos="1 0 0"><joint axis="0 1 0"/>'
         '<geom type="capsule" fromto="0 0 0 1 0 0" size=".02"/><site name="tip" pos="1 0 0"/></body></body><site name="pin" pos="2.1 0 0"/></worldbody>'
         '<equality><connect site1="tip" site2="pin"/></equality></mujoco>'
     )
@@ -199,7 +199,7 @@ def test_loops_that_start_open_are_closed_within_some_steps():
 
 
 def test_limits_that_are_violated_are_told_until_they_hold():
-    text = '<mujoco><worldbody><body><joint axis="0 1 0" limited="true" range="-20 20"/><geom type="capsule" fromto="0 0 0 0 0 -1" size=".02"/></body></worldbody></mujoco>'
+    text = '<mujoco><option timestep=".001"/><worldbody><body><joint axis="0 1 0" limited="true" range="-20 20"/><geom type="capsule" fromto="0 0 0 0 0 -1" size=".02"/></body></worldbody></mujoco>'
     sim = dl.Simulator(text)
     sim.reset([np.radians(20) + 0.05])
     for _ in range(100):

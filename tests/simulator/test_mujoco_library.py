@@ -206,5 +206,5 @@ def test_what_comes_near_is_found_before_bodies_overlap(gap):
     # twelve bodies of three boxes each, one above the other: MuJoCo looks at the bounds of bodies first
     boxes = "".join(f'<geom type="box" size=".1 .1 .1" pos="{x} 0 0" mass="1"/>' for x in (0, 0.25, 0.5))
     bodies = "".join(f'<body pos="0 0 {1 + k * (0.2 + gap)}"><freejoint/>{boxes}</body>' for k in range(12))
-    sim = dl.Simulator(f'<mujoco><option gravity="0 0 0"/><worldbody>{bodies}</worldbody></mujoco>')
+    sim = dl.Simulator(f'<mujoco><option timestep=".001" gravity="0 0 0"/><worldbody>{bodies}</worldbody></mujoco>')
     assert len(sim.step().contacts) == 11 * 3 * 4

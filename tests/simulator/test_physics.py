@@ -15,7 +15,7 @@ NEAR = 3e-5  # velocities at rest [m/s or rad/s]: the solver's tolerance, 1e-6, 
 
 def world(bodies, *, gravity=(0.0, 0.0, -G), floor=True, more=""):
     plane = '<geom type="plane" size="9 9 1" friction="1"/>' if floor else ""
-    return f'<mujoco><option gravity="{gravity[0]} {gravity[1]} {gravity[2]}"/><worldbody>{plane}{bodies}</worldbody>{more}</mujoco>'
+    return f'<mujoco><option timestep=".001" gravity="{gravity[0]} {gravity[1]} {gravity[2]}"/><worldbody>{plane}{bodies}</worldbody>{more}</mujoco>'
 
 
 def ball(z, friction=1.0, radius=0.1):
@@ -270,7 +270,7 @@ def test_top_on_a_ball_joint_precesses_steadily():
 
 def test_tumbling_figure_keeps_its_energy():
     text = (
-        '<mujoco><option gravity="0 0 0"/><worldbody><body><freejoint/><inertial pos="0 0 0" mass="1" diaginertia=".01 .02 .025"/><body pos=".1 0 0">'
+        '<mujoco><option timestep=".001" gravity="0 0 0"/><worldbody><body><freejoint/><inertial pos="0 0 0" mass="1" diaginertia=".01 .02 .025"/><body pos=".1 0 0">'
         '<joint axis="1 0 0"/><inertial pos="0 .05 0" mass=".2" diaginertia=".001 .001 .001"/></body></body></worldbody></mujoco>'
     )
     for step in (2e-3, 1e-3):
@@ -323,7 +323,7 @@ def test_servo_gives_no_more_than_its_force():
 
 
 DRIVEN = (
-    '<mujoco><worldbody><body><freejoint/><geom size=".1"/><body pos=".2 0 0"><joint name="a" axis="0 1 0" stiffness="3" springref="20" damping=".3"/>'
+    '<mujoco><option timestep=".001"/><worldbody><body><freejoint/><geom size=".1"/><body pos=".2 0 0"><joint name="a" axis="0 1 0" stiffness="3" springref="20" damping=".3"/>'
     '<geom size=".08" pos=".1 0 0"/><body pos=".2 0 0"><joint name="b" type="slide" axis="1 1 0" stiffness="40" damping="2" armature=".1"/><geom size=".05"/>'
     '<body pos=".1 .1 0"><joint name="c" axis="1 0 0" ref="10"/><geom size=".05" pos="0 .1 0"/></body></body></body></body></worldbody><actuator>'
     '<position joint="a" kp="7" kv=".5" gear="2"/><velocity joint="b" kv="3"/><motor joint="c" gear="5" ctrlrange="-1 1"/>'

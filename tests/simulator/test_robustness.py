@@ -81,7 +81,7 @@ def test_too_few_iterations_are_told_and_survived():
 
 def test_bodies_in_each_other_come_apart_slowly():
     """Five boxes in one place: they are pushed apart, and what pushed them leaves no speed behind."""
-    text = '<mujoco><worldbody><geom type="plane" size="5 5 1"/>' + 5 * (
+    text = '<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="5 5 1"/>' + 5 * (
         '<body pos="0 0 .15"><freejoint/><geom type="box" size=".1 .1 .1"/></body>'
     )
     sim = dl.Simulator(text + "</worldbody></mujoco>")
@@ -101,7 +101,7 @@ def test_bodies_in_each_other_come_apart_slowly():
 @pytest.mark.parametrize("mass", [1e-4, 1e4])
 def test_masses_of_any_ratio_stack(mass):
     text = (
-        '<mujoco><worldbody><geom type="plane" size="5 5 1"/><body pos="0 0 .1"><freejoint/><geom type="box" size=".1 .1 .1" mass="1"/></body>'
+        '<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="5 5 1"/><body pos="0 0 .1"><freejoint/><geom type="box" size=".1 .1 .1" mass="1"/></body>'
         f'<body pos="0 0 .3"><freejoint/><geom type="box" size=".1 .1 .1" mass="{mass}"/></body></worldbody></mujoco>'
     )
     sim = dl.Simulator(text)
@@ -113,7 +113,7 @@ def test_masses_of_any_ratio_stack(mass):
     assert floor == pytest.approx([0, 0, (1 + mass) * 9.81], abs=1e-2 * (1 + mass))
 
 
-FOUR_BAR = """<mujoco><worldbody><geom type="plane" size="2 2 0.1"/><body pos="0 0 0.5"><freejoint/><geom type="box" size="0.2 0.1 0.05" mass="3"/>
+FOUR_BAR = """<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="2 2 0.1"/><body pos="0 0 0.5"><freejoint/><geom type="box" size="0.2 0.1 0.05" mass="3"/>
 <body pos="-0.15 0 -0.05"><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 -0.2" size="0.02" mass="0.3"/>
 <body name="b" pos="0 0 -0.2"><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0.3 0 0" size="0.02" mass="0.4"/></body></body>
 <body name="c" pos="0.15 0 -0.05"><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 -0.2" size="0.02" mass="0.3"/></body></body></worldbody>
@@ -145,7 +145,7 @@ def test_a_robot_that_slides_on_many_points_is_solved():
 
 
 def test_empty_world_and_one_without_joints_step():
-    still = dl.Simulator('<mujoco><worldbody><geom type="plane" size="5 5 1"/><body><geom size=".1"/></body></worldbody></mujoco>')
+    still = dl.Simulator('<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="5 5 1"/><body><geom size=".1"/></body></worldbody></mujoco>')
     step = still.step()
     assert step.q.shape == step.v.shape == (0,)
     assert len(step.contacts) == 0

@@ -18,7 +18,7 @@ from delassus.errors import (
     UnstableError,
 )
 
-BALL = '<mujoco><worldbody><geom type="plane" size="5 5 1"/><body pos="0 0 1"><freejoint/><geom size=".1"/></body></worldbody></mujoco>'
+BALL = '<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="5 5 1"/><body pos="0 0 1"><freejoint/><geom size=".1"/></body></worldbody></mujoco>'
 
 
 @pytest.fixture(scope="module")
@@ -32,9 +32,9 @@ def go2():
 @pytest.mark.parametrize(
     ("source", "error", "said"),
     [
-        ("<mujoco><worldbody><geom", LoadError, "source: the text is not well-formed XML"),
-        ("<mujoco><worldbody><body><joint/></body></worldbody></mujoco>", LoadError, "MuJoCo cannot compile the text"),
-        ('<mujoco><worldbody><geom type="bax"/></worldbody></mujoco>', LoadError, "MuJoCo cannot compile the text"),
+        ("<mujoco><option timestep='.001'/><worldbody><geom", LoadError, "source: the text is not well-formed XML"),
+        ("<mujoco><option timestep='.001'/><worldbody><body><joint/></body></worldbody></mujoco>", LoadError, "MuJoCo cannot compile the text"),
+        ('<mujoco><option timestep=".001"/><worldbody><geom type="bax"/></worldbody></mujoco>', LoadError, "MuJoCo cannot compile the text"),
         ("<scene/>", LoadError, "root element <scene>; expected <mujoco>"),
         ("no/such/scene.xml", LoadError, "the file 'no/such/scene.xml' does not exist"),
         ("go3", UnknownNameError, "robot 'go3' does not exist. Did you mean 'go2'"),
@@ -50,7 +50,7 @@ def test_bad_scene_says_what_is_wrong(source, error, said):
 def test_missing_mesh_is_named(tmp_path):
     path = tmp_path / "scene.xml"
     path.write_text(
-        '<mujoco><asset><mesh name="m" file="lost.stl"/></asset><worldbody><body><freejoint/><geom type="mesh" mesh="m"/></body></worldbody></mujoco>'
+        '<mujoco><option timestep=".001"/><asset><mesh name="m" file="lost.stl"/></asset><worldbody><body><freejoint/><geom type="mesh" mesh="m"/></body></worldbody></mujoco>'
     )
     with pytest.raises(LoadError, match=r"scene\.xml.*lost\.stl"):
         dl.Simulator(path)
@@ -60,7 +60,7 @@ def test_broken_mesh_is_told(tmp_path):
     (tmp_path / "broken.stl").write_bytes(b"solid nothing")
     path = tmp_path / "scene.xml"
     path.write_text(
-        '<mujoco><asset><mesh name="m" file="broken.stl"/></asset><worldbody><body><freejoint/><geom type="mesh" mesh="m"/></body></worldbody></mujoco>'
+        '<mujoco><option timestep=".001"/><asset><mesh name="m" file="broken.stl"/></asset><worldbody><body><freejoint/><geom type="mesh" mesh="m"/></body></worldbody></mujoco>'
     )
     with pytest.raises(LoadError, match="MuJoCo cannot compile"):
         dl.Simulator(path)
@@ -82,12 +82,12 @@ def test_every_kind_of_source_gives_the_same_fall(kind, tmp_path):
 
 def test_what_is_left_out_is_told():
     text = (
-        '<mujoco><worldbody><body><joint name="j"/><geom size=".1"/></body></worldbody><tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'
+        '<mujoco><option timestep=".001"/><worldbody><body><joint name="j"/><geom size=".1"/></body></worldbody><tendon><fixed name="t" armature="1"><joint joint="j" coef="1"/></fixed></tendon>'
         '<actuator><motor tendon="t"/><motor joint="j"/></actuator></mujoco>'
     )
     with pytest.warns(UserWarning, match="left out: .*tendon"):
         sim = dl.Simulator(text)
-    assert len(sim.model.actuators) == 1
+    assert [a.joint for a in sim.model.actuators] == [None, "j"]
 
 
 # ---- options ------------------------------------------------------------------------------------------------------------------
@@ -125,7 +125,7 @@ def test_bad_option_is_named(options, error, said):
 @pytest.mark.parametrize(
     ("call", "error", "said"),
     [
-        (lambda s: s.step(control=np.zeros(11)), ArgumentError, r"control: expected 12 numbers, one for each of the model's actuators, got shape \(11,\)"),
+        (lambda s: s.step(control=np.zeros(11)), ArgumentError, r"control: expected 12 numbers, one for each of the model's controls, got shape \(11,\)"),
         (lambda s: s.step(control=np.zeros((12, 1))), ArgumentError, "control: expected 12 numbers"),
         (lambda s: s.step(control=1.0), ArgumentError, "control: expected 12 numbers"),
         (lambda s: s.step(control=np.full(12, np.nan)), NotFiniteError, "control"),

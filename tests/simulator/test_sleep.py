@@ -16,7 +16,7 @@ def box(x, z, name="", y=0.0):
 
 
 def scene(*bodies, more="", option=""):
-    return f"<mujoco>{option}<worldbody>{FLOOR}{''.join(bodies)}</worldbody>{more}</mujoco>"
+    return f"<mujoco><option timestep='.001'/>{option}<worldbody>{FLOOR}{''.join(bodies)}</worldbody>{more}</mujoco>"
 
 
 ARM = (

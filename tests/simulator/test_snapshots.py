@@ -7,7 +7,7 @@ import delassus as dl
 from delassus.errors import ArgumentError, ArgumentTypeError, DelassusError, NotFiniteError, UnstableError
 from delassus.simulator import snapshot as sealing
 
-LOOPED = """<mujoco><worldbody><geom type="plane" size="2 2 .1"/><body pos="0 0 .4"><freejoint/><geom type="box" size=".2 .1 .05" mass="3"/>
+LOOPED = """<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="2 2 .1"/><body pos="0 0 .4"><freejoint/><geom type="box" size=".2 .1 .05" mass="3"/>
 <body pos="-.15 0 -.05"><joint axis="0 1 0" range="-60 60" frictionloss=".1"/><geom type="capsule" fromto="0 0 0 0 0 -.2" size=".02" mass=".3"/>
 <body name="b" pos="0 0 -.2"><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 .3 0 0" size=".02" mass=".4" contype="0"/></body></body>
 <body name="c" pos=".15 0 -.05"><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 0 0 -.2" size=".02" mass=".3"/></body></body></worldbody>

@@ -27,7 +27,7 @@ ROBOT = """<body name="trunk" pos="0 0 .5"><freejoint/><geom name="trunk" type="
 
 
 def mjcf(world, assets="", rest=""):
-    return f'<mujoco model="m"><asset>{assets}</asset><worldbody>{world}</worldbody>{rest}</mujoco>'
+    return f'<mujoco model="m"><option timestep=".001"/><asset>{assets}</asset><worldbody>{world}</worldbody>{rest}</mujoco>'
 
 
 def rock(x, **attributes):

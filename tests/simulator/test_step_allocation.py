@@ -8,7 +8,7 @@ SCRIPT = """
 import warnings
 warnings.simplefilter("ignore")
 
-BALL = '<mujoco><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.3"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>'
+BALL = '<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.3"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>'
 
 
 def of_run(world, steps):

@@ -17,7 +17,7 @@ def test_a_spinning_body_without_forces_keeps_the_velocity_of_its_centre_of_mass
     """v + R (ω × c), with c where its mass is, away from the origin; the centre goes straight on, and angular momentum about it and energy stay."""
     c = np.array([0.3, -0.2, 0.1])
     sim = dl.Simulator(
-        '<mujoco><option gravity="0 0 0"/><worldbody><body pos="0 0 1" euler="20 30 40"><freejoint/>'
+        '<mujoco><option timestep=".001" gravity="0 0 0"/><worldbody><body pos="0 0 1" euler="20 30 40"><freejoint/>'
         '<inertial pos="0.3 -0.2 0.1" mass="2" diaginertia="0.01 0.03 0.035"/></body></worldbody></mujoco>',
         timestep=timestep,
     )
@@ -39,7 +39,7 @@ def test_a_small_error_near_a_dead_centre_is_not_corrected_by_a_long_way(bend):
     """Two links, almost stretched, held at the stretched end: the error is bend², and straight on to where it is none are bend, which is 1 / bend times as far. No more than a hundred times."""
     link = '<joint type="hinge" axis="0 0 1"/><geom type="capsule" size="0.02" fromto="0 0 0 1 0 0" contype="0" conaffinity="0"/>'
     sim = dl.Simulator(
-        f'<mujoco><option gravity="0 0 0"/><worldbody><body name="a">{link}<body name="b" pos="1 0 0">{link}</body></body></worldbody>'
+        f'<mujoco><option timestep=".001" gravity="0 0 0"/><worldbody><body name="a">{link}<body name="b" pos="1 0 0">{link}</body></body></worldbody>'
         '<equality><connect body1="b" anchor="1 0 0"/></equality></mujoco>'
     )
     sim.reset([bend, -2 * bend])
@@ -52,7 +52,7 @@ def test_joints_of_other_trees_have_their_own_dry_friction():
     """Three arms that nothing ties together, with losses of 0.1, 5 and 1 N m, pushed by 2 N m: the second holds, the others slip with what is left."""
     arm = '<body pos="0 0 {}"><joint type="hinge" axis="0 0 1" frictionloss="{}" armature="1"/><geom type="sphere" size="0.01" contype="0" conaffinity="0"/></body>'
     losses = np.array([0.1, 5.0, 1.0])
-    sim = dl.Simulator("<mujoco><worldbody>" + "".join(arm.format(k, x) for k, x in enumerate(losses)) + "</worldbody></mujoco>")
+    sim = dl.Simulator("<mujoco><option timestep='.001'/><worldbody>" + "".join(arm.format(k, x) for k, x in enumerate(losses)) + "</worldbody></mujoco>")
     inertia = np.diag(dl.mass_matrix(sim.model, sim.q))
     step = sim.step(np.full(3, 2.0))
     assert step.islands == 3
@@ -63,7 +63,7 @@ def test_joints_of_other_trees_have_their_own_dry_friction():
 def test_only_what_strikes_faster_than_the_bounce_speed_bounces(speed, bounces):
     """A ball strikes the ground without gravity: it leaves with e times its speed, or stays."""
     sim = dl.Simulator(
-        '<mujoco><option gravity="0 0 0"/><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.1001"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>',
+        '<mujoco><option timestep=".001" gravity="0 0 0"/><worldbody><geom type="plane" size="1 1 1"/><body pos="0 0 0.1001"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>',
         restitution=0.5,
         bounce_speed=0.05,
     )

@@ -13,7 +13,7 @@ BALL = 'type="sphere" size=".02" mass=".1"'
 
 
 def world(bodies, more=""):
-    return f'<mujoco><option gravity="0 0 0"/><worldbody>{bodies}</worldbody>{more}</mujoco>'
+    return f'<mujoco><option timestep=".001" gravity="0 0 0"/><worldbody>{bodies}</worldbody>{more}</mujoco>'
 
 
 def flying(shape, x=-0.5, y=0.0):

@@ -12,7 +12,7 @@ from delassus.viewers.guard import refusal
 
 pytest.importorskip("viser")
 
-EVIL = '<mujoco model="&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;"><worldbody><body name="&lt;img src=x onerror=alert(1)&gt;"><joint name="{{alert(1)}}"/><geom size=".1"/></body></worldbody></mujoco>'
+EVIL = '<mujoco model="&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;"><option timestep=".001"/><worldbody><body name="&lt;img src=x onerror=alert(1)&gt;"><joint name="{{alert(1)}}"/><geom size=".1"/></body></worldbody></mujoco>'
 
 
 @pytest.fixture(scope="module")

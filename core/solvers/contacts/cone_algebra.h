@@ -12,7 +12,7 @@
 
 namespace delassus::cone {
 
-using V = std::array<double, 6>;  // cones of fewer rows have zeros behind them
+using V = std::array<double, 6>;      // cones of fewer rows have zeros behind them
 inline constexpr double far = 1e300;  // longer than any step
 
 // x_T · y_T
@@ -46,9 +46,7 @@ inline V scaled(const V& x, const V& y) {
   const double s = 2 * (x[0] * y[0] + tangents(x, y)), d = det(x);
   return combined(s * x[0] - d * y[0], s, x, d, y);
 }
-inline V jordan_product(const V& x, const V& y) {
-  return combined(x[0] * y[0] + tangents(x, y), y[0], x, x[0], y);
-}
+inline V jordan_product(const V& x, const V& y) { return combined(x[0] * y[0] + tangents(x, y), y[0], x, x[0], y); }
 // y with x ∘ y = c
 inline V quotient(const V& x, const V& c) {
   const double y = (x[0] * c[0] - tangents(x, c)) / det(x);

@@ -275,8 +275,7 @@ double Semismooth::residual_of(const double* r, const double* sigma) const {
   const ForceSets& K = problem_->sets;
   double worst = 0;
   const auto take = [&](double x) { worst = x <= worst ? worst : x; };
-  for (const auto& c : K.cones)
-    take(with_rows(c, [&](auto n) { return residual_of_cone<n()>(c, r, sigma); }));
+  for (const auto& c : K.cones) take(with_rows(c, [&](auto n) { return residual_of_cone<n()>(c, r, sigma); }));
   for (const auto& i : K.intervals) {
     const std::size_t row = std::size_t(i.row);
     take(d_[row] * std::abs(r[row] - project(i, r[row] - sigma[row] / d_[row])));

@@ -57,7 +57,7 @@ class Semismooth {
  private:
   struct ConeState {
     enum Side { open, stick, slide } side;
-    int changes;     // of the side, how often lately
+    int changes;                     // of the side, how often lately
     double h[max_cone_rows - 1], c;  // direction of sliding, and C_TT across it
   };
 

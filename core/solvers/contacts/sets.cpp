@@ -99,9 +99,7 @@ ContactResiduals residuals(const ForceSets& K, bool coulomb, const double* d, co
   poll(200.0 * K.rows);
   ContactResiduals all;
   for (const auto& c : K.cones)
-    with_rows(c, [&](auto n) {
-      add_cone<n()>(c.friction, coulomb, d[c.row], lambda + c.row, sigma + c.row, all);
-    });
+    with_rows(c, [&](auto n) { add_cone<n()>(c.friction, coulomb, d[c.row], lambda + c.row, sigma + c.row, all); });
   for (const auto& i : K.intervals) add_interval(i, d[i.row], lambda[i.row], sigma[i.row], all);
   return all;
 }

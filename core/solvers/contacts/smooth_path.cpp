@@ -141,8 +141,7 @@ void SmoothPath::evaluate_cone(std::size_t k, Point& p) const {
 void SmoothPath::evaluate(Point& p) {
   const ForceSets& K = problem_->sets;
   const double m = p.m = m0_ * std::exp(-p.sigma), fade = std::exp(-p.sigma), w = gamma_share(p.sigma);
-  for (std::size_t k = 0; k < K.cones.size(); ++k)
-    with_rows(K.cones[k], [&](auto n) { evaluate_cone<n()>(k, p); });
+  for (std::size_t k = 0; k < K.cones.size(); ++k) with_rows(K.cones[k], [&](auto n) { evaluate_cone<n()>(k, p); });
   for (std::size_t k = 0; k < K.intervals.size(); ++k) {
     const std::size_t row = std::size_t(K.intervals[k].row);
     const double unit = unit_[row], lower = K.intervals[k].lower / unit, upper = K.intervals[k].upper / unit,

@@ -135,7 +135,7 @@ def contact_residual(
             left.append(np.abs(own * (y - _into_set(y - s / own, c, timestep))).max())
             continue
         if not relaxed:
-            s[0] += c.friction * np.hypot(s[1], s[2])
+            s[0] += c.friction * np.linalg.norm(s[1:])
         d = _felt(A, at)
         left.append(d * float(np.linalg.norm(y - _into_set(y - s / d, c, timestep))))
     return float(np.max(left))
@@ -183,10 +183,10 @@ def _into_set(z: Array, c: Constraint, timestep: float) -> Array:
 
 def _into_cone(z: Array, friction: float) -> Array:
     """Nearest point of the cone ‖z_T‖ ≤ µ z_n."""
-    n, t = float(z[0]), float(np.hypot(z[1], z[2]))
+    n, t = float(z[0]), float(np.linalg.norm(z[1:]))
     if t <= friction * n:
         return z
     if friction * t <= -n:
-        return np.zeros(3)
+        return np.zeros(len(z))
     height = (n + friction * t) / (1 + friction**2)
     return np.array([height, *(friction * height / t * z[1:])])

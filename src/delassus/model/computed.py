@@ -22,6 +22,8 @@ _JOINTS = {
 # arrays that tell everything of tendons and actuators
 _TENDONS = ("tendon_", "wrap_")
 _ACTUATORS = ("actuator_",)
+# flags that take a part of the model out of the motion
+_DISABLED = {"constraint", "equality", "frictionloss", "limit", "passive", "spring", "damper", "actuation", "clampctrl"}
 _DRAWN = ("_rgba", "_matid", "_width", "_user", "_group")
 
 
@@ -38,7 +40,9 @@ def computed(m: mujoco.MjModel) -> dict[str, list[Any]]:
         found[counted(m.ntendon, "tendon")] = _content(m, _TENDONS)
     others = int(np.count_nonzero(~motors(m))) if actuator_count(m) else 0
     if others:
-        found[f"{counted(others, 'actuator')} that {'is' if others == 1 else 'are'} not a motor or servo on one hinge or slide"] = _content(m, _ACTUATORS)
+        found[f"{counted(others, 'actuator')} that {'is' if others == 1 else 'are'} not a motor or servo on one hinge or slide"] = _content(
+            m, _ACTUATORS
+        )
     limited = np.flatnonzero(m.jnt_actfrclimited)
     if len(limited) and actuator_count(m):
         found[counted(len(limited), "joint actuator force limit")] = [limited, m.jnt_actfrcrange[limited]]
@@ -51,6 +55,13 @@ def computed(m: mujoco.MjModel) -> dict[str, list[Any]]:
         found[f"damping that differs between velocities of {counted(uneven, 'joint')}"] = [m.dof_damping]
     if m.opt.density or m.opt.viscosity:
         found["fluid forces (density or viscosity)"] = [np.array([m.opt.density, m.opt.viscosity]), m.opt.wind, m.geom_fluid]
+    if m.nsensor:
+        found[counted(m.nsensor, "sensor")] = _content(m, ("sensor_",))
+    if m.nmocap:
+        found[f"mocap of {counted(m.nmocap, 'body', 'bodies')}"] = [m.body_mocapid]
+    off = sorted(set_flags(m).keys() & _DISABLED)
+    if off:
+        found[f"flags that disable {', '.join(off)}"] = [np.frombuffer(" ".join(off).encode(), dtype=np.uint8)]
     shapes = {int(p) for p in m.geom_plugin if p >= 0}
     if m.nplugin > len(shapes):
         found[counted(m.nplugin - len(shapes), "plugin")] = [m.plugin, m.plugin_attr, m.body_plugin]

@@ -109,7 +109,9 @@ def from_mujoco(m: mujoco.MjModel, name: str | None = None, unread: Sequence[str
     joint_names, keys = _names(m, obj.mjOBJ_JOINT, m.njnt, "joint"), _names(m, obj.mjOBJ_KEY, m.nkey, "key")
     added, elsewhere = actuator_armature(m)
     if elsewhere:
-        ignored.append(f"armature of {counted(elsewhere, 'actuator')} that {'does' if elsewhere == 1 else 'do'} not act on one hinge or slide")
+        ignored.append(
+            f"armature of {counted(elsewhere, 'actuator')} that {'does' if elsewhere == 1 else 'do'} not act on one hinge or slide"
+        )
     smooth = _Smooth(native_dampers(m), native_springs(m), m.dof_armature + added)
     joints = [_joint(m, j, joint_names[j], names, smooth, ignored) for j in range(m.njnt)]
     model = Model(
@@ -144,6 +146,11 @@ def _model_name(m: mujoco.MjModel) -> str:
     return bytes(m.names[: m.names.index(b"\0")]).decode() or "model"
 
 
+def _damping(values: Any, native: bool) -> float:
+    """Damping that our own code computes; what is not finite stays, to be refused."""
+    return float(values[0]) if native else 0.0 if np.isfinite(values).all() else math.nan
+
+
 class _Smooth(NamedTuple):
     """What of the forces of joints our own code computes: (njnt,) dampers, (njnt,) springs; and (nv,) armatures."""
 
@@ -168,7 +175,7 @@ def _joint(m: mujoco.MjModel, j: int, name: str, names: list[str], smooth: _Smoo
         reference=float(m.qpos0[q]) if one_axis else 0.0,
         range=finite_or_open(*m.jnt_range[j]) if m.jnt_limited[j] else UNBOUNDED,
         armature=one_value(smooth.armature[dofs], f"armature of joint {name!r}", ignored),
-        damping=float(m.dof_damping.reshape(m.nv, -1)[v, 0]) if smooth.dampers[j] else 0.0,
+        damping=_damping(m.dof_damping.reshape(m.nv, -1)[dofs, 0], bool(smooth.dampers[j])),
         stiffness=stiffness,
         spring_reference=spring,
         friction_loss=one_value(m.dof_frictionloss[dofs], f"friction loss of joint {name!r}", ignored),

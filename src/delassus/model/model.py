@@ -426,7 +426,9 @@ class Model:
 
     def __reduce__(self) -> tuple[Any, ...]:
         source = (
-            None if self._compiled is None else (mujoco.mj_versionString(), pickle.dumps(self._compiled), (*unshaped(self._compiled), *computed(self._compiled)))
+            None
+            if self._compiled is None
+            else (mujoco.mj_versionString(), pickle.dumps(self._compiled), (*unshaped(self._compiled), *computed(self._compiled)))
         )
         return _unpickle, (*self._content(), source)
 

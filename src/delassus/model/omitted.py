@@ -60,6 +60,7 @@ def _soft(m: mujoco.MjModel) -> list[str]:
         (m.geom_solref[geoms], default.geom_solref[0]), (m.geom_solimp[geoms], default.geom_solimp[0]),
         (m.pair_solref, default.pair_solref[0]), (m.pair_solimp, default.pair_solimp[0]), (m.pair_solreffriction, default.pair_solreffriction[0]),
         (m.jnt_solref, default.jnt_solref[0]), (m.jnt_solimp, default.jnt_solimp[0]), (m.dof_solref, default.dof_solref[0]), (m.dof_solimp, default.dof_solimp[0]),
+        (m.tendon_solref_lim, default.geom_solref[0]), (m.tendon_solimp_lim, default.geom_solimp[0]), (m.tendon_solref_fri, default.geom_solref[0]), (m.tendon_solimp_fri, default.geom_solimp[0]),
         (m.eq_solref, default.geom_solref[0]), (m.eq_solimp, default.geom_solimp[0]),
     ]  # fmt: skip
     if "override" in set_flags(m):
@@ -87,7 +88,7 @@ def _below_mocap(m: mujoco.MjModel) -> int:
 
 def omitted(m: mujoco.MjModel) -> list[str]:
     """Return what bears on MuJoCo's motion, or reports it, and has no part in ours, one line each."""
-    counts = [(m.nflex, "flex", "flexes"), (_rows(m, "key_plastic"), "keyframe plastic state", None), (_below_mocap(m), "joint below a mocap body", "joints below mocap bodies")]
+    counts = [(m.nflex, "flex", "flexes"), (_below_mocap(m), "joint below a mocap body", "joints below mocap bodies")]
     lines = [counted(n, what, plural) for n, what, plural in counts if n]
     lines += omitted_tendons(m) + _contacts(m)
     return lines + _soft(m) + _method(m)

@@ -102,9 +102,7 @@ class ContactProblem:
             raise ArgumentError(f"sizes: expected 3, 4 or 6 rows of every contact, got {np.unique(self.sizes).tolist()}.")
         free = m - int(self.sizes.sum())
         if intervals.shape != (free, 3):
-            raise ArgumentError(
-                f"intervals: expected shape {(free, 3)}, one for each row that is no contact's, got {intervals.shape}."
-            )
+            raise ArgumentError(f"intervals: expected shape {(free, 3)}, one for each row that is no contact's, got {intervals.shape}.")
         if np.isnan(intervals).any() or (intervals[:, 1] > intervals[:, 2]).any():
             raise ArgumentError("intervals: expected a row, a lower end and an upper end that is not below it.")
         intervals.setflags(write=False)
@@ -215,7 +213,12 @@ def problem_of_step(islands: list[_core.IslandProblem], **context: Any) -> Conta
         # the operator is symmetric but for rounding
         block = slice(start, start + len(island.g))
         G[block, block] = (island.matrix + island.matrix.T) / 2
-        counts = (island.loop_rows, island.friction_rows, island.limit_rows, len(island.g) - island.loop_rows - island.friction_rows - island.limit_rows)
+        counts = (
+            island.loop_rows,
+            island.friction_rows,
+            island.limit_rows,
+            len(island.g) - island.loop_rows - island.friction_rows - island.limit_rows,
+        )
         for kind, n in zip(KINDS, counts, strict=True):
             kinds += [kind] * n
 

@@ -30,7 +30,21 @@ _HANDLERS = (
     ("_mjPRIVATE__get_tls_error_fn", "_mjPRIVATE__set_tls_error_fn", "_mjPRIVATE__get_tls_warning_fn", "_mjPRIVATE__set_tls_warning_fn"),
 )
 _FIELDS = {
-    "mjData": ("qpos", "xpos", "xmat", "contact", "ncon", "qvel", "qacc", "ctrl", "time", "qfrc_passive", "qfrc_actuator", "ten_J", "ten_length"),
+    "mjData": (
+        "qpos",
+        "xpos",
+        "xmat",
+        "contact",
+        "ncon",
+        "qvel",
+        "qacc",
+        "ctrl",
+        "time",
+        "qfrc_passive",
+        "qfrc_actuator",
+        "ten_J",
+        "ten_length",
+    ),
     "mjContact": ("dist", "pos", "frame", "friction", "geom", "dim", "includemargin"),
     "mjModel": ("narena",),
     "mjLogMessage": ("level", "subject"),

@@ -1,9 +1,9 @@
 """MuJoCo's data at our state: positions, velocities and actuator forces as MuJoCo finds them, contacts and their forces as our step found them, and the sensors that read all this.
 
-    q, v, a, u of the step's end        kinematics, tendons, transmissions, passive and actuator forces: MuJoCo's
-    contacts of the step                ours: points, distances, forces; no other contact is there
-    qacc = M⁻¹ (smooth + Jᵀ λ / dt)     smooth forces at the state, Jᵀ λ of all rows of the step
-    sensors                             MuJoCo's functions on these
+q, v, a, u of the step's end        kinematics, tendons, transmissions, passive and actuator forces: MuJoCo's
+contacts of the step                ours: points, distances, forces; no other contact is there
+qacc = M⁻¹ (smooth + Jᵀ λ / dt)     smooth forces at the state, Jᵀ λ of all rows of the step
+sensors                             MuJoCo's functions on these
 """
 
 from __future__ import annotations
@@ -114,7 +114,14 @@ class Sensing:
         mujoco.mj_makeConstraint(m, d)
         mujoco.mj_transmission(m, d)
         self._write_forces(d, record)
-        for stage in (mujoco.mj_energyPos, mujoco.mj_sensorPos, mujoco.mj_fwdVelocity, mujoco.mj_energyVel, mujoco.mj_subtreeVel, mujoco.mj_sensorVel):
+        for stage in (
+            mujoco.mj_energyPos,
+            mujoco.mj_sensorPos,
+            mujoco.mj_fwdVelocity,
+            mujoco.mj_energyVel,
+            mujoco.mj_subtreeVel,
+            mujoco.mj_sensorVel,
+        ):
             stage(m, d)
         mujoco.mj_fwdActuation(m, d)
         mujoco.mj_fwdAcceleration(m, d)
@@ -158,7 +165,7 @@ class Sensing:
             mujoco.mj_addContact(m, d, contact)
 
     def _write_forces(self, d: mujoco.MjData, record: _core.StepRecord) -> None:
-        """Forces of contacts in MuJoCo's rows: normal and tangents, or edges of its pyramids; other rows have none."""
+        """Write forces of contacts into MuJoCo's rows: normal and tangents, or edges of its pyramids; other rows have none."""
         d.efc_force[:] = 0.0
         pyramids = self._m.opt.cone == mujoco.mjtCone.mjCONE_PYRAMIDAL
         for k in range(d.ncon):

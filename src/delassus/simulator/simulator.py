@@ -30,7 +30,7 @@ from .contact_problem import ContactProblem, problem_of_step
 from .loop_rows import LoopRows
 from .recording import Bar, Frames, Keeper
 from .sensing import Applied, Sensing
-from .smooth_model import mirror_source
+from .smooth_model import keyframe_state, mirror_source
 from .snapshot import identity, seal, unseal
 from .step_result import StepResult
 from .trajectory import Trajectory
@@ -145,7 +145,10 @@ class Simulator:
     def _hold(self, active: tuple[bool, ...], *, state: Array | None = None, before: _core.World | None = None) -> None:
         """Go on with these loops, from a state that was saved with them, or that of a world with others."""
         if active not in self._plans:
-            self._plans[active] = world_plan(self.model, self._collisions, self._mirror, self._options, active), LoopRows(self.model, active)
+            self._plans[active] = (
+                world_plan(self.model, self._collisions, self._mirror, self._options, active),
+                LoopRows(self.model, active),
+            )
         plan, rows = self._plans[active]
         world = _core.World(plan, threads=self.threads)
         if state is not None:
@@ -234,10 +237,9 @@ class Simulator:
             self._take_keyframe(key)
 
     def _take_keyframe(self, key: int) -> None:
-        """Activations and poses of mocap bodies of a keyframe of the file."""
+        """Activations, and what else MuJoCo keeps, and poses of mocap bodies of a keyframe of the file."""
         m = self._source
-        if m.na:
-            self.activation = m.key_act[key]
+        self._world.hidden = keyframe_state(m, key)
         for k in range(m.nmocap):
             self.set_mocap(k, m.key_mpos[key][3 * k : 3 * k + 3], m.key_mquat[key][4 * k : 4 * k + 4], at_once=True)
 
@@ -252,7 +254,9 @@ class Simulator:
         hidden[: self._source.na] = finite(conform(values, "activation", (self._source.na,), "float64"), "activation")
         self._world.hidden = hidden
 
-    def set_mocap(self, body: str | int, position: ArrayLike | None = None, quaternion: ArrayLike | None = None, *, at_once: bool = False) -> None:
+    def set_mocap(
+        self, body: str | int, position: ArrayLike | None = None, quaternion: ArrayLike | None = None, *, at_once: bool = False
+    ) -> None:
         """Say where a mocap body is to be after the next step. Contacts and loops meet it as it moves there, at no more than 10 m/s and 50 rad/s: what is farther takes several steps.
 
         Args:
@@ -382,7 +386,11 @@ class Simulator:
         if record is None:
             raise self._unstable()
         self._applied = applied = (tau, control, external_forces)
-        return StepResult(record, self._loop_rows, self._sensing, _kept(*applied)) if self._has_sensors else StepResult(record, self._loop_rows)
+        return (
+            StepResult(record, self._loop_rows, self._sensing, _kept(*applied))
+            if self._has_sensors
+            else StepResult(record, self._loop_rows)
+        )
 
     def run(
         self,

@@ -12,11 +12,11 @@ from .. import _core
 from ..errors import ModelError
 from ..model import Model
 from ..model.geometry import flags
-from ..model.spans import tendon_equalities
 from ..model.native import actuator_count, column, controls
+from ..model.spans import tendon_equalities
 from .mujoco_library import library
 
-__all__ = ["control_places", "hidden_state", "mirror_source", "mocap_state"]
+__all__ = ["control_places", "hidden_state", "keyframe_state", "mirror_source", "mocap_state"]
 
 # what MuJoCo keeps from step to step besides q and v, in the order of its bits; versions differ
 _KEPT = ("mjSTATE_ACT", "mjSTATE_HISTORY", "mjSTATE_PLUGIN", "mjSTATE_PLASTIC")
@@ -35,6 +35,16 @@ def hidden_state(m: mujoco.MjModel) -> tuple[int, Any]:
     if len(start):
         mujoco.mj_getState(m, mujoco.MjData(m), start, signature)
     return signature, start
+
+
+def keyframe_state(m: mujoco.MjModel, key: int) -> Any:
+    """Return the same numbers of a keyframe."""
+    signature, state = hidden_state(m)
+    if len(state):
+        d = mujoco.MjData(m)
+        mujoco.mj_resetDataKeyframe(m, d, key)
+        mujoco.mj_getState(m, d, state, signature)
+    return state
 
 
 def mocap_state(m: mujoco.MjModel) -> tuple[int, Any]:
@@ -83,7 +93,9 @@ def _acts(model: Model, c: mujoco.MjModel) -> bool:
     moving = any(np.any(np.asarray(getattr(c, name, 0.0))) for name in _ACTING)
     shapes = {int(p) for p in c.geom_plugin if p >= 0}
     held = c.ntendon and (c.tendon_limited.any() or c.tendon_frictionloss.any() or len(tendon_equalities(c)))
-    return bool(moving or held or c.opt.density or c.opt.viscosity or c.nplugin > len(shapes) or any(a.joint is None for a in model.actuators))
+    return bool(
+        moving or held or c.opt.density or c.opt.viscosity or c.nplugin > len(shapes) or any(a.joint is None for a in model.actuators)
+    )
 
 
 def mirror_source(model: Model, m: mujoco.MjModel, timestep: float) -> _core.MirrorSource:

@@ -30,7 +30,7 @@ def _tendon(m: mujoco.MjModel, t: int) -> _Tendon:
 
 
 def _span(kind: int, velocities: list[int], **what: Any) -> _core.Span:
-    usual = {
+    usual: dict[str, Any] = {
         "coordinate": 0, "tendons": (-1, -1), "rest": (0.0, 0.0), "polynomial": (0.0,) * 5, "places": ([], []), "lower": -np.inf, "upper": np.inf, "friction_loss": 0.0,
     }  # fmt: skip
     return _core.Span(kind=kind, velocities=velocities, **(usual | what))

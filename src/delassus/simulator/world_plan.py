@@ -50,7 +50,13 @@ def world_plan(model: Model, mj: Any, mirror: _core.MirrorSource, options: _core
     _drive(world, model, mj, options.timestep)
     world.shapes, world.contact_reach = _shapes(mj, bodies), REACH
     collisions = _core.CollisionSource(
-        library(), mj, address=int(mj._address), geom_bodies=[bodies[b] for b in parts], geom_parts=parts, mocap_signature=mocap_state(mj)[0], margin_shift=margin_shift(mj),
+        library(),
+        mj,
+        address=int(mj._address),
+        geom_bodies=[bodies[b] for b in parts],
+        geom_parts=parts,
+        mocap_signature=mocap_state(mj)[0],
+        margin_shift=margin_shift(mj),
     )
     return _core.WorldPlan(world, collisions, mirror, int(mj.nu))
 
@@ -89,7 +95,14 @@ def _drive(world: _core.WorldDescription, model: Model, mj: Any, dt: float) -> N
         control_range, force_range = (np.clip(ends, -_LARGE, _LARGE).tolist() for ends in (a.control_range, a.force_range))
         motors.append(
             _core.Motor(
-                control=place, coordinate=i, velocity=k, gear=a.gear, gain=a.gain, bias=a.bias, control_range=control_range, force_range=force_range
+                control=place,
+                coordinate=i,
+                velocity=k,
+                gear=a.gear,
+                gain=a.gain,
+                bias=a.bias,
+                control_range=control_range,
+                force_range=force_range,
             )
         )
     world.armature, world.motors = armature.tolist(), motors

@@ -245,6 +245,10 @@ class Formulation:
         for k, c in enumerate(self.constraints):
             if c.force_set not in ("free", "cone"):
                 raise ArgumentError(f"constraints[{k}]: expected a contact or an equation, got {type(c).__name__}. Leave it out.")
+            if isinstance(c, PointContact) and c.rows > 3:
+                raise ArgumentError(
+                    f"constraints[{k}]: polygons stand for tangents only, but the contact has torsional or rolling friction. Use solve_contacts."
+                )
         loops = [c for c in self.constraints if c.force_set == "free"]
         contacts = [c for c in self.constraints if isinstance(c, PointContact)]
         self.contacts = tuple(contacts)

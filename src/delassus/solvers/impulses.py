@@ -82,7 +82,7 @@ def _restitution(constraints: Sequence[Constraint], restitution: ArrayLike) -> A
     for e in each:
         if not 0 <= e <= 1:
             raise ArgumentError(f"restitution: expected numbers from 0 to 1, got {e:g}.")
-    rows = [[e, 0.0, 0.0] if isinstance(c, PointContact) else [e] * c.rows for c, e in zip(constraints, each, strict=True)]
+    rows = [[e] + [0.0] * (c.rows - 1) if isinstance(c, PointContact) else [e] * c.rows for c, e in zip(constraints, each, strict=True)]
     return np.concatenate([np.zeros(0), *rows])
 
 

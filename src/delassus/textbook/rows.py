@@ -19,7 +19,7 @@ from .robot import Pose, hat
 
 __all__ = ["Block", "End", "Rows"]
 
-_FRAME, _DISTANCE, _JOINT, _COUPLING, _CENTER, _LINKS = range(6)
+_FRAME, _DISTANCE, _JOINT, _COUPLING, _CENTER, _LINKS, _, _CONTACT = range(8)
 
 
 @dataclass
@@ -71,7 +71,15 @@ class Rows:
         for constraint in collect(pose.robot.model, constraints):
             kind, rows, data = constraint._recipe
             block = Block(self.m, rows)
-            [_frame, _distance, _joint, _coupling, _center, _links][kind](pose, block, data, axes)
+            {
+                _FRAME: _frame,
+                _DISTANCE: _distance,
+                _JOINT: _joint,
+                _COUPLING: _coupling,
+                _CENTER: _center,
+                _LINKS: _links,
+                _CONTACT: _contact,
+            }[kind](pose, block, data, axes)
             self.blocks.append(block)
             self.m += rows
 
@@ -107,6 +115,23 @@ def _point(pose: Pose, body: int, point: Any) -> tuple[int, Matrix, Matrix]:
     ops, robot = pose.ops, pose.robot
     p = ops.matrix((robot.body_origin[body] + robot.body_axes[body] @ np.asarray(point))[:, None] + 0.0)
     return robot.body_link[body], p, ops.beside([ops.identity(3), -hat(ops, p)])
+
+
+def _contact(pose: Pose, block: Block, data: dict[str, Any], axes: str) -> None:
+    """Rows of a contact with torsional or rolling friction: the point along the axes of the world, then the rotation about them, each with its scale."""
+    ops = pose.ops
+    A = np.reshape(data["matrix"], (3, 3))
+    turns = block.rows - 3
+    scales = np.array([1.0, *data["numbers"][: block.rows - 2]])
+    for k, body in enumerate(data["bodies"]):
+        link, _, J = _point(pose, body, data["points"][3 * k : 3 * k + 3])
+        if link < 0:
+            continue
+        R = pose.placements[link][0]
+        along = ops.matrix(np.vstack([[A[0]], scales[:2, None] * A[1:]])) @ R @ J
+        about = ops.matrix(scales[2:, None] * A[:turns]) @ R
+        K = ops.stack([along, ops.beside([ops.zeros(turns, 3), about])])
+        _add(block, link, K if k == 0 else -K)
 
 
 def _frame(pose: Pose, block: Block, data: dict[str, Any], axes: str) -> None:
