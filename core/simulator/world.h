@@ -4,10 +4,13 @@
 //                points of the step before where faces rest on each other                   contact_persistence.h
 //                points of a face in one plane                                              contact_patches.h
 //                impulses to start from                                                     contact_warm_start.h
+//   mocap        velocities of bodies that a user moves                                     mocap.h
+//   spans        lengths of tendons, angles of balls                                        spans.h
 //   islands      trees that contacts and loops tie together, each a problem of its own      islands.h, island.h
 //                several at once, where there are threads                                   island_team.h
 //   constrain    rows of loops, dry friction, limits that are near, contacts                row_system.h
 //   free motion  v_f = v + dt M̂⁻¹ (τ − h − K (q − q₀) − (D + dt K) v)                       actuation.h, free_motion.h
+//                τ with all that MuJoCo computes                                            mujoco_mirror.h
 //                M̂ = M + dt D + dt² K: springs, dampers and servos act at the end of the step
 //   solve        λ in its set, σ = G λ + J v_f + max(φ − slop, 0) / dt                      velocity_solve.h
 //                Signorini and Coulomb on velocities, G = J M̂⁻¹ Jᵀ

@@ -209,7 +209,7 @@ def count(
 
 
 Seconds = Annotated[float, typer.Option(min=0.0, help="Simulated time in seconds.")]
-Timestep = Annotated[float | None, typer.Option(help="Simulation time step in seconds; default that of the file, for bench 1 ms.")]
+Timestep = Annotated[float | None, typer.Option(help="Simulation time step in seconds. Default: that of the file, for bench 1 ms.")]
 
 
 @app.command()

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from .._door import unknown
 from ..model.geometry import flags
 from .mujoco_library import layout
 from .smooth_model import hidden_state, mocap_state
@@ -43,10 +44,12 @@ class SensorValues(Mapping[str, Array]):
         self._places = places
 
     def __getitem__(self, name: str) -> Array:
-        try:
-            return self.data[self._places[name]]
-        except KeyError:
-            raise KeyError(f"sensor {name!r} does not exist. Available sensors: {', '.join(self._places) or 'none'}.") from None
+        if name not in self._places:
+            raise unknown("sensor", str(name), self._places)
+        return self.data[self._places[name]]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._places
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._places)
@@ -178,6 +181,6 @@ class Sensing:
             if n == 1 or not pyramids:
                 d.efc_force[at : at + n] = local[:n]
             else:
-                edges = np.zeros(2 * (n - 1))
-                mujoco.mju_encodePyramid(edges, local, np.array(contact.friction)[: n - 1])
-                d.efc_force[at : at + len(edges)] = edges
+                # edges p ± of each direction, with f_n = Σ p and f_k = µ_k (p₊ − p₋): not negative only inside of the pyramid, but read as these forces everywhere
+                half, share = local[1:n] / (2 * np.asarray(contact.friction)[: n - 1]), local[0] / (2 * (n - 1))
+                d.efc_force[at : at + 2 * (n - 1)] = np.column_stack([share + half, share - half]).ravel()

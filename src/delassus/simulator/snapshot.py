@@ -22,7 +22,7 @@ from ..model import Model
 __all__ = ["identity", "seal", "unseal"]
 
 Floats = NDArray[np.float64]
-MARK, FORMAT = 81_220_071.0, 4.0
+MARK, FORMAT = 81_220_071.0, 5.0
 HEADER = 6
 # MuJoCo's model as far as collisions depend on it
 GEOMETRY = (
