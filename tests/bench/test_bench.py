@@ -53,7 +53,9 @@ def test_mujoco_runs_as_it_does_and_its_model_is_left_alone():
 
 @pytest.mark.filterwarnings("ignore")
 def test_mujoco_that_resets_itself_is_not_sound():
-    m = mujoco.MjModel.from_xml_string('<mujoco><option timestep=".001"/><worldbody><body><freejoint/><geom size="0.1"/></body></worldbody></mujoco>')
+    m = mujoco.MjModel.from_xml_string(
+        '<mujoco><option timestep=".001"/><worldbody><body><freejoint/><geom size="0.1"/></body></worldbody></mujoco>'
+    )
     assert not bench.run_mujoco(m, [0, 0, 0, 1, 0, 0, 0], [1e12, 0, 0, 0, 0, 0], 1.0, 3.0).finite
 
 

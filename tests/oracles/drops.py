@@ -44,9 +44,7 @@ def _scene(rng):
         place = (*rng.uniform(-0.15, 0.15, 2), 0.3 + 0.4 * k)
         limbs = "".join(_limb(rng, 2) for _ in range(rng.integers(1, 3))) if rng.random() < 0.3 else ""
         things.append(f"<body {_pose(rng, place)}><freejoint/>{_shape(rng)}{limbs}</body>")
-    return (
-        f'<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="5 5 1" friction="{rng.uniform(0, 1.2):.3f}"/>{"".join(things)}</worldbody></mujoco>'
-    )
+    return f'<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="5 5 1" friction="{rng.uniform(0, 1.2):.3f}"/>{"".join(things)}</worldbody></mujoco>'
 
 
 def energy(motion):

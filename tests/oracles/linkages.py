@@ -21,7 +21,9 @@ def bricard():
         ends += "</body>"
         before = CORNERS[k]
     closure = "".join(f'<connect body1="rod4" anchor="{text(along + np.array([x, 0, 0]))}"/>' for x in (-0.2, 0.2))
-    return f'<mujoco><option timestep=".001" gravity="0 -9.81 0"/><worldbody>{bodies}{ends}</worldbody><equality>{closure}</equality></mujoco>'
+    return (
+        f'<mujoco><option timestep=".001" gravity="0 -9.81 0"/><worldbody>{bodies}{ends}</worldbody><equality>{closure}</equality></mujoco>'
+    )
 
 
 def text(x):

@@ -213,7 +213,9 @@ def test_a_joint_that_a_blow_drives_to_its_limit_stops_there(side, restitution, 
         f'<body pos="0 1 0"><joint name="b" type="slide" axis="1 0 0" {ranges["b"]}/>{ball.format(1)}</body>'
         f'<body pos="{-0.2005 * side} 0 0"><freejoint/>{ball.format(1)}</body>'
     )
-    sim = dl.Simulator(f'<mujoco><option timestep=".001" gravity="0 0 0"/><worldbody>{bodies}</worldbody>{equality}</mujoco>', restitution=restitution)
+    sim = dl.Simulator(
+        f'<mujoco><option timestep=".001" gravity="0 0 0"/><worldbody>{bodies}</worldbody>{equality}</mujoco>', restitution=restitution
+    )
     v = sim.v
     v[2] = 10.0 * side
     sim.reset(v=v)

@@ -145,7 +145,9 @@ def test_a_robot_that_slides_on_many_points_is_solved():
 
 
 def test_empty_world_and_one_without_joints_step():
-    still = dl.Simulator('<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="5 5 1"/><body><geom size=".1"/></body></worldbody></mujoco>')
+    still = dl.Simulator(
+        '<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="5 5 1"/><body><geom size=".1"/></body></worldbody></mujoco>'
+    )
     step = still.step()
     assert step.q.shape == step.v.shape == (0,)
     assert len(step.contacts) == 0

@@ -33,8 +33,16 @@ def go2():
     ("source", "error", "said"),
     [
         ("<mujoco><option timestep='.001'/><worldbody><geom", LoadError, "source: the text is not well-formed XML"),
-        ("<mujoco><option timestep='.001'/><worldbody><body><joint/></body></worldbody></mujoco>", LoadError, "MuJoCo cannot compile the text"),
-        ('<mujoco><option timestep=".001"/><worldbody><geom type="bax"/></worldbody></mujoco>', LoadError, "MuJoCo cannot compile the text"),
+        (
+            "<mujoco><option timestep='.001'/><worldbody><body><joint/></body></worldbody></mujoco>",
+            LoadError,
+            "MuJoCo cannot compile the text",
+        ),
+        (
+            '<mujoco><option timestep=".001"/><worldbody><geom type="bax"/></worldbody></mujoco>',
+            LoadError,
+            "MuJoCo cannot compile the text",
+        ),
         ("<scene/>", LoadError, "root element <scene>; expected <mujoco>"),
         ("no/such/scene.xml", LoadError, "the file 'no/such/scene.xml' does not exist"),
         ("go3", UnknownNameError, "robot 'go3' does not exist. Did you mean 'go2'"),

@@ -52,7 +52,9 @@ def test_joints_of_other_trees_have_their_own_dry_friction():
     """Three arms that nothing ties together, with losses of 0.1, 5 and 1 N m, pushed by 2 N m: the second holds, the others slip with what is left."""
     arm = '<body pos="0 0 {}"><joint type="hinge" axis="0 0 1" frictionloss="{}" armature="1"/><geom type="sphere" size="0.01" contype="0" conaffinity="0"/></body>'
     losses = np.array([0.1, 5.0, 1.0])
-    sim = dl.Simulator("<mujoco><option timestep='.001'/><worldbody>" + "".join(arm.format(k, x) for k, x in enumerate(losses)) + "</worldbody></mujoco>")
+    sim = dl.Simulator(
+        "<mujoco><option timestep='.001'/><worldbody>" + "".join(arm.format(k, x) for k, x in enumerate(losses)) + "</worldbody></mujoco>"
+    )
     inertia = np.diag(dl.mass_matrix(sim.model, sim.q))
     step = sim.step(np.full(3, 2.0))
     assert step.islands == 3

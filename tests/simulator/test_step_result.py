@@ -83,7 +83,9 @@ def test_copies_say_the_same(duplicate):
 
 
 def test_a_world_without_contacts_has_empty_arrays_of_their_shapes():
-    step = dl.Simulator("<mujoco><option timestep='.001'/><worldbody><body><freejoint/><geom size='0.1'/></body></worldbody></mujoco>").step()
+    step = dl.Simulator(
+        "<mujoco><option timestep='.001'/><worldbody><body><freejoint/><geom size='0.1'/></body></worldbody></mujoco>"
+    ).step()
     c = step.contacts
     assert [x.shape for x in (c.position, c.normal, c.force, c.friction, c.bodies)] == [(0, 3), (0, 3), (0, 3), (0,), (0, 2)]
     assert c.bodies.dtype == np.int64

@@ -12,9 +12,15 @@ def hull(model, rng, n=4):
     names, contacts = model.body_names[1:], []
     for k in range(n):
         normal = rng.standard_normal(3)
-        friction = {} if k % 3 == 0 else {"torsional_friction": 0.2} if k % 3 == 1 else {"torsional_friction": 0.2, "rolling_friction": 0.04}
+        friction = (
+            {} if k % 3 == 0 else {"torsional_friction": 0.2} if k % 3 == 1 else {"torsional_friction": 0.2, "rolling_friction": 0.04}
+        )
         other = {"other": names[(2 * k + 1) % len(names)], "other_point": rng.uniform(-0.1, 0.1, 3)} if k % 2 else {}
-        contacts.append(dl.PointContact(model, names[2 * k % len(names)], point=rng.uniform(-0.1, 0.1, 3), normal=normal, friction=0.7, **friction, **other))
+        contacts.append(
+            dl.PointContact(
+                model, names[2 * k % len(names)], point=rng.uniform(-0.1, 0.1, 3), normal=normal, friction=0.7, **friction, **other
+            )
+        )
     return contacts
 
 
