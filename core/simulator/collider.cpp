@@ -70,6 +70,7 @@ Collider::Collider(const CollisionSource& source, int nq)
       nq_(nq),
       bodies_(source.geom_bodies),
       parts_(source.geom_parts),
+      restitution_(source.restitution),
       mocap_signature_(source.mocap_signature),
       margin_shift_(source.margin_shift),
       model_(static_cast<const char*>(source.model),
@@ -112,6 +113,7 @@ void Collider::read_contacts() {
     t.distance = t.base =
         at<double>(c, library_.contact.dist) - (at<double>(c, library_.contact.margin) - margin_shift_);
     read_friction(c, library_.contact, frame, t);
+    t.restitution = std::max(restitution_[std::size_t(geoms[0])], restitution_[std::size_t(geoms[1])]);
     t.position = {p[0], p[1], p[2]};
     t.normal = {frame[0], frame[1], frame[2]};
     for (int b = 0; b < 2; ++b) t.local[b] = t.anchor[b] = local(t.geom[b], t.position);

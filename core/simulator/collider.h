@@ -16,11 +16,12 @@ namespace delassus {
 // How to reach the collisions of one model of MuJoCo's.
 struct CollisionSource {
   MujocoLibrary library;
-  const void* model = nullptr;   // an mjModel that outlives every collider of it
-  std::vector<int> geom_bodies;  // of every geom, by our numbers
-  std::vector<int> geom_parts;   // the same by MuJoCo's
-  int mocap_signature = 0;       // of the poses of bodies that a user moves, in MuJoCo's state; 0: there are none
-  double margin_shift = 0;       // by how much the margins of its contacts are too large [m]
+  const void* model = nullptr;      // an mjModel that outlives every collider of it
+  std::vector<int> geom_bodies;     // of every geom, by our numbers
+  std::vector<int> geom_parts;      // the same by MuJoCo's
+  std::vector<double> restitution;  // of every geom; a contact has the larger of two
+  int mocap_signature = 0;          // of the poses of bodies that a user moves, in MuJoCo's state; 0: there are none
+  double margin_shift = 0;          // by how much the margins of its contacts are too large [m]
 };
 
 class Collider {
@@ -54,6 +55,7 @@ class Collider {
   MujocoLibrary library_;
   int nq_;
   std::vector<int> bodies_, parts_;
+  std::vector<double> restitution_;
   int mocap_signature_;
   double margin_shift_;
   std::vector<double> mocap_;

@@ -15,6 +15,7 @@ struct Touch {
   double distance;  // negative: penetration [m]
   double base;      // the distance where it was found, at which the two points in `local` coincide [m]
   double friction;
+  double restitution;             // e, from 0 to 1
   int rows;                       // 3: normal and tangents; 4: also spin; 6: also rolling about both tangents
   double scales[4];               // of rows after the first tangent: its coefficient of friction over that of the first
   Vec3<double> position, normal;  // in world axes

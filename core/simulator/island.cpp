@@ -186,7 +186,7 @@ double Island::move(RowSystem& s, ContactSolvers& solvers, ContactReport& solved
                     StageClock& clock) {
   // v⁺ = v_f + M̂⁻¹ Jᵀ λ
   const std::vector<double>& free = free_motion_.velocity();
-  velocities_.solve(world_.options, solvers, s, rows_.contacts.size(), state_.v, free, loops_, start_);
+  velocities_.solve(world_.options, solvers, s, rows_.contacts, state_.v, free, loops_, start_);
   add_work(velocities_.report(), solved);
   next_v_ = free;
   if (s.rows() > 0) {

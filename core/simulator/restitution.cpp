@@ -5,19 +5,20 @@
 
 namespace delassus {
 
-bool Restitution::find_bouncing(const StepOptions& options, const RowSystem& s, std::size_t contacts, const double* v,
-                                const std::vector<double>& error, std::vector<double>& g) {
+bool Restitution::find_bouncing(const StepOptions& options, const RowSystem& s, const std::vector<Contact*>& contacts,
+                                const double* v, const std::vector<double>& error, std::vector<double>& g) {
   bool any = false;
   coefficient_.assign(g.size(), 0.0);
   approach_.resize(g.size());
   s.G->jacobian(v, 1, approach_.data());
-  for (std::size_t k = 0; k < contacts; ++k) {
+  for (std::size_t k = 0; k < contacts.size(); ++k) {
     const std::size_t r = s.normal_row(k);
     const double gap = std::max(error[r] - options.slop, 0.0) / options.timestep;
-    if (g[r] >= 0 || approach_[r] > -options.bounce_speed) continue;
+    const double restitution = contacts[k]->touch.restitution;
+    if (restitution == 0 || g[r] >= 0 || approach_[r] > -options.bounce_speed) continue;
     g[r] -= gap;
     // of the speed it came with, not of what the step's own forces added
-    coefficient_[r] = options.restitution * std::min(approach_[r] / g[r], 1.0);
+    coefficient_[r] = restitution * std::min(approach_[r] / g[r], 1.0);
     any = true;
   }
   return any;

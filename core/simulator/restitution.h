@@ -18,8 +18,8 @@ class Restitution {
  public:
   // Which normals approach fast enough to bounce, from v at the start of the step: their gaps leave g, and their e is
   // noted. Whether there is any.
-  bool find_bouncing(const StepOptions& options, const RowSystem& s, std::size_t contacts, const double* v,
-                     const std::vector<double>& error, std::vector<double>& g);
+  bool find_bouncing(const StepOptions& options, const RowSystem& s, const std::vector<Contact*>& contacts,
+                     const double* v, const std::vector<double>& error, std::vector<double>& g);
 
   // Decompression, from impulses of compression to those of the whole impact; map: as compression left it.
   void decompress(const StepOptions& options, RowSystem& s, ContactMap& map, ContactSolvers& solvers,

@@ -54,6 +54,8 @@ Contact read_contact(Reader& from, const CollisionSource& collisions, std::size_
   for (int& body : t.body) body = int(from.whole(bodies, "bodies"));
   for (int k = 0; k < 2; ++k) expect(t.body[k] == collisions.geom_bodies[std::size_t(t.geom[k])], "bodies");
   t.distance = from.number(), t.base = from.number(), t.friction = from.number();
+  t.restitution = from.number();
+  expect(t.restitution >= 0 && t.restitution <= 1, "restitution");
   t.rows = int(from.whole(max_cone_rows + 1, "contacts"));
   expect(t.rows == 3 || t.rows == 4 || t.rows == 6, "contacts");
   for (double& scale : t.scales) {
@@ -112,7 +114,7 @@ std::vector<double> write_snapshot(const World& w) {
   for (const auto& c : memory.contacts) {
     const Touch& t = c.touch;
     x.insert(x.end(), {double(t.geom[0]), double(t.geom[1]), double(t.body[0]), double(t.body[1]), t.distance, t.base,
-                       t.friction, double(t.rows), t.scales[0], t.scales[1], t.scales[2], t.scales[3]});
+                       t.friction, t.restitution, double(t.rows), t.scales[0], t.scales[1], t.scales[2], t.scales[3]});
     for (const auto* v :
          {&t.position, &t.normal, &t.tangent, &t.local[0], &t.local[1], &c.impulse, &c.correction, &c.turn})
       x.insert(x.end(), {v->x, v->y, v->z});

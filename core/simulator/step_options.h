@@ -8,7 +8,7 @@ enum StepSolver : int { automatic, admm, newton };
 
 struct StepOptions {
   double timestep = 1e-3;      // dt [s]
-  double restitution = 0;      // e of all contacts, from 0 to 1
+  double restitution = 0;      // e, from 0 to 1, the largest of any contact
   double bounce_speed = 0.05;  // contacts that approach more slowly do not bounce [m/s]
   double tolerance = 1e-6;     // of the contact solver, for each of its residuals [m/s]
   int max_iterations = 1000;   // of the contact solver

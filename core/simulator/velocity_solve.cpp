@@ -4,9 +4,9 @@
 
 namespace delassus {
 
-void VelocitySolve::solve(const StepOptions& options, ContactSolvers& solvers, RowSystem& s, std::size_t contacts,
-                          const std::vector<double>& v, const std::vector<double>& free, LoopMidpoint& loops,
-                          const WarmStart& start) {
+void VelocitySolve::solve(const StepOptions& options, ContactSolvers& solvers, RowSystem& s,
+                          const std::vector<Contact*>& contacts, const std::vector<double>& v,
+                          const std::vector<double>& free, LoopMidpoint& loops, const WarmStart& start) {
   report_ = {};
   impulses_ = start.impulses;
   sigma_.resize(s.rows());

@@ -27,7 +27,7 @@ class VelocitySolve {
   const ContactReport& report() const { return report_; }
 
   // v: velocity at the start of the step.
-  void solve(const StepOptions& options, ContactSolvers& solvers, RowSystem& s, std::size_t contacts,
+  void solve(const StepOptions& options, ContactSolvers& solvers, RowSystem& s, const std::vector<Contact*>& contacts,
              const std::vector<double>& v, const std::vector<double>& free, LoopMidpoint& loops,
              const WarmStart& start);
 

@@ -810,6 +810,7 @@ class CollisionSource:
         address: int,
         geom_bodies: Sequence[int],
         geom_parts: Sequence[int],
+        restitution: Sequence[float],
         mocap_signature: int,
         margin_shift: float,
     ) -> None: ...

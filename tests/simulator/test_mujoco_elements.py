@@ -391,3 +391,31 @@ def test_the_timestep_is_the_models_own_unless_told_otherwise():
     assert dl.Simulator(text, timestep=0.003).timestep == 0.003
     assert dl.Simulator(dl.scenes.box_stack(1)).timestep == 0.001
     assert dl.load(dl.load(text).to_mjcf()).timestep == 0.004
+
+
+# ---- restitution of shapes ----------------------------------------------------------------------------------------------------
+
+BALLS = """<mujoco><option timestep=".001"/><worldbody><geom name="floor" type="plane" size="5 5 1"/><body pos="0 0 .1"><freejoint/><geom name="soft" size=".1"/></body>
+<body pos="1 0 .1"><freejoint/><geom name="hard" size=".1"/></body></worldbody>{}</mujoco>"""
+
+
+@pytest.mark.parametrize("way", ["argument", "file"])
+def test_every_shape_bounces_by_its_own_restitution(way):
+    custom = '<custom><tuple name="restitution"><element objtype="geom" objname="hard" prm=".8"/></tuple></custom>'
+    sim = dl.Simulator(BALLS.format(custom)) if way == "file" else dl.Simulator(BALLS.format(""), restitution={"hard": 0.8})
+    sim.reset(None, [0, 0, -2.0, 0, 0, 0, 0, 0, -2.0, 0, 0, 0])
+    step = sim.step()
+    assert step.v[2] == pytest.approx(0, abs=1e-6)
+    assert step.v[8] == pytest.approx(0.8 * 2.0, rel=1e-3)
+
+
+def test_bad_restitution_is_named():
+    for given, message in (
+        ({"har": 0.5}, "shape 'har' does not exist"),
+        ({"hard": 2.0}, r"restitution\['hard'\]: expected a number from 0 to 1"),
+        (-1.0, "restitution"),
+    ):
+        with pytest.raises(dl.errors.DelassusError, match=message):
+            dl.Simulator(BALLS.format(""), restitution=given)
+    with pytest.raises(dl.errors.LoadError, match="names something other than geoms"):
+        dl.Simulator(BALLS.format('<custom><tuple name="restitution"><element objtype="body" objname="world" prm=".8"/></tuple></custom>'))

@@ -6,7 +6,7 @@ One step is a sentence: collide, constrain, operate, solve, integrate. Contacts 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib import import_module
 from typing import Any, get_args
@@ -29,6 +29,7 @@ from .collision_model import ShownModel, collision_model
 from .contact_problem import ContactProblem, problem_of_step
 from .loop_rows import LoopRows
 from .recording import Bar, Frames, Keeper
+from .restitution import geom_restitution
 from .sensing import Applied, Sensing
 from .smooth_model import keyframe_state, mirror_source
 from .snapshot import identity, seal, unseal
@@ -64,7 +65,8 @@ class Simulator:
         solver: "auto": Newton's method, a smooth path where that fails, and more, see :func:`~delassus.solve_contacts`; "admm"; "newton", on the fixed point of ADMM.
         integrator: both are semi-implicit, q with the new velocity; "midpoint" takes Coriolis and centrifugal forces at half of the step's velocity, so that what whirls gains no
             energy, "euler" at its start, which is a little faster.
-        restitution: e from 0 to 1 of all contacts, by the two-phase law; contacts slower than ``bounce_speed`` do not bounce.
+        restitution: e from 0 to 1 of all contacts, by the two-phase law, or a mapping of names of shapes: a contact has the larger of its two. Contacts slower than ``bounce_speed``
+            do not bounce. Default: what the file says in ``<custom><tuple name="restitution"><element objtype="geom" objname="ball" prm="0.8"/></tuple></custom>``, else none bounces.
         bounce_speed: [m/s].
         tolerance: of the contact solver, for each of its residuals.
         max_iterations: of the contact solver; one of "auto" is a factorization. Where they run out before Coulomb's law is met, the step ends "approximate".
@@ -93,7 +95,7 @@ class Simulator:
         timestep: float | None = None,
         solver: SimulatorSolver = "auto",
         integrator: Integrator = "midpoint",
-        restitution: float = 0.0,
+        restitution: float | Mapping[str, float] | None = None,
         bounce_speed: float = 0.05,
         tolerance: float = 1e-6,
         max_iterations: int = 2000,
@@ -108,9 +110,6 @@ class Simulator:
             raise unknown("solver", solver, get_args(SimulatorSolver))
         if integrator not in get_args(Integrator):
             raise unknown("integrator", integrator, get_args(Integrator))
-        self.restitution = number(restitution, "restitution", minimum=0.0)
-        if self.restitution > 1:
-            raise ArgumentError(f"restitution: expected a number from 0 to 1, got {restitution}.")
         self.solver, self.integrator = solver, integrator
         self.model = model_of(model, UrdfOptions(), loops, "model")
         if not isinstance(model, Model):
@@ -120,9 +119,10 @@ class Simulator:
             raise ArgumentError(f"timestep: expected a positive time, got {timestep}.")
         self.tolerance, self.max_iterations = number(tolerance, "tolerance", minimum=0.0), count(max_iterations, "max_iterations")
         self._source = self.model._in_mujoco()
+        self.restitution = geom_restitution(self._source, restitution)
         self._shown: ShownModel | None = None
         self._options = _core.StepOptions(
-            timestep=self.timestep, restitution=self.restitution, bounce_speed=number(bounce_speed, "bounce_speed", minimum=0.0), tolerance=self.tolerance,
+            timestep=self.timestep, restitution=float(self.restitution.max(initial=0.0)), bounce_speed=number(bounce_speed, "bounce_speed", minimum=0.0), tolerance=self.tolerance,
             max_iterations=self.max_iterations, solver=get_args(SimulatorSolver).index(solver), time_limit=0.0 if time_limit is None else number(time_limit, "time_limit", minimum=0.0), slop=number(slop, "slop", minimum=0.0), midpoint=integrator == "midpoint",
             sleep_steps=0 if sleep_after is None else _steps_in(number(sleep_after, "sleep_after", minimum=0.0), self.timestep),
             sleep_speed=number(sleep_speed, "sleep_speed", minimum=0.0),
@@ -146,7 +146,7 @@ class Simulator:
         """Go on with these loops, from a state that was saved with them, or that of a world with others."""
         if active not in self._plans:
             self._plans[active] = (
-                world_plan(self.model, self._collisions, self._mirror, self._options, active),
+                world_plan(self.model, self._collisions, self.restitution, self._mirror, self._options, active),
                 LoopRows(self.model, active),
             )
         plan, rows = self._plans[active]
@@ -333,7 +333,7 @@ class Simulator:
 
     @cached_property
     def _identity(self) -> Array:
-        return identity(self.model, self._source, self._options)
+        return identity(self.model, self._source, self._options, self.restitution)
 
     def contact_problem(
         self, tau: ArrayLike | None = None, *, control: ArrayLike | None = None, external_forces: ArrayLike | None = None

@@ -42,7 +42,7 @@ def _digest(*parts: bytes) -> Floats:
     return np.array([int.from_bytes(digest[6 * k : 6 * k + 6], "little") for k in range(5)], dtype=float)
 
 
-def identity(model: Model, mujoco_model: Any, options: _core.StepOptions) -> Floats:
+def identity(model: Model, mujoco_model: Any, options: _core.StepOptions, restitution: Floats) -> Floats:
     """Return three numbers that tell a model, the shapes that collide, and the settings of a simulator from others."""
     settings = np.array(
         [
@@ -52,7 +52,7 @@ def identity(model: Model, mujoco_model: Any, options: _core.StepOptions) -> Flo
         dtype=float,
     )  # fmt: skip
     shapes = [np.ascontiguousarray(getattr(mujoco_model, name)).tobytes() for name in GEOMETRY if hasattr(mujoco_model, name)]
-    return np.append(_digest(f"{hash(model)}".encode(), *shapes)[:2], _digest(settings.tobytes())[0])
+    return np.append(_digest(f"{hash(model)}".encode(), *shapes)[:2], _digest(settings.tobytes(), restitution.tobytes())[0])
 
 
 def seal(own: Floats, state: Floats) -> Floats:

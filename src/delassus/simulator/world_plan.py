@@ -24,12 +24,15 @@ _LARGE = 1e300  # stands for a range without an end
 _SINGLE = ("hinge", "slide")  # joints of one coordinate
 
 
-def world_plan(model: Model, mj: Any, mirror: _core.MirrorSource, options: _core.StepOptions, active: Sequence[bool]) -> _core.WorldPlan:
+def world_plan(
+    model: Model, mj: Any, restitution: Any, mirror: _core.MirrorSource, options: _core.StepOptions, active: Sequence[bool]
+) -> _core.WorldPlan:
     """Return everything the core needs: implicit parts of M̂, those loops that are active, friction, limits, motors, and the ways to MuJoCo's collisions and smooth forces.
 
     Args:
         model: of the world.
         mj: its :func:`~delassus.simulator.collision_model.collision_model`.
+        restitution: (ngeom,) of its shapes.
         mirror: where smooth forces come from.
         options: of its steps.
         active: which loops hold.
@@ -55,6 +58,7 @@ def world_plan(model: Model, mj: Any, mirror: _core.MirrorSource, options: _core
         address=int(mj._address),
         geom_bodies=[bodies[b] for b in parts],
         geom_parts=parts,
+        restitution=restitution.tolist(),
         mocap_signature=mocap_state(mj)[0],
         margin_shift=margin_shift(mj),
     )
