@@ -125,7 +125,8 @@ void bind_description(nb::module_& m) {
       .def_ro("sleep_steps", &StepOptions::sleep_steps)
       .def_ro("sleep_speed", &StepOptions::sleep_speed);
   nb::class_<JointLimit>(m, "JointLimit")
-      .def(nb::init<int, int, double, double>(), nb::kw_only(), "coordinate"_a, "velocity"_a, "lower"_a, "upper"_a);
+      .def(nb::init<int, int, double, double, double>(), nb::kw_only(), "coordinate"_a, "velocity"_a, "lower"_a,
+           "upper"_a, "margin"_a);
   nb::class_<Span>(m, "Span").def(
       "__init__",
       [](Span* self, int kind, std::vector<int> velocities, int coordinate, std::array<int, 2> tendons,

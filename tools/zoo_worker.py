@@ -165,10 +165,11 @@ def smooth(m: mujoco.MjModel, model: dl.Model, rng: np.random.Generator) -> Resu
     ``acceleration`` is relative to the largest acceleration. ``force`` compares the forces themselves, each degree of freedom relative to the largest passive, actuator
     and bias force that it meets, so that an error in a heavy joint does not hide behind the accelerations of a light one; ``dof`` is the worst.
     """
-    sim = dl.Simulator(model, timestep=float(m.opt.timestep))
+    free = without_constraints(m)  # for both: adhesion acts through contacts
+    sim = dl.Simulator(free, timestep=float(m.opt.timestep))
     if not hasattr(sim, "smooth_forces"):
         return NOT_AVAILABLE
-    free, taken = without_constraints(m), controls_taken(sim, m)
+    taken = controls_taken(sim, m)
     d, error, off, scale = mujoco.MjData(free), 0.0, np.zeros(m.nv), np.zeros(m.nv)
     for _ in range(STATES):
         mujoco.mj_resetData(free, d)

@@ -13,6 +13,7 @@ namespace delassus {
 struct JointLimit {
   int coordinate = 0, velocity = 0;
   double lower = 0, upper = 0;  // [m or rad]
+  double margin = 0;            // how far before its ends of the file these are
 };
 
 // A number x(q) with a range, dry friction or a value to keep, and its rate ẋ = Σ c_k(q) ν_k: the length of a tendon, a

@@ -32,7 +32,7 @@ void judge_limits(const WorldDescription& world, const std::vector<double>& q, S
   double beyond = 0;
   for (const auto& limit : world.limits) {
     const double x = q[std::size_t(limit.coordinate)];
-    beyond = std::max(beyond, std::max(limit.lower - x, x - limit.upper));
+    beyond = std::max(beyond, std::max(limit.lower - x, x - limit.upper) - limit.margin);
   }
   report.limit_error_after = std::max(report.limit_error_after, beyond);
   if (!(beyond <= allowed_limit_error(world.options))) report.blame(StepFlaw::limit_violated);

@@ -419,3 +419,15 @@ def test_bad_restitution_is_named():
             dl.Simulator(BALLS.format(""), restitution=given)
     with pytest.raises(dl.errors.LoadError, match="names something other than geoms"):
         dl.Simulator(BALLS.format('<custom><tuple name="restitution"><element objtype="body" objname="world" prm=".8"/></tuple></custom>'))
+
+
+def test_force_sensors_feel_the_forces_of_loops():
+    """A beam hangs on a pin in its middle and on a joint in the world: each bears what moments say, and the sensor at the joint reads the rest."""
+    text = """<mujoco><option timestep=".001"/><worldbody><body name="base"><geom size=".01" mass=".1" contype="0" conaffinity="0"/>
+    <body name="beam"><joint axis="0 1 0"/><geom type="capsule" fromto="0 0 0 1 0 0" size=".02" mass="3" contype="0" conaffinity="0"/><site name="s"/></body></body></worldbody>
+    <equality><connect body1="beam" anchor="1 0 0"/></equality><sensor><force name="f" site="s"/></sensor></mujoco>"""
+    sim = dl.Simulator(text)
+    for _ in range(50):
+        step = sim.step()
+    # simply supported: half of the weight at each end
+    assert step.sensors["f"] == pytest.approx([0, 0, 3 * G / 2], abs=1e-5)

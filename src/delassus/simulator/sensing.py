@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import copy
 import ctypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import mujoco
@@ -19,7 +19,12 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._door import unknown
+from ..constraints import constraint_wrenches
+from ..model import Model
+from ..model.from_mujoco import body_names
 from ..model.geometry import flags
+from ..model.records import JointLoop
+from .loop_rows import LoopRows
 from .mujoco_library import layout
 from .smooth_model import hidden_state, mocap_state
 
@@ -83,11 +88,13 @@ class Sensing:
 
     Args:
         m: MuJoCo's model; it is not written to.
-        bodies: for each of its bodies, our number.
+        model: the same, ours.
+        loops: returns which rows of loops are whose now.
     """
 
-    def __init__(self, m: mujoco.MjModel, bodies: list[int]) -> None:
-        self._m, self._bodies = m, bodies
+    def __init__(self, m: mujoco.MjModel, model: Model, loops: Callable[[], LoopRows]) -> None:
+        self._m, self._model, self._loops = m, model, loops
+        self._bodies = [model.body_index(name) for name in body_names(m)]
         self._signature, _ = hidden_state(m)
         self._mocap_signature, _ = mocap_state(m)
         self._places = sensor_places(m)
@@ -133,8 +140,24 @@ class Sensing:
         solution = np.empty((1, m.nv))
         mujoco.mj_solveM(m, d, solution, (d.qfrc_smooth + d.qfrc_constraint)[None])
         d.qacc[:] = solution[0]
+        # forces between bodies feel those of loops, as wrenches on both
+        applied_by_user = np.array(d.xfrc_applied)
+        d.xfrc_applied[:] += self._loop_wrenches(record)[self._bodies]
         mujoco.mj_rnePostConstraint(m, d)
         mujoco.mj_sensorAcc(m, d)
+        d.xfrc_applied[:] = applied_by_user
+
+    def _loop_wrenches(self, record: _core.StepRecord) -> Array:
+        """(nbody, 6) of loops between bodies in the step, by our numbers."""
+        total, loops = np.zeros((self._model.nbody, 6)), self._loops()
+        if not len(record.loop_forces):
+            return total
+        forces = loops.spread(record.loop_forces)
+        for loop in self._model.loops:
+            rows = forces[loops.slices[loop.name]]
+            if rows.any() and not isinstance(loop, JointLoop):
+                total += constraint_wrenches(self._model, record.q, loop, rows)
+        return total
 
     def _write_state(self, d: mujoco.MjData, record: _core.StepRecord, applied: Applied) -> None:
         d.time = record.time

@@ -73,7 +73,9 @@ def _limits(model: Model, mj: Any) -> list[_core.JointLimit]:
         lower, upper = np.clip(model.joint_range[j] + [margin, -margin], -_LARGE, _LARGE).tolist()
         if joint.type in _SINGLE and (lower > -_LARGE or upper < _LARGE):
             limits.append(
-                _core.JointLimit(coordinate=int(model.joint_qadr[j]), velocity=int(model.joint_vadr[j]), lower=lower, upper=upper)
+                _core.JointLimit(
+                    coordinate=int(model.joint_qadr[j]), velocity=int(model.joint_vadr[j]), lower=lower, upper=upper, margin=margin
+                )
             )
     return limits
 
