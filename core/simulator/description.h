@@ -65,7 +65,7 @@ struct WorldDescription {
   std::vector<double> spring_rest;         // per coordinate
   std::vector<int> spring_coordinate;      // per velocity: the coordinate of its spring, else −1
   std::vector<JointLimit> limits;
-  std::vector<Span> spans;  // each of one tree
+  std::vector<Span> spans;
   std::vector<MocapBody> mocap_bodies;
   std::vector<Motor> motors;
   std::vector<std::array<double, 2>> motor_ranges;  // per velocity: bounds of all its motors together; empty: none

@@ -43,6 +43,12 @@ Islands::Islands(const WorldDescription& world)
       int first = -1;
       visit_trees(world.model, d, [&](int tree) { first < 0 ? void(first = tree) : tie(tied_, first, tree); });
     }
+  // a rope ties trees also where it is slack
+  const auto tree_of_velocity = [&](int v) {
+    return world.model.links[std::size_t(world.model.dof_link[std::size_t(v)])].tree;
+  };
+  for (const auto& span : world.spans)
+    for (const int v : span.velocities) tie(tied_, tree_of_velocity(span.velocities[0]), tree_of_velocity(v));
 }
 
 const std::vector<Island*>& Islands::find(std::vector<Contact>& contacts, const std::vector<char>& asleep) {

@@ -104,9 +104,12 @@ void WorldPart::take_limits(const WorldDescription& whole, const std::vector<int
 void WorldPart::take_spans(const WorldDescription& whole, const std::vector<int>& trees) {
   for (const int k : spans) {
     Span& span = world.spans.emplace_back(whole.spans[std::size_t(k)]);
-    const Range& range = range_of(tree_of(whole.model, span.velocities[0]), trees);
-    span.coordinate += range.q - range.whole_q;
-    for (int& v : span.velocities) v += range.v - range.whole_v;
+    const Range& first = range_of(tree_of(whole.model, span.velocities[0]), trees);
+    span.coordinate += first.q - first.whole_q;
+    for (int& v : span.velocities) {
+      const Range& range = range_of(tree_of(whole.model, v), trees);
+      v += range.v - range.whole_v;
+    }
   }
 }
 

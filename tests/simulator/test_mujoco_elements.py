@@ -431,3 +431,20 @@ def test_force_sensors_feel_the_forces_of_loops():
         step = sim.step()
     # simply supported: half of the weight at each end
     assert step.sensors["f"] == pytest.approx([0, 0, 3 * G / 2], abs=1e-5)
+
+
+def test_a_rope_between_two_bodies_lets_one_swing_on_the_other():
+    """A free ball on a rope from a heavy block that rests on the floor: it hangs, the rope is never longer than it is, and without the rope it would fall."""
+    text = """<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="5 5 1"/><body name="tower" pos="0 0 1"><freejoint/><geom type="box" size=".3 .3 1" mass="500"/><site name="a" pos=".5 0 .9"/></body>
+    <body name="ball" pos=".8 0 1.6"><freejoint/><geom size=".05"/><site name="b"/></body></worldbody><tendon><spatial range="0 .6"><site site="a"/><site site="b"/></spatial></tendon></mujoco>"""
+    sim = dl.Simulator(text)
+    assert sim.model.ignored == ()
+    data, lengths = None, []
+    for _ in range(1500):
+        step = sim.step()
+        assert step.status == "solved"
+        data = sim.to_mujoco(data)
+        lengths.append(data.ten_length[0])
+    assert 0.6 - 2e-5 <= max(lengths) <= 0.6 + 1e-4
+    assert step.q[9] > 1.2
+    assert step.islands == 1

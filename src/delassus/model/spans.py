@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import mujoco
 import numpy as np
 
 from .geometry import counted
 
-__all__ = ["omitted_tendons", "tendon_equalities", "tendon_velocities", "within_one_tree"]
+__all__ = ["omitted_tendons", "tendon_equalities", "tendon_velocities"]
 
 
 def tendon_velocities(m: mujoco.MjModel, tendon: int) -> tuple[list[int], list[int]]:
@@ -42,29 +40,12 @@ def _touched_bodies(m: mujoco.MjModel, tendon: int) -> set[int]:
     return bodies
 
 
-def within_one_tree(m: mujoco.MjModel, velocities: list[int]) -> bool:
-    """Whether all these velocities, of which there must be some, are of one kinematic tree."""
-    return len({int(m.dof_treeid[v]) for v in velocities}) == 1
-
-
 def tendon_equalities(m: mujoco.MjModel) -> list[int]:
     """Return the equality constraints between tendons."""
     return np.flatnonzero(m.eq_type == mujoco.mjtEq.mjEQ_TENDON).tolist()
 
 
-def _between_trees(m: mujoco.MjModel, tendons: Any) -> bool:
-    return not within_one_tree(m, [v for t in tendons for v in tendon_velocities(m, t)[0]])
-
-
 def omitted_tendons(m: mujoco.MjModel) -> list[str]:
     """Return lines about what of tendons takes no part."""
-    lines = []
-    held = [t for t in range(m.ntendon) if (m.tendon_limited[t] or m.tendon_frictionloss[t]) and _between_trees(m, [t])]
-    if held:
-        lines.append(f"limit or friction loss of {counted(len(held), 'tendon')} between two mechanisms")
-    tied = [e for e in tendon_equalities(m) if _between_trees(m, [t for t in (int(m.eq_obj1id[e]), int(m.eq_obj2id[e])) if t >= 0])]
-    if tied:
-        lines.append(f"{counted(len(tied), 'equality', 'equalities')} of tendons between two mechanisms")
-    if n := int(np.count_nonzero(getattr(m, "tendon_armature", np.zeros(0)))):
-        lines.append(counted(n, "armature of a tendon", "armatures of tendons"))
-    return lines
+    n = int(np.count_nonzero(getattr(m, "tendon_armature", np.zeros(0))))
+    return [counted(n, "armature of a tendon", "armatures of tendons")] if n else []

@@ -10,7 +10,7 @@ import numpy as np
 from .. import _core
 from ..model import Model
 from ..model.geometry import set_flags
-from ..model.spans import tendon_equalities, tendon_velocities, within_one_tree
+from ..model.spans import tendon_equalities, tendon_velocities
 
 __all__ = ["spans"]
 
@@ -52,7 +52,7 @@ def _ranges_and_friction(m: mujoco.MjModel, has_limits: bool, has_friction: bool
         limited = has_limits and bool(m.tendon_limited[t])
         loss = float(m.tendon_frictionloss[t]) if has_friction else 0.0
         tendon = _tendon(m, t)
-        if not (limited or loss > 0) or not within_one_tree(m, tendon.velocities):
+        if not (limited or loss > 0) or not tendon.velocities:
             continue
         margin = float(m.tendon_margin[t])
         lower, upper = (m.tendon_range[t] + [margin, -margin]).tolist() if limited else (-np.inf, np.inf)
@@ -68,7 +68,7 @@ def _equalities(m: mujoco.MjModel) -> list[_core.Span]:
         one, two = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
         tendons = [_tendon(m, t) for t in (one, two) if t >= 0]
         velocities = sorted({v for t in tendons for v in t.velocities})
-        if not m.eq_active0[e] or not within_one_tree(m, velocities):
+        if not m.eq_active0[e] or not velocities:
             continue
         places = [[t.places[t.velocities.index(v)] if v in t.velocities else -1 for v in velocities] for t in tendons]
         if two < 0:
@@ -82,7 +82,7 @@ def _equalities(m: mujoco.MjModel) -> list[_core.Span]:
 
 
 def spans(model: Model, m: mujoco.MjModel) -> list[_core.Span]:
-    """Return all that have a row, each of one kinematic tree."""
+    """Return all that have a row."""
     off = set_flags(m)
     has_limits, has_friction, has_equalities = ({"constraint", name}.isdisjoint(off) for name in ("limit", "frictionloss", "equality"))
     found = _ball_limits(model) if has_limits else []
