@@ -23,6 +23,7 @@ struct FakeModel {
 struct FakeContact {
   double distance, position[3], frame[9], friction[5];
   int geom[2], dim;
+  double margin;
 };
 struct FakeData {
   double *q, *x, *R;
@@ -57,7 +58,7 @@ void collision(const void*, void* data) {
   d->count = 0;
   const auto add = [&](int a, int b, double distance, const Vec3<double>& n, const Vec3<double>& p) {
     if (distance < reach)
-      d->contacts[d->count++] = {distance, {p.x, p.y, p.z}, {n.x, n.y, n.z}, {0.7, 0.7, 0, 0, 0}, {a, b}, 3};
+      d->contacts[d->count++] = {distance, {p.x, p.y, p.z}, {n.x, n.y, n.z}, {0.7, 0.7, 0, 0, 0}, {a, b}, 3, 0};
   };
   for (int b = 1; b <= balls; ++b) {
     const Vec3<double> x{d->x[3 * b], d->x[3 * b + 1], d->x[3 * b + 2]};
@@ -78,10 +79,11 @@ CollisionSource source(const FakeModel& model) {
                     offsetof(FakeData, contacts), offsetof(FakeData, count), offsetof(FakeData, dropped)};
   s.library.contact = {sizeof(FakeContact),          offsetof(FakeContact, distance), offsetof(FakeContact, position),
                        offsetof(FakeContact, frame), offsetof(FakeContact, friction), offsetof(FakeContact, geom),
-                       offsetof(FakeContact, dim)};
+                       offsetof(FakeContact, dim),   offsetof(FakeContact, margin)};
   s.library.model = {sizeof(FakeModel), offsetof(FakeModel, arena), offsetof(FakeModel, flags)};
   s.model = &model;
   for (int b = 0; b <= balls; ++b) s.geom_bodies.push_back(b), s.geom_parts.push_back(b);
+  s.restitution.assign(balls + 1, 0.0);
   return s;
 }
 
@@ -109,7 +111,7 @@ std::shared_ptr<const WorldDescription> world(int sleep_steps) {
 
 // The states of many steps, and the snapshot at the end; wrenches push a ball now and then.
 std::vector<double> motion(const FakeModel& model, int threads, int sleep_steps) {
-  World w(world(sleep_steps), source(model), threads);
+  World w(world(sleep_steps), source(model), MirrorSource{}, threads);
   for (int b = 0; b < balls; ++b) {
     const double q[7] = {double(b / height), 0, radius * (1.001 + 2 * (b % height)), 1, 0, 0, 0};
     std::copy_n(q, 7, w.q.begin() + 7 * b);
