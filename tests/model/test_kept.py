@@ -301,3 +301,10 @@ def test_loading_a_model_again_does_not_warn_again():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert dl.load(model) is model
+
+
+def test_an_actuator_without_a_joint_is_of_a_file_only():
+    record = dl.load(mjcf('<actuator><motor site="s"/></actuator>')).actuators[0]
+    assert record.joint is None
+    with pytest.raises(dl.errors.ModelError, match="which only an actuator of a loaded file may have"):
+        dl.Model("m", [], [], actuators=[record])

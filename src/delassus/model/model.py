@@ -177,6 +177,10 @@ class Model:
             self._joint_code, self.joint_body, self.joint_position, self.joint_axis, self.joint_reference, self.dof_armature,
             self.gravity,
         ))  # fmt: skip
+        if compiled is None and (alien := [a.name for a in self.actuators if a.joint is None]):
+            raise ModelError(
+                f"actuator {alien[0]!r}: joint: expected the name of a hinge or slide, got None, which only an actuator of a loaded file may have."
+            )
         # what MuJoCo made of the source: nobody writes to it
         put("_compiled", compiled)
         put("_unshaped", "" if compiled is None else digest(unshaped(compiled)))
