@@ -92,6 +92,29 @@ def start_of(m: mujoco.MjModel) -> Array:
     return q
 
 
+def close_welds(m: mujoco.MjModel, q: Array) -> mujoco.MjModel:
+    """Return a copy whose mocap bodies are where the welds that they lead are closed at q, as packages put them there when they reset."""
+    m = copy.copy(m)
+    d = mujoco.MjData(m)
+    d.qpos[:] = q
+    mujoco.mj_kinematics(m, d)
+    for e in np.flatnonzero(m.eq_type == int(mujoco.mjtEq.mjEQ_WELD)):
+        if m.eq_objtype[e] != int(mujoco.mjtObj.mjOBJ_BODY):
+            continue
+        first, second = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
+        anchor, place, turn = m.eq_data[e, :3], m.eq_data[e, 3:6], m.eq_data[e, 6:10]
+        # R₁ relpose = R₂, x₁ + R₁ place = x₂ + R₂ anchor
+        mocap, other = (second, first) if m.body_mocapid[second] >= 0 else (first, second)
+        if m.body_mocapid[mocap] < 0:
+            continue
+        x, R, quat, back = np.zeros(3), d.xmat[other].reshape(3, 3), np.zeros(4), np.zeros(4)
+        mujoco.mju_negQuat(back, turn)
+        mujoco.mju_mulQuat(quat, d.xquat[other], turn if mocap == second else back)
+        mujoco.mju_rotVecQuat(x, anchor if mocap == second else place, quat)
+        m.body_pos[mocap], m.body_quat[mocap] = d.xpos[other] + R @ (place if mocap == second else anchor) - x, quat
+    return m
+
+
 def relative(ours: Array, theirs: Array, scale: Any = None) -> float:
     """Return the largest difference over the largest of their numbers, or over ``scale``; zero where nothing is compared."""
     if not theirs.size:
@@ -282,6 +305,7 @@ def times(seconds: list[float]) -> Result:
 def motion(m: mujoco.MjModel, controls: list[Array], seconds: float, budget: float, energy: Energy | None) -> Result:
     """Go on for some time in our simulator, and in MuJoCo, from the same state with the same controls, each of which stays for a while."""
     step, start = float(m.opt.timestep), start_of(m)
+    m = close_welds(m, start)
     steps, held = max(1, round(seconds / step)), max(1, round(HOLD / step))
     result: Result = {"steps": 0}
 

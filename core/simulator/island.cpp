@@ -50,7 +50,7 @@ void Island::step(const WorldState& now, const StepMemory& before, ContactSolver
   StageClock clock;
   team_ = team;
   take(now, report);
-  RowSystem* s = pose(before, report, clock);
+  RowSystem* s = pose(before, solvers, report, clock);
   ContactReport solved;  // the last solution, and the work of all
   double loop_error = 0;
   for (int additions = 0; s; ++additions) {
@@ -58,7 +58,7 @@ void Island::step(const WorldState& now, const StepMemory& before, ContactSolver
     if (additions == max_additions) break;
     if (!rows_.add_broken_limits(world_, next_q_, next_v_, loops_.remaining(), allowed_limit_error(world_.options)))
       break;
-    s = pose_again(before, report, clock);
+    s = pose_again(before, solvers, report, clock);
   }
   if (!s) return;
 
@@ -84,7 +84,7 @@ void Island::take(const WorldState& now, StepReport& report) {
   mocaps_ = now.mocaps;
   if (loops_.rows() > 0) {
     if (place_mocaps(*mocaps_, &MocapMotion::now)) loops_.forget_errors();
-    report.loop_error = std::max(report.loop_error, loops_.find_errors(state_.q.data()));
+    report.loop_error = std::max(report.loop_error, loops_.find_start_errors(state_.q.data()));
     carry_loops(*mocaps_);
     loops_.go_half_way(part_.ranges, state_.q.data(), state_.v.data());
   }
@@ -118,7 +118,6 @@ void Island::carry_loops(const std::vector<MocapMotion>& mocaps) {
     for (std::size_t r = 0; r < carried_.size(); ++r)
       carried_[r] = (loops_.errors()[r] - loop_errors_[r]) / world_.options.timestep;
   }
-  loops_.carry(carried_);
 }
 
 // Contacts with bodies that are moved: velocities and gaps of their rows.
@@ -151,7 +150,7 @@ void Island::take_spans(const SpanValues& whole) {
 
 // The rows' system, velocities g that they have without forces and with gaps, and impulses to start from.
 // Null: the mass matrix is singular.
-RowSystem* Island::pose(const StepMemory& before, StepReport& report, StageClock& clock) {
+RowSystem* Island::pose(const StepMemory& before, ContactSolvers& solvers, StepReport& report, StageClock& clock) {
   RowSystem& s = systems_.find(rows_, spans_);
   s.G->share(team_);
   clock.end(report.times.constrain);
@@ -159,12 +158,20 @@ RowSystem* Island::pose(const StepMemory& before, StepReport& report, StageClock
   report.regular = s.G->update(state_.q.data());
   if (!report.regular) return nullptr;
   s.matrix.form(*s.G, s.layout->set, loops_.rows());
+  find_row_errors(world_, s, rows_, spans_, state_.q.data(), velocities_.error);
+  if (!mocap_bodies_.empty()) {
+    followed_ = carried_;
+    if (loops_.far())
+      std::fill(followed_.begin(), followed_.end(), 0.0);
+    else
+      reach_.follow(world_.options, solvers, s, velocities_.error, followed_);
+    loops_.carry(carried_, followed_);
+  }
   const std::vector<double>& free = free_motion_.find(s, state_, response_);
   std::vector<double>& g = velocities_.g;
   g.resize(s.rows());
   s.G->jacobian(free.data(), 1, g.data());
   if (loops_.rows() > 0) loops_.aim(g.data());
-  find_row_errors(world_, s, rows_, spans_, state_.q.data(), velocities_.error);
   start_.recall(part_, s, rows_, before, trees_);
   allow_approach(world_.options, s, rows_, velocities_.error, start_.impulses, g);
   meet_mocaps(s);
@@ -173,8 +180,9 @@ RowSystem* Island::pose(const StepMemory& before, StepReport& report, StageClock
 }
 
 // The same after ends of limits were added. The solvers start from what they found without them.
-RowSystem* Island::pose_again(const StepMemory& before, StepReport& report, StageClock& clock) {
-  RowSystem* const s = pose(before, report, clock);
+RowSystem* Island::pose_again(const StepMemory& before, ContactSolvers& solvers, StepReport& report,
+                              StageClock& clock) {
+  RowSystem* const s = pose(before, solvers, report, clock);
   if (s)
     start_.resume(*s, rows_, velocities_.impulses(), correction_.impulses(),
                   {velocities_.report().rho, correction_.penalty()});
@@ -231,7 +239,8 @@ void Island::pose_problem(const WorldState& now, const StepMemory& before, StepR
   StageClock clock;
   team_ = nullptr;
   take(now, report);
-  RowSystem* const s = pose(before, report, clock);
+  ContactSolvers solvers;
+  RowSystem* const s = pose(before, solvers, report, clock);
   if (!s) return;
   problem.g = velocities_.g;
   problem.warm_start = start_.impulses;

@@ -76,8 +76,8 @@ class Island {
   void carry_loops(const std::vector<MocapMotion>& mocaps);
   bool place_mocaps(const std::vector<MocapMotion>& mocaps, Pose<double> MocapMotion::*when);
   void meet_mocaps(const RowSystem& s);
-  RowSystem* pose(const StepMemory& before, StepReport& report, StageClock& clock);
-  RowSystem* pose_again(const StepMemory& before, StepReport& report, StageClock& clock);
+  RowSystem* pose(const StepMemory& before, ContactSolvers& solvers, StepReport& report, StageClock& clock);
+  RowSystem* pose_again(const StepMemory& before, ContactSolvers& solvers, StepReport& report, StageClock& clock);
   double move(RowSystem& s, ContactSolvers& solvers, ContactReport& solved, StepReport& report, StageClock& clock);
   LoopArrival::Result arrive(RowSystem& s);
 
@@ -99,7 +99,9 @@ class Island {
   std::vector<MocapBody> mocap_bodies_;  // of the part, by its numbers
   std::vector<int> body_mocap_;          // per body of the whole: which one moves it, −1: none; empty: there are none
   const std::vector<MocapMotion>* mocaps_ = nullptr;  // of this step
-  std::vector<double> carried_, loop_errors_;         // per row of loops
+  // per row of loops: how errors change because of mocap bodies; the same as far as loops can follow; errors
+  std::vector<double> carried_, followed_, loop_errors_;
+  LoopReach reach_;
   ActiveRows rows_;
   Team* team_ = nullptr;                 // of this step
   std::vector<double> next_q_, next_v_;  // q⁺, v⁺

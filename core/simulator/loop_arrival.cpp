@@ -23,6 +23,7 @@ LoopArrival::Result LoopArrival::arrive(RowSystem& s, const std::vector<double>&
     return loops.find_errors(next.data());
   };
   Result result{go(), 0};
+  if (correction.held_open()) return result;
   const double floor = std::max(closed_error * loops.size(), 2 * dt * correction.unreachable());
   for (int n = 0; n < max_newton_steps && result.error > floor; ++n) {
     // impulses that undo the error, as far as any motion does

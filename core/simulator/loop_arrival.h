@@ -1,5 +1,5 @@
 // The end of a step of trees in loops: q⁺ = q ⊕ dt w, and where loops are open there, Newton's steps on their true
-// error, with the rows of the middle, for as long as each of them halves it.
+// error, with the rows of the middle, for as long as each of them halves it. Not where loops are to stay open.
 #pragma once
 
 #include <vector>

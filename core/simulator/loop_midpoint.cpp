@@ -13,6 +13,7 @@ namespace {
 
 // largest r of calm motion: at a size of 1 m [m/s], and as a share of ½ dt J̇v
 constexpr double calm_velocity = 1e-5, calm_share = 0.02;
+constexpr double far_error = 1e-3, far_speed = 1;  // of a loop that is far open [m or rad]; or what that is in a step
 
 }  // namespace
 
@@ -34,7 +35,7 @@ LoopMidpoint::LoopMidpoint(const WorldDescription& world)
   placement_ = std::make_unique<Placement<double>>(m);
   halfway_.assign(std::size_t(m.nq), 0.0);
   known_q_.assign(std::size_t(m.nq), std::numeric_limits<double>::quiet_NaN());
-  for (auto* x : {&error_, &drift_, &carried_}) x->assign(std::size_t(rows_), 0.0);
+  for (auto* x : {&error_, &drift_, &rates_, &carried_}) x->assign(std::size_t(rows_), 0.0);
 }
 
 double LoopMidpoint::find_errors(const double* q) {
@@ -45,6 +46,12 @@ double LoopMidpoint::find_errors(const double* q) {
   largest_error_ = 0;
   for (const double e : error_) largest_error_ = std::max(largest_error_, std::abs(e));
   return largest_error_;
+}
+
+double LoopMidpoint::find_start_errors(const double* q) {
+  const double largest = find_errors(q);
+  far_ = largest > std::max(far_error, far_speed * world_.options.timestep);
+  return largest;
 }
 
 void LoopMidpoint::forget_errors() {
@@ -103,9 +110,9 @@ void LoopMidpoint::revise(RowSystem& s, const double* q, const double* half, con
 }
 
 void LoopMidpoint::aim(double* g) const {
-  const double half = 0.5 * world_.options.timestep;
+  const double half = far_ ? 0.0 : 0.5 * world_.options.timestep, kept = far_ ? 0.0 : kept_;
   for (std::size_t r = 0; r < drift_.size(); ++r)
-    g[r] += carried_[r] + half * drift_[r] + kept_ * (start_[r] - half * drift_[r]);
+    g[r] += carried_[r] + half * drift_[r] + kept * (start_[r] - half * drift_[r]);
 }
 
 void LoopMidpoint::add_curve(RowSystem& s, const double* q, const double* w, double* g) {

@@ -12,6 +12,10 @@
 // k = 1, J v⁺ = −J v, keeps energy exactly, and r, which changes sign in every step, for ever. k = 0 forgets r at once,
 // but near a dead centre it is divided by next to nothing. So k = ½ in calm motion; otherwise k = 0, or 1 where
 // forgetting would add energy. All of this can be reached: the part of J̇v that cannot is left out.
+//
+// While a loop is far open, J v⁺ = 0, also where something leads it, and positions alone are moved: there is no motion
+// along it to be true to, and where limits keep it open it is at a dead centre. v⁺ is then v_f without what rows take
+// from it, which adds no energy.
 #pragma once
 
 #include <memory>
@@ -36,10 +40,19 @@ class LoopMidpoint {
   // q they are known already.
   double find_errors(const double* q);
   const std::vector<double>& errors() const { return error_; }
+  // The same at the start of a step, and whether a loop is far open there.
+  double find_start_errors(const double* q);
   // What is fixed to the world has moved: errors are not known.
   void forget_errors();
-  // Per row: how errors change because what is fixed to the world moves within the step [m/s or rad/s].
-  void carry(const std::vector<double>& rates) { carried_ = rates; }
+  bool far() const { return far_; }
+  // Per row: how errors change because what leads them moves within the step, and the part of it that v⁺ follows
+  // [m/s or rad/s].
+  void carry(const std::vector<double>& rates, const std::vector<double>& followed) {
+    rates_ = rates, carried_ = followed, led_ = true;
+  }
+  const std::vector<double>& leading_rates() const { return rates_; }
+  // Bodies that a user moves lead some of the loops.
+  bool led() const { return led_; }
 
   // q ← q ⊕ ½ dt v of trees in loops
   void go_half_way(const std::vector<WorldPart::Range>& trees, double* q, const double* v);
@@ -77,13 +90,15 @@ class LoopMidpoint {
   std::vector<double> known_q_;  // per coordinate: at which errors were found
   double largest_error_ = 0;
   std::vector<double> error_, drift_;             // per row of loops; drift: J̇v
-  std::vector<double> carried_;                   // per row of loops
+  std::vector<double> rates_, carried_;           // per row of loops
   std::vector<double> start_;                     // per row: J v
   std::vector<double> row_velocity_, row_drift_;  // per row: what `rates` gives
   std::vector<double> free_rows_, open_rows_;     // per row: of `bend`, g of loops by themselves, and what stays open
   std::vector<double> impulses_;                  // per row
-  bool calm_ = true;                              // r is as small as steps of second order leave it
-  double kept_ = 0;                               // k
+  bool led_ = false;
+  bool far_ = false;  // a loop is far open
+  bool calm_ = true;  // r is as small as steps of second order leave it
+  double kept_ = 0;   // k
 };
 
 }  // namespace delassus

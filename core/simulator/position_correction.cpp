@@ -10,6 +10,8 @@ namespace {
 constexpr double closed_loop = 1e-10;     // errors of loops below that are none [m or rad]
 constexpr double max_out_speed = 1.0;     // with which things come out of each other [m/s or rad/s]
 constexpr double worthwhile_depth = 0.1;  // penetration that is corrected, over the slop
+// with which loops that are far open are closed [m/s], [rad/s], and errors that are not far [m], [rad]
+constexpr double max_close_speed = 1, max_turn_speed = 3, near_point = 1e-3, near_turn = 3e-3;
 
 // Of position_sets: a row of loops, of a limit or a normal, of nothing.
 bool is_loop(const Interval& i) { return std::isinf(i.lower); }
@@ -30,7 +32,8 @@ int PositionCorrection::find(ContactSolvers& solvers, RowSystem& s, const double
   gap_.assign(s.rows(), 0.0);
   std::fill(u_.begin(), u_.end(), 0.0);
   penalty_ = start.penalties.positions;
-  unreachable_ = 0;
+  unreachable_ = limits_deep_ = 0;
+  held_open_ = false;
   separated_ = true;
   if (s.rows() == 0) return 0;
 
@@ -38,8 +41,13 @@ int PositionCorrection::find(ContactSolvers& solvers, RowSystem& s, const double
   auto [open, deep] = ask(s, q, v, error, loops);
   if (!open && !(deep > shallow)) return 0;
   int iterations = 0;
-  if (open) iterations = close_loops(s, loops, response, deep);
-  if (deep > shallow) iterations = std::max(iterations, separate(solvers, s, loops, start, response));
+  held_open_ = open && slow_down(s, loops);
+  if (held_open_ && LoopReach::takes(s)) {
+    iterations = approach(solvers, s, loops, start, true, response);
+  } else {
+    if (open) iterations = close_loops(s, loops, response, deep);
+    if (deep > shallow) iterations = std::max(iterations, separate(solvers, s, loops, start, response));
+  }
   shorten(s, asked_.data(), max_ratio(), u_);
 
   // gaps with u
@@ -73,6 +81,60 @@ PositionCorrection::Errors PositionCorrection::ask(RowSystem& s, const double* q
   return found;
 }
 
+// What is asked of loops that are far open: no more than a step's share of their way, each straight; those that are led
+// may move that much faster. Whether any is far open.
+bool PositionCorrection::slow_down(const RowSystem& s, const LoopMidpoint& loops) {
+  const double dt = world_.options.timestep;
+  softness_.assign(std::size_t(loops.rows()), LoopReach::closed_softness);
+  const auto length = [](const std::vector<double>& x, int first, int past) {
+    double square = 0;
+    for (int r = first; r < past; ++r) square += x[std::size_t(r)] * x[std::size_t(r)];
+    return std::sqrt(square);
+  };
+  const auto share = [&](int first, int past, double speed, double near) {
+    const double most = std::max(speed, near / dt) + length(loops.leading_rates(), first, past);
+    const double all = length(asked_, first, past);
+    return all > most ? most / all : 1.0;
+  };
+  bool far = false;
+  for (const auto& c : s.layout->set.constraints) {
+    if (c.row >= loops.rows()) break;
+    const int end = c.row + c.rows, turns = c.kind == Kind::frame ? c.row + c.point_rows : end;
+    const double slower =
+        std::min(share(c.row, turns, max_close_speed, near_point), share(turns, end, max_turn_speed, near_turn));
+    if (slower == 1) continue;
+    far = true;
+    std::fill(softness_.begin() + c.row, softness_.begin() + end, LoopReach::open_softness);
+    for (int r = c.row; r < end; ++r) asked_[std::size_t(r)] *= slower;
+  }
+  return far;
+}
+
+// Loops as near as limits and contacts allow (loop_reach.h); where contacts contradict each other, as limits alone do.
+int PositionCorrection::approach(ContactSolvers& solvers, RowSystem& s, LoopMidpoint& loops, const WarmStart& start,
+                                 bool contacts, ImpulseResponse& response) {
+  reach_.begin(s, softness_);
+  mu_ = start.corrections;
+  ContactReport end;
+  if (contacts)
+    end = reach_.solve(world_.options, solvers, s.position_sets, asked_.data(), {start.warm, 0.0}, mu_, sigma_);
+  if (end.outcome != ContactOutcome::solved) {
+    only_limits_ = s.position_sets;
+    for (Interval& i : only_limits_.intervals)
+      if (i.row >= s.first_contact) i.upper = 0;
+    const int iterations = end.iterations;
+    mu_.assign(s.rows(), 0.0);
+    end = reach_.solve(world_.options, solvers, only_limits_, asked_.data(), {false, 0.0}, mu_, sigma_);
+    end.iterations += iterations;
+  }
+  loops.closure().forget();
+  held_open_ = true;
+  separated_ = end.outcome == ContactOutcome::solved;
+  std::fill(u_.begin(), u_.end(), 0.0);
+  response.add(s, mu_.data(), u_);
+  return end.iterations;
+}
+
 // Loops by themselves: µ, u, and how deep things then are inside of each other. What no motion closes is taken for
 // closed.
 int PositionCorrection::close_loops(RowSystem& s, LoopMidpoint& loops, ImpulseResponse& response, double& deep) {
@@ -81,14 +143,19 @@ int PositionCorrection::close_loops(RowSystem& s, LoopMidpoint& loops, ImpulseRe
   unreachable_ = closure.largest(sigma_.data());
   for (std::size_t r = 0; r < std::size_t(loops.rows()); ++r) asked_[r] -= sigma_[r];
   response.add(s, mu_.data(), u_);
-  deep = 0;
-  for (const auto& i : s.position_sets.intervals)
-    if (!is_unused(i) && !is_loop(i)) deep = std::max(deep, -sigma_[std::size_t(i.row)] * world_.options.timestep);
+  deep = limits_deep_ = 0;
+  for (const auto& i : s.position_sets.intervals) {
+    if (is_unused(i) || is_loop(i)) continue;
+    const double depth = -sigma_[std::size_t(i.row)] * world_.options.timestep;
+    deep = std::max(deep, depth);
+    if (i.row < s.first_contact) limits_deep_ = std::max(limits_deep_, depth);
+  }
   return iterations;
 }
 
 // Loops, limits and contacts together. Shapes that overlap where a loop ties them ask for what cannot be: then only
-// loops are closed, unless most of it helps.
+// loops are closed, unless most of it helps. Where closing them would break limits, or bodies lead them into something,
+// they stay open.
 int PositionCorrection::separate(ContactSolvers& solvers, RowSystem& s, LoopMidpoint& loops, const WarmStart& start,
                                  ImpulseResponse& response) {
   loops_mu_ = mu_;
@@ -100,6 +167,11 @@ int PositionCorrection::separate(ContactSolvers& solvers, RowSystem& s, LoopMidp
   loops.closure().forget();
   penalty_ = end.rho;
   separated_ = end.outcome == ContactOutcome::solved;
+  const bool yields = loops.led() || limits_deep_ > worthwhile_depth * world_.options.slop;
+  if (!separated_ && yields && LoopReach::takes(s)) {
+    softness_.assign(std::size_t(loops.rows()), LoopReach::open_softness);
+    return end.iterations + approach(solvers, s, loops, start, loops.led(), response);
+  }
   if (!separated_ && !(largest_asked(s, sigma_.data()) < 0.9 * largest_asked(s, asked_.data()))) {
     mu_ = loops_mu_;
     return end.iterations;

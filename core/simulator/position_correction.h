@@ -7,6 +7,9 @@
 // where φ⁺ and e⁺ are gaps and errors at the end of the step without it. Loops are closed by themselves first; only
 // where something is then still inside of something, loops, limits and contacts are solved together. What is deep
 // inside comes out with a metre or a radian a second, not at once.
+//
+// Loops that are far open are closed with a metre and three radians a second, as far as limits and contacts allow
+// (loop_reach.h). So are loops that limits keep from being closed: these stay open, and limits hold.
 #pragma once
 
 #include <vector>
@@ -14,6 +17,7 @@
 #include "simulator/contact_solvers.h"
 #include "simulator/contact_warm_start.h"
 #include "simulator/loop_midpoint.h"
+#include "simulator/loop_reach.h"
 
 namespace delassus {
 
@@ -31,6 +35,7 @@ class PositionCorrection {
   double penalty() const { return penalty_; }                     // for the next step to start from
   double unreachable() const { return unreachable_; }             // velocity of loops' errors that no motion gives
   double max_ratio() const { return separated_ ? 100.0 : 2.0; }   // of u to the velocity that is asked for
+  bool held_open() const { return held_open_; }                   // loops are not to be closed within this step
 
  private:
   struct Errors {
@@ -40,6 +45,9 @@ class PositionCorrection {
   Errors ask(RowSystem& s, const double* q, const std::vector<double>& v, const std::vector<double>& error,
              LoopMidpoint& loops);
   int close_loops(RowSystem& s, LoopMidpoint& loops, ImpulseResponse& response, double& deep);
+  bool slow_down(const RowSystem& s, const LoopMidpoint& loops);
+  int approach(ContactSolvers& solvers, RowSystem& s, LoopMidpoint& loops, const WarmStart& start, bool contacts,
+               ImpulseResponse& response);
   int separate(ContactSolvers& solvers, RowSystem& s, LoopMidpoint& loops, const WarmStart& start,
                ImpulseResponse& response);
 
@@ -50,7 +58,12 @@ class PositionCorrection {
   std::vector<double> sigma_;          // per row: J u + asked, of the solvers
   std::vector<double> Ju_, gap_;       // per row
   double penalty_ = 0, unreachable_ = 0;
-  bool separated_ = true;  // the problem of all rows, where there was one, was solved
+  double limits_deep_ = 0;  // how far beyond their limits joints are where loops are closed by themselves [m or rad]
+  bool separated_ = true;   // the problem of all rows, where there was one, was solved
+  bool held_open_ = false;
+  LoopReach reach_;
+  std::vector<double> softness_;  // per row of loops, for `reach_`
+  ForceSets only_limits_;         // position sets without contacts
 };
 
 // The largest velocity that rows of positions ask for.

@@ -1,0 +1,45 @@
+// Loops as nearly as limits and contacts let them be, where they need not be able to: loops that are far open, or that
+// a body leads to where joints cannot follow.
+//
+//   u = M̂⁻¹ Jᵀ µ,   J u + g = −ε µ               loops
+//                    0 ≤ µ ⊥ J u + g ≥ 0          limits and normals of contacts
+//
+// which is the least of ½ uᵀ M̂ u + Σ (J u + g)² / 2 ε over u that limits and contacts allow. So there is an answer
+// wherever these alone have one. ε is a share of the row's inverse mass: 1e-3 where loops may stay open, which also
+// keeps u short near singular configurations, next to nothing where they may not.
+#pragma once
+
+#include <vector>
+
+#include "simulator/contact_solvers.h"
+#include "simulator/row_system.h"
+
+namespace delassus {
+
+class LoopReach {
+ public:
+  static constexpr double open_softness = 1e-3, closed_softness = 1e-8;  // ε over the row's inverse mass
+
+  // Whether a system is small enough.
+  static bool takes(const RowSystem& s) { return s.rows() <= std::size_t(DenseMap::max_block_rows); }
+  // softness: per row of loops, the first of the system. After G was updated.
+  void begin(RowSystem& s, const std::vector<double>& softness);
+
+  // µ: where to start from on entry. On exit σ = J u + g.
+  ContactReport solve(const StepOptions& options, ContactSolvers& solvers, const ForceSets& sets, const double* g,
+                      SolveStart start, std::vector<double>& mu, std::vector<double>& sigma);
+
+  // c, how errors of loops change because of what leads them, without what limits and contacts do not let them follow.
+  // error: per row, gaps of limits and contacts.
+  void follow(const StepOptions& options, ContactSolvers& solvers, RowSystem& s, const std::vector<double>& error,
+              std::vector<double>& c);
+
+ private:
+  DenseMap map_;                                  // of G + ε
+  std::vector<double> matrix_, identity_;         // (m, m)
+  std::vector<double> epsilon_;                   // per row of loops
+  std::vector<double> softness_;                  // likewise, of `follow`
+  std::vector<double> g_, shifted_, mu_, sigma_;  // per row, of `follow`
+};
+
+}  // namespace delassus
