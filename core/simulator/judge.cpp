@@ -1,6 +1,7 @@
 #include "simulator/judge.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace delassus {
 
@@ -41,8 +42,10 @@ void judge_limits(const WorldDescription& world, const std::vector<double>& q, S
 void judge_spans(const StepOptions& options, const RowSystem& s, const ActiveRows& rows,
                  const std::vector<double>& before, const std::vector<double>& after, StepReport& report) {
   for (std::size_t k = 0; k < rows.span_rows.size(); ++k) {
-    if (const int kind = rows.span_rows[k] % 4; kind != span_lower && kind != span_upper) continue;
+    const int kind = rows.span_rows[k] % 4;
     const std::size_t r = std::size_t(s.first_span) + k;
+    if (kind == span_value) judge_loops(std::abs(after[r]), 1.0, report);
+    if (kind != span_lower && kind != span_upper) continue;
     report.limit_error_after = std::max(report.limit_error_after, -after[r]);
     if (!(after[r] >= std::min(before[r], 0.0) - allowed_limit_error(options))) report.blame(StepFlaw::limit_violated);
   }

@@ -20,7 +20,8 @@ void judge_gaps(const StepOptions& options, const RowSystem& s, const ActiveRows
 double allowed_limit_error(const StepOptions& options);
 // How far they are.
 void judge_limits(const WorldDescription& world, const std::vector<double>& q, StepReport& report);
-// The same of ends of spans, by their velocities: beyond an end, and farther than before.
+// The same of ends of spans, by their velocities: beyond an end, and farther than before. Values that spans keep are
+// judged as loops are.
 void judge_spans(const StepOptions& options, const RowSystem& s, const ActiveRows& rows,
                  const std::vector<double>& before, const std::vector<double>& after, StepReport& report);
 

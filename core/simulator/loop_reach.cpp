@@ -13,16 +13,16 @@ constexpr double followed = 1e-8;  // velocity of loops' errors that is none, pe
 }  // namespace
 
 void LoopReach::begin(RowSystem& s, const std::vector<double>& softness) {
-  const std::size_t m = s.rows(), loops = softness.size();
+  const std::size_t m = s.rows();
   const bool formed = s.matrix.whole();
   if (formed)
     matrix_.assign(s.matrix.numbers(), s.matrix.numbers() + m * m);
   else
     form_matrix(*s.G, identity_, matrix_);
-  epsilon_.resize(loops);
+  epsilon_.resize(m);
   double largest = 0;
-  for (std::size_t r = 0; r < loops; ++r) largest = std::max(largest, matrix_[r * (m + 1)]);
-  for (std::size_t r = 0; r < loops; ++r) {
+  for (std::size_t r = 0; r < m; ++r) largest = std::max(largest, matrix_[r * (m + 1)]);
+  for (std::size_t r = 0; r < m; ++r) {
     const double d = formed ? s.matrix.diagonal()[r] : matrix_[r * (m + 1)];
     epsilon_[r] = softness[r] * (d > 1e-12 * largest ? d : largest > 0 ? largest : 1.0);
     matrix_[r * (m + 1)] += epsilon_[r];
@@ -49,11 +49,12 @@ void LoopReach::follow(const StepOptions& options, ContactSolvers& solvers, RowS
   std::copy(c.begin(), c.end(), g_.begin());
   for (const auto& i : s.position_sets.intervals) {
     const std::size_t r = std::size_t(i.row);
-    if (r >= loops && i.upper > 0) g_[r] = std::max(error[r] - options.slop, 0.0) / options.timestep;
+    if (i.lower == 0 && i.upper > 0) g_[r] = std::max(error[r] - options.slop, 0.0) / options.timestep;
   }
 
   // steps of a proximal method: where loops can follow, their error falls to nothing; where not, to what it must be
-  softness_.assign(loops, open_softness);
+  softness_.assign(s.rows(), 0.0);
+  std::fill_n(softness_.begin(), loops, open_softness);
   begin(s, softness_);
   shifted_ = g_;
   mu_.assign(s.rows(), 0.0);

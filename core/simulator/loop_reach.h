@@ -1,7 +1,7 @@
 // Loops as nearly as limits and contacts let them be, where they need not be able to: loops that are far open, or that
 // a body leads to where joints cannot follow.
 //
-//   u = M̂⁻¹ Jᵀ µ,   J u + g = −ε µ               loops
+//   u = M̂⁻¹ Jᵀ µ,   J u + g = −ε µ               loops, equalities of tendons
 //                    0 ≤ µ ⊥ J u + g ≥ 0          limits and normals of contacts
 //
 // which is the least of ½ uᵀ M̂ u + Σ (J u + g)² / 2 ε over u that limits and contacts allow. So there is an answer
@@ -22,7 +22,7 @@ class LoopReach {
 
   // Whether a system is small enough.
   static bool takes(const RowSystem& s) { return s.rows() <= std::size_t(DenseMap::max_block_rows); }
-  // softness: per row of loops, the first of the system. After G was updated.
+  // softness: per row, zero of limits and contacts. After G was updated.
   void begin(RowSystem& s, const std::vector<double>& softness);
 
   // µ: where to start from on entry. On exit σ = J u + g.
@@ -37,7 +37,7 @@ class LoopReach {
  private:
   DenseMap map_;                                  // of G + ε
   std::vector<double> matrix_, identity_;         // (m, m)
-  std::vector<double> epsilon_;                   // per row of loops
+  std::vector<double> epsilon_;                   // per row
   std::vector<double> softness_;                  // likewise, of `follow`
   std::vector<double> g_, shifted_, mu_, sigma_;  // per row, of `follow`
 };

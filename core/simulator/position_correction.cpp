@@ -8,6 +8,7 @@ namespace delassus {
 namespace {
 
 constexpr double closed_loop = 1e-10;     // errors of loops below that are none [m or rad]
+constexpr double kept_value = 1e-8;       // the same of values that spans keep
 constexpr double max_out_speed = 1.0;     // with which things come out of each other [m/s or rad/s]
 constexpr double worthwhile_depth = 0.1;  // penetration that is corrected, over the slop
 // with which loops that are far open are closed [m/s], [rad/s], and errors that are not far [m], [rad]
@@ -38,11 +39,12 @@ int PositionCorrection::find(ContactSolvers& solvers, RowSystem& s, const double
   if (s.rows() == 0) return 0;
 
   const double shallow = worthwhile_depth * options.slop;
-  auto [open, deep] = ask(s, q, v, error, loops);
-  if (!open && !(deep > shallow)) return 0;
+  auto [open, off, deep] = ask(s, q, v, error, loops);
+  if (!open && !off && !(deep > shallow)) return 0;
   int iterations = 0;
+  soften(s, loops);
   held_open_ = open && slow_down(s, loops);
-  if (held_open_ && LoopReach::takes(s)) {
+  if ((held_open_ || off) && LoopReach::takes(s)) {
     iterations = approach(solvers, s, loops, start, true, response);
   } else {
     if (open) iterations = close_loops(s, loops, response, deep);
@@ -63,13 +65,17 @@ PositionCorrection::Errors PositionCorrection::ask(RowSystem& s, const double* q
   for (std::size_t k = 0; k < v.size(); ++k) moving_[k] = loops.remaining()[k] * v[k];
   s.G->jacobian(moving_.data(), 1, asked_.data());
   if (loops.rows() > 0) loops.add_curve(s, q, moving_.data(), asked_.data());
-  Errors found{false, 0};
+  Errors found{false, false, 0};
   for (const auto& i : s.position_sets.intervals) {
     const std::size_t r = std::size_t(i.row);
     double& g = asked_[r];
     g += error[r] / dt;
     if (is_unused(i)) {
       g = 0;
+    } else if (is_loop(i) && i.row >= s.first_span) {
+      gap_[r] = g * dt;
+      found.off = found.off || std::abs(gap_[r]) > kept_value;
+      g = std::clamp(g, -max_out_speed, max_out_speed);
     } else if (is_loop(i)) {
       found.open = found.open || std::abs(g) * dt > closed_loop;
     } else {
@@ -81,11 +87,18 @@ PositionCorrection::Errors PositionCorrection::ask(RowSystem& s, const double* q
   return found;
 }
 
+// Softness of rows where loops are not far open: values that spans keep yield.
+void PositionCorrection::soften(const RowSystem& s, const LoopMidpoint& loops) {
+  softness_.assign(s.rows(), 0.0);
+  std::fill_n(softness_.begin(), loops.rows(), LoopReach::closed_softness);
+  for (const auto& i : s.position_sets.intervals)
+    if (is_loop(i) && i.row >= s.first_span) softness_[std::size_t(i.row)] = LoopReach::open_softness;
+}
+
 // What is asked of loops that are far open: no more than a step's share of their way, each straight; those that are led
 // may move that much faster. Whether any is far open.
 bool PositionCorrection::slow_down(const RowSystem& s, const LoopMidpoint& loops) {
   const double dt = world_.options.timestep;
-  softness_.assign(std::size_t(loops.rows()), LoopReach::closed_softness);
   const auto length = [](const std::vector<double>& x, int first, int past) {
     double square = 0;
     for (int r = first; r < past; ++r) square += x[std::size_t(r)] * x[std::size_t(r)];
@@ -128,7 +141,6 @@ int PositionCorrection::approach(ContactSolvers& solvers, RowSystem& s, LoopMidp
     end.iterations += iterations;
   }
   loops.closure().forget();
-  held_open_ = true;
   separated_ = end.outcome == ContactOutcome::solved;
   std::fill(u_.begin(), u_.end(), 0.0);
   response.add(s, mu_.data(), u_);
@@ -169,7 +181,8 @@ int PositionCorrection::separate(ContactSolvers& solvers, RowSystem& s, LoopMidp
   separated_ = end.outcome == ContactOutcome::solved;
   const bool yields = loops.led() || limits_deep_ > worthwhile_depth * world_.options.slop;
   if (!separated_ && yields && LoopReach::takes(s)) {
-    softness_.assign(std::size_t(loops.rows()), LoopReach::open_softness);
+    std::fill_n(softness_.begin(), loops.rows(), LoopReach::open_softness);
+    held_open_ = true;
     return end.iterations + approach(solvers, s, loops, start, loops.led(), response);
   }
   if (!separated_ && !(largest_asked(s, sigma_.data()) < 0.9 * largest_asked(s, asked_.data()))) {

@@ -8,6 +8,8 @@
 // where something is then still inside of something, loops, limits and contacts are solved together. What is deep
 // inside comes out with a metre or a radian a second, not at once.
 //
+// Values that tendons keep are corrected likewise, with a metre or a radian a second, together with all other rows.
+//
 // Loops that are far open are closed with a metre and three radians a second, as far as limits and contacts allow
 // (loop_reach.h). So are loops that limits keep from being closed: these stay open, and limits hold.
 #pragma once
@@ -29,22 +31,26 @@ class PositionCorrection {
   int find(ContactSolvers& solvers, RowSystem& s, const double* q, const std::vector<double>& v,
            const std::vector<double>& error, LoopMidpoint& loops, const WarmStart& start, ImpulseResponse& response);
 
-  const std::vector<double>& velocity() const { return u_; }      // u, a velocity
-  const std::vector<double>& impulses() const { return mu_; }     // µ, a row
-  const std::vector<double>& gaps_after() const { return gap_; }  // per row: of limits and normals, with u [m or rad]
-  double penalty() const { return penalty_; }                     // for the next step to start from
-  double unreachable() const { return unreachable_; }             // velocity of loops' errors that no motion gives
-  double max_ratio() const { return separated_ ? 100.0 : 2.0; }   // of u to the velocity that is asked for
-  bool held_open() const { return held_open_; }                   // loops are not to be closed within this step
+  const std::vector<double>& velocity() const { return u_; }   // u, a velocity
+  const std::vector<double>& impulses() const { return mu_; }  // µ, a row
+  const std::vector<double>& gaps_after() const {
+    return gap_;
+  }                                                    // per row: of limits, spans and normals, with u [m or rad]
+  double penalty() const { return penalty_; }          // for the next step to start from
+  double unreachable() const { return unreachable_; }  // velocity of loops' errors that no motion gives
+  double max_ratio() const { return separated_ ? 100.0 : 2.0; }  // of u to the velocity that is asked for
+  bool held_open() const { return held_open_; }                  // loops are not to be closed within this step
 
  private:
   struct Errors {
     bool open;    // a loop is
+    bool off;     // a value that a span keeps is
     double deep;  // how deep something is inside of something [m or rad]
   };
   Errors ask(RowSystem& s, const double* q, const std::vector<double>& v, const std::vector<double>& error,
              LoopMidpoint& loops);
   int close_loops(RowSystem& s, LoopMidpoint& loops, ImpulseResponse& response, double& deep);
+  void soften(const RowSystem& s, const LoopMidpoint& loops);
   bool slow_down(const RowSystem& s, const LoopMidpoint& loops);
   int approach(ContactSolvers& solvers, RowSystem& s, LoopMidpoint& loops, const WarmStart& start, bool contacts,
                ImpulseResponse& response);
@@ -62,7 +68,7 @@ class PositionCorrection {
   bool separated_ = true;   // the problem of all rows, where there was one, was solved
   bool held_open_ = false;
   LoopReach reach_;
-  std::vector<double> softness_;  // per row of loops, for `reach_`
+  std::vector<double> softness_;  // per row, for `reach_`
   ForceSets only_limits_;         // position sets without contacts
 };
 

@@ -14,8 +14,7 @@ constexpr std::size_t max_unproven = 4;    // of these, that came up once only
 constexpr std::size_t large_key = 4000;    // of a large system: of these two, since the memory of more is cold
 constexpr std::size_t max_kept = 100'000;  // links of contacts of all that are kept, but the last two: some 100 MB
 constexpr double unbounded = std::numeric_limits<double>::infinity();
-constexpr double near_end = 1e-3;    // of a range: it has a row, however slowly it is approached [m or rad]
-constexpr double value_share = 0.2;  // of the error of a value that a span keeps, undone in a step
+constexpr double near_end = 1e-3;  // of a range: it has a row, however slowly it is approached [m or rad]
 
 std::vector<ConstraintDescription> joined(std::vector<ConstraintDescription> a,
                                           const std::vector<ConstraintDescription>& b) {
@@ -248,7 +247,7 @@ void RowSystemCache::add_sets(RowSystem& s, const ActiveRows& rows) const {
     const double loss = world.options.timestep * world.spans[std::size_t(code / 4)].friction_loss;
     const bool end = code % 4 == span_lower || code % 4 == span_upper, dry = code % 4 == span_friction;
     add(s.sets, row, end ? 0 : dry ? -loss : -unbounded, dry ? loss : unbounded);
-    add(s.position_sets, row++, 0, end ? unbounded : 0);
+    add(s.position_sets, row++, end || dry ? 0 : -unbounded, dry ? 0 : unbounded);
   }
   s.first_contact = row;
   for (std::size_t k = 0; k < rows.contacts.size(); ++k) {
@@ -306,10 +305,7 @@ void allow_approach(const StepOptions& options, const RowSystem& s, const Active
   const auto approach = [&](std::size_t r) { g[r] += std::max(error[r] - options.slop, 0.0) / options.timestep; };
   for (std::size_t r = std::size_t(s.first_limit); r < std::size_t(s.first_contact); ++r) {
     const int kind = int(r) < s.first_span ? int(span_lower) : rows.span_rows[r - std::size_t(s.first_span)] % 4;
-    if (kind == span_value)
-      g[r] += value_share * error[r] / options.timestep;
-    else if (kind != span_friction)
-      approach(r);
+    if (kind == span_lower || kind == span_upper) approach(r);
   }
   for (const int row : s.contact_rows) {
     const std::size_t r = std::size_t(row);

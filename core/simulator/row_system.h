@@ -116,7 +116,6 @@ void find_row_errors(const WorldDescription& world, const RowSystem& s, const Ac
 
 // g += max(φ − slop, 0) / dt of limits and normals: what is apart may come together within the step. A contact that
 // bore in the step before, impulses > 0, counts as touching up to twice the slop: gaps of a patch waver by rounding.
-// Values that spans keep are approached by a fifth of their error in a step.
 void allow_approach(const StepOptions& options, const RowSystem& s, const ActiveRows& rows,
                     const std::vector<double>& error, const std::vector<double>& impulses, std::vector<double>& g);
 

@@ -156,3 +156,51 @@ def test_a_weld_that_leads_into_the_floor_stays_open_and_does_not_penetrate():
     assert step.status == "open_loops"
     assert step.loop_error_after == pytest.approx(0.1, abs=3e-5)
     assert np.abs(step.v).max() < 1e-6
+
+
+FINGERS = """<mujoco><option timestep=".002" gravity="0 0 0"/><worldbody><body pos="-.1 0 0"><joint name="a" type="slide" axis="1 0 0" limited="true" range="-.2 {end}"/><geom name="a" type="box" size=".02 .02 .02" mass=".1"/></body>
+<body pos=".1 0 0"><joint name="b" type="slide" axis="-1 0 0" limited="true" range="-.2 .2"/><geom name="b" type="box" size=".02 .02 .02" mass=".3"/></body></worldbody>
+<tendon><fixed name="sum"><joint joint="a" coef="1"/><joint joint="b" coef="1"/></fixed></tendon><equality><tendon tendon1="sum" polycoef="{kept} 0 0 0 0"/></equality></mujoco>"""
+
+
+def test_a_value_of_a_tendon_is_approached_at_a_metre_a_second_without_velocity():
+    sim = dl.Simulator(FINGERS.format(kept=0.1, end=0.2))
+    for k in range(1, 50):
+        step = sim.step()
+        assert step.status == "open_loops"
+        assert step.q.sum() == pytest.approx(0.002 * k / 1.001, abs=1e-9)
+        assert step.loop_error_after == pytest.approx(0.1 - step.q.sum(), abs=1e-9)
+        assert not step.v.any()
+    for _ in range(5):
+        step = sim.step()
+    assert step.status == "solved"
+    assert step.q.sum() == pytest.approx(0.1, abs=1e-8)
+    assert step.q[0] / step.q[1] == pytest.approx(3, rel=1e-6)  # as their inverse masses
+
+
+@pytest.mark.parametrize(("kept", "end", "q"), [(0.3, 0.05, [0.05, 0.11]), (0.1, 0.01, [0.01, 0.09]), (0.3, 0.2, None)])
+def test_fingers_that_block_each_other_or_a_limit_come_as_near_to_the_value_of_their_tendon_as_they_can(kept, end, q):
+    """Boxes of 4 cm, 20 cm apart: they touch at a + b = 0.16."""
+    sim = dl.Simulator(FINGERS.format(kept=kept, end=end))
+    for _ in range(300):
+        step = sim.step()
+        assert step.status in ("open_loops", "solved")
+        assert step.limit_error <= 3e-5
+        assert step.penetration_after <= 3e-5
+        assert np.abs(step.v).max() < 1e-9
+    reached = min(kept, 0.16)
+    assert step.q.sum() == pytest.approx(reached, abs=3e-5)
+    assert step.status == ("solved" if reached == kept else "open_loops")
+    if q is not None:
+        assert step.q == pytest.approx(q, abs=3e-5)
+
+
+def test_fingers_that_start_in_each_other_come_apart_although_their_tendon_keeps_them_there():
+    sim = dl.Simulator(FINGERS.format(kept=0.17, end=0.2))
+    sim.reset([0.085, 0.085])  # the value is kept, a centimetre inside of each other
+    for _ in range(100):
+        step = sim.step()
+        assert np.abs(step.v).max() < 1e-9
+    assert step.status == "open_loops"
+    assert step.penetration_after <= 3e-5
+    assert step.loop_error_after == pytest.approx(0.01, abs=3e-5)
