@@ -42,9 +42,9 @@ int PositionCorrection::find(ContactSolvers& solvers, RowSystem& s, const double
   auto [open, off, deep] = ask(s, q, v, error, loops);
   if (!open && !off && !(deep > shallow)) return 0;
   int iterations = 0;
-  soften(s, loops);
+  const bool yielding = soften(s, loops);
   held_open_ = open && slow_down(s, loops);
-  if ((held_open_ || off) && LoopReach::takes(s)) {
+  if ((held_open_ || off || (yielding && deep > shallow)) && LoopReach::takes(s)) {
     iterations = approach(solvers, s, loops, start, true, response);
   } else {
     if (open) iterations = close_loops(s, loops, response, deep);
@@ -87,12 +87,15 @@ PositionCorrection::Errors PositionCorrection::ask(RowSystem& s, const double* q
   return found;
 }
 
-// Softness of rows where loops are not far open: values that spans keep yield.
-void PositionCorrection::soften(const RowSystem& s, const LoopMidpoint& loops) {
+// Softness of rows where loops are not far open: values that spans keep yield to contacts and limits. Whether there are
+// any.
+bool PositionCorrection::soften(const RowSystem& s, const LoopMidpoint& loops) {
   softness_.assign(s.rows(), 0.0);
   std::fill_n(softness_.begin(), loops.rows(), LoopReach::closed_softness);
+  bool any = false;
   for (const auto& i : s.position_sets.intervals)
-    if (is_loop(i) && i.row >= s.first_span) softness_[std::size_t(i.row)] = LoopReach::open_softness;
+    if (is_loop(i) && i.row >= s.first_span) softness_[std::size_t(i.row)] = LoopReach::open_softness, any = true;
+  return any;
 }
 
 // What is asked of loops that are far open: no more than a step's share of their way, each straight; those that are led

@@ -35,9 +35,9 @@ class PositionCorrection {
   const std::vector<double>& impulses() const { return mu_; }  // µ, a row
   const std::vector<double>& gaps_after() const {
     return gap_;
-  }                                                    // per row: of limits, spans and normals, with u [m or rad]
-  double penalty() const { return penalty_; }          // for the next step to start from
-  double unreachable() const { return unreachable_; }  // velocity of loops' errors that no motion gives
+  }  // per row: of limits, spans and normals, with u [m or rad]
+  double penalty() const { return penalty_; }                    // for the next step to start from
+  double unreachable() const { return unreachable_; }            // velocity of loops' errors that no motion gives
   double max_ratio() const { return separated_ ? 100.0 : 2.0; }  // of u to the velocity that is asked for
   bool held_open() const { return held_open_; }                  // loops are not to be closed within this step
 
@@ -50,7 +50,7 @@ class PositionCorrection {
   Errors ask(RowSystem& s, const double* q, const std::vector<double>& v, const std::vector<double>& error,
              LoopMidpoint& loops);
   int close_loops(RowSystem& s, LoopMidpoint& loops, ImpulseResponse& response, double& deep);
-  void soften(const RowSystem& s, const LoopMidpoint& loops);
+  bool soften(const RowSystem& s, const LoopMidpoint& loops);
   bool slow_down(const RowSystem& s, const LoopMidpoint& loops);
   int approach(ContactSolvers& solvers, RowSystem& s, LoopMidpoint& loops, const WarmStart& start, bool contacts,
                ImpulseResponse& response);
