@@ -1,5 +1,7 @@
 #include "simulator_records.h"
 
+#include <algorithm>
+
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/vector.h>
 
@@ -118,6 +120,25 @@ void add_loop_forces(const World& w, std::size_t rows, Numbers& to) {
   for (std::size_t r = 0; r < rows; ++r) to.push_back(w.memory.row_impulses[r] * over);
 }
 
+// Of joints and of tendons: those of the ends of their ranges.
+void find_limit_forces(const World& w, Numbers& joints, Numbers& tendons) {
+  const WorldDescription& d = w.description();
+  const double over = 1 / d.options.timestep;
+  const auto add = [](Numbers& to, int place, std::size_t size, double force) {
+    to.resize(std::max({to.size(), size, std::size_t(place) + 1}), 0.0);
+    to[std::size_t(place)] += force;
+  };
+  const std::size_t nq = std::size_t(d.model.nq);
+  for (std::size_t k = 0; k < d.limits.size(); ++k)
+    add(joints, d.limits[k].coordinate, nq, over * (w.memory.limits[2 * k][0] + w.memory.limits[2 * k + 1][0]));
+  for (std::size_t k = 0; k < d.spans.size(); ++k) {
+    const Span& span = d.spans[k];
+    const double force = over * (w.memory.spans[4 * k + span_lower][0] + w.memory.spans[4 * k + span_upper][0]);
+    if (span.kind == Span::ball) add(joints, span.coordinate, nq, force);
+    if (span.kind == Span::tendon) add(tendons, span.tendon_id[0], 0, force);
+  }
+}
+
 }  // namespace
 
 std::size_t loop_rows(const WorldDescription& d) {
@@ -129,6 +150,8 @@ std::size_t loop_rows(const WorldDescription& d) {
 StepRecord::StepRecord(const StepReport& r, const World& w)
     : report(r), time(w.time), q(w.q), v(w.v), hidden(w.hidden), mocap(w.mocap), row_forces(w.row_forces) {
   if (!w.memory.row_impulses.empty()) add_loop_forces(w, loop_rows(w.description()), loop_forces);
+  if (!w.memory.limits.empty() || !w.memory.spans.empty())
+    find_limit_forces(w, joint_limit_forces, tendon_limit_forces);
   contacts.reserve(w.memory.contacts.size());
   add_contacts(w, contacts);
 }
@@ -159,6 +182,8 @@ void bind_records(nb::module_& m) {
       .def_prop_ro("mocap", column_of(&StepRecord::mocap))
       .def_prop_ro("row_forces", column_of(&StepRecord::row_forces))
       .def_prop_ro("loop_forces", column_of(&StepRecord::loop_forces))
+      .def_prop_ro("joint_limit_forces", column_of(&StepRecord::joint_limit_forces))
+      .def_prop_ro("tendon_limit_forces", column_of(&StepRecord::tendon_limit_forces))
       .def_prop_ro("timings", [](const StepRecord& s) {
         const StageTimes& t = s.report.times;
         nb::typed<nb::dict, nb::str, double> seconds;

@@ -48,6 +48,9 @@ struct StepRecord {
   double time;
   Numbers q, v, hidden, mocap, row_forces;
   Numbers loop_forces;  // per row of loops, over the step [N or N m]
+  // forces of limits over the step, of both ends: of a joint at its first coordinate, (nq,); per tendon, up to the last
+  // that has any; empty where there are none [N or N m]
+  Numbers joint_limit_forces, tendon_limit_forces;
   std::vector<ContactRow> contacts;
 
   StepRecord(const StepReport& r, const World& w);

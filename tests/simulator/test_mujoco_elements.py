@@ -109,6 +109,46 @@ def test_touch_and_force_sensors_bear_the_weight(cone):
     assert np.array_equal(d.sensordata, step.sensors.data)
 
 
+LIMITED = """<mujoco><worldbody><body name="b" pos="0 0 1"><joint name="z" type="slide" axis="0 0 1" limited="true" range="-.2 .3"/><geom size=".1" mass="2"/></body>
+<body pos="1 0 1"><joint name="y" type="slide" axis="0 0 1"/><geom size=".1" mass="3"/></body>
+<body pos="2 0 1"><joint name="ball" type="ball" limited="true" range="0 30"/><geom size=".1" pos=".5 0 0" mass="1.5"/></body></worldbody>
+<tendon><fixed name="t" limited="true" range="-.4 .6"><joint joint="y" coef="2"/></fixed></tendon>
+<sensor><jointlimitfrc name="joint" joint="z"/><tendonlimitfrc name="tendon" tendon="t"/><jointlimitfrc name="cut" joint="z" cutoff="5"/><jointlimitfrc name="turned" joint="ball"/></sensor></mujoco>"""
+
+
+@pytest.mark.parametrize("up", [False, True])
+def test_sensors_of_limits_bear_the_weight(up):
+    """A mass on a slide presses on its end with its weight, on either end with the same sign; a tendon's end has it over the tendon's lever."""
+    m = mujoco.MjModel.from_xml_string(LIMITED)
+    m.opt.gravity[2] = 9.81 if up else -9.81
+    sim = dl.Simulator(m)
+    assert not sim.step().sensors.data[:2].any()
+    for _ in range(600):
+        step = sim.step()
+    assert step.q[0] == pytest.approx(0.3 if up else -0.2, abs=2e-5)
+    assert step.sensors["joint"] == pytest.approx(2 * 9.81, rel=1e-6)
+    assert step.sensors["cut"] == pytest.approx(5, abs=0)
+    assert step.sensors["tendon"] == pytest.approx(3 * 9.81 / 2, rel=1e-6)
+    # MuJoCo's own rest, softly: same signs, and the same numbers
+    d = mujoco.MjData(m)
+    for _ in range(4000):
+        mujoco.mj_step(m, d)
+    assert d.sensordata[[0, 1]] == pytest.approx(step.sensors.data[[0, 1]], rel=1e-6)
+    data = sim.to_mujoco()
+    rows = data.efc_type == int(mujoco.mjtConstraint.mjCNSTR_LIMIT_JOINT)
+    assert set(np.round(data.efc_force[rows], 6)) <= set(np.round(step.sensors.data, 6))
+
+
+def test_the_sensor_of_a_balls_limit_bears_the_moment_of_its_weight():
+    """The ball is held at 30° below the horizontal: its limit has the moment m g l cos 30°."""
+    m = mujoco.MjModel.from_xml_string(LIMITED)
+    m.dof_damping[:] = 2.0
+    sim = dl.Simulator(m)
+    for _ in range(2000):
+        step = sim.step()
+    assert step.sensors["turned"] == pytest.approx(1.5 * 9.81 * 0.5 * np.cos(np.radians(30)), rel=1e-5)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_sensors_without_contact_are_mujocos(seed):
     m = mujoco.MjModel.from_xml_string(SENSED.format("pyramidal"))

@@ -32,6 +32,10 @@ __all__ = ["Applied", "Sensing", "SensorValues"]
 
 Array = NDArray[Any]
 
+# kinds of sensors that read forces of limits: of joints, of tendons
+_LIMIT_SENSORS = (int(mujoco.mjtSensor.mjSENS_JOINTLIMITFRC), int(mujoco.mjtSensor.mjSENS_TENDONLIMITFRC))
+_LIMIT_ROWS = (int(mujoco.mjtConstraint.mjCNSTR_LIMIT_JOINT), int(mujoco.mjtConstraint.mjCNSTR_LIMIT_TENDON))
+
 
 class Applied(NamedTuple):
     """What acted during a step, as the user gave it; None for none."""
@@ -98,6 +102,7 @@ class Sensing:
         self._signature, _ = hidden_state(m)
         self._mocap_signature, _ = mocap_state(m)
         self._places = sensor_places(m)
+        self._limit_sensors = np.flatnonzero(np.isin(m.sensor_type, _LIMIT_SENSORS))
         self._data: mujoco.MjData | None = None
         # flags of what MuJoCo finds once for a state, when it is first asked for
         self._found = [place for name, place in layout("mjData")[0].items() if name.startswith("flg_")]
@@ -146,6 +151,24 @@ class Sensing:
         mujoco.mj_rnePostConstraint(m, d)
         mujoco.mj_sensorAcc(m, d)
         d.xfrc_applied[:] = applied_by_user
+        self._write_limit_sensors(d, record)
+
+    def _limit_forces(self, record: _core.StepRecord) -> tuple[Array, Array]:
+        """(njnt,) and (ntendon,) forces of the ends of ranges in the step, not negative, as MuJoCo counts them."""
+        of_joints, of_tendons = np.zeros(self._m.njnt), np.zeros(self._m.ntendon)
+        if len(record.joint_limit_forces):
+            of_joints[:] = record.joint_limit_forces[self._m.jnt_qposadr]
+        of_tendons[: len(record.tendon_limit_forces)] = record.tendon_limit_forces
+        return of_joints, of_tendons
+
+    def _write_limit_sensors(self, d: mujoco.MjData, record: _core.StepRecord) -> None:
+        """Sensors of limit forces: MuJoCo reads its own rows, which are not there where an end is just reached and not passed."""
+        if not len(self._limit_sensors):
+            return
+        forces = dict(zip(_LIMIT_SENSORS, self._limit_forces(record), strict=True))
+        for s in self._limit_sensors:
+            value, cutoff = forces[int(self._m.sensor_type[s])][self._m.sensor_objid[s]], self._m.sensor_cutoff[s]
+            d.sensordata[self._m.sensor_adr[s]] = min(value, cutoff) if cutoff > 0 else value
 
     def _loop_wrenches(self, record: _core.StepRecord) -> Array:
         """(nbody, 6) of loops between bodies in the step, by our numbers."""
@@ -191,8 +214,11 @@ class Sensing:
             mujoco.mj_addContact(m, d, contact)
 
     def _write_forces(self, d: mujoco.MjData, record: _core.StepRecord) -> None:
-        """Write forces of contacts into MuJoCo's rows: normal and tangents, or edges of its pyramids; other rows have none."""
+        """Write forces into MuJoCo's rows: of limits, of contacts normal and tangents, or edges of its pyramids; other rows have none."""
         d.efc_force[:] = 0.0
+        for kind, forces in zip(_LIMIT_ROWS, self._limit_forces(record), strict=True):
+            rows = np.flatnonzero(d.efc_type == kind)
+            d.efc_force[rows] = forces[d.efc_id[rows]]
         pyramids = self._m.opt.cone == mujoco.mjtCone.mjCONE_PYRAMIDAL
         for k in range(d.ncon):
             contact = d.contact[k]
