@@ -198,13 +198,14 @@ void bind_description(nb::module_& m) {
           "__init__",
           [](HeldCollisions* self, const MujocoLibrary& library, nb::object model, std::size_t address,
              std::vector<int> geom_bodies, std::vector<int> geom_parts, Numbers restitution, int mocap_signature,
-             double margin_shift) {
-            new (self) HeldCollisions{{library, reinterpret_cast<const void*>(address), std::move(geom_bodies),
-                                       std::move(geom_parts), std::move(restitution), mocap_signature, margin_shift},
-                                      std::move(model)};
+             double margin_shift, Numbers surfaces) {
+            new (self) HeldCollisions{
+                {library, reinterpret_cast<const void*>(address), std::move(geom_bodies), std::move(geom_parts),
+                 std::move(restitution), mocap_signature, margin_shift, std::move(surfaces)},
+                std::move(model)};
           },
           "library"_a, "model"_a, nb::kw_only(), "address"_a, "geom_bodies"_a, "geom_parts"_a, "restitution"_a,
-          "mocap_signature"_a, "margin_shift"_a);
+          "mocap_signature"_a, "margin_shift"_a, "surfaces"_a);
   nb::class_<HeldMirror>(m, "MirrorSource")
       .def(
           "__init__",

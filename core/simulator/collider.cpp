@@ -73,6 +73,7 @@ Collider::Collider(const CollisionSource& source, int nq)
       restitution_(source.restitution),
       mocap_signature_(source.mocap_signature),
       margin_shift_(source.margin_shift),
+      surfaces_(source.surfaces),
       model_(static_cast<const char*>(source.model),
              static_cast<const char*>(source.model) + source.library.model.size),
       data_(library_) {
@@ -121,13 +122,30 @@ void Collider::read_contacts() {
   }
 }
 
+// R (v + ω × p) and R ω of both
+void Collider::find_surfaces(std::vector<Touch>& touches) const {
+  if (surfaces_.empty()) return;
+  for (Touch& t : touches) {
+    t.surface = t.surface_spin = {};
+    for (int side = 0; side < 2; ++side) {
+      const double* f = surfaces_.data() + 6 * t.geom[side];
+      const Vec3<double> v{f[0], f[1], f[2]}, spin{f[3], f[4], f[5]};
+      const double sign = side == 0 ? 1 : -1;
+      t.surface += turned(t.geom[side], v + cross(spin, t.anchor[side])) * sign;
+      t.surface_spin += turned(t.geom[side], spin) * sign;
+    }
+  }
+}
+
 Vec3<double> Collider::place(int geom, const Vec3<double>& local) const {
-  const int part = parts_[std::size_t(geom)];
-  const double* x = data_.at<const double*>(library_.data.xpos) + 3 * part;
-  const double* R = data_.at<const double*>(library_.data.xmat) + 9 * part;
-  return {x[0] + R[0] * local.x + R[1] * local.y + R[2] * local.z,
-          x[1] + R[3] * local.x + R[4] * local.y + R[5] * local.z,
-          x[2] + R[6] * local.x + R[7] * local.y + R[8] * local.z};
+  const double* x = data_.at<const double*>(library_.data.xpos) + 3 * parts_[std::size_t(geom)];
+  return Vec3<double>{x[0], x[1], x[2]} + turned(geom, local);
+}
+
+Vec3<double> Collider::turned(int geom, const Vec3<double>& local) const {
+  const double* R = data_.at<const double*>(library_.data.xmat) + 9 * parts_[std::size_t(geom)];
+  return {R[0] * local.x + R[1] * local.y + R[2] * local.z, R[3] * local.x + R[4] * local.y + R[5] * local.z,
+          R[6] * local.x + R[7] * local.y + R[8] * local.z};
 }
 
 // Rᵀ (position − origin) of the body that carries the geom

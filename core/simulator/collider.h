@@ -22,6 +22,9 @@ struct CollisionSource {
   std::vector<double> restitution;  // of every geom; a contact has the larger of two
   int mocap_signature = 0;          // of the poses of bodies that a user moves, in MuJoCo's state; 0: there are none
   double margin_shift = 0;          // by how much the margins of its contacts are too large [m]
+  // of every geom, in the axes of its body: velocity of its surface at the body's origin, and its spin; empty where no
+  // surface moves
+  std::vector<double> surfaces;
 };
 
 class Collider {
@@ -35,6 +38,9 @@ class Collider {
   // False where MuJoCo could not go on: failure() says why.
   bool collide(const double* q, std::vector<Touch>& touches, const std::vector<char>* still = nullptr);
 
+  // How surfaces move at these contacts, at the q of the last call.
+  void find_surfaces(std::vector<Touch>& touches) const;
+
   // Poses of bodies that a user moves, for all looks to come; as MuJoCo's state has them.
   void set_mocap(const std::vector<double>& poses) { mocap_ = poses; }
 
@@ -43,6 +49,8 @@ class Collider {
 
   // Where a point of the body that carries a geom is, at the q of the last call.
   Vec3<double> place(int geom, const Vec3<double>& local) const;
+  // A direction of that body in world axes.
+  Vec3<double> turned(int geom, const Vec3<double>& local) const;
   // And which point of the body is at a position.
   Vec3<double> local(int geom, const Vec3<double>& position) const;
 
@@ -58,6 +66,7 @@ class Collider {
   std::vector<double> restitution_;
   int mocap_signature_;
   double margin_shift_;
+  std::vector<double> surfaces_;
   std::vector<double> mocap_;
   std::vector<char>
       model_;  // the head of MuJoCo's model, with an arena size and flags of our own; its arrays are shared

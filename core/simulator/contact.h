@@ -22,6 +22,8 @@ struct Touch {
   Vec3<double> tangent;           // the first, where friction differs between directions; else zero
   Vec3<double> local[2];          // the position on each body where it was found
   Vec3<double> anchor[2];         // the position on each body now: where its rows act
+  // how surfaces that move by themselves do so there, the first relative to the second [m/s], [rad/s], world axes
+  Vec3<double> surface, surface_spin;
 };
 
 inline bool same_pair(const Touch& a, const Touch& b) { return a.geom[0] == b.geom[0] && a.geom[1] == b.geom[1]; }

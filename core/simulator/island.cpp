@@ -120,6 +120,17 @@ void Island::carry_loops(const std::vector<MocapMotion>& mocaps) {
   }
 }
 
+// Surfaces that move by themselves: along their contacts, and about the normal; they neither press nor roll.
+void Island::meet_surfaces(const RowSystem& s) {
+  for (std::size_t k = 0; k < rows_.contacts.size(); ++k) {
+    const Touch& t = rows_.contacts[k]->touch;
+    if (dot(t.surface, t.surface) + dot(t.surface_spin, t.surface_spin) == 0) continue;
+    double* g = velocities_.g.data() + s.normal_row(k);
+    for (int r = 1; r < 3; ++r) g[r] += row_scale(t, r) * dot(rows_.frames[k][std::size_t(r)], t.surface);
+    if (t.rows > 3) g[3] += row_scale(t, 3) * dot(rows_.frames[k][0], t.surface_spin);
+  }
+}
+
 // Contacts with bodies that are moved: velocities and gaps of their rows.
 void Island::meet_mocaps(const RowSystem& s) {
   if (body_mocap_.empty()) return;
@@ -175,6 +186,7 @@ RowSystem* Island::pose(const StepMemory& before, ContactSolvers& solvers, StepR
   start_.recall(part_, s, rows_, before, trees_);
   allow_approach(world_.options, s, rows_, velocities_.error, start_.impulses, g);
   meet_mocaps(s);
+  meet_surfaces(s);
   clock.end(report.times.operate);
   return &s;
 }

@@ -76,6 +76,7 @@ class Island {
   void carry_loops(const std::vector<MocapMotion>& mocaps);
   bool place_mocaps(const std::vector<MocapMotion>& mocaps, Pose<double> MocapMotion::*when);
   void meet_mocaps(const RowSystem& s);
+  void meet_surfaces(const RowSystem& s);
   RowSystem* pose(const StepMemory& before, ContactSolvers& solvers, StepReport& report, StageClock& clock);
   RowSystem* pose_again(const StepMemory& before, ContactSolvers& solvers, StepReport& report, StageClock& clock);
   double move(RowSystem& s, ContactSolvers& solvers, ContactReport& solved, StepReport& report, StageClock& clock);

@@ -150,6 +150,7 @@ bool World::find_contacts() {
   order_sides(world_->model, touches_);
   persistence_.keep_points(memory.contacts, collider_, touches_);
   patches_.flatten(collider_, touches_);
+  collider_.find_surfaces(touches_);
   match_contacts(touches_, memory.contacts, persistence_.pairs(), next_memory_.contacts);
   if (sleeping)
     for (const auto& c : memory.contacts)

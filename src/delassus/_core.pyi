@@ -813,6 +813,7 @@ class CollisionSource:
         restitution: Sequence[float],
         mocap_signature: int,
         margin_shift: float,
+        surfaces: Sequence[float],
     ) -> None: ...
 
 class MirrorSource:

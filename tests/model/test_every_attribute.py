@@ -28,8 +28,8 @@ JOINT = verdicts(
     irrelevant=LABELS,
 )
 GEOM = verdicts(
-    honoured=f"{FRAME} type size fromto mass density shellinertia mesh hfield fitscale contype conaffinity condim friction priority margin gap fluidshape fluidcoef",
-    listed=f"adhesion surfacevel {SOFT}",
+    honoured=f"{FRAME} type size fromto mass density shellinertia mesh hfield fitscale contype conaffinity condim friction priority margin gap fluidshape fluidcoef surfacevel",
+    listed=f"adhesion {SOFT}",
     # solmix mixes softness
     irrelevant=f"{LABELS} solmix material rgba castshadow",
 )
@@ -317,6 +317,7 @@ HONOURED_CASES = {
     ("actuator/general", "dyntype"): [("general:any", "dyntype", "filter"), ("general:any", "dynprm", ".1")],
     ("actuator/general", "gaintype"): [("general:any", "gaintype", "affine"), ("general:any", "gainprm", "3 1 1")],
     ("actuator/position", "timeconst"): [("position:servo", "timeconst", ".1")],
+    ("body/geom", "surfacevel"): [("geom:floor", "surfacevel", "1 0 0 0 0 0")],
     ("actuator/motor", "armature"): [("motor:motor", "armature", ".1")],
     ("actuator/motor", "damping"): [("motor:motor", "damping", ".5")],
     ("actuator/motor", "delay"): [("motor:motor", "delay", ".01"), ("motor:motor", "nsample", "6")],
@@ -342,7 +343,6 @@ LISTED_CASES = {
     ("body/geom", "solref"): ("softness", [("geom:box", "solref", ".1 1")]),
     ("body/geom", "solimp"): ("softness", [("geom:box", "priority", "1"), NOW, ("geom:box", "solimp", ".5 .6 .01")]),
     ("body/geom", "adhesion"): ("adhesion of 1 shape", [("option", "gravity", "12 0 -9.81"), NOW, ("geom:box", "adhesion", "3")]),
-    ("body/geom", "surfacevel"): ("surface velocity of 1 shape", [("geom:floor", "surfacevel", "1 0 0 0 0 0")]),
     ("contact/pair", "solref"): ("softness", [("pair:pair", "solref", ".1 1")]),
     ("contact/pair", "adhesion"): ("adhesion of 1 shape", [("pair:pair", "adhesion", "3")]),
     ("equality/connect", "solref"): ("softness", [("connect:pin", "solref", ".2 1")]),

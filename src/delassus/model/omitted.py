@@ -71,11 +71,8 @@ def _soft(m: mujoco.MjModel) -> list[str]:
 
 def _contacts(m: mujoco.MjModel) -> list[str]:
     # later MuJoCo versions only
-    lines = [
-        (_rows(m, "geom_surfacevel"), "surface velocity of {}"),
-        (_rows(m, "geom_adhesion") + _rows(m, "pair_adhesion"), "adhesion of {}"),
-    ]
-    return [text.format(counted(n, "shape")) for n, text in lines if n]
+    n = _rows(m, "geom_adhesion") + _rows(m, "pair_adhesion")
+    return [f"adhesion of {counted(n, 'shape')}"] if n else []
 
 
 def _below_mocap(m: mujoco.MjModel) -> int:

@@ -61,8 +61,22 @@ def world_plan(
         restitution=restitution.tolist(),
         mocap_signature=mocap_state(mj)[0],
         margin_shift=margin_shift(mj),
+        surfaces=_surfaces(mj),
     )
     return _core.WorldPlan(world, collisions, mirror, int(mj.nu))
+
+
+def _surfaces(mj: Any) -> list[float]:
+    """Six numbers a shape: how its surface moves at its body's origin, and its spin, in the body's axes; none where no surface moves."""
+    fields = getattr(mj, "geom_surfacevel", None)  # later MuJoCo versions only
+    if fields is None or not fields.any():
+        return []
+    found, R = [], np.zeros(9)
+    for position, quaternion, field in zip(mj.geom_pos, mj.geom_quat, fields, strict=True):
+        mujoco.mju_quat2Mat(R, quaternion)
+        linear, spin = R.reshape(3, 3) @ field[:3], R.reshape(3, 3) @ field[3:]
+        found += [*(linear - np.cross(spin, position)).tolist(), *spin.tolist()]
+    return found
 
 
 def _limits(model: Model, mj: Any) -> list[_core.JointLimit]:
