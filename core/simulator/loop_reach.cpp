@@ -37,12 +37,22 @@ ContactReport LoopReach::solve(const StepOptions& options, ContactSolvers& solve
   return end;
 }
 
+// Whether loops by themselves can follow, and meet neither limits nor contacts.
+bool LoopReach::is_free(RowSystem& s, int loops, double leads) {
+  closure_.begin(*s.G, s.matrix, loops);
+  closure_.close(g_.data(), mu_.data(), sigma_.data(), followed);
+  if (closure_.largest(sigma_.data()) > followed * leads) return false;
+  for (const auto& i : s.position_sets.intervals)
+    if (i.lower == 0 && i.upper > 0 && sigma_[std::size_t(i.row)] < -followed * leads) return false;
+  return true;
+}
+
 void LoopReach::follow(const StepOptions& options, ContactSolvers& solvers, RowSystem& s,
                        const std::vector<double>& error, std::vector<double>& c) {
   const std::size_t loops = c.size();
   double leads = 0;
   for (const double x : c) leads = std::max(leads, std::abs(x));
-  if (leads == 0 || s.rows() == loops || !takes(s)) return;
+  if (leads == 0 || !takes(s)) return;
 
   // from rest: what is apart may come together within the step
   g_.assign(s.rows(), 0.0);
@@ -52,13 +62,16 @@ void LoopReach::follow(const StepOptions& options, ContactSolvers& solvers, RowS
     if (i.lower == 0 && i.upper > 0) g_[r] = std::max(error[r] - options.slop, 0.0) / options.timestep;
   }
 
+  mu_.assign(s.rows(), 0.0);
+  sigma_.resize(s.rows());
+  if (is_free(s, int(loops), leads)) return;
+
   // steps of a proximal method: where loops can follow, their error falls to nothing; where not, to what it must be
   softness_.assign(s.rows(), 0.0);
   std::fill_n(softness_.begin(), loops, open_softness);
   begin(s, softness_);
   shifted_ = g_;
-  mu_.assign(s.rows(), 0.0);
-  sigma_.resize(s.rows());
+  std::fill(mu_.begin(), mu_.end(), 0.0);
   for (int n = 0; n < max_following_steps; ++n) {
     solve(options, solvers, s.position_sets, shifted_.data(), {n > 0, 0.0}, mu_, sigma_);
     double open = 0;

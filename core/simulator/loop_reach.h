@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "simulator/contact_solvers.h"
+#include "simulator/loop_closure.h"
 #include "simulator/row_system.h"
 
 namespace delassus {
@@ -29,12 +30,16 @@ class LoopReach {
   ContactReport solve(const StepOptions& options, ContactSolvers& solvers, const ForceSets& sets, const double* g,
                       SolveStart start, std::vector<double>& mu, std::vector<double>& sigma);
 
-  // c, how errors of loops change because of what leads them, without what limits and contacts do not let them follow.
+  // c, how errors of loops change because of what leads them, without what joints, limits and contacts do not let them
+  // follow.
   // error: per row, gaps of limits and contacts.
   void follow(const StepOptions& options, ContactSolvers& solvers, RowSystem& s, const std::vector<double>& error,
               std::vector<double>& c);
 
  private:
+  bool is_free(RowSystem& s, int loops, double leads);
+
+  LoopClosure closure_;                           // of `follow`: loops by themselves
   DenseMap map_;                                  // of G + ε
   std::vector<double> matrix_, identity_;         // (m, m)
   std::vector<double> epsilon_;                   // per row

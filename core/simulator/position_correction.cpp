@@ -90,6 +90,7 @@ PositionCorrection::Errors PositionCorrection::ask(RowSystem& s, const double* q
 // Softness of rows where loops are not far open: values that spans keep yield to contacts and limits. Whether there are
 // any.
 bool PositionCorrection::soften(const RowSystem& s, const LoopMidpoint& loops) {
+  if (loops.rows() == 0 && s.first_contact == s.first_span) return false;
   softness_.assign(s.rows(), 0.0);
   std::fill_n(softness_.begin(), loops.rows(), LoopReach::closed_softness);
   bool any = false;

@@ -142,6 +142,26 @@ def test_a_closed_weld_follows_its_mocap_body_and_stays_open_only_while_a_limit_
             assert abs(step.v[0]) < 1e-6
 
 
+def test_a_weld_that_leads_where_no_joint_goes_is_followed_along_those_that_there_are():
+    sim = dl.Simulator(
+        '<mujoco><option timestep=".001"/><worldbody><body name="goal" mocap="true"/><body name="slider"><joint type="slide" axis="1 0 0"/><geom size=".05" mass="3"/></body></worldbody>'
+        '<equality><weld body1="slider" body2="goal"/></equality></mujoco>'
+    )
+    for k in range(1, 301):
+        sim.set_mocap("goal", [0.3 * DT * k, 0.2 * DT * k, 0])
+        step = sim.step()
+        assert step.residual < 1e-6
+        assert step.loop_error_after == pytest.approx(0.2 * DT * k, abs=2e-4)
+    # being far open it lags behind; it arrives as near as it can be
+    for _ in range(600):
+        step = sim.step()
+        assert step.residual < 1e-6
+    assert step.status == "open_loops"
+    assert step.q[0] == pytest.approx(0.09, abs=1e-5)
+    assert step.loop_error_after == pytest.approx(0.06, abs=1e-9)
+    assert np.abs(step.v).max() < 1e-9
+
+
 def test_a_weld_that_leads_into_the_floor_stays_open_and_does_not_penetrate():
     sim = dl.Simulator(
         '<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="1 1 1"/><body name="goal" mocap="true" pos="0 0 .3"/><body name="ball" pos="0 0 .3"><freejoint/><geom size=".1" mass="1" friction="0"/></body>'
