@@ -59,7 +59,11 @@ class World {
   World& operator=(const World&) = delete;
 
   const WorldDescription& description() const { return *world_; }
-  const Collider& collider() const { return collider_; }
+  Collider& collider() { return collider_; }
+  MujocoMirror* mirror() { return mirror_.get(); }  // null: there is none
+  // Numbers of the description were changed by its owner: options but the timestep, inertias, armature, gravity,
+  // springs, dampers, motors, friction loss. Whether joints of a free link have armature at all stays as it was.
+  void read_numbers() { islands_.read_numbers(), sleep_.read_numbers(); }
   int systems() const { return islands_.systems(); }
 
   std::vector<double> q, v;
@@ -73,6 +77,9 @@ class World {
   // One step. Where MuJoCo could not find contacts, or the mass matrix is singular, which the report tells, state and
   // memory stay as they were; likewise where there are more contacts than a step takes, a CapacityError.
   StepReport step(const StepForces& forces);
+
+  // Back to where the last step, which came to its end, began; once after each. Forces of rows stay.
+  void undo_step();
 
   // The state of a world of the same model with other loops, and its contacts with what they bore. What rows of loops
   // remembered goes, and nothing sleeps.
@@ -97,7 +104,6 @@ class World {
   bool find_contacts();
   void find_looked_at(std::vector<double>& looked_at) const;
   void finish_step(const StepForces& forces);
-  void undo_step();
   bool check_tunnelling(StepReport& report);
 
   std::shared_ptr<const WorldDescription> world_;

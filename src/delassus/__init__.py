@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         damped_delassus_inverse,
         delassus_matrix,
     )
-    from .simulator import ContactProblem, Contacts, Rollout, Simulator, StepResult, Trajectory, rollout
+    from .simulator import ContactProblem, Contacts, Simulator, StepResult, Trajectory
     from .solvers import (
         AssemblyResult,
         BatchConstrainedDynamics,
@@ -94,6 +94,7 @@ if TYPE_CHECKING:
         potential_energy,
     )
     from .viewers import View, record
+    from .worlds import Rollout, Worlds, rollout
 
     __version__: str
 
@@ -143,6 +144,7 @@ __all__ = [
     "View",
     "Weld",
     "Workspace",
+    "Worlds",
     "__version__",
     "bias_forces",
     "body_placement",
@@ -199,13 +201,14 @@ _HOMES = {
     "model": "Model ModelBuilder embedded_names load",
     "operators": "BatchDelassusOperator CholeskyDelassus DelassusOperator DenseDelassus Explanation ExplicitDelassus MethodCosts damped_delassus_inverse "
     "delassus_matrix",
-    "simulator": "ContactProblem Contacts Rollout Simulator StepResult Trajectory rollout",
+    "simulator": "ContactProblem Contacts Simulator StepResult Trajectory",
     "solvers": "AssemblyResult BatchConstrainedDynamics BatchDynamicsResult ConstrainedDynamics ContactResiduals ContactResult ContactSolver DynamicsResult ImpactResult "
     "InverseDynamicsResult LcpResult OperationalSpace close_loops complementarity constrained_dynamics constrained_inverse_dynamics impact solve_contacts "
     "solve_lcp",
     "state": "body_placement body_placements center_of_mass difference frame_bias_acceleration frame_jacobian frame_velocity integrate kinetic_energy normalize "
     "point_bias_acceleration point_jacobian point_position point_velocity potential_energy",
     "viewers": "View record",
+    "worlds": "Rollout Worlds rollout",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 _MODULES = {*_HOMES, "_core", "_door", "errors", "scenes", "spatial", "textbook", "types"}

@@ -101,7 +101,7 @@ class Sensing:
         self._bodies = [model.body_index(name) for name in body_names(m)]
         self._signature, _ = hidden_state(m)
         self._mocap_signature, _ = mocap_state(m)
-        self._places = sensor_places(m)
+        self.places = sensor_places(m)
         self._limit_sensors = np.flatnonzero(np.isin(m.sensor_type, _LIMIT_SENSORS))
         self._data: mujoco.MjData | None = None
         # flags of what MuJoCo finds once for a state, when it is first asked for
@@ -110,12 +110,17 @@ class Sensing:
         self._quiet = copy.copy(m)
         self._quiet.opt.disableflags |= flags()["contact"][1]
 
+    def change(self, write: Callable[[mujoco.MjModel], None]) -> None:
+        """Change the model, which is this object's own then: the function writes to one of MuJoCo's."""
+        for m in (self._m, self._quiet):
+            write(m)
+
     def values(self, record: _core.StepRecord, applied: Applied) -> SensorValues:
         """Return the values of all sensors after a step."""
         if self._data is None:
             self._data = mujoco.MjData(self._m)
         self.fill(self._data, record, applied)
-        return SensorValues(self._places, np.array(self._data.sensordata))
+        return SensorValues(self.places, np.array(self._data.sensordata))
 
     def fill(self, d: mujoco.MjData, record: _core.StepRecord, applied: Applied) -> None:
         """Write the state, contacts and forces of a step, and all that follows from them, into data of this model."""
