@@ -32,4 +32,5 @@ NB_MODULE(_core, m) {
   bind_contacts(m);
   bind_complementarity(m);
   bind_simulator(m);
+  bind_worlds(m);
 }

@@ -24,5 +24,6 @@ void bind_solvers(nanobind::module_& m);
 void bind_contacts(nanobind::module_& m);
 void bind_complementarity(nanobind::module_& m);
 void bind_simulator(nanobind::module_& m);
+void bind_worlds(nanobind::module_& m);
 
 }  // namespace delassus

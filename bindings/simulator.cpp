@@ -5,9 +5,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "held.h"
-#include "operators/team.h"
 #include "rooms.h"
-#include "simulator/snapshot.h"
+#include "simulator_plan.h"
 #include "simulator_records.h"
 
 namespace delassus {
@@ -18,63 +17,7 @@ namespace {
 
 using In = door::Input<double>;
 
-// Raises MujocoError; where a callback in Python raised and so stopped MuJoCo, its exception becomes the cause.
-[[noreturn]] void raise_mujoco(const std::string& failure) {
-  const std::string message = "MuJoCo stopped: " + failure;
-  if (!PyErr_Occurred()) door::raise("MujocoError", message);
-  nb::python_error cause;
-  const nb::object type = nb::module_::import_("delassus.errors").attr("MujocoError");
-  cause.restore();
-  nb::chain_error(type, "%s", message.c_str());
-  throw nb::python_error();
-}
-
-door::Array copied(const Numbers& x) {
-  door::Output<double> array(nb::none(), {x.size()});
-  std::copy(x.begin(), x.end(), array.data);
-  return array.object;
-}
-
 // ---- what a simulation is made of ----
-
-// How to reach MuJoCo's collisions; keeps its model.
-struct HeldCollisions {
-  CollisionSource source;
-  nb::object model;
-};
-
-// How to reach what MuJoCo computes of a state; keeps its model.
-struct HeldMirror {
-  MirrorSource source;
-  nb::object model;
-  Numbers start, mocap;  // the rest of MuJoCo's state as its data has it at first; poses of bodies that a user moves
-};
-
-// Shared by all worlds of a simulation.
-struct WorldPlan {
-  std::shared_ptr<const WorldDescription> world;
-  HeldCollisions collisions;
-  HeldMirror mirror;
-  int controls;  // of actuators
-
-  std::unique_ptr<World> make(int threads = 1) const {
-    auto made = std::make_unique<World>(world, collisions.source, mirror.source, threads);
-    begin(*made);
-    return made;
-  }
-  // What a world has at first besides q and v.
-  void begin(World& w) const {
-    w.hidden = mirror.start;
-    w.mocap = w.mocap_goal = mirror.mocap;
-    std::fill(w.row_forces.begin(), w.row_forces.end(), 0.0);
-    w.time = 0;
-    w.memory = {};
-  }
-  std::size_t nq() const { return std::size_t(world->model.nq); }
-  std::size_t nv() const { return std::size_t(world->model.nv); }
-  std::size_t nu() const { return std::size_t(controls); }
-  std::size_t bodies() const { return world->model.bodies.size(); }
-};
 
 // Addresses of functions and offsets by name: "mj_collision", "mjData.ncon". What a version has not is left out.
 MujocoLibrary library_of(const std::map<std::string, std::size_t>& places) {
@@ -299,14 +242,7 @@ std::unique_ptr<RunRecord> run(HeldWorld& s, int steps, int every, nb::handle ta
 void restore(HeldWorld& s, nb::handle numbers, std::size_t n) {
   const In x(numbers, "snapshot", {n});
   door::Occupied occupied(s.busy, s.name);
-  World& w = *s.world;
-  SavedState saved = read_snapshot(w, s.plan->collisions.source, x.data, n);
-  door::check_quaternions(w.description().model, saved.q.data(), "snapshot's q");
-  w.q.swap(saved.q), w.v.swap(saved.v), w.hidden.swap(saved.hidden);
-  w.mocap.swap(saved.mocap), w.mocap_goal.swap(saved.mocap_goal);
-  std::fill(w.row_forces.begin(), w.row_forces.end(), 0.0);
-  w.time = saved.time;
-  w.memory = std::move(saved.memory);
+  s.plan->restore(*s.world, x.data, n);
 }
 
 // The state of a world of the same model with other loops.
@@ -391,77 +327,12 @@ void bind_world(nb::module_& m) {
           "tau"_a.none(), "control"_a.none(), "external_forces"_a.none());
 }
 
-// ---- many worlds ----
-
-// Of n worlds: states after every step, (n, steps, nq) and (n, steps, nv); how many steps ended otherwise than solved;
-// the step at which velocities ceased to be finite, −1 where they did not.
-struct RolloutRecord {
-  door::Array q, v;
-  Integers unsolved, unstable;
-};
-
-// Worlds of their own from given states: (n, nq), (n, nv).
-std::unique_ptr<RolloutRecord> rollout(std::shared_ptr<WorldPlan> plan, nb::handle q, nb::handle v, nb::handle tau,
-                                       nb::handle control, nb::handle external, int worlds, int steps, int threads) {
-  const std::size_t n = std::size_t(worlds), T = std::size_t(steps), nq = plan->nq(), nv = plan->nv(), nu = plan->nu(),
-                    bodies = plan->bodies();
-  auto q_ = door::configurations(plan->world->model, q, n);
-  In v_(v, "v", {n, nv}), t(tau, "tau", {n, T, nv}, true), c(control, "control", {n, T, nu}, true),
-      e(external, "external_forces", {n, T, bodies, 6}, true);
-  door::Output<double> Q(nb::none(), {n, T, nq}), V(nb::none(), {n, T, nv});
-  auto record = std::make_unique<RolloutRecord>(RolloutRecord{Q.object, V.object, Integers(n, 0), Integers(n, -1)});
-  std::string failure;
-  {
-    door::Unlocked unlocked;
-    Team team(threads);
-    std::vector<std::unique_ptr<World>> own(static_cast<std::size_t>(team.size()));
-    for (auto& w : own) w = plan->make();
-    std::atomic<bool> stopped{false};  // by MuJoCo: the worlds that follow are not stepped
-    team.each(worlds, [&](int k) {
-      World& w = *own[std::size_t(team.whose(k, worlds))];
-      const std::size_t i = std::size_t(k);
-      w.q.assign(q_.data + i * nq, q_.data + (i + 1) * nq);
-      w.v.assign(v_.data + i * nv, v_.data + (i + 1) * nv);
-      plan->begin(w);
-      for (std::size_t s = 0; s < T && !stopped; ++s) {
-        poll(2e4);
-        if (record->unstable[i] < 0) {
-          const std::size_t at = i * T + s;
-          const StepReport r = w.step({t.data ? t.data + at * nv : nullptr, c.data ? c.data + at * nu : nullptr,
-                                       e.data ? e.data + at * 6 * bodies : nullptr});
-          if (!r.collided) {
-            if (!stopped.exchange(true)) failure = w.failure();
-            break;
-          }
-          record->unsolved[i] += !r.solved();
-          if (!r.regular || !door::all_finite(w.v.data(), nv)) record->unstable[i] = std::int64_t(s);
-        }
-        std::copy(w.q.begin(), w.q.end(), Q.data + (i * T + s) * nq);
-        std::copy(w.v.begin(), w.v.end(), V.data + (i * T + s) * nv);
-      }
-    });
-  }
-  if (!failure.empty()) raise_mujoco(failure);
-  return record;
-}
-
-void bind_rollout(nb::module_& m) {
-  nb::class_<RolloutRecord>(m, "RolloutRecord")
-      .def_ro("q", &RolloutRecord::q)
-      .def_ro("v", &RolloutRecord::v)
-      .def_prop_ro("unsolved", column_of(&RolloutRecord::unsolved))
-      .def_prop_ro("unstable", column_of(&RolloutRecord::unstable));
-  m.def("rollout", &rollout, "plan"_a, "q"_a.none(), "v"_a.none(), "tau"_a.none(), "control"_a.none(),
-        "external_forces"_a.none(), "worlds"_a, "steps"_a, "threads"_a);
-}
-
 }  // namespace
 
 void bind_simulator(nb::module_& m) {
   bind_description(m);
   bind_records(m);
   bind_world(m);
-  bind_rollout(m);
 }
 
 }  // namespace delassus

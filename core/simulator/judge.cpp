@@ -69,11 +69,16 @@ void add_island(const StepReport& island, StepReport& all) {
     all.times.*stage += island.times.*stage;
 }
 
+int step_status_number(const StepReport& report) {
+  const int outcome = int(report.contacts.outcome), flaw = int(report.flaw);
+  return outcome > 0 || flaw == 0 ? outcome : int(ContactOutcome::approximate) + flaw;
+}
+
 const char* step_status(const StepReport& report) {
-  static constexpr const char* outcomes[] = {"solved", "iteration_limit", "stalled", "infeasible", "approximate"};
-  static constexpr const char* flaws[] = {"solved", "penetrating", "limit_violated", "open_loops", "tunnelling"};
-  const bool solved = report.contacts.outcome == ContactOutcome::solved;
-  return solved ? flaws[int(report.flaw)] : outcomes[int(report.contacts.outcome)];
+  static constexpr const char* names[step_status_count] = {
+      "solved",      "iteration_limit", "stalled",    "infeasible", "approximate",
+      "penetrating", "limit_violated",  "open_loops", "tunnelling"};
+  return names[step_status_number(report)];
 }
 
 }  // namespace delassus

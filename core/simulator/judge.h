@@ -30,7 +30,10 @@ void judge_loops(double error, double size, StepReport& report);
 // The report of an island, added to that of all: the worst of each number, sums of factorizations and of times.
 void add_island(const StepReport& island, StepReport& all);
 
-// The status of a step: of its contact solver, or what is wrong although that was solved.
+// The status of a step: of its contact solver, or what is wrong although that was solved. Its number, 0 where all is
+// well, and its name.
+constexpr int step_status_count = 9;
+int step_status_number(const StepReport& report);
 const char* step_status(const StepReport& report);
 
 }  // namespace delassus

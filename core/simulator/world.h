@@ -74,6 +74,9 @@ class World {
   // memory stay as they were; likewise where there are more contacts than a step takes, a CapacityError.
   StepReport step(const StepForces& forces);
 
+  // Back to where the last step, which came to its end, began; once after each. Forces of rows stay.
+  void undo_step();
+
   // The state of a world of the same model with other loops, and its contacts with what they bore. What rows of loops
   // remembered goes, and nothing sleeps.
   void take_over(const World& other);
@@ -97,7 +100,6 @@ class World {
   bool find_contacts();
   void find_looked_at(std::vector<double>& looked_at) const;
   void finish_step(const StepForces& forces);
-  void undo_step();
   bool check_tunnelling(StepReport& report);
 
   std::shared_ptr<const WorldDescription> world_;

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         damped_delassus_inverse,
         delassus_matrix,
     )
-    from .simulator import ContactProblem, Contacts, Rollout, Simulator, StepResult, Trajectory, rollout
+    from .simulator import ContactProblem, Contacts, Simulator, StepResult, Trajectory
     from .solvers import (
         AssemblyResult,
         BatchConstrainedDynamics,
@@ -95,6 +95,7 @@ if TYPE_CHECKING:
     )
     from .studies import Study, StudyResult
     from .viewers import View, record
+    from .worlds import Rollout, Worlds, rollout
 
     __version__: str
 
@@ -146,6 +147,7 @@ __all__ = [
     "View",
     "Weld",
     "Workspace",
+    "Worlds",
     "__version__",
     "bias_forces",
     "body_placement",
@@ -203,7 +205,7 @@ _HOMES = {
     "model": "Model ModelBuilder embedded_names load",
     "operators": "BatchDelassusOperator CholeskyDelassus DelassusOperator DenseDelassus Explanation ExplicitDelassus MethodCosts damped_delassus_inverse "
     "delassus_matrix",
-    "simulator": "ContactProblem Contacts Rollout Simulator StepResult Trajectory rollout",
+    "simulator": "ContactProblem Contacts Simulator StepResult Trajectory",
     "solvers": "AssemblyResult BatchConstrainedDynamics BatchDynamicsResult ConstrainedDynamics ContactResiduals ContactResult ContactSolver DynamicsResult ImpactResult "
     "InverseDynamicsResult LcpResult OperationalSpace close_loops complementarity constrained_dynamics constrained_inverse_dynamics impact solve_contacts "
     "solve_lcp",
@@ -211,6 +213,7 @@ _HOMES = {
     "point_bias_acceleration point_jacobian point_position point_velocity potential_energy",
     "studies": "Study StudyResult",
     "viewers": "View record",
+    "worlds": "Rollout Worlds rollout",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 _MODULES = {*_HOMES, "_core", "_door", "errors", "scenes", "spatial", "textbook", "types"}

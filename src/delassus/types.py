@@ -17,6 +17,7 @@ __all__ = [
     "MatrixMethod",
     "SimulatorSolver",
     "StepStatus",
+    "WorldStatus",
 ]
 
 MatrixMethod = Literal["ltl", "kjr", "efpa", "pv-osim", "pv-osimr", "oscm", "columns", "auto"]
@@ -56,3 +57,8 @@ StepStatus = Literal[
     "solved", "approximate", "iteration_limit", "stalled", "infeasible", "penetrating", "limit_violated", "open_loops", "tunnelling"
 ]
 """Statuses of a step of :class:`delassus.Simulator`."""
+
+WorldStatus = Literal[
+    "solved", "iteration_limit", "stalled", "infeasible", "approximate", "penetrating", "limit_violated", "open_loops", "tunnelling", "unstable", "singular", "failed", "not_stepped"
+]  # fmt: skip
+"""Statuses of :class:`delassus.Worlds`, in the order of their numbers."""

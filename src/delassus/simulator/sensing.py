@@ -97,7 +97,7 @@ class Sensing:
         self._bodies = [model.body_index(name) for name in body_names(m)]
         self._signature, _ = hidden_state(m)
         self._mocap_signature, _ = mocap_state(m)
-        self._places = sensor_places(m)
+        self.places = sensor_places(m)
         self._data: mujoco.MjData | None = None
         # flags of what MuJoCo finds once for a state, when it is first asked for
         self._found = [place for name, place in layout("mjData")[0].items() if name.startswith("flg_")]
@@ -110,7 +110,7 @@ class Sensing:
         if self._data is None:
             self._data = mujoco.MjData(self._m)
         self.fill(self._data, record, applied)
-        return SensorValues(self._places, np.array(self._data.sensordata))
+        return SensorValues(self.places, np.array(self._data.sensordata))
 
     def fill(self, d: mujoco.MjData, record: _core.StepRecord, applied: Applied) -> None:
         """Write the state, contacts and forces of a step, and all that follows from them, into data of this model."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from .._door import count
 from ..errors import ArgumentError
-from .simulator import Simulator
+from ..simulator.simulator import Simulator
 
 __all__ = ["Rollout", "rollout"]
 
@@ -69,5 +69,6 @@ def rollout(
             steps = shape[1]
     n = count(steps, "steps")
     speeds = np.zeros((worlds, sim.model.nv)) if v is None else v
-    found = _core.rollout(sim._plan, starts, speeds, tau, control, external_forces, worlds, n, count(threads, "threads"))
+    core = _core.Worlds(sim._plan, 1, threads=count(threads, "threads"))
+    found = core.roll(starts, speeds, tau, control, external_forces, worlds, n)
     return Rollout(found.q, found.v, found.unsolved, found.unstable)

@@ -1,0 +1,184 @@
+#include "worlds/worlds.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "errors/typed.h"
+
+namespace delassus {
+
+namespace {
+
+constexpr double step_operations = 2e4;  // that a step counts for between two looks at the clock
+
+bool is_finite(const std::vector<double>& x) {
+  double sum = 0;  // x − x is zero for a finite number, NaN otherwise
+  for (const double number : x) sum += number - number;
+  return sum == 0;
+}
+
+bool any(const double* x, std::size_t n) {
+  return std::any_of(x, x + n, [](double number) { return number != 0; });
+}
+
+void take(const Rows<double>& from, std::size_t k, std::vector<double>& to) { to.assign(from[k], from[k] + from.width); }
+
+}  // namespace
+
+Worlds::Worlds(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions,
+               const MirrorSource& mirror, WorldStart start, int controls, int count, int threads)
+    : count_(count),
+      description_(std::move(description)),
+      start_(std::move(start)),
+      team_(threads),
+      memories_(std::size_t(count)) {
+  const auto& m = description_->model;
+  const std::size_t n = std::size_t(count), nv = std::size_t(m.nv), bodies = m.bodies.size();
+  q = {n, std::size_t(m.nq)}, v = {n, nv}, time = {n, 1};
+  hidden = {n, start_.hidden.size()}, mocap = mocap_goal = {n, start_.mocap.size()};
+  control = {n, std::size_t(controls)}, tau = {n, nv}, external = {n, 6 * bodies};
+  status = {n, 1, not_stepped}, contacts = unsolved = {n, 1}, residual = penetration = {n, 1};
+  contact_forces = {n, 3 * bodies}, row_forces = {n, nv};
+  for (int k = 0; k < count; ++k) reset(k);
+  for (int t = 0; t < team_.size(); ++t) {
+    engines_.push_back(std::make_unique<World>(description_, collisions, mirror));
+    if (!engines_.back()->failure().empty()) failure_ = engines_.back()->failure();
+  }
+}
+
+void Worlds::reset(int world) {
+  const std::size_t k = std::size_t(world);
+  std::copy(start_.hidden.begin(), start_.hidden.end(), hidden[k]);
+  for (auto* poses : {&mocap, &mocap_goal}) std::copy(start_.mocap.begin(), start_.mocap.end(), (*poses)[k]);
+  for (auto* x : {&time, &residual, &penetration, &contact_forces, &row_forces})
+    std::fill_n((*x)[k], x->width, 0.0);
+  *status[k] = not_stepped, *contacts[k] = *unsolved[k] = 0;
+  memories_[k] = {};
+}
+
+Worlds::Loan::Loan(Worlds& all, World& engine, std::size_t k) : all_(all), engine_(engine), k_(k) {
+  take(all.q, k, engine.q), take(all.v, k, engine.v), take(all.hidden, k, engine.hidden);
+  take(all.mocap, k, engine.mocap), take(all.mocap_goal, k, engine.mocap_goal);
+  take(all.row_forces, k, engine.row_forces);
+  engine.time = *all.time[k];
+  std::swap(engine.memory, all.memories_[k]);
+}
+
+Worlds::Loan::~Loan() {
+  const auto give = [&](const std::vector<double>& from, Rows<double>& to) {
+    std::copy(from.begin(), from.end(), to[k_]);
+  };
+  give(engine_.q, all_.q), give(engine_.v, all_.v), give(engine_.hidden, all_.hidden);
+  give(engine_.mocap, all_.mocap), give(engine_.mocap_goal, all_.mocap_goal);
+  give(engine_.row_forces, all_.row_forces);
+  *all_.time[k_] = engine_.time;
+  std::swap(engine_.memory, all_.memories_[k_]);
+}
+
+// work(engine, i) for i = 0 … n − 1, by whichever thread is free.
+template <class Work>
+void Worlds::each(int n, Work&& work) {
+  failure_.clear(), failed_ = -1;
+  std::atomic<int> next{0};
+  team_.each(std::min(team_.size(), n), [&](int thread) {
+    for (int i = next++; i < n; i = next++) work(*engines_[std::size_t(thread)], i);
+  });
+}
+
+void Worlds::step(const std::vector<int>& which, int steps) {
+  each(int(which.size()), [&](World& w, int i) {
+    const std::size_t k = std::size_t(which[std::size_t(i)]);
+    const Loan loan(*this, w, k);
+    step(w, k, steps);
+    note(w, k);
+  });
+}
+
+void Worlds::step(World& w, std::size_t k, int steps) {
+  const StepForces forces{tau[k], control[k], any(external[k], external.width) ? external[k] : nullptr};
+  for (int s = 0; s < steps; ++s) {
+    poll(step_operations);
+    StepReport report;
+    try {
+      report = w.step(forces);
+    } catch (const TypedError& error) {
+      note_failure(int(k), error.what());
+      report.collided = false;
+    }
+    const bool finite = is_finite(w.q) && is_finite(w.v);
+    if (!report.collided) {
+      if (!w.failure().empty()) note_failure(int(k), w.failure());
+      *status[k] = failed;
+    } else if (!report.regular) {
+      *status[k] = singular;
+    } else if (!finite) {
+      w.undo_step();
+      *status[k] = unstable;
+    } else {
+      *status[k] = step_status_number(report);
+      *residual[k] = report.contacts.residuals.natural;
+      *penetration[k] = report.penetration;
+    }
+    *unsolved[k] += *status[k] != 0;
+    if (*status[k] >= unstable) return;
+  }
+}
+
+// Contacts of the last step, and their forces on each body.
+void Worlds::note(const World& w, std::size_t k) {
+  const double over = 1 / description_->options.timestep;
+  double* const forces = contact_forces[k];
+  std::fill_n(forces, contact_forces.width, 0.0);
+  *contacts[k] = std::int32_t(w.memory.contacts.size());
+  for (int side = 0; side < 2; ++side)
+    for (const Contact& c : w.memory.contacts) {
+      double* const f = forces + 3 * c.touch.body[side];
+      const Vec3<double> force = c.impulse * (side == 0 ? over : -over);
+      f[0] += force.x, f[1] += force.y, f[2] += force.z;
+    }
+}
+
+void Worlds::note_failure(int k, const std::string& what) {
+  const std::lock_guard lock(failing_);
+  if (failed_ >= 0 && failed_ <= k) return;
+  failed_ = k;
+  failure_ = "world " + std::to_string(k) + ": " + what;
+}
+
+// What a world has at first besides q and v.
+void Worlds::begin(World& w) const {
+  w.hidden = start_.hidden;
+  w.mocap = w.mocap_goal = start_.mocap;
+  std::fill(w.row_forces.begin(), w.row_forces.end(), 0.0);
+  w.time = 0;
+  w.memory = {};
+}
+
+void Worlds::roll(const Motions& m) {
+  const std::size_t T = std::size_t(m.steps);
+  const auto row = [](const double* block, std::size_t k, std::size_t width) { return block ? block + k * width : nullptr; };
+  each(m.worlds, [&](World& w, int i) {
+    const std::size_t k = std::size_t(i);
+    w.q.assign(m.q + k * q.width, m.q + (k + 1) * q.width);
+    w.v.assign(m.v + k * v.width, m.v + (k + 1) * v.width);
+    begin(w);
+    m.unsolved[k] = 0, m.unstable[k] = -1;
+    for (std::size_t s = 0; s < T; ++s) {
+      poll(step_operations);
+      const std::size_t at = k * T + s;
+      if (m.unstable[k] < 0) {
+        const StepReport report = w.step({row(m.tau, at, tau.width), row(m.control, at, control.width), row(m.external, at, external.width)});
+        if (!report.collided) {
+          note_failure(i, w.failure());
+          return;
+        }
+        m.unsolved[k] += !report.solved();
+        if (!report.regular || !is_finite(w.v)) m.unstable[k] = std::int64_t(s);
+      }
+      std::copy(w.q.begin(), w.q.end(), m.q_after + at * q.width);
+      std::copy(w.v.begin(), w.v.end(), m.v_after + at * v.width);
+    }
+  });
+}
+
+}  // namespace delassus

@@ -1,0 +1,131 @@
+// Many worlds of one mechanism, each with its own state, stepped by a few engines.
+//
+// A step depends on q, v, the rest of MuJoCo's state, poses of bodies that a user moves, the time, StepMemory and what
+// acts, and on nothing else (snapshot.h). So a world here is these numbers alone. An engine, one per thread, is a World
+// (simulator/world.h) with its symbolic work and its memory; it takes the numbers of a world, steps, and gives them
+// back. Engines keep systems of touching links from all worlds that they step, so worlds of one contact graph share
+// their symbolic work. The results do not depend on which engine steps which world, nor on their order.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "operators/team.h"
+#include "simulator/judge.h"
+#include "simulator/world.h"
+
+namespace delassus {
+
+// How the last step of a world ended: the statuses of a step (judge.h), then these.
+enum WorldStatus : std::int32_t {
+  unstable = step_status_count,  // velocities were no longer finite: the world is as it was before
+  singular,                      // the mass matrix could not be factored: likewise
+  failed,                        // MuJoCo could not go on, or there were too many contacts: likewise
+  not_stepped,                   // since it was made or reset
+};
+
+// Numbers of all worlds, a row each, one row after the other.
+template <class Number>
+struct Rows {
+  std::size_t width = 0;
+  std::vector<Number> numbers;
+
+  Rows() = default;
+  Rows(std::size_t count, std::size_t width_, Number value = 0) : width(width_), numbers(count * width_, value) {}
+  Number* operator[](std::size_t k) { return numbers.data() + k * width; }
+  const Number* operator[](std::size_t k) const { return numbers.data() + k * width; }
+};
+
+// What a world has at first besides q and v: the rest of MuJoCo's state, and poses of bodies that a user moves.
+struct WorldStart {
+  std::vector<double> hidden, mocap;
+};
+
+class Worlds {
+ public:
+  // controls: numbers of actuators.
+  Worlds(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions,
+         const MirrorSource& mirror, WorldStart start, int controls, int count, int threads);
+  Worlds(const Worlds&) = delete;
+  Worlds& operator=(const Worlds&) = delete;
+
+  int count() const { return count_; }
+  // What MuJoCo said where it could not go on; empty where it could.
+  const std::string& failure() const { return failure_; }
+
+  // State.
+  Rows<double> q, v, time;
+  Rows<double> hidden;             // the rest of MuJoCo's state
+  Rows<double> mocap, mocap_goal;  // poses of bodies that a user moves: positions of all, then quaternions; goals
+  // What acts during steps to come.
+  Rows<double> control, tau, external;  // (nu,), (nv,), (nbody, 6)
+  // What the last step of each world left.
+  Rows<std::int32_t> status;        // a step's status or a WorldStatus
+  Rows<std::int32_t> contacts;      // how many
+  Rows<double> residual;            // natural residual of the contact solver [m/s]
+  Rows<double> penetration;         // before the step, where contacts were looked for [m]
+  Rows<double> contact_forces;      // (nbody, 3) all contacts of each body, over the step, in world axes [N]
+  Rows<double> row_forces;          // per velocity: of contacts, loops, limits and dry friction [N or N m]
+  Rows<std::int32_t> unsolved;      // steps since the last reset that ended otherwise than solved
+
+  // Steps of some worlds, each of which is named once. A world that becomes unstable or singular stays as it was before
+  // that step, and goes no further. Where MuJoCo could not go on with a world, or one had too many contacts, likewise;
+  // when all others are done, failure() says why, and of which world.
+  void step(const std::vector<int>& which, int steps);
+
+  // A world at rest in its memory: q, v and time are the caller's to set.
+  void reset(int k);
+
+  // What `see` finds of a world as one of its own; it may set its state and memory.
+  template <class See>
+  auto as_world(int k, See&& see) {
+    const Loan loan(*this, *engines_[0], std::size_t(k));
+    return see(*engines_[0]);
+  }
+
+  // Motions of n worlds from given states, without memory of contacts; the worlds here stay as they are. States after
+  // every step, (n, steps, nq) and (n, steps, nv); how many steps ended otherwise than solved, and the step at which a
+  // world became unstable or singular, −1 where it did not. Null: nothing acts.
+  struct Motions {
+    const double *q = nullptr, *v = nullptr;                                         // (n, nq), (n, nv) to start from
+    const double *tau = nullptr, *control = nullptr, *external = nullptr;            // (n, steps, …)
+    int worlds = 0, steps = 0;
+    double *q_after = nullptr, *v_after = nullptr;
+    std::int64_t *unsolved = nullptr, *unstable = nullptr;
+  };
+  void roll(const Motions& motions);
+
+ private:
+  // A world's numbers in an engine, for as long as this lives.
+  class Loan {
+   public:
+    Loan(Worlds& all, World& engine, std::size_t k);
+    Loan(const Loan&) = delete;
+    Loan& operator=(const Loan&) = delete;
+    ~Loan();
+
+   private:
+    Worlds& all_;
+    World& engine_;
+    std::size_t k_;
+  };
+
+  template <class Work>
+  void each(int n, Work&& work);
+  void step(World& w, std::size_t k, int steps);
+  void note(const World& w, std::size_t k);
+  void note_failure(int k, const std::string& what);
+  void begin(World& w) const;
+
+  int count_;
+  std::shared_ptr<const WorldDescription> description_;
+  WorldStart start_;
+  Team team_;
+  std::vector<std::unique_ptr<World>> engines_;  // per thread
+  std::vector<StepMemory> memories_;             // per world
+  std::mutex failing_;
+  std::string failure_;
+  int failed_ = -1;  // the first world that MuJoCo could not go on with
+};
+
+}  // namespace delassus

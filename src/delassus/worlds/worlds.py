@@ -1,0 +1,376 @@
+"""Worlds that stay: their states in one block of memory, stepped by native threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .. import _core
+from .._door import as_array, count, finite, unknown
+from ..errors import ArgumentError
+from ..model import Model
+from ..simulator.sensing import Applied
+from ..simulator.simulator import Simulator
+from ..simulator.smooth_model import keyframe_state
+from ..simulator.snapshot import seal, unseal
+from ..types import WorldStatus
+from .selection import Where, chosen
+
+__all__ = ["Worlds"]
+
+Array = NDArray[Any]
+
+
+class Worlds:
+    """Many worlds of one model that know nothing of each other, stepped in native threads without the interpreter's lock.
+
+    States, inputs and results of all worlds are live arrays ``(count, …)`` in C order: views of the memory that the core works on, the same for as long as the worlds live. What is written
+    to them is what the core reads. They are shared without a copy by ``torch.from_dlpack(worlds.q)`` and ``jax.dlpack.from_dlpack``. Do not touch them while another thread steps.
+
+    ==================================================  ==============================================================================================================
+    written by you, read at the next step                ``q, v, time, control, tau, external_forces, activation, mocap_position, mocap_quaternion``
+    written by every step, read by you                   ``q, v, time, activation, status, residual, penetration, contact_forces, contact_counts, unsolved, sensors``
+    ==================================================  ==============================================================================================================
+
+    Inputs stay as they are until you write others. Writing ``q`` or ``v`` between steps moves a world and keeps its memory of contacts, as a small push would; :meth:`reset` forgets them.
+
+    Every world does, bit for bit, what a :class:`Simulator` in its state with its inputs does, for any number of threads and any order. A world whose velocities cease to be finite, or
+    whose mass matrix becomes singular, stays as it was before that step, says so in its status and goes no further in that call; the others do.
+
+    Args:
+        model: what a :class:`Simulator` takes, or one, whose settings and switched loops are then used.
+        count: of worlds.
+        threads: that step worlds at once.
+        timestep: [s]. Default: the model's own.
+        **options: of the :class:`Simulator`.
+
+    Examples:
+        >>> import delassus as dl
+        >>> worlds = dl.Worlds(dl.scenes.box_stack(3), 64)
+        >>> worlds.v[7, 0] = 0.5
+        >>> worlds.step(10)
+        >>> worlds.time[7], worlds.statuses[7]
+        (0.01, 'solved')
+    """
+
+    def __init__(self, model: Any, count: int, *, threads: int = 1, timestep: float | None = None, **options: Any) -> None:
+        if timestep is not None:
+            options["timestep"] = timestep
+        if isinstance(model, Simulator) and options:
+            raise ArgumentError(f"{', '.join(options)}: the Simulator that was given has its own. Give its model instead.")
+        self._sim = model if isinstance(model, Simulator) else Simulator(model, **options)
+        self._sim._check_untouched()
+        self.threads = _count(threads, "threads")
+        self._core = core = _core.Worlds(self._sim._plan, _count(count, "count"), threads=self.threads)
+        self._q, self._v, self._time, self._hidden = core.q, core.v, core.time, core.hidden
+        self._control, self._tau, self._external = core.control, core.tau, core.external_forces
+        self._mocap, self._mocap_goal = core.mocap, core.mocap_goal
+        self.status: Array = core.status
+        """(count,) int32: how the last step of each world ended, a place in :attr:`STATUSES`; zero is "solved"."""
+        self.residual: Array = core.residual
+        """(count,) natural residual of the last step [m/s]."""
+        self.penetration: Array = core.penetration
+        """(count,) deepest, where contacts of the last step were looked for [m]."""
+        self.contact_forces: Array = core.contact_forces
+        """(count, nbody, 3) total contact force on each body over the last step, in world axes [N]."""
+        self.contact_counts: Array = core.contacts
+        """(count,) int32: contacts of the last step."""
+        self.unsolved: Array = core.unsolved
+        """(count,) int32: steps since the last reset that ended otherwise than "solved"."""
+        self._all = list(range(len(self)))
+        self._sensors = np.zeros((len(self), self._sim._source.nsensordata))
+        self._sensed = np.zeros(len(self), dtype=bool)
+        self.reset()
+
+    STATUSES: tuple[WorldStatus, ...] = get_args(WorldStatus)
+
+    def __len__(self) -> int:
+        return len(self._time)
+
+    def __repr__(self) -> str:
+        return f"<Worlds: {len(self)} of {self.model.name!r}, timestep {self.timestep:g} s, threads {self.threads}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return what makes worlds that go on as these do, bit for bit."""
+        return _resumed, (self._sim, len(self), self.threads, self.save())
+
+    @property
+    def model(self) -> Model:
+        """The model of all worlds."""
+        return self._sim.model
+
+    @property
+    def timestep(self) -> float:
+        """[s]."""
+        return self._sim.timestep
+
+    @property
+    def statuses(self) -> list[WorldStatus]:
+        """Names of :attr:`status`: those of a step, see :class:`StepResult`, and "unstable", "singular", "failed", "not_stepped"."""
+        return [self.STATUSES[k] for k in self.status.tolist()]
+
+    # ---- live arrays ----------------------------------------------------------------------------------------------------------
+
+    @property
+    def q(self) -> Array:
+        """(count, nq) configurations. Quaternions must have length 1 when a step begins."""
+        return self._q
+
+    @q.setter
+    def q(self, values: ArrayLike) -> None:
+        _write(self._q, values, "q")
+
+    @property
+    def v(self) -> Array:
+        """(count, nv) velocities."""
+        return self._v
+
+    @v.setter
+    def v(self, values: ArrayLike) -> None:
+        _write(self._v, values, "v")
+
+    @property
+    def time(self) -> Array:
+        """(count,) [s]."""
+        return self._time
+
+    @time.setter
+    def time(self, values: ArrayLike) -> None:
+        _write(self._time, values, "time")
+
+    @property
+    def control(self) -> Array:
+        """(count, nu) of the model's actuators, in their order; their ranges apply."""
+        return self._control
+
+    @control.setter
+    def control(self, values: ArrayLike) -> None:
+        _write(self._control, values, "control")
+
+    @property
+    def tau(self) -> Array:
+        """(count, nv) forces on joints [N or N m]."""
+        return self._tau
+
+    @tau.setter
+    def tau(self, values: ArrayLike) -> None:
+        _write(self._tau, values, "tau")
+
+    @property
+    def external_forces(self) -> Array:
+        """(count, nbody, 6) [force; torque] in world axes at each body's centre of mass [N, N m]."""
+        return self._external
+
+    @external_forces.setter
+    def external_forces(self, values: ArrayLike) -> None:
+        _write(self._external, values, "external_forces")
+
+    @property
+    def activation(self) -> Array:
+        """(count, na) activations of actuators, MuJoCo's act."""
+        return self._hidden[:, : self._sim._source.na]
+
+    @activation.setter
+    def activation(self, values: ArrayLike) -> None:
+        _write(self.activation, values, "activation")
+
+    @property
+    def mocap_position(self) -> Array:
+        """(count, nmocap, 3) where mocap bodies are to be after the next step [m], see :meth:`Simulator.set_mocap`."""
+        n = self._sim._source.nmocap
+        return self._mocap_goal[:, : 3 * n].reshape(len(self), n, 3)
+
+    @mocap_position.setter
+    def mocap_position(self, values: ArrayLike) -> None:
+        _write(self.mocap_position, values, "mocap_position")
+
+    @property
+    def mocap_quaternion(self) -> Array:
+        """(count, nmocap, 4) (w, x, y, z) likewise; of any length but zero, made one when a step begins."""
+        n = self._sim._source.nmocap
+        return self._mocap_goal[:, 3 * n :].reshape(len(self), n, 4)
+
+    @mocap_quaternion.setter
+    def mocap_quaternion(self, values: ArrayLike) -> None:
+        _write(self.mocap_quaternion, values, "mocap_quaternion")
+
+    def place_mocap(self, where: Where = None) -> None:
+        """Put mocap bodies where they are to be at once, without a motion."""
+        self._make_unit()
+        which = chosen(where, len(self))
+        self._mocap[which] = self._mocap_goal[which]
+
+    @property
+    def sensors(self) -> Array:
+        """(count, nsensordata) values of the model's sensors after the last step, as :attr:`StepResult.sensors` has them.
+
+        They are computed when they are read, of worlds that were stepped or reset since, by MuJoCo's functions with the present inputs: read them before you write inputs of the next step.
+        :attr:`sensor_slices` says which columns are whose.
+        """
+        for k in np.flatnonzero(~self._sensed).tolist():
+            applied = Applied(self._tau[k], self._control[k], self._external[k])
+            self._sensors[k] = self._sim._sensing.values(self._core.record(k), applied).data
+        self._sensed[:] = True
+        return self._sensors
+
+    @property
+    def sensor_slices(self) -> dict[str, slice]:
+        """Where each sensor's values are in :attr:`sensors`: name → columns."""
+        return dict(self._sim._sensing.places)
+
+    # ---- motion ---------------------------------------------------------------------------------------------------------------
+
+    def step(self, n: int = 1, where: Where = None) -> None:
+        """Go some time steps on, with the inputs as they are.
+
+        Args:
+            n: steps of each world. Ctrl-C, and errors below, may leave some worlds farther on than others; each is valid.
+            where: which worlds: a mask (count,), indices, a slice; default: all.
+
+        Raises:
+            NotFiniteError: an input or a state of some worlds is not finite; they are named, and no world was stepped.
+            QuaternionError: likewise, a quaternion has not length 1.
+            MujocoError: MuJoCo could not go on with a world, or one has more than 200,000 contacts. It stays as it was, "failed"; all others are done.
+        """
+        steps = _count(n, "n")
+        which = self._all if where is None else chosen(where, len(self)).tolist()
+        self._make_unit()
+        self._sim._check_untouched()
+        self._sensed[slice(None) if where is None else which] = False
+        self._core.step(which, steps)
+
+    def reset(
+        self, where: Where = None, q: ArrayLike | str | None = None, v: ArrayLike | None = None, time: ArrayLike | None = None
+    ) -> None:
+        """Start some worlds from states, without memory of contacts. Inputs stay as they are.
+
+        Args:
+            where: which worlds: a mask (count,), indices, a slice; default: all.
+            q: (nq,) for all of them, or (k, nq) for the k chosen ones in their order, or the name of a keyframe, see :meth:`Simulator.reset`. Default: the model's neutral configuration.
+            v: (nv,) or (k, nv). Default: at rest, or the keyframe's.
+            time: one for all of them or (k,) [s]. Default: zero, or the keyframe's.
+        """
+        which = chosen(where, len(self))
+        model, source = self.model, self._sim._source
+        key = source.nkey
+        if isinstance(q, str):
+            if q not in model.keyframes:
+                raise unknown("keyframe", q, model.keyframes)
+            key = list(model.keyframes).index(q)
+            v = model.keyframe_velocities.get(q) if v is None else v
+            time = float(source.key_time[key]) if time is None and key < source.nkey else time
+            q = model.keyframes[q]
+        starts = _rows(model.neutral() if q is None else q, "q", len(which), model.nq)
+        speeds = _rows(np.zeros(model.nv) if v is None else v, "v", len(which), model.nv)
+        times = _rows(np.atleast_1d(as_array(0.0 if time is None else time, "time"))[..., None], "time", len(which), 1)
+        self._core.reset(which.tolist(), starts, speeds, times)
+        if key < source.nkey:
+            self._hidden[which] = keyframe_state(source, key)
+            self._mocap_goal[which] = np.concatenate([source.key_mpos[key], source.key_mquat[key]])
+            self.place_mocap(which)
+        self._sensed[which] = False
+
+    def chunks(self, size: int) -> Iterator[slice]:
+        """Iterate over parts of at most ``size`` worlds, as slices: ``for part in worlds.chunks(64): worlds.step(10, part)``."""
+        size = _count(size, "size")
+        for first in range(0, len(self), size):
+            yield slice(first, min(first + size, len(self)))
+
+    # ---- moments --------------------------------------------------------------------------------------------------------------
+
+    def save(self) -> Array:
+        """Return all that next steps depend on, and what the last ones left, as numbers, and what they are of. They may be kept in a file."""
+        states = [self._core.save(k) for k in self._all]
+        blocks = [np.ravel(block).astype(float) for block in self._blocks()]
+        head = [float(len(self)), *(float(len(state)) for state in states)]
+        return seal(self._sim._identity, np.concatenate([self._switches(), head, *states, *blocks]))
+
+    def restore(self, snapshot: ArrayLike) -> None:
+        """Go back to what :meth:`save` returned, bit for bit; in these worlds or in as many others of the same model with the same options.
+
+        Raises:
+            ArgumentError: it is of another model, of other options, of another number of worlds, or not as it was saved. Nothing changes then.
+        """
+        numbers, n = unseal(self._sim._identity, snapshot), len(self)
+        switches = self._switches()
+        at = len(switches)
+        if not np.array_equal(numbers[:at], switches):
+            raise ArgumentError("snapshot: other loops were switched on when it was saved. Switch them likewise before you make Worlds.")
+        if at >= len(numbers) or numbers[at] != n:
+            raise ArgumentError(f"snapshot: expected one of {n} worlds, got one of {numbers[at] if at < len(numbers) else 0:g}.")
+        ends = at + 1 + n + np.cumsum(numbers[at + 1 : at + 1 + n]).astype(int)
+        sizes = [block.size for block in self._blocks()]
+        if len(ends) != n or len(numbers) != ends[-1] + sum(sizes):
+            raise ArgumentError("snapshot: its sizes cannot be of these worlds. Give what save() returned, unchanged.")
+        parts = np.split(numbers[at + 1 + n :], ends - (at + 1 + n))
+        before = [self._core.save(k) for k in self._all]
+        try:
+            for k in self._all:
+                self._core.restore(k, parts[k], len(parts[k]))
+        except BaseException:
+            for k in self._all:
+                self._core.restore(k, before[k], len(before[k]))
+            raise
+        for block, values in zip(self._blocks(), np.split(parts[n], np.cumsum(sizes)[:-1]), strict=True):
+            block[...] = values.reshape(block.shape)
+        self._sensed[:] = False
+
+    def simulator(self, world: int) -> Simulator:
+        """Return a :class:`Simulator` in the state of a world: with the same inputs it goes on as that world does, bit for bit. For looking closely at one of them."""
+        k = _count(world, "world", 0)
+        if k >= len(self):
+            raise ArgumentError(f"world: expected less than {len(self)}, got {k}.")
+        sim = Simulator(self.model, **self._sim._settings)
+        sim.restore(seal(self._sim._identity, np.concatenate([self._switches(), self._core.save(k)])))
+        return sim
+
+    def _switches(self) -> Array:
+        return np.array(self._sim._active, dtype=float)
+
+    def _blocks(self) -> tuple[Array, ...]:
+        """Inputs and results, besides states."""
+        core = self._core
+        return (
+            self._control, self._tau, self._external, self.status, self.residual, self.penetration, self.contact_forces, self.contact_counts, self.unsolved, core.row_forces
+        )  # fmt: skip
+
+    def _make_unit(self) -> None:
+        """Quaternions of mocap goals to length 1."""
+        if not self._sim._source.nmocap:
+            return
+        turns = self.mocap_quaternion
+        lengths = np.linalg.norm(turns, axis=-1, keepdims=True)
+        if (wrong := np.flatnonzero((lengths == 0).any(axis=(1, 2)))).size:
+            raise ArgumentError(f"mocap_quaternion: expected lengths other than zero, got zeros in worlds {wrong[:8].tolist()}.")
+        np.divide(turns, lengths, out=turns, where=np.abs(lengths - 1) > 1e-12)
+
+
+_count = count  # the name of an argument hides it
+
+
+def _resumed(sim: Simulator, n: int, threads: int, snapshot: Array) -> Worlds:
+    """Make worlds again, where others were saved."""
+    worlds = Worlds(sim, n, threads=threads)
+    worlds.restore(snapshot)
+    return worlds
+
+
+def _write(block: Array, values: ArrayLike, name: str) -> None:
+    """Write numbers into a live array, broadcast to its shape."""
+    array = finite(as_array(values, name), name)
+    try:
+        block[...] = array
+    except ValueError:
+        raise ArgumentError(f"{name}: expected shape {block.shape}, or one that broadcasts to it, got {array.shape}.") from None
+
+
+def _rows(values: ArrayLike, name: str, rows: int, width: int) -> Array:
+    """Return finite numbers, a row for each of some worlds."""
+    array = finite(as_array(values, name).astype(float), name)
+    if array.shape not in ((width,), (1, width), (rows, width)):
+        shape = f"({width},) or ({rows}, {width})" if width > 1 or name != "time" else f"() or ({rows},)"
+        raise ArgumentError(f"{name}: expected shape {shape}, got {np.shape(values)}.")
+    return np.ascontiguousarray(np.broadcast_to(array, (rows, width)))
