@@ -12,23 +12,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Executor, ProcessPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .._door import unknown
-from ..errors import ArgumentError, DelassusError, LoadError, MissingExtraError
+from ..errors import ArgumentError, LoadError, MissingExtraError
 from ..model.loops import parsed
 from .dataset import arrow
 from .designs import grid, latin_hypercube, random
 from .ray import RayExecutor
+from .result import StudyResult
 from .study import Study
 
-__all__ = ["executor_of", "read_study"]
+__all__ = ["executor_of", "read_study", "summary"]
 
 _KEYS = ("model", "design", "rows", "seed", "parameters", "table", "initial", "controls", "metrics", "seconds", "every", "options")
 _SAMPLED: dict[str, Callable[..., Any]] = {"random": random, "latin_hypercube": latin_hypercube}
@@ -107,27 +108,45 @@ def _read_table(path: Path) -> Any:
         raise LoadError(f"study: table: {str(path)!r} cannot be read: {error}.") from None
 
 
-def executor_of(place: str) -> AbstractContextManager[Any]:
-    """Return the executor that a text names, to be used in a ``with`` statement, which ends it.
+@contextmanager
+def executor_of(place: str) -> Iterator[Executor | None]:
+    """Return the executor that a text names; it is shut down at the end, and so is a cluster that was started for it.
 
     Args:
-        place: ``threads``, ``processes:N``, ``dask://host:port`` (a scheduler's address is ``tcp://host:port``), ``ray`` or ``ray://host:port``.
+        place: ``threads``, ``processes`` or ``processes:N``, ``dask`` or ``dask://host:port``, ``ray`` or ``ray://host:port``; without a host a cluster on this machine is started.
     """
     kind, _, rest = place.partition(":")
     if place == "threads":
-        return nullcontext(None)
-    if kind == "processes" and (rest.isdecimal() and int(rest) > 0 or not rest):
-        return ProcessPoolExecutor(int(rest) if rest else None)
-    if place.startswith("dask://") or place == "dask":
-        try:
-            from distributed import Client
-        except ImportError:
-            raise MissingExtraError('dask is not installed: pip install "delassus[dask]".') from None
-        try:
-            client = Client(rest and f"tcp:{rest}", timeout=20) if rest else Client()
-        except OSError as error:
-            raise ArgumentError(f"--on: no Dask scheduler answers at {place!r}: {error}.") from None
-        return _closing(client)
-    if place.startswith("ray://") or place == "ray":
-        return RayExecutor(place if rest else None)
-    raise ArgumentError(f"--on: expected threads, processes:N, dask://host:port, dask, ray or ray://host:port, got {place!r}.")
+        yield None
+    elif kind == "processes" and (not rest or (rest.isdecimal() and int(rest) > 0)):
+        with ProcessPoolExecutor(int(rest) if rest else None) as pool:
+            yield pool
+    elif place == "dask" or place.startswith("dask://"):
+        with _dask_client(rest and f"tcp:{rest}") as client:
+            yield client.get_executor()
+    elif place == "ray" or place.startswith("ray://"):
+        yield RayExecutor(place if rest else None)
+    else:
+        raise ArgumentError(f"--on: expected threads, processes:N, dask, dask://host:port, ray or ray://host:port, got {place!r}.")
+
+
+def _dask_client(address: str) -> Any:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingExtraError('dask is not installed: pip install "delassus[dask]".') from None
+    try:
+        return Client(address or None, timeout=20)
+    except (OSError, ValueError) as error:
+        raise ArgumentError(f"--on: no Dask scheduler answers at {address}: {error}.") from None
+
+
+def summary(result: StudyResult) -> dict[str, Any]:
+    """Return how runs ended, and smallest, median and largest number of every column that has one in a row; JSON can hold it."""
+    columns = {}
+    for name in (*result.study.names, *result.study.metrics):
+        values = result.column(name)
+        values = values[np.isfinite(values)] if values.ndim == 1 else values[:0]
+        if values.size:
+            columns[name] = [float(f(values)) for f in (np.min, np.median, np.max)]
+    return {"rows": len(result), "statuses": result.counts(), "columns": columns}

@@ -44,6 +44,7 @@ class Job:
         model: of all rows.
         targets: name of a column → what it is of.
         metrics: name → function of a run.
+        keyframe: that worlds are reset to before they are put where they start, for its activations and mocap bodies.
         initial: (q, v) that rows start from, or a function of a row.
         controls: (nu,), (steps, nu), a function of (time, q, v), or none.
         steps: of every run; every: steps from one frame to the next.
@@ -54,6 +55,7 @@ class Job:
     model: Model
     targets: Mapping[str, Target]
     metrics: Mapping[str, Metric]
+    keyframe: str | None
     initial: tuple[Array, Array] | Callable[[Any], Any]
     controls: Array | Callable[[float, Array, Array], Any] | None
     steps: int

@@ -14,7 +14,7 @@ from ..errors import ArgumentError, ArgumentTypeError, FunctionError
 from ..model import Model
 from ..state import center_of_mass, kinetic_energy, potential_energy
 
-__all__ = ["METRICS", "Metric", "Run", "as_metrics", "measured"]
+__all__ = ["METRICS", "Metric", "Run", "as_metrics", "measured", "metric_shape"]
 
 Array = NDArray[Any]
 
@@ -27,17 +27,15 @@ class Run:
         model: as the study has it; parameters of the row are not in it.
         row: number of the row.
         parameters: name → its value in this row, a number or an array.
-        timestep: [s] of the simulation; frames may be several steps apart.
-        time: (T,) [s].
+        time: (T,) [s]; frames are ``every`` steps apart.
         q: (T, nq) configurations; v: (T, nv) velocities.
         penetration: (T,) deepest of all contacts in the steps since the frame before [m].
-        contact_force: (T,) largest force of a contact in the steps since the frame before [N].
+        contact_force: (T,) largest total contact force on a body in the steps since the frame before [N].
     """
 
     model: Model
     row: int
     parameters: Mapping[str, Any]
-    timestep: float
     time: Array
     q: Array
     v: Array
@@ -61,16 +59,41 @@ def _energy(run: Run) -> float:
     return float(kinetic_energy(run.model, run.q[-1], run.v[-1]) + potential_energy(run.model, run.q[-1]))
 
 
+def _max_speed(run: Run) -> float:
+    return float(np.abs(run.v).max(initial=0.0))
+
+
+def _max_penetration(run: Run) -> float:
+    return float(run.penetration.max())
+
+
+def _max_contact_force(run: Run) -> float:
+    return float(run.contact_force.max())
+
+
+def _final_q(run: Run) -> Array:
+    return run.q[-1]
+
+
+def _final_v(run: Run) -> Array:
+    return run.v[-1]
+
+
 METRICS: dict[str, tuple[Metric, str]] = {
     "height": (_height, "height of the centre of mass at the end [m]"),
     "distance": (_distance, "how far the centre of mass went, start to end, in the plane [m]"),
     "energy": (_energy, "kinetic and potential energy at the end, with the masses of the model [J]"),
-    "max_speed": (lambda run: float(np.abs(run.v).max(initial=0.0)), "largest velocity of a joint coordinate in any frame [m/s or rad/s]"),
-    "max_penetration": (lambda run: float(run.penetration.max()), "deepest penetration of any step [m]"),
-    "max_contact_force": (lambda run: float(run.contact_force.max()), "largest force of a contact in any step [N]"),
-    "q": (lambda run: run.q[-1], "configuration at the end, (nq,)"),
-    "v": (lambda run: run.v[-1], "velocity at the end, (nv,)"),
+    "max_speed": (_max_speed, "largest number of v in any frame [m/s or rad/s]"),
+    "max_penetration": (_max_penetration, "deepest penetration of any step [m]"),
+    "max_contact_force": (_max_contact_force, "largest total contact force on a body in any step [N]"),
+    "q": (_final_q, "configuration at the end, (nq,)"),
+    "v": (_final_v, "velocity at the end, (nv,)"),
 }
+
+
+def metric_shape(metric: Metric, model: Model) -> tuple[int, ...]:
+    """Return the shape of what a metric says of a run: one number, but of final states."""
+    return {_final_q: (model.nq,), _final_v: (model.nv,)}.get(metric, ())
 
 
 def as_metrics(given: Any, taken: Iterable[str]) -> dict[str, Metric]:
@@ -99,13 +122,13 @@ def as_metrics(given: Any, taken: Iterable[str]) -> dict[str, Metric]:
 
 
 def measured(name: str, metric: Metric, run: Run) -> Any:
-    """Return what a metric says of a run: a number, or of built-in ones an array.
+    """Return what a metric says of a run.
 
     Raises:
         FunctionError: a function of the user's raised, or returned something other than one number.
     """
     try:
         value = metric(run)
-        return value if isinstance(value, np.ndarray) and value.ndim == 1 and name in METRICS else float(value)
+        return value if metric_shape(metric, run.model) else float(value)
     except Exception as error:
         raise FunctionError(f"metrics: {name!r} failed in row {run.row}: {type(error).__name__}: {error}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from .._door import unknown
 from ..errors import MissingExtraError
 from .dataset import Dataset, sorted_rows
+from .picture import picture
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -79,6 +81,17 @@ class StudyResult:
         """Return how many runs ended how: status → rows."""
         words, numbers = np.unique(self.column("status").astype(str), return_counts=True)
         return dict(zip(words.tolist(), numbers.tolist(), strict=True))
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw every metric against every varied number: at most five of one and four of the other.
+
+        Args:
+            path: also write the picture there; its ending says the kind (.png, .svg, .pdf).
+
+        Returns:
+            A ``matplotlib.figure.Figure``.
+        """
+        return picture(self, path)
 
     def __repr__(self) -> str:
         return f"<StudyResult of {self.study.model.name!r}: {len(self)} rows{'' if self.path is None else f' in {str(self.path)!r}'}>"

@@ -1,9 +1,7 @@
-"""Runs rows of a study, each as a world of its own. What a row gives depends on its values and its number only, not on the rows beside it."""
+"""Runs rows of a study, a batch of worlds at a time. What a row gives depends on its values and its number only, not on the rows beside it."""
 
 from __future__ import annotations
 
-import copy
-import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,16 +10,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._door import finite, numbers
-from ..errors import ArgumentError, CapacityError, DelassusError, FunctionError, MujocoError, SingularError, UnstableError
-from ..simulator import Simulator
+from .._door import numbers
+from ..errors import FunctionError, MujocoError, QuaternionError
+from ..model import Model
+from ..worlds import Worlds
+from .columns import STATES
+from .designs import bad_rows
 from .job import Job
-from .metrics import Run, measured
+from .metrics import Run, measured, metric_shape
 
-__all__ = ["RowStart", "Runner", "Stopped"]
+__all__ = ["ENDED", "RowStart", "Runner", "Stopped"]
 
 Array = NDArray[Any]
-BLOCK = 100  # steps between two looks at whether to stop
+BATCH = 32  # worlds that step together
+FRAME_BYTES = 2**26  # that the frames of a batch may take
+ENDED = ("unstable", "singular", "failed")  # statuses of worlds that go no further
 
 
 class Stopped(BaseException):
@@ -34,12 +37,14 @@ class RowStart:
 
     Attributes:
         number: of the row.
-        parameters: name → its value in this row.
+        parameters: name → its value in this row, a number or an array.
+        model: of the study.
         seed: of the study.
     """
 
     number: int
     parameters: Mapping[str, Any]
+    model: Model
     seed: int
 
     @cached_property
@@ -48,13 +53,29 @@ class RowStart:
         return np.random.default_rng([self.seed, self.number])
 
 
-def values_of(columns: Mapping[str, Array], k: int) -> dict[str, Any]:
-    """Return the values of one row."""
-    return {name: column[k] if column.ndim > 1 else float(column[k]) for name, column in columns.items()}
+@dataclass
+class _Motion:
+    """Frames of a batch of n rows as they come: T of each, the start first."""
+
+    time: Array
+    q: Array
+    v: Array
+    penetration: Array
+    contact_force: Array
+
+    @classmethod
+    def empty(cls, n: int, frames: int, model: Model) -> _Motion:
+        return cls(*(np.zeros((n, frames, *shape)) for shape in ((), (model.nq,), (model.nv,), (), ())))
+
+    def take(self, frame: int, worlds: Worlds, alive: Array) -> None:
+        """Keep the states of those that go on."""
+        n = len(alive)
+        for kept, live in ((self.time, worlds.time), (self.q, worlds.q), (self.v, worlds.v)):
+            kept[alive, frame] = live[:n][alive]
 
 
 class Runner:
-    """Runs rows one after the other, in one thread.
+    """Runs rows in one thread, and keeps its worlds for the next ones.
 
     Args:
         job: the study.
@@ -62,7 +83,16 @@ class Runner:
 
     def __init__(self, job: Job) -> None:
         self.job = job
-        self._sim: Simulator | None = None
+        self.frames = 1 + -(-job.steps // job.every)
+        per_row = 8 * self.frames * (job.model.nq + job.model.nv + 3)
+        self.varied = {name: target for name, target in job.targets.items() if target.array not in STATES}
+        self.batch = 1 if self.varied else max(1, min(BATCH, FRAME_BYTES // per_row))
+        self._worlds: Worlds | None = None
+        self._places = [
+            int(at) + (3 if kind == "free" else 0)
+            for at, kind in zip(job.model.joint_qadr, job.model.joint_type, strict=True)
+            if kind in ("free", "ball")
+        ]
 
     def run(self, first: int, last: int, columns: Mapping[str, Array], stop: Callable[[], bool]) -> dict[str, Array]:
         """Run rows.
@@ -73,98 +103,152 @@ class Runner:
             stop: says whether to give up.
 
         Returns:
-            Metrics of all rows, NaN where a run failed; ``status``, ``unsolved`` and ``unstable``.
+            Metrics of all rows, NaN where a run ended early; ``status``, ``unsolved`` and ``unstable``.
 
         Raises:
             FunctionError: a function of the user's failed.
+            QuaternionError: rows start with quaternions that are none.
             Stopped: ``stop`` said so.
         """
-        rows = [self._row(first + k, values_of(columns, k), stop) for k in range(last - first)]
-        found = {name: np.array([row[name] for row in rows]) for name in (*self.job.metrics, "unsolved", "unstable")}
-        return found | {"status": np.array([row["status"] for row in rows])}
+        parts = []
+        for start in range(first, last, self.batch):
+            end = min(start + self.batch, last)
+            parts.append(self._run_batch(start, {name: column[start - first : end - first] for name, column in columns.items()}, end - start, stop))
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
-    def _row(self, number: int, values: dict[str, Any], stop: Callable[[], bool]) -> dict[str, Any]:
-        job = self.job
-        q, v = initial_state(job, number, values)
-        control = control_of(job, values)
-        sim = self._simulator(values)
-        sim.reset(q, v)
-        frames = [(0.0, q, v, 0.0, 0.0)]
-        unsolved, status, unstable = 0, "solved", -1
-        for done in range(0, job.steps, job.every):
+    def _run_batch(self, first: int, columns: Mapping[str, Array], n: int, stop: Callable[[], bool]) -> dict[str, Array]:
+        """Run at most as many rows as there are worlds: start them, step all that go on, and measure."""
+        job, worlds = self.job, self._ready(columns)
+        values = [{name: column[k] if column.ndim > 1 else float(column[k]) for name, column in columns.items()} for k in range(n)]
+        self._start(worlds, first, columns, values)
+        steer = self._steering(worlds, columns, n)
+
+        alive, unstable = np.ones(n, dtype=bool), np.full(n, -1)
+        status = np.full(n, "solved", dtype="U8")
+        motion = _Motion.empty(n, self.frames, job.model)
+        motion.take(0, worlds, alive)
+        for k in range(job.steps):
             if stop():
                 raise Stopped
-            deepest = largest = 0.0
-            try:
-                for k in range(done, min(done + job.every, job.steps)):
-                    unstable = k
-                    step = sim.step(control=control(k, sim.time, sim.q, sim.v))
-                    unsolved += step.status != "solved"
-                    deepest = max(deepest, step.penetration)
-                    largest = max(largest, float(np.linalg.norm(step.body_forces(job.model.nbody), axis=1).max()))
-            except (UnstableError, SingularError, CapacityError, MujocoError) as error:
-                status = {UnstableError: "unstable", SingularError: "singular"}.get(type(error), "failed")
+            steer(k, alive)
+            _step(worlds, alive)
+            # those that end early keep the status of that step, and go no further
+            for word in ENDED:
+                ended = alive & (worlds.status[:n] == Worlds.STATUSES.index(word))
+                status[ended], unstable[ended] = word, k
+                alive &= ~ended
+            frame = 1 + k // job.every
+            force = worlds.contact_forces[:n]
+            largest = np.sqrt(force[..., 0] ** 2 + force[..., 1] ** 2 + force[..., 2] ** 2).max(axis=1)
+            np.maximum(motion.contact_force[:, frame], largest, out=motion.contact_force[:, frame])
+            np.maximum(motion.penetration[:, frame], worlds.penetration[:n], out=motion.penetration[:, frame])
+            if (k + 1) % job.every == 0 or k + 1 == job.steps:
+                motion.take(frame, worlds, alive)
+            if not alive.any():
                 break
-            frames.append((step.time, step.q, step.v, deepest, largest))
-        else:
-            unstable = -1
-            status = "unsolved" if unsolved else "solved"
-        row = {"unsolved": unsolved, "unstable": unstable, "status": status}
-        if unstable >= 0:
-            sizes = {"q": job.model.nq, "v": job.model.nv}
-            return row | {name: np.full(sizes[name], np.nan) if name in sizes else np.nan for name in job.metrics}
-        run = Run(job.model, number, values, sim.timestep, *(np.array(part) for part in zip(*frames, strict=True)))
-        return row | {name: measured(name, metric, run) for name, metric in job.metrics.items()}
+        unsolved = np.array(worlds.unsolved[:n], dtype=np.int64)
+        status[alive & (unsolved > 0)] = "unsolved"
+        return self._measured(first, values, motion, alive) | {"status": status, "unsolved": unsolved, "unstable": unstable}
 
-    def _simulator(self, values: Mapping[str, Any]) -> Simulator:
+    # ---- parts of a batch -------------------------------------------------------------------------------------------------------
+
+    def _ready(self, columns: Mapping[str, Array]) -> Worlds:
+        """Return worlds with the parameters of these rows."""
         job = self.job
-        changed = {t: values[name] for name, t in job.targets.items() if t.array not in ("q", "v", "control")}
-        if self._sim is not None and not changed:
-            return self._sim
-        m = job.model.to_mujoco()
-        for target, value in changed.items():
+        if self.varied:
+            self._worlds = Worlds(self._edited({name: column[0] for name, column in columns.items()}), 1, **job.options)
+        elif self._worlds is None:
+            self._worlds = Worlds(job.model, self.batch, **job.options)
+        return self._worlds
+
+    def _edited(self, values: Mapping[str, Any]) -> Any:
+        """Return MuJoCo's model with the parameters of one row."""
+        m = self.job.model.to_mujoco()
+        for name, target in self.varied.items():
             if target.array == "friction":
-                m.geom_friction[:, 0] = value
+                m.geom_friction[:, 0] = values[name]
             elif target.array == "mass_scale":
-                m.body_mass[:] *= value
-                m.body_inertia[:] *= value
+                m.body_mass[:] *= values[name]
+                m.body_inertia[:] *= values[name]
             else:
-                (m.opt.gravity if target.array == "gravity" else getattr(m, target.array))[target.index or ...] = value
-        self._sim = Simulator(m if changed else job.model, **job.options)
-        return self._sim
+                (m.opt.gravity if target.array == "gravity" else getattr(m, target.array))[target.index or ...] = values[name]
+        return m
 
+    def _start(self, worlds: Worlds, first: int, columns: Mapping[str, Array], values: list[dict[str, Any]]) -> None:
+        """Put rows where they start: as all of them do, or as a function says, and then what their columns say."""
+        job, n = self.job, len(values)
+        model = job.model
+        worlds.reset(slice(0, n), q=job.keyframe)
+        if callable(job.initial):
+            for k, row in enumerate(values):
+                worlds.q[k], worlds.v[k] = self._initial(job.initial, RowStart(first + k, row, model, job.seed))
+        else:
+            worlds.q[:n], worlds.v[:n] = job.initial
+        self._put("q", worlds.q, columns)
+        self._put("v", worlds.v, columns)
+        for at in self._places:
+            lengths = np.linalg.norm(worlds.q[:n, at : at + 4], axis=1)
+            if (wrong := np.abs(lengths - 1) > 1e-6).any():
+                worst = lengths[np.abs(lengths - 1).argmax()]
+                raise QuaternionError(f"q: quaternions at q[{at}:{at + 4}] must have length 1, got {worst:g} in {bad_rows(wrong, first)}. Use delassus.normalize.")
 
-def initial_state(job: Job, number: int, values: Mapping[str, Any]) -> tuple[Array, Array]:
-    """Return (q, v) that a row starts from."""
-    model = job.model
-    if callable(job.initial):
+    def _initial(self, function: Callable[[RowStart], Any], row: RowStart) -> tuple[Array, Array]:
+        model = row.model
         try:
-            given = job.initial(RowStart(number, values, job.seed))
+            given = function(row)
             q, v = given if isinstance(given, tuple) else (given, np.zeros(model.nv))
-            q, v = np.array(numbers(q, "q", (model.nq,))), np.array(numbers(v, "v", (model.nv,)))
+            return numbers(q, "q", (model.nq,)), numbers(v, "v", (model.nv,))
         except Exception as error:
-            raise FunctionError(f"initial: the function failed in row {number}: {type(error).__name__}: {error}") from error
-    else:
-        q, v = (np.array(part) for part in job.initial)
-    put(job, "q", q, values)
-    put(job, "v", v, values)
-    return q, v
+            raise FunctionError(f"initial: the function failed in row {row.number}: {type(error).__name__}: {error}") from error
+
+    def _put(self, array: str, live: Array, columns: Mapping[str, Array]) -> None:
+        """Write the columns that are of this array."""
+        for name, target in self.job.targets.items():
+            if target.array == array:
+                column = columns[name]
+                live[(slice(0, len(column)), *target.index)] = column
+
+    def _steering(self, worlds: Worlds, columns: Mapping[str, Array], n: int) -> Callable[[int, Array], None]:
+        """Return what sets the controls of a step, of the rows that go on."""
+        controls = self.job.controls
+        if callable(controls):
+
+            def by_function(k: int, alive: Array) -> None:
+                for world in np.flatnonzero(alive).tolist():
+                    try:
+                        given = controls(float(worlds.time[world]), worlds.q[world].copy(), worlds.v[world].copy())
+                        worlds.control[world] = numbers(given, "control", worlds.control[world].shape)
+                    except Exception as error:
+                        raise FunctionError(f"controls: the function failed at step {k}: {type(error).__name__}: {error}") from error
+
+            return by_function
+        worlds.control[:n] = 0.0 if controls is None or controls.ndim == 2 else controls
+        self._put("control", worlds.control, columns)
+        if controls is None or controls.ndim == 1:
+            return lambda k, alive: None
+
+        def by_step(k: int, alive: Array) -> None:
+            worlds.control[:n] = controls[k]
+
+        return by_step
+
+    def _measured(self, first: int, values: list[dict[str, Any]], motion: _Motion, alive: Array) -> dict[str, Array]:
+        """Metrics of all rows of a batch; NaN where a run ended early."""
+        job = self.job
+        found = {name: np.full((len(alive), *metric_shape(metric, job.model)), np.nan) for name, metric in job.metrics.items()}
+        for k in np.flatnonzero(alive).tolist():
+            run = Run(
+                job.model, first + k, values[k], motion.time[k], motion.q[k], motion.v[k], motion.penetration[k], motion.contact_force[k]
+            )
+            for name, metric in job.metrics.items():
+                found[name][k] = measured(name, metric, run)
+        return found
 
 
-def put(job: Job, array: str, into: Array, values: Mapping[str, Any]) -> None:
-    """Write the columns of a row that are of this array."""
-    for name, target in job.targets.items():
-        if target.array == array:
-            into[target.index or ...] = values[name]
-
-
-def control_of(job: Job, values: Mapping[str, Any]) -> Callable[[int, float, Array, Array], Array]:
-    """Return the controls of a row as a function of step, time, q and v."""
-    if callable(job.controls):
-        steer = job.controls
-        return lambda k, time, q, v: np.asarray(steer(time, q, v), dtype=float)
-    every = np.zeros(job.model.nu) if job.controls is None else np.array(job.controls)
-    if every.ndim == 1:
-        put(job, "control", every, values)
-        return lambda k, time, q, v: every
-    return lambda k, time, q, v: every[k]
+def _step(worlds: Worlds, alive: Array) -> None:
+    """Step those that go on; of those that MuJoCo cannot go on with the status says so."""
+    try:
+        worlds.step(1, np.flatnonzero(alive))
+    except MujocoError:
+        if Worlds.STATUSES.index("failed") not in worlds.status[: len(alive)][alive]:
+            raise

@@ -47,7 +47,7 @@ class Study:
             it by name or index (``body_mass[torso]``, ``geom_friction[floor,0]``), or a part of the start: ``q``, ``v``, ``control``, ``q[2]``, ``v[hip]``, ``control[knee]``.
         initial: what runs start from: a keyframe, (nq,) or (rows, nq) configurations, a mapping of ``q`` and ``v``, each (n,) or (rows, n), or a function of a
             :class:`~delassus.studies.RowStart` that returns q or (q, v). Default: the model's neutral configuration, at rest. Columns of the table come on top.
-        controls: of the actuators: (nu,), (steps, nu), or a function of (time, q, v), called before every step. Default: zero. Columns of the table come on top of (nu,).
+        controls: of the actuators: (nu,), (steps, nu), those of a keyframe by its name, or a function of (time, q, v), called before every step, which is slow. Default: zero. Columns of the table come on top of (nu,).
         metrics: what is kept of a run: names of built-in ones (``height``, ``distance``, ``energy``, ``max_speed``, ``max_penetration``, ``max_contact_force``, ``q``, ``v``), or a mapping of
             names to functions of a :class:`~delassus.studies.Run` that return a number. Where a run fails they are null.
         seconds: of simulated time.
@@ -69,7 +69,7 @@ class Study:
         *,
         parameters: Any = None,
         initial: str | ArrayLike | Mapping[str, ArrayLike] | Callable[[Any], Any] | None = None,
-        controls: ArrayLike | Callable[[float, Array, Array], Any] | None = None,
+        controls: str | ArrayLike | Callable[[float, Array, Array], Any] | None = None,
         metrics: str | Iterable[str] | Mapping[str, str | Metric] = (),
         seconds: float,
         every: int = 1,
@@ -104,7 +104,8 @@ class Study:
         if not callable(steer) and steer is not None and steer.ndim == 2 and any(t.array == "control" for t in targets.values()):
             raise ArgumentError("controls: a column of the table sets controls, so expected (nu,) or a function here, got one for each step.")
         made = as_metrics(metrics, (*_RESERVED, *table.names))
-        self._job = Job(sim.model, targets, made, start, steer, self.steps, self.every, self.options, self.seed)
+        key = initial if isinstance(initial, str) else None
+        self._job = Job(sim.model, targets, made, key, start, steer, self.steps, self.every, self.options, self.seed)
 
     @property
     def rows(self) -> int:
@@ -142,7 +143,7 @@ class Study:
         start = function_digest(job.initial) if callable(job.initial) else " ".join(map(digest, job.initial))
         steer = function_digest(job.controls) if callable(job.controls) else "none" if job.controls is None else digest(job.controls)
         content = {
-            "version": versions(), "model": self.model._hash, "parameters": [self.rows, self.design.content()], "initial": [start, self.seed], "controls": steer,
+            "version": versions(), "model": self.model._hash, "parameters": [self.rows, self.design.content()], "initial": [job.keyframe, start, self.seed], "controls": steer,
             "metrics": {name: function_digest(metric) for name, metric in job.metrics.items()}, "seconds": [self.seconds, self.steps, self.every],
             "options": {name: repr(value) for name, value in sorted(self.options.items())},
         }  # fmt: skip
@@ -262,6 +263,10 @@ def _controls(model: Model, given: Any, steps: int) -> Any:
     """Return controls as numbers of this shape, or a function."""
     if given is None or callable(given):
         return given
+    if isinstance(given, str):
+        if given not in model.keyframe_controls:
+            raise unknown("keyframe", given, model.keyframe_controls)
+        return model.keyframe_controls[given]
     array = np.array(finite(as_array(given, "controls"), "controls"), dtype=float)
     if array.shape not in ((model.nu,), (steps, model.nu)):
         raise ArgumentError(f"controls: expected shape {(model.nu,)} or {(steps, model.nu)}, or a function of (time, q, v), got {array.shape}.")
