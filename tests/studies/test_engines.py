@@ -4,7 +4,11 @@ import multiprocessing
 import os
 import pickle
 import signal
+import sys
+import threading
+import time
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -14,7 +18,7 @@ from delassus.errors import ArgumentTypeError, FunctionError, MissingExtraError,
 from delassus.studies import work
 from delassus.studies.engine import worker_count
 
-pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
 
 BOX = """<mujoco model="box"><option timestep="0.002"/><worldbody><geom name="floor" type="plane" size="5 5 1"/>
 <body name="box" pos="0 0 0.12"><freejoint/><geom name="box" type="box" size=".1 .1 .1" mass="2"/></body></worldbody></mujoco>"""
@@ -123,9 +127,7 @@ def test_a_lost_worker_costs_its_chunk_which_is_run_again(threads, tmp_path):
 def test_a_row_that_kills_every_worker_is_named_and_all_others_are_kept(tmp_path):
     with processes(2) as pool, pytest.raises(WorkerError, match="rows 30 to 30: their worker was lost 4 times"):
         study(40, metrics={"number": killer(30)}).run(pool, path=tmp_path / "s", progress=False, chunk=1)
-    import pyarrow.parquet
-
-    rows = sorted(pyarrow.parquet.read_table(tmp_path / "s").column("row").to_pylist())
+    rows = sorted(parquet.read_table(tmp_path / "s").column("row").to_pylist())
     assert rows == [k for k in range(40) if k != 30]
 
 
@@ -168,9 +170,7 @@ class Dying(ThreadPoolExecutor):
 def test_an_executor_that_dies_names_the_rows_and_keeps_what_is_finished(threads, tmp_path):
     with Dying(1) as executor, pytest.raises(WorkerError, match=r"rows \d+ to \d+: the executor takes no more work: RuntimeError: the cluster is gone"):
         study().run(executor, path=tmp_path / "s", progress=False, chunk=4)
-    import pyarrow.parquet
-
-    assert 4 <= pyarrow.parquet.read_table(tmp_path / "s").num_rows <= 40
+    assert 4 <= parquet.read_table(tmp_path / "s").num_rows <= 40
     assert same_bits(study().run(path=tmp_path / "s", progress=False).table, threads)
 
 
@@ -221,8 +221,6 @@ def test_a_worker_without_the_package_says_so():
 
 
 def test_functions_that_cannot_be_sent_are_refused_before_anything_runs():
-    import threading
-
     lock = threading.Lock()
     with processes(1) as pool, pytest.raises(ArgumentTypeError, match="cannot be sent to another process"):
         study(metrics={"f": lambda run: lock.locked()}).run(pool, path=None, progress=False)
@@ -242,34 +240,64 @@ def test_errors_of_functions_come_back_from_processes():
 # ---- clusters -------------------------------------------------------------------------------------------------------------------
 
 
-def test_dask_gives_the_same_table_though_a_worker_is_killed(threads, tmp_path):
+@contextmanager
+def dask_cluster(tmp_path):
+    """An executor on two processes of Dask, and a function that gives their ids."""
     distributed = pytest.importorskip("distributed")
     options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "local_directory": str(tmp_path)}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
-        given = study(metrics={"height": "height", "number": killer(57, str(tmp_path / "flag"))})
-        result = given.run(client.get_executor(), path=tmp_path / "s", progress=False, chunk=5)
-        assert result.column("height").tobytes() == np.asarray(threads.column("height")).tobytes()
-        np.testing.assert_array_equal(result.column("number"), np.arange(ROWS))
-        assert (tmp_path / "flag").exists()
+        yield client.get_executor(), lambda: list(client.run(os.getpid).values())
 
 
-def test_ray_gives_the_same_table_though_a_worker_is_killed(threads, tmp_path):
+@contextmanager
+def ray_cluster(tmp_path):
     ray = pytest.importorskip("ray")
     ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False)
+    executor = dl.studies.RayExecutor()
     try:
-        given = study(metrics={"height": "height", "number": killer(57, str(tmp_path / "flag"))})
-        result = given.run(dl.studies.RayExecutor(), path=tmp_path / "s", progress=False, chunk=5)
-        assert result.column("height").tobytes() == np.asarray(threads.column("height")).tobytes()
-        np.testing.assert_array_equal(result.column("number"), np.arange(ROWS))
-        assert (tmp_path / "flag").exists()
+        yield executor, lambda: [executor.submit(os.getpid).result()]
     finally:
         ray.shutdown()
 
 
+@pytest.mark.parametrize("cluster", [dask_cluster, pytest.param(ray_cluster, marks=pytest.mark.exhaustive)])
+def test_a_cluster_gives_the_same_table_though_a_worker_is_killed(threads, tmp_path, cluster):
+    given = study(metrics={"height": "height", "number": killer(57, str(tmp_path / "flag"))})
+    with cluster(tmp_path) as (executor, _):
+        result = given.run(executor, path=tmp_path / "s", progress=False, chunk=5)
+    assert result.column("height").tobytes() == np.asarray(threads.column("height")).tobytes()
+    np.testing.assert_array_equal(result.column("number"), np.arange(ROWS))
+    assert (tmp_path / "flag").exists()
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("cluster", [dask_cluster, ray_cluster])
+def test_twenty_thousand_runs_though_a_worker_is_killed_in_the_middle(tmp_path, cluster):
+    given = study(20_000, seconds=0.02)
+    wanted = given.run(path=None, progress=False).table
+    killed = []
+    with cluster(tmp_path) as (executor, workers):
+
+        def kill():
+            # when a quarter is on disk
+            while sum(parquet.read_metadata(p).num_rows for p in (tmp_path / "s").glob("part-*.parquet")) < 5000:
+                time.sleep(0.05)
+            killed.append(workers()[0])
+            os.kill(killed[0], signal.SIGKILL)
+
+        killing = threading.Thread(target=kill)
+        killing.start()
+        result = given.run(executor, path=tmp_path / "s", progress=False, chunk=100)
+        killing.join()
+    assert killed
+    assert result.table.num_rows == 20_000
+    assert same_bits(result.table, wanted)
+
+
 def test_what_is_not_installed_is_named(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(MissingExtraError, match=r"delassus\[ray\]"):
         dl.studies.RayExecutor()
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingExtraError, match=r"delassus\[studies\]"):
         study().run(path=None)

@@ -133,6 +133,7 @@ def test_places_that_do_not_exist_are_refused(place):
         pass
 
 
+@pytest.mark.exhaustive
 def test_dask_from_the_command_line(desk):
     distributed = pytest.importorskip("distributed")
     with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, local_directory=str(desk)) as cluster:

@@ -30,10 +30,10 @@ class RayExecutor(Executor):
             raise MissingExtraError('ray is not installed: pip install "delassus[ray]".') from None
         self._ray = ray
         if not ray.is_initialized():
-            ray.init(address=address, log_to_driver=False, include_dashboard=False) if address is None else ray.init(address=address)
+            ray.init(address, **({"log_to_driver": False, "include_dashboard": False} if address is None else {}))
         # a lost task is sent again by the study, which counts how often
         self._options = {"max_retries": 0, **options}
-        self._remote: dict[Any, Any] = {}
+        self._remote = ray.remote(_called).options(**self._options)
 
     @property
     def workers(self) -> int:
@@ -42,7 +42,9 @@ class RayExecutor(Executor):
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Start a task; returns a future of what it returns."""
-        if fn not in self._remote:
-            self._remote[fn] = self._ray.remote(fn).options(**self._options)
-        future: Future[Any] = self._remote[fn].remote(*args, **kwargs).future()
+        future: Future[Any] = self._remote.remote(fn, args, kwargs).future()
         return future
+
+
+def _called(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return fn(*args, **kwargs)

@@ -19,12 +19,12 @@ from .designs import bad_rows
 from .job import Job
 from .metrics import Run, measured, metric_shape
 
-__all__ = ["ENDED", "RowStart", "Runner", "Stopped"]
+__all__ = ["RowStart", "Runner", "Stopped"]
 
 Array = NDArray[Any]
 BATCH = 32  # worlds that step together
 FRAME_BYTES = 2**26  # that the frames of a batch may take
-ENDED = ("unstable", "singular", "failed")  # statuses of worlds that go no further
+_ENDED = Worlds.STATUSES.index("unstable")  # the first status of worlds that go no further
 
 
 class Stopped(BaseException):
@@ -67,11 +67,20 @@ class _Motion:
     def empty(cls, n: int, frames: int, model: Model) -> _Motion:
         return cls(*(np.zeros((n, frames, *shape)) for shape in ((), (model.nq,), (model.nv,), (), ())))
 
-    def take(self, frame: int, worlds: Worlds, alive: Array) -> None:
-        """Keep the states of those that go on."""
-        n = len(alive)
+    def take(self, frame: int, worlds: Worlds) -> None:
+        """Keep the states of all."""
+        n = len(self.time)
         for kept, live in ((self.time, worlds.time), (self.q, worlds.q), (self.v, worlds.v)):
-            kept[alive, frame] = live[:n][alive]
+            kept[:, frame] = live[:n]
+
+    def see(self, frame: int, worlds: Worlds) -> None:
+        """Keep what the last step left, if it is larger than what the frame has."""
+        n = len(self.time)
+        forces = worlds.contact_forces[:n]
+        squares = np.square(forces)
+        largest = np.sqrt((squares[..., 0] + squares[..., 1] + squares[..., 2]).max(axis=1))
+        for kept, value in ((self.contact_force[:, frame], largest), (self.penetration[:, frame], worlds.penetration[:n])):
+            np.maximum(kept, value, out=kept)
 
 
 class Runner:
@@ -126,24 +135,22 @@ class Runner:
         alive, unstable = np.ones(n, dtype=bool), np.full(n, -1)
         status = np.full(n, "solved", dtype="U8")
         motion = _Motion.empty(n, self.frames, job.model)
-        motion.take(0, worlds, alive)
+        motion.take(0, worlds)
         for k in range(job.steps):
             if stop():
                 raise Stopped
             steer(k, alive)
             _step(worlds, alive)
-            # those that end early keep the status of that step, and go no further
-            for word in ENDED:
-                ended = alive & (worlds.status[:n] == Worlds.STATUSES.index(word))
-                status[ended], unstable[ended] = word, k
-                alive &= ~ended
             frame = 1 + k // job.every
-            force = worlds.contact_forces[:n]
-            largest = np.sqrt(force[..., 0] ** 2 + force[..., 1] ** 2 + force[..., 2] ** 2).max(axis=1)
-            np.maximum(motion.contact_force[:, frame], largest, out=motion.contact_force[:, frame])
-            np.maximum(motion.penetration[:, frame], worlds.penetration[:n], out=motion.penetration[:, frame])
+            motion.see(frame, worlds)
+            # those that end early keep the status of that step, and go no further
+            codes = worlds.status[:n]
+            if codes.max() >= _ENDED:
+                ended = alive & (codes >= _ENDED)
+                status[ended], unstable[ended] = [Worlds.STATUSES[code] for code in codes[ended]], k
+                alive &= ~ended
             if (k + 1) % job.every == 0 or k + 1 == job.steps:
-                motion.take(frame, worlds, alive)
+                motion.take(frame, worlds)
             if not alive.any():
                 break
         unsolved = np.array(worlds.unsolved[:n], dtype=np.int64)
@@ -248,7 +255,7 @@ class Runner:
 def _step(worlds: Worlds, alive: Array) -> None:
     """Step those that go on; of those that MuJoCo cannot go on with the status says so."""
     try:
-        worlds.step(1, np.flatnonzero(alive))
+        worlds.step(1, None if len(alive) == len(worlds) and alive.all() else np.flatnonzero(alive))
     except MujocoError:
         if Worlds.STATUSES.index("failed") not in worlds.status[: len(alive)][alive]:
             raise

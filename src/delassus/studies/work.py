@@ -12,6 +12,7 @@ import time
 import traceback
 from collections import OrderedDict, deque
 from collections.abc import Mapping
+from functools import lru_cache
 from importlib import metadata
 from typing import Any
 
@@ -42,6 +43,7 @@ _guard = threading.Lock()
 local = threading.local()  # `stop`, in threads of this process: whether the study was interrupted
 
 
+@lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
     """Return the versions that results depend on."""
     return {"delassus": metadata.version("delassus"), "mujoco": str(mujoco.mj_versionString())}
