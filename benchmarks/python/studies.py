@@ -133,8 +133,12 @@ def main():
         print(
             f"| {name} | {1e3 * r['seconds']:.2f} | {r['stepping'] / r['seconds']:.0%} | {1 / r['seconds']:.0f} | {r['disk']:.0f} | {r['wire']:.0f} | {r['job'] / 1e3:.0f} | {words} |"
         )
-    print(f"\nThe client: {1e6 * writing:.2f} µs a row to make its values, its table and its part: {1 / writing:,.0f} rows per second at most.\n")
-    print(f"| engine | client's CPU a chunk, ms | wall a chunk, ms | chunks per second at most | cores that chunks of {CHUNK_SECONDS:g} s keep busy |")
+    print(
+        f"\nThe client: {1e6 * writing:.2f} µs a row to make its values, its table and its part: {1 / writing:,.0f} rows per second at most.\n"
+    )
+    print(
+        f"| engine | client's CPU a chunk, ms | wall a chunk, ms | chunks per second at most | cores that chunks of {CHUNK_SECONDS:g} s keep busy |"
+    )
     print("|---|---|---|---|---|")
     for name, c in chunks.items():
         print(f"| {name} | {1e3 * c['cpu']:.2f} | {1e3 * c['wall']:.2f} | {1 / c['cpu']:.0f} | {CHUNK_SECONDS / c['cpu']:.0f} |")

@@ -32,6 +32,10 @@ def part_rows(path):
     return [parquet.read_table(part).column("row").to_pylist() for part in sorted(path.glob("part-*.parquet"))]
 
 
+def all_rows(path):
+    return [row for rows in part_rows(path) for row in rows]
+
+
 def test_the_folder_is_a_parquet_dataset_that_others_read(tmp_path):
     result = study().run(path=tmp_path / "s.parquet", progress=False)
     table = parquet.read_table(tmp_path / "s.parquet").sort_by("row")
@@ -107,7 +111,7 @@ def test_damaged_parts_and_rows_that_are_there_twice_are_named(tmp_path):
     (part,) = (tmp_path / "s").glob("part-*.parquet")
     copied = part.with_name("part-999999999999-copied.parquet")
     copied.write_bytes(part.read_bytes())
-    with pytest.raises(DatasetError, match="row 0 is in .* and in .*copied"):
+    with pytest.raises(DatasetError, match=r"row 0 is in .* and in .*copied"):
         study().run(path=tmp_path / "s", progress=False)
     copied.write_bytes(part.read_bytes()[:100])
     with pytest.raises(DatasetError, match=r"copied\.parquet' cannot be read"):
@@ -143,7 +147,7 @@ def test_what_is_missing_is_run_and_nothing_else(tmp_path, monkeypatch):
     again = study().run(path=tmp_path / "s", progress=False, chunk=5)
     assert again.table.equals(whole)
     assert all(p.read_bytes() == content for p, content in before.items())
-    assert sorted(sum(part_rows(tmp_path / "s"), [])) == list(range(60))
+    assert sorted(all_rows(tmp_path / "s")) == list(range(60))
 
 
 def test_ranges():
@@ -201,15 +205,17 @@ def test_a_client_that_is_killed_loses_nothing_that_was_written(tmp_path, end):
     assert running.returncode != 0
     assert end == signal.SIGKILL or b"KeyboardInterrupt" in said
     before = {p: p.read_bytes() for p in (tmp_path / "s").glob("part-*.parquet")}
-    finished = sum(part_rows(tmp_path / "s"), [])
+    finished = all_rows(tmp_path / "s")
     assert 15 <= len(finished) < rows
     assert len(set(finished)) == len(finished)
 
     again = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
     assert again.returncode == 0, again.stderr
     assert all(p.read_bytes() == content for p, content in before.items())
-    assert sorted(sum(part_rows(tmp_path / "s"), [])) == list(range(rows))
-    whole = dl.Study(BOX, parameters=dl.studies.random(rows, {"v[0]": (-1.0, 1.0)}), metrics=["height"], seconds=0.02).run(path=None, progress=False)
+    assert sorted(all_rows(tmp_path / "s")) == list(range(rows))
+    whole = dl.Study(BOX, parameters=dl.studies.random(rows, {"v[0]": (-1.0, 1.0)}), metrics=["height"], seconds=0.02).run(
+        path=None, progress=False
+    )
     table = parquet.read_table(tmp_path / "s").sort_by("row")
     assert np.asarray(table.column("height")).tobytes() == whole.column("height").tobytes()
 
@@ -229,7 +235,7 @@ def test_an_error_in_the_middle_keeps_what_is_finished(tmp_path):
     made = study(metrics={"f": breaks})
     with pytest.raises(FunctionError, match="'f' failed in row 40: RuntimeError: enough"):
         made.run(path=tmp_path / "s", progress=False, chunk=5)
-    finished = sum(part_rows(tmp_path / "s"), [])
+    finished = all_rows(tmp_path / "s")
     assert 5 <= len(finished) < 60
     assert 40 not in finished
     CALLS.clear()

@@ -112,7 +112,7 @@ def test_columns_may_be_of_a_mapping_a_table_or_a_frame():
 
 
 def test_what_is_wrong_is_named():
-    with pytest.raises(NotFiniteError, match="friction: .* in rows 1, 3"):
+    with pytest.raises(NotFiniteError, match=r"friction: .* in rows 1, 3"):
         as_design({"friction": [1, np.nan, 2, np.inf]}, "parameters")
     with pytest.raises(NotFiniteError, match=r"rows 0, 1, 2, 3, 4 and 5 more"):
         as_design({"friction": np.full((10, 2), np.nan)}, "parameters")

@@ -168,7 +168,10 @@ class Dying(ThreadPoolExecutor):
 
 
 def test_an_executor_that_dies_names_the_rows_and_keeps_what_is_finished(threads, tmp_path):
-    with Dying(1) as executor, pytest.raises(WorkerError, match=r"rows \d+ to \d+: the executor takes no more work: RuntimeError: the cluster is gone"):
+    with (
+        Dying(1) as executor,
+        pytest.raises(WorkerError, match=r"rows \d+ to \d+: the executor takes no more work: RuntimeError: the cluster is gone"),
+    ):
         study().run(executor, path=tmp_path / "s", progress=False, chunk=4)
     assert 4 <= parquet.read_table(tmp_path / "s").num_rows <= 40
     assert same_bits(study().run(path=tmp_path / "s", progress=False).table, threads)

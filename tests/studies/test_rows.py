@@ -99,16 +99,21 @@ def test_metrics_are_what_they_say():
     """A box that slides: v² / (2 μ g) far; what falls: height h − g t² / 2, energy as before; forces of the weight with friction."""
     g, mass, mu = 9.81, 2.0, 1.0
     speed = np.array([0.5, 1.0])
-    result = dl.Study(BOX, parameters={"v[0]": speed}, metrics=["distance", "height", "max_contact_force", "max_penetration", "max_speed", "energy"], seconds=0.4).run(
-        path=None, progress=False
-    )
+    result = dl.Study(
+        BOX,
+        parameters={"v[0]": speed},
+        metrics=["distance", "height", "max_contact_force", "max_penetration", "max_speed", "energy"],
+        seconds=0.4,
+    ).run(path=None, progress=False)
     np.testing.assert_allclose(result.column("distance"), speed**2 / (2 * mu * g), rtol=0.05)
     np.testing.assert_allclose(result.column("height"), 0.1, atol=3e-5)
     np.testing.assert_allclose(result.column("max_contact_force"), mass * g * np.sqrt(1 + mu**2), rtol=1e-3)
     np.testing.assert_array_equal(result.column("max_speed"), speed)
     np.testing.assert_allclose(result.column("energy"), mass * g * 0.1, rtol=1e-3)
     assert (result.column("max_penetration") < 1e-4).all()
-    falling = dl.Study(BOX, parameters={"q[2]": [5.0, 9.0]}, metrics=["height", "energy", "max_contact_force", "distance"], seconds=0.2).run(path=None, progress=False)
+    falling = dl.Study(
+        BOX, parameters={"q[2]": [5.0, 9.0]}, metrics=["height", "energy", "max_contact_force", "distance"], seconds=0.2
+    ).run(path=None, progress=False)
     np.testing.assert_allclose(falling.column("height"), np.array([5, 9]) - g * 0.2**2 / 2, atol=g * 0.2 * 0.002)
     np.testing.assert_allclose(falling.column("energy"), mass * g * np.array([5, 9]), rtol=1e-3)
     np.testing.assert_array_equal(falling.column("max_contact_force"), 0)
@@ -123,7 +128,9 @@ def test_functions_see_the_frames_of_the_run(every):
         seen.append(run)
         return run.q[-1, 2]
 
-    study = dl.Study(BOX, parameters={"q[2]": [0.2, 0.3]}, metrics={"z": look, "count": lambda run: len(run.time)}, seconds=0.04, every=every)
+    study = dl.Study(
+        BOX, parameters={"q[2]": [0.2, 0.3]}, metrics={"z": look, "count": lambda run: len(run.time)}, seconds=0.04, every=every
+    )
     result = study.run(path=None, progress=False)
     trajectory = dl.Simulator(BOX)
     trajectory.reset([0, 0, 0.3, 1, 0, 0, 0])
@@ -151,7 +158,9 @@ def test_a_run_that_ends_early_is_a_status_and_others_go_on():
 
 
 def test_steps_that_are_not_solved_are_counted():
-    result = dl.Study(BOX, parameters={"v[0]": [0.0, 1.0]}, metrics=["height"], seconds=0.02, tolerance=0.0, max_iterations=1, solver="admm").run(path=None, progress=False)
+    result = dl.Study(
+        BOX, parameters={"v[0]": [0.0, 1.0]}, metrics=["height"], seconds=0.02, tolerance=0.0, max_iterations=1, solver="admm"
+    ).run(path=None, progress=False)
     sim = dl.Simulator(BOX, tolerance=0.0, max_iterations=1, solver="admm")
     for k, speed in enumerate((0.0, 1.0)):
         sim.reset(v=[speed, 0, 0, 0, 0, 0])
@@ -171,7 +180,7 @@ def test_functions_that_fail_name_the_row():
     with pytest.raises(FunctionError, match=r"metrics: 'wrong' failed in row 0: ZeroDivisionError"):
         ran(BOX, parameters=rows, metrics={"wrong": lambda run: 1 / run.row})
     with pytest.raises(FunctionError, match=r"initial: the function failed in row 2: ArgumentError: q: expected shape \(7,\)"):
-        ran(BOX, parameters=rows, initial=lambda row: np.zeros(6 + (row.number != 2)) + [*np.zeros(3), 1, *np.zeros(2 + (row.number != 2))])
+        ran(BOX, parameters=rows, initial=lambda row: [0, 0, 1, 1, 0, 0, *[0] * (row.number != 2)])
     with pytest.raises(FunctionError, match="controls: the function failed at step 4"):
         ran(ARM, controls=lambda time, q, v: [0.0] * (2 if time < 0.007 else 3))
     with pytest.raises(QuaternionError, match=r"q\[3:7\] must have length 1, got 0.5 in rows 1, 2"):
@@ -191,7 +200,11 @@ def test_what_is_wrong_is_said_before_anything_runs():
         ({"geom_friction[box]": [1]}, ArgumentError, "expected 2 indices, got 1"),
         ({"gravity": [1.0, 2.0]}, ArgumentError, r"gravity: expected shape \(rows, 3\)"),
         ({"q": np.zeros((2, 6))}, ArgumentError, r"q: expected shape \(rows, 7\)"),
-        (dl.studies.random(5, {"friction": (-1, 1)}), ArgumentError, "friction: expected numbers that are not negative, got -1 in its range"),
+        (
+            dl.studies.random(5, {"friction": (-1, 1)}),
+            ArgumentError,
+            "friction: expected numbers that are not negative, got -1 in its range",
+        ),
         ({"v": np.full((3, 6), np.nan)}, NotFiniteError, "v: .* rows 0, 1, 2"),
     ):
         with pytest.raises(error, match=words):

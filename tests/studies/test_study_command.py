@@ -44,7 +44,14 @@ def run(*words):
 
 def by_hand():
     ranges = {"v[0]": (0.5, 2.0), "q[2]": (0.1, 1.0, "log")}
-    return dl.Study(BOX, parameters=dl.studies.latin_hypercube(30, ranges, seed=4), metrics=["height", "max_speed"], seconds=0.02, seed=4, timestep=0.001)
+    return dl.Study(
+        BOX,
+        parameters=dl.studies.latin_hypercube(30, ranges, seed=4),
+        metrics=["height", "max_speed"],
+        seconds=0.02,
+        seed=4,
+        timestep=0.001,
+    )
 
 
 def test_a_file_is_the_study_that_it_describes(desk):
@@ -149,7 +156,9 @@ def test_pictures_show_what_there_is(desk):
     assert [ax.get_xlabel() for ax in figure.axes[2:]] == ["v[0]", "q[2]"]
     points = figure.axes[0].collections[0].get_offsets()
     np.testing.assert_array_equal(np.asarray(points), np.stack([result.column("v[0]"), result.column("height")], axis=1))
-    alone = dl.Study(BOX, rows=3, initial=lambda row: [0, 0, 1 + row.number, 1, 0, 0, 0], metrics=["height"], seconds=0.01).run(path=None, progress=False)
+    alone = dl.Study(BOX, rows=3, initial=lambda row: [0, 0, 1 + row.number, 1, 0, 0, 0], metrics=["height"], seconds=0.01).run(
+        path=None, progress=False
+    )
     assert [ax.get_xlabel() for ax in alone.plot("a.svg").axes] == ["row"]
     with pytest.raises(ArgumentError, match="expected a metric that is one number"):
         dl.Study(BOX, metrics=["q"], seconds=0.01).run(path=None, progress=False).plot()

@@ -15,6 +15,8 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +37,11 @@ _IDENTITY, _ROWS = b"delassus.study", b"delassus.rows"
 def arrow() -> tuple[Any, Any]:
     """Return ``pyarrow`` and ``pyarrow.parquet``."""
     try:
-        import pyarrow
-        import pyarrow.parquet
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
     except ImportError:
-        raise MissingExtraError('pyarrow is not installed, and studies keep their tables with it: pip install "delassus[studies]".') from None
-    return pyarrow, pyarrow.parquet
+        raise MissingExtraError(
+            'pyarrow is not installed, and studies keep their tables with it: pip install "delassus[studies]".'
+        ) from None
 
 
 def table_of(columns: Mapping[str, Array]) -> Any:
@@ -127,7 +129,9 @@ class Dataset:
             raise DatasetError(f"path: {str(self.path / '_study.json')!r} cannot be read: {error}.") from None
         if found != self.identity:
             differ = sorted(key for key in {*found, *self.identity} if found.get(key) != self.identity.get(key))
-            raise DatasetError(f"path: {str(self.path)!r} is of another study: its {', '.join(differ)} differ{'s' if len(differ) == 1 else ''}. Give another path.")
+            raise DatasetError(
+                f"path: {str(self.path)!r} is of another study: its {', '.join(differ)} differ{'s' if len(differ) == 1 else ''}. Give another path."
+            )
 
     def parts(self) -> list[Path]:
         """Return the files of all parts, in the order of their first rows."""
@@ -154,7 +158,7 @@ class Dataset:
         """
         every = [(pair, path) for path in self.parts() for pair in self._part_rows(path)]
         every.sort()
-        for ((_, stop), first), ((start, _), second) in zip(every, every[1:], strict=False):
+        for ((_, stop), first), ((start, _), second) in pairwise(every):
             if start < stop:
                 raise DatasetError(f"path: row {start} is in {first.name!r} and in {second.name!r}. Move one of them away.")
         return union(pair for pair, _ in every)
@@ -178,7 +182,7 @@ class Dataset:
 
     def read(self) -> Any:
         """Return all rows that there are as one ``pyarrow.Table``, by their numbers."""
-        pa, parquet = arrow()
+        _, parquet = arrow()
         tables = [parquet.read_table(path).replace_schema_metadata(None) for path in self.parts()]
         return sorted_rows(tables) if tables else None
 

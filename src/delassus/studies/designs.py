@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,30 +22,29 @@ Range = tuple[float, float] | tuple[float, float, str]
 MAX_ROWS = 2**62
 
 
-class Design(Protocol):
-    """A table of runs.
+@dataclass(frozen=True, eq=False)
+class Design:
+    """A table of runs, made by :func:`grid`, :func:`random` or :func:`latin_hypercube`.
 
     Attributes:
         rows: how many runs.
         names: of its columns.
     """
 
-    @property
-    def rows(self) -> int: ...
-    @property
-    def names(self) -> tuple[str, ...]: ...
+    rows: int
+    names: tuple[str, ...]
 
     def columns(self, start: int, stop: int) -> dict[str, Array]:
         """Return the rows from ``start`` to ``stop``: name → (stop − start,) or (stop − start, k, …) float64."""
-        ...
+        raise NotImplementedError
 
     def extremes(self) -> dict[str, Array]:
         """Return values that are valid only if all are: name → (k, …), by rows where they are listed."""
-        ...
+        raise NotImplementedError
 
     def content(self) -> dict[str, Any]:
         """Return what the values depend on, for the identity of a study; JSON can hold it."""
-        ...
+        raise NotImplementedError
 
 
 def bad_rows(wrong: Array, first: int = 0) -> str:
@@ -103,16 +102,8 @@ def _permuted(rows: Array, n: int, key: int) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class _Grid:
+class _Grid(Design):
     values: dict[str, Array]
-
-    @property
-    def rows(self) -> int:
-        return math.prod(len(v) for v in self.values.values())
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self.values)
 
     def columns(self, start: int, stop: int) -> dict[str, Array]:
         at, found = np.arange(start, stop), {}
@@ -129,15 +120,10 @@ class _Grid:
 
 
 @dataclass(frozen=True, eq=False)
-class _Sampled:
-    rows: int
+class _Sampled(Design):
     seed: int
     ranges: dict[str, tuple[float, float, bool]]
     latin: bool
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self.ranges)
 
     def columns(self, start: int, stop: int) -> dict[str, Array]:
         return {name: self._column(name, start, stop) for name in self.ranges}
@@ -156,17 +142,16 @@ class _Sampled:
         return {name: np.array(ends[:2]) for name, ends in self.ranges.items()}
 
     def content(self) -> dict[str, Any]:
-        return {"kind": "latin hypercube" if self.latin else "random", "seed": self.seed, "ranges": {k: list(v) for k, v in self.ranges.items()}}
+        return {
+            "kind": "latin hypercube" if self.latin else "random",
+            "seed": self.seed,
+            "ranges": {k: list(v) for k, v in self.ranges.items()},
+        }
 
 
 @dataclass(frozen=True, eq=False)
-class _Columns:
-    rows: int
+class _Columns(Design):
     values: dict[str, Array]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self.values)
 
     def columns(self, start: int, stop: int) -> dict[str, Array]:
         return {name: values[start:stop] for name, values in self.values.items()}
@@ -179,13 +164,8 @@ class _Columns:
 
 
 @dataclass(frozen=True, eq=False)
-class _Joined:
+class _Joined(Design):
     parts: tuple[Design, ...]
-    rows: int
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(name for part in self.parts for name in part.names)
 
     def columns(self, start: int, stop: int) -> dict[str, Array]:
         return {name: column for part in self.parts for name, column in part.columns(start, stop).items()}
@@ -213,11 +193,10 @@ def grid(values: Mapping[str, Any]) -> Design:
         >>> dl.studies.grid({"friction": [0.2, 0.8], "mass_scale": [1, 2, 3]}).rows
         6
     """
-    made = _Grid({text(name, "values"): _finite_column(column, str(name)) for name, column in _mapping(values, "values").items()})
-    if any(len(v) == 0 for v in made.values.values()):
-        raise ArgumentError("values: expected at least one value of every name, got none of " + ", ".join(n for n, v in made.values.items() if len(v) == 0) + ".")
-    _check_rows(made.rows)
-    return made
+    made = {text(name, "values"): _finite_column(column, str(name)) for name, column in _mapping(values, "values").items()}
+    if empty := [name for name, column in made.items() if len(column) == 0]:
+        raise ArgumentError(f"values: expected at least one value of every name, got none of {', '.join(empty)}.")
+    return _Grid(_check_rows(math.prod(map(len, made.values()))), tuple(made), made)
 
 
 def random(rows: int, ranges: Mapping[str, Range], *, seed: int = 0) -> Design:
@@ -244,7 +223,7 @@ def latin_hypercube(rows: int, ranges: Mapping[str, Range], *, seed: int = 0) ->
 
 def _sampled(rows: int, ranges: Mapping[str, Range], seed: int, *, latin: bool) -> Design:
     made = {text(name, "ranges"): _range(given, str(name)) for name, given in _mapping(ranges, "ranges").items()}
-    return _Sampled(_check_rows(count(rows, "rows")), count(seed, "seed", 0), made, latin)
+    return _Sampled(_check_rows(count(rows, "rows")), tuple(made), count(seed, "seed", 0), made, latin)
 
 
 def _range(given: Any, name: str) -> tuple[float, float, bool]:
@@ -306,7 +285,7 @@ def as_design(table: Any, name: str, rows: int | None = None) -> Design:
         name: of the argument, for errors.
         rows: how many, if that is known.
     """
-    if isinstance(table, _Grid | _Sampled | _Columns | _Joined):
+    if isinstance(table, Design):
         return table
     getter = _column_getter(table)
     if getter is None:
@@ -321,7 +300,8 @@ def as_design(table: Any, name: str, rows: int | None = None) -> Design:
     n = rows if rows is not None else next(iter(lengths.values()), 1)
     if wrong := {key: length for key, length in lengths.items() if length != n}:
         raise ArgumentError(f"{name}: expected {n} rows in every column, got {', '.join(f'{v} in {k!r}' for k, v in wrong.items())}.")
-    return _Columns(n, {key: np.broadcast_to(column, (n, *column.shape[1:])) if key in single else column for key, column in made.items()})
+    spread = {key: np.broadcast_to(column, (n, *column.shape[1:])) if key in single else column for key, column in made.items()}
+    return _Columns(n, tuple(spread), spread)
 
 
 def joined(*parts: Design) -> Design:
@@ -331,4 +311,4 @@ def joined(*parts: Design) -> Design:
     names = [name for part in parts for name in part.names]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise ArgumentError(f"{', '.join(twice)}: given twice.")
-    return _Joined(parts, parts[0].rows)
+    return _Joined(parts[0].rows, tuple(names), parts)

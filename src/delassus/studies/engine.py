@@ -45,9 +45,9 @@ def worker_count(executor: Any) -> int:
         n = getattr(executor, name, None)
         if isinstance(n, int) and n > 0:
             return n
-    client = getattr(executor, "_client", None)
+    client: Any = getattr(executor, "_client", None)
     if hasattr(client, "ncores"):
-        return max(1, sum(client.ncores().values()))
+        return max(1, int(sum(client.ncores().values())))
     return os.cpu_count() or 1
 
 
@@ -198,7 +198,7 @@ class Engine:
             self.again.appendleft(chunk)
         elif "error" in answer:
             raise answer["error"]
-        else:
+        elif "columns" in answer:
             per_row = answer["seconds"] / (chunk.last - chunk.first)
             self.row_seconds = per_row if self.row_seconds is None else 0.7 * self.row_seconds + 0.3 * per_row
             self.take(chunk.first, chunk.last, answer["columns"])

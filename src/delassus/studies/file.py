@@ -1,13 +1,13 @@
 """Studies in files: a JSON or TOML table with the arguments of :class:`~delassus.Study`.
 
-    model = "go2"                       # a name, or a file beside this one
-    design = "latin_hypercube"          # or random, grid; with the table of [parameters]
-    rows = 1000
-    seconds = 1.0
-    metrics = ["height", "max_contact_force"]
+model = "go2"                       # a name, or a file beside this one
+design = "latin_hypercube"          # or random, grid; with the table of [parameters]
+rows = 1000
+seconds = 1.0
+metrics = ["height", "max_contact_force"]
 
-    [parameters]
-    friction = [0.4, 1.0]               # low, high; of a grid: the values, or {low = 0.4, high = 1.0, count = 7}
+[parameters]
+friction = [0.4, 1.0]               # low, high; of a grid: the values, or {low = 0.4, high = 1.0, count = 7}
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +50,10 @@ def read_study(path: Path, rows: int | None = None) -> Study:
     """
     found = parsed(path, "study")
     if not isinstance(found, dict) or (missing := [key for key in ("model", "seconds") if key not in found]):
-        raise LoadError(f"study: {str(path)!r}: expected a table with 'model' and 'seconds'" + (f", got none of {', '.join(missing)}." if isinstance(found, dict) else "."))
+        raise LoadError(
+            f"study: {str(path)!r}: expected a table with 'model' and 'seconds'"
+            + (f", got none of {', '.join(missing)}." if isinstance(found, dict) else ".")
+        )
     for key in found:
         if key not in _KEYS:
             raise unknown("study: key", key, _KEYS)
@@ -72,7 +76,9 @@ def _table(found: Mapping[str, Any], path: Path, rows: int | None) -> Any:
         raise unknown("study: design", kind, _DESIGNS)
     if "table" in found:
         if parameters or rows is not None:
-            raise ArgumentError("study: expected a table or parameters, got both." if parameters else "--rows: the study has a table of its own.")
+            raise ArgumentError(
+                "study: expected a table or parameters, got both." if parameters else "--rows: the study has a table of its own."
+            )
         return _read_table(path.parent / str(found["table"]))
     n = found.get("rows") if rows is None else rows
     if kind == "grid":
@@ -81,7 +87,9 @@ def _table(found: Mapping[str, Any], path: Path, rows: int | None) -> Any:
         return grid({name: _values(name, values) for name, values in parameters.items()})
     if n is None:
         raise LoadError(f"study: {str(path)!r}: expected 'rows' with the design {kind!r}.")
-    return _SAMPLED[kind](n, {name: tuple(ends) if isinstance(ends, list) else ends for name, ends in parameters.items()}, seed=found.get("seed", 0))
+    return _SAMPLED[kind](
+        n, {name: tuple(ends) if isinstance(ends, list) else ends for name, ends in parameters.items()}, seed=found.get("seed", 0)
+    )
 
 
 def _values(name: str, given: Any) -> Any:
@@ -132,11 +140,11 @@ def executor_of(place: str) -> Iterator[Executor | None]:
 
 def _dask_client(address: str) -> Any:
     try:
-        from distributed import Client
+        distributed: Any = import_module("distributed")
     except ImportError:
         raise MissingExtraError('dask is not installed: pip install "delassus[dask]".') from None
     try:
-        return Client(address or None, timeout=20)
+        return distributed.Client(address or None, timeout=20)
     except (OSError, ValueError) as error:
         raise ArgumentError(f"--on: no Dask scheduler answers at {address}: {error}.") from None
 

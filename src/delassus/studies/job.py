@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import pickle
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from types import CodeType, ModuleType
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentTypeError
@@ -64,16 +63,16 @@ class Job:
     seed: int
 
 
-def packed(job: Job) -> bytes:
+def packed(job: Any) -> bytes:
     """Return a job as bytes, by cloudpickle where that is installed: it also takes functions of a notebook, or inside of others.
 
     Raises:
         ArgumentTypeError: a function cannot be sent to another process.
     """
-    import pickle as packer
-
-    if importlib.util.find_spec("cloudpickle"):
-        import cloudpickle as packer
+    try:
+        packer: Any = import_module("cloudpickle")
+    except ImportError:
+        packer = pickle
     try:
         return bytes(packer.dumps(job))
     except Exception as error:
@@ -97,7 +96,7 @@ def _code(code: CodeType) -> tuple[Any, ...]:
 
 
 def _value(value: Any) -> str:
-    """What stands for a default or a value that a function closes over."""
+    """Return what stands for a default, or for a value that a function closes over."""
     if callable(value) and hasattr(value, "__code__"):
         return function_digest(value)
     if isinstance(value, ModuleType) or value is None:

@@ -71,11 +71,11 @@ def _max_contact_force(run: Run) -> float:
     return float(run.contact_force.max())
 
 
-def _final_q(run: Run) -> Array:
+def _final_q(run: Run) -> Any:
     return run.q[-1]
 
 
-def _final_v(run: Run) -> Array:
+def _final_v(run: Run) -> Any:
     return run.v[-1]
 
 
@@ -93,7 +93,8 @@ METRICS: dict[str, tuple[Metric, str]] = {
 
 def metric_shape(metric: Metric, model: Model) -> tuple[int, ...]:
     """Return the shape of what a metric says of a run: one number, but of final states."""
-    return {_final_q: (model.nq,), _final_v: (model.nv,)}.get(metric, ())
+    shapes: dict[Metric, tuple[int, ...]] = {_final_q: (model.nq,), _final_v: (model.nv,)}
+    return shapes.get(metric, ())
 
 
 def as_metrics(given: Any, taken: Iterable[str]) -> dict[str, Metric]:
@@ -111,7 +112,9 @@ def as_metrics(given: Any, taken: Iterable[str]) -> dict[str, Metric]:
     found: dict[str, Metric] = {}
     for name, metric in pairs:
         if text(name, "metrics") in {*taken, *found}:
-            raise ArgumentError(f"metrics: the table has a column {name!r} already. Give the metric another name: metrics={{'final_{name}': …}}.")
+            raise ArgumentError(
+                f"metrics: the table has a column {name!r} already. Give the metric another name: metrics={{'final_{name}': …}}."
+            )
         if callable(metric):
             found[name] = metric
         elif metric in METRICS:

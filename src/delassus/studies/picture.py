@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..errors import ArgumentError
 from ..simulator.files import whole_file
+from .metrics import METRICS
 
 if TYPE_CHECKING:
     from .result import StudyResult
@@ -67,7 +69,7 @@ def picture(result: StudyResult, path: str | os.PathLike[str] | None = None) -> 
             if i == len(down) - 1:
                 panel.set_xlabel(name)
             if j == 0:
-                panel.set_ylabel(metric)
+                panel.set_ylabel(_with_unit(metric))
     ended = int((~np.isin(status, list(_COLOURS))).sum())
     title = f"{result.study.model.name}: {len(status):,} runs of {result.study.seconds:g} s"
     figure.suptitle(title + (f", {ended:,} of them ended early and are not shown" if ended else ""), fontsize=11)
@@ -81,6 +83,12 @@ def picture(result: StudyResult, path: str | os.PathLike[str] | None = None) -> 
         with whole_file(path, "figure") as file:
             figure.savefig(file, dpi=130, format=kind)
     return figure
+
+
+def _with_unit(metric: str) -> str:
+    """Return the name of a metric, with its unit where it is a built-in one."""
+    unit = re.search(r"\[.*\]$", METRICS[metric][1]) if metric in METRICS else None
+    return f"{metric} {unit.group()}" if unit else metric
 
 
 def _medians(x: Array, y: Array) -> tuple[Array, Array]:

@@ -32,7 +32,12 @@ class RowBar:
                 return f"{task.speed:,.0f} rows/s" if task.speed else ""
 
         progress = bars.Progress(
-            bars.TextColumn("{task.description}"), bars.BarColumn(), bars.MofNCompleteColumn(), Rate(), bars.TimeRemainingColumn(), transient=True
+            bars.TextColumn("{task.description}"),
+            bars.BarColumn(),
+            bars.MofNCompleteColumn(),
+            Rate(),
+            bars.TimeRemainingColumn(),
+            transient=True,
         )
         if not progress.console.is_terminal:
             return lambda _: None

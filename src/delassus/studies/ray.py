@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from importlib import import_module
 from typing import Any
 
 from ..errors import MissingExtraError
@@ -25,7 +26,7 @@ class RayExecutor(Executor):
 
     def __init__(self, address: str | None = None, **options: Any) -> None:
         try:
-            import ray
+            ray: Any = import_module("ray")
         except ImportError:
             raise MissingExtraError('ray is not installed: pip install "delassus[ray]".') from None
         self._ray = ray

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,7 +73,7 @@ class StudyResult:
             MissingExtraError: pandas is not installed.
         """
         try:
-            import pandas  # noqa: F401
+            import_module("pandas")
         except ImportError:
             raise MissingExtraError("pandas is not installed: pip install pandas. column(name) gives NumPy arrays without it.") from None
         return self.table.to_pandas()

@@ -11,24 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._door import numbers
-from ..errors import FunctionError, MujocoError, QuaternionError
+from ..errors import ArgumentError, FunctionError, MujocoError, QuaternionError
 from ..model import Model
 from ..worlds import Worlds
-from .columns import STATES
+from .columns import SCALES, STATES, write_column
 from .designs import bad_rows
 from .job import Job
 from .metrics import Run, measured, metric_shape
 
-__all__ = ["RowStart", "Runner", "Stopped"]
+__all__ = ["RowStart", "Runner"]
 
 Array = NDArray[Any]
 BATCH = 32  # worlds that step together
 FRAME_BYTES = 2**26  # that the frames of a batch may take
 _ENDED = Worlds.STATUSES.index("unstable")  # the first status of worlds that go no further
-
-
-class Stopped(BaseException):
-    """The study was interrupted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +90,10 @@ class Runner:
         self.job = job
         self.frames = 1 + -(-job.steps // job.every)
         per_row = 8 * self.frames * (job.model.nq + job.model.nv + 3)
-        self.varied = {name: target for name, target in job.targets.items() if target.array not in STATES}
-        self.batch = 1 if self.varied else max(1, min(BATCH, FRAME_BYTES // per_row))
+        self.batch = max(1, min(BATCH, FRAME_BYTES // per_row))
+        # factors come first, then arrays, then single numbers of them
+        parameters = [(name, target) for name, target in job.targets.items() if target.array not in STATES]
+        self._parameters = sorted(parameters, key=lambda pair: (pair[1].array not in SCALES, len(pair[1].index)))
         self._worlds: Worlds | None = None
         self._places = [
             int(at) + (3 if kind == "free" else 0)
@@ -103,7 +101,7 @@ class Runner:
             if kind in ("free", "ball")
         ]
 
-    def run(self, first: int, last: int, columns: Mapping[str, Array], stop: Callable[[], bool]) -> dict[str, Array]:
+    def run(self, first: int, last: int, columns: Mapping[str, Array], stop: Callable[[], bool]) -> dict[str, Array] | None:
         """Run rows.
 
         Args:
@@ -112,22 +110,26 @@ class Runner:
             stop: says whether to give up.
 
         Returns:
-            Metrics of all rows, NaN where a run ended early; ``status``, ``unsolved`` and ``unstable``.
+            Metrics of all rows, NaN where a run ended early; ``status``, ``unsolved`` and ``unstable``. None: ``stop`` said so.
 
         Raises:
             FunctionError: a function of the user's failed.
             QuaternionError: rows start with quaternions that are none.
-            Stopped: ``stop`` said so.
+            ArgumentError: parameters of rows cannot be.
         """
         parts = []
         for start in range(first, last, self.batch):
             end = min(start + self.batch, last)
-            parts.append(self._run_batch(start, {name: column[start - first : end - first] for name, column in columns.items()}, end - start, stop))
+            part = {name: column[start - first : end - first] for name, column in columns.items()}
+            found = self._run_batch(start, part, end - start, stop)
+            if found is None:
+                return None
+            parts.append(found)
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
-    def _run_batch(self, first: int, columns: Mapping[str, Array], n: int, stop: Callable[[], bool]) -> dict[str, Array]:
+    def _run_batch(self, first: int, columns: Mapping[str, Array], n: int, stop: Callable[[], bool]) -> dict[str, Array] | None:
         """Run at most as many rows as there are worlds: start them, step all that go on, and measure."""
-        job, worlds = self.job, self._ready(columns)
+        job, worlds = self.job, self._ready(first, columns)
         values = [{name: column[k] if column.ndim > 1 else float(column[k]) for name, column in columns.items()} for k in range(n)]
         self._start(worlds, first, columns, values)
         steer = self._steering(worlds, columns, n)
@@ -138,7 +140,7 @@ class Runner:
         motion.take(0, worlds)
         for k in range(job.steps):
             if stop():
-                raise Stopped
+                return None
             steer(k, alive)
             _step(worlds, alive)
             frame = 1 + k // job.every
@@ -159,27 +161,19 @@ class Runner:
 
     # ---- parts of a batch -------------------------------------------------------------------------------------------------------
 
-    def _ready(self, columns: Mapping[str, Array]) -> Worlds:
-        """Return worlds with the parameters of these rows."""
-        job = self.job
-        if self.varied:
-            self._worlds = Worlds(self._edited({name: column[0] for name, column in columns.items()}), 1, **job.options)
-        elif self._worlds is None:
-            self._worlds = Worlds(job.model, self.batch, **job.options)
-        return self._worlds
-
-    def _edited(self, values: Mapping[str, Any]) -> Any:
-        """Return MuJoCo's model with the parameters of one row."""
-        m = self.job.model.to_mujoco()
-        for name, target in self.varied.items():
-            if target.array == "friction":
-                m.geom_friction[:, 0] = values[name]
-            elif target.array == "mass_scale":
-                m.body_mass[:] *= values[name]
-                m.body_inertia[:] *= values[name]
-            else:
-                (m.opt.gravity if target.array == "gravity" else getattr(m, target.array))[target.index or ...] = values[name]
-        return m
+    def _ready(self, first: int, columns: Mapping[str, Array]) -> Worlds:
+        """Return worlds with the parameters of these rows: the model's, factors on them, and then what columns say."""
+        if self._worlds is None:
+            self._worlds = Worlds(self.job.model, self.batch, **self.job.options)
+        worlds = self._worlds
+        worlds.parameters.clear()
+        for name, target in self._parameters:
+            write_column(target, columns[name], worlds.parameters)
+        try:
+            worlds.parameters.accept()
+        except ArgumentError as error:
+            raise type(error)(f"{error} World k is row {first} + k.") from None
+        return worlds
 
     def _start(self, worlds: Worlds, first: int, columns: Mapping[str, Array], values: list[dict[str, Any]]) -> None:
         """Put rows where they start: as all of them do, or as a function says, and then what their columns say."""
@@ -197,7 +191,9 @@ class Runner:
             lengths = np.linalg.norm(worlds.q[:n, at : at + 4], axis=1)
             if (wrong := np.abs(lengths - 1) > 1e-6).any():
                 worst = lengths[np.abs(lengths - 1).argmax()]
-                raise QuaternionError(f"q: quaternions at q[{at}:{at + 4}] must have length 1, got {worst:g} in {bad_rows(wrong, first)}. Use delassus.normalize.")
+                raise QuaternionError(
+                    f"q: quaternions at q[{at}:{at + 4}] must have length 1, got {worst:g} in {bad_rows(wrong, first)}. Use delassus.normalize."
+                )
 
     def _initial(self, function: Callable[[RowStart], Any], row: RowStart) -> tuple[Array, Array]:
         model = row.model
@@ -209,11 +205,10 @@ class Runner:
             raise FunctionError(f"initial: the function failed in row {row.number}: {type(error).__name__}: {error}") from error
 
     def _put(self, array: str, live: Array, columns: Mapping[str, Array]) -> None:
-        """Write the columns that are of this array."""
+        """Write the columns that are of this array of the start."""
         for name, target in self.job.targets.items():
             if target.array == array:
-                column = columns[name]
-                live[(slice(0, len(column)), *target.index)] = column
+                write_column(target, columns[name], {array: live})
 
     def _steering(self, worlds: Worlds, columns: Mapping[str, Array], n: int) -> Callable[[int, Array], None]:
         """Return what sets the controls of a step, of the rows that go on."""

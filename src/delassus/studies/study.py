@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._door import as_array, count, finite, number, numbers, unknown
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentError
 from ..model import Model
 from ..model.load import model_of, tell_ignored
 from ..model.urdf import UrdfOptions
 from ..simulator import Simulator
-from .columns import STATES, check_values, resolve, shapes_of
-from .dataset import Dataset, Ranges, arrow, complement, sorted_rows, table_of
+from ..worlds import Worlds
+from .columns import check_values, resolve, row_shapes
+from .dataset import Dataset, Ranges, arrow, complement, table_of
 from .designs import Design, as_design, digest, joined
 from .engine import Engine
 from .job import Job, function_digest
@@ -33,7 +34,11 @@ from .work import versions
 __all__ = ["Study"]
 
 Array = NDArray[Any]
-FLUSH_SECONDS, FLUSH_ROWS = 2.0, 200_000  # after which finished rows are written
+FLUSH_SECONDS, FLUSH_SHARE, FLUSH_ROWS = (
+    2.0,
+    0.002,
+    200_000,
+)  # time, its share of all time so far, and rows after which finished rows are written
 _RESERVED = ("row", "status", "unsolved", "unstable")
 
 
@@ -43,8 +48,9 @@ class Study:
     Args:
         model: what a :class:`~delassus.Simulator` takes.
         parameters: the table: :func:`~delassus.studies.grid`, :func:`~delassus.studies.random` or :func:`~delassus.studies.latin_hypercube`, or columns of equal length as a mapping, a
-            DataFrame or a pyarrow Table. A column is a parameter of the model (``friction`` of all shapes, ``mass_scale``, ``gravity`` (rows, 3), ``body_mass`` (rows, nbody), …), one number of
-            it by name or index (``body_mass[torso]``, ``geom_friction[floor,0]``), or a part of the start: ``q``, ``v``, ``control``, ``q[2]``, ``v[hip]``, ``control[knee]``.
+            DataFrame or a pyarrow Table. A column is a parameter, see :attr:`Worlds.parameters` (``friction`` of all shapes, ``gravity`` (rows, 3), ``body_mass`` (rows, nbody), …), one number of it by
+            name or index (``body_mass[torso]``, ``geom_friction[floor,0]``), a factor on the model's (``mass_scale``, ``gravity_scale``, ``damping_scale``, ``stiffness_scale``,
+            ``armature_scale``, ``friction_loss_scale``, ``gain_scale``), or a part of the start: ``q``, ``v``, ``control``, ``q[2]``, ``v[hip]``, ``control[knee]``.
         initial: what runs start from: a keyframe, (nq,) or (rows, nq) configurations, a mapping of ``q`` and ``v``, each (n,) or (rows, n), or a function of a
             :class:`~delassus.studies.RowStart` that returns q or (q, v). Default: the model's neutral configuration, at rest. Columns of the table come on top.
         controls: of the actuators: (nu,), (steps, nu), those of a keyframe by its name, or a function of (time, q, v), called before every step, which is slow. Default: zero. Columns of the table come on top of (nu,).
@@ -97,12 +103,13 @@ class Study:
         if n is not None and table.rows != n:
             raise ArgumentError(f"rows: the table has {table.rows}, got {n}. Leave it out.")
         self.design: Design = table
-        shapes = shapes_of(sim.model)
+        shapes = row_shapes(Worlds(sim, 1))
         targets = {name: resolve(sim.model, name, shapes) for name in table.names}
         check_values(sim.model, table, targets, shapes)
         steer = _controls(sim.model, controls, self.steps)
-        if not callable(steer) and steer is not None and steer.ndim == 2 and any(t.array == "control" for t in targets.values()):
-            raise ArgumentError("controls: a column of the table sets controls, so expected (nu,) or a function here, got one for each step.")
+        steered = callable(steer) or (steer is not None and steer.ndim == 2)
+        if steered and any(t.array == "control" for t in targets.values()):
+            raise ArgumentError("controls: a column of the table sets controls, so expected (nu,) here, got controls for each step.")
         made = as_metrics(metrics, (*_RESERVED, *table.names))
         key = initial if isinstance(initial, str) else None
         self._job = Job(sim.model, targets, made, key, start, steer, self.steps, self.every, self.options, self.seed)
@@ -160,7 +167,7 @@ class Study:
     ) -> StudyResult:
         """Run all rows that are not finished yet. The table is the same, bit for bit, for every executor, number of workers and chunk.
 
-        Finished rows are written every two seconds, and when the call ends by an error or by Ctrl-C; the same call goes on from there. A chunk whose worker is lost is run again.
+        Finished rows are written every two seconds, less often in long runs, and when the call ends by an error or by Ctrl-C; the same call goes on from there. A chunk whose worker is lost is run again.
 
         Args:
             executor: anything with the interface of ``concurrent.futures.Executor``: pools, ``dask.distributed.Client(…).get_executor()``, ``mpi4py.futures.MPIPoolExecutor``,
@@ -206,7 +213,9 @@ class Study:
         """Finished rows as a pyarrow Table: number, values, metrics, how the run ended."""
         ends = {name: np.asarray(found[name], dtype=np.int64) for name in ("unsolved", "unstable")}
         metrics = {name: np.asarray(found[name], dtype=np.float64) for name in self.metrics}
-        return table_of({"row": np.arange(first, last), **self.design.columns(first, last), **metrics, "status": np.asarray(found["status"]), **ends})
+        return table_of(
+            {"row": np.arange(first, last), **self.design.columns(first, last), **metrics, "status": np.asarray(found["status"]), **ends}
+        )
 
 
 class _Writer:
@@ -216,7 +225,8 @@ class _Writer:
         self.study, self.dataset = study, dataset
         self.tables: list[Any] = []
         self.waiting: list[tuple[tuple[int, int], Any]] = []
-        self.rows, self.last = 0, time.monotonic()
+        self.rows, self.began = 0, time.monotonic()
+        self.last = self.began
 
     def take(self, first: int, last: int, found: dict[str, Array]) -> None:
         """Take a chunk."""
@@ -226,7 +236,8 @@ class _Writer:
 
     def beat(self) -> None:
         """Write, if it is time to."""
-        if self.waiting and (self.rows >= FLUSH_ROWS or time.monotonic() > self.last + FLUSH_SECONDS):
+        now = time.monotonic()
+        if self.waiting and (self.rows >= FLUSH_ROWS or now > self.last + FLUSH_SECONDS + FLUSH_SHARE * (now - self.began)):
             self.flush()
 
     def flush(self) -> None:
@@ -269,5 +280,7 @@ def _controls(model: Model, given: Any, steps: int) -> Any:
         return model.keyframe_controls[given]
     array = np.array(finite(as_array(given, "controls"), "controls"), dtype=float)
     if array.shape not in ((model.nu,), (steps, model.nu)):
-        raise ArgumentError(f"controls: expected shape {(model.nu,)} or {(steps, model.nu)}, or a function of (time, q, v), got {array.shape}.")
+        raise ArgumentError(
+            f"controls: expected shape {(model.nu,)} or {(steps, model.nu)}, or a function of (time, q, v), got {array.shape}."
+        )
     return array

@@ -17,12 +17,12 @@ from importlib import metadata
 from typing import Any
 
 import mujoco
-import numpy as np
 from numpy.typing import NDArray
 
+from .. import _core
 from ..errors import DelassusError, FunctionError, WorkerError
 from .job import Job
-from .rows import Runner, Stopped
+from .rows import Runner
 
 __all__ = ["keep", "local", "message", "run_chunk", "versions"]
 
@@ -45,8 +45,13 @@ local = threading.local()  # `stop`, in threads of this process: whether the stu
 
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
-    """Return the versions that results depend on."""
-    return {"delassus": metadata.version("delassus"), "mujoco": str(mujoco.mj_versionString())}
+    """Return the versions that results depend on, to the bit."""
+    return {
+        "delassus": metadata.version("delassus"),
+        "mujoco": str(mujoco.mj_versionString()),
+        "compiler": _core.compiler,
+        "flags": _core.flags,
+    }
 
 
 def keep(key: str, job: Job) -> _Held:
@@ -78,7 +83,7 @@ def run_chunk(sent: bytes) -> bytes:
     """Run a chunk.
 
     Returns:
-        A pickled dictionary: ``columns`` and ``seconds``; or ``missing``, where the job is not known here; or ``error``.
+        A pickled dictionary: ``columns`` and ``seconds``; or ``missing``, where the job is not known here; or ``stopped``, where the study was interrupted; or ``error``.
     """
     return pickle.dumps(_answer(pickle.loads(sent)))
 
@@ -87,8 +92,10 @@ def _answer(asked: dict[str, Any]) -> dict[str, Any]:
     began = time.perf_counter()
     rows = f"rows {asked['first']} to {asked['last'] - 1}"
     if (own := versions()) != asked["versions"]:
-        differ = ", ".join(f"{name} {own.get(name, 'none')} and not {version}" for name, version in asked["versions"].items() if own.get(name) != version)
-        return {"error": WorkerError(f"{rows}: a worker has {differ}. Install the version of this process on every worker.")}
+        differ = ", ".join(
+            f"{name} {own.get(name, 'none')} and not {version}" for name, version in asked["versions"].items() if own.get(name) != version
+        )
+        return {"error": WorkerError(f"{rows}: a worker has {differ}. Install what this process has on every worker.")}
     try:
         held = _held.get(asked["key"])
         if held is None:
@@ -98,11 +105,9 @@ def _answer(asked: dict[str, Any]) -> dict[str, Any]:
         runner = held.idle.pop() if held.idle else Runner(held.job)
         columns = runner.run(asked["first"], asked["last"], asked["columns"], getattr(local, "stop", _never))
         held.idle.append(runner)
-        return {"columns": columns, "seconds": time.perf_counter() - began}
+        return {"stopped": True} if columns is None else {"columns": columns, "seconds": time.perf_counter() - began}
     except DelassusError as error:
         return {"error": error.with_traceback(None)}
-    except Stopped:
-        raise
     except Exception:
         return {"error": WorkerError(f"{rows}: a worker could not run them:\n{traceback.format_exc()}")}
 
@@ -121,5 +126,3 @@ def _unpacked(blob: bytes) -> Job:
 
 def _never() -> bool:
     return False
-
-
