@@ -16,17 +16,18 @@ from pathlib import Path
 
 import delassus as dl
 from delassus.studies import work
+from delassus.studies.columns import write_column
 from delassus.studies.engine import CHUNK_SECONDS, worker_count
 from delassus.studies.job import packed
 from delassus.studies.rows import Runner
 
 BOX = """<mujoco model="box"><option timestep="0.002"/><worldbody><geom type="plane" size="5 5 1"/>
 <body pos="0 0 0.12"><freejoint/><geom name="box" type="box" size=".1 .1 .1" mass="1"/></body></worldbody></mujoco>"""
-PUSHED = {"v[0]": (-1.0, 1.0), "v[1]": (-1.0, 1.0), "q[2]": (0.3, 0.6)}
+VARIED = {"friction": (0.4, 1.0), "mass_scale": (0.8, 1.2), "v[0]": (-1.0, 1.0)}
 STUDIES = {
-    "box, 100 steps": lambda rows: dl.Study(BOX, parameters=dl.studies.random(rows, {**PUSHED, "q[2]": (0.1, 0.2)}), metrics=["height", "distance"], seconds=0.2),
+    "box, 100 steps": lambda rows: dl.Study(BOX, parameters=dl.studies.random(rows, VARIED), metrics=["height", "distance"], seconds=0.2),
     "go2, 250 steps": lambda rows: dl.Study(
-        dl.scenes.on_floor("go2"), initial="home", parameters=dl.studies.random(rows, PUSHED), metrics=["height", "max_contact_force"], seconds=0.5, timestep=2e-3
+        dl.scenes.on_floor("go2"), initial="home", parameters=dl.studies.random(rows, VARIED), metrics=["height", "max_contact_force"], seconds=0.5, timestep=2e-3
     ),
 }  # fmt: skip
 
@@ -44,9 +45,9 @@ def row_costs(make, rows):
     began = time.process_time()
     for start in range(0, rows, 32):
         worlds.reset(q=job.keyframe)
+        worlds.parameters.clear()
         for name, target in job.targets.items():
-            column = columns[name][start : start + 32]
-            getattr(worlds, target.array)[(slice(0, len(column)), *target.index)] = column
+            write_column(target, columns[name][start : start + 32], {**worlds.parameters, "v": worlds.v})
         worlds.step(job.steps)
     stepping = time.process_time() - began
     with tempfile.TemporaryDirectory() as folder:
@@ -84,9 +85,9 @@ def engine(name):
 
 def chunk_cost(name, chunks):
     """CPU and wall seconds of the client for a chunk that has nothing to do."""
-    study = dl.Study(BOX, parameters=dl.studies.random(chunks, PUSHED), metrics=["height"], seconds=0.0)
+    study = dl.Study(BOX, parameters=dl.studies.random(chunks, VARIED), metrics=["height"], seconds=0.0)
     with engine(name) as executor:
-        warm = dl.Study(BOX, parameters=dl.studies.random(50, PUSHED), metrics=["height"], seconds=0.0)
+        warm = dl.Study(BOX, parameters=dl.studies.random(50, VARIED), metrics=["height"], seconds=0.0)
         warm.run(executor, path=None, progress=False, chunk=1)
         assert worker_count(executor) == 2
         cpu, wall = time.process_time(), time.perf_counter()
@@ -96,7 +97,7 @@ def chunk_cost(name, chunks):
 
 def writing_cost(rows=200_000):
     """CPU seconds of the client for a row: its values, the table, the part on disk."""
-    study = dl.Study(BOX, parameters=dl.studies.latin_hypercube(rows, PUSHED), metrics=["height", "distance"], seconds=0.0)
+    study = dl.Study(BOX, parameters=dl.studies.latin_hypercube(rows, VARIED), metrics=["height", "distance"], seconds=0.0)
     runner = Runner(study._job)
     found = runner.run(0, 1000, study.columns(0, 1000), bool)
     with tempfile.TemporaryDirectory() as folder:

@@ -63,6 +63,84 @@ def test_single_numbers_come_on_top_of_the_start():
     np.testing.assert_array_equal(result.column("q[elbow]"), [0.1, 0.2, 0.3])
 
 
+def changed(source, change):
+    """A model of MuJoCo's that a function has written to."""
+    m = dl.load(source).to_mujoco()
+    change(m)
+    return m
+
+
+def set_friction(m, value):
+    m.geom_friction[:, 0] = value
+
+
+def scale_masses(m, factor):
+    m.body_mass[:] *= factor
+    m.body_inertia[:] *= factor
+
+
+PARAMETERS = {
+    "friction": (BOX, "friction", [0.1, 0.9], set_friction),
+    "mass_scale": (ARM, "mass_scale", [0.5, 2.0], scale_masses),
+    "gravity": (BOX, "gravity", [[0, 0, -1.62], [1.0, 2.0, -9.0]], lambda m, g: m.opt.gravity.__setitem__(slice(None), g)),
+    "one friction": (BOX, "geom_friction[box,0]", [1.5, 3.0], lambda m, x: m.geom_friction.__setitem__((1, 0), x)),
+    "damping of a joint": (ARM, "joint_damping[elbow]", [0.2, 0.5], lambda m, x: m.dof_damping.__setitem__(1, x)),
+    "gain of an actuator": (ARM, "actuator_gain[lift]", [0.2, 5.0], lambda m, x: m.actuator_gainprm.__setitem__((0, 0), x)),
+}
+
+
+@pytest.mark.parametrize("case", PARAMETERS)
+def test_parameters_are_those_of_a_model_that_has_them(case):
+    source, column, values, write = PARAMETERS[case]
+    model = dl.load(source)
+    v = np.array([0.5, 0.2, -0.3, 0.1, 0.2, 0.3])[: model.nv]
+    control = np.full(model.nu, 0.4)
+    result = ran(source, parameters={column: values}, initial={"v": v}, controls=control, seconds=0.08)
+    for k, value in enumerate(values):
+        m = changed(source, lambda m, value=value: write(m, value))
+        q_end, v_end = alone(m, model.neutral(), v, steps=40, control=control)
+        np.testing.assert_allclose(result.column("end_q")[k], q_end, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(result.column("end_v")[k], v_end, rtol=0, atol=1e-7)
+    assert result.column("end_v")[0].tobytes() != result.column("end_v")[1].tobytes()
+
+
+def test_parameters_are_those_of_worlds_bit_for_bit():
+    rng = np.random.default_rng(4)
+    rows = 40
+    columns = {
+        "friction": rng.uniform(0.2, 1, rows), "mass_scale": rng.uniform(0.5, 2, rows), "body_com[box,0]": rng.uniform(-0.02, 0.02, rows), "v": rng.standard_normal((rows, 6))
+    }  # fmt: skip
+    result = ran(BOX, parameters=columns)
+    worlds = dl.Worlds(BOX, rows)
+    worlds.parameters["friction"] = columns["friction"][:, None]
+    worlds.parameters["body_mass"] *= columns["mass_scale"][:, None]
+    worlds.parameters["body_inertia"] *= columns["mass_scale"][:, None, None, None]
+    worlds.parameters["body_com"][:, 1, 0] = columns["body_com[box,0]"]
+    worlds.reset(v=columns["v"])
+    worlds.step(20)
+    assert result.column("end_q").tobytes() == worlds.q.tobytes()
+    # a row by itself, on a runner that had others before, and last of a batch
+    for k in (0, 31, 39):
+        single = ran(BOX, parameters={name: column[k : k + 1] for name, column in columns.items()})
+        assert single.column("end_q")[0].tobytes() == worlds.q[k].tobytes()
+
+
+def test_single_numbers_come_on_top_of_arrays_and_factors_first():
+    columns = {"body_mass[box]": [3.0, 4.0], "mass_scale": [2.0, 2.0], "v[0]": [1.0, 1.0]}
+    result = ran(BOX, parameters=columns)
+    worlds = dl.Worlds(BOX, 2)
+    worlds.parameters["body_inertia"] *= 2
+    worlds.parameters["body_mass"][:, 1] = [3.0, 4.0]
+    worlds.reset(v=[1, 0, 0, 0, 0, 0])
+    worlds.step(20)
+    assert result.column("end_q").tobytes() == worlds.q.tobytes()
+
+
+def test_parameters_that_cannot_be_name_the_rows():
+    with pytest.raises(ArgumentError, match=r"restitution.*numbers from 0 to 1, got 1.5 in world 2\. World k is row 0 \+ k"):
+        ran(BOX, parameters={"restitution": [0.1, 0.2, 1.5]})
+
+
 @pytest.mark.parametrize("kind", ["constant", "steps", "function"])
 def test_controls_are_those_of_a_simulator(kind):
     rng = np.random.default_rng(1)
