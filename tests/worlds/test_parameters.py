@@ -70,7 +70,8 @@ def test_worlds_with_parameters_are_simulators_of_edited_models(scene, threads):
         for k, sim in enumerate(sims):
             for _ in range(5):
                 step = sim.step(control=worlds.control[k])
-            assert np.array_equal(sim.q, worlds.q[k]) and np.array_equal(sim.v, worlds.v[k]), (turn, k)
+            assert np.array_equal(sim.q, worlds.q[k]), (turn, k)
+            assert np.array_equal(sim.v, worlds.v[k])
             assert step.status == worlds.statuses[k]
     assert worlds.contact_counts.any()
     one = worlds.simulator(3)
@@ -87,7 +88,8 @@ def test_a_write_counts_from_the_next_step_on_and_in_its_world_alone():
     assert (worlds.parameters["geom_friction"][2, :, 0] == 0).all()
     speed = worlds.v[:, 0].copy()
     worlds.step(20)
-    assert worlds.v[2, 0] == pytest.approx(speed[2], abs=1e-5) and (worlds.v[[0, 1, 3], 0] < speed[0] - 0.05).all()
+    assert worlds.v[2, 0] == pytest.approx(speed[2], abs=1e-5)
+    assert (worlds.v[[0, 1, 3], 0] < speed[0] - 0.05).all()
     worlds.parameters["gravity"][1] = 0
     worlds.parameters["gravity"][3] *= 2
     worlds.step()
@@ -132,10 +134,14 @@ def test_random_worlds_depend_on_seed_and_number_alone():
     many.randomize(3, friction=(0.5, 1.2), mass_scale=(0.8, 1.2), restitution=(0, 1), com_offset=(-0.01, 0.01), gain_scale=(0.9, 1.1))
     assert np.array_equal(few.parameters["body_mass"], many.parameters["body_mass"][:2])
     scale = many.parameters["body_mass"][:, 1:] / many.model.body_mass[1:]
-    assert (scale >= 0.8).all() and (scale <= 1.2).all() and len(np.unique(scale)) == scale.size
+    assert (scale >= 0.8).all()
+    assert (scale <= 1.2).all()
+    assert len(np.unique(scale)) == scale.size
     np.testing.assert_allclose(many.parameters["body_inertia"][:, 1:], scale[..., None, None] * many.model.body_inertia[1:], rtol=1e-14)
     friction = many.parameters["friction"]
-    assert (friction == friction[:, :1]).all() and (friction >= 0.5).all() and len(np.unique(friction)) == 5
+    assert (friction == friction[:, :1]).all()
+    assert (friction >= 0.5).all()
+    assert len(np.unique(friction)) == 5
     assert np.array_equal(many.parameters["geom_friction"][:, :, 1:], np.broadcast_to(many._sim._source.geom_friction[:, 1:], (5, 4, 2)))
     first = many.parameters["body_mass"].copy()
     many.randomize(3, mass_scale=(0.8, 1.2))

@@ -46,7 +46,8 @@ def test_worlds_are_simulators_bit_for_bit(scene, threads):
         for k, sim in enumerate(sims):
             for _ in range(5):
                 step = sim.step(control=worlds.control[k], external_forces=worlds.external_forces[k])
-            assert np.array_equal(sim.q, worlds.q[k]) and np.array_equal(sim.v, worlds.v[k])
+            assert np.array_equal(sim.q, worlds.q[k])
+            assert np.array_equal(sim.v, worlds.v[k])
             assert (sim.time, step.status, step.residual, step.penetration) == (
                 worlds.time[k],
                 worlds.statuses[k],
@@ -64,7 +65,9 @@ def test_worlds_sleep_as_simulators_do():
     worlds.step(150)
     for _ in range(150):
         step = sim.step()
-    assert step.sleeping == 2 and not worlds.v.any() and np.array_equal(worlds.q[1], sim.q)
+    assert step.sleeping == 2
+    assert not worlds.v.any()
+    assert np.array_equal(worlds.q[1], sim.q)
 
 
 def test_a_write_acts_on_one_world_alone():
@@ -100,12 +103,15 @@ def test_arrays_are_views_of_one_block_that_stay():
         "unsolved",
     ):
         array = getattr(worlds, name)
-        assert len(array) == 3 and array.flags.c_contiguous and array.flags.writeable
+        assert len(array) == 3
+        assert array.flags.c_contiguous
+        assert array.flags.writeable
         assert getattr(worlds, name).ctypes.data == array.ctypes.data, name
     q = worlds.q
     worlds.step(3)
     worlds.q = q + 0.0  # copies into it
-    assert worlds.q is q and q[0, 2] != worlds.model.neutral()[2]
+    assert worlds.q is q
+    assert q[0, 2] != worlds.model.neutral()[2]
     kept = dl.Worlds(robot("go2"), 2).q  # outlives its worlds
     assert np.array_equal(kept[1], worlds.model.neutral())
 
@@ -118,7 +124,8 @@ def test_arrays_are_shared_by_dlpack(library):
         shared[2, 0] = 3.5
         assert worlds.v[2, 0] == 3.5
         worlds.step()
-        assert float(shared[2, 2]) == worlds.v[2, 2] and float(pytest.importorskip("torch").from_dlpack(worlds.status)[0]) == 0
+        assert float(shared[2, 2]) == worlds.v[2, 2]
+        assert float(pytest.importorskip("torch").from_dlpack(worlds.status)[0]) == 0
     else:
         jax = pytest.importorskip("jax")
         jax.config.update("jax_enable_x64", True)
@@ -137,8 +144,11 @@ def test_reset_of_some_worlds():
     starts = np.stack([q, q])
     starts[1, 0] = 2.0
     worlds.reset(mask, q=starts, time=[1.0, 2.0])
-    assert np.array_equal(worlds.q[mask], starts) and not worlds.v[mask].any() and worlds.time[mask].tolist() == [1.0, 2.0]
-    assert np.array_equal(worlds.q[~mask], before[~mask]) and worlds.v[~mask].all()
+    assert np.array_equal(worlds.q[mask], starts)
+    assert not worlds.v[mask].any()
+    assert worlds.time[mask].tolist() == [1.0, 2.0]
+    assert np.array_equal(worlds.q[~mask], before[~mask])
+    assert worlds.v[~mask].all()
     assert [worlds.statuses[k] == "not_stepped" for k in range(6)] == mask.tolist()
     worlds.step()
     sim = dl.Simulator(model)
@@ -146,7 +156,8 @@ def test_reset_of_some_worlds():
     sim.step()
     assert np.array_equal(sim.q, worlds.q[4])  # contacts were forgotten
     worlds.reset([-1, 0], q="home", v=np.ones(model.nv))
-    assert (worlds.v[[0, 5]] == 1).all() and worlds.v[1, 0] != 1
+    assert (worlds.v[[0, 5]] == 1).all()
+    assert worlds.v[1, 0] != 1
     worlds.reset(slice(2, 4))
     assert np.array_equal(worlds.q[3], model.neutral())
     worlds.reset([])
@@ -157,7 +168,9 @@ def test_keyframes_bring_activations_and_mocap_bodies():
     worlds, sim = dl.Worlds(DRIVEN, 3), dl.Simulator(DRIVEN)
     worlds.reset([1], q="up")
     sim.reset("up")
-    assert worlds.time.tolist() == [0, 2, 0] and worlds.activation[:, 0].tolist() == [0, 0.3, 0] and worlds.mocap_position[1, 0, 0] == 1
+    assert worlds.time.tolist() == [0, 2, 0]
+    assert worlds.activation[:, 0].tolist() == [0, 0.3, 0]
+    assert worlds.mocap_position[1, 0, 0] == 1
     worlds.control = 0.4
     worlds.mocap_position[1, 0] = [1.001, 0, 1]
     worlds.mocap_quaternion[1, 0] = [2, 0, 0, 0.1]
@@ -165,9 +178,11 @@ def test_keyframes_bring_activations_and_mocap_bodies():
     for _ in range(5):
         sim.step(control=[0.4])
     worlds.step(5)
-    assert np.array_equal(sim.q, worlds.q[1]) and np.array_equal(sim.activation, worlds.activation[1]) and worlds.activation[1, 0] != 0.3
+    assert np.array_equal(sim.q, worlds.q[1])
+    assert np.array_equal(sim.activation, worlds.activation[1])
+    assert worlds.activation[1, 0] != 0.3
     worlds.mocap_quaternion[0] = 0
-    with pytest.raises(ArgumentError, match="mocap_quaternion.*worlds \\[0\\]"):
+    with pytest.raises(ArgumentError, match=r"mocap_quaternion.*worlds \[0\]"):
         worlds.step()
 
 
@@ -183,10 +198,12 @@ def test_save_restore_pickle_and_a_simulator_of_one_world():
     copied.step(10)
     for _ in range(10):
         sim.step(control=worlds.control[2])
-    assert np.array_equal(copied.q, q) and np.array_equal(sim.q, q[2])
+    assert np.array_equal(copied.q, q)
+    assert np.array_equal(sim.q, q[2])
     worlds.control = 0.0
     worlds.restore(moment)
-    assert np.array_equal(worlds.contact_forces, forces) and (worlds.control == 1).all()
+    assert np.array_equal(worlds.contact_forces, forces)
+    assert (worlds.control == 1).all()
     worlds.step(10)
     assert np.array_equal(worlds.q, q)
     for wrong, what in (
@@ -205,9 +222,13 @@ def test_an_unstable_world_stays_and_the_others_go_on():
     before, time = worlds.q[1].copy(), worlds.time[1]
     worlds.tau[1] = 1e300
     worlds.step(3)
-    assert worlds.statuses[1] == "unstable" and worlds.statuses[0] == worlds.statuses[2] == "solved"
-    assert np.array_equal(worlds.q[1], before) and worlds.time[1] == time and worlds.time[0] == pytest.approx(time + 3e-3)
-    assert worlds.unsolved.tolist() == [0, 1, 0] and np.isfinite(worlds.v).all()
+    assert worlds.statuses[1] == "unstable"
+    assert worlds.statuses[0] == worlds.statuses[2] == "solved"
+    assert np.array_equal(worlds.q[1], before)
+    assert worlds.time[1] == time
+    assert worlds.time[0] == pytest.approx(time + 3e-3)
+    assert worlds.unsolved.tolist() == [0, 1, 0]
+    assert np.isfinite(worlds.v).all()
     worlds.tau[1] = 0
     worlds.step()
     assert worlds.statuses[1] == "solved"
@@ -266,11 +287,13 @@ def test_sensors_are_those_of_steps():
     worlds.step(150)
     for _ in range(150):
         step = sim.step()
-    assert worlds.sensors.shape == (3, 7) and np.array_equal(worlds.sensors[2], step.sensors.data)
+    assert worlds.sensors.shape == (3, 7)
+    assert np.array_equal(worlds.sensors[2], step.sensors.data)
     assert worlds.sensors[0, worlds.sensor_slices["sensor_1"]] > 9  # N: it lies on the floor
     kept = worlds.sensors
     worlds.step(10)
-    assert worlds.sensors is kept and kept[2, 4] > step.sensors.data[4]
+    assert worlds.sensors is kept
+    assert kept[2, 4] > step.sensors.data[4]
 
 
 def test_chunks_cover_all_worlds_once():
