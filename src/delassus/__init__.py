@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     # what type checkers, editors and the docs see; at run time the tables below say the same
-    from . import errors, scenes, spatial, textbook, types
+    from . import errors, scenes, spatial, studies, textbook, types
     from .constraints import (
         CenterOfMass,
         Connect,
@@ -93,6 +93,7 @@ if TYPE_CHECKING:
         point_velocity,
         potential_energy,
     )
+    from .studies import Study, StudyResult
     from .viewers import View, record
     from .worlds import Rollout, Worlds, rollout
 
@@ -139,6 +140,8 @@ __all__ = [
     "Rollout",
     "Simulator",
     "StepResult",
+    "Study",
+    "StudyResult",
     "Trajectory",
     "Universal",
     "View",
@@ -188,6 +191,7 @@ __all__ = [
     "solve_lcp",
     "solve_mass_matrix",
     "spatial",
+    "studies",
     "textbook",
     "types",
 ]
@@ -207,6 +211,7 @@ _HOMES = {
     "solve_lcp",
     "state": "body_placement body_placements center_of_mass difference frame_bias_acceleration frame_jacobian frame_velocity integrate kinetic_energy normalize "
     "point_bias_acceleration point_jacobian point_position point_velocity potential_energy",
+    "studies": "Study StudyResult",
     "viewers": "View record",
     "worlds": "Rollout Worlds rollout",
 }

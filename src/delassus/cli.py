@@ -413,6 +413,44 @@ def reproduce(
 
 
 @app.command()
+def study(
+    source: Annotated[Path, typer.Argument(help="File that describes the study, .toml or .json.")],
+    on: Annotated[
+        str, typer.Option(help="Where to run: threads, processes:N, dask, dask://host:port, ray or ray://host:port.")
+    ] = "threads",
+    path: Annotated[Path | None, typer.Option(help="Folder for the results. Default: the name of the file, ending in .parquet.")] = None,
+    rows: Annotated[int | None, typer.Option(min=1, help="Number of runs, in place of the one in the file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw metrics against parameters into this file (.png, .svg or .pdf).")] = None,
+    json_file: Json = None,
+) -> None:
+    """Run a study: many runs of a model with their own parameters, in parallel. Finished rows are kept; the same command goes on from there."""
+    from .studies.file import executor_of, read_study, summary
+
+    asked = read_study(source, rows)
+    target = path or Path(source.with_suffix(".parquet").name)
+    with executor_of(on) as executor:
+        try:
+            result = asked.run(executor, target)
+        except KeyboardInterrupt:
+            console.print(f"stopped; finished rows are in {escape(str(target))}, and the same command goes on from there")
+            raise typer.Exit(130) from None
+    facts = summary(result)
+    table = Table(title=escape(f"{asked.model.name}: {len(result):,} runs of {asked.seconds:g} s"), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column("column")
+    for column in ("minimum", "median", "maximum"):
+        table.add_column(column, justify="right")
+    for name, numbers in facts["columns"].items():
+        table.add_row(escape(name), *(f"{x:.4g}" for x in numbers))
+    console.print(table)
+    console.print(", ".join(f"{count:,} {word}" for word, count in facts["statuses"].items()))
+    console.print(f"wrote {escape(str(target))}")
+    if plot is not None:
+        result.plot(plot)
+        console.print(f"wrote {escape(str(plot))}")
+    _save(json_file, {"version": dl.__version__, "model": asked.model.name, "seconds": asked.seconds, "path": str(target)} | facts)
+
+
+@app.command()
 def view(
     source: Annotated[
         str, typer.Argument(help="Name of an embedded robot or a scene, path to an MJCF or URDF file, or a saved trajectory (.npz).")

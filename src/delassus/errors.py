@@ -62,6 +62,18 @@ class UnstableError(DelassusError, ArithmeticError):
     """A simulation whose velocities grew beyond numbers."""
 
 
+class WorkerError(DelassusError, RuntimeError):
+    """Workers of a study were lost too often, cannot be reached, lack the package or have another version; the message names the rows. Finished rows are kept."""
+
+
+class FunctionError(DelassusError, RuntimeError):
+    """A function of the user's raised or returned what it must not, in a study; the message names the function and the row. Finished rows are kept."""
+
+
+class DatasetError(DelassusError, ValueError):
+    """A folder of results is of another study, or cannot be read. Nothing in it was changed."""
+
+
 class InaccurateError(DelassusError, ArithmeticError):
     """A solution that no method could bring within the promised backward error; the message has the one reached."""
 
@@ -79,7 +91,9 @@ __all__ = [
     "ArgumentTypeError",
     "BusyError",
     "CapacityError",
+    "DatasetError",
     "DelassusError",
+    "FunctionError",
     "InaccurateError",
     "LoadError",
     "MissingExtraError",
@@ -91,5 +105,6 @@ __all__ = [
     "StaleError",
     "UnknownNameError",
     "UnstableError",
+    "WorkerError",
     "WriteError",
 ]

@@ -27,6 +27,7 @@ NEEDS = {
     "pinocchio": "pinocchio",
     "example_robot_data": "example_robot_data",
     "dl.View": "viser",
+    "dl.Study": "pyarrow",
 }
 # Commands that no test runs, and why: by how they begin.
 NOT_RUN = {

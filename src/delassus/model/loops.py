@@ -41,7 +41,7 @@ from .records import (
 if TYPE_CHECKING:
     from .model import Model
 
-__all__ = ["KINDS", "LoopList", "across", "entry_of", "loops_from", "read_list", "record_of"]
+__all__ = ["KINDS", "LoopList", "across", "entry_of", "loops_from", "parsed", "read_list", "record_of"]
 
 Floats = NDArray[np.float64]
 LoopList = str | os.PathLike[str] | Iterable[Loop | Mapping[str, Any]]
@@ -73,32 +73,39 @@ def read_list(source: Any) -> tuple[list[Any], dict[str, Any]]:
             raise ArgumentTypeError(f"loops: expected a list, or the path of a JSON or TOML file, got {type(source).__name__}.")
         return list(source), {}
     path = Path(source)
-    found = _parsed(path)
+    found = parsed(path, "loops")
     loops, joints = (found.get("loops", []), found.get("joints", {})) if isinstance(found, dict) else (found, {})
     if not isinstance(loops, list) or not isinstance(joints, dict):
         raise LoadError(f"loops: {str(path)!r}: expected a list 'loops' and a table 'joints'. In TOML each loop starts with [[loops]].")
     return loops, joints
 
 
-def _parsed(path: Path) -> Any:
+def parsed(path: Path, argument: str) -> Any:
+    """Return what a JSON or TOML file holds.
+
+    Args:
+        path: of the file.
+        argument: that names it, for errors.
+
+    Raises:
+        LoadError: the file is missing, of another kind, or damaged.
+    """
     readers: dict[str, Callable[[str], Any]] = {".json": json.loads, ".toml": _toml}
     if path.suffix not in readers:
-        raise LoadError(f"loops: expected a file that ends in .json or .toml, got {str(path)!r}.")
+        raise LoadError(f"{argument}: expected a file that ends in .json or .toml, got {str(path)!r}.")
     try:
         return readers[path.suffix](path.read_text(encoding="utf-8"))
-    except LoadError:
-        raise
+    except ImportError:
+        raise LoadError(f"{argument}: TOML needs Python 3.11 or later. Use JSON.") from None
     except OSError as error:
-        raise LoadError(f"loops: the file {str(path)!r} cannot be read: {error.strerror or error}.") from None
+        raise LoadError(f"{argument}: the file {str(path)!r} cannot be read: {error.strerror or error}.") from None
     except (ValueError, RecursionError) as error:
-        raise LoadError(f"loops: {str(path)!r} is damaged: {error}.") from None
+        raise LoadError(f"{argument}: {str(path)!r} is damaged: {error}.") from None
 
 
 def _toml(content: str) -> Any:
-    try:
-        import tomllib
-    except ImportError:
-        raise LoadError("loops: TOML needs Python 3.11 or later. Use JSON, or a list.") from None
+    import tomllib
+
     return tomllib.loads(content)
 
 

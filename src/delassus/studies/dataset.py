@@ -1,0 +1,195 @@
+"""Results on disk: a folder of Parquet files, each complete and of some rows, with the identity of the study they belong to.
+
+    study.parquet/
+        _study.json                      identity: what the study is made of, and its columns
+        part-000000000000-1a2b3c4d.parquet   rows of some chunks; which ones is in its metadata
+
+A part takes its name only when it is complete, so a process that is killed leaves no half of one. Readers of Parquet datasets pass over names that begin with ``_`` or ``.``.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import BusyError, DatasetError, MissingExtraError, WriteError
+from ..simulator.files import named_path, whole_file
+
+__all__ = ["Dataset", "Ranges", "arrow", "table_of"]
+
+Array = NDArray[Any]
+Ranges = list[tuple[int, int]]  # of rows, from first to one beyond the last, in order, not touching each other
+
+_IDENTITY, _ROWS = b"delassus.study", b"delassus.rows"
+
+
+def arrow() -> tuple[Any, Any]:
+    """Return ``pyarrow`` and ``pyarrow.parquet``."""
+    try:
+        return import_module("pyarrow"), import_module("pyarrow.parquet")
+    except ImportError:
+        raise MissingExtraError(
+            'pyarrow is not installed, and studies keep their tables with it: pip install "delassus[studies]".'
+        ) from None
+
+
+def table_of(columns: Mapping[str, Array]) -> Any:
+    """Return columns as a ``pyarrow.Table``: numbers of a row as they are, arrays of a row as lists of fixed length, NaN as null."""
+    pa, _ = arrow()
+
+    def column(values: Array) -> Any:
+        if values.dtype.kind == "U":
+            return pa.array(values.tolist(), pa.string())
+        flat = pa.array(np.ascontiguousarray(values).reshape(-1), from_pandas=True)
+        return flat if values.ndim == 1 else pa.FixedSizeListArray.from_arrays(flat, int(np.prod(values.shape[1:])))
+
+    return pa.table({name: column(values) for name, values in columns.items()})
+
+
+def union(ranges: Iterable[tuple[int, int]]) -> Ranges:
+    """Return ranges in order, those that touch or overlap as one."""
+    found: Ranges = []
+    for start, stop in sorted(ranges):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(stop, found[-1][1]))
+        elif start < stop:
+            found.append((start, stop))
+    return found
+
+
+def complement(ranges: Ranges, rows: int) -> Ranges:
+    """Return the rows from 0 to ``rows`` that are in none of the ranges."""
+    ends = [0, *(end for pair in ranges for end in pair), rows]
+    return [(a, b) for a, b in zip(ends[::2], ends[1::2], strict=True) if a < b]
+
+
+class Dataset:
+    """A folder of parts of one study.
+
+    Args:
+        path: of the folder; made if it is missing.
+        identity: what the study is made of: name → digest. A folder with another one is refused.
+        rows: of the whole study.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], identity: Mapping[str, str], rows: int) -> None:
+        self.path, self.identity, self.rows = named_path(path), dict(identity), rows
+        self.label = json.dumps(self.identity, sort_keys=True).encode()
+        self._token = secrets.token_hex(4)
+
+    @contextmanager
+    def opened(self, *, resume: bool) -> Iterator[Dataset]:
+        """Make the folder, or check that it is of this study, and keep other processes from writing to it.
+
+        Raises:
+            DatasetError: it is of another study; or it has rows already, and they are not to be kept.
+            BusyError: another process runs this study.
+            WriteError: the folder cannot be written to.
+        """
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = os.open(self.path / "_lock", os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as error:
+            raise WriteError(f"path: {str(self.path)!r} cannot be written to: {error.strerror or error}.") from error
+        try:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise BusyError(f"path: another process writes to {str(self.path)!r}. Wait for it, or give another path.") from None
+            self._check_folder()
+            if not resume and self.parts():
+                raise DatasetError(f"path: {str(self.path)!r} has rows already. Remove it, give another path, or go on with resume=True.")
+            with whole_file(self.path / "_study.json", "identity of the study") as file:
+                file.write(json.dumps({"identity": self.identity, "rows": self.rows}, indent=2).encode())
+            yield self
+        finally:
+            os.close(lock)
+
+    def _check_folder(self) -> None:
+        """Refuse a folder with files of somebody else's, or of another study."""
+        names = {entry.name for entry in self.path.iterdir() if not entry.name.startswith(".")} - {"_lock"}
+        if "_study.json" not in names:
+            if names:
+                raise DatasetError(f"path: {str(self.path)!r} is no study: it has {', '.join(sorted(names)[:5])}. Give another path.")
+            return
+        try:
+            found = json.loads((self.path / "_study.json").read_bytes())["identity"]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise DatasetError(f"path: {str(self.path / '_study.json')!r} cannot be read: {error}.") from None
+        if found != self.identity:
+            differ = sorted(key for key in {*found, *self.identity} if found.get(key) != self.identity.get(key))
+            raise DatasetError(
+                f"path: {str(self.path)!r} is of another study: its {', '.join(differ)} differ{'s' if len(differ) == 1 else ''}. Give another path."
+            )
+
+    def parts(self) -> list[Path]:
+        """Return the files of all parts, in the order of their first rows."""
+        return sorted(self.path.glob("part-*.parquet"))
+
+    def _part_rows(self, path: Path) -> list[tuple[int, int]]:
+        """Rows of a part, by its metadata."""
+        pa, parquet = arrow()
+        try:
+            meta = parquet.read_schema(path).metadata or {}
+            if meta.get(_IDENTITY) != self.label:
+                raise DatasetError(f"path: {str(path)!r} is of another study. Move it away.")
+            return [(int(a), int(b)) for a, b in json.loads(meta[_ROWS])]
+        except (pa.ArrowException, OSError, ValueError, KeyError) as error:
+            if isinstance(error, DatasetError):
+                raise
+            raise DatasetError(f"path: {str(path)!r} cannot be read: {error}. Move it away; its rows are then run again.") from None
+
+    def finished(self) -> Ranges:
+        """Return which rows there are.
+
+        Raises:
+            DatasetError: a part cannot be read, is of another study, or has rows that another one has.
+        """
+        every = [(pair, path) for path in self.parts() for pair in self._part_rows(path)]
+        every.sort()
+        for ((_, stop), first), ((start, _), second) in pairwise(every):
+            if start < stop:
+                raise DatasetError(f"path: row {start} is in {first.name!r} and in {second.name!r}. Move one of them away.")
+        return union(pair for pair, _ in every)
+
+    def write(self, chunks: list[tuple[tuple[int, int], Any]]) -> None:
+        """Write a part.
+
+        Args:
+            chunks: (first, one beyond the last) row and the table of each chunk.
+
+        Raises:
+            WriteError: the disk is full, …; parts that were written before stay.
+        """
+        pa, parquet = arrow()
+        chunks = sorted(chunks, key=lambda chunk: chunk[0])
+        table = pa.concat_tables(table for _, table in chunks).combine_chunks()
+        ranges = json.dumps(union(pair for pair, _ in chunks)).encode()
+        target = self.path / f"part-{chunks[0][0][0]:012d}-{self._token}.parquet"
+        with whole_file(target, f"{table.num_rows} rows of a study") as file:
+            parquet.write_table(table.replace_schema_metadata({_IDENTITY: self.label, _ROWS: ranges}), file)
+
+    def read(self) -> Any:
+        """Return all rows that there are as one ``pyarrow.Table``, by their numbers."""
+        _, parquet = arrow()
+        tables = [parquet.read_table(path).replace_schema_metadata(None) for path in self.parts()]
+        return sorted_rows(tables) if tables else None
+
+
+def sorted_rows(tables: list[Any]) -> Any:
+    """Return tables as one, by the number of the row."""
+    pa, _ = arrow()
+    table = pa.concat_tables(tables)
+    order = np.argsort(table.column("row").to_numpy(), kind="stable")
+    return table.take(pa.array(order)).combine_chunks()

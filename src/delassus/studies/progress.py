@@ -1,0 +1,50 @@
+"""How far a study is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["RowBar"]
+
+
+class RowBar:
+    """A bar with rows, rows per second and the time that is left; nothing where it is not wanted, or where there is no terminal.
+
+    Args:
+        shown: whether it is wanted.
+        title: before the bar.
+        rows: of the study.
+        finished: rows that were finished before.
+    """
+
+    def __init__(self, shown: bool, title: str, rows: int, finished: int) -> None:
+        self.shown, self.title, self.rows, self.finished = shown, title, rows, finished
+        self.progress: Any = None
+
+    def __enter__(self) -> Callable[[int], None]:
+        if not self.shown:
+            return lambda _: None
+        from rich import progress as bars
+
+        class Rate(bars.ProgressColumn):
+            def render(self, task: Any) -> str:
+                return f"{task.speed:,.0f} rows/s" if task.speed else ""
+
+        progress = bars.Progress(
+            bars.TextColumn("{task.description}"),
+            bars.BarColumn(),
+            bars.MofNCompleteColumn(),
+            Rate(),
+            bars.TimeRemainingColumn(),
+            transient=True,
+        )
+        if not progress.console.is_terminal:
+            return lambda _: None
+        progress.start()
+        self.progress, task = progress, progress.add_task(self.title, total=self.rows, completed=self.finished)
+        return lambda rows: progress.advance(task, rows)
+
+    def __exit__(self, *_: object) -> None:
+        if self.progress is not None:
+            self.progress.stop()

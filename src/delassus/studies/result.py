@@ -1,0 +1,98 @@
+"""The table of a study."""
+
+from __future__ import annotations
+
+import os
+from functools import cached_property
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._door import unknown
+from ..errors import MissingExtraError
+from .dataset import Dataset, sorted_rows
+from .picture import picture
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from .study import Study
+
+__all__ = ["StudyResult"]
+
+Array = NDArray[Any]
+
+
+class StudyResult:
+    """The rows of a study, by their numbers. They are read when they are first asked for; what is larger than memory is read with ``pyarrow.dataset`` from :attr:`path`.
+
+    Columns: ``row``; what the table of the study varies; metrics, null where a run failed; ``status``: "solved" where all steps were, "unsolved" where some were not, "unstable" or "singular" or
+    "failed" (MuJoCo could not go on, or there were too many contacts) where the run ended early; ``unsolved``: how many steps ended otherwise than solved; ``unstable``: the step at which
+    the run ended early, −1 where it did not.
+    """
+
+    def __init__(self, study: Study, dataset: Dataset | None, tables: list[Any]) -> None:
+        self.study = study
+        self._dataset, self._tables = dataset, tables
+
+    @property
+    def path(self) -> Path | None:
+        """Folder of the results; None where they are in memory only."""
+        return None if self._dataset is None else self._dataset.path
+
+    @cached_property
+    def table(self) -> Any:
+        """All rows as a ``pyarrow.Table``."""
+        return sorted_rows(self._tables) if self._dataset is None else self._dataset.read()
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return self.study.rows
+
+    def column(self, name: str) -> Array:
+        """Return a column: (rows,) or (rows, k); NaN where a run failed.
+
+        Args:
+            name: of the column.
+        """
+        if name not in self.table.column_names:
+            raise unknown("column", name, self.table.column_names)
+        column = self.table.column(name).combine_chunks()
+        width = getattr(column.type, "list_size", None)
+        if width is None:
+            return np.asarray(column.to_numpy(zero_copy_only=False))
+        values = column.values.to_numpy(zero_copy_only=False)
+        return np.asarray(values).reshape(len(column), width)
+
+    def to_pandas(self) -> Any:
+        """Return all rows as a ``pandas.DataFrame``.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        try:
+            import_module("pandas")
+        except ImportError:
+            raise MissingExtraError("pandas is not installed: pip install pandas. column(name) gives NumPy arrays without it.") from None
+        return self.table.to_pandas()
+
+    def counts(self) -> dict[str, int]:
+        """Return how many runs ended how: status → rows."""
+        words, numbers = np.unique(self.column("status").astype(str), return_counts=True)
+        return dict(zip(words.tolist(), numbers.tolist(), strict=True))
+
+    def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
+        """Draw every metric against every varied number: at most five of one and four of the other.
+
+        Args:
+            path: also write the picture there; its ending says the kind (.png, .svg, .pdf).
+
+        Returns:
+            A ``matplotlib.figure.Figure``.
+        """
+        return picture(self, path)
+
+    def __repr__(self) -> str:
+        return f"<StudyResult of {self.study.model.name!r}: {len(self)} rows{'' if self.path is None else f' in {str(self.path)!r}'}>"
