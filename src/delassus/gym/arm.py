@@ -80,8 +80,8 @@ class ArmPush(Task):
         q, v, box = batch.q, batch.v, batch.q[:, self.box : self.box + 3]
         return np.concatenate(
             [
-                q[:, self.at] - _POSE,
-                0.5 * v[:, self.rate],
+                q.take(self.at, axis=1) - _POSE,
+                0.5 * v.take(self.rate, axis=1),
                 5.0 * (self.tip(q) - box),
                 5.0 * (box[:, :2] - batch.goal),
                 v[:, self.box_rate : self.box_rate + 3],

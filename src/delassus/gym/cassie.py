@@ -23,7 +23,7 @@ class CassieHop(LeggedTask):
 
     - Action (10): targets of the motors, up to 0.5 rad from standing.
     - Observation (42): see :class:`LeggedTask`, and the vertical force on each foot over the robot's weight (2).
-    - Reward: cosine of the tilt (not below zero) · (0.2 + 2 where nothing touches the floor, the base is higher than 0.8 m and 0.2 s have passed) − 0.1 · horizontal speed² − 0.02 · action cost.
+    - Reward: cosine of the tilt (not below zero) · (0.2 + 2 where nothing touches the floor, the base is higher than 1 m (3 cm above standing) and 0.2 s have passed) − 0.1 · horizontal speed² − 0.02 · action cost.
     - Start: standing, a little off. Terminated: tilt above 60° or base lower than 60 cm. Truncated after 250 actions of 20 ms.
     """
 
@@ -45,7 +45,7 @@ class CassieHop(LeggedTask):
 
     def reward(self, batch: Batch) -> Array:
         """Return the reward above."""
-        flies = (np.abs(batch.contact_forces).sum(axis=(1, 2)) == 0.0) & (batch.q[:, 2] > 0.8) & (batch.time > 0.2)
+        flies = (np.abs(batch.contact_forces).sum(axis=(1, 2)) == 0.0) & (batch.q[:, 2] > 1.0) & (batch.time > 0.2)
         drift = batch.v[:, 0] ** 2 + batch.v[:, 1] ** 2
         return np.asarray(np.maximum(self.upright(batch), 0.0) * (0.2 + 2.0 * flies) - 0.1 * drift - 0.02 * batch.action_cost())
 

@@ -106,7 +106,8 @@ class WorldsEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
 
         Args:
             seed: s: world k gets the seed s + k; a list: one for each, None for those that go on. None: the next episode of the seeds there are; at first, random ones.
-            options: ``{"reset_mask": mask}``, (num_envs,), to reset some worlds; ``{"q": …, "v": …}``, a row for all or one for each that is reset, to start from states.
+            options: ``{"reset_mask": mask}``, (num_envs,), to reset some worlds; ``{"q": …, "v": …}``, a row for all or one for each that is reset, to start from states; ``{"stagger": True}``
+                to truncate the first episode of world k after (k + 1)/num_envs of the limit, so that episodes do not end all at once.
 
         Returns:
             observations (num_envs, observations), and infos.
@@ -119,6 +120,8 @@ class WorldsEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
                 raise ArgumentError(f"reset_mask: expected booleans of shape ({self.num_envs},), got {mask.dtype} of shape {mask.shape}.")
         self._seed(seed, mask)
         self._start(mask, given)
+        if given.get("stagger") and self.max_episode_steps:
+            self._steps[mask] = (self.max_episode_steps * np.arange(self.num_envs)[::-1] // self.num_envs)[mask]
         return self._observation(), self._infos()
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
@@ -170,23 +173,19 @@ class WorldsEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
     def _seed(self, seed: int | list[int | None] | None, mask: Array) -> None:
         """Take seeds for the worlds that are reset, or go on to their next episodes."""
         n = self.num_envs
-        super().reset(seed=seed if isinstance(seed, int) else None)
+        if isinstance(seed, (list, tuple, np.ndarray)):
+            seeds = [None if own is None else count(own, "seed", 0) for own in seed]
+            if len(seeds) != n:
+                raise ArgumentError(f"seed: expected one number, or {n} of them, got {len(seeds)}.")
+        else:
+            seeds = [None if seed is None else count(seed, "seed", 0) + k for k in range(n)]
+        super().reset(seed=seeds[0])
         if self._seeds is None:
             self._seeds = self.np_random.integers(2**63, size=n, dtype=np.uint64)
-        if seed is None:
-            self._episodes[mask] += 1
-            return
-        if isinstance(seed, (list, tuple, np.ndarray)):
-            if len(seed) != n:
-                raise ArgumentError(f"seed: expected one number, or {n} of them, got {len(seed)}.")
-            for k, own in enumerate(seed):
-                if mask[k]:
-                    self._episodes[k] = self._episodes[k] + 1 if own is None else 0
-                    self._seeds[k] = self._seeds[k] if own is None else count(own, "seed", 0)
-            return
-        first = np.uint64(count(seed, "seed", 0) % 2**64)
-        self._seeds[mask] = (first + np.arange(n, dtype=np.uint64))[mask]
-        self._episodes[mask] = 0
+        fresh = mask & np.array([own is not None for own in seeds])
+        self._seeds[fresh] = np.array([(own or 0) % 2**64 for own in seeds], dtype=np.uint64)[fresh]
+        self._episodes[mask] += 1
+        self._episodes[fresh] = 0
 
     def _next_episode(self, mask: Array) -> None:
         self._episodes[mask] += 1

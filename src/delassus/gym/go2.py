@@ -25,7 +25,7 @@ class Go2Walk(LeggedTask):
 
     - Action (12): targets of the joints, up to 0.4 rad from standing.
     - Observation (46): see :class:`LeggedTask`.
-    - Reward: exp(−4 (forward velocity − speed)²) + 0.3 · cosine of the tilt − 0.2 (sideways velocity² + yaw rate²) − 0.02 · action cost; velocities in the base's axes.
+    - Reward: exp(−8 (forward velocity − speed)²) + 0.3 · cosine of the tilt − 0.2 (sideways velocity² + yaw rate²) − 0.02 · action cost; velocities in the base's axes.
     - Start: standing, joints and base a little off. Terminated: tilt above 72° or base lower than 12 cm. Truncated after 500 actions of 20 ms.
 
     Args:
@@ -49,7 +49,7 @@ class Go2Walk(LeggedTask):
         along = rotate_back(batch.q[:, 3:7], batch.v[:, :3])
         off = along[:, 1] ** 2 + batch.v[:, 5] ** 2
         return np.asarray(
-            np.exp(-4.0 * (along[:, 0] - self.speed) ** 2) + 0.3 * self.upright(batch) - 0.2 * off - 0.02 * batch.action_cost()
+            np.exp(-8.0 * (along[:, 0] - self.speed) ** 2) + 0.3 * self.upright(batch) - 0.2 * off - 0.02 * batch.action_cost()
         )
 
     def terminated(self, batch: Batch) -> Array:
@@ -88,7 +88,7 @@ class Go2StandUp(LeggedTask):
     def reward(self, batch: Batch) -> Array:
         """Return the reward above."""
         height = np.maximum(1.0 - np.abs(1.0 - batch.q[:, 2] / self.standing[2]), 0.0)
-        pose = ((batch.q[:, self.at] - self.standing[self.at]) ** 2).mean(axis=1)
-        haste = (batch.v[:, self.rate] ** 2).mean(axis=1)
+        pose = ((batch.q.take(self.at, axis=1) - self.standing[self.at]) ** 2).mean(axis=1)
+        haste = (batch.v.take(self.rate, axis=1) ** 2).mean(axis=1)
         stands = height * np.maximum(self.upright(batch), 0.0) * (0.5 + 0.5 * np.exp(-4.0 * pose))
         return np.asarray(stands - 0.02 * batch.action_cost() - 0.002 * haste)

@@ -56,8 +56,8 @@ class GripperLift(Task):
         q, v = batch.q, batch.v
         return np.concatenate(
             [
-                (q[:, self.at] - self.nominal) / self.reach,
-                v[:, self.rate],
+                (q.take(self.at, axis=1) - self.nominal) / self.reach,
+                v.take(self.rate, axis=1),
                 10.0 * self._missing(batch),
                 10.0 * q[:, self.box + 2 : self.box + 3],
                 v[:, self.box_rate : self.box_rate + 3],

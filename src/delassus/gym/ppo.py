@@ -233,7 +233,7 @@ def train(
     """Improve a policy; yields after every update, so that the caller prints, saves and stops.
 
     Args:
-        env: a vector environment with autoreset in the same step and ``final_obs`` as an array, such as :class:`~delassus.gym.WorldsEnv`.
+        env: a :class:`~delassus.gym.WorldsEnv` with autoreset in the same step.
         policy: changed in place.
         updates: how many; the rate falls to a tenth over them.
         steps: of each world per update; epochs: passes over its samples; minibatches: parts of a pass.
@@ -242,7 +242,7 @@ def train(
     if env.metadata.get("autoreset_mode") != AutoresetMode.SAME_STEP:
         raise ArgumentError('env: expected one that resets in the same step. Make it with autoreset_mode="SameStep".')
     rng, adam = np.random.default_rng(seed), Adam(policy.parameters, rate=rate)
-    observation, _ = env.reset(seed=seed)
+    observation, _ = env.reset(seed=seed, options={"stagger": True})
     wall, cpu, collecting = time.perf_counter(), time.process_time(), 0.0
     for k in range(updates):
         begun = time.perf_counter()

@@ -20,7 +20,8 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """States of n worlds, after an action or a reset. What a task computes of it must not depend on other rows: a world alone gives the same bits.
+    """States of n worlds, after an action or a reset. What a task computes of a row must not depend on the others: a world alone is to give the same bits. So sum
+    along rows of arrays in C order (``q.take(columns, axis=1)``; ``q[:, columns]`` is not), and use no matrix products.
 
     Attributes:
         q: (n, nq) configurations; v: (n, nv) velocities.
@@ -148,8 +149,8 @@ class LeggedTask(Task):
                 down,
                 rotate_back(turn, v[:, :3]),
                 0.25 * v[:, 3:6],
-                q[:, self.at] - self.nominal,
-                0.1 * v[:, self.rate],
+                q.take(self.at, axis=1) - self.nominal,
+                0.1 * v.take(self.rate, axis=1),
                 batch.action,
             ],
             axis=1,
