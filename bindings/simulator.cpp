@@ -44,7 +44,15 @@ MujocoLibrary library_of(const std::map<std::string, std::size_t>& places) {
             at("mjData.ten_J"), at("mjData.ten_length")};
   l.contact = {at("mjContact"),          at("mjContact.dist"), at("mjContact.pos"), at("mjContact.frame"),
                at("mjContact.friction"), at("mjContact.geom"), at("mjContact.dim"), at("mjContact.includemargin")};
-  l.model = {at("mjModel"), at("mjModel.narena"), at("mjModel.enableflags")};
+  l.model = {at("mjModel"),
+             at("mjModel.narena"),
+             at("mjModel.enableflags"),
+             at("mjModel.gravity"),
+             at("mjModel.geom_friction"),
+             at("mjModel.body_mass"),
+             at("mjModel.body_subtreemass"),
+             at("mjModel.body_ipos"),
+             at("mjModel.body_sameframe")};
   l.sleep = {int(at("mjENBL_SLEEP")), at("mjData.body_awake"), at("mjData.nbody_awake"), int(at("mjS_ASLEEP")),
              int(at("mjS_AWAKE"))};
   l.message = {at("mjLogMessage.level"), at("mjLogMessage.subject"), int(at("mjLOG_ERROR"))};
@@ -152,16 +160,16 @@ void bind_description(nb::module_& m) {
       .def(
           "__init__",
           [](HeldMirror* self, const MujocoLibrary& library, nb::object model, std::size_t address, int nq, int nv,
-             int nu, int signature, Numbers start, int mocap_signature, Numbers mocap, bool needs_contacts,
+             int nu, int bodies, int signature, Numbers start, int mocap_signature, Numbers mocap, bool needs_contacts,
              bool advances) {
-            new (self) HeldMirror{{library, reinterpret_cast<const void*>(address), nq, nv, nu, signature,
+            new (self) HeldMirror{{library, reinterpret_cast<const void*>(address), nq, nv, nu, bodies, signature,
                                    int(start.size()), mocap_signature, needs_contacts, advances},
                                   std::move(model),
                                   std::move(start),
                                   std::move(mocap)};
           },
-          "library"_a, "model"_a.none(), nb::kw_only(), "address"_a, "nq"_a, "nv"_a, "nu"_a, "signature"_a, "start"_a,
-          "mocap_signature"_a, "mocap"_a, "needs_contacts"_a, "advances"_a);
+          "library"_a, "model"_a.none(), nb::kw_only(), "address"_a, "nq"_a, "nv"_a, "nu"_a, "bodies"_a, "signature"_a,
+          "start"_a, "mocap_signature"_a, "mocap"_a, "needs_contacts"_a, "advances"_a);
   nb::class_<WorldPlan>(m, "WorldPlan")
       .def(
           "__init__",

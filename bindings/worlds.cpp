@@ -1,5 +1,6 @@
 #include "worlds/worlds.h"
 
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -20,11 +21,11 @@ struct HeldWorlds : SingleUser {
   std::shared_ptr<WorldPlan> plan;
   Worlds worlds;
 
-  HeldWorlds(std::shared_ptr<WorldPlan> p, int count, int threads)
+  HeldWorlds(std::shared_ptr<WorldPlan> p, ParameterSource parameters, int count, int threads)
       : SingleUser("these Worlds"),
         plan(std::move(p)),
         worlds(plan->world, plan->collisions.source, plan->mirror.source, {plan->mirror.start, plan->mirror.mocap},
-               plan->controls, count, threads) {
+               std::move(parameters), plan->controls, count, threads) {
     raise_failure();
   }
 
@@ -41,15 +42,21 @@ void refuse(const Worlds& w, const char* kind, const std::string& name, const st
   for (int k = 0; k < w.count(); ++k)
     if (wrong(std::size_t(k)) && ++found <= 8) list += (found > 1 ? ", " : "") + std::to_string(k);
   if (found > 8) list += ", … (" + std::to_string(found) + " in all)";
-  door::raise(kind, name + ": " + what + ", which those of " + (found == 1 ? "world " : "worlds ") + list + " are not.");
+  door::raise(kind,
+              name + ": " + what + ", which those of " + (found == 1 ? "world " : "worlds ") + list + " are not.");
 }
 
 // All numbers that a step reads and a user may have written.
 void check(const HeldWorlds& s) {
   const Worlds& w = s.worlds;
-  const std::pair<const char*, const Rows<double>*> read[] = {
-      {"q", &w.q},     {"v", &w.v},         {"time", &w.time},        {"hidden", &w.hidden},
-      {"mocap", &w.mocap_goal}, {"control", &w.control}, {"tau", &w.tau}, {"external_forces", &w.external}};
+  const std::pair<const char*, const Rows<double>*> read[] = {{"q", &w.q},
+                                                              {"v", &w.v},
+                                                              {"time", &w.time},
+                                                              {"hidden", &w.hidden},
+                                                              {"mocap", &w.mocap_goal},
+                                                              {"control", &w.control},
+                                                              {"tau", &w.tau},
+                                                              {"external_forces", &w.external}};
   for (const auto& [name, rows] : read)
     if (!door::all_finite(rows->numbers.data(), rows->numbers.size()))
       refuse(w, "NotFiniteError", name, "every number must be finite",
@@ -128,13 +135,21 @@ void bind_rows(nb::class_<HeldWorlds>& c, const char* name, Rows<Number> Worlds:
 }  // namespace
 
 void bind_worlds(nb::module_& m) {
+  nb::class_<ParameterSource>(m, "ParameterSource")
+      .def(
+          "__init__",
+          [](ParameterSource* self, const std::array<Numbers, parameter_count>& values, std::vector<int> dof_joint,
+             std::vector<int> motor_actuator, std::vector<int> mujoco_bodies, std::vector<int> mujoco_parents) {
+            new (self) ParameterSource{values, std::move(dof_joint), std::move(motor_actuator),
+                                       std::move(mujoco_bodies), std::move(mujoco_parents)};
+          },
+          "values"_a, nb::kw_only(), "dof_joint"_a, "motor_actuator"_a, "mujoco_bodies"_a, "mujoco_parents"_a);
   nb::class_<HeldWorlds> c(m, "Worlds");
   c.def(
        "__init__",
-       [](HeldWorlds* self, std::shared_ptr<WorldPlan> plan, int count, int threads) {
-         new (self) HeldWorlds(std::move(plan), count, threads);
-       },
-       "plan"_a, "count"_a, nb::kw_only(), "threads"_a)
+       [](HeldWorlds* self, std::shared_ptr<WorldPlan> plan, const ParameterSource& parameters, int count,
+          int threads) { new (self) HeldWorlds(std::move(plan), parameters, count, threads); },
+       "plan"_a, "parameters"_a, "count"_a, nb::kw_only(), "threads"_a)
       .def("check", &check)
       .def("step", &step, "which"_a, "steps"_a)
       .def(
@@ -169,6 +184,29 @@ void bind_worlds(nb::module_& m) {
             s.worlds.as_world(world, [&](World& w) { s.plan->restore(w, x.data, n); });
           },
           "world"_a, "snapshot"_a.none(), "size"_a)
+      // Live numbers of a parameter, a row per world, in which it is flat; which were written since the last were
+      // accepted; and from now on these count.
+      .def(
+          "parameter",
+          [](nb::handle self, int which) {
+            auto& s = nb::cast<HeldWorlds&>(self);
+            door::Occupied occupied(s.busy, s.name);
+            auto& rows = s.worlds.parameter(Parameter(which));
+            return live(self, rows, std::size_t(s.worlds.count()), {rows.width});
+          },
+          "which"_a)
+      .def("changed_parameters",
+           [](const HeldWorlds& s) {
+             std::vector<int> changed;
+             for (int p = 0; p < parameter_count; ++p)
+               if (s.worlds.changed(Parameter(p))) changed.push_back(p);
+             return changed;
+           })
+      .def("accept_parameters",
+           [](HeldWorlds& s) {
+             door::Occupied occupied(s.busy, s.name);
+             s.worlds.accept_parameters();
+           })
       // A record of the present state, with what the last step found.
       .def(
           "record",

@@ -15,6 +15,8 @@ struct Placement {
   using Real = real_of<T>;
 
   explicit Placement(const Model<Real>& model);
+  // Takes the inertias of the links anew, which the owner of the model may change.
+  void read_inertias(const Model<Real>& model);
   std::size_t bytes() const;
 
   // constants of the links, in the blocks that the block work wants
@@ -78,7 +80,12 @@ Placement<T>::Placement(const Model<Real>& model) {
   if (rides) ride.resize(nl);
   inertia.resize(nl);
   inertial.resize(pose.blocks());
-  for (int i = 0; i < nl; ++i) {
+  read_inertias(model);
+}
+
+template <class T>
+void Placement<T>::read_inertias(const Model<Real>& model) {
+  for (int i = 0; i < int(model.links.size()); ++i) {
     constexpr int width = link_lanes<T>;
     const Real* from = reinterpret_cast<const Real*>(&model.links[i].inertial);
     Real* to = reinterpret_cast<Real*>(&inertial[i / width]) + i % width;

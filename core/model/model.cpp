@@ -39,6 +39,14 @@ void fuse(Inertial<double>& link, double mass, const V& center, const Sym3<doubl
   link.mass = total;
 }
 
+// Gives a body its inertia, which its link carries from now on too.
+void carry(Model<double>& model, Body<double>& body, double mass, const V& center, const Sym3<double>& inertia) {
+  body.mass = mass;
+  body.center = body.placement * center;
+  if (body.link >= 0)
+    fuse(model.links[std::size_t(body.link)].inertial, mass, body.center, congruence(body.placement.R, inertia));
+}
+
 template <class Real>
 Vec3<Real> cast(const V& a) {
   return {Real(a.x), Real(a.y), Real(a.z)};
@@ -102,9 +110,8 @@ Model<double> build_model(const Description& description) {
       X = inverse(frame);
     }
 
-    const V center = X * body.center;
-    model.bodies.push_back({link, X, body.mass, center});
-    if (link >= 0) fuse(model.links[link].inertial, body.mass, center, congruence(X.R, body.inertia));
+    model.bodies.push_back({link, X, 0, {}});
+    carry(model, model.bodies.back(), body.mass, body.center, body.inertia);
   }
 
   // a subtree ends where the last link of its last child's subtree ends
@@ -133,6 +140,14 @@ Model<double> build_model(const Description& description) {
     }
   }
   return model;
+}
+
+void set_inertias(Model<double>& model, const double* mass, const double* center, const double* inertia) {
+  for (auto& link : model.links) link.inertial = {};
+  for (std::size_t b = 0; b < model.bodies.size(); ++b) {
+    const double *c = center + 3 * b, *I = inertia + 9 * b;
+    carry(model, model.bodies[b], mass[b], {c[0], c[1], c[2]}, {I[0], I[1], I[2], I[4], I[5], I[8]});
+  }
 }
 
 Model<double> part(const Model<double>& whole, const std::vector<int>& trees, const std::vector<int>& bodies) {

@@ -88,6 +88,10 @@ struct Model {
 
 Model<double> build_model(const Description& description);
 
+// Gives bodies other inertias: mass (nbody,), centre (nbody, 3) and inertia about it (nbody, 9), as a description has
+// them. What links carry follows, to the last bit what build_model would make of it.
+void set_inertias(Model<double>& model, const double* mass, const double* center, const double* inertia);
+
 // Some trees of a model by themselves, with some of its bodies: these are of the trees or of the ground. Takes as long
 // as it gives, however large the whole is.
 Model<double> part(const Model<double>& whole, const std::vector<int>& trees, const std::vector<int>& bodies);

@@ -85,6 +85,13 @@ class Delassus {
   // Takes axes of points anew from the layout, whose owner may change these and the places of points; update comes
   // next.
   void read_points() { points_.read_axes(); }
+  // Takes inertias and armature anew from the model, whose owner may change these; update comes next. Whether joints of
+  // a free link have armature at all stays as it was.
+  void read_model() {
+    w_.read_inertias(model_);
+    loose_strips_.read_armature(model_, layout_->loose);
+    if (!layout_->same_strips) coupled_strips_.read_armature(model_, layout_->coupled);
+  }
 
   // All numeric work that depends on q alone. Returns whether M is regular.
   bool update(const T* q) {

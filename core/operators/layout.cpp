@@ -103,11 +103,12 @@ class TraceBound {
 
 // A bound of SᵀIᶜS + armature for every velocity, Iᶜ being the inertia of all that the joint carries: with m its mass
 // and C its moments about the tree's origin, from which the joint is at most r away, 2 (m r² + tr C) of a turn and m of
-// a push.
+// a push. reach, mass, trace: memory, one per link.
 template <class Real>
-std::vector<Real> bound_pivots(const Model<Real>& model) {
+void bound_pivots(const Model<Real>& model, std::vector<double>& reach, std::vector<double>& mass,
+                  std::vector<double>& trace, std::vector<Real>& bounds) {
   const std::size_t n = model.links.size();
-  std::vector<double> reach(n, 0), mass(n), trace(n);
+  std::fill(reach.begin(), reach.end(), 0.0);
   auto length = [](const Vec3<Real>& x) { return std::sqrt(double(dot(x, x))); };
   for (std::size_t i = 0; i < n; ++i) {
     const auto& link = model.links[i];
@@ -122,7 +123,6 @@ std::vector<Real> bound_pivots(const Model<Real>& model) {
   for (std::size_t i = n; i-- > 0;)
     if (const int p = model.links[i].parent; p >= 0) mass[p] += mass[i], trace[p] += trace[i];
 
-  std::vector<Real> bounds(std::size_t(model.nv));
   for (std::size_t i = 0; i < n; ++i) {
     const auto& link = model.links[i];
     const double armature = *std::max_element(&model.armature[link.iv], &model.armature[link.iv] + link.nv);
@@ -132,7 +132,6 @@ std::vector<Real> bound_pivots(const Model<Real>& model) {
       bounds[link.iv + k] = Real((push ? mass[i] : turn) + armature);
     }
   }
-  return bounds;
 }
 
 }  // namespace
@@ -145,14 +144,29 @@ Layout<Real>::Layout(const Model<Real>& model, ConstraintSet<Real> constraints, 
 
 template <class Real>
 LayoutMaker<Real>::LayoutMaker(const Model<Real>& model, int lanes)
-    : model_(model), lanes_(lanes), pivot_bound_(bound_pivots(model)) {
+    : model_(model), lanes_(lanes), pivot_bound_(std::size_t(model.nv)) {
   for (const auto& link : model.links) {
     bool bare = true;
     for (int k = link.iv; k < link.iv + link.nv; ++k) bare = bare && model.armature[k] == 0;
     bare_links_.push_back({link.parent, link.iv, link.nv, link.type == Joint::free, bare, false, false, false, false});
-    lightness_.push_back(find_lightness(link.inertial));
-    ease_.push_back(find_ease(link.inertial));
   }
+  for (auto* x : {&lightness_, &ease_, &reach_, &mass_, &trace_}) x->resize(model.links.size());
+  read_model();
+}
+
+template <class Real>
+void LayoutMaker<Real>::read_model() {
+  for (std::size_t i = 0; i < model_.links.size(); ++i) {
+    lightness_[i] = find_lightness(model_.links[i].inertial);
+    ease_[i] = find_ease(model_.links[i].inertial);
+  }
+  bound_pivots(model_, reach_, mass_, trace_, pivot_bound_);
+}
+
+template <class Real>
+void LayoutMaker<Real>::find_bounds(Layout<Real>& layout) const {
+  layout.bound = TraceBound<Real>(model_, layout.set, lightness_, ease_)();
+  layout.pivot_bound = pivot_bound_;
 }
 
 template <class Real>
@@ -162,8 +176,7 @@ void LayoutMaker<Real>::make(Layout<Real>& layout) {
   find_touching(layout);
   find_products(planner_, layout.coupled, layout.set, layout.products);
   find_summed(layout);
-  layout.bound = TraceBound<Real>(model_, layout.set, lightness_, ease_)();
-  layout.pivot_bound = pivot_bound_;
+  find_bounds(layout);
 }
 
 // Which links constraints act on, and which of these they couple.

@@ -64,6 +64,12 @@ class LayoutMaker {
   // All the rest of a layout whose set is given. Operators of it are to be made again.
   void make(Layout<Real>& layout);
 
+  // Takes inertias and armature of the model anew, whose owner may change these. Whether joints of a free link have
+  // armature at all stays as it was.
+  void read_model();
+  // Of a layout, what depends on these numbers: its bounds.
+  void find_bounds(Layout<Real>& layout) const;
+
  private:
   void find_links(const ConstraintSet<Real>& set);
   void plan(Layout<Real>& layout);
@@ -72,13 +78,14 @@ class LayoutMaker {
 
   const Model<Real>& model_;
   int lanes_;
-  std::vector<PlannedLink> bare_links_;   // without constraints
-  std::vector<PlannedLink> links_;        // with those of the set
-  std::vector<PlannedLink> loose_links_;  // of the last plan of M
-  EliminationPlan loose_;                 // that
-  std::vector<Real> pivot_bound_;         // a velocity
-  std::vector<double> lightness_, ease_;  // a link: bounds of its inverse mass and inverse moments
-  LinkLists groups_;                      // links that constraints couple
+  std::vector<PlannedLink> bare_links_;       // without constraints
+  std::vector<PlannedLink> links_;            // with those of the set
+  std::vector<PlannedLink> loose_links_;      // of the last plan of M
+  EliminationPlan loose_;                     // that
+  std::vector<Real> pivot_bound_;             // a velocity
+  std::vector<double> lightness_, ease_;      // a link: bounds of its inverse mass and inverse moments
+  std::vector<double> reach_, mass_, trace_;  // a link: of what a bound of its pivots is made
+  LinkLists groups_;                          // links that constraints couple
   EliminationPlanner planner_;
   std::vector<int> kept_;      // a link: where the inertia is kept that it starts with
   std::vector<char> written_;  // a row: a point's or a joint's

@@ -23,6 +23,7 @@ class MatrixFree final : public MovingOperator<Real> {
     G_.emplace(model_, std::move(layout), scratch_);
   }
   void read_points() override { G_->read_points(); }
+  void read_model() override { G_->read_model(); }
   const Placement<Real>& placement() const override { return G_->placement(); }
   void share(Team* team) override { G_->share(team); }
   int rows() const override { return G_->rows(); }

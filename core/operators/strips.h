@@ -68,10 +68,12 @@ struct StripPlacement {
     armature.assign(n, constant<P>(1));
     full.assign(n, P{});
     for (std::size_t i = 0; i < n; ++i)
-      for (int l = 0; l < plan.strips[i].count; ++l) {
-        lane(armature[i], l) = model.armature[plan.strips[i].iv[l]];
-        lane(full[i], l) = 1;
-      }
+      for (int l = 0; l < plan.strips[i].count; ++l) lane(full[i], l) = 1;
+    read_armature(model, plan);
+  }
+  void read_armature(const Model<real_of<T>>& model, const EliminationPlan& plan) {
+    for (std::size_t i = 0; i < armature.size(); ++i)
+      for (int l = 0; l < plan.strips[i].count; ++l) lane(armature[i], l) = model.armature[plan.strips[i].iv[l]];
   }
   void take_motions(const EliminationPlan& plan, const Placement<T>& w) {
     if constexpr (strip_lanes<T> > 1)

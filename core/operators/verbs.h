@@ -56,6 +56,8 @@ template <class Real>
 class MovingOperator : public Operator<Real> {
  public:
   virtual void read_points() = 0;
+  // Takes inertias and armature of its model anew; update follows. Its layout has the bounds of these (LayoutMaker).
+  virtual void read_model() = 0;
   // Becomes that of another layout of the same model, or of its own after this was made again; compliance and damping
   // are to be set. Takes less time than a new one.
   virtual void remake(std::shared_ptr<const Layout<Real>> layout) = 0;

@@ -79,6 +79,12 @@ Collider::Collider(const CollisionSource& source, int nq)
   if (!data_.renew(model_.data())) failure_ = data_.error();
 }
 
+void Collider::set_surfaces(const double* friction, const double* restitution) {
+  std::copy_n(restitution, restitution_.size(), restitution_.begin());
+  friction_.assign(friction, friction + 3 * restitution_.size());
+  mujoco::put(model_.data(), library_.model.geom_friction, friction_.data());
+}
+
 bool Collider::collide(const double* q, std::vector<Touch>& touches, const std::vector<char>* still) {
   touches.clear();
   if (!detect(q, still)) return false;

@@ -38,6 +38,9 @@ class Collider {
   // Poses of bodies that a user moves, for all looks to come; as MuJoCo's state has them.
   void set_mocap(const std::vector<double>& poses) { mocap_ = poses; }
 
+  // Friction (ngeom, 3) and restitution (ngeom,) of shapes, for all looks to come, in place of those of the model.
+  void set_surfaces(const double* friction, const double* restitution);
+
   // What MuJoCo said where it could not go on; empty where it could.
   const std::string& failure() const { return failure_; }
 
@@ -58,7 +61,7 @@ class Collider {
   std::vector<double> restitution_;
   int mocap_signature_;
   double margin_shift_;
-  std::vector<double> mocap_;
+  std::vector<double> mocap_, friction_;
   std::vector<char>
       model_;  // the head of MuJoCo's model, with an arena size and flags of our own; its arrays are shared
   MujocoData data_;

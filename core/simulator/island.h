@@ -48,7 +48,7 @@ class Island {
   Island(const Island&) = delete;
   Island& operator=(const Island&) = delete;
 
-  std::size_t last_use = 0;
+  std::size_t last_use = 0, numbers = 0;                    // when it was used; which numbers of the whole it has
   const std::vector<int>& trees() const { return trees_; }  // by the numbers of the whole
   // Of each tree: by how much numbers of its links here differ from those of the whole.
   int link_shift(std::size_t tree) const { return part_.ranges[tree].link - part_.ranges[tree].whole_link; }
@@ -58,6 +58,8 @@ class Island {
     rows_.contacts.push_back(&c), rows_.links.push_back(links);
   }
   int systems() const { return systems_.size(); }
+  // Takes anew what of the whole may change (part.h).
+  void read_numbers(const WorldDescription& whole) { part_.read_numbers(whole), systems_.read_numbers(); }
   // What of its step grows with its work: velocities, and rows of contacts.
   std::size_t size() const { return state_.v.size() + 3 * rows_.contacts.size(); }
 

@@ -118,10 +118,12 @@ Island& Islands::island_of(const std::vector<int>& trees) {
       forget_oldest();
       kept_.emplace_front(world_, contents_, trees);
       last = kept_.begin();
+      last->numbers = numbers_;
       by_hash_.emplace(hash, last);
     }
   }
   kept_.splice(kept_.begin(), kept_, last);
+  if (last->numbers != numbers_) last->read_numbers(world_), last->numbers = numbers_;
   return *last;
 }
 

@@ -25,6 +25,9 @@ class Islands {
   // that sleep. asleep: per tree, all of an island or none; empty: none sleeps.
   const std::vector<Island*>& find(std::vector<Contact>& contacts, const std::vector<char>& asleep);
 
+  // Numbers of the world were changed: islands take them when they come up (part.h).
+  void read_numbers() { ++numbers_; }
+
   int systems() const;  // of all that are kept
   std::size_t trees() const { return tied_.size(); }
 
@@ -43,6 +46,7 @@ class Islands {
   std::vector<Island*> used_;                      // of this step
   std::vector<std::vector<int>> groups_;           // trees that are tied; there may be more lists than groups
   std::size_t group_count_ = 0, uses_ = 0;
+  std::size_t numbers_ = 0;  // how often the world's numbers were changed
   // per tree: a lower or the same one that it is tied to, by loops and friction; by contacts too; its group, then its
   // island, if it is the lowest of it; by how much its links' numbers in its island differ from the whole's
   std::vector<int> tied_, tied_now_, group_, link_shift_;

@@ -75,9 +75,9 @@ int step_status_number(const StepReport& report) {
 }
 
 const char* step_status(const StepReport& report) {
-  static constexpr const char* names[step_status_count] = {
-      "solved",      "iteration_limit", "stalled",    "infeasible", "approximate",
-      "penetrating", "limit_violated",  "open_loops", "tunnelling"};
+  static constexpr const char* names[step_status_count] = {"solved",         "iteration_limit", "stalled",
+                                                           "infeasible",     "approximate",     "penetrating",
+                                                           "limit_violated", "open_loops",      "tunnelling"};
   return names[step_status_number(report)];
 }
 

@@ -52,6 +52,7 @@ struct MujocoLibrary {
   } contact{};
   struct {
     std::size_t size, narena, flags;  // flags: of what is enabled, an int
+    std::size_t gravity, geom_friction, body_mass, body_subtreemass, body_ipos, body_sameframe;
   } model{};
   // sleeping bodies, whose pairs collisions leave out: the flag that enables it (0: this version has none), where data
   // has the states of all bodies and how many are awake, and what states are called

@@ -1,11 +1,29 @@
 #include "simulator/mujoco_mirror.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace delassus {
 
-MujocoMirror::MujocoMirror(const MirrorSource& source) : source_(source), data_(source_.library) {
-  if (!data_.renew(source_.model)) failure_ = data_.error();
+MujocoMirror::MujocoMirror(const MirrorSource& source)
+    : source_(source),
+      model_(static_cast<const char*>(source.model),
+             static_cast<const char*>(source.model) + source.library.model.size),
+      data_(source_.library) {
+  if (!data_.renew(model_.data())) failure_ = data_.error();
+}
+
+void MujocoMirror::set_weights(const double* gravity, const double* masses, const double* subtrees,
+                               const double* centers, bool moved) {
+  const auto& at = source_.library.model;
+  std::memcpy(model_.data() + at.gravity, gravity, 3 * sizeof(double));
+  mujoco::put(model_.data(), at.body_mass, masses);
+  mujoco::put(model_.data(), at.body_subtreemass, subtrees);
+  mujoco::put(model_.data(), at.body_ipos, centers);
+  // MuJoCo knows which bodies have their centre of mass at their origin, and does not look then
+  const auto* known = mujoco::at<const unsigned char*>(source_.model, at.body_sameframe);
+  if (moved) general_.assign(std::size_t(source_.bodies), 0);
+  mujoco::put(model_.data(), at.body_sameframe, moved ? static_cast<const unsigned char*>(general_.data()) : known);
 }
 
 bool MujocoMirror::add_forces(const State& now, std::vector<double>& forces, std::vector<double>& next) {
@@ -30,15 +48,15 @@ void MujocoMirror::write(const State& now) {
   else
     std::fill_n(control, source_.nu, 0.0);
   mujoco::put(data_.get(), l.data.time, now.time);
-  if (source_.state_size > 0) l.set_state(source_.model, data_.get(), now.rest, source_.signature);
-  if (source_.mocap_signature != 0) l.set_state(source_.model, data_.get(), now.mocap, source_.mocap_signature);
+  if (source_.state_size > 0) l.set_state(model_.data(), data_.get(), now.rest, source_.signature);
+  if (source_.mocap_signature != 0) l.set_state(model_.data(), data_.get(), now.mocap, source_.mocap_signature);
 }
 
 // What MuJoCo finds on the way from a state to forces.
 bool MujocoMirror::forward() {
   return call([&] {
     const auto& l = source_.library;
-    const void* const model = source_.model;
+    const void* const model = model_.data();
     void* const data = data_.get();
     if (source_.needs_contacts) {
       l.forward_position(model, data);
@@ -56,9 +74,9 @@ bool MujocoMirror::forward() {
 // Activations, states of plugins and delays after a step of MuJoCo's; that of q and v is not used.
 bool MujocoMirror::advance(std::vector<double>& next) {
   std::fill_n(data_.at<double*>(source_.library.data.qacc), source_.nv, 0.0);
-  if (!call([&] { source_.library.euler(source_.model, data_.get()); })) return false;
+  if (!call([&] { source_.library.euler(model_.data(), data_.get()); })) return false;
   next.resize(std::size_t(source_.state_size));
-  source_.library.get_state(source_.model, data_.get(), next.data(), source_.signature);
+  source_.library.get_state(model_.data(), data_.get(), next.data(), source_.signature);
   return true;
 }
 
@@ -68,7 +86,7 @@ bool MujocoMirror::call(Work&& work) {
   failure_.clear();
   if (data_.call(work)) return true;
   failure_ = data_.error();
-  data_.renew(source_.model);
+  data_.renew(model_.data());
   return false;
 }
 

@@ -20,7 +20,7 @@ namespace delassus {
 struct MirrorSource {
   MujocoLibrary library;
   const void* model = nullptr;  // an mjModel that outlives every mirror of it; null: there is nothing to compute
-  int nq = 0, nv = 0, nu = 0;
+  int nq = 0, nv = 0, nu = 0, bodies = 0;
   int signature = 0, state_size = 0;  // of MuJoCo's state besides q and v: mjtState bits, and how many numbers
   int mocap_signature = 0;            // of the poses of bodies that a user moves; 0: there are none
   bool needs_contacts = false;        // adhesion, whose force acts through contacts
@@ -46,6 +46,12 @@ class MujocoMirror {
   const double* tendon_lengths() const { return data_.at<const double*>(source_.library.data.ten_length); }
   const double* tendon_jacobian() const { return data_.at<const double*>(source_.library.data.ten_J); }
 
+  // Gravity, and by MuJoCo's numbers of bodies: masses (nbody,), those of bodies with all that hang on them, centres of
+  // mass (nbody, 3) in body axes, moved: some are not where the model has them; for all calls to come, in place of
+  // those of the model. Arrays are looked at, not copied.
+  void set_weights(const double* gravity, const double* masses, const double* subtrees, const double* centers,
+                   bool moved);
+
   const std::string& failure() const { return failure_; }
 
  private:
@@ -56,6 +62,8 @@ class MujocoMirror {
   bool call(Work&& work);
 
   MirrorSource source_;
+  std::vector<unsigned char> general_;  // per body: zero, its centre of mass may be anywhere
+  std::vector<char> model_;             // the head of MuJoCo's model; its arrays are shared
   MujocoData data_;
   std::string failure_;
 };

@@ -72,11 +72,33 @@ WorldPart::WorldPart(const WorldDescription& whole, const TreeContents& contents
   take_constraints(whole.model, trees, whole.loops, loops, contents.loop_rows, world.loops);
   const std::size_t loop_rows = rows.size();
   take_constraints(whole.model, trees, whole.friction, friction, contents.friction_rows, world.friction);
-  int whole_loop_rows = 0;
-  if (!friction.empty())
-    for (const auto& d : whole.loops) whole_loop_rows += d.rows;
-  for (std::size_t r = loop_rows; r < rows.size(); ++r)
-    world.friction_loss.push_back(whole.friction_loss[std::size_t(rows[r] - whole_loop_rows)]);
+  world.friction_loss.resize(rows.size() - loop_rows);
+  take_friction_loss(whole);
+}
+
+void WorldPart::take_friction_loss(const WorldDescription& whole) {
+  int first = 0;  // row of dry friction in the whole
+  if (!world.friction_loss.empty())
+    for (const auto& d : whole.loops) first += d.rows;
+  const int* row = rows.data() + (rows.size() - world.friction_loss.size());
+  for (double& loss : world.friction_loss) loss = whole.friction_loss[std::size_t(*row++ - first)];
+}
+
+void WorldPart::read_numbers(const WorldDescription& whole) {
+  world.options = whole.options;
+  Model<double>& m = world.model;
+  m.gravity = whole.model.gravity;
+  for (const Range& r : ranges) {
+    const int links = whole.model.links[std::size_t(r.whole_link)].end - r.whole_link;
+    for (int i = 0; i < links; ++i)
+      m.links[std::size_t(r.link + i)].inertial = whole.model.links[std::size_t(r.whole_link + i)].inertial;
+    std::copy_n(whole.model.armature.data() + r.whole_v, r.nv, m.armature.data() + r.v);
+  }
+  for (std::size_t b = 0; b < bodies.size(); ++b) {
+    const auto& from = whole.model.bodies[std::size_t(bodies[b])];
+    m.bodies[b].mass = from.mass, m.bodies[b].center = from.center;
+  }
+  take_friction_loss(whole);
 }
 
 void WorldPart::take_trees(const Model<double>& m, const std::vector<int>& trees) {

@@ -55,9 +55,13 @@ struct WorldPart {
   // trees: ascending.
   WorldPart(const WorldDescription& whole, const TreeContents& contents, const std::vector<int>& trees);
 
+  // Takes anew what of the whole may change: options, inertias, armature, gravity, friction loss.
+  void read_numbers(const WorldDescription& whole);
+
  private:
   void take_trees(const Model<double>& whole, const std::vector<int>& trees);
   void take_limits(const WorldDescription& whole, const std::vector<int>& trees);
+  void take_friction_loss(const WorldDescription& whole);
   void take_spans(const WorldDescription& whole, const std::vector<int>& trees);
   void take_constraints(const Model<double>& whole, const std::vector<int>& trees,
                         const std::vector<ConstraintDescription>& from, const std::vector<int>& chosen,

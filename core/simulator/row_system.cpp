@@ -9,8 +9,8 @@ namespace delassus {
 
 namespace {
 
-constexpr std::size_t max_systems = 24;    // kept by a cache
-constexpr std::size_t max_unproven = 4;    // of these, that came up once only
+constexpr std::size_t max_systems = 24;   // kept by a cache
+constexpr std::size_t max_unproven = 4;  // of these, that came up once only
 constexpr std::size_t large_key = 4000;    // of a large system: of these two, since the memory of more is cold
 constexpr std::size_t max_kept = 100'000;  // links of contacts of all that are kept, but the last two: some 100 MB
 constexpr double unbounded = std::numeric_limits<double>::infinity();
@@ -79,6 +79,7 @@ RowSystem& RowSystemCache::find(const ActiveRows& rows, const SpanValues& spans)
   Kept* found = look_up();
   if (found) {
     found->proven = true;
+    if (found->numbers != numbers_read_) read_numbers(found->system);
     place_points(found->system, rows);
     set_spans(found->system, rows, spans);
     found->system.G->read_points();
@@ -89,8 +90,26 @@ RowSystem& RowSystemCache::find(const ActiveRows& rows, const SpanValues& spans)
     found->proven = false;
     make(found->system, rows, spans);
   }
+  found->numbers = numbers_read_;
   found->last_use = ++uses_;
   return found->system;
+}
+
+void RowSystemCache::read_numbers() {
+  ++numbers_read_;
+  maker_.read_model();
+}
+
+// Of a system that has others: bounds, inertias and armature, and how much dry friction bears.
+void RowSystemCache::read_numbers(RowSystem& s) const {
+  maker_.find_bounds(*s.layout);
+  s.G->read_model();
+  const WorldDescription& world = part_.world;
+  for (std::size_t k = 0; k < world.friction_loss.size(); ++k) {
+    const double loss = world.friction_loss[k] * world.options.timestep;
+    auto& interval = s.sets.intervals[std::size_t(s.first_limit) - world.friction_loss.size() + k];
+    interval.lower = -loss, interval.upper = loss;
+  }
 }
 
 // By the ends of limits, rows of spans, and the links of every contact.

@@ -72,6 +72,8 @@ class RowSystemCache {
   // The system of these rows, made if there is none, its points where contacts are now, and spans as they are. G is to
   // be updated.
   RowSystem& find(const ActiveRows& rows, const SpanValues& spans);
+  // The part's numbers were changed: inertias, armature, friction loss. Systems take them when they come up again.
+  void read_numbers();
   int size() const { return int(systems_.size()); }
 
  private:
@@ -80,7 +82,8 @@ class RowSystemCache {
     std::vector<int> key;
     std::uint64_t hash = 0;
     std::size_t last_use = 0;
-    bool proven = false;  // it came up again
+    bool proven = false;      // it came up again
+    std::size_t numbers = 0;  // which of the part's numbers it has
     RowSystem system;
   };
 
@@ -88,6 +91,7 @@ class RowSystemCache {
   Kept* look_up();
   Kept& make_room();
   void make(RowSystem& s, const ActiveRows& rows, const SpanValues& spans);
+  void read_numbers(RowSystem& s) const;
   void take_limits(const ActiveRows& rows, ConstraintSet<double>& set) const;
   void take_spans(const ActiveRows& rows, RowSystem& s);
   void take_contacts(const ActiveRows& rows, RowSystem& s);
@@ -106,7 +110,7 @@ class RowSystemCache {
   std::uint64_t hash_ = 0;
   std::vector<PointRows<double>> points_;  // of loops, then of contacts
   std::vector<int> numbers_;               // per one of these: which of the layout's points
-  std::size_t uses_ = 0;
+  std::size_t uses_ = 0, numbers_read_ = 0;
 };
 
 // Errors of loops and of values that spans keep, distances to limits and gaps of contacts [m or rad], a row; zero where

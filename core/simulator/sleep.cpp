@@ -10,15 +10,7 @@ namespace delassus {
 Sleep::Sleep(const WorldDescription& world) : world_(world), speeds_(world.model) {
   if (!allowed()) return;
   const auto& m = world.model;
-  // the farthest points of links: of their shapes, at least their centres of mass
-  for (const auto& link : m.links) arms_.push_back(std::sqrt(dot(link.inertial.center, link.inertial.center)));
-  for (const auto& shape : world.shapes) {
-    const auto& carrier = m.bodies[std::size_t(shape.body)];
-    if (carrier.link < 0) continue;
-    const Vec3<double> center = carrier.placement * shape.center;
-    double& arm = arms_[std::size_t(carrier.link)];
-    arm = std::max(arm, std::sqrt(dot(center, center)) + shape.radius);
-  }
+  read_numbers();
   // whose rows, limits and bodies these are; what ties trees together sleeps with all of them
   for (const auto* list : {&world.loops, &world.friction})
     for (const auto& d : *list) {
@@ -35,6 +27,24 @@ Sleep::Sleep(const WorldDescription& world) : world_(world), speeds_(world.model
   fell_ = asleep_;
   still_.assign(m.bodies.size(), 0);
   way_.assign(std::size_t(m.nv), 0.0);
+}
+
+// The farthest points of links: of their shapes, at least their centres of mass.
+void Sleep::read_numbers() {
+  if (!allowed()) return;
+  const auto& m = world_.model;
+  arms_.resize(m.links.size());
+  for (std::size_t i = 0; i < arms_.size(); ++i) {
+    const Vec3<double>& center = m.links[i].inertial.center;
+    arms_[i] = std::sqrt(dot(center, center));
+  }
+  for (const auto& shape : world_.shapes) {
+    const auto& carrier = m.bodies[std::size_t(shape.body)];
+    if (carrier.link < 0) continue;
+    const Vec3<double> center = carrier.placement * shape.center;
+    double& arm = arms_[std::size_t(carrier.link)];
+    arm = std::max(arm, std::sqrt(dot(center, center)) + shape.radius);
+  }
 }
 
 bool Sleep::any() const { return std::find(asleep_.begin(), asleep_.end(), 1) != asleep_.end(); }

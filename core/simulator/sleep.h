@@ -29,6 +29,9 @@ class Sleep {
  public:
   explicit Sleep(const WorldDescription& world);
 
+  // Takes anew where links have their farthest points: centres of mass may change.
+  void read_numbers();
+
   // Whether anything may sleep; otherwise nothing below is called, but for `asleep`.
   bool allowed() const { return world_.options.sleep_steps > 0; }
 

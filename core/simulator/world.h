@@ -59,7 +59,11 @@ class World {
   World& operator=(const World&) = delete;
 
   const WorldDescription& description() const { return *world_; }
-  const Collider& collider() const { return collider_; }
+  Collider& collider() { return collider_; }
+  MujocoMirror* mirror() { return mirror_.get(); }  // null: there is none
+  // Numbers of the description were changed by its owner: options but the timestep, inertias, armature, gravity,
+  // springs, dampers, motors, friction loss. Whether joints of a free link have armature at all stays as it was.
+  void read_numbers() { islands_.read_numbers(), sleep_.read_numbers(); }
   int systems() const { return islands_.systems(); }
 
   std::vector<double> q, v;

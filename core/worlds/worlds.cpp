@@ -21,16 +21,21 @@ bool any(const double* x, std::size_t n) {
   return std::any_of(x, x + n, [](double number) { return number != 0; });
 }
 
-void take(const Rows<double>& from, std::size_t k, std::vector<double>& to) { to.assign(from[k], from[k] + from.width); }
+void take(const Rows<double>& from, std::size_t k, std::vector<double>& to) {
+  to.assign(from[k], from[k] + from.width);
+}
 
 }  // namespace
 
 Worlds::Worlds(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions,
-               const MirrorSource& mirror, WorldStart start, int controls, int count, int threads)
+               const MirrorSource& mirror, WorldStart start, ParameterSource parameters, int controls, int count,
+               int threads)
     : count_(count),
       description_(std::move(description)),
       start_(std::move(start)),
       team_(threads),
+      source_(std::move(parameters)),
+      numbers_(std::size_t(count), 0),
       memories_(std::size_t(count)) {
   const auto& m = description_->model;
   const std::size_t n = std::size_t(count), nv = std::size_t(m.nv), bodies = m.bodies.size();
@@ -41,8 +46,8 @@ Worlds::Worlds(std::shared_ptr<const WorldDescription> description, const Collis
   contact_forces = {n, 3 * bodies}, row_forces = {n, nv};
   for (int k = 0; k < count; ++k) reset(k);
   for (int t = 0; t < team_.size(); ++t) {
-    engines_.push_back(std::make_unique<World>(description_, collisions, mirror));
-    if (!engines_.back()->failure().empty()) failure_ = engines_.back()->failure();
+    engines_.push_back(std::make_unique<Engine>(*description_, collisions, mirror));
+    if (const auto& failure = engines_.back()->world.failure(); !failure.empty()) failure_ = failure;
   }
 }
 
@@ -50,13 +55,49 @@ void Worlds::reset(int world) {
   const std::size_t k = std::size_t(world);
   std::copy(start_.hidden.begin(), start_.hidden.end(), hidden[k]);
   for (auto* poses : {&mocap, &mocap_goal}) std::copy(start_.mocap.begin(), start_.mocap.end(), (*poses)[k]);
-  for (auto* x : {&time, &residual, &penetration, &contact_forces, &row_forces})
-    std::fill_n((*x)[k], x->width, 0.0);
+  for (auto* x : {&time, &residual, &penetration, &contact_forces, &row_forces}) std::fill_n((*x)[k], x->width, 0.0);
   *status[k] = not_stepped, *contacts[k] = *unsolved[k] = 0;
   memories_[k] = {};
 }
 
-Worlds::Loan::Loan(Worlds& all, World& engine, std::size_t k) : all_(all), engine_(engine), k_(k) {
+Rows<double>& Worlds::parameter(Parameter which) {
+  Rows<double>& rows = parameters_[which];
+  const auto& own = source_.values[which];
+  if (rows.numbers.empty()) {
+    rows = {std::size_t(count_), own.size()};
+    for (std::size_t k = 0; k < std::size_t(count_); ++k) std::copy(own.begin(), own.end(), rows[k]);
+    accepted_[which] = rows;
+  }
+  return rows;
+}
+
+void Worlds::accept_parameters() {
+  for (std::size_t k = 0; k < std::size_t(count_); ++k) {
+    bool changed = false;
+    for (std::size_t p = 0; p < parameters_.size(); ++p) {
+      const double *written = parameters_[p][k], *end = written + parameters_[p].width;
+      if (std::equal(written, end, accepted_[p][k])) continue;
+      std::copy(written, end, accepted_[p][k]);
+      changed = true;
+    }
+    if (changed) numbers_[k] = ++changes_;
+  }
+}
+
+// The parameters of a world into an engine, where it has others.
+void Worlds::tune(Engine& engine, std::size_t k) const {
+  const std::size_t numbers = k < numbers_.size() ? numbers_[k] : 0;
+  if (engine.numbers == numbers) return;
+  ParameterRow row;
+  for (std::size_t p = 0; p < row.size(); ++p)
+    row[p] = numbers == 0 || accepted_[p].numbers.empty() ? source_.values[p].data() : accepted_[p][k];
+  engine.take(source_, row);
+  engine.numbers = numbers;
+}
+
+Worlds::Loan::Loan(Worlds& all, Engine& from, std::size_t k) : all_(all), engine_(from.world), k_(k) {
+  World& engine = engine_;
+  all.tune(from, k);
   take(all.q, k, engine.q), take(all.v, k, engine.v), take(all.hidden, k, engine.hidden);
   take(all.mocap, k, engine.mocap), take(all.mocap_goal, k, engine.mocap_goal);
   take(all.row_forces, k, engine.row_forces);
@@ -86,11 +127,11 @@ void Worlds::each(int n, Work&& work) {
 }
 
 void Worlds::step(const std::vector<int>& which, int steps) {
-  each(int(which.size()), [&](World& w, int i) {
+  each(int(which.size()), [&](Engine& engine, int i) {
     const std::size_t k = std::size_t(which[std::size_t(i)]);
-    const Loan loan(*this, w, k);
-    step(w, k, steps);
-    note(w, k);
+    const Loan loan(*this, engine, k);
+    step(engine.world, k, steps);
+    note(engine.world, k);
   });
 }
 
@@ -156,9 +197,13 @@ void Worlds::begin(World& w) const {
 
 void Worlds::roll(const Motions& m) {
   const std::size_t T = std::size_t(m.steps);
-  const auto row = [](const double* block, std::size_t k, std::size_t width) { return block ? block + k * width : nullptr; };
-  each(m.worlds, [&](World& w, int i) {
+  const auto row = [](const double* block, std::size_t k, std::size_t width) {
+    return block ? block + k * width : nullptr;
+  };
+  each(m.worlds, [&](Engine& engine, int i) {
     const std::size_t k = std::size_t(i);
+    World& w = engine.world;
+    tune(engine, k);
     w.q.assign(m.q + k * q.width, m.q + (k + 1) * q.width);
     w.v.assign(m.v + k * v.width, m.v + (k + 1) * v.width);
     begin(w);
@@ -167,7 +212,8 @@ void Worlds::roll(const Motions& m) {
       poll(step_operations);
       const std::size_t at = k * T + s;
       if (m.unstable[k] < 0) {
-        const StepReport report = w.step({row(m.tau, at, tau.width), row(m.control, at, control.width), row(m.external, at, external.width)});
+        const StepReport report =
+            w.step({row(m.tau, at, tau.width), row(m.control, at, control.width), row(m.external, at, external.width)});
         if (!report.collided) {
           note_failure(i, w.failure());
           return;

@@ -12,7 +12,7 @@
 
 #include "operators/team.h"
 #include "simulator/judge.h"
-#include "simulator/world.h"
+#include "worlds/parameters.h"
 
 namespace delassus {
 
@@ -45,7 +45,8 @@ class Worlds {
  public:
   // controls: numbers of actuators.
   Worlds(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions,
-         const MirrorSource& mirror, WorldStart start, int controls, int count, int threads);
+         const MirrorSource& mirror, WorldStart start, ParameterSource parameters, int controls, int count,
+         int threads);
   Worlds(const Worlds&) = delete;
   Worlds& operator=(const Worlds&) = delete;
 
@@ -60,13 +61,20 @@ class Worlds {
   // What acts during steps to come.
   Rows<double> control, tau, external;  // (nu,), (nv,), (nbody, 6)
   // What the last step of each world left.
-  Rows<std::int32_t> status;        // a step's status or a WorldStatus
-  Rows<std::int32_t> contacts;      // how many
-  Rows<double> residual;            // natural residual of the contact solver [m/s]
-  Rows<double> penetration;         // before the step, where contacts were looked for [m]
-  Rows<double> contact_forces;      // (nbody, 3) all contacts of each body, over the step, in world axes [N]
-  Rows<double> row_forces;          // per velocity: of contacts, loops, limits and dry friction [N or N m]
-  Rows<std::int32_t> unsolved;      // steps since the last reset that ended otherwise than solved
+  Rows<std::int32_t> status;    // a step's status or a WorldStatus
+  Rows<std::int32_t> contacts;  // how many
+  Rows<double> residual;        // natural residual of the contact solver [m/s]
+  Rows<double> penetration;     // before the step, where contacts were looked for [m]
+  Rows<double> contact_forces;  // (nbody, 3) all contacts of each body, over the step, in world axes [N]
+  Rows<double> row_forces;      // per velocity: of contacts, loops, limits and dry friction [N or N m]
+  Rows<std::int32_t> unsolved;  // steps since the last reset that ended otherwise than solved
+
+  // Numbers in which worlds differ: those of the model until somebody writes others. What is written counts once it is
+  // accepted; until then steps are with what was accepted last.
+  Rows<double>& parameter(Parameter which);
+  bool has(Parameter which) const { return !parameters_[which].numbers.empty(); }  // somebody asked for it
+  bool changed(Parameter which) const { return parameters_[which].numbers != accepted_[which].numbers; }
+  void accept_parameters();
 
   // Steps of some worlds, each of which is named once. A world that becomes unstable or singular stays as it was before
   // that step, and goes no further. Where MuJoCo could not go on with a world, or one had too many contacts, likewise;
@@ -80,15 +88,16 @@ class Worlds {
   template <class See>
   auto as_world(int k, See&& see) {
     const Loan loan(*this, *engines_[0], std::size_t(k));
-    return see(*engines_[0]);
+    return see(engines_[0]->world);
   }
 
-  // Motions of n worlds from given states, without memory of contacts; the worlds here stay as they are. States after
-  // every step, (n, steps, nq) and (n, steps, nv); how many steps ended otherwise than solved, and the step at which a
-  // world became unstable or singular, −1 where it did not. Null: nothing acts.
+  // Motions of n worlds from given states, without memory of contacts; the worlds here stay as they are. The k-th has
+  // the parameters of world k; where there are more than these, those of the model. States after every step, (n, steps,
+  // nq) and (n, steps, nv); how many steps ended otherwise than solved, and the step at which a world became unstable
+  // or singular, −1 where it did not. Null: nothing acts.
   struct Motions {
-    const double *q = nullptr, *v = nullptr;                                         // (n, nq), (n, nv) to start from
-    const double *tau = nullptr, *control = nullptr, *external = nullptr;            // (n, steps, …)
+    const double *q = nullptr, *v = nullptr;                               // (n, nq), (n, nv) to start from
+    const double *tau = nullptr, *control = nullptr, *external = nullptr;  // (n, steps, …)
     int worlds = 0, steps = 0;
     double *q_after = nullptr, *v_after = nullptr;
     std::int64_t *unsolved = nullptr, *unstable = nullptr;
@@ -99,7 +108,7 @@ class Worlds {
   // A world's numbers in an engine, for as long as this lives.
   class Loan {
    public:
-    Loan(Worlds& all, World& engine, std::size_t k);
+    Loan(Worlds& all, Engine& engine, std::size_t k);
     Loan(const Loan&) = delete;
     Loan& operator=(const Loan&) = delete;
     ~Loan();
@@ -116,13 +125,19 @@ class Worlds {
   void note(const World& w, std::size_t k);
   void note_failure(int k, const std::string& what);
   void begin(World& w) const;
+  void tune(Engine& engine, std::size_t k) const;
 
   int count_;
   std::shared_ptr<const WorldDescription> description_;
   WorldStart start_;
   Team team_;
-  std::vector<std::unique_ptr<World>> engines_;  // per thread
-  std::vector<StepMemory> memories_;             // per world
+  ParameterSource source_;
+  std::array<Rows<double>, parameter_count> parameters_, accepted_;  // empty: nobody asked for it
+  std::vector<std::size_t>
+      numbers_;  // per world: which parameters it has, the same number for the same; 0: the model's
+  std::size_t changes_ = 0;
+  std::vector<std::unique_ptr<Engine>> engines_;  // per thread
+  std::vector<StepMemory> memories_;              // per world
   std::mutex failing_;
   std::string failure_;
   int failed_ = -1;  // the first world that MuJoCo could not go on with

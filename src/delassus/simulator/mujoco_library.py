@@ -46,7 +46,7 @@ _FIELDS = {
         "ten_length",
     ),
     "mjContact": ("dist", "pos", "frame", "friction", "geom", "dim", "includemargin"),
-    "mjModel": ("narena",),
+    "mjModel": ("narena", "geom_friction", "body_mass", "body_subtreemass", "body_ipos", "body_sameframe"),
     "mjLogMessage": ("level", "subject"),
 }
 _READ = {"narena": 8, "ncon": 4}  # bytes, as the core takes them
@@ -182,6 +182,7 @@ def library() -> _core.MujocoLibrary:
             places |= {f"{struct}.{field}": offsets[field] for field in fields}
     full, stat = int(mujoco.mjtWarning.mjWARN_CONTACTFULL), layout("mjWarningStat")
     places["mjData.dropped"] = layout("mjData")[0]["warning"] + full * stat[1] + stat[0]["number"]
+    places["mjModel.gravity"] = layout("mjModel")[0]["opt"] + layout("mjOption")[0]["gravity"]
     places |= _sleep()
     if "mjLogMessage" in structs.STRUCTS:
         places["mjLOG_ERROR"] = enums.ENUMS["mjtLogLevel"].values["mjLOG_ERROR"]

@@ -105,6 +105,11 @@ class Sensing:
         self._quiet = copy.copy(m)
         self._quiet.opt.disableflags |= flags()["contact"][1]
 
+    def change(self, write: Callable[[mujoco.MjModel], None]) -> None:
+        """Change the model, which is this object's own then: the function writes to one of MuJoCo's."""
+        for m in (self._m, self._quiet):
+            write(m)
+
     def values(self, record: _core.StepRecord, applied: Applied) -> SensorValues:
         """Return the values of all sensors after a step."""
         if self._data is None:

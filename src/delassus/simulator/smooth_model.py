@@ -111,7 +111,7 @@ def mirror_source(model: Model, m: mujoco.MjModel, timestep: float) -> _core.Mir
     c.opt.timestep = timestep
     acts, adhesive = _acts(model, c) or len(start) > 0, bool(np.any(c.actuator_trntype == mujoco.mjtTrn.mjTRN_BODY))
     return _core.MirrorSource(
-        library(), c if acts else None, address=int(c._address) if acts else 0, nq=c.nq, nv=c.nv, nu=c.nu, signature=signature, start=start.tolist(),
+        library(), c if acts else None, address=int(c._address) if acts else 0, nq=c.nq, nv=c.nv, nu=c.nu, bodies=c.nbody, signature=signature, start=start.tolist(),
         mocap_signature=mocap_signature, mocap=mocap.tolist(), needs_contacts=adhesive, advances=len(start) > 0,
     )  # fmt: skip
 

@@ -1,17 +1,18 @@
-"""Many worlds at once."""
+"""Many motions at once, open loop."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .. import _core
-from .._door import count
+from .._door import as_array, count
 from ..errors import ArgumentError
 from ..simulator.simulator import Simulator
+from .worlds import Worlds
 
 __all__ = ["Rollout", "rollout"]
 
@@ -36,7 +37,7 @@ class Rollout:
 
 def rollout(
     model: Any,
-    q: ArrayLike,
+    q: ArrayLike | None = None,
     v: ArrayLike | None = None,
     *,
     control: ArrayLike | None = None,
@@ -44,31 +45,49 @@ def rollout(
     external_forces: ArrayLike | None = None,
     steps: int | None = None,
     threads: int = 1,
+    parameters: Mapping[str, ArrayLike] | None = None,
     **options: Any,
 ) -> Rollout:
-    """Step many worlds that know nothing of each other, without the interpreter's lock. Each is, bit for bit, what a :class:`Simulator` would do.
+    """Step many worlds that know nothing of each other, without the interpreter's lock. Each is, bit for bit, what a :class:`Simulator` would do from a reset to its state.
+
+    From prepared :class:`Worlds` nothing is made before the first step; they stay as they are.
 
     Args:
-        model: what a :class:`Simulator` takes, or one, whose settings are then used.
-        q: (worlds, nq) states to start from; v: (worlds, nv), default at rest.
+        model: what a :class:`Simulator` takes, or one, whose settings are then used; or :class:`Worlds`, whose settings, threads and parameters are then used.
+        q: (worlds, nq) states to start from, of :class:`Worlds` default those where they are; v: (worlds, nv), default at rest.
         control: (worlds, steps, nu) of the actuators; tau: (worlds, steps, nv) forces on joints.
         external_forces: (worlds, steps, nbody, 6) [force; torque] in world axes at each body's centre of mass.
         steps: how many, where none of these says so.
         threads: that work at once.
+        parameters: of each world, by name, see :attr:`Worlds.parameters`: what broadcasts to (worlds, …).
         **options: of the :class:`Simulator`.
     """
-    sim = model if isinstance(model, Simulator) else Simulator(model, **options)
-    sim._check_untouched()
-    starts = np.atleast_2d(np.asarray(q, dtype=float))
-    worlds = len(starts)
+    prepared = model if isinstance(model, Worlds) else None
+    if prepared is not None and (parameters or options or threads != 1):
+        raise ArgumentError("parameters, threads, options: prepared Worlds have their own. Write to worlds.parameters, or give a model.")
+    if q is None:
+        if prepared is None:
+            raise ArgumentError("q: expected (worlds, nq) states to start from, got None; only of Worlds there is a default.")
+        q, v = prepared.q, prepared.v if v is None else v
+    starts = np.atleast_2d(as_array(q, "q"))
+    n = len(starts)
     for name, value, form in (("control", control, "n"), ("tau", tau, "n"), ("external_forces", external_forces, "nbody, 6")):
         if value is not None and steps is None:
             shape = np.shape(value)
             if len(shape) != 3 + form.count(","):
                 raise ArgumentError(f"{name}: expected shape (worlds, steps, {form}), got {shape}.")
             steps = shape[1]
-    n = count(steps, "steps")
-    speeds = np.zeros((worlds, sim.model.nv)) if v is None else v
-    core = _core.Worlds(sim._plan, 1, threads=count(threads, "threads"))
-    found = core.roll(starts, speeds, tau, control, external_forces, worlds, n)
+    length = count(steps, "steps")
+    worlds = prepared
+    if worlds is None:
+        sim = model if isinstance(model, Simulator) else Simulator(model, **options)
+        worlds = Worlds(sim, n if parameters else 1, threads=threads)
+        for name, values in (parameters or {}).items():
+            worlds.parameters[name] = values
+    if worlds.parameters.opened and n != len(worlds):
+        raise ArgumentError(f"q: expected a row for each of {len(worlds)} worlds, since these have parameters of their own, got {n}.")
+    worlds.parameters.accept()
+    worlds._sim._check_untouched()
+    speeds = np.zeros((n, worlds.model.nv)) if v is None else v
+    found = worlds._core.roll(starts, speeds, tau, control, external_forces, n, length)
     return Rollout(found.q, found.v, found.unsolved, found.unstable)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -12,11 +14,13 @@ from .. import _core
 from .._door import as_array, count, finite, unknown
 from ..errors import ArgumentError
 from ..model import Model
-from ..simulator.sensing import Applied
+from ..model.from_mujoco import geom_names
+from ..simulator.sensing import Applied, Sensing
 from ..simulator.simulator import Simulator
 from ..simulator.smooth_model import keyframe_state
 from ..simulator.snapshot import seal, unseal
 from ..types import WorldStatus
+from .parameters import Parameters, parameter_source
 from .selection import Where, chosen
 
 __all__ = ["Worlds"]
@@ -64,7 +68,9 @@ class Worlds:
         self._sim = model if isinstance(model, Simulator) else Simulator(model, **options)
         self._sim._check_untouched()
         self.threads = _count(threads, "threads")
-        self._core = core = _core.Worlds(self._sim._plan, _count(count, "count"), threads=self.threads)
+        self._core = core = _core.Worlds(self._sim._plan, parameter_source(self._sim), _count(count, "count"), threads=self.threads)
+        self.parameters = Parameters(self._sim, core)
+        """Numbers in which worlds differ, by name, see :class:`~delassus.worlds.parameters.Parameters`."""
         self._q, self._v, self._time, self._hidden = core.q, core.v, core.time, core.hidden
         self._control, self._tau, self._external = core.control, core.tau, core.external_forces
         self._mocap, self._mocap_goal = core.mocap, core.mocap_goal
@@ -83,6 +89,7 @@ class Worlds:
         self._all = list(range(len(self)))
         self._sensors = np.zeros((len(self), self._sim._source.nsensordata))
         self._sensed = np.zeros(len(self), dtype=bool)
+        self._sensing = self._sim._sensing
         self.reset()
 
     STATUSES: tuple[WorldStatus, ...] = get_args(WorldStatus)
@@ -210,9 +217,14 @@ class Worlds:
         They are computed when they are read, of worlds that were stepped or reset since, by MuJoCo's functions with the present inputs: read them before you write inputs of the next step.
         :attr:`sensor_slices` says which columns are whose.
         """
-        for k in np.flatnonzero(~self._sensed).tolist():
+        stale = np.flatnonzero(~self._sensed).tolist()
+        if stale and self.parameters.opened and self._sensing is self._sim._sensing:
+            self._sensing = Sensing(copy.copy(self._sim._source), self.model, lambda: self._sim._loop_rows)
+        for k in stale:
+            if self.parameters.opened:
+                self._sensing.change(partial(self.parameters.write, k))
             applied = Applied(self._tau[k], self._control[k], self._external[k])
-            self._sensors[k] = self._sim._sensing.values(self._core.record(k), applied).data
+            self._sensors[k] = self._sensing.values(self._core.record(k), applied).data
         self._sensed[:] = True
         return self._sensors
 
@@ -231,7 +243,8 @@ class Worlds:
             where: which worlds: a mask (count,), indices, a slice; default: all.
 
         Raises:
-            NotFiniteError: an input or a state of some worlds is not finite; they are named, and no world was stepped.
+            NotFiniteError: an input, a state or a parameter of some worlds is not finite; they are named, and no world was stepped.
+            ArgumentError: likewise, a parameter cannot be: a mass that is not positive, a negative friction …
             QuaternionError: likewise, a quaternion has not length 1.
             MujocoError: MuJoCo could not go on with a world, or one has more than 200,000 contacts. It stays as it was, "failed"; all others are done.
         """
@@ -239,6 +252,7 @@ class Worlds:
         which = self._all if where is None else chosen(where, len(self)).tolist()
         self._make_unit()
         self._sim._check_untouched()
+        self.parameters.accept()
         self._sensed[slice(None) if where is None else which] = False
         self._core.step(which, steps)
 
@@ -273,6 +287,39 @@ class Worlds:
             self.place_mocap(which)
         self._sensed[which] = False
 
+    def randomize(
+        self,
+        seed: int,
+        *,
+        friction: tuple[float, float] | None = None,
+        mass_scale: tuple[float, float] | None = None,
+        com_offset: tuple[float, float] | None = None,
+        damping_scale: tuple[float, float] | None = None,
+        stiffness_scale: tuple[float, float] | None = None,
+        armature_scale: tuple[float, float] | None = None,
+        friction_loss_scale: tuple[float, float] | None = None,
+        gain_scale: tuple[float, float] | None = None,
+        gravity_scale: tuple[float, float] | None = None,
+        restitution: tuple[float, float] | None = None,
+    ) -> None:
+        """Draw :attr:`parameters` of all worlds, uniformly between two ends each. What world k gets depends on the seed and on k alone, not on how many worlds there are or what else is drawn.
+
+        Args:
+            seed: a whole number.
+            friction: sliding friction of all shapes of a world.
+            mass_scale: factors on the model's masses and inertias, one per body.
+            com_offset: that are added to centres of mass, three per body [m].
+            damping_scale, stiffness_scale, armature_scale, friction_loss_scale: factors on the model's, one per joint.
+            gain_scale: factors on gain and bias, one per actuator.
+            gravity_scale: one factor per world.
+            restitution: of all shapes of a world.
+        """
+        ranges = {
+            "friction": friction, "mass_scale": mass_scale, "com_offset": com_offset, "damping_scale": damping_scale, "stiffness_scale": stiffness_scale,
+            "armature_scale": armature_scale, "friction_loss_scale": friction_loss_scale, "gain_scale": gain_scale, "gravity_scale": gravity_scale, "restitution": restitution,
+        }  # fmt: skip
+        self.parameters.randomize(seed, ranges)
+
     def chunks(self, size: int) -> Iterator[slice]:
         """Iterate over parts of at most ``size`` worlds, as slices: ``for part in worlds.chunks(64): worlds.step(10, part)``."""
         size = _count(size, "size")
@@ -284,8 +331,9 @@ class Worlds:
     def save(self) -> Array:
         """Return all that next steps depend on, and what the last ones left, as numbers, and what they are of. They may be kept in a file."""
         states = [self._core.save(k) for k in self._all]
-        blocks = [np.ravel(block).astype(float) for block in self._blocks()]
-        head = [float(len(self)), *(float(len(state)) for state in states)]
+        self.parameters.accept()
+        blocks = [np.ravel(block).astype(float) for block in (*self._blocks(), *self.parameters.opened.values())]
+        head = [float(len(self)), self.parameters.mask, *(float(len(state)) for state in states)]
         return seal(self._sim._identity, np.concatenate([self._switches(), head, *states, *blocks]))
 
     def restore(self, snapshot: ArrayLike) -> None:
@@ -299,13 +347,14 @@ class Worlds:
         at = len(switches)
         if not np.array_equal(numbers[:at], switches):
             raise ArgumentError("snapshot: other loops were switched on when it was saved. Switch them likewise before you make Worlds.")
-        if at >= len(numbers) or numbers[at] != n:
-            raise ArgumentError(f"snapshot: expected one of {n} worlds, got one of {numbers[at] if at < len(numbers) else 0:g}.")
-        ends = at + 1 + n + np.cumsum(numbers[at + 1 : at + 1 + n]).astype(int)
-        sizes = [block.size for block in self._blocks()]
+        if at + 1 >= len(numbers) or numbers[at] != n:
+            raise ArgumentError(f"snapshot: expected one of {n} worlds, got one of {numbers[at] if at + 1 < len(numbers) else 0:g}.")
+        written, at = self.parameters.named(numbers[at + 1]), at + 2
+        ends = at + n + np.cumsum(numbers[at : at + n]).astype(int)
+        sizes = [block.size for block in self._blocks()] + [n * self.parameters.size(name) for name in written]
         if len(ends) != n or len(numbers) != ends[-1] + sum(sizes):
             raise ArgumentError("snapshot: its sizes cannot be of these worlds. Give what save() returned, unchanged.")
-        parts = np.split(numbers[at + 1 + n :], ends - (at + 1 + n))
+        parts = np.split(numbers[at + n :], ends - (at + n))
         before = [self._core.save(k) for k in self._all]
         try:
             for k in self._all:
@@ -314,8 +363,11 @@ class Worlds:
             for k in self._all:
                 self._core.restore(k, before[k], len(before[k]))
             raise
-        for block, values in zip(self._blocks(), np.split(parts[n], np.cumsum(sizes)[:-1]), strict=True):
+        self.parameters.clear()
+        blocks = (*self._blocks(), *(self.parameters[name] for name in written))
+        for block, values in zip(blocks, np.split(parts[n], np.cumsum(sizes)[:-1]), strict=True):
             block[...] = values.reshape(block.shape)
+        self.parameters.accept()
         self._sensed[:] = False
 
     def simulator(self, world: int) -> Simulator:
@@ -323,22 +375,29 @@ class Worlds:
         k = _count(world, "world", 0)
         if k >= len(self):
             raise ArgumentError(f"world: expected less than {len(self)}, got {k}.")
-        sim = Simulator(self.model, **self._sim._settings)
-        sim.restore(seal(self._sim._identity, np.concatenate([self._switches(), self._core.save(k)])))
+        self.parameters.accept()
+        settings: dict[str, Any] = dict(self._sim._settings)
+        model = self.model
+        if opened := self.parameters.opened:
+            model = self.parameters.model_of(k)
+            if "restitution" in opened:
+                settings["restitution"] = dict(zip(geom_names(self._sim._source), opened["restitution"][k].tolist(), strict=True))
+        sim = Simulator(model, **settings)
+        sim.restore(seal(sim._identity, np.concatenate([self._switches(), self._core.save(k)])))
         return sim
 
     def _switches(self) -> Array:
         return np.array(self._sim._active, dtype=float)
 
     def _blocks(self) -> tuple[Array, ...]:
-        """Inputs and results, besides states."""
+        """Return inputs and results, besides states."""
         core = self._core
         return (
             self._control, self._tau, self._external, self.status, self.residual, self.penetration, self.contact_forces, self.contact_counts, self.unsolved, core.row_forces
         )  # fmt: skip
 
     def _make_unit(self) -> None:
-        """Quaternions of mocap goals to length 1."""
+        """Scale quaternions of mocap goals to length 1."""
         if not self._sim._source.nmocap:
             return
         turns = self.mocap_quaternion

@@ -1,0 +1,64 @@
+// Numbers in which worlds of one mechanism may differ, and how an engine takes those of a world. What a world with
+// these numbers does is, bit for bit, what one does that was made of a model with them: this file's source is compiled
+// without fused multiplication and addition, as the numbers of a model are computed.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "simulator/world.h"
+
+namespace delassus {
+
+enum Parameter : int {
+  body_mass,            // (nbody,) [kg]
+  body_com,             // (nbody, 3) centres of mass in body axes [m]
+  body_inertia,         // (nbody, 9) about these, in body axes [kg m²]
+  gravity,              // (3,) [m/s²]
+  joint_damping,        // (njoint,)
+  joint_stiffness,      // (njoint,)
+  joint_armature,       // (njoint,)
+  joint_friction_loss,  // (njoint,) [N or N m]
+  actuator_gain,        // (actuators,)
+  actuator_bias,        // (actuators, 3)
+  geom_friction,        // (ngeom, 3) MuJoCo's: sliding, torsional, rolling
+  restitution,          // (ngeom,)
+  parameter_count
+};
+
+// One world's; in the order of Parameter.
+using ParameterRow = std::array<const double*, parameter_count>;
+
+// The model's own, and which number is whose.
+struct ParameterSource {
+  std::array<std::vector<double>, parameter_count> values;
+  std::vector<int> dof_joint;       // per velocity
+  std::vector<int> motor_actuator;  // per motor of the description
+  std::vector<int> mujoco_bodies;   // per body of MuJoCo's: its number here
+  std::vector<int> mujoco_parents;  // per body of MuJoCo's: its parent there
+};
+
+// An engine, and the description that it looks at.
+class Engine {
+ public:
+  Engine(const WorldDescription& description, const CollisionSource& collisions, const MirrorSource& mirror)
+      : description_(std::make_shared<WorldDescription>(description)), world(description_, collisions, mirror) {}
+
+ private:
+  std::shared_ptr<WorldDescription> description_;
+
+ public:
+  World world;
+
+  // From now on it has these numbers.
+  void take(const ParameterSource& source, const ParameterRow& row);
+  std::size_t numbers = 0;  // which ones it has; 0: the model's
+
+ private:
+  void take_joints(const ParameterSource& source, const ParameterRow& row);
+  void take_weights(const ParameterSource& source, const ParameterRow& row);
+
+  std::vector<double> masses_, subtrees_, centers_;  // by MuJoCo's numbers of bodies
+};
+
+}  // namespace delassus
