@@ -1,4 +1,4 @@
-"""Environments for reinforcement learning with rigid contacts, as Gymnasium knows them (extra ``gym``)."""
+"""Environments of one simulator each, for any model."""
 
 from __future__ import annotations
 
@@ -6,23 +6,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from . import scenes
-from ._door import count, number
-from .errors import ArgumentError, MissingExtraError, UnstableError
-from .figures import frame_of, picture
-from .model import Model
-from .simulator import Simulator, StepResult
-from .state import integrate
+from .. import scenes
+from .._door import count, number
+from ..errors import ArgumentError, UnstableError
+from ..model import Model
+from ..simulator import Simulator, StepResult
+from ..state import integrate
+from .drawing import check_mode, drawn
 
-try:
-    import gymnasium
-except ImportError:
-    raise MissingExtraError('gymnasium is not installed, and delassus.gym needs it: pip install "delassus[gym]".') from None
-
-__all__ = ["Go2Env", "Moment", "SimulatorEnv", "register"]
+__all__ = ["Go2Env", "Moment", "SimulatorEnv"]
 
 Array = NDArray[Any]
 
@@ -80,9 +76,7 @@ class SimulatorEnv(gymnasium.Env[Array, Array]):
         render_mode: str | None = None,
         **options: Any,
     ) -> None:
-        if render_mode not in (None, "rgb_array"):
-            raise ArgumentError(f"render_mode: expected 'rgb_array' or None, got {render_mode!r}.")
-        self.render_mode = render_mode
+        self.render_mode = check_mode(render_mode)
         self.simulator = sim = Simulator(model, **options)
         if not sim.model.actuators:
             raise ArgumentError(f"model: expected actuators for the actions to drive, got none in {sim.model.name!r}.")
@@ -157,11 +151,7 @@ class SimulatorEnv(gymnasium.Env[Array, Array]):
 
     def render(self) -> Any:
         """Draw the mechanism: (240, 320, 3) numbers from 0 to 255; None without a ``render_mode``."""
-        if self.render_mode is None:
-            return None
-        sim = self.simulator
-        camera = frame_of(sim.model, sim.q, width=320, height=240)
-        return np.round(255 * picture(sim.model, sim.q, camera, samples=1)).astype(np.uint8)
+        return None if self.render_mode is None else drawn(self.simulator.model, self.simulator.q)
 
 
 class Go2Env(SimulatorEnv):
@@ -219,8 +209,3 @@ def _upright(q: Array) -> float:
 def _fallen(m: Moment) -> bool:
     return _upright(m.step.q) < 0.3
 
-
-def register() -> None:
-    """Make ``gymnasium.make("delassus/Go2-v0")`` known; a second call does nothing."""
-    if "delassus/Go2-v0" not in gymnasium.registry:
-        gymnasium.register("delassus/Go2-v0", entry_point="delassus.gym:Go2Env")
