@@ -135,10 +135,10 @@ def test_an_operator_and_its_matrix_correct_the_same_steps():
     scene = dl.scenes.load("box-pyramid")
     G = dl.DelassusOperator(scene.model, scene.constraints)
     G.update(scene.q)
-    for seed in range(6):
+    for seed in range(2):
         v = 0.3 * np.random.default_rng(seed).standard_normal(scene.model.nv)
         free = v + 1e-3 * dl.forward_dynamics(scene.model, scene.q, v, np.zeros(scene.model.nv))
         g = G.jacobian @ free
         one = dl.solve_contacts(G, g, timestep=1e-3, max_iterations=8)
-        other = dl.solve_contacts(G.to_matrix(), g, friction=[c.friction for c in G.constraints], timestep=1e-3, max_iterations=8)
+        other = dl.solve_contacts(G.to_matrix(), g, G.constraints, timestep=1e-3, max_iterations=8)
         np.testing.assert_allclose(one.history[:8], other.history[:8], rtol=1e-5)
