@@ -7,6 +7,7 @@
 #include "operators/active_plan.h"
 #include "operators/block_rows.h"
 #include "operators/column_elimination.h"
+#include "operators/selected_response.h"
 
 namespace delassus {
 
@@ -25,9 +26,14 @@ struct BlockStiffness {
   ActivePlan<Real> active;               // of these, if some do not
   bool by_active = false;                // whether the factor is in its order
   ColumnProgress progress;               // of large eliminations
+  SelectedResponse<T> selected;          // memory of responses among some rows
 
   BlockStiffness(const Model<Real>& model, const Layout<Real>& layout)
-      : rows(layout), start(model.links.size()), H(model.links.size()), joint_stiffness(std::size_t(model.nv)) {}
+      : rows(layout),
+        start(model.links.size()),
+        H(model.links.size()),
+        joint_stiffness(std::size_t(model.nv)),
+        selected(layout) {}
 
   // Memory of an elimination.
   void resize(const EliminationPlan& plan) {
@@ -38,7 +44,7 @@ struct BlockStiffness {
   std::size_t bytes() const {
     return rows.bytes() + (factor ? factor->bytes() : 0) + (H.size() + coupling.size()) * sizeof(Twin6<T>) +
            start.size() * sizeof(Mat6<T>) + used.size() + joint_stiffness.size() * sizeof(T) + couples.size() +
-           active.bytes() + progress.bytes();
+           active.bytes() + progress.bytes() + selected.bytes();
   }
 };
 

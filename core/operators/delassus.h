@@ -201,6 +201,13 @@ class Delassus {
     sweep(block_plan(), *blocks().factor, transposed, buffers, x);
     project(buffers, y);
   }
+  // A ← some rows and columns of J (M + Jᵀ B J)⁻¹ Jᵀ, count × count (selected_response.h).
+  void respond_among(const int* rows, int count, T* A) {
+    auto& b = blocks();
+    const auto& plan = block_plan();
+    b.selected.choose(points_, terms_, plan, rows, count);
+    b.selected.respond(plan, substitution(plan, b.factor->left, b.factor->right, scratch_->many), A);
+  }
   int block_determinant_sign() { return determinant_sign(block_plan(), *blocks().factor); }
 
   // ---- blocks of damping D, likewise, and solutions with them

@@ -47,6 +47,7 @@ class MatrixFree final : public MovingOperator<Real> {
   void respond_to_blocks(const Real* X, int columns, Real* Y, bool transposed) override {
     G_->respond_to_blocks(X, columns, Y, transposed);
   }
+  void respond_among(const int* rows, int count, Real* A) override { G_->respond_among(rows, count, A); }
   int block_determinant_sign() override { return G_->block_determinant_sign(); }
   void set_block_damping(const Real* D) override { G_->set_block_damping(D); }
   Real solve_blocks(const Real* Y, int columns, Real* X, bool transposed, const Accuracy<Real>& wanted) override {

@@ -109,6 +109,24 @@ class Points {
         }
   }
 
+  // visit(row, link, K) of the rows of points with wanted(first row): K is the row of J on that link.
+  template <class Wanted, class F>
+  void each_row(Wanted&& wanted, F&& visit) const {
+    for (std::size_t g = 0; g < set_.groups.size(); ++g) {
+      const auto& group = set_.groups[g];
+      for (int c = 0; c < group.count; ++c) {
+        const auto& point = set_.points[group.first + c];
+        if (!wanted(point.row)) continue;
+        for (int side = 0; side < group.sides(); ++side)
+          for (int r = 0; r < 3; ++r) {
+            const Vec3<T> n = Vec3<T>{} + point.axes[r];
+            const Vec6<T> K{n, cross(position(g, c, side), n)};
+            visit(point.row + r, side == 0 ? group.link : group.other, side == 0 ? K : Vec6<T>{} - K);
+          }
+      }
+    }
+  }
+
   // Forces of the rows λ on links m. With `replace` the first group on a link replaces what is there.
   template <bool replace, class C>
   void add_forces(const C* lambda, Vec6<C>* m) const {
@@ -176,6 +194,12 @@ class Points {
   }
 
  private:
+  Vec3<T> position(std::size_t g, int point, int side) const {
+    constexpr int lanes = strip_lanes<T>;
+    if constexpr (lanes > 1)
+      if (in_packs(g)) return get_lane(packs_[first_pack_[g] + point / lanes].position[side], point % lanes);
+    return positions_[first_position_[g] + point * set_.groups[g].sides() + side];
+  }
   static bool in_packs(const PointGroup& group) { return strip_lanes<T> > 1 && group.count > 2; }
 
   // The force on the group's link, its opposite with its own moment on the other.

@@ -36,6 +36,7 @@ class Operator {
   virtual const BlockIndex* block_index() { return nullptr; }
   virtual void set_blocks(const Real* /*B*/) {}
   virtual void respond_to_blocks(const Real* /*X*/, int /*columns*/, Real* /*Y*/, bool /*transposed*/) {}
+  virtual void respond_among(const int* /*rows*/, int /*count*/, Real* /*A*/) {}
   virtual int block_determinant_sign() { return 0; }
   // Blocks of damping, and solutions with them; of an operator that has an index.
   virtual void set_block_damping(const Real* /*D*/) {}

@@ -126,4 +126,15 @@ void DenseMap::respond(const double* x, double* y) {
     if (!is_active_[std::size_t(r)]) y[r] -= dense::dot(rows_, G_ + std::size_t(r) * rows_, forces_.data());
 }
 
+void DenseMap::respond_among(const int* rows, int count, double* A) {
+  unit_.assign(std::size_t(rows_), 0.0);
+  column_.resize(std::size_t(rows_));
+  for (int j = 0; j < count; ++j) {
+    unit_[std::size_t(rows[j])] = 1;
+    respond(unit_.data(), column_.data());
+    unit_[std::size_t(rows[j])] = 0;
+    for (int i = 0; i < count; ++i) A[std::size_t(i) * count + j] = column_[std::size_t(rows[i])];
+  }
+}
+
 }  // namespace delassus

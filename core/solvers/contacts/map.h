@@ -21,6 +21,8 @@ class ContactMap {
   virtual const BlockIndex* block_index(const ForceSets&) { return nullptr; }
   virtual void set_blocks(const double* /*B*/) {}
   virtual void respond(const double* /*x*/, double* /*y*/) {}
+  // A ← rows and columns of that response by their numbers, none of a joint alone: count × count, row-major.
+  virtual void respond_among(const int* /*rows*/, int /*count*/, double* /*A*/) {}
   virtual int determinant_sign() { return 1; }
   // From now on solves as exactly as it can; whether that is more than before.
   virtual bool sharpen() { return false; }
@@ -39,6 +41,7 @@ class OperatorMap final : public ContactMap {
   const BlockIndex* block_index(const ForceSets&) override { return G_.block_index(); }
   void set_blocks(const double* B) override { G_.set_blocks(B); }
   void respond(const double* x, double* y) override { G_.respond_to_blocks(x, 1, y, false); }
+  void respond_among(const int* rows, int count, double* A) override { G_.respond_among(rows, count, A); }
   int determinant_sign() override { return G_.block_determinant_sign(); }
   bool sharpen() override;
 
@@ -83,6 +86,7 @@ class DenseMap final : public ContactMap {
   const BlockIndex* block_index(const ForceSets& sets) override;
   void set_blocks(const double* B) override;
   void respond(const double* x, double* y) override;
+  void respond_among(const int* rows, int count, double* A) override;
   int determinant_sign() override { return sign_; }
   std::size_t bytes() const { return (factor_.size() + floors_.size()) * sizeof(double); }
 
@@ -97,6 +101,7 @@ class DenseMap final : public ContactMap {
   std::vector<double> lu_;          // of 1 + G B among active rows
   std::vector<int> pivots_;
   std::vector<double> solution_, forces_;  // an active row; a row: of `respond`
+  std::vector<double> unit_, column_;      // a row: of `respond_among`
 };
 
 }  // namespace delassus

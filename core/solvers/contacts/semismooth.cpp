@@ -8,6 +8,7 @@ namespace {
 constexpr int tolerated_changes = 2, most_changes = 6;  // of a contact's state, for more of the proximal term
 constexpr double largest_delta = 10, delta_down = 0.3, delta_up = 3;
 constexpr int window = 4, halvings = 5;    // of the line search
+constexpr double poor_step = 0.9;          // ‖d f‖ after a full step that is corrected, over that before
 constexpr double good_enough_rest = 0.05;  // of the linear equation, over ‖d f‖
 constexpr double null_share = 0.7;         // of ‖d f‖ that δ Δr is where forces drift along the null space of G
 constexpr double null_below = 1e3;         // residual below which they may, over the tolerance
@@ -171,6 +172,12 @@ void Semismooth::solve_linear(const double* rhs, double delta, double* out) {
     const double e = is_free(K.intervals[k]) ? free_delta(delta) : delta;
     w_[row] = rhs[row] / (inside_[k] ? e : 1 + e);
   }
+  respond(out);
+}
+
+// x = J (M + Jᵀ B J)⁻¹ Jᵀ w, which is G times out ← w − B x
+void Semismooth::respond(double* out) {
+  const ForceSets& K = problem_->sets;
   problem_->G.respond(w_.data(), x_.data());
   for (const auto& c : K.cones)
     with_rows(c, [&](auto n) {
@@ -293,12 +300,40 @@ double Semismooth::length_after(double t) {
   return find_map(trial_r_.data(), trial_sigma_.data(), trial_f_.data(), false);
 }
 
-// The first of 1, ½, ¼ … after which ‖d f‖ is below the reference, or the best of them; ‖d f‖ there.
-double Semismooth::search_line(double reference, double& shortest) {
+// The contacts that have most of f after the full step get their exact law, all others keep the linear one. length: ‖d
+// f‖ after the full step; returns that after the corrected one, which is taken only if it is shorter.
+double Semismooth::correct_step(double delta, double length) {
+  const ForceSets& K = problem_->sets;
+  for (int k = 0, count = few_.choose(K, d_.data(), trial_f_.data(), length); k < count; ++k) {
+    auto& c = few_.contact(k);
+    const int row = K.cones[std::size_t(c.cone)].row;
+    c.beta = beta_[std::size_t(row)], c.delta = cone_delta(std::size_t(c.cone), delta);
+    std::copy_n(trial_r_.data() + row, c.rows, c.r);
+    std::copy_n(trial_sigma_.data() + row, c.rows, c.sigma);
+    std::copy_n(dr_.data() + row, c.rows, c.dr);
+    for (int a = 0; a < c.rows; ++a) std::copy_n(B_.data() + index_->at(row + a, row), c.rows, c.B + a * c.rows);
+  }
+  if (few_.contacts() == 0) return length;
+  problem_->G.respond_among(few_.row(), few_.rows(), few_.A());
+  if (!few_.solve()) return length;
+  std::fill(w_.begin(), w_.end(), 0.0);
+  for (int i = 0; i < few_.rows(); ++i) w_[std::size_t(few_.row()[i])] = few_.z()[i];
+  respond(rest_.data());
+  for (std::size_t r = 0; r < dr_.size(); ++r) rest_[r] += dr_[r], x_[r] += dsigma_[r];
+  dr_.swap(rest_), dsigma_.swap(x_);
+  const double corrected = length_after(1);
+  if (corrected < length) return corrected;
+  dr_.swap(rest_), dsigma_.swap(x_);
+  return length;
+}
+
+// The first of 1, ½, ¼ … after which ‖d f‖ is below the reference, or the best of them; ‖d f‖ there. full: ‖d f‖
+// after 1.
+double Semismooth::search_line(double reference, double full, double& shortest) {
   double chosen = 1, t = 1;
   shortest = std::numeric_limits<double>::infinity();
   for (int h = 0; h < halvings; ++h, t /= 2) {
-    const double now = length_after(t);
+    const double now = h == 0 ? full : length_after(t);
     if (now < shortest) shortest = now, chosen = t;
     if (now <= (1 - 0.02 * t) * reference) break;
   }
@@ -380,8 +415,9 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
     if (drifts) {
       t = find_drift(change, length);
     } else {
-      double shortest = 0;
-      t = search_line(*std::max_element(past, past + std::min(count, window)), shortest);
+      double shortest = 0, full = length_after(1);
+      if (full > poor_step * length) full = correct_step(delta, full);
+      t = search_line(*std::max_element(past, past + std::min(count, window)), full, shortest);
       if (t <= 0.25 || !(shortest <= 1.2 * length))
         delta = std::min(delta * delta_up, largest_delta);
       else if (t == 1 && shortest < 0.7 * length)

@@ -16,6 +16,9 @@
 // found by G itself, and solved for again where it is too large. Steps are shortened until ‖d f‖ falls below the
 // largest of the last four. δ follows the success of steps.
 //
+// Where a full step hardly makes ‖d f‖ shorter, the few contacts that hold most of it get their exact law with the
+// factor of that step (nonlinear_elimination.h).
+//
 // Redundant contacts: near the end forces may have far to go along directions that G does not feel, and δ allows them
 // only a small part of it in a step. Then the step is made as long as it takes for the first contact to open, close,
 // stick or slide.
@@ -25,6 +28,7 @@
 
 #include <chrono>
 
+#include "solvers/contacts/nonlinear_elimination.h"
 #include "solvers/contacts/problem.h"
 
 namespace delassus {
@@ -76,10 +80,12 @@ class Semismooth {
   double cone_delta(std::size_t k, double delta) const;
   void set_blocks(double delta);
   void solve_linear(const double* rhs, double delta, double* out);
+  void respond(double* out);
+  double correct_step(double delta, double length);
   bool find_step(double delta, double f_length);
   double first_change() const;
   double length_after(double t);
-  double search_line(double reference, double& shortest);
+  double search_line(double reference, double full, double& shortest);
   double find_drift(double change, double length);
   double residual_of(const double* r, const double* sigma) const;
   double free_delta(double delta) const;
@@ -94,6 +100,7 @@ class Semismooth {
   std::vector<double> r_, sigma_, f_;               // a row: forces, velocities, the map
   std::vector<double> dr_, dsigma_, w_, x_, rest_;  // a row: step, change of velocities, of the linear equation
   std::vector<double> trial_r_, trial_sigma_, trial_f_, best_;
+  NonlinearElimination few_;
 };
 
 }  // namespace delassus
