@@ -42,9 +42,10 @@ int PositionCorrection::find(ContactSolvers& solvers, RowSystem& s, const double
   auto [open, off, deep] = ask(s, q, v, error, loops);
   if (!open && !off && !(deep > shallow)) return 0;
   int iterations = 0;
-  const bool yielding = soften(s, loops);
+  soften(s, loops);
   held_open_ = open && slow_down(s, loops);
-  if ((held_open_ || off || (yielding && deep > shallow)) && LoopReach::takes(s)) {
+  if ((held_open_ || off) && LoopReach::takes(s)) {
+    if (!held_open_) rest_contacts(s);
     iterations = approach(solvers, s, loops, start, true, response);
   } else {
     if (open) iterations = close_loops(s, loops, response, deep);
@@ -82,21 +83,29 @@ PositionCorrection::Errors PositionCorrection::ask(RowSystem& s, const double* q
       gap_[r] = g * dt;
       g = std::max(g + world_.options.slop / dt, -max_out_speed);
       found.deep = std::max(found.deep, -g * dt);
+      if (i.row < s.first_contact) limits_deep_ = std::max(limits_deep_, -g * dt);
     }
   }
   return found;
 }
 
-// Softness of rows where loops are not far open: values that spans keep yield to contacts and limits. Whether there are
-// any.
-bool PositionCorrection::soften(const RowSystem& s, const LoopMidpoint& loops) {
-  if (loops.rows() == 0 && s.first_contact == s.first_span) return false;
+// Softness of rows where loops are not far open: values that spans keep yield to contacts and limits.
+void PositionCorrection::soften(const RowSystem& s, const LoopMidpoint& loops) {
+  has_values_ = false;
+  if (loops.rows() == 0 && s.first_contact == s.first_span) return;
   softness_.assign(s.rows(), 0.0);
   std::fill_n(softness_.begin(), loops.rows(), LoopReach::closed_softness);
-  bool any = false;
   for (const auto& i : s.position_sets.intervals)
-    if (is_loop(i) && i.row >= s.first_span) softness_[std::size_t(i.row)] = LoopReach::open_softness, any = true;
-  return any;
+    if (is_loop(i) && i.row >= s.first_span) {
+      softness_[std::size_t(i.row)] = LoopReach::open_softness;
+      has_values_ = true;
+    }
+}
+
+// While values that spans keep are corrected, contacts get no deeper, and are not asked to come apart: fingers whose
+// shapes overlap would be bent wide open for it.
+void PositionCorrection::rest_contacts(const RowSystem& s) {
+  for (std::size_t r = std::size_t(s.first_contact); r < asked_.size(); ++r) asked_[r] = std::max(asked_[r], 0.0);
 }
 
 // What is asked of loops that are far open: no more than a step's share of their way, each straight; those that are led
@@ -169,9 +178,9 @@ int PositionCorrection::close_loops(RowSystem& s, LoopMidpoint& loops, ImpulseRe
   return iterations;
 }
 
-// Loops, limits and contacts together. Shapes that overlap where a loop ties them ask for what cannot be: then only
-// loops are closed, unless most of it helps. Where closing them would break limits, or bodies lead them into something,
-// they stay open.
+// Loops, limits and contacts together. Shapes that overlap where a loop or a tendon ties them ask for what cannot be:
+// then only loops are closed, unless most of it helps. Where closing them would break limits, or bodies lead them into
+// something, they stay open.
 int PositionCorrection::separate(ContactSolvers& solvers, RowSystem& s, LoopMidpoint& loops, const WarmStart& start,
                                  ImpulseResponse& response) {
   loops_mu_ = mu_;
@@ -189,7 +198,7 @@ int PositionCorrection::separate(ContactSolvers& solvers, RowSystem& s, LoopMidp
     held_open_ = true;
     return end.iterations + approach(solvers, s, loops, start, loops.led(), response);
   }
-  if (!separated_ && !(largest_asked(s, sigma_.data()) < 0.9 * largest_asked(s, asked_.data()))) {
+  if (!separated_ && (has_values_ || !(largest_asked(s, sigma_.data()) < 0.9 * largest_asked(s, asked_.data())))) {
     mu_ = loops_mu_;
     return end.iterations;
   }

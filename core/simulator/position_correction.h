@@ -50,7 +50,8 @@ class PositionCorrection {
   Errors ask(RowSystem& s, const double* q, const std::vector<double>& v, const std::vector<double>& error,
              LoopMidpoint& loops);
   int close_loops(RowSystem& s, LoopMidpoint& loops, ImpulseResponse& response, double& deep);
-  bool soften(const RowSystem& s, const LoopMidpoint& loops);
+  void soften(const RowSystem& s, const LoopMidpoint& loops);
+  void rest_contacts(const RowSystem& s);
   bool slow_down(const RowSystem& s, const LoopMidpoint& loops);
   int approach(ContactSolvers& solvers, RowSystem& s, LoopMidpoint& loops, const WarmStart& start, bool contacts,
                ImpulseResponse& response);
@@ -67,6 +68,7 @@ class PositionCorrection {
   double limits_deep_ = 0;  // how far beyond their limits joints are where loops are closed by themselves [m or rad]
   bool separated_ = true;   // the problem of all rows, where there was one, was solved
   bool held_open_ = false;
+  bool has_values_ = false;  // spans keep some
   LoopReach reach_;
   std::vector<double> softness_;  // per row, for `reach_`
   ForceSets only_limits_;         // position sets without contacts
