@@ -47,7 +47,7 @@ def row_costs(make, rows):
         worlds.reset(q=job.keyframe)
         worlds.parameters.clear()
         for name, target in job.targets.items():
-            write_column(target, columns[name][start : start + 32], {**worlds.parameters, "v": worlds.v})
+            write_column(target, columns[name][start : start + 32], {"v": worlds.v} if target.array == "v" else worlds.parameters)
         worlds.step(job.steps)
     stepping = time.process_time() - began
     with tempfile.TemporaryDirectory() as folder:
@@ -73,7 +73,7 @@ def engine(name):
     elif name == "dask":
         from distributed import Client, LocalCluster
 
-        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as client:
             yield client.get_executor()
     else:
         import ray

@@ -26,7 +26,7 @@ ROWS = 120
 
 
 def study(rows=ROWS, **given):
-    ranges = {"v[0]": (-1.0, 1.0), "v[4]": (-5.0, 5.0), "q[2]": (0.1, 0.4)}
+    ranges = {"friction": (0.1, 1.0), "mass_scale": (0.5, 2.0), "v[0]": (-1.0, 1.0), "v[4]": (-5.0, 5.0), "q[2]": (0.1, 0.4)}
     options = {"metrics": ["height", "distance", "max_contact_force", "q"], "seconds": 0.05} | given
     return dl.Study(BOX, parameters=dl.studies.latin_hypercube(rows, ranges, seed=2), **options)
 
@@ -247,7 +247,7 @@ def test_errors_of_functions_come_back_from_processes():
 def dask_cluster(tmp_path):
     """An executor on two processes of Dask, and a function that gives their ids."""
     distributed = pytest.importorskip("distributed")
-    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "local_directory": str(tmp_path)}
+    options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "local_directory": str(tmp_path)}
     with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
         yield client.get_executor(), lambda: list(client.run(os.getpid).values())
 

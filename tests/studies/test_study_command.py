@@ -143,7 +143,7 @@ def test_places_that_do_not_exist_are_refused(place):
 @pytest.mark.exhaustive
 def test_dask_from_the_command_line(desk):
     distributed = pytest.importorskip("distributed")
-    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, local_directory=str(desk)) as cluster:
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0", local_directory=str(desk)) as cluster:
         said = run(written(desk, STUDY), "--on", cluster.scheduler_address.replace("tcp://", "dask://"))
     assert said.exit_code == 0, said.output
     assert "30 solved" in said.output
