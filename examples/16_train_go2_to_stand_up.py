@@ -22,9 +22,9 @@ policy = ppo.Policy(env.task.observations, len(env.task.nominal), seed=0)
 untrained = ppo.Policy(env.task.observations, len(env.task.nominal), seed=0)
 
 
-def test(policy, worlds=64):
-    """Mean reward per action of whole episodes on seeds that were not trained on, and heights at their end [m]."""
-    trial = WorldsEnv("Go2StandUp", worlds, autoreset_mode="Disabled")
+def tested(policy):
+    """Return the mean reward per action of whole episodes on seeds that were not trained on, and heights at their end [m]."""
+    trial = WorldsEnv("Go2StandUp", 64, autoreset_mode="Disabled")
     observation, _ = trial.reset(seed=10_000)
     rewards = []
     for _ in range(trial.max_episode_steps):
@@ -43,7 +43,7 @@ for done in ppo.train(env, policy, updates=updates, steps=24, rate=2e-3):
             f"{share:.0%} of it in worlds"
         )
 
-(before, low), (after, high) = test(untrained), test(policy)
+(before, low), (after, high) = tested(untrained), tested(policy)
 print(f"reward of new seeds from {before:.3f} to {after:.3f}, height from {np.median(low):.2f} m to {np.median(high):.2f} m")
 assert after > before + 0.05
 if updates >= 100:

@@ -28,12 +28,12 @@ plan = np.zeros(forces)
 
 
 def cost(q, v):
-    """Of states, rows of q and v: the pole is to point up (angle π), the cart to be in the middle, both at rest."""
+    """Return the cost of states, rows of q and v: the pole is to point up (angle π), the cart to be in the middle, both at rest."""
     return (1 + np.cos(q[:, 1])) ** 2 + 1.0 * q[:, 0] ** 2 + 0.02 * v[:, 0] ** 2 + 0.01 * v[:, 1] ** 2
 
 
 def improved(plan, q, v):
-    """The next plan from a state, by one round of sampling."""
+    """Return the next plan from a state, by one round of sampling."""
     # noise that changes slowly: a value for every third force, lines between them
     knots = 6.0 * rng.standard_normal((rollouts, 9))
     knots[0] = 0.0  # the plan itself is one of the candidates
@@ -58,8 +58,12 @@ while plant.time < 3.0:
 
 wall, cpu = time.perf_counter() - began, time.process_time() - processor
 steps, up = rollouts * forces * hold * len(heights), np.array(heights) > 0.95
-print(f"{len(heights)} plans of {rollouts} × {forces * hold} steps: {wall / len(heights) * 1e3:.1f} ms each, {steps / cpu:,.0f} steps per second of one processor")
+print(
+    f"{len(heights)} plans of {rollouts} × {forces * hold} steps: {wall / len(heights) * 1e3:.1f} ms each, {steps / cpu:,.0f} steps per second of one processor"
+)
 print(f"real-time factor {plant.time / wall:.2f} ({plant.time / cpu:.2f} per second of one processor)")
-print(f"pole up after {0.04 * (1 + np.argmax(up)):.2f} s; {knocks} steps touched a wall; at the end cos {heights[-1]:.4f}, cart at {plant.q[0]:+.2f} m")
+print(
+    f"pole up after {0.04 * (1 + np.argmax(up)):.2f} s; {knocks} steps touched a wall; at the end cos {heights[-1]:.4f}, cart at {plant.q[0]:+.2f} m"
+)
 assert up[-25:].all(), "the pole is to stay up in the last second"
 assert abs(plant.q[0]) < 0.3

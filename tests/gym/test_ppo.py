@@ -7,9 +7,8 @@ from scipy import stats
 import delassus as dl
 
 pytest.importorskip("gymnasium", exc_type=ImportError)
-from oracles.slider import Slider  # noqa: E402
-
-from delassus.gym import WorldsEnv, ppo  # noqa: E402
+from delassus.gym import WorldsEnv, ppo
+from oracles.slider import Slider
 
 
 def made(seed=0, n=40):
@@ -110,10 +109,10 @@ def test_samples_bootstrap_where_time_was_up_and_not_where_it_failed():
 
 def test_training_makes_a_policy_better_and_repeats_to_the_bit():
     def learnt(updates):
-        env = WorldsEnv(Slider(width=0.3, speed=0.4), 16, autoreset_mode="SameStep")
+        env = WorldsEnv(Slider(width=0.3, speed=0.4), 32, autoreset_mode="SameStep")
         policy = ppo.Policy(4, 1, hidden=(16, 16), seed=0)
         told = list(ppo.train(env, policy, updates=updates, steps=20, rate=5e-3, seed=1))
-        assert [p.steps for p in told] == [320 * (k + 1) for k in range(updates)]
+        assert [p.steps for p in told] == [640 * (k + 1) for k in range(updates)]
         return policy
 
     def score(policy):
@@ -126,7 +125,7 @@ def test_training_makes_a_policy_better_and_repeats_to_the_bit():
             total += (reward * alive).mean()
         return total / 40
 
-    before, after = score(ppo.Policy(4, 1, hidden=(16, 16), seed=0)), score(learnt(40))
+    before, after = score(ppo.Policy(4, 1, hidden=(16, 16), seed=0)), score(learnt(60))
     assert before < 0.85
     assert after > 0.92
     np.testing.assert_array_equal(learnt(3).parameters, learnt(3).parameters)

@@ -105,7 +105,9 @@ def test_walking_is_worth_more_than_standing_and_that_more_than_going_back():
 
 
 def test_standing_up_is_worth_more_than_lying():
-    (rose, env), (lay, down) = (returns("Go2StandUp", p, 100) for p in (lambda env, k: (env.task.standing[env.task.at] - env.task.nominal) / 1.2, nothing))
+    (rose, env), (lay, down) = (
+        returns("Go2StandUp", p, 100) for p in (lambda env, k: (env.task.standing[env.task.at] - env.task.nominal) / 1.2, nothing)
+    )
     assert rose > 80
     assert lay < 35
     assert env.worlds.q[:, 2].min() > 0.25
@@ -125,7 +127,9 @@ def test_hop_is_worth_more_than_standing_and_loops_stay_closed():
         crouch, push = np.tile([0.0, 0.0, 0.15, -0.35, -0.15], 2), np.tile([0.0, 0.0, -0.05, 1.0, 0.5], 2)
         return 0.0 if k < 10 else crouch if k < 30 else push if k < 36 else 0.0
 
-    (hopped, env), (stood, _), (fell, _) = (returns("CassieHop", p, 50) for p in (hop, nothing, lambda env, k: np.tile([0, 0, 0, -1.0, 0], 2)))
+    (hopped, env), (stood, _), (fell, _) = (
+        returns("CassieHop", p, 50) for p in (hop, nothing, lambda env, k: np.tile([0, 0, 0, -1.0, 0], 2))
+    )
     assert hopped > stood + 20
     assert stood > fell + 2
     for k in range(4):

@@ -18,7 +18,6 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics  # noqa: E402
 
 from delassus.gym import TASKS, WorldEnv, WorldsEnv, register  # noqa: E402
 from delassus.gym.draws import uniform  # noqa: E402
-
 from oracles.slider import Slider  # noqa: E402
 
 MODES = list(AutoresetMode)

@@ -15,7 +15,9 @@ __all__ = ["CassieHop"]
 
 Array = NDArray[Any]
 
-_STANDING = np.array([0.04, 0.0, 0.0, -0.03, -0.08, -0.04, 0.0, 0.0, -0.03, -0.08])  # targets that hold it upright, less those of the keyframe [rad]
+_STANDING = np.array(
+    [0.04, 0.0, 0.0, -0.03, -0.08, -0.04, 0.0, 0.0, -0.03, -0.08]
+)  # targets that hold it upright, less those of the keyframe [rad]
 
 
 class CassieHop(LeggedTask):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 import gymnasium
@@ -16,8 +17,8 @@ from ..errors import ArgumentError, ArgumentTypeError, MujocoError
 from ..worlds import Worlds
 from .arm import ArmPush
 from .cassie import CassieHop
-from .draws import uniform
 from .drawing import check_mode, drawn
+from .draws import uniform
 from .g1 import G1Balance
 from .go2 import Go2StandUp, Go2Walk
 from .gripper import GripperLift
@@ -64,7 +65,7 @@ class WorldsEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         num_envs: int = 1,
         *,
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
-        max_episode_steps: int | None | str = "task's",
+        max_episode_steps: int | str | None = "task's",
         frame_skip: int | None = None,
         timestep: float | None = None,
         threads: int | None = None,
@@ -99,9 +100,7 @@ class WorldsEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         w = self.worlds
         self._batch = Batch(w.q, w.v, w.time, w.contact_forces, np.zeros((n, nu)), np.zeros((n, nu)), np.zeros((n, task.goals)))
 
-    def reset(
-        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Array, dict[str, Any]]:
+    def reset(self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None) -> tuple[Array, dict[str, Any]]:
         """Start episodes.
 
         Args:
@@ -137,15 +136,13 @@ class WorldsEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         if self._seeds is None:
             raise ArgumentError("step: no episode has started. Call reset first.")
         batch, resting = self._batch, self._resting
-        wanted = finite(conform(actions, "actions", self.action_space.shape, "float64"), "actions")
+        wanted = finite(conform(actions, "actions", batch.action.shape, "float64"), "actions")
         moving = ~resting
         batch.previous_action[:] = batch.action
         np.clip(wanted, -1.0, 1.0, out=batch.action)
         self.worlds.control[:] = self.task.control(batch.action)
-        try:
+        with suppress(MujocoError):  # the status of that world says so, and all others were stepped
             self.worlds.step(self.frame_skip, moving if resting.any() else None)
-        except MujocoError:
-            pass  # the status of that world says so, all others were stepped
         self._steps += 1
 
         stopped = moving & np.isin(self.worlds.status, _STOPPED)
@@ -226,7 +223,13 @@ class WorldEnv(gymnasium.Env[Array, Array]):
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012
 
     def __init__(
-        self, task: str | Task, *, frame_skip: int | None = None, timestep: float | None = None, render_mode: str | None = None, **options: Any
+        self,
+        task: str | Task,
+        *,
+        frame_skip: int | None = None,
+        timestep: float | None = None,
+        render_mode: str | None = None,
+        **options: Any,
     ) -> None:
         self._many = many = WorldsEnv(
             task,
@@ -264,7 +267,7 @@ class WorldEnv(gymnasium.Env[Array, Array]):
         Returns:
             observation, reward, whether the episode failed or is done, False, and a dict with ``time`` and ``status``.
         """
-        one = finite(conform(action, "action", self.action_space.shape, "float64"), "action")
+        one = finite(conform(action, "action", self.task.nominal.shape, "float64"), "action")
         observations, rewards, terminated, _, _ = self._many.step(one[None])
         return observations[0], float(rewards[0]), bool(terminated[0]), False, self._info()
 

@@ -15,7 +15,12 @@ __all__ = ["GripperLift"]
 
 Array = NDArray[Any]
 
-_CRANK, _ROOT, _OPEN, _HALF = 0.08, 0.015, 0.6, 0.02  # length of the cranks, their distance from the middle [m]; angle at the start [rad]; half edge of the box [m]
+_CRANK, _ROOT, _OPEN, _HALF = (
+    0.08,
+    0.015,
+    0.6,
+    0.02,
+)  # length of the cranks, their distance from the middle [m]; angle at the start [rad]; half edge of the box [m]
 
 
 class GripperLift(Task):
@@ -23,7 +28,8 @@ class GripperLift(Task):
 
     - Action (3): targets of the hand across (±8 cm), up (±10 cm) and of the crank's angle (0.35 ± 0.4 rad; below 0.14 rad the fingers press on the box).
     - Observation (16): across, up, crank angle and their velocities, the box less the middle of the fingers (3), its height, its linear velocity (3) and the last action (3).
-    - Reward: min(lift / 10 cm, 1) + 0.3 · exp(−10 · distance from the middle of the fingers to the box) − 0.02 · action cost; distances in m.
+    - Reward: (0.3 + min(lift / 10 cm, 1)) · exp(−10 · distance from the middle of the fingers to the box) − 0.1 · speed² of the box − 0.02 · action cost; in m and m/s. So a box that is thrown
+      up earns less than one that is held.
     - Start: open, above a box that is up to 4 cm aside. Never terminated. Truncated after 150 actions of 20 ms.
     """
 
@@ -70,7 +76,8 @@ class GripperLift(Task):
         """Return the reward above."""
         lift = np.clip((batch.q[:, self.box + 2] - _HALF) / 0.1, 0.0, 1.0)
         distance = np.sqrt((self._missing(batch) ** 2).sum(axis=1))
-        return np.asarray(lift + 0.3 * np.exp(-10.0 * distance) - 0.02 * batch.action_cost())
+        speed = (batch.v[:, self.box_rate : self.box_rate + 3] ** 2).sum(axis=1)
+        return np.asarray((0.3 + lift) * np.exp(-10.0 * distance) - 0.1 * speed - 0.02 * batch.action_cost())
 
     def _missing(self, batch: Batch) -> Array:
         """(n, 3) the box less the middle between the fingers [m]."""

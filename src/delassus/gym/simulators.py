@@ -208,4 +208,3 @@ def _upright(q: Array) -> float:
 
 def _fallen(m: Moment) -> bool:
     return _upright(m.step.q) < 0.3
-

@@ -20,8 +20,10 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """States of n worlds, after an action or a reset. What a task computes of a row must not depend on the others: a world alone is to give the same bits. So sum
-    along rows of arrays in C order (``q.take(columns, axis=1)``; ``q[:, columns]`` is not), and use no matrix products.
+    """States of n worlds, after an action or a reset.
+
+    What a task computes of a row must not depend on the others: a world alone is to give the same bits. So sum along rows of arrays in C order (``q.take(columns, axis=1)`` is,
+    ``q[:, columns]`` is not), and use no matrix products.
 
     Attributes:
         q: (n, nq) configurations; v: (n, nv) velocities.
@@ -120,7 +122,9 @@ class LeggedTask(Task):
         self.observations = 10 + 3 * len(self.at)
         self.draws = 9 + len(self.at)
 
-    def around_home(self, draws: Array, *, lift: float = 0.01, turn: ArrayLike = 0.0, joints: float = 0.0, velocity: ArrayLike = 0.0) -> Start:
+    def around_home(
+        self, draws: Array, *, lift: float = 0.01, turn: ArrayLike = 0.0, joints: float = 0.0, velocity: ArrayLike = 0.0
+    ) -> Start:
         """Return starts around home.
 
         Args:
