@@ -192,7 +192,8 @@ int PositionCorrection::separate(ContactSolvers& solvers, RowSystem& s, LoopMidp
   loops.closure().forget();
   penalty_ = end.rho;
   separated_ = end.outcome == ContactOutcome::solved;
-  const bool yields = loops.led() || limits_deep_ > worthwhile_depth * world_.options.slop;
+  const bool ties = loops.rows() > 0 || has_values_;
+  const bool yields = loops.led() || (ties && limits_deep_ > worthwhile_depth * world_.options.slop);
   if (!separated_ && yields && LoopReach::takes(s)) {
     std::fill_n(softness_.begin(), loops.rows(), LoopReach::open_softness);
     held_open_ = true;

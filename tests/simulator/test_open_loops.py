@@ -227,6 +227,20 @@ def test_fingers_that_start_in_each_other_stay_where_their_tendon_keeps_them():
     assert step.q == pytest.approx([0.085, 0.085], abs=1e-8)
 
 
+def test_limits_and_contacts_that_contradict_each_other_without_any_loop_do_no_harm():
+    """A slider that starts beyond its end, with a wall in the way back: nothing ties it, and neither wins."""
+    sim = dl.Simulator(
+        '<mujoco><option timestep=".001" gravity="0 0 0"/><worldbody><geom type="box" size=".05 .2 .2" pos="-.14 0 0"/><body><joint type="slide" axis="1 0 0" limited="true" range="-.2 0"/>'
+        '<geom type="box" size=".1 .1 .1" mass="1"/></body></worldbody></mujoco>'
+    )
+    sim.reset([0.005])
+    for _ in range(50):
+        step = sim.step()
+        assert np.abs(step.v).max() < 1e-6
+    assert -0.001 < step.q[0] < 0.0101
+    assert step.status in ("limit_violated", "solved")
+
+
 def test_fingers_that_start_in_each_other_and_beyond_their_value_return_to_it():
     sim = dl.Simulator(FINGERS.format(kept=0.165, end=0.2))
     sim.reset([0.085, 0.085])
