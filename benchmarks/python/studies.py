@@ -152,7 +152,8 @@ def main():
             f"| {name} | {1e3 * r['seconds']:.2f} | {r['stepping'] / r['seconds']:.0%} | {1 / r['seconds']:.0f} | {r['wire']:.0f} | {r['job'] / 1e3:.0f} | {words} |"
         )
     print(
-        f"\nThe client: {1e6 * writing:.2f} µs a row to make its values, its table and its part: {1 / writing:,.0f} rows per second at most.\n"
+        f"\nThe client: {1e6 * writing['seconds']:.2f} µs a row (three parameters, two metrics) to make its values, its table and its part: "
+        f"{1 / writing['seconds']:,.0f} rows per second at most; {writing['bytes']:.0f} bytes a row on disk.\n"
     )
     print(
         f"| engine | client's CPU a chunk, ms | wall a chunk, ms | chunks per second at most | cores that chunks of {CHUNK_SECONDS:g} s keep busy |"
