@@ -77,12 +77,12 @@ def test_permutations_are_permutations(n):
 
 def test_all_permutations_of_four_occur_about_equally_often():
     counts = {}
-    for key in range(4800):
+    for key in range(1200):
         order = tuple(_permuted(np.arange(4), 4, key).tolist())
         counts[order] = counts.get(order, 0) + 1
     assert len(counts) == 24
-    assert min(counts.values()) > 100
-    assert max(counts.values()) < 320
+    assert min(counts.values()) > 20
+    assert max(counts.values()) < 90
 
 
 def test_rows_far_out_cost_nothing():

@@ -7,11 +7,11 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from ..errors import ArgumentError, WriteError
 
-__all__ = ["named_path", "private_file", "whole_file"]
+__all__ = ["named_path", "private_file", "save_figure", "whole_file"]
 
 
 def named_path(path: str | os.PathLike[str], name: str = "path") -> Path:
@@ -65,3 +65,17 @@ def whole_file(path: str | os.PathLike[str], what: str) -> Iterator[BinaryIO]:
         if part is not None:
             with suppress(OSError):
                 part.unlink()
+
+
+def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
+    """Write a matplotlib figure; the ending of the path says the kind (.png, .svg, .pdf).
+
+    Raises:
+        ArgumentError: matplotlib does not write this kind.
+        WriteError: the folder is missing, the disk is full, …
+    """
+    kind = Path(path).suffix[1:] or "png"
+    if kind not in figure.canvas.get_supported_filetypes():
+        raise ArgumentError(f"path: expected a picture such as .png, .svg or .pdf, got {os.fspath(path)!r}.")
+    with whole_file(path, "figure") as file:
+        figure.savefig(file, dpi=130, format=kind)

@@ -22,7 +22,7 @@ from ..model.compiled import compiled
 from ..model.enclosed import load_enclosed
 from ..model.mjcf import to_mjcf
 from ..model.model import as_model
-from .files import named_path, whole_file
+from .files import named_path, save_figure, whole_file
 from .loop_rows import loop_slices
 
 __all__ = ["Contacts", "Trajectory"]
@@ -389,9 +389,5 @@ class Trajectory:
             ax.grid(alpha=0.3)
             ax.spines[["top", "right"]].set_visible(False)
         if path is not None:
-            kind = Path(path).suffix[1:] or "png"
-            if kind not in figure.canvas.get_supported_filetypes():
-                raise ArgumentError(f"path: expected a picture such as .png, .svg or .pdf, got {os.fspath(path)!r}.")
-            with whole_file(path, "figure") as file:
-                figure.savefig(file, dpi=130, format=kind)
+            save_figure(figure, path)
         return figure

@@ -102,9 +102,19 @@ def _permuted(rows: Array, n: int, key: int) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class _Grid(Design):
+class _Listed(Design):
+    """Values that are listed."""
+
     values: dict[str, Array]
 
+    def extremes(self) -> dict[str, Array]:
+        return self.values
+
+    def content(self) -> dict[str, Any]:
+        return {"kind": type(self).__name__, "values": {name: digest(v) for name, v in self.values.items()}}
+
+
+class _Grid(_Listed):
     def columns(self, start: int, stop: int) -> dict[str, Array]:
         at, found = np.arange(start, stop), {}
         for name, values in reversed(self.values.items()):
@@ -112,11 +122,10 @@ class _Grid(Design):
             found[name] = values[which]
         return {name: found[name] for name in self.values}
 
-    def extremes(self) -> dict[str, Array]:
-        return self.values
 
-    def content(self) -> dict[str, Any]:
-        return {"kind": "grid", "values": {name: digest(v) for name, v in self.values.items()}}
+class _Columns(_Listed):
+    def columns(self, start: int, stop: int) -> dict[str, Array]:
+        return {name: values[start:stop] for name, values in self.values.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,20 +156,6 @@ class _Sampled(Design):
             "seed": self.seed,
             "ranges": {k: list(v) for k, v in self.ranges.items()},
         }
-
-
-@dataclass(frozen=True, eq=False)
-class _Columns(Design):
-    values: dict[str, Array]
-
-    def columns(self, start: int, stop: int) -> dict[str, Array]:
-        return {name: values[start:stop] for name, values in self.values.items()}
-
-    def extremes(self) -> dict[str, Array]:
-        return self.values
-
-    def content(self) -> dict[str, Any]:
-        return {"kind": "columns", "values": {name: digest(v) for name, v in self.values.items()}}
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError
-from ..simulator.files import whole_file
+from ..simulator.files import save_figure
 from .metrics import METRICS
 
 if TYPE_CHECKING:
@@ -77,11 +76,7 @@ def picture(result: StudyResult, path: str | os.PathLike[str] | None = None) -> 
     shown = [k for k, word in enumerate(words) if word == "median" or (status == word).any()]
     figure.legend([marks[k] for k in shown], [words[k] for k in shown], loc="outside lower center", ncols=3, frameon=False)
     if path is not None:
-        kind = Path(path).suffix[1:] or "png"
-        if kind not in figure.canvas.get_supported_filetypes():
-            raise ArgumentError(f"path: expected a picture such as .png, .svg or .pdf, got {os.fspath(path)!r}.")
-        with whole_file(path, "figure") as file:
-            figure.savefig(file, dpi=130, format=kind)
+        save_figure(figure, path)
     return figure
 
 

@@ -83,12 +83,11 @@ class Study:
         seed: int = 0,
         **options: Any,
     ) -> None:
-        if not isinstance(model, Model):
-            model = model_of(model, UrdfOptions(), options.pop("loops", None), "model")
-            tell_ignored(model, stacklevel=3)
         if "threads" in options:
             raise ArgumentError("threads: a world of a study has one. How many worlds run at once is the executor's.")
-        sim = Simulator(model, **options)
+        sim = Simulator(model_of(model, UrdfOptions(), options.pop("loops", None), "model"), **options)
+        if not isinstance(model, Model):
+            tell_ignored(sim.model, stacklevel=3)
         self.model, self.seed, self.options = sim.model, count(seed, "seed", 0), dict(options)
         self.seconds, self.steps = number(seconds, "seconds", minimum=0.0), round(number(seconds, "seconds") / sim.timestep)
         self.every = count(every, "every")
