@@ -20,14 +20,15 @@ void add_work(const ContactReport& last, ContactReport& all) {
 
 }  // namespace
 
-Island::Island(const WorldDescription& whole, const TreeContents& contents, const std::vector<int>& trees)
+Island::Island(const WorldDescription& whole, const TreeContents& contents, const std::vector<int>& trees,
+               KeptSystems kept)
     : part_(whole, contents, trees),
       world_(part_.world),
       trees_(trees),
       loops_(world_),
       bodies_(world_, loops_.remaining()),
       free_motion_(world_, loops_, bodies_),
-      systems_(whole.model, part_),
+      systems_(whole.model, part_, kept),
       response_(std::size_t(world_.model.nv)),
       correction_(world_),
       arrival_(world_) {

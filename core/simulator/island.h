@@ -44,7 +44,7 @@ struct WorldState {
 
 class Island {
  public:
-  Island(const WorldDescription& whole, const TreeContents& contents, const std::vector<int>& trees);
+  Island(const WorldDescription& whole, const TreeContents& contents, const std::vector<int>& trees, KeptSystems kept);
   Island(const Island&) = delete;
   Island& operator=(const Island&) = delete;
 
@@ -58,6 +58,7 @@ class Island {
     rows_.contacts.push_back(&c), rows_.links.push_back(links);
   }
   int systems() const { return systems_.size(); }
+  std::uint64_t graph() const { return systems_.hash(); }  // of the rows of its last step
   // Takes anew what of the whole may change (part.h).
   void read_numbers(const WorldDescription& whole) { part_.read_numbers(whole), systems_.read_numbers(); }
   // What of its step grows with its work: velocities, and rows of contacts.

@@ -31,8 +31,9 @@ std::uint64_t hash_of(const std::vector<int>& trees) {
 
 }  // namespace
 
-Islands::Islands(const WorldDescription& world)
+Islands::Islands(const WorldDescription& world, KeptSystems kept)
     : world_(world),
+      kept_systems_(kept),
       contents_(world),
       last_(world.model.roots.size(), kept_.end()),
       tied_(world.model.roots.size()),
@@ -116,7 +117,7 @@ Island& Islands::island_of(const std::vector<int>& trees) {
     if (last == kept_.end()) {
       kept_trees_ += trees.size();
       forget_oldest();
-      kept_.emplace_front(world_, contents_, trees);
+      kept_.emplace_front(world_, contents_, trees, kept_systems_);
       last = kept_.begin();
       last->numbers = numbers_;
       by_hash_.emplace(hash, last);

@@ -15,7 +15,7 @@ namespace delassus {
 
 class Islands {
  public:
-  explicit Islands(const WorldDescription& world);
+  Islands(const WorldDescription& world, KeptSystems kept);
 
   // Which trees these contacts tie together.
   void group(const std::vector<Contact>& contacts);
@@ -38,6 +38,7 @@ class Islands {
   void forget_oldest();
 
   const WorldDescription& world_;
+  KeptSystems kept_systems_;  // by each
   TreeContents contents_;
   std::list<Island> kept_;  // the last used first
   std::unordered_multimap<std::uint64_t, std::list<Island>::iterator> by_hash_;

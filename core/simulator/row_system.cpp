@@ -9,8 +9,8 @@ namespace delassus {
 
 namespace {
 
-constexpr std::size_t max_systems = 24;   // kept by a cache
-constexpr std::size_t max_unproven = 4;  // of these, that came up once only
+constexpr std::size_t max_systems = 24;    // kept by a cache
+constexpr std::size_t max_unproven = 4;    // of these, that came up once only
 constexpr std::size_t large_key = 4000;    // of a large system: of these two, since the memory of more is cold
 constexpr std::size_t max_kept = 100'000;  // links of contacts of all that are kept, but the last two: some 100 MB
 constexpr double unbounded = std::numeric_limits<double>::infinity();
@@ -68,9 +68,10 @@ bool ActiveRows::add_broken_limits(const WorldDescription& world, const std::vec
   return !added_ends.empty();
 }
 
-RowSystemCache::RowSystemCache(const Model<double>& whole, const WorldPart& part)
+RowSystemCache::RowSystemCache(const Model<double>& whole, const WorldPart& part, KeptSystems kept)
     : whole_(whole),
       part_(part),
+      kept_(kept),
       maker_(part.world.model, strip_lanes<double>),
       always_(make_constraints(part.world.model, joined(part.world.loops, part.world.friction))) {}
 
@@ -86,7 +87,6 @@ RowSystem& RowSystemCache::find(const ActiveRows& rows, const SpanValues& spans)
   } else {
     found = &make_room();
     found->key = key_;
-    found->hash = hash_;
     found->proven = false;
     make(found->system, rows, spans);
   }
@@ -127,12 +127,12 @@ void RowSystemCache::find_key(const ActiveRows& rows) {
 }
 
 RowSystemCache::Kept* RowSystemCache::look_up() {
-  for (auto& kept : systems_)
-    if (kept->hash == hash_ && kept->key == key_) return kept.get();
+  for (std::size_t k = 0; k < hashes_.size(); ++k)
+    if (hashes_[k] == hash_ && systems_[k]->key == key_) return systems_[k].get();
   return nullptr;
 }
 
-// Where the next system goes: into the oldest of those that came up once only, if there are some, or of all.
+// Where the next system goes: into the oldest of those that came up once only, if there are many, or of all.
 RowSystemCache::Kept& RowSystemCache::make_room() {
   std::size_t unproven = 0, size = 0;
   for (const auto& kept : systems_) unproven += !kept->proven, size += kept->key.size();
@@ -141,14 +141,20 @@ RowSystemCache::Kept& RowSystemCache::make_room() {
   while (systems_.size() > 2 && size > max_kept) {
     const auto oldest = std::min_element(systems_.begin(), systems_.end(), older);
     size -= (*oldest)->key.size(), unproven -= !(*oldest)->proven;
+    hashes_.erase(hashes_.begin() + (oldest - systems_.begin()));
     systems_.erase(oldest);
   }
-  const bool full = systems_.size() == max_systems || (systems_.size() >= 2 && size + key_.size() > max_kept);
-  const bool crowded = unproven >= (key_.size() > large_key ? 2 : max_unproven);
-  if (!full && !crowded) return *systems_.emplace_back(std::make_unique<Kept>());
-  return **std::min_element(systems_.begin(), systems_.end(), [&](const auto& a, const auto& b) {
+  const bool full = systems_.size() == kept_.all || (systems_.size() >= 2 && size + key_.size() > max_kept);
+  const bool crowded = unproven >= (key_.size() > large_key ? 2 : kept_.unproven);
+  if (!full && !crowded) {
+    hashes_.push_back(hash_);
+    return *systems_.emplace_back(std::make_unique<Kept>());
+  }
+  const auto place = std::min_element(systems_.begin(), systems_.end(), [&](const auto& a, const auto& b) {
     return crowded && a->proven != b->proven ? b->proven : older(a, b);
   });
+  hashes_[std::size_t(place - systems_.begin())] = hash_;
+  return **place;
 }
 
 // Rows of loops and dry friction, then limits, spans and contacts; and all that follows from them.

@@ -64,10 +64,15 @@ struct RowSystem {
   std::size_t normal_row(std::size_t contact) const { return std::size_t(contact_rows[contact]); }
 };
 
+// How many systems a cache keeps, and of these, how many that came up once only.
+struct KeptSystems {
+  std::size_t all = 24, unproven = 4;
+};
+
 class RowSystemCache {
  public:
   // whole: the world that contacts are of.
-  RowSystemCache(const Model<double>& whole, const WorldPart& part);
+  RowSystemCache(const Model<double>& whole, const WorldPart& part, KeptSystems kept);
 
   // The system of these rows, made if there is none, its points where contacts are now, and spans as they are. G is to
   // be updated.
@@ -75,12 +80,12 @@ class RowSystemCache {
   // The part's numbers were changed: inertias, armature, friction loss. Systems take them when they come up again.
   void read_numbers();
   int size() const { return int(systems_.size()); }
+  std::uint64_t hash() const { return hash_; }  // of the rows that were looked for last
 
  private:
   // A system, and what it was made for: ends of limits, then the links of every contact.
   struct Kept {
     std::vector<int> key;
-    std::uint64_t hash = 0;
     std::size_t last_use = 0;
     bool proven = false;      // it came up again
     std::size_t numbers = 0;  // which of the part's numbers it has
@@ -103,10 +108,12 @@ class RowSystemCache {
 
   const Model<double>& whole_;
   const WorldPart& part_;
+  KeptSystems kept_;
   LayoutMaker<double> maker_;
   ConstraintSet<double> always_;  // rows of loops and dry friction
   std::vector<std::unique_ptr<Kept>> systems_;
-  std::vector<int> key_;  // of the rows that are looked for
+  std::vector<std::uint64_t> hashes_;  // of these
+  std::vector<int> key_;               // of the rows that are looked for
   std::uint64_t hash_ = 0;
   std::vector<PointRows<double>> points_;  // of loops, then of contacts
   std::vector<int> numbers_;               // per one of these: which of the layout's points

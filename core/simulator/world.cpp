@@ -24,10 +24,10 @@ constexpr std::size_t max_contacts =
 }  // namespace
 
 World::World(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions,
-             const MirrorSource& mirror, int threads)
+             const MirrorSource& mirror, int threads, KeptSystems kept)
     : world_(std::move(description)),
       collider_(collisions, world_->model.nq),
-      islands_(*world_),
+      islands_(*world_, kept),
       team_(threads),
       sleep_(*world_),
       tunnelling_(*world_) {
@@ -72,6 +72,13 @@ StepReport World::step(const StepForces& forces) {
   if (!report.collided) undo_step();
   whole.end(report.times.whole);
   return report;
+}
+
+std::uint64_t World::graph() const {
+  std::uint64_t hash = 0;
+  if (used_ == nullptr) return hash;
+  for (const Island* island : *used_) hash = hash * 31 + island->graph();
+  return hash;
 }
 
 void World::take_over(const World& other) {

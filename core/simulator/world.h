@@ -51,9 +51,9 @@ struct StepForces {
 class World {
  public:
   // mirror: its model is null where MuJoCo computes no forces. threads: that step islands; results are the same for any
-  // number of them.
+  // number of them. kept: systems of rows, by each island.
   World(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions,
-        const MirrorSource& mirror, int threads = 1);
+        const MirrorSource& mirror, int threads = 1, KeptSystems kept = {});
 
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -65,6 +65,8 @@ class World {
   // springs, dampers, motors, friction loss. Whether joints of a free link have armature at all stays as it was.
   void read_numbers() { islands_.read_numbers(), sleep_.read_numbers(); }
   int systems() const { return islands_.systems(); }
+  // Of the rows of the last step: the same number for the same links that touch.
+  std::uint64_t graph() const;
 
   std::vector<double> q, v;
   std::vector<double> hidden;             // the rest of MuJoCo's state: activations, what plugins and delays keep

@@ -42,7 +42,8 @@ struct ParameterSource {
 class Engine {
  public:
   Engine(const WorldDescription& description, const CollisionSource& collisions, const MirrorSource& mirror)
-      : description_(std::make_shared<WorldDescription>(description)), world(description_, collisions, mirror) {}
+      : description_(std::make_shared<WorldDescription>(description)),
+        world(description_, collisions, mirror, 1, {.all = 256, .unproven = 128}) {}
 
  private:
   std::shared_ptr<WorldDescription> description_;

@@ -36,7 +36,8 @@ Worlds::Worlds(std::shared_ptr<const WorldDescription> description, const Collis
       team_(threads),
       source_(std::move(parameters)),
       numbers_(std::size_t(count), 0),
-      memories_(std::size_t(count)) {
+      memories_(std::size_t(count)),
+      graphs_(std::size_t(count), 0) {
   const auto& m = description_->model;
   const std::size_t n = std::size_t(count), nv = std::size_t(m.nv), bodies = m.bodies.size();
   q = {n, std::size_t(m.nq)}, v = {n, nv}, time = {n, 1};
@@ -127,10 +128,16 @@ void Worlds::each(int n, Work&& work) {
 }
 
 void Worlds::step(const std::vector<int>& which, int steps) {
-  each(int(which.size()), [&](Engine& engine, int i) {
-    const std::size_t k = std::size_t(which[std::size_t(i)]);
+  // worlds of one contact graph after each other: the memory of their system is warm then
+  order_ = which;
+  std::sort(order_.begin(), order_.end(), [&](int a, int b) {
+    return std::pair(graphs_[std::size_t(a)], a) < std::pair(graphs_[std::size_t(b)], b);
+  });
+  each(int(order_.size()), [&](Engine& engine, int i) {
+    const std::size_t k = std::size_t(order_[std::size_t(i)]);
     const Loan loan(*this, engine, k);
     step(engine.world, k, steps);
+    graphs_[k] = engine.world.graph();
     note(engine.world, k);
   });
 }

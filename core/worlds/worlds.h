@@ -138,6 +138,8 @@ class Worlds {
   std::size_t changes_ = 0;
   std::vector<std::unique_ptr<Engine>> engines_;  // per thread
   std::vector<StepMemory> memories_;              // per world
+  std::vector<std::uint64_t> graphs_;             // per world: which links touched in its last step (World::graph)
+  std::vector<int> order_;                        // in which worlds are stepped
   std::mutex failing_;
   std::string failure_;
   int failed_ = -1;  // the first world that MuJoCo could not go on with

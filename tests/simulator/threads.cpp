@@ -1,6 +1,7 @@
 // Islands on several threads, to be watched by a thread sanitizer: columns of balls, some tied by a loop, step on one,
 // two and three threads, with and without sleep, and give the same bits. In place of MuJoCo stands a library of a few
-// lines that knows balls and a floor. Prints how many numbers differ; that many, or a race, is a failure.
+// lines that knows balls and a floor. Then many worlds of them, with masses of their own, on as many threads. Prints
+// how many numbers differ; that many, or a race, is a failure.
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -8,6 +9,7 @@
 #include <cstdio>
 
 #include "simulator/snapshot.h"
+#include "worlds/worlds.h"
 
 using namespace delassus;
 
@@ -19,6 +21,7 @@ constexpr double radius = 0.1, reach = 2e-3;
 struct FakeModel {
   std::int64_t arena = 0;
   int flags = 0;
+  const double* friction = nullptr;  // written, not read
 };
 struct FakeContact {
   double distance, position[3], frame[9], friction[5];
@@ -80,7 +83,8 @@ CollisionSource source(const FakeModel& model) {
   s.library.contact = {sizeof(FakeContact),          offsetof(FakeContact, distance), offsetof(FakeContact, position),
                        offsetof(FakeContact, frame), offsetof(FakeContact, friction), offsetof(FakeContact, geom),
                        offsetof(FakeContact, dim),   offsetof(FakeContact, margin)};
-  s.library.model = {sizeof(FakeModel), offsetof(FakeModel, arena), offsetof(FakeModel, flags)};
+  s.library.model = {sizeof(FakeModel), offsetof(FakeModel, arena), offsetof(FakeModel, flags), 0,
+                     offsetof(FakeModel, friction)};
   s.model = &model;
   for (int b = 0; b <= balls; ++b) s.geom_bodies.push_back(b), s.geom_parts.push_back(b);
   s.restitution.assign(balls + 1, 0.0);
@@ -129,6 +133,39 @@ std::vector<double> motion(const FakeModel& model, int threads, int sleep_steps)
   return seen;
 }
 
+// Nine worlds with masses of their own, pushed otherwise each: their states after many steps.
+std::vector<double> many(const FakeModel& model, int threads) {
+  const auto description = world(0);
+  ParameterSource source;
+  auto& values = source.values;
+  for (int b = 0; b <= balls; ++b) {
+    values[body_mass].push_back(b > 0);
+    for (int k = 0; k < 3; ++k) values[body_com].push_back(0);
+    for (int k = 0; k < 9; ++k) values[body_inertia].push_back(b > 0 && k % 4 == 0 ? 0.004 : 0);
+    for (const double mu : {0.7, 0.0, 0.0}) values[geom_friction].push_back(mu);
+    values[restitution].push_back(0);
+  }
+  values[gravity] = {0, 0, -9.81};
+  for (const Parameter p : {joint_damping, joint_stiffness, joint_armature, joint_friction_loss})
+    values[p].assign(balls, 0.0);
+  for (int k = 0; k < 6 * balls; ++k) source.dof_joint.push_back(k / 6);
+  constexpr int count = 9;
+  Worlds w(description, ::source(model), MirrorSource{}, {}, source, 0, count, threads);
+  std::vector<int> all;
+  for (int k = 0; k < count; ++k) {
+    all.push_back(k);
+    for (int b = 0; b < balls; ++b) {
+      const double q[7] = {double(b / height), 0, radius * (1.001 + 2 * (b % height)), 1, 0, 0, 0};
+      std::copy_n(q, 7, w.q[std::size_t(k)] + 7 * b);
+    }
+    w.external[std::size_t(k)][6 * (1 + k)] = 3.0;
+    for (int b = 1; b <= balls; ++b) w.parameter(body_mass)[std::size_t(k)][b] = 1 + 0.05 * k;
+  }
+  w.accept_parameters();
+  for (int turn = 0; turn < 12; ++turn) w.step(all, 5);
+  return w.q.numbers;
+}
+
 }  // namespace
 
 int main() {
@@ -145,6 +182,11 @@ int main() {
       count += several.size() != alone.size();
       for (std::size_t k = 0; k < std::min(alone.size(), several.size()); ++k) count += several[k] != alone[k];
     }
+  }
+  const auto alone = many(model, 1);
+  for (const int threads : {2, 3}) {
+    const auto several = many(model, threads);
+    for (std::size_t k = 0; k < alone.size(); ++k) count += several[k] != alone[k] || !std::isfinite(alone[k]);
   }
   std::printf("%d\n", count);
   return count != 0;

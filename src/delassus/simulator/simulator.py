@@ -73,7 +73,7 @@ class Simulator:
         time_limit: [s] for the contact solver on each island, likewise; results then depend on the speed of the machine. Default: as long as it takes.
         slop: gap, and penetration, that is taken for touching [m].
         threads: that solve islands of a step at once. Results are the same bits for any number of them; collision detection stays on the calling thread. Where there is one island,
-            or all are small, no thread is woken. For many worlds see :func:`~delassus.rollout`.
+            or all are small, no thread is woken. For many worlds see :class:`~delassus.Worlds`.
         sleep_after: time at rest after which an island sleeps [s], say 0.5; None: never. Its velocity is then zero and it is not solved again, until something that is awake comes
             within reach, forces on its joints or wrenches on its bodies change, or the state is set. Off by default: motion slower than ``sleep_speed`` is lost.
         sleep_speed: below which a body is at rest, everywhere on it, by its velocity and by the way it goes in the step [m/s].
