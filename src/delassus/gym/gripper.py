@@ -28,7 +28,7 @@ class GripperLift(Task):
 
     - Action (3): targets of the hand across (±8 cm), up (±10 cm) and of the crank's angle (0.35 ± 0.4 rad; below 0.14 rad the fingers press on the box).
     - Observation (16): across, up, crank angle and their velocities, the box less the middle of the fingers (3), its height, its linear velocity (3) and the last action (3).
-    - Reward: (0.3 + min(lift / 10 cm, 1)) · exp(−10 · distance from the middle of the fingers to the box) − 0.1 · speed² of the box − 0.02 · action cost; in m and m/s. So a box that is thrown
+    - Reward: (0.3 + 0.3 where both fingers are pressed apart + min(lift / 10 cm, 1)) · exp(−10 · distance from the middle of the fingers to the box) − 0.1 · speed² of the box − 0.02 · action cost; in m and m/s. So a box that is thrown
       up earns less than one that is held.
     - Start: open, above a box that is up to 4 cm aside. Never terminated. Truncated after 150 actions of 20 ms.
     """
@@ -46,6 +46,7 @@ class GripperLift(Task):
         self.rate = [int(model.joint_vadr[model.joint_index(name)]) for name in ("x", "z", "left_crank")]
         box = model.joint_index("box")
         self.box, self.box_rate = int(model.joint_qadr[box]), int(model.joint_vadr[box])
+        self.fingers = [model.body_index(f"{side}_finger") for side in ("left", "right")]
         self._open = np.array(model.neutral())
         for side, sign in (("left", 1.0), ("right", -1.0)):
             for part, turn in (("crank", 1.0), ("finger", -1.0), ("follower", 1.0)):
@@ -76,8 +77,10 @@ class GripperLift(Task):
         """Return the reward above."""
         lift = np.clip((batch.q[:, self.box + 2] - _HALF) / 0.1, 0.0, 1.0)
         distance = np.sqrt((self._missing(batch) ** 2).sum(axis=1))
+        left, right = (batch.contact_forces[:, k, 0] for k in self.fingers)
+        pressed = (left < -0.1) & (right > 0.1)  # [N]
         speed = (batch.v[:, self.box_rate : self.box_rate + 3] ** 2).sum(axis=1)
-        return np.asarray((0.3 + lift) * np.exp(-10.0 * distance) - 0.1 * speed - 0.02 * batch.action_cost())
+        return np.asarray((0.3 + 0.3 * pressed + lift) * np.exp(-10.0 * distance) - 0.1 * speed - 0.02 * batch.action_cost())
 
     def _missing(self, batch: Batch) -> Array:
         """(n, 3) the box less the middle between the fingers [m]."""
