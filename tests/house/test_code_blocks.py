@@ -188,7 +188,9 @@ def test_algorithm_shows_equations_and_code(algorithm):
     assert any(sign in page for sign in "=←⊥")
 
 
-MODULES = [m.name for m in pkgutil.walk_packages(dl.__path__, "delassus.") if m.name != "delassus._core" and not m.name.startswith("delassus.gym")]
+MODULES = [
+    m.name for m in pkgutil.walk_packages(dl.__path__, "delassus.") if m.name != "delassus._core" and not m.name.startswith("delassus.gym")
+]
 
 
 def test_examples_of_the_docstrings_hold(desk):
