@@ -7,7 +7,20 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ["spatial", "dense", "model", "dynamics", "state", "collision", "constraints", "operators", "solvers", "simulator", "worlds", "viewers"]
+ROOMS = [
+    "spatial",
+    "dense",
+    "model",
+    "dynamics",
+    "state",
+    "collision",
+    "constraints",
+    "operators",
+    "solvers",
+    "simulator",
+    "worlds",
+    "viewers",
+]
 # Beneath the rooms: used by all, uses none of them. Above: may use every room; no room may use it.
 GROUND = {"errors", "types", "_door", "_core"}
 ABOVE = {"__init__", "scenes", "check", "figures", "cli", "textbook", "reproduce", "bench", "gym", "demo", "_terminal"}
