@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 
 #include "errors/typed.h"
 
@@ -19,6 +20,11 @@ bool is_finite(const std::vector<double>& x) {
 
 bool any(const double* x, std::size_t n) {
   return std::any_of(x, x + n, [](double number) { return number != 0; });
+}
+
+// To the last bit.
+bool same(const double* a, const double* b, std::size_t n) {
+  return n == 0 || std::memcmp(a, b, n * sizeof(double)) == 0;
 }
 
 void take(const Rows<double>& from, std::size_t k, std::vector<double>& to) {
@@ -72,13 +78,19 @@ Rows<double>& Worlds::parameter(Parameter which) {
   return rows;
 }
 
+bool Worlds::changed(Parameter which) const {
+  const auto &written = parameters_[which].numbers, &accepted = accepted_[which].numbers;
+  return !same(written.data(), accepted.data(), written.size());
+}
+
 void Worlds::accept_parameters() {
   for (std::size_t k = 0; k < std::size_t(count_); ++k) {
     bool changed = false;
     for (std::size_t p = 0; p < parameters_.size(); ++p) {
-      const double *written = parameters_[p][k], *end = written + parameters_[p].width;
-      if (std::equal(written, end, accepted_[p][k])) continue;
-      std::copy(written, end, accepted_[p][k]);
+      const double* const written = parameters_[p][k];
+      const std::size_t n = parameters_[p].width;
+      if (same(written, accepted_[p][k], n)) continue;
+      std::copy_n(written, n, accepted_[p][k]);
       changed = true;
     }
     if (changed) numbers_[k] = ++changes_;

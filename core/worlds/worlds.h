@@ -73,7 +73,7 @@ class Worlds {
   // accepted; until then steps are with what was accepted last.
   Rows<double>& parameter(Parameter which);
   bool has(Parameter which) const { return !parameters_[which].numbers.empty(); }  // somebody asked for it
-  bool changed(Parameter which) const { return parameters_[which].numbers != accepted_[which].numbers; }
+  bool changed(Parameter which) const;
   void accept_parameters();
 
   // Steps of some worlds, each of which is named once. A world that becomes unstable or singular stays as it was before

@@ -826,6 +826,7 @@ class MirrorSource:
         nq: int,
         nv: int,
         nu: int,
+        bodies: int,
         signature: int,
         start: Sequence[float],
         mocap_signature: int,

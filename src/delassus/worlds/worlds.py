@@ -56,8 +56,8 @@ class Worlds:
         >>> worlds = dl.Worlds(dl.scenes.box_stack(3), 64)
         >>> worlds.v[7, 0] = 0.5
         >>> worlds.step(10)
-        >>> worlds.time[7], worlds.statuses[7]
-        (0.01, 'solved')
+        >>> worlds.q.shape, worlds.statuses[7]
+        ((64, 21), 'solved')
     """
 
     def __init__(self, model: Any, count: int, *, threads: int = 1, timestep: float | None = None, **options: Any) -> None:
