@@ -5,6 +5,7 @@ of the cross products of mechanisms, constraints and operators that are marked `
 """
 
 import os
+import signal
 import sys
 import zlib
 from pathlib import Path
@@ -16,6 +17,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 # before NumPy is imported: threads of several test processes would wait for each other
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# a shell that starts a job in the background has it ignore Ctrl-C, and so its children: tests send it to themselves
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("seeded", derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 settings.load_profile("seeded")
