@@ -135,7 +135,9 @@ def test_a_closed_weld_follows_its_mocap_body_and_stays_open_only_while_a_limit_
         if free:
             assert step.status == "solved", (k, step.loop_error_after)
             assert step.q[0] == pytest.approx(goal, abs=1e-8)
-            assert step.v[0] == pytest.approx((goal - 0.8 * np.sin(np.pi * (k - 1) * DT)) / DT, abs=8e-3)  # as much as it changes within a step
+            assert step.v[0] == pytest.approx(
+                (goal - 0.8 * np.sin(np.pi * (k - 1) * DT)) / DT, abs=8e-3
+            )  # as much as it changes within a step
         elif abs(goal) > 0.51:
             assert step.status == "open_loops"
             assert step.loop_error_after == pytest.approx(abs(goal) - 0.5, abs=3e-5)

@@ -17,7 +17,11 @@ BELT = """<mujoco><option timestep=".001"/><worldbody>{floor}<body name="box" po
 def test_a_box_on_a_belt_is_dragged_until_it_moves_with_it(turn):
     """v = µ g t up to the speed of the belt, which is that of its own axes."""
     c, s = np.cos(np.radians(turn)), np.sin(np.radians(turn))
-    sim = dl.Simulator(BELT.format(floor=f'<geom type="plane" size="9 9 1" friction=".4" euler="0 0 {turn}" surfacevel="1.2 0 .7 0 0 0"/>', box="", more=""))
+    sim = dl.Simulator(
+        BELT.format(
+            floor=f'<geom type="plane" size="9 9 1" friction=".4" euler="0 0 {turn}" surfacevel="1.2 0 .7 0 0 0"/>', box="", more=""
+        )
+    )
     assert sim.model.ignored == ()
     for k in range(1, 501):
         step = sim.step()
@@ -38,7 +42,9 @@ def test_a_box_with_a_belt_of_its_own_drives():
 
 def test_surfaces_that_move_alike_do_nothing_to_each_other():
     sim = dl.Simulator(
-        BELT.format(floor='<geom type="plane" size="9 9 1" friction=".4" surfacevel=".5 .2 0 0 0 0"/>', box='surfacevel=".5 .2 0 0 0 0"', more="")
+        BELT.format(
+            floor='<geom type="plane" size="9 9 1" friction=".4" surfacevel=".5 .2 0 0 0 0"/>', box='surfacevel=".5 .2 0 0 0 0"', more=""
+        )
     )
     for _ in range(100):
         step = sim.step()
