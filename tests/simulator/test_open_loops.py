@@ -1,6 +1,6 @@
 """Loops that start far open, and loops that limits or contacts keep open.
 
-Oracles: closed forms of the way and of what is left, SciPy's bounded least squares, MuJoCo's kinematics.
+Oracles: closed forms of the motion and of the remaining error, SciPy's bounded least squares, MuJoCo's kinematics.
 """
 
 import mujoco

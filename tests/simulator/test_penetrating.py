@@ -34,7 +34,7 @@ def test_a_loop_that_closes_inside_of_the_floor_is_penetrating_once(depth):
 
 
 def test_a_loop_that_is_far_open_stops_at_the_floor():
-    """Beyond a millimetre it is not closed through things: the contact holds, and the loop is told to be open by what is left."""
+    """A loop more than a millimetre open does not pull bodies through each other: the contact holds, and the status reports the remaining error."""
     sim = ball_that_a_loop_pulls_into_the_floor(1e-2)
     for _ in range(20):
         step = sim.step()
