@@ -1,11 +1,14 @@
 """Which points of a patch are contacts, and what a step keeps of the one before: points, impulses, and a bound on how fast bodies leave each other."""
 
+import copy
+
 import mujoco
 import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
 
 import delassus as dl
+from delassus.simulator.collision_model import collision_model
 
 WORLD = "<mujoco><option timestep='.001'/><worldbody>{}</worldbody></mujoco>"
 FLOOR = '<geom type="plane" size="5 5 0.1"/>'
@@ -227,3 +230,27 @@ def test_a_joint_that_a_blow_drives_to_its_limit_stops_there(side, restitution, 
         assert step.status == "solved" or (equality and step.status == "penetrating")
         reached = max(reached, side * step.q["ab".index(limited)])
     assert reached == pytest.approx(0.003, abs=3e-5)
+
+
+@pytest.mark.parametrize("robot", ["go2", "g1", "cassie", "talos", "atlas_hands"])
+def test_contacts_are_the_same_without_trees_of_boxes(robot):
+    """Where bodies have few shapes, MuJoCo looks at all pairs by their spheres: the same contacts in another order."""
+    model = dl.scenes.on_floor(robot)
+    without = collision_model(model.to_mujoco())
+    trees = int(mujoco.mjtDisableBit.mjDSBL_MIDPHASE)
+    assert without.opt.disableflags & trees
+    having = copy.copy(without)
+    having.opt.disableflags &= ~trees
+    rng, found = np.random.default_rng(0), 0
+    for _ in range(40):
+        q = model.random(rng)
+        q[:3] = 0, 0, 0.3
+        a, b = (mujoco.MjData(m) for m in (without, having))
+        for m, d in ((without, a), (having, b)):
+            d.qpos[:] = q
+            mujoco.mj_kinematics(m, d)
+            mujoco.mj_collision(m, d)
+        rows = [sorted(np.column_stack((d.contact.geom, d.contact.dist, d.contact.pos)).tolist()) for d in (a, b)]
+        assert rows[0] == rows[1]
+        found += a.ncon
+    assert found > 100

@@ -17,6 +17,7 @@ from .mujoco_library import layout
 __all__ = ["REACH", "ShownModel", "collision_model", "margin_shift"]
 
 REACH = 1e-3  # [m] on each of two shapes
+_FEW = 8  # shapes of a body; a tree of boxes around them costs more than spheres
 # arrays that are only drawn, or large and never read here: they may be written
 _DRAWN = ("cam_", "light_", "mat_", "skin_", "tex_", "text", "vis", "names", "site_rgba", "geom_rgba", "tendon_rgba", "geom_group", "geom_matid")  # fmt: skip
 
@@ -54,6 +55,8 @@ def collision_model(m: mujoco.MjModel) -> mujoco.MjModel:
             getattr(c, name)[:] = 0
     for field, bit in (place for name, place in flags().items() if name in ("sleep", "speculative")):
         setattr(c.opt, field, getattr(c.opt, field) & ~bit)
+    if m.body_geomnum.max(initial=0) <= _FEW:
+        c.opt.disableflags |= mujoco.mjtDisableBit.mjDSBL_MIDPHASE
     return c
 
 
