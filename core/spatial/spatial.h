@@ -190,9 +190,14 @@ inline product<T, U> dot(const Vec6<T>& a, const Vec6<U>& b) {
   return dot(a.lin, b.lin) + dot(a.ang, b.ang);
 }
 // Rate of the motion m carried by a body that moves with v.
-template <class T>
-inline Vec6<T> cross_motion(const Vec6<T>& v, const Vec6<T>& m) {
+template <class T, class U>
+inline Vec6<product<T, U>> cross_motion(const Vec6<T>& v, const Vec6<U>& m) {
   return {cross(v.ang, m.lin) + cross(v.lin, m.ang), cross(v.ang, m.ang)};
+}
+// Rate of the force f carried by a body that moves with v: m · (v ×* f) = −(v × m) · f.
+template <class T, class U>
+inline Vec6<product<T, U>> cross_force(const Vec6<T>& v, const Vec6<U>& f) {
+  return {cross(v.ang, f.lin), cross(v.ang, f.ang) + cross(v.lin, f.lin)};
 }
 
 // Rigid inertia about the reference point: mass, first moment h = m c, second moment I.
@@ -224,8 +229,8 @@ inline Inertia<T> inertia_about_reference(C m, const Vec3<T>& c, const Sym3<T>& 
           {Ic.xx + yy + zz, Ic.xy - c.x * h.y, Ic.xz - c.x * h.z, Ic.yy + xx + zz, Ic.yz - c.y * h.z, Ic.zz + xx + yy}};
 }
 // Momentum of a motion: (m v + ω × h, h × v + I ω)
-template <class T>
-inline Vec6<T> operator*(const Inertia<T>& A, const Vec6<T>& v) {
+template <class T, class U>
+inline Vec6<product<T, U>> operator*(const Inertia<T>& A, const Vec6<U>& v) {
   return {v.lin * A.m + cross(v.ang, A.h), cross(A.h, v.lin) + A.I * v.ang};
 }
 
