@@ -31,6 +31,7 @@ NB_MODULE(_core, m) {
   bind_solvers(m);
   bind_contacts(m);
   bind_complementarity(m);
+  bind_derivatives(m);
   bind_linearization(m);
   bind_simulator(m);
   bind_worlds(m);

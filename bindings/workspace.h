@@ -1,4 +1,4 @@
-// The workspace as Python holds it.
+// Memory of sweeps as Python holds it.
 #pragma once
 
 #include "dynamics/compiled.h"
@@ -6,12 +6,13 @@
 
 namespace delassus {
 
-template <class T>
-struct HeldWorkspace : SingleUser {
+// W is the memory: a Workspace<T>, or one of another module that has more.
+template <class T, class W>
+struct HeldSweeps : SingleUser {
   std::shared_ptr<const HeldModel> held;
   const Model<T>& model;
-  Workspace<T> w;
-  explicit HeldWorkspace(std::shared_ptr<const HeldModel> m)
+  W w;
+  explicit HeldSweeps(std::shared_ptr<const HeldModel> m)
       : SingleUser("this Workspace"), held(std::move(m)), model(held->in<T>()), w(model) {}
 
   std::size_t nq() const { return std::size_t(model.nq); }
@@ -26,6 +27,11 @@ struct HeldWorkspace : SingleUser {
       f();
     });
   }
+};
+
+template <class T>
+struct HeldWorkspace : HeldSweeps<T, Workspace<T>> {
+  using HeldSweeps<T, Workspace<T>>::HeldSweeps;
 };
 
 }  // namespace delassus

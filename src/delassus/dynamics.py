@@ -8,6 +8,7 @@ Every function lists all its arguments, also where several have the same ones: w
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -45,12 +46,13 @@ class Workspace:
         dtype: float64 or float32; the work is done, and results returned, in this precision.
     """
 
-    __slots__ = ("_dtype", "_model", "_native")
+    __slots__ = ("_dtype", "_model", "_native", "_others")
 
     def __init__(self, model: Model, dtype: DTypeLike = np.float64) -> None:
         self._model = as_model(model)
         self._dtype, native = native_class(dtype, _NATIVE)
         self._native = native(model._native)
+        self._others: dict[Any, Any] = {}  # memory of other modules, by its class and options, made when first asked for
 
     @property
     def model(self) -> Model:
@@ -75,20 +77,36 @@ def not_a_model(where: object) -> ArgumentTypeError:
     return ArgumentTypeError(f"model: expected a delassus.Model or delassus.Workspace, got {type(where).__name__}. Use delassus.load.")
 
 
-def run(where: Model | Workspace, method: str, *arguments: Any) -> Any:
-    """Call a native sweep in the given workspace, or in one borrowed from the model's pool."""
+def run(
+    where: Model | Workspace, method: str, *arguments: Any, natives: Mapping[np.dtype[Any], Any] = _NATIVE, options: tuple[Any, ...] = ()
+) -> Any:
+    """Call a native sweep in the given workspace, or in one borrowed from the model's pool.
+
+    Args:
+        where: a model, or a workspace of it.
+        method: of the native class.
+        arguments: of the method; all of float32 ask for work in float32.
+        natives: the native class of each precision.
+        options: what the class is made with, after the model.
+    """
     if isinstance(where, Workspace):
-        return getattr(where._native, method)(*arguments)
+        if natives is _NATIVE:
+            return getattr(where._native, method)(*arguments)
+        key = (natives[where._dtype], *options)
+        if key not in where._others:
+            where._others[key] = key[0](where._model._native, *options)
+        return getattr(where._others[key], method)(*arguments)
     if not isinstance(where, Model):
         raise not_a_model(where)
     dtype: np.dtype[Any] = _DOUBLE
     if getattr(arguments[0], "dtype", None) == _SINGLE:
         dtype = _SINGLE if all(getattr(a, "dtype", _SINGLE) == _SINGLE for a in arguments) else _DOUBLE
-    pool = where._pools[dtype]
+    native_type = natives[dtype]
+    pool = where._pools[native_type, options]
     try:
         native = pool.pop()
     except IndexError:
-        native = _NATIVE[dtype](where._native)
+        native = native_type(where._native, *options)
     try:
         return getattr(native, method)(*arguments)
     finally:

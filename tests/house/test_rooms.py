@@ -17,6 +17,7 @@ ROOMS = [
     "constraints",
     "operators",
     "solvers",
+    "derivatives",
     "simulator",
     "worlds",
     "studies",

@@ -5,9 +5,10 @@ from __future__ import annotations
 import copy
 import hashlib
 import pickle
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -135,7 +136,7 @@ class Model:
     _unshaped: str
     _computed: str
     _hash: str
-    _pools: dict[np.dtype[Any], deque[Any]]
+    _pools: dict[Any, deque[Any]]
     _neutral: Floats
     _joint_code: Ints
     _body_index: dict[str, int]
@@ -186,8 +187,8 @@ class Model:
         put("_unshaped", "" if compiled is None else digest(unshaped(compiled)))
         put("_computed", "" if compiled is None else digest(computed(compiled)))
         put("_hash", hashlib.sha256(repr((_canonical(self._content()), self._unshaped, self._computed)).encode()).hexdigest())
-        # workspaces that wait for the next caller; more callers at once than this make their own
-        put("_pools", {np.dtype(np.float64): deque(maxlen=8), np.dtype(np.float32): deque(maxlen=8)})
+        # workspaces that wait for the next caller, by their class and its options; more callers at once than this make their own
+        put("_pools", defaultdict(partial(deque, maxlen=8)))
 
     def _lay_out(self, put: Any) -> None:
         """Arrays of everything, read-only."""

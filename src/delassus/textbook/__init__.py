@@ -11,6 +11,7 @@ from __future__ import annotations
 from .arithmetic import Arithmetic, Numbers, Symbols
 from .catalogue import ALGORITHMS, Algorithm, function
 from .counting import OperationCount, count, count_function
+from .derivatives import ForwardDerivatives, InverseDerivatives, aba_derivatives, rnea_derivatives
 from .dynamics import Motion, constrained_aba, lcaba, prox_ltl, prox_ltls, prox_pv, pv, pv_early, pv_soft, wanted
 from .inverse import BranchedInverse, caba_osim, caba_osimf, ltl_inverse, pv_osimf
 from .matrix_free import (
@@ -34,6 +35,8 @@ __all__ = [
     "Block",
     "BranchedInverse",
     "End",
+    "ForwardDerivatives",
+    "InverseDerivatives",
     "Link",
     "Motion",
     "Numbers",
@@ -43,6 +46,7 @@ __all__ = [
     "Rows",
     "Symbols",
     "aba",
+    "aba_derivatives",
     "block_damped_inverse_apply",
     "caba_osim",
     "caba_osimf",
@@ -73,5 +77,6 @@ __all__ = [
     "pv_osimr",
     "pv_soft",
     "rnea",
+    "rnea_derivatives",
     "wanted",
 ]

@@ -12,6 +12,7 @@ from ..constraints import Constraint
 from ..errors import ArgumentError
 from ..model import Loop, Model
 from .arithmetic import Matrix, Symbols
+from .derivatives import ForwardDerivatives, InverseDerivatives, aba_derivatives, rnea_derivatives
 from .dynamics import Motion, constrained_aba, lcaba, prox_ltl, prox_ltls, prox_pv, pv, pv_early, pv_soft
 from .inverse import BranchedInverse, caba_osim, caba_osimf, ltl_inverse, pv_osimf
 from .matrix_free import (
@@ -68,6 +69,8 @@ ALGORITHMS: dict[str, Algorithm] = {
     "aba": _TREE(aba, ("v", "tau"), does="ν̇", source="Featherstone (2008), table 7.1"),
     "minv-printed": _TREE(partial(mass_matrix_inverse, form="printed"), does="M⁻¹", source="001, line 14 as printed, one frame"),
     "minv-replaced": _TREE(partial(mass_matrix_inverse, form="replaced"), does="M⁻¹", source="001, line 14 replaced, link frames"),
+    "rnea-derivatives": _TREE(rnea_derivatives, ("v", "acceleration"), does="τ, ∂τ/∂(q, v, ν̇)", source="Carpentier, Mansard (2018)"),
+    "aba-derivatives": _TREE(aba_derivatives, ("v", "tau"), does="ν̇, ∂ν̇/∂(q, v, τ)", source="Carpentier, Mansard (2018)"),
     "ltl": Algorithm(ltl_osim, any_rows=True, does="G", source="002, eqs. 4 to 6"),
     "kjr": Algorithm(kjr, does="G", source="002, eqs. 11 and 13"),
     "efpa": Algorithm(efpa, does="G", source="002, algorithm 2"),
@@ -105,6 +108,8 @@ def results(value: Any) -> list[Matrix]:
     """Matrices that a result consists of."""
     if isinstance(value, Motion):
         return [value.acceleration, value.forces]
+    if isinstance(value, (InverseDerivatives, ForwardDerivatives)):
+        return list(vars(value).values())
     if isinstance(value, BranchedInverse):
         return [value.B, *(part for base in value.base for part in base)]
     return [value]

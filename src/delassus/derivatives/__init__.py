@@ -1,0 +1,43 @@
+"""Derivatives of kinematics and dynamics, analytic, on the tangent space of q: the coordinates of v, q ⊕ dq as :func:`~delassus.integrate` has it."""
+
+from __future__ import annotations
+
+from .dynamics import (
+    ForwardDynamicsDerivatives,
+    InverseDynamicsDerivatives,
+    forward_dynamics_derivatives,
+    inverse_dynamics_derivatives,
+)
+from .frames import (
+    FrameDerivatives,
+    frame_derivatives,
+    jacobian_product_derivative,
+    jacobian_transpose_product_derivative,
+    point_derivatives,
+)
+from .masses import (
+    CenterOfMassDerivatives,
+    EnergyDerivatives,
+    center_of_mass_derivatives,
+    energy_derivatives,
+    inertial_parameters,
+    torque_regressor,
+)
+
+__all__ = [
+    "CenterOfMassDerivatives",
+    "EnergyDerivatives",
+    "ForwardDynamicsDerivatives",
+    "FrameDerivatives",
+    "InverseDynamicsDerivatives",
+    "center_of_mass_derivatives",
+    "energy_derivatives",
+    "forward_dynamics_derivatives",
+    "frame_derivatives",
+    "inertial_parameters",
+    "inverse_dynamics_derivatives",
+    "jacobian_product_derivative",
+    "jacobian_transpose_product_derivative",
+    "point_derivatives",
+    "torque_regressor",
+]
