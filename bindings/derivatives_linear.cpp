@@ -135,7 +135,7 @@ void bind_operator_derivatives(nb::module_& module) {
           [](Self& s, nb::handle y, nb::handle dq, nb::handle dy, nb::handle ddamping, int columns, bool vector) {
             const Columns k{columns, vector};
             const In y_(y, "y", {s.m}), q = k.in(dq, "dq", s.n), d = k.in(dy, "dy", s.m),
-                     e = k.in(ddamping, "ddamping", s.m);
+                                        e = k.in(ddamping, "ddamping", s.m);
             Out x(nb::none(), {s.m}), dx = k.out(s.m);
             s.work([&] {
               s.core.solve(y_.data, x.data, wanted);

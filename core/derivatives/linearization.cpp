@@ -49,7 +49,8 @@ void response_adjoints(Operator<double>& G, ConstrainedResidual<double>& respons
 
 }  // namespace
 
-// ---- constrained dynamics ----------------------------------------------------------------------------------------------
+// ---- constrained dynamics
+// ----------------------------------------------------------------------------------------------
 
 Linearization::Linearization(const Model<double>& model, const ConstraintSet<double>& set)
     : model_(model),
@@ -65,7 +66,8 @@ Linearization::Linearization(const Model<double>& model, const ConstraintSet<dou
 
 std::size_t Linearization::bytes() const {
   std::size_t count = damping_.size();
-  for (const auto* x : {&force_, &rows_, &acceleration_, &multiplier_, &left_, &correction_, &pushed_, &part_q_, &part_v_})
+  for (const auto* x :
+       {&force_, &rows_, &acceleration_, &multiplier_, &left_, &correction_, &pushed_, &part_q_, &part_v_})
     count += x->size();
   return G_->bytes() + residual_.bytes() + response_.bytes() + count * sizeof(double);
 }
@@ -206,7 +208,8 @@ void Linearization::adjoints(const double* a_bar, const double* lambda_bar, int 
   }
 }
 
-// ---- the operator ------------------------------------------------------------------------------------------------------
+// ---- the operator
+// ------------------------------------------------------------------------------------------------------
 
 OperatorDerivatives::OperatorDerivatives(const Model<double>& model, const ConstraintSet<double>& set)
     : model_(model),
@@ -279,8 +282,7 @@ double OperatorDerivatives::solve_tangents(const double* dq, const double* dy, c
     response_tangents(*G_, response_, n_, m_, dq, columns, force_, rows_, b);
   else
     std::fill_n(b, m, 0.0);
-  for (std::size_t k = 0; k < m; ++k)
-    b[k] = (dy ? dy[k] : 0) - b[k] - (ddamping ? ddamping[k] * x_[k / width] : 0);
+  for (std::size_t k = 0; k < m; ++k) b[k] = (dy ? dy[k] : 0) - b[k] - (ddamping ? ddamping[k] * x_[k / width] : 0);
   return G_->solve(b, columns, dx, wanted);
 }
 

@@ -6,8 +6,8 @@
 //   adjoints            M μ + Jᵀκ = ν̇_bar,   −J μ + C κ = λ_bar,   τ_bar = μ,   (q, ν)_bar = −(F, g)_(q, ν)ᵀ (μ, κ)
 //
 // Both are solved by (G + C)⁻¹, found from (G + C + d)⁻¹ =: X by proximal iterations, for which the damping d is small.
-// Where rows depend on each other, λ is the one of least λᵀ d λ. It stays so along a direction: with N = lim (X d)ᵏ X, which
-// maps to forces that move nothing,
+// Where rows depend on each other, λ is the one of least λᵀ d λ. It stays so along a direction: with N = lim (X d)ᵏ X,
+// which maps to forces that move nothing,
 //
 //   dλ = (G + C)⁻¹ b + N d(G) ζ,   G ζ = d λ
 //

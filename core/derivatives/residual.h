@@ -60,8 +60,9 @@ class ConstrainedResidual {
 
   int rows() const { return set_.rows; }
   std::size_t bytes() const {
-    return w_.Placement<T>::bytes() + w_.Motions<T>::bytes() + (q_.size() + 2 * v_.size() + lambda_.size()) * sizeof(T) +
-           points_.size() * sizeof(RowPoint<T>) + 3 * joint_.size() * sizeof(Joints) + one_.bytes() + many_.bytes();
+    return w_.Placement<T>::bytes() + w_.Motions<T>::bytes() +
+           (q_.size() + 2 * v_.size() + lambda_.size()) * sizeof(T) + points_.size() * sizeof(RowPoint<T>) +
+           3 * joint_.size() * sizeof(Joints) + one_.bytes() + many_.bytes();
   }
 
   // The state. v, a, lambda, external may be null: zero. `weight`: whether gravity acts.
@@ -105,8 +106,7 @@ class ConstrainedResidual {
       adjoint_sweep(one_, mu, kappa, 1, 0, q_bar, v_bar);
       return;
     }
-    for (int first = 0; first < columns; first += width)
-      adjoint_sweep(many_, mu, kappa, columns, first, q_bar, v_bar);
+    for (int first = 0; first < columns; first += width) adjoint_sweep(many_, mu, kappa, columns, first, q_bar, v_bar);
   }
 
  private:
@@ -287,7 +287,8 @@ class ConstrainedResidual {
         const auto& body = model_.bodies[b];
         if (body.link < 0) continue;
         LinkTangent<D>& t = s.tangents[std::size_t(body.link)];
-        const Vec3<T> c = w_.pose[body.link] * body.center, force{external_[6 * b], external_[6 * b + 1], external_[6 * b + 2]};
+        const Vec3<T> c = w_.pose[body.link] * body.center,
+                      force{external_[6 * b], external_[6 * b + 1], external_[6 * b + 2]};
         t.f.ang -= cross(t.twist.lin + cross(t.twist.ang, c), force);
       }
     std::fill(s.out.begin(), s.out.end(), D{});
@@ -349,7 +350,8 @@ class ConstrainedResidual {
         const auto& body = model_.bodies[b];
         if (body.link < 0) continue;
         LinkAdjoint<D>& d = s.adjoints[std::size_t(body.link)];
-        const Vec3<T> c = w_.pose[body.link] * body.center, force{external_[6 * b], external_[6 * b + 1], external_[6 * b + 2]};
+        const Vec3<T> c = w_.pose[body.link] * body.center,
+                      force{external_[6 * b], external_[6 * b + 1], external_[6 * b + 2]};
         const Vec3<D> by_place = cross(d.w.ang, force);
         d.twist += Vec6<D>{by_place, cross(c, by_place)};
       }
@@ -402,7 +404,8 @@ class ConstrainedResidual {
   std::vector<T> q_, v_, a_, lambda_, external_;
   Vec3<T> ground_{};
   std::vector<Joints> joint_;
-  std::vector<Vec6<T>> own_, carried_;  // force that a link's own motion takes; that its subtree's takes, less all given
+  std::vector<Vec6<T>> own_,
+      carried_;  // force that a link's own motion takes; that its subtree's takes, less all given
   std::vector<RowPoint<T>> points_;
   std::size_t given_ = 3;
   std::vector<Vec6<T>> K_;

@@ -16,9 +16,9 @@ template <class T>
 struct FrameRows {
   const Constraint<T>& c;
   RowPoint<T> points[2];
-  int pushes, turns;     // rows along axes, then about axes
+  int pushes, turns;  // rows along axes, then about axes
   Vec3<T> push[3], turn[3];
-  Vec3<T> spin;          // of what carries the axes
+  Vec3<T> spin;                                                            // of what carries the axes
   Vec3<T> apart, velocity, acceleration, relative_spin, relative_turning;  // Δ, as the rows of the point take it
   Vec3<T> plain_velocity;                                                  // Δẋ of the points themselves
   bool crosses;
@@ -170,8 +170,8 @@ void frame_adjoints(const Model<T>& model, const Placement<T>& w, const FrameRow
   Vec3<D> virtual_velocity = w1.lin - w2.lin;
   const Vec3<D> virtual_spin = w1.ang - w2.ang;
   if (f.slides()) virtual_velocity -= cross(w1.ang, f.apart);
-  PointAdjoint<D> d[2], dc;      // of both points, and of what carries the axes
-  PointAdjoint<D> between;       // of the differences
+  PointAdjoint<D> d[2], dc;  // of both points, and of what carries the axes
+  PointAdjoint<D> between;   // of the differences
 
   // an axis sum N = Σ κ n and F = Σ λ n that rows of one kind share
   auto rate = [&](const Vec3<T>& F, const Vec3<D>& N, const Vec3<T>& v, const Vec3<T>& a, const Vec3<D>& virtual_v,

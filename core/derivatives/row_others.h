@@ -6,7 +6,8 @@
 
 namespace delassus {
 
-// ---- distance: n · Δẍ + |n × Δẋ|² / l + k_d n · Δẋ + k_p (l − l₀), n = Δx / l -------------------------------------------
+// ---- distance: n · Δẍ + |n × Δẋ|² / l + k_d n · Δẋ + k_p (l − l₀), n = Δx / l
+// -------------------------------------------
 
 template <class T>
 struct DistanceRow {
@@ -52,7 +53,8 @@ void distance_adjoints(const DistanceRow<T>& s, T lambda, const D& kappa, std::v
   between.virtual_velocity -= Vec3<D>{} + s.n * lambda;
   between.acceleration = s.n * kappa;
   between.velocity = ((s.velocity - s.n * s.along) * (2 * s.over) + s.n * s.c.kd) * kappa;
-  const Vec3<D> dn = (s.acceleration + s.velocity * (s.c.kd - 2 * s.along * s.over)) * kappa - virtual_velocity * lambda;
+  const Vec3<D> dn =
+      (s.acceleration + s.velocity * (s.c.kd - 2 * s.along * s.over)) * kappa - virtual_velocity * lambda;
   const T kp = s.c.target.empty() ? T(0) : s.c.kp;
   between.x = (dn - s.n * dot(dn, s.n)) * s.over + s.n * (kappa * (kp - s.across * s.over * s.over));
   for (int side = 0; side < 2; ++side) {
@@ -66,7 +68,8 @@ void distance_adjoints(const DistanceRow<T>& s, T lambda, const D& kappa, std::v
   }
 }
 
-// ---- a point on which rows act with constant K = [k; c]: k · ẍ + c · α + k_d (k · ẋ + c · ω) + k_p k · x ----------------
+// ---- a point on which rows act with constant K = [k; c]: k · ẍ + c · α + k_d (k · ẋ + c · ω) + k_p k · x
+// ----------------
 
 // rows += tangents; `gain` is k_p, or zero where there is no error.
 template <class T, class D>
@@ -99,7 +102,8 @@ void fixed_adjoints(const RowPoint<T>& p, const Vec6<T>* K, int count, T kd, T g
   add_adjoint(p, d, links);
 }
 
-// ---- joints: c ν̇ + k_d c ν + k_p c (q − q₀), and ν̇₁ − p' ν̇₂ − p'' ν₂² + … of a coupling --------------------------------
+// ---- joints: c ν̇ + k_d c ν + k_p c (q − q₀), and ν̇₁ − p' ν̇₂ − p'' ν₂² + … of a coupling
+// --------------------------------
 
 // A row for each of some joints, or one for all of them.
 template <class T>
@@ -142,8 +146,8 @@ void joint_adjoints(const Model<T>& model, const Constraint<T>& c, const T* q, c
     const T x = q[second.iq] - second.reference, slope = polynomial_slope(c.numbers, x),
             bend = polynomial_curvature(c.numbers, x), third = 24 * c.numbers[4] * x + 6 * c.numbers[3];
     q_bar[i] += k * c.kp;
-    q_bar[j] += mu[j] * (lambda[0] * bend) -
-                k * (bend * a[j] + third * v[j] * v[j] + c.kd * bend * v[j] + c.kp * slope);
+    q_bar[j] +=
+        mu[j] * (lambda[0] * bend) - k * (bend * a[j] + third * v[j] * v[j] + c.kd * bend * v[j] + c.kp * slope);
     v_bar[i] += k * c.kd;
     v_bar[j] -= k * (2 * bend * v[j] + c.kd * slope);
     return;

@@ -34,11 +34,17 @@ if TYPE_CHECKING:
     )
     from .derivatives import (
         CenterOfMassDerivatives,
+        ConstrainedDynamicsDerivatives,
+        DynamicsAdjoint,
+        DynamicsTangent,
         EnergyDerivatives,
         ForwardDynamicsDerivatives,
         FrameDerivatives,
         InverseDynamicsDerivatives,
+        LinearizedDynamics,
+        OperatorDerivatives,
         center_of_mass_derivatives,
+        constrained_dynamics_derivatives,
         energy_derivatives,
         forward_dynamics_derivatives,
         frame_derivatives,
@@ -46,6 +52,7 @@ if TYPE_CHECKING:
         inverse_dynamics_derivatives,
         jacobian_product_derivative,
         jacobian_transpose_product_derivative,
+        linearize,
         point_derivatives,
         torque_regressor,
     )
@@ -126,6 +133,7 @@ __all__ = [
     "CholeskyDelassus",
     "Connect",
     "ConstrainedDynamics",
+    "ConstrainedDynamicsDerivatives",
     "Constraint",
     "ConstraintRows",
     "ContactProblem",
@@ -137,7 +145,9 @@ __all__ = [
     "DelassusOperator",
     "DenseDelassus",
     "Distance",
+    "DynamicsAdjoint",
     "DynamicsResult",
+    "DynamicsTangent",
     "EnergyDerivatives",
     "Explanation",
     "ExplicitDelassus",
@@ -151,11 +161,13 @@ __all__ = [
     "JointFriction",
     "JointLimit",
     "LcpResult",
+    "LinearizedDynamics",
     "LinkConstraint",
     "MethodCosts",
     "Model",
     "ModelBuilder",
     "OperationalSpace",
+    "OperatorDerivatives",
     "Planar",
     "PointContact",
     "Prismatic",
@@ -179,6 +191,7 @@ __all__ = [
     "close_loops",
     "complementarity",
     "constrained_dynamics",
+    "constrained_dynamics_derivatives",
     "constrained_inverse_dynamics",
     "constraint_bias",
     "constraint_drift",
@@ -205,6 +218,7 @@ __all__ = [
     "jacobian_product_derivative",
     "jacobian_transpose_product_derivative",
     "kinetic_energy",
+    "linearize",
     "load",
     "mass_matrix",
     "mass_matrix_inverse",
@@ -233,9 +247,10 @@ _HOMES = {
     "constraints": "CenterOfMass Connect Constraint ConstraintRows Cylindrical Distance Hinge JointCoupling JointFriction JointLimit LinkConstraint Planar PointContact "
     "Prismatic Universal Weld "
     "constraint_bias constraint_drift constraint_error constraint_velocity constraint_wrenches",
-    "derivatives": "CenterOfMassDerivatives EnergyDerivatives ForwardDynamicsDerivatives FrameDerivatives InverseDynamicsDerivatives center_of_mass_derivatives energy_derivatives "
-    "forward_dynamics_derivatives frame_derivatives inertial_parameters inverse_dynamics_derivatives jacobian_product_derivative "
-    "jacobian_transpose_product_derivative point_derivatives torque_regressor",
+    "derivatives": "CenterOfMassDerivatives ConstrainedDynamicsDerivatives DynamicsAdjoint DynamicsTangent EnergyDerivatives ForwardDynamicsDerivatives "
+    "FrameDerivatives InverseDynamicsDerivatives LinearizedDynamics OperatorDerivatives center_of_mass_derivatives "
+    "constrained_dynamics_derivatives energy_derivatives forward_dynamics_derivatives frame_derivatives inertial_parameters "
+    "inverse_dynamics_derivatives jacobian_product_derivative jacobian_transpose_product_derivative linearize point_derivatives torque_regressor",
     "dynamics": "Workspace bias_forces forward_dynamics inverse_dynamics mass_matrix mass_matrix_inverse solve_mass_matrix",
     "model": "Model ModelBuilder embedded_names load",
     "operators": "BatchDelassusOperator CholeskyDelassus DelassusOperator DenseDelassus Explanation ExplicitDelassus MethodCosts damped_delassus_inverse "

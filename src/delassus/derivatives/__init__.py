@@ -15,6 +15,15 @@ from .frames import (
     jacobian_transpose_product_derivative,
     point_derivatives,
 )
+from .linearize import (
+    ConstrainedDynamicsDerivatives,
+    DynamicsAdjoint,
+    DynamicsTangent,
+    LinearizedDynamics,
+    OperatorDerivatives,
+    constrained_dynamics_derivatives,
+    linearize,
+)
 from .masses import (
     CenterOfMassDerivatives,
     EnergyDerivatives,
@@ -26,11 +35,17 @@ from .masses import (
 
 __all__ = [
     "CenterOfMassDerivatives",
+    "ConstrainedDynamicsDerivatives",
+    "DynamicsAdjoint",
+    "DynamicsTangent",
     "EnergyDerivatives",
     "ForwardDynamicsDerivatives",
     "FrameDerivatives",
     "InverseDynamicsDerivatives",
+    "LinearizedDynamics",
+    "OperatorDerivatives",
     "center_of_mass_derivatives",
+    "constrained_dynamics_derivatives",
     "energy_derivatives",
     "forward_dynamics_derivatives",
     "frame_derivatives",
@@ -38,6 +53,7 @@ __all__ = [
     "inverse_dynamics_derivatives",
     "jacobian_product_derivative",
     "jacobian_transpose_product_derivative",
+    "linearize",
     "point_derivatives",
     "torque_regressor",
 ]

@@ -1,0 +1,244 @@
+"""Constrained dynamics and the operator to first order: against extrapolated central differences of the functions themselves, tangents against adjoints, and what bad input gets."""
+
+import numpy as np
+import pytest
+
+import delassus as dl
+from delassus.errors import ArgumentError, InaccurateError, NotFiniteError, StaleError
+from oracles.compare import agree
+from oracles.trees import grow
+
+GAINS = (30.0, 7.0)
+
+
+def slope(f, h=2e-3):
+    """f'(0) of a function of one number, by central differences at h, h/2, h/4 and extrapolation: the error is O(h⁶) and rounding over h."""
+    first, second, third = ([(x - y) / (2 * s) for x, y in zip(f(s), f(-s), strict=True)] for s in (h, h / 2, h / 4))
+    better = [(4 * b - a) / 3 for a, b in zip(first, second, strict=True)], [(4 * b - a) / 3 for a, b in zip(second, third, strict=True)]
+    return [(16 * b - a) / 15 for a, b in zip(*better, strict=True)]
+
+
+def compared(model, constraints, q, v, seed, *, still=False, tolerance=2e-8, forces=True, compliance=0.0):
+    """Tangents along a random direction against differences, and against adjoints. ``still``: along q and τ alone, from v = 0."""
+    rng = np.random.default_rng([seed, 11])
+    tau, dq, dv, dtau = rng.standard_normal((4, model.nv))
+    dv = 0 * dv if still else dv
+    external = rng.standard_normal((model.nbody, 6)) if forces else None
+    dynamics = dl.ConstrainedDynamics(model, constraints, compliance=compliance)
+    L = dl.LinearizedDynamics(model, constraints, compliance=compliance)
+    r = L.update(q, v, tau, external_forces=external)
+    found = L.jvp(dq, dv, dtau)
+
+    def moved(s):
+        x = dynamics.solve(dl.integrate(model, q, s * dq), v + s * dv, tau + s * dtau, external_forces=external)
+        assert x.status in ("solved", "redundant")
+        return x.acceleration, x.forces
+
+    wanted = slope(moved)
+    agree(found.acceleration, wanted[0], tolerance, max(np.abs(wanted[0]).max(), np.abs(r.acceleration).max()))
+    agree(found.forces, wanted[1], tolerance, max(np.abs(wanted[1]).max(initial=0), np.abs(r.forces).max(initial=0)))
+    weights = rng.standard_normal(model.nv), rng.standard_normal(r.forces.size)
+    back = L.vjp(*weights)
+    terms = np.concatenate([weights[0] * found.acceleration, weights[1] * found.forces])
+    assert abs(back.q @ dq + back.v @ dv + back.tau @ dtau - terms.sum()) <= 1e-12 * max(np.abs(terms).sum(), np.abs(back.q * dq).sum()) * (
+        100 if L.redundant else 1
+    )
+    return L
+
+
+def tree():
+    """Two trees, one of them free, with every kind of joint."""
+    plan = [
+        (-1, ("free",), False), (0, ("hinge",), False), (1, ("ball",), False), (2, ("slide",), False), (0, ("hinge", "slide"), False),
+        (-1, ("slide", "slide", "hinge"), False), (5, ("hinge",), False), (6, ("ball",), False), (7, ("hinge",), False),
+    ]  # fmt: skip
+    return grow(plan, (4,))
+
+
+KINDS = {
+    "contact on the world": lambda m: dl.PointContact(m, 4, point=(0.1, 0.2, -0.1), normal=(0.3, -0.2, 1.0), baumgarte=GAINS, other_point=(0.1, 0, 0)),
+    "contact of two": lambda m: dl.PointContact(m, 4, point=(0.1, 0.2, -0.1), other=9, other_point=(0, 0.1, 0), normal=(0.3, -0.2, 1.0), baumgarte=GAINS),
+    "rolling contact": lambda m: dl.PointContact(m, 3, other=8, torsional_friction=0.02, rolling_friction=0.01, baumgarte=GAINS),
+    "connect": lambda m: dl.Connect(m, 3, 9, point=(0.1, 0, 0.2), other_point=(0, 0.2, 0.1), baumgarte=GAINS),
+    "weld": lambda m: dl.Weld(m, 4, 9, point=(0.1, 0, 0.2), other_point=(0, 0.2, 0.1), baumgarte=GAINS),
+    "weld on the world": lambda m: dl.Weld(m, 4, point=(0.1, 0, 0.2), quaternion=(0.5, 0.5, -0.5, 0.5), baumgarte=(0.0, 3.0)),
+    "distance": lambda m: dl.Distance(m, 4, 9, length=0.7, baumgarte=GAINS),
+    "distance to a place": lambda m: dl.Distance(m, 4, other_point=(1.0, 2.0, 3.0), baumgarte=(0.0, 3.0)),
+    "hinge": lambda m: dl.Hinge(m, 3, 9, axis=(0.1, 1.0, 0.2), other_axis=(1.0, 0.3, 0.2), baumgarte=GAINS),
+    "universal": lambda m: dl.Universal(m, 4, 9, axis=(0.1, 1.0, 0.2), other_axis=(1.0, 0.3, 0.2), baumgarte=GAINS),
+    "prismatic": lambda m: dl.Prismatic(m, 4, 9, axis=(0.1, 1.0, 0.2), baumgarte=GAINS),
+    "cylindrical": lambda m: dl.Cylindrical(m, 4, 9, axis=(0.1, 1.0, 0.2), other_axis=(0.3, 1.0, 0.2), point=(0.1, 0, 0), baumgarte=GAINS),
+    "planar": lambda m: dl.Planar(m, 9, 3, axis=(0.1, 1.0, 0.2), other_axis=(0.3, 1.0, 0.2), point=(0.1, 0, 0), baumgarte=GAINS),
+    "coupling": lambda m: dl.JointCoupling(m, coordinate(m, 0), coordinate(m, 2), polynomial=(0.1, 0.7, -0.3, 0.2, 0.1), baumgarte=GAINS),
+    "value of a joint": lambda m: dl.JointCoupling(m, coordinate(m, 0), polynomial=(0.1, 0, 0, 0, 0), baumgarte=GAINS),
+    "friction of a ball": lambda m: dl.JointFriction(m, list(m.joint_type).index("ball"), 0.5, baumgarte=(0.0, 3.0)),
+    "limit": lambda m: dl.JointLimit(m, coordinate(m, 2), "upper", bound=0.3, baumgarte=GAINS),
+    "centre of mass": lambda m: dl.CenterOfMass(m, target=(0.1, 0.2, 0.3), baumgarte=GAINS),
+    "any rows": lambda m: dl.LinkConstraint(m, [(4, np.eye(6)[1:5] + 0.3), (9, np.eye(6)[:4] * 2 - 0.1)], baumgarte=(0.0, 3.0)),
+}  # fmt: skip
+
+
+def coordinate(m, k):
+    """The k-th joint that has one coordinate."""
+    return [j for j, kind in enumerate(m.joint_type) if kind in ("hinge", "slide")][k]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_of_row(kind):
+    model = tree()
+    rng = np.random.default_rng(1)
+    compared(model, [KINDS[kind](model)], model.random(rng), rng.standard_normal(model.nv), 1)
+
+
+def test_many_kinds_at_once_with_compliance():
+    model = tree()
+    rng = np.random.default_rng(2)
+    rows = [KINDS[k](model) for k in ("contact on the world", "universal", "coupling", "distance")]
+    compared(model, rows, model.random(rng), rng.standard_normal(model.nv), 2, compliance=0.01)
+
+
+@pytest.mark.parametrize("robot", ["go2", "g1", "cassie", "talos", "atlas", "atlas_hands", "iiwa", "solo", "hand"])
+def test_robots_with_loops_and_contacts(robot):
+    model = dl.load(robot)
+    rng = np.random.default_rng(3)
+    q, v = model.random(rng), rng.standard_normal(model.nv)
+    compared(model, [], q, v, 3)
+    leaves = [b for b in range(1, model.nbody) if b not in set(model.body_parent)][-2:]
+    compared(model, [*model.loops, *(dl.PointContact(model, b) for b in leaves[: 2 if model.nv > 12 else 1])], q, v, 4, tolerance=2e-7)
+
+
+@pytest.mark.parametrize("robot", ["go2", "g1"])
+def test_redundant_contacts_keep_the_least_forces(robot):
+    """Four points of one sole, and one of them twice: λ is not determined by the equations, its derivative is that of the choice."""
+    model = dl.load(robot)
+    q = model.random(np.random.default_rng(5))
+    corners = [(0.1, 0.05, 0), (0.1, -0.05, 0), (-0.1, 0.05, 0), (-0.1, -0.05, 0), (0.1, 0.05, 0)]
+    body = model.nbody - 1
+    L = compared(model, [dl.PointContact(model, body, point=p) for p in corners], q, model.zero_velocity(), 6, still=True, tolerance=1e-7)
+    assert L.redundant
+
+
+def test_matrices_are_those_of_trees_where_there_are_no_rows():
+    model = dl.load("g1")
+    rng = np.random.default_rng(7)
+    q, v, tau = model.random(rng), *rng.standard_normal((2, model.nv))
+    d, tree = dl.constrained_dynamics_derivatives(model, q, v, tau, []), dl.forward_dynamics_derivatives(model, q, v, tau)
+    for name in ("acceleration", "acceleration_q", "acceleration_v", "acceleration_tau"):
+        agree(getattr(d, name), getattr(tree, name), 1e-10)
+    assert d.forces_q.shape == (0, model.nv)
+
+
+def test_matrices_products_and_columns_agree():
+    model = dl.load("cassie")
+    rng = np.random.default_rng(8)
+    L = dl.linearize(model, model.random(rng), rng.standard_normal(model.nv), None, model.loops)
+    d = L.derivatives()
+    m = d.forces.size
+    x, a, f = rng.standard_normal((model.nv, 7)), rng.standard_normal((model.nv, 7)), rng.standard_normal((m, 7))
+    many = L.jvp(dq=x)
+    agree(many.acceleration, d.acceleration_q @ x, 1e-12)
+    agree(many.forces, d.forces_q @ x, 1e-12)
+    back = L.vjp(a, f)
+    for found, by_a, by_f in (
+        (back.q, d.acceleration_q, d.forces_q),
+        (back.v, d.acceleration_v, d.forces_v),
+        (back.tau, d.acceleration_tau, d.forces_tau),
+    ):
+        agree(found, by_a.T @ a + by_f.T @ f, 1e-11)
+    agree(L.vjp(acceleration_bar=a[:, 2]).q, L.vjp(acceleration_bar=a).q[:, 2], 1e-13)
+
+
+def test_nothing_is_lost_far_from_the_origin():
+    model = dl.load("go2")
+    rng = np.random.default_rng(9)
+    q, v = model.random(rng), rng.standard_normal(model.nv)
+    feet = [dl.PointContact(model, b) for b in (4, 7)]
+    near = dl.constrained_dynamics_derivatives(model, q, v, None, feet)
+    q[:3] += (1000.0, -2000.0, 500.0)
+    far = dl.constrained_dynamics_derivatives(model, q, v, None, feet)
+    agree(far.acceleration_q, near.acceleration_q, 1e-11)
+    agree(far.forces_q, near.forces_q, 1e-11)
+
+
+# ---- the operator -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("robot", ["cassie", "g1"])
+def test_operator_and_its_inverse(robot):
+    model = dl.load(robot)
+    rng = np.random.default_rng(10)
+    q, dq = model.random(rng), rng.standard_normal(model.nv)
+    rows = [*model.loops, dl.PointContact(model, model.nbody - 1), dl.Weld(model, 3, other_point=(0.1, 0.2, 0.3), baumgarte=GAINS)]
+    G = dl.DelassusOperator(model, rows)
+    m = G.shape[0]
+    x, y, dx, dy, de, bar = rng.standard_normal((6, m))
+    damping = rng.uniform(0.1, 1.0, m)
+    D = dl.OperatorDerivatives(model, rows)
+    D.update(q, damping)
+
+    def matrix(s):
+        G.update(dl.integrate(model, q, s * dq))
+        return (G.to_matrix(),)
+
+    (dG,) = slope(matrix)
+    G0 = matrix(0)[0]
+    scale = np.abs(dG).max() * 10
+    agree(D.apply_jvp(x, dq, dx), dG @ x + G0 @ dx, 1e-8, scale)
+    by_q, by_x = D.apply_vjp(x, bar)
+    assert by_q @ dq == pytest.approx(bar @ dG @ x, abs=1e-8 * scale)
+    agree(by_x, G0 @ bar, 1e-12)
+    assert D.quadratic_gradient(x) @ dq == pytest.approx(x @ dG @ x, abs=1e-8 * scale)
+    inverse = np.linalg.inv(G0 + np.diag(damping))
+    wanted = inverse @ (dy - dG @ inverse @ y - de * (inverse @ y))
+    agree(D.solve_jvp(y, dq, dy, de), wanted, 1e-7)
+    by_q, by_y, by_e = D.solve_vjp(y, bar)
+    total = by_q @ dq + by_y @ dy + by_e @ de
+    assert total == pytest.approx(bar @ D.solve_jvp(y, dq, dy, de), rel=1e-10)
+    many = D.solve_jvp(y, dq=np.stack([dq, 2 * dq], axis=1))
+    agree(many[:, 1], 2 * many[:, 0], 1e-12)
+
+
+# ---- bad input ----------------------------------------------------------------------------------------------------------------
+
+
+def test_bad_input():
+    model = dl.load("cassie")
+    L = dl.LinearizedDynamics(model, model.loops)
+    with pytest.raises(StaleError, match="update"):
+        L.jvp(dq=np.zeros(model.nv))
+    with pytest.raises(StaleError, match="update"):
+        L.vjp(np.zeros(model.nv))
+    q, v = model.keyframes["home"], model.zero_velocity()
+    L.update(q, v)
+    with pytest.raises(ArgumentError, match="dq, dv, dtau"):
+        L.jvp()
+    with pytest.raises(ArgumentError, match="dq"):
+        L.jvp(np.zeros(3))
+    with pytest.raises(ArgumentError, match="dv"):
+        L.jvp(np.zeros(model.nv), np.zeros((model.nv, 2)))
+    with pytest.raises(NotFiniteError, match="dq"):
+        L.jvp(np.full(model.nv, np.nan))
+    with pytest.raises(NotFiniteError, match="v"):
+        L.update(q, np.full(model.nv, np.inf))
+    with pytest.raises(StaleError):  # what failed left no state behind
+        L.vjp(np.zeros(model.nv))
+
+
+def test_rows_that_contradict_each_other_have_no_derivative():
+    model = dl.load("iiwa")
+    body = model.nbody - 1
+    rows = [dl.Weld(model, body), dl.Weld(model, body, point=(0.3, 0, 0))]
+    with pytest.raises(InaccurateError, match="infeasible"):
+        dl.linearize(model, model.random(0), np.ones(model.nv), None, rows)
+
+
+def test_operator_needs_a_state_and_damping():
+    model = dl.load("go2")
+    D = dl.OperatorDerivatives(model, [dl.PointContact(model, 4)])
+    with pytest.raises(StaleError, match="update"):
+        D.apply_vjp(np.zeros(3), np.zeros(3))
+    D.update(model.neutral())
+    with pytest.raises(StaleError, match="damping"):
+        D.solve_vjp(np.zeros(3), np.zeros(3))
+    with pytest.raises(ArgumentError, match="damping"):
+        D.update(model.neutral(), damping=0.0)
