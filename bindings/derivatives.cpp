@@ -22,23 +22,23 @@ struct TreeArguments {
   door::Output<T> found, by_q, by_v, by_given;
 
   TreeArguments(std::size_t nv, std::size_t bodies, const char* name, bool optional, nb::handle v_, nb::handle given_,
-                nb::handle external_, const nb::tuple& out)
+                nb::handle external_, nb::handle out)
       : v(v_, "v", {nv}),
         given(given_, name, {nv}, optional),
         external(external_, "external_forces", {bodies, 6}, true),
-        found(out[0], {nv}),
-        by_q(out[1], {nv, nv}),
-        by_v(out[2], {nv, nv}),
-        by_given(out[3], {nv, nv}) {}
+        found(nb::borrow<nb::tuple>(out)[0], {nv}),
+        by_q(nb::borrow<nb::tuple>(out)[1], {nv, nv}),
+        by_v(nb::borrow<nb::tuple>(out)[2], {nv, nv}),
+        by_given(nb::borrow<nb::tuple>(out)[3], {nv, nv}) {}
   TreeArguments(std::size_t batch, std::size_t nv, std::size_t bodies, const char* name, bool optional, nb::handle v_,
-                nb::handle given_, nb::handle external_, const nb::tuple& out)
+                nb::handle given_, nb::handle external_, nb::handle out)
       : v(v_, "v", {batch, nv}),
         given(given_, name, {batch, nv}, optional),
         external(external_, "external_forces", {batch, bodies, 6}, true),
-        found(out[0], {batch, nv}),
-        by_q(out[1], {batch, nv, nv}),
-        by_v(out[2], {batch, nv, nv}),
-        by_given(out[3], {batch, nv, nv}) {}
+        found(nb::borrow<nb::tuple>(out)[0], {batch, nv}),
+        by_q(nb::borrow<nb::tuple>(out)[1], {batch, nv, nv}),
+        by_v(nb::borrow<nb::tuple>(out)[2], {batch, nv, nv}),
+        by_given(nb::borrow<nb::tuple>(out)[3], {batch, nv, nv}) {}
 
   // Results lie apart from arguments.
   void check(const door::Input<T>& q) const {
@@ -62,7 +62,7 @@ void bind_tree(nb::class_<HeldDerivatives<T>>& c) {
   using Self = HeldDerivatives<T>;
   c.def(
       inverse_name,
-      [](Self& s, nb::handle q, nb::handle v, nb::handle a, nb::handle external, const nb::tuple& out) {
+      [](Self& s, nb::handle q, nb::handle v, nb::handle a, nb::handle external, nb::handle out) {
         auto q_ = door::configuration(s.model, q);
         const TreeArguments<T> x(s.nv(), s.bodies(), "acceleration", false, v, a, external, out);
         x.check(q_);
@@ -75,7 +75,7 @@ void bind_tree(nb::class_<HeldDerivatives<T>>& c) {
       "q"_a.none(), "v"_a.none(), "acceleration"_a.none(), "external_forces"_a.none(), "out"_a);
   c.def(
       forward_name,
-      [](Self& s, nb::handle q, nb::handle v, nb::handle tau, nb::handle external, const nb::tuple& out) {
+      [](Self& s, nb::handle q, nb::handle v, nb::handle tau, nb::handle external, nb::handle out) {
         auto q_ = door::configuration(s.model, q);
         const TreeArguments<T> x(s.nv(), s.bodies(), "tau", true, v, tau, external, out);
         x.check(q_);
@@ -219,7 +219,7 @@ void bind_batch(nb::module_& m, const char* name) {
   c.def(nb::init<std::shared_ptr<const HeldModel>, int>(), "model"_a, "threads"_a);
   c.def(
       inverse_name,
-      [](Self& s, nb::handle q, nb::handle v, nb::handle a, nb::handle external, const nb::tuple& out, int batch) {
+      [](Self& s, nb::handle q, nb::handle v, nb::handle a, nb::handle external, nb::handle out, int batch) {
         const std::size_t n = std::size_t(batch);
         auto q_ = door::configurations(s.model, q, n);
         const TreeArguments<T> x(n, std::size_t(s.model.nv), s.model.bodies.size(), "acceleration", false, v, a,
@@ -234,7 +234,7 @@ void bind_batch(nb::module_& m, const char* name) {
       "q"_a.none(), "v"_a.none(), "acceleration"_a.none(), "external_forces"_a.none(), "out"_a, "batch"_a);
   c.def(
       forward_name,
-      [](Self& s, nb::handle q, nb::handle v, nb::handle tau, nb::handle external, const nb::tuple& out, int batch) {
+      [](Self& s, nb::handle q, nb::handle v, nb::handle tau, nb::handle external, nb::handle out, int batch) {
         const std::size_t n = std::size_t(batch);
         auto q_ = door::configurations(s.model, q, n);
         const TreeArguments<T> x(n, std::size_t(s.model.nv), s.model.bodies.size(), "tau", true, v, tau, external, out);

@@ -3,6 +3,8 @@
 The functions are the textbook's Newton–Euler algorithm and composite bodies, on complex numbers, and sums of Jᵀ f over bodies written here.
 """
 
+from functools import lru_cache
+
 import numpy as np
 
 from delassus import textbook as tb
@@ -27,26 +29,28 @@ def along(model, k, q):
     return rate
 
 
+links_of = lru_cache(maxsize=8)(tb.Robot)
+
+
 def complex_pose(model, q):
     """Links of a robot at complex coordinates."""
-    return tb.Pose(tb.Robot(model), tb.Numbers(complex), list(q), floating="world")
+    return tb.Pose(links_of(model), tb.Numbers(complex), list(q), floating="world")
 
 
-def external_torque(pose, external):
-    """Σ Jᵀ f of wrenches (nbody, 6) in world axes at centres of mass."""
+def wrench_torque(pose, body, point, wrench):
+    """Jᵀ f of a wrench (6,) in world axes at a point of a body."""
     robot, out = pose.robot, np.zeros(pose.nv, dtype=complex)
-    for b in range(1, robot.model.nbody):
-        i = robot.body_link[b]
-        if i < 0:
-            continue
-        R, p = pose.placements[i]
-        center = p[:, 0] + R @ (robot.body_origin[b] + robot.body_axes[b] @ robot.model.body_com[b])
-        for j in pose.ancestors(i):
-            R, p = pose.placements[j]
-            turn = R @ pose.S[j][3:]
-            moves = R @ pose.S[j][:3] + np.cross(turn, center - p[:, 0], axisa=0, axisc=0)
-            link = robot.links[j]
-            out[link.v : link.v + link.nv] += moves.T @ external[b, :3] + turn.T @ external[b, 3:]
+    i = robot.body_link[body]
+    if i < 0:
+        return out
+    R, p = pose.placements[i]
+    at = p[:, 0] + R @ (robot.body_origin[body] + robot.body_axes[body] @ point)
+    for j in pose.ancestors(i):
+        R, p = pose.placements[j]
+        turn = R @ pose.S[j][3:]
+        moves = R @ pose.S[j][:3] + np.cross(turn, at - p[:, 0], axisa=0, axisc=0)
+        link = robot.links[j]
+        out[link.v : link.v + link.nv] = moves.T @ wrench[:3] + turn.T @ wrench[3:]
     return out
 
 
@@ -54,14 +58,17 @@ def inverse_dynamics(model, q, v, a, external=None):
     """τ, for complex numbers."""
     pose = complex_pose(model, q)
     tau = tb.rnea(pose, np.array(v, dtype=complex)[:, None], np.array(a, dtype=complex)[:, None])[:, 0]
-    return tau if external is None else tau - external_torque(pose, external)
+    if external is not None:
+        tau = tau - sum(wrench_torque(pose, b, model.body_com[b], external[b]) for b in range(model.nbody))
+    return tau
 
 
 def derivative(model, function, q, *others):
     """Derivatives of function(q, *others) by q, in the tangent space, and by each of the others: arrays (…, nv)."""
+    shape = np.shape(function(q, *others))
     by_q = [np.imag(function(q + 1j * STEP * along(model, k, q), *others)) / STEP for k in range(model.nv)]
     rest = []
     for n, x in enumerate(others):
         steps = 1j * STEP * np.eye(len(x))
         rest.append([np.imag(function(q, *others[:n], x + step, *others[n + 1 :])) / STEP for step in steps])
-    return [np.stack(columns, axis=-1) if columns else np.zeros((0, 0)) for columns in (by_q, *rest)]
+    return [np.stack(columns, axis=-1) if columns else np.zeros((*shape, 0)) for columns in (by_q, *rest)]
