@@ -133,7 +133,8 @@ void find_limit_forces(const World& w, Numbers& joints, Numbers& tendons) {
     add(joints, d.limits[k].coordinate, nq, over * (w.memory.limits[2 * k][0] + w.memory.limits[2 * k + 1][0]));
   for (std::size_t k = 0; k < d.spans.size(); ++k) {
     const Span& span = d.spans[k];
-    const double force = over * (w.memory.spans[4 * k + span_lower][0] + w.memory.spans[4 * k + span_upper][0]);
+    const auto* const rows = w.memory.spans.data() + span_row_count * k;
+    const double force = over * (rows[span_lower][0] + rows[span_upper][0]);
     if (span.kind == Span::ball) add(joints, span.coordinate, nq, force);
     if (span.kind == Span::tendon) add(tendons, span.tendon_id[0], 0, force);
   }

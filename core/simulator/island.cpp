@@ -179,11 +179,13 @@ RowSystem* Island::pose(const StepMemory& before, ContactSolvers& solvers, StepR
       reach_.follow(world_.options, solvers, s, velocities_.error, followed_);
     loops_.carry(carried_, followed_);
   }
-  const std::vector<double>& free = free_motion_.find(s, state_, response_);
+  inertia_.begin(s, state_.v.size());
+  const std::vector<double>& free = free_motion_.find(s, state_, response_, inertia_);
   std::vector<double>& g = velocities_.g;
   g.resize(s.rows());
   s.G->jacobian(free.data(), 1, g.data());
   if (loops_.rows() > 0) loops_.aim(g.data());
+  inertia_.aim(s, world_.options.timestep, state_.v.data(), g);
   start_.recall(part_, s, rows_, before, trees_);
   allow_approach(world_.options, s, rows_, velocities_.error, start_.impulses, g);
   meet_mocaps(s);
@@ -212,8 +214,10 @@ double Island::move(RowSystem& s, ContactSolvers& solvers, ContactReport& solved
   next_v_ = free;
   if (s.rows() > 0) {
     response_.add(s, velocities_.impulses().data(), next_v_);
+    row_forces_ = response_.forces();
+    inertia_.take_out(s, velocities_.impulses(), row_forces_);
     const double over = 1 / world_.options.timestep;
-    for (std::size_t k = 0; k < row_forces_.size(); ++k) row_forces_[k] = over * response_.forces()[k];
+    for (double& force : row_forces_) force *= over;
   } else {
     std::fill(row_forces_.begin(), row_forces_.end(), 0.0);
   }

@@ -42,7 +42,7 @@ void judge_limits(const WorldDescription& world, const std::vector<double>& q, S
 void judge_spans(const StepOptions& options, const RowSystem& s, const ActiveRows& rows,
                  const std::vector<double>& before, const std::vector<double>& after, StepReport& report) {
   for (std::size_t k = 0; k < rows.span_rows.size(); ++k) {
-    const int kind = rows.span_rows[k] % 4;
+    const int kind = span_row_kind(rows.span_rows[k]);
     const std::size_t r = std::size_t(s.first_span) + k;
     if (kind == span_value) judge_loops(std::abs(after[r]), 1.0, report);
     if (kind != span_lower && kind != span_upper) continue;

@@ -187,7 +187,7 @@ int PositionCorrection::separate(ContactSolvers& solvers, RowSystem& s, LoopMidp
   mu_ = start.corrections;
   OperatorMap of_operator(*s.G, s.position_sets);
   const ContactReport end =
-      solvers.solve_positions(world_.options, {s.matrix.map_or(of_operator), asked_.data(), s.position_sets},
+      solvers.solve_positions(world_.options, {s.map_or(of_operator), asked_.data(), s.position_sets},
                               {start.warm, start.penalties.positions}, mu_.data(), sigma_.data());
   loops.closure().forget();
   penalty_ = end.rho;

@@ -713,6 +713,7 @@ class Span:
         lower: float,
         upper: float,
         friction_loss: float,
+        armature: float,
     ) -> None: ...
 
 class Motor:
@@ -833,6 +834,7 @@ class MirrorSource:
         mocap: Sequence[float],
         needs_contacts: bool,
         advances: bool,
+        tendon_inertia: bool,
     ) -> None: ...
 
 class WorldPlan:
@@ -987,6 +989,7 @@ class World:
     def mocap_goal(self, arg: object, /) -> None: ...
     def place_mocap(self) -> None: ...
     def smooth_forces(self, control: object | None) -> NDArray[Any]: ...
+    def tendon_inertia(self) -> tuple[Any, ...]: ...
     @property
     def q(self) -> NDArray[Any]: ...
     @property

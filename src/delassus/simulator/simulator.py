@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._door import conform, count, finite, number, unknown
+from ..dynamics import forward_dynamics, solve_mass_matrix
 from ..errors import ArgumentError, ArgumentTypeError, UnstableError
 from ..model import Model
 from ..model.from_mujoco import body_names
@@ -350,14 +351,21 @@ class Simulator:
         )  # fmt: skip
 
     def smooth_forces(self, control: ArrayLike | None = None) -> Array:
-        """Return the forces of springs, dampers, tendons, fluids, gravity compensation and actuators at the present state, (nv,) [N or N m].
+        """Return the forces of springs, dampers, tendons and their inertia, fluids, gravity compensation and actuators at the present state, (nv,) [N or N m].
 
         ``dl.forward_dynamics(model, sim.q, sim.v, sim.smooth_forces(control))`` is the acceleration without contacts, limits, dry friction and loops.
 
         Args:
             control: (nu,) of the actuators, default zero; their ranges apply.
         """
-        return self._world.smooth_forces(self._inputs(None, control)[1])
+        forces = self._world.smooth_forces(self._inputs(None, control)[1])
+        armatures, rates = self._world.tendon_inertia()
+        if not len(armatures):
+            return forces
+        # J a + λ / armature = 0 with a = M⁻¹ (… + Jᵀ λ): the forces Jᵀ λ of what resists a change of tendon lengths
+        J, q = rates.reshape(len(armatures), -1), self.q
+        G = J @ solve_mass_matrix(self.model, q, J.T) + np.diag(1 / armatures)
+        return forces - J.T @ np.linalg.solve(G, J @ forward_dynamics(self.model, q, self.v, forces))
 
     # ---- motion ---------------------------------------------------------------------------------------------------------------
 
