@@ -67,6 +67,8 @@ void Island::step(const WorldState& now, const StepMemory& before, ContactSolver
   if (loops_.rows() > 0) judge_loops(loop_error, loops_.size(), report);
   judge_limits(world_, next_q_, report);
   judge_spans(world_.options, *s, rows_, velocities_.error, correction_.gaps_after(), report);
+  if (report.worst_limit >= 0) report.worst_limit = part_.limits[std::size_t(report.worst_limit)];
+  if (report.worst_span >= 0) report.worst_span = part_.spans[std::size_t(report.worst_span)];
   report.contacts = solved;
   clock.end(report.times.correct);
 }

@@ -34,7 +34,7 @@ from .restitution import geom_restitution
 from .sensing import Applied, Sensing
 from .smooth_model import keyframe_state, mirror_source
 from .snapshot import identity, seal, unseal
-from .step_result import StepResult
+from .step_result import LimitNames, StepResult
 from .trajectory import Trajectory
 from .world_plan import world_plan
 
@@ -294,6 +294,10 @@ class Simulator:
         return poses[: 3 * n].reshape(n, 3), poses[3 * n :].reshape(n, 4)
 
     @cached_property
+    def _limit_names(self) -> LimitNames:
+        return LimitNames(self.model, self._source)
+
+    @cached_property
     def _sensing(self) -> Sensing:
         return Sensing(self._source, self.model, lambda: self._loop_rows)
 
@@ -395,9 +399,9 @@ class Simulator:
             raise self._unstable()
         self._applied = applied = (tau, control, external_forces)
         return (
-            StepResult(record, self._loop_rows, self._sensing, _kept(*applied))
+            StepResult(record, self._loop_rows, self._limit_names, self._sensing, _kept(*applied))
             if self._has_sensors
-            else StepResult(record, self._loop_rows)
+            else StepResult(record, self._loop_rows, self._limit_names)
         )
 
     def run(
