@@ -16,8 +16,8 @@ struct JointLimit {
   double margin = 0;            // how far before its ends of the file these are
 };
 
-// A number x(q) with a range, dry friction, inertia or a value to keep, and its rate ẋ = Σ c_k(q) ν_k: the length of a tendon, a
-// relation between the lengths of two, the angle by which a ball joint is turned.
+// A number x(q) with a range, dry friction, inertia or a value to keep, and its rate ẋ = Σ c_k(q) ν_k: the length of a
+// tendon, a relation between the lengths of two, the angle by which a ball joint is turned.
 struct Span {
   enum Kind : int { ball, tendon, relation };
   int kind = tendon;

@@ -362,14 +362,15 @@ class Simulator:
         Args:
             control: (nu,) of the actuators, default zero; their ranges apply.
         """
-        forces = self._world.smooth_forces(self._inputs(None, control)[1])
+        forces: Array = self._world.smooth_forces(self._inputs(None, control)[1])
         armatures, rates = self._world.tendon_inertia()
         if not len(armatures):
             return forces
         # J a + λ / armature = 0 with a = M⁻¹ (… + Jᵀ λ): the forces Jᵀ λ of what resists a change of tendon lengths
         J, q = rates.reshape(len(armatures), -1), self.q
         G = J @ solve_mass_matrix(self.model, q, J.T) + np.diag(1 / armatures)
-        return forces - J.T @ np.linalg.solve(G, J @ forward_dynamics(self.model, q, self.v, forces))
+        forces -= J.T @ np.linalg.solve(G, J @ forward_dynamics(self.model, q, self.v, forces))
+        return forces
 
     # ---- motion ---------------------------------------------------------------------------------------------------------------
 
