@@ -33,7 +33,8 @@ MujocoLibrary library_of(const std::map<std::string, std::size_t>& places) {
   function("mj_kinematics", l.kinematics), function("mj_collision", l.collision);
   function("mj_comPos", l.com_pos), function("mj_tendon", l.tendon), function("mj_transmission", l.transmission);
   function("mj_fwdPosition", l.forward_position), function("mj_fwdVelocity", l.forward_velocity);
-  function("mj_fwdActuation", l.forward_actuation), function("mj_Euler", l.euler);
+  function("mj_fwdActuation", l.forward_actuation), function("mj_tendonBias", l.tendon_bias),
+      function("mj_Euler", l.euler);
   function("mj_getState", l.get_state), function("mj_setState", l.set_state);
   function("_mjPRIVATE_setTlsLogHandler", l.set_log);
   function("_mjPRIVATE__get_tls_error_fn", l.get_error), function("_mjPRIVATE__set_tls_error_fn", l.set_error);
@@ -82,12 +83,12 @@ void bind_description(nb::module_& m) {
       "__init__",
       [](Span* self, int kind, std::vector<int> velocities, int coordinate, std::array<int, 2> tendons,
          std::array<double, 2> rest, std::array<double, 5> polynomial, std::array<std::vector<int>, 2> places,
-         double lower, double upper, double friction_loss) {
-        new (self) Span{kind,  coordinate, tendons,      rest, polynomial, std::move(velocities), std::move(places),
-                        lower, upper,      friction_loss};
+         double lower, double upper, double friction_loss, double armature) {
+        new (self) Span{kind,  coordinate, tendons,       rest,    polynomial, std::move(velocities), std::move(places),
+                        lower, upper,      friction_loss, armature};
       },
       nb::kw_only(), "kind"_a, "velocities"_a, "coordinate"_a, "tendons"_a, "rest"_a, "polynomial"_a, "places"_a,
-      "lower"_a, "upper"_a, "friction_loss"_a);
+      "lower"_a, "upper"_a, "friction_loss"_a, "armature"_a);
   nb::class_<Motor>(m, "Motor")
       .def(nb::init<int, int, int, double, double, std::array<double, 3>, std::array<double, 2>,
                     std::array<double, 2>>(),
@@ -162,15 +163,15 @@ void bind_description(nb::module_& m) {
           "__init__",
           [](HeldMirror* self, const MujocoLibrary& library, nb::object model, std::size_t address, int nq, int nv,
              int nu, int bodies, int signature, Numbers start, int mocap_signature, Numbers mocap, bool needs_contacts,
-             bool advances) {
+             bool advances, bool tendon_inertia) {
             new (self) HeldMirror{{library, reinterpret_cast<const void*>(address), nq, nv, nu, bodies, signature,
-                                   int(start.size()), mocap_signature, needs_contacts, advances},
+                                   int(start.size()), mocap_signature, needs_contacts, advances, tendon_inertia},
                                   std::move(model),
                                   std::move(start),
                                   std::move(mocap)};
           },
           "library"_a, "model"_a.none(), nb::kw_only(), "address"_a, "nq"_a, "nv"_a, "nu"_a, "bodies"_a, "signature"_a,
-          "start"_a, "mocap_signature"_a, "mocap"_a, "needs_contacts"_a, "advances"_a);
+          "start"_a, "mocap_signature"_a, "mocap"_a, "needs_contacts"_a, "advances"_a, "tendon_inertia"_a);
   nb::class_<WorldPlan>(m, "WorldPlan")
       .def(
           "__init__",
@@ -311,6 +312,13 @@ void bind_world(nb::module_& m) {
             return copied(*forces);
           },
           "control"_a.none())
+      // armatures (k,) and rates (k nv,), where smooth_forces was called last
+      .def("tendon_inertia",
+           [](HeldWorld& s) {
+             Numbers armatures, rates;
+             s.SingleUser::work([&] { s.world->find_tendon_inertia(armatures, rates); });
+             return nb::make_tuple(copied(armatures), copied(rates));
+           })
       .def_prop_ro("q", [](HeldWorld& s) { return copied(s.world->q); })
       .def_prop_ro("v", [](HeldWorld& s) { return copied(s.world->v); })
       .def_prop_ro("time", [](HeldWorld& s) { return s.world->time; })

@@ -133,7 +133,8 @@ void find_limit_forces(const World& w, Numbers& joints, Numbers& tendons) {
     add(joints, d.limits[k].coordinate, nq, over * (w.memory.limits[2 * k][0] + w.memory.limits[2 * k + 1][0]));
   for (std::size_t k = 0; k < d.spans.size(); ++k) {
     const Span& span = d.spans[k];
-    const double force = over * (w.memory.spans[4 * k + span_lower][0] + w.memory.spans[4 * k + span_upper][0]);
+    const auto* const rows = w.memory.spans.data() + span_row_count * k;
+    const double force = over * (rows[span_lower][0] + rows[span_upper][0]);
     if (span.kind == Span::ball) add(joints, span.coordinate, nq, force);
     if (span.kind == Span::tendon) add(tendons, span.tendon_id[0], 0, force);
   }
@@ -152,6 +153,13 @@ StepRecord::StepRecord(const StepReport& r, const World& w)
   if (!w.memory.row_impulses.empty()) add_loop_forces(w, loop_rows(w.description()), loop_forces);
   if (!w.memory.limits.empty() || !w.memory.spans.empty())
     find_limit_forces(w, joint_limit_forces, tendon_limit_forces);
+  const WorldDescription& d = w.description();
+  if (r.worst_limit >= 0) worst_coordinate = d.limits[std::size_t(r.worst_limit)].coordinate;
+  if (r.worst_span >= 0) {
+    const Span& span = d.spans[std::size_t(r.worst_span)];
+    (span.kind == Span::ball ? worst_coordinate : worst_tendon) =
+        span.kind == Span::ball ? span.coordinate : span.tendon_id[0];
+  }
   contacts.reserve(w.memory.contacts.size());
   add_contacts(w, contacts);
 }
@@ -176,6 +184,8 @@ void bind_records(nb::module_& m) {
     step.def_prop_ro(name, [get](const StepRecord& s) { return get(s.report); });
   };
   step.def_ro("time", &StepRecord::time)
+      .def_ro("worst_coordinate", &StepRecord::worst_coordinate)
+      .def_ro("worst_tendon", &StepRecord::worst_tendon)
       .def_prop_ro("q", column_of(&StepRecord::q))
       .def_prop_ro("v", column_of(&StepRecord::v))
       .def_prop_ro("hidden", column_of(&StepRecord::hidden))

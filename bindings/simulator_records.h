@@ -51,6 +51,7 @@ struct StepRecord {
   // forces of limits over the step, of both ends: of a joint at its first coordinate, (nq,); per tendon, up to the last
   // that has any; empty where there are none [N or N m]
   Numbers joint_limit_forces, tendon_limit_forces;
+  int worst_coordinate = -1, worst_tendon = -1;  // of what is farthest beyond a limit; −1: none
   std::vector<ContactRow> contacts;
 
   StepRecord(const StepReport& r, const World& w);

@@ -32,6 +32,8 @@ struct MujocoLibrary {
   void (*forward_position)(const void* model, void* data) = nullptr;  // all of these, contacts and constraints too
   void (*forward_velocity)(const void* model, void* data) = nullptr;
   void (*forward_actuation)(const void* model, void* data) = nullptr;
+  void (*tendon_bias)(const void* model, void* data,
+                      double* forces) = nullptr;  // adds a cᵀ ċ v of tendons with inertia
   void (*euler)(const void* model, void* data) = nullptr;
   void (*get_state)(const void* model, const void* data, double* state, int signature) = nullptr;
   void (*set_state)(const void* model, void* data, const double* state, int signature) = nullptr;

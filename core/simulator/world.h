@@ -95,6 +95,10 @@ class World {
   // MuJoCo could not go on. They stay until the next call of anything here.
   const std::vector<double>* find_smooth_forces(const double* control);
 
+  // Tendons with inertia, where find_smooth_forces was called last: armatures a, and rates c of their lengths, a row of
+  // all velocities each. Forces of their inertia, −a cᵀ c v̇, are not in the smooth forces.
+  void find_tendon_inertia(std::vector<double>& armatures, std::vector<double>& rates);
+
   // What MuJoCo said where it could not go on; empty where it could.
   const std::string& failure() const;
 

@@ -22,7 +22,7 @@ __all__ = ["layout", "library"]
 
 _FUNCTIONS = (
     "mj_makeData", "mj_deleteData", "mj_kinematics", "mj_collision", "mj_comPos", "mj_tendon", "mj_transmission", "mj_fwdPosition", "mj_fwdVelocity", "mj_fwdActuation",
-    "mj_Euler", "mj_getState", "mj_setState",
+    "mj_Euler", "mj_getState", "mj_setState", "mj_tendonBias",
 )  # fmt: skip
 # handlers of a thread's errors: later versions have one for all messages, earlier ones four functions
 _HANDLERS = (
