@@ -61,7 +61,6 @@ class Collider {
   bool detect(const double* q, const std::vector<char>* still);
   void leave_out(const std::vector<char>* still);
   void read_contacts();
-  bool enlarge_arena();
 
   MujocoLibrary library_;
   int nq_;

@@ -33,6 +33,22 @@ struct MujocoLibrary {
   void (*forward_velocity)(const void* model, void* data) = nullptr;
   void (*forward_actuation)(const void* model, void* data) = nullptr;
   void (*euler)(const void* model, void* data) = nullptr;
+  // what sensors need besides (sensing.h)
+  void (*camera_light)(const void* model, void* data) = nullptr;
+  void (*flex)(const void* model, void* data) = nullptr;
+  void (*make_M)(const void* model, void* data) = nullptr;
+  void (*factor_M)(const void* model, void* data) = nullptr;
+  void (*solve_M)(const void* model, void* data, double* x, const double* y, int columns) = nullptr;
+  int (*add_contact)(const void* model, void* data, const void* contact) = nullptr;
+  void (*make_constraint)(const void* model, void* data) = nullptr;
+  void (*energy_position)(const void* model, void* data) = nullptr;
+  void (*energy_velocity)(const void* model, void* data) = nullptr;
+  void (*subtree_velocity)(const void* model, void* data) = nullptr;
+  void (*forward_acceleration)(const void* model, void* data) = nullptr;
+  void (*forces_between_bodies)(const void* model, void* data) = nullptr;
+  void (*sensor_position)(const void* model, void* data) = nullptr;
+  void (*sensor_velocity)(const void* model, void* data) = nullptr;
+  void (*sensor_acceleration)(const void* model, void* data) = nullptr;
   void (*get_state)(const void* model, const void* data, double* state, int signature) = nullptr;
   void (*set_state)(const void* model, void* data, const double* state, int signature) = nullptr;
   // handlers of this thread: one for every message where set_log is there, else one for errors and one for warnings
@@ -44,15 +60,20 @@ struct MujocoLibrary {
 
   // bytes from the start of each structure
   struct {
-    std::size_t qpos, xpos, xmat, contact, ncon, dropped;  // dropped: how often a contact found no room, an int
+    std::size_t qpos, xpos, xmat, contact, ncon;
+    std::size_t dropped, rows_dropped;  // how often a contact, or a row, found no room: ints
     std::size_t qvel, qacc, ctrl, time, qfrc_passive, qfrc_actuator, ten_J, ten_length;
+    std::size_t xipos, qfrc_applied, xfrc_applied, qfrc_smooth, qfrc_constraint, nefc, efc_type, efc_id, efc_force;
+    std::size_t sensordata;
   } data{};
   struct {
     std::size_t size, dist, pos, frame, friction, geom, dim, margin;
+    std::size_t geom1, geom2, flex, elem, vert, solref, solimp, efc_address;
   } contact{};
   struct {
-    std::size_t size, narena, flags;  // flags: of what is enabled, an int
+    std::size_t size, narena, flags, disable_flags;  // flags: of what is enabled, and of what is not: ints
     std::size_t gravity, geom_friction, body_mass, body_subtreemass, body_ipos, body_sameframe;
+    std::size_t geom_solref, geom_solimp;
   } model{};
   // sleeping bodies, whose pairs collisions leave out: the flag that enables it (0: this version has none), where data
   // has the states of all bodies and how many are awake, and what states are called
@@ -90,6 +111,9 @@ template <class V>
 void put(void* structure, std::size_t offset, const V& value) {
   std::memcpy(static_cast<char*>(structure) + offset, &value, sizeof value);
 }
+
+// The arena of data to come of a model, of which this is the head, becomes four times as large; false at 64 GiB.
+bool enlarge_arena(const MujocoLibrary& library, void* model);
 
 }  // namespace mujoco
 

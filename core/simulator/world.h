@@ -59,6 +59,7 @@ class World {
   World& operator=(const World&) = delete;
 
   const WorldDescription& description() const { return *world_; }
+  const std::shared_ptr<const WorldDescription>& shared_description() const { return world_; }
   Collider& collider() { return collider_; }
   MujocoMirror* mirror() { return mirror_.get(); }  // null: there is none
   // Numbers of the description were changed by its owner: options but the timestep, inertias, armature, gravity,

@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-#include "simulator/world.h"
+#include "simulator/sensing.h"
 
 namespace delassus {
 
@@ -54,6 +54,9 @@ class Engine {
   // From now on it has these numbers.
   void take(const ParameterSource& source, const ParameterRow& row);
   std::size_t numbers = 0;  // which ones it has; 0: the model's
+
+  std::unique_ptr<Sensing> sensing;  // null: nobody asked for sensors
+  StepRecord record;                 // of the world whose sensors are read
 
  private:
   void take_joints(const ParameterSource& source, const ParameterRow& row);

@@ -29,6 +29,11 @@ NAMES = (
     "body_mass", "body_com", "body_inertia", "gravity", "joint_damping", "joint_stiffness", "joint_armature", "joint_friction_loss", "actuator_gain", "actuator_bias",
     "geom_friction", "restitution",
 )  # fmt: skip
+# arrays of MuJoCo's model that they are written to, besides gravity
+FIELDS = (
+    "body_mass", "body_subtreemass", "body_ipos", "body_inertia", "body_iquat", "body_sameframe", "geom_sameframe", "site_sameframe", "geom_friction", "dof_damping", "dof_armature",
+    "dof_frictionloss", "jnt_stiffness", "actuator_gainprm", "actuator_biasprm",
+)  # fmt: skip
 _SINGLE = ("hinge", "slide")  # joints of one coordinate
 # shapes that MuJoCo places by the frame of their body's inertia
 _BY_INERTIA = (int(mujoco.mjtSameFrame.mjSAMEFRAME_INERTIA), int(mujoco.mjtSameFrame.mjSAMEFRAME_INERTIAROT))
@@ -223,8 +228,22 @@ class Parameters(Mapping[str, Array]):
     # ---- a world's own model ---------------------------------------------------------------------------------------------------
 
     def of_world(self, k: int) -> dict[str, Array]:
-        """Return the numbers of a world, all of them."""
-        return {name: self._arrays[name][k] if name in self._arrays else self._own[name] for name in NAMES}
+        """Return the numbers of a world that count, all of them."""
+        own = self._own
+        accepted = {name: self._core.accepted_parameter(NAMES.index(name))[k].reshape(own[name].shape) for name in self._arrays}
+        return {name: accepted.get(name, own[name]) for name in NAMES}
+
+    def write_sensor_models(self) -> None:
+        """Give the core the models of MuJoCo's that sensors of worlds with new numbers are read by."""
+        worlds = self._core.unsensed_parameters()
+        if worlds:
+            source = self._sim._source
+            m = copy.copy(source)
+            for k in worlds:
+                for field in FIELDS:  # nothing is left of the world before
+                    getattr(m, field)[...] = getattr(source, field)
+                self.write(k, m)
+                self._core.set_sensor_model(k, int(m._address))
 
     def write(self, k: int, m: Any) -> None:
         """Write the numbers of a world into a model of MuJoCo's."""
