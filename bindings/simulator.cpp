@@ -60,7 +60,8 @@ MujocoLibrary library_of(const std::map<std::string, std::size_t>& places) {
   l.model = {
       at("mjModel"),           at("mjModel.narena"),         at("mjModel.enableflags"), at("mjModel.disableflags"),
       at("mjModel.gravity"),   at("mjModel.geom_friction"),  at("mjModel.body_mass"),   at("mjModel.body_subtreemass"),
-      at("mjModel.body_ipos"), at("mjModel.body_sameframe"), at("mjModel.geom_solref"), at("mjModel.geom_solimp")};
+      at("mjModel.body_ipos"), at("mjModel.body_sameframe"), at("mjModel.geom_solref"), at("mjModel.geom_solimp"),
+      at("mjModel.geom_size"), at("mjModel.geom_rbound"),    at("mjModel.geom_aabb"),   int(at("mjDSBL_MIDPHASE"))};
   l.sleep = {int(at("mjENBL_SLEEP")), at("mjData.body_awake"), at("mjData.nbody_awake"), int(at("mjS_ASLEEP")),
              int(at("mjS_AWAKE"))};
   l.message = {at("mjLogMessage.level"), at("mjLogMessage.subject"), int(at("mjLOG_ERROR"))};
@@ -105,10 +106,9 @@ void bind_description(nb::module_& m) {
       .def(
           "__init__",
           [](CollisionShape* self, int body, double half_width, double radius, double lever,
-             const std::array<double, 3>& c) {
-            new (self) CollisionShape{body, half_width, radius, lever, {c[0], c[1], c[2]}};
-          },
-          nb::kw_only(), "body"_a, "half_width"_a, "radius"_a, "lever"_a, "center"_a);
+             const std::array<double, 3>& c,
+             int geom) { new (self) CollisionShape{body, half_width, radius, lever, {c[0], c[1], c[2]}, geom}; },
+          nb::kw_only(), "body"_a, "half_width"_a, "radius"_a, "lever"_a, "center"_a, "geom"_a);
   nb::class_<WorldDescription>(m, "WorldDescription")
       .def(
           "__init__",

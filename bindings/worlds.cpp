@@ -1,6 +1,7 @@
 #include "worlds/worlds.h"
 
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -140,11 +141,28 @@ void bind_worlds(nb::module_& m) {
       .def(
           "__init__",
           [](ParameterSource* self, const std::array<Numbers, parameter_count>& values, std::vector<int> dof_joint,
-             std::vector<int> motor_actuator, std::vector<int> mujoco_bodies, std::vector<int> mujoco_parents) {
-            new (self) ParameterSource{values, std::move(dof_joint), std::move(motor_actuator),
-                                       std::move(mujoco_bodies), std::move(mujoco_parents)};
+             std::vector<int> motor_actuator, std::vector<int> mujoco_bodies, std::vector<int> mujoco_parents,
+             const std::vector<int>& shapes, Numbers radii, Numbers boxes) {
+            new (self) ParameterSource{values,
+                                       std::move(dof_joint),
+                                       std::move(motor_actuator),
+                                       std::move(mujoco_bodies),
+                                       std::move(mujoco_parents),
+                                       {},
+                                       std::move(radii),
+                                       std::move(boxes)};
+            for (const int kind : shapes) self->shapes.push_back(ShapeKind(kind));
           },
-          "values"_a, nb::kw_only(), "dof_joint"_a, "motor_actuator"_a, "mujoco_bodies"_a, "mujoco_parents"_a);
+          "values"_a, nb::kw_only(), "dof_joint"_a, "motor_actuator"_a, "mujoco_bodies"_a, "mujoco_parents"_a,
+          "shapes"_a, "radii"_a, "boxes"_a);
+  // The radius of a ball around a shape of a kind, and half widths of a box.
+  m.def(
+      "shape_bounds",
+      [](int kind, const std::array<double, 3>& size) {
+        const ShapeBounds bounds = shape_bounds(ShapeKind(kind), size.data());
+        return std::pair(bounds.radius, bounds.half_widths);
+      },
+      "kind"_a, "size"_a);
   nb::class_<HeldWorlds> c(m, "Worlds");
   c.def(
        "__init__",

@@ -73,7 +73,8 @@ struct MujocoLibrary {
   struct {
     std::size_t size, narena, flags, disable_flags;  // flags: of what is enabled, and of what is not: ints
     std::size_t gravity, geom_friction, body_mass, body_subtreemass, body_ipos, body_sameframe;
-    std::size_t geom_solref, geom_solimp;
+    std::size_t geom_solref, geom_solimp, geom_size, geom_rbound, geom_aabb;
+    int midphase = 0;  // the flag that switches trees of bounding boxes off
   } model{};
   // sleeping bodies, whose pairs collisions leave out: the flag that enables it (0: this version has none), where data
   // has the states of all bodies and how many are awake, and what states are called
@@ -111,6 +112,14 @@ template <class V>
 void put(void* structure, std::size_t offset, const V& value) {
   std::memcpy(static_cast<char*>(structure) + offset, &value, sizeof value);
 }
+
+// Sizes of shapes (ngeom, 3) in place of those of a model, of which this is the head, and bounds that follow from them:
+// radii of balls around them (ngeom,) and boxes (ngeom, 6). Trees of boxes, which do not follow, are not used then:
+// contacts come in the same order without them. Arrays are looked at, not copied.
+struct ShapeSizes {
+  const double *sizes, *radii, *boxes;
+};
+void use_sizes(const MujocoLibrary& library, void* model, const ShapeSizes& shapes);
 
 // The arena of data to come of a model, of which this is the head, becomes four times as large; false at 64 GiB.
 bool enlarge_arena(const MujocoLibrary& library, void* model);

@@ -32,14 +32,29 @@ def sensed(sim, step, tau=None, control=None, external=None):
     d.ctrl[:], d.qfrc_applied[:] = 0.0 if control is None else control, 0.0 if tau is None else tau
     applied = np.zeros((m.nbody, 6)) if external is None else external[bodies]
     d.xfrc_applied[:] = applied
-    for stage in (mujoco.mj_kinematics, mujoco.mj_comPos, mujoco.mj_camlight, mujoco.mj_flex, mujoco.mj_tendon, mujoco.mj_makeM, mujoco.mj_factorM):
+    for stage in (
+        mujoco.mj_kinematics,
+        mujoco.mj_comPos,
+        mujoco.mj_camlight,
+        mujoco.mj_flex,
+        mujoco.mj_tendon,
+        mujoco.mj_makeM,
+        mujoco.mj_factorM,
+    ):
         stage(m, d)
     add_contacts(m, d, record)
     mujoco.mj_makeConstraint(m, d)
     mujoco.mj_transmission(m, d)
     limits = limit_forces(m, record)
     write_forces(m, d, record, limits)
-    for stage in (mujoco.mj_energyPos, mujoco.mj_sensorPos, mujoco.mj_fwdVelocity, mujoco.mj_energyVel, mujoco.mj_subtreeVel, mujoco.mj_sensorVel):
+    for stage in (
+        mujoco.mj_energyPos,
+        mujoco.mj_sensorPos,
+        mujoco.mj_fwdVelocity,
+        mujoco.mj_energyVel,
+        mujoco.mj_subtreeVel,
+        mujoco.mj_sensorVel,
+    ):
         stage(m, d)
     mujoco.mj_fwdActuation(m, d)
     mujoco.mj_fwdAcceleration(m, d)

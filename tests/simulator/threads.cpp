@@ -148,6 +148,9 @@ std::vector<double> many(const FakeModel& model, int threads) {
     for (int k = 0; k < 9; ++k) values[body_inertia].push_back(b > 0 && k % 4 == 0 ? 0.004 : 0);
     for (const double mu : {0.7, 0.0, 0.0}) values[geom_friction].push_back(mu);
     values[restitution].push_back(0);
+    for (int k = 0; k < 3; ++k) values[geom_size].push_back(b > 0 && k == 0 ? radius : 0);
+    source.shapes.push_back(ShapeKind::other), source.radii.push_back(radius);
+    source.boxes.insert(source.boxes.end(), 6, radius);
   }
   values[gravity] = {0, 0, -9.81};
   for (const Parameter p : {joint_damping, joint_stiffness, joint_armature, joint_friction_loss})

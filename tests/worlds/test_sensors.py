@@ -130,7 +130,11 @@ def test_contacts_beyond_mujocos_memory_are_felt():
     """Forty balls under one site, with less memory than their rows take."""
     text = """<mujoco><option timestep="0.002"/>{}<worldbody><geom type="plane" size="5 5 1"/><body name="plate" pos="0 0 0.25"><freejoint/><geom type="box" size="1 1 0.05" mass="5"/><site name="s" size="2"/></body>
     {}</worldbody><sensor><touch site="s"/></sensor></mujoco>"""
-    balls = "".join(f'<body pos="{x} {y} 0.1"><freejoint/><geom size="0.1"/></body>' for x in np.linspace(-0.9, 0.9, 6) for y in np.linspace(-0.9, 0.9, 6))
+    balls = "".join(
+        f'<body pos="{x} {y} 0.1"><freejoint/><geom size="0.1"/></body>'
+        for x in np.linspace(-0.9, 0.9, 6)
+        for y in np.linspace(-0.9, 0.9, 6)
+    )
     values = []
     for size in ('<size memory="60K"/>', '<size memory="50M"/>'):
         worlds = dl.Worlds(text.format(size, balls), 2)

@@ -38,7 +38,7 @@ _FIELDS = {
     "mjContact": (
         "dist", "pos", "frame", "friction", "geom", "dim", "includemargin", "geom1", "geom2", "flex", "elem", "vert", "solref", "solimp", "efc_address"
     ),
-    "mjModel": ("narena", "geom_friction", "geom_solref", "geom_solimp", "body_mass", "body_subtreemass", "body_ipos", "body_sameframe"),
+    "mjModel": ("narena", "geom_friction", "geom_solref", "geom_solimp", "geom_size", "geom_rbound", "geom_aabb", "body_mass", "body_subtreemass", "body_ipos", "body_sameframe"),
     "mjLogMessage": ("level", "subject"),
 }  # fmt: skip
 _READ = {"narena": 8, "ncon": 4, "nefc": 4}  # bytes, as the core takes them
@@ -182,6 +182,7 @@ def library() -> _core.MujocoLibrary:
         places[f"mjData.{name}"] = layout("mjData")[0]["warning"] + int(full) * stat[1] + stat[0]["number"]
     for name in ("gravity", "disableflags"):
         places[f"mjModel.{name}"] = layout("mjModel")[0]["opt"] + layout("mjOption")[0][name]
+    places["mjDSBL_MIDPHASE"] = int(mujoco.mjtDisableBit.mjDSBL_MIDPHASE)
     places |= _sleep()
     if "mjLogMessage" in structs.STRUCTS:
         places["mjLOG_ERROR"] = enums.ENUMS["mjtLogLevel"].values["mjLOG_ERROR"]

@@ -309,6 +309,7 @@ class Worlds:
         gain_scale: tuple[float, float] | None = None,
         gravity_scale: tuple[float, float] | None = None,
         restitution: tuple[float, float] | None = None,
+        size_scale: tuple[float, float] | None = None,
     ) -> None:
         """Draw :attr:`parameters` of all worlds, uniformly between two ends each. What world k gets depends on the seed and on k alone, not on how many worlds there are or what else is drawn.
 
@@ -321,10 +322,11 @@ class Worlds:
             gain_scale: factors on gain and bias, one per actuator.
             gravity_scale: one factor per world.
             restitution: of all shapes of a world.
+            size_scale: factors on sizes, one per sphere, capsule, ellipsoid, cylinder and box; masses stay.
         """
         ranges = {
             "friction": friction, "mass_scale": mass_scale, "com_offset": com_offset, "damping_scale": damping_scale, "stiffness_scale": stiffness_scale,
-            "armature_scale": armature_scale, "friction_loss_scale": friction_loss_scale, "gain_scale": gain_scale, "gravity_scale": gravity_scale, "restitution": restitution,
+            "armature_scale": armature_scale, "friction_loss_scale": friction_loss_scale, "gain_scale": gain_scale, "gravity_scale": gravity_scale, "restitution": restitution, "size_scale": size_scale,
         }  # fmt: skip
         self.parameters.randomize(seed, ranges)
 
