@@ -50,6 +50,7 @@ struct CollisionShape {
   double radius = 0;      // of a ball around it [m]
   double lever = 0;       // from its centre to the farthest point that turning moves [m]
   Vec3<double> center;    // in its body
+  int geom = 0;           // by MuJoCo's numbers
 };
 
 // A body that is fixed to one that a user moves (mocap.h), or is that one.

@@ -54,6 +54,9 @@ class MujocoMirror {
   void set_weights(const double* gravity, const double* masses, const double* subtrees, const double* centers,
                    bool moved);
 
+  // Sizes of shapes likewise, around which tendons go.
+  void set_sizes(const mujoco::ShapeSizes& shapes) { mujoco::use_sizes(source_.library, model_.data(), shapes); }
+
   const std::string& failure() const { return failure_; }
 
  private:

@@ -299,7 +299,7 @@ class Simulator:
 
     @cached_property
     def _sensing(self) -> Sensing:
-        return Sensing(self._source, self.model, lambda: self._loop_rows)
+        return Sensing(self._source, self.model)
 
     def to_mujoco(self, data: Any = None) -> Any:
         """Return MuJoCo's data at the present state: for its renderer, its viewers, and code that reads an ``MjData``.
