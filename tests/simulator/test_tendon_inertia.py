@@ -189,7 +189,9 @@ def test_tiny_and_huge_armatures(armature):
 
 
 def test_a_tendon_that_nothing_moves_has_no_part():
-    text = CHAIN.replace("</tendon>", '<spatial armature="1"><site site="w"/><site site="w2"/></spatial></tendon>').replace("</worldbody>", '<site name="w2"/></worldbody>')
+    text = CHAIN.replace("</tendon>", '<spatial armature="1"><site site="w"/><site site="w2"/></spatial></tendon>').replace(
+        "</worldbody>", '<site name="w2"/></worldbody>'
+    )
     sims = dl.Simulator(CHAIN), dl.Simulator(text)
     for sim in sims:
         for _ in range(5):
