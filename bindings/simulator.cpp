@@ -34,25 +34,35 @@ MujocoLibrary library_of(const std::map<std::string, std::size_t>& places) {
   function("mj_comPos", l.com_pos), function("mj_tendon", l.tendon), function("mj_transmission", l.transmission);
   function("mj_fwdPosition", l.forward_position), function("mj_fwdVelocity", l.forward_velocity);
   function("mj_fwdActuation", l.forward_actuation), function("mj_Euler", l.euler);
+  function("mj_tendonBias", l.tendon_bias);
+  function("mj_camlight", l.camera_light), function("mj_flex", l.flex);
+  function("mj_makeM", l.make_M), function("mj_factorM", l.factor_M), function("mj_solveM", l.solve_M);
+  function("mj_addContact", l.add_contact), function("mj_makeConstraint", l.make_constraint);
+  function("mj_energyPos", l.energy_position), function("mj_energyVel", l.energy_velocity);
+  function("mj_subtreeVel", l.subtree_velocity), function("mj_fwdAcceleration", l.forward_acceleration);
+  function("mj_rnePostConstraint", l.forces_between_bodies), function("mj_sensorPos", l.sensor_position);
+  function("mj_sensorVel", l.sensor_velocity), function("mj_sensorAcc", l.sensor_acceleration);
   function("mj_getState", l.get_state), function("mj_setState", l.set_state);
   function("_mjPRIVATE_setTlsLogHandler", l.set_log);
   function("_mjPRIVATE__get_tls_error_fn", l.get_error), function("_mjPRIVATE__set_tls_error_fn", l.set_error);
   function("_mjPRIVATE__get_tls_warning_fn", l.get_warning), function("_mjPRIVATE__set_tls_warning_fn", l.set_warning);
-  l.data = {at("mjData.qpos"),  at("mjData.xpos"),      at("mjData.xmat"),         at("mjData.contact"),
-            at("mjData.ncon"),  at("mjData.dropped"),   at("mjData.qvel"),         at("mjData.qacc"),
-            at("mjData.ctrl"),  at("mjData.time"),      at("mjData.qfrc_passive"), at("mjData.qfrc_actuator"),
-            at("mjData.ten_J"), at("mjData.ten_length")};
-  l.contact = {at("mjContact"),          at("mjContact.dist"), at("mjContact.pos"), at("mjContact.frame"),
-               at("mjContact.friction"), at("mjContact.geom"), at("mjContact.dim"), at("mjContact.includemargin")};
-  l.model = {at("mjModel"),
-             at("mjModel.narena"),
-             at("mjModel.enableflags"),
-             at("mjModel.gravity"),
-             at("mjModel.geom_friction"),
-             at("mjModel.body_mass"),
-             at("mjModel.body_subtreemass"),
-             at("mjModel.body_ipos"),
-             at("mjModel.body_sameframe")};
+  l.data = {
+      at("mjData.qpos"),          at("mjData.xpos"),         at("mjData.xmat"),         at("mjData.contact"),
+      at("mjData.ncon"),          at("mjData.dropped"),      at("mjData.rows_dropped"), at("mjData.qvel"),
+      at("mjData.qacc"),          at("mjData.ctrl"),         at("mjData.time"),         at("mjData.qfrc_passive"),
+      at("mjData.qfrc_actuator"), at("mjData.ten_J"),        at("mjData.ten_length"),   at("mjData.xipos"),
+      at("mjData.qfrc_applied"),  at("mjData.xfrc_applied"), at("mjData.qfrc_smooth"),  at("mjData.qfrc_constraint"),
+      at("mjData.nefc"),          at("mjData.efc_type"),     at("mjData.efc_id"),       at("mjData.efc_force"),
+      at("mjData.sensordata")};
+  l.contact = {at("mjContact"),          at("mjContact.dist"),   at("mjContact.pos"),    at("mjContact.frame"),
+               at("mjContact.friction"), at("mjContact.geom"),   at("mjContact.dim"),    at("mjContact.includemargin"),
+               at("mjContact.geom1"),    at("mjContact.geom2"),  at("mjContact.flex"),   at("mjContact.elem"),
+               at("mjContact.vert"),     at("mjContact.solref"), at("mjContact.solimp"), at("mjContact.efc_address")};
+  l.model = {
+      at("mjModel"),           at("mjModel.narena"),         at("mjModel.enableflags"), at("mjModel.disableflags"),
+      at("mjModel.gravity"),   at("mjModel.geom_friction"),  at("mjModel.body_mass"),   at("mjModel.body_subtreemass"),
+      at("mjModel.body_ipos"), at("mjModel.body_sameframe"), at("mjModel.geom_solref"), at("mjModel.geom_solimp"),
+      at("mjModel.geom_size"), at("mjModel.geom_rbound"),    at("mjModel.geom_aabb"),   int(at("mjDSBL_MIDPHASE"))};
   l.sleep = {int(at("mjENBL_SLEEP")), at("mjData.body_awake"), at("mjData.nbody_awake"), int(at("mjS_ASLEEP")),
              int(at("mjS_AWAKE"))};
   l.message = {at("mjLogMessage.level"), at("mjLogMessage.subject"), int(at("mjLOG_ERROR"))};
@@ -82,12 +92,12 @@ void bind_description(nb::module_& m) {
       "__init__",
       [](Span* self, int kind, std::vector<int> velocities, int coordinate, std::array<int, 2> tendons,
          std::array<double, 2> rest, std::array<double, 5> polynomial, std::array<std::vector<int>, 2> places,
-         double lower, double upper, double friction_loss) {
-        new (self) Span{kind,  coordinate, tendons,      rest, polynomial, std::move(velocities), std::move(places),
-                        lower, upper,      friction_loss};
+         double lower, double upper, double friction_loss, double armature) {
+        new (self) Span{kind,  coordinate, tendons,       rest,    polynomial, std::move(velocities), std::move(places),
+                        lower, upper,      friction_loss, armature};
       },
       nb::kw_only(), "kind"_a, "velocities"_a, "coordinate"_a, "tendons"_a, "rest"_a, "polynomial"_a, "places"_a,
-      "lower"_a, "upper"_a, "friction_loss"_a);
+      "lower"_a, "upper"_a, "friction_loss"_a, "armature"_a);
   nb::class_<Motor>(m, "Motor")
       .def(nb::init<int, int, int, double, double, std::array<double, 3>, std::array<double, 2>,
                     std::array<double, 2>>(),
@@ -97,10 +107,9 @@ void bind_description(nb::module_& m) {
       .def(
           "__init__",
           [](CollisionShape* self, int body, double half_width, double radius, double lever,
-             const std::array<double, 3>& c) {
-            new (self) CollisionShape{body, half_width, radius, lever, {c[0], c[1], c[2]}};
-          },
-          nb::kw_only(), "body"_a, "half_width"_a, "radius"_a, "lever"_a, "center"_a);
+             const std::array<double, 3>& c,
+             int geom) { new (self) CollisionShape{body, half_width, radius, lever, {c[0], c[1], c[2]}, geom}; },
+          nb::kw_only(), "body"_a, "half_width"_a, "radius"_a, "lever"_a, "center"_a, "geom"_a);
   nb::class_<WorldDescription>(m, "WorldDescription")
       .def(
           "__init__",
@@ -162,15 +171,15 @@ void bind_description(nb::module_& m) {
           "__init__",
           [](HeldMirror* self, const MujocoLibrary& library, nb::object model, std::size_t address, int nq, int nv,
              int nu, int bodies, int signature, Numbers start, int mocap_signature, Numbers mocap, bool needs_contacts,
-             bool advances) {
+             bool advances, bool tendon_inertia) {
             new (self) HeldMirror{{library, reinterpret_cast<const void*>(address), nq, nv, nu, bodies, signature,
-                                   int(start.size()), mocap_signature, needs_contacts, advances},
+                                   int(start.size()), mocap_signature, needs_contacts, advances, tendon_inertia},
                                   std::move(model),
                                   std::move(start),
                                   std::move(mocap)};
           },
           "library"_a, "model"_a.none(), nb::kw_only(), "address"_a, "nq"_a, "nv"_a, "nu"_a, "bodies"_a, "signature"_a,
-          "start"_a, "mocap_signature"_a, "mocap"_a, "needs_contacts"_a, "advances"_a);
+          "start"_a, "mocap_signature"_a, "mocap"_a, "needs_contacts"_a, "advances"_a, "tendon_inertia"_a);
   nb::class_<WorldPlan>(m, "WorldPlan")
       .def(
           "__init__",
@@ -222,7 +231,7 @@ std::unique_ptr<StepRecord> step(HeldWorld& s, nb::handle tau, nb::handle contro
   s.work("step", [&](World& w) {
     poll(2e4);
     const StepReport report = w.step(forces);
-    if (report.collided && report.regular && s.finite()) record = std::make_unique<StepRecord>(report, w);
+    if (report.collided && report.regular && s.finite()) record = recorded(report, w);
     return report;
   });
   return record;
@@ -311,11 +320,18 @@ void bind_world(nb::module_& m) {
             return copied(*forces);
           },
           "control"_a.none())
+      // armatures (k,) and rates (k nv,), where smooth_forces was called last
+      .def("tendon_inertia",
+           [](HeldWorld& s) {
+             Numbers armatures, rates;
+             s.SingleUser::work([&] { s.world->find_tendon_inertia(armatures, rates); });
+             return nb::make_tuple(copied(armatures), copied(rates));
+           })
       .def_prop_ro("q", [](HeldWorld& s) { return copied(s.world->q); })
       .def_prop_ro("v", [](HeldWorld& s) { return copied(s.world->v); })
       .def_prop_ro("time", [](HeldWorld& s) { return s.world->time; })
       // A record of the present state, with what the last step found.
-      .def("record", [](HeldWorld& s) { return std::make_unique<StepRecord>(StepReport{}, *s.world); })
+      .def("record", [](HeldWorld& s) { return recorded({}, *s.world); })
       .def_prop_ro("systems", [](HeldWorld& s) { return s.world->systems(); })
       .def("save", [](HeldWorld& s) { return copied(write_snapshot(*s.world)); })
       .def("restore", &restore, "snapshot"_a.none(), "size"_a)
@@ -336,9 +352,77 @@ void bind_world(nb::module_& m) {
           "tau"_a.none(), "control"_a.none(), "external_forces"_a.none());
 }
 
+// ---- sensors ----
+
+// Sensors of a simulator as Python holds them.
+struct SensingUser : SingleUser {
+  HeldSensing held;
+  Sensing sensing;
+
+  explicit SensingUser(const HeldSensing& source)
+      : SingleUser("sensors of this Simulator"), held(source), sensing(source.source) {}
+
+  template <class Read>
+  void read(nb::handle tau, nb::handle control, nb::handle external, Read&& read) {
+    const SensingSource& s = held.source;
+    const std::size_t nv = std::size_t(s.nv), nu = std::size_t(s.nu);
+    const In t(tau, "tau", {nv}, true), c(control, "control", {nu}, true),
+        e(external, "external_forces", {s.bodies.size(), 6}, true);
+    bool fine = false;
+    work([&] { fine = read(StepForces{t.data, c.data, e.data}); });
+    if (!fine) raise_mujoco(sensing.failure());
+  }
+};
+
+void bind_sensing(nb::module_& m) {
+  nb::class_<LimitSensor>(m, "LimitSensor")
+      .def(nb::init<bool, int, int, double>(), nb::kw_only(), "of_tendon"_a, "object"_a, "address"_a, "cutoff"_a);
+  nb::class_<ModelField>(m, "ModelField")
+      .def(nb::init<std::size_t, std::size_t>(), nb::kw_only(), "offset"_a, "bytes"_a);
+  nb::class_<HeldSensing>(m, "SensingSource")
+      .def(
+          "__init__",
+          [](HeldSensing* self, const MujocoLibrary& library, nb::object model, std::size_t address, int nq, int nv,
+             int nu, int values, int signature, int mocap_signature, bool pyramids, int contact_bit, int joint_limit,
+             int tendon_limit, std::vector<int> bodies, std::vector<int> joint_coordinates, int tendons,
+             std::vector<std::size_t> found, std::vector<LimitSensor> limit_sensors, std::vector<ModelField> fields) {
+            new (self) HeldSensing{
+                {library, reinterpret_cast<const void*>(address), nq, nv, nu, values, signature, mocap_signature,
+                 pyramids, contact_bit, joint_limit, tendon_limit, std::move(bodies), std::move(joint_coordinates),
+                 tendons, std::move(found), std::move(limit_sensors), std::move(fields)},
+                std::move(model)};
+          },
+          "library"_a, "model"_a, nb::kw_only(), "address"_a, "nq"_a, "nv"_a, "nu"_a, "values"_a, "signature"_a,
+          "mocap_signature"_a, "pyramids"_a, "contact_bit"_a, "joint_limit"_a, "tendon_limit"_a, "bodies"_a,
+          "joint_coordinates"_a, "tendons"_a, "found"_a, "limit_sensors"_a, "fields"_a);
+  nb::class_<SensingUser>(m, "Sensing")
+      .def(nb::init<const HeldSensing&>(), "source"_a)
+      // Values of all sensors after a step.
+      .def(
+          "values",
+          [](SensingUser& s, const StepRecord& record, nb::handle tau, nb::handle control, nb::handle external) {
+            const door::Output<double> values(nb::none(), {std::size_t(s.held.source.values)});
+            s.read(tau, control, external,
+                   [&](const StepForces& applied) { return s.sensing.read(record, applied, values.data); });
+            return values.object;
+          },
+          "record"_a, "tau"_a.none(), "control"_a.none(), "external_forces"_a.none())
+      // All that follows from a step into an mjData, given by its address.
+      .def(
+          "fill",
+          [](SensingUser& s, std::size_t data, const StepRecord& record, nb::handle tau, nb::handle control,
+             nb::handle external) {
+            s.read(tau, control, external, [&](const StepForces& applied) {
+              return s.sensing.fill(reinterpret_cast<void*>(data), record, applied);
+            });
+          },
+          "data"_a, "record"_a, "tau"_a.none(), "control"_a.none(), "external_forces"_a.none());
+}
+
 }  // namespace
 
 void bind_simulator(nb::module_& m) {
+  bind_sensing(m);
   bind_description(m);
   bind_records(m);
   bind_world(m);

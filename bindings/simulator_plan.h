@@ -2,6 +2,7 @@
 #pragma once
 
 #include "held.h"
+#include "simulator/sensing.h"
 #include "simulator/snapshot.h"
 #include "simulator_records.h"
 
@@ -18,6 +19,12 @@ struct HeldMirror {
   MirrorSource source;
   nb::object model;
   Numbers start, mocap;  // the rest of MuJoCo's state as its data has it at first; poses of bodies that a user moves
+};
+
+// How to reach MuJoCo's sensors; keeps its model.
+struct HeldSensing {
+  SensingSource source;
+  nb::object model;
 };
 
 // Shared by all worlds of a simulation.

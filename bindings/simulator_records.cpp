@@ -97,64 +97,7 @@ void bind_problem(nb::module_& m) {
       });
 }
 
-void add_contacts(const World& w, std::vector<ContactRow>& to) {
-  const double over = 1 / w.description().options.timestep;
-  for (const auto& c : w.memory.contacts) {
-    const auto &x = c.touch.position, &n = c.touch.normal;
-    const Vec3<double> force = c.impulse * over, torque = c.turn * over;
-    to.push_back({{x.x, x.y, x.z},
-                  {n.x, n.y, n.z},
-                  {force.x, force.y, force.z},
-                  c.touch.friction,
-                  {torque.x, torque.y, torque.z},
-                  c.touch.distance,
-                  {c.touch.body[0], c.touch.body[1]},
-                  {c.touch.geom[0], c.touch.geom[1]},
-                  c.touch.rows});
-  }
-}
-
-// Rows of loops come first among those that a world remembers.
-void add_loop_forces(const World& w, std::size_t rows, Numbers& to) {
-  const double over = 1 / w.description().options.timestep;
-  for (std::size_t r = 0; r < rows; ++r) to.push_back(w.memory.row_impulses[r] * over);
-}
-
-// Of joints and of tendons: those of the ends of their ranges.
-void find_limit_forces(const World& w, Numbers& joints, Numbers& tendons) {
-  const WorldDescription& d = w.description();
-  const double over = 1 / d.options.timestep;
-  const auto add = [](Numbers& to, int place, std::size_t size, double force) {
-    to.resize(std::max({to.size(), size, std::size_t(place) + 1}), 0.0);
-    to[std::size_t(place)] += force;
-  };
-  const std::size_t nq = std::size_t(d.model.nq);
-  for (std::size_t k = 0; k < d.limits.size(); ++k)
-    add(joints, d.limits[k].coordinate, nq, over * (w.memory.limits[2 * k][0] + w.memory.limits[2 * k + 1][0]));
-  for (std::size_t k = 0; k < d.spans.size(); ++k) {
-    const Span& span = d.spans[k];
-    const double force = over * (w.memory.spans[4 * k + span_lower][0] + w.memory.spans[4 * k + span_upper][0]);
-    if (span.kind == Span::ball) add(joints, span.coordinate, nq, force);
-    if (span.kind == Span::tendon) add(tendons, span.tendon_id[0], 0, force);
-  }
-}
-
 }  // namespace
-
-std::size_t loop_rows(const WorldDescription& d) {
-  std::size_t rows = 0;
-  for (const auto& loop : d.loops) rows += std::size_t(loop.rows);
-  return rows;
-}
-
-StepRecord::StepRecord(const StepReport& r, const World& w)
-    : report(r), time(w.time), q(w.q), v(w.v), hidden(w.hidden), mocap(w.mocap), row_forces(w.row_forces) {
-  if (!w.memory.row_impulses.empty()) add_loop_forces(w, loop_rows(w.description()), loop_forces);
-  if (!w.memory.limits.empty() || !w.memory.spans.empty())
-    find_limit_forces(w, joint_limit_forces, tendon_limit_forces);
-  contacts.reserve(w.memory.contacts.size());
-  add_contacts(w, contacts);
-}
 
 void RunRecord::add(const StepReport& r, const World& w) {
   q.insert(q.end(), w.q.begin(), w.q.end());
@@ -176,6 +119,8 @@ void bind_records(nb::module_& m) {
     step.def_prop_ro(name, [get](const StepRecord& s) { return get(s.report); });
   };
   step.def_ro("time", &StepRecord::time)
+      .def_ro("worst_coordinate", &StepRecord::worst_coordinate)
+      .def_ro("worst_tendon", &StepRecord::worst_tendon)
       .def_prop_ro("q", column_of(&StepRecord::q))
       .def_prop_ro("v", column_of(&StepRecord::v))
       .def_prop_ro("hidden", column_of(&StepRecord::hidden))

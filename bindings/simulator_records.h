@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "door.h"
-#include "simulator/world.h"
+#include "simulator/step_record.h"
 
 namespace delassus {
 
@@ -34,27 +34,11 @@ auto column_of(std::vector<Number> Record::*member) {
   return [member](nb::handle self) { return view(self, nb::cast<Record&>(self).*member); };
 }
 
-// A contact as Python sees it; tables of them are viewed column by column.
-struct ContactRow {
-  double position[3], normal[3], force[3], friction;  // force: on the first body, in world axes [N]
-  double torque[3];                                   // of torsional and rolling friction, likewise [N m]
-  double distance;                                    // where contacts were looked for; negative: penetration [m]
-  std::int64_t bodies[2], geoms[2], rows;             // geoms: by MuJoCo's numbers
-};
-
-// One step: the report, and copies of what the next step changes.
-struct StepRecord {
-  StepReport report;
-  double time;
-  Numbers q, v, hidden, mocap, row_forces;
-  Numbers loop_forces;  // per row of loops, over the step [N or N m]
-  // forces of limits over the step, of both ends: of a joint at its first coordinate, (nq,); per tendon, up to the last
-  // that has any; empty where there are none [N or N m]
-  Numbers joint_limit_forces, tendon_limit_forces;
-  std::vector<ContactRow> contacts;
-
-  StepRecord(const StepReport& r, const World& w);
-};
+inline std::unique_ptr<StepRecord> recorded(const StepReport& r, const World& w) {
+  auto record = std::make_unique<StepRecord>();
+  record->read(r, w);
+  return record;
+}
 
 // Many steps: of those that are kept, what a Trajectory shows.
 struct RunRecord {
@@ -68,9 +52,6 @@ struct RunRecord {
 
   void add(const StepReport& r, const World& w);
 };
-
-// Of all loops of a world.
-std::size_t loop_rows(const WorldDescription& d);
 
 // Binds these, and the problem that a step solves first.
 void bind_records(nb::module_& m);

@@ -1,6 +1,7 @@
 #include "worlds/worlds.h"
 
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
@@ -19,13 +20,14 @@ using In = door::Input<double>;
 // Worlds as Python holds them.
 struct HeldWorlds : SingleUser {
   std::shared_ptr<WorldPlan> plan;
+  HeldSensing sensing;
   Worlds worlds;
 
-  HeldWorlds(std::shared_ptr<WorldPlan> p, ParameterSource parameters, int count, int threads)
+  HeldWorlds(std::shared_ptr<WorldPlan> p, ParameterSource parameters, int sensor_values, int count, int threads)
       : SingleUser("these Worlds"),
         plan(std::move(p)),
         worlds(plan->world, plan->collisions.source, plan->mirror.source, {plan->mirror.start, plan->mirror.mocap},
-               std::move(parameters), plan->controls, count, threads) {
+               std::move(parameters), plan->controls, sensor_values, count, threads) {
     raise_failure();
   }
 
@@ -139,17 +141,35 @@ void bind_worlds(nb::module_& m) {
       .def(
           "__init__",
           [](ParameterSource* self, const std::array<Numbers, parameter_count>& values, std::vector<int> dof_joint,
-             std::vector<int> motor_actuator, std::vector<int> mujoco_bodies, std::vector<int> mujoco_parents) {
-            new (self) ParameterSource{values, std::move(dof_joint), std::move(motor_actuator),
-                                       std::move(mujoco_bodies), std::move(mujoco_parents)};
+             std::vector<int> motor_actuator, std::vector<int> mujoco_bodies, std::vector<int> mujoco_parents,
+             const std::vector<int>& shapes, Numbers radii, Numbers boxes) {
+            new (self) ParameterSource{values,
+                                       std::move(dof_joint),
+                                       std::move(motor_actuator),
+                                       std::move(mujoco_bodies),
+                                       std::move(mujoco_parents),
+                                       {},
+                                       std::move(radii),
+                                       std::move(boxes)};
+            for (const int kind : shapes) self->shapes.push_back(ShapeKind(kind));
           },
-          "values"_a, nb::kw_only(), "dof_joint"_a, "motor_actuator"_a, "mujoco_bodies"_a, "mujoco_parents"_a);
+          "values"_a, nb::kw_only(), "dof_joint"_a, "motor_actuator"_a, "mujoco_bodies"_a, "mujoco_parents"_a,
+          "shapes"_a, "radii"_a, "boxes"_a);
+  // The radius of a ball around a shape of a kind, and half widths of a box.
+  m.def(
+      "shape_bounds",
+      [](int kind, const std::array<double, 3>& size) {
+        const ShapeBounds bounds = shape_bounds(ShapeKind(kind), size.data());
+        return std::pair(bounds.radius, bounds.half_widths);
+      },
+      "kind"_a, "size"_a);
   nb::class_<HeldWorlds> c(m, "Worlds");
   c.def(
        "__init__",
-       [](HeldWorlds* self, std::shared_ptr<WorldPlan> plan, const ParameterSource& parameters, int count,
-          int threads) { new (self) HeldWorlds(std::move(plan), parameters, count, threads); },
-       "plan"_a, "parameters"_a, "count"_a, nb::kw_only(), "threads"_a)
+       [](HeldWorlds* self, std::shared_ptr<WorldPlan> plan, const ParameterSource& parameters, int sensor_values,
+          int count,
+          int threads) { new (self) HeldWorlds(std::move(plan), parameters, sensor_values, count, threads); },
+       "plan"_a, "parameters"_a, nb::kw_only(), "sensor_values"_a, "count"_a, "threads"_a)
       .def("check", &check)
       .def("step", &step, "which"_a, "steps"_a)
       .def(
@@ -185,7 +205,7 @@ void bind_worlds(nb::module_& m) {
           },
           "world"_a, "snapshot"_a.none(), "size"_a)
       // Live numbers of a parameter, a row per world, in which it is flat; which were written since the last were
-      // accepted; and from now on these count.
+      // accepted; those that were; and from now on what was written counts.
       .def(
           "parameter",
           [](nb::handle self, int which) {
@@ -202,19 +222,44 @@ void bind_worlds(nb::module_& m) {
                if (s.worlds.changed(Parameter(p))) changed.push_back(p);
              return changed;
            })
+      .def(
+          "accepted_parameter",
+          [](nb::handle self, int which) {
+            auto& s = nb::cast<HeldWorlds&>(self);
+            auto& rows = s.worlds.accepted_parameter(Parameter(which));
+            return live(self, rows, std::size_t(s.worlds.count()), {rows.width});
+          },
+          "which"_a)
       .def("accept_parameters",
            [](HeldWorlds& s) {
              door::Occupied occupied(s.busy, s.name);
              s.worlds.accept_parameters();
            })
-      // A record of the present state, with what the last step found.
+      // Sensors of some worlds, with the present inputs; the first call makes what they need. Which worlds have
+      // parameters that their sensors do not know yet, and the model, given by its address, that has those of a world.
       .def(
-          "record",
-          [](HeldWorlds& s, int world) {
+          "start_sensing",
+          [](HeldWorlds& s, const HeldSensing& source) {
             door::Occupied occupied(s.busy, s.name);
-            return s.worlds.as_world(world, [](World& w) { return std::make_unique<StepRecord>(StepReport{}, w); });
+            s.sensing = source;
+            s.worlds.start_sensing(s.sensing.source);
           },
-          "world"_a)
+          "source"_a)
+      .def("unsensed_parameters", [](const HeldWorlds& s) { return s.worlds.unsensed_parameters(); })
+      .def(
+          "set_sensor_model",
+          [](HeldWorlds& s, int world, std::size_t model) {
+            door::Occupied occupied(s.busy, s.name);
+            s.worlds.set_sensor_model(world, reinterpret_cast<const void*>(model));
+          },
+          "world"_a, "model"_a)
+      .def(
+          "sense",
+          [](HeldWorlds& s, const std::vector<int>& which) {
+            s.work([&] { s.worlds.sense(which); });
+            s.raise_failure();
+          },
+          "which"_a)
       .def("roll", &roll, "q"_a.none(), "v"_a.none(), "tau"_a.none(), "control"_a.none(), "external_forces"_a.none(),
            "worlds"_a, "steps"_a);
   bind_rows(c, "q", &Worlds::q), bind_rows(c, "v", &Worlds::v), bind_rows(c, "time", &Worlds::time, 1);
@@ -225,7 +270,7 @@ void bind_worlds(nb::module_& m) {
   bind_rows(c, "status", &Worlds::status, 1), bind_rows(c, "contacts", &Worlds::contacts, 1);
   bind_rows(c, "residual", &Worlds::residual, 1), bind_rows(c, "penetration", &Worlds::penetration, 1);
   bind_rows(c, "contact_forces", &Worlds::contact_forces, 3), bind_rows(c, "row_forces", &Worlds::row_forces);
-  bind_rows(c, "unsolved", &Worlds::unsolved, 1);
+  bind_rows(c, "unsolved", &Worlds::unsolved, 1), bind_rows(c, "sensors", &Worlds::sensors);
 
   nb::class_<RolloutRecord>(m, "RolloutRecord")
       .def_ro("q", &RolloutRecord::q)

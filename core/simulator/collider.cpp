@@ -1,7 +1,6 @@
 #include "simulator/collider.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstring>
 
 namespace delassus {
@@ -185,7 +184,7 @@ bool Collider::detect(const double* q, const std::vector<char>* still) {
     const std::string error = fine ? "contacts found no room in its arena" : data_.error();
     const auto lacks = [&](const char* what) { return error.find(what) != std::string::npos; };
     const bool full = lacks("arena") || lacks("memory") || lacks("overflow");
-    if (full && enlarge_arena() && data_.renew(model_.data())) continue;
+    if (full && mujoco::enlarge_arena(library_, model_.data()) && data_.renew(model_.data())) continue;
     data_.renew(model_.data());
     failure_ = error;
     return false;
@@ -206,15 +205,6 @@ void Collider::leave_out(const std::vector<char>* still) {
     states[parts_[g]] = (*still)[std::size_t(bodies_[g])] ? sleep.asleep : sleep.awake;
   const int awake = 0;  // fewer than all: it looks at the states
   mujoco::put(data_.get(), sleep.count, awake);
-}
-
-// The arena of data to come becomes four times as large; false at 64 GiB.
-bool Collider::enlarge_arena() {
-  const std::int64_t bytes = at<std::int64_t>(model_.data(), library_.model.narena);
-  if (bytes >= std::int64_t(1) << 36) return false;
-  const std::int64_t larger = bytes > 0 ? 4 * bytes : std::int64_t(1) << 20;
-  std::memcpy(model_.data() + library_.model.narena, &larger, sizeof larger);
-  return true;
 }
 
 }  // namespace delassus

@@ -47,6 +47,9 @@ class Collider {
   // Friction (ngeom, 3) and restitution (ngeom,) of shapes, for all looks to come, in place of those of the model.
   void set_surfaces(const double* friction, const double* restitution);
 
+  // Sizes of shapes likewise; they are looked at, not copied.
+  void set_sizes(const mujoco::ShapeSizes& shapes) { mujoco::use_sizes(library_, model_.data(), shapes); }
+
   // What MuJoCo said where it could not go on; empty where it could.
   const std::string& failure() const { return failure_; }
 
@@ -61,7 +64,6 @@ class Collider {
   bool detect(const double* q, const std::vector<char>* still);
   void leave_out(const std::vector<char>* still);
   void read_contacts();
-  bool enlarge_arena();
 
   MujocoLibrary library_;
   int nq_;

@@ -14,7 +14,7 @@ std::size_t whole_end(const WorldPart& part, int end) {
 }
 // The same of a row of a span.
 std::size_t whole_span_row(const WorldPart& part, int row) {
-  return 4 * std::size_t(part.spans[std::size_t(row / 4)]) + std::size_t(row % 4);
+  return span_row_count * std::size_t(part.spans[span_of(row)]) + std::size_t(span_row_kind(row));
 }
 
 }  // namespace
@@ -23,7 +23,7 @@ void StepMemory::clear_rows(std::size_t rows, std::size_t limit_count, std::size
   row_impulses.assign(rows, 0.0);
   row_corrections.assign(rows, 0.0);
   limits.assign(2 * limit_count, {0.0, 0.0});
-  spans.assign(4 * span_count, {0.0, 0.0});
+  spans.assign(span_row_count * span_count, {0.0, 0.0});
   penalties.assign(trees, {});
 }
 

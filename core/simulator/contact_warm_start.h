@@ -29,7 +29,7 @@ struct StepMemory {
   std::vector<Contact> contacts;
   std::vector<double> row_impulses, row_corrections;  // of loops and friction
   std::vector<std::array<double, 2>> limits;          // per end of a limit: impulse, correction
-  std::vector<std::array<double, 2>> spans;           // per span four, as its rows are numbered
+  std::vector<std::array<double, 2>> spans;           // as rows of spans are numbered
   std::vector<Penalties> penalties;                   // per tree
   RestMemory rest;
 

@@ -16,8 +16,8 @@ struct JointLimit {
   double margin = 0;            // how far before its ends of the file these are
 };
 
-// A number x(q) with a range, dry friction or a value to keep, and its rate ẋ = Σ c_k(q) ν_k: the length of a tendon, a
-// relation between the lengths of two, the angle by which a ball joint is turned.
+// A number x(q) with a range, dry friction, inertia or a value to keep, and its rate ẋ = Σ c_k(q) ν_k: the length of a
+// tendon, a relation between the lengths of two, the angle by which a ball joint is turned.
 struct Span {
   enum Kind : int { ball, tendon, relation };
   int kind = tendon;
@@ -29,6 +29,7 @@ struct Span {
   std::array<std::vector<int>, 2> places;  // per velocity: where MuJoCo's tendon Jacobian has its number, −1: zero
   double lower = 0, upper = 0;             // of x; without an end ±infinity; relation: none
   double friction_loss = 0;                // [N or N m]
+  double armature = 0;                     // a of the kinetic energy ½ a ẋ² [kg or kg m²]
 };
 
 // A motor on a joint. With u its control in its range, ℓ and ℓ̇ its length and speed, gear times those of the joint:
@@ -49,6 +50,7 @@ struct CollisionShape {
   double radius = 0;      // of a ball around it [m]
   double lever = 0;       // from its centre to the farthest point that turning moves [m]
   Vec3<double> center;    // in its body
+  int geom = 0;           // by MuJoCo's numbers
 };
 
 // A body that is fixed to one that a user moves (mocap.h), or is that one.

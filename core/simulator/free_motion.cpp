@@ -9,7 +9,8 @@ FreeMotion::FreeMotion(const WorldDescription& world, LoopMidpoint& loops, const
   for (auto* x : {&tau_, &acceleration_, &half_, &free_}) x->assign(std::size_t(world.model.nv), 0.0);
 }
 
-const std::vector<double>& FreeMotion::find(RowSystem& s, const IslandState& state, ImpulseResponse& response) {
+const std::vector<double>& FreeMotion::find(RowSystem& s, const IslandState& state, ImpulseResponse& response,
+                                            SpanInertia& inertia) {
   const double dt = world_.options.timestep;
   const std::vector<double>& v = state.v;
   const bool has_loops = loops_.rows() > 0;
@@ -19,6 +20,7 @@ const std::vector<double>& FreeMotion::find(RowSystem& s, const IslandState& sta
   // h at v; that of free bodies of one link is their weight alone
   for (std::size_t k = 0; k < v.size(); ++k) half_[k] = bodies_.owns(k) ? 0.0 : v[k];
   accelerate(s, state, half_.data());
+  inertia.resist(acceleration_);
   if (has_loops) loops_.begin(s, state.q.data(), v.data(), motions_);
   // h at half of the step's velocity
   if (world_.options.midpoint && !bodies_.all()) {
@@ -29,6 +31,7 @@ const std::vector<double>& FreeMotion::find(RowSystem& s, const IslandState& sta
       loops_.bend(s, response, free_, half_);
     }
     accelerate(s, state, half_.data());
+    inertia.resist(acceleration_);
     if (has_loops) loops_.revise(s, state.q.data(), half_.data(), motions_);
   }
   first_order();

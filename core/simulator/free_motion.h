@@ -3,14 +3,17 @@
 //   v_f = v + dt M̂⁻¹ (τ − h(q, v½))          τ: forces on joints, of springs, dampers and motors too
 //
 // with h at half of the step's velocity, v½ = v + ½ dt M̂⁻¹ (τ − h(q, v)): where it is taken at v, whatever whirls gains
-// energy. Of trees in loops v½ has the impulses of loops in it (loop_midpoint.h). Free bodies of one link turn after
-// the impulses, by a rule of their own (free_bodies.h): of h they have only their weight here.
+// energy. Both have inertia of tendons in them (span_inertia.h), v½ of trees in loops the impulses of loops
+// (loop_midpoint.h).
+// Free bodies of one link turn after the impulses, by a rule of their own (free_bodies.h): of h they have only their
+// weight here.
 #pragma once
 
 #include <vector>
 
 #include "simulator/free_bodies.h"
 #include "simulator/loop_midpoint.h"
+#include "simulator/span_inertia.h"
 
 namespace delassus {
 
@@ -27,7 +30,8 @@ class FreeMotion {
   FreeMotion(const WorldDescription& world, LoopMidpoint& loops, const FreeBodies& bodies);
 
   // v_f, after G was updated at the state's q; stays until the next call.
-  const std::vector<double>& find(RowSystem& s, const IslandState& state, ImpulseResponse& response);
+  const std::vector<double>& find(RowSystem& s, const IslandState& state, ImpulseResponse& response,
+                                  SpanInertia& inertia);
   const std::vector<double>& velocity() const { return free_; }
 
  private:

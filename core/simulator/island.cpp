@@ -67,6 +67,8 @@ void Island::step(const WorldState& now, const StepMemory& before, ContactSolver
   if (loops_.rows() > 0) judge_loops(loop_error, loops_.size(), report);
   judge_limits(world_, next_q_, report);
   judge_spans(world_.options, *s, rows_, velocities_.error, correction_.gaps_after(), report);
+  if (report.worst_limit >= 0) report.worst_limit = part_.limits[std::size_t(report.worst_limit)];
+  if (report.worst_span >= 0) report.worst_span = part_.spans[std::size_t(report.worst_span)];
   report.contacts = solved;
   clock.end(report.times.correct);
 }
@@ -179,11 +181,13 @@ RowSystem* Island::pose(const StepMemory& before, ContactSolvers& solvers, StepR
       reach_.follow(world_.options, solvers, s, velocities_.error, followed_);
     loops_.carry(carried_, followed_);
   }
-  const std::vector<double>& free = free_motion_.find(s, state_, response_);
+  inertia_.begin(s, state_.v.size());
+  const std::vector<double>& free = free_motion_.find(s, state_, response_, inertia_);
   std::vector<double>& g = velocities_.g;
   g.resize(s.rows());
   s.G->jacobian(free.data(), 1, g.data());
   if (loops_.rows() > 0) loops_.aim(g.data());
+  inertia_.aim(s, world_.options.timestep, state_.v.data(), g);
   start_.recall(part_, s, rows_, before, trees_);
   allow_approach(world_.options, s, rows_, velocities_.error, start_.impulses, g);
   meet_mocaps(s);
@@ -212,8 +216,10 @@ double Island::move(RowSystem& s, ContactSolvers& solvers, ContactReport& solved
   next_v_ = free;
   if (s.rows() > 0) {
     response_.add(s, velocities_.impulses().data(), next_v_);
+    row_forces_ = response_.forces();
+    inertia_.take_out(s, velocities_.impulses(), row_forces_);
     const double over = 1 / world_.options.timestep;
-    for (std::size_t k = 0; k < row_forces_.size(); ++k) row_forces_[k] = over * response_.forces()[k];
+    for (double& force : row_forces_) force *= over;
   } else {
     std::fill(row_forces_.begin(), row_forces_.end(), 0.0);
   }

@@ -93,6 +93,7 @@ class Island {
   FreeMotion free_motion_;
   RowSystemCache systems_;
   ImpulseResponse response_;
+  SpanInertia inertia_;
   WarmStart start_;
   VelocitySolve velocities_;
   PositionCorrection correction_;
@@ -109,7 +110,7 @@ class Island {
   ActiveRows rows_;
   Team* team_ = nullptr;                 // of this step
   std::vector<double> next_q_, next_v_;  // q⁺, v⁺
-  std::vector<double> row_forces_;       // per velocity: Jᵀ λ / dt
+  std::vector<double> row_forces_;       // per velocity: Jᵀ λ / dt, of all rows but those of inertia
   std::vector<double> way_;              // per velocity: from state_.q to q⁺ over dt
 };
 

@@ -30,23 +30,28 @@ void judge_gaps(const StepOptions& options, const RowSystem& s, const ActiveRows
 double allowed_limit_error(const StepOptions& options) { return limit_tolerance + 2 * options.slop; }
 
 void judge_limits(const WorldDescription& world, const std::vector<double>& q, StepReport& report) {
-  double beyond = 0;
-  for (const auto& limit : world.limits) {
+  double worst = 0;
+  for (std::size_t k = 0; k < world.limits.size(); ++k) {
+    const JointLimit& limit = world.limits[k];
     const double x = q[std::size_t(limit.coordinate)];
-    beyond = std::max(beyond, std::max(limit.lower - x, x - limit.upper) - limit.margin);
+    const double beyond = std::max(limit.lower - x, x - limit.upper) - limit.margin;
+    if (beyond > worst) worst = beyond, report.worst_limit = int(k);
   }
-  report.limit_error_after = std::max(report.limit_error_after, beyond);
-  if (!(beyond <= allowed_limit_error(world.options))) report.blame(StepFlaw::limit_violated);
+  report.limit_error_after = worst;
+  if (!(worst <= allowed_limit_error(world.options))) report.blame(StepFlaw::limit_violated);
 }
 
 void judge_spans(const StepOptions& options, const RowSystem& s, const ActiveRows& rows,
                  const std::vector<double>& before, const std::vector<double>& after, StepReport& report) {
   for (std::size_t k = 0; k < rows.span_rows.size(); ++k) {
-    const int kind = rows.span_rows[k] % 4;
+    const int kind = span_row_kind(rows.span_rows[k]);
     const std::size_t r = std::size_t(s.first_span) + k;
     if (kind == span_value) judge_loops(std::abs(after[r]), 1.0, report);
     if (kind != span_lower && kind != span_upper) continue;
-    report.limit_error_after = std::max(report.limit_error_after, -after[r]);
+    if (-after[r] > report.limit_error_after) {
+      report.limit_error_after = -after[r];
+      report.worst_limit = -1, report.worst_span = int(span_of(rows.span_rows[k]));
+    }
     if (!(after[r] >= std::min(before[r], 0.0) - allowed_limit_error(options))) report.blame(StepFlaw::limit_violated);
   }
 }
@@ -65,6 +70,8 @@ void add_island(const StepReport& island, StepReport& all) {
   all.blame(island.flaw);
   all.corrections = std::max(all.corrections, island.corrections);
   all.regular = all.regular && island.regular;
+  if (island.limit_error_after > all.limit_error_after)
+    all.worst_limit = island.worst_limit, all.worst_span = island.worst_span;
   for (const auto error : {&StepReport::penetration, &StepReport::penetration_after, &StepReport::loop_error,
                            &StepReport::loop_error_after, &StepReport::limit_error_after})
     all.*error = std::max(all.*error, island.*error);

@@ -18,7 +18,7 @@ void judge_gaps(const StepOptions& options, const RowSystem& s, const ActiveRows
 
 // How far coordinates may be beyond their limits: 1e-5 and twice the slop [m or rad].
 double allowed_limit_error(const StepOptions& options);
-// How far they are.
+// How far they are. The report has the number here of the worst one; likewise of spans.
 void judge_limits(const WorldDescription& world, const std::vector<double>& q, StepReport& report);
 // The same of ends of spans, by their velocities: beyond an end, and farther than before. Values that spans keep are
 // judged as loops are.

@@ -1,5 +1,6 @@
 #include "simulator/mujoco_call.h"
 
+#include <cstdint>
 #include <cstring>
 
 namespace delassus {
@@ -46,6 +47,21 @@ bool attempt(const MujocoLibrary& library, Landing& to, void (*call)(void*), voi
   else
     library.set_error(error), library.set_warning(warning);
   return fine;
+}
+
+void use_sizes(const MujocoLibrary& library, void* model, const ShapeSizes& shapes) {
+  const auto& offsets = library.model;
+  put(model, offsets.geom_size, shapes.sizes);
+  put(model, offsets.geom_rbound, shapes.radii);
+  put(model, offsets.geom_aabb, shapes.boxes);
+  put(model, offsets.disable_flags, at<int>(model, offsets.disable_flags) | offsets.midphase);
+}
+
+bool enlarge_arena(const MujocoLibrary& library, void* model) {
+  const std::int64_t bytes = at<std::int64_t>(model, library.model.narena);
+  if (bytes >= std::int64_t(1) << 36) return false;
+  put(model, library.model.narena, bytes > 0 ? 4 * bytes : std::int64_t(1) << 20);
+  return true;
 }
 
 }  // namespace mujoco

@@ -32,7 +32,25 @@ struct MujocoLibrary {
   void (*forward_position)(const void* model, void* data) = nullptr;  // all of these, contacts and constraints too
   void (*forward_velocity)(const void* model, void* data) = nullptr;
   void (*forward_actuation)(const void* model, void* data) = nullptr;
+  void (*tendon_bias)(const void* model, void* data,
+                      double* forces) = nullptr;  // adds a cᵀ ċ v of tendons with inertia
   void (*euler)(const void* model, void* data) = nullptr;
+  // what sensors need besides (sensing.h)
+  void (*camera_light)(const void* model, void* data) = nullptr;
+  void (*flex)(const void* model, void* data) = nullptr;
+  void (*make_M)(const void* model, void* data) = nullptr;
+  void (*factor_M)(const void* model, void* data) = nullptr;
+  void (*solve_M)(const void* model, void* data, double* x, const double* y, int columns) = nullptr;
+  int (*add_contact)(const void* model, void* data, const void* contact) = nullptr;
+  void (*make_constraint)(const void* model, void* data) = nullptr;
+  void (*energy_position)(const void* model, void* data) = nullptr;
+  void (*energy_velocity)(const void* model, void* data) = nullptr;
+  void (*subtree_velocity)(const void* model, void* data) = nullptr;
+  void (*forward_acceleration)(const void* model, void* data) = nullptr;
+  void (*forces_between_bodies)(const void* model, void* data) = nullptr;
+  void (*sensor_position)(const void* model, void* data) = nullptr;
+  void (*sensor_velocity)(const void* model, void* data) = nullptr;
+  void (*sensor_acceleration)(const void* model, void* data) = nullptr;
   void (*get_state)(const void* model, const void* data, double* state, int signature) = nullptr;
   void (*set_state)(const void* model, void* data, const double* state, int signature) = nullptr;
   // handlers of this thread: one for every message where set_log is there, else one for errors and one for warnings
@@ -44,15 +62,21 @@ struct MujocoLibrary {
 
   // bytes from the start of each structure
   struct {
-    std::size_t qpos, xpos, xmat, contact, ncon, dropped;  // dropped: how often a contact found no room, an int
+    std::size_t qpos, xpos, xmat, contact, ncon;
+    std::size_t dropped, rows_dropped;  // how often a contact, or a row, found no room: ints
     std::size_t qvel, qacc, ctrl, time, qfrc_passive, qfrc_actuator, ten_J, ten_length;
+    std::size_t xipos, qfrc_applied, xfrc_applied, qfrc_smooth, qfrc_constraint, nefc, efc_type, efc_id, efc_force;
+    std::size_t sensordata;
   } data{};
   struct {
     std::size_t size, dist, pos, frame, friction, geom, dim, margin;
+    std::size_t geom1, geom2, flex, elem, vert, solref, solimp, efc_address;
   } contact{};
   struct {
-    std::size_t size, narena, flags;  // flags: of what is enabled, an int
+    std::size_t size, narena, flags, disable_flags;  // flags: of what is enabled, and of what is not: ints
     std::size_t gravity, geom_friction, body_mass, body_subtreemass, body_ipos, body_sameframe;
+    std::size_t geom_solref, geom_solimp, geom_size, geom_rbound, geom_aabb;
+    int midphase = 0;  // the flag that switches trees of bounding boxes off
   } model{};
   // sleeping bodies, whose pairs collisions leave out: the flag that enables it (0: this version has none), where data
   // has the states of all bodies and how many are awake, and what states are called
@@ -90,6 +114,17 @@ template <class V>
 void put(void* structure, std::size_t offset, const V& value) {
   std::memcpy(static_cast<char*>(structure) + offset, &value, sizeof value);
 }
+
+// Sizes of shapes (ngeom, 3) in place of those of a model, of which this is the head, and bounds that follow from them:
+// radii of balls around them (ngeom,) and boxes (ngeom, 6). Trees of boxes, which do not follow, are not used then:
+// contacts come in the same order without them. Arrays are looked at, not copied.
+struct ShapeSizes {
+  const double *sizes, *radii, *boxes;
+};
+void use_sizes(const MujocoLibrary& library, void* model, const ShapeSizes& shapes);
+
+// The arena of data to come of a model, of which this is the head, becomes four times as large; false at 64 GiB.
+bool enlarge_arena(const MujocoLibrary& library, void* model);
 
 }  // namespace mujoco
 

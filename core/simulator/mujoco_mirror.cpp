@@ -11,6 +11,7 @@ MujocoMirror::MujocoMirror(const MirrorSource& source)
              static_cast<const char*>(source.model) + source.library.model.size),
       data_(source_.library) {
   if (!data_.renew(model_.data())) failure_ = data_.error();
+  if (source.tendon_inertia) tendon_bias_.resize(std::size_t(source.nv));
 }
 
 void MujocoMirror::set_weights(const double* gravity, const double* masses, const double* subtrees,
@@ -34,6 +35,7 @@ bool MujocoMirror::add_forces(const State& now, std::vector<double>& forces, std
   const double *passive = data_.at<const double*>(offsets.qfrc_passive),
                *actuation = data_.at<const double*>(offsets.qfrc_actuator);
   for (std::size_t k = 0; k < forces.size(); ++k) forces[k] += passive[k] + actuation[k];
+  for (std::size_t k = 0; k < tendon_bias_.size(); ++k) forces[k] -= tendon_bias_[k];
   return !source_.advances || advance(next);
 }
 
@@ -68,6 +70,9 @@ bool MujocoMirror::forward() {
     }
     l.forward_velocity(model, data);
     l.forward_actuation(model, data);
+    if (tendon_bias_.empty()) return;
+    std::fill(tendon_bias_.begin(), tendon_bias_.end(), 0.0);
+    l.tendon_bias(model, data, tendon_bias_.data());
   });
 }
 

@@ -1,7 +1,8 @@
 // MuJoCo's own view of a world: what follows from its state by MuJoCo's rules and needs no structure here.
 //
 //   forces    Q(q, v, a, u) = passive + actuation   springs of balls and of tendons, fluid, gravity compensation,
-//                                                   muscles, tendon drives …: all that is not ours (actuation.h)
+//                                                   muscles, tendon drives …: all that is not ours (actuation.h);
+//                                                   less a cᵀ ċ v of tendons with inertia (span_inertia.h)
 //   advance   a, and whatever plugins and delays keep, one step on
 //   tendons   ℓ(q) and dℓ/dq, for rows of limits, dry friction and equalities of tendons
 //
@@ -25,6 +26,7 @@ struct MirrorSource {
   int mocap_signature = 0;            // of the poses of bodies that a user moves; 0: there are none
   bool needs_contacts = false;        // adhesion, whose force acts through contacts
   bool advances = false;              // some of its state changes by itself
+  bool tendon_inertia = false;        // some tendons have armature
 };
 
 class MujocoMirror {
@@ -52,6 +54,9 @@ class MujocoMirror {
   void set_weights(const double* gravity, const double* masses, const double* subtrees, const double* centers,
                    bool moved);
 
+  // Sizes of shapes likewise, around which tendons go.
+  void set_sizes(const mujoco::ShapeSizes& shapes) { mujoco::use_sizes(source_.library, model_.data(), shapes); }
+
   const std::string& failure() const { return failure_; }
 
  private:
@@ -65,6 +70,7 @@ class MujocoMirror {
   std::vector<unsigned char> general_;  // per body: zero, its centre of mass may be anywhere
   std::vector<char> model_;             // the head of MuJoCo's model; its arrays are shared
   MujocoData data_;
+  std::vector<double> tendon_bias_;  // per velocity; empty: no tendon has inertia
   std::string failure_;
 };
 

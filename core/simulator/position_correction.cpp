@@ -145,9 +145,7 @@ int PositionCorrection::approach(ContactSolvers& solvers, RowSystem& s, LoopMidp
   if (contacts)
     end = reach_.solve(world_.options, solvers, s.position_sets, asked_.data(), {start.warm, 0.0}, mu_, sigma_);
   if (end.outcome != ContactOutcome::solved) {
-    only_limits_ = s.position_sets;
-    for (Interval& i : only_limits_.intervals)
-      if (i.row >= s.first_contact) i.upper = 0;
+    leave_contacts(s);
     const int iterations = end.iterations;
     mu_.assign(s.rows(), 0.0);
     end = reach_.solve(world_.options, solvers, only_limits_, asked_.data(), {false, 0.0}, mu_, sigma_);
@@ -187,7 +185,7 @@ int PositionCorrection::separate(ContactSolvers& solvers, RowSystem& s, LoopMidp
   mu_ = start.corrections;
   OperatorMap of_operator(*s.G, s.position_sets);
   const ContactReport end =
-      solvers.solve_positions(world_.options, {s.matrix.map_or(of_operator), asked_.data(), s.position_sets},
+      solvers.solve_positions(world_.options, {s.map_or(of_operator), asked_.data(), s.position_sets},
                               {start.warm, start.penalties.positions}, mu_.data(), sigma_.data());
   loops.closure().forget();
   penalty_ = end.rho;
@@ -201,11 +199,45 @@ int PositionCorrection::separate(ContactSolvers& solvers, RowSystem& s, LoopMidp
   }
   if (!separated_ && (has_values_ || !(largest_asked(s, sigma_.data()) < 0.9 * largest_asked(s, asked_.data())))) {
     mu_ = loops_mu_;
-    return end.iterations;
+    const bool beyond = limits_deep_ > worthwhile_depth * world_.options.slop;
+    return end.iterations + (beyond ? hold_limits(solvers, s, loops, response) : 0);
   }
   std::fill(u_.begin(), u_.end(), 0.0);
   response.add(s, mu_.data(), u_);
   return end.iterations;
+}
+
+// Where contacts ask for what cannot be: loops and limits alone are corrected, and contacts get no deeper by it; where
+// that cannot be either, without contacts. Else µ and u stay as they are.
+int PositionCorrection::hold_limits(ContactSolvers& solvers, RowSystem& s, LoopMidpoint& loops,
+                                    ImpulseResponse& response) {
+  rest_contacts(s);
+  OperatorMap of_operator(*s.G, s.position_sets);
+  ContactMap& map = s.map_or(of_operator);
+  int iterations = 0;
+  for (const bool contacts : {true, false}) {
+    if (!contacts) leave_contacts(s);
+    limits_mu_.assign(s.rows(), 0.0);
+    const ForceSets& sets = contacts ? s.position_sets : only_limits_;
+    const ContactReport end = solvers.solve_positions(world_.options, {map, asked_.data(), sets}, {false, 0.0},
+                                                      limits_mu_.data(), sigma_.data());
+    iterations += end.iterations;
+    separated_ = end.outcome == ContactOutcome::solved;
+    if (separated_) break;
+  }
+  loops.closure().forget();
+  if (!separated_) return iterations;
+  mu_ = limits_mu_;
+  std::fill(u_.begin(), u_.end(), 0.0);
+  response.add(s, mu_.data(), u_);
+  return iterations;
+}
+
+// Position sets in which contacts bear nothing.
+void PositionCorrection::leave_contacts(const RowSystem& s) {
+  only_limits_ = s.position_sets;
+  for (Interval& i : only_limits_.intervals)
+    if (i.row >= s.first_contact) i.upper = 0;
 }
 
 double largest_asked(const RowSystem& s, const double* velocity) {

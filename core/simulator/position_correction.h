@@ -6,7 +6,8 @@
 //
 // where φ⁺ and e⁺ are gaps and errors at the end of the step without it. Loops are closed by themselves first; only
 // where something is then still inside of something, loops, limits and contacts are solved together. What is deep
-// inside comes out with a metre or a radian a second, not at once.
+// inside comes out with a metre or a radian a second, not at once. Where contacts contradict each other, as those of
+// shapes that overlap in every position, they get no deeper, and limits are corrected without them.
 //
 // Values that tendons keep are corrected likewise, with a metre or a radian a second, together with all other rows.
 //
@@ -52,9 +53,11 @@ class PositionCorrection {
   int close_loops(RowSystem& s, LoopMidpoint& loops, ImpulseResponse& response, double& deep);
   void soften(const RowSystem& s, const LoopMidpoint& loops);
   void rest_contacts(const RowSystem& s);
+  void leave_contacts(const RowSystem& s);
   bool slow_down(const RowSystem& s, const LoopMidpoint& loops);
   int approach(ContactSolvers& solvers, RowSystem& s, LoopMidpoint& loops, const WarmStart& start, bool contacts,
                ImpulseResponse& response);
+  int hold_limits(ContactSolvers& solvers, RowSystem& s, LoopMidpoint& loops, ImpulseResponse& response);
   int separate(ContactSolvers& solvers, RowSystem& s, LoopMidpoint& loops, const WarmStart& start,
                ImpulseResponse& response);
 
@@ -62,6 +65,7 @@ class PositionCorrection {
   std::vector<double> moving_, u_;     // per velocity: what v⁺ still moves; u
   std::vector<double> asked_;          // per row: J w + φ / dt, the velocity that is to be undone
   std::vector<double> mu_, loops_mu_;  // per row: µ; µ of loops by themselves
+  std::vector<double> limits_mu_;      // per row: of `hold_limits`
   std::vector<double> sigma_;          // per row: J u + asked, of the solvers
   std::vector<double> Ju_, gap_;       // per row
   double penalty_ = 0, unreachable_ = 0;

@@ -64,6 +64,7 @@ double Restitution::energy_share(RowSystem& s, const double* free, const std::ve
   for (auto* x : {&free_rows_, &G_impulses_, &G_change_}) x->resize(impulses.size());
   const double *lambda = impulses.data(), *change = change_.data();
   s.G->jacobian(free, 1, free_rows_.data());
+  for (const int row : s.inertia_rows) free_rows_[std::size_t(row)] = 0;  // what it is relative to goes along
   s.G->apply(lambda, 1, G_impulses_.data());
   s.G->apply(change, 1, G_change_.data());
   const double c = inner(rows, lambda, free_rows_.data()) + 0.5 * inner(rows, lambda, G_impulses_.data());

@@ -35,15 +35,12 @@ void ActiveRows::find(const WorldDescription& world, const double* q, const doub
   span_rows.clear();
   for (std::size_t k = 0; k < world.spans.size(); ++k) {
     const Span& span = world.spans[k];
-    double rate = 0;
-    for (std::size_t j = 0; j < span.velocities.size(); ++j)
-      rate += spans.coefficients[std::size_t(spans.first[k]) + j] * v[span.velocities[j]];
-    const double reach = 4 * world.options.timestep * std::abs(rate) + near_end;
+    const double reach = 4 * world.options.timestep * std::abs(span_rate(world.spans, spans, k, v)) + near_end;
     const bool kept = span.kind == Span::relation;
     const bool there[] = {!kept && spans.x[k] - span.lower < reach, !kept && span.upper - spans.x[k] < reach,
-                          span.friction_loss > 0, kept};
-    for (int row = 0; row < 4; ++row)
-      if (there[row]) span_rows.push_back(int(4 * k) + row);
+                          span.friction_loss > 0, kept, span.armature > 0};
+    for (int row = 0; row < span_row_count; ++row)
+      if (there[row]) span_rows.push_back(int(k) * span_row_count + row);
   }
   frames.clear();
   for (const Contact* c : contacts) frames.push_back(contact_frame(c->touch));
@@ -172,6 +169,21 @@ void RowSystemCache::make(RowSystem& s, const ActiveRows& rows, const SpanValues
     s.G->remake(s.layout);
   else
     s.G = make_moving_operator<double>(part_.world.model, s.layout);
+  soften_inertia(s, rows);
+}
+
+// Rows of inertia: G has 1 / a on their diagonal. A new operator, and one that was remade, has no compliance.
+void RowSystemCache::soften_inertia(RowSystem& s, const ActiveRows& rows) const {
+  s.inertia_rows.clear();
+  s.compliance.clear();
+  for (std::size_t k = 0; k < rows.span_rows.size(); ++k) {
+    if (span_row_kind(rows.span_rows[k]) != span_armature) continue;
+    const int row = s.first_span + int(k);
+    s.inertia_rows.push_back(row);
+    s.compliance.resize(s.rows(), 0.0);
+    s.compliance[std::size_t(row)] = 1 / part_.world.spans[span_of(rows.span_rows[k])].armature;
+  }
+  if (!s.inertia_rows.empty()) s.G->set_compliance(s.compliance.data());
 }
 
 void RowSystemCache::take_limits(const ActiveRows& rows, ConstraintSet<double>& set) const {
@@ -183,7 +195,7 @@ void RowSystemCache::take_spans(const ActiveRows& rows, RowSystem& s) {
   ConstraintSet<double>& set = s.layout->set;
   s.span_constraints.clear();
   for (const int row : rows.span_rows) {
-    const Span& span = part_.world.spans[std::size_t(row / 4)];
+    const Span& span = part_.world.spans[span_of(row)];
     s.span_constraints.push_back(int(set.constraints.size()));
     ConstraintDescription d{.kind = Kind::combination, .rows = 1};
     d.joints = span.velocities;
@@ -195,8 +207,8 @@ void RowSystemCache::take_spans(const ActiveRows& rows, RowSystem& s) {
 // Coefficients of spans as they are now; rows of upper ends have them the other way round.
 void RowSystemCache::set_spans(RowSystem& s, const ActiveRows& rows, const SpanValues& spans) const {
   for (std::size_t r = 0; r < rows.span_rows.size(); ++r) {
-    const std::size_t k = std::size_t(rows.span_rows[r] / 4);
-    const double sign = rows.span_rows[r] % 4 == span_upper ? -1 : 1;
+    const std::size_t k = span_of(rows.span_rows[r]);
+    const double sign = span_row_kind(rows.span_rows[r]) == span_upper ? -1 : 1;
     auto& numbers = s.layout->set.constraints[std::size_t(s.span_constraints[r])].numbers;
     for (std::size_t j = 0; j < numbers.size(); ++j)
       numbers[j] = sign * spans.coefficients[std::size_t(spans.first[k]) + j];
@@ -269,10 +281,12 @@ void RowSystemCache::add_sets(RowSystem& s, const ActiveRows& rows) const {
     add(s.sets, row, 0, unbounded), add(s.position_sets, row, 0, unbounded);
   s.first_span = row;
   for (const int code : rows.span_rows) {
-    const double loss = world.options.timestep * world.spans[std::size_t(code / 4)].friction_loss;
-    const bool end = code % 4 == span_lower || code % 4 == span_upper, dry = code % 4 == span_friction;
+    const double loss = world.options.timestep * world.spans[span_of(code)].friction_loss;
+    const int kind = span_row_kind(code);
+    const bool end = kind == span_lower || kind == span_upper, dry = kind == span_friction,
+               unmoved = dry || kind == span_armature;  // by corrections
     add(s.sets, row, end ? 0 : dry ? -loss : -unbounded, dry ? loss : unbounded);
-    add(s.position_sets, row++, end || dry ? 0 : -unbounded, dry ? 0 : unbounded);
+    add(s.position_sets, row++, end || unmoved ? 0 : -unbounded, unmoved ? 0 : unbounded);
   }
   s.first_contact = row;
   for (std::size_t k = 0; k < rows.contacts.size(); ++k) {
@@ -317,10 +331,10 @@ void find_row_errors(const WorldDescription& world, const RowSystem& s, const Ac
     error[std::size_t(s.first_limit) + k] = rows.limit_ends[k] % 2 ? limit.upper - x : x - limit.lower;
   }
   for (std::size_t r = 0; r < rows.span_rows.size(); ++r) {
-    const std::size_t k = std::size_t(rows.span_rows[r] / 4);
+    const std::size_t k = span_of(rows.span_rows[r]);
     const Span& span = world.spans[k];
-    const double x = spans.x[k], errors_of[] = {x - span.lower, span.upper - x, 0, x};
-    error[std::size_t(s.first_span) + r] = errors_of[rows.span_rows[r] % 4];
+    const double x = spans.x[k], errors_of[] = {x - span.lower, span.upper - x, 0, x, 0};
+    error[std::size_t(s.first_span) + r] = errors_of[span_row_kind(rows.span_rows[r])];
   }
   for (std::size_t k = 0; k < rows.contacts.size(); ++k) error[s.normal_row(k)] = rows.contacts[k]->touch.distance;
 }
@@ -329,7 +343,8 @@ void allow_approach(const StepOptions& options, const RowSystem& s, const Active
                     const std::vector<double>& error, const std::vector<double>& impulses, std::vector<double>& g) {
   const auto approach = [&](std::size_t r) { g[r] += std::max(error[r] - options.slop, 0.0) / options.timestep; };
   for (std::size_t r = std::size_t(s.first_limit); r < std::size_t(s.first_contact); ++r) {
-    const int kind = int(r) < s.first_span ? int(span_lower) : rows.span_rows[r - std::size_t(s.first_span)] % 4;
+    const int kind =
+        int(r) < s.first_span ? int(span_lower) : span_row_kind(rows.span_rows[r - std::size_t(s.first_span)]);
     if (kind == span_lower || kind == span_upper) approach(r);
   }
   for (const int row : s.contact_rows) {

@@ -5,7 +5,7 @@
 //   loops         free multipliers
 //   dry friction  |λ| ≤ loss dt
 //   limits        λ ≥ 0, of the ends of ranges that are near
-//   spans         tendons and turned balls: ends that are near, dry friction, values to keep (spans.h)
+//   spans         tendons and turned balls: ends that are near, dry friction, values to keep, inertia (spans.h)
 //   contacts      Coulomb's cone: normal, two tangents, and where there is torsional or rolling friction the rotation
 //                 about the normal, and about the tangents
 //
@@ -22,6 +22,7 @@
 
 #include "operators/layout.h"
 #include "operators/verbs.h"
+#include "simulator/compliant_map.h"
 #include "simulator/contact.h"
 #include "simulator/part.h"
 #include "simulator/row_matrix.h"
@@ -34,7 +35,7 @@ namespace delassus {
 struct ActiveRows {
   std::vector<int> limit_ends;            // that are near: 2 k the lower, 2 k + 1 the upper one of limit k; in order
   std::vector<int> added_ends;            // of these, what `add_broken_limits` added last
-  std::vector<int> span_rows;             // 4 k + SpanRow of span k, in order
+  std::vector<int> span_rows;             // span_row_count k + SpanRow of span k, in order
   std::vector<Contact*> contacts;         // of the world; impulses to start from on entry, impulses on exit
   std::vector<std::array<int, 2>> links;  // of contacts, by the numbers of the part; −1: the ground
   std::vector<ContactFrame> frames;       // of contacts
@@ -57,9 +58,19 @@ struct RowSystem {
   std::vector<int> contact_points;       // per contact: which of the layout's points; −1: it is a constraint
   std::vector<int> contact_constraints;  // per contact: which of the layout's constraints; −1: it is a point
   std::vector<int> span_constraints;     // per row of spans: which of the layout's constraints
+  std::vector<int> inertia_rows;         // of spans, in order
+  std::vector<double> compliance;        // per row: 1 / a of inertia, else 0; empty: no span has any
   int first_limit = 0, first_span = 0, first_contact = 0;
 
+  CompliantMap compliant;  // of rows with compliance
+
   std::size_t rows() const { return std::size_t(layout->set.rows); }
+  // G for contact solvers: its matrix where that is whole, else the operator, with what compliance needs.
+  ContactMap& map_or(ContactMap& of_operator) {
+    if (inertia_rows.empty() || matrix.whole()) return matrix.map_or(of_operator);
+    compliant.look_at(of_operator, inertia_rows, compliance);
+    return compliant;
+  }
   // The normal row of a contact.
   std::size_t normal_row(std::size_t contact) const { return std::size_t(contact_rows[contact]); }
 };
@@ -99,6 +110,7 @@ class RowSystemCache {
   void read_numbers(RowSystem& s) const;
   void take_limits(const ActiveRows& rows, ConstraintSet<double>& set) const;
   void take_spans(const ActiveRows& rows, RowSystem& s);
+  void soften_inertia(RowSystem& s, const ActiveRows& rows) const;
   void take_contacts(const ActiveRows& rows, RowSystem& s);
   void add_sets(RowSystem& s, const ActiveRows& rows) const;
   void set_spans(RowSystem& s, const ActiveRows& rows, const SpanValues& spans) const;

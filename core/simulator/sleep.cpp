@@ -82,7 +82,7 @@ void Sleep::keep_rows(const StepMemory& before, StepMemory& after) const {
   for (std::size_t k = 0; k < before.limits.size(); ++k)
     if (sleeping(limit_tree_[k / 2])) after.limits[k] = before.limits[k];
   for (std::size_t k = 0; k < before.spans.size(); ++k)
-    if (sleeping(span_tree_[k / 4])) after.spans[k] = before.spans[k];
+    if (sleeping(span_tree_[span_of(int(k))])) after.spans[k] = before.spans[k];
   for (std::size_t t = 0; t < before.penalties.size(); ++t)
     if (asleep_[t]) after.penalties[t] = before.penalties[t];
 }

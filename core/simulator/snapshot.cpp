@@ -149,7 +149,7 @@ SavedState read_snapshot(const World& w, const CollisionSource& collisions, cons
   memory.penalties.resize(from.size());
   const std::size_t contacts = from.size();
   memory.spans.resize(from.size());
-  none_or(memory.spans.size(), 4 * d.spans.size(), "spans");
+  none_or(memory.spans.size(), span_row_count * d.spans.size(), "spans");
   none_or(memory.limits.size(), 2 * d.limits.size(), "limits");
   none_or(memory.penalties.size(), d.model.roots.size(), "trees");
   memory.rest = read_rest(from, d, saved.v);

@@ -26,6 +26,14 @@ SpanValues make_span_values(const std::vector<Span>& spans) {
   return values;
 }
 
+double span_rate(const std::vector<Span>& spans, const SpanValues& values, std::size_t k, const double* v) {
+  const double* const c = values.coefficients.data() + values.first[k];
+  const std::vector<int>& velocities = spans[k].velocities;
+  double rate = 0;
+  for (std::size_t j = 0; j < velocities.size(); ++j) rate += c[j] * v[velocities[j]];
+  return rate;
+}
+
 void find_spans(const std::vector<Span>& spans, const double* q, const MujocoMirror* mirror, SpanValues& values) {
   for (std::size_t k = 0; k < spans.size(); ++k) {
     const Span& s = spans[k];

@@ -4,10 +4,11 @@
 //   relation   x = (ℓ₁ − r₁) − p(ℓ₂ − r₂), c = dℓ₁/dq − p' dℓ₂/dq
 //   ball       x = θ, the angle of its rotation, c = its axis in the body's axes
 //
-// A span has up to four rows, each Σ ± c_k ν_k: of its lower end and its upper one where they are near, of its dry
-// friction, and of the value zero that a relation keeps.
+// A span has up to five rows, each Σ ± c_k ν_k: of its lower end and its upper one where they are near, of its dry
+// friction, of the value zero that a relation keeps, and of its inertia (span_inertia.h).
 #pragma once
 
+#include <cstddef>
 #include <vector>
 
 #include "simulator/description.h"
@@ -15,8 +16,10 @@
 
 namespace delassus {
 
-// Rows of span k are numbered 4 k + one of these.
-enum SpanRow : int { span_lower, span_upper, span_friction, span_value };
+// Rows of span k are numbered span_row_count k + one of these.
+enum SpanRow : int { span_lower, span_upper, span_friction, span_value, span_armature, span_row_count };
+inline std::size_t span_of(int row) { return std::size_t(row / span_row_count); }
+inline int span_row_kind(int row) { return row % span_row_count; }
 
 // Values of all spans of a world.
 struct SpanValues {
@@ -26,6 +29,9 @@ struct SpanValues {
 };
 
 SpanValues make_span_values(const std::vector<Span>& spans);
+
+// ẋ of span k at velocities v.
+double span_rate(const std::vector<Span>& spans, const SpanValues& values, std::size_t k, const double* v);
 
 // At q, after the mirror found tendons there; null where no span is of a tendon.
 void find_spans(const std::vector<Span>& spans, const double* q, const MujocoMirror* mirror, SpanValues& values);

@@ -31,6 +31,8 @@ struct StepReport {
   double loop_error = 0;         // before the step [m or rad]
   double loop_error_after = 0;   // [m or rad]
   double limit_error_after = 0;  // [m or rad]
+  // whose it is, by the numbers of the world: one of its limits, or one of its spans; −1: none is beyond
+  int worst_limit = -1, worst_span = -1;
   StageTimes times;
 
   void blame(StepFlaw what) { flaw = std::max(flaw, what); }

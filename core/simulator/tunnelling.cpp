@@ -33,10 +33,15 @@ TunnellingCheck::TunnellingCheck(const WorldDescription& world)
   way_.resize(std::size_t(world.model.nv));
   between_.resize(std::size_t(world.model.nq));
   motions_.resize(world.shapes.size());
-  for (const auto& shape : world.shapes) {
-    const auto& body = world.model.bodies[std::size_t(shape.body)];
+  read_numbers();
+}
+
+void TunnellingCheck::read_numbers() {
+  movers_.clear();
+  for (const auto& shape : world_.shapes) {
+    const auto& body = world_.model.bodies[std::size_t(shape.body)];
     const double arm = length(body.placement.p) + length(shape.center) + shape.lever;
-    if (body.link >= 0) movers_.push_back({body.link, arm, allowed(shape) / world.options.timestep});
+    if (body.link >= 0) movers_.push_back({body.link, arm, allowed(shape) / world_.options.timestep});
   }
 }
 

@@ -27,6 +27,9 @@ class TunnellingCheck {
  public:
   explicit TunnellingCheck(const WorldDescription& world);
 
+  // Sizes of shapes in the description were changed by its owner.
+  void read_numbers();
+
   // Whether any shape may have come far enough within a timestep, moving with v near q.
   bool possible(const double* q, const double* v);
 

@@ -25,7 +25,7 @@ void VelocitySolve::solve(const StepOptions& options, ContactSolvers& solvers, R
     return;
   const int iterations = report_.iterations, factorizations = report_.factorizations;
   OperatorMap of_operator(*s.G, s.sets);
-  ContactMap& map = s.matrix.map_or(of_operator);
+  ContactMap& map = s.map_or(of_operator);
   report_ = solvers.solve_velocities(rest, {map, g.data(), s.sets}, *s.G, {start.warm, start.penalties.velocities},
                                      impulses_.data(), sigma_.data());
   report_.iterations += iterations, report_.factorizations += factorizations;
@@ -78,7 +78,7 @@ bool VelocitySolve::solve_without_loops(StepOptions& budget, ContactSolvers& sol
 bool VelocitySolve::certify(const StepOptions& options, RowSystem& s) {
   OperatorMap of_operator(*s.G, s.sets);
   inverse_masses_.resize(s.rows());
-  find_inverse_masses(s.sets, s.matrix.map_or(of_operator), inverse_masses_.data());
+  find_inverse_masses(s.sets, s.map_or(of_operator), inverse_masses_.data());
   report_.residuals = residuals(s.sets, true, inverse_masses_.data(), impulses_.data(), sigma_.data());
   const bool solved = report_.residuals.worst(1.0) <= options.tolerance;
   if (solved) report_.outcome = ContactOutcome::solved;

@@ -103,6 +103,21 @@ const std::vector<double>* World::find_smooth_forces(const double* control) {
   return find_forces({.control = control}, 0.0) ? &forces_ : nullptr;
 }
 
+void World::find_tendon_inertia(std::vector<double>& armatures, std::vector<double>& rates) {
+  armatures.clear();
+  rates.clear();
+  find_spans(world_->spans, q.data(), mirror_.get(), spans_);
+  for (std::size_t k = 0; k < world_->spans.size(); ++k) {
+    const Span& span = world_->spans[k];
+    if (!(span.armature > 0)) continue;
+    armatures.push_back(span.armature);
+    rates.resize(armatures.size() * v.size(), 0.0);
+    for (std::size_t j = 0; j < span.velocities.size(); ++j)
+      rates[rates.size() - v.size() + std::size_t(span.velocities[j])] =
+          spans_.coefficients[std::size_t(spans_.first[k]) + j];
+  }
+}
+
 const std::string& World::failure() const {
   return mirror_ && !mirror_->failure().empty() ? mirror_->failure() : collider_.failure();
 }

@@ -59,11 +59,13 @@ class World {
   World& operator=(const World&) = delete;
 
   const WorldDescription& description() const { return *world_; }
+  const std::shared_ptr<const WorldDescription>& shared_description() const { return world_; }
   Collider& collider() { return collider_; }
   MujocoMirror* mirror() { return mirror_.get(); }  // null: there is none
   // Numbers of the description were changed by its owner: options but the timestep, inertias, armature, gravity,
-  // springs, dampers, motors, friction loss. Whether joints of a free link have armature at all stays as it was.
-  void read_numbers() { islands_.read_numbers(), sleep_.read_numbers(); }
+  // springs, dampers, motors, friction loss, sizes of shapes. Whether joints of a free link have armature at all stays
+  // as it was.
+  void read_numbers() { islands_.read_numbers(), sleep_.read_numbers(), tunnelling_.read_numbers(); }
   int systems() const { return islands_.systems(); }
   // Of the rows of the last step: the same number for the same links that touch.
   std::uint64_t graph() const;
@@ -94,6 +96,10 @@ class World {
   // Forces of springs, dampers and actuators and of all that MuJoCo computes, at the present state, per velocity; null:
   // MuJoCo could not go on. They stay until the next call of anything here.
   const std::vector<double>* find_smooth_forces(const double* control);
+
+  // Tendons with inertia, where find_smooth_forces was called last: armatures a, and rates c of their lengths, a row of
+  // all velocities each. Forces of their inertia, −a cᵀ c v̇, are not in the smooth forces.
+  void find_tendon_inertia(std::vector<double>& armatures, std::vector<double>& rates);
 
   // What MuJoCo said where it could not go on; empty where it could.
   const std::string& failure() const;

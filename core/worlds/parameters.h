@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-#include "simulator/world.h"
+#include "simulator/sensing.h"
 
 namespace delassus {
 
@@ -23,8 +23,19 @@ enum Parameter : int {
   actuator_bias,        // (actuators, 3)
   geom_friction,        // (ngeom, 3) MuJoCo's: sliding, torsional, rolling
   restitution,          // (ngeom,)
+  geom_size,            // (ngeom, 3) MuJoCo's: radius, half lengths [m]
   parameter_count
 };
+
+// Shapes whose bounds follow from their size; `other` keeps its own.
+enum class ShapeKind : int { other, sphere, capsule, ellipsoid, cylinder, box };
+
+// The radius of a ball around a shape, and half widths of a box, as MuJoCo's compiler has them.
+struct ShapeBounds {
+  double radius;
+  std::array<double, 3> half_widths;
+};
+ShapeBounds shape_bounds(ShapeKind kind, const double* size);
 
 // One world's; in the order of Parameter.
 using ParameterRow = std::array<const double*, parameter_count>;
@@ -32,10 +43,12 @@ using ParameterRow = std::array<const double*, parameter_count>;
 // The model's own, and which number is whose.
 struct ParameterSource {
   std::array<std::vector<double>, parameter_count> values;
-  std::vector<int> dof_joint;       // per velocity
-  std::vector<int> motor_actuator;  // per motor of the description
-  std::vector<int> mujoco_bodies;   // per body of MuJoCo's: its number here
-  std::vector<int> mujoco_parents;  // per body of MuJoCo's: its parent there
+  std::vector<int> dof_joint;        // per velocity
+  std::vector<int> motor_actuator;   // per motor of the description
+  std::vector<int> mujoco_bodies;    // per body of MuJoCo's: its number here
+  std::vector<int> mujoco_parents;   // per body of MuJoCo's: its parent there
+  std::vector<ShapeKind> shapes;     // per geom
+  std::vector<double> radii, boxes;  // per geom, (ngeom,) and (ngeom, 6): MuJoCo's bounds
 };
 
 // An engine, and the description that it looks at.
@@ -55,11 +68,16 @@ class Engine {
   void take(const ParameterSource& source, const ParameterRow& row);
   std::size_t numbers = 0;  // which ones it has; 0: the model's
 
+  std::unique_ptr<Sensing> sensing;  // null: nobody asked for sensors
+  StepRecord record;                 // of the world whose sensors are read
+
  private:
   void take_joints(const ParameterSource& source, const ParameterRow& row);
   void take_weights(const ParameterSource& source, const ParameterRow& row);
+  void take_sizes(const ParameterSource& source, const double* sizes);
 
   std::vector<double> masses_, subtrees_, centers_;  // by MuJoCo's numbers of bodies
+  std::vector<double> sizes_, radii_, boxes_;        // by its numbers of geoms; empty: always the model's
 };
 
 }  // namespace delassus

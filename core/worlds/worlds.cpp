@@ -34,8 +34,8 @@ void take(const Rows<double>& from, std::size_t k, std::vector<double>& to) {
 }  // namespace
 
 Worlds::Worlds(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions,
-               const MirrorSource& mirror, WorldStart start, ParameterSource parameters, int controls, int count,
-               int threads)
+               const MirrorSource& mirror, WorldStart start, ParameterSource parameters, int controls,
+               int sensor_values, int count, int threads)
     : count_(count),
       description_(std::move(description)),
       start_(std::move(start)),
@@ -51,6 +51,7 @@ Worlds::Worlds(std::shared_ptr<const WorldDescription> description, const Collis
   control = {n, std::size_t(controls)}, tau = {n, nv}, external = {n, 6 * bodies};
   status = {n, 1, not_stepped}, contacts = unsolved = {n, 1}, residual = penetration = {n, 1};
   contact_forces = {n, 3 * bodies}, row_forces = {n, nv};
+  sensors = {n, std::size_t(sensor_values)};
   for (int k = 0; k < count; ++k) reset(k);
   for (int t = 0; t < team_.size(); ++t) {
     engines_.push_back(std::make_unique<Engine>(*description_, collisions, mirror));
@@ -182,6 +183,38 @@ void Worlds::step(World& w, std::size_t k, int steps) {
     *unsolved[k] += *status[k] != 0;
     if (*status[k] >= unstable) return;
   }
+}
+
+void Worlds::start_sensing(const SensingSource& source) {
+  sensing_ = source;
+  sensor_numbers_.assign(std::size_t(count_), 0);
+  for (auto& engine : engines_) engine->sensing = std::make_unique<Sensing>(sensing_);
+}
+
+std::vector<int> Worlds::unsensed_parameters() const {
+  std::vector<int> found;
+  for (int k = 0; k < count_; ++k)
+    if (sensor_numbers_[std::size_t(k)] != numbers_[std::size_t(k)]) found.push_back(k);
+  return found;
+}
+
+void Worlds::set_sensor_model(int world, const void* model) {
+  const std::size_t k = std::size_t(world);
+  if (sensor_models_.numbers.empty()) sensor_models_ = {std::size_t(count_), Sensing::numbers_size(sensing_)};
+  Sensing::copy_numbers(sensing_, model, sensor_models_[k]);
+  sensor_numbers_[k] = numbers_[k];
+}
+
+void Worlds::sense(const std::vector<int>& which) {
+  each(int(which.size()), [&](Engine& engine, int i) {
+    poll(step_operations);
+    const std::size_t k = std::size_t(which[std::size_t(i)]);
+    const Loan loan(*this, engine, k);
+    engine.record.read({}, engine.world);
+    engine.sensing->use_numbers(numbers_[k] == 0 ? nullptr : sensor_models_[k]);
+    if (!engine.sensing->read(engine.record, {tau[k], control[k], external[k]}, sensors[k]))
+      note_failure(int(k), engine.sensing->failure());
+  });
 }
 
 // Contacts of the last step, and their forces on each body.

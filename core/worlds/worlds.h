@@ -43,10 +43,10 @@ struct WorldStart {
 
 class Worlds {
  public:
-  // controls: numbers of actuators.
+  // controls, sensor_values: numbers of actuators and of sensors.
   Worlds(std::shared_ptr<const WorldDescription> description, const CollisionSource& collisions,
-         const MirrorSource& mirror, WorldStart start, ParameterSource parameters, int controls, int count,
-         int threads);
+         const MirrorSource& mirror, WorldStart start, ParameterSource parameters, int controls, int sensor_values,
+         int count, int threads);
   Worlds(const Worlds&) = delete;
   Worlds& operator=(const Worlds&) = delete;
 
@@ -68,6 +68,7 @@ class Worlds {
   Rows<double> contact_forces;  // (nbody, 3) all contacts of each body, over the step, in world axes [N]
   Rows<double> row_forces;      // per velocity: of contacts, loops, limits and dry friction [N or N m]
   Rows<std::int32_t> unsolved;  // steps since the last reset that ended otherwise than solved
+  Rows<double> sensors;         // as of the last call of sense
 
   // Numbers in which worlds differ: those of the model until somebody writes others. What is written counts once it is
   // accepted; until then steps are with what was accepted last.
@@ -75,11 +76,20 @@ class Worlds {
   bool has(Parameter which) const { return !parameters_[which].numbers.empty(); }  // somebody asked for it
   bool changed(Parameter which) const;
   void accept_parameters();
+  Rows<double>& accepted_parameter(Parameter which) { return accepted_[which]; }
 
   // Steps of some worlds, each of which is named once. A world that becomes unstable or singular stays as it was before
   // that step, and goes no further. Where MuJoCo could not go on with a world, or one had too many contacts, likewise;
   // when all others are done, failure() says why, and of which world.
   void step(const std::vector<int>& which, int steps);
+
+  // Sensors (sensing.h). Engines get what it takes once; from then on sense() finds those of some worlds after their
+  // last step, with the inputs as they are, and failure() says where MuJoCo could not go on. Of a world with parameters
+  // MuJoCo's model has numbers of its own, which the owner writes: of worlds whose parameters changed since.
+  void start_sensing(const SensingSource& source);
+  std::vector<int> unsensed_parameters() const;
+  void set_sensor_model(int k, const void* model);
+  void sense(const std::vector<int>& which);
 
   // A world at rest in its memory: q, v and time are the caller's to set.
   void reset(int k);
@@ -138,6 +148,9 @@ class Worlds {
   std::size_t changes_ = 0;
   std::vector<std::unique_ptr<Engine>> engines_;  // per thread
   std::vector<StepMemory> memories_;              // per world
+  SensingSource sensing_;                         // without a model: nobody asked for sensors
+  Rows<unsigned char> sensor_models_;             // per world: numbers of MuJoCo's model; empty: nobody wrote some
+  std::vector<std::size_t> sensor_numbers_;       // per world: of which parameters these are
   std::vector<std::uint64_t> graphs_;             // per world: which links touched in its last step (World::graph)
   std::vector<int> order_;                        // in which worlds are stepped
   std::mutex failing_;

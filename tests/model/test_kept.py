@@ -232,9 +232,7 @@ def mjcf(rest="", attributes="", inside="", world=""):
 
 
 TETRA = '<asset><mesh name="t" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'
-TENDON = '<tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'
 LEFT_OUT = {
-    "armature of a tendon": (mjcf(TENDON.replace('name="t"', 'name="t" armature="1"')), ["1 armature of a tendon"]),
     "flex": (mjcf(world='<flexcomp name="f" type="grid" count="3 3 1" spacing=".1 .1 .1" dim="2" rigid="true"/>'), ["1 flex"]),
     "joint below a mocap body": (mjcf(world='<body mocap="true"><body><joint/><geom size=".1"/></body></body>'), ["1 joint below a mocap body"]),
 }  # fmt: skip

@@ -207,7 +207,41 @@ def test_limits_that_are_violated_are_told_until_they_hold():
         beyond = max(0.0, step.q[0] - np.radians(20))
         assert step.limit_error == pytest.approx(beyond, abs=1e-12)
         assert (step.status == "limit_violated") == (beyond > 3e-5)
+        assert step.limit_name == ("joint_0" if step.limit_error > 0 else "")
     assert step.status == "solved"
+
+
+def test_a_robot_whose_knees_start_beyond_their_range_returns_at_a_bounded_speed():
+    sim = dl.Simulator(dl.scenes.on_floor("go2"))
+    model = sim.model
+    knees = [j for j, name in enumerate(model.joint_names) if name.endswith("calf_joint")]
+    beyond = [sim.q[model.joint_qadr[knees]] - model.joint_range[knees, 1]]
+    for _ in range(800):
+        step = sim.step()
+        beyond.append(step.q[model.joint_qadr[knees]] - model.joint_range[knees, 1])
+        # the correction is at most 1 rad/s on top of what the step's velocity moves
+        assert np.all(np.diff(beyond[-2:], axis=0) <= 1e-9)
+        corrected = np.abs(beyond[-1] - beyond[-2] - sim.timestep * step.v[model.joint_vadr[knees]])
+        assert corrected.max() < 1.001 * sim.timestep
+        assert step.status in ("limit_violated", "solved")
+        if step.status == "limit_violated":
+            assert step.limit_name == model.joint_names[knees[int(np.argmax(beyond[-1]))]]
+            assert step.limit_name in repr(step)
+    assert beyond[0].min() > 0.8
+    assert step.status == "solved"
+
+
+def test_limits_are_corrected_where_shapes_contradict_each_other():
+    # a box between walls that are nearer to each other than it is wide, and a joint of it beyond its range
+    text = """<mujoco><option timestep=".002"/><worldbody><geom type="box" size=".1 1 1" pos="-.25 0 0"/><geom type="box" size=".1 1 1" pos=".25 0 0"/>
+<body><joint type="slide" axis="1 0 0"/><joint type="slide" axis="0 0 1" range="-.5 .5" limited="true"/><geom type="box" size=".2 .1 .1"/>
+<body pos="0 0 .5"><joint name="arm" axis="0 1 0" range="-20 20" limited="true"/><geom type="capsule" fromto="0 0 0 0 0 .4" size=".02" contype="0" conaffinity="0"/></body></body></worldbody></mujoco>"""
+    sim = dl.Simulator(text)
+    sim.reset([0.0, 0.0, np.radians(20) + 0.01])
+    for _ in range(20):
+        step = sim.step()
+    assert step.penetration > 0.04
+    assert step.limit_error <= 3e-5
 
 
 def cassie_on_its_back(**options):

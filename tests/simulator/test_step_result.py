@@ -10,7 +10,7 @@ import delassus as dl
 
 FIELDS = [
     "time", "q", "v", "contacts", "loop_forces", "status", "islands", "sleeping", "iterations", "factorizations", "corrections", "residual", "penetration", "penetration_after",
-    "loop_error", "loop_error_after", "limit_error", "tunnelled", "timings", "sensors",
+    "loop_error", "loop_error_after", "limit_error", "limit_name", "tunnelled", "timings", "sensors",
 ]  # fmt: skip
 
 

@@ -78,13 +78,17 @@ CollisionSource source(const FakeModel& model) {
   CollisionSource s;
   s.library.make_data = make_data, s.library.delete_data = delete_data;
   s.library.kinematics = kinematics, s.library.collision = collision, s.library.set_log = set_log;
-  s.library.data = {offsetof(FakeData, q),        offsetof(FakeData, x),     offsetof(FakeData, R),
-                    offsetof(FakeData, contacts), offsetof(FakeData, count), offsetof(FakeData, dropped)};
-  s.library.contact = {sizeof(FakeContact),          offsetof(FakeContact, distance), offsetof(FakeContact, position),
-                       offsetof(FakeContact, frame), offsetof(FakeContact, friction), offsetof(FakeContact, geom),
-                       offsetof(FakeContact, dim),   offsetof(FakeContact, margin)};
-  s.library.model = {sizeof(FakeModel), offsetof(FakeModel, arena), offsetof(FakeModel, flags), 0,
-                     offsetof(FakeModel, friction)};
+  auto& data = s.library.data;
+  data.qpos = offsetof(FakeData, q), data.xpos = offsetof(FakeData, x), data.xmat = offsetof(FakeData, R);
+  data.contact = offsetof(FakeData, contacts), data.ncon = offsetof(FakeData, count);
+  data.dropped = offsetof(FakeData, dropped);
+  auto& contact = s.library.contact;
+  contact.size = sizeof(FakeContact), contact.dist = offsetof(FakeContact, distance);
+  contact.pos = offsetof(FakeContact, position), contact.frame = offsetof(FakeContact, frame);
+  contact.friction = offsetof(FakeContact, friction), contact.geom = offsetof(FakeContact, geom);
+  contact.dim = offsetof(FakeContact, dim), contact.margin = offsetof(FakeContact, margin);
+  s.library.model.size = sizeof(FakeModel), s.library.model.narena = offsetof(FakeModel, arena);
+  s.library.model.flags = offsetof(FakeModel, flags), s.library.model.geom_friction = offsetof(FakeModel, friction);
   s.model = &model;
   for (int b = 0; b <= balls; ++b) s.geom_bodies.push_back(b), s.geom_parts.push_back(b);
   s.restitution.assign(balls + 1, 0.0);
@@ -144,13 +148,16 @@ std::vector<double> many(const FakeModel& model, int threads) {
     for (int k = 0; k < 9; ++k) values[body_inertia].push_back(b > 0 && k % 4 == 0 ? 0.004 : 0);
     for (const double mu : {0.7, 0.0, 0.0}) values[geom_friction].push_back(mu);
     values[restitution].push_back(0);
+    for (int k = 0; k < 3; ++k) values[geom_size].push_back(b > 0 && k == 0 ? radius : 0);
+    source.shapes.push_back(ShapeKind::other), source.radii.push_back(radius);
+    source.boxes.insert(source.boxes.end(), 6, radius);
   }
   values[gravity] = {0, 0, -9.81};
   for (const Parameter p : {joint_damping, joint_stiffness, joint_armature, joint_friction_loss})
     values[p].assign(balls, 0.0);
   for (int k = 0; k < 6 * balls; ++k) source.dof_joint.push_back(k / 6);
   constexpr int count = 9;
-  Worlds w(description, ::source(model), MirrorSource{}, {}, source, 0, count, threads);
+  Worlds w(description, ::source(model), MirrorSource{}, {}, source, 0, 0, count, threads);
   std::vector<int> all;
   for (int k = 0; k < count; ++k) {
     all.push_back(k);

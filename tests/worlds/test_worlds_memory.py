@@ -28,8 +28,24 @@ def measure(name, worlds, tune=False):
     print(name, "later", many - call, sep=",")
 
 
+def of_sensors(worlds):
+    worlds._sensed[:] = False
+    before = count()
+    worlds.sensors
+    return count() - before
+
+
 worlds = dl.Worlds(dl.scenes.box_stack(2), 4)
 measure("stacks", worlds)
+touched = "<mujoco><worldbody><geom type='plane' size='5 5 1'/><body pos='0 0 .1'><freejoint/><geom type='box' size='.1 .1 .1'/><site name='s' size='.2'/></body></worldbody><sensor><touch site='s'/><accelerometer site='s'/></sensor></mujoco>"
+few, many = (dl.Worlds(touched, n) for n in (2, 60))
+firsts = []
+for sensed in (few, many):
+    sensed.step(5)
+    firsts.append(of_sensors(sensed))
+    of_sensors(sensed)
+print("sensors", "first", firsts[0], sep=",")
+print("sensors", "later", of_sensors(many) - of_sensors(few), sep=",")
 measure("stacks with parameters", dl.Worlds(dl.scenes.box_stack(2), 4), tune=True)
 measure("loops", dl.Worlds(dl.scenes.four_bar(), 3))
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -38,7 +54,7 @@ for _ in range(2000):
     worlds.reset([0])
 print("memory", "grown", int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > 1.01 * before), sep=",")
 """
-SCENES = ["stacks", "stacks with parameters", "loops"]
+SCENES = ["stacks", "sensors", "stacks with parameters", "loops"]
 
 
 @pytest.fixture(scope="module")

@@ -184,7 +184,7 @@ class LinearizedDynamics:
         return DynamicsTangent(*self._native.tangents(dq, dv, dtau, columns, vector))
 
     def vjp(self, acceleration_bar: ArrayLike | None = None, forces_bar: ArrayLike | None = None) -> DynamicsAdjoint:
-        """Derivatives of acceleration_bar · ν̇ + forces_bar · λ by q, v and τ.
+        """Differentiate acceleration_bar · ν̇ + forces_bar · λ by q, v and τ.
 
         Args:
             acceleration_bar: (nv,) or (nv, k) weights of ν̇.
@@ -249,7 +249,7 @@ def constrained_dynamics_derivatives(
     external_forces: ArrayLike | None = None,
     compliance: ArrayLike = 0.0,
 ) -> ConstrainedDynamicsDerivatives:
-    """Derivatives of ν̇ and λ of :func:`~delassus.constrained_dynamics` by q, v and τ, as matrices.
+    """Differentiate ν̇ and λ of :func:`~delassus.constrained_dynamics` by q, v and τ, as matrices.
 
     Args:
         model, q, v, tau, constraints, external_forces, compliance: see :func:`~delassus.constrained_dynamics`.
@@ -316,14 +316,14 @@ class OperatorDerivatives:
         return self._native.apply_tangents(x, dq, dx, columns, vector)[1]
 
     def apply_vjp(self, x: ArrayLike, y_bar: ArrayLike) -> tuple[Array, Array]:
-        """Derivatives of y_bar · G x by q and by x; y_bar: (m,) or (m, k)."""
+        """Differentiate y_bar · G x by q and by x; y_bar: (m,) or (m, k)."""
         self._fresh()
         columns, vector = _columns({"y_bar": (y_bar, self._m)})
         by_q, by_x = self._native.apply_adjoints(x, y_bar, columns, vector)
         return by_q, by_x
 
     def quadratic_gradient(self, x: ArrayLike) -> Array:
-        """Derivative of xᵀ G(q) x by q, (nv,)."""
+        """Differentiate xᵀ G(q) x by q: (nv,)."""
         return self.apply_vjp(x, x)[0]
 
     def solve_jvp(self, y: ArrayLike, dq: ArrayLike | None = None, dy: ArrayLike | None = None, ddamping: ArrayLike | None = None) -> Array:
@@ -333,7 +333,7 @@ class OperatorDerivatives:
         return self._native.solve_tangents(y, dq, dy, ddamping, columns, vector)[1]
 
     def solve_vjp(self, y: ArrayLike, x_bar: ArrayLike) -> tuple[Array, Array, Array]:
-        """Derivatives of x_bar · (G + ε)⁻¹ y by q, y and ε; x_bar: (m,) or (m, k)."""
+        """Differentiate x_bar · (G + ε)⁻¹ y by q, y and ε; x_bar: (m,) or (m, k)."""
         self._fresh(damped=True)
         columns, vector = _columns({"x_bar": (x_bar, self._m)})
         by_q, by_y, by_damping = self._native.solve_adjoints(y, x_bar, columns, vector)

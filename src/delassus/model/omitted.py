@@ -13,7 +13,6 @@ import mujoco
 import numpy as np
 
 from .geometry import counted, set_flags, touching
-from .spans import omitted_tendons
 
 __all__ = ["omitted"]
 
@@ -87,5 +86,5 @@ def omitted(m: mujoco.MjModel) -> list[str]:
     """Return what bears on MuJoCo's motion, or reports it, and has no part in ours, one line each."""
     counts = [(m.nflex, "flex", "flexes"), (_below_mocap(m), "joint below a mocap body", "joints below mocap bodies")]
     lines = [counted(n, what, plural) for n, what, plural in counts if n]
-    lines += omitted_tendons(m) + _contacts(m)
+    lines += _contacts(m)
     return lines + _soft(m) + _method(m)

@@ -1,13 +1,11 @@
-"""Which joints change the lengths of a MuJoCo model's tendons, and what of them we cannot hold."""
+"""Which joints change the lengths of a MuJoCo model's tendons, and which equalities there are between these."""
 
 from __future__ import annotations
 
 import mujoco
 import numpy as np
 
-from .geometry import counted
-
-__all__ = ["omitted_tendons", "tendon_equalities", "tendon_velocities"]
+__all__ = ["tendon_equalities", "tendon_velocities"]
 
 
 def tendon_velocities(m: mujoco.MjModel, tendon: int) -> tuple[list[int], list[int]]:
@@ -43,9 +41,3 @@ def _touched_bodies(m: mujoco.MjModel, tendon: int) -> set[int]:
 def tendon_equalities(m: mujoco.MjModel) -> list[int]:
     """Return the equality constraints between tendons."""
     return np.flatnonzero(m.eq_type == mujoco.mjtEq.mjEQ_TENDON).tolist()
-
-
-def omitted_tendons(m: mujoco.MjModel) -> list[str]:
-    """Return lines about what of tendons takes no part."""
-    n = int(np.count_nonzero(getattr(m, "tendon_armature", np.zeros(0))))
-    return [counted(n, "armature of a tendon", "armatures of tendons")] if n else []

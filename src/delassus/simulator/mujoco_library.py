@@ -22,7 +22,8 @@ __all__ = ["layout", "library"]
 
 _FUNCTIONS = (
     "mj_makeData", "mj_deleteData", "mj_kinematics", "mj_collision", "mj_comPos", "mj_tendon", "mj_transmission", "mj_fwdPosition", "mj_fwdVelocity", "mj_fwdActuation",
-    "mj_Euler", "mj_getState", "mj_setState",
+    "mj_Euler", "mj_getState", "mj_setState", "mj_tendonBias", "mj_camlight", "mj_flex", "mj_factorM", "mj_solveM", "mj_addContact", "mj_makeConstraint", "mj_energyPos", "mj_energyVel",
+    "mj_subtreeVel", "mj_fwdAcceleration", "mj_rnePostConstraint", "mj_sensorPos", "mj_sensorVel", "mj_sensorAcc",
 )  # fmt: skip
 # handlers of a thread's errors: later versions have one for all messages, earlier ones four functions
 _HANDLERS = (
@@ -31,25 +32,16 @@ _HANDLERS = (
 )
 _FIELDS = {
     "mjData": (
-        "qpos",
-        "xpos",
-        "xmat",
-        "contact",
-        "ncon",
-        "qvel",
-        "qacc",
-        "ctrl",
-        "time",
-        "qfrc_passive",
-        "qfrc_actuator",
-        "ten_J",
-        "ten_length",
+        "qpos", "xpos", "xmat", "xipos", "contact", "ncon", "qvel", "qacc", "ctrl", "time", "qfrc_passive", "qfrc_actuator", "qfrc_applied", "xfrc_applied", "qfrc_smooth",
+        "qfrc_constraint", "ten_J", "ten_length", "nefc", "efc_type", "efc_id", "efc_force", "sensordata",
     ),
-    "mjContact": ("dist", "pos", "frame", "friction", "geom", "dim", "includemargin"),
-    "mjModel": ("narena", "geom_friction", "body_mass", "body_subtreemass", "body_ipos", "body_sameframe"),
+    "mjContact": (
+        "dist", "pos", "frame", "friction", "geom", "dim", "includemargin", "geom1", "geom2", "flex", "elem", "vert", "solref", "solimp", "efc_address"
+    ),
+    "mjModel": ("narena", "geom_friction", "geom_solref", "geom_solimp", "geom_size", "geom_rbound", "geom_aabb", "body_mass", "body_subtreemass", "body_ipos", "body_sameframe"),
     "mjLogMessage": ("level", "subject"),
-}
-_READ = {"narena": 8, "ncon": 4}  # bytes, as the core takes them
+}  # fmt: skip
+_READ = {"narena": 8, "ncon": 4, "nefc": 4}  # bytes, as the core takes them
 # sizes of C types, which are also their alignments
 _SIZES = {
     "char": 1, "bool": 1, "mjtByte": 1, "mjtBool": 1, "unsigned char": 1, "int": 4, "unsigned int": 4, "float": 4, "int32_t": 4, "uint32_t": 4,
@@ -125,7 +117,7 @@ def _check() -> None:
             # arrays of MuJoCo's own solver are not there yet
             if found != shown.ctypes.data and (found or field.name in _FIELDS[struct]):
                 raise _unsupported(f"{struct}.{field.name} is not where its own description says")
-    for struct, value, field in (("mjData", d, "ncon"), ("mjModel", m, "narena"), ("mjModel", m, "ngeom")):
+    for struct, value, field in (("mjData", d, "ncon"), ("mjData", d, "nefc"), ("mjModel", m, "narena"), ("mjModel", m, "ngeom")):
         size = _size(struct, field)
         kind = ctypes.c_int64 if size == 8 else ctypes.c_int32
         if size != _READ.get(field, size) or kind.from_address(value._address + layout(struct)[0][field]).value != getattr(value, field):
@@ -159,6 +151,10 @@ def _sleep() -> dict[str, int]:
     }  # fmt: skip
 
 
+def _address(shared: ctypes.CDLL, name: str) -> int:
+    return int(ctypes.cast(getattr(shared, name), ctypes.c_void_p).value or 0)
+
+
 @lru_cache(maxsize=1)
 def library() -> _core.MujocoLibrary:
     """Return addresses of the functions that are called, and the offsets and sizes of what is read.
@@ -174,15 +170,19 @@ def library() -> _core.MujocoLibrary:
     handlers = next((names for names in _HANDLERS if all(hasattr(shared, name) for name in names)), None)
     if handlers is None:
         raise _unsupported("its library has no handler of errors for a thread")
-    places = {name: int(ctypes.cast(getattr(shared, name), ctypes.c_void_p).value or 0) for name in (*_FUNCTIONS, *handlers)}
+    places = {name: _address(shared, name) for name in (*_FUNCTIONS, *handlers)}
+    places["mj_makeM"] = _address(shared, "mj_makeM" if hasattr(shared, "mj_makeM") else "mj_crb")
     _check()
     for struct, fields in _FIELDS.items():
         if struct in structs.STRUCTS:
             offsets, places[struct], _ = layout(struct)
             places |= {f"{struct}.{field}": offsets[field] for field in fields}
-    full, stat = int(mujoco.mjtWarning.mjWARN_CONTACTFULL), layout("mjWarningStat")
-    places["mjData.dropped"] = layout("mjData")[0]["warning"] + full * stat[1] + stat[0]["number"]
-    places["mjModel.gravity"] = layout("mjModel")[0]["opt"] + layout("mjOption")[0]["gravity"]
+    stat, warnings = layout("mjWarningStat"), mujoco.mjtWarning
+    for name, full in (("dropped", warnings.mjWARN_CONTACTFULL), ("rows_dropped", warnings.mjWARN_CNSTRFULL)):
+        places[f"mjData.{name}"] = layout("mjData")[0]["warning"] + int(full) * stat[1] + stat[0]["number"]
+    for name in ("gravity", "disableflags"):
+        places[f"mjModel.{name}"] = layout("mjModel")[0]["opt"] + layout("mjOption")[0][name]
+    places["mjDSBL_MIDPHASE"] = int(mujoco.mjtDisableBit.mjDSBL_MIDPHASE)
     places |= _sleep()
     if "mjLogMessage" in structs.STRUCTS:
         places["mjLOG_ERROR"] = enums.ENUMS["mjtLogLevel"].values["mjLOG_ERROR"]

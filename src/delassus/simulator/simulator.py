@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._door import conform, count, finite, number, unknown
+from ..dynamics import forward_dynamics, solve_mass_matrix
 from ..errors import ArgumentError, ArgumentTypeError, UnstableError
 from ..model import Model
 from ..model.from_mujoco import body_names
@@ -33,7 +34,7 @@ from .restitution import geom_restitution
 from .sensing import Applied, Sensing
 from .smooth_model import keyframe_state, mirror_source
 from .snapshot import identity, seal, unseal
-from .step_result import StepResult
+from .step_result import LimitNames, StepResult
 from .trajectory import Trajectory
 from .world_plan import world_plan
 
@@ -293,8 +294,12 @@ class Simulator:
         return poses[: 3 * n].reshape(n, 3), poses[3 * n :].reshape(n, 4)
 
     @cached_property
+    def _limit_names(self) -> LimitNames:
+        return LimitNames(self.model, self._source)
+
+    @cached_property
     def _sensing(self) -> Sensing:
-        return Sensing(self._source, self.model, lambda: self._loop_rows)
+        return Sensing(self._source, self.model)
 
     def to_mujoco(self, data: Any = None) -> Any:
         """Return MuJoCo's data at the present state: for its renderer, its viewers, and code that reads an ``MjData``.
@@ -350,14 +355,22 @@ class Simulator:
         )  # fmt: skip
 
     def smooth_forces(self, control: ArrayLike | None = None) -> Array:
-        """Return the forces of springs, dampers, tendons, fluids, gravity compensation and actuators at the present state, (nv,) [N or N m].
+        """Return the forces of springs, dampers, tendons and their inertia, fluids, gravity compensation and actuators at the present state, (nv,) [N or N m].
 
         ``dl.forward_dynamics(model, sim.q, sim.v, sim.smooth_forces(control))`` is the acceleration without contacts, limits, dry friction and loops.
 
         Args:
             control: (nu,) of the actuators, default zero; their ranges apply.
         """
-        return self._world.smooth_forces(self._inputs(None, control)[1])
+        forces: Array = self._world.smooth_forces(self._inputs(None, control)[1])
+        armatures, rates = self._world.tendon_inertia()
+        if not len(armatures):
+            return forces
+        # J a + λ / armature = 0 with a = M⁻¹ (… + Jᵀ λ): the forces Jᵀ λ of what resists a change of tendon lengths
+        J, q = rates.reshape(len(armatures), -1), self.q
+        G = J @ solve_mass_matrix(self.model, q, J.T) + np.diag(1 / armatures)
+        forces -= J.T @ np.linalg.solve(G, J @ forward_dynamics(self.model, q, self.v, forces))
+        return forces
 
     # ---- motion ---------------------------------------------------------------------------------------------------------------
 
@@ -387,9 +400,9 @@ class Simulator:
             raise self._unstable()
         self._applied = applied = (tau, control, external_forces)
         return (
-            StepResult(record, self._loop_rows, self._sensing, _kept(*applied))
+            StepResult(record, self._loop_rows, self._limit_names, self._sensing, _kept(*applied))
             if self._has_sensors
-            else StepResult(record, self._loop_rows)
+            else StepResult(record, self._loop_rows, self._limit_names)
         )
 
     def run(

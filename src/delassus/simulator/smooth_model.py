@@ -92,7 +92,7 @@ def _acts(model: Model, c: mujoco.MjModel) -> bool:
     """Whether anything is left in it that acts, or that rows of tendons need."""
     moving = any(np.any(np.asarray(getattr(c, name, 0.0))) for name in _ACTING)
     shapes = {int(p) for p in c.geom_plugin if p >= 0}
-    held = c.ntendon and (c.tendon_limited.any() or c.tendon_frictionloss.any() or len(tendon_equalities(c)))
+    held = c.ntendon and (c.tendon_limited.any() or c.tendon_frictionloss.any() or c.tendon_armature.any() or len(tendon_equalities(c)))
     return bool(
         moving or held or c.opt.density or c.opt.viscosity or c.nplugin > len(shapes) or any(a.joint is None for a in model.actuators)
     )
@@ -112,7 +112,7 @@ def mirror_source(model: Model, m: mujoco.MjModel, timestep: float) -> _core.Mir
     acts, adhesive = _acts(model, c) or len(start) > 0, bool(np.any(c.actuator_trntype == mujoco.mjtTrn.mjTRN_BODY))
     return _core.MirrorSource(
         library(), c if acts else None, address=int(c._address) if acts else 0, nq=c.nq, nv=c.nv, nu=c.nu, bodies=c.nbody, signature=signature, start=start.tolist(),
-        mocap_signature=mocap_signature, mocap=mocap.tolist(), needs_contacts=adhesive, advances=len(start) > 0,
+        mocap_signature=mocap_signature, mocap=mocap.tolist(), needs_contacts=adhesive, advances=len(start) > 0, tendon_inertia=bool(c.tendon_armature.any()),
     )  # fmt: skip
 
 

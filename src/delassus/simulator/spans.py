@@ -1,4 +1,4 @@
-"""Numbers of a configuration that have limits, dry friction or a value to keep: lengths of tendons, and angles by which ball joints are turned."""
+"""Numbers of a configuration that have limits, dry friction, inertia or a value to keep: lengths of tendons, and angles by which ball joints are turned."""
 
 from __future__ import annotations
 
@@ -32,6 +32,7 @@ def _tendon(m: mujoco.MjModel, t: int) -> _Tendon:
 def _span(kind: int, velocities: list[int], **what: Any) -> _core.Span:
     usual: dict[str, Any] = {
         "coordinate": 0, "tendons": (-1, -1), "rest": (0.0, 0.0), "polynomial": (0.0,) * 5, "places": ([], []), "lower": -np.inf, "upper": np.inf, "friction_loss": 0.0,
+        "armature": 0.0,
     }  # fmt: skip
     return _core.Span(kind=kind, velocities=velocities, **(usual | what))
 
@@ -46,18 +47,24 @@ def _ball_limits(model: Model) -> list[_core.Span]:
     return found
 
 
-def _ranges_and_friction(m: mujoco.MjModel, has_limits: bool, has_friction: bool) -> list[_core.Span]:
+def _tendons(m: mujoco.MjModel, has_limits: bool, has_friction: bool) -> list[_core.Span]:
+    """Those with a range, dry friction or inertia."""
     found = []
     for t in range(m.ntendon):
         limited = has_limits and bool(m.tendon_limited[t])
         loss = float(m.tendon_frictionloss[t]) if has_friction else 0.0
+        armature = float(m.tendon_armature[t])
         tendon = _tendon(m, t)
-        if not (limited or loss > 0) or not tendon.velocities:
+        if not (limited or loss > 0 or armature > 0) or not tendon.velocities:
             continue
         margin = float(m.tendon_margin[t])
         lower, upper = (m.tendon_range[t] + [margin, -margin]).tolist() if limited else (-np.inf, np.inf)
         places = (tendon.places, [-1] * len(tendon.places))
-        found.append(_span(_TENDON, tendon.velocities, tendons=(t, -1), places=places, lower=lower, upper=upper, friction_loss=loss))
+        found.append(
+            _span(
+                _TENDON, tendon.velocities, tendons=(t, -1), places=places, lower=lower, upper=upper, friction_loss=loss, armature=armature
+            )
+        )
     return found
 
 
@@ -87,6 +94,6 @@ def spans(model: Model, m: mujoco.MjModel) -> list[_core.Span]:
     has_limits, has_friction, has_equalities = ({"constraint", name}.isdisjoint(off) for name in ("limit", "frictionloss", "equality"))
     found = _ball_limits(model) if has_limits else []
     if m.ntendon:
-        found += _ranges_and_friction(m, has_limits, has_friction)
+        found += _tendons(m, has_limits, has_friction)
         found += _equalities(m) if has_equalities else []
     return found

@@ -5,18 +5,35 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any, NoReturn
 
+import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from ..model import Model
 from ..types import StepStatus
 from .loop_rows import LoopRows
 from .sensing import Applied, Sensing, SensorValues
 from .trajectory import Contacts
 
-__all__ = ["StepResult", "contacts_of"]
+__all__ = ["LimitNames", "StepResult", "contacts_of"]
 
 Array = NDArray[Any]
+
+
+class LimitNames:
+    """Names of what has limits: joints of a model, tendons of MuJoCo's."""
+
+    def __init__(self, model: Model, m: mujoco.MjModel) -> None:
+        self._model, self._m = model, m
+
+    def worst(self, record: _core.StepRecord) -> str:
+        """Return the name of what is farthest beyond its limit after a step; empty where nothing is."""
+        if record.worst_tendon >= 0:
+            return mujoco.mj_id2name(self._m, mujoco.mjtObj.mjOBJ_TENDON, record.worst_tendon) or f"tendon_{record.worst_tendon}"
+        if record.worst_coordinate >= 0:
+            return self._model.joint_names[int(np.flatnonzero(self._model.joint_qadr == record.worst_coordinate)[0])]
+        return ""
 
 
 class StepResult:
@@ -42,6 +59,7 @@ class StepResult:
         penetration_after: deepest of the same contacts after the step, by their velocities [m].
         loop_error, loop_error_after: largest, before and after the step [m or rad].
         limit_error: how far the worst joint is beyond its limit after the step [m or rad].
+        limit_name: which joint, or tendon, that is; empty where none is beyond.
         tunnelled: pairs of shapes that went through each other within the step.
         sensors: values of the model's sensors by name, and all of them as ``sensors.data``, at the end of the step: by MuJoCo's functions, from our state, contacts and forces.
         timings: seconds of the stages, "step" of the whole. Those of islands are added up, so with several threads they may exceed the whole.
@@ -64,19 +82,27 @@ class StepResult:
     loop_error: float
     loop_error_after: float
     limit_error: float
+    limit_name: str
     tunnelled: int
     timings: dict[str, float]
     sensors: SensorValues
 
-    def __init__(self, record: _core.StepRecord, loops: LoopRows, sensing: Sensing | None = None, applied: Applied | None = None) -> None:
-        self.__dict__.update(_record=record, _loops=loops, _sensed=(sensing, applied))
+    def __init__(
+        self, record: _core.StepRecord, loops: LoopRows, limits: LimitNames, sensing: Sensing | None = None, applied: Applied | None = None
+    ) -> None:
+        self.__dict__.update(_record=record, _loops=loops, _limits=limits, _sensed=(sensing, applied))
 
     def __getattr__(self, name: str) -> Any:
         """Return an attribute that was not asked for before, and keep it."""
         if name not in StepResult.__annotations__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         record = self.__dict__["_record"]
-        made = {"contacts": contacts_of, "loop_forces": self._forces_by_loop, "sensors": self._sensor_values}.get(name, attrgetter(name))
+        made = {
+            "contacts": contacts_of,
+            "loop_forces": self._forces_by_loop,
+            "sensors": self._sensor_values,
+            "limit_name": self.__dict__["_limits"].worst,
+        }.get(name, attrgetter(name))
         value = made(record)
         self.__dict__[name] = value
         return value
@@ -97,7 +123,8 @@ class StepResult:
         return [*super().__dir__(), *StepResult.__annotations__]
 
     def __repr__(self) -> str:
-        return f"<StepResult at t = {self.time:g} s: {self.status}, {len(self.contacts)} contacts>"
+        whose = f" ({self.limit_name})" if self.status == "limit_violated" else ""
+        return f"<StepResult at t = {self.time:g} s: {self.status}{whose}, {len(self.contacts)} contacts>"
 
     def __getstate__(self) -> dict[str, Any]:
         """Return everything, for copies and for files."""

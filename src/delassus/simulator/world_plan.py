@@ -157,5 +157,7 @@ def _shapes(mj: Any, bodies: list[int]) -> list[_core.CollisionShape]:
         half_width = np.inf if type_ == kind.mjGEOM_HFIELD else float(mj.geom_aabb[g, 3:].min())
         lever = 0.0 if type_ == kind.mjGEOM_SPHERE else radius
         body = bodies[mj.geom_bodyid[g]]
-        shapes.append(_core.CollisionShape(body=body, half_width=half_width, radius=radius, lever=lever, center=mj.geom_pos[g].tolist()))
+        shapes.append(
+            _core.CollisionShape(body=body, half_width=half_width, radius=radius, lever=lever, center=mj.geom_pos[g].tolist(), geom=g)
+        )
     return shapes

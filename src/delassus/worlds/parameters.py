@@ -15,7 +15,7 @@ from .. import _core
 from .._door import count, numbers, unknown
 from ..errors import ArgumentError, NotFiniteError
 from ..model import Model
-from ..model.from_mujoco import body_names
+from ..model.from_mujoco import body_names, geom_names
 from ..model.model import _made
 from ..model.native import actuator_count, column
 from ..simulator.simulator import Simulator
@@ -27,9 +27,20 @@ Array = NDArray[Any]
 # in the order of the core
 NAMES = (
     "body_mass", "body_com", "body_inertia", "gravity", "joint_damping", "joint_stiffness", "joint_armature", "joint_friction_loss", "actuator_gain", "actuator_bias",
-    "geom_friction", "restitution",
+    "geom_friction", "restitution", "geom_size",
+)  # fmt: skip
+# arrays of MuJoCo's model that they are written to, besides gravity
+FIELDS = (
+    "body_mass", "body_subtreemass", "body_ipos", "body_inertia", "body_iquat", "body_sameframe", "geom_sameframe", "site_sameframe", "geom_friction", "geom_size", "geom_rbound", "geom_aabb", "dof_damping",
+    "dof_armature", "dof_frictionloss", "jnt_stiffness", "actuator_gainprm", "actuator_biasprm",
 )  # fmt: skip
 _SINGLE = ("hinge", "slide")  # joints of one coordinate
+# shapes whose size may differ, as the core counts them from one on: how many of its three numbers they have
+_GEOM = mujoco.mjtGeom
+_SIZED = {
+    int(_GEOM.mjGEOM_SPHERE): 1, int(_GEOM.mjGEOM_CAPSULE): 2, int(_GEOM.mjGEOM_ELLIPSOID): 3, int(_GEOM.mjGEOM_CYLINDER): 2, int(_GEOM.mjGEOM_BOX): 3
+}  # fmt: skip
+_MIDPHASE = int(mujoco.mjtDisableBit.mjDSBL_MIDPHASE)
 # shapes that MuJoCo places by the frame of their body's inertia
 _BY_INERTIA = (int(mujoco.mjtSameFrame.mjSAMEFRAME_INERTIA), int(mujoco.mjtSameFrame.mjSAMEFRAME_INERTIAROT))
 
@@ -41,7 +52,7 @@ def _own(sim: Simulator) -> dict[str, Array]:
     return {
         "body_mass": np.array(model.body_mass), "body_com": np.array(model.body_com), "body_inertia": np.array(model.body_inertia), "gravity": np.array(model.gravity), **per_joint,
         "actuator_gain": np.array([a.gain for a in actuators], dtype=float), "actuator_bias": np.array([a.bias for a in actuators], dtype=float).reshape(-1, 3),
-        "geom_friction": np.array(sim._source.geom_friction), "restitution": np.array(sim.restitution),
+        "geom_friction": np.array(sim._source.geom_friction), "restitution": np.array(sim.restitution), "geom_size": np.array(sim._source.geom_size),
     }  # fmt: skip
 
 
@@ -56,7 +67,16 @@ def parameter_source(sim: Simulator) -> _core.ParameterSource:
         motor_actuator=[a for a, actuator in enumerate(model.actuators) if actuator.joint is not None],
         mujoco_bodies=[model.body_index(name) for name in body_names(m)],
         mujoco_parents=np.asarray(m.body_parentid).tolist(),
+        shapes=_shape_kinds(m),
+        radii=np.asarray(m.geom_rbound).tolist(),
+        boxes=np.asarray(m.geom_aabb).ravel().tolist(),
     )
+
+
+def _shape_kinds(m: Any) -> list[int]:
+    """Return what the core calls each shape, zero where its size cannot differ."""
+    kinds = list(_SIZED)
+    return [kinds.index(kind) + 1 if kind in _SIZED else 0 for kind in np.asarray(m.geom_type).tolist()]
 
 
 class Parameters(Mapping[str, Array]):
@@ -73,6 +93,7 @@ class Parameters(Mapping[str, Array]):
     ``geom_friction`` (count, ngeom, 3)                                  MuJoCo's: sliding, torsional, rolling; combined by its rule. By MuJoCo's numbers of geoms
     ``friction`` (count, ngeom)                                          the first column of ``geom_friction``
     ``restitution`` (count, ngeom)                                       from 0 to 1; a contact has the larger of its two
+    ``geom_size`` (count, ngeom, 3)                                      MuJoCo's: radius, half lengths [m], of spheres, capsules, ellipsoids, cylinders and boxes; masses stay
     ===================================================================  ==============================================================================================
 
     An array is made when it is first asked for. ``name in parameters`` tells whether a name exists.
@@ -173,6 +194,8 @@ class Parameters(Mapping[str, Array]):
             _refuse(name, "what the model has, of actuators that MuJoCo computes", (x != own) & alien.reshape(-1, *[1] * (own.ndim - 1)), x)
         elif name == "geom_friction":
             _refuse(name, "numbers that are not negative", x < 0, x)
+        elif name == "geom_size":
+            self._check_sizes(x, own)
         elif name == "restitution":
             _refuse(name, "numbers from 0 to 1", (x < 0) | (x > 1), x)
         if name in ("body_inertia", "body_com") and m.nsensor:
@@ -186,6 +209,17 @@ class Parameters(Mapping[str, Array]):
             )
         if name in ("body_mass", "body_inertia", "body_com") and (m.opt.density or m.opt.viscosity):
             _refuse(name, "what the model has, which moves in a fluid whose forces depend on it", x != own, x)
+
+    def _check_sizes(self, x: Array, own: Array) -> None:
+        m, used = self._sim._source, np.arange(3) < np.array([_SIZED.get(int(kind), 0) for kind in self._sim._source.geom_type])[:, None]
+        fixed = (x != own) & ~used
+        if fixed.any():
+            g = int(np.nonzero(fixed)[1][0])
+            what = f"geom {geom_names(m)[g]!r}, a {_GEOM(m.geom_type[g]).name.removeprefix('mjGEOM_').lower()},"
+            _refuse("geom_size", f"what the model has: {what} has no such size, or one that cannot differ", fixed, x)
+        _refuse("geom_size", "positive numbers", (x <= 0) & used, x)
+        if m.opt.density or m.opt.viscosity:
+            _refuse("geom_size", "what the model has, which moves in a fluid whose forces depend on it", x != own, x)
 
     def _check_joints(self, name: str, x: Array, own: Array) -> None:
         kinds = np.array(self._sim.model.joint_type)
@@ -219,18 +253,36 @@ class Parameters(Mapping[str, Array]):
                     # the same draw for all arrays of a name, whatever else is drawn
                     rng = np.random.default_rng([seed, k, list(_DRAWN).index(what)])
                     array[k] = _drawn(what, own, rng, low, high)
+                    if name == "geom_size":  # of shapes whose size may differ
+                        fixed = ~np.isin(self._sim._source.geom_type, list(_SIZED))
+                        array[k, fixed] = own[fixed]
 
     # ---- a world's own model ---------------------------------------------------------------------------------------------------
 
     def of_world(self, k: int) -> dict[str, Array]:
-        """Return the numbers of a world, all of them."""
-        return {name: self._arrays[name][k] if name in self._arrays else self._own[name] for name in NAMES}
+        """Return the numbers of a world that count, all of them."""
+        own = self._own
+        accepted = {name: self._core.accepted_parameter(NAMES.index(name))[k].reshape(own[name].shape) for name in self._arrays}
+        return {name: accepted.get(name, own[name]) for name in NAMES}
+
+    def write_sensor_models(self) -> None:
+        """Give the core the models of MuJoCo's that sensors of worlds with new numbers are read by."""
+        worlds = self._core.unsensed_parameters()
+        if worlds:
+            source = self._sim._source
+            m = copy.copy(source)
+            for k in worlds:
+                for field in FIELDS:  # nothing is left of the world before
+                    getattr(m, field)[...] = getattr(source, field)
+                self.write(k, m)
+                self._core.set_sensor_model(k, int(m._address))
 
     def write(self, k: int, m: Any) -> None:
         """Write the numbers of a world into a model of MuJoCo's."""
         x, model = self.of_world(k), self._sim.model
         bodies = [model.body_index(name) for name in body_names(m)]
         m.opt.gravity, m.geom_friction[:] = x["gravity"], x["geom_friction"]
+        self._write_sizes(x["geom_size"], m)
         m.body_mass[:], m.body_ipos[:] = x["body_mass"][bodies], x["body_com"][bodies]
         if "body_inertia" in self._arrays:
             for b, inertia in enumerate(x["body_inertia"][bodies]):
@@ -261,6 +313,14 @@ class Parameters(Mapping[str, Array]):
             if model.actuators[a].joint is not None:
                 m.actuator_gainprm[a, 0], m.actuator_biasprm[a, :3] = x["actuator_gain"][a], x["actuator_bias"][a]
 
+    def _write_sizes(self, sizes: Array, m: Any) -> None:
+        """Write sizes of shapes, and bounds that follow; trees of boxes, which do not, are switched off: contacts come in the same order without them."""
+        kinds = _shape_kinds(m)
+        for g in np.flatnonzero((sizes != self._own["geom_size"]).any(axis=1)).tolist():
+            m.geom_size[g] = sizes[g]
+            m.geom_rbound[g], m.geom_aabb[g, 3:] = _core.shape_bounds(kinds[g], sizes[g].tolist())
+            m.opt.disableflags |= _MIDPHASE
+
     def model_of(self, k: int) -> Model:
         """Return the model of a world."""
         model, x = self._sim.model, self.of_world(k)
@@ -275,18 +335,20 @@ class Parameters(Mapping[str, Array]):
             for i, j in enumerate(joints)
         ]
         loops, shapes, actuators, *others = rest
+        sizes = dict(zip(geom_names(m), x["geom_size"].tolist(), strict=True))
+        new_shapes = [replace(s, size=tuple(sizes[s.name][: len(s.size)])) if s.name in sizes else s for s in shapes]
         new_actuators = [
             a if a.joint is None else replace(a, gain=float(x["actuator_gain"][i]), bias=tuple(x["actuator_bias"][i].tolist()))
             for i, a in enumerate(actuators)
         ]
-        return _made((name, new_bodies, new_joints, x["gravity"].tolist(), loops, shapes, new_actuators, *others), m)
+        return _made((name, new_bodies, new_joints, x["gravity"].tolist(), loops, new_shapes, new_actuators, *others), m)
 
 
 # what is drawn: the arrays that it changes
 _DRAWN = {
     "friction": ("geom_friction",), "mass_scale": ("body_mass", "body_inertia"), "com_offset": ("body_com",), "damping_scale": ("joint_damping",),
     "stiffness_scale": ("joint_stiffness",), "armature_scale": ("joint_armature",), "friction_loss_scale": ("joint_friction_loss",),
-    "gain_scale": ("actuator_gain", "actuator_bias"), "gravity_scale": ("gravity",), "restitution": ("restitution",),
+    "gain_scale": ("actuator_gain", "actuator_bias"), "gravity_scale": ("gravity",), "restitution": ("restitution",), "size_scale": ("geom_size",),
 }  # fmt: skip
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
-from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -15,12 +13,12 @@ from .._door import as_array, count, finite, unknown
 from ..errors import ArgumentError
 from ..model import Model
 from ..model.from_mujoco import geom_names
-from ..simulator.sensing import Applied, Sensing
+from ..simulator.sensing import sensing_source
 from ..simulator.simulator import Simulator
 from ..simulator.smooth_model import keyframe_state
 from ..simulator.snapshot import seal, unseal
 from ..types import WorldStatus
-from .parameters import Parameters, parameter_source
+from .parameters import FIELDS, Parameters, parameter_source
 from .selection import Where, chosen
 
 __all__ = ["Worlds"]
@@ -68,7 +66,13 @@ class Worlds:
         self._sim = model if isinstance(model, Simulator) else Simulator(model, **options)
         self._sim._check_untouched()
         self.threads = _count(threads, "threads")
-        self._core = core = _core.Worlds(self._sim._plan, parameter_source(self._sim), _count(count, "count"), threads=self.threads)
+        self._core = core = _core.Worlds(
+            self._sim._plan,
+            parameter_source(self._sim),
+            sensor_values=self._sim._source.nsensordata,
+            count=_count(count, "count"),
+            threads=self.threads,
+        )
         self.parameters = Parameters(self._sim, core)
         """Numbers in which worlds differ, by name, see :class:`~delassus.worlds.parameters.Parameters`."""
         self._q, self._v, self._time, self._hidden = core.q, core.v, core.time, core.hidden
@@ -87,9 +91,9 @@ class Worlds:
         self.unsolved: Array = core.unsolved
         """(count,) int32: steps since the last reset that ended otherwise than "solved"."""
         self._all = list(range(len(self)))
-        self._sensors = np.zeros((len(self), self._sim._source.nsensordata))
+        self._sensors = core.sensors
         self._sensed = np.zeros(len(self), dtype=bool)
-        self._sensing = self._sim._sensing
+        self._sensing: Any = None
         self.reset()
 
     STATUSES: tuple[WorldStatus, ...] = get_args(WorldStatus)
@@ -214,18 +218,22 @@ class Worlds:
     def sensors(self) -> Array:
         """(count, nsensordata) values of the model's sensors after the last step, as :attr:`StepResult.sensors` has them.
 
-        They are computed when they are read, of worlds that were stepped or reset since, by MuJoCo's functions with the present inputs: read them before you write inputs of the next step.
-        :attr:`sensor_slices` says which columns are whose.
+        They are computed when they are read, of worlds that were stepped or reset since, in the worlds' threads, by MuJoCo's functions with the present inputs: read them before you write
+        inputs of the next step. The first time makes data of MuJoCo's for every thread. :attr:`sensor_slices` says which columns are whose.
+
+        Raises:
+            NotFiniteError: inputs or states of some worlds, which are named, are not finite.
+            MujocoError: MuJoCo could not go on with a world.
         """
         stale = np.flatnonzero(~self._sensed).tolist()
-        if stale and self.parameters.opened and self._sensing is self._sim._sensing:
-            self._sensing = Sensing(copy.copy(self._sim._source), self.model, lambda: self._sim._loop_rows)
-        for k in stale:
-            if self.parameters.opened:
-                self._sensing.change(partial(self.parameters.write, k))
-            applied = Applied(self._tau[k], self._control[k], self._external[k])
-            self._sensors[k] = self._sensing.values(self._core.record(k), applied).data
-        self._sensed[:] = True
+        if stale and self._sensors.size:
+            if self._sensing is None:
+                self._sensing = sensing_source(self._sim._source, self.model, FIELDS)
+                self._core.start_sensing(self._sensing)
+            self._core.check()
+            self.parameters.write_sensor_models()
+            self._core.sense(stale)
+            self._sensed[:] = True
         return self._sensors
 
     @property
@@ -301,6 +309,7 @@ class Worlds:
         gain_scale: tuple[float, float] | None = None,
         gravity_scale: tuple[float, float] | None = None,
         restitution: tuple[float, float] | None = None,
+        size_scale: tuple[float, float] | None = None,
     ) -> None:
         """Draw :attr:`parameters` of all worlds, uniformly between two ends each. What world k gets depends on the seed and on k alone, not on how many worlds there are or what else is drawn.
 
@@ -313,10 +322,11 @@ class Worlds:
             gain_scale: factors on gain and bias, one per actuator.
             gravity_scale: one factor per world.
             restitution: of all shapes of a world.
+            size_scale: factors on sizes, one per sphere, capsule, ellipsoid, cylinder and box; masses stay.
         """
         ranges = {
             "friction": friction, "mass_scale": mass_scale, "com_offset": com_offset, "damping_scale": damping_scale, "stiffness_scale": stiffness_scale,
-            "armature_scale": armature_scale, "friction_loss_scale": friction_loss_scale, "gain_scale": gain_scale, "gravity_scale": gravity_scale, "restitution": restitution,
+            "armature_scale": armature_scale, "friction_loss_scale": friction_loss_scale, "gain_scale": gain_scale, "gravity_scale": gravity_scale, "restitution": restitution, "size_scale": size_scale,
         }  # fmt: skip
         self.parameters.randomize(seed, ranges)
 
