@@ -74,17 +74,25 @@ std::size_t Linearization::bytes() const {
 
 bool Linearization::update(const double* q, const double* v, const double* acceleration, const double* lambda,
                            const double* external, const double* compliance, const double* damping) {
-  std::copy_n(damping, m_, damping_.begin());
   G_->set_compliance(compliance);
   if (!G_->update(q)) return false;
-  if (m_ > 0) G_->set_damping(damping);
   residual_.update(q, v, acceleration, lambda, external, true);
-  redundant_ = m_ > 0 && depends();
+  redundant_ = false;
+  if (m_ > 0) {
+    // rows that seem to depend on each other may only come near to it, which less damping tells
+    damp(damping, 1);
+    redundant_ = depends();
+    if (redundant_) {
+      damp(damping, 0.01);
+      redundant_ = depends();
+      if (redundant_) damp(damping, 1);
+    }
+  }
   if (redundant_) {
     // G ζ = d λ, and the ν̇ of ζ
     double* rhs = at_least(rows_, m_, 1);
     double* zeta = at_least(multiplier_, m_, 1);
-    for (int r = 0; r < m_; ++r) rhs[r] = damping[r] * lambda[r];
+    for (int r = 0; r < m_; ++r) rhs[r] = damping_[std::size_t(r)] * lambda[r];
     solve(rhs, 1, zeta);
     double* a = at_least(acceleration_, n_, 1);
     G_->jacobian_transpose(zeta, 1, a);
@@ -92,6 +100,11 @@ bool Linearization::update(const double* q, const double* v, const double* accel
     response_.update(q, nullptr, a, zeta, nullptr, false);
   }
   return true;
+}
+
+void Linearization::damp(const double* damping, double part) {
+  for (int r = 0; r < m_; ++r) damping_[std::size_t(r)] = part * damping[r];
+  G_->set_damping(damping_.data());
 }
 
 // Whether (d X)³ leaves something of numbers without a pattern, in the metric of d.

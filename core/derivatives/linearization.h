@@ -45,6 +45,7 @@ class Linearization {
   void solve(const double* Y, int columns, double* X);
   void project(const double* Y, int columns, double* X);
   void off_null_space(double* Y, int columns);
+  void damp(const double* damping, double part);
   bool depends();
 
   const Model<double>& model_;

@@ -242,3 +242,48 @@ def test_operator_needs_a_state_and_damping():
         D.solve_vjp(np.zeros(3), np.zeros(3))
     with pytest.raises(ArgumentError, match="damping"):
         D.update(model.neutral(), damping=0.0)
+
+
+# ---- random mechanisms --------------------------------------------------------------------------------------------------------
+
+
+def random_mechanism(seed):
+    """A random tree, of which some bodies are tied to others or to the world."""
+    rng = np.random.default_rng([seed, 17])
+    bodies = int(rng.integers(6, 14))
+    joints = [("free",), ("hinge",), ("hinge",), ("slide",), ("ball",), ("hinge", "hinge")]
+    parents = [int(rng.integers(0, k)) if k > 1 else -1 for k in range(bodies)]
+    plan = [(p, joints[rng.integers(p >= 0, len(joints))], False) for p in parents]
+    model = grow(plan, (seed, 5), every_armature=True)
+    rows = []
+    for _ in range(int(rng.integers(1, 3))):
+        body, other = (int(b) for b in rng.choice(np.arange(1, model.nbody), 2, replace=False))
+        kind = [dl.Connect, dl.PointContact, dl.Distance, dl.Hinge, dl.Universal, dl.Cylindrical][rng.integers(6)]
+        more = {"length": 0.7} if kind is dl.Distance else {}
+        here, there = rng.uniform(-0.5, 0.5, (2, 3))
+        rows.append(kind(model, body, other=other, point=here, other_point=there, baumgarte=GAINS, **more))
+    return model, rows, rng
+
+
+def random_agrees(seed):
+    """Compare, where the equations have a solution; returns whether they had."""
+    model, rows, rng = random_mechanism(seed)
+    q, v = model.random(rng), 0.3 * rng.standard_normal(model.nv)
+    try:
+        compared(model, rows, q, v, seed, tolerance=2e-6)
+    except InaccurateError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("group", range(4))
+def test_random_mechanisms_with_ties(group):
+    agreed = [random_agrees(seed) for seed in range(group, 40, 4)]
+    assert sum(agreed) >= 3
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("group", range(4))
+def test_many_random_mechanisms_with_ties(group):
+    agreed = [random_agrees(seed) for seed in range(1000 + group, 1200, 4)]
+    assert sum(agreed) >= 25
