@@ -27,9 +27,8 @@ def loads(oracle):
     return rng.standard_normal(oracle.model.nv), rng.standard_normal((oracle.model.nbody, 6))
 
 
-@settings(max_examples=2000)
-@given(mechanisms())
-def test_mass_matrix_and_bias_forces_are_sums_over_bodies(oracle):
+def check_mass_matrix_and_bias_forces(oracle):
+    """They are sums over bodies."""
     model, q, v = oracle.model, oracle.q, oracle.v
     M = dl.mass_matrix(model, q)
     agree(M, oracle.mass_matrix, CLOSE, magnitudes(oracle.mass_matrix))
@@ -44,9 +43,8 @@ def test_mass_matrix_and_bias_forces_are_sums_over_bodies(oracle):
     )
 
 
-@settings(max_examples=2000)
-@given(mechanisms())
-def test_forward_dynamics_and_inverse_solve_the_dense_equations(oracle):
+def check_forward_dynamics_and_inverse(oracle):
+    """They solve the dense equations."""
     model, q = oracle.model, oracle.q
     M, one = oracle.mass_matrix, np.eye(model.nv)
     tau, wrenches = loads(oracle)
@@ -63,6 +61,14 @@ def test_forward_dynamics_and_inverse_solve_the_dense_equations(oracle):
     for columns in ((), (1,), (2,), (7,), (64,)):
         y = np.random.default_rng(len(columns)).standard_normal((model.nv, *columns))
         agree(dl.solve_mass_matrix(model, q, y), inverse @ y, CLOSE_INVERSE)
+
+
+@settings(max_examples=2000)
+@given(mechanisms())
+def test_dynamics_of_random_trees_are_the_dense_definitions(oracle):
+    # one test: to grow a tree takes five times as long as to check it
+    check_mass_matrix_and_bias_forces(oracle)
+    check_forward_dynamics_and_inverse(oracle)
 
 
 @settings(max_examples=400)
