@@ -660,10 +660,10 @@ class Lemke:
 class Derivatives64:
     def __init__(self, model: Model) -> None: ...
     def inverse_dynamics_derivatives(
-        self, q: object | None, v: object | None, acceleration: object | None, external_forces: object | None, out: tuple
+        self, q: object | None, v: object | None, acceleration: object | None, external_forces: object | None, out: object
     ) -> tuple[Any, ...]: ...
     def forward_dynamics_derivatives(
-        self, q: object | None, v: object | None, tau: object | None, external_forces: object | None, out: tuple
+        self, q: object | None, v: object | None, tau: object | None, external_forces: object | None, out: object
     ) -> tuple[Any, ...]: ...
     def frame_derivatives(
         self, q: object | None, v: object | None, acceleration: object | None, body: int, point: object | None
@@ -676,10 +676,10 @@ class Derivatives64:
 class Derivatives32:
     def __init__(self, model: Model) -> None: ...
     def inverse_dynamics_derivatives(
-        self, q: object | None, v: object | None, acceleration: object | None, external_forces: object | None, out: tuple
+        self, q: object | None, v: object | None, acceleration: object | None, external_forces: object | None, out: object
     ) -> tuple[Any, ...]: ...
     def forward_dynamics_derivatives(
-        self, q: object | None, v: object | None, tau: object | None, external_forces: object | None, out: tuple
+        self, q: object | None, v: object | None, tau: object | None, external_forces: object | None, out: object
     ) -> tuple[Any, ...]: ...
     def frame_derivatives(
         self, q: object | None, v: object | None, acceleration: object | None, body: int, point: object | None
@@ -692,19 +692,19 @@ class Derivatives32:
 class BatchDerivatives64:
     def __init__(self, model: Model, threads: int) -> None: ...
     def inverse_dynamics_derivatives(
-        self, q: object | None, v: object | None, acceleration: object | None, external_forces: object | None, out: tuple, batch: int
+        self, q: object | None, v: object | None, acceleration: object | None, external_forces: object | None, out: object, batch: int
     ) -> tuple[Any, ...]: ...
     def forward_dynamics_derivatives(
-        self, q: object | None, v: object | None, tau: object | None, external_forces: object | None, out: tuple, batch: int
+        self, q: object | None, v: object | None, tau: object | None, external_forces: object | None, out: object, batch: int
     ) -> tuple[Any, ...]: ...
 
 class BatchDerivatives32:
     def __init__(self, model: Model, threads: int) -> None: ...
     def inverse_dynamics_derivatives(
-        self, q: object | None, v: object | None, acceleration: object | None, external_forces: object | None, out: tuple, batch: int
+        self, q: object | None, v: object | None, acceleration: object | None, external_forces: object | None, out: object, batch: int
     ) -> tuple[Any, ...]: ...
     def forward_dynamics_derivatives(
-        self, q: object | None, v: object | None, tau: object | None, external_forces: object | None, out: tuple, batch: int
+        self, q: object | None, v: object | None, tau: object | None, external_forces: object | None, out: object, batch: int
     ) -> tuple[Any, ...]: ...
 
 class StepOptions:
