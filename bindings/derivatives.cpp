@@ -81,8 +81,10 @@ void bind_tree(nb::class_<HeldDerivatives<T>>& c) {
         x.check(q_);
         bool regular = false;
         s.work(q_, [&] {
-          regular = aba_derivatives(s.model, s.w, x.v.data, x.given.data, x.external.data, x.found.data, x.by_q.data,
-                                    x.by_v.data, x.by_given.data);
+          aba_derivatives(s.model, s.w, x.v.data, x.given.data, x.external.data, x.found.data, x.by_q.data, x.by_v.data,
+                          x.by_given.data);
+          world_inertias(s.w);
+          regular = is_regular(s.model, s.w);
         });
         if (!regular) door::raise_singular(forward_name);
         return x.results(forward_name);

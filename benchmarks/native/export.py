@@ -1,6 +1,6 @@
 """Writes robots and scenes as plain numbers, from which the benchmarks build both their models.
 
-    python export.py tree FILE [NAME ...]      robots
+    python export.py tree FILE [NAME ...]      robots; the same of derivatives
     python export.py operator FILE [NAME ...]  scenes: a robot, its state and its constraints
     python export.py explicit FILE [NAME ...]  robots held by feet, hands and fingertips, likewise
     python export.py dynamics FILE [NAME ...]  those, then chains and binary trees held at their ends
@@ -85,6 +85,7 @@ def groups(kind):
     """Names of all that a benchmark is run on, by groups that run in a process each: what is large does not lie in the memory of what is small."""
     return {
         "tree": (ROBOTS,),
+        "derivatives": ((*ROBOTS, "atlas_hands"),),
         "operator": (tuple(delassus.scenes.names), tuple(f"swimmer-{n}" for n in SWIMMERS)),
         "explicit": (tuple(delassus.scenes.contact_sets),),
         "dynamics": (tuple(delassus.scenes.contact_sets), tuple(f"chain-{n}" for n in CHAINS) + tuple(f"tree-{n}" for n in TREES)),
@@ -94,11 +95,11 @@ def groups(kind):
 
 def write(kind, path, names=()):
     """Write those named, or every one."""
-    make = {"tree": delassus.load, "operator": scene_of, "counts": scene_of}.get(kind, held_scene)
+    make = {"tree": delassus.load, "derivatives": delassus.load, "operator": scene_of, "counts": scene_of}.get(kind, held_scene)
     with open(path, "w") as out:
         for name in names or (name for group in groups(kind) for name in group):
             made = make(name)
-            out.writelines(line + "\n" for line in (records(name, made) if kind == "tree" else scene_records(made)))
+            out.writelines(line + "\n" for line in (records(name, made) if make is delassus.load else scene_records(made)))
 
 
 if __name__ == "__main__":

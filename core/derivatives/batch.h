@@ -34,9 +34,10 @@ class PackedTreeDerivatives final : public BatchTreeDerivatives<Real> {
                        Real* vdot_q, Real* vdot_v, Real* Minv) override {
     std::atomic<int> singular{groups(batch)};
     each_group(batch, Q, V, tau, external, vdot, vdot_q, vdot_v, Minv, [&](Hand& h, const P* push, int g) {
-      if (aba_derivatives(model_, h.w, h.v.data(), h.given.data(), push, h.found.data(), h.by_q.data(), h.by_v.data(),
-                          h.by_given.data()))
-        return;
+      aba_derivatives(model_, h.w, h.v.data(), h.given.data(), push, h.found.data(), h.by_q.data(), h.by_v.data(),
+                      h.by_given.data());
+      world_inertias(h.w);
+      if (is_regular(model_, h.w)) return;
       for (int seen = singular; g < seen && !singular.compare_exchange_weak(seen, g);) {
       }
     });
@@ -58,7 +59,7 @@ class PackedTreeDerivatives final : public BatchTreeDerivatives<Real> {
           by_q(v.size() * v.size()),
           by_v(by_q.size()),
           by_given(by_q.size()) {
-      w.prepare_inverse(model);
+      w.prepare_solutions(model);
     }
   };
 

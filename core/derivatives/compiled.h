@@ -11,8 +11,8 @@
   how template void subspace_rates<T>(const Model<T>&, const Placement<T>&, Motions<T>&, SubspaceRates<T>&, const T*,  \
                                       const T*, const Vec3<T>&);                                                       \
   how template void rnea_derivatives<T>(const Model<T>&, DerivativeWorkspace<T>&, const T*, const T*, const T*, T*,    \
-                                        T*, T*, T*);                                                                   \
-  how template bool aba_derivatives<T>(const Model<T>&, DerivativeWorkspace<T>&, const T*, const T*, const T*, T*, T*, \
+                                        T*, T*, T*, bool);                                                             \
+  how template void aba_derivatives<T>(const Model<T>&, DerivativeWorkspace<T>&, const T*, const T*, const T*, T*, T*, \
                                        T*, T*);                                                                        \
   how template void frame_derivatives<T>(const Model<T>&, const DerivativeWorkspace<T>&, int, const Vec3<T>&, T*, T*,  \
                                          T*, T*, T*, T*);                                                              \

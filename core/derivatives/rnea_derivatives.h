@@ -17,6 +17,8 @@
 // here in world axes, with external forces that keep their direction.
 #pragma once
 
+#include <algorithm>
+
 #include "derivatives/workspace.h"
 #include "dynamics/inertia.h"
 
@@ -72,22 +74,24 @@ template <class T>
 // What a pair of velocities needs of the outer one. vdot may be null.
 template <class T>
 void subtree_forces(const Model<real_of<T>>& model, DerivativeWorkspace<T>& w, const T* vdot, bool external, T* tau) {
-  subtree_sums(model, w, external, [&](const auto& link, const auto& I, const auto& f, const auto& B, const auto& E) {
-    for (int k = link.iv; k < link.iv + link.nv; ++k) {
-      const Vec6<T> S = w.S[k];
-      auto [by_q, by_v] = force_rates(w, k, I, f, B);
-      if (external) {
-        by_q += E * S.ang;
-        w.turn_q.set(k, transpose_times(E, S));
-      }
-      w.force_q.set(k, by_q);
-      w.force_v.set(k, by_v);
-      w.U_strips.set(k, I * S);
-      w.turn_v.set(k, transpose_times(B, S));
-      if (tau) tau[k] = vdot ? dot(S, f) + vdot[k] * model.armature[k] : dot(S, f);
-    }
-    if (link.parent < 0) w.root_force[link.tree] = f.lin;
-  });
+  subtree_sums(
+      model, w, external,
+      [&](const auto& link, const auto& I, const auto& f, const auto& B, const auto& E) __attribute__((always_inline)) {
+        for (int k = link.iv; k < link.iv + link.nv; ++k) {
+          const Vec6<T> S = w.S[k];
+          auto [by_q, by_v] = force_rates(w, k, I, f, B);
+          if (external) {
+            by_q += E * S.ang;
+            w.turn_q.set(k, transpose_times(E, S));
+          }
+          w.force_q.set(k, by_q);
+          w.force_v.set(k, by_v);
+          w.U_strips.set(k, I * S);
+          w.turn_v.set(k, transpose_times(B, S));
+          if (tau) tau[k] = vdot ? dot(S, f) + vdot[k] * model.armature[k] : dot(S, f);
+        }
+        if (link.parent < 0) w.root_force[link.tree] = f.lin;
+      });
 }
 
 // The first `count` numbers of a strip to a column of a matrix, a row each.
@@ -109,54 +113,101 @@ template <class T>
   }
 }
 
-// All pairs of velocities: for each, the strips of those that it carries. Matrices nv × nv, row-major, all of them
-// written. Rows go from the last to the first: what a row clears on its left, those above fill.
+// Rows and columns of a free root, a strip of carried velocities at a time. Its linear axes are the world's, its
+// angular ones those of R, all about its own place, so that little of the general products is left: with û, ω the
+// root's linear and angular velocity and â the linear acceleration of what carries its turning axes,
+//
+//   by linear q or ν: 0,   ∂τ/∂q = Rᵀ (U_lin × â + E ᵀS),   ∂τ/∂ν = Rᵀ (2 U_lin × û + U_ang × ω + BᵀS)
 template <class T>
-void pair_derivatives(const Model<real_of<T>>& model, const DerivativeWorkspace<T>& w, bool external,
-                      T* __restrict tau_q, T* __restrict tau_v, T* __restrict M) {
+void free_root_derivatives(const Model<real_of<T>>& model, const DerivativeWorkspace<T>& w, int root, bool external,
+                           const T* v, const T* vdot, const Vec3<T>& ground, T* __restrict tau_q, T* __restrict tau_v,
+                           T* __restrict M) {
+  constexpr int width = link_lanes<T>;
+  using C = LinkPack<T>;
+  const std::size_t nv = std::size_t(model.nv);
+  const auto& link = model.links[root];
+  const int base = link.iv;
+  const Mat3<T> R = w.pose[root].R;
+  const Vec3<T> u{v[base], v[base + 1], v[base + 2]}, omega = w.v[root].ang;
+  Vec3<T> a = ground;
+  if (vdot) a += Vec3<T>{vdot[base], vdot[base + 1], vdot[base + 2]};
+  for (int d = base + 6; d < link.end_v; d += width) {
+    const int count = link.end_v - d;
+    const auto rows = [&](T* matrix, const Vec6<C>& f) {
+      T* to = matrix + std::size_t(base) * nv + d;
+      const Vec3<C> turned = transpose_times(R, f.ang);
+      store_row<T>(to, f.lin.x, count), store_row<T>(to + nv, f.lin.y, count),
+          store_row<T>(to + 2 * nv, f.lin.z, count);
+      to += 3 * nv;
+      store_row<T>(to, turned.x, count), store_row<T>(to + nv, turned.y, count),
+          store_row<T>(to + 2 * nv, turned.z, count);
+    };
+    const auto columns = [&](T* matrix, int column, const Vec3<C>& x) {
+      T* to = matrix + std::size_t(d) * nv + base + column;
+      const int n = count < width ? count : width;
+      store_column<T>(to, nv, x.x, n), store_column<T>(to + 1, nv, x.y, n), store_column<T>(to + 2, nv, x.z, n);
+    };
+    const auto U = w.U_strips[d];
+    Vec3<C> by_q = cross(U.lin, a);
+    if (external) by_q += w.turn_q[d];
+    rows(tau_q, w.force_q[d]);
+    columns(tau_q, 0, Vec3<C>{});
+    columns(tau_q, 3, transpose_times(R, by_q));
+    rows(tau_v, w.force_v[d]);
+    columns(tau_v, 0, Vec3<C>{});
+    columns(tau_v, 3, transpose_times(R, cross(U.lin, u) * real_of<T>(2) + cross(U.ang, omega) + w.turn_v[d]));
+    if (!M) continue;
+    rows(M, U);
+    columns(M, 0, U.lin);
+    columns(M, 3, transpose_times(R, U.ang));
+  }
+}
+
+// All pairs of velocities: for each, the strips of those that it carries. Matrices nv × nv, row-major; M may be null.
+// Entries that the tree's branches make zero are not written.
+template <class T>
+void pair_derivatives(const Model<real_of<T>>& model, const DerivativeWorkspace<T>& w, bool external, const T* v,
+                      const T* vdot, const Vec3<T>& ground, T* __restrict tau_q, T* __restrict tau_v, T* __restrict M) {
   constexpr int width = link_lanes<T>;
   const std::size_t nv = std::size_t(model.nv);
   for (int i = int(model.links.size()) - 1; i >= 0; --i) {
     const auto& link = model.links[i];
+    const bool free = link.type == Joint::free;
     const int first = link.iv, beyond = link.iv + link.nv, end = link.end_v;
     for (int a = beyond - 1; a >= first; --a) {
       const std::size_t row = std::size_t(a) * nv;
-      const auto clear = [&](int from, int to) {
-        for (int k = from; k < to; ++k) tau_q[row + k] = tau_v[row + k] = M[row + k] = T{};
-      };
-      clear(0, first);
-      clear(end, int(nv));
-
       // row a: it carries d
       const Vec6<T> S = w.S[a], Psi = w.rates.Psi[a], Chi = w.rates.Chi[a], Phi = w.rates.Phi[a];
-      for (int d = beyond; d < end; d += width) {
+      const int last = free ? beyond : end;
+      for (int d = beyond; d < last; d += width) {
         const int count = end - d;
         store_row<T>(tau_q + row + d, dot(w.force_q[d], S), count);
         store_row<T>(tau_v + row + d, dot(w.force_v[d], S), count);
       }
       // column a
-      for (int d = first; d < end; d += width) {
-        const int count = end - d < width ? end - d : width;
+      for (int d = first; d < last; d += width) {
+        const int count = last - d < width ? last - d : width;
         const std::size_t at = std::size_t(d) * nv + a;
         const auto U = w.U_strips[d];
         const auto turn = w.turn_v[d];
         LinkPack<T> by_q = dot(U, Chi) + dot(turn, Psi.ang);
         if (external) by_q += dot(w.turn_q[d], S.ang);
-        const LinkPack<T> mass = dot(U, S);
         store_column<T>(tau_q + at, nv, by_q, count);
         store_column<T>(tau_v + at, nv, dot(U, Phi) + dot(turn, S.ang), count);
+        if (!M) continue;
+        const LinkPack<T> mass = dot(U, S);
         store_column<T>(M + at, nv, mass, count);
-        store_row<T>(M + row + d, mass, end - d);
+        store_row<T>(M + row + d, mass, last - d);
       }
-      M[row + a] += model.armature[a];
+      if (M) M[row + a] += model.armature[a];
     }
-    if (link.type == Joint::free) {
-      // axes of the world do not turn
-      for (int a = first + 3; a < beyond; ++a) {
-        const Vec3<T> turned = cross(w.S[a].ang, w.root_force[link.tree]);
-        T* column = tau_q + std::size_t(first) * nv + a;
-        column[0] += turned.x, column[nv] += turned.y, column[2 * nv] += turned.z;
-      }
+    if (!free) continue;
+    free_root_derivatives(model, w, i, external, v, vdot, ground, tau_q, tau_v, M);
+    // axes of the world do not turn
+    for (int a = first + 3; a < beyond; ++a) {
+      const Vec3<T> turned = cross(w.S[a].ang, w.root_force[link.tree]);
+      T* column = tau_q + std::size_t(first) * nv + a;
+      column[0] += turned.x, column[nv] += turned.y, column[2 * nv] += turned.z;
     }
   }
 }
@@ -176,14 +227,17 @@ void link_forces(const Model<real_of<T>>& model, DerivativeWorkspace<T>& w, cons
 }
 
 // After `kinematics`. vdot may be null (zero), external may be null (none). tau: nv; tau_q, tau_v, M: nv × nv,
-// row-major.
+// row-major. tau and M may be null. Entries that the tree's branches make zero are written only if `clear`.
 template <class T>
 void rnea_derivatives(const Model<real_of<T>>& model, DerivativeWorkspace<T>& w, const T* v, const T* vdot,
-                      const T* external, T* tau, T* tau_q, T* tau_v, T* M) {
+                      const T* external, T* tau, T* tau_q, T* tau_v, T* M, bool clear = true) {
+  if (clear)
+    for (T* matrix : {tau_q, tau_v, M})
+      if (matrix) std::fill_n(matrix, std::size_t(model.nv) * std::size_t(model.nv), T{});
   const Vec3<T> up{constant<T>(-model.gravity.x), constant<T>(-model.gravity.y), constant<T>(-model.gravity.z)};
   link_forces(model, w, v, vdot, external, up);
   subtree_forces(model, w, vdot, external != nullptr, tau);
-  pair_derivatives(model, w, external != nullptr, tau_q, tau_v, M);
+  pair_derivatives(model, w, external != nullptr, v, vdot, up, tau_q, tau_v, M);
 }
 
 }  // namespace delassus

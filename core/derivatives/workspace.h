@@ -60,10 +60,17 @@ struct DerivativeWorkspace : Workspace<T> {
         force_q(model.nv),
         force_v(model.nv),
         turn_v(model.nv),
-        turn_q(model.nv) {
+        turn_q(model.nv),
+        scaled_U(model.nv) {
     B.resize(model.links.size());
     E.resize(model.links.size());
     momentum.resize(model.links.size());
+  }
+
+  void prepare_solutions(const Model<Real>& model);
+  // Where strips begin: nothing depends on the place of a free root, nor on its linear velocity.
+  static int first_column(const Model<Real>& model) {
+    return !model.links.empty() && model.links[0].type == Joint::free ? 3 : 0;
   }
 
   SubspaceRates<T> rates;
@@ -76,6 +83,41 @@ struct DerivativeWorkspace : Workspace<T> {
   VelocityStrips<Vec6, T> force_q;         // ∂f/∂q_k
   VelocityStrips<Vec6, T> force_v;         // ∂f/∂ν_k
   VelocityStrips<Vec3, T> turn_v, turn_q;  // Bᵀ S and Eᵀ S
+
+  // M = Lᵀ D L by the tree, and its solutions for the columns of ∂τ/∂q and ∂τ/∂ν. Sized by prepare_solutions, since
+  // only derivatives of forward dynamics need matrices.
+  static constexpr int packs = link_lanes<T> > 4 ? 2 : 4;  // side by side in a strip of columns
+  static constexpr int strip = packs * link_lanes<T>;      // columns
+  VelocityStrips<Vec6, T> scaled_U;                        // a velocity: U D⁻¹
+  std::vector<T> tau_q, tau_v;                             // nv × nv, and room to read the last strip of the last row
+  std::vector<T> L;                                        // nv × nv: row j has L_kj of all k that j carries
+  std::vector<LinkPack<T>> columns;                        // nv × 2 packs
+  std::vector<int> strip_start, strip_rows;                // a strip: rows of ∂τ that are not zero in it
 };
+
+template <class T>
+void DerivativeWorkspace<T>::prepare_solutions(const Model<Real>& model) {
+  if (!strip_start.empty()) return;
+  this->prepare_inverse(model);
+  const int nv = model.nv;
+  tau_q.resize(std::size_t(nv) * nv + strip);
+  tau_v.resize(tau_q.size());
+  L.resize(std::size_t(nv) * nv);
+  columns.resize(std::size_t(nv) * 2 * packs);
+  strip_start.push_back(0);
+  for (int first = first_column(model); first < nv; first += strip) {
+    for (int k = 0; k < nv; ++k) {
+      // k carries a column, is of its joint, or is carried by it
+      const auto& link = model.links[model.dof_link[k]];
+      bool related = false;
+      for (int c = first; c < first + strip && c < nv; ++c) {
+        const auto& other = model.links[model.dof_link[c]];
+        related = related || (c >= link.iv && c < link.end_v) || (k >= other.iv && k < other.end_v);
+      }
+      if (related) strip_rows.push_back(k);
+    }
+    strip_start.push_back(int(strip_rows.size()));
+  }
+}
 
 }  // namespace delassus

@@ -47,13 +47,12 @@ struct RowBlocks {
   }
 };
 
-// Minv: nv × nv, both triangles.
+// From the factor of M that `factorize` or `aba` left. Minv: nv × nv, both triangles.
 template <class T>
-void mass_matrix_inverse(const Model<real_of<T>>& model, Workspace<T>& w, T* __restrict Minv) {
+void inverse_of_factor(const Model<real_of<T>>& model, Workspace<T>& w, T* __restrict Minv) {
   using C = LinkPack<T>;
   constexpr int width = link_lanes<T>;
   w.prepare_inverse(model);
-  factorize(model, w);
   const int nl = int(model.links.size()), nv = model.nv, blocks = w.column_blocks;
   Vec6<C>* __restrict F = w.F.data();
   RowBlocks<T> rows(Minv, w.column.data(), nv);
@@ -120,6 +119,12 @@ void mass_matrix_inverse(const Model<real_of<T>>& model, Workspace<T>& w, T* __r
     for (int j = end; j < nv; ++j) row[j] = T{};
     for (int j = 0; j < k; ++j) row[j] = Minv[std::size_t(j) * nv + k];
   }
+}
+
+template <class T>
+void mass_matrix_inverse(const Model<real_of<T>>& model, Workspace<T>& w, T* Minv) {
+  factorize(model, w);
+  inverse_of_factor(model, w, Minv);
 }
 
 }  // namespace delassus

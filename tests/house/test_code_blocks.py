@@ -24,6 +24,8 @@ FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 NEEDS = {
     "casadi": "casadi",
     "delassus.gym": "gymnasium",
+    "delassus.jax": "jax",
+    "delassus.torch": "torch",
     "pinocchio": "pinocchio",
     "example_robot_data": "example_robot_data",
     "dl.View": "viser",
@@ -189,7 +191,7 @@ def test_algorithm_shows_equations_and_code(algorithm):
 
 
 MODULES = [
-    m.name for m in pkgutil.walk_packages(dl.__path__, "delassus.") if m.name != "delassus._core" and not m.name.startswith("delassus.gym")
+    m.name for m in pkgutil.walk_packages(dl.__path__, "delassus.") if m.name not in ("delassus._core", "delassus.jax", "delassus.torch") and not m.name.startswith("delassus.gym")
 ]
 
 

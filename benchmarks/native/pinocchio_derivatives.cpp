@@ -1,0 +1,107 @@
+// The peer: derivatives of tree dynamics from Pinocchio's headers, compiled with our flags.
+#include "pinocchio_derivatives.h"
+
+#include "pinocchio_model.h"
+
+#include <pinocchio/algorithm/aba-derivatives.hpp>
+#include <pinocchio/algorithm/aba.hpp>
+#include <pinocchio/algorithm/rnea-derivatives.hpp>
+
+namespace bench {
+namespace {
+
+using RowMat = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+
+Eigen::Matrix3d hat(const Eigen::Vector3d& a) {
+  Eigen::Matrix3d A;
+  A << 0, -a.z(), a.y(), a.z(), 0, -a.x(), -a.y(), a.x(), 0;
+  return A;
+}
+
+}  // namespace
+
+struct PinocchioDerivatives::Impl {
+  explicit Impl(const Robot& robot) : built(robot), model(built.model), data(model) {
+    data.dtau_dq.setZero(), data.dtau_dv.setZero(), data.M.setZero();
+    data.ddq_dq.setZero(), data.ddq_dv.setZero(), data.Minv.setZero();
+  }
+
+  PinocchioModel built;
+  pin::Model& model;
+  pin::Data data;
+  std::vector<Vec> q, v, acceleration, torque;
+  std::vector<Mat> T;  // ν_pinocchio = T ν; orthogonal
+
+  void add(const State& s) {
+    const Vec cq = built.configuration(s.q);
+    const Mat turn = built.turn(cq);
+    const Vec cv = turn * Eigen::Map<const Vec>(s.v.data(), model.nv);
+    const Vec ca = turn * Eigen::Map<const Vec>(s.acceleration.data(), model.nv) - built.drift(cv);
+    const Vec ct = turn * Eigen::Map<const Vec>(s.torque.data(), model.nv);
+    q.push_back(cq), v.push_back(cv), acceleration.push_back(ca), torque.push_back(ct), T.push_back(turn);
+  }
+
+  // ∂(T x)/∂q of a constant x, given y = T x: linear parts of free joints turn with them
+  Mat turned(const Vec& y) const {
+    Mat out = Mat::Zero(model.nv, model.nv);
+    for (const auto& j : built.joints)
+      if (j.type == "free") out.block<3, 3>(j.iv, j.iv + 3) = hat(y.segment<3>(j.iv));
+    return out;
+  }
+  // ∂drift/∂ν_pinocchio
+  Mat drift_rate(const Vec& nu) const {
+    Mat out = Mat::Zero(model.nv, model.nv);
+    for (const auto& j : built.joints)
+      if (j.type == "free") {
+        out.block<3, 3>(j.iv, j.iv) = hat(nu.segment<3>(j.iv + 3));
+        out.block<3, 3>(j.iv, j.iv + 3) = -hat(nu.segment<3>(j.iv));
+      }
+    return out;
+  }
+  static std::vector<double> stacked(const Mat& by_q, const Mat& by_v, const Mat& M) {
+    RowMat all(3 * M.rows(), M.cols());
+    all << by_q, by_v, M;
+    return std::vector<double>(all.data(), all.data() + all.size());
+  }
+};
+
+PinocchioDerivatives::PinocchioDerivatives(const Robot& robot) : impl(new Impl(robot)) {}
+PinocchioDerivatives::~PinocchioDerivatives() = default;
+
+std::string PinocchioDerivatives::version() { return PINOCCHIO_VERSION; }
+std::string PinocchioDerivatives::eigen_version() { return bench::eigen_version(); }
+int PinocchioDerivatives::nq() const { return impl->model.nq; }
+int PinocchioDerivatives::nv() const { return impl->model.nv; }
+void PinocchioDerivatives::add_state(const State& state) { impl->add(state); }
+
+void PinocchioDerivatives::rnea(int s) {
+  pin::computeRNEADerivatives(impl->model, impl->data, impl->q[s], impl->v[s], impl->acceleration[s]);
+}
+void PinocchioDerivatives::aba(int s) {
+  pin::computeABADerivatives(impl->model, impl->data, impl->q[s], impl->v[s], impl->torque[s]);
+}
+
+// τ = Tᵀ τ'(q', T ν, T ν̇ − drift(T ν)), the results of Pinocchio being τ' and its derivatives
+std::vector<double> PinocchioDerivatives::inverse(int s) const {
+  const Mat& T = impl->T[s];
+  const Vec &v = impl->v[s], &a = impl->acceleration[s];
+  const Mat M = impl->data.M.selfadjointView<Eigen::Upper>();
+  const Mat D = impl->drift_rate(v), V = impl->turned(v), A = impl->turned(a + impl->built.drift(v));
+  const Mat by_q = T.transpose() * (impl->data.dtau_dq * T + impl->data.dtau_dv * V + M * (A - D * V)) -
+                   T.transpose() * impl->turned(impl->data.tau);
+  const Mat by_v = T.transpose() * (impl->data.dtau_dv - M * D) * T;
+  return Impl::stacked(by_q, by_v, T.transpose() * M * T);
+}
+// ν̇ = Tᵀ (ν̇'(q', T ν, T τ) + drift(T ν))
+std::vector<double> PinocchioDerivatives::forward(int s) const {
+  const Mat& T = impl->T[s];
+  const Vec& v = impl->v[s];
+  const Mat Minv = impl->data.Minv.selfadjointView<Eigen::Upper>();
+  const Mat D = impl->drift_rate(v), V = impl->turned(v), W = impl->turned(impl->torque[s]);
+  const Mat by_q = T.transpose() * (impl->data.ddq_dq * T + (impl->data.ddq_dv + D) * V + Minv * W) -
+                   T.transpose() * impl->turned(impl->data.ddq + impl->built.drift(v));
+  const Mat by_v = T.transpose() * (impl->data.ddq_dv + D) * T;
+  return Impl::stacked(by_q, by_v, T.transpose() * Minv * T);
+}
+
+}  // namespace bench
