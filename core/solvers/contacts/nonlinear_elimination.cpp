@@ -3,9 +3,12 @@
 #include <limits>
 
 #include "dense/lu.h"
+#include "operators/selected_response.h"
 
 namespace delassus {
 namespace {
+
+static_assert(NonlinearElimination::most_rows <= SelectedResponse<double>::most_rows);
 
 constexpr double chosen_share = 0.99;  // of ‖d f‖ that the chosen contacts hold, if so few do
 constexpr int max_local_iterations = 4, local_halvings = 6;
