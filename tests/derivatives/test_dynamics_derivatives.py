@@ -42,9 +42,7 @@ def check_forward(model, q, v, seed, forces=True):
     external = external if forces else None
     d = dl.forward_dynamics_derivatives(model, q, v, tau, external_forces=external)
     agree(d.acceleration, dl.forward_dynamics(model, q, v, tau, external_forces=external), 1e-10)
-    by_q, by_v = complex_step.derivative(
-        model, lambda q, v: complex_step.inverse_dynamics(model, q, v, d.acceleration, external), q, v
-    )
+    by_q, by_v = complex_step.derivative(model, lambda q, v: complex_step.inverse_dynamics(model, q, v, d.acceleration, external), q, v)
     M = dl.mass_matrix(model, q)
     want_q, want_v = -np.linalg.solve(M, by_q), -np.linalg.solve(M, by_v)
     agree(d.acceleration_q, want_q, 1e-9, size(want_q, d.acceleration))

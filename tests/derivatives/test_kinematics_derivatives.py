@@ -158,5 +158,9 @@ def test_bad_arguments_raise_errors_that_name_them():
 def test_float32_stays_float32():
     model = dl.load("go2")
     q, v = model.neutral().astype(np.float32), np.ones(18, dtype=np.float32)
-    for result in (dl.frame_derivatives(model, q, v, v, "base"), dl.center_of_mass_derivatives(model, q, v, v), dl.energy_derivatives(model, q, v)):
+    for result in (
+        dl.frame_derivatives(model, q, v, v, "base"),
+        dl.center_of_mass_derivatives(model, q, v, v),
+        dl.energy_derivatives(model, q, v),
+    ):
         assert {x.dtype for x in vars(result).values()} == {np.dtype(np.float32)}

@@ -27,7 +27,10 @@ def test_regressor_does_not_depend_on_the_parameters(name):
     model, rng = oracle.model, np.random.default_rng(2)
     other = dl.Model(
         "other",
-        [replace(b, mass=b.mass + 1.0, com=tuple(rng.uniform(-0.1, 0.1, 3)), inertia=(1.0, 1.2, 1.4, *rng.uniform(-0.1, 0.1, 3))) for b in model.bodies],
+        [
+            replace(b, mass=b.mass + 1.0, com=tuple(rng.uniform(-0.1, 0.1, 3)), inertia=(1.0, 1.2, 1.4, *rng.uniform(-0.1, 0.1, 3)))
+            for b in model.bodies
+        ],
         model.joints,
         gravity=model.gravity,
     )
