@@ -57,18 +57,22 @@ inline nb::tuple shape_tuple(Shape shape) {
 
 template <class T>
 bool all_finite(const T* x, std::size_t n) {
-  // x − x is zero for a finite number, NaN otherwise
-  using P = Pack<T, 8>;
-  P sums{};
+  // x − x is zero for a finite number, NaN otherwise; several sums at once, none waits for another
+  constexpr int width = 32 / int(sizeof(T)), several = 4;
+  using P = Pack<T, width>;
+  P sums[several]{};
   std::size_t i = 0;
-  for (; i + 8 <= n; i += 8) {
-    P part;
-    __builtin_memcpy(&part, x + i, sizeof(P));
-    sums += part - part;
-  }
+  for (; i + several * width <= n; i += several * width)
+#pragma GCC unroll 4
+    for (int k = 0; k < several; ++k) {
+      P part;
+      __builtin_memcpy(&part, x + i + k * width, sizeof(P));
+      sums[k] += part - part;
+    }
   T sum{};
   for (; i < n; ++i) sum += x[i] - x[i];
-  for (int k = 0; k < 8; ++k) sum += sums[k];
+  const P all = (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  for (int k = 0; k < width; ++k) sum += all[k];
   return sum == T{};
 }
 

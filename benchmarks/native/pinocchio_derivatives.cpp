@@ -1,7 +1,7 @@
 // The peer: derivatives of tree dynamics from Pinocchio's headers, compiled with our flags.
 #include "pinocchio_derivatives.h"
 
-#include "pinocchio_model.h"
+#include "pinocchio_states.h"
 
 #include <pinocchio/algorithm/aba-derivatives.hpp>
 #include <pinocchio/algorithm/aba.hpp>
@@ -9,8 +9,6 @@
 
 namespace bench {
 namespace {
-
-using RowMat = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
 Eigen::Matrix3d hat(const Eigen::Vector3d& a) {
   Eigen::Matrix3d A;
@@ -20,25 +18,10 @@ Eigen::Matrix3d hat(const Eigen::Vector3d& a) {
 
 }  // namespace
 
-struct PinocchioDerivatives::Impl {
-  explicit Impl(const Robot& robot) : built(robot), model(built.model), data(model) {
+struct PinocchioDerivatives::Impl : PinocchioStates {
+  explicit Impl(const Robot& robot) : PinocchioStates(robot) {
     data.dtau_dq.setZero(), data.dtau_dv.setZero(), data.M.setZero();
     data.ddq_dq.setZero(), data.ddq_dv.setZero(), data.Minv.setZero();
-  }
-
-  PinocchioModel built;
-  pin::Model& model;
-  pin::Data data;
-  std::vector<Vec> q, v, acceleration, torque;
-  std::vector<Mat> T;  // ν_pinocchio = T ν; orthogonal
-
-  void add(const State& s) {
-    const Vec cq = built.configuration(s.q);
-    const Mat turn = built.turn(cq);
-    const Vec cv = turn * Eigen::Map<const Vec>(s.v.data(), model.nv);
-    const Vec ca = turn * Eigen::Map<const Vec>(s.acceleration.data(), model.nv) - built.drift(cv);
-    const Vec ct = turn * Eigen::Map<const Vec>(s.torque.data(), model.nv);
-    q.push_back(cq), v.push_back(cv), acceleration.push_back(ca), torque.push_back(ct), T.push_back(turn);
   }
 
   // ∂(T x)/∂q of a constant x, given y = T x: linear parts of free joints turn with them
@@ -61,7 +44,7 @@ struct PinocchioDerivatives::Impl {
   static std::vector<double> stacked(const Mat& by_q, const Mat& by_v, const Mat& M) {
     RowMat all(3 * M.rows(), M.cols());
     all << by_q, by_v, M;
-    return std::vector<double>(all.data(), all.data() + all.size());
+    return row_major(all);
   }
 };
 

@@ -1,7 +1,7 @@
 // The peer: Pinocchio's model from the same numbers, its algorithms from its headers, compiled with our flags.
 #include "pinocchio_side.h"
 
-#include "pinocchio_model.h"
+#include "pinocchio_states.h"
 
 #include <pinocchio/algorithm/aba.hpp>
 #include <pinocchio/algorithm/cholesky.hpp>
@@ -9,33 +9,14 @@
 #include <pinocchio/algorithm/rnea.hpp>
 
 namespace bench {
-namespace {
 
-using RowMat = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-
-}  // namespace
-
-struct PinocchioSide::Impl {
-  explicit Impl(const Robot& robot) : built(robot), model(built.model), data(model) {
+struct PinocchioSide::Impl : PinocchioStates {
+  explicit Impl(const Robot& robot) : PinocchioStates(robot) {
     data.M.setZero();
     data.Minv.setZero();
   }
 
-  PinocchioModel built;
-  pin::Model& model;
-  pin::Data data;
-  std::vector<Vec> q, v, acceleration, torque;
-  std::vector<Mat> T;  // ν_pinocchio = T ν; orthogonal
   Mat Y, X;
-
-  void add(const State& s) {
-    const Vec cq = built.configuration(s.q);
-    const Mat turn = built.turn(cq);
-    const Vec cv = turn * Eigen::Map<const Vec>(s.v.data(), model.nv);
-    const Vec ca = turn * Eigen::Map<const Vec>(s.acceleration.data(), model.nv) - built.drift(cv);
-    const Vec ct = turn * Eigen::Map<const Vec>(s.torque.data(), model.nv);
-    q.push_back(cq), v.push_back(cv), acceleration.push_back(ca), torque.push_back(ct), T.push_back(turn);
-  }
 };
 
 PinocchioSide::PinocchioSide(const Robot& robot) : impl(new Impl(robot)) {}
@@ -73,10 +54,6 @@ void PinocchioSide::solve_minverse(int s) {
 }
 
 // Pinocchio's to ours: transposed T; matrices from their upper triangles.
-namespace {
-std::vector<double> row_major(const RowMat& A) { return std::vector<double>(A.data(), A.data() + A.size()); }
-}  // namespace
-
 std::vector<double> PinocchioSide::torque(int s) const { return row_major(impl->T[s].transpose() * impl->data.tau); }
 std::vector<double> PinocchioSide::mass_matrix(int s) const {
   const Mat M = impl->data.M.selfadjointView<Eigen::Upper>();

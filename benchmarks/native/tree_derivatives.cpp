@@ -3,7 +3,6 @@
 //
 //   tree_derivatives ROBOTS [--json FILE] [--markdown FILE] [--repeats N] [--only NAME]
 #include "derivatives/aba_derivatives.h"
-#include "our_tree.h"
 #include "pinocchio_derivatives.h"
 #include "ways.h"
 
@@ -45,11 +44,8 @@ class OurDerivatives {
 std::vector<Row> run(const Robot& robot, int repeats, Records& records) {
   OurTree tree(robot);
   PinocchioDerivatives peer(robot);
-  if (tree.model.nv != peer.nv() || tree.model.nq != peer.nq())
-    throw std::runtime_error("the two models differ in size: " + robot.name);
   std::mt19937 rng(7);
-  tree.state = random_states(tree.model, states, rng);
-  for (const auto& s : tree.state) peer.add_state(s);
+  share_states(tree, peer, robot.name, states, rng);
   OurDerivatives ours(tree.model, tree.state);
   const auto result = [&](int) { return ours.result(); };
 
@@ -64,10 +60,7 @@ std::vector<Row> run(const Robot& robot, int repeats, Records& records) {
 }
 
 std::string run_all(const std::vector<Robot>& robots, int repeats, Records& records) {
-  std::vector<Row> rows;
-  for (const auto& robot : robots)
-    for (auto& row : run(robot, repeats, records)) rows.push_back(std::move(row));
-  return markdown(rows);
+  return table_of(robots, repeats, records, run);
 }
 
 int main(int argc, char** argv) {

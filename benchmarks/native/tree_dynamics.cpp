@@ -1,7 +1,6 @@
 // Tree dynamics of this library's core and of Pinocchio, in one process, each from q: agreement first, then time.
 //
 //   tree_dynamics ROBOTS [--json FILE] [--markdown FILE] [--repeats N] [--only NAME]
-#include "our_tree.h"
 #include "pinocchio_side.h"
 #include "ways.h"
 
@@ -14,11 +13,8 @@ constexpr double tolerance = 1e-10;
 std::vector<Row> run(const Robot& robot, int repeats, Records& records) {
   OurTree ours(robot);
   PinocchioSide peer(robot);
-  if (ours.model.nv != peer.nv() || ours.model.nq != peer.nq())
-    throw std::runtime_error("the two models differ in size: " + robot.name);
   std::mt19937 rng(7);
-  ours.state = random_states(ours.model, states, rng);
-  for (const auto& s : ours.state) peer.add_state(s);
+  share_states(ours, peer, robot.name, states, rng);
 
   Tasks tasks{robot.name, ours.model.nv, states, repeats, tolerance, records};
   const auto torque = [&](int s) { return peer.torque(s); };
@@ -49,10 +45,7 @@ std::vector<Row> run(const Robot& robot, int repeats, Records& records) {
 }
 
 std::string run_all(const std::vector<Robot>& robots, int repeats, Records& records) {
-  std::vector<Row> rows;
-  for (const auto& robot : robots)
-    for (auto& row : run(robot, repeats, records)) rows.push_back(std::move(row));
-  return markdown(rows);
+  return table_of(robots, repeats, records, run);
 }
 
 int main(int argc, char** argv) {

@@ -4,7 +4,7 @@
 // alternate, so that a slow moment of the machine hits all of them; the table shows the best and the median.
 #pragma once
 
-#include "robot.h"
+#include "our_tree.h"
 #include "timing.h"
 
 namespace bench {
@@ -66,6 +66,24 @@ inline std::string markdown(const std::vector<Row>& rows) {
   }
   return out + text("\nPinocchio's fastest over ours: %.2f in geometric mean, %.2f at least; medians %.2f and %.2f.\n",
                     bests.mean(), bests.least, medians.mean(), medians.least);
+}
+
+// Both sides at the same random states, which must be of the same size.
+template <class Peer>
+void share_states(OurTree& ours, Peer& peer, const std::string& name, int states, std::mt19937& rng) {
+  if (ours.model.nv != peer.nv() || ours.model.nq != peer.nq())
+    throw std::runtime_error("the two models differ in size: " + name);
+  ours.state = random_states(ours.model, states, rng);
+  for (const auto& s : ours.state) peer.add_state(s);
+}
+
+// run(robot, repeats, records) for every robot, as one table
+template <class Run>
+std::string table_of(const std::vector<Robot>& robots, int repeats, Records& records, Run&& run) {
+  std::vector<Row> rows;
+  for (const auto& robot : robots)
+    for (auto& row : run(robot, repeats, records)) rows.push_back(std::move(row));
+  return markdown(rows);
 }
 
 }  // namespace bench

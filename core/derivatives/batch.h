@@ -24,18 +24,27 @@ class PackedTreeDerivatives final : public BatchTreeDerivatives<Real> {
 
   void inverse_dynamics(int batch, const Real* Q, const Real* V, const Real* vdot, const Real* external, Real* tau,
                         Real* tau_q, Real* tau_v, Real* M) override {
-    each_group(batch, Q, V, vdot, external, tau, tau_q, tau_v, M, [&](Hand& h, const P* push, int) {
-      rnea_derivatives(model_, h.w, h.v.data(), h.given.data(), push, h.found.data(), h.by_q.data(), h.by_v.data(),
-                       h.by_given.data());
+    // into matrices that nothing else writes to, so that what is zero stays so
+    each_group(batch, Q, V, vdot, external, [&](Hand& h, const P* push, int g) {
+      rnea_derivatives(model_, h.w, h.v.data(), h.given.data(), push, h.found.data(), h.w.tau_q.data(),
+                       h.w.tau_v.data(), h.mass.data(), false);
+      scatter(batch, g, h.found.data(), model_.nv, tau);
+      scatter(batch, g, h.w.tau_q.data(), square(), tau_q);
+      scatter(batch, g, h.w.tau_v.data(), square(), tau_v);
+      scatter(batch, g, h.mass.data(), square(), M);
     });
   }
 
   int forward_dynamics(int batch, const Real* Q, const Real* V, const Real* tau, const Real* external, Real* vdot,
                        Real* vdot_q, Real* vdot_v, Real* Minv) override {
     std::atomic<int> singular{groups(batch)};
-    each_group(batch, Q, V, tau, external, vdot, vdot_q, vdot_v, Minv, [&](Hand& h, const P* push, int g) {
-      aba_derivatives(model_, h.w, h.v.data(), h.given.data(), push, h.found.data(), h.by_q.data(), h.by_v.data(),
-                      h.by_given.data());
+    each_group(batch, Q, V, tau, external, [&](Hand& h, const P* push, int g) {
+      aba_derivatives(model_, h.w, h.v.data(), h.given.data(), push, h.found.data(), h.vdot_q.data(), h.vdot_v.data(),
+                      h.Minv.data());
+      scatter(batch, g, h.found.data(), model_.nv, vdot);
+      scatter(batch, g, h.vdot_q.data(), square(), vdot_q);
+      scatter(batch, g, h.vdot_v.data(), square(), vdot_v);
+      scatter(batch, g, h.Minv.data(), square(), Minv);
       world_inertias(h.w);
       if (is_regular(model_, h.w)) return;
       for (int seen = singular; g < seen && !singular.compare_exchange_weak(seen, g);) {
@@ -48,7 +57,7 @@ class PackedTreeDerivatives final : public BatchTreeDerivatives<Real> {
   // What a thread works with. `given` is ν̇ or τ, `found` the other one.
   struct Hand {
     DerivativeWorkspace<P> w;
-    std::vector<P> q, v, given, external, found, by_q, by_v, by_given;
+    std::vector<P> q, v, given, external, found, mass, vdot_q, vdot_v, Minv;
     explicit Hand(const Model<Real>& model)
         : w(model),
           q(std::size_t(model.nq)),
@@ -56,48 +65,44 @@ class PackedTreeDerivatives final : public BatchTreeDerivatives<Real> {
           given(v.size()),
           external(6 * model.bodies.size()),
           found(v.size()),
-          by_q(v.size() * v.size()),
-          by_v(by_q.size()),
-          by_given(by_q.size()) {
+          mass(v.size() * v.size()),
+          vdot_q(mass.size()),
+          vdot_v(mass.size()),
+          Minv(mass.size()) {
       w.prepare_solutions(model);
     }
   };
 
   static int groups(int batch) { return (batch + width - 1) / width; }
+  int square() const { return model_.nv * model_.nv; }
 
-  // work(hand, external, group) on every group, arguments before and results after it being those of its states. A
-  // given null is zero.
+  // n numbers of every state of a group; lanes beyond the batch repeat its last state
+  static void gather(int batch, int g, const Real* X, int n, std::vector<P>& to) {
+    const Real* x[width];
+    for (int k = 0; k < width; ++k) x[k] = X + std::size_t(std::min(g * width + k, batch - 1)) * std::size_t(n);
+    gather_states(x, n, to.data());
+  }
+  static void scatter(int batch, int g, const P* from, int n, Real* X) {
+    Real* x[width];
+    for (int k = 0; k < width; ++k) x[k] = X + std::size_t(std::min(g * width + k, batch - 1)) * std::size_t(n);
+    scatter_states(from, n, x, std::min(width, batch - g * width));
+  }
+
+  // work(hand, external, group) on every group, after kinematics of its states. A given null is zero.
   template <class F>
-  void each_group(int batch, const Real* Q, const Real* V, const Real* given, const Real* external, Real* found,
-                  Real* by_q, Real* by_v, Real* by_given, F&& work) {
-    const int n = groups(batch), nv = model_.nv, pushes = int(6 * model_.bodies.size());
+  void each_group(int batch, const Real* Q, const Real* V, const Real* given, const Real* external, F&& work) {
+    const int n = groups(batch);
     team_.each(n, [&](int g) {
       Hand& h = hands_[std::size_t(team_.whose(g, n))];
-      // lanes beyond the batch repeat its last state
-      const auto gather = [&](const Real* X, int size, std::vector<P>& to) {
-        const Real* x[width];
-        for (int k = 0; k < width; ++k) x[k] = X + std::size_t(std::min(g * width + k, batch - 1)) * size;
-        gather_states(x, size, to.data());
-      };
-      const auto scatter = [&](const std::vector<P>& from, Real* X) {
-        const std::size_t size = from.size();
-        Real* x[width];
-        for (int k = 0; k < width; ++k) x[k] = X + std::size_t(std::min(g * width + k, batch - 1)) * size;
-        scatter_states(from.data(), int(size), x, std::min(width, batch - g * width));
-      };
-      gather(Q, model_.nq, h.q);
-      gather(V, nv, h.v);
+      gather(batch, g, Q, model_.nq, h.q);
+      gather(batch, g, V, model_.nv, h.v);
       if (given)
-        gather(given, nv, h.given);
+        gather(batch, g, given, model_.nv, h.given);
       else
         std::fill(h.given.begin(), h.given.end(), P{});
-      if (external) gather(external, pushes, h.external);
+      if (external) gather(batch, g, external, int(h.external.size()), h.external);
       kinematics(model_, h.w, h.q.data());
       work(h, external ? h.external.data() : nullptr, g);
-      scatter(h.found, found);
-      scatter(h.by_q, by_q);
-      scatter(h.by_v, by_v);
-      scatter(h.by_given, by_given);
     });
   }
 

@@ -3,7 +3,6 @@
 import numpy as np
 
 
-
 def link_motions(pose, v, a):
     """Velocity and acceleration (6,) of every link in its own frame, gravity left out."""
     velocity, acceleration = [], []
@@ -40,6 +39,7 @@ def kinetic_energy(pose, v):
     """½ Σ vᵀ H v of all links, and of armature."""
     links = pose.robot.links
     velocities, _ = link_motions(pose, v, 0 * v)
-    return sum(x @ H @ x for x, H in zip(velocities, pose.H, strict=True)) / 2 + sum(
-        (link.armature * v[link.v : link.v + link.nv] ** 2).sum() for link in links
-    ) / 2
+    return (
+        sum(x @ H @ x for x, H in zip(velocities, pose.H, strict=True)) / 2
+        + sum((link.armature * v[link.v : link.v + link.nv] ** 2).sum() for link in links) / 2
+    )

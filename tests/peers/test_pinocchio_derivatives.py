@@ -13,7 +13,7 @@ import pytest
 import delassus as dl
 from oracles.compare import agree
 from oracles.dense import hat
-from peers.test_pinocchio_dynamics import ROBOTS, Coordinates, robot, states
+from oracles.pinocchio_robots import ROBOTS, robot, states
 
 pin = pytest.importorskip("pinocchio")
 
