@@ -23,8 +23,9 @@ from .errors import ArgumentError, MissingExtraError
 from .model import Loop, Model
 
 try:
-    import jax
     import jax.numpy as jnp
+
+    import jax
 except ImportError as error:
     raise MissingExtraError("delassus.jax: JAX is not installed. Use pip install 'delassus[jax]'.") from error
 
@@ -37,7 +38,7 @@ def _call(work: Any, shapes: Sequence[tuple[int, ...]], dtype: Any, *arguments: 
     def on_host(*given: Any) -> tuple[np.ndarray, ...]:
         return tuple(np.asarray(y, dtype) for y in work(*(np.asarray(x, np.float64) for x in given)))
 
-    results = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape in shapes)
+    results = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape in shapes)  # type: ignore[no-untyped-call]
     return tuple(jax.pure_callback(on_host, results, *arguments, vmap_method="sequential"))
 
 

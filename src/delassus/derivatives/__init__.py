@@ -15,7 +15,7 @@ from .frames import (
     jacobian_transpose_product_derivative,
     point_derivatives,
 )
-from .linearize import (
+from .linearized import (
     ConstrainedDynamicsDerivatives,
     DynamicsAdjoint,
     DynamicsTangent,

@@ -21,7 +21,7 @@ from ..model.model import as_model
 from ..operators import DelassusOperator
 from ..state import normalize
 from .dynamics import forward_dynamics_derivatives, inverse_dynamics_derivatives
-from .linearize import LinearizedDynamics, OperatorDerivatives
+from .linearized import LinearizedDynamics, OperatorDerivatives
 
 __all__ = ["ConstrainedFunction", "Function", "InverseOperatorFunction", "OperatorFunction", "TreeFunction"]
 
@@ -81,7 +81,7 @@ class Function:
         self._of_thread = threading.local()
 
     def _mine(self, name: str, make: Callable[[], Any]) -> Any:
-        """What this thread works with."""
+        """Return what this thread works with."""
         if not hasattr(self._of_thread, name):
             setattr(self._of_thread, name, make())
         return getattr(self._of_thread, name)
@@ -98,11 +98,11 @@ class Function:
         raise NotImplementedError
 
     def vjp(self, x: Sequence[Array], y_bar: Sequence[Array]) -> tuple[Array, ...]:
-        """Derivatives of Σ y_bar · y by the arguments."""
+        """Differentiate Σ y_bar · y by the arguments."""
         raise NotImplementedError
 
     def jacobian(self, x: Sequence[Array]) -> tuple[Array, ...]:
-        """Derivatives as matrices: of the first result by every argument, then of the next."""
+        """Return derivatives as matrices: of the first result by every argument, then of the next."""
         raise NotImplementedError
 
 
@@ -166,7 +166,7 @@ class ConstrainedFunction(Function):
         return tuple(self._at(x).jvp(self._coordinates.velocity(x[0], dx[0]), dx[1], dx[2]))
 
     def vjp(self, x: Sequence[Array], y_bar: Sequence[Array]) -> tuple[Array, ...]:
-        """The same backwards."""
+        """Go the same way backwards."""
         by = self._at(x).vjp(*y_bar)
         return self._coordinates.adjoint(x[0], by.q), by.v, by.tau
 

@@ -199,8 +199,8 @@ class LinearizedDynamics:
         r = self.result
         n = r.acceleration.size
         one, zero = np.eye(n), np.zeros((n, n))
-        blocks = ((one, zero, zero), (zero, one, zero), (zero, zero, one))
-        a, f = self._native.tangents(*(np.concatenate(x, axis=1) for x in blocks), 3 * n, False)
+        dq, dv, dtau = np.hstack([one, zero, zero]), np.hstack([zero, one, zero]), np.hstack([zero, zero, one])
+        a, f = self._native.tangents(dq, dv, dtau, 3 * n, False)
         by_acceleration, by_forces = (np.ascontiguousarray(x.reshape(-1, 3, n).swapaxes(0, 1)) for x in (a, f))
         return ConstrainedDynamicsDerivatives(r.acceleration, r.forces, *by_acceleration, *by_forces)
 
@@ -313,7 +313,8 @@ class OperatorDerivatives:
         """d(G x) along dq (nv,) or (nv, k) in the tangent space, and along dx (m,) or (m, k)."""
         self._fresh()
         columns, vector = _columns({"dq": (dq, self.model.nv), "dx": (dx, self._m)})
-        return self._native.apply_tangents(x, dq, dx, columns, vector)[1]
+        _, dy = self._native.apply_tangents(x, dq, dx, columns, vector)
+        return np.asarray(dy)
 
     def apply_vjp(self, x: ArrayLike, y_bar: ArrayLike) -> tuple[Array, Array]:
         """Differentiate y_bar · G x by q and by x; y_bar: (m,) or (m, k)."""
@@ -330,7 +331,8 @@ class OperatorDerivatives:
         """d((G + ε)⁻¹ y) along dq (nv,) or (nv, k), and along dy and ddamping (m,) or (m, k)."""
         self._fresh(damped=True)
         columns, vector = _columns({"dq": (dq, self.model.nv), "dy": (dy, self._m), "ddamping": (ddamping, self._m)})
-        return self._native.solve_tangents(y, dq, dy, ddamping, columns, vector)[1]
+        _, dx = self._native.solve_tangents(y, dq, dy, ddamping, columns, vector)
+        return np.asarray(dx)
 
     def solve_vjp(self, y: ArrayLike, x_bar: ArrayLike) -> tuple[Array, Array, Array]:
         """Differentiate x_bar · (G + ε)⁻¹ y by q, y and ε; x_bar: (m,) or (m, k)."""
