@@ -17,7 +17,13 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-PROGRAMS = {"tree": "tree_dynamics", "operator": "delassus_operator", "explicit": "explicit_matrices", "dynamics": "constrained_dynamics", "derivatives": "tree_derivatives"}
+PROGRAMS = {
+    "tree": "tree_dynamics",
+    "operator": "delassus_operator",
+    "explicit": "explicit_matrices",
+    "dynamics": "constrained_dynamics",
+    "derivatives": "tree_derivatives",
+}
 
 
 def build(folder, target, **settings):
