@@ -23,9 +23,8 @@ from .errors import ArgumentError, MissingExtraError
 from .model import Loop, Model
 
 try:
-    import jax.numpy as jnp
-
     import jax
+    import jax.numpy as jnp
 except ImportError as error:
     raise MissingExtraError("delassus.jax: JAX is not installed. Use pip install 'delassus[jax]'.") from error
 
