@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     from .derivatives import (
         CenterOfMassDerivatives,
         ConstrainedDynamicsDerivatives,
+        ContactAdjoint,
+        ContactDerivatives,
+        ContactTangent,
         DynamicsAdjoint,
         DynamicsTangent,
         EnergyDerivatives,
@@ -136,10 +139,13 @@ __all__ = [
     "ConstrainedDynamicsDerivatives",
     "Constraint",
     "ConstraintRows",
+    "ContactAdjoint",
+    "ContactDerivatives",
     "ContactProblem",
     "ContactResiduals",
     "ContactResult",
     "ContactSolver",
+    "ContactTangent",
     "Contacts",
     "Cylindrical",
     "DelassusOperator",
@@ -247,10 +253,11 @@ _HOMES = {
     "constraints": "CenterOfMass Connect Constraint ConstraintRows Cylindrical Distance Hinge JointCoupling JointFriction JointLimit LinkConstraint Planar PointContact "
     "Prismatic Universal Weld "
     "constraint_bias constraint_drift constraint_error constraint_velocity constraint_wrenches",
-    "derivatives": "CenterOfMassDerivatives ConstrainedDynamicsDerivatives DynamicsAdjoint DynamicsTangent EnergyDerivatives ForwardDynamicsDerivatives "
-    "FrameDerivatives InverseDynamicsDerivatives LinearizedDynamics OperatorDerivatives center_of_mass_derivatives "
-    "constrained_dynamics_derivatives energy_derivatives forward_dynamics_derivatives frame_derivatives inertial_parameters "
-    "inverse_dynamics_derivatives jacobian_product_derivative jacobian_transpose_product_derivative linearize point_derivatives torque_regressor",
+    "derivatives": "CenterOfMassDerivatives ConstrainedDynamicsDerivatives ContactAdjoint ContactDerivatives ContactTangent DynamicsAdjoint DynamicsTangent "
+    "EnergyDerivatives ForwardDynamicsDerivatives FrameDerivatives InverseDynamicsDerivatives LinearizedDynamics OperatorDerivatives "
+    "center_of_mass_derivatives constrained_dynamics_derivatives energy_derivatives forward_dynamics_derivatives frame_derivatives "
+    "inertial_parameters inverse_dynamics_derivatives jacobian_product_derivative jacobian_transpose_product_derivative linearize "
+    "point_derivatives torque_regressor",
     "dynamics": "Workspace bias_forces forward_dynamics inverse_dynamics mass_matrix mass_matrix_inverse solve_mass_matrix",
     "model": "Model ModelBuilder embedded_names load",
     "operators": "BatchDelassusOperator CholeskyDelassus DelassusOperator DenseDelassus Explanation ExplicitDelassus MethodCosts damped_delassus_inverse "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .contacts import ContactAdjoint, ContactDerivatives, ContactTangent
 from .dynamics import (
     ForwardDynamicsDerivatives,
     InverseDynamicsDerivatives,
@@ -36,6 +37,9 @@ from .masses import (
 __all__ = [
     "CenterOfMassDerivatives",
     "ConstrainedDynamicsDerivatives",
+    "ContactAdjoint",
+    "ContactDerivatives",
+    "ContactTangent",
     "DynamicsAdjoint",
     "DynamicsTangent",
     "EnergyDerivatives",
