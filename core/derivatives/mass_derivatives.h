@@ -2,8 +2,11 @@
 //
 // With inertia I, momentum h and force f of the subtree of velocity j, total mass m and gravity left out of f,
 //
-//   m ∂c/∂q_j = (I S_j)_lin,   m ∂ċ/∂q_j = (S_j ×* h + I Ψ_j)_lin,   m ∂c̈/∂q_j = (∂f/∂q_j)_lin,   m ∂c̈/∂ν_j =
-//   (∂f/∂ν_j)_lin ∂T/∂q_j = hᵀ Ψ_j,   ∂T/∂ν_j = hᵀ S_j + armature ν_j,   ∂V/∂q_j = −gᵀ (I S_j)_lin
+//   m ∂c/∂q_j = (I S_j)_lin,      m ∂ċ/∂q_j = (S_j ×* h + I Ψ_j)_lin
+//
+//   m ∂c̈/∂q_j = (∂f/∂q_j)_lin,    m ∂c̈/∂ν_j = (∂f/∂ν_j)_lin
+//
+//   ∂T/∂q_j = hᵀ Ψ_j,             ∂T/∂ν_j = hᵀ S_j + armature ν_j,      ∂V/∂q_j = −gᵀ (I S_j)_lin
 //
 // the last of gravity alone.
 #pragma once

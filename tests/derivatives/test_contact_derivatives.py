@@ -134,6 +134,19 @@ def test_a_contact_that_is_about_to_slide_is_a_kink():
     assert dl.ContactDerivatives(G, r, [0.5]).kinks.tolist() == [True]
 
 
+@pytest.mark.parametrize("across", [0.0, 0.3])
+def test_a_contact_without_friction_slides(across):
+    """Also where it does not move yet: nothing keeps it from moving."""
+    G = np.array([[1.0, 0.2, 0.0], [0.2, 1.5, 0.0], [0.0, 0.0, 2.0]])
+    g = np.array([-1.0, -0.2 + across, 0.0])  # the force on the normal stops it along the tangent where across is zero
+    r = dl.solve_contacts(G, g, [0.0], **TIGHT)
+    d = dl.ContactDerivatives(G, r, [0.0])
+    assert d.modes == ("sliding",)
+    moved = d.jvp(dg=[0.1, 1.0, -0.5])
+    assert np.allclose(moved.forces, [-0.1, 0, 0])
+    assert np.allclose(moved.velocities, [0, 1 - 0.02, -0.5])
+
+
 def test_bad_input():
     G = np.eye(3)
     r = dl.solve_contacts(G, [-1.0, 0.1, 0.0], [0.5], **TIGHT)

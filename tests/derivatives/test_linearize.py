@@ -39,6 +39,7 @@ def compared(model, constraints, q, v, seed, *, still=False, tolerance=2e-8, for
     agree(found.forces, wanted[1], tolerance, max(np.abs(wanted[1]).max(initial=0), np.abs(r.forces).max(initial=0)))
     weights = rng.standard_normal(model.nv), rng.standard_normal(r.forces.size)
     back = L.vjp(*weights)
+    # redundant rows: rounding over the damping that tells them apart, 1e-6 of G, and the projection takes it off four times
     terms = np.concatenate([weights[0] * found.acceleration, weights[1] * found.forces])
     assert abs(back.q @ dq + back.v @ dv + back.tau @ dtau - terms.sum()) <= 1e-12 * max(np.abs(terms).sum(), np.abs(back.q * dq).sum()) * (
         100 if L.redundant else 1

@@ -56,8 +56,8 @@ class ContactDerivatives:
         timestep: as it was given.
 
     Attributes:
-        modes: a word per constraint set: of contacts "open", "sticking" or "sliding"; of single rows "free" (σ = 0) or "bound" (λ at its bound, or zero).
-        kinks: (contacts,) whether a contact is within 1e-6 of another mode, relative to its forces.
+        modes: a word per contact, "open", "sticking" or "sliding", then one per row of all other constraints, "free" (σ = 0) or "bound" (λ at its bound, or zero).
+        kinks: (contacts,) whether a contact is within 1e-6 of another mode, relative to its forces. Limits and dry friction are not looked at.
 
     Raises:
         InaccurateError: the solution is not "solved".
@@ -127,18 +127,20 @@ class ContactDerivatives:
             identity[each, each] = 1.0
             return
         self.kinks[k] = min(y[0], abs(across - limit)) <= 1e-6 * size
-        if across <= limit:
+        speed = float(np.linalg.norm(velocity[1:]))
+        # without friction a contact slides, also where it does not move yet: then friction to come has no direction
+        if friction > 0 and (across <= limit or speed == 0):
             self.modes += ("sticking",)
             shift[each, each] = 1.0
             return
         self.modes += ("sliding",)
-        speed = float(np.linalg.norm(velocity[1:]))
-        h = velocity[1:] / speed
+        h = velocity[1:] / speed if speed > 0 else np.zeros(velocity.size - 1)
         tangents = slice(first + 1, rows.stop)
         shift[first, first] = 1.0
         identity[tangents, tangents] = np.eye(h.size)
         identity[tangents, first] = friction * h
-        shift[tangents, tangents] = friction * force[0] / speed * (np.eye(h.size) - np.outer(h, h))
+        if friction > 0:
+            shift[tangents, tangents] = friction * force[0] / speed * (np.eye(h.size) - np.outer(h, h))
         self._by_friction[tangents, k] = h * force[0]
 
     def jvp(self, dG_forces: ArrayLike | None = None, dg: ArrayLike | None = None, dfriction: ArrayLike | None = None) -> ContactTangent:

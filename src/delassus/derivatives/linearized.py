@@ -146,7 +146,8 @@ class LinearizedDynamics:
     @property
     def redundant(self) -> bool:
         """Whether rows depend on each other in that state."""
-        return bool(self.result is not None and self._native.redundant)
+        _ = self.result  # there is a state, or this raises
+        return bool(self._native.redundant)
 
     def update(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, external_forces: ArrayLike | None = None
