@@ -31,6 +31,7 @@ struct Held : SingleUser {
   std::shared_ptr<const HeldModel> held;
   std::unique_ptr<Verbs> core;
   std::size_t m;
+  std::size_t block_use = 0;  // another one for whoever may set blocks of its factor
 
   Held(std::shared_ptr<const HeldModel> model, std::unique_ptr<Verbs> verbs, const char* called = "this operator")
       : SingleUser(called), held(std::move(model)), core(std::move(verbs)), m(std::size_t(core->rows())) {}

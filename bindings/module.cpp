@@ -33,6 +33,7 @@ NB_MODULE(_core, m) {
   bind_complementarity(m);
   bind_derivatives(m);
   bind_linearization(m);
+  bind_contact_derivatives(m);
   bind_simulator(m);
   bind_worlds(m);
 }

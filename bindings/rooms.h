@@ -25,6 +25,7 @@ void bind_contacts(nanobind::module_& m);
 void bind_complementarity(nanobind::module_& m);
 void bind_derivatives(nanobind::module_& m);
 void bind_linearization(nanobind::module_& m);
+void bind_contact_derivatives(nanobind::module_& m);
 void bind_simulator(nanobind::module_& m);
 void bind_worlds(nanobind::module_& m);
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "contact_sets.h"
 #include "held_operator.h"
 #include "rooms.h"
 #include "solvers/contacts/solver.h"
@@ -16,7 +17,6 @@ namespace {
 
 using In = door::Input<double>;
 using Out = door::Output<double>;
-using Table = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // An operator of Python's: functions of arrays, with the interpreter's lock.
 class PythonMap final : public ContactMap {
@@ -77,7 +77,7 @@ struct HeldContacts {
   std::vector<double> history;
   std::atomic<bool> busy{false};
 
-  HeldContacts(const std::string& name, int rows, const Table& cones, const Table& intervals)
+  HeldContacts(const std::string& name, int rows, const SetTable& cones, const SetTable& intervals)
       : method(find_contact_method(name)) {
     if (!method) {
       std::string names;
@@ -85,32 +85,12 @@ struct HeldContacts {
         names += (names.empty() ? "'" : ", '") + std::string(known.name) + "'";
       door::raise("UnknownNameError", "method: there is none called '" + name + "'. Available: " + names + ".");
     }
-    if ((cones.shape(1) != 2 && cones.shape(1) != 3) || intervals.shape(1) != 3)
-      door::raise("ArgumentError",
-                  "cones: expected columns (row, friction) or (row, friction, rows), and of intervals (row, lower, "
-                  "upper).");
-    constexpr double open = std::numeric_limits<double>::infinity();
-    sets.rows = rows;
-    const auto row_of = [&](double at, int count) {
-      if (!(at >= 0 && at + count <= rows))
-        door::raise("ArgumentError", "cones, intervals: a row is not one of the " + std::to_string(rows) + ".");
-      return int(at);
-    };
-    for (std::size_t c = 0; c < cones.shape(0); ++c) {
-      const int size = cones.shape(1) == 3 ? int(cones(c, 2)) : 3;
-      if (size != 3 && size != 4 && size != 6)
-        door::raise("ArgumentError", "cones: a contact has 3, 4 or 6 rows, got " + std::to_string(size) + ".");
-      if (size > 3 && name == "lcp")
+    sets = read_sets(rows, cones, intervals);
+    for (const auto& c : sets.cones)
+      if (c.rows > 3 && name == "lcp")
         door::raise("ArgumentError",
                     "method: 'lcp' has polygons for tangents only, and a contact has torsional or rolling friction. "
                     "Use 'auto'.");
-      sets.cones.push_back({row_of(cones(c, 0), size), cones(c, 1), size});
-    }
-    for (std::size_t i = 0; i < intervals.shape(0); ++i) {
-      const double lower = intervals(i, 1), upper = intervals(i, 2);
-      sets.intervals.push_back(
-          {row_of(intervals(i, 0), 1), std::isnan(lower) ? -open : lower, std::isnan(upper) ? open : upper});
-    }
   }
 
   // G: an operator of ours, a matrix, or functions of Python's.
@@ -136,6 +116,7 @@ struct HeldContacts {
         held.work([&] {
           std::optional<DampingAside<Real>> aside;
           if (method->needs_inverse) aside.emplace(G_);
+          ++held.block_use;
           run(map, nullptr);
         });
       };
@@ -218,7 +199,7 @@ void bind_contacts(nb::module_& m) {
   bind_structs(m);
   nb::class_<HeldContacts>(m, "ContactSolver")
       // cones: (c, 2) first row, friction; intervals (i, 3): row, lower, upper, where NaN stands for an open end
-      .def(nb::init<const std::string&, int, const Table&, const Table&>(), "method"_a, "rows"_a, "cones"_a,
+      .def(nb::init<const std::string&, int, const SetTable&, const SetTable&>(), "method"_a, "rows"_a, "cones"_a,
            "intervals"_a)
       .def("solve", &HeldContacts::solve, "G"_a, "g"_a.none(), "options"_a, "warm_start"_a.none());
 }

@@ -21,6 +21,9 @@ class ContactMap {
   virtual const BlockIndex* block_index(const ForceSets&) { return nullptr; }
   virtual void set_blocks(const double* /*B*/) {}
   virtual void respond(const double* /*x*/, double* /*y*/) {}
+  // The same of transposed blocks, J (M + Jᵀ Bᵀ J)⁻¹ Jᵀ x, where there is such a response.
+  virtual bool has_transposed_response() const { return false; }
+  virtual void respond_transposed(const double* /*x*/, double* /*y*/) {}
   // A ← rows and columns of that response by their numbers, none of a joint alone: count × count, row-major.
   virtual void respond_among(const int* /*rows*/, int /*count*/, double* /*A*/) {}
   virtual int determinant_sign() { return 1; }
@@ -41,6 +44,8 @@ class OperatorMap final : public ContactMap {
   const BlockIndex* block_index(const ForceSets&) override { return G_.block_index(); }
   void set_blocks(const double* B) override { G_.set_blocks(B); }
   void respond(const double* x, double* y) override { G_.respond_to_blocks(x, 1, y, false); }
+  bool has_transposed_response() const override { return true; }
+  void respond_transposed(const double* x, double* y) override { G_.respond_to_blocks(x, 1, y, true); }
   void respond_among(const int* rows, int count, double* A) override { G_.respond_among(rows, count, A); }
   int determinant_sign() override { return G_.block_determinant_sign(); }
   bool sharpen() override;

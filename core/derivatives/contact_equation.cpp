@@ -1,0 +1,356 @@
+#include "derivatives/contact_equation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "dense/vectors.h"
+#include "operators/block_inverse.h"
+
+namespace delassus {
+namespace {
+
+constexpr double rank_threshold = 1e-11;  // of the dense factor
+constexpr double proximal = 1e-7;         // δ
+constexpr double at_rounding = 1e-15;     // of a residual, over the right-hand side
+constexpr double consistent = 1e-9;       // the same: what is above is a part of b that no x meets
+constexpr int refinements = 12, lsqr_iterations = 60;
+
+double length(int n, const double* x) { return std::sqrt(dense::dot(n, x, x)); }
+
+}  // namespace
+
+void ContactEquation::resize(const ForceSets& K) {
+  K_ = &K, rows_ = K.rows;
+  const std::size_t m = std::size_t(rows_);
+  begin_.assign(1, 0);
+  for (const auto& c : K.cones) begin_.push_back(begin_.back() + std::size_t(c.rows) * std::size_t(c.rows));
+  const std::size_t size = begin_.back() + K.intervals.size();
+  C_.assign(size, 0.0);
+  for (auto* x : {&inverse_, &stiffness_}) x->resize(size);
+  for (auto* x : {&unit_, &in_, &out_, &w_, &z_, &b_, &x_, &rest_, &step_, &u_, &v_, &t_, &p_, &next_}) x->resize(m);
+  active_.reserve(m);
+}
+
+void ContactEquation::multiply(const std::vector<double>& blocks, bool transposed, const double* x, double* y) const {
+  for (std::size_t k = 0; k < K_->cones.size(); ++k)
+    with_rows(K_->cones[k], [&](auto n) {
+      const double *B = blocks.data() + begin_[k], *from = x + K_->cones[k].row;
+      double* to = y + K_->cones[k].row;
+      for (int a = 0; a < n(); ++a) {
+        double sum = 0;
+        for (int c = 0; c < n(); ++c) sum += (transposed ? B[n() * c + a] : B[n() * a + c]) * from[c];
+        to[a] = sum;
+      }
+    });
+  const double* B = blocks.data() + begin_[K_->cones.size()];
+  for (std::size_t k = 0; k < K_->intervals.size(); ++k) y[K_->intervals[k].row] = B[k] * x[K_->intervals[k].row];
+}
+
+bool ContactEquation::factor(ContactMap& G, const double* d, int max_dense) {
+  G_ = &G;
+  for (int r = 0; r < rows_; ++r) unit_[std::size_t(r)] = 1 / std::sqrt(d[r]);
+  // rows of C that are not zero
+  is_active_.assign(std::size_t(rows_), 0);
+  for (std::size_t k = 0; k < K_->cones.size(); ++k) {
+    const int n = K_->cones[k].rows;
+    const double* C = cone_block(k);
+    for (int a = 0; a < n; ++a)
+      is_active_[std::size_t(K_->cones[k].row + a)] =
+          std::any_of(C + n * a, C + n * (a + 1), [](double x) { return x != 0; });
+  }
+  for (std::size_t k = 0; k < K_->intervals.size(); ++k)
+    is_active_[std::size_t(K_->intervals[k].row)] = interval_block(k) != 0;
+  active_.clear();
+  for (int r = 0; r < rows_; ++r)
+    if (is_active_[std::size_t(r)]) active_.push_back(r);
+
+  dense_ = int(active_.size()) <= max_dense || dynamic_cast<DenseMap*>(&G) || !set_stiffness(G);
+  if (!dense_) {
+    redundant_ = !feels_all();
+    return std::isfinite(length(rows_, z_.data()));
+  }
+  form_matrix(G);
+  const bool finite = factor_.factor(rank_threshold);
+  redundant_ = factor_.rank() < factor_.size();
+  return finite;
+}
+
+// A in active rows and columns, in the unit of √d dλ: 1 − C + C Ĝ, Ĝ = G / √(d dᵀ)
+void ContactEquation::form_matrix(ContactMap& G) {
+  const std::size_t n = active_.size();
+  const auto* matrix = dynamic_cast<const DenseMap*>(&G);
+  if (!matrix) {
+    matrix_.resize(std::size_t(rows_) * n);
+    std::fill(in_.begin(), in_.end(), 0.0);
+    for (std::size_t j = 0; j < n; ++j) {
+      in_[std::size_t(active_[j])] = 1;
+      G.apply(in_.data(), out_.data());
+      in_[std::size_t(active_[j])] = 0;
+      for (std::size_t r = 0; r < out_.size(); ++r) matrix_[r * n + j] = out_[r];
+    }
+  }
+  double* A = factor_.resize(int(n));
+  packed_.resize(n);
+  std::fill_n(A, n * n, 0.0);
+  // row i: Σ_k C_ik ĝ_k
+  const auto add_row = [&](std::size_t i, int first, int count, const double* C) {
+    double* to = A + i * n;
+    for (int k = 0; k < count; ++k) {
+      if (C[k] == 0) continue;
+      const std::size_t row = std::size_t(first + k);
+      const double scaled = C[k] * unit_[row];
+      if (matrix) {
+        const double* g = matrix->matrix() + row * std::size_t(rows_);
+        for (std::size_t j = 0; j < n; ++j) to[j] += scaled * g[active_[j]];
+      } else {
+        const double* g = matrix_.data() + row * n;
+        for (std::size_t j = 0; j < n; ++j) to[j] += scaled * g[j];
+      }
+    }
+    for (std::size_t j = 0; j < n; ++j) to[j] *= unit_[std::size_t(active_[j])];
+    // 1 − C
+    to[i] += 1;
+    for (std::size_t j = 0; j < n; ++j)
+      if (const int at = active_[j] - first; at >= 0 && at < count) to[j] -= C[at];
+  };
+  place_.assign(std::size_t(rows_), -1);
+  for (std::size_t i = 0; i < n; ++i) place_[std::size_t(active_[i])] = int(i);
+  for (std::size_t k = 0; k < K_->cones.size(); ++k) {
+    const Cone& c = K_->cones[k];
+    for (int a = 0; a < c.rows; ++a)
+      if (const int i = place_[std::size_t(c.row + a)]; i >= 0)
+        add_row(std::size_t(i), c.row, c.rows, cone_block(k) + c.rows * a);
+  }
+  for (std::size_t k = 0; k < K_->intervals.size(); ++k)
+    if (const int i = place_[std::size_t(K_->intervals[k].row)]; i >= 0)
+      add_row(std::size_t(i), K_->intervals[k].row, 1, &interval_block(k));
+}
+
+// E⁻¹ and B of all sets. Whether G has such a factor, and its transposed.
+bool ContactEquation::set_stiffness(ContactMap& G) {
+  const BlockIndex* index = G.block_index(*K_);
+  if (!index || !G.has_transposed_response()) return false;
+  real_stiffness_.assign(index->size, 0.0);
+  double E[max_cone_rows * max_cone_rows];
+  int exchanged[max_cone_rows];
+  const auto set = [&](int row, int n, const double* C, double* inverse, double* stiffness) {
+    for (int a = 0; a < n; ++a)
+      for (int c = 0; c < n; ++c)
+        E[n * a + c] = (a == c) * (1 + (is_active_[std::size_t(row + a)] ? proximal : 0)) - C[n * a + c];
+    invert_block(n, E, inverse, exchanged);
+    for (int a = 0; a < n; ++a)
+      for (int c = 0; c < n; ++c) {
+        double sum = 0;
+        for (int k = 0; k < n; ++k) sum += inverse[n * a + k] * C[n * k + c];
+        stiffness[n * a + c] = sum;
+        real_stiffness_[std::size_t(index->at(row + a, row + c))] =
+            unit_[std::size_t(row)] * unit_[std::size_t(row)] * sum;
+      }
+  };
+  for (std::size_t k = 0; k < K_->cones.size(); ++k)
+    set(K_->cones[k].row, K_->cones[k].rows, cone_block(k), inverse_.data() + begin_[k], stiffness_.data() + begin_[k]);
+  for (std::size_t k = 0; k < K_->intervals.size(); ++k) {
+    const std::size_t at = begin_[K_->cones.size()] + k;
+    set(K_->intervals[k].row, 1, C_.data() + at, inverse_.data() + at, stiffness_.data() + at);
+  }
+  G.set_blocks(real_stiffness_.data());
+  return true;
+}
+
+// y ← A x or Aᵀ x, in the unit of √d dλ
+void ContactEquation::product(bool transposed, const double* x, double* y) {
+  const std::size_t m = std::size_t(rows_);
+  // C (Ĝ x − x) + x;   Ĝ Cᵀ x − Cᵀ x + x
+  if (transposed) {
+    multiply(C_, true, x, w_.data());
+    for (std::size_t r = 0; r < m; ++r) in_[r] = unit_[r] * w_[r];
+    G_->apply(in_.data(), out_.data());
+    for (std::size_t r = 0; r < m; ++r) y[r] = is_active_[r] ? x[r] - w_[r] + unit_[r] * out_[r] : 0;
+  } else {
+    for (std::size_t r = 0; r < m; ++r) in_[r] = unit_[r] * x[r];
+    G_->apply(in_.data(), out_.data());
+    for (std::size_t r = 0; r < m; ++r) in_[r] = unit_[r] * out_[r] - x[r];
+    multiply(C_, false, in_.data(), w_.data());
+    for (std::size_t r = 0; r < m; ++r) y[r] = is_active_[r] ? x[r] + w_[r] : 0;
+  }
+}
+
+// y ← A_δ⁻¹ x or A_δ⁻ᵀ x, in the unit of √d dλ
+void ContactEquation::invert(bool transposed, const double* x, double* y) {
+  const std::size_t m = std::size_t(rows_);
+  if (transposed) {
+    multiply(stiffness_, true, x, w_.data());
+    for (std::size_t r = 0; r < m; ++r) in_[r] = unit_[r] * w_[r];
+    G_->respond_transposed(in_.data(), out_.data());
+    for (std::size_t r = 0; r < m; ++r) in_[r] = is_active_[r] ? x[r] - unit_[r] * out_[r] : 0;
+    multiply(inverse_, true, in_.data(), y);
+    for (std::size_t r = 0; r < m; ++r) y[r] = is_active_[r] ? y[r] : 0;
+  } else {
+    multiply(inverse_, false, x, w_.data());
+    for (std::size_t r = 0; r < m; ++r) in_[r] = unit_[r] * w_[r];
+    G_->respond(in_.data(), out_.data());
+    for (std::size_t r = 0; r < m; ++r) in_[r] = unit_[r] * out_[r];
+    multiply(stiffness_, false, in_.data(), out_.data());
+    for (std::size_t r = 0; r < m; ++r) y[r] = is_active_[r] ? w_[r] - out_[r] : 0;
+  }
+}
+
+// Whether δ A_δ⁻¹ shrinks a vector with something of all directions.
+bool ContactEquation::feels_all() {
+  unsigned seed = 12345;
+  for (std::size_t r = 0; r < z_.size(); ++r) {
+    seed = seed * 1664525u + 1013904223u;
+    z_[r] = is_active_[r] ? double(seed >> 8) * 0x1p-24 - 0.5 : 0;
+  }
+  double before = length(rows_, z_.data()), now = before;
+  for (int k = 0; k < 3 && now > 0; ++k) {
+    invert(false, z_.data(), step_.data());
+    for (std::size_t r = 0; r < z_.size(); ++r) z_[r] = proximal * step_[r];
+    before = now, now = length(rows_, z_.data());
+  }
+  return !(now > 0.5 * before);
+}
+
+// The shortest x for which ‖K x − b‖ is least; K is given by its products. x: on entry zero.
+template <class Product, class Transposed>
+void ContactEquation::lsqr(const double* b, double* x, Product&& apply, Transposed&& apply_transposed) {
+  const std::size_t m = std::size_t(rows_);
+  double beta = length(rows_, b);
+  std::fill_n(x, m, 0.0);
+  if (!(beta > 0)) return;
+  for (std::size_t r = 0; r < m; ++r) u_[r] = b[r] / beta;
+  apply_transposed(u_.data(), v_.data());
+  double alpha = length(rows_, v_.data());
+  if (!(alpha > 0)) return;
+  for (std::size_t r = 0; r < m; ++r) p_[r] = v_[r] /= alpha;
+  double phi = beta, rho = alpha;
+  const double start = alpha * beta;
+  for (int k = 0; k < lsqr_iterations; ++k) {
+    apply(v_.data(), t_.data());
+    for (std::size_t r = 0; r < m; ++r) u_[r] = t_[r] - alpha * u_[r];
+    beta = length(rows_, u_.data());
+    if (beta > 0)
+      for (std::size_t r = 0; r < m; ++r) u_[r] /= beta;
+    apply_transposed(u_.data(), t_.data());
+    for (std::size_t r = 0; r < m; ++r) v_[r] = t_[r] - beta * v_[r];
+    alpha = length(rows_, v_.data());
+    if (alpha > 0)
+      for (std::size_t r = 0; r < m; ++r) v_[r] /= alpha;
+    const double size = std::hypot(rho, beta), c = rho / size, s = beta / size, theta = s * alpha;
+    const double part = c * phi / size;
+    phi *= s;
+    for (std::size_t r = 0; r < m; ++r) x[r] += part * p_[r];
+    for (std::size_t r = 0; r < m; ++r) p_[r] = v_[r] - theta / size * p_[r];
+    rho = -c * alpha;
+    // ‖Kᵀ (b − K x)‖ = φ α |c|
+    if (!(phi * alpha * std::abs(c) > at_rounding * start) || !(alpha > 0)) break;
+  }
+}
+
+// In the unit of √d dλ, active rows only.
+void ContactEquation::solve_by_blocks(bool transposed, const double* b, double* x) {
+  const std::size_t m = std::size_t(rows_);
+  std::fill_n(x, m, 0.0);
+  std::copy_n(b, m, rest_.data());
+  const double size = length(rows_, b);
+  double now = size;
+  const auto refine = [&] {
+    for (int k = 0; k < refinements && now > at_rounding * size; ++k) {
+      invert(transposed, rest_.data(), step_.data());
+      for (std::size_t r = 0; r < m; ++r) next_[r] = x[r] + step_[r];
+      product(transposed, next_.data(), step_.data());
+      for (std::size_t r = 0; r < m; ++r) step_[r] = b[r] - step_[r];
+      const double then = length(rows_, step_.data());
+      if (!(then < now)) break;
+      const bool slow = then > 0.5 * now;
+      std::copy_n(next_.data(), m, x);
+      rest_.swap(step_);
+      now = then;
+      if (slow) break;
+    }
+  };
+  refine();
+  // a part of b that no x meets: least squares
+  if (now > consistent * size) {
+    std::fill_n(x, m, 0.0);
+    lsqr(
+        b, z_.data(),
+        [&](const double* from, double* to) {
+          invert(transposed, from, step_.data());
+          product(transposed, step_.data(), to);
+        },
+        [&](const double* from, double* to) {
+          product(!transposed, from, step_.data());
+          invert(!transposed, step_.data(), to);
+        });
+    invert(transposed, z_.data(), x);
+  }
+  if (!redundant_) return;
+  // what A does not feel: the shortest y with A_δ⁻¹ A y = A_δ⁻¹ A x
+  product(transposed, x, step_.data());
+  invert(transposed, step_.data(), z_.data());
+  lsqr(
+      z_.data(), x,
+      [&](const double* from, double* to) {
+        product(transposed, from, step_.data());
+        invert(transposed, step_.data(), to);
+      },
+      [&](const double* from, double* to) {
+        invert(!transposed, from, step_.data());
+        product(!transposed, step_.data(), to);
+      });
+}
+
+// Inactive rows say x = b; the others A_aa x_a = b_a − (C Ĝ)_ai b_i.
+void ContactEquation::solve(const double* b, double* x) {
+  const std::size_t m = std::size_t(rows_);
+  bool others = false;
+  for (std::size_t r = 0; r < m; ++r) others = others || (!is_active_[r] && b[r] != 0);
+  for (std::size_t r = 0; r < m; ++r) z_[r] = b[r] / unit_[r];
+  if (others) {
+    for (std::size_t r = 0; r < m; ++r) w_[r] = is_active_[r] ? 0 : b[r];
+    G_->apply(w_.data(), out_.data());
+    // the same column of C acts on forces of its own set
+    for (std::size_t r = 0; r < m; ++r) in_[r] = unit_[r] * out_[r] - w_[r] / unit_[r];
+    multiply(C_, false, in_.data(), out_.data());
+    for (std::size_t r = 0; r < m; ++r) z_[r] -= is_active_[r] ? out_[r] : 0;
+  }
+  solve_active(false);
+  for (std::size_t r = 0; r < m; ++r) x[r] = is_active_[r] ? x_[r] * unit_[r] : b[r];
+}
+
+// p_a = A_aa⁻ᵀ b_a, p_i = b_i − ((1 − C + C Ĝ)ᵀ p_a)_i
+void ContactEquation::solve_transposed(const double* b, double* x) {
+  const std::size_t m = std::size_t(rows_);
+  for (std::size_t r = 0; r < m; ++r) z_[r] = b[r] * unit_[r];
+  solve_active(true);
+  if (active_.size() < m) {
+    multiply(C_, true, x_.data(), w_.data());
+    for (std::size_t r = 0; r < m; ++r) in_[r] = unit_[r] * w_[r];
+    G_->apply(in_.data(), out_.data());
+    for (std::size_t r = 0; r < m; ++r)
+      if (!is_active_[r]) x_[r] = b[r] * unit_[r] - (unit_[r] * out_[r] - w_[r]);
+  }
+  for (std::size_t r = 0; r < m; ++r) x[r] = x_[r] / unit_[r];
+}
+
+// x_ ← the solution for z_ in active rows, zero in others.
+void ContactEquation::solve_active(bool transposed) {
+  const std::size_t n = active_.size();
+  std::fill(x_.begin(), x_.end(), 0.0);
+  if (n == 0) return;
+  if (dense_) {
+    for (std::size_t i = 0; i < n; ++i) packed_[i] = z_[std::size_t(active_[i])];
+    if (transposed)
+      factor_.solve_transposed(packed_.data());
+    else
+      factor_.solve(packed_.data());
+    for (std::size_t i = 0; i < n; ++i) x_[std::size_t(active_[i])] = packed_[i];
+    return;
+  }
+  for (std::size_t r = 0; r < z_.size(); ++r) b_[r] = is_active_[r] ? z_[r] : 0;
+  solve_by_blocks(transposed, b_.data(), x_.data());
+}
+
+}  // namespace delassus
