@@ -1,11 +1,13 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
 #include "held.h"
 #include "rooms.h"
+#include "simulator/step_linearization.h"
 #include "simulator_plan.h"
 #include "simulator_records.h"
 
@@ -53,7 +55,7 @@ MujocoLibrary library_of(const std::map<std::string, std::size_t>& places) {
       at("mjData.qfrc_actuator"), at("mjData.ten_J"),        at("mjData.ten_length"),   at("mjData.xipos"),
       at("mjData.qfrc_applied"),  at("mjData.xfrc_applied"), at("mjData.qfrc_smooth"),  at("mjData.qfrc_constraint"),
       at("mjData.nefc"),          at("mjData.efc_type"),     at("mjData.efc_id"),       at("mjData.efc_force"),
-      at("mjData.sensordata")};
+      at("mjData.sensordata"),    at("mjData.geom_xpos"),    at("mjData.geom_xmat")};
   l.contact = {at("mjContact"),          at("mjContact.dist"),   at("mjContact.pos"),    at("mjContact.frame"),
                at("mjContact.friction"), at("mjContact.geom"),   at("mjContact.dim"),    at("mjContact.includemargin"),
                at("mjContact.geom1"),    at("mjContact.geom2"),  at("mjContact.flex"),   at("mjContact.elem"),
@@ -157,15 +159,15 @@ void bind_description(nb::module_& m) {
       .def(
           "__init__",
           [](HeldCollisions* self, const MujocoLibrary& library, nb::object model, std::size_t address,
-             std::vector<int> geom_bodies, std::vector<int> geom_parts, Numbers restitution, int mocap_signature,
-             double margin_shift, Numbers surfaces) {
+             std::vector<int> geom_bodies, std::vector<int> geom_parts, Numbers restitution,
+             std::vector<int> round_shapes, int mocap_signature, double margin_shift, Numbers surfaces) {
             new (self) HeldCollisions{
                 {library, reinterpret_cast<const void*>(address), std::move(geom_bodies), std::move(geom_parts),
-                 std::move(restitution), mocap_signature, margin_shift, std::move(surfaces)},
+                 std::move(restitution), std::move(round_shapes), mocap_signature, margin_shift, std::move(surfaces)},
                 std::move(model)};
           },
           "library"_a, "model"_a, nb::kw_only(), "address"_a, "geom_bodies"_a, "geom_parts"_a, "restitution"_a,
-          "mocap_signature"_a, "margin_shift"_a, "surfaces"_a);
+          "round_shapes"_a, "mocap_signature"_a, "margin_shift"_a, "surfaces"_a);
   nb::class_<HeldMirror>(m, "MirrorSource")
       .def(
           "__init__",
@@ -196,6 +198,7 @@ void bind_description(nb::module_& m) {
 struct HeldWorld : SingleUser {
   std::shared_ptr<WorldPlan> plan;
   std::unique_ptr<World> world;
+  std::unique_ptr<StepLinearization> linearization;  // of the last step that was asked for; null: nobody asked
 
   HeldWorld(std::shared_ptr<WorldPlan> p, int threads)
       : SingleUser("this Simulator"), plan(std::move(p)), world(plan->make(threads)) {
@@ -255,6 +258,90 @@ std::unique_ptr<RunRecord> run(HeldWorld& s, int steps, int every, nb::handle ta
     return report;
   });
   return record;
+}
+
+// ---- the step to first order ----
+
+// The step with these forces, and its derivatives, which stay until the next; the state after it, or as it was. Null
+// where velocities are no longer finite.
+std::unique_ptr<StepRecord> linearize(HeldWorld& s, nb::handle tau, nb::handle control, nb::handle external,
+                                      bool advance) {
+  const HeldWorld::Forces forces(*s.plan, tau, control, external);
+  std::unique_ptr<StepRecord> record;
+  s.work("linearize", [&](World& w) {
+    poll(4e4);
+    if (!s.linearization) s.linearization = std::make_unique<StepLinearization>(w, int(s.plan->nu()));
+    const Numbers row_forces = w.row_forces;
+    const StepReport report = s.linearization->update(forces);
+    if (!report.collided || !report.regular) return report;
+    if (s.finite()) record = recorded(report, w);
+    if (!advance || !record) {
+      w.undo_step();
+      w.row_forces = row_forces;
+    }
+    return report;
+  });
+  return record;
+}
+
+// What directions there are: columns, or one alone.
+struct Directions {
+  int count;
+  bool vector;
+
+  In in(nb::handle value, const char* name, std::size_t rows) const {
+    return vector ? In(value, name, {rows}, true) : In(value, name, {rows, std::size_t(count)}, true);
+  }
+  door::Output<double> out(std::size_t rows) const {
+    return vector ? door::Output<double>(nb::none(), {rows})
+                  : door::Output<double>(nb::none(), {rows, std::size_t(count)});
+  }
+};
+
+nb::tuple step_tangents(HeldWorld& s, nb::handle dq, nb::handle dv, nb::handle dtau, nb::handle dcontrol,
+                        nb::handle dfriction, int columns, bool vector) {
+  const Directions k{columns, vector};
+  const std::size_t n = s.plan->nv();
+  StepLinearization& linear = *s.linearization;
+  const In q = k.in(dq, "dq", n), v = k.in(dv, "dv", n), t = k.in(dtau, "dtau", n),
+           u = k.in(dcontrol, "dcontrol", s.plan->nu()), f = k.in(dfriction, "dfriction", linear.contacts());
+  auto next_q = k.out(n), next_v = k.out(n);
+  s.SingleUser::work(
+      [&] { linear.tangents(q.data, v.data, t.data, u.data, f.data, columns, next_q.data, next_v.data); });
+  return nb::make_tuple(next_q.finite("linearize"), next_v.finite("linearize"));
+}
+
+nb::tuple step_adjoints(HeldWorld& s, nb::handle q_bar, nb::handle v_bar, int columns, bool vector) {
+  const Directions k{columns, vector};
+  const std::size_t n = s.plan->nv();
+  StepLinearization& linear = *s.linearization;
+  const In q = k.in(q_bar, "q_bar", n), v = k.in(v_bar, "v_bar", n);
+  auto by_q = k.out(n), by_v = k.out(n), by_tau = k.out(n), by_control = k.out(s.plan->nu()),
+       by_friction = k.out(linear.contacts());
+  s.SingleUser::work([&] {
+    linear.adjoints(q.data, v.data, columns, by_q.data, by_v.data, by_tau.data, by_control.data, by_friction.data);
+  });
+  return nb::make_tuple(by_q.finite("linearize"), by_v.finite("linearize"), by_tau.finite("linearize"),
+                        by_control.finite("linearize"), by_friction.finite("linearize"));
+}
+
+// Modes and kinks of contacts, whether another row is about to change its mode, and names of what is left out.
+nb::tuple linearized_modes(HeldWorld& s) {
+  const StepLinearization& linear = *s.linearization;
+  const StepGaps& g = linear.gaps();
+  std::vector<std::string> gaps;
+  const std::pair<bool, const char*> named[] = {{g.contradiction, "contradiction"},
+                                                {g.open_loops, "open_loops"},
+                                                {g.tendons, "tendons"},
+                                                {g.moved_bodies, "moved_bodies"},
+                                                {g.bounce, "bounce"},
+                                                {g.contacts, "contacts"},
+                                                {g.singular, "singular"}};
+  for (const auto& [is, name] : named)
+    if (is) gaps.emplace_back(name);
+  std::vector<int> modes(linear.contact_modes().begin(), linear.contact_modes().end()),
+      kinks(linear.contact_kinks().begin(), linear.contact_kinks().end());
+  return nb::make_tuple(modes, kinks, linear.row_kinks(), gaps);
 }
 
 void restore(HeldWorld& s, nb::handle numbers, std::size_t n) {
@@ -338,6 +425,12 @@ void bind_world(nb::module_& m) {
       .def("step", &step, "tau"_a.none(), "control"_a.none(), "external_forces"_a.none(),
            nb::sig("def step(self, tau: object | None, control: object | None, external_forces: object | None) -> "
                    "StepRecord | None"))
+      // The step to first order, and products with its derivatives, which stay until the world does anything else.
+      .def("linearize", &linearize, "tau"_a.none(), "control"_a.none(), "external_forces"_a.none(), "advance"_a)
+      .def("tangents", &step_tangents, "dq"_a.none(), "dv"_a.none(), "dtau"_a.none(), "dcontrol"_a.none(),
+           "dfriction"_a.none(), "columns"_a, "vector"_a)
+      .def("adjoints", &step_adjoints, "q_bar"_a.none(), "v_bar"_a.none(), "columns"_a, "vector"_a)
+      .def("linearized_modes", &linearized_modes)
       .def("run", &run, "steps"_a, "every"_a, "tau"_a.none(), "control"_a.none(), "external_forces"_a.none())
       .def("take_over", &take_over, "other"_a)
       // The problems of the next step, an island each.

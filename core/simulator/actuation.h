@@ -17,4 +17,17 @@ namespace delassus {
 void find_joint_forces(const WorldDescription& world, double dt, const double* q, const double* v, const double* tau,
                        const double* control, std::vector<double>& motor_forces, std::vector<double>& forces);
 
+// The same to first order, while no motor reaches or leaves a bound: every force follows the coordinate and the
+// velocity of its own joint, and controls.
+struct ForceRates {
+  std::vector<double> by_q, by_v;  // per velocity
+  struct ByControl {
+    int velocity, control;
+    double rate;
+  };
+  std::vector<ByControl> by_control;
+};
+void find_force_rates(const WorldDescription& world, double dt, const double* q, const double* v, const double* control,
+                      std::vector<double>& motor_forces, ForceRates& rates);
+
 }  // namespace delassus

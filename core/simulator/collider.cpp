@@ -3,11 +3,18 @@
 #include <algorithm>
 #include <cstring>
 
+#include "spatial/quaternion.h"
+
 namespace delassus {
 
 namespace {
 
 using mujoco::at;
+
+Mat3<double> rotation_by(const Vec3<double>& turn) {
+  const Quaternion<double> e = exponential(turn);
+  return rotation(e.w, e.x, e.y, e.z);
+}
 
 // How many rows a contact has, and what they are scaled by. MuJoCo's coefficients: both tangents, spin, both rollings.
 template <class Offsets>
@@ -69,6 +76,7 @@ Collider::Collider(const CollisionSource& source, int nq)
       nq_(nq),
       bodies_(source.geom_bodies),
       parts_(source.geom_parts),
+      round_shapes_(source.round_shapes),
       restitution_(source.restitution),
       mocap_signature_(source.mocap_signature),
       margin_shift_(source.margin_shift),
@@ -90,6 +98,12 @@ bool Collider::collide(const double* q, std::vector<Touch>& touches, const std::
   if (!detect(q, still)) return false;
   read_contacts();
   if (still) std::erase_if(found_, [&](const Touch& t) { return (*still)[at_body(t, 0)] && (*still)[at_body(t, 1)]; });
+  choose_contacts(touches);
+  return true;
+}
+
+// Of those that were found, four a pair of geoms at most.
+void Collider::choose_contacts(std::vector<Touch>& touches) const {
   for (std::size_t first = 0; first < found_.size();) {
     std::size_t last = first + 1;
     while (last < found_.size() && same_pair(found_[last], found_[first])) ++last;
@@ -98,7 +112,85 @@ bool Collider::collide(const double* q, std::vector<Touch>& touches, const std::
     for (int k = 0; k < count; ++k) touches.push_back(found_[first + std::size_t(kept[k])]);
     first = last;
   }
+}
+
+double Collider::radius(int geom) const {
+  const RoundShape shape = round_shape(geom);
+  if (shape != RoundShape::ball && shape != RoundShape::end) return 0;
+  return at<const double*>(model_.data(), library_.model.geom_size)[3 * geom];
+}
+
+bool Collider::collide_displaced(const Model<double>& model, const std::vector<char>& moved, const Vec6<double>& by,
+                                 std::vector<Touch>& touches) {
+  const std::size_t geoms = parts_.size();
+  std::size_t parts = 0;
+  for (const int part : parts_) parts = std::max(parts, std::size_t(part) + 1);
+  const std::size_t places[] = {library_.data.geom_xpos, library_.data.geom_xmat, library_.data.xpos,
+                                library_.data.xmat};
+  const std::size_t counts[] = {3 * geoms, 9 * geoms, 3 * parts, 9 * parts};
+  // as they were: kept the first time, put back after that
+  if (kept_poses_.empty())
+    for (int k = 0; k < 4; ++k) kept_poses_.insert(kept_poses_.end(), poses(places[k]), poses(places[k]) + counts[k]);
+  else
+    put_back_poses();
+
+  // every link about the place of the first of MuJoCo's bodies that carries a shape of it
+  centers_.assign(geoms, {});
+  const Mat3<double> turn = rotation_by(by.ang);
+  displaced_.assign(parts, 0);
+  const auto displace = [&](double* p, double* R, const Vec3<double>& center) {
+    const Vec3<double> x = turn * (Vec3<double>{p[0], p[1], p[2]} - center) + center + by.lin;
+    p[0] = x.x, p[1] = x.y, p[2] = x.z;
+    for (int column = 0; column < 3; ++column) {
+      const Vec3<double> axis = turn * Vec3<double>{R[column], R[3 + column], R[6 + column]};
+      R[column] = axis.x, R[3 + column] = axis.y, R[6 + column] = axis.z;
+    }
+  };
+  link_centers_.assign(model.links.size(), {});
+  link_known_.assign(model.links.size(), 0);
+  for (std::size_t g = 0; g < geoms; ++g) {
+    const int link = model.bodies[std::size_t(bodies_[g])].link;
+    if (link < 0 || !moved[std::size_t(link)]) continue;
+    const std::size_t part = std::size_t(parts_[g]);
+    double *x = poses(places[2]) + 3 * part, *X = poses(places[3]) + 9 * part;
+    if (!link_known_[std::size_t(link)]) {
+      link_known_[std::size_t(link)] = 1;
+      link_centers_[std::size_t(link)] = {x[0], x[1], x[2]};
+    }
+    const Vec3<double> center = link_centers_[std::size_t(link)];
+    centers_[g] = center;
+    displace(poses(places[0]) + 3 * g, poses(places[1]) + 9 * g, center);
+    if (!displaced_[part]) displace(x, X, center);
+    displaced_[part] = 1;
+  }
+
+  touches.clear();
+  const bool fine = data_.call([&] { library_.collision(model_.data(), data_.get()); });
+  if (!fine || data_.at<int>(library_.data.dropped) != 0) {
+    failure_ = fine ? "contacts found no room in its arena" : data_.error();
+    kept_poses_.clear();
+    data_.renew(model_.data());
+    return false;
+  }
+  read_contacts();
+  choose_contacts(touches);
   return true;
+}
+
+void Collider::put_back() {
+  if (!kept_poses_.empty()) put_back_poses();
+  kept_poses_.clear();
+}
+
+void Collider::put_back_poses() {
+  const std::size_t geoms = parts_.size(), parts = (kept_poses_.size() / 12) - geoms;
+  const double* from = kept_poses_.data();
+  const auto put = [&](std::size_t offset, std::size_t count) {
+    std::copy_n(from, count, poses(offset));
+    from += count;
+  };
+  put(library_.data.geom_xpos, 3 * geoms), put(library_.data.geom_xmat, 9 * geoms);
+  put(library_.data.xpos, 3 * parts), put(library_.data.xmat, 9 * parts);
 }
 
 // All contacts of MuJoCo's data into found_.
@@ -116,8 +208,8 @@ void Collider::read_contacts() {
     // MuJoCo's normal goes from its first geom to its second
     for (int b = 0; b < 2; ++b) t.geom[b] = geoms[1 - b], t.body[b] = bodies_[std::size_t(geoms[1 - b])];
     // shapes rest at the distance of their margin
-    t.distance = t.base =
-        at<double>(c, library_.contact.dist) - (at<double>(c, library_.contact.margin) - margin_shift_);
+    t.separation = at<double>(c, library_.contact.dist);
+    t.distance = t.base = t.separation - (at<double>(c, library_.contact.margin) - margin_shift_);
     read_friction(c, library_.contact, frame, t);
     t.restitution = std::max(restitution_[std::size_t(geoms[0])], restitution_[std::size_t(geoms[1])]);
     t.position = {p[0], p[1], p[2]};

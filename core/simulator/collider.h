@@ -8,10 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "model/model.h"
 #include "simulator/contact.h"
 #include "simulator/mujoco_call.h"
 
 namespace delassus {
+
+// What a shape is where it touches a plane, as far as that is known in closed form: a plane itself, a ball, the end of
+// a capsule, a corner.
+enum class RoundShape : int { other, face, ball, end, corner };
 
 // How to reach the collisions of one model of MuJoCo's.
 struct CollisionSource {
@@ -20,6 +25,7 @@ struct CollisionSource {
   std::vector<int> geom_bodies;     // of every geom, by our numbers
   std::vector<int> geom_parts;      // the same by MuJoCo's
   std::vector<double> restitution;  // of every geom; a contact has the larger of two
+  std::vector<int> round_shapes;    // of every geom: its RoundShape
   int mocap_signature = 0;          // of the poses of bodies that a user moves, in MuJoCo's state; 0: there are none
   double margin_shift = 0;          // by how much the margins of its contacts are too large [m]
   // of every geom, in the axes of its body: velocity of its surface at the body's origin, and its spin; empty where no
@@ -50,6 +56,18 @@ class Collider {
   // Sizes of shapes likewise; they are looked at, not copied.
   void set_sizes(const mujoco::ShapeSizes& shapes) { mujoco::use_sizes(library_, model_.data(), shapes); }
 
+  // Contacts as they would be with some links displaced by `by`, displacement and rotation about a centre of their own,
+  // from where the last `collide` left them; `put_back` ends it. moved: per link of the model.
+  bool collide_displaced(const Model<double>& model, const std::vector<char>& moved, const Vec6<double>& by,
+                         std::vector<Touch>& touches);
+  void put_back();
+  // About which the link that carries a geom was turned.
+  const Vec3<double>& center(int geom) const { return centers_[std::size_t(geom)]; }
+
+  RoundShape round_shape(int geom) const { return RoundShape(round_shapes_[std::size_t(geom)]); }
+  // Of a ball or of a capsule's end; zero of a corner [m].
+  double radius(int geom) const;
+
   // What MuJoCo said where it could not go on; empty where it could.
   const std::string& failure() const { return failure_; }
 
@@ -64,10 +82,13 @@ class Collider {
   bool detect(const double* q, const std::vector<char>* still);
   void leave_out(const std::vector<char>* still);
   void read_contacts();
+  void choose_contacts(std::vector<Touch>& touches) const;
+  void put_back_poses();
+  double* poses(std::size_t offset) const { return data_.at<double*>(offset); }
 
   MujocoLibrary library_;
   int nq_;
-  std::vector<int> bodies_, parts_;
+  std::vector<int> bodies_, parts_, round_shapes_;
   std::vector<double> restitution_;
   int mocap_signature_;
   double margin_shift_;
@@ -78,6 +99,11 @@ class Collider {
   MujocoData data_;
   std::string failure_;
   std::vector<Touch> found_;
+  // of `collide_displaced`: places and axes of geoms, then of MuJoCo's bodies, as they were, while links are displaced;
+  // centres about which links turn, per geom; which of MuJoCo's bodies were displaced already
+  std::vector<double> kept_poses_;
+  std::vector<Vec3<double>> centers_, link_centers_;
+  std::vector<char> displaced_, link_known_;
 };
 
 }  // namespace delassus

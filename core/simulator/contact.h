@@ -11,9 +11,12 @@ namespace delassus {
 // A point where two shapes touch, or are about to.
 struct Touch {
   int geom[2];
-  int body[2];      // the normal goes from the second to the first
-  double distance;  // negative: penetration [m]
-  double base;      // the distance where it was found, at which the two points in `local` coincide [m]
+  int body[2];        // the normal goes from the second to the first
+  double distance;    // negative: penetration [m]
+  double base;        // the distance where it was found, at which the two points in `local` coincide [m]
+  double separation;  // of the shapes themselves where it was found, margins not counted [m]
+  double raised;      // along the normal, to the plane of its face (contact_patches.h) [m]
+  bool kept;          // it was not found now, but in a step before
   double friction;
   double restitution;             // e, from 0 to 1
   int rows;                       // 3: normal and tangents; 4: also spin; 6: also rolling about both tangents

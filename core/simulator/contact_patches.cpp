@@ -52,7 +52,8 @@ void ContactPatches::flatten(const Collider& collider, std::vector<Touch>& touch
       if (plane.count == 1) continue;
       const double height = plane.height + plane.sum / plane.count;
       t.normal = plane.normal;
-      t.position += t.normal * (height - dot(t.position - origin, t.normal));
+      t.raised = height - dot(t.position - origin, t.normal);
+      t.position += t.normal * t.raised;
       for (int b = 0; b < 2; ++b) t.anchor[b] = collider.local(t.geom[b], t.position);
     }
     first = last;

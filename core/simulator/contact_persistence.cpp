@@ -21,6 +21,8 @@ bool follow(const Collider& collider, const Vec3<double>& normal, Touch& t) {
   const double along = dot(apart, t.normal);
   const Vec3<double> aside = apart - t.normal * along;
   t.distance = t.base + along;
+  t.raised = 0;
+  t.kept = true;
   t.position = (a + b) * 0.5;
   for (int k = 0; k < 2; ++k) t.anchor[k] = collider.local(t.geom[k], t.position);
   return dot(aside, aside) < 1e-8 && std::abs(along) < 1e-4 && !turned;

@@ -6,7 +6,8 @@ namespace delassus {
 
 namespace {
 
-constexpr int max_turn_iterations = 20;  // 4 at 10 rad/s and 1 ms
+constexpr int max_turn_iterations = 20;   // 4 at 10 rad/s and 1 ms
+constexpr double difference_step = 1e-5;  // of `find_rates`, over 1 + |x|
 
 // I⁻¹ b
 Vec3<double> solve_inertia(const Sym3<double>& I, const Vec3<double>& b) {
@@ -43,35 +44,63 @@ FreeBodies::FreeBodies(const WorldDescription& world, const std::vector<double>&
 
 void FreeBodies::move(const double* q, const std::vector<double>& u, std::vector<double>& v,
                       std::vector<double>& way) const {
-  const double dt = world_.options.timestep;
   for (const int root : roots_) {
     const auto& link = world_.model.links[std::size_t(root)];
-    const Sym3<double>& I = link.inertial.inertia;
-    const Vec3<double>& c = link.inertial.center;
-    const Quaternion<double> R = normalized(q + link.iq + 3);
     const std::size_t first = std::size_t(link.iv);
-    double *velocity = v.data() + first, *to = way.data() + first;
-    const Vec3<double> w = read(velocity + 3), L = I * w, u_turn = read(u.data() + first + 3);
+    move_body(link, normalized(q + link.iq + 3), u.data() + first, v.data() + first, way.data() + first);
+  }
+}
 
-    // ω⁺ by fixed-point iteration. It goes with the last ω̄, so that L stays wherever the iteration stops
-    Vec3<double> mean = w, next = w;
-    for (int n = 0; n < max_turn_iterations; ++n) {
-      mean = (w + next) * 0.5;
-      const Vec3<double> better = solve_inertia(I, rotated(exponential((mean + u_turn) * -dt), L)), d = better - next;
-      next = better;
-      if (dot(d, d) <= 1e-30 * (1 + dot(next, next))) break;
+void FreeBodies::move_body(const Link<double>& link, const Quaternion<double>& R, const double* u, double* velocity,
+                           double* to) const {
+  const double dt = world_.options.timestep;
+  const Sym3<double>& I = link.inertial.inertia;
+  const Vec3<double>& c = link.inertial.center;
+  const Vec3<double> w = read(velocity + 3), L = I * w, u_turn = read(u + 3);
+
+  // ω⁺ by fixed-point iteration. It goes with the last ω̄, so that L stays wherever the iteration stops
+  Vec3<double> mean = w, next = w;
+  for (int n = 0; n < max_turn_iterations; ++n) {
+    mean = (w + next) * 0.5;
+    const Vec3<double> better = solve_inertia(I, rotated(exponential((mean + u_turn) * -dt), L)), d = better - next;
+    next = better;
+    if (dot(d, d) <= 1e-30 * (1 + dot(next, next))) break;
+  }
+
+  // R⁺ = R exp(dt (ω̄ + u_ω))
+  const Vec3<double> turn = mean + u_turn;
+  const Quaternion<double> E = exponential(turn * dt);
+  write(next, velocity + 3);
+  write(turn, to + 3);
+  // the centre of mass goes straight on: p⁺ = p + dt (v_c + u_c) − (R⁺ − R) c,  ṗ⁺ = v_c − R⁺ (ω⁺ × c)
+  const Vec3<double> v_c = read(velocity) + rotated(R, cross(w, c));
+  const Vec3<double> u_c = read(u) + rotated(R, cross(u_turn, c));
+  write(v_c + u_c - rotated(R, change_by_turn(E, c)) * (1 / dt), to);
+  write(v_c - rotated(R, rotated(E, cross(next, c))), velocity);
+}
+
+void FreeBodies::find_rates(const double* q, const std::vector<double>& u, const std::vector<double>& v,
+                            std::vector<Rates>& rates) const {
+  rates.resize(roots_.size());
+  for (std::size_t b = 0; b < roots_.size(); ++b) {
+    const auto& link = world_.model.links[std::size_t(roots_[b])];
+    const Quaternion<double> R = normalized(q + link.iq + 3);
+    Rates& r = rates[b];
+    r.first = link.iv;
+    for (int k = 0; k < inputs; ++k) {
+      const double x = k < 3 ? 0 : k < 9 ? u[std::size_t(link.iv + k - 3)] : v[std::size_t(link.iv + k - 9)];
+      const double h = difference_step * (1 + std::abs(x));
+      double end[2][outputs];
+      for (int side = 0; side < 2; ++side) {
+        const double change = side == 0 ? h : -h;
+        double in[inputs] = {};
+        for (int j = 0; j < 6; ++j) in[3 + j] = u[std::size_t(link.iv + j)], in[9 + j] = v[std::size_t(link.iv + j)];
+        in[k] += change;
+        std::copy_n(in + 9, 6, end[side]);
+        move_body(link, R * exponential(read(in)), in + 3, end[side], end[side] + 6);
+      }
+      for (int o = 0; o < outputs; ++o) r.by[o][k] = (end[0][o] - end[1][o]) / (2 * h);
     }
-
-    // R⁺ = R exp(dt (ω̄ + u_ω))
-    const Vec3<double> turn = mean + u_turn;
-    const Quaternion<double> E = exponential(turn * dt);
-    write(next, velocity + 3);
-    write(turn, to + 3);
-    // the centre of mass goes straight on: p⁺ = p + dt (v_c + u_c) − (R⁺ − R) c,  ṗ⁺ = v_c − R⁺ (ω⁺ × c)
-    const Vec3<double> v_c = read(velocity) + rotated(R, cross(w, c));
-    const Vec3<double> u_c = read(u.data() + first) + rotated(R, cross(u_turn, c));
-    write(v_c + u_c - rotated(R, change_by_turn(E, c)) * (1 / dt), to);
-    write(v_c - rotated(R, rotated(E, cross(next, c))), velocity);
   }
 }
 

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "simulator/description.h"
+#include "spatial/quaternion.h"
 
 namespace delassus {
 
@@ -32,7 +33,20 @@ class FreeBodies {
   // exit. Those of other trees stay.
   void move(const double* q, const std::vector<double>& u, std::vector<double>& v, std::vector<double>& way) const;
 
+  // The same to first order, body by body: derivatives of v (6) at the end and of the way (6) by a rotation of q (3),
+  // by u (6) and by v (6) with impulses; central differences of a function that is all but linear.
+  static constexpr int inputs = 15, outputs = 12;
+  struct Rates {
+    int first;  // velocity of the body
+    double by[outputs][inputs];
+  };
+  void find_rates(const double* q, const std::vector<double>& u, const std::vector<double>& v,
+                  std::vector<Rates>& rates) const;
+
  private:
+  void move_body(const Link<double>& link, const Quaternion<double>& R, const double* u, double* velocity,
+                 double* to) const;
+
   const WorldDescription& world_;
   std::vector<int> roots_;   // links of such bodies
   std::vector<char> owned_;  // per velocity

@@ -6,7 +6,7 @@ namespace delassus {
 
 FreeMotion::FreeMotion(const WorldDescription& world, LoopMidpoint& loops, const FreeBodies& bodies)
     : world_(world), loops_(loops), bodies_(bodies), motions_(world.model.links.size()) {
-  for (auto* x : {&tau_, &acceleration_, &half_, &free_}) x->assign(std::size_t(world.model.nv), 0.0);
+  for (auto* x : {&tau_, &acceleration_, &first_, &half_, &free_}) x->assign(std::size_t(world.model.nv), 0.0);
 }
 
 const std::vector<double>& FreeMotion::find(RowSystem& s, const IslandState& state, ImpulseResponse& response,
@@ -22,6 +22,7 @@ const std::vector<double>& FreeMotion::find(RowSystem& s, const IslandState& sta
   accelerate(s, state, half_.data());
   inertia.resist(acceleration_);
   if (has_loops) loops_.begin(s, state.q.data(), v.data(), motions_);
+  first_ = acceleration_;
   // h at half of the step's velocity
   if (world_.options.midpoint && !bodies_.all()) {
     for (std::size_t k = 0; k < v.size(); ++k)

@@ -33,6 +33,10 @@ class FreeMotion {
   const std::vector<double>& find(RowSystem& s, const IslandState& state, ImpulseResponse& response,
                                   SpanInertia& inertia);
   const std::vector<double>& velocity() const { return free_; }
+  // The velocity at which h was taken, v½, and the acceleration that led to it, without impulses of loops; of free
+  // bodies of one link zero, and whatever it may be. Where there was no middle, v and nothing.
+  const std::vector<double>& middle() const { return half_; }
+  const std::vector<double>& first_acceleration() const { return first_; }
 
  private:
   void accelerate(RowSystem& s, const IslandState& state, const double* v);
@@ -41,7 +45,7 @@ class FreeMotion {
   LoopMidpoint& loops_;
   const FreeBodies& bodies_;
   Motions<double> motions_;
-  std::vector<double> tau_, acceleration_, half_, free_;  // per velocity
+  std::vector<double> tau_, acceleration_, first_, half_, free_;  // per velocity
 };
 
 }  // namespace delassus

@@ -61,6 +61,7 @@ void Island::step(const WorldState& now, const StepMemory& before, ContactSolver
       break;
     s = pose_again(before, solvers, report, clock);
   }
+  last_system_ = s;
   if (!s) return;
 
   judge_gaps(world_.options, *s, rows_, correction_.gaps_after(), report);
@@ -252,6 +253,20 @@ void Island::give(double* q, double* v, double* row_forces, StepMemory& after) c
   }
   remember(part_, rows_, velocities_.impulses(), correction_.impulses(),
            {velocities_.report().rho, correction_.penalty()}, trees_, after);
+}
+
+IslandLinearization& Island::linearize(const ContactMotions& motions, const Contact* first) {
+  if (!linearization_) linearization_ = std::make_unique<IslandLinearization>(world_, loops_.rows());
+  linearized_.clear();
+  motions_.clear();
+  for (const Contact* c : rows_.contacts) {
+    linearized_.push_back(int(c - first));
+    motions_.push_back(&motions[std::size_t(c - first)]);
+  }
+  linearization_->update({world_, *last_system_, rows_, state_, free_motion_, loops_, bodies_, velocities_,
+                          start_.impulses, correction_, next_q_, way_},
+                         motions_);
+  return *linearization_;
 }
 
 void Island::pose_problem(const WorldState& now, const StepMemory& before, StepReport& report, PosedProblem& problem) {

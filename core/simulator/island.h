@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "simulator/free_motion.h"
+#include "simulator/island_linearization.h"
 #include "simulator/judge.h"
 #include "simulator/loop_arrival.h"
 #include "simulator/mocap.h"
@@ -60,7 +61,10 @@ class Island {
   int systems() const { return systems_.size(); }
   std::uint64_t graph() const { return systems_.hash(); }  // of the rows of its last step
   // Takes anew what of the whole may change (part.h).
-  void read_numbers(const WorldDescription& whole) { part_.read_numbers(whole), systems_.read_numbers(); }
+  void read_numbers(const WorldDescription& whole) {
+    part_.read_numbers(whole), systems_.read_numbers();
+    linearization_.reset();
+  }
   // What of its step grows with its work: velocities, and rows of contacts.
   std::size_t size() const { return state_.v.size() + 3 * rows_.contacts.size(); }
 
@@ -69,6 +73,13 @@ class Island {
   void step(const WorldState& now, const StepMemory& before, ContactSolvers& solvers, Team* team, StepReport& report);
   // q, v, forces of all rows on joints, and what the next step may start from, to the whole.
   void give(double* q, double* v, double* row_forces, StepMemory& after) const;
+
+  // Its last step to first order, with motions of contacts, of which `first` is that of the first of the world's; stays
+  // until the next step. Contacts: which of the world's its own are, in order.
+  IslandLinearization& linearize(const ContactMotions& motions, const Contact* first);
+  IslandLinearization& linearization() { return *linearization_; }
+  const std::vector<int>& linearized_contacts() const { return linearized_; }
+  const WorldPart& part() const { return part_; }
 
   // The problem that `step` would solve first, without solving it: G, g, sets and what the solver starts from.
   void pose_problem(const WorldState& now, const StepMemory& before, StepReport& report, PosedProblem& problem);
@@ -108,10 +119,14 @@ class Island {
   std::vector<double> carried_, followed_, loop_errors_;
   LoopReach reach_;
   ActiveRows rows_;
-  Team* team_ = nullptr;                 // of this step
-  std::vector<double> next_q_, next_v_;  // q⁺, v⁺
-  std::vector<double> row_forces_;       // per velocity: Jᵀ λ / dt, of all rows but those of inertia
-  std::vector<double> way_;              // per velocity: from state_.q to q⁺ over dt
+  Team* team_ = nullptr;                                // of this step
+  std::vector<double> next_q_, next_v_;                 // q⁺, v⁺
+  std::vector<double> row_forces_;                      // per velocity: Jᵀ λ / dt, of all rows but those of inertia
+  std::vector<double> way_;                             // per velocity: from state_.q to q⁺ over dt
+  RowSystem* last_system_ = nullptr;                    // of the last step
+  std::unique_ptr<IslandLinearization> linearization_;  // null: nobody asked
+  std::vector<int> linearized_;
+  std::vector<const ContactMotion*> motions_;
 };
 
 }  // namespace delassus

@@ -30,6 +30,7 @@ class LoopClosure {
   int close(const double* g, double* lambda, double* sigma, double small = 1e-13);
 
   // X ← (G_ll + ε)⁻¹ X: loops × columns, row-major. Where the columns of loops were formed.
+  bool is_formed() const { return formed(); }
   void solve(int columns, double* X);
 
   // x ← G (G + ε)⁻¹ x of loops: without the part that no motion reaches, or only one ten thousand times its size.

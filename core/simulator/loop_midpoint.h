@@ -71,6 +71,14 @@ class LoopMidpoint {
   // λ of loops by themselves that `bend` found; zero without it. All rows of the system.
   const std::vector<double>& impulses() const { return impulses_; }
 
+  // What `aim` asks for: J v⁺ = −half J̇ν − kept (J v − half J̇ν), with ν the velocity at the start of a calm step, else
+  // that of the middle.
+  struct Aim {
+    double half, kept;
+    bool calm;
+  };
+  Aim aim() const { return {far_ ? 0.0 : 0.5 * world_.options.timestep, far_ ? 0.0 : kept_, calm_}; }
+
   // ½ dt J̇w of loops, added to g: how they curve while moving with w.
   void add_curve(RowSystem& s, const double* q, const double* w, double* g);
 

@@ -67,6 +67,7 @@ struct MujocoLibrary {
     std::size_t qvel, qacc, ctrl, time, qfrc_passive, qfrc_actuator, ten_J, ten_length;
     std::size_t xipos, qfrc_applied, xfrc_applied, qfrc_smooth, qfrc_constraint, nefc, efc_type, efc_id, efc_force;
     std::size_t sensordata;
+    std::size_t geom_xpos, geom_xmat;
   } data{};
   struct {
     std::size_t size, dist, pos, frame, friction, geom, dim, margin;

@@ -9,7 +9,6 @@ namespace {
 
 constexpr double closed_loop = 1e-10;     // errors of loops below that are none [m or rad]
 constexpr double kept_value = 1e-8;       // the same of values that spans keep
-constexpr double max_out_speed = 1.0;     // with which things come out of each other [m/s or rad/s]
 constexpr double worthwhile_depth = 0.1;  // penetration that is corrected, over the slop
 // with which loops that are far open are closed [m/s], [rad/s], and errors that are not far [m], [rad]
 constexpr double max_close_speed = 1, max_turn_speed = 3, near_point = 1e-3, near_turn = 3e-3;
@@ -34,7 +33,7 @@ int PositionCorrection::find(ContactSolvers& solvers, RowSystem& s, const double
   std::fill(u_.begin(), u_.end(), 0.0);
   penalty_ = start.penalties.positions;
   unreachable_ = limits_deep_ = 0;
-  held_open_ = false;
+  held_open_ = shortened_ = false;
   separated_ = true;
   if (s.rows() == 0) return 0;
 
@@ -51,7 +50,7 @@ int PositionCorrection::find(ContactSolvers& solvers, RowSystem& s, const double
     if (open) iterations = close_loops(s, loops, response, deep);
     if (deep > shallow) iterations = std::max(iterations, separate(solvers, s, loops, start, response));
   }
-  shorten(s, asked_.data(), max_ratio(), u_);
+  shortened_ = shorten(s, asked_.data(), max_ratio(), u_);
 
   // gaps with u
   s.G->jacobian(u_.data(), 1, Ju_.data());
@@ -247,12 +246,13 @@ double largest_asked(const RowSystem& s, const double* velocity) {
   return largest;
 }
 
-void shorten(const RowSystem& s, const double* asked, double max_ratio, std::vector<double>& u) {
+bool shorten(const RowSystem& s, const double* asked, double max_ratio, std::vector<double>& u) {
   double way = 0;
   for (const double x : u) way = std::max(way, std::abs(x));
   const double longest = max_ratio * largest_asked(s, asked);
-  if (way > longest)
-    for (auto& x : u) x *= longest / way;
+  if (!(way > longest)) return false;
+  for (auto& x : u) x *= longest / way;
+  return true;
 }
 
 }  // namespace delassus

@@ -32,7 +32,12 @@ class PositionCorrection {
   int find(ContactSolvers& solvers, RowSystem& s, const double* q, const std::vector<double>& v,
            const std::vector<double>& error, LoopMidpoint& loops, const WarmStart& start, ImpulseResponse& response);
 
+  static constexpr double max_out_speed = 1.0;  // with which things come out of each other [m/s or rad/s]
+
   const std::vector<double>& velocity() const { return u_; }   // u, a velocity
+  const std::vector<double>& asked() const { return asked_; }  // per row: J u + asked is zero where µ is not
+  bool separated() const { return separated_; }  // the problem of all rows, where there was one, was solved
+  bool shortened() const { return shortened_; }  // u is shorter than asked for
   const std::vector<double>& impulses() const { return mu_; }  // µ, a row
   const std::vector<double>& gaps_after() const {
     return gap_;
@@ -71,7 +76,7 @@ class PositionCorrection {
   double penalty_ = 0, unreachable_ = 0;
   double limits_deep_ = 0;  // how far beyond their limits joints are where loops are closed by themselves [m or rad]
   bool separated_ = true;   // the problem of all rows, where there was one, was solved
-  bool held_open_ = false;
+  bool held_open_ = false, shortened_ = false;
   bool has_values_ = false;  // spans keep some
   LoopReach reach_;
   std::vector<double> softness_;  // per row, for `reach_`
@@ -82,7 +87,7 @@ class PositionCorrection {
 double largest_asked(const RowSystem& s, const double* velocity);
 
 // Near a dead centre a small error asks for a long way, on which nothing is straight: u at most `max_ratio` times what
-// is asked for.
-void shorten(const RowSystem& s, const double* asked, double max_ratio, std::vector<double>& u);
+// is asked for. Whether it was more.
+bool shorten(const RowSystem& s, const double* asked, double max_ratio, std::vector<double>& u);
 
 }  // namespace delassus

@@ -8,6 +8,7 @@ void VelocitySolve::solve(const StepOptions& options, ContactSolvers& solvers, R
                           const std::vector<Contact*>& contacts, const std::vector<double>& v,
                           const std::vector<double>& free, LoopMidpoint& loops, const WarmStart& start) {
   report_ = {};
+  bounced_ = false;
   impulses_ = start.impulses;
   sigma_.resize(s.rows());
   if (s.rows() == 0) {
@@ -18,6 +19,7 @@ void VelocitySolve::solve(const StepOptions& options, ContactSolvers& solvers, R
 
   // all rows together, in two phases where contacts bounce
   const bool bounces = options.restitution > 0 && restitution_.find_bouncing(options, s, contacts, v.data(), error, g);
+  bounced_ = bounces;
   const bool mixed = loops.rows() > 0 && loops.rows() < int(s.rows());
   StepOptions rest = options;  // what is left of the budget
   if (mixed && s.matrix.whole() && options.solver == StepSolver::automatic && !bounces &&

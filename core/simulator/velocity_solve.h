@@ -25,6 +25,7 @@ class VelocitySolve {
 
   const std::vector<double>& impulses() const { return impulses_; }
   const ContactReport& report() const { return report_; }
+  bool bounced() const { return bounced_; }  // contacts did, in the last solution
 
   // v: velocity at the start of the step.
   void solve(const StepOptions& options, ContactSolvers& solvers, RowSystem& s, const std::vector<Contact*>& contacts,
@@ -42,6 +43,7 @@ class VelocitySolve {
   std::vector<double> impulses_, sigma_;  // per row
   std::vector<double> inverse_masses_;    // per row: of `certify`
   ContactReport report_;
+  bool bounced_ = false;
 };
 
 }  // namespace delassus

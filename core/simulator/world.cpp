@@ -4,7 +4,6 @@
 #include <string>
 
 #include "errors/typed.h"
-#include "simulator/actuation.h"
 #include "state/configuration.h"
 
 namespace delassus {
@@ -13,6 +12,9 @@ namespace {
 
 constexpr std::size_t max_contacts =
     200'000;  // of 10,000 boxes in a heap half of it; of balls that are all in each other 600
+
+constexpr double force_difference =
+    1e-6;  // of forces that MuJoCo computes [m, rad, and their rates; units of controls]
 
 [[noreturn]] void refuse(std::size_t contacts) {
   fail("CapacityError", "step: " + std::to_string(contacts) + " contacts at once; one step takes " +
@@ -128,6 +130,48 @@ bool World::find_forces(const StepForces& forces, double dt) {
   next_hidden_ = hidden;
   return !mirror_ || mirror_->add_forces({q.data(), v.data(), hidden.data(), mocap.data(), forces.control, time},
                                          forces_, next_hidden_);
+}
+
+bool World::look_again() {
+  std::vector<Touch> again;
+  return collider_.collide(looked_at_.data(), again, nullptr);
+}
+
+bool World::find_force_rates(const double* control, int controls, ForceRates& ours, MirrorRates& others) {
+  delassus::find_force_rates(*world_, world_->options.timestep, q.data(), v.data(), control, motor_forces_, ours);
+  for (auto* x : {&others.by_q, &others.by_v, &others.by_control}) x->clear();
+  if (!mirror_) return true;
+  const std::size_t n = v.size(), nu = std::size_t(controls);
+  others.by_q.resize(n * n), others.by_v.resize(n * n), others.by_control.resize(n * nu);
+  std::vector<double> place = q, speed = v, u(nu, 0.0), way(n, 0.0), side[2] = {way, way}, next = hidden;
+  if (control) std::copy_n(control, nu, u.data());
+  const auto differ = [&](auto&& displace, std::vector<double>& rates, std::size_t columns, std::size_t column) {
+    for (int k = 0; k < 2; ++k) {
+      std::fill(side[k].begin(), side[k].end(), 0.0);
+      displace(k == 0 ? force_difference : -force_difference);
+      const bool fine =
+          mirror_->add_forces({place.data(), speed.data(), hidden.data(), mocap.data(), u.data(), time}, side[k], next);
+      if (!fine) return false;
+    }
+    displace(0.0);
+    for (std::size_t i = 0; i < n; ++i)
+      rates[i * columns + column] = (side[0][i] - side[1][i]) / (2 * force_difference);
+    return true;
+  };
+  for (std::size_t j = 0; j < n; ++j) {
+    const auto move = [&](double h) {
+      way[j] = h;
+      integrate(world_->model, q.data(), way.data(), 1.0, place.data());
+      way[j] = 0;
+    };
+    if (!differ(move, others.by_q, n, j)) return false;
+    if (!differ([&](double h) { speed[j] = v[j] + h; }, others.by_v, n, j)) return false;
+  }
+  for (std::size_t j = 0; j < nu; ++j) {
+    const double given = u[j];
+    if (!differ([&](double h) { u[j] = given + h; }, others.by_control, nu, j)) return false;
+  }
+  return true;
 }
 
 // Forces on joints, and who sleeps unless something touches it.

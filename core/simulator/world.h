@@ -31,6 +31,7 @@
 #include <memory>
 #include <vector>
 
+#include "simulator/actuation.h"
 #include "simulator/contact_patches.h"
 #include "simulator/contact_persistence.h"
 #include "simulator/island_team.h"
@@ -100,6 +101,21 @@ class World {
   // Tendons with inertia, where find_smooth_forces was called last: armatures a, and rates c of their lengths, a row of
   // all velocities each. Forces of their inertia, −a cᵀ c v̇, are not in the smooth forces.
   void find_tendon_inertia(std::vector<double>& armatures, std::vector<double>& rates);
+
+  // Of the last step: islands that stepped, contacts as they were found, and those of the step before.
+  const std::vector<Island*>& islands() const { return *used_; }
+  const std::vector<Touch>& touches() const { return touches_; }
+  const std::vector<Contact>& contacts_before() const { return next_memory_.contacts; }
+  bool sleeps() const { return sleep_.any(); }
+  // Puts the collider where contacts of the last step were looked for.
+  bool look_again();
+  // How forces on joints follow the present state and these controls: ours, and by central differences those that
+  // MuJoCo computes (nv × nv by q, by v, nv × controls, row-major; empty where it computes none). False: MuJoCo could
+  // not go on.
+  struct MirrorRates {
+    std::vector<double> by_q, by_v, by_control;
+  };
+  bool find_force_rates(const double* control, int controls, ForceRates& ours, MirrorRates& others);
 
   // What MuJoCo said where it could not go on; empty where it could.
   const std::string& failure() const;

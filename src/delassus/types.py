@@ -7,6 +7,7 @@ from typing import Literal
 __all__ = [
     "AssemblyStatus",
     "ContactMethod",
+    "ContactMode",
     "ContactStatus",
     "DynamicsMethod",
     "DynamicsStatus",
@@ -31,6 +32,9 @@ DynamicsMethod = Literal["auto", "lcaba", "caba", "pv-soft", "soft-gauss", "kkt"
 
 ContactMethod = Literal["auto", "admm", "newton", "apgd", "pgs", "interior", "lcp"]
 """Methods of :func:`delassus.solve_contacts`."""
+
+ContactMode = Literal["open", "sticking", "sliding"]
+"""What a contact does, for the derivatives of its force."""
 
 SimulatorSolver = Literal["auto", "admm", "newton"]
 """Contact solvers of :class:`delassus.Simulator`."""

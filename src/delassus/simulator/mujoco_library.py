@@ -33,7 +33,7 @@ _HANDLERS = (
 _FIELDS = {
     "mjData": (
         "qpos", "xpos", "xmat", "xipos", "contact", "ncon", "qvel", "qacc", "ctrl", "time", "qfrc_passive", "qfrc_actuator", "qfrc_applied", "xfrc_applied", "qfrc_smooth",
-        "qfrc_constraint", "ten_J", "ten_length", "nefc", "efc_type", "efc_id", "efc_force", "sensordata",
+        "qfrc_constraint", "ten_J", "ten_length", "nefc", "efc_type", "efc_id", "efc_force", "sensordata", "geom_xpos", "geom_xmat",
     ),
     "mjContact": (
         "dist", "pos", "frame", "friction", "geom", "dim", "includemargin", "geom1", "geom2", "flex", "elem", "vert", "solref", "solimp", "efc_address"

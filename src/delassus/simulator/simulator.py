@@ -28,6 +28,7 @@ from ..model.urdf import UrdfOptions
 from ..types import Integrator, SimulatorSolver
 from .collision_model import ShownModel, collision_model
 from .contact_problem import ContactProblem, problem_of_step
+from .linearized import LinearizedStep
 from .loop_rows import LoopRows
 from .recording import Bar, Frames, Keeper
 from .restitution import geom_restitution
@@ -139,6 +140,7 @@ class Simulator:
         equalities = {"constraint", "equality"}.isdisjoint(set_flags(self._source))
         self._hold(tuple(loop.active and equalities for loop in self.model.loops))
         self._applied: tuple[Any, Any, Any] = (None, None, None)
+        self._changes = [0]  # how often the world was changed, for what depends on its state
         self._has_sensors = self._source.nsensor > 0
         self._control_shape, self._tau_shape = (self.model.nu,), (self.model.nv,)
         self.reset()
@@ -209,6 +211,7 @@ class Simulator:
         if not isinstance(active, bool | np.bool_):
             raise ArgumentTypeError(f"active: expected True or False, got {type(active).__name__}.")
         wanted = tuple(bool(active) if name == loop else on for name, on in zip(names, self._active, strict=True))
+        self._changes[0] += 1
         if wanted != self._active:
             self._hold(wanted, before=self._world)
 
@@ -231,6 +234,7 @@ class Simulator:
             q = self.model.keyframes[q]
         else:
             key = self._source.nkey
+        self._changes[0] += 1
         start = 0.0 if time is None else number(time, "time")
         self._world.set_state(self.model.neutral() if q is None else q, np.zeros(self.model.nv) if v is None else v, start)
         self._applied = (None, None, None)
@@ -331,6 +335,7 @@ class Simulator:
         active = tuple((switches == 1).tolist())
         if len(active) != len(self.model.loops) or not np.isin(switches, (0, 1)).all():
             raise ArgumentError("snapshot: its switches of loops cannot be of this model. Give what save() returned, unchanged.")
+        self._changes[0] += 1
         if active == self._active:
             self._world.restore(state, len(state))
         else:
@@ -395,15 +400,55 @@ class Simulator:
             self._shown.check()
         if tau is not None or control is not None:
             tau, control = self._inputs(tau, control)
+        self._changes[0] += 1
         record = self._world.step(tau, control, external_forces)
         if record is None:
             raise self._unstable()
-        self._applied = applied = (tau, control, external_forces)
-        return (
-            StepResult(record, self._loop_rows, self._limit_names, self._sensing, _kept(*applied))
-            if self._has_sensors
-            else StepResult(record, self._loop_rows, self._limit_names)
-        )
+        self._applied = (tau, control, external_forces)
+        return self._result(record, self._applied)
+
+    def _result(self, record: _core.StepRecord, applied: tuple[Any, Any, Any]) -> StepResult:
+        if not self._has_sensors:
+            return StepResult(record, self._loop_rows, self._limit_names)
+        return StepResult(record, self._loop_rows, self._limit_names, self._sensing, _kept(*applied))
+
+    def linearize(
+        self,
+        tau: ArrayLike | None = None,
+        *,
+        control: ArrayLike | None = None,
+        external_forces: ArrayLike | None = None,
+        advance: bool = False,
+    ) -> LinearizedStep:
+        """Differentiate the next :meth:`step` with these arguments: q⁺ and v⁺ by q, v, controls, forces and friction.
+
+        Exact, by implicit differentiation of the equations of the step, while no contact, limit or dry friction changes its mode; :attr:`LinearizedStep.kinks` tells where that is about to happen,
+        :attr:`LinearizedStep.left_out` what is not differentiated. For exact derivatives use a small ``tolerance``, say 1e-10: forces are as exact as that.
+
+        Args:
+            tau, control, external_forces: see :meth:`step`.
+            advance: also take the step. Else the state stays as it is, bit for bit.
+
+        Returns:
+            ``A``, ``B``, ``jvp`` and ``vjp`` of the step.
+
+        Examples:
+            >>> import delassus as dl
+            >>> sim = dl.Simulator(dl.scenes.on_floor("go2"), tolerance=1e-10)
+            >>> S = sim.linearize(control=[0.0] * sim.model.nu)
+            >>> S.A.shape, S.B.shape
+            ((36, 36), (36, 12))
+        """
+        self._check_untouched()
+        tau, control = self._inputs(tau, control)
+        self._changes[0] += 1
+        record = self._world.linearize(tau, control, external_forces, bool(advance))
+        if record is None:
+            raise self._unstable()
+        applied = (tau, control, external_forces)
+        if advance:
+            self._applied = applied
+        return LinearizedStep(self._world, self._changes, self._result(record, applied), record.q, record.v, self.model.nu)
 
     def run(
         self,
@@ -478,6 +523,7 @@ class Simulator:
     def _run(self, steps: int, every: int, tau: Any, control: Any, external_forces: Any) -> _core.RunRecord:
         self._check_untouched()
         inputs = (*self._inputs(tau, control), external_forces)
+        self._changes[0] += 1
         record = self._world.run(steps, every, *inputs)
         self._applied = inputs
         if not record.finite:

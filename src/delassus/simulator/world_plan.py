@@ -22,6 +22,14 @@ __all__ = ["world_plan"]
 
 _LARGE = 1e300  # stands for a range without an end
 _SINGLE = ("hinge", "slide")  # joints of one coordinate
+# what shapes are where they touch a plane, see RoundShape of core/simulator/collider.h
+_ROUND_SHAPES = {
+    int(mujoco.mjtGeom.mjGEOM_PLANE): 1,
+    int(mujoco.mjtGeom.mjGEOM_SPHERE): 2,
+    int(mujoco.mjtGeom.mjGEOM_CAPSULE): 3,
+    int(mujoco.mjtGeom.mjGEOM_BOX): 4,
+    int(mujoco.mjtGeom.mjGEOM_MESH): 4,
+}
 
 
 def world_plan(
@@ -59,6 +67,7 @@ def world_plan(
         geom_bodies=[bodies[b] for b in parts],
         geom_parts=parts,
         restitution=restitution.tolist(),
+        round_shapes=[_ROUND_SHAPES.get(int(kind), 0) for kind in mj.geom_type],
         mocap_signature=mocap_state(mj)[0],
         margin_shift=margin_shift(mj),
         surfaces=_surfaces(mj),

@@ -1,0 +1,137 @@
+// An island's step to first order: how its q⁺ and v⁺ change with q and v at the start, with forces on joints and with
+// the friction of its contacts, while no contact, limit or dry friction changes its mode. Matrix-free, O(n + m) and the
+// linear equation of the rows for each direction, in either sense.
+//
+// The step is a chain of equations, each smooth while modes last (world.h, free_motion.h, loop_midpoint.h). With
+// F(q, ν, α, λ) = M̂ α + h(q, ν) − Jᵀ λ and f the forces on joints:
+//
+//   start     q_m = q, or q ⊕ ½ dt v of trees in loops; all of the following is there
+//   middle    F(q_m, v, α₀, λ₀ / dt) = f,   v½ = v + ½ dt α₀        λ₀ of loops by themselves
+//   motion    F(q_m, v½, (v' − v) / dt, λ / dt) = f
+//   rows      σ = J v' + b                                          laws of contacts between λ and σ
+//   correct   M̂ u = Jᵀ µ,   J (u + w) + e / dt = 0 of rows that are corrected, w the share of v' that is still to go
+//   turn      v⁺ and the way to go: v' and w + u, but for free bodies of one link
+//   arrive    q⁺ = q_m ⊕ dt way, loops closed
+//
+// Derivatives of F and of rows of loops are those of derivatives/residual.h; of rows of contacts those of
+// contact_rates.h; laws those of derivatives/contact_modes.h. Rows of limits and dry friction never turn.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "derivatives/contact_modes.h"
+#include "derivatives/residual.h"
+#include "simulator/contact_rates.h"
+#include "simulator/free_motion.h"
+#include "simulator/position_correction.h"
+#include "simulator/velocity_solve.h"
+
+namespace delassus {
+
+// What an island found in its last step.
+struct IslandStep {
+  const WorldDescription& world;
+  RowSystem& system;
+  const ActiveRows& rows;
+  const IslandState& state;
+  const FreeMotion& free_motion;
+  LoopMidpoint& loops;
+  const FreeBodies& bodies;
+  const VelocitySolve& velocities;
+  const std::vector<double>& start_impulses;  // per row: what the solver started from
+  const PositionCorrection& correction;
+  const std::vector<double>&next_q, &way;
+};
+
+// What of a step has no derivative here, or one that leaves something out.
+struct StepGaps {
+  bool contradiction = false;  // positions were corrected as far as rows that contradict each other allow
+  bool open_loops = false;     // loops were far open
+  bool tendons = false;        // how rows of tendons and turned balls change their direction
+  bool moved_bodies = false;   // how rows with bodies or surfaces that move by themselves change
+  bool bounce = false;         // restitution
+  bool contacts = false;       // a contact was not found again when its bodies were displaced
+  bool singular = false;       // the equation of the rows could not be solved to rounding
+
+  void add(const StepGaps& other);
+};
+
+class IslandLinearization {
+ public:
+  IslandLinearization(const WorldDescription& world, int loop_rows);
+
+  // After the island's step; motions of its contacts, in their order.
+  void update(const IslandStep& step, const std::vector<const ContactMotion*>& motions);
+  const StepGaps& gaps() const { return gaps_; }
+  const ContactModes& modes() const { return modes_; }
+
+  // dq⁺ and dv⁺ along directions of q and v at the start and of forces on joints (nv × columns, row-major), and of
+  // the friction of contacts (contacts × columns; null: zero).
+  void tangents(const double* dq, const double* dv, const double* df, const double* dfriction, int columns,
+                double* next_dq, double* next_dv);
+  // The adjoint: of q_bar · q⁺ + v_bar · v⁺ by q, v, forces and friction.
+  void adjoints(const double* next_q_bar, const double* next_v_bar, int columns, double* q_bar, double* v_bar,
+                double* f_bar, double* friction_bar);
+
+ private:
+  using Residual = ConstrainedResidual<double>;
+  using Numbers = std::vector<double>;
+
+  void update_middle(const IslandStep& step);
+  void update_motion(const IslandStep& step, const std::vector<const ContactMotion*>& motions);
+  void update_correction(const IslandStep& step, const std::vector<const ContactMotion*>& motions);
+  void find_gaps(const IslandStep& step);
+
+  void middle_tangents(const double* dq, const double* dv, const double* df, int columns, double* d_middle);
+  void correction_tangents(int columns);
+  void arrival_tangents(int columns, double* next_dq);
+  void middle_adjoints(int columns, double* q_bar, double* v_bar, double* f_bar);
+  void correction_adjoints(int columns, double* q_bar);
+  void arrival_adjoints(int columns, double* next_q_bar);
+  void loops_transposed(const double* rows, int columns, double* forces);
+
+  void close_loops(const double* rows, int columns, double* impulses);
+  void mass_inverse(const Numbers& x, int columns, Numbers& y) { s_->G->mass_inverse(x.data(), columns, y.data()); }
+  void use(ContactModes& modes);
+
+  const WorldDescription& world_;
+  const Model<double>& model_;
+  int n_, l_, m_ = 0;
+  double dt_ = 0;
+  RowSystem* s_ = nullptr;
+  LoopMidpoint* loops_ = nullptr;
+  StepGaps gaps_;
+
+  // equations in their state
+  Residual middle_, motion_, correction_;           // F of the middle, of the motion, of the correction
+  std::unique_ptr<Residual> middle_rows_, rows_;    // rows of loops of the middle and of the motion
+  std::unique_ptr<Residual> corrected_rows_, end_;  // the same of the correction, and errors at q⁺
+  ContactRates contacts_, corrected_, going_;       // contacts with v' and λ, with u and µ, with w
+  ContactModes modes_, corrected_modes_;
+  std::optional<OperatorMap> operator_, corrected_operator_;
+  const void* user_ = nullptr;  // whose factor the operator of the rows has
+  bool motion_factored_ = false, correction_factored_ = false;
+  bool has_middle_ = false, corrects_ = false, arrives_ = false;
+  LoopMidpoint::Aim aim_{};
+  double middle_kept_ = 0;  // of the middle: `kept`
+
+  // of the step
+  Numbers v_, way_;                          // per velocity
+  Numbers remaining_;                        // per velocity: share of the step that v' still moves
+  std::vector<char> owned_;                  // per velocity: of a free body of one link
+  std::vector<FreeBodies::Rates> bodies_;    // of these
+  Numbers gap_gain_, correction_gain_;       // per row: how b follows φ; how `asked` follows J w + φ / dt
+  Numbers acceleration_, moved_, next_v_;    // per velocity
+  Numbers sigma_, inverse_masses_, scaled_;  // per row
+
+  // of sweeps, a number per velocity and column: changes of q_m, of v½, of v' without impulses and with them, of u, of
+  // w, of the way; forces; what is worked with
+  Numbers q_, middle_d_, free_d_, next_d_, u_d_, w_d_, way_d_, forces_, work_, part_q_, part_v_;
+  // a number per row and column; gaps: per contact and column
+  Numbers rows_d_, lambda_d_, work_rows_, loop_rows_, gaps_d_;
+  Numbers column_g_, column_lambda_, column_sigma_;  // per row: of `close_loops`
+};
+
+}  // namespace delassus

@@ -1,0 +1,50 @@
+// A world's step to first order: how q⁺ and v⁺ change with q and v, with forces on joints, controls and the friction of
+// contacts. All islands, each by itself (island_linearization.h), and forces on joints, which are of all (actuation.h).
+#pragma once
+
+#include "simulator/world.h"
+
+namespace delassus {
+
+class StepLinearization {
+ public:
+  // controls: how many there are. The world outlives it.
+  StepLinearization(World& world, int controls);
+
+  // Takes the step with these forces and finds its derivatives. The world is after the step then; undo_step goes back,
+  // and derivatives stay until the next step. Where the report says that it could not, there are none.
+  StepReport update(const StepForces& forces);
+  const StepGaps& gaps() const { return gaps_; }
+  std::size_t contacts() const { return contacts_; }
+  // Per contact of the step: its mode, and whether it is about to change it. Contacts of what sleeps are open.
+  const std::vector<char>& contact_modes() const { return modes_; }
+  const std::vector<char>& contact_kinks() const { return kinks_; }
+  // Whether a limit, a loop or dry friction is about to change its mode.
+  bool row_kinks() const { return row_kinks_; }
+
+  // dq⁺ and dv⁺ (nv × columns, row-major) along directions of q, v, forces on joints (nv × columns), controls
+  // (controls × columns) and the friction of contacts (contacts × columns); null: zero.
+  void tangents(const double* dq, const double* dv, const double* dtau, const double* dcontrol, const double* dfriction,
+                int columns, double* next_dq, double* next_dv);
+  // The adjoint of q_bar · q⁺ + v_bar · v⁺; null: zero.
+  void adjoints(const double* next_q_bar, const double* next_v_bar, int columns, double* q_bar, double* v_bar,
+                double* tau_bar, double* control_bar, double* friction_bar);
+
+ private:
+  using Numbers = std::vector<double>;
+  void find_modes(Island& island);
+
+  World& world_;
+  std::size_t n_, controls_, contacts_ = 0;
+  std::vector<Island*> islands_;
+  ContactMotions motions_;
+  ForceRates rates_;
+  World::MirrorRates others_;
+  StepGaps gaps_;
+  std::vector<char> modes_, kinks_;  // per contact
+  bool row_kinks_ = false;
+  Numbers zero_, force_;                                        // nv × columns
+  Numbers part_q_, part_v_, part_f_, part_mu_, end_q_, end_v_;  // of an island
+};
+
+}  // namespace delassus
