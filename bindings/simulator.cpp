@@ -299,30 +299,46 @@ struct Directions {
 };
 
 nb::tuple step_tangents(HeldWorld& s, nb::handle dq, nb::handle dv, nb::handle dtau, nb::handle dcontrol,
-                        nb::handle dfriction, int columns, bool vector) {
+                        nb::handle dfriction, nb::handle drestitution, int columns, bool vector) {
   const Directions k{columns, vector};
   const std::size_t n = s.plan->nv();
   StepLinearization& linear = *s.linearization;
   const In q = k.in(dq, "dq", n), v = k.in(dv, "dv", n), t = k.in(dtau, "dtau", n),
-           u = k.in(dcontrol, "dcontrol", s.plan->nu()), f = k.in(dfriction, "dfriction", linear.contacts());
+           u = k.in(dcontrol, "dcontrol", s.plan->nu()), f = k.in(dfriction, "dfriction", linear.contacts()),
+           e = k.in(drestitution, "drestitution", linear.contacts());
   auto next_q = k.out(n), next_v = k.out(n);
   s.SingleUser::work(
-      [&] { linear.tangents(q.data, v.data, t.data, u.data, f.data, columns, next_q.data, next_v.data); });
+      [&] { linear.tangents({q.data, v.data, t.data, u.data, f.data, e.data, columns}, next_q.data, next_v.data); });
   return nb::make_tuple(next_q.finite("linearize"), next_v.finite("linearize"));
 }
 
-nb::tuple step_adjoints(HeldWorld& s, nb::handle q_bar, nb::handle v_bar, int columns, bool vector) {
+// By q, v, forces, controls and friction; with `parameters` also by inertial parameters, armature and restitution.
+nb::tuple step_adjoints(HeldWorld& s, nb::handle q_bar, nb::handle v_bar, int columns, bool vector, bool parameters) {
   const Directions k{columns, vector};
   const std::size_t n = s.plan->nv();
   StepLinearization& linear = *s.linearization;
   const In q = k.in(q_bar, "q_bar", n), v = k.in(v_bar, "v_bar", n);
   auto by_q = k.out(n), by_v = k.out(n), by_tau = k.out(n), by_control = k.out(s.plan->nu()),
        by_friction = k.out(linear.contacts());
+  constexpr const char* name = "linearize";
+  if (!parameters) {
+    s.SingleUser::work([&] {
+      linear.adjoints(
+          q.data, v.data,
+          {by_q.data, by_v.data, by_tau.data, by_control.data, by_friction.data, nullptr, nullptr, nullptr, columns});
+    });
+    return nb::make_tuple(by_q.finite(name), by_v.finite(name), by_tau.finite(name), by_control.finite(name),
+                          by_friction.finite(name));
+  }
+  auto by_inertial = k.out(10 * s.plan->bodies()), by_armature = k.out(n), by_restitution = k.out(linear.contacts());
   s.SingleUser::work([&] {
-    linear.adjoints(q.data, v.data, columns, by_q.data, by_v.data, by_tau.data, by_control.data, by_friction.data);
+    linear.adjoints(q.data, v.data,
+                    {by_q.data, by_v.data, by_tau.data, by_control.data, by_friction.data, by_inertial.data,
+                     by_armature.data, by_restitution.data, columns});
   });
-  return nb::make_tuple(by_q.finite("linearize"), by_v.finite("linearize"), by_tau.finite("linearize"),
-                        by_control.finite("linearize"), by_friction.finite("linearize"));
+  return nb::make_tuple(by_q.finite(name), by_v.finite(name), by_tau.finite(name), by_control.finite(name),
+                        by_friction.finite(name), by_inertial.finite(name), by_armature.finite(name),
+                        by_restitution.finite(name));
 }
 
 // Modes and kinks of contacts, whether another row is about to change its mode, and names of what is left out.
@@ -341,7 +357,7 @@ nb::tuple linearized_modes(HeldWorld& s) {
     if (is) gaps.emplace_back(name);
   std::vector<int> modes(linear.contact_modes().begin(), linear.contact_modes().end()),
       kinks(linear.contact_kinks().begin(), linear.contact_kinks().end());
-  return nb::make_tuple(modes, kinks, linear.row_kinks(), gaps);
+  return nb::make_tuple(modes, kinks, linear.row_kinks(), linear.correction_kink(), linear.redundant(), gaps);
 }
 
 void restore(HeldWorld& s, nb::handle numbers, std::size_t n) {
@@ -428,8 +444,8 @@ void bind_world(nb::module_& m) {
       // The step to first order, and products with its derivatives, which stay until the world does anything else.
       .def("linearize", &linearize, "tau"_a.none(), "control"_a.none(), "external_forces"_a.none(), "advance"_a)
       .def("tangents", &step_tangents, "dq"_a.none(), "dv"_a.none(), "dtau"_a.none(), "dcontrol"_a.none(),
-           "dfriction"_a.none(), "columns"_a, "vector"_a)
-      .def("adjoints", &step_adjoints, "q_bar"_a.none(), "v_bar"_a.none(), "columns"_a, "vector"_a)
+           "dfriction"_a.none(), "drestitution"_a.none(), "columns"_a, "vector"_a)
+      .def("adjoints", &step_adjoints, "q_bar"_a.none(), "v_bar"_a.none(), "columns"_a, "vector"_a, "parameters"_a)
       .def("linearized_modes", &linearized_modes)
       .def("run", &run, "steps"_a, "every"_a, "tau"_a.none(), "control"_a.none(), "external_forces"_a.none())
       .def("take_over", &take_over, "other"_a)

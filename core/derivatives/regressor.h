@@ -25,30 +25,36 @@ inline Vec3<T> unit_inertia_moment(int row, int column, const Vec3<T>& omega, co
   return Vec3<T>{moment[0], moment[1], moment[2]} + cross(omega, Vec3<T>{momentum[0], momentum[1], momentum[2]});
 }
 
+// The force that moves a body, for each of its parameters alone, and the placement of its frame: both in its own axes.
+template <class T>
+Pose<T> parameter_forces(const Model<real_of<T>>& model, const Placement<T>& w, const Motions<T>& m, std::size_t body,
+                         Vec6<T> (&f)[10]) {
+  const T o{}, one = constant<T>(1);
+  const Vec3<T> unit[3] = {{one, o, o}, {o, one, o}, {o, o, one}};
+  constexpr int entry[6][2] = {{0, 0}, {0, 1}, {1, 1}, {0, 2}, {1, 2}, {2, 2}};
+  const int i = model.bodies[body].link;
+  // motion of the body's frame
+  const Pose<T> X = w.pose[i] * model.bodies[body].placement;
+  const Vec6<T> rate = frame_bias(model, w, m, int(body), Vec3<T>{});
+  const Vec3<T> omega = transpose_times(X.R, m.v[i].ang), alpha = transpose_times(X.R, rate.ang),
+                d = transpose_times(X.R, rate.lin);
+  f[0] = {d, Vec3<T>{}};
+  for (int k = 0; k < 3; ++k)
+    f[1 + k] = {cross(alpha, unit[k]) + cross(omega, cross(omega, unit[k])), cross(unit[k], d)};
+  for (int k = 0; k < 6; ++k) f[4 + k] = {Vec3<T>{}, unit_inertia_moment(entry[k][0], entry[k][1], omega, alpha)};
+  return X;
+}
+
 // After `motions` with gravity as an acceleration of the ground. Y: nv × 10 bodies, row-major.
 template <class T>
 void torque_regressor(const Model<real_of<T>>& model, const Placement<T>& w, const Motions<T>& m, T* Y) {
   const std::size_t bodies = model.bodies.size(), row = 10 * bodies;
   for (std::size_t e = 0; e < std::size_t(model.nv) * row; ++e) Y[e] = T{};
-  const T o{}, one = constant<T>(1);
-  const Vec3<T> unit[3] = {{one, o, o}, {o, one, o}, {o, o, one}};
-  constexpr int entry[6][2] = {{0, 0}, {0, 1}, {1, 1}, {0, 2}, {1, 2}, {2, 2}};
   for (std::size_t b = 0; b < bodies; ++b) {
     const int i = model.bodies[b].link;
     if (i < 0) continue;
-
-    // motion of the body's frame, in its own axes
-    const Pose<T> X = w.pose[i] * model.bodies[b].placement;
-    const Vec6<T> rate = frame_bias(model, w, m, int(b), Vec3<T>{});
-    const Vec3<T> omega = transpose_times(X.R, m.v[i].ang), alpha = transpose_times(X.R, rate.ang),
-                  d = transpose_times(X.R, rate.lin);
-
-    // force of each parameter
     Vec6<T> f[10];
-    f[0] = {d, Vec3<T>{}};
-    for (int k = 0; k < 3; ++k)
-      f[1 + k] = {cross(alpha, unit[k]) + cross(omega, cross(omega, unit[k])), cross(unit[k], d)};
-    for (int k = 0; k < 6; ++k) f[4 + k] = {Vec3<T>{}, unit_inertia_moment(entry[k][0], entry[k][1], omega, alpha)};
+    const Pose<T> X = parameter_forces(model, w, m, b, f);
 
     // on every joint between the body and the ground
     for (int k = model.links[i].iv + model.links[i].nv - 1; k >= 0; k = model.dof_parent[k]) {
@@ -57,6 +63,30 @@ void torque_regressor(const Model<real_of<T>>& model, const Placement<T>& w, con
       T* at = Y + std::size_t(k) * row + 10 * b;
       for (int p = 0; p < 10; ++p) at[p] = dot(lin, f[p].lin) + dot(ang, f[p].ang);
     }
+  }
+}
+
+// θ̄ += factor Yᵀ µ without Y, O(n): the power of those forces in the motion that µ gives the bodies. θ̄: 10 bodies ×
+// columns, µ: nv × columns, of which one column is taken; virtual_motion: room for a link each.
+template <class T>
+void regressor_adjoint(const Model<T>& model, const Placement<T>& w, const Motions<T>& m, const T* mu, T factor,
+                       int columns, int column, std::vector<Vec6<T>>& virtual_motion, T* theta_bar) {
+  const std::size_t stride = std::size_t(columns), at = std::size_t(column);
+  for (std::size_t i = 0; i < model.links.size(); ++i) {
+    const auto& link = model.links[i];
+    Vec6<T> W = link.parent >= 0 ? virtual_motion[std::size_t(link.parent)] : Vec6<T>{};
+    for (int k = link.iv; k < link.iv + link.nv; ++k) W += w.S[std::size_t(k)] * mu[std::size_t(k) * stride + at];
+    virtual_motion[i] = W;
+  }
+  for (std::size_t b = 0; b < model.bodies.size(); ++b) {
+    if (model.bodies[b].link < 0) continue;
+    Vec6<T> f[10];
+    const Pose<T> X = parameter_forces(model, w, m, b, f);
+    const Vec6<T>& W = virtual_motion[std::size_t(model.bodies[b].link)];
+    const Vec3<T> lin = transpose_times(X.R, W.lin + cross(W.ang, X.p)) * factor,
+                  ang = transpose_times(X.R, W.ang) * factor;
+    for (std::size_t p = 0; p < 10; ++p)
+      theta_bar[(10 * b + p) * stride + at] += dot(lin, f[p].lin) + dot(ang, f[p].ang);
   }
 }
 

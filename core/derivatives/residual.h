@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "derivatives/regressor.h"
 #include "derivatives/row_frames.h"
 #include "derivatives/row_others.h"
 #include "dynamics/inertia.h"
@@ -98,6 +99,16 @@ class ConstrainedResidual {
     }
     for (int first = 0; first < columns; first += width)
       tangent_sweep(many_, dq, dv, da, dlambda, columns, first, dF, dg);
+  }
+
+  // Adds factor times the derivatives of μᵀF by the inertial parameters of bodies (10 bodies × columns, regressor.h)
+  // and by the armature (nv × columns). External forces act where they do.
+  void parameter_adjoints(const T* mu, int columns, T factor, T* inertial_bar, T* armature_bar) {
+    virtual_.resize(model_.links.size());
+    for (int c = 0; c < columns; ++c)
+      regressor_adjoint<T>(model_, w_, w_, mu, factor, columns, c, virtual_, inertial_bar);
+    const std::size_t k = std::size_t(columns);
+    for (std::size_t e = 0; e < a_.size() * k; ++e) armature_bar[e] += factor * mu[e] * a_[e / k];
   }
 
   // q̄ and ν̄ (nv × columns) of μᵀF + κᵀg; μ: nv × columns, κ: m × columns, null: zero.
@@ -404,6 +415,7 @@ class ConstrainedResidual {
   std::vector<T> q_, v_, a_, lambda_, external_;
   Vec3<T> ground_{};
   std::vector<Joints> joint_;
+  std::vector<Vec6<T>> virtual_;  // per link: of `parameter_adjoints`
   std::vector<Vec6<T>> own_,
       carried_;  // force that a link's own motion takes; that its subtree's takes, less all given
   std::vector<RowPoint<T>> points_;

@@ -1,5 +1,7 @@
 #include "simulator/free_bodies.h"
 
+#include <array>
+
 #include "state/configuration.h"
 
 namespace delassus {
@@ -27,6 +29,29 @@ Vec3<double> change_by_turn(const Quaternion<double>& e, const Vec3<double>& x) 
 // e x e⁻¹
 Vec3<double> rotated(const Quaternion<double>& e, const Vec3<double>& x) { return x + change_by_turn(e, x); }
 
+// Inertia of a point mass, or what moving the point of reference by c changes: m (c · c − c cᵀ).
+Sym3<double> point_inertia(double m, const Vec3<double>& c) {
+  return {m * (c.y * c.y + c.z * c.z), -m * c.x * c.y, -m * c.x * c.z,
+          m * (c.x * c.x + c.z * c.z), -m * c.y * c.z, m * (c.x * c.x + c.y * c.y)};
+}
+double trace(const Sym3<double>& I) { return I.xx + I.yy + I.zz; }
+
+// m, m c, inertia about the origin (xx, xy, yy, xz, yz, zz); and back.
+std::array<double, 10> to_parameters(const Inertial<double>& i) {
+  const Sym3<double> p = point_inertia(i.mass, i.center);
+  const Sym3<double>& I = i.inertia;
+  return {i.mass,      i.mass * i.center.x, i.mass * i.center.y, i.mass * i.center.z, I.xx + p.xx,
+          I.xy + p.xy, I.yy + p.yy,         I.xz + p.xz,         I.yz + p.yz,         I.zz + p.zz};
+}
+Inertial<double> to_inertial(const std::array<double, 10>& x) {
+  Inertial<double> i{};
+  i.mass = x[0], i.center = Vec3<double>{x[1], x[2], x[3]} * (1 / x[0]);
+  const Sym3<double> p = point_inertia(i.mass, i.center);
+  i.inertia.xx = x[4] - p.xx, i.inertia.xy = x[5] - p.xy, i.inertia.yy = x[6] - p.yy;
+  i.inertia.xz = x[7] - p.xz, i.inertia.yz = x[8] - p.yz, i.inertia.zz = x[9] - p.zz;
+  return i;
+}
+
 Vec3<double> read(const double* x) { return {x[0], x[1], x[2]}; }
 void write(const Vec3<double>& x, double* to) { to[0] = x.x, to[1] = x.y, to[2] = x.z; }
 
@@ -47,15 +72,15 @@ void FreeBodies::move(const double* q, const std::vector<double>& u, std::vector
   for (const int root : roots_) {
     const auto& link = world_.model.links[std::size_t(root)];
     const std::size_t first = std::size_t(link.iv);
-    move_body(link, normalized(q + link.iq + 3), u.data() + first, v.data() + first, way.data() + first);
+    move_body(link.inertial, normalized(q + link.iq + 3), u.data() + first, v.data() + first, way.data() + first);
   }
 }
 
-void FreeBodies::move_body(const Link<double>& link, const Quaternion<double>& R, const double* u, double* velocity,
-                           double* to) const {
+void FreeBodies::move_body(const Inertial<double>& inertial, const Quaternion<double>& R, const double* u,
+                           double* velocity, double* to) const {
   const double dt = world_.options.timestep;
-  const Sym3<double>& I = link.inertial.inertia;
-  const Vec3<double>& c = link.inertial.center;
+  const Sym3<double>& I = inertial.inertia;
+  const Vec3<double>& c = inertial.center;
   const Vec3<double> w = read(velocity + 3), L = I * w, u_turn = read(u + 3);
 
   // ω⁺ by fixed-point iteration. It goes with the last ω̄, so that L stays wherever the iteration stops
@@ -86,7 +111,7 @@ void FreeBodies::find_rates(const double* q, const std::vector<double>& u, const
     const auto& link = world_.model.links[std::size_t(roots_[b])];
     const Quaternion<double> R = normalized(q + link.iq + 3);
     Rates& r = rates[b];
-    r.first = link.iv;
+    r.first = link.iv, r.link = roots_[b];
     for (int k = 0; k < inputs; ++k) {
       const double x = k < 3 ? 0 : k < 9 ? u[std::size_t(link.iv + k - 3)] : v[std::size_t(link.iv + k - 9)];
       const double h = difference_step * (1 + std::abs(x));
@@ -97,10 +122,33 @@ void FreeBodies::find_rates(const double* q, const std::vector<double>& u, const
         for (int j = 0; j < 6; ++j) in[3 + j] = u[std::size_t(link.iv + j)], in[9 + j] = v[std::size_t(link.iv + j)];
         in[k] += change;
         std::copy_n(in + 9, 6, end[side]);
-        move_body(link, R * exponential(read(in)), in + 3, end[side], end[side] + 6);
+        move_body(link.inertial, R * exponential(read(in)), in + 3, end[side], end[side] + 6);
       }
       for (int o = 0; o < outputs; ++o) r.by[o][k] = (end[0][o] - end[1][o]) / (2 * h);
     }
+  }
+}
+
+void FreeBodies::find_inertial_rates(const double* q, const std::vector<double>& u, const std::vector<double>& v,
+                                     int root, double (&by)[outputs][10]) const {
+  const auto& link = world_.model.links[std::size_t(root)];
+  const std::size_t first = std::size_t(link.iv);
+  const Quaternion<double> R = normalized(q + link.iq + 3);
+  const auto about_origin = to_parameters(link.inertial);
+  for (std::size_t k = 0; k < 10; ++k) {
+    // scales: of mass, of first and of second moments
+    const double scale = k == 0  ? about_origin[0]
+                         : k < 4 ? std::sqrt(about_origin[0] * trace(link.inertial.inertia))
+                                 : trace(link.inertial.inertia);
+    const double h = difference_step * scale;
+    double end[2][outputs];
+    for (int side = 0; side < 2; ++side) {
+      auto parameters = about_origin;
+      parameters[k] += side == 0 ? h : -h;
+      std::copy_n(v.data() + first, 6, end[side]);
+      move_body(to_inertial(parameters), R, u.data() + first, end[side], end[side] + 6);
+    }
+    for (int o = 0; o < outputs; ++o) by[o][k] = (end[0][o] - end[1][o]) / (2 * h);
   }
 }
 

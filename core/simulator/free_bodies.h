@@ -37,14 +37,17 @@ class FreeBodies {
   // by u (6) and by v (6) with impulses; central differences of a function that is all but linear.
   static constexpr int inputs = 15, outputs = 12;
   struct Rates {
-    int first;  // velocity of the body
+    int first, link;  // velocity of the body, and its link
     double by[outputs][inputs];
   };
+  // Derivatives of the same by the inertial parameters of the link, in its axes about its origin (regressor.h).
+  void find_inertial_rates(const double* q, const std::vector<double>& u, const std::vector<double>& v, int root,
+                           double (&by)[outputs][10]) const;
   void find_rates(const double* q, const std::vector<double>& u, const std::vector<double>& v,
                   std::vector<Rates>& rates) const;
 
  private:
-  void move_body(const Link<double>& link, const Quaternion<double>& R, const double* u, double* velocity,
+  void move_body(const Inertial<double>& inertial, const Quaternion<double>& R, const double* u, double* velocity,
                  double* to) const;
 
   const WorldDescription& world_;

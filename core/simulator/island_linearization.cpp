@@ -13,6 +13,7 @@ namespace {
 using Numbers = std::vector<double>;
 
 constexpr int max_closing_steps = 12;   // of loops at the end, each a thousandth of the one before
+constexpr double gap_kink = 1e-6;       // gaps that are this near to where they begin to count [m or rad]
 constexpr double closed_share = 1e-13;  // of what they were open, that is left
 
 ConstraintSet<double> loops_of(const WorldDescription& world, double error_gain) {
@@ -34,20 +35,26 @@ void StepGaps::add(const StepGaps& o) {
       bounce |= o.bounce, contacts |= o.contacts, singular |= o.singular;
 }
 
+IslandLinearization::Motion::Motion(const WorldDescription& world, bool loops)
+    : force(world.model, loops_of(world, 0)), contacts(world.model) {
+  if (loops) loop_rows = std::make_unique<Residual>(world.model, loops_of(world, 0));
+}
+
+IslandLinearization::Bounce::Bounce(const WorldDescription& world, bool loops)
+    : compression(world, loops), free(world.model, loops_of(world, 0)), approach(world.model), fall(world.model) {}
+
 IslandLinearization::IslandLinearization(const WorldDescription& world, int loop_rows)
     : world_(world),
       model_(world.model),
       n_(world.model.nv),
       l_(loop_rows),
       middle_(model_, loops_of(world, 0)),
-      motion_(model_, loops_of(world, 0)),
       correction_(model_, loops_of(world, 0)),
-      contacts_(model_),
+      motion_(world, loop_rows > 0),
       corrected_(model_),
       going_(model_) {
   if (l_ == 0) return;
   middle_rows_ = std::make_unique<Residual>(model_, loops_of(world, 0));
-  rows_ = std::make_unique<Residual>(model_, loops_of(world, 0));
   corrected_rows_ = std::make_unique<Residual>(model_, loops_of(world, 1 / world.options.timestep));
   end_ = std::make_unique<Residual>(model_, loops_of(world, 1));
 }
@@ -55,10 +62,12 @@ IslandLinearization::IslandLinearization(const WorldDescription& world, int loop
 // ---- the step, around which derivatives are taken
 
 void IslandLinearization::update(const IslandStep& step, const std::vector<const ContactMotion*>& motions) {
-  s_ = &step.system, loops_ = &step.loops;
+  s_ = &step.system, loops_ = &step.loops, free_bodies_ = &step.bodies;
   m_ = int(s_->rows()), dt_ = world_.options.timestep;
-  user_ = nullptr, motion_factored_ = correction_factored_ = false;
-  v_ = step.state.v, way_ = step.way, remaining_ = loops_->remaining();
+  user_ = nullptr, correction_factored_ = false;
+  gaps_ = {};
+  start_q_ = step.state.q, v_ = step.state.v, u_ = step.correction.velocity(), way_ = step.way;
+  remaining_ = loops_->remaining();
   owned_.resize(v_.size());
   for (std::size_t k = 0; k < v_.size(); ++k) owned_[k] = step.bodies.owns(k);
   aim_ = l_ > 0 ? loops_->aim() : LoopMidpoint::Aim{};
@@ -66,11 +75,24 @@ void IslandLinearization::update(const IslandStep& step, const std::vector<const
   for (auto* x : {&acceleration_, &moved_, &next_v_}) x->resize(v_.size());
   for (auto* x : {&sigma_, &inverse_masses_, &scaled_, &column_g_, &column_lambda_, &column_sigma_})
     x->assign(std::size_t(m_), 0.0);
-  gaps_ = {};
+
   update_middle(step);
-  update_motion(step, motions);
+  find_gap_gains(step);
+  bounces_ = step.velocities.bounced();
+  const Numbers& impulses = step.velocities.impulses();
+  if (bounces_) {
+    update_bounce(step, motions);
+    const Restitution& r = step.velocities.restitution();
+    motion_.sigma = r.second_velocities();
+    update_motion(step, motions, impulses, r.second_impulses(), r.second_sets(), motion_);
+  } else {
+    motion_.sigma.resize(std::size_t(m_));
+    if (m_ > 0) s_->G->apply(impulses.data(), 1, motion_.sigma.data());
+    for (std::size_t r = 0; r < motion_.sigma.size(); ++r) motion_.sigma[r] += step.velocities.g[r];
+    update_motion(step, motions, impulses, impulses, s_->sets, motion_);
+  }
   update_correction(step, motions);
-  step.bodies.find_rates(step.state.q.data(), step.correction.velocity(), next_v_, bodies_);
+  step.bodies.find_rates(start_q_.data(), u_, next_v_, bodies_);
   arrives_ = l_ > 0 && !step.correction.held_open();
   if (arrives_) end_->update(step.next_q.data(), nullptr, nullptr, nullptr, nullptr, false);
   find_gaps(step);
@@ -100,66 +122,97 @@ void IslandLinearization::update_middle(const IslandStep& step) {
   middle_rows_->update(state.q.data(), moved_.data(), acceleration_.data(), nullptr, nullptr, false);
 }
 
-// F(q, v½, (v' − v) / dt, λ / dt) = f, rows σ = J v' + b, and the modes of their forces
-void IslandLinearization::update_motion(const IslandStep& step, const std::vector<const ContactMotion*>& motions) {
+// Gaps that may be closed within the step (row_system.h), and which of these is about to, or about not to, be one.
+void IslandLinearization::find_gap_gains(const IslandStep& step) {
+  const double slop = world_.options.slop;
+  const Numbers &error = step.velocities.error, &impulses = step.velocities.impulses();
+  gap_gain_.assign(std::size_t(m_), 0.0);
+  contact_kinks_.assign(step.rows.contacts.size(), 0);
+  row_kinks_ = false;
+  for (std::size_t r = std::size_t(s_->first_limit); r < std::size_t(s_->first_contact); ++r) {
+    const Interval& i = s_->sets.intervals[r];
+    if (i.lower != 0 || !std::isinf(i.upper)) continue;
+    if (error[r] > slop) gap_gain_[r] = 1 / dt_;
+    row_kinks_ = row_kinks_ || (impulses[r] > 0 && std::abs(error[r] - slop) < gap_kink);
+  }
+  const bool bounces = step.velocities.bounced();
+  for (std::size_t k = 0; k < s_->contact_rows.size(); ++k) {
+    const std::size_t r = s_->normal_row(k);
+    if (bounces && step.velocities.restitution().shares()[r] > 0) continue;  // it does not wait for its gap
+    const double edge = step.start_impulses[r] > 0 ? 2 * slop : slop;
+    if (error[r] > slop && error[r] >= edge) gap_gain_[r] = 1 / dt_;
+    contact_kinks_[k] = impulses[r] > 0 && std::abs(error[r] - edge) < gap_kink;
+  }
+}
+
+// F(q, v½, (v' − v) / dt, λ / dt) = f, rows σ = J v' + b, and the modes of their forces. impulses: λ; law_impulses:
+// those that are in the sets.
+void IslandLinearization::update_motion(const IslandStep& step, const std::vector<const ContactMotion*>& motions,
+                                        const Numbers& impulses, const Numbers& law_impulses, const ForceSets& sets,
+                                        Motion& motion) {
   const IslandState& state = step.state;
-  const Numbers& lambda = step.velocities.impulses();
-  s_->G->jacobian_transpose(lambda.data(), 1, moved_.data());
+  s_->G->jacobian_transpose(impulses.data(), 1, moved_.data());
   s_->G->mass_inverse(moved_.data(), 1, moved_.data());
   for (std::size_t k = 0; k < v_.size(); ++k) {
     next_v_[k] = step.free_motion.velocity()[k] + moved_[k];
     acceleration_[k] = (next_v_[k] - v_[k]) / dt_;
   }
-  for (std::size_t r = 0; r < std::size_t(l_); ++r) scaled_[r] = lambda[r] / dt_;
-  motion_.update(state.q.data(), step.free_motion.middle().data(), acceleration_.data(),
-                 l_ > 0 ? scaled_.data() : nullptr, state.has_external ? state.external.data() : nullptr, true);
+  for (std::size_t r = 0; r < std::size_t(l_); ++r) scaled_[r] = impulses[r] / dt_;
+  motion.force.update(state.q.data(), step.free_motion.middle().data(), acceleration_.data(),
+                      l_ > 0 ? scaled_.data() : nullptr, state.has_external ? state.external.data() : nullptr, true);
   if (l_ > 0) {
     const double bend = std::sqrt(aim_.half * (1 - aim_.kept));
     for (std::size_t k = 0; k < v_.size(); ++k) {
       moved_[k] = bend * (aim_.calm ? v_[k] : step.free_motion.middle()[k]);
       acceleration_[k] = next_v_[k] + aim_.kept * v_[k];
     }
-    rows_->update(state.q.data(), moved_.data(), acceleration_.data(), nullptr, nullptr, false);
+    motion.loop_rows->update(state.q.data(), moved_.data(), acceleration_.data(), nullptr, nullptr, false);
   }
-  contacts_.update(*s_, step.rows, motions, next_v_.data(), lambda.data());
-
-  // gaps that may be closed within the step (row_system.h)
-  const double slop = world_.options.slop;
-  const Numbers& error = step.velocities.error;
-  gap_gain_.assign(std::size_t(m_), 0.0);
-  for (std::size_t r = std::size_t(s_->first_limit); r < std::size_t(s_->first_contact); ++r) {
-    const Interval& i = s_->sets.intervals[r];
-    if (i.lower == 0 && std::isinf(i.upper) && error[r] > slop) gap_gain_[r] = 1 / dt_;
-  }
-  for (const int row : s_->contact_rows) {
-    const std::size_t r = std::size_t(row);
-    const bool bears = step.start_impulses[r] > 0 && error[r] < 2 * slop;
-    if (!bears && error[r] > slop) gap_gain_[r] = 1 / dt_;
-  }
-
+  motion.contacts.update(*s_, step.rows, motions, next_v_.data(), impulses.data());
+  motion.factored = false;
   if (m_ == 0) return;
-  s_->G->apply(lambda.data(), 1, sigma_.data());
-  for (std::size_t r = 0; r < sigma_.size(); ++r) sigma_[r] += step.velocities.g[r];
-  operator_.emplace(*s_->G, s_->sets);
-  find_inverse_masses(s_->sets, s_->map_or(*operator_), inverse_masses_.data());
-  modes_.find(s_->sets, lambda.data(), sigma_.data(), inverse_masses_.data());
-  use(modes_);
+  motion.lambda = law_impulses, motion.sets = &sets;
+  motion.map.emplace(*s_->G, sets);
+  find_inverse_masses(sets, s_->map_or(*motion.map), inverse_masses_.data());
+  motion.modes.find(sets, motion.lambda.data(), motion.sigma.data(), inverse_masses_.data());
+  use(motion);
+}
+
+void IslandLinearization::update_bounce(const IslandStep& step, const std::vector<const ContactMotion*>& motions) {
+  if (!bounce_) bounce_ = std::make_unique<Bounce>(world_, l_ > 0);
+  Bounce& b = *bounce_;
+  const Restitution& r = step.velocities.restitution();
+  const IslandState& state = step.state;
+  b.coefficient = r.coefficients(), b.share = r.shares(), b.g = step.velocities.g;
+  b.compression.sigma.resize(std::size_t(m_));
+  s_->G->apply(r.compression().data(), 1, b.compression.sigma.data());
+  for (std::size_t k = 0; k < b.g.size(); ++k) b.compression.sigma[k] += b.g[k];
+  update_motion(step, motions, r.compression(), r.compression(), s_->sets, b.compression);
+
+  // how fast contacts approach, and would without impulses
+  const Numbers& free = step.free_motion.velocity();
+  for (std::size_t k = 0; k < v_.size(); ++k) acceleration_[k] = (free[k] - v_[k]) / dt_;
+  b.free.update(state.q.data(), step.free_motion.middle().data(), acceleration_.data(), nullptr,
+                state.has_external ? state.external.data() : nullptr, true);
+  std::fill(column_lambda_.begin(), column_lambda_.end(), 0.0);
+  b.approach.update(*s_, step.rows, motions, v_.data(), column_lambda_.data());
+  b.fall.update(*s_, step.rows, motions, free.data(), column_lambda_.data());
 }
 
 // M̂ u = Jᵀ µ, and rows J (u + w) + e / dt that are corrected
 void IslandLinearization::update_correction(const IslandStep& step, const std::vector<const ContactMotion*>& motions) {
-  const Numbers &u = step.correction.velocity(), &mu = step.correction.impulses(), &asked = step.correction.asked();
-  corrects_ = std::any_of(u.begin(), u.end(), [](double x) { return x != 0; });
+  const Numbers &mu = step.correction.impulses(), &asked = step.correction.asked();
+  corrects_ = std::any_of(u_.begin(), u_.end(), [](double x) { return x != 0; });
   if (!corrects_) return;
   const IslandState& state = step.state;
-  correction_.update(state.q.data(), nullptr, u.data(), mu.data(), nullptr, false);
-  corrected_.update(*s_, step.rows, motions, u.data(), mu.data());
+  correction_.update(state.q.data(), nullptr, u_.data(), mu.data(), nullptr, false);
+  corrected_.update(*s_, step.rows, motions, u_.data(), mu.data());
   for (std::size_t k = 0; k < v_.size(); ++k) moved_[k] = remaining_[k] * next_v_[k];
   std::fill(column_lambda_.begin(), column_lambda_.end(), 0.0);
   going_.update(*s_, step.rows, motions, moved_.data(), column_lambda_.data());
   if (l_ > 0) {
     const double bend = std::sqrt(0.5 * dt_);
-    for (std::size_t k = 0; k < v_.size(); ++k) acceleration_[k] = moved_[k] + u[k], moved_[k] *= bend;
+    for (std::size_t k = 0; k < v_.size(); ++k) acceleration_[k] = moved_[k] + u_[k], moved_[k] *= bend;
     corrected_rows_->update(state.q.data(), moved_.data(), acceleration_.data(), nullptr, nullptr, false);
   }
   // what comes out as fast as it may does not follow its gap
@@ -168,88 +221,91 @@ void IslandLinearization::update_correction(const IslandStep& step, const std::v
     const bool fast = i.row >= l_ && std::abs(asked[std::size_t(i.row)]) >= PositionCorrection::max_out_speed;
     correction_gain_[std::size_t(i.row)] = i.upper == 0 || fast ? 0.0 : 1.0;
   }
-  s_->G->jacobian(u.data(), 1, sigma_.data());
+  s_->G->jacobian(u_.data(), 1, sigma_.data());
   for (std::size_t r = 0; r < sigma_.size(); ++r) sigma_[r] += asked[r];
-  corrected_operator_.emplace(*s_->G, s_->position_sets);
-  find_inverse_masses(s_->position_sets, s_->map_or(*corrected_operator_), inverse_masses_.data());
+  corrected_map_.emplace(*s_->G, s_->position_sets);
+  find_inverse_masses(s_->position_sets, s_->map_or(*corrected_map_), inverse_masses_.data());
   corrected_modes_.find(s_->position_sets, mu.data(), sigma_.data(), inverse_masses_.data());
-  use(corrected_modes_);
+  use(corrected_modes_, *corrected_map_, correction_factored_);
 }
 
 void IslandLinearization::find_gaps(const IslandStep& step) {
   gaps_.contradiction = !step.correction.separated() || step.correction.shortened();
   gaps_.open_loops = l_ > 0 && (loops_->far() || step.correction.held_open());
   gaps_.tendons = !step.rows.span_rows.empty();
-  gaps_.bounce = step.velocities.bounced();
+  gaps_.bounce = bounces_ && !step.velocities.restitution().whole();
+  correction_kink_ = step.correction.on_the_edge();
+  const std::size_t contacts = step.rows.contacts.size();
+  contact_modes_.assign(contacts, ContactModes::open);
+  redundant_ = m_ > 0 && (motion_.modes.redundant() || (bounces_ && bounce_->compression.modes.redundant()));
+  if (m_ == 0) return;
+  // of contacts that bounced, what they did while they were compressed
+  const auto take = [&](const ContactModes& modes) {
+    for (std::size_t k = 0; k < contacts; ++k) {
+      contact_modes_[k] = std::max(contact_modes_[k], modes.modes()[k]);
+      contact_kinks_[k] = contact_kinks_[k] || modes.kinks()[k];
+    }
+    for (std::size_t k = contacts; k < modes.kinks().size(); ++k) row_kinks_ = row_kinks_ || modes.kinks()[k];
+  };
+  take(motion_.modes);
+  if (bounces_) take(bounce_->compression.modes);
 }
 
 // The operator has one factor with blocks, and one with damping: whoever uses it last is not the only one.
-void IslandLinearization::use(ContactModes& modes) {
-  bool& factored = &modes == &modes_ ? motion_factored_ : correction_factored_;
+void IslandLinearization::use(ContactModes& modes, OperatorMap& map, bool& factored) {
   if (user_ == &modes || (factored && modes.is_dense())) return;
   factored = true;
-  ContactMap& map = s_->map_or(&modes == &modes_ ? *operator_ : *corrected_operator_);
-  gaps_.singular = !modes.factor(map) || gaps_.singular;
+  gaps_.singular = !modes.factor(s_->map_or(map)) || gaps_.singular;
   user_ = &modes;
 }
 
 // ---- along directions
 
-void IslandLinearization::tangents(const double* dq, const double* dv, const double* df, const double* dfriction,
-                                   int columns, double* next_dq, double* next_dv) {
-  const std::size_t n = std::size_t(n_), m = std::size_t(m_), k = std::size_t(columns), count = n * k;
-  for (auto* x : {&q_, &middle_d_, &free_d_, &next_d_, &u_d_, &way_d_, &forces_, &work_}) sized(*x, n, columns);
-  for (auto* x : {&rows_d_, &lambda_d_, &work_rows_}) sized(*x, m, columns);
-  sized(loop_rows_, std::size_t(l_), columns), sized(gaps_d_, s_->contact_rows.size(), columns);
+void IslandLinearization::tangents(const Direction& d, double* next_dq, double* next_dv) {
+  const std::size_t n = std::size_t(n_), m = std::size_t(m_), k = std::size_t(d.columns), count = n * k;
+  for (auto* x : {&q_, &middle_d_, &free_d_, &next_d_, &u_d_, &way_d_, &forces_, &work_}) sized(*x, n, d.columns);
+  for (auto* x : {&rows_d_, &lambda_d_, &work_rows_}) sized(*x, m, d.columns);
+  sized(loop_rows_, std::size_t(l_), d.columns), sized(gaps_d_, s_->contact_rows.size(), d.columns);
 
   // q_m
-  copy(dq, count, q_);
+  copy(d.q, count, q_);
   if (l_ > 0) {
-    copy(dq, count, work_);
-    integrate_tangents(model_, v_.data(), 0.5 * dt_, dv, columns, work_.data());
+    copy(d.q, count, work_);
+    integrate_tangents(model_, v_.data(), 0.5 * dt_, d.v, d.columns, work_.data());
     for (std::size_t i = 0; i < n; ++i)
       if (remaining_[i] != 1) std::copy_n(work_.data() + i * k, k, q_.data() + i * k);
   }
 
-  // v½, and v' as it would be with the same impulses
-  middle_tangents(q_.data(), dv, df, columns, middle_d_.data());
-  motion_.tangents(q_.data(), middle_d_.data(), nullptr, nullptr, columns, free_d_.data(), loop_rows_.data());
-  std::fill_n(rows_d_.data(), m * k, 0.0);
-  contacts_.tangents(q_.data(), columns, rows_d_.data(), gaps_d_.data(), forces_.data());
-  for (std::size_t e = 0; e < count; ++e) free_d_[e] = (df ? df[e] : 0.0) - free_d_[e] + forces_[e] / dt_;
-  mass_inverse(free_d_, columns, free_d_);
-  for (std::size_t e = 0; e < count; ++e) free_d_[e] = dv[e] + dt_ * free_d_[e];
+  // v½, v' as it would be with the same impulses, and impulses
+  middle_tangents(d);
+  if (bounces_) bounce_tangents(d);
+  motion_tangents(d, motion_, free_d_, rows_d_);
   copy(free_d_.data(), count, next_d_);
-
-  // rows and their forces
   if (m > 0) {
-    s_->G->jacobian(free_d_.data(), columns, work_rows_.data());
-    for (std::size_t e = std::size_t(l_) * k; e < m * k; ++e) rows_d_[e] += work_rows_[e];
-    s_->G->jacobian(q_.data(), columns, work_rows_.data());
-    for (std::size_t e = std::size_t(s_->first_limit) * k; e < std::size_t(s_->first_contact) * k; ++e)
-      rows_d_[e] += gap_gain_[e / k] * work_rows_[e];
-    for (std::size_t i = 0; i < s_->contact_rows.size(); ++i)
-      for (std::size_t c = 0; c < k; ++c)
-        rows_d_[s_->normal_row(i) * k + c] += gap_gain_[s_->normal_row(i)] * gaps_d_[i * k + c];
-    if (l_ > 0) {
-      const double bend = std::sqrt(aim_.half * (1 - aim_.kept));
-      const double* from = aim_.calm ? dv : middle_d_.data();
-      for (std::size_t e = 0; e < count; ++e) {
-        work_[e] = bend * from[e];
-        forces_[e] = free_d_[e] + aim_.kept * dv[e];
-      }
-      rows_->tangents(q_.data(), work_.data(), forces_.data(), nullptr, columns, way_d_.data(), rows_d_.data());
+    const double* bounds = nullptr;
+    if (bounces_) {
+      const Numbers& given = bounce_->given_d;
+      s_->G->apply(given.data(), d.columns, work_rows_.data());
+      for (std::size_t e = 0; e < m * k; ++e) rows_d_[e] += work_rows_[e];
+      const auto& intervals = motion_.sets->intervals;
+      sized(bound_d_, intervals.size(), d.columns);
+      for (std::size_t i = 0; i < intervals.size(); ++i)
+        for (std::size_t c = 0; c < k; ++c)
+          bound_d_[i * k + c] = intervals[i].lower == 0 ? 0.0 : -given[std::size_t(intervals[i].row) * k + c];
+      bounds = bound_d_.data();
     }
-    use(modes_);
-    modes_.tangents(rows_d_.data(), dfriction, nullptr, columns, lambda_d_.data(), nullptr);
-    s_->G->jacobian_transpose(lambda_d_.data(), columns, work_.data());
-    mass_inverse(work_, columns, work_);
+    use(motion_);
+    motion_.modes.tangents(rows_d_.data(), d.friction, bounds, d.columns, lambda_d_.data(), nullptr);
+    if (bounces_)
+      for (std::size_t e = 0; e < m * k; ++e) lambda_d_[e] += bounce_->given_d[e];
+    s_->G->jacobian_transpose(lambda_d_.data(), d.columns, work_.data());
+    mass_inverse(work_, d.columns, work_);
     for (std::size_t e = 0; e < count; ++e) next_d_[e] += work_[e];
   }
 
   // u, the way, v⁺
   if (corrects_)
-    correction_tangents(columns);
+    correction_tangents(d.columns);
   else
     std::fill_n(u_d_.data(), count, 0.0);
   for (std::size_t e = 0; e < count; ++e) way_d_[e] = u_d_[e] + remaining_[e / k] * next_d_[e];
@@ -268,32 +324,97 @@ void IslandLinearization::tangents(const double* dq, const double* dv, const dou
     }
   }
   std::copy_n(q_.data(), count, next_dq);
-  integrate_tangents(model_, way_.data(), dt_, way_d_.data(), columns, next_dq);
-  if (arrives_) arrival_tangents(columns, next_dq);
+  integrate_tangents(model_, way_.data(), dt_, way_d_.data(), d.columns, next_dq);
+  if (arrives_) arrival_tangents(d.columns, next_dq);
 }
 
-void IslandLinearization::middle_tangents(const double* dq, const double* dv, const double* df, int columns,
-                                          double* d_middle) {
-  const std::size_t k = std::size_t(columns), count = std::size_t(n_) * k;
-  for (std::size_t e = 0; e < count; ++e) d_middle[e] = owned_[e / k] ? 0.0 : dv[e];
+void IslandLinearization::middle_tangents(const Direction& d) {
+  const std::size_t k = std::size_t(d.columns), count = std::size_t(n_) * k;
+  for (std::size_t e = 0; e < count; ++e) middle_d_[e] = owned_[e / k] ? 0.0 : d.v[e];
   if (!has_middle_) return;
-  middle_.tangents(dq, d_middle, nullptr, nullptr, columns, forces_.data(), loop_rows_.data());
-  for (std::size_t e = 0; e < count; ++e) forces_[e] = (df ? df[e] : 0.0) - forces_[e];
-  mass_inverse(forces_, columns, forces_);
+  middle_.tangents(q_.data(), middle_d_.data(), nullptr, nullptr, d.columns, forces_.data(), loop_rows_.data());
+  for (std::size_t e = 0; e < count; ++e) forces_[e] = d.f[e] - forces_[e];
+  mass_inverse(forces_, d.columns, forces_);
   if (l_ > 0) {
     const double bend = std::sqrt(aim_.half * (1 - middle_kept_));
     for (std::size_t e = 0; e < count; ++e) {
-      work_[e] = bend * dv[e];
-      next_d_[e] = (1 + middle_kept_) * dv[e] + dt_ * forces_[e];
+      work_[e] = bend * d.v[e];
+      next_d_[e] = (1 + middle_kept_) * d.v[e] + dt_ * forces_[e];
     }
-    middle_rows_->tangents(dq, work_.data(), next_d_.data(), nullptr, columns, way_d_.data(), loop_rows_.data());
-    close_loops(loop_rows_.data(), columns, lambda_d_.data());
-    s_->G->jacobian_transpose(lambda_d_.data(), columns, work_.data());
-    mass_inverse(work_, columns, work_);
+    middle_rows_->tangents(q_.data(), work_.data(), next_d_.data(), nullptr, d.columns, way_d_.data(),
+                           loop_rows_.data());
+    close_loops(loop_rows_.data(), d.columns, lambda_d_.data());
+    s_->G->jacobian_transpose(lambda_d_.data(), d.columns, work_.data());
+    mass_inverse(work_, d.columns, work_);
     for (std::size_t e = 0; e < count; ++e) forces_[e] += work_[e] / dt_;
   }
   for (std::size_t e = 0; e < count; ++e)
-    if (!owned_[e / k]) d_middle[e] += 0.5 * dt_ * forces_[e];
+    if (!owned_[e / k]) middle_d_[e] += 0.5 * dt_ * forces_[e];
+}
+
+// dv' with the same impulses, and what the rows then change by.
+void IslandLinearization::motion_tangents(const Direction& d, Motion& motion, Numbers& free, Numbers& rows) {
+  const std::size_t m = std::size_t(m_), k = std::size_t(d.columns), count = std::size_t(n_) * k;
+  motion.force.tangents(q_.data(), middle_d_.data(), nullptr, nullptr, d.columns, free.data(), loop_rows_.data());
+  std::fill_n(rows.data(), m * k, 0.0);
+  motion.contacts.tangents(q_.data(), d.columns, rows.data(), gaps_d_.data(), forces_.data());
+  for (std::size_t e = 0; e < count; ++e) free[e] = d.f[e] - free[e] + forces_[e] / dt_;
+  mass_inverse(free, d.columns, free);
+  for (std::size_t e = 0; e < count; ++e) free[e] = d.v[e] + dt_ * free[e];
+  if (m == 0) return;
+  s_->G->jacobian(free.data(), d.columns, work_rows_.data());
+  for (std::size_t e = std::size_t(l_) * k; e < m * k; ++e) rows[e] += work_rows_[e];
+  s_->G->jacobian(q_.data(), d.columns, work_rows_.data());
+  for (std::size_t e = std::size_t(s_->first_limit) * k; e < std::size_t(s_->first_contact) * k; ++e)
+    rows[e] += gap_gain_[e / k] * work_rows_[e];
+  for (std::size_t i = 0; i < s_->contact_rows.size(); ++i)
+    for (std::size_t c = 0; c < k; ++c)
+      rows[s_->normal_row(i) * k + c] += gap_gain_[s_->normal_row(i)] * gaps_d_[i * k + c];
+  if (l_ == 0) return;
+  const double bend = std::sqrt(aim_.half * (1 - aim_.kept));
+  const double* from = aim_.calm ? d.v : middle_d_.data();
+  for (std::size_t e = 0; e < count; ++e) {
+    work_[e] = bend * from[e];
+    forces_[e] = free[e] + aim_.kept * d.v[e];
+  }
+  motion.loop_rows->tangents(q_.data(), work_.data(), forces_.data(), nullptr, d.columns, way_d_.data(), rows.data());
+}
+
+// What is given back: d((1 + e) λ) of compression, with e = restitution · (J v) / (J v_f) where it bounces.
+void IslandLinearization::bounce_tangents(const Direction& d) {
+  Bounce& b = *bounce_;
+  const std::size_t n = std::size_t(n_), m = std::size_t(m_), k = std::size_t(d.columns), count = n * k;
+  for (auto* x : {&b.given_d, &b.coefficient_d, &b.rows_d}) sized(*x, m, d.columns);
+  sized(b.velocity_d, n, d.columns);
+  motion_tangents(d, b.compression, b.velocity_d, b.rows_d);
+  use(b.compression);
+  b.compression.modes.tangents(b.rows_d.data(), d.friction, nullptr, d.columns, b.given_d.data(), nullptr);
+
+  // e
+  std::fill_n(b.coefficient_d.data(), m * k, 0.0);
+  const auto add = [&](ContactRates& rates, const double* dv, bool falls) {
+    std::fill_n(b.rows_d.data(), m * k, 0.0);
+    rates.tangents(q_.data(), d.columns, b.rows_d.data(), gaps_d_.data(), forces_.data());
+    s_->G->jacobian(dv, d.columns, work_rows_.data());
+    for (std::size_t e = 0; e < m * k; ++e) {
+      const double share = b.share[e / k];
+      if (!(share > 0 && share < 1)) continue;
+      const double rate = b.coefficient[e / k] / (share * b.g[e / k]);
+      b.coefficient_d[e] += rate * (falls ? -share : 1) * (b.rows_d[e] + work_rows_[e]);
+    }
+  };
+  add(b.approach, d.v, false);
+  b.free.tangents(q_.data(), middle_d_.data(), nullptr, nullptr, d.columns, b.velocity_d.data(), loop_rows_.data());
+  for (std::size_t e = 0; e < count; ++e) b.velocity_d[e] = d.f[e] - b.velocity_d[e];
+  mass_inverse(b.velocity_d, d.columns, b.velocity_d);
+  for (std::size_t e = 0; e < count; ++e) b.velocity_d[e] = d.v[e] + dt_ * b.velocity_d[e];
+  add(b.fall, b.velocity_d.data(), true);
+  if (d.restitution)
+    for (std::size_t i = 0; i < s_->contact_rows.size(); ++i)
+      for (std::size_t c = 0; c < k; ++c)
+        b.coefficient_d[s_->normal_row(i) * k + c] += b.share[s_->normal_row(i)] * d.restitution[i * k + c];
+  for (std::size_t e = 0; e < m * k; ++e)
+    b.given_d[e] = (1 + b.coefficient[e / k]) * b.given_d[e] + b.compression.lambda[e / k] * b.coefficient_d[e];
 }
 
 // From dq_m and dv': du
@@ -324,7 +445,7 @@ void IslandLinearization::correction_tangents(int columns) {
     for (std::size_t e = 0; e < count; ++e) forces_[e] = w_d_[e] + u_d_[e], w_d_[e] *= bend;
     corrected_rows_->tangents(q_.data(), w_d_.data(), forces_.data(), nullptr, columns, work_.data(), rows_d_.data());
   }
-  use(corrected_modes_);
+  use(corrected_modes_, *corrected_map_, correction_factored_);
   corrected_modes_.tangents(rows_d_.data(), nullptr, nullptr, columns, lambda_d_.data(), nullptr);
   s_->G->jacobian_transpose(lambda_d_.data(), columns, work_.data());
   mass_inverse(work_, columns, work_);
@@ -378,80 +499,68 @@ void IslandLinearization::close_loops(const double* rows, int columns, double* i
 // ---- adjoints: the same equations from the last to the first
 
 void IslandLinearization::adjoints(const double* next_q_bar, const double* next_v_bar, int columns, double* q_bar,
-                                   double* v_bar, double* f_bar, double* friction_bar) {
+                                   double* v_bar, double* f_bar, double* friction_bar,
+                                   const ParameterBars& parameters) {
   const std::size_t n = std::size_t(n_), m = std::size_t(m_), k = std::size_t(columns), count = n * k;
+  const std::size_t contacts = s_->contact_rows.size();
   for (auto* x : {&middle_d_, &free_d_, &next_d_, &u_d_, &way_d_, &w_d_, &forces_, &work_, &part_q_, &part_v_})
     sized(*x, n, columns);
   for (auto* x : {&rows_d_, &lambda_d_, &work_rows_}) sized(*x, m, columns);
-  sized(loop_rows_, std::size_t(l_), columns), sized(gaps_d_, s_->contact_rows.size(), columns);
-  Numbers &middle_bar = middle_d_, &free_bar = free_d_, &end_bar = next_d_, &u_bar = u_d_, &way_bar = way_d_;
+  sized(loop_rows_, std::size_t(l_), columns);
+  for (auto* x : {&gaps_d_, &friction_d_}) sized(*x, contacts, columns);
+  const Bars to{q_bar, v_bar, f_bar, friction_bar, columns, parameters};
+  for (double* x : {v_bar, f_bar, middle_d_.data(), way_d_.data()}) std::fill_n(x, count, 0.0);
+  std::fill_n(friction_bar, contacts * k, 0.0);
 
   // arrival, the way, v⁺
   std::copy_n(next_q_bar, count, q_bar);
   if (arrives_) arrival_adjoints(columns, q_bar);
-  std::fill_n(way_bar.data(), count, 0.0);
-  integrate_adjoints(model_, way_.data(), dt_, columns, q_bar, way_bar.data());
+  std::fill_n(way_d_.data(), count, 0.0);
+  integrate_adjoints(model_, way_.data(), dt_, columns, q_bar, way_d_.data());
   for (std::size_t e = 0; e < count; ++e) {
-    u_bar[e] = way_bar[e];
-    end_bar[e] = next_v_bar[e] + remaining_[e / k] * way_bar[e];
+    u_d_[e] = way_d_[e];
+    next_d_[e] = next_v_bar[e] + remaining_[e / k] * way_d_[e];
   }
   for (const auto& body : bodies_) {
     const std::size_t first = std::size_t(body.first) * k;
     for (std::size_t c = first; c < first + k; ++c) {
-      double in[FreeBodies::inputs] = {};
+      double in[FreeBodies::inputs] = {}, out[FreeBodies::outputs];
       for (std::size_t o = 0; o < FreeBodies::outputs; ++o) {
-        const double out = o < 6 ? next_v_bar[c + o * k] : way_bar[c + (o - 6) * k];
-        for (std::size_t i = 0; i < FreeBodies::inputs; ++i) in[i] += body.by[o][i] * out;
+        out[o] = o < 6 ? next_v_bar[c + o * k] : way_d_[c + (o - 6) * k];
+        for (std::size_t i = 0; i < FreeBodies::inputs; ++i) in[i] += body.by[o][i] * out[o];
       }
       for (std::size_t i = 0; i < 3; ++i) q_bar[c + (3 + i) * k] += in[i];
-      for (std::size_t i = 0; i < 6; ++i) u_bar[c + i * k] = in[3 + i], end_bar[c + i * k] = in[9 + i];
+      for (std::size_t i = 0; i < 6; ++i) u_d_[c + i * k] = in[3 + i], next_d_[c + i * k] = in[9 + i];
+      if (parameters.inertial) body_parameter_adjoints(body, out, columns, c - first, parameters.inertial);
     }
   }
-  if (corrects_) correction_adjoints(columns, q_bar);
+  if (corrects_) correction_adjoints(to);
 
-  // rows and their forces
-  copy(end_bar.data(), count, free_bar);
+  // impulses, and v' as it would be with the same
+  copy(next_d_.data(), count, free_d_);
   if (m > 0) {
-    mass_inverse(end_bar, columns, work_);
+    mass_inverse(next_d_, columns, work_);
     s_->G->jacobian(work_.data(), columns, lambda_d_.data());
-    use(modes_);
-    modes_.adjoints(lambda_d_.data(), nullptr, columns, rows_d_.data(), friction_bar, nullptr);
+    sized(bound_d_, motion_.sets->intervals.size(), columns);
+    use(motion_);
+    motion_.modes.adjoints(lambda_d_.data(), nullptr, columns, rows_d_.data(), friction_d_.data(), bound_d_.data());
+    for (std::size_t e = 0; e < contacts * k; ++e) friction_bar[e] += friction_d_[e];
     s_->G->jacobian_transpose(rows_d_.data(), columns, work_.data());
-    for (std::size_t e = 0; e < count; ++e) free_bar[e] += work_[e];
+    for (std::size_t e = 0; e < count; ++e) free_d_[e] += work_[e];
   }
-
-  // v' as it would be with the same impulses: dt M̂⁻¹ of the forces
-  copy(free_bar.data(), count, forces_);
-  for (std::size_t e = 0; e < count; ++e) forces_[e] *= dt_;
-  mass_inverse(forces_, columns, forces_);
-  std::copy_n(free_bar.data(), count, v_bar);
-  std::copy_n(forces_.data(), count, f_bar);
-  motion_.adjoints(forces_.data(), nullptr, columns, part_q_.data(), part_v_.data());
-  for (std::size_t e = 0; e < count; ++e) q_bar[e] -= part_q_[e], middle_bar[e] = -part_v_[e];
-  for (std::size_t i = 0; i < s_->contact_rows.size(); ++i)
-    for (std::size_t c = 0; c < k; ++c)
-      gaps_d_[i * k + c] = gap_gain_[s_->normal_row(i)] * rows_d_[s_->normal_row(i) * k + c];
-  for (std::size_t e = 0; e < count; ++e) work_[e] = forces_[e] / dt_;
-  contacts_.adjoints(rows_d_.data(), gaps_d_.data(), work_.data(), columns, q_bar);
-  if (m > 0) {
-    std::fill_n(work_rows_.data(), m * k, 0.0);
-    for (std::size_t e = std::size_t(s_->first_limit) * k; e < std::size_t(s_->first_contact) * k; ++e)
-      work_rows_[e] = gap_gain_[e / k] * rows_d_[e];
-    s_->G->jacobian_transpose(work_rows_.data(), columns, work_.data());
-    for (std::size_t e = 0; e < count; ++e) q_bar[e] += work_[e];
+  if (bounces_) {
+    Numbers& given_bar = bounce_->given_d;
+    sized(given_bar, m, columns);
+    s_->G->apply(rows_d_.data(), columns, given_bar.data());
+    for (std::size_t e = 0; e < m * k; ++e) given_bar[e] += lambda_d_[e];
+    const auto& intervals = motion_.sets->intervals;
+    for (std::size_t i = 0; i < intervals.size(); ++i)
+      for (std::size_t c = 0; c < k; ++c)
+        if (intervals[i].lower != 0) given_bar[std::size_t(intervals[i].row) * k + c] -= bound_d_[i * k + c];
   }
-  if (l_ > 0) {
-    const double bend = std::sqrt(aim_.half * (1 - aim_.kept));
-    rows_->adjoints(nullptr, rows_d_.data(), columns, part_q_.data(), part_v_.data());
-    loops_transposed(rows_d_.data(), columns, work_.data());
-    double* to = aim_.calm ? v_bar : middle_bar.data();
-    for (std::size_t e = 0; e < count; ++e) {
-      q_bar[e] += part_q_[e];
-      v_bar[e] += aim_.kept * work_[e];
-      to[e] += bend * part_v_[e];
-    }
-  }
-  middle_adjoints(columns, q_bar, v_bar, f_bar);
+  motion_adjoints(to, motion_, free_d_, rows_d_);
+  if (bounces_) bounce_adjoints(to);
+  middle_adjoints(to);
 
   // q_m
   if (l_ > 0) {
@@ -463,46 +572,131 @@ void IslandLinearization::adjoints(const double* next_q_bar, const double* next_
   }
 }
 
-// From the adjoint of v½.
-void IslandLinearization::middle_adjoints(int columns, double* q_bar, double* v_bar, double* f_bar) {
-  const std::size_t k = std::size_t(columns), count = std::size_t(n_) * k;
+// From the adjoints of v' with the same impulses and of what the rows change by.
+void IslandLinearization::motion_adjoints(const Bars& to, Motion& motion, const Numbers& free_bar,
+                                          const Numbers& rows_bar) {
+  const std::size_t m = std::size_t(m_), k = std::size_t(to.columns), count = std::size_t(n_) * k;
+  for (std::size_t e = 0; e < count; ++e) forces_[e] = dt_ * free_bar[e];
+  mass_inverse(forces_, to.columns, forces_);
+  motion.force.adjoints(forces_.data(), nullptr, to.columns, part_q_.data(), part_v_.data());
   for (std::size_t e = 0; e < count; ++e) {
-    if (owned_[e / k]) middle_d_[e] = 0;
-    v_bar[e] += middle_d_[e];
+    to.v[e] += free_bar[e], to.f[e] += forces_[e];
+    to.q[e] -= part_q_[e], middle_d_[e] -= part_v_[e];
+    work_[e] = forces_[e] / dt_;
   }
-  if (!has_middle_) return;
-  Numbers& alpha_bar = forces_;
-  for (std::size_t e = 0; e < count; ++e) alpha_bar[e] = 0.5 * dt_ * middle_d_[e];
-  if (l_ > 0) {
-    // λ₀ of loops
-    mass_inverse(alpha_bar, columns, work_);
-    s_->G->jacobian(work_.data(), columns, work_rows_.data());
-    for (std::size_t e = 0; e < std::size_t(l_) * k; ++e) loop_rows_[e] = work_rows_[e] / dt_;
-    close_loops(loop_rows_.data(), columns, lambda_d_.data());  // −G_ll⁻¹ of the adjoint of λ₀: that of the rows
-    const double bend = std::sqrt(aim_.half * (1 - middle_kept_));
-    middle_rows_->adjoints(nullptr, lambda_d_.data(), columns, part_q_.data(), part_v_.data());
-    s_->G->jacobian_transpose(lambda_d_.data(), columns, work_.data());
-    for (std::size_t e = 0; e < count; ++e) {
-      q_bar[e] += part_q_[e];
-      v_bar[e] += bend * part_v_[e] + (1 + middle_kept_) * work_[e];
-      alpha_bar[e] += dt_ * work_[e];
-    }
-  }
-  mass_inverse(alpha_bar, columns, alpha_bar);
-  middle_.adjoints(alpha_bar.data(), nullptr, columns, part_q_.data(), part_v_.data());
+  if (to.parameters.inertial)
+    motion.force.parameter_adjoints(forces_.data(), to.columns, -1.0, to.parameters.inertial, to.parameters.armature);
+  for (std::size_t i = 0; i < s_->contact_rows.size(); ++i)
+    for (std::size_t c = 0; c < k; ++c)
+      gaps_d_[i * k + c] = gap_gain_[s_->normal_row(i)] * rows_bar[s_->normal_row(i) * k + c];
+  motion.contacts.adjoints(rows_bar.data(), gaps_d_.data(), work_.data(), to.columns, to.q);
+  if (m == 0) return;
+  std::fill_n(work_rows_.data(), m * k, 0.0);
+  for (std::size_t e = std::size_t(s_->first_limit) * k; e < std::size_t(s_->first_contact) * k; ++e)
+    work_rows_[e] = gap_gain_[e / k] * rows_bar[e];
+  s_->G->jacobian_transpose(work_rows_.data(), to.columns, work_.data());
+  for (std::size_t e = 0; e < count; ++e) to.q[e] += work_[e];
+  if (l_ == 0) return;
+  const double bend = std::sqrt(aim_.half * (1 - aim_.kept));
+  motion.loop_rows->adjoints(nullptr, rows_bar.data(), to.columns, part_q_.data(), part_v_.data());
+  loops_transposed(rows_bar.data(), to.columns, work_.data());
+  double* turned = aim_.calm ? to.v : middle_d_.data();
   for (std::size_t e = 0; e < count; ++e) {
-    f_bar[e] += alpha_bar[e];
-    q_bar[e] -= part_q_[e];
-    if (!owned_[e / k]) v_bar[e] -= part_v_[e];
+    to.q[e] += part_q_[e];
+    to.v[e] += aim_.kept * work_[e];
+    turned[e] += bend * part_v_[e];
   }
 }
 
+// From the adjoint of what is given back.
+void IslandLinearization::bounce_adjoints(const Bars& to) {
+  Bounce& b = *bounce_;
+  const std::size_t n = std::size_t(n_), m = std::size_t(m_), k = std::size_t(to.columns), count = n * k;
+  const std::size_t contacts = s_->contact_rows.size();
+  for (auto* x : {&b.coefficient_d, &b.rows_d}) sized(*x, m, to.columns);
+  sized(b.velocity_d, n, to.columns);
+  for (std::size_t e = 0; e < m * k; ++e) {
+    b.coefficient_d[e] = b.share[e / k] > 0 ? b.compression.lambda[e / k] * b.given_d[e] : 0.0;
+    lambda_d_[e] = (1 + b.coefficient[e / k]) * b.given_d[e];
+  }
+  if (to.parameters.restitution)
+    for (std::size_t i = 0; i < contacts; ++i)
+      for (std::size_t c = 0; c < k; ++c)
+        to.parameters.restitution[i * k + c] += b.share[s_->normal_row(i)] * b.coefficient_d[s_->normal_row(i) * k + c];
+
+  // compression
+  use(b.compression);
+  b.compression.modes.adjoints(lambda_d_.data(), nullptr, to.columns, b.rows_d.data(), friction_d_.data(), nullptr);
+  for (std::size_t e = 0; e < contacts * k; ++e) to.friction[e] += friction_d_[e];
+  s_->G->jacobian_transpose(b.rows_d.data(), to.columns, b.velocity_d.data());
+  motion_adjoints(to, b.compression, b.velocity_d, b.rows_d);
+
+  // e: approach, and g, which follows v_f
+  const auto weigh = [&](bool falls) {
+    for (std::size_t e = 0; e < m * k; ++e) {
+      const double share = b.share[e / k];
+      const bool follows = share > 0 && share < 1;
+      const double rate = follows ? b.coefficient[e / k] / (share * b.g[e / k]) : 0.0;
+      b.rows_d[e] = rate * (falls ? -share : 1) * b.coefficient_d[e];
+    }
+    std::fill_n(gaps_d_.data(), contacts * k, 0.0);
+    std::fill_n(work_.data(), count, 0.0);
+    (falls ? b.fall : b.approach).adjoints(b.rows_d.data(), gaps_d_.data(), work_.data(), to.columns, to.q);
+    s_->G->jacobian_transpose(b.rows_d.data(), to.columns, b.velocity_d.data());
+    for (std::size_t e = 0; e < count; ++e) to.v[e] += b.velocity_d[e];
+  };
+  weigh(false);
+  weigh(true);
+  for (std::size_t e = 0; e < count; ++e) forces_[e] = dt_ * b.velocity_d[e];
+  mass_inverse(forces_, to.columns, forces_);
+  b.free.adjoints(forces_.data(), nullptr, to.columns, part_q_.data(), part_v_.data());
+  for (std::size_t e = 0; e < count; ++e) to.f[e] += forces_[e], to.q[e] -= part_q_[e], middle_d_[e] -= part_v_[e];
+  if (to.parameters.inertial)
+    b.free.parameter_adjoints(forces_.data(), to.columns, -1.0, to.parameters.inertial, to.parameters.armature);
+}
+
+// From the adjoint of v½.
+void IslandLinearization::middle_adjoints(const Bars& to) {
+  const std::size_t k = std::size_t(to.columns), count = std::size_t(n_) * k;
+  for (std::size_t e = 0; e < count; ++e) {
+    if (owned_[e / k]) middle_d_[e] = 0;
+    to.v[e] += middle_d_[e];
+  }
+  if (!has_middle_) return;
+  for (std::size_t e = 0; e < count; ++e) forces_[e] = 0.5 * dt_ * middle_d_[e];  // of α₀
+  if (l_ > 0) {
+    // λ₀ of loops: −G_ll⁻¹ of its adjoint is that of the rows
+    mass_inverse(forces_, to.columns, work_);
+    s_->G->jacobian(work_.data(), to.columns, work_rows_.data());
+    for (std::size_t e = 0; e < std::size_t(l_) * k; ++e) loop_rows_[e] = work_rows_[e] / dt_;
+    close_loops(loop_rows_.data(), to.columns, lambda_d_.data());
+    const double bend = std::sqrt(aim_.half * (1 - middle_kept_));
+    middle_rows_->adjoints(nullptr, lambda_d_.data(), to.columns, part_q_.data(), part_v_.data());
+    s_->G->jacobian_transpose(lambda_d_.data(), to.columns, work_.data());
+    for (std::size_t e = 0; e < count; ++e) {
+      to.q[e] += part_q_[e];
+      to.v[e] += bend * part_v_[e] + (1 + middle_kept_) * work_[e];
+      forces_[e] += dt_ * work_[e];
+    }
+  }
+  mass_inverse(forces_, to.columns, forces_);
+  middle_.adjoints(forces_.data(), nullptr, to.columns, part_q_.data(), part_v_.data());
+  for (std::size_t e = 0; e < count; ++e) {
+    to.f[e] += forces_[e];
+    to.q[e] -= part_q_[e];
+    if (!owned_[e / k]) to.v[e] -= part_v_[e];
+  }
+  if (to.parameters.inertial)
+    middle_.parameter_adjoints(forces_.data(), to.columns, -1.0, to.parameters.inertial, to.parameters.armature);
+}
+
 // From the adjoint of u: what it adds to those of q_m and of v'.
-void IslandLinearization::correction_adjoints(int columns, double* q_bar) {
+void IslandLinearization::correction_adjoints(const Bars& to) {
+  const int columns = to.columns;
   const std::size_t m = std::size_t(m_), k = std::size_t(columns), count = std::size_t(n_) * k;
   mass_inverse(u_d_, columns, work_);
   s_->G->jacobian(work_.data(), columns, lambda_d_.data());
-  use(corrected_modes_);
+  use(corrected_modes_, *corrected_map_, correction_factored_);
   corrected_modes_.adjoints(lambda_d_.data(), nullptr, columns, rows_d_.data(), nullptr, nullptr);
 
   // u as it would be with the same µ
@@ -510,27 +704,29 @@ void IslandLinearization::correction_adjoints(int columns, double* q_bar) {
   for (std::size_t e = 0; e < count; ++e) forces_[e] = u_d_[e] + work_[e];
   mass_inverse(forces_, columns, forces_);
   correction_.adjoints(forces_.data(), nullptr, columns, part_q_.data(), part_v_.data());
-  for (std::size_t e = 0; e < count; ++e) q_bar[e] -= part_q_[e];
+  for (std::size_t e = 0; e < count; ++e) to.q[e] -= part_q_[e];
+  if (to.parameters.inertial)
+    correction_.parameter_adjoints(forces_.data(), columns, -1.0, to.parameters.inertial, to.parameters.armature);
   for (std::size_t e = 0; e < s_->contact_rows.size() * k; ++e) gaps_d_[e] = 0;
-  corrected_.adjoints(rows_d_.data(), gaps_d_.data(), forces_.data(), columns, q_bar);
+  corrected_.adjoints(rows_d_.data(), gaps_d_.data(), forces_.data(), columns, to.q);
 
   // rows that follow w and gaps
   for (std::size_t e = 0; e < m * k; ++e) work_rows_[e] = correction_gain_[e / k] * rows_d_[e];
   for (std::size_t i = 0; i < s_->contact_rows.size(); ++i)
     for (std::size_t c = 0; c < k; ++c) gaps_d_[i * k + c] = work_rows_[s_->normal_row(i) * k + c] / dt_;
   std::fill_n(work_.data(), count, 0.0);
-  going_.adjoints(work_rows_.data(), gaps_d_.data(), work_.data(), columns, q_bar);
+  going_.adjoints(work_rows_.data(), gaps_d_.data(), work_.data(), columns, to.q);
   s_->G->jacobian_transpose(work_rows_.data(), columns, w_d_.data());
   for (std::size_t e = 0; e < m * k; ++e) {
     const int row = int(e / k);
     work_rows_[e] = row >= s_->first_limit && row < s_->first_contact ? work_rows_[e] / dt_ : 0.0;
   }
   s_->G->jacobian_transpose(work_rows_.data(), columns, work_.data());
-  for (std::size_t e = 0; e < count; ++e) q_bar[e] += work_[e];
+  for (std::size_t e = 0; e < count; ++e) to.q[e] += work_[e];
   if (l_ > 0) {
     corrected_rows_->adjoints(nullptr, rows_d_.data(), columns, part_q_.data(), part_v_.data());
     const double bend = std::sqrt(0.5 * dt_);
-    for (std::size_t e = 0; e < count; ++e) q_bar[e] += part_q_[e], w_d_[e] += bend * part_v_[e];
+    for (std::size_t e = 0; e < count; ++e) to.q[e] += part_q_[e], w_d_[e] += bend * part_v_[e];
   }
   for (std::size_t e = 0; e < count; ++e) next_d_[e] += remaining_[e / k] * w_d_[e];
 }
@@ -567,6 +763,48 @@ void IslandLinearization::loops_transposed(const double* rows, int columns, doub
   std::fill_n(work_rows_.data(), std::size_t(m_) * k, 0.0);
   std::copy_n(rows, std::size_t(l_) * k, work_rows_.data());
   s_->G->jacobian_transpose(work_rows_.data(), columns, forces);
+}
+
+// How a free body turns depends on its inertia (free_bodies.h). Parameters of a link are those of its bodies, each
+// moved to the link's frame: with t, R the place of a body, m c' = R m c,
+//
+//   m,   m c' + m t,   R I Rᵀ + 2 (t · m c') − t m c'ᵀ − m c' tᵀ + m (t · t − t tᵀ)
+void IslandLinearization::body_parameter_adjoints(const FreeBodies::Rates& body, const double* out, int columns,
+                                                  std::size_t column, double* inertial_bar) const {
+  double by[FreeBodies::outputs][10];
+  free_bodies_->find_inertial_rates(start_q_.data(), u_, next_v_, body.link, by);
+  double bar[10] = {};
+  for (int o = 0; o < FreeBodies::outputs; ++o)
+    for (int p = 0; p < 10; ++p) bar[p] += by[o][p] * out[o];
+  constexpr int entry[6][2] = {{0, 0}, {0, 1}, {1, 1}, {0, 2}, {1, 2}, {2, 2}};
+  for (std::size_t b = 0; b < model_.bodies.size(); ++b) {
+    if (model_.bodies[b].link != body.link) continue;
+    const Pose<double>& X = model_.bodies[b].placement;
+    for (std::size_t p = 0; p < 10; ++p) {
+      // one unit of this parameter, in the link's frame
+      const double mass = p == 0 ? 1 : 0;
+      const Vec3<double> axis[3] = {X.R.x, X.R.y, X.R.z}, t = X.p;
+      const Vec3<double> moment = p >= 1 && p < 4 ? axis[p - 1] : Vec3<double>{};
+      const Vec3<double> first = moment + t * mass;
+      double I[3][3] = {};
+      const auto add = [&](const Vec3<double>& a, const Vec3<double>& c, double x) {
+        const double u[3] = {a.x, a.y, a.z}, w[3] = {c.x, c.y, c.z};
+        for (int r = 0; r < 3; ++r)
+          for (int q = 0; q < 3; ++q) I[r][q] += x * u[r] * w[q];
+      };
+      if (p >= 4) {
+        const int r = entry[p - 4][0], q = entry[p - 4][1];
+        add(axis[r], axis[q], 1);
+        if (r != q) add(axis[q], axis[r], 1);
+      }
+      const double trace = 2 * dot(t, moment) + mass * dot(t, t);
+      for (int r = 0; r < 3; ++r) I[r][r] += trace;
+      add(t, moment, -1), add(moment, t, -1), add(t, t, -mass);
+      double sum = bar[0] * mass + bar[1] * first.x + bar[2] * first.y + bar[3] * first.z;
+      for (int e = 0; e < 6; ++e) sum += bar[4 + e] * I[entry[e][0]][entry[e][1]];
+      inertial_bar[(10 * b + p) * std::size_t(columns) + column] += sum;
+    }
+  }
 }
 
 }  // namespace delassus

@@ -33,12 +33,13 @@ int PositionCorrection::find(ContactSolvers& solvers, RowSystem& s, const double
   std::fill(u_.begin(), u_.end(), 0.0);
   penalty_ = start.penalties.positions;
   unreachable_ = limits_deep_ = 0;
-  held_open_ = shortened_ = false;
+  held_open_ = shortened_ = on_the_edge_ = false;
   separated_ = true;
   if (s.rows() == 0) return 0;
 
   const double shallow = worthwhile_depth * options.slop;
   auto [open, off, deep] = ask(s, q, v, error, loops);
+  on_the_edge_ = deep > 0 && deep < 2 * shallow;
   if (!open && !off && !(deep > shallow)) return 0;
   int iterations = 0;
   soften(s, loops);

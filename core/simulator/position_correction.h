@@ -37,7 +37,9 @@ class PositionCorrection {
   const std::vector<double>& velocity() const { return u_; }   // u, a velocity
   const std::vector<double>& asked() const { return asked_; }  // per row: J u + asked is zero where µ is not
   bool separated() const { return separated_; }  // the problem of all rows, where there was one, was solved
-  bool shortened() const { return shortened_; }  // u is shorter than asked for
+  // Something is about as deep inside of something as is just not worth a correction.
+  bool on_the_edge() const { return on_the_edge_; }
+  bool shortened() const { return shortened_; }                // u is shorter than asked for
   const std::vector<double>& impulses() const { return mu_; }  // µ, a row
   const std::vector<double>& gaps_after() const {
     return gap_;
@@ -76,7 +78,7 @@ class PositionCorrection {
   double penalty_ = 0, unreachable_ = 0;
   double limits_deep_ = 0;  // how far beyond their limits joints are where loops are closed by themselves [m or rad]
   bool separated_ = true;   // the problem of all rows, where there was one, was solved
-  bool held_open_ = false, shortened_ = false;
+  bool held_open_ = false, shortened_ = false, on_the_edge_ = false;
   bool has_values_ = false;  // spans keep some
   LoopReach reach_;
   std::vector<double> softness_;  // per row, for `reach_`

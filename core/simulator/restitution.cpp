@@ -9,6 +9,7 @@ bool Restitution::find_bouncing(const StepOptions& options, const RowSystem& s, 
                                 const double* v, const std::vector<double>& error, std::vector<double>& g) {
   bool any = false;
   coefficient_.assign(g.size(), 0.0);
+  shares_.assign(g.size(), 0.0);
   approach_.resize(g.size());
   s.G->jacobian(v, 1, approach_.data());
   for (std::size_t k = 0; k < contacts.size(); ++k) {
@@ -18,7 +19,8 @@ bool Restitution::find_bouncing(const StepOptions& options, const RowSystem& s, 
     if (restitution == 0 || g[r] >= 0 || approach_[r] > -options.bounce_speed) continue;
     g[r] -= gap;
     // of the speed it came with, not of what the step's own forces added
-    coefficient_[r] = restitution * std::min(approach_[r] / g[r], 1.0);
+    shares_[r] = std::min(approach_[r] / g[r], 1.0);
+    coefficient_[r] = restitution * shares_[r];
     any = true;
   }
   return any;
@@ -29,6 +31,7 @@ void Restitution::decompress(const StepOptions& options, RowSystem& s, ContactMa
                              ContactReport& report) {
   const std::size_t rows = impulses.size();
   for (auto* x : {&given_back_, &g_, &second_, &sigma_, &change_}) x->resize(rows);
+  compression_ = impulses;
   // velocities after what compression took was given back
   for (std::size_t r = 0; r < rows; ++r) given_back_[r] = impulses[r] * (1 + coefficient_[r]);
   s.G->apply(given_back_.data(), 1, g_.data());
@@ -40,6 +43,7 @@ void Restitution::decompress(const StepOptions& options, RowSystem& s, ContactMa
   // as far from compression to the end as energy allows
   for (std::size_t r = 0; r < rows; ++r) change_[r] = given_back_[r] + (second_[r] - impulses[r]);
   const double share = energy_share(s, free, impulses);
+  whole_ = share == 1;
   for (std::size_t r = 0; r < rows; ++r) impulses[r] += share * change_[r];
   report.iterations += second.iterations;
   report.factorizations += second.factorizations;

@@ -26,6 +26,16 @@ class Restitution {
                   const double* free, const std::vector<double>& g, std::vector<double>& impulses,
                   ContactReport& report);
 
+  // What the last bounce was made of, per row: impulses of compression, how much of each is given back, the share of
+  // its coefficient that is, approach over g, and impulses that came on top, with their velocities and their sets.
+  const std::vector<double>& compression() const { return compression_; }
+  const std::vector<double>& coefficients() const { return coefficient_; }
+  const std::vector<double>& shares() const { return shares_; }
+  const std::vector<double>& second_impulses() const { return second_; }
+  const std::vector<double>& second_velocities() const { return sigma_; }
+  const ForceSets& second_sets() const { return sets_; }
+  bool whole() const { return whole_; }  // all of it was given back
+
  private:
   void narrow_sets(const RowSystem& s);
   double energy_share(RowSystem& s, const double* free, const std::vector<double>& impulses);
@@ -35,9 +45,11 @@ class Restitution {
   std::vector<double> given_back_;                         // per row: (1 + e) λ
   std::vector<double> g_;                                  // per row: J v_f + G (1 + e) λ
   std::vector<double> second_, sigma_;                     // per row: λ₂, σ
+  std::vector<double> compression_, shares_;               // per row: λ; approach over g, at most 1, where it bounces
   std::vector<double> change_;                             // per row: from compression to the end
   std::vector<double> free_rows_, G_impulses_, G_change_;  // per row: J v_f, G λ, G change
   ForceSets sets_;                                         // what remains of them
+  bool whole_ = true;
 };
 
 }  // namespace delassus

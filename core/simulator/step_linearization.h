@@ -19,16 +19,28 @@ class StepLinearization {
   // Per contact of the step: its mode, and whether it is about to change it. Contacts of what sleeps are open.
   const std::vector<char>& contact_modes() const { return modes_; }
   const std::vector<char>& contact_kinks() const { return kinks_; }
-  // Whether a limit, a loop or dry friction is about to change its mode.
+  // Whether a limit or dry friction is about to change its mode; whether positions are about to be corrected.
   bool row_kinks() const { return row_kinks_; }
+  bool correction_kink() const { return correction_kink_; }
+  // Whether impulses are not unique: their change is the least of all that do the same.
+  bool redundant() const { return redundant_; }
 
-  // dq⁺ and dv⁺ (nv × columns, row-major) along directions of q, v, forces on joints (nv × columns), controls
-  // (controls × columns) and the friction of contacts (contacts × columns); null: zero.
-  void tangents(const double* dq, const double* dv, const double* dtau, const double* dcontrol, const double* dfriction,
-                int columns, double* next_dq, double* next_dv);
+  // Directions of q, v, forces on joints (nv × columns, row-major), controls (controls × columns), friction and
+  // restitution of contacts (contacts × columns); null: zero.
+  struct Direction {
+    const double *q, *v, *tau, *control, *friction, *restitution;
+    int columns;
+  };
+  // dq⁺ and dv⁺ (nv × columns).
+  void tangents(const Direction& d, double* next_dq, double* next_dv);
+  // Where adjoints go; those of parameters may be null: inertial parameters of bodies (10 bodies × columns,
+  // regressor.h), the armature of M̂ (nv × columns), restitution (contacts × columns).
+  struct Bars {
+    double *q, *v, *tau, *control, *friction, *inertial, *armature, *restitution;
+    int columns;
+  };
   // The adjoint of q_bar · q⁺ + v_bar · v⁺; null: zero.
-  void adjoints(const double* next_q_bar, const double* next_v_bar, int columns, double* q_bar, double* v_bar,
-                double* tau_bar, double* control_bar, double* friction_bar);
+  void adjoints(const double* next_q_bar, const double* next_v_bar, const Bars& to);
 
  private:
   using Numbers = std::vector<double>;
@@ -42,9 +54,10 @@ class StepLinearization {
   World::MirrorRates others_;
   StepGaps gaps_;
   std::vector<char> modes_, kinks_;  // per contact
-  bool row_kinks_ = false;
-  Numbers zero_, force_;                                        // nv × columns
-  Numbers part_q_, part_v_, part_f_, part_mu_, end_q_, end_v_;  // of an island
+  bool row_kinks_ = false, correction_kink_ = false, redundant_ = false;
+  Numbers zero_, force_;                                                 // nv × columns
+  Numbers part_q_, part_v_, part_f_, part_mu_, part_e_, end_q_, end_v_;  // of an island
+  Numbers part_inertial_, part_armature_;
 };
 
 }  // namespace delassus

@@ -26,6 +26,7 @@ class VelocitySolve {
   const std::vector<double>& impulses() const { return impulses_; }
   const ContactReport& report() const { return report_; }
   bool bounced() const { return bounced_; }  // contacts did, in the last solution
+  const Restitution& restitution() const { return restitution_; }
 
   // v: velocity at the start of the step.
   void solve(const StepOptions& options, ContactSolvers& solvers, RowSystem& s, const std::vector<Contact*>& contacts,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -10,12 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _core
 from ..derivatives.linearized import _columns as columns_of
 from ..errors import StaleError
+from ..model import Model
 from ..types import ContactMode
 
 if TYPE_CHECKING:
     from .step_result import StepResult
 
-__all__ = ["LinearizedStep", "StepAdjoint", "StepTangent"]
+__all__ = ["LinearizedStep", "ParameterAdjoint", "StepAdjoint", "StepTangent"]
 
 Array = NDArray[Any]
 _MODES: tuple[ContactMode, ...] = ("open", "sticking", "sliding")
@@ -26,7 +28,7 @@ _GAPS = {
     "open_loops": "a loop was far open: how it is closed is taken as fixed",
     "tendons": "rows of tendons and of turned ball joints keep their direction",
     "moved_bodies": "velocities of mocap bodies and of moving surfaces at contacts are taken as fixed",
-    "bounce": "contacts bounced: restitution is not differentiated, impulses are those of contacts without it",
+    "bounce": "contacts bounced and gave back only a part of what they might: which part is taken as fixed",
     "contacts": "a contact was not found again when its bodies were displaced: it is taken for a corner on a face",
     "singular": "the linear equation of the contact forces could not be solved",
 }
@@ -49,6 +51,72 @@ class StepAdjoint(NamedTuple):
     friction: Array
 
 
+class ParameterAdjoint(NamedTuple):
+    """Derivatives of a number by parameters of the model; with k numbers (…, k).
+
+    Attributes:
+        inertial: (10 nbody,) by the inertial parameters of bodies, in the order of :func:`~delassus.inertial_parameters`.
+        armature, damping, stiffness: (nv,) by those of joints.
+        gain: (nu,) by the gain of each actuator on a joint; zero of others.
+        bias: (nu, 3) by its bias, likewise: a position servo of gain kp and damping kv has gain kp, bias (0, −kp, −kv).
+        friction, restitution: (contacts,) by those of each contact.
+    """
+
+    inertial: Array
+    armature: Array
+    damping: Array
+    stiffness: Array
+    gain: Array
+    bias: Array
+    friction: Array
+    restitution: Array
+
+
+@dataclass(frozen=True, eq=False)
+class StepStart:
+    """Where a step began and what acted, for derivatives by the parameters of springs, dampers and motors."""
+
+    model: Model
+    timestep: float
+    q: Array
+    v: Array
+    control: Array
+
+    def drive_adjoints(self, tau: Array, armature: Array) -> tuple[Array, Array, Array, Array]:
+        """Adjoints of damping, stiffness, gains and biases from those of joint forces and of the armature of M̂ = M + dt D + dt² K.
+
+            forces = τ − K (q − q₀ + dt v) − D v + gear · (gain u + bias₀ + bias₁ ℓ + bias₂ ℓ̇),   ℓ = gear (q + dt v), ℓ̇ = gear v
+
+        What of a motor's force falls as its joint moves is in M̂ too: −gear² (dt bias₂ + dt² bias₁).
+        """
+        m, dt = self.model, self.timestep
+        v, at_end = self.v, np.zeros(m.nv)  # coordinates at the end of the step, where a joint has one
+        stretch = np.zeros(m.nv)
+        for j, joint in enumerate(m.joints):
+            if joint.type in ("hinge", "slide"):
+                k, i = m.joint_vadr[j], m.joint_qadr[j]
+                at_end[k] = self.q[i] + dt * v[k]
+                stretch[k] = self.q[i] - m.spring_reference[i]
+        column = (slice(None), *(None,) * (tau.ndim - 1))
+        damping = -v[column] * tau + dt * armature
+        stiffness = -(stretch + dt * v)[column] * tau + dt**2 * armature
+        gain, bias = np.zeros((m.nu, *tau.shape[1:])), np.zeros((m.nu, 3, *tau.shape[1:]))
+        place = 0
+        for a in m.actuators:
+            if a.joint is not None:
+                k = int(m.joint_vadr[m.joint_index(a.joint)])
+                u = np.clip(self.control[place], *a.control_range)
+                length, speed = a.gear * at_end[k], a.gear * v[k]
+                force = a.gain * u + a.bias[0] + a.bias[1] * length + a.bias[2] * speed
+                if a.force_range[0] < force < a.force_range[1]:
+                    gain[place] = a.gear * u * tau[k]
+                    bias[place] = [a.gear * x * tau[k] for x in (1.0, length, speed)]
+                bias[place, 1] -= a.gear**2 * dt**2 * armature[k] * (a.bias[1] < 0)
+                bias[place, 2] -= a.gear**2 * dt * armature[k] * (a.bias[2] < 0)
+            place += a.controls
+        return damping, stiffness, gain, bias
+
+
 class LinearizedStep:
     """A step of a :class:`~delassus.Simulator` to first order, from :meth:`Simulator.linearize`.
 
@@ -65,13 +133,17 @@ class LinearizedStep:
         modes: per contact of the step: "open", "sticking" or "sliding".
         kinks: (contacts,) bool: it is about to change its mode.
         row_kinks: whether a limit or dry friction is.
+        correction_kink: whether bodies are as deep in each other as is just not corrected, or just is.
+        redundant: whether contact forces are not unique, as those of four legs of a table. Their change is then the least of all that do the same. What slides with a share of such a load has a
+            derivative that depends on how it is shared, and a mode may change where no kink is seen.
         left_out: what these derivatives leave out, in words; empty where they are complete.
     """
 
-    def __init__(self, world: _core.World, steps: list[int], step: StepResult, q: Array, v: Array, controls: int) -> None:
-        self._world, self._steps, self._when, self._controls = world, steps, steps[0], controls
+    def __init__(self, world: _core.World, changes: list[int], step: StepResult, start: StepStart, q: Array, v: Array) -> None:
+        self._world, self._changes, self._when, self._start = world, changes, changes[0], start
+        self._controls = start.model.nu
         self.step, self.q, self.v = step, q, v
-        modes, kinks, self.row_kinks, gaps = world.linearized_modes()
+        modes, kinks, self.row_kinks, self.correction_kink, self.redundant, gaps = world.linearized_modes()
         self.modes: tuple[ContactMode, ...] = tuple(_MODES[k] for k in modes)
         self.kinks = np.array(kinks, dtype=bool)
         self.left_out: tuple[str, ...] = tuple(_GAPS[name] for name in gaps)
@@ -84,7 +156,7 @@ class LinearizedStep:
         return str(self.step.status)
 
     def _fresh(self) -> _core.World:
-        if self._steps[0] != self._when:
+        if self._changes[0] != self._when:
             raise StaleError(
                 "LinearizedStep: its simulator has moved on. Call jvp and vjp before the next step, read A and B before it, or linearize again from a saved state."
             )
@@ -97,19 +169,19 @@ class LinearizedStep:
         dcontrol: ArrayLike | None = None,
         dtau: ArrayLike | None = None,
         dfriction: ArrayLike | None = None,
+        drestitution: ArrayLike | None = None,
     ) -> StepTangent:
         """Change of q⁺ and v⁺ along directions.
 
         Args:
             dq, dv, dtau: (nv,) or (nv, k).
             dcontrol: (nu,) or (nu, k).
-            dfriction: (contacts,) or (contacts, k): of the friction coefficient of each contact. What is None does not change.
+            dfriction, drestitution: (contacts,) or (contacts, k): of the coefficients of each contact. What is None does not change.
         """
-        world, n = self._fresh(), self.v.size
-        k, vector = columns_of(
-            {"dq": (dq, n), "dv": (dv, n), "dcontrol": (dcontrol, self._controls), "dtau": (dtau, n), "dfriction": (dfriction, self.kinks.size)}
-        )
-        return StepTangent(*world.tangents(dq, dv, dtau, dcontrol, dfriction, k, vector))
+        world, n, contacts = self._fresh(), self.v.size, self.kinks.size
+        sizes = {"dq": (dq, n), "dv": (dv, n), "dcontrol": (dcontrol, self._controls), "dtau": (dtau, n)}
+        k, vector = columns_of(sizes | {"dfriction": (dfriction, contacts), "drestitution": (drestitution, contacts)})
+        return StepTangent(*world.tangents(dq, dv, dtau, dcontrol, dfriction, drestitution, k, vector))
 
     def vjp(self, q_bar: ArrayLike | None = None, v_bar: ArrayLike | None = None) -> StepAdjoint:
         """Differentiate q_bar · q⁺ + v_bar · v⁺ by all that the step depends on.
@@ -119,7 +191,20 @@ class LinearizedStep:
         """
         world, n = self._fresh(), self.v.size
         k, vector = columns_of({"q_bar": (q_bar, n), "v_bar": (v_bar, n)})
-        return StepAdjoint(*world.adjoints(q_bar, v_bar, k, vector))
+        return StepAdjoint(*world.adjoints(q_bar, v_bar, k, vector, False))
+
+    def parameter_vjp(self, q_bar: ArrayLike | None = None, v_bar: ArrayLike | None = None) -> ParameterAdjoint:
+        """Differentiate q_bar · q⁺ + v_bar · v⁺ by masses, inertias, armature, damping, stiffness, gains, friction and restitution.
+
+        External forces act at the centre of mass where it is: that it moves with the inertial parameters is not counted. Nor are forces that MuJoCo computes, as of tendons and fluids.
+
+        Args:
+            q_bar, v_bar: see :meth:`vjp`.
+        """
+        world, n = self._fresh(), self.v.size
+        k, vector = columns_of({"q_bar": (q_bar, n), "v_bar": (v_bar, n)})
+        _, _, tau, _, friction, inertial, armature, restitution = world.adjoints(q_bar, v_bar, k, vector, True)
+        return ParameterAdjoint(inertial, armature, *self._start.drive_adjoints(tau, armature), friction, restitution)
 
     @property
     def A(self) -> Array:

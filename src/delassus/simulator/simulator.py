@@ -28,7 +28,7 @@ from ..model.urdf import UrdfOptions
 from ..types import Integrator, SimulatorSolver
 from .collision_model import ShownModel, collision_model
 from .contact_problem import ContactProblem, problem_of_step
-from .linearized import LinearizedStep
+from .linearized import LinearizedStep, StepStart
 from .loop_rows import LoopRows
 from .recording import Bar, Frames, Keeper
 from .restitution import geom_restitution
@@ -442,13 +442,14 @@ class Simulator:
         self._check_untouched()
         tau, control = self._inputs(tau, control)
         self._changes[0] += 1
+        start = StepStart(self.model, self.timestep, self.q, self.v, np.zeros(self.model.nu) if control is None else np.array(control))
         record = self._world.linearize(tau, control, external_forces, bool(advance))
         if record is None:
             raise self._unstable()
         applied = (tau, control, external_forces)
         if advance:
             self._applied = applied
-        return LinearizedStep(self._world, self._changes, self._result(record, applied), record.q, record.v, self.model.nu)
+        return LinearizedStep(self._world, self._changes, self._result(record, applied), start, record.q, record.v)
 
     def run(
         self,
