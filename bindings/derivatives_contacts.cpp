@@ -60,9 +60,10 @@ struct HeldContactModes : SingleUser {
   }
   ContactMap& G() { return held ? static_cast<ContactMap&>(*map) : matrix; }
 
-  void find(nb::object operators, nb::handle forces, nb::handle velocities, int dense) {
+  void find(nb::object operators, nb::handle forces, nb::handle velocities, int dense, nb::handle inverse_masses) {
     const std::size_t m = rows();
-    const In lambda(forces, "forces", {m}), sigma(velocities, "velocities", {m});
+    const In lambda(forces, "forces", {m}), sigma(velocities, "velocities", {m}),
+        masses(inverse_masses, "inverse_masses", {m}, true);
     found = false, max_dense = dense;
     map.reset();
     held = nullptr;
@@ -78,7 +79,10 @@ struct HeldContactModes : SingleUser {
     }
     bool finite = false;
     work_with([&] {
-      find_inverse_masses(sets, G(), d.data());
+      if (masses.data)
+        std::copy_n(masses.data, m, d.data());
+      else
+        find_inverse_masses(sets, G(), d.data());
       core.find(sets, lambda.data, sigma.data, d.data());
       finite = factor();
     });
@@ -111,7 +115,14 @@ void bind_contact_derivatives(nb::module_& module) {
   constexpr const char* name = "contact derivatives";
   nb::class_<Self>(module, "ContactModes64")
       .def(nb::init<int, const SetTable&, const SetTable&>(), "rows"_a, "cones"_a, "intervals"_a)
-      .def("find", &Self::find, "G"_a, "forces"_a, "velocities"_a, "max_dense"_a = ContactEquation::max_dense_rows)
+      .def("find", &Self::find, "G"_a, "forces"_a, "velocities"_a, "max_dense"_a = ContactEquation::max_dense_rows,
+           "inverse_masses"_a = nb::none())
+      .def_prop_ro("inverse_masses",
+                   [](const Self& s) {
+                     Out d(nb::none(), {s.rows()});
+                     std::copy_n(s.d.data(), s.rows(), d.data);
+                     return d.object;
+                   })
       .def_prop_ro("modes",
                    [](const Self& s) { return std::vector<int>(s.core.modes().begin(), s.core.modes().end()); })
       .def_prop_ro("kinks",

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "dense/vectors.h"
 #include "operators/block_inverse.h"
@@ -10,10 +9,12 @@
 namespace delassus {
 namespace {
 
-constexpr double rank_threshold = 1e-11;  // of the dense factor
-constexpr double proximal = 1e-7;         // δ
-constexpr double at_rounding = 1e-15;     // of a residual, over the right-hand side
-constexpr double consistent = 1e-9;       // the same: what is above is a part of b that no x meets
+constexpr double rank_threshold = 1e-9;                        // of the dense factor
+constexpr double first_delta = 0x1p-30, last_delta = 0x1p-24;  // δ, powers of two: 1 + δ − C is exact where C is one
+constexpr double good_factor = 1e-3;  // residual of A_δ⁻¹, over the right-hand side, with which refinement goes well
+constexpr double good_null = 1e-14;   // what A feels of what it should not
+constexpr double at_rounding = 1e-15;  // of a residual, over the right-hand side
+constexpr double consistent = 1e-12;   // the same: what is above is a part of b that no x meets
 constexpr int refinements = 12, lsqr_iterations = 60;
 
 double length(int n, const double* x) { return std::sqrt(dense::dot(n, x, x)); }
@@ -65,11 +66,8 @@ bool ContactEquation::factor(ContactMap& G, const double* d, int max_dense) {
   for (int r = 0; r < rows_; ++r)
     if (is_active_[std::size_t(r)]) active_.push_back(r);
 
-  dense_ = int(active_.size()) <= max_dense || dynamic_cast<DenseMap*>(&G) || !set_stiffness(G);
-  if (!dense_) {
-    redundant_ = !feels_all();
-    return std::isfinite(length(rows_, z_.data()));
-  }
+  dense_ = int(active_.size()) <= max_dense || dynamic_cast<DenseMap*>(&G) || !factor_blocks(G);
+  if (!dense_) return true;
   form_matrix(G);
   const bool finite = factor_.factor(rank_threshold);
   redundant_ = factor_.rank() < factor_.size();
@@ -127,6 +125,17 @@ void ContactEquation::form_matrix(ContactMap& G) {
       add_row(std::size_t(i), K_->intervals[k].row, 1, &interval_block(k));
 }
 
+// The factor with the least δ that leaves digits. Loops with stiff blocks may have none; then it is used only where
+// there are too many rows for a dense one.
+bool ContactEquation::factor_blocks(ContactMap& G) {
+  for (delta_ = first_delta; delta_ <= last_delta; delta_ *= 64) {
+    if (!set_stiffness(G)) return false;
+    if (judge_factor()) return true;
+  }
+  delta_ = last_delta;
+  return int(active_.size()) > DenseMap::max_block_rows;
+}
+
 // E⁻¹ and B of all sets. Whether G has such a factor, and its transposed.
 bool ContactEquation::set_stiffness(ContactMap& G) {
   const BlockIndex* index = G.block_index(*K_);
@@ -137,7 +146,7 @@ bool ContactEquation::set_stiffness(ContactMap& G) {
   const auto set = [&](int row, int n, const double* C, double* inverse, double* stiffness) {
     for (int a = 0; a < n; ++a)
       for (int c = 0; c < n; ++c)
-        E[n * a + c] = (a == c) * (1 + (is_active_[std::size_t(row + a)] ? proximal : 0)) - C[n * a + c];
+        E[n * a + c] = (a == c) * (1 + (is_active_[std::size_t(row + a)] ? delta_ : 0)) - C[n * a + c];
     invert_block(n, E, inverse, exchanged);
     for (int a = 0; a < n; ++a)
       for (int c = 0; c < n; ++c) {
@@ -196,110 +205,106 @@ void ContactEquation::invert(bool transposed, const double* x, double* y) {
   }
 }
 
-// Whether δ A_δ⁻¹ shrinks a vector with something of all directions.
-bool ContactEquation::feels_all() {
+// Whether δ A_δ⁻¹ keeps some of a vector z with something of all directions; and whether the factor is good enough:
+// ‖A_δ A_δ⁻¹ z − z‖ / ‖z‖, and what A still feels of what was kept.
+bool ContactEquation::judge_factor() {
   unsigned seed = 12345;
   for (std::size_t r = 0; r < z_.size(); ++r) {
     seed = seed * 1664525u + 1013904223u;
     z_[r] = is_active_[r] ? double(seed >> 8) * 0x1p-24 - 0.5 : 0;
   }
   double before = length(rows_, z_.data()), now = before;
-  for (int k = 0; k < 3 && now > 0; ++k) {
+  if (!(before > 0)) return true;
+  invert(false, z_.data(), step_.data());
+  product(false, step_.data(), rest_.data());
+  for (std::size_t r = 0; r < z_.size(); ++r) {
+    rest_[r] += delta_ * step_[r] - z_[r];
+    z_[r] = delta_ * step_[r];
+  }
+  if (!(length(rows_, rest_.data()) <= good_factor * before)) return false;
+  for (int k = 0; k < 2; ++k) {
+    before = length(rows_, z_.data());
     invert(false, z_.data(), step_.data());
-    for (std::size_t r = 0; r < z_.size(); ++r) z_[r] = proximal * step_[r];
-    before = now, now = length(rows_, z_.data());
+    for (std::size_t r = 0; r < z_.size(); ++r) z_[r] = delta_ * step_[r];
+    now = length(rows_, z_.data());
   }
-  return !(now > 0.5 * before);
+  redundant_ = now > 0.5 * before;
+  product(false, z_.data(), rest_.data());
+  return !redundant_ || length(rows_, rest_.data()) <= good_null * now;
 }
 
-// The shortest x for which ‖K x − b‖ is least; K is given by its products. x: on entry zero.
-template <class Product, class Transposed>
-void ContactEquation::lsqr(const double* b, double* x, Product&& apply, Transposed&& apply_transposed) {
+// x ← the point nearest to it of all K u or, with `transposed`, of all Kᵀ u: LSQR on ‖K u − x‖. K = A A_δ⁻¹ = A_δ⁻¹ A
+// = 1 − δ A_δ⁻¹, found without A, so that what A does not feel is not rounded by what it does.
+void ContactEquation::project(bool transposed, double* x) {
   const std::size_t m = std::size_t(rows_);
-  double beta = length(rows_, b);
-  std::fill_n(x, m, 0.0);
-  if (!(beta > 0)) return;
-  for (std::size_t r = 0; r < m; ++r) u_[r] = b[r] / beta;
-  apply_transposed(u_.data(), v_.data());
+  const auto multiply_K = [&](bool turned, const double* from, double* to) {
+    invert(turned != transposed, from, to);
+    for (std::size_t r = 0; r < m; ++r) to[r] = from[r] - delta_ * to[r];
+  };
+  // Golub and Kahan's bidiagonalization from x; p: directions of K u, next_: their sum
+  const double size = length(rows_, x);
+  if (!(size > 0)) return;
+  for (std::size_t r = 0; r < m; ++r) u_[r] = x[r] / size;
+  multiply_K(true, u_.data(), v_.data());
   double alpha = length(rows_, v_.data());
-  if (!(alpha > 0)) return;
-  for (std::size_t r = 0; r < m; ++r) p_[r] = v_[r] /= alpha;
-  double phi = beta, rho = alpha;
-  const double start = alpha * beta;
-  for (int k = 0; k < lsqr_iterations; ++k) {
-    apply(v_.data(), t_.data());
-    for (std::size_t r = 0; r < m; ++r) u_[r] = t_[r] - alpha * u_[r];
-    beta = length(rows_, u_.data());
-    if (beta > 0)
-      for (std::size_t r = 0; r < m; ++r) u_[r] /= beta;
-    apply_transposed(u_.data(), t_.data());
-    for (std::size_t r = 0; r < m; ++r) v_[r] = t_[r] - beta * v_[r];
-    alpha = length(rows_, v_.data());
-    if (alpha > 0)
-      for (std::size_t r = 0; r < m; ++r) v_[r] /= alpha;
-    const double size = std::hypot(rho, beta), c = rho / size, s = beta / size, theta = s * alpha;
-    const double part = c * phi / size;
-    phi *= s;
-    for (std::size_t r = 0; r < m; ++r) x[r] += part * p_[r];
-    for (std::size_t r = 0; r < m; ++r) p_[r] = v_[r] - theta / size * p_[r];
-    rho = -c * alpha;
-    // ‖Kᵀ (b − K x)‖ = φ α |c|
-    if (!(phi * alpha * std::abs(c) > at_rounding * start) || !(alpha > 0)) break;
+  std::fill(next_.begin(), next_.end(), 0.0);
+  if (alpha > at_rounding) {
+    for (std::size_t r = 0; r < m; ++r) p_[r] = v_[r] /= alpha;
+    double phi = size, rho = alpha;
+    for (int k = 0; k < lsqr_iterations; ++k) {
+      multiply_K(false, v_.data(), t_.data());
+      for (std::size_t r = 0; r < m; ++r) u_[r] = t_[r] - alpha * u_[r];
+      const double beta = length(rows_, u_.data());
+      if (beta > 0)
+        for (std::size_t r = 0; r < m; ++r) u_[r] /= beta;
+      multiply_K(true, u_.data(), t_.data());
+      for (std::size_t r = 0; r < m; ++r) v_[r] = t_[r] - beta * v_[r];
+      alpha = length(rows_, v_.data());
+      if (alpha > 0)
+        for (std::size_t r = 0; r < m; ++r) v_[r] /= alpha;
+      const double full = std::hypot(rho, beta), c = rho / full, s = beta / full, part = c * phi / full;
+      for (std::size_t r = 0; r < m; ++r) next_[r] += part * p_[r];
+      for (std::size_t r = 0; r < m; ++r) p_[r] = v_[r] - s * alpha / full * p_[r];
+      phi *= s, rho = -c * alpha;
+      // ‖Kᵀ (x − K u)‖ = φ α |c|
+      if (!(phi * alpha * std::abs(c) > at_rounding * size)) break;
+    }
   }
+  multiply_K(false, next_.data(), x);
 }
 
-// In the unit of √d dλ, active rows only.
-void ContactEquation::solve_by_blocks(bool transposed, const double* b, double* x) {
+// x with A x = b as near as refinement comes; ‖A x − b‖.
+double ContactEquation::refine(bool transposed, const double* b, double* x) {
   const std::size_t m = std::size_t(rows_);
   std::fill_n(x, m, 0.0);
   std::copy_n(b, m, rest_.data());
   const double size = length(rows_, b);
   double now = size;
-  const auto refine = [&] {
-    for (int k = 0; k < refinements && now > at_rounding * size; ++k) {
-      invert(transposed, rest_.data(), step_.data());
-      for (std::size_t r = 0; r < m; ++r) next_[r] = x[r] + step_[r];
-      product(transposed, next_.data(), step_.data());
-      for (std::size_t r = 0; r < m; ++r) step_[r] = b[r] - step_[r];
-      const double then = length(rows_, step_.data());
-      if (!(then < now)) break;
-      const bool slow = then > 0.5 * now;
-      std::copy_n(next_.data(), m, x);
-      rest_.swap(step_);
-      now = then;
-      if (slow) break;
-    }
-  };
-  refine();
-  // a part of b that no x meets: least squares
-  if (now > consistent * size) {
-    std::fill_n(x, m, 0.0);
-    lsqr(
-        b, z_.data(),
-        [&](const double* from, double* to) {
-          invert(transposed, from, step_.data());
-          product(transposed, step_.data(), to);
-        },
-        [&](const double* from, double* to) {
-          product(!transposed, from, step_.data());
-          invert(!transposed, step_.data(), to);
-        });
-    invert(transposed, z_.data(), x);
+  for (int k = 0; k < refinements && now > at_rounding * size; ++k) {
+    invert(transposed, rest_.data(), step_.data());
+    for (std::size_t r = 0; r < m; ++r) next_[r] = x[r] + step_[r];
+    product(transposed, next_.data(), step_.data());
+    for (std::size_t r = 0; r < m; ++r) step_[r] = b[r] - step_[r];
+    const double then = length(rows_, step_.data());
+    if (!(then < now)) break;
+    const bool slow = then > 0.5 * now;
+    std::copy_n(next_.data(), m, x);
+    rest_.swap(step_);
+    now = then;
+    if (slow) break;
   }
-  if (!redundant_) return;
-  // what A does not feel: the shortest y with A_δ⁻¹ A y = A_δ⁻¹ A x
-  product(transposed, x, step_.data());
-  invert(transposed, step_.data(), z_.data());
-  lsqr(
-      z_.data(), x,
-      [&](const double* from, double* to) {
-        product(transposed, from, step_.data());
-        invert(transposed, step_.data(), to);
-      },
-      [&](const double* from, double* to) {
-        invert(!transposed, from, step_.data());
-        product(!transposed, step_.data(), to);
-      });
+  return now;
+}
+
+// In the unit of √d dλ, active rows only.
+void ContactEquation::solve_by_blocks(bool transposed, double* b, double* x) {
+  // a part of b that no x meets is left out
+  if (refine(transposed, b, x) > consistent * length(rows_, b) && redundant_) {
+    project(transposed, b);
+    refine(transposed, b, x);
+  }
+  // and what A does not feel
+  if (redundant_) project(!transposed, x);
 }
 
 // Inactive rows say x = b; the others A_aa x_a = b_a − (C Ĝ)_ai b_i.

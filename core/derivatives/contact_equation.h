@@ -14,9 +14,10 @@
 //
 //   A_δ⁻¹ = (E + C G / d)⁻¹ = (1 − B R) E⁻¹,   A_δ⁻ᵀ = E⁻ᵀ (1 − Rᵀ Bᵀ)
 //
-// solves A x = b by refinement, with residuals by G itself. δ A_δ⁻¹ keeps what A does not feel and shrinks all else:
-// that tells whether A is singular. Then LSQR (Paige and Saunders, 1982) on A_δ⁻¹ A, all but a projection, takes what A
-// does not feel out of x, and on A A_δ⁻¹ what no x meets out of b. O(n + m) each.
+// solves A x = b by refinement, with residuals by G itself, O(n + m). δ A_δ⁻¹ keeps what A does not feel and shrinks
+// all else, which tells whether A is singular; then K = 1 − δ A_δ⁻¹ is all but a projection, and LSQR (Paige and
+// Saunders, 1982) on it finds the nearest point of the range of A, or of Aᵀ, in a few steps. A factor that leaves no
+// digits, as stiff loops may have, is not used: then it is dense, whatever the number of rows.
 #pragma once
 
 #include <vector>
@@ -29,7 +30,7 @@ namespace delassus {
 class ContactEquation {
  public:
   // active rows up to which the equation is solved densely although G has a factor with blocks
-  static constexpr int max_dense_rows = 400;
+  static constexpr int max_dense_rows = 64;
 
   // Room for blocks of these sets, which outlive their use here. Blocks are zero.
   void resize(const ForceSets& K);
@@ -56,18 +57,20 @@ class ContactEquation {
   void multiply(const std::vector<double>& blocks, bool transposed, const double* x, double* y) const;
   void form_matrix(ContactMap& G);
   bool set_stiffness(ContactMap& G);
-  bool feels_all();
+  bool factor_blocks(ContactMap& G);
+  bool judge_factor();
   void product(bool transposed, const double* x, double* y);
   void invert(bool transposed, const double* x, double* y);
-  void solve_by_blocks(bool transposed, const double* b, double* x);
+  void solve_by_blocks(bool transposed, double* b, double* x);
   void solve_active(bool transposed);
-  template <class Product, class Transposed>
-  void lsqr(const double* b, double* x, Product&& apply, Transposed&& apply_transposed);
+  double refine(bool transposed, const double* b, double* x);
+  void project(bool transposed, double* x);
 
   const ForceSets* K_ = nullptr;
   ContactMap* G_ = nullptr;
   int rows_ = 0;
   bool dense_ = true, redundant_ = false;
+  double delta_ = 0;
   std::vector<std::size_t> begin_;               // of a cone's block, then of those of intervals
   std::vector<double> C_, inverse_, stiffness_;  // blocks: C, E⁻¹, E⁻¹ C; the same places
   std::vector<double> real_stiffness_;           // B, where the map wants its numbers

@@ -26,7 +26,7 @@ void ContactModes::find_cone(std::size_t k, const double* lambda, const double* 
     return;
   }
   kinks_[k] = y[0] <= near || (mu > 0 && std::abs(across - limit) <= near);
-  if (mu > 0 && (across <= limit || tangential<N>(s) == 0)) {
+  if (mu > 0 && across <= limit + near) {
     modes_[k] = sticking;
     for (int a = 0; a < N; ++a) C[N * a + a] = 1;
     return;
