@@ -68,7 +68,7 @@ void ContactModes::find(const ForceSets& K, const double* lambda, const double* 
 }
 
 bool ContactModes::factor(ContactMap& G, int max_dense) {
-  G_ = &G;
+  G_ = &G, max_dense_ = max_dense;
   return equation_.factor(G, d_.data(), max_dense);
 }
 
