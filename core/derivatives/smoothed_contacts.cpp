@@ -13,7 +13,8 @@ namespace {
 constexpr int max_iterations = 60, halvings = 12;
 constexpr double good_end = 1e-11, rounding = 1e-16;  // ‖H‖ over what it is made of
 constexpr double regular = 1e-15;                     // the equation is, however small κ
-constexpr double first_part = 1e-6, growth = 10;      // of κ, where Newton's method does not come to an end at once
+constexpr double detour = 4;  // larger m, over the one that Newton's method does not get to at once
+constexpr int max_detours = 6;
 
 }  // namespace
 
@@ -187,13 +188,16 @@ bool SmoothedContacts::solve(const ForceSets& K, ContactMap& G, const double* g,
       if (c.friction > 0) s_[std::size_t(c.row)] += tangential(c, &s_[std::size_t(c.row)]);
     for (std::size_t r = 0; r < rows; ++r) y_[r] = (unit_[r] > 0 ? lambda[r] / unit_[r] : 0) - s_[r];
   };
+  // at κ, else at the next larger one from which it goes down
   const double m = std::sqrt(kappa);
-  start();
-  if (run_newton(m)) return true;
-  start();
-  for (double part = first_part; part < 1; part *= growth)
-    if (!run_newton(m * part)) return false;
-  return run_newton(m);
+  for (int up = 0; up <= max_detours; ++up) {
+    start();
+    double now = m * std::pow(detour, up);
+    bool there = run_newton(now);
+    for (int down = 0; down < up && there; ++down) there = run_newton(now /= detour);
+    if (there) return true;
+  }
+  return false;
 }
 
 void SmoothedContacts::tangents(const double* s, const double* dfriction, const double* dlower, const double* dupper,
