@@ -11,9 +11,11 @@ namespace {
 
 constexpr double first_delta = 0x1p-30, last_delta = 0x1p-24;  // δ, powers of two: 1 + δ − C is exact where C is one
 constexpr double good_factor = 1e-3;  // residual of A_δ⁻¹, over the right-hand side, with which refinement goes well
-constexpr double good_null = 1e-14;   // what A feels of what it should not
-constexpr double at_rounding = 1e-15;  // of a residual, over the right-hand side
-constexpr double consistent = 1e-12;   // the same: what is above is a part of b that no x meets
+constexpr double good_rest = 1e-10;   // of a solution, and of a projection
+constexpr double product_rounding = 1e-12;  // of G over many links, over the forces
+constexpr double good_null = 1e-14;         // what A feels of what it should not
+constexpr double at_rounding = 1e-15;       // of a residual, over the right-hand side
+constexpr double consistent = 1e-12;        // the same: what is above is a part of b that no x meets
 constexpr int refinements = 12, lsqr_iterations = 60;
 
 double length(int n, const double* x) { return std::sqrt(dense::dot(n, x, x)); }
@@ -67,11 +69,15 @@ bool ContactEquation::factor(ContactMap& G, const double* d, int max_dense, doub
     if (is_active_[std::size_t(r)]) active_.push_back(r);
 
   dense_ = int(active_.size()) <= max_dense || dynamic_cast<DenseMap*>(&G) || !factor_blocks(G);
-  if (!dense_) return true;
-  form_matrix(G);
-  const bool finite = factor_.factor(threshold);
+  threshold_ = threshold;
+  return !dense_ || factor_densely();
+}
+
+bool ContactEquation::factor_densely() {
+  form_matrix(*G_);
+  const bool finite = factor_.factor(threshold_);
   redundant_ = factor_.rank() < factor_.size();
-  return finite;
+  return dense_ = true, finite;
 }
 
 // A in active rows and columns, in the unit of √d dλ: E + C Ĝ, Ĝ = G / √(d dᵀ)
@@ -235,8 +241,8 @@ bool ContactEquation::judge_factor() {
 }
 
 // x ← the point nearest to it of all K u or, with `transposed`, of all Kᵀ u: LSQR on ‖K u − x‖. K = A A_δ⁻¹ = A_δ⁻¹ A
-// = 1 − δ A_δ⁻¹, found without A, so that what A does not feel is not rounded by what it does.
-void ContactEquation::project(bool transposed, double* x) {
+// = 1 − δ A_δ⁻¹, found without A, so that what A does not feel is not rounded by what it does. Whether that converged.
+bool ContactEquation::project(bool transposed, double* x) {
   const std::size_t m = std::size_t(rows_);
   const auto multiply_K = [&](bool turned, const double* from, double* to) {
     invert(turned != transposed, from, to);
@@ -244,7 +250,8 @@ void ContactEquation::project(bool transposed, double* x) {
   };
   // Golub and Kahan's bidiagonalization from x; p: directions of K u, next_: their sum
   const double size = length(rows_, x);
-  if (!(size > 0)) return;
+  if (!(size > 0)) return true;
+  bool converged = true;
   for (std::size_t r = 0; r < m; ++r) u_[r] = x[r] / size;
   multiply_K(true, u_.data(), v_.data());
   double alpha = length(rows_, v_.data());
@@ -252,7 +259,8 @@ void ContactEquation::project(bool transposed, double* x) {
   if (alpha > at_rounding) {
     for (std::size_t r = 0; r < m; ++r) p_[r] = v_[r] /= alpha;
     double phi = size, rho = alpha;
-    for (int k = 0; k < lsqr_iterations; ++k) {
+    double slope = size;  // ‖Kᵀ (x − K u)‖ = φ α |c|
+    for (int k = 0; k < lsqr_iterations && slope > at_rounding * size; ++k) {
       multiply_K(false, v_.data(), t_.data());
       for (std::size_t r = 0; r < m; ++r) u_[r] = t_[r] - alpha * u_[r];
       const double beta = length(rows_, u_.data());
@@ -267,11 +275,12 @@ void ContactEquation::project(bool transposed, double* x) {
       for (std::size_t r = 0; r < m; ++r) next_[r] += part * p_[r];
       for (std::size_t r = 0; r < m; ++r) p_[r] = v_[r] - s * alpha / full * p_[r];
       phi *= s, rho = -c * alpha;
-      // ‖Kᵀ (x − K u)‖ = φ α |c|
-      if (!(phi * alpha * std::abs(c) > at_rounding * size)) break;
+      slope = phi * alpha * std::abs(c);
     }
+    converged = slope <= good_rest * size;
   }
   multiply_K(false, next_.data(), x);
+  return converged;
 }
 
 // x with A x = b as near as refinement comes; ‖A x − b‖.
@@ -297,15 +306,23 @@ double ContactEquation::refine(bool transposed, const double* b, double* x) {
   return now;
 }
 
-// In the unit of √d dλ, active rows only.
-void ContactEquation::solve_by_blocks(bool transposed, double* b, double* x) {
+// In the unit of √d dλ, active rows only. Whether A x = b holds then, by G itself.
+bool ContactEquation::solve_by_blocks(bool transposed, double* b, double* x) {
   // a part of b that no x meets is left out
-  if (refine(transposed, b, x) > consistent * length(rows_, b) && redundant_) {
-    project(transposed, b);
-    refine(transposed, b, x);
+  double rest = refine(transposed, b, x);
+  bool converged = true;
+  if (redundant_ && rest > consistent * length(rows_, b)) {
+    converged = project(transposed, b);
+    rest = refine(transposed, b, x);
   }
   // and what A does not feel
-  if (redundant_) project(!transposed, x);
+  if (redundant_) {
+    converged = project(!transposed, x) && converged;
+    product(transposed, x, step_.data());
+    for (std::size_t r = 0; r < step_.size(); ++r) step_[r] -= b[r];
+    rest = length(rows_, step_.data());
+  }
+  return converged && rest <= good_rest * length(rows_, b) + product_rounding * length(rows_, x);
 }
 
 // Inactive rows say x = b; the others A_aa x_a = b_a − A_ai b_i.
@@ -343,17 +360,18 @@ void ContactEquation::solve_active(bool transposed) {
   const std::size_t n = active_.size();
   std::fill(x_.begin(), x_.end(), 0.0);
   if (n == 0) return;
-  if (dense_) {
-    for (std::size_t i = 0; i < n; ++i) packed_[i] = z_[std::size_t(active_[i])];
-    if (transposed)
-      factor_.solve_transposed(packed_.data());
-    else
-      factor_.solve(packed_.data());
-    for (std::size_t i = 0; i < n; ++i) x_[std::size_t(active_[i])] = packed_[i];
-    return;
+  // a solution that is not good enough sends all that follow along the dense way
+  if (!dense_) {
+    for (std::size_t r = 0; r < z_.size(); ++r) b_[r] = is_active_[r] ? z_[r] : 0;
+    if (solve_by_blocks(transposed, b_.data(), x_.data()) || int(n) > DenseMap::max_block_rows) return;
+    factor_densely();
   }
-  for (std::size_t r = 0; r < z_.size(); ++r) b_[r] = is_active_[r] ? z_[r] : 0;
-  solve_by_blocks(transposed, b_.data(), x_.data());
+  for (std::size_t i = 0; i < n; ++i) packed_[i] = z_[std::size_t(active_[i])];
+  if (transposed)
+    factor_.solve_transposed(packed_.data());
+  else
+    factor_.solve(packed_.data());
+  for (std::size_t i = 0; i < n; ++i) x_[std::size_t(active_[i])] = packed_[i];
 }
 
 }  // namespace delassus

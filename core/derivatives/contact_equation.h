@@ -59,21 +59,22 @@ class ContactEquation {
   void multiply(const std::vector<double>& blocks, bool transposed, const double* x, double* y) const;
   void form_matrix(ContactMap& G);
   bool set_stiffness(ContactMap& G);
+  bool factor_densely();
   bool factor_blocks(ContactMap& G);
   bool judge_factor();
   void product_of_all(bool transposed, const double* x, double* y);
   void product(bool transposed, const double* x, double* y);
   void invert(bool transposed, const double* x, double* y);
-  void solve_by_blocks(bool transposed, double* b, double* x);
+  bool solve_by_blocks(bool transposed, double* b, double* x);
   void solve_active(bool transposed);
   double refine(bool transposed, const double* b, double* x);
-  void project(bool transposed, double* x);
+  bool project(bool transposed, double* x);
 
   const ForceSets* K_ = nullptr;
   ContactMap* G_ = nullptr;
   int rows_ = 0;
   bool dense_ = true, redundant_ = false;
-  double delta_ = 0;
+  double delta_ = 0, threshold_ = 0;
   std::vector<std::size_t> begin_;                   // of a cone's block, then of those of intervals
   std::vector<double> E_, C_, inverse_, stiffness_;  // blocks: E, C, E_δ⁻¹, E_δ⁻¹ C
   std::vector<double> real_stiffness_;               // B, where the map wants its numbers
