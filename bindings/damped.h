@@ -27,6 +27,7 @@ struct Damped : Base {
   std::atomic<bool> fresh{false};          // whether the numbers are those of a configuration
   std::atomic<bool> factored{false};  // whether the factor of the inverse is that of these numbers and this damping
   std::size_t version = 0;            // another one whenever the numbers or the factor change
+  std::size_t numbers = 0;            // another one whenever G itself changes
   Accuracy<T> accuracy{};             // of a solution, unless another is asked for
 
   // Nothing is known from here on, whatever comes of the update that follows.
@@ -38,7 +39,7 @@ struct Damped : Base {
   bool update(const T* q) {
     this->work([&] {
       factored = false;
-      ++version;
+      ++version, ++numbers;
       fresh = this->core->update(q);
     });
     return fresh;
@@ -46,6 +47,7 @@ struct Damped : Base {
 
   void set_compliance(const T* values, std::size_t count) {
     this->work([&] {
+      ++numbers;
       compliance.assign(values, values + count);
       this->core->set_compliance(values);
       judge_and_factor();

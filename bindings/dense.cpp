@@ -2,6 +2,7 @@
 
 #include "dense/cholesky.h"
 #include "dense/lu.h"
+#include "dense/orthogonal.h"
 #include "door.h"
 #include "rooms.h"
 
@@ -92,6 +93,31 @@ void bind_precision(nb::module_& m) {
 }  // namespace
 
 void bind_dense(nb::module_& m) {
+  using Input = door::Input<double>;
+  using Output = door::Output<double>;
+  using Factor = dense::OrthogonalFactor;
+  nb::class_<Factor>(m, "OrthogonalFactor")
+      .def(
+          "__init__",
+          [](Factor* self, Matrix<const double> A, double threshold) {
+            const int n = square(A, "A");
+            new (self) Factor();
+            double* to = self->resize(n);
+            for (int i = 0; i < n; ++i) std::copy_n(A.data() + i * A.stride(0), n, to + std::ptrdiff_t(i) * n);
+            if (!self->factor(threshold)) door::raise("NotFiniteError", "A: every number must be finite.");
+          },
+          "A"_a.noconvert(), "threshold"_a)
+      .def_prop_ro("rank", &Factor::rank)
+      .def(
+          "solve",
+          [](Factor& s, nb::handle y, bool transposed) {
+            const Input in(y, "y", {std::size_t(s.size())});
+            Output x(nb::none(), {std::size_t(s.size())});
+            std::copy_n(in.data, s.size(), x.data);
+            transposed ? s.solve_transposed(x.data) : s.solve(x.data);
+            return x.object;
+          },
+          "y"_a, "transposed"_a);
   bind_precision<double>(m);
   bind_precision<float>(m);
 }

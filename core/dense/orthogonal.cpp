@@ -72,6 +72,7 @@ bool OrthogonalFactor::factor(double threshold) {
     return k < n_ ? *std::max_element(lengths_.begin() + k, lengths_.end()) : 0.0;
   };
   double measured = measure(0);  // the longest when lengths were last computed anew
+  const bool finite = std::isfinite(std::accumulate(lengths_.begin(), lengths_.end(), 0.0));
   const double least = threshold * threshold * measured;
   rank_ = n_;
   for (int k = 0; k < n_; ++k) {
@@ -93,7 +94,7 @@ bool OrthogonalFactor::factor(double threshold) {
   }
   if (rank_ < n_)
     for (int k = rank_ - 1; k >= 0; --k) reflect_right(k);
-  return std::isfinite(least);
+  return finite;
 }
 
 void OrthogonalFactor::apply_reflection(int k, double* x) const {

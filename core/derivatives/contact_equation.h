@@ -1,22 +1,24 @@
 // The linear equation between small changes of contact forces, and its transposed:
 //
-//   (1 − C) dλ + C dσ / d = b,   dσ = G dλ,        A dλ = b,   A = 1 − C + C G / d
+//   E dλ + C dσ / d = b,   dσ = G dλ,        A dλ = b,   A = E + C G / d
 //
-// C: a square block per set, from 0 (forces do not follow velocities) to 1 (velocities are held); d: inverse mass that
-// the rows of a set feel. Modes of contacts give one C (contact_modes.h), a smoothed law another (smoothed_contacts.h).
+// E, C: square blocks of a set, about E + C = 1: where C is zero forces do not follow velocities (E is one then, row by
+// row), where E is zero velocities are held. d: inverse mass that the rows of a set feel. Modes of contacts give such
+// blocks (contact_modes.h), and so does a smoothed law (smoothed_contacts.h).
 //
 // Where contacts are redundant A is singular. Solutions are those of its pseudo-inverse in the unit of √d dλ: of all dλ
 // that meet the equation best the least, by Σ d dλ².
 //
 // Few rows: dense orthogonal factors (dense/orthogonal.h) of the rows in which C is not zero, the active ones. Many:
 // the factor of the operator with blocks of stiffness, as contact solvers use it (solvers/contacts/semismooth.h). With
-// E = 1 + δ − C, B = E⁻¹ C / d and R = J (M + Jᵀ B J)⁻¹ Jᵀ,
+// E_δ = E + δ, B = E_δ⁻¹ C / d and R = J (M + Jᵀ B J)⁻¹ Jᵀ,
 //
-//   A_δ⁻¹ = (E + C G / d)⁻¹ = (1 − B R) E⁻¹,   A_δ⁻ᵀ = E⁻ᵀ (1 − Rᵀ Bᵀ)
+//   A_δ⁻¹ = (E_δ + C G / d)⁻¹ = (1 − B R) E_δ⁻¹,   A_δ⁻ᵀ = E_δ⁻ᵀ (1 − Rᵀ Bᵀ)
 //
-// solves A x = b by refinement, with residuals by G itself. δ A_δ⁻¹ keeps what A does not feel and shrinks all else:
-// that tells whether A is singular. Then LSQR (Paige and Saunders, 1982) on A_δ⁻¹ A, all but a projection, takes what A
-// does not feel out of x, and on A A_δ⁻¹ what no x meets out of b. O(n + m) each.
+// solves A x = b by refinement, with residuals by G itself, O(n + m). δ A_δ⁻¹ keeps what A does not feel and shrinks
+// all else, which tells whether A is singular; then K = 1 − δ A_δ⁻¹ is all but a projection, and LSQR (Paige and
+// Saunders, 1982) on it finds the nearest point of the range of A, or of Aᵀ, in a few steps. A factor that leaves no
+// digits, as stiff loops may have, is not used: then it is dense, whatever the number of rows.
 #pragma once
 
 #include <vector>
@@ -29,18 +31,19 @@ namespace delassus {
 class ContactEquation {
  public:
   // active rows up to which the equation is solved densely although G has a factor with blocks
-  static constexpr int max_dense_rows = 400;
+  static constexpr int max_dense_rows = 64;
 
   // Room for blocks of these sets, which outlive their use here. Blocks are zero.
   void resize(const ForceSets& K);
-  // C of a cone, rows × rows, row-major; of an interval.
-  double* cone_block(std::size_t k) { return C_.data() + begin_[k]; }
-  const double* cone_block(std::size_t k) const { return C_.data() + begin_[k]; }
-  double& interval_block(std::size_t k) { return C_[begin_[K_->cones.size()] + k]; }
+  // E and C of a cone, rows × rows, row-major; of an interval.
+  double* cone_E(std::size_t k) { return E_.data() + begin_[k]; }
+  double* cone_C(std::size_t k) { return C_.data() + begin_[k]; }
+  double& interval_E(std::size_t k) { return E_[begin_.back() + k]; }
+  double& interval_C(std::size_t k) { return C_[begin_.back() + k]; }
 
-  // Factors the blocks written with G, which is used until the next factor; d: a row. max_dense: rows up to which it is
-  // dense. False: numbers are not finite.
-  bool factor(ContactMap& G, const double* d, int max_dense = max_dense_rows);
+  // Factors the blocks written with G, which is used until the next factor; d: a row. max_dense: active rows up to
+  // which it is dense; threshold: what counts as singular then. False: numbers are not finite.
+  bool factor(ContactMap& G, const double* d, int max_dense = max_dense_rows, double threshold = 1e-9);
   // x ← A⁺ b, x ← A⁺ᵀ b, m numbers each; x may be b.
   void solve(const double* b, double* x);
   void solve_transposed(const double* b, double* x);
@@ -56,23 +59,27 @@ class ContactEquation {
   void multiply(const std::vector<double>& blocks, bool transposed, const double* x, double* y) const;
   void form_matrix(ContactMap& G);
   bool set_stiffness(ContactMap& G);
-  bool feels_all();
+  bool factor_densely();
+  bool factor_blocks(ContactMap& G);
+  bool judge_factor();
+  void product_of_all(bool transposed, const double* x, double* y);
   void product(bool transposed, const double* x, double* y);
   void invert(bool transposed, const double* x, double* y);
-  void solve_by_blocks(bool transposed, const double* b, double* x);
+  bool solve_by_blocks(bool transposed, double* b, double* x);
   void solve_active(bool transposed);
-  template <class Product, class Transposed>
-  void lsqr(const double* b, double* x, Product&& apply, Transposed&& apply_transposed);
+  double refine(bool transposed, const double* b, double* x);
+  bool project(bool transposed, double* x);
 
   const ForceSets* K_ = nullptr;
   ContactMap* G_ = nullptr;
   int rows_ = 0;
   bool dense_ = true, redundant_ = false;
-  std::vector<std::size_t> begin_;               // of a cone's block, then of those of intervals
-  std::vector<double> C_, inverse_, stiffness_;  // blocks: C, E⁻¹, E⁻¹ C; the same places
-  std::vector<double> real_stiffness_;           // B, where the map wants its numbers
-  std::vector<double> unit_;                     // a row: 1 / √d
-  std::vector<int> active_, place_;              // rows of C that are not zero; a row: which of these, or −1
+  double delta_ = 0, threshold_ = 0;
+  std::vector<std::size_t> begin_;                   // of a cone's block, then of those of intervals
+  std::vector<double> E_, C_, inverse_, stiffness_;  // blocks: E, C, E_δ⁻¹, E_δ⁻¹ C
+  std::vector<double> real_stiffness_;               // B, where the map wants its numbers
+  std::vector<double> unit_;                         // a row: 1 / √d
+  std::vector<int> active_, place_;                  // rows of C that are not zero; a row: which of these, or −1
   std::vector<char> is_active_;
   dense::OrthogonalFactor factor_;
   std::vector<double> matrix_;                              // of G in active rows and columns, where it has none

@@ -18,15 +18,14 @@ void ContactModes::find_cone(std::size_t k, const double* lambda, const double* 
     largest_speed = std::max(largest_speed, std::abs(s[a]));
   }
   const double near = kink_distance * (largest_force + largest_speed / d), across = tangential<N>(y), limit = mu * y[0];
-  double* C = equation_.cone_block(k);
-  std::fill_n(C, N * N, 0.0);
+  double* C = equation_.cone_C(k);
   if (!(y[0] > 0)) {
     modes_[k] = open;
     kinks_[k] = -y[0] <= near;
     return;
   }
   kinks_[k] = y[0] <= near || (mu > 0 && std::abs(across - limit) <= near);
-  if (mu > 0 && (across <= limit || tangential<N>(s) == 0)) {
+  if (mu > 0 && across <= limit + near) {
     modes_[k] = sticking;
     for (int a = 0; a < N; ++a) C[N * a + a] = 1;
     return;
@@ -53,7 +52,10 @@ void ContactModes::find(const ForceSets& K, const double* lambda, const double* 
   by_friction_.assign(m, 0.0);
   for (auto* x : {&s_, &b_, &dlambda_, &dsigma_}) x->resize(m);
   for (std::size_t k = 0; k < cones; ++k)
-    with_rows(K.cones[k], [&](auto n) { find_cone<n()>(k, lambda, sigma, d[K.cones[k].row]); });
+    with_rows(K.cones[k], [&](auto n) {
+      find_cone<n()>(k, lambda, sigma, d[K.cones[k].row]);
+      for (int a = 0; a < n() * n(); ++a) equation_.cone_E(k)[a] = (a % (n() + 1) == 0) - equation_.cone_C(k)[a];
+    });
   for (std::size_t k = 0; k < K.intervals.size(); ++k) {
     const Interval& i = K.intervals[k];
     const double y = lambda[i.row] - sigma[i.row] / d[i.row];
@@ -61,12 +63,12 @@ void ContactModes::find(const ForceSets& K, const double* lambda, const double* 
     const bool inside = y > i.lower && y < i.upper;
     modes_[cones + k] = inside ? free : bound;
     kinks_[cones + k] = std::abs(y - i.lower) <= near || std::abs(y - i.upper) <= near;
-    equation_.interval_block(k) = inside;
+    equation_.interval_C(k) = inside, equation_.interval_E(k) = !inside;
   }
 }
 
 bool ContactModes::factor(ContactMap& G, int max_dense) {
-  G_ = &G;
+  G_ = &G, max_dense_ = max_dense;
   return equation_.factor(G, d_.data(), max_dense);
 }
 

@@ -29,6 +29,8 @@ class ContactModes {
   // Factors the equations for G, which is used, with the blocks of its factor, until the next call. max_dense: number
   // of active rows up to which that is dense. False: numbers are not finite.
   bool factor(ContactMap& G, int max_dense = ContactEquation::max_dense_rows);
+  // Once more, for who used the factor of G in between.
+  bool factor() { return factor(*G_, max_dense_); }
 
   // dλ, dσ (m × columns, row-major; each may be null) for s (m × columns), dfriction (cones × columns) and dbound
   // (intervals × columns): the change of the bound that a force is at; null: zero.
@@ -53,6 +55,7 @@ class ContactModes {
 
   const ForceSets* K_ = nullptr;
   ContactMap* G_ = nullptr;
+  int max_dense_ = 0;
   ContactEquation equation_;
   std::vector<Mode> modes_;
   std::vector<char> kinks_;

@@ -14,11 +14,20 @@ void CompliantMap::set_blocks(const double* B) {
   map_->set_blocks(B_.data());
 }
 
-void CompliantMap::respond(const double* x, double* y) {
+// N is diagonal, so that of transposed blocks differs in R' alone.
+template <class Respond>
+void CompliantMap::respond_by(const double* x, double* y, Respond&& respond) {
   x_.assign(x, x + rows());
   for (const int row : *soft_) x_[std::size_t(row)] /= N_[std::size_t(row)];
-  map_->respond(x_.data(), y);
+  respond(x_.data(), y);
   for (const int row : *soft_) y[row] = (y[row] + (*C_)[std::size_t(row)] * x[row]) / N_[std::size_t(row)];
+}
+
+void CompliantMap::respond(const double* x, double* y) {
+  respond_by(x, y, [&](const double* in, double* out) { map_->respond(in, out); });
+}
+void CompliantMap::respond_transposed(const double* x, double* y) {
+  respond_by(x, y, [&](const double* in, double* out) { map_->respond_transposed(in, out); });
 }
 
 void CompliantMap::respond_among(const int* rows, int count, double* A) {

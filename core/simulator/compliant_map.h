@@ -29,6 +29,8 @@ class CompliantMap final : public ContactMap {
   const BlockIndex* block_index(const ForceSets& sets) override { return index_ = map_->block_index(sets); }
   void set_blocks(const double* B) override;
   void respond(const double* x, double* y) override;
+  bool has_transposed_response() const override { return map_->has_transposed_response(); }
+  void respond_transposed(const double* x, double* y) override;
   void respond_among(const int* rows, int count, double* A) override;
   int determinant_sign() override { return map_->determinant_sign(); }  // det N > 0: B of these rows is not negative
   bool sharpen() override { return map_->sharpen(); }
@@ -38,6 +40,9 @@ class CompliantMap final : public ContactMap {
   const std::vector<int>* soft_ = nullptr;
   const std::vector<double>* C_ = nullptr;
   const BlockIndex* index_ = nullptr;
+  template <class Respond>
+  void respond_by(const double* x, double* y, Respond&& respond);
+
   std::vector<double> B_, N_, x_;  // B'; N and N⁻¹ x, per row
 };
 

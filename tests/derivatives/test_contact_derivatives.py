@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import delassus as dl
-from delassus.errors import ArgumentError, ArgumentTypeError, InaccurateError
+from delassus.errors import ArgumentError, ArgumentTypeError, InaccurateError, NotFiniteError, StaleError
 
 TIGHT = {"tolerance": 1e-11}
 
@@ -147,6 +147,109 @@ def test_a_contact_without_friction_slides(across):
     assert np.allclose(moved.velocities, [0, 1 - 0.02, -0.5])
 
 
+def test_limits_and_dry_friction_have_kinks_too():
+    model = dl.load("iiwa")
+    rows = [dl.JointLimit(model, 1, "lower"), dl.JointFriction(model, 2, 0.5), dl.JointFriction(model, 3, 0.5), dl.Connect(model, 7)]
+    G = np.eye(6)
+    for g, kinks in (
+        ([-1.0, 0.2, 2.0, 1.0, 0.0, 0.0], [0, 0, 0, 0, 0, 0]),
+        ([0.0, 0.2, 2.0, 1.0, 0.0, 0.0], [1, 0, 0, 0, 0, 0]),  # a limit that touches and does not push
+        ([-1.0, 0.5, -0.5, 1.0, 0.0, 0.0], [0, 1, 1, 0, 0, 0]),  # friction that is just used up
+    ):
+        r = dl.solve_contacts(G, g, rows, **TIGHT)
+        assert dl.ContactDerivatives(G, r, rows).kinks.tolist() == [bool(k) for k in kinks]
+
+
+def test_bounds_of_dry_friction():
+    """A joint that slips is slowed by what its bound grows; one that holds is not."""
+    model = dl.load("iiwa")
+    rows = [dl.JointFriction(model, 2, 0.5), dl.JointFriction(model, 3, 0.5), dl.JointFriction(model, 4, 0.5)]
+    G = np.diag([1.0, 2.0, 4.0])
+    d = dl.ContactDerivatives(G, dl.solve_contacts(G, [2.0, -3.0, 0.1], rows, **TIGHT), rows)
+    assert d.modes == ("bound", "bound", "free")
+    found = d.jvp(dlower=[-1.0, -1.0, -1.0], dupper=[1.0, 1.0, 1.0])
+    assert np.allclose(found.forces, [-1.0, 1.0, 0.0])
+    assert np.allclose(found.velocities, [-1.0, 2.0, 0.0])
+    back = d.vjp(velocities_bar=[1.0, 1.0, 1.0])
+    assert np.allclose(back.lower, [1.0, 0.0, 0.0])
+    assert np.allclose(back.upper, [0.0, 2.0, 0.0])
+
+
+@pytest.mark.parametrize("smoothing", [None, 1e-3])
+def test_columns_are_what_vectors_are(smoothing):
+    rng, G, g, friction = random_problem(7)
+    d = dl.ContactDerivatives(G, dl.solve_contacts(G, g, friction, **TIGHT), friction, smoothing=smoothing)
+    m = g.size
+    dg, df = rng.standard_normal((m, 4)), rng.standard_normal((friction.size, 4))
+    a, b = rng.standard_normal((2, m, 4))
+    found, back = d.jvp(dg=dg, dfriction=df), d.vjp(a, b)
+    assert found.forces.shape == (m, 4)
+    assert back.friction.shape == (friction.size, 4)
+    for k in range(4):
+        one, one_back = d.jvp(dg=dg[:, k], dfriction=df[:, k]), d.vjp(a[:, k], b[:, k])
+        for many, single in zip((*found, back.g, back.friction), (*one, one_back.g, one_back.friction), strict=True):
+            assert np.allclose(many[:, k], single, rtol=1e-13, atol=1e-14)
+
+
+def test_smoothing_feels_a_contact_that_is_just_open_and_friction_that_holds():
+    G = np.eye(3)
+    for g, across in ([0.01, 0.3, 0.0], None), ([-1.0, 0.1, 0.0], 0.2):
+        r = dl.solve_contacts(G, g, [0.5], **TIGHT)
+        plain, smooth = (dl.ContactDerivatives(G, r, [0.5], smoothing=k) for k in (None, 1e-3))
+        assert plain.modes == smooth.modes == ("open" if across is None else "sticking",)
+        # towards the floor, a force; more friction, a force or none
+        assert np.abs(smooth.forces - r.forces).max() > 1e-4
+        if across is None:
+            assert (plain.jvp(dg=[-1.0, 0, 0]).forces == 0).all()
+            assert smooth.jvp(dg=[-1.0, 0, 0]).forces[0] > 0.1
+        else:
+            assert (plain.jvp(dfriction=[1.0]).forces == 0).all()
+            assert np.abs(smooth.jvp(dfriction=[1.0]).forces).max() > 1e-4
+
+
+def test_smoothed_forces_against_differences_of_themselves():
+    rng, G, g, friction = random_problem(3)
+    dg, df = rng.standard_normal(g.size), 0.1 * rng.standard_normal(friction.size)
+
+    def smooth(s):
+        r = dl.solve_contacts(G, g + s * dg, friction + s * df, **TIGHT)
+        return dl.ContactDerivatives(G, r, friction + s * df, smoothing=1e-3)
+
+    h = 1e-5
+    plus, minus, found = smooth(h), smooth(-h), smooth(0.0).jvp(dg=dg, dfriction=df)
+    for name in ("forces", "velocities"):
+        wanted = (getattr(plus, name) - getattr(minus, name)) / (2 * h)
+        assert np.abs(getattr(found, name) - wanted).max() <= 1e-6 * max(np.abs(wanted).max(), 1.0)
+
+
+def test_a_pile_of_an_operator_is_that_of_its_matrix_until_the_operator_moves_on():
+    scene = dl.scenes.load("box-stack")
+    G = dl.DelassusOperator(scene.model, scene.constraints)
+    G.update(scene.q)
+    v = 0.01 * dl.forward_dynamics(scene.model, scene.q, scene.model.zero_velocity(), None)
+    v[0::6] += 0.05 * np.random.default_rng(0).standard_normal(scene.model.nv // 6)
+    r = dl.solve_contacts(G, G.jacobian @ v, tolerance=1e-10)
+    d, of_matrix = dl.ContactDerivatives(G, r), dl.ContactDerivatives(G.to_matrix(), r, scene.constraints)
+    assert d.modes == of_matrix.modes
+    assert d.redundant
+    dg = G.jacobian @ np.random.default_rng(2).standard_normal(scene.model.nv)
+    wanted = of_matrix.jvp(dg=dg)
+    tolerance = 1e-6 * np.abs(wanted.velocities).max()
+    assert np.abs(d.jvp(dg=dg).velocities - wanted.velocities).max() <= tolerance
+    # someone else uses its factor: it is made anew
+    dl.solve_contacts(G, G.jacobian @ v[::-1], tolerance=1e-3)
+    G.damping = 1e-3
+    assert np.abs(d.jvp(dg=dg).velocities - wanted.velocities).max() <= tolerance
+    G.update(scene.q)
+    with pytest.raises(StaleError, match="updated"):
+        d.jvp(dg=dg)
+    with pytest.raises(StaleError, match="updated"):
+        d.vjp(dg)
+    fresh = dl.DelassusOperator(scene.model, scene.constraints)
+    with pytest.raises(StaleError, match="update"):
+        dl.ContactDerivatives(fresh, r)
+
+
 def test_bad_input():
     G = np.eye(3)
     r = dl.solve_contacts(G, [-1.0, 0.1, 0.0], [0.5], **TIGHT)
@@ -159,6 +262,21 @@ def test_bad_input():
     d = dl.ContactDerivatives(G, r, [0.5])
     with pytest.raises(ArgumentError, match="dg"):
         d.jvp(dg=np.zeros(2))
+    with pytest.raises(ArgumentError, match="at least one"):
+        d.jvp()
+    with pytest.raises(ArgumentError, match="dfriction"):
+        d.jvp(dg=np.zeros((3, 2)), dfriction=[1.0])
+    with pytest.raises(NotFiniteError, match="forces_bar"):
+        d.vjp([np.nan, 0, 0])
+    with pytest.raises(ArgumentError, match="operator"):
+        d.jvp(dq=np.zeros(3))
+    for smoothing in (0.0, -1.0):
+        with pytest.raises(ArgumentError, match="smoothing"):
+            dl.ContactDerivatives(G, r, [0.5], smoothing=smoothing)
+    with pytest.raises(NotFiniteError, match="smoothing"):
+        dl.ContactDerivatives(G, r, [0.5], smoothing=np.inf)
+    with pytest.raises(ArgumentTypeError, match="operator"):
+        dl.ContactDerivatives(G, r, [0.5], operator=G)
     unfinished = dl.solve_contacts(np.eye(3), [-1.0, 0.7, 0.2], [0.5], method="admm", max_iterations=1)
     if unfinished.status != "solved":
         with pytest.raises(InaccurateError, match="solve_contacts"):

@@ -11,7 +11,6 @@ namespace {
 
 constexpr double end_of_path = 1e-5;     // m at which Newton's method may take over, over the speed of the problem
 constexpr double reference_share = 0.3;  // m_ref over the largest |g|
-constexpr double gamma_rounding = 0.3;   // of Γ_m, over m
 constexpr double on_path = 0.1;          // ‖H‖ over √n m, below which a point counts as one of the path
 constexpr double first_step = 0.5, longest_step = 3, shortest_step = 1e-5;  // of arclength
 constexpr double hopeless = 1e5;  // the same, above which a prediction is not corrected
@@ -21,22 +20,10 @@ constexpr double least_damping = 1e-11;                // in the factor alone
 constexpr double good_rest = 1e-2, gmres_rest = 1e-3;  // of a linear equation, over its right-hand side
 constexpr int gmres_depth = 16;
 
-// (x + √(x² + 4 m²)) / 2, without cancellation, and its derivatives by x and by m.
-struct Smoothed {
-  double value, by_x, by_m;
-  Smoothed(double x, double m) {
-    const double q = std::sqrt(x * x + 4 * m * m);
-    value = x > 0 ? 0.5 * (x + q) : 2 * m * m / std::max(q - x, 1e-300);
-    by_x = x > 0 ? 0.5 * (1 + x / q) : 2 * m * m / std::max(q * (q - x), 1e-300);
-    by_m = 2 * m / q;
-  }
-};
-
 }  // namespace
 
 void SmoothPath::Point::resize(std::size_t rows, std::size_t cone_count, std::size_t interval_count) {
   for (auto* x : {&y, &r, &s, &H, &slope}) x->resize(rows);
-  for (auto* x : {&gamma, &gamma_slope}) x->resize(cone_count);
   cones.resize(cone_count);
   intervals.resize(interval_count);
 }
@@ -100,68 +87,21 @@ void SmoothPath::product(const double* x, double* y) {
   for (int r = 0; r < rows_; ++r) y[r] = unit_[std::size_t(r)] * out_[std::size_t(r)];
 }
 
-// r, s and their derivatives of one cone.
-template <int N>
-void SmoothPath::evaluate_cone(std::size_t k, Point& p) const {
-  const Cone& cone = problem_->sets.cones[k];
-  const std::size_t row = std::size_t(cone.row);
-  const double m = p.m;
-  double *y = &p.y[row], *r = &p.r[row], *s = &p.s[row], *slope = &p.slope[row];
-  ConeState& state = p.cones[k];
-  if (!(cone.friction > 0)) {
-    const Smoothed plus(y[0], m), minus(-y[0], m);
-    r[0] = plus.value, s[0] = minus.value, slope[0] = plus.by_m;
-    for (int a = 1; a < N; ++a) y[a] = r[a] = s[a] = slope[a] = 0;
-    state = {{plus.by_x, 1, 1}, {minus.by_x, 0, 0}, {1}, {0}};
-    p.gamma[k] = p.gamma_slope[k] = 0;
-    return;
-  }
-  const double t = tangential<N>(y), l1 = y[0] + t, l2 = y[0] - t;
-  for (int a = 1; a < N; ++a) state.h[a - 1] = t > 1e-300 ? y[a] / t : a == 1;
-  const Smoothed p1(l1, m), p2(l2, m), n1(-l1, m), n2(-l2, m);
-  r[0] = 0.5 * (p1.value + p2.value), s[0] = 0.5 * (n1.value + n2.value), slope[0] = 0.5 * (p1.by_m + p2.by_m);
-  const double rt = 0.5 * (p1.value - p2.value), st = 0.5 * (n1.value - n2.value), mt = 0.5 * (p1.by_m - p2.by_m);
-  for (int a = 1; a < N; ++a) {
-    const double h = state.h[a - 1];
-    r[a] = rt * h, s[a] = st * h, slope[a] = mt * h;
-  }
-  const bool apart = 2 * t > 1e-9 * (std::abs(l1) + std::abs(l2) + m);
-  state.d[0] = p1.by_x, state.d[1] = p2.by_x;
-  state.d[2] = apart ? (p1.value - p2.value) / (2 * t) : 0.5 * (p1.by_x + p2.by_x);
-  state.e[0] = n1.by_x, state.e[1] = n2.by_x;
-  state.e[2] = apart ? (n2.value - n1.value) / (2 * t) : 0.5 * (n1.by_x + n2.by_x);
-  // Γ_m and its derivatives by s_T and by m
-  const double eps = gamma_rounding * m, q = std::sqrt(st * st + eps * eps);
-  p.gamma[k] = q - eps;
-  p.gamma_slope[k] = (st * mt + gamma_rounding * eps) / q - gamma_rounding;
-  for (int a = 1; a < N; ++a) state.t[a - 1] = st * state.h[a - 1] / q;
-}
-
 // r, s, their derivatives, and H, at y and σ.
 void SmoothPath::evaluate(Point& p) {
   const ForceSets& K = problem_->sets;
   const double m = p.m = m0_ * std::exp(-p.sigma), fade = std::exp(-p.sigma), w = gamma_share(p.sigma);
-  for (std::size_t k = 0; k < K.cones.size(); ++k) with_rows(K.cones[k], [&](auto n) { evaluate_cone<n()>(k, p); });
+  for (std::size_t k = 0; k < K.cones.size(); ++k)
+    with_rows(K.cones[k], [&](auto n) {
+      const std::size_t row = std::size_t(K.cones[k].row);
+      smooth_cone<n()>(K.cones[k].friction > 0, m, &p.y[row], &p.r[row], &p.s[row], &p.slope[row], p.cones[k]);
+    });
   for (std::size_t k = 0; k < K.intervals.size(); ++k) {
     const std::size_t row = std::size_t(K.intervals[k].row);
-    const double unit = unit_[row], lower = K.intervals[k].lower / unit, upper = K.intervals[k].upper / unit,
-                 y = p.y[row];
-    double r = y, s = 0, slope = 0, d = 1, e = 0;
-    if (std::isfinite(lower)) {
-      const Smoothed plus(y - lower, m), minus(lower - y, m);
-      r = lower + plus.value, s = minus.value, slope = plus.by_m, d = plus.by_x, e = minus.by_x;
-    }
-    if (std::isfinite(upper)) {
-      const Smoothed plus(y - upper, m), minus(upper - y, m);
-      if (std::isfinite(lower)) {
-        r -= plus.value, s -= plus.value, slope -= plus.by_m, e += plus.by_x;
-        d = std::min(std::max(d - plus.by_x, 1e-14), 1.0), e = std::min(e, 1.0);
-      } else {
-        r = upper - minus.value, s = -plus.value, slope = -plus.by_m, d = minus.by_x, e = plus.by_x;
-      }
-    }
-    p.r[row] = r, p.s[row] = s, p.slope[row] = slope;
-    p.intervals[k] = {d, e};
+    const double unit = unit_[row];
+    const SmoothedInterval i(K.intervals[k].lower / unit, K.intervals[k].upper / unit, p.y[row], m);
+    p.r[row] = i.r, p.s[row] = i.s, p.slope[row] = i.slope;
+    p.intervals[k] = {i.d, i.e};
   }
   const double c = compliance(m);
   product(p.r.data(), p.H.data());
@@ -171,7 +111,7 @@ void SmoothPath::evaluate(Point& p) {
   }
   for (std::size_t k = 0; k < K.cones.size(); ++k) {
     const std::size_t row = std::size_t(K.cones[k].row);
-    p.H[row] += w * p.gamma[k];
+    p.H[row] += w * p.cones[k].gamma;
     if (!(K.cones[k].friction > 0)) std::fill_n(p.H.begin() + K.cones[k].row + 1, K.cones[k].rows - 1, 0.0);
   }
   p.length = std::sqrt(inner(rows_, p.H.data(), p.H.data()) / rows_) / m;
@@ -190,7 +130,7 @@ void SmoothPath::find_slope(const Point& p, double* out) {
   }
   for (std::size_t k = 0; k < K.cones.size(); ++k) {
     const std::size_t row = std::size_t(K.cones[k].row);
-    out[row] += -p.m * w * p.gamma_slope[k] + w_slope * p.gamma[k];
+    out[row] += -p.m * w * p.cones[k].gamma_slope + w_slope * p.cones[k].gamma;
     if (!(K.cones[k].friction > 0)) std::fill_n(out + row + 1, K.cones[k].rows - 1, 0.0);
   }
 }
@@ -198,7 +138,7 @@ void SmoothPath::find_slope(const Point& p, double* out) {
 // B = N⁻¹ = (K − c K e tᵀ K / (1 + c tᵀ K e)) (1 + e tᵀ),   K = (P_m'⁻¹ − 1 + c)⁻¹, of one cone. The sum of its
 // numbers.
 template <int N>
-double SmoothPath::factor_cone(std::size_t k, const ConeState& state, double w, double c) {
+double SmoothPath::factor_cone(std::size_t k, const SmoothedCone& state, double w, double c) {
   const Cone& cone = problem_->sets.cones[k];
   double* B = &B_[std::size_t(block_[k])];
   double kappa[3];
@@ -280,7 +220,7 @@ void SmoothPath::apply_blocks(const double* x, double* y) const {
 
 // z ← (P_m'⁻¹ − 1) v of one cone
 template <int N>
-void SmoothPath::stiffen_cone(const ConeState& state, const double* v, double* z) const {
+void SmoothPath::stiffen_cone(const SmoothedCone& state, const double* v, double* z) const {
   double e[3], along = 0;
   for (int a = 0; a < 3; ++a) e[a] = state.e[a] / std::max(state.d[a], 1e-16);
   for (int a = 1; a < N; ++a) along += state.h[a - 1] * v[a];

@@ -28,6 +28,7 @@
 
 #include "operators/krylov.h"
 #include "solvers/contacts/problem.h"
+#include "solvers/contacts/smoothed_projection.h"
 
 namespace delassus {
 
@@ -56,21 +57,14 @@ class SmoothPath {
   double speed() const { return speed_; }
 
  private:
-  // A cone at y: eigenvalues of P_m' (d) and of 1 − P_m' (e), the last of each as often as there are directions across
-  // y_T; the direction of y_T; t.
-  struct ConeState {
-    double d[3], e[3], h[max_cone_rows - 1], t[max_cone_rows - 1];
-  };
   struct IntervalState {
     double d, e;
   };
   // A point of the path.
   struct Point {
     std::vector<double> y, r, s, H;
-    std::vector<double> slope;        // ∂r / ∂m = ∂s / ∂m
-    std::vector<double> gamma_slope;  // a cone: ∂Γ_m / ∂m
-    std::vector<double> gamma;        // a cone: Γ_m
-    std::vector<ConeState> cones;
+    std::vector<double> slope;  // ∂r / ∂m = ∂s / ∂m
+    std::vector<SmoothedCone> cones;
     std::vector<IntervalState> intervals;
     double sigma = 0, m = 0, length = 0;  // ‖H‖ over √n m
     void resize(std::size_t rows, std::size_t cones, std::size_t intervals);
@@ -81,11 +75,9 @@ class SmoothPath {
   bool search_line(double change);
   void evaluate(Point& p);
   template <int N>
-  void evaluate_cone(std::size_t k, Point& p) const;
+  double factor_cone(std::size_t k, const SmoothedCone& state, double w, double c);
   template <int N>
-  double factor_cone(std::size_t k, const ConeState& state, double w, double c);
-  template <int N>
-  void stiffen_cone(const ConeState& state, const double* v, double* z) const;
+  void stiffen_cone(const SmoothedCone& state, const double* v, double* z) const;
   double gamma_share(double sigma) const;
   double compliance(double m) const;
   bool factor(const Point& p);

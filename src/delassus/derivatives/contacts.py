@@ -1,4 +1,4 @@
-"""Contact forces to first order: implicit differentiation of Signorini's and Coulomb's laws at a solution."""
+"""Contact forces to first order: implicit differentiation of Signorini's and Coulomb's laws at a solution, or on the central path near it."""
 
 from __future__ import annotations
 
@@ -8,59 +8,80 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._door import numbers
+from .. import _core
+from .._door import number, numbers
 from ..constraints import Constraint
-from ..errors import ArgumentError, ArgumentTypeError, InaccurateError
+from ..errors import ArgumentError, ArgumentTypeError, InaccurateError, StaleError
 from ..model import Loop
 from ..operators import DelassusOperator
 from ..solvers import ContactResult
 from ..solvers.contacts import _sets
+from .linearized import OperatorDerivatives, _columns
 
 __all__ = ["ContactAdjoint", "ContactDerivatives", "ContactTangent"]
 
 Array = NDArray[np.float64]
 Mode = Literal["open", "sticking", "sliding", "free", "bound"]
+_MODES: tuple[Mode, ...] = ("open", "sticking", "sliding", "free", "bound")
+_MATRIX_ROWS = 64  # up to which the matrix of an operator is formed
 
 
 class ContactTangent(NamedTuple):
-    """What a direction of the problem changes: ``forces`` and ``velocities``, (m,) each."""
+    """What a direction of the problem changes: ``forces`` and ``velocities``, (m,) each, or (m, k) of k directions."""
 
     forces: Array
     velocities: Array
 
 
 class ContactAdjoint(NamedTuple):
-    """Derivatives of a number by ``g`` (m,), by ``friction`` (contacts,), and by G, which is ``g`` λᵀ: for G(q) take ``apply_vjp(forces, g)`` of :class:`OperatorDerivatives`."""
+    """Derivatives of a number: by ``g`` (m,), by ``friction`` (contacts,), by bounds of the other rows, ``lower`` and ``upper`` (rows,), and by ``q`` (nv,), or None.
+
+    That by G is ``g`` λᵀ with λ the ``forces`` of the :class:`ContactDerivatives`. Of k numbers at once every array has a last axis of k.
+    """
 
     g: Array
     friction: Array
+    lower: Array
+    upper: Array
+    q: Array | None = None
 
 
 class ContactDerivatives:
-    """Forces λ and velocities σ = G λ + g of :func:`~delassus.solve_contacts` to first order in G, g and friction.
+    """Forces λ and velocities σ = G λ + g of :func:`~delassus.solve_contacts` to first order in G, g, friction and bounds.
 
     At a solution every contact is open, sticks or slides, and while it stays so the laws are equations:
 
         open: λ = 0;   sticking: σ = 0;   sliding: σ_n = 0, λ_T = −µ λ_n h, h = σ_T / |σ_T|
 
-    Limits that push and dry friction within its bounds are as what sticks, others as what is open. The linear equations are solved densely, O(m³) once. Where forces are not unique
-    (redundant contacts) their change is the least that fits. What sticking ones do to joints is unique all the same; what sliding ones do depends on how they share their load, and the solver may
-    share it otherwise next time.
+    Limits that push, dry friction within its bounds and equalities hold σ = 0 as what sticks does; others stay at their bound. A product takes O(n + m) with the factor of
+    an operator, O(m²) with a matrix, after a factorization. Where forces are not unique (redundant contacts) their change is the least that fits, by Σ d dλ² with d the
+    inverse mass that the rows of a constraint feel. What sticking ones do to joints is unique all the same; what sliding ones do depends on how they share their load, and
+    the solver may share it otherwise next time.
 
-    Where a contact is about to change its mode there is no derivative but one to either side: this one is that of the mode that the numbers are in, and ``kinks`` tells which contacts.
+    Where a contact is about to change its mode there is no derivative but one to either side: this one is that of the mode that the numbers are in, sticking where it is about
+    to slide, and ``kinks`` tells which contacts. With ``smoothing`` there are no modes: forces are those on the central path near the solution, which is smooth,
+
+        λ · σ̃ = κ,   µ² λ_n σ_T + σ̃_n λ_T = 0,   σ̃ = σ + µ Γ n,   Γ = √(|σ_T|² + ε²) − ε,   ε = 0.3 √(κ d)
+
+    for contacts and (λ − lower) σ = κ for limits, and so are exact derivatives of them, d held. They are not zero where a contact is open or friction holds, and tend to those of the modes as κ → 0.
 
     Args:
-        G: (m, m) the matrix or the operator of the problem, at the same numbers.
+        G: (m, m) the matrix or the operator of the problem, at the same numbers. Up to 64 rows the matrix of an operator is taken; of more rows it is used itself, and must stay at its q.
         solution: of :func:`~delassus.solve_contacts`; the derivative is as exact as that, so ask for a small tolerance.
         constraints: as they were given to it. Default those of G.
         timestep: as it was given.
+        smoothing: κ > 0 [J where λ are impulses, W where they are forces]. Default: none.
+        operator: an :class:`OperatorDerivatives` of G at the same q: with it :meth:`jvp` takes ``dq``, and :meth:`vjp` returns ``q``.
 
     Attributes:
         modes: a word per contact, "open", "sticking" or "sliding", then one per row of all other constraints, "free" (σ = 0) or "bound" (λ at its bound, or zero).
-        kinks: (contacts,) whether a contact is within 1e-6 of another mode, relative to its forces. Limits and dry friction are not looked at.
+        kinks: (modes,) whether each is within 1e-6 of another mode, relative to its forces.
+        redundant: whether forces are not unique.
+        forces, velocities: (m,) where the derivative is taken: those of the solution, or on the central path.
 
     Raises:
-        InaccurateError: the solution is not "solved".
+        InaccurateError: the solution is not "solved", or the central path was not reached.
+        StaleError: an operator without numbers; in :meth:`jvp` and :meth:`vjp`, one that was updated since.
 
     Examples:
         >>> import delassus as dl, numpy as np
@@ -72,7 +93,14 @@ class ContactDerivatives:
     """
 
     def __init__(
-        self, G: Any, solution: ContactResult, constraints: Sequence[Constraint | Loop] | ArrayLike | None = None, *, timestep: float = 1.0
+        self,
+        G: Any,
+        solution: ContactResult,
+        constraints: Sequence[Constraint | Loop] | ArrayLike | None = None,
+        *,
+        timestep: float = 1.0,
+        smoothing: float | None = None,
+        operator: OperatorDerivatives | None = None,
     ) -> None:
         if not isinstance(solution, ContactResult):
             raise ArgumentTypeError(f"solution: expected a ContactResult, as solve_contacts returns it, got {type(solution).__name__}.")
@@ -88,97 +116,107 @@ class ContactDerivatives:
                     "constraints: a matrix does not say what its rows are. Give the constraints or the friction of the problem."
                 )
             constraints = G.constraints
-        self._matrix = numbers(G.to_matrix() if own else G, "G", (m, m))
+        if operator is not None and not isinstance(operator, OperatorDerivatives):
+            raise ArgumentTypeError(f"operator: expected an OperatorDerivatives, got {type(operator).__name__}.")
+        if operator is not None and operator.shape != (m, m):
+            raise ArgumentError(f"operator: it has {operator.shape[0]} rows, but the solution has {m}.")
+        self._operator = operator
+        if own and G.shape != (m, m):
+            raise ArgumentError(f"G: it has {G.shape[0]} rows, but the solution has {m}.")
+        if own and not G._fresh:
+            raise StaleError("G: the operator has no numbers yet: call update(q) first.")
+        # blocks of an operator's factor know nothing of compliance
+        matrix_free = own and m > _MATRIX_ROWS and G.dtype == np.float64 and not G.compliance.any()
+        native: Any = G._native if matrix_free else numbers(G.to_matrix() if own else G, "G", (m, m))
         cones, intervals, _ = _sets(m, constraints, G.model if own else None, timestep)
-        self._forces, self._velocities = np.asarray(solution.forces, float), np.asarray(solution.velocities, float)
-        self._rows = [slice(int(first), int(first + count)) for first, _, count in cones]
-        # A dλ = −B s − E dµ with s = d(G) λ + dg
-        identity, shift = np.zeros((m, m)), np.zeros((m, m))
-        self._by_friction = np.zeros((m, len(cones)))
-        self.modes: tuple[Mode, ...] = ()
-        self.kinks = np.zeros(len(cones), dtype=bool)
-        weights = 1 / np.maximum(np.diagonal(self._matrix), np.finfo(float).tiny)
-        for k, (rows, (_, friction, _)) in enumerate(zip(self._rows, cones, strict=True)):
-            self._add_cone(k, rows, friction, weights, identity, shift)
-        for row, lower, upper in intervals:
-            r = int(row)
-            y = self._forces[r] - weights[r] * self._velocities[r]
-            inside = not (y <= lower or y >= upper)  # NaN: no bound
-            self.modes += ("free" if inside else "bound",)
-            (shift if inside else identity)[r, r] = 1.0
-        self._shift = shift
-        # equations of velocities in units of forces, so that a threshold of rank means something
-        scale = np.where(np.abs(shift).sum(1) > 0, weights, 1.0)
-        self._scale = scale
-        self._inverse = np.linalg.pinv(scale[:, None] * (identity + shift @ self._matrix), rcond=1e-11)
+        self._contacts, self._others = len(cones), len(intervals)
+        self.forces: Array = np.array(solution.forces, dtype=float)
+        self.velocities: Array = np.array(solution.velocities, dtype=float)
+        found = _core.ContactModes64(m, cones, intervals)
+        found.find(native, self.forces, self.velocities)
+        self.modes: tuple[Mode, ...] = tuple(_MODES[k] for k in found.modes)
+        self.kinks: NDArray[np.bool_] = np.array(found.kinks, dtype=bool)
+        self.redundant: bool = found.redundant
+        self.smoothing = None if smoothing is None else number(smoothing, "smoothing")
+        self._modes: _core.ContactModes64 = found
+        self._smoothed: _core.SmoothedContacts64 | None = None
+        # of the two bounds that of which a force is nearer
+        at = self.forces[intervals[:, 0].astype(int)]
+        self._at_lower = np.abs(at - np.nan_to_num(intervals[:, 1], nan=-np.inf)) <= np.abs(
+            at - np.nan_to_num(intervals[:, 2], nan=np.inf)
+        )
+        if self.smoothing is not None:
+            if self.smoothing <= 0:
+                raise ArgumentError(f"smoothing: expected a positive number, got {self.smoothing:g}. Leave it out for none.")
+            self._smoothed = _core.SmoothedContacts64(m, cones, intervals)
+            g = self.velocities - (G @ self.forces if own else native @ self.forces)
+            if not self._smoothed.find(native, g, self.smoothing, self.forces):
+                raise InaccurateError(f"smoothing: Newton's method did not reach the central path at {self.smoothing:g}. Try a larger one.")
+            self.forces, self.velocities = self._smoothed.forces, self._smoothed.velocities
 
-    def _add_cone(self, k: int, rows: slice, friction: float, weights: Array, identity: Array, shift: Array) -> None:
-        """Decide the mode of a contact and add its equations."""
-        force, velocity = self._forces[rows], self._velocities[rows]
-        beta = weights[rows].mean()
-        y = force - beta * velocity
-        across, limit = float(np.linalg.norm(y[1:])), friction * y[0]
-        size = np.abs(force).max() + beta * np.abs(velocity).max() + np.finfo(float).tiny
-        first = rows.start
-        each = range(rows.start, rows.stop)
-        if y[0] <= 0:
-            self.modes += ("open",)
-            self.kinks[k] = -y[0] <= 1e-6 * size
-            identity[each, each] = 1.0
-            return
-        self.kinks[k] = min(y[0], abs(across - limit)) <= 1e-6 * size
-        speed = float(np.linalg.norm(velocity[1:]))
-        # without friction a contact slides, also where it does not move yet: then friction to come has no direction
-        if friction > 0 and (across <= limit or speed == 0):
-            self.modes += ("sticking",)
-            shift[each, each] = 1.0
-            return
-        self.modes += ("sliding",)
-        h = velocity[1:] / speed if speed > 0 else np.zeros(velocity.size - 1)
-        tangents = slice(first + 1, rows.stop)
-        shift[first, first] = 1.0
-        identity[tangents, tangents] = np.eye(h.size)
-        identity[tangents, first] = friction * h
-        if friction > 0:
-            shift[tangents, tangents] = friction * force[0] / speed * (np.eye(h.size) - np.outer(h, h))
-        self._by_friction[tangents, k] = h * force[0]
-
-    def jvp(self, dG_forces: ArrayLike | None = None, dg: ArrayLike | None = None, dfriction: ArrayLike | None = None) -> ContactTangent:
-        """Change of forces and velocities along a direction of the problem.
+    def jvp(
+        self,
+        dG_forces: ArrayLike | None = None,
+        dg: ArrayLike | None = None,
+        dfriction: ArrayLike | None = None,
+        dlower: ArrayLike | None = None,
+        dupper: ArrayLike | None = None,
+        dq: ArrayLike | None = None,
+    ) -> ContactTangent:
+        """Change of forces and velocities along a direction of the problem, or along k of them: then every argument has a last axis of k.
 
         Args:
-            dG_forces: (m,) d(G) λ, which :meth:`OperatorDerivatives.apply_jvp` gives for a change of q, or dG @ λ of a matrix.
+            dG_forces: (m,) d(G) λ, which :meth:`OperatorDerivatives.apply_jvp` gives for a change of q, or dG @ λ of a matrix, with λ the ``forces`` here.
             dg: (m,) change of g.
-            dfriction: (contacts,) change of µ. What is None does not change.
+            dfriction: (contacts,) change of µ.
+            dlower, dupper: change of the bounds of all rows that are no contact's, one number per row: of dry friction ∓ and ± that of the loss times ``timestep``.
+            dq: (nv,) change of q, of G alone: how g depends on it is ``dg``. Needs ``operator``. What is None does not change.
         """
-        m = self._forces.size
-        s = np.zeros(m)
-        if dG_forces is not None:
-            s = s + numbers(dG_forces, "dG_forces", (m,))
-        if dg is not None:
-            s = s + numbers(dg, "dg", (m,))
-        b = -self._shift @ s
-        if dfriction is not None:
-            b -= self._by_friction @ numbers(dfriction, "dfriction", (len(self._rows),))
-        forces = self._inverse @ (self._scale * b)
-        return ContactTangent(forces, self._matrix @ forces + s)
+        m = self.forces.size
+        sizes = {"dG_forces": (dG_forces, m), "dg": (dg, m), "dfriction": (dfriction, self._contacts)}
+        sizes |= {"dlower": (dlower, self._others), "dupper": (dupper, self._others)}
+        if dq is not None:
+            sizes["dq"] = (dq, self._derivatives_of_G("dq").model.nv)
+        columns, vector = _columns(sizes)
+        axis: tuple[int, ...] = () if vector else (columns,)
+        s = np.zeros((m, *axis))
+        for value, name in ((dG_forces, "dG_forces"), (dg, "dg")):
+            if value is not None:
+                s += numbers(value, name, (m, *axis))
+        if dq is not None:
+            s += self._derivatives_of_G("dq").apply_jvp(self.forces, dq)
+        bounds = [
+            None if value is None else numbers(value, name, (self._others, *axis)) for value, name in ((dlower, "dlower"), (dupper, "dupper"))
+        ]
+        if self._smoothed is not None:
+            return ContactTangent(*self._smoothed.tangents(s, dfriction, *bounds, columns, vector))
+        # what a bound does matters to those at it only
+        lower, upper = (np.zeros((self._others, *axis)) if b is None else b for b in bounds)
+        chosen = np.where(self._at_lower.reshape(-1, *(1,) * len(axis)), lower, upper)
+        return ContactTangent(*self._modes.tangents(s, dfriction, chosen, columns, vector))
 
     def vjp(self, forces_bar: ArrayLike | None = None, velocities_bar: ArrayLike | None = None) -> ContactAdjoint:
-        """Differentiate forces_bar · λ + velocities_bar · σ by g and friction.
+        """Differentiate forces_bar · λ + velocities_bar · σ by g, friction, bounds and, where ``operator`` was given, by q through G alone.
 
         Args:
-            forces_bar, velocities_bar: (m,) weights. What is None has no weight.
+            forces_bar, velocities_bar: (m,) or (m, k) weights. What is None has no weight.
         """
-        m = self._forces.size
-        weights, direct = np.zeros(m), np.zeros(m)
-        if forces_bar is not None:
-            weights = weights + numbers(forces_bar, "forces_bar", (m,))
-        if velocities_bar is not None:
-            direct = numbers(velocities_bar, "velocities_bar", (m,))
-            weights = weights + self._matrix.T @ direct
-        x = self._scale * (self._inverse.T @ weights)
-        return ContactAdjoint(direct - self._shift.T @ x, -self._by_friction.T @ x)
+        m = self.forces.size
+        columns, vector = _columns({"forces_bar": (forces_bar, m), "velocities_bar": (velocities_bar, m)})
+        if self._smoothed is not None:
+            g, friction, lower, upper = self._smoothed.adjoints(forces_bar, velocities_bar, columns, vector)
+        else:
+            g, friction, bounds = self._modes.adjoints(forces_bar, velocities_bar, columns, vector)
+            here = self._at_lower.reshape(-1, *(() if vector else (1,)))
+            lower, upper = np.where(here, bounds, 0.0), np.where(here, 0.0, bounds)
+        q = None if self._operator is None else self._operator.apply_vjp(self.forces, g)[0]
+        return ContactAdjoint(g, friction, lower, upper, q)
+
+    def _derivatives_of_G(self, name: str) -> OperatorDerivatives:
+        if self._operator is None:
+            raise ArgumentError(f"{name}: how G depends on q is not known here. Give operator=, an OperatorDerivatives at the same q.")
+        return self._operator
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{self.modes.count(mode)} {mode}" for mode in dict.fromkeys(self.modes))
-        return f"<ContactDerivatives: {self._forces.size} rows, {counts}>"
+        return f"<ContactDerivatives: {self.forces.size} rows, {counts}>"
