@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import delassus as dl
+from delassus.derivatives.functions import ConstrainedFunction, TreeFunction
 
 jax = pytest.importorskip("jax", reason="the extra jax is not installed")
 from jax.test_util import check_grads  # noqa: E402
 
 import delassus.jax as dj  # noqa: E402
+from oracles.contact_problems import mixed_problem  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -64,6 +66,7 @@ def test_derivatives_of_every_function(modes):
     check_grads(lambda *a: dj.constrained_dynamics(model, *a, rows), (q, v, x), **check)
     check_grads(lambda *a: dj.delassus_apply(model, *a, rows), (q, y), **check)
     check_grads(lambda *a: dj.delassus_solve(model, *a, rows), (q, y, 0.1 * y), **check)
+    check_grads(dj.solve_contacts, mixed_problem(), **check)
 
 
 def test_compiled_and_mapped():
@@ -80,10 +83,86 @@ def test_compiled_and_mapped():
     assert np.allclose(by_tau, dl.mass_matrix_inverse(model, q[0]), rtol=1e-9, atol=1e-12)
 
 
+def functions_of(model):
+    """Every function, with arguments (states, n) each."""
+    rng = np.random.default_rng(3)
+    rows = loops_of(model)
+    m = sum(c.rows for c in dl.DelassusOperator(model, rows).constraints)
+    q, (v, x) = np.stack([model.random(rng) for _ in range(3)]), rng.standard_normal((2, 3, model.nv))
+    y, e = rng.standard_normal((3, m)), rng.uniform(0.1, 1, (3, m))
+    contacts = [np.stack(a) for a in zip(*(mixed_problem(k) for k in range(3)), strict=True)]
+    return {
+        "inverse_dynamics": (lambda *a: dj.inverse_dynamics(model, *a), (q, v, x)),
+        "forward_dynamics": (lambda *a: dj.forward_dynamics(model, *a), (q, v, x)),
+        "constrained_dynamics": (lambda *a: dj.constrained_dynamics(model, *a, rows), (q, v, x)),
+        "delassus_apply": (lambda *a: dj.delassus_apply(model, *a, rows), (q, y)),
+        "delassus_solve": (lambda *a: dj.delassus_solve(model, *a, rows), (q, y, e)),
+        "solve_contacts": (dj.solve_contacts, contacts),
+    }
+
+
+def agreed(found, wanted):
+    found, wanted = (jax.tree_util.tree_leaves(x) for x in (found, wanted))
+    return len(found) == len(wanted) and all(close(np.asarray(a), np.asarray(b)) for a, b in zip(found, wanted, strict=True))
+
+
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics", "constrained_dynamics", "delassus_apply", "delassus_solve", "solve_contacts"])
+def test_batches_and_matrices_are_those_of_their_states(name):
+    """Values, and Jacobians by rows and by columns, mapped over states in any order, are those of each state."""
+    f, x = functions_of(dl.load("cassie"))[name]
+    every = tuple(range(len(x)))
+    states = [tuple(a[k] for a in x) for k in range(3)]
+    stacked = lambda each: jax.tree_util.tree_map(lambda *a: np.stack(a), *each)  # noqa: E731
+    assert agreed(jax.vmap(f)(*x), stacked([f(*s) for s in states]))
+    by_rows = stacked([jax.jacrev(f, every)(*s) for s in states])
+    assert agreed(jax.vmap(jax.jacfwd(f, every))(*x), by_rows)
+    assert agreed(jax.jit(jax.vmap(jax.jacrev(f, every)))(*x), by_rows)
+    # derivatives of all states by what one of the arguments has in common
+    shared = lambda last: jax.vmap(lambda *a: f(*a, last))(*x[:-1])  # noqa: E731
+    last = x[-1][0]
+    wanted = stacked([jax.jacfwd(lambda last, s=s: f(*s[:-1], last))(last) for s in states])
+    assert agreed(jax.jacfwd(shared)(last), wanted)
+    assert agreed(jax.jacrev(shared)(last), wanted)
+
+
+def test_maps_go_through_the_native_batch(monkeypatch):
+    """One callback gets all states, and one state with all its directions."""
+    model = dl.load("go2")
+    (f, x), (g, y) = (functions_of(model)[name] for name in ("forward_dynamics", "constrained_dynamics"))
+    seen = []
+    for kind, method in ((TreeFunction, "value"), (TreeFunction, "vjp"), (ConstrainedFunction, "vjp")):
+        original = getattr(kind, method)
+        monkeypatch.setattr(kind, method, lambda self, x, *d, o=original: seen.append([a.shape for a in (x[0], *(d[0] if d else ()))]) or o(self, x, *d))
+    jax.vmap(f)(*x)
+    assert seen == [[(3, model.nq)]]
+    del seen[:]
+    jax.vmap(jax.grad(lambda *a: f(*a).sum()))(*x)
+    assert [(3, model.nq), (3, 1, model.nv)] in seen
+    del seen[:]
+    jax.jacrev(lambda a: g(a, y[1][0], y[2][0])[0])(y[0][0])
+    assert [(1, model.nq), (1, model.nv, model.nv), (1, model.nv, 3)] in seen
+
+
+def test_second_derivatives_raise():
+    model = dl.load("go2")
+    q, v, x = drawn(model)
+    with pytest.raises(NotImplementedError, match="second derivatives"):
+        jax.hessian(lambda q: dj.forward_dynamics(model, q, v, x).sum())(q)
+
+
+def test_adjoints_by_a_matrix_are_symmetric():
+    G, g, friction = mixed_problem()
+    by_G = jax.grad(lambda G: (dj.solve_contacts(G, g, friction) ** 2).sum())(G)
+    assert np.array_equal(by_G, by_G.T)
+    skewed = G + np.triu(np.ones_like(G), 1) - np.tril(np.ones_like(G), -1)
+    assert close(dj.solve_contacts(skewed, g, friction), dl.solve_contacts(G, g, friction, tolerance=1e-11).forces)
+
+
 def test_single_precision():
     model = dl.load("go2")
     q, v, x = (np.asarray(a, np.float32) for a in drawn(model))
     value, gradient = jax.value_and_grad(lambda x: dj.inverse_dynamics(model, q, v, x).sum())(x)
+    assert jax.jacfwd(lambda x: dj.inverse_dynamics(model, q, v, x))(x).dtype == np.float32
     assert value.dtype == gradient.dtype == np.float32
     assert np.allclose(gradient, dl.mass_matrix(model, dl.normalize(model, q.astype(float))).sum(0), rtol=1e-4, atol=1e-4)
 
@@ -104,3 +183,10 @@ def test_bad_shapes_are_named():
     q, v, x = drawn(model)
     with pytest.raises(dl.errors.ArgumentError, match="tau"):
         dj.forward_dynamics(model, q, v, x[:3])
+    G, g, friction = mixed_problem()
+    with pytest.raises(dl.errors.ArgumentError, match="G"):
+        dj.solve_contacts(G[:6], g, friction)
+    with pytest.raises(dl.errors.ArgumentError, match="friction"):
+        dj.solve_contacts(G, g, 0.5)
+    with pytest.raises(dl.errors.ArgumentError, match="threads"):
+        dj.forward_dynamics(model, q, v, x, threads=0)

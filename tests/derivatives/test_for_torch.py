@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import delassus as dl
+from delassus.derivatives.functions import ConstrainedFunction, TreeFunction
 
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
 import delassus.torch as dt  # noqa: E402
+from oracles.contact_problems import mixed_problem  # noqa: E402
 
 
 def drawn(model, seed=0, **options):
@@ -44,6 +46,7 @@ def test_derivatives_of_every_function():
     assert torch.autograd.gradcheck(lambda *a: dt.constrained_dynamics(model, *a, rows), (q, v, x), **check)
     assert torch.autograd.gradcheck(lambda *a: dt.delassus_apply(model, *a, rows), (q, y), **check)
     assert torch.autograd.gradcheck(lambda *a: dt.delassus_solve(model, *a, rows), (q, y, e), **check)
+    assert torch.autograd.gradcheck(dt.solve_contacts, [torch.tensor(a, requires_grad=True) for a in mixed_problem()], **check)
 
 
 def test_batches_are_their_states():
@@ -55,11 +58,84 @@ def test_batches_are_their_states():
         single = [s.clone().requires_grad_() for s in state]
         (dt.forward_dynamics(model, *single) ** 2).sum().backward()
         for batch, one in zip((q, v, x), single, strict=True):
-            assert torch.equal(batch.grad[k], one.grad)
+            assert close(batch.grad[k].numpy(), one.grad.numpy())
     shared = x[0].detach().requires_grad_()
     dt.forward_dynamics(model, q.detach(), v.detach(), shared).sum().backward()  # one τ for all states
     wanted = sum(dl.mass_matrix_inverse(model, s[0].numpy()).sum(0) for s in states)
     assert np.allclose(shared.grad.numpy(), wanted, rtol=1e-9)
+
+
+def functions_of(model):
+    """Every function, with arguments (states, n) each."""
+    rng = np.random.default_rng(3)
+    rows = [*model.loops, dl.Connect(model, model.nbody - 1)]
+    m = sum(c.rows for c in dl.DelassusOperator(model, rows).constraints)
+    q, v, x, y, e = (
+        torch.tensor(a)
+        for a in (np.stack([model.random(rng) for _ in range(3)]), *rng.standard_normal((2, 3, model.nv)), rng.standard_normal((3, m)), rng.uniform(0.1, 1, (3, m)))
+    )  # fmt: skip
+    contacts = [torch.tensor(np.stack(a)) for a in zip(*(mixed_problem(k) for k in range(3)), strict=True)]
+    return {
+        "inverse_dynamics": (lambda *a: dt.inverse_dynamics(model, *a), (q, v, x)),
+        "forward_dynamics": (lambda *a: dt.forward_dynamics(model, *a), (q, v, x)),
+        "constrained_dynamics": (lambda *a: dt.constrained_dynamics(model, *a, rows), (q, v, x)),
+        "delassus_apply": (lambda *a: dt.delassus_apply(model, *a, rows), (q, y)),
+        "delassus_solve": (lambda *a: dt.delassus_solve(model, *a, rows), (q, y, e)),
+        "solve_contacts": (dt.solve_contacts, contacts),
+    }
+
+
+def agreed(found, wanted):
+    found, wanted = (torch.utils._pytree.tree_leaves(x) for x in (found, wanted))
+    return len(found) == len(wanted) and all(close(a.detach().numpy(), b.detach().numpy()) for a, b in zip(found, wanted, strict=True))
+
+
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics", "constrained_dynamics", "delassus_apply", "delassus_solve", "solve_contacts"])
+def test_batches_and_matrices_are_those_of_their_states(name):
+    """Values, and Jacobians by rows and by columns, as batches and mapped over states in any order, are those of each state."""
+    from torch.func import jacfwd, jacrev, vmap
+
+    f, x = functions_of(dl.load("cassie"))[name]
+    every = tuple(range(len(x)))
+    states = [tuple(a[k] for a in x) for k in range(3)]
+    stacked = lambda each: torch.utils._pytree.tree_map(lambda *a: torch.stack(a), *each)  # noqa: E731
+    wanted = stacked([f(*s) for s in states])
+    assert agreed(f(*x), wanted)
+    assert agreed(vmap(f)(*x), wanted)
+    by_rows = stacked([jacrev(f, every)(*s) for s in states])
+    assert agreed(vmap(jacfwd(f, every))(*x), by_rows)
+    assert agreed(vmap(jacrev(f, every))(*x), by_rows)
+    # derivatives of all states by what one of the arguments has in common
+    shared = lambda last: vmap(lambda *a: f(*a, last))(*x[:-1])  # noqa: E731
+    last = x[-1][0]
+    wanted = stacked([jacfwd(lambda last, s=s: f(*s[:-1], last))(last) for s in states])
+    assert agreed(jacfwd(shared)(last), wanted)
+    assert agreed(jacrev(shared)(last), wanted)
+
+
+def test_batches_go_through_the_native_batch(monkeypatch):
+    """One call gets all states, and one state with all its directions."""
+    model = dl.load("go2")
+    seen = []
+    for kind, method in ((TreeFunction, "value"), (TreeFunction, "vjp"), (ConstrainedFunction, "vjp")):
+        original = getattr(kind, method)
+        monkeypatch.setattr(kind, method, lambda self, x, *d, o=original: seen.append([a.shape for a in (x[0], *(d[0] if d else ()))]) or o(self, x, *d))
+    (f, x), (g, y) = (functions_of(model)[name] for name in ("forward_dynamics", "constrained_dynamics"))
+    torch.func.vmap(torch.func.grad(lambda *a: f(*a).sum()))(*x)
+    assert seen == [[(3, model.nq)], [(3, model.nq), (3, 1, model.nv)]]
+    del seen[:]
+    torch.func.jacrev(lambda a: g(a, y[1][0], y[2][0])[0])(y[0][0])
+    assert seen == [[(1, model.nq), (1, model.nv, model.nv), (1, model.nv, 3)]]
+
+
+def test_second_derivatives_raise():
+    model = dl.load("go2")
+    q, v, x = drawn(model, requires_grad=True)
+    (gradient,) = torch.autograd.grad(dt.forward_dynamics(model, q, v, x).sum(), q, create_graph=True)
+    with pytest.raises(NotImplementedError, match="second derivatives"):
+        gradient.sum().backward()
+    with pytest.raises(NotImplementedError, match="second derivatives"):
+        torch.func.hessian(lambda q: dt.forward_dynamics(model, q, v, x).sum())(q)
 
 
 def test_single_precision_and_threads():
@@ -86,3 +162,12 @@ def test_bad_input_is_named():
         dt.forward_dynamics(model, q.expand(2, -1), v.expand(3, -1), x)
     with pytest.raises(dl.errors.NotFiniteError, match="v"):
         dt.forward_dynamics(model, q, v * float("nan"), x)
+    G, g, friction = mixed_problem()
+    with pytest.raises(dl.errors.ArgumentError, match="G"):
+        dt.solve_contacts(G[:6], g, friction)
+    with pytest.raises(dl.errors.ArgumentError, match="friction"):
+        dt.solve_contacts(G, g, 0.5)
+    with pytest.raises(dl.errors.ArgumentError, match="negative"):
+        dt.solve_contacts(G, g, -friction)
+    with pytest.raises(dl.errors.ArgumentError, match="threads"):
+        dt.forward_dynamics(model, q, v, x, threads=0)
