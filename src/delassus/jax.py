@@ -71,7 +71,7 @@ def _shapes(*arguments: Any, f: Function, transposed: bool) -> list[Any]:
 
 def _product_callback(*arguments: Any, f: Function, transposed: bool) -> tuple[Any, ...]:
     many = len(f.inputs)
-    results = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in _shapes(*arguments, f=f, transposed=transposed)]  # type: ignore[no-untyped-call]
+    results = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in _shapes(*arguments, f=f, transposed=transposed)]
     return _callback(lambda *given: multiply(f, given[:many], given[many:], transposed), results, arguments)
 
 
@@ -102,9 +102,7 @@ def _summed(x: Any, shape: tuple[int, ...]) -> Any:
     return x.sum(axes).reshape(shape)
 
 
-def _product_differentiated(
-    arguments: Sequence[Any], changes: Sequence[Any], f: Function, transposed: bool
-) -> tuple[list[Any], list[Any]]:
+def _product_differentiated(arguments: Sequence[Any], changes: Sequence[Any], f: Function, transposed: bool) -> tuple[list[Any], list[Any]]:
     many = len(f.inputs)
     if not all(isinstance(d, ad.Zero) for d in changes[:many]):
         raise NotImplementedError("delassus.jax: second derivatives are not offered.")
@@ -129,7 +127,7 @@ def _differentiable(f: Function) -> Any:
 
     @jax.custom_jvp
     def function(*x: Any) -> tuple[Any, ...]:
-        results = [jax.ShapeDtypeStruct((n,), x[0].dtype) for n in f.outputs]  # type: ignore[no-untyped-call]
+        results = [jax.ShapeDtypeStruct((n,), x[0].dtype) for n in f.outputs]
         return _callback(lambda *given: evaluate(f, given), results, x)
 
     @function.defjvp

@@ -26,6 +26,7 @@ from ..dynamics import Workspace, forward_dynamics, inverse_dynamics
 from ..errors import ArgumentError, InaccurateError
 from ..model import Loop, Model
 from ..model.model import as_model
+from ..model.records import VELOCITIES
 from ..operators import BatchDelassusOperator, DelassusOperator
 from ..solvers import BatchConstrainedDynamics, ConstrainedDynamics, solve_contacts
 from ..state import normalize
@@ -64,7 +65,7 @@ class _Coordinates:
         self._turned = turned
 
     def unit(self, q: Array) -> Array:
-        """Configurations with quaternions of unit length."""
+        """Scale quaternions to unit length."""
         if not self._turned:
             return q
         out = q.copy()
@@ -107,6 +108,14 @@ class _Coordinates:
             T[:, to : to + 3, at : at + 4] = self._imaginary(q[:, at : at + 4])
         return T
 
+    def pattern(self, by_v: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Entries that may be other than zero by q, of those (…, nv) by velocities."""
+        by_q = np.zeros((len(by_v), self._model.nq), dtype=bool)
+        by_q[:, self._from] = by_v[:, self._to]
+        for at, to in self._turned:
+            by_q[:, at : at + 4] = by_v[:, to : to + 3].any(1, keepdims=True)
+        return by_q
+
 
 class Function:
     """A function of a few arrays, with lengths ``inputs``, and ``outputs`` of its results. Several threads may call it at once."""
@@ -126,15 +135,15 @@ class Function:
         raise NotImplementedError
 
     def jvp(self, x: Arrays, dx: Arrays) -> tuple[Array, ...]:
-        """Changes of the results along directions of the arguments."""
+        """Return changes of the results along directions of the arguments."""
         raise NotImplementedError
 
     def vjp(self, x: Arrays, y_bar: Arrays) -> tuple[Array, ...]:
-        """Derivatives of Σ y_bar · y by the arguments."""
+        """Differentiate Σ y_bar · y by the arguments."""
         raise NotImplementedError
 
     def jacobian(self, x: Arrays) -> tuple[Array, ...]:
-        """Derivatives as matrices: of the first result by every argument, then of the next."""
+        """Return derivatives as matrices: of the first result by every argument, then of the next."""
         by_result: list[Array] = []
         for i, n in enumerate(self.inputs):
             along = [np.zeros((len(x[0]), n, other)) for other in self.inputs]
@@ -142,6 +151,10 @@ class Function:
             by_result += [np.swapaxes(dy, 1, 2) for dy in self.jvp(x, along)]
         many = len(self.outputs)
         return tuple(by_result[i * many + j] for j in range(many) for i in range(len(self.inputs)))
+
+    def patterns(self) -> tuple[NDArray[np.bool_], ...]:
+        """Which entries of the matrices of :meth:`jacobian` may be other than zero, in its order: all of them."""
+        return tuple(np.ones((m, n), dtype=bool) for m in self.outputs for n in self.inputs)
 
 
 def evaluate(f: Function, x: Arrays) -> tuple[Array, ...]:
@@ -225,6 +238,21 @@ class TreeFunction(_OfModel):
         """By q, v and what is given."""
         by_q, by_v, by_given = self._matrices(x)
         return by_q @ self._coordinates.matrix(x[0]), by_v, by_given
+
+    def patterns(self) -> tuple[NDArray[np.bool_], ...]:
+        """Inverse dynamics: velocities on one way to the root; forward dynamics: those that have a moving body in common."""
+        model = self.model
+        owner = np.repeat(model.joint_body, [VELOCITIES[kind] for kind in model.joint_type])
+        above = np.eye(model.nbody, dtype=bool)  # [b, a]: a is b, or between it and the world
+        for b in range(1, model.nbody):
+            above[b] |= above[model.body_parent[b]]
+        above[:, 0] = False
+        related = (above | above.T)[np.ix_(owner, owner)]
+        if not self._inverse:
+            # two branches of a body that moves
+            moving = np.isin(np.arange(model.nbody), owner)
+            related = (above[owner][:, moving].astype(int) @ above[owner][:, moving].T) > 0
+        return self._coordinates.pattern(related), related, related
 
 
 class _WithRows(_OfModel):
@@ -403,7 +431,7 @@ class ContactFunction(Function):
         return G, r
 
     def value(self, x: Arrays) -> tuple[Array, ...]:
-        """Forces."""
+        """Return λ."""
         return (np.stack([self._solve(x, k)[1].forces for k in range(len(x[1]))]),)
 
     def _states(self, x: Arrays) -> Iterator[tuple[int, Array, ContactDerivatives]]:
