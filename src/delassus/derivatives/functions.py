@@ -226,8 +226,8 @@ class TreeFunction(_OfModel):
 
     def jvp(self, x: Arrays, dx: Arrays) -> tuple[Array, ...]:
         """Products with the matrices of derivatives."""
-        directions = (self._coordinates.velocity(x[0], dx[0]), dx[1], dx[2])
-        return (sum(d @ m.swapaxes(1, 2) for m, d in zip(self._matrices(x), directions, strict=True)),)
+        by_q, by_v, by_given = (m.swapaxes(1, 2) for m in self._matrices(x))
+        return (self._coordinates.velocity(x[0], dx[0]) @ by_q + dx[1] @ by_v + dx[2] @ by_given,)
 
     def vjp(self, x: Arrays, y_bar: Arrays) -> tuple[Array, ...]:
         """Products with their transposes."""
