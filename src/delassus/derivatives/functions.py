@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +42,8 @@ __all__ = [
     "Function",
     "InverseOperatorFunction",
     "OperatorFunction",
+    "RolloutFunction",
+    "StepFunction",
     "TreeFunction",
     "evaluate",
     "multiply",
@@ -108,6 +112,22 @@ class _Coordinates:
             T[:, to : to + 3, at : at + 4] = self._imaginary(q[:, at : at + 4])
         return T
 
+    def rate(self, q: Array, v: Array) -> Array:
+        """Rates (S, C, nq) of unit q at velocities (S, C, nv)."""
+        dq = np.zeros((*v.shape[:-1], self._model.nq))
+        dq[..., self._from] = v[..., self._to]
+        for at, to in self._turned:
+            dq[..., at : at + 4] = v[..., to : to + 3] @ self._imaginary(q[:, at : at + 4]) / 4
+        return dq
+
+    def rate_adjoint(self, q: Array, q_bar: Array) -> Array:
+        """Transpose of :meth:`rate`: (S, C, nq) to (S, C, nv)."""
+        v_bar = np.zeros((*q_bar.shape[:-1], self._model.nv))
+        v_bar[..., self._to] = q_bar[..., self._from]
+        for at, to in self._turned:
+            v_bar[..., to : to + 3] = q_bar[..., at : at + 4] @ self._imaginary(q[:, at : at + 4]).swapaxes(1, 2) / 4
+        return v_bar
+
     def pattern(self, by_v: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Entries that may be other than zero by q, of those (…, nv) by velocities."""
         by_q = np.zeros((len(by_v), self._model.nq), dtype=bool)
@@ -162,7 +182,8 @@ def evaluate(f: Function, x: Arrays) -> tuple[Array, ...]:
     batch = np.broadcast_shapes(*(a.shape[:-1] for a in x))
     if 0 in batch:
         return tuple(np.zeros((*batch, m)) for m in f.outputs)
-    flat = [np.broadcast_to(a, (*batch, a.shape[-1])).reshape(-1, a.shape[-1]) for a in x]
+    S = int(np.prod(batch))
+    flat = [np.broadcast_to(a, (*batch, a.shape[-1])).reshape(S, a.shape[-1]) for a in x]
     return tuple(y.reshape(*batch, y.shape[-1]) for y in f.value(flat))
 
 
@@ -179,8 +200,9 @@ def multiply(f: Function, x: Arrays, d: Arrays, transposed: bool) -> tuple[Array
     # axes of states first, then those of directions
     order = [k for k, n in enumerate(states) if n > 1] + [k for k, n in enumerate(states) if n == 1]
     S = int(np.prod(states))
+    C = int(np.prod(batch)) // S
     at = [np.broadcast_to(a, (*states, a.shape[-1])).reshape(S, a.shape[-1]) for a in x]
-    along = [np.broadcast_to(a, (*batch, a.shape[-1])).transpose(*order, -1).reshape(S, -1, a.shape[-1]) for a in d]
+    along = [np.broadcast_to(a, (*batch, a.shape[-1])).transpose(*order, -1).reshape(S, C, a.shape[-1]) for a in d]
     back = np.argsort(order)
     found = (f.vjp if transposed else f.jvp)(at, along)
     return tuple(y.reshape(*(batch[k] for k in order), y.shape[-1]).transpose(*back, -1) for y in found)
@@ -457,3 +479,145 @@ class ContactFunction(Function):
                 out[0][k, c] = self._matrix(np.outer(by.g, forces)).ravel()
                 out[1][k, c], out[2][k, c] = by.g, by.friction
         return tuple(out)
+
+
+# One lock per simulator, whatever functions use it.
+_LOCKS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_LOCKS_LOCK = threading.Lock()
+
+
+class _OfSimulator(Function):
+    """A function that a simulator computes, from a state that is given. The simulator is left as it was; one thread at a time uses it.
+
+    What is no part of q and v, such as activations of actuators and poses of mocap bodies, is as the simulator has it when the function is called.
+    """
+
+    def __init__(self, sim: Any, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        model = sim.model
+        super().__init__((model.nq, model.nv, *inputs), outputs)
+        self._sim, self._coordinates = sim, _Coordinates(model)
+        with _LOCKS_LOCK:
+            self._lock = _LOCKS.setdefault(sim, threading.RLock())
+
+    @contextmanager
+    def _borrowed(self) -> Iterator[Callable[[Array, Array], None]]:
+        """Give a function that puts the simulator in a state; it is as it was afterwards."""
+        sim = self._sim
+        with self._lock:
+            before = sim.save()
+            start = sim.time
+
+            def put(q: Array, v: Array) -> None:
+                sim.restore(before)
+                sim.reset(q, v, start)
+
+            try:
+                yield put
+            finally:
+                sim.restore(before)
+
+
+class StepFunction(_OfSimulator):
+    """A step of a simulator: (q, v, control, τ) → (q⁺, v⁺)."""
+
+    def __init__(self, sim: Any) -> None:
+        model = sim.model
+        super().__init__(sim, (model.nu, model.nv), (model.nq, model.nv))
+
+    def value(self, x: Arrays) -> tuple[Array, ...]:
+        """State after the step."""
+        sim, q = self._sim, self._coordinates.unit(x[0])
+        out = np.empty((len(q), self.outputs[0])), np.empty((len(q), self.outputs[1]))
+        with self._borrowed() as put:
+            for k in range(len(q)):
+                put(q[k], x[1][k])
+                sim.step(x[3][k], control=x[2][k])
+                out[0][k], out[1][k] = sim.q, sim.v
+        return out
+
+    def _states(self, x: Arrays) -> Iterator[tuple[int, Any]]:
+        """State after state: the step from it, to first order."""
+        q = self._coordinates.unit(x[0])
+        with self._borrowed() as put:
+            for k in range(len(q)):
+                put(q[k], x[1][k])
+                yield k, self._sim.linearize(x[3][k], control=x[2][k])
+
+    def jvp(self, x: Arrays, dx: Arrays) -> tuple[Array, ...]:
+        """Along q, v, control and τ."""
+        along = (self._coordinates.velocity(x[0], dx[0]), *dx[1:])
+        out = [np.empty((*dx[0].shape[:2], m)) for m in self.outputs]
+        for k, step in self._states(x):
+            tangent = step.jvp(*(d[k].T for d in along))
+            out[0][k], out[1][k] = self._coordinates.rate(step.q[None], tangent.q.T[None])[0], tangent.v.T
+        return tuple(out)
+
+    def vjp(self, x: Arrays, y_bar: Arrays) -> tuple[Array, ...]:
+        """By q, v, control and τ."""
+        out = [np.empty((*y_bar[0].shape[:2], n)) for n in (self.outputs[1], *self.inputs[1:])]
+        for k, step in self._states(x):
+            by = step.vjp(self._coordinates.rate_adjoint(step.q[None], y_bar[0][k][None])[0].T, y_bar[1][k].T)
+            out[0][k], out[1][k], out[2][k], out[3][k] = by.q.T, by.v.T, by.control.T, by.tau.T
+        return self._coordinates.adjoint(x[0], out[0]), *out[1:]
+
+
+class RolloutFunction(_OfSimulator):
+    """Some steps of a simulator: (q, v, controls of every step) → states after every step (steps × nq, steps × nv)."""
+
+    def __init__(self, sim: Any, steps: int) -> None:
+        model = sim.model
+        super().__init__(sim, (steps * model.nu,), (steps * model.nq, steps * model.nv))
+        self.steps = steps
+
+    def value(self, x: Arrays) -> tuple[Array, ...]:
+        """States after every step."""
+        sim, q, S = self._sim, self._coordinates.unit(x[0]), len(x[0])
+        out = np.empty((S, self.steps, sim.model.nq)), np.empty((S, self.steps, sim.model.nv))
+        with self._borrowed() as put:
+            for k, controls in enumerate(x[2].reshape(S, self.steps, sim.model.nu)):
+                put(q[k], x[1][k])
+                for t in range(self.steps):
+                    sim.step(control=controls[t])
+                    out[0][k, t], out[1][k, t] = sim.q, sim.v
+        return out[0].reshape(S, -1), out[1].reshape(S, -1)
+
+    def jvp(self, x: Arrays, dx: Arrays) -> tuple[Array, ...]:
+        """Along the first state and all controls, together with the steps."""
+        sim, place = self._sim, self._coordinates
+        (S, C), T, nu = dx[0].shape[:2], self.steps, self._sim.model.nu
+        q, dq, dv = place.unit(x[0]), place.velocity(x[0], dx[0]), dx[1]
+        along = dx[2].reshape(S, C, T, nu)
+        out = np.empty((S, C, T, sim.model.nq)), np.empty((S, C, T, sim.model.nv))
+        with self._borrowed() as put:
+            for k, controls in enumerate(x[2].reshape(S, T, nu)):
+                put(q[k], x[1][k])
+                moved = dq[k].T, dv[k].T
+                for t in range(T):
+                    step = sim.linearize(control=controls[t], advance=True)
+                    moved = step.jvp(*moved, along[k, :, t].T)
+                    out[0][k, :, t], out[1][k, :, t] = place.rate(step.q[None], moved[0].T[None])[0], moved[1].T
+        return out[0].reshape(S, C, -1), out[1].reshape(S, C, -1)
+
+    def vjp(self, x: Arrays, y_bar: Arrays) -> tuple[Array, ...]:
+        """By the first state and all controls: there, keeping what every step starts from, and back again."""
+        sim, place = self._sim, self._coordinates
+        (S, C), T, model = y_bar[0].shape[:2], self.steps, self._sim.model
+        q, by_controls = place.unit(x[0]), np.empty((S, C, T, model.nu))
+        by_state = np.zeros((S, C, model.nv)), np.zeros((S, C, model.nv))
+        q_bar, v_bar = y_bar[0].reshape(S, C, T, model.nq), y_bar[1].reshape(S, C, T, model.nv)
+        with self._borrowed() as put:
+            for k, controls in enumerate(x[2].reshape(S, T, model.nu)):
+                put(q[k], x[1][k])
+                starts = []
+                for t in range(T):
+                    starts.append(sim.save())
+                    sim.step(control=controls[t])
+                by_q, by_v = by_state[0][k], by_state[1][k]
+                for t in reversed(range(T)):
+                    sim.restore(starts.pop())
+                    step = sim.linearize(control=controls[t])
+                    by_q, by_v = by_q + place.rate_adjoint(step.q[None], q_bar[k, :, t][None])[0], by_v + v_bar[k, :, t]
+                    by = step.vjp(by_q.T, by_v.T)
+                    by_q, by_v, by_controls[k, :, t] = by.q.T, by.v.T, by.control.T
+                by_state[0][k], by_state[1][k] = by_q, by_v
+        return place.adjoint(x[0], by_state[0]), by_state[1], by_controls.reshape(S, C, -1)
