@@ -23,16 +23,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .constraints import Constraint, collect
-from .derivatives.functions import ConstrainedFunction, ContactFunction, Function, InverseOperatorFunction, OperatorFunction, TreeFunction
+from .derivatives.functions import (
+    ConstrainedFunction,
+    ContactFunction,
+    Function,
+    InverseOperatorFunction,
+    OperatorFunction,
+    StepFunction,
+    TreeFunction,
+)
 from .errors import ArgumentError, ArgumentTypeError, MissingExtraError
 from .model import Loop, Model
+from .simulator import Simulator
 
 try:
     import casadi
 except ImportError as error:
     raise MissingExtraError("delassus.casadi: CasADi is not installed. Use pip install 'delassus[symbolic]'.") from error
 
-__all__ = ["constrained_dynamics", "delassus_apply", "delassus_solve", "forward_dynamics", "inverse_dynamics", "solve_contacts"]
+__all__ = ["constrained_dynamics", "delassus_apply", "delassus_solve", "forward_dynamics", "inverse_dynamics", "solve_contacts", "step"]
 
 
 class _Call(casadi.Callback):  # type: ignore[misc]
@@ -213,6 +222,11 @@ def _contacts(contacts: int, tolerance: float) -> _Value:
     return _Value("solve_contacts", ContactFunction(contacts, tolerance), ("G", "g", "friction"), ("forces",))
 
 
+@cache
+def _step(sim: Simulator) -> _Value:
+    return _Value("step", StepFunction(sim), ("q", "v", "control", "tau"), ("q_after", "v_after"))
+
+
 def _matrix(x: Any, name: str) -> Any:
     """Return an ``MX`` or ``DM``."""
     if isinstance(x, casadi.SX):
@@ -277,3 +291,15 @@ def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -
     if G.shape != (m, m):
         raise ArgumentError(f"G: expected shape ({m}, {m}), three rows per friction coefficient, got {tuple(G.shape)}.")
     return _called(_contacts(friction.shape[0], float(tolerance)), casadi.vec(G), g, friction)[0]
+
+
+def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -> tuple[Any, Any]:
+    """State (q⁺, v⁺) after a step of a simulator from (q, v), differentiable by q (nq, 1), v (nv, 1), control (nu, 1) and τ (nv, 1), both zero by default.
+
+    The simulator is left as it was, and starts without memory of contacts. Derivatives are those of :meth:`delassus.Simulator.linearize`; give it a small ``tolerance``, say 1e-10, for they
+    are as exact as that.
+    """
+    function = _step(sim)
+    given = (casadi.DM.zeros(n, 1) if x is None else x for x, n in zip((control, tau), function._f.inputs[2:], strict=True))
+    after, velocity = _called(function, q, v, *given)
+    return after, velocity

@@ -24,12 +24,15 @@ from .derivatives.functions import (
     Function,
     InverseOperatorFunction,
     OperatorFunction,
+    RolloutFunction,
+    StepFunction,
     TreeFunction,
     evaluate,
     multiply,
 )
 from .errors import ArgumentError, MissingExtraError
 from .model import Loop, Model
+from .simulator import Simulator
 
 try:
     import jax
@@ -39,7 +42,16 @@ try:
 except ImportError as error:
     raise MissingExtraError("delassus.jax: JAX is not installed, or too old. Use pip install 'delassus[jax]'.") from error
 
-__all__ = ["constrained_dynamics", "delassus_apply", "delassus_solve", "forward_dynamics", "inverse_dynamics", "solve_contacts"]
+__all__ = [
+    "constrained_dynamics",
+    "delassus_apply",
+    "delassus_solve",
+    "forward_dynamics",
+    "inverse_dynamics",
+    "rollout",
+    "solve_contacts",
+    "step",
+]
 
 
 def _callback(work: Callable[..., tuple[Any, ...]], results: Sequence[Any], arguments: Sequence[Any]) -> tuple[Any, ...]:
@@ -151,6 +163,18 @@ def _constrained(kind: type, model: Model, constraints: tuple[Constraint, ...], 
 
 
 @lru_cache(maxsize=64)
+def _step(sim: Simulator) -> tuple[Function, Any]:
+    f = StepFunction(sim)
+    return f, _differentiable(f)
+
+
+@lru_cache(maxsize=64)
+def _rollout(sim: Simulator, steps: int) -> tuple[Function, Any]:
+    f = RolloutFunction(sim, steps)
+    return f, _differentiable(f)
+
+
+@lru_cache(maxsize=64)
 def _contacts(contacts: int, tolerance: float) -> tuple[Function, Any]:
     f = ContactFunction(contacts, tolerance)
     return f, _differentiable(f)
@@ -253,6 +277,37 @@ def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -
         raise ArgumentError(f"G: expected shape ({3 * contacts}, {3 * contacts}), three rows per friction coefficient, got {G.shape}.")
     f, function = _contacts(contacts, float(tolerance))
     return function(*_arguments(f, "G g friction", (G.reshape(-1), g, friction)))[0]
+
+
+def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -> tuple[Any, Any]:
+    """State (q⁺, v⁺) after a step of a simulator from (q, v), differentiable by q (nq,), v (nv,), control (nu,) and τ (nv,).
+
+    The simulator is left as it was, and starts without memory of contacts. One thread at a time uses it. Derivatives are those of :meth:`delassus.Simulator.linearize`; give it a small
+    ``tolerance``, say 1e-10, for they are as exact as that.
+
+    Args:
+        sim: the simulator; activations of actuators and poses of mocap bodies are as it has them now.
+        q, v: configuration (nq,) and velocity (nv,).
+        control: (nu,) of the actuators; default zero.
+        tau: (nv,) forces on joints; default zero.
+    """
+    f, function = _step(sim)
+    control, tau = jnp.zeros(f.inputs[2]) if control is None else control, jnp.zeros(f.inputs[3]) if tau is None else tau
+    after, velocity = function(*_arguments(f, "q v control tau", (q, v, control, tau)))
+    return after, velocity
+
+
+def rollout(sim: Simulator, q: Any, v: Any, controls: Any) -> tuple[Any, Any]:
+    """States after every step of a simulator that starts from (q, v): (steps, nq) and (steps, nv), differentiable by q (nq,), v (nv,) and the controls (steps, nu).
+
+    As :func:`step`, but contacts are remembered from step to step. Reverse mode keeps the start of every step and differentiates the steps anew, last first.
+    """
+    model, (controls, q, v) = sim.model, _typed((controls, q, v))
+    if controls.ndim != 2 or controls.shape[1] != model.nu:
+        raise ArgumentError(f"controls: expected shape (steps, {model.nu}), got {controls.shape}. For many trajectories use jax.vmap.")
+    f, function = _rollout(sim, controls.shape[0])
+    after, velocities = function(*_arguments(f, "q v controls", (q, v, controls.reshape(-1))))
+    return after.reshape(-1, model.nq), velocities.reshape(-1, model.nv)
 
 
 def _kept(model: Model, constraints: Sequence[Constraint | Loop]) -> tuple[Constraint, ...]:

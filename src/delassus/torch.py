@@ -23,19 +23,31 @@ from .derivatives.functions import (
     Function,
     InverseOperatorFunction,
     OperatorFunction,
+    RolloutFunction,
+    StepFunction,
     TreeFunction,
     evaluate,
     multiply,
 )
 from .errors import ArgumentError, ArgumentTypeError, MissingExtraError
 from .model import Loop, Model
+from .simulator import Simulator
 
 try:
     import torch
 except ImportError as error:
     raise MissingExtraError("delassus.torch: PyTorch is not installed. Use pip install 'delassus[torch]'.") from error
 
-__all__ = ["constrained_dynamics", "delassus_apply", "delassus_solve", "forward_dynamics", "inverse_dynamics", "solve_contacts"]
+__all__ = [
+    "constrained_dynamics",
+    "delassus_apply",
+    "delassus_solve",
+    "forward_dynamics",
+    "inverse_dynamics",
+    "rollout",
+    "solve_contacts",
+    "step",
+]
 
 
 def _on_arrays(work: Callable[[list[np.ndarray]], tuple[np.ndarray, ...]], arguments: Sequence[Any]) -> tuple[Any, ...]:
@@ -121,6 +133,18 @@ def _tree(model: Model, inverse: bool, threads: int) -> tuple[Function, Any]:
 @lru_cache(maxsize=64)
 def _constrained(kind: type, model: Model, constraints: tuple[Any, ...], threads: int) -> tuple[Function, Any]:
     f = kind(model, tuple(collect(model, constraints)), threads)
+    return f, _differentiable(f)
+
+
+@lru_cache(maxsize=64)
+def _step(sim: Simulator) -> tuple[Function, Any]:
+    f = StepFunction(sim)
+    return f, _differentiable(f)
+
+
+@lru_cache(maxsize=64)
+def _rollout(sim: Simulator, steps: int) -> tuple[Function, Any]:
+    f = RolloutFunction(sim, steps)
     return f, _differentiable(f)
 
 
@@ -232,3 +256,35 @@ def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -
         raise ArgumentError(f"G: expected shape (…, {m}, {m}), three rows per friction coefficient, got {tuple(G.shape)}.")
     f, function = _contacts(friction.shape[-1], float(tolerance))
     return function(*_arguments(f, "G g friction", (G.flatten(-2), g, friction)))[0]
+
+
+def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -> tuple[Any, Any]:
+    """State (q⁺, v⁺) after a step of a simulator from (q, v), differentiable by q (…, nq), v (…, nv), control (…, nu) and τ (…, nv).
+
+    The simulator is left as it was, and starts without memory of contacts. One thread at a time uses it. Derivatives are those of :meth:`delassus.Simulator.linearize`; give it a small
+    ``tolerance``, say 1e-10, for they are as exact as that.
+
+    Args:
+        sim: the simulator; activations of actuators and poses of mocap bodies are as it has them now.
+        q, v: configuration (…, nq) and velocity (…, nv).
+        control: (…, nu) of the actuators; default zero.
+        tau: (…, nv) forces on joints; default zero.
+    """
+    f, function = _step(sim)
+    q = torch.as_tensor(q)
+    control, tau = (q.new_zeros(n) if x is None else x for x, n in ((control, f.inputs[2]), (tau, f.inputs[3])))
+    after, velocity = function(*_arguments(f, "q v control tau", (q, v, control, tau)))
+    return after, velocity
+
+
+def rollout(sim: Simulator, q: Any, v: Any, controls: Any) -> tuple[Any, Any]:
+    """States after every step of a simulator that starts from (q, v): (…, steps, nq) and (…, steps, nv), differentiable by q (…, nq), v (…, nv) and the controls (…, steps, nu).
+
+    As :func:`step`, but contacts are remembered from step to step. Backward mode keeps the start of every step and differentiates the steps anew, last first.
+    """
+    model, controls = sim.model, torch.as_tensor(controls)
+    if controls.ndim < 2 or controls.shape[-1] != model.nu:
+        raise ArgumentError(f"controls: expected shape (…, steps, {model.nu}), got {tuple(controls.shape)}.")
+    f, function = _rollout(sim, controls.shape[-2])
+    after, velocities = function(*_arguments(f, "q v controls", (q, v, controls.flatten(-2))))
+    return after.unflatten(-1, (-1, model.nq)), velocities.unflatten(-1, (-1, model.nv))

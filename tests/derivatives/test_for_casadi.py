@@ -8,7 +8,7 @@ import pytest
 import delassus as dl
 from delassus import textbook as tb
 from oracles.compare import agree
-from oracles.contact_problems import mixed_problem
+from oracles.contact_problems import mixed_problem, pushed_box
 
 casadi = pytest.importorskip("casadi", reason="the extra symbolic is not installed")
 
@@ -141,6 +141,26 @@ def test_contact_forces():
     agree(forward[:, 0], wanted, 1e-9)
     assert sum((b.reshape(d.shape) * d).sum() for b, d in zip(back, (dG, dg, dmu), strict=True)) == pytest.approx(weights @ wanted, rel=1e-9)
     assert np.array_equal(back[0], back[0].T)
+
+
+@pytest.mark.skipif(not hasattr(dl.Simulator, "linearize"), reason="steps cannot be differentiated yet")
+def test_steps():
+    """Value and Jacobian of a step: the simulator's own."""
+    sim, q, v = pushed_box()
+    n, control = sim.model.nv, np.array([3.0, -1.0])
+    S = [casadi.MX.sym(name, k) for name, k in (("q", sim.model.nq), ("v", n), ("control", 2))]
+    after, velocity = dc.step(sim, *S)
+    f = casadi.Function("f", S, [after, velocity, casadi.jacobian(velocity, S[1]), casadi.jacobian(velocity, S[2]), casadi.gradient(casadi.sum1(after), S[2])])
+    found = [a.full() for a in f(q, v, control)]
+    sim.reset(q, v)
+    step = sim.linearize(control=control)
+    agree(found[0][:, 0], step.q, 1e-10)
+    agree(found[1][:, 0], step.v, 1e-10)
+    agree(found[2], step.A[n:, n:], 1e-9)
+    agree(found[3], step.B[n:], 1e-9)
+    x, dx = casadi.Function("a", S, [after]), 1e-6
+    difference = [(x(q, v, control + dx * e).full().sum() - x(q, v, control - dx * e).full().sum()) / (2 * dx) for e in np.eye(2)]
+    agree(found[4][:, 0], difference, 1e-6)
 
 
 def test_columns_are_states_and_functions_outlive_their_makers():

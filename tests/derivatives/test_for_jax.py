@@ -12,7 +12,7 @@ jax = pytest.importorskip("jax", reason="the extra jax is not installed")
 from jax.test_util import check_grads  # noqa: E402
 
 import delassus.jax as dj  # noqa: E402
-from oracles.contact_problems import mixed_problem  # noqa: E402
+from oracles.contact_problems import mixed_problem, pushed_box  # noqa: E402
 
 
 @pytest.fixture(autouse=True)
@@ -158,6 +158,40 @@ def test_adjoints_by_a_matrix_are_symmetric():
     assert close(dj.solve_contacts(skewed, g, friction), dl.solve_contacts(G, g, friction, tolerance=1e-11).forces)
 
 
+needs_linearize = pytest.mark.skipif(not hasattr(dl.Simulator, "linearize"), reason="steps cannot be differentiated yet")
+
+
+def test_values_of_steps():
+    """Those of the simulator, which stays as it was."""
+    sim, q, v = pushed_box()
+    before = sim.q.copy(), sim.v.copy(), sim.time
+    controls = np.array([[3.0, -1.0], [2.0, 0.5], [0.0, 1.0]])
+    found = [dj.step(sim, q, v, controls[0]), [x[0] for x in dj.rollout(sim, q, v, controls)]]
+    all_q, all_v = dj.rollout(sim, q, v, controls)
+    assert (np.array_equal(sim.q, before[0]), np.array_equal(sim.v, before[1]), sim.time == before[2]) == (True,) * 3
+    sim.reset(q, v)
+    for k, control in enumerate(controls):
+        step = sim.step(control=control)
+        assert step.contacts
+        assert close(all_q[k], sim.q)
+        assert close(all_v[k], sim.v)
+        if k == 0:
+            assert all(close(a[0], sim.q) and close(a[1], sim.v) for a in found)
+
+
+@needs_linearize
+@pytest.mark.parametrize("modes", [["fwd"], ["rev"]])
+def test_derivatives_of_steps(modes):
+    sim, q, v = pushed_box()
+    rng = np.random.default_rng(4)
+    control, tau, controls = rng.standard_normal(2), 0.1 * rng.standard_normal(sim.model.nv), rng.standard_normal((4, 2))
+    check = {"order": 1, "modes": modes, "atol": 1e-5, "rtol": 1e-5, "eps": 1e-6}
+    check_grads(lambda *a: dj.step(sim, *a), (q, v, control, tau), **check)
+    check_grads(lambda *a: dj.rollout(sim, *a), (q, v, controls), **check)
+    states = jax.vmap(jax.jit(jax.grad(lambda c: dj.rollout(sim, q, v, c)[0].sum())))(np.stack([controls, -controls]))
+    assert close(states[1], jax.grad(lambda c: dj.rollout(sim, q, v, c)[0].sum())(-controls))
+
+
 def test_single_precision():
     model = dl.load("go2")
     q, v, x = (np.asarray(a, np.float32) for a in drawn(model))
@@ -188,5 +222,12 @@ def test_bad_shapes_are_named():
         dj.solve_contacts(G[:6], g, friction)
     with pytest.raises(dl.errors.ArgumentError, match="friction"):
         dj.solve_contacts(G, g, 0.5)
+    sim, q, v = pushed_box()
+    with pytest.raises(dl.errors.ArgumentError, match="controls"):
+        dj.rollout(sim, q, v, np.zeros(2))
+    with pytest.raises(dl.errors.ArgumentError, match="control"):
+        dj.step(sim, q, v, np.zeros(3))
+    model = dl.load("go2")
+    q, v, x = drawn(model)
     with pytest.raises(dl.errors.ArgumentError, match="threads"):
         dj.forward_dynamics(model, q, v, x, threads=0)

@@ -11,7 +11,7 @@ from delassus.derivatives.functions import ConstrainedFunction, TreeFunction
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
 import delassus.torch as dt  # noqa: E402
-from oracles.contact_problems import mixed_problem  # noqa: E402
+from oracles.contact_problems import mixed_problem, pushed_box  # noqa: E402
 
 
 def drawn(model, seed=0, **options):
@@ -138,6 +138,37 @@ def test_second_derivatives_raise():
         torch.func.hessian(lambda q: dt.forward_dynamics(model, q, v, x).sum())(q)
 
 
+needs_linearize = pytest.mark.skipif(not hasattr(dl.Simulator, "linearize"), reason="steps cannot be differentiated yet")
+
+
+def test_values_of_steps():
+    """Those of the simulator, which stays as it was, as batches too."""
+    sim, q, v = pushed_box()
+    before = sim.q.copy(), sim.v.copy(), sim.time
+    controls = np.array([[3.0, -1.0], [2.0, 0.5], [0.0, 1.0]])
+    all_q, all_v = dt.rollout(sim, q, v, np.stack([controls, -controls]))
+    once = dt.step(sim, q, v, -controls[0])
+    assert (np.array_equal(sim.q, before[0]), np.array_equal(sim.v, before[1]), sim.time == before[2]) == (True,) * 3
+    sim.reset(q, v)
+    for k, control in enumerate(-controls):
+        sim.step(control=control)
+        assert close(all_q[1, k].numpy(), sim.q)
+        assert close(all_v[1, k].numpy(), sim.v)
+        if k == 0:
+            assert close(once[1].numpy(), sim.v)
+
+
+@needs_linearize
+def test_derivatives_of_steps():
+    sim, q, v = pushed_box()
+    rng = np.random.default_rng(4)
+    x = q, v, rng.standard_normal(2), 0.1 * rng.standard_normal(sim.model.nv)
+    check = {"check_forward_ad": True, "atol": 1e-5, "rtol": 1e-4, "eps": 1e-6}
+    assert torch.autograd.gradcheck(lambda *a: dt.step(sim, *a), [torch.tensor(a, requires_grad=True) for a in x], **check)
+    x = q, v, rng.standard_normal((3, 2))
+    assert torch.autograd.gradcheck(lambda *a: dt.rollout(sim, *a), [torch.tensor(a, requires_grad=True) for a in x], **check)
+
+
 def test_single_precision_and_threads():
     model = dl.load("cassie")
 
@@ -169,5 +200,10 @@ def test_bad_input_is_named():
         dt.solve_contacts(G, g, 0.5)
     with pytest.raises(dl.errors.ArgumentError, match="negative"):
         dt.solve_contacts(G, g, -friction)
+    sim, here, speed = pushed_box()
+    with pytest.raises(dl.errors.ArgumentError, match="controls"):
+        dt.rollout(sim, here, speed, np.zeros(2))
+    with pytest.raises(dl.errors.ArgumentError, match="control"):
+        dt.step(sim, here, speed, np.zeros(3))
     with pytest.raises(dl.errors.ArgumentError, match="threads"):
         dt.forward_dynamics(model, q, v, x, threads=0)

@@ -1,4 +1,4 @@
-"""Small contact problems with every mode, in matrices: for derivatives of their forces."""
+"""Small contact problems whose derivatives exist: in matrices, with every mode, and of a simulator."""
 
 import numpy as np
 
@@ -15,3 +15,17 @@ def mixed_problem(seed=0):
         if sorted(d.modes) == ["open", "sliding", "sticking"]:
             return G, g, friction
     raise AssertionError("no problem with every mode")
+
+
+def pushed_box():
+    """Make a simulator of a box that slides on the floor, pushed by a motor, and turns a little; and a state in which four corners slide."""
+    scene = """<mujoco><option timestep=".01"/><worldbody><geom type="plane" size="5 5 1" friction=".4"/>
+      <body name="box" pos="0 0 .1"><joint name="x" type="slide" axis="1 0 0"/><joint name="y" type="slide" axis="0 1 0"/><joint name="z" type="slide" axis="0 0 1"/><joint type="ball"/>
+        <geom type="box" size=".2 .15 .1" mass="2" friction=".4"/></body></worldbody>
+      <actuator><motor joint="x"/><motor joint="y"/></actuator></mujoco>"""
+    sim = dl.Simulator(scene, tolerance=1e-11)
+    for _ in range(20):
+        sim.step()
+    v = np.zeros(sim.model.nv)
+    v[:2], v[5] = (0.7, 0.4), 0.5
+    return sim, sim.q.copy(), v
