@@ -8,7 +8,7 @@ import pytest
 import delassus as dl
 from delassus import textbook as tb
 from oracles.compare import agree
-from oracles.contact_problems import mixed_problem, pushed_box
+from oracles.contact_problems import mixed_problem, pushed_tripod
 
 casadi = pytest.importorskip("casadi", reason="the extra symbolic is not installed")
 
@@ -146,7 +146,7 @@ def test_contact_forces():
 @pytest.mark.skipif(not hasattr(dl.Simulator, "linearize"), reason="steps cannot be differentiated yet")
 def test_steps():
     """Value and Jacobian of a step: the simulator's own."""
-    sim, q, v = pushed_box()
+    sim, q, v = pushed_tripod()
     n, control = sim.model.nv, np.array([3.0, -1.0])
     S = [casadi.MX.sym(name, k) for name, k in (("q", sim.model.nq), ("v", n), ("control", 2))]
     after, velocity = dc.step(sim, *S)
@@ -160,7 +160,7 @@ def test_steps():
     agree(found[3], step.B[n:], 1e-9)
     x, dx = casadi.Function("a", S, [after]), 1e-6
     difference = [(x(q, v, control + dx * e).full().sum() - x(q, v, control - dx * e).full().sum()) / (2 * dx) for e in np.eye(2)]
-    agree(found[4][:, 0], difference, 1e-6)
+    agree(found[4][:, 0], difference, 1e-5)
 
 
 def test_columns_are_states_and_functions_outlive_their_makers():

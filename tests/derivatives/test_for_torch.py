@@ -11,7 +11,7 @@ from delassus.derivatives.functions import ConstrainedFunction, TreeFunction
 torch = pytest.importorskip("torch", reason="the extra torch is not installed")
 
 import delassus.torch as dt  # noqa: E402
-from oracles.contact_problems import mixed_problem, pushed_box  # noqa: E402
+from oracles.contact_problems import mixed_problem, pushed_tripod  # noqa: E402
 
 
 def drawn(model, seed=0, **options):
@@ -143,7 +143,7 @@ needs_linearize = pytest.mark.skipif(not hasattr(dl.Simulator, "linearize"), rea
 
 def test_values_of_steps():
     """Those of the simulator, which stays as it was, as batches too."""
-    sim, q, v = pushed_box()
+    sim, q, v = pushed_tripod()
     before = sim.q.copy(), sim.v.copy(), sim.time
     controls = np.array([[3.0, -1.0], [2.0, 0.5], [0.0, 1.0]])
     all_q, all_v = dt.rollout(sim, q, v, np.stack([controls, -controls]))
@@ -160,10 +160,10 @@ def test_values_of_steps():
 
 @needs_linearize
 def test_derivatives_of_steps():
-    sim, q, v = pushed_box()
+    sim, q, v = pushed_tripod()
     rng = np.random.default_rng(4)
     x = q, v, rng.standard_normal(2), 0.1 * rng.standard_normal(sim.model.nv)
-    check = {"check_forward_ad": True, "atol": 1e-5, "rtol": 1e-4, "eps": 1e-6}
+    check = {"check_forward_ad": True, "atol": 1e-5, "rtol": 1e-4, "eps": 1e-6}  # a gap of 1e-5 m is a kink
     assert torch.autograd.gradcheck(lambda *a: dt.step(sim, *a), [torch.tensor(a, requires_grad=True) for a in x], **check)
     x = q, v, rng.standard_normal((3, 2))
     assert torch.autograd.gradcheck(lambda *a: dt.rollout(sim, *a), [torch.tensor(a, requires_grad=True) for a in x], **check)
@@ -200,7 +200,7 @@ def test_bad_input_is_named():
         dt.solve_contacts(G, g, 0.5)
     with pytest.raises(dl.errors.ArgumentError, match="negative"):
         dt.solve_contacts(G, g, -friction)
-    sim, here, speed = pushed_box()
+    sim, here, speed = pushed_tripod()
     with pytest.raises(dl.errors.ArgumentError, match="controls"):
         dt.rollout(sim, here, speed, np.zeros(2))
     with pytest.raises(dl.errors.ArgumentError, match="control"):
