@@ -11,7 +11,8 @@ Second derivatives are not offered. A configuration's quaternions are normalized
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -54,14 +55,31 @@ __all__ = [
 ]
 
 
-def _callback(work: Callable[..., tuple[Any, ...]], results: Sequence[Any], arguments: Sequence[Any]) -> tuple[Any, ...]:
-    """Call ``work`` on float64 arrays from traced code; arrays may get axes before, by which they are mapped."""
+@dataclass(frozen=True)
+class _OnHost:
+    """What a callback computes, on float64 arrays with any axes before; equal ones share compiled code.
 
-    def on_host(*given: Any) -> tuple[np.ndarray, ...]:
-        found = work(*(np.asarray(x, np.float64) for x in given))
-        return tuple(np.asarray(y, r.dtype) for y, r in zip(found, results, strict=True))
+    Attributes:
+        f: the function.
+        dtypes: of the results.
+        transposed: None for the function itself, else whether products are with its derivative or with the transpose.
+    """
 
-    return tuple(jax.pure_callback(on_host, tuple(results), *arguments, vmap_method="expand_dims"))
+    f: Function
+    dtypes: tuple[Any, ...]
+    transposed: bool | None
+
+    def __call__(self, *given: Any) -> tuple[np.ndarray, ...]:
+        arrays, many = [np.asarray(x, np.float64) for x in given], len(self.f.inputs)
+        found = evaluate(self.f, arrays) if self.transposed is None else multiply(self.f, arrays[:many], arrays[many:], self.transposed)
+        return tuple(np.asarray(y, dtype) for y, dtype in zip(found, self.dtypes, strict=True))
+
+
+def _callback(f: Function, shapes: Sequence[tuple[int, ...]], arguments: Sequence[Any], transposed: bool | None = None) -> tuple[Any, ...]:
+    """Call a function from traced code; arrays may get axes before, by which they are mapped."""
+    results = tuple(jax.ShapeDtypeStruct(shape, arguments[0].dtype) for shape in shapes)
+    host = _OnHost(f, tuple(r.dtype for r in results), transposed)
+    return tuple(jax.pure_callback(host, results, *arguments, vmap_method="expand_dims"))
 
 
 # ---- products with derivatives: linear in the last arguments, transposed into each other ------------------------------------------
@@ -82,9 +100,7 @@ def _shapes(*arguments: Any, f: Function, transposed: bool) -> list[Any]:
 
 
 def _product_callback(*arguments: Any, f: Function, transposed: bool) -> tuple[Any, ...]:
-    many = len(f.inputs)
-    results = [jax.ShapeDtypeStruct(a.shape, a.dtype) for a in _shapes(*arguments, f=f, transposed=transposed)]
-    return _callback(lambda *given: multiply(f, given[:many], given[many:], transposed), results, arguments)
+    return _callback(f, [a.shape for a in _shapes(*arguments, f=f, transposed=transposed)], arguments, transposed)
 
 
 def _product_mapped(arguments: Sequence[Any], axes: Sequence[Any], f: Function, transposed: bool) -> tuple[list[Any], list[int]]:
@@ -139,8 +155,7 @@ def _differentiable(f: Function) -> Any:
 
     @jax.custom_jvp
     def function(*x: Any) -> tuple[Any, ...]:
-        results = [jax.ShapeDtypeStruct((n,), x[0].dtype) for n in f.outputs]
-        return _callback(lambda *given: evaluate(f, given), results, x)
+        return _callback(f, [(n,) for n in f.outputs], x)
 
     @function.defjvp
     def _(x: tuple[Any, ...], dx: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
