@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .constraints import Constraint, collect
+from .constraints import Constraint
 from .derivatives.functions import (
     ConstrainedFunction,
     ContactFunction,
@@ -31,6 +31,8 @@ from .derivatives.functions import (
     OperatorFunction,
     StepFunction,
     TreeFunction,
+    made,
+    made_with_rows,
 )
 from .errors import ArgumentError, ArgumentTypeError, MissingExtraError
 from .model import Loop, Model
@@ -199,32 +201,22 @@ def _sparsity(mask: NDArray[np.bool_]) -> Any:
     return casadi.Sparsity.triplet(mask.shape[0], mask.shape[1], rows.tolist(), columns.tolist())
 
 
-# CasADi's expressions do not keep these alive: they stay. Models and constraints are compared by identity.
+# Names of arguments and of results.
+_NAMES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "inverse_dynamics": (("q", "v", "acceleration"), ("tau",)),
+    "forward_dynamics": (("q", "v", "tau"), ("acceleration",)),
+    "constrained_dynamics": (("q", "v", "tau"), ("acceleration", "forces")),
+    "delassus_apply": (("q", "x"), ("y",)),
+    "delassus_solve": (("q", "y", "damping"), ("x",)),
+    "solve_contacts": (("G", "g", "friction"), ("forces",)),
+    "step": (("q", "v", "control", "tau"), ("q_after", "v_after")),
+}
+
+
+# CasADi's expressions do not keep these alive: they stay.
 @cache
-def _tree(model: Model, inverse: bool) -> _Value:
-    given, found = ("acceleration", "tau") if inverse else ("tau", "acceleration")
-    return _Value("inverse_dynamics" if inverse else "forward_dynamics", TreeFunction(model, inverse), ("q", "v", given), (found,))
-
-
-@cache
-def _constrained(kind: type[Any], model: Model, constraints: tuple[Any, ...]) -> _Value:
-    names: dict[type[Any], tuple[str, tuple[str, ...], tuple[str, ...]]] = {
-        ConstrainedFunction: ("constrained_dynamics", ("q", "v", "tau"), ("acceleration", "forces")),
-        OperatorFunction: ("delassus_apply", ("q", "x"), ("y",)),
-        InverseOperatorFunction: ("delassus_solve", ("q", "y", "damping"), ("x",)),
-    }
-    name, arguments, results = names[kind]
-    return _Value(name, kind(model, tuple(collect(model, constraints))), arguments, results)
-
-
-@cache
-def _contacts(contacts: int, tolerance: float) -> _Value:
-    return _Value("solve_contacts", ContactFunction(contacts, tolerance), ("G", "g", "friction"), ("forces",))
-
-
-@cache
-def _step(sim: Simulator) -> _Value:
-    return _Value("step", StepFunction(sim), ("q", "v", "control", "tau"), ("q_after", "v_after"))
+def _value(name: str, f: Function) -> _Value:
+    return _Value(name, f, *_NAMES[name])
 
 
 def _matrix(x: Any, name: str) -> Any:
@@ -236,26 +228,26 @@ def _matrix(x: Any, name: str) -> Any:
     return x if isinstance(x, (casadi.MX, casadi.DM)) else casadi.DM(np.asarray(x, dtype=np.float64))
 
 
-def _called(function: _Value, *given: Any) -> list[Any]:
+def _called(name: str, f: Function, *given: Any) -> list[Any]:
     """Call a function on columns of the right lengths; several columns are several states."""
-    names = [name for name, _ in function._inputs]
-    arrays = [_matrix(x, name) for name, x in zip(names, given, strict=True)]
+    names, _ = _NAMES[name]
+    arrays = [_matrix(x, argument) for argument, x in zip(names, given, strict=True)]
     width = max(x.shape[1] for x in arrays)
-    for name, x, n in zip(names, arrays, function._f.inputs, strict=True):
+    for argument, x, n in zip(names, arrays, f.inputs, strict=True):
         if x.shape[0] != n or x.shape[1] not in (1, width):
             wanted = f"({n}, 1)" if width == 1 else f"({n}, 1) or ({n}, {width})"
-            raise ArgumentError(f"{name}: expected shape {wanted}, got {tuple(x.shape)}.")
-    return list(function.call([x if x.shape[1] == width else casadi.repmat(x, 1, width) for x in arrays]))
+            raise ArgumentError(f"{argument}: expected shape {wanted}, got {tuple(x.shape)}.")
+    return list(_value(name, f).call([x if x.shape[1] == width else casadi.repmat(x, 1, width) for x in arrays]))
 
 
 def inverse_dynamics(model: Model, q: Any, v: Any, acceleration: Any) -> Any:
     """Joint forces τ (nv, 1) of :func:`delassus.inverse_dynamics`, differentiable by q (nq, 1), v (nv, 1) and ν̇ (nv, 1)."""
-    return _called(_tree(model, True), q, v, acceleration)[0]
+    return _called("inverse_dynamics", made(TreeFunction, model, True), q, v, acceleration)[0]
 
 
 def forward_dynamics(model: Model, q: Any, v: Any, tau: Any) -> Any:
     """Accelerations ν̇ (nv, 1) of :func:`delassus.forward_dynamics`, differentiable by q (nq, 1), v (nv, 1) and τ (nv, 1)."""
-    return _called(_tree(model, False), q, v, tau)[0]
+    return _called("forward_dynamics", made(TreeFunction, model, False), q, v, tau)[0]
 
 
 def constrained_dynamics(model: Model, q: Any, v: Any, tau: Any, constraints: Sequence[Constraint | Loop]) -> tuple[Any, Any]:
@@ -263,21 +255,21 @@ def constrained_dynamics(model: Model, q: Any, v: Any, tau: Any, constraints: Se
 
     Where the equations have no solution the evaluation fails.
     """
-    acceleration, forces = _called(_constrained(ConstrainedFunction, model, tuple(constraints)), q, v, tau)
+    acceleration, forces = _called("constrained_dynamics", made_with_rows(ConstrainedFunction, model, constraints), q, v, tau)
     return acceleration, forces
 
 
 def delassus_apply(model: Model, q: Any, x: Any, constraints: Sequence[Constraint | Loop]) -> Any:
     """G(q) x (m, 1), differentiable by q (nq, 1) and x (m, 1)."""
-    return _called(_constrained(OperatorFunction, model, tuple(constraints)), q, x)[0]
+    return _called("delassus_apply", made_with_rows(OperatorFunction, model, constraints), q, x)[0]
 
 
 def delassus_solve(model: Model, q: Any, y: Any, damping: Any, constraints: Sequence[Constraint | Loop]) -> Any:
     """(G(q) + ε)⁻¹ y (m, 1), differentiable by q (nq, 1), y (m, 1) and the damping ε, a scalar or (m, 1)."""
-    function = _constrained(InverseOperatorFunction, model, tuple(constraints))
+    f = made_with_rows(InverseOperatorFunction, model, constraints)
     damping = _matrix(damping, "damping")
-    damping = casadi.repmat(damping, function._f.inputs[1], 1) if damping.shape[0] == 1 else damping
-    return _called(function, q, y, damping)[0]
+    damping = casadi.repmat(damping, f.inputs[1], 1) if damping.shape[0] == 1 else damping
+    return _called("delassus_solve", f, q, y, damping)[0]
 
 
 def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -> Any:
@@ -290,7 +282,7 @@ def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -
     m = 3 * friction.shape[0]
     if G.shape != (m, m):
         raise ArgumentError(f"G: expected shape ({m}, {m}), three rows per friction coefficient, got {tuple(G.shape)}.")
-    return _called(_contacts(friction.shape[0], float(tolerance)), casadi.vec(G), g, friction)[0]
+    return _called("solve_contacts", made(ContactFunction, friction.shape[0], float(tolerance)), casadi.vec(G), g, friction)[0]
 
 
 def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -> tuple[Any, Any]:
@@ -299,7 +291,7 @@ def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -
     The simulator is left as it was, and starts without memory of contacts. Derivatives are those of :meth:`delassus.Simulator.linearize`; give it a small ``tolerance``, say 1e-10, for they
     are as exact as that.
     """
-    function = _step(sim)
-    given = (casadi.DM.zeros(n, 1) if x is None else x for x, n in zip((control, tau), function._f.inputs[2:], strict=True))
-    after, velocity = _called(function, q, v, *given)
+    f = made(StepFunction, sim)
+    given = (casadi.DM.zeros(n, 1) if x is None else x for x, n in zip((control, tau), f.inputs[2:], strict=True))
+    after, velocity = _called("step", f, q, v, *given)
     return after, velocity

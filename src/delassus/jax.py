@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from .constraints import Constraint, collect
+from .constraints import Constraint
 from .derivatives.functions import (
     ConstrainedFunction,
     ContactFunction,
@@ -29,6 +29,8 @@ from .derivatives.functions import (
     StepFunction,
     TreeFunction,
     evaluate,
+    made,
+    made_with_rows,
     multiply,
 )
 from .errors import ArgumentError, MissingExtraError
@@ -150,6 +152,7 @@ ad.primitive_transposes[_product] = _product_transposed
 ad.primitive_jvps[_product] = _product_differentiated
 
 
+@lru_cache(maxsize=256)
 def _differentiable(f: Function) -> Any:
     """Wrap a function with its derivatives for JAX."""
 
@@ -162,37 +165,6 @@ def _differentiable(f: Function) -> Any:
         return function(*x), tuple(_product.bind(*x, *dx, f=f, transposed=False))
 
     return function
-
-
-# A function is made once for a model and its constraints, so that compiled code finds it again; both are compared by identity.
-@lru_cache(maxsize=64)
-def _tree(model: Model, inverse: bool, threads: int) -> tuple[Function, Any]:
-    f = TreeFunction(model, inverse, threads)
-    return f, _differentiable(f)
-
-
-@lru_cache(maxsize=64)
-def _constrained(kind: type, model: Model, constraints: tuple[Constraint, ...], threads: int) -> tuple[Function, Any]:
-    f = kind(model, constraints, threads)
-    return f, _differentiable(f)
-
-
-@lru_cache(maxsize=64)
-def _step(sim: Simulator) -> tuple[Function, Any]:
-    f = StepFunction(sim)
-    return f, _differentiable(f)
-
-
-@lru_cache(maxsize=64)
-def _rollout(sim: Simulator, steps: int) -> tuple[Function, Any]:
-    f = RolloutFunction(sim, steps)
-    return f, _differentiable(f)
-
-
-@lru_cache(maxsize=64)
-def _contacts(contacts: int, tolerance: float) -> tuple[Function, Any]:
-    f = ContactFunction(contacts, tolerance)
-    return f, _differentiable(f)
 
 
 def _typed(given: Sequence[Any]) -> list[Any]:
@@ -213,6 +185,11 @@ def _arguments(f: Function, names: str, given: Sequence[Any]) -> list[Any]:
     return arrays
 
 
+def _called(f: Function, names: str, given: Sequence[Any]) -> Any:
+    """Results of a function for arguments with these names."""
+    return _differentiable(f)(*_arguments(f, names, given))
+
+
 def inverse_dynamics(model: Model, q: Any, v: Any, acceleration: Any, *, threads: int = 1) -> Any:
     """Joint forces τ (nv,) of :func:`delassus.inverse_dynamics`, differentiable by q (nq,), v (nv,) and ν̇ (nv,).
 
@@ -221,8 +198,8 @@ def inverse_dynamics(model: Model, q: Any, v: Any, acceleration: Any, *, threads
         q, v, acceleration: configuration (nq,), velocity (nv,) and its rate (nv,).
         threads: how many share the states of a ``vmap``.
     """
-    f, function = _tree(model, True, threads)
-    return function(*_arguments(f, "q v acceleration", (q, v, acceleration)))[0]
+    f = made(TreeFunction, model, True, threads)
+    return _called(f, "q v acceleration", (q, v, acceleration))[0]
 
 
 def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, *, threads: int = 1) -> Any:
@@ -233,8 +210,8 @@ def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, *, threads: int = 1
         q, v, tau: configuration (nq,), velocity (nv,) and joint forces (nv,).
         threads: how many share the states of a ``vmap``.
     """
-    f, function = _tree(model, False, threads)
-    return function(*_arguments(f, "q v tau", (q, v, tau)))[0]
+    f = made(TreeFunction, model, False, threads)
+    return _called(f, "q v tau", (q, v, tau))[0]
 
 
 def constrained_dynamics(
@@ -251,22 +228,22 @@ def constrained_dynamics(
     Raises:
         InaccurateError: from the callback, where the equations have no solution.
     """
-    f, function = _constrained(ConstrainedFunction, model, _kept(model, constraints), threads)
-    acceleration, forces = function(*_arguments(f, "q v tau", (q, v, tau)))
+    f = made_with_rows(ConstrainedFunction, model, constraints, threads)
+    acceleration, forces = _called(f, "q v tau", (q, v, tau))
     return acceleration, forces
 
 
 def delassus_apply(model: Model, q: Any, x: Any, constraints: Sequence[Constraint | Loop], *, threads: int = 1) -> Any:
     """G(q) x (m,), differentiable by q (nq,) and x (m,); ``threads`` share the states of a ``vmap``."""
-    f, function = _constrained(OperatorFunction, model, _kept(model, constraints), threads)
-    return function(*_arguments(f, "q x", (q, x)))[0]
+    f = made_with_rows(OperatorFunction, model, constraints, threads)
+    return _called(f, "q x", (q, x))[0]
 
 
 def delassus_solve(model: Model, q: Any, y: Any, damping: Any, constraints: Sequence[Constraint | Loop], *, threads: int = 1) -> Any:
     """(G(q) + ε)⁻¹ y (m,), differentiable by q (nq,), y (m,) and the damping ε, a scalar or (m,); ``threads`` share the states of a ``vmap``."""
-    f, function = _constrained(InverseOperatorFunction, model, _kept(model, constraints), threads)
+    f = made_with_rows(InverseOperatorFunction, model, constraints, threads)
     damping = jnp.broadcast_to(jnp.asarray(damping), (f.inputs[1],)) if jnp.ndim(damping) == 0 else damping
-    return function(*_arguments(f, "q y damping", (q, y, damping)))[0]
+    return _called(f, "q y damping", (q, y, damping))[0]
 
 
 def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -> Any:
@@ -290,8 +267,8 @@ def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -
         raise ArgumentError(f"friction: expected shape (contacts,), got {friction.shape}. For many problems use jax.vmap.")
     if G.shape != (3 * contacts, 3 * contacts):
         raise ArgumentError(f"G: expected shape ({3 * contacts}, {3 * contacts}), three rows per friction coefficient, got {G.shape}.")
-    f, function = _contacts(contacts, float(tolerance))
-    return function(*_arguments(f, "G g friction", (G.reshape(-1), g, friction)))[0]
+    f = made(ContactFunction, contacts, float(tolerance))
+    return _called(f, "G g friction", (G.reshape(-1), g, friction))[0]
 
 
 def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -> tuple[Any, Any]:
@@ -306,9 +283,9 @@ def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -
         control: (nu,) of the actuators; default zero.
         tau: (nv,) forces on joints; default zero.
     """
-    f, function = _step(sim)
+    f = made(StepFunction, sim)
     control, tau = jnp.zeros(f.inputs[2]) if control is None else control, jnp.zeros(f.inputs[3]) if tau is None else tau
-    after, velocity = function(*_arguments(f, "q v control tau", (q, v, control, tau)))
+    after, velocity = _called(f, "q v control tau", (q, v, control, tau))
     return after, velocity
 
 
@@ -320,15 +297,6 @@ def rollout(sim: Simulator, q: Any, v: Any, controls: Any) -> tuple[Any, Any]:
     model, (controls, q, v) = sim.model, _typed((controls, q, v))
     if controls.ndim != 2 or controls.shape[1] != model.nu:
         raise ArgumentError(f"controls: expected shape (steps, {model.nu}), got {controls.shape}. For many trajectories use jax.vmap.")
-    f, function = _rollout(sim, controls.shape[0])
-    after, velocities = function(*_arguments(f, "q v controls", (q, v, controls.reshape(-1))))
+    f = made(RolloutFunction, sim, controls.shape[0])
+    after, velocities = _called(f, "q v controls", (q, v, controls.reshape(-1)))
     return after.reshape(-1, model.nq), velocities.reshape(-1, model.nv)
-
-
-def _kept(model: Model, constraints: Sequence[Constraint | Loop]) -> tuple[Constraint, ...]:
-    return _collected(model, tuple(constraints))
-
-
-@lru_cache(maxsize=64)
-def _collected(model: Model, constraints: tuple[Any, ...]) -> tuple[Constraint, ...]:
-    return tuple(collect(model, constraints))

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .constraints import Constraint, collect
+from .constraints import Constraint
 from .derivatives.functions import (
     ConstrainedFunction,
     ContactFunction,
@@ -27,6 +27,8 @@ from .derivatives.functions import (
     StepFunction,
     TreeFunction,
     evaluate,
+    made,
+    made_with_rows,
     multiply,
 )
 from .errors import ArgumentError, ArgumentTypeError, MissingExtraError
@@ -90,6 +92,7 @@ def _product(f: Function, transposed: bool) -> Any:
     return Product.apply
 
 
+@lru_cache(maxsize=256)
 def _differentiable(f: Function) -> Any:
     """Wrap a function with its derivatives for PyTorch."""
     tangents, adjoints = _product(f, False), _product(f, True)
@@ -123,37 +126,6 @@ def _differentiable(f: Function) -> Any:
     return Differentiable.apply
 
 
-# A function is made once for a model and its constraints; both are compared by identity.
-@lru_cache(maxsize=64)
-def _tree(model: Model, inverse: bool, threads: int) -> tuple[Function, Any]:
-    f = TreeFunction(model, inverse, threads)
-    return f, _differentiable(f)
-
-
-@lru_cache(maxsize=64)
-def _constrained(kind: type, model: Model, constraints: tuple[Any, ...], threads: int) -> tuple[Function, Any]:
-    f = kind(model, tuple(collect(model, constraints)), threads)
-    return f, _differentiable(f)
-
-
-@lru_cache(maxsize=64)
-def _step(sim: Simulator) -> tuple[Function, Any]:
-    f = StepFunction(sim)
-    return f, _differentiable(f)
-
-
-@lru_cache(maxsize=64)
-def _rollout(sim: Simulator, steps: int) -> tuple[Function, Any]:
-    f = RolloutFunction(sim, steps)
-    return f, _differentiable(f)
-
-
-@lru_cache(maxsize=64)
-def _contacts(contacts: int, tolerance: float) -> tuple[Function, Any]:
-    f = ContactFunction(contacts, tolerance)
-    return f, _differentiable(f)
-
-
 def _arguments(f: Function, names: str, given: Sequence[Any]) -> list[Any]:
     """Tensors of one floating type, of the right lengths and one batch."""
     arrays = []
@@ -176,6 +148,11 @@ def _arguments(f: Function, names: str, given: Sequence[Any]) -> list[Any]:
     return [x.to(dtype).expand(*batch, x.shape[-1]) for x in arrays]
 
 
+def _called(f: Function, names: str, given: Sequence[Any]) -> Any:
+    """Results of a function for arguments with these names."""
+    return _differentiable(f)(*_arguments(f, names, given))
+
+
 def inverse_dynamics(model: Model, q: Any, v: Any, acceleration: Any, *, threads: int = 1) -> Any:
     """Joint forces τ (…, nv) of :func:`delassus.inverse_dynamics`, differentiable by q (…, nq), v (…, nv) and ν̇ (…, nv).
 
@@ -184,8 +161,8 @@ def inverse_dynamics(model: Model, q: Any, v: Any, acceleration: Any, *, threads
         q, v, acceleration: configuration (…, nq), velocity (…, nv) and its rate (…, nv).
         threads: how many share a batch.
     """
-    f, function = _tree(model, True, threads)
-    return function(*_arguments(f, "q v acceleration", (q, v, acceleration)))[0]
+    f = made(TreeFunction, model, True, threads)
+    return _called(f, "q v acceleration", (q, v, acceleration))[0]
 
 
 def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, *, threads: int = 1) -> Any:
@@ -196,8 +173,8 @@ def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, *, threads: int = 1
         q, v, tau: configuration (…, nq), velocity (…, nv) and joint forces (…, nv).
         threads: how many share a batch.
     """
-    f, function = _tree(model, False, threads)
-    return function(*_arguments(f, "q v tau", (q, v, tau)))[0]
+    f = made(TreeFunction, model, False, threads)
+    return _called(f, "q v tau", (q, v, tau))[0]
 
 
 def constrained_dynamics(
@@ -214,23 +191,23 @@ def constrained_dynamics(
     Raises:
         InaccurateError: the equations have no solution.
     """
-    f, function = _constrained(ConstrainedFunction, model, tuple(constraints), threads)
-    acceleration, forces = function(*_arguments(f, "q v tau", (q, v, tau)))
+    f = made_with_rows(ConstrainedFunction, model, constraints, threads)
+    acceleration, forces = _called(f, "q v tau", (q, v, tau))
     return acceleration, forces
 
 
 def delassus_apply(model: Model, q: Any, x: Any, constraints: Sequence[Constraint | Loop], *, threads: int = 1) -> Any:
     """G(q) x (…, m), differentiable by q (…, nq) and x (…, m); ``threads`` share a batch."""
-    f, function = _constrained(OperatorFunction, model, tuple(constraints), threads)
-    return function(*_arguments(f, "q x", (q, x)))[0]
+    f = made_with_rows(OperatorFunction, model, constraints, threads)
+    return _called(f, "q x", (q, x))[0]
 
 
 def delassus_solve(model: Model, q: Any, y: Any, damping: Any, constraints: Sequence[Constraint | Loop], *, threads: int = 1) -> Any:
     """(G(q) + ε)⁻¹ y (…, m), differentiable by q (…, nq), y (…, m) and the damping ε, a scalar or (…, m); ``threads`` share a batch."""
-    f, function = _constrained(InverseOperatorFunction, model, tuple(constraints), threads)
+    f = made_with_rows(InverseOperatorFunction, model, constraints, threads)
     damping = torch.as_tensor(damping)
     damping = damping.expand(f.inputs[1]) if damping.ndim == 0 else damping
-    return function(*_arguments(f, "q y damping", (q, y, damping)))[0]
+    return _called(f, "q y damping", (q, y, damping))[0]
 
 
 def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -> Any:
@@ -254,8 +231,8 @@ def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -
     m = 3 * friction.shape[-1]
     if G.ndim < 2 or G.shape[-2:] != (m, m):
         raise ArgumentError(f"G: expected shape (…, {m}, {m}), three rows per friction coefficient, got {tuple(G.shape)}.")
-    f, function = _contacts(friction.shape[-1], float(tolerance))
-    return function(*_arguments(f, "G g friction", (G.flatten(-2), g, friction)))[0]
+    f = made(ContactFunction, friction.shape[-1], float(tolerance))
+    return _called(f, "G g friction", (G.flatten(-2), g, friction))[0]
 
 
 def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -> tuple[Any, Any]:
@@ -270,10 +247,10 @@ def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -
         control: (…, nu) of the actuators; default zero.
         tau: (…, nv) forces on joints; default zero.
     """
-    f, function = _step(sim)
+    f = made(StepFunction, sim)
     q = torch.as_tensor(q)
     control, tau = (q.new_zeros(n) if x is None else x for x, n in ((control, f.inputs[2]), (tau, f.inputs[3])))
-    after, velocity = function(*_arguments(f, "q v control tau", (q, v, control, tau)))
+    after, velocity = _called(f, "q v control tau", (q, v, control, tau))
     return after, velocity
 
 
@@ -285,6 +262,6 @@ def rollout(sim: Simulator, q: Any, v: Any, controls: Any) -> tuple[Any, Any]:
     model, controls = sim.model, torch.as_tensor(controls)
     if controls.ndim < 2 or controls.shape[-1] != model.nu:
         raise ArgumentError(f"controls: expected shape (…, steps, {model.nu}), got {tuple(controls.shape)}.")
-    f, function = _rollout(sim, controls.shape[-2])
-    after, velocities = function(*_arguments(f, "q v controls", (q, v, controls.flatten(-2))))
+    f = made(RolloutFunction, sim, controls.shape[-2])
+    after, velocities = _called(f, "q v controls", (q, v, controls.flatten(-2)))
     return after.unflatten(-1, (-1, model.nq)), velocities.unflatten(-1, (-1, model.nv))

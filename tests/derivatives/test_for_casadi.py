@@ -134,12 +134,16 @@ def test_contact_forces():
     S = casadi.MX.sym("G", 9, 9), casadi.MX.sym("g", 9), casadi.MX.sym("friction", 3)
     y = dc.solve_contacts(*S)
     along = casadi.jtimes(y, casadi.vertcat(casadi.vec(S[0]), *S[1:]), casadi.vertcat(casadi.vec(casadi.DM(dG)), dg, dmu))
-    value, forward, *back = (a.full() for a in casadi.Function("f", S, [y, along, *(casadi.gradient(casadi.dot(weights, y), s) for s in S)])(G, g, friction))
+    value, forward, *back = (
+        a.full() for a in casadi.Function("f", S, [y, along, *(casadi.gradient(casadi.dot(weights, y), s) for s in S)])(G, g, friction)
+    )
     r = dl.solve_contacts(G, g, friction, tolerance=1e-11)
     agree(value[:, 0], r.forces, 1e-10)
     wanted = dl.ContactDerivatives(G, r, friction).jvp((dG + dG.T) / 2 @ r.forces, dg, dmu).forces
     agree(forward[:, 0], wanted, 1e-9)
-    assert sum((b.reshape(d.shape) * d).sum() for b, d in zip(back, (dG, dg, dmu), strict=True)) == pytest.approx(weights @ wanted, rel=1e-9)
+    assert sum((b.reshape(d.shape) * d).sum() for b, d in zip(back, (dG, dg, dmu), strict=True)) == pytest.approx(
+        weights @ wanted, rel=1e-9
+    )
     assert np.array_equal(back[0], back[0].T)
 
 
@@ -150,7 +154,11 @@ def test_steps():
     n, control = sim.model.nv, np.array([3.0, -1.0])
     S = [casadi.MX.sym(name, k) for name, k in (("q", sim.model.nq), ("v", n), ("control", 2))]
     after, velocity = dc.step(sim, *S)
-    f = casadi.Function("f", S, [after, velocity, casadi.jacobian(velocity, S[1]), casadi.jacobian(velocity, S[2]), casadi.gradient(casadi.sum1(after), S[2])])
+    f = casadi.Function(
+        "f",
+        S,
+        [after, velocity, casadi.jacobian(velocity, S[1]), casadi.jacobian(velocity, S[2]), casadi.gradient(casadi.sum1(after), S[2])],
+    )
     found = [a.full() for a in f(q, v, control)]
     sim.reset(q, v)
     step = sim.linearize(control=control)
@@ -195,7 +203,11 @@ def reach(dynamics, model, goal, steps=12, seconds=0.6, bound=200.0):
         opti.subject_to(variable[:, at] == value)
     opti.subject_to(opti.bounded(-bound, casadi.vec(U), bound))
     opti.set_initial(Q, np.linspace(start, goal, steps + 1).T)
-    opti.solver("ipopt", {"print_time": False}, {"print_level": 0, "sb": "yes", "hessian_approximation": "limited-memory", "max_iter": 500, "tol": 1e-6})
+    opti.solver(
+        "ipopt",
+        {"print_time": False},
+        {"print_level": 0, "sb": "yes", "hessian_approximation": "limited-memory", "max_iter": 500, "tol": 1e-6},
+    )
     return opti, Q, V, U
 
 
@@ -261,6 +273,9 @@ def test_bad_input_is_named():
         dc.forward_dynamics(model, q, v, x[:3])
     with pytest.raises(dl.errors.ArgumentTypeError, match="textbook"):
         dc.forward_dynamics(model, casadi.SX.sym("q", 7), v, x)
+    for wrong in (dl.Connect(model, 1), [3]):
+        with pytest.raises(dl.errors.ArgumentTypeError, match="constraints"):
+            dc.constrained_dynamics(model, q, v, x, wrong)
     G, g, friction = mixed_problem()
     with pytest.raises(dl.errors.ArgumentError, match="G"):
         dc.solve_contacts(G[:6, :6], g, friction)

@@ -106,7 +106,9 @@ def agreed(found, wanted):
     return len(found) == len(wanted) and all(close(np.asarray(a), np.asarray(b)) for a, b in zip(found, wanted, strict=True))
 
 
-@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics", "constrained_dynamics", "delassus_apply", "delassus_solve", "solve_contacts"])
+@pytest.mark.parametrize(
+    "name", ["inverse_dynamics", "forward_dynamics", "constrained_dynamics", "delassus_apply", "delassus_solve", "solve_contacts"]
+)
 def test_batches_and_matrices_are_those_of_their_states(name):
     """Values, and Jacobians by rows and by columns, mapped over states in any order, are those of each state."""
     f, x = functions_of(dl.load("cassie"))[name]
@@ -132,7 +134,9 @@ def test_maps_go_through_the_native_batch(monkeypatch):
     seen = []
     for kind, method in ((TreeFunction, "value"), (TreeFunction, "vjp"), (ConstrainedFunction, "vjp")):
         original = getattr(kind, method)
-        monkeypatch.setattr(kind, method, lambda self, x, *d, o=original: seen.append([a.shape for a in (x[0], *(d[0] if d else ()))]) or o(self, x, *d))
+        monkeypatch.setattr(
+            kind, method, lambda self, x, *d, o=original: seen.append([a.shape for a in (x[0], *(d[0] if d else ()))]) or o(self, x, *d)
+        )
     jax.vmap(f)(*x)
     assert seen == [[(3, model.nq)]]
     del seen[:]
@@ -217,6 +221,9 @@ def test_bad_shapes_are_named():
     q, v, x = drawn(model)
     with pytest.raises(dl.errors.ArgumentError, match="tau"):
         dj.forward_dynamics(model, q, v, x[:3])
+    for wrong in (dl.Connect(model, 1), [3]):
+        with pytest.raises(dl.errors.ArgumentTypeError, match="constraints"):
+            dj.constrained_dynamics(model, q, v, x, wrong)
     G, g, friction = mixed_problem()
     with pytest.raises(dl.errors.ArgumentError, match="G"):
         dj.solve_contacts(G[:6], g, friction)

@@ -90,7 +90,9 @@ def agreed(found, wanted):
     return len(found) == len(wanted) and all(close(a.detach().numpy(), b.detach().numpy()) for a, b in zip(found, wanted, strict=True))
 
 
-@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics", "constrained_dynamics", "delassus_apply", "delassus_solve", "solve_contacts"])
+@pytest.mark.parametrize(
+    "name", ["inverse_dynamics", "forward_dynamics", "constrained_dynamics", "delassus_apply", "delassus_solve", "solve_contacts"]
+)
 def test_batches_and_matrices_are_those_of_their_states(name):
     """Values, and Jacobians by rows and by columns, as batches and mapped over states in any order, are those of each state."""
     from torch.func import jacfwd, jacrev, vmap
@@ -119,7 +121,9 @@ def test_batches_go_through_the_native_batch(monkeypatch):
     seen = []
     for kind, method in ((TreeFunction, "value"), (TreeFunction, "vjp"), (ConstrainedFunction, "vjp")):
         original = getattr(kind, method)
-        monkeypatch.setattr(kind, method, lambda self, x, *d, o=original: seen.append([a.shape for a in (x[0], *(d[0] if d else ()))]) or o(self, x, *d))
+        monkeypatch.setattr(
+            kind, method, lambda self, x, *d, o=original: seen.append([a.shape for a in (x[0], *(d[0] if d else ()))]) or o(self, x, *d)
+        )
     (f, x), (g, y) = (functions_of(model)[name] for name in ("forward_dynamics", "constrained_dynamics"))
     torch.func.vmap(torch.func.grad(lambda *a: f(*a).sum()))(*x)
     assert seen == [[(3, model.nq)], [(3, model.nq), (3, 1, model.nv)]]
@@ -193,6 +197,9 @@ def test_bad_input_is_named():
         dt.forward_dynamics(model, q.expand(2, -1), v.expand(3, -1), x)
     with pytest.raises(dl.errors.NotFiniteError, match="v"):
         dt.forward_dynamics(model, q, v * float("nan"), x)
+    for wrong in (dl.Connect(model, 1), [3]):
+        with pytest.raises(dl.errors.ArgumentTypeError, match="constraints"):
+            dt.constrained_dynamics(model, q, v, x, wrong)
     G, g, friction = mixed_problem()
     with pytest.raises(dl.errors.ArgumentError, match="G"):
         dt.solve_contacts(G[:6], g, friction)

@@ -177,11 +177,21 @@ class Rows:
         kind, self.count, self.data = constraint._recipe
         self.bodies, self.dofs = [], []  # (body, P, Q, rates of both), (velocity, c, its rate)
         self.error = np.zeros((len(motion.q), self.count), dtype=COMPLEX)
-        {FRAME: self.frame, DISTANCE: self.distance, JOINT: self.joint, COUPLING: self.coupling, CENTER: self.center, LINKS: self.links, CONTACT: self.contact}[kind]()
+        {
+            FRAME: self.frame,
+            DISTANCE: self.distance,
+            JOINT: self.joint,
+            COUPLING: self.coupling,
+            CENTER: self.center,
+            LINKS: self.links,
+            CONTACT: self.contact,
+        }[kind]()
 
     def velocity(self):
         m = self.motion
-        return sum((turn(P, m.bodies[b].u) + turn(Q, m.bodies[b].w) for b, P, Q, _, _ in self.bodies), 0 * self.error) + sum(c * m.v[:, [k]] for k, c, _ in self.dofs)
+        return sum((turn(P, m.bodies[b].u) + turn(Q, m.bodies[b].w) for b, P, Q, _, _ in self.bodies), 0 * self.error) + sum(
+            c * m.v[:, [k]] for k, c, _ in self.dofs
+        )
 
     def acceleration(self):
         """Rate of the velocity: J ν̇ + J̇ ν."""
@@ -231,7 +241,9 @@ class Rows:
             about = cross(a, b)[:, None], (cross(da, b) + cross(a, db))[:, None]
             self.error[:, -1] = (a * b).sum(-1)
         elif len(target) == 9:  # two frames
-            off = rotation_vector(product(product(self.motion.bodies[one].R, target.reshape(1, 3, 3)), transposed(self.motion.bodies[two].R)))
+            off = rotation_vector(
+                product(product(self.motion.bodies[one].R, target.reshape(1, 3, 3)), transposed(self.motion.bodies[two].R))
+            )
             self.error[:, pushes:] = turn(about[0], off)
         elif len(target) == 3:  # two axes along each other
             a, b = self.carried(one, A[0])[0], self.carried(two, target)[0]
@@ -319,10 +331,16 @@ class Equations:
         forces = motion.inertial_forces(still[:, None] * model.gravity, none)
         self.M, self.h = forces[:n].T, forces[n]
         if external is not None:
-            self.h = self.h - motion.joint_forces(
-                {b: external[b, :3] + np.zeros((n + 1, 3)) for b in range(1, model.nbody)},
-                {b: external[b, 3:] + cross(turn(motion.bodies[b].R, model.body_com[b]), external[b, :3]) for b in range(1, model.nbody)},
-            )[n]
+            self.h = (
+                self.h
+                - motion.joint_forces(
+                    {b: external[b, :3] + np.zeros((n + 1, 3)) for b in range(1, model.nbody)},
+                    {
+                        b: external[b, 3:] + cross(turn(motion.bodies[b].R, model.body_com[b]), external[b, :3])
+                        for b in range(1, model.nbody)
+                    },
+                )[n]
+            )
         rows = [Rows(motion, c) for c in constraints]
         empty = np.zeros((n + 1, 0), dtype=COMPLEX)
         acceleration = np.concatenate([empty, *(r.acceleration() for r in rows)], axis=1)

@@ -19,7 +19,9 @@ def mixed_problem(seed=0):
 
 def pushed_tripod():
     """Make a simulator of a tripod on a floor, pushed by two motors, and a state in which its three feet slide: with four, how they share their load would be anybody's choice."""
-    feet = "".join(f'<geom type="sphere" size=".02" pos="{x} {y} -.08" mass=".1" friction=".4"/>' for x, y in ((0.2, 0), (-0.1, 0.15), (-0.1, -0.15)))
+    feet = "".join(
+        f'<geom type="sphere" size=".02" pos="{x} {y} -.08" mass=".1" friction=".4"/>' for x, y in ((0.2, 0), (-0.1, 0.15), (-0.1, -0.15))
+    )
     scene = f"""<mujoco><option timestep=".01"/><worldbody><geom type="plane" size="5 5 1" friction=".4"/><body pos="0 0 .1"><joint name="x" type="slide" axis="1 0 0"/>
       <joint name="y" type="slide" axis="0 1 0"/><joint type="slide" axis="0 0 1"/><joint type="ball"/><geom type="box" size=".1 .1 .02" mass="2" contype="0" conaffinity="0"/>{feet}</body></worldbody>
       <actuator><motor joint="x"/><motor joint="y"/></actuator></mujoco>"""

@@ -16,6 +16,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -46,6 +47,8 @@ __all__ = [
     "StepFunction",
     "TreeFunction",
     "evaluate",
+    "made",
+    "made_with_rows",
     "multiply",
 ]
 
@@ -175,6 +178,21 @@ class Function:
     def patterns(self) -> tuple[NDArray[np.bool_], ...]:
         """Which entries of the matrices of :meth:`jacobian` may be other than zero, in its order: all of them."""
         return tuple(np.ones((m, n), dtype=bool) for m in self.outputs for n in self.inputs)
+
+
+@lru_cache(maxsize=256)
+def made(kind: Callable[..., Function], *arguments: Any) -> Function:
+    """Make a function, once: the same model, constraints and options get the same one, so that compiled code finds it again. Models and constraints are compared by identity."""
+    return kind(*arguments)
+
+
+def made_with_rows(kind: Callable[..., Function], model: Model, constraints: Sequence[Constraint | Loop], *options: Any) -> Function:
+    """:func:`made`, for a list of constraints."""
+    try:
+        return made(kind, model, tuple(constraints), *options)
+    except TypeError:
+        collect(as_model(model), constraints)  # raises, and says what is no constraint
+        raise
 
 
 def evaluate(f: Function, x: Arrays) -> tuple[Array, ...]:
