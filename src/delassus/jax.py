@@ -127,9 +127,7 @@ def _product_transposed(y_bar: Sequence[Any], *arguments: Any, f: Function, tran
 
 
 def _summed(x: Any, shape: tuple[int, ...]) -> Any:
-    extra = x.ndim - len(shape)
-    axes = (*range(extra), *(extra + k for k, n in enumerate(shape) if n == 1 and x.shape[extra + k] > 1))
-    return x.sum(axes).reshape(shape)
+    return x.sum([k for k, n in enumerate(shape) if n < x.shape[k]], keepdims=True)
 
 
 def _product_differentiated(arguments: Sequence[Any], changes: Sequence[Any], f: Function, transposed: bool) -> tuple[list[Any], list[Any]]:
@@ -278,7 +276,7 @@ def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -
     ``tolerance``, say 1e-10, for they are as exact as that.
 
     Args:
-        sim: the simulator; activations of actuators and poses of mocap bodies are as it has them now.
+        sim: the simulator; time and activations of actuators are as it has them now, and mocap bodies stand where they are.
         q, v: configuration (nq,) and velocity (nv,).
         control: (nu,) of the actuators; default zero.
         tau: (nv,) forces on joints; default zero.

@@ -242,7 +242,7 @@ def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -
     ``tolerance``, say 1e-10, for they are as exact as that.
 
     Args:
-        sim: the simulator; activations of actuators and poses of mocap bodies are as it has them now.
+        sim: the simulator; time and activations of actuators are as it has them now, and mocap bodies stand where they are.
         q, v: configuration (…, nq) and velocity (…, nv).
         control: (…, nu) of the actuators; default zero.
         tau: (…, nv) forces on joints; default zero.

@@ -58,6 +58,7 @@ def test_values():
 def test_derivatives_of_every_function(modes):
     model = dl.load("solo")
     q, v, x = drawn(model)
+    q[3:7] *= 1.3  # a quaternion on its way through an optimizer
     rows = [dl.PointContact(model, 3), dl.Distance(model, 5, other_point=(0.0, 0.0, 2.0))]
     y = np.linspace(0.5, 1.5, 4)
     check = {"order": 1, "modes": modes, "atol": 1e-5, "rtol": 1e-5, "eps": 1e-6}

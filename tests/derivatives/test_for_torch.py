@@ -37,6 +37,7 @@ def test_values():
 def test_derivatives_of_every_function():
     model = dl.load("solo")
     q, v, x = drawn(model, requires_grad=True)
+    q.data[3:7] *= 1.3  # a quaternion on its way through an optimizer
     rows = [dl.PointContact(model, 3), dl.Distance(model, 5, other_point=(0.0, 0.0, 2.0))]
     y = torch.linspace(0.5, 1.5, 4, dtype=torch.float64, requires_grad=True)
     e = torch.full((4,), 0.1, dtype=torch.float64, requires_grad=True)
@@ -160,6 +161,24 @@ def test_values_of_steps():
         assert close(all_v[1, k].numpy(), sim.v)
         if k == 0:
             assert close(once[1].numpy(), sim.v)
+
+
+def test_steps_begin_with_the_activations_and_mocap_bodies_of_the_simulator():
+    scene = """<mujoco><worldbody><body name="hand" mocap="true"/><body name="cart"><joint name="x" type="slide" axis="1 0 0"/><geom size=".1" mass="1" contype="0"/></body></worldbody>
+      <equality><connect body1="cart" body2="hand" anchor="0 0 0" active="{}"/></equality><actuator><general joint="x" dyntype="filter" dynprm=".1" gainprm="1"/></actuator></mujoco>"""
+    sim = dl.Simulator(scene.format("false"))
+    sim.activation = [0.5]
+    q, v, control = np.zeros((3, 1)), np.zeros((3, 1)), np.ones((3, 1))
+    _, after = dt.step(sim, q, v, control)
+    assert after[0] != 0
+    assert (after == after[0]).all()
+    assert sim.activation == [0.5]
+    sim.step(control=[1.0])
+    assert close(after[0].numpy(), sim.v)
+    sim = dl.Simulator(scene.format("true"))
+    sim.set_mocap("hand", (0.001, 0.0, 0.0), at_once=True)
+    places, _ = dt.step(sim, q, v, control)
+    assert np.allclose(places, 0.001, atol=2e-5)  # the loop holds the cart at the hand
 
 
 @needs_linearize

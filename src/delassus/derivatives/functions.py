@@ -507,7 +507,7 @@ _LOCKS_LOCK = threading.Lock()
 class _OfSimulator(Function):
     """A function that a simulator computes, from a state that is given. The simulator is left as it was; one thread at a time uses it.
 
-    What is no part of q and v, such as activations of actuators and poses of mocap bodies, is as the simulator has it when the function is called.
+    Time and activations of actuators are as the simulator has them when the function is called, mocap bodies stand where they are, contacts are not remembered.
     """
 
     def __init__(self, sim: Any, inputs: Sequence[int], outputs: Sequence[int]) -> None:
@@ -523,11 +523,13 @@ class _OfSimulator(Function):
         sim = self._sim
         with self._lock:
             before = sim.save()
-            start = sim.time
+            start, activation, poses = sim.time, sim.activation, list(zip(*sim.mocap_poses, strict=True))
 
             def put(q: Array, v: Array) -> None:
-                sim.restore(before)
                 sim.reset(q, v, start)
+                sim.activation = activation
+                for k, (position, quaternion) in enumerate(poses):
+                    sim.set_mocap(k, position, quaternion, at_once=True)
 
             try:
                 yield put
