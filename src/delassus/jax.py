@@ -4,125 +4,297 @@
     model = dl.load("go2")
     gradient = jax.grad(lambda tau: dj.forward_dynamics(model, q, v, tau).sum())(tau)
 
-Functions are computed by the native library through a callback of JAX's. Derivatives of first order are analytic; their matrices are formed, since JAX cannot map a linear
-function that is given with its transpose. Second derivatives are not offered. Under ``vmap`` states are computed one after the other. A configuration's quaternions are
-normalized first.
+Functions are computed by the native library through a callback. Under ``vmap`` a callback gets all states at once and goes through the native batch where there is one. Derivatives
+of first order are analytic, and products with them matrix-free where the library is, in both modes; several directions of one state, as ``jax.jacrev`` takes them, share its factor.
+Second derivatives are not offered. A configuration's quaternions are normalized first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from .constraints import Constraint, collect
-from .derivatives.functions import ConstrainedFunction, Function, InverseOperatorFunction, OperatorFunction, TreeFunction
+from .constraints import Constraint
+from .derivatives.functions import (
+    ConstrainedFunction,
+    ContactFunction,
+    Function,
+    InverseOperatorFunction,
+    OperatorFunction,
+    RolloutFunction,
+    StepFunction,
+    TreeFunction,
+    evaluate,
+    made,
+    made_with_rows,
+    multiply,
+)
 from .errors import ArgumentError, MissingExtraError
 from .model import Loop, Model
+from .simulator import Simulator
 
 try:
     import jax
     import jax.numpy as jnp
+    from jax.extend.core import Primitive
+    from jax.interpreters import ad, batching, mlir
 except ImportError as error:
-    raise MissingExtraError("delassus.jax: JAX is not installed. Use pip install 'delassus[jax]'.") from error
+    raise MissingExtraError("delassus.jax: JAX is not installed, or too old. Use pip install 'delassus[jax]'.") from error
 
-__all__ = ["constrained_dynamics", "delassus_apply", "delassus_solve", "forward_dynamics", "inverse_dynamics"]
+__all__ = [
+    "constrained_dynamics",
+    "delassus_apply",
+    "delassus_solve",
+    "forward_dynamics",
+    "inverse_dynamics",
+    "rollout",
+    "solve_contacts",
+    "step",
+]
 
 
-def _call(work: Any, shapes: Sequence[tuple[int, ...]], dtype: Any, *arguments: Any) -> tuple[Any, ...]:
-    """Call ``work`` on float64 arrays of one state, from traced code; results in ``dtype``."""
+@dataclass(frozen=True)
+class _OnHost:
+    """What a callback computes, on float64 arrays with any axes before; equal ones share compiled code.
 
-    def on_host(*given: Any) -> tuple[np.ndarray, ...]:
-        return tuple(np.asarray(y, dtype) for y in work(*(np.asarray(x, np.float64) for x in given)))
+    Attributes:
+        f: the function.
+        dtypes: of the results.
+        transposed: None for the function itself, else whether products are with its derivative or with the transpose.
+    """
 
-    results = tuple(jax.ShapeDtypeStruct(shape, dtype) for shape in shapes)  # type: ignore[no-untyped-call]
-    return tuple(jax.pure_callback(on_host, results, *arguments, vmap_method="sequential"))
+    f: Function
+    dtypes: tuple[Any, ...]
+    transposed: bool | None
+
+    def __call__(self, *given: Any) -> tuple[np.ndarray, ...]:
+        arrays, many = [np.asarray(x, np.float64) for x in given], len(self.f.inputs)
+        found = evaluate(self.f, arrays) if self.transposed is None else multiply(self.f, arrays[:many], arrays[many:], self.transposed)
+        return tuple(np.asarray(y, dtype) for y, dtype in zip(found, self.dtypes, strict=True))
 
 
+def _callback(f: Function, shapes: Sequence[tuple[int, ...]], arguments: Sequence[Any], transposed: bool | None = None) -> tuple[Any, ...]:
+    """Call a function from traced code; arrays may get axes before, by which they are mapped."""
+    results = tuple(jax.ShapeDtypeStruct(shape, arguments[0].dtype) for shape in shapes)
+    host = _OnHost(f, tuple(r.dtype for r in results), transposed)
+    return tuple(jax.pure_callback(host, results, *arguments, vmap_method="expand_dims"))
+
+
+# ---- products with derivatives: linear in the last arguments, transposed into each other ------------------------------------------
+# JAX has no way to give a linear function with its transpose that can be mapped as well (``linear_call`` has no rule for vmap), so this is a primitive.
+
+_product = Primitive("delassus_product")
+_product.multiple_results = True
+
+
+def _lengths(f: Function, transposed: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Lengths of the directions, and of the results."""
+    return (f.outputs, f.inputs) if transposed else (f.inputs, f.outputs)
+
+
+def _shapes(*arguments: Any, f: Function, transposed: bool) -> list[Any]:
+    batch = np.broadcast_shapes(*(a.shape[:-1] for a in arguments))
+    return [jax.core.ShapedArray((*batch, n), arguments[0].dtype) for n in _lengths(f, transposed)[1]]
+
+
+def _product_callback(*arguments: Any, f: Function, transposed: bool) -> tuple[Any, ...]:
+    return _callback(f, [a.shape for a in _shapes(*arguments, f=f, transposed=transposed)], arguments, transposed)
+
+
+def _product_mapped(arguments: Sequence[Any], axes: Sequence[Any], f: Function, transposed: bool) -> tuple[list[Any], list[int]]:
+    """Axis of the map in front; what is not mapped broadcasts, so that one state is told from many."""
+    deepest = max(jnp.ndim(a) - (k is not None) for a, k in zip(arguments, axes, strict=True))
+
+    def in_front(a: Any, axis: Any) -> Any:
+        a = a[None] if axis is None else jnp.moveaxis(a, axis, 0)
+        return a.reshape(a.shape[0], *(1,) * (deepest + 1 - a.ndim), *a.shape[1:])
+
+    found = _product.bind(*(in_front(a, k) for a, k in zip(arguments, axes, strict=True)), f=f, transposed=transposed)
+    return found, [0] * len(found)
+
+
+def _product_transposed(y_bar: Sequence[Any], *arguments: Any, f: Function, transposed: bool) -> list[Any]:
+    many = len(f.inputs)
+    x, directions = arguments[:many], arguments[many:]
+    found = _product.bind(*x, *(ad.instantiate_zeros(b) for b in y_bar), f=f, transposed=not transposed)
+    # directions that were the same for several states get the sum
+    wanted = [d.aval.shape if ad.is_undefined_primal(d) else None for d in directions]
+    return [None] * many + [None if shape is None else _summed(b, shape) for b, shape in zip(found, wanted, strict=True)]
+
+
+def _summed(x: Any, shape: tuple[int, ...]) -> Any:
+    return x.sum([k for k, n in enumerate(shape) if n < x.shape[k]], keepdims=True)
+
+
+def _product_differentiated(arguments: Sequence[Any], changes: Sequence[Any], f: Function, transposed: bool) -> tuple[list[Any], list[Any]]:
+    many = len(f.inputs)
+    if not all(isinstance(d, ad.Zero) for d in changes[:many]):
+        raise NotImplementedError("delassus.jax: second derivatives are not offered.")
+    along = [ad.instantiate_zeros(d) for d in changes[many:]]
+    return (
+        _product.bind(*arguments, f=f, transposed=transposed),
+        _product.bind(*arguments[:many], *along, f=f, transposed=transposed),
+    )
+
+
+_compiled = jax.jit(_product_callback, static_argnames=("f", "transposed"))
+_product.def_impl(lambda *arguments, **options: list(_compiled(*arguments, **options)))
+_product.def_abstract_eval(_shapes)
+mlir.register_lowering(_product, mlir.lower_fun(_product_callback, multiple_results=True))
+batching.primitive_batchers[_product] = _product_mapped
+ad.primitive_transposes[_product] = _product_transposed
+ad.primitive_jvps[_product] = _product_differentiated
+
+
+@lru_cache(maxsize=256)
 def _differentiable(f: Function) -> Any:
-    """Wrap a function with its derivatives for JAX: by products with their matrices, which JAX maps and transposes as it likes."""
-    outputs = [(n,) for n in f.outputs]
-    matrices = [(m, n) for m in f.outputs for n in f.inputs]
+    """Wrap a function with its derivatives for JAX."""
 
     @jax.custom_jvp
     def function(*x: Any) -> tuple[Any, ...]:
-        return _call(f.value, outputs, x[0].dtype, *x)
+        return _callback(f, [(n,) for n in f.outputs], x)
 
     @function.defjvp
     def _(x: tuple[Any, ...], dx: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        found = iter(_call(lambda *given: f.jacobian(given), matrices, x[0].dtype, *x))
-        return function(*x), tuple(sum(next(found) @ d for d in dx) for _ in f.outputs)
+        return function(*x), tuple(_product.bind(*x, *dx, f=f, transposed=False))
 
     return function
 
 
-# A function is made once for a model and its constraints, so that compiled code finds it again; both are compared by identity.
-@lru_cache(maxsize=64)
-def _tree(model: Model, inverse: bool) -> tuple[Function, Any]:
-    f = TreeFunction(model, inverse)
-    return f, _differentiable(f)
-
-
-@lru_cache(maxsize=64)
-def _constrained(kind: type, model: Model, constraints: tuple[Constraint, ...]) -> tuple[Function, Any]:
-    f = kind(model, constraints)
-    return f, _differentiable(f)
-
-
-def _arguments(f: Function, names: str, given: Sequence[Any]) -> list[Any]:
-    """Arguments as arrays of one floating type and of the right lengths."""
+def _typed(given: Sequence[Any]) -> list[Any]:
+    """Arrays of one floating type."""
     arrays = [jnp.asarray(x) for x in given]
     dtype = jnp.result_type(*arrays)
     if not jnp.issubdtype(dtype, jnp.floating):
         dtype = jnp.result_type(float)
-    for name, x, n in zip(names.split(), arrays, f.inputs, strict=True):
-        if x.shape != (n,):
-            raise ArgumentError(f"{name}: expected shape ({n},), got {x.shape}. For many states use jax.vmap.")
     return [x.astype(dtype) for x in arrays]
 
 
-def inverse_dynamics(model: Model, q: Any, v: Any, acceleration: Any) -> Any:
-    """Joint forces τ (nv,) of :func:`delassus.inverse_dynamics`, differentiable by q (nq,), v (nv,) and ν̇ (nv,)."""
-    f, function = _tree(model, True)
-    return function(*_arguments(f, "q v acceleration", (q, v, acceleration)))[0]
+def _arguments(f: Function, names: str, given: Sequence[Any]) -> list[Any]:
+    """Arguments as arrays of one floating type and of the right lengths."""
+    arrays = _typed(given)
+    for name, x, n in zip(names.split(), arrays, f.inputs, strict=True):
+        if x.shape != (n,):
+            raise ArgumentError(f"{name}: expected shape ({n},), got {x.shape}. For many states use jax.vmap.")
+    return arrays
 
 
-def forward_dynamics(model: Model, q: Any, v: Any, tau: Any) -> Any:
-    """Accelerations ν̇ (nv,) of :func:`delassus.forward_dynamics`, differentiable by q (nq,), v (nv,) and τ (nv,)."""
-    f, function = _tree(model, False)
-    return function(*_arguments(f, "q v tau", (q, v, tau)))[0]
+def _called(f: Function, names: str, given: Sequence[Any]) -> Any:
+    """Results of a function for arguments with these names."""
+    return _differentiable(f)(*_arguments(f, names, given))
 
 
-def constrained_dynamics(model: Model, q: Any, v: Any, tau: Any, constraints: Sequence[Constraint | Loop]) -> tuple[Any, Any]:
+def inverse_dynamics(model: Model, q: Any, v: Any, acceleration: Any, *, threads: int = 1) -> Any:
+    """Joint forces τ (nv,) of :func:`delassus.inverse_dynamics`, differentiable by q (nq,), v (nv,) and ν̇ (nv,).
+
+    Args:
+        model: the mechanism.
+        q, v, acceleration: configuration (nq,), velocity (nv,) and its rate (nv,).
+        threads: how many share the states of a ``vmap``.
+    """
+    f = made(TreeFunction, model, True, threads)
+    return _called(f, "q v acceleration", (q, v, acceleration))[0]
+
+
+def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, *, threads: int = 1) -> Any:
+    """Accelerations ν̇ (nv,) of :func:`delassus.forward_dynamics`, differentiable by q (nq,), v (nv,) and τ (nv,).
+
+    Args:
+        model: the mechanism.
+        q, v, tau: configuration (nq,), velocity (nv,) and joint forces (nv,).
+        threads: how many share the states of a ``vmap``.
+    """
+    f = made(TreeFunction, model, False, threads)
+    return _called(f, "q v tau", (q, v, tau))[0]
+
+
+def constrained_dynamics(
+    model: Model, q: Any, v: Any, tau: Any, constraints: Sequence[Constraint | Loop], *, threads: int = 1
+) -> tuple[Any, Any]:
     """Accelerations ν̇ (nv,) and forces λ (m,) of :func:`delassus.constrained_dynamics`, differentiable by q, v and τ.
+
+    Args:
+        model: the mechanism.
+        q, v, tau: configuration (nq,), velocity (nv,) and joint forces (nv,).
+        constraints: constraints of this model, or its loops.
+        threads: how many share the states of a ``vmap``.
 
     Raises:
         InaccurateError: from the callback, where the equations have no solution.
     """
-    f, function = _constrained(ConstrainedFunction, model, _kept(model, constraints))
-    acceleration, forces = function(*_arguments(f, "q v tau", (q, v, tau)))
+    f = made_with_rows(ConstrainedFunction, model, constraints, threads)
+    acceleration, forces = _called(f, "q v tau", (q, v, tau))
     return acceleration, forces
 
 
-def delassus_apply(model: Model, q: Any, x: Any, constraints: Sequence[Constraint | Loop]) -> Any:
-    """G(q) x (m,), differentiable by q (nq,) and x (m,)."""
-    f, function = _constrained(OperatorFunction, model, _kept(model, constraints))
-    return function(*_arguments(f, "q x", (q, x)))[0]
+def delassus_apply(model: Model, q: Any, x: Any, constraints: Sequence[Constraint | Loop], *, threads: int = 1) -> Any:
+    """G(q) x (m,), differentiable by q (nq,) and x (m,); ``threads`` share the states of a ``vmap``."""
+    f = made_with_rows(OperatorFunction, model, constraints, threads)
+    return _called(f, "q x", (q, x))[0]
 
 
-def delassus_solve(model: Model, q: Any, y: Any, damping: Any, constraints: Sequence[Constraint | Loop]) -> Any:
-    """(G(q) + ε)⁻¹ y (m,), differentiable by q (nq,), y (m,) and the damping ε, a scalar or (m,)."""
-    f, function = _constrained(InverseOperatorFunction, model, _kept(model, constraints))
+def delassus_solve(model: Model, q: Any, y: Any, damping: Any, constraints: Sequence[Constraint | Loop], *, threads: int = 1) -> Any:
+    """(G(q) + ε)⁻¹ y (m,), differentiable by q (nq,), y (m,) and the damping ε, a scalar or (m,); ``threads`` share the states of a ``vmap``."""
+    f = made_with_rows(InverseOperatorFunction, model, constraints, threads)
     damping = jnp.broadcast_to(jnp.asarray(damping), (f.inputs[1],)) if jnp.ndim(damping) == 0 else damping
-    return function(*_arguments(f, "q y damping", (q, y, damping)))[0]
+    return _called(f, "q y damping", (q, y, damping))[0]
 
 
-def _kept(model: Model, constraints: Sequence[Constraint | Loop]) -> tuple[Constraint, ...]:
-    return _collected(model, tuple(constraints))
+def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -> Any:
+    """Contact forces λ (m,) of :func:`delassus.solve_contacts`, differentiable by G (m, m), g (m,) and friction (m / 3,).
+
+    The symmetric part of G counts, and its adjoint is symmetric. Where a contact is about to change its mode the derivative is that of one side, see
+    :class:`delassus.ContactDerivatives`.
+
+    Args:
+        G: (m, m) Delassus matrix, three rows per contact, normal first.
+        g: (m,) velocities without forces.
+        friction: (m / 3,) coefficients µ.
+        tolerance: of the solution; derivatives are as exact as that.
+
+    Raises:
+        InaccurateError: from the callback, where the problem was not solved to that tolerance.
+    """
+    G, g, friction = _typed((G, g, friction))
+    contacts = friction.shape[0] if friction.ndim == 1 else -1
+    if contacts < 0:
+        raise ArgumentError(f"friction: expected shape (contacts,), got {friction.shape}. For many problems use jax.vmap.")
+    if G.shape != (3 * contacts, 3 * contacts):
+        raise ArgumentError(f"G: expected shape ({3 * contacts}, {3 * contacts}), three rows per friction coefficient, got {G.shape}.")
+    f = made(ContactFunction, contacts, float(tolerance))
+    return _called(f, "G g friction", (G.reshape(-1), g, friction))[0]
 
 
-@lru_cache(maxsize=64)
-def _collected(model: Model, constraints: tuple[Any, ...]) -> tuple[Constraint, ...]:
-    return tuple(collect(model, constraints))
+def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -> tuple[Any, Any]:
+    """State (q⁺, v⁺) after a step of a simulator from (q, v), differentiable by q (nq,), v (nv,), control (nu,) and τ (nv,).
+
+    The simulator is left as it was, and starts without memory of contacts. One thread at a time uses it. Derivatives are those of :meth:`delassus.Simulator.linearize`; give it a small
+    ``tolerance``, say 1e-10, for they are as exact as that.
+
+    Args:
+        sim: the simulator; time and activations of actuators are as it has them now, and mocap bodies stand where they are.
+        q, v: configuration (nq,) and velocity (nv,).
+        control: (nu,) of the actuators; default zero.
+        tau: (nv,) forces on joints; default zero.
+    """
+    f = made(StepFunction, sim)
+    control, tau = jnp.zeros(f.inputs[2]) if control is None else control, jnp.zeros(f.inputs[3]) if tau is None else tau
+    after, velocity = _called(f, "q v control tau", (q, v, control, tau))
+    return after, velocity
+
+
+def rollout(sim: Simulator, q: Any, v: Any, controls: Any) -> tuple[Any, Any]:
+    """States after every step of a simulator that starts from (q, v): (steps, nq) and (steps, nv), differentiable by q (nq,), v (nv,) and the controls (steps, nu).
+
+    As :func:`step`, but contacts are remembered from step to step. Reverse mode keeps the start of every step and differentiates the steps anew, last first.
+    """
+    model, (controls, q, v) = sim.model, _typed((controls, q, v))
+    if controls.ndim != 2 or controls.shape[1] != model.nu:
+        raise ArgumentError(f"controls: expected shape (steps, {model.nu}), got {controls.shape}. For many trajectories use jax.vmap.")
+    f = made(RolloutFunction, sim, controls.shape[0])
+    after, velocities = _called(f, "q v controls", (q, v, controls.reshape(-1)))
+    return after.reshape(-1, model.nq), velocities.reshape(-1, model.nv)

@@ -1,11 +1,11 @@
-"""Differentiable functions for PyTorch: backward and forward mode, float32 and float64, tensors on the CPU. Needs the extra ``torch``.
+"""Differentiable functions for PyTorch: backward and forward mode, ``torch.func``, float32 and float64, tensors on the CPU. Needs the extra ``torch``.
 
     import delassus as dl, delassus.torch as dt, torch
     model = dl.load("go2")
     dt.forward_dynamics(model, q, v, tau).sum().backward()
 
-Every argument may have a batch of states before, the same for all that have one. Derivatives of first order are analytic and matrix-free where the library is; second ones are
-not offered. A configuration's quaternions are normalized first.
+Every argument may have a batch of states before, the same for all that have one; ``torch.func.vmap`` makes such a batch too. It goes through the native batch where there is one.
+Derivatives of first order are analytic and matrix-free where the library is; second ones are not offered. A configuration's quaternions are normalized first.
 """
 
 from __future__ import annotations
@@ -16,39 +16,91 @@ from typing import Any
 
 import numpy as np
 
-from .constraints import Constraint, collect
-from .derivatives.functions import ConstrainedFunction, Function, InverseOperatorFunction, OperatorFunction, TreeFunction
+from .constraints import Constraint
+from .derivatives.functions import (
+    ConstrainedFunction,
+    ContactFunction,
+    Function,
+    InverseOperatorFunction,
+    OperatorFunction,
+    RolloutFunction,
+    StepFunction,
+    TreeFunction,
+    evaluate,
+    made,
+    made_with_rows,
+    multiply,
+)
 from .errors import ArgumentError, ArgumentTypeError, MissingExtraError
 from .model import Loop, Model
+from .simulator import Simulator
 
 try:
     import torch
 except ImportError as error:
     raise MissingExtraError("delassus.torch: PyTorch is not installed. Use pip install 'delassus[torch]'.") from error
 
-__all__ = ["constrained_dynamics", "delassus_apply", "delassus_solve", "forward_dynamics", "inverse_dynamics"]
+__all__ = [
+    "constrained_dynamics",
+    "delassus_apply",
+    "delassus_solve",
+    "forward_dynamics",
+    "inverse_dynamics",
+    "rollout",
+    "solve_contacts",
+    "step",
+]
 
 
-def _each(work: Callable[..., tuple[Any, ...]], outputs: Sequence[int], arguments: Sequence[Any]) -> tuple[Any, ...]:
-    """Call ``work`` on float64 arrays of every state."""
-    batch = torch.broadcast_shapes(*(x.shape[:-1] for x in arguments))
-    dtype = arguments[0].dtype
-    given = [x.detach().expand(*batch, x.shape[-1]).reshape(-1, x.shape[-1]).to(torch.float64).numpy() for x in arguments]
-    results = [np.empty((given[0].shape[0], n)) for n in outputs]
-    for k in range(given[0].shape[0]):
-        for result, y in zip(results, work(*(x[k] for x in given)), strict=True):
-            result[k] = y
-    return tuple(torch.from_numpy(y).to(dtype).reshape(*batch, y.shape[-1]) for y in results)
+def _on_arrays(work: Callable[[list[np.ndarray]], tuple[np.ndarray, ...]], arguments: Sequence[Any]) -> tuple[Any, ...]:
+    """Call ``work`` on float64 arrays that share the tensors' memory where they can."""
+    found = work([x.detach().to(torch.float64).numpy() for x in arguments])
+    return tuple(torch.from_numpy(np.ascontiguousarray(y)).to(arguments[0].dtype) for y in found)
 
 
+def _in_front(arguments: Sequence[Any], axes: Sequence[int | None]) -> list[Any]:
+    """Axis of a map in front, and as many axes in all: what is not mapped broadcasts."""
+    moved = [x[None] if axis is None else x.movedim(axis, 0) for x, axis in zip(arguments, axes, strict=True)]
+    deepest = max(x.ndim for x in moved)
+    return [x.reshape(x.shape[0], *(1,) * (deepest - x.ndim), *x.shape[1:]) for x in moved]
+
+
+def _product(f: Function, transposed: bool) -> Any:
+    """Products with the derivatives of a function, or with their transposes: of its arguments and of directions."""
+    count = len(f.inputs)
+
+    class Product(torch.autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(*arguments: Any) -> tuple[Any, ...]:
+            return _on_arrays(lambda given: multiply(f, given[:count], given[count:], transposed), arguments)
+
+        @staticmethod
+        def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
+            pass
+
+        @staticmethod
+        def backward(ctx: Any, *_: Any) -> Any:
+            raise NotImplementedError("delassus.torch: second derivatives are not offered.")
+
+        jvp = backward
+
+        @staticmethod
+        def vmap(info: Any, axes: tuple[int | None, ...], *arguments: Any) -> tuple[Any, Any]:
+            found = Product.apply(*_in_front(arguments, axes))
+            return found, (0,) * len(found)
+
+    return Product.apply
+
+
+@lru_cache(maxsize=256)
 def _differentiable(f: Function) -> Any:
     """Wrap a function with its derivatives for PyTorch."""
-    count = len(f.inputs)
+    tangents, adjoints = _product(f, False), _product(f, True)
 
     class Differentiable(torch.autograd.Function):  # type: ignore[misc]
         @staticmethod
         def forward(*x: Any) -> tuple[Any, ...]:
-            return _each(f.value, f.outputs, x)
+            return _on_arrays(lambda given: evaluate(f, given), x)
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Any, ...]) -> None:
@@ -56,31 +108,22 @@ def _differentiable(f: Function) -> Any:
             ctx.save_for_forward(*inputs)
 
         @staticmethod
-        @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
-        def backward(ctx: Any, *y_bar: Any) -> tuple[Any, ...]:
-            x = ctx.saved_tensors
-            return _each(lambda *given: f.vjp(given[:count], given[count:]), f.inputs, (*x, *y_bar))
+        def backward(ctx: Any, *y_bar: Any) -> Any:
+            return adjoints(*ctx.saved_tensors, *y_bar)
 
         @staticmethod
-        def jvp(ctx: Any, *dx: Any) -> tuple[Any, ...]:
+        def jvp(ctx: Any, *dx: Any) -> Any:
             x = ctx.saved_tensors
-            directions = [torch.zeros_like(a) if d is None else d for a, d in zip(x, dx, strict=True)]
-            return _each(lambda *given: f.jvp(given[:count], given[count:]), f.outputs, (*x, *directions))
+            return tangents(*x, *(torch.zeros_like(a) if d is None else d for a, d in zip(x, dx, strict=True)))
+
+        @staticmethod
+        def vmap(info: Any, axes: tuple[int | None, ...], *x: Any) -> tuple[Any, Any]:
+            moved = _in_front(x, axes)
+            batch = torch.broadcast_shapes(*(a.shape[:-1] for a in moved))
+            found = Differentiable.apply(*(a.expand(*batch, a.shape[-1]) for a in moved))
+            return found, (0,) * len(found)
 
     return Differentiable.apply
-
-
-# A function is made once for a model and its constraints; both are compared by identity.
-@lru_cache(maxsize=64)
-def _tree(model: Model, inverse: bool) -> tuple[Function, Any]:
-    f = TreeFunction(model, inverse)
-    return f, _differentiable(f)
-
-
-@lru_cache(maxsize=64)
-def _constrained(kind: type, model: Model, constraints: tuple[Any, ...]) -> tuple[Function, Any]:
-    f = kind(model, tuple(collect(model, constraints)))
-    return f, _differentiable(f)
 
 
 def _arguments(f: Function, names: str, given: Sequence[Any]) -> list[Any]:
@@ -105,38 +148,120 @@ def _arguments(f: Function, names: str, given: Sequence[Any]) -> list[Any]:
     return [x.to(dtype).expand(*batch, x.shape[-1]) for x in arrays]
 
 
-def inverse_dynamics(model: Model, q: Any, v: Any, acceleration: Any) -> Any:
-    """Joint forces τ (…, nv) of :func:`delassus.inverse_dynamics`, differentiable by q (…, nq), v (…, nv) and ν̇ (…, nv)."""
-    f, function = _tree(model, True)
-    return function(*_arguments(f, "q v acceleration", (q, v, acceleration)))[0]
+def _called(f: Function, names: str, given: Sequence[Any]) -> Any:
+    """Results of a function for arguments with these names."""
+    return _differentiable(f)(*_arguments(f, names, given))
 
 
-def forward_dynamics(model: Model, q: Any, v: Any, tau: Any) -> Any:
-    """Accelerations ν̇ (…, nv) of :func:`delassus.forward_dynamics`, differentiable by q (…, nq), v (…, nv) and τ (…, nv)."""
-    f, function = _tree(model, False)
-    return function(*_arguments(f, "q v tau", (q, v, tau)))[0]
+def inverse_dynamics(model: Model, q: Any, v: Any, acceleration: Any, *, threads: int = 1) -> Any:
+    """Joint forces τ (…, nv) of :func:`delassus.inverse_dynamics`, differentiable by q (…, nq), v (…, nv) and ν̇ (…, nv).
+
+    Args:
+        model: the mechanism.
+        q, v, acceleration: configuration (…, nq), velocity (…, nv) and its rate (…, nv).
+        threads: how many share a batch.
+    """
+    f = made(TreeFunction, model, True, threads)
+    return _called(f, "q v acceleration", (q, v, acceleration))[0]
 
 
-def constrained_dynamics(model: Model, q: Any, v: Any, tau: Any, constraints: Sequence[Constraint | Loop]) -> tuple[Any, Any]:
+def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, *, threads: int = 1) -> Any:
+    """Accelerations ν̇ (…, nv) of :func:`delassus.forward_dynamics`, differentiable by q (…, nq), v (…, nv) and τ (…, nv).
+
+    Args:
+        model: the mechanism.
+        q, v, tau: configuration (…, nq), velocity (…, nv) and joint forces (…, nv).
+        threads: how many share a batch.
+    """
+    f = made(TreeFunction, model, False, threads)
+    return _called(f, "q v tau", (q, v, tau))[0]
+
+
+def constrained_dynamics(
+    model: Model, q: Any, v: Any, tau: Any, constraints: Sequence[Constraint | Loop], *, threads: int = 1
+) -> tuple[Any, Any]:
     """Accelerations ν̇ (…, nv) and forces λ (…, m) of :func:`delassus.constrained_dynamics`, differentiable by q, v and τ.
+
+    Args:
+        model: the mechanism.
+        q, v, tau: configuration (…, nq), velocity (…, nv) and joint forces (…, nv).
+        constraints: constraints of this model, or its loops.
+        threads: how many share a batch.
 
     Raises:
         InaccurateError: the equations have no solution.
     """
-    f, function = _constrained(ConstrainedFunction, model, tuple(constraints))
-    acceleration, forces = function(*_arguments(f, "q v tau", (q, v, tau)))
+    f = made_with_rows(ConstrainedFunction, model, constraints, threads)
+    acceleration, forces = _called(f, "q v tau", (q, v, tau))
     return acceleration, forces
 
 
-def delassus_apply(model: Model, q: Any, x: Any, constraints: Sequence[Constraint | Loop]) -> Any:
-    """G(q) x (…, m), differentiable by q (…, nq) and x (…, m)."""
-    f, function = _constrained(OperatorFunction, model, tuple(constraints))
-    return function(*_arguments(f, "q x", (q, x)))[0]
+def delassus_apply(model: Model, q: Any, x: Any, constraints: Sequence[Constraint | Loop], *, threads: int = 1) -> Any:
+    """G(q) x (…, m), differentiable by q (…, nq) and x (…, m); ``threads`` share a batch."""
+    f = made_with_rows(OperatorFunction, model, constraints, threads)
+    return _called(f, "q x", (q, x))[0]
 
 
-def delassus_solve(model: Model, q: Any, y: Any, damping: Any, constraints: Sequence[Constraint | Loop]) -> Any:
-    """(G(q) + ε)⁻¹ y (…, m), differentiable by q (…, nq), y (…, m) and the damping ε, a scalar or (…, m)."""
-    f, function = _constrained(InverseOperatorFunction, model, tuple(constraints))
+def delassus_solve(model: Model, q: Any, y: Any, damping: Any, constraints: Sequence[Constraint | Loop], *, threads: int = 1) -> Any:
+    """(G(q) + ε)⁻¹ y (…, m), differentiable by q (…, nq), y (…, m) and the damping ε, a scalar or (…, m); ``threads`` share a batch."""
+    f = made_with_rows(InverseOperatorFunction, model, constraints, threads)
     damping = torch.as_tensor(damping)
     damping = damping.expand(f.inputs[1]) if damping.ndim == 0 else damping
-    return function(*_arguments(f, "q y damping", (q, y, damping)))[0]
+    return _called(f, "q y damping", (q, y, damping))[0]
+
+
+def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -> Any:
+    """Contact forces λ (…, m) of :func:`delassus.solve_contacts`, differentiable by G (…, m, m), g (…, m) and friction (…, m / 3).
+
+    The symmetric part of G counts, and its adjoint is symmetric. Where a contact is about to change its mode the derivative is that of one side, see
+    :class:`delassus.ContactDerivatives`.
+
+    Args:
+        G: (…, m, m) Delassus matrix, three rows per contact, normal first.
+        g: (…, m) velocities without forces.
+        friction: (…, m / 3) coefficients µ.
+        tolerance: of the solution; derivatives are as exact as that.
+
+    Raises:
+        InaccurateError: the problem was not solved to that tolerance.
+    """
+    G, friction = torch.as_tensor(G), torch.as_tensor(friction)
+    if friction.ndim == 0:
+        raise ArgumentError("friction: expected shape (…, contacts), got a number.")
+    m = 3 * friction.shape[-1]
+    if G.ndim < 2 or G.shape[-2:] != (m, m):
+        raise ArgumentError(f"G: expected shape (…, {m}, {m}), three rows per friction coefficient, got {tuple(G.shape)}.")
+    f = made(ContactFunction, friction.shape[-1], float(tolerance))
+    return _called(f, "G g friction", (G.flatten(-2), g, friction))[0]
+
+
+def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -> tuple[Any, Any]:
+    """State (q⁺, v⁺) after a step of a simulator from (q, v), differentiable by q (…, nq), v (…, nv), control (…, nu) and τ (…, nv).
+
+    The simulator is left as it was, and starts without memory of contacts. One thread at a time uses it. Derivatives are those of :meth:`delassus.Simulator.linearize`; give it a small
+    ``tolerance``, say 1e-10, for they are as exact as that.
+
+    Args:
+        sim: the simulator; time and activations of actuators are as it has them now, and mocap bodies stand where they are.
+        q, v: configuration (…, nq) and velocity (…, nv).
+        control: (…, nu) of the actuators; default zero.
+        tau: (…, nv) forces on joints; default zero.
+    """
+    f = made(StepFunction, sim)
+    q = torch.as_tensor(q)
+    control, tau = (q.new_zeros(n) if x is None else x for x, n in ((control, f.inputs[2]), (tau, f.inputs[3])))
+    after, velocity = _called(f, "q v control tau", (q, v, control, tau))
+    return after, velocity
+
+
+def rollout(sim: Simulator, q: Any, v: Any, controls: Any) -> tuple[Any, Any]:
+    """States after every step of a simulator that starts from (q, v): (…, steps, nq) and (…, steps, nv), differentiable by q (…, nq), v (…, nv) and the controls (…, steps, nu).
+
+    As :func:`step`, but contacts are remembered from step to step. Backward mode keeps the start of every step and differentiates the steps anew, last first.
+    """
+    model, controls = sim.model, torch.as_tensor(controls)
+    if controls.ndim < 2 or controls.shape[-1] != model.nu:
+        raise ArgumentError(f"controls: expected shape (…, steps, {model.nu}), got {tuple(controls.shape)}.")
+    f = made(RolloutFunction, sim, controls.shape[-2])
+    after, velocities = _called(f, "q v controls", (q, v, controls.flatten(-2)))
+    return after.unflatten(-1, (-1, model.nq)), velocities.unflatten(-1, (-1, model.nv))

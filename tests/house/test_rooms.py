@@ -25,7 +25,22 @@ ROOMS = [
 ]
 # Beneath the rooms: used by all, uses none of them. Above: may use every room; no room may use it.
 GROUND = {"errors", "types", "_door", "_core"}
-ABOVE = {"__init__", "scenes", "check", "figures", "cli", "textbook", "reproduce", "bench", "gym", "jax", "torch", "demo", "_terminal"}
+ABOVE = {
+    "__init__",
+    "scenes",
+    "check",
+    "figures",
+    "cli",
+    "textbook",
+    "reproduce",
+    "bench",
+    "gym",
+    "casadi",
+    "jax",
+    "torch",
+    "demo",
+    "_terminal",
+}
 # What the bindings share, and the room each header belongs to; rooms.h only declares. A room's further files are called room_part.cpp.
 SHARED_BINDINGS = {
     "rooms.h": "errors",
