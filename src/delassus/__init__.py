@@ -81,7 +81,19 @@ if TYPE_CHECKING:
         damped_delassus_inverse,
         delassus_matrix,
     )
-    from .simulator import ContactProblem, Contacts, Simulator, StepResult, Trajectory
+    from .simulator import (
+        ContactProblem,
+        Contacts,
+        LinearizedStep,
+        ParameterAdjoint,
+        RolloutAdjoint,
+        Simulator,
+        StepAdjoint,
+        StepResult,
+        StepTangent,
+        Trajectory,
+        rollout_vjp,
+    )
     from .solvers import (
         AssemblyResult,
         BatchConstrainedDynamics,
@@ -168,18 +180,23 @@ __all__ = [
     "JointLimit",
     "LcpResult",
     "LinearizedDynamics",
+    "LinearizedStep",
     "LinkConstraint",
     "MethodCosts",
     "Model",
     "ModelBuilder",
     "OperationalSpace",
     "OperatorDerivatives",
+    "ParameterAdjoint",
     "Planar",
     "PointContact",
     "Prismatic",
     "Rollout",
+    "RolloutAdjoint",
     "Simulator",
+    "StepAdjoint",
     "StepResult",
+    "StepTangent",
     "Study",
     "StudyResult",
     "Trajectory",
@@ -237,6 +254,7 @@ __all__ = [
     "potential_energy",
     "record",
     "rollout",
+    "rollout_vjp",
     "scenes",
     "solve_contacts",
     "solve_lcp",
@@ -262,7 +280,7 @@ _HOMES = {
     "model": "Model ModelBuilder embedded_names load",
     "operators": "BatchDelassusOperator CholeskyDelassus DelassusOperator DenseDelassus Explanation ExplicitDelassus MethodCosts damped_delassus_inverse "
     "delassus_matrix",
-    "simulator": "ContactProblem Contacts Simulator StepResult Trajectory",
+    "simulator": "ContactProblem Contacts LinearizedStep ParameterAdjoint RolloutAdjoint Simulator StepAdjoint StepResult StepTangent Trajectory rollout_vjp",
     "solvers": "AssemblyResult BatchConstrainedDynamics BatchDynamicsResult ConstrainedDynamics ContactResiduals ContactResult ContactSolver DynamicsResult ImpactResult "
     "InverseDynamicsResult LcpResult OperationalSpace close_loops complementarity constrained_dynamics constrained_inverse_dynamics impact solve_contacts "
     "solve_lcp",

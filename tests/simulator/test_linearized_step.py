@@ -408,3 +408,66 @@ def test_by_inertial_parameters(which, joint):
 def test_by_joint_and_actuator_parameters(old, new, adjoint):
     base = float(old.split('"')[1])
     parameter_check(lambda x: ARM.replace(old, new.format(repr(base + x))), (None, [0.4, -0.3, 0.5, 0.2, 0.1]), adjoint, 1e-5, control=np.array([0.3, 0.5]))
+
+
+# ---- through a motion
+
+
+@pytest.mark.parametrize("every", [None, 1, 4, 12, 40])
+def test_a_motion_backwards(every):
+    """A table that is thrown, falls, hits the floor and slides: derivatives by its start and by joint forces of every step."""
+    sim = simulator(TRIPOD)
+    q = sim.q
+    q[2] += 0.003
+    sim.reset(q, [0.8, 0.3, 0, 0.1, 0.2, 0.5])
+    steps, n = 12, 6
+    rng = np.random.default_rng(0)
+    q_bar, v_bar, tau = rng.normal(size=(3, steps, n))
+    before = sim.save()
+    d = dl.rollout_vjp(sim, np.zeros((steps, 0)), q_bar, v_bar, tau=tau, checkpoint_every=every)
+    assert np.array_equal(sim.save(), before)
+
+    def number(dv, dtau):
+        sim.restore(before)
+        sim.reset(sim.q, sim.v + dv)
+        states = []
+        for t in range(steps):
+            sim.step(tau[t] + dtau[t])
+            states.append((sim.q, sim.v))
+        return states
+
+    dv, dtau, h = rng.normal(size=n), rng.normal(size=(steps, n)), 1e-7
+    there, back = number(h * dv, h * dtau), number(-h * dv, -h * dtau)
+    wanted = sum(
+        q_bar[t] @ dl.difference(sim.model, back[t][0], there[t][0]) + v_bar[t] @ (there[t][1] - back[t][1]) for t in range(steps)
+    ) / (2 * h)  # fmt: skip
+    assert d.v @ dv + (d.tau * dtau).sum() == pytest.approx(wanted, rel=1e-5)
+
+
+def test_parameters_through_a_motion():
+    """The damping of an arm's first joint, from where its motion ends."""
+    control, state, steps = np.array([0.3, 0.5]), (None, [0.4, -0.3, 0.5, 0.2, 0.1]), 30
+
+    def end(damping):
+        sim = simulator(ARM.replace('damping=".1"', f'damping="{damping!r}"'))
+        sim.reset(*state)
+        for _ in range(steps):
+            sim.step(control=control)
+        return sim
+
+    sim = simulator(ARM)
+    sim.reset(*state)
+    q_bar = np.random.default_rng(1).normal(size=5)
+    d = dl.rollout_vjp(sim, np.tile(control, (steps, 1)), q_bar, parameters=True)
+    a, b = end(0.1 + 1e-5), end(0.1 - 1e-5)
+    assert d.parameters.damping[0] == pytest.approx(q_bar @ dl.difference(sim.model, b.q, a.q) / 2e-5, rel=1e-5)
+
+
+def test_bad_weights_of_a_motion_are_refused():
+    sim = simulator(ARM)
+    with pytest.raises(ArgumentError, match="controls"):
+        dl.rollout_vjp(sim, np.zeros((3, 1)), np.ones(5))
+    with pytest.raises(ArgumentError, match="q_bar"):
+        dl.rollout_vjp(sim, np.zeros((3, 2)), np.ones((4, 5)))
+    with pytest.raises(ArgumentError, match="checkpoint_every"):
+        dl.rollout_vjp(sim, np.zeros((3, 2)), np.ones(5), checkpoint_every=0)

@@ -142,9 +142,7 @@ class ContactDerivatives:
         self._smoothed: _core.SmoothedContacts64 | None = None
         # of the two bounds that of which a force is nearer
         at = self.forces[intervals[:, 0].astype(int)]
-        self._at_lower = np.abs(at - np.nan_to_num(intervals[:, 1], nan=-np.inf)) <= np.abs(
-            at - np.nan_to_num(intervals[:, 2], nan=np.inf)
-        )
+        self._at_lower = np.abs(at - np.nan_to_num(intervals[:, 1], nan=-np.inf)) <= np.abs(at - np.nan_to_num(intervals[:, 2], nan=np.inf))
         if self.smoothing is not None:
             if self.smoothing <= 0:
                 raise ArgumentError(f"smoothing: expected a positive number, got {self.smoothing:g}. Leave it out for none.")
@@ -186,7 +184,8 @@ class ContactDerivatives:
         if dq is not None:
             s += self._derivatives_of_G("dq").apply_jvp(self.forces, dq)
         bounds = [
-            None if value is None else numbers(value, name, (self._others, *axis)) for value, name in ((dlower, "dlower"), (dupper, "dupper"))
+            None if value is None else numbers(value, name, (self._others, *axis))
+            for value, name in ((dlower, "dlower"), (dupper, "dupper"))
         ]
         if self._smoothed is not None:
             return ContactTangent(*self._smoothed.tangents(s, dfriction, *bounds, columns, vector))
