@@ -199,6 +199,7 @@ struct HeldWorld : SingleUser {
   std::shared_ptr<WorldPlan> plan;
   std::unique_ptr<World> world;
   std::unique_ptr<StepLinearization> linearization;  // of the last step that was asked for; null: nobody asked
+  Numbers row_forces;                                // before that step
 
   HeldWorld(std::shared_ptr<WorldPlan> p, int threads)
       : SingleUser("this Simulator"), plan(std::move(p)), world(plan->make(threads)) {
@@ -271,13 +272,13 @@ std::unique_ptr<StepRecord> linearize(HeldWorld& s, nb::handle tau, nb::handle c
   s.work("linearize", [&](World& w) {
     poll(4e4);
     if (!s.linearization) s.linearization = std::make_unique<StepLinearization>(w, int(s.plan->nu()));
-    const Numbers row_forces = w.row_forces;
+    s.row_forces = w.row_forces;
     const StepReport report = s.linearization->update(forces);
     if (!report.collided || !report.regular) return report;
     if (s.finite()) record = recorded(report, w);
     if (!advance || !record) {
       w.undo_step();
-      w.row_forces = row_forces;
+      w.row_forces = s.row_forces;
     }
     return report;
   });

@@ -14,7 +14,7 @@ using Numbers = std::vector<double>;
 
 constexpr int max_closing_steps = 12;   // of loops at the end, each a thousandth of the one before
 constexpr double gap_kink = 1e-6;       // gaps that are this near to where they begin to count [m or rad]
-constexpr double closed_share = 1e-13;  // of what they were open, that is left
+constexpr double closed_share = 1e-12;  // of what they were open, that is left
 
 ConstraintSet<double> loops_of(const WorldDescription& world, double error_gain) {
   ConstraintSet<double> set = make_constraints(world.model, world.loops);

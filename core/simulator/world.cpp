@@ -133,8 +133,7 @@ bool World::find_forces(const StepForces& forces, double dt) {
 }
 
 bool World::look_again() {
-  std::vector<Touch> again;
-  return collider_.collide(looked_at_.data(), again, nullptr);
+  return collider_.collide(looked_at_.data(), again_, nullptr);
 }
 
 bool World::find_force_rates(const double* control, int controls, ForceRates& ours, MirrorRates& others) {

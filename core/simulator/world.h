@@ -141,7 +141,7 @@ class World {
   TunnellingCheck tunnelling_;
   std::size_t row_count_ = 0;  // of loops and dry friction
   const std::vector<Island*>* used_ = nullptr;
-  std::vector<Touch> touches_;
+  std::vector<Touch> touches_, again_;         // of the step; of `look_again`
   std::vector<double> forces_, motor_forces_;  // per velocity
   SpanValues spans_;
   std::vector<char> in_loops_;                      // per velocity: of a tree in loops; empty: there is none
