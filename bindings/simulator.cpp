@@ -266,14 +266,14 @@ std::unique_ptr<RunRecord> run(HeldWorld& s, int steps, int every, nb::handle ta
 // The step with these forces, and its derivatives, which stay until the next; the state after it, or as it was. Null
 // where velocities are no longer finite.
 std::unique_ptr<StepRecord> linearize(HeldWorld& s, nb::handle tau, nb::handle control, nb::handle external,
-                                      bool advance) {
+                                      double smoothing, bool advance) {
   const HeldWorld::Forces forces(*s.plan, tau, control, external);
   std::unique_ptr<StepRecord> record;
   s.work("linearize", [&](World& w) {
     poll(4e4);
     if (!s.linearization) s.linearization = std::make_unique<StepLinearization>(w, int(s.plan->nu()));
     s.row_forces = w.row_forces;
-    const StepReport report = s.linearization->update(forces);
+    const StepReport report = s.linearization->update(forces, smoothing);
     if (!report.collided || !report.regular) return report;
     if (s.finite()) record = recorded(report, w);
     if (!advance || !record) {
@@ -353,7 +353,7 @@ nb::tuple linearized_modes(HeldWorld& s) {
                                                 {g.moved_bodies, "moved_bodies"},
                                                 {g.bounce, "bounce"},
                                                 {g.contacts, "contacts"},
-                                                {g.singular, "singular"}};
+                                                {g.singular, "singular"},           {g.smoothing, "smoothing"}};
   for (const auto& [is, name] : named)
     if (is) gaps.emplace_back(name);
   std::vector<int> modes(linear.contact_modes().begin(), linear.contact_modes().end()),
@@ -443,7 +443,8 @@ void bind_world(nb::module_& m) {
            nb::sig("def step(self, tau: object | None, control: object | None, external_forces: object | None) -> "
                    "StepRecord | None"))
       // The step to first order, and products with its derivatives, which stay until the world does anything else.
-      .def("linearize", &linearize, "tau"_a.none(), "control"_a.none(), "external_forces"_a.none(), "advance"_a)
+      .def("linearize", &linearize, "tau"_a.none(), "control"_a.none(), "external_forces"_a.none(), "smoothing"_a,
+           "advance"_a)
       .def("tangents", &step_tangents, "dq"_a.none(), "dv"_a.none(), "dtau"_a.none(), "dcontrol"_a.none(),
            "dfriction"_a.none(), "drestitution"_a.none(), "columns"_a, "vector"_a)
       .def("adjoints", &step_adjoints, "q_bar"_a.none(), "v_bar"_a.none(), "columns"_a, "vector"_a, "parameters"_a)

@@ -255,7 +255,7 @@ void Island::give(double* q, double* v, double* row_forces, StepMemory& after) c
            {velocities_.report().rho, correction_.penalty()}, trees_, after);
 }
 
-IslandLinearization& Island::linearize(const ContactMotions& motions, const Contact* first) {
+IslandLinearization& Island::linearize(const ContactMotions& motions, const Contact* first, double smoothing) {
   if (!linearization_) linearization_ = std::make_unique<IslandLinearization>(world_, loops_.rows());
   linearized_.clear();
   motions_.clear();
@@ -265,7 +265,7 @@ IslandLinearization& Island::linearize(const ContactMotions& motions, const Cont
   }
   linearization_->update({world_, *last_system_, rows_, state_, free_motion_, loops_, bodies_, velocities_,
                           start_.impulses, correction_, next_q_, way_},
-                         motions_);
+                         motions_, smoothing);
   return *linearization_;
 }
 

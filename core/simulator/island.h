@@ -76,7 +76,7 @@ class Island {
 
   // Its last step to first order, with motions of contacts, of which `first` is that of the first of the world's; stays
   // until the next step. Contacts: which of the world's its own are, in order.
-  IslandLinearization& linearize(const ContactMotions& motions, const Contact* first);
+  IslandLinearization& linearize(const ContactMotions& motions, const Contact* first, double smoothing);
   IslandLinearization& linearization() { return *linearization_; }
   const std::vector<int>& linearized_contacts() const { return linearized_; }
   const WorldPart& part() const { return part_; }

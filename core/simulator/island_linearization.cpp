@@ -32,7 +32,7 @@ void copy(const double* from, std::size_t count, Numbers& to) { std::copy_n(from
 
 void StepGaps::add(const StepGaps& o) {
   contradiction |= o.contradiction, open_loops |= o.open_loops, tendons |= o.tendons, moved_bodies |= o.moved_bodies,
-      bounce |= o.bounce, contacts |= o.contacts, singular |= o.singular;
+      bounce |= o.bounce, contacts |= o.contacts, singular |= o.singular, smoothing |= o.smoothing;
 }
 
 IslandLinearization::Motion::Motion(const WorldDescription& world, bool loops)
@@ -61,7 +61,8 @@ IslandLinearization::IslandLinearization(const WorldDescription& world, int loop
 
 // ---- the step, around which derivatives are taken
 
-void IslandLinearization::update(const IslandStep& step, const std::vector<const ContactMotion*>& motions) {
+void IslandLinearization::update(const IslandStep& step, const std::vector<const ContactMotion*>& motions,
+                                 double smoothing) {
   s_ = &step.system, loops_ = &step.loops, free_bodies_ = &step.bodies;
   m_ = int(s_->rows()), dt_ = world_.options.timestep;
   user_ = nullptr, correction_factored_ = false;
@@ -91,6 +92,9 @@ void IslandLinearization::update(const IslandStep& step, const std::vector<const
     for (std::size_t r = 0; r < motion_.sigma.size(); ++r) motion_.sigma[r] += step.velocities.g[r];
     update_motion(step, motions, impulses, impulses, s_->sets, motion_);
   }
+  smooths_ = smoothing > 0 && m_ > 0 && !bounces_ && smooth(step, smoothing);
+  gaps_.smoothing = smoothing > 0 && m_ > 0 && !smooths_;
+  if (smooths_) update_motion(step, motions, smoothed_.forces(), impulses, s_->sets, motion_);
   update_correction(step, motions);
   step.bodies.find_rates(start_q_.data(), u_, next_v_, bodies_);
   arrives_ = l_ > 0 && !step.correction.held_open();
@@ -229,6 +233,20 @@ void IslandLinearization::update_correction(const IslandStep& step, const std::v
   use(corrected_modes_, *corrected_map_, correction_factored_);
 }
 
+// Impulses on the central path. False: they were not found.
+bool IslandLinearization::smooth(const IslandStep& step, double smoothing) {
+  find_inverse_masses(s_->sets, s_->map_or(*motion_.map), inverse_masses_.data());
+  user_ = nullptr;
+  return smoothed_.solve(s_->sets, s_->map_or(*motion_.map), step.velocities.g.data(), inverse_masses_.data(),
+                         smoothing, step.velocities.impulses().data());
+}
+
+void IslandLinearization::use_smoothed() {
+  if (user_ == &smoothed_ || smoothed_.is_dense()) return;
+  gaps_.singular = !smoothed_.factor() || gaps_.singular;
+  user_ = &smoothed_;
+}
+
 void IslandLinearization::find_gaps(const IslandStep& step) {
   gaps_.contradiction = !step.correction.separated() || step.correction.shortened();
   gaps_.open_loops = l_ > 0 && (loops_->far() || step.correction.held_open());
@@ -294,8 +312,13 @@ void IslandLinearization::tangents(const Direction& d, double* next_dq, double* 
           bound_d_[i * k + c] = intervals[i].lower == 0 ? 0.0 : -given[std::size_t(intervals[i].row) * k + c];
       bounds = bound_d_.data();
     }
-    use(motion_);
-    motion_.modes.tangents(rows_d_.data(), d.friction, bounds, d.columns, lambda_d_.data(), nullptr);
+    if (smooths_) {
+      use_smoothed();
+      smoothed_.tangents(rows_d_.data(), d.friction, nullptr, nullptr, d.columns, lambda_d_.data(), nullptr);
+    } else {
+      use(motion_);
+      motion_.modes.tangents(rows_d_.data(), d.friction, bounds, d.columns, lambda_d_.data(), nullptr);
+    }
     if (bounces_)
       for (std::size_t e = 0; e < m * k; ++e) lambda_d_[e] += bounce_->given_d[e];
     s_->G->jacobian_transpose(lambda_d_.data(), d.columns, work_.data());
@@ -542,8 +565,13 @@ void IslandLinearization::adjoints(const double* next_q_bar, const double* next_
     mass_inverse(next_d_, columns, work_);
     s_->G->jacobian(work_.data(), columns, lambda_d_.data());
     sized(bound_d_, motion_.sets->intervals.size(), columns);
-    use(motion_);
-    motion_.modes.adjoints(lambda_d_.data(), nullptr, columns, rows_d_.data(), friction_d_.data(), bound_d_.data());
+    if (smooths_) {
+      use_smoothed();
+      smoothed_.adjoints(lambda_d_.data(), nullptr, columns, rows_d_.data(), friction_d_.data(), nullptr, nullptr);
+    } else {
+      use(motion_);
+      motion_.modes.adjoints(lambda_d_.data(), nullptr, columns, rows_d_.data(), friction_d_.data(), bound_d_.data());
+    }
     for (std::size_t e = 0; e < contacts * k; ++e) friction_bar[e] += friction_d_[e];
     s_->G->jacobian_transpose(rows_d_.data(), columns, work_.data());
     for (std::size_t e = 0; e < count; ++e) free_d_[e] += work_[e];

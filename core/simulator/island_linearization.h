@@ -24,6 +24,7 @@
 
 #include "derivatives/contact_modes.h"
 #include "derivatives/residual.h"
+#include "derivatives/smoothed_contacts.h"
 #include "simulator/contact_rates.h"
 #include "simulator/free_motion.h"
 #include "simulator/position_correction.h"
@@ -55,6 +56,7 @@ struct StepGaps {
   bool bounce = false;         // only a part was given back when contacts bounced
   bool contacts = false;       // a contact was not found again when its bodies were displaced
   bool singular = false;       // the equation of the rows could not be solved to rounding
+  bool smoothing = false;      // smoothed forces could not be found, or contacts bounced: forces are not smoothed
 
   void add(const StepGaps& other);
 };
@@ -69,8 +71,9 @@ class IslandLinearization {
  public:
   IslandLinearization(const WorldDescription& world, int loop_rows);
 
-  // After the island's step; motions of its contacts, in their order.
-  void update(const IslandStep& step, const std::vector<const ContactMotion*>& motions);
+  // After the island's step; motions of its contacts, in their order. smoothing κ > 0 [J]: impulses are those on the
+  // central path near the solution (smoothed_contacts.h), and v' is what these make of it; corrections stay.
+  void update(const IslandStep& step, const std::vector<const ContactMotion*>& motions, double smoothing);
   const StepGaps& gaps() const { return gaps_; }
   // Per contact: its mode, and whether it is about to change it; likewise of any other row; and whether positions are
   // about to be corrected.
@@ -150,6 +153,8 @@ class IslandLinearization {
   void loops_transposed(const double* rows, int columns, double* forces);
   void mass_inverse(const Numbers& x, int columns, Numbers& y) { s_->G->mass_inverse(x.data(), columns, y.data()); }
   void use(Motion& motion) { use(motion.modes, *motion.map, motion.factored); }
+  bool smooth(const IslandStep& step, double smoothing);
+  void use_smoothed();
   void use(ContactModes& modes, OperatorMap& map, bool& factored);
 
   const WorldDescription& world_;
@@ -169,13 +174,14 @@ class IslandLinearization {
   std::unique_ptr<Residual> middle_rows_;           // rows of loops of the middle
   std::unique_ptr<Residual> corrected_rows_, end_;  // the same of the correction, and errors at q⁺
   Motion motion_;
+  SmoothedContacts smoothed_;  // in place of its modes
   std::unique_ptr<Bounce> bounce_;  // null: nothing ever bounced
   ContactRates corrected_, going_;  // contacts with u and µ, with w
   ContactModes corrected_modes_;
   std::optional<OperatorMap> corrected_map_;
   const void* user_ = nullptr;  // whose factor the operator of the rows has
   bool correction_factored_ = false;
-  bool has_middle_ = false, bounces_ = false, corrects_ = false, arrives_ = false;
+  bool has_middle_ = false, smooths_ = false, bounces_ = false, corrects_ = false, arrives_ = false;
   LoopMidpoint::Aim aim_{};
   double middle_kept_ = 0;  // of the middle: `kept`
 

@@ -41,7 +41,7 @@ void give(const Numbers& part, const WorldPart::Range& r, std::size_t columns, d
 StepLinearization::StepLinearization(World& world, int controls)
     : world_(world), n_(world.v.size()), controls_(std::size_t(controls)) {}
 
-StepReport StepLinearization::update(const StepForces& forces) {
+StepReport StepLinearization::update(const StepForces& forces, double smoothing) {
   islands_.clear();
   gaps_ = {};
   StepReport report;
@@ -67,7 +67,7 @@ StepReport StepLinearization::update(const StepForces& forces) {
 
   islands_ = world_.islands();
   for (Island* island : islands_) {
-    gaps_.add(island->linearize(motions_, world_.memory.contacts.data()).gaps());
+    gaps_.add(island->linearize(motions_, world_.memory.contacts.data(), smoothing).gaps());
     find_modes(*island);
   }
   const auto moves = [](const Touch& t) { return dot(t.surface, t.surface) + dot(t.surface_spin, t.surface_spin) > 0; };

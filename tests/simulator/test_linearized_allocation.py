@@ -20,7 +20,7 @@ def measure(name, sim, steps):
 
     def linearize():
         world.restore(state, len(state))
-        world.linearize(None, None, None, True)
+        world.linearize(None, None, None, 0.0, True)
 
     report(name + " step", float, step, 100)
     report(name + " linearize", float, linearize, 100)

@@ -471,3 +471,62 @@ def test_bad_weights_of_a_motion_are_refused():
         dl.rollout_vjp(sim, np.zeros((3, 2)), np.ones((4, 5)))
     with pytest.raises(ArgumentError, match="checkpoint_every"):
         dl.rollout_vjp(sim, np.zeros((3, 2)), np.ones(5), checkpoint_every=0)
+
+
+# ---- smoothed contacts
+
+BALL = """<mujoco><option timestep=".001"/><worldbody><geom type="plane" size="9 9 1" friction="0.5"/><body pos="0 0 {}"><freejoint/><geom size=".1" mass="2" friction=".5"/></body></worldbody></mujoco>"""
+
+
+def smoothed_velocity(sim, kappa):
+    """v⁺ of a ball on the floor with impulses on the central path, from the step's own contact problem: v_f + M⁻¹ Jᵀ λ."""
+    problem = sim.contact_problem()
+    r = dl.solve_contacts(problem.G, problem.g, [0.5], tolerance=1e-12)
+    force = problem.frames[0].T @ dl.ContactDerivatives(problem.G, r, [0.5], smoothing=kappa).forces
+    M = dl.mass_matrix(sim.model, sim.q)
+    v = sim.v + sim.timestep * np.r_[0, 0, -9.81, 0, 0, 0]
+    R = dl.body_placement(sim.model, sim.q, 1)[1]
+    arm = problem.positions[0] - sim.q[:3]
+    return v + np.linalg.solve(M, np.r_[force, R.T @ np.cross(arm, force)])
+
+
+@pytest.mark.parametrize(("height", "velocity"), [(0.1, [0, 0, 0, 0, 0, 0]), (0.1002, [0.1, 0, -0.1, 0, 0, 0]), (0.1, [0.3, 0.1, 0, 0, 0, 0])])
+def test_smoothed_derivatives_are_those_of_the_smoothed_step(height, velocity):
+    sim, kappa, h = simulator(BALL.format(height)), 1e-4, 1e-6
+    sim.reset(None, velocity)
+    S = sim.linearize(smoothing=kappa)
+    assert not S.left_out
+    A, q, v = S.A, sim.q, sim.v
+    for k in range(3):  # translations: the rotation rule of a free body is another equation
+        ends = []
+        for x in (h, -h):
+            sim.reset(q, v + x * np.eye(6)[k])
+            ends.append(smoothed_velocity(sim, kappa))
+        assert np.allclose(A[6:9, 6 + k], ((ends[0] - ends[1]) / (2 * h))[:3], rtol=0, atol=1e-5)
+        sim.reset(q, v)
+
+
+def test_smoothing_points_out_of_open_and_sticking_contacts():
+    sim = simulator(BALL.format(0.1005))
+    sim.reset(None, [0, 0, -0.1, 0, 0, 0])  # does not reach the floor within the step
+    hard, soft = sim.linearize().A[8, 2], sim.linearize(smoothing=1e-3).A[8, 2]
+    assert hard == 0
+    assert soft < -1e-3  # higher up the floor pushes less
+    sim = simulator(BALL.format(0.1))
+    for _ in range(3):
+        sim.step()
+    hard, soft = (sim.linearize(np.eye(6)[0] * 1e-3, smoothing=k).jvp(dtau=np.eye(6)[0]).v[0] for k in (None, 1e-3))
+    assert abs(soft) > abs(hard)
+
+
+def test_smoothing_vanishes_with_its_parameter():
+    sim = simulator(TRIPOD)
+    sim.reset(None, [0.5, 0.3, 0, 0, 0, 0.4])
+    for _ in range(3):
+        sim.step()
+    exact = sim.linearize().A
+    errors = [np.abs(sim.linearize(smoothing=k).A - exact).max() for k in (1e-6, 1e-8, 1e-10)]
+    assert errors[0] > errors[1] > errors[2]
+    assert errors[2] < 1e-4
+    with pytest.raises(ArgumentError, match="smoothing"):
+        sim.linearize(smoothing=-1.0)

@@ -30,6 +30,7 @@ _GAPS = {
     "moved_bodies": "velocities of mocap bodies and of moving surfaces at contacts are taken as fixed",
     "bounce": "contacts bounced and gave back only a part of what they might: which part is taken as fixed",
     "contacts": "a contact was not found again when its bodies were displaced: it is taken for a corner on a face",
+    "smoothing": "forces on the central path were not found, or contacts bounced: the law of contacts is not smoothed",
     "singular": "the linear equation of the contact forces could not be solved",
 }
 

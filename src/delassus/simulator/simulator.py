@@ -418,6 +418,7 @@ class Simulator:
         *,
         control: ArrayLike | None = None,
         external_forces: ArrayLike | None = None,
+        smoothing: float | None = None,
         advance: bool = False,
     ) -> LinearizedStep:
         """Differentiate the next :meth:`step` with these arguments: q⁺ and v⁺ by q, v, controls, forces and friction.
@@ -427,6 +428,9 @@ class Simulator:
 
         Args:
             tau, control, external_forces: see :meth:`step`.
+            smoothing: κ > 0 [J]: contact impulses, limits and dry friction are those on the central path near the solution (see :class:`~delassus.ContactDerivatives`), a smooth law, so that
+                derivatives are not zero where a contact is open or sticks. They are those of that smoothed step; the step itself, and corrections of positions, stay as they are. Say 1e-4 of the work of a typical
+                contact impulse, its size times the speed that it takes away.
             advance: also take the step. Else the state stays as it is, bit for bit.
 
         Returns:
@@ -443,7 +447,8 @@ class Simulator:
         tau, control = self._inputs(tau, control)
         self._changes[0] += 1
         start = StepStart(self.model, self.timestep, self.q, self.v, np.zeros(self.model.nu) if control is None else np.array(control))
-        record = self._world.linearize(tau, control, external_forces, bool(advance))
+        kappa = 0.0 if smoothing is None else number(smoothing, "smoothing", minimum=0.0)
+        record = self._world.linearize(tau, control, external_forces, kappa, bool(advance))
         if record is None:
             raise self._unstable()
         applied = (tau, control, external_forces)
