@@ -74,7 +74,7 @@ class _OnHost:
     def __call__(self, *given: Any) -> tuple[np.ndarray, ...]:
         arrays, many = [np.asarray(x, np.float64) for x in given], len(self.f.inputs)
         found = evaluate(self.f, arrays) if self.transposed is None else multiply(self.f, arrays[:many], arrays[many:], self.transposed)
-        return tuple(np.asarray(y, dtype) for y, dtype in zip(found, self.dtypes, strict=True))
+        return tuple(np.ascontiguousarray(y, dtype) for y, dtype in zip(found, self.dtypes, strict=True))
 
 
 def _callback(f: Function, shapes: Sequence[tuple[int, ...]], arguments: Sequence[Any], transposed: bool | None = None) -> tuple[Any, ...]:
