@@ -145,13 +145,25 @@ class Function:
 
     def __init__(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
-        self._of_thread = threading.local()
+        # What works for one thread at a time, while none uses it. Not a threading.local: threads of frameworks are strangers to Python, which forgets them after every call.
+        self._idle: list[tuple[Any, Any]] = []
+        self._guard = threading.Lock()
 
-    def _mine(self, name: str, make: Callable[[], Any], key: Any = None) -> Any:
-        """Return what this thread works with; one of a name, made anew for another key."""
-        if getattr(self._of_thread, name, (self,))[0] != key:
-            setattr(self._of_thread, name, (key, make()))
-        return getattr(self._of_thread, name)[1]
+    @contextmanager
+    def _lent(self, make: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
+        """Lend ``make(*arguments)``, one that was made before if there is one idle; eight are kept."""
+        key, found = (make, arguments), None
+        with self._guard:
+            for k in reversed(range(len(self._idle))):
+                if self._idle[k][0] == key:
+                    _, found = self._idle.pop(k)
+                    break
+        found = make(*arguments) if found is None else found
+        try:
+            yield found
+        finally:
+            with self._guard:
+                self._idle = [*self._idle, (key, found)][-8:]
 
     def value(self, x: Arrays) -> tuple[Array, ...]:
         """Results, in order."""
@@ -182,7 +194,7 @@ class Function:
 
 @lru_cache(maxsize=256)
 def made(kind: Callable[..., Function], *arguments: Any) -> Function:
-    """Make a function, once: the same model, constraints and options get the same one, so that compiled code finds it again. Models and constraints are compared by identity."""
+    """Make a function, once: the same model, constraints and options get the same one, so that compiled code finds it again. Constraints are compared by identity."""
     return kind(*arguments)
 
 
@@ -226,6 +238,14 @@ def multiply(f: Function, x: Arrays, d: Arrays, transposed: bool) -> tuple[Array
     return tuple(y.reshape(*(batch[k] for k in order), y.shape[-1]).transpose(*back, -1) for y in found)
 
 
+def _batch_dynamics(model: Model, constraints: tuple[Constraint, ...], states: int, threads: int) -> BatchConstrainedDynamics:
+    return BatchConstrainedDynamics(model, constraints, states, threads=threads)
+
+
+def _batch_operator(model: Model, constraints: tuple[Constraint, ...], states: int, threads: int) -> BatchDelassusOperator:
+    return BatchDelassusOperator(model, constraints, states, threads=threads)
+
+
 class _OfModel(Function):
     """A function whose first argument is a configuration."""
 
@@ -247,12 +267,12 @@ class TreeFunction(_OfModel):
         """τ or ν̇."""
         q, S = self._coordinates.unit(x[0]), len(x[0])
         if S > 1 and not self._inverse:
-            batch = self._mine("batch", lambda: BatchConstrainedDynamics(self.model, (), S, threads=self.threads), S)
-            return (batch.solve(q, x[1], x[2]).acceleration,)
-        work = self._mine("workspace", lambda: Workspace(self.model))
+            with self._lent(_batch_dynamics, self.model, (), S, self.threads) as batch:
+                return (batch.solve(q, x[1], x[2]).acceleration,)
         call, out = inverse_dynamics if self._inverse else forward_dynamics, np.empty_like(x[1])
-        for k in range(S):
-            call(work, q[k], x[1][k], x[2][k], out=out[k])
+        with self._lent(Workspace, self.model) as work:
+            for k in range(S):
+                call(work, q[k], x[1][k], x[2][k], out=out[k])
         return (out,)
 
     def _matrices(self, x: Arrays) -> tuple[Array, Array, Array]:
@@ -324,11 +344,12 @@ class ConstrainedFunction(_WithRows):
         """Accelerations and forces."""
         q, S = self._coordinates.unit(x[0]), len(x[0])
         if S == 1:
-            one = self._mine("dynamics", lambda: ConstrainedDynamics(self.model, self._constraints)).solve(q[0], x[1][0], x[2][0])
+            with self._lent(ConstrainedDynamics, self.model, self._constraints) as dynamics:
+                one = dynamics.solve(q[0], x[1][0], x[2][0])
             self._check([one.status])
             return one.acceleration[None], one.forces[None]
-        batch = self._mine("batch", lambda: BatchConstrainedDynamics(self.model, self._constraints, S, threads=self.threads), S)
-        r = batch.solve(q, x[1], x[2])
+        with self._lent(_batch_dynamics, self.model, self._constraints, S, self.threads) as batch:
+            r = batch.solve(q, x[1], x[2])
         self._check(r.status)
         return r.acceleration, r.forces
 
@@ -344,11 +365,11 @@ class ConstrainedFunction(_WithRows):
 
     def _states(self, x: Arrays) -> Iterator[tuple[int, LinearizedDynamics]]:
         """State after state, linearized."""
-        linearized: LinearizedDynamics = self._mine("linearized", lambda: LinearizedDynamics(self.model, self._constraints))
         q = self._coordinates.unit(x[0])
-        for k in range(len(q)):
-            linearized.update(q[k], x[1][k], x[2][k])
-            yield k, linearized
+        with self._lent(LinearizedDynamics, self.model, self._constraints) as linearized:
+            for k in range(len(q)):
+                linearized.update(q[k], x[1][k], x[2][k])
+                yield k, linearized
 
     def jvp(self, x: Arrays, dx: Arrays) -> tuple[Array, ...]:
         """One sweep and one solution per state, several directions at a time."""
@@ -390,24 +411,25 @@ class _OfOperator(_WithRows):
     def value(self, x: Arrays) -> tuple[Array, ...]:
         """G x, or (G + ε)⁻¹ y."""
         q, S = self._coordinates.unit(x[0]), len(x[0])
+        lent = self._lent(DelassusOperator, self.model, self._constraints)
         if S == 1:
-            G = self._mine("operator", lambda: DelassusOperator(self.model, self._constraints))
             q, x = q[0], [a[0] for a in x]
         else:
-            G = self._mine("batch", lambda: BatchDelassusOperator(self.model, self._constraints, S, threads=self.threads), S)
-        G.update(q)
-        if self._damped:
-            G.damping = x[2]
-        y = G.solve(x[1]) if self._damped else G.matvec(x[1])
+            lent = self._lent(_batch_operator, self.model, self._constraints, S, self.threads)
+        with lent as G:
+            G.update(q)
+            if self._damped:
+                G.damping = x[2]
+            y = G.solve(x[1]) if self._damped else G.matvec(x[1])
         return (np.asarray(y).reshape(S, self._m),)
 
     def _states(self, x: Arrays) -> Iterator[tuple[int, OperatorDerivatives]]:
         """State after state, to first order."""
-        d: OperatorDerivatives = self._mine("derivatives", lambda: OperatorDerivatives(self.model, self._constraints))
         q = self._coordinates.unit(x[0])
-        for k in range(len(q)):
-            d.update(q[k], x[2][k] if self._damped else None)
-            yield k, d
+        with self._lent(OperatorDerivatives, self.model, self._constraints) as d:
+            for k in range(len(q)):
+                d.update(q[k], x[2][k] if self._damped else None)
+                yield k, d
 
     def jvp(self, x: Arrays, dx: Arrays) -> tuple[Array, ...]:
         """Along q and what follows."""
