@@ -7,8 +7,9 @@ import pytest
 
 import delassus as dl
 from delassus.derivatives import functions
-from delassus.derivatives.functions import ConstrainedFunction, TreeFunction, evaluate, made, multiply
+from delassus.derivatives.functions import ConstrainedFunction, RolloutFunction, TreeFunction, evaluate, made, multiply
 from oracles.compare import agree
+from oracles.contact_problems import pushed_tripod
 
 
 def drawn(model, *batch, seed=0):
@@ -84,3 +85,20 @@ def test_a_quaternion_of_length_zero_is_named():
     q[:, 3:7] = 0
     with pytest.raises(dl.errors.QuaternionError, match="zero"):
         TreeFunction(model, True).value([q, v, x])
+
+
+@pytest.mark.skipif(not hasattr(dl.Simulator, "linearize"), reason="steps cannot be differentiated yet")
+def test_checkpoints_change_nothing():
+    sim, q, v = pushed_tripod()
+    f = RolloutFunction(sim, 11)
+    rng = np.random.default_rng(5)
+    x = [q[None], v[None], rng.standard_normal((1, f.inputs[2]))]
+    y_bar = [rng.standard_normal((1, 2, n)) for n in f.outputs]
+    every_step = f.vjp(x, y_bar)
+    f._every = 4
+    for found, wanted in zip(f.vjp(x, y_bar), every_step, strict=True):
+        assert np.array_equal(found, wanted)
+    dx = [rng.standard_normal((1, 2, n)) for n in f.inputs]
+    there, back = (sum((a * b).sum((0, 2)) for a, b in zip(*pair, strict=True)) for pair in ((y_bar, f.jvp(x, dx)), (every_step, dx)))
+    agree(there, back, 1e-10)
+    assert RolloutFunction(sim, 400)._every == 20

@@ -13,6 +13,7 @@ Arguments that are configurations have nq numbers, and so do their directions an
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -610,6 +611,8 @@ class RolloutFunction(_OfSimulator):
         model = sim.model
         super().__init__(sim, (steps * model.nu,), (steps * model.nq, steps * model.nv))
         self.steps = steps
+        # reverse mode keeps the start of every step, of long motions that of every √steps-th
+        self._every = 1 if steps <= 256 else math.isqrt(steps)
 
     def value(self, x: Arrays) -> tuple[Array, ...]:
         """States after every step."""
@@ -641,7 +644,7 @@ class RolloutFunction(_OfSimulator):
         return out[0].reshape(S, C, -1), out[1].reshape(S, C, -1)
 
     def vjp(self, x: Arrays, y_bar: Arrays) -> tuple[Array, ...]:
-        """By the first state and all controls: there, keeping what every step starts from, and back again."""
+        """By the first state and all controls: there, keeping what some steps start from, and back again."""
         sim, place = self._sim, self._coordinates
         (S, C), T, model = y_bar[0].shape[:2], self.steps, self._sim.model
         q, by_controls = place.unit(x[0]), np.empty((S, C, T, model.nu))
@@ -650,16 +653,24 @@ class RolloutFunction(_OfSimulator):
         with self._borrowed() as put:
             for k, controls in enumerate(x[2].reshape(S, T, model.nu)):
                 put(q[k], x[1][k])
-                starts = []
+                kept = []
                 for t in range(T):
-                    starts.append(sim.save())
+                    if t % self._every == 0:
+                        kept.append(sim.save())
                     sim.step(control=controls[t])
                 by_q, by_v = by_state[0][k], by_state[1][k]
-                for t in reversed(range(T)):
-                    sim.restore(starts.pop())
-                    step = sim.linearize(control=controls[t])
-                    by_q, by_v = by_q + place.rate_adjoint(step.q[None], q_bar[k, :, t][None])[0], by_v + v_bar[k, :, t]
-                    by = step.vjp(by_q.T, by_v.T)
-                    by_q, by_v, by_controls[k, :, t] = by.q.T, by.v.T, by.control.T
+                for first in reversed(range(0, T, self._every)):
+                    # the starts of these steps again
+                    sim.restore(kept.pop())
+                    starts = [sim.save()]
+                    for t in range(first, min(first + self._every, T) - 1):
+                        sim.step(control=controls[t])
+                        starts.append(sim.save())
+                    for t in reversed(range(first, first + len(starts))):
+                        sim.restore(starts.pop())
+                        step = sim.linearize(control=controls[t])
+                        by_q, by_v = by_q + place.rate_adjoint(step.q[None], q_bar[k, :, t][None])[0], by_v + v_bar[k, :, t]
+                        by = step.vjp(by_q.T, by_v.T)
+                        by_q, by_v, by_controls[k, :, t] = by.q.T, by.v.T, by.control.T
                 by_state[0][k], by_state[1][k] = by_q, by_v
         return place.adjoint(x[0], by_state[0]), by_state[1], by_controls.reshape(S, C, -1)
