@@ -74,7 +74,7 @@ class _OnHost:
     def __call__(self, *given: Any) -> tuple[np.ndarray, ...]:
         arrays, many = [np.asarray(x, np.float64) for x in given], len(self.f.inputs)
         found = evaluate(self.f, arrays) if self.transposed is None else multiply(self.f, arrays[:many], arrays[many:], self.transposed)
-        return tuple(np.asarray(y, dtype) for y, dtype in zip(found, self.dtypes, strict=True))
+        return tuple(np.ascontiguousarray(y, dtype) for y, dtype in zip(found, self.dtypes, strict=True))
 
 
 def _callback(f: Function, shapes: Sequence[tuple[int, ...]], arguments: Sequence[Any], transposed: bool | None = None) -> tuple[Any, ...]:
@@ -91,21 +91,21 @@ _product = Primitive("delassus_product")
 _product.multiple_results = True
 
 
-def _lengths(f: Function, transposed: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _lengths(of: Function, transposed: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Lengths of the directions, and of the results."""
-    return (f.outputs, f.inputs) if transposed else (f.inputs, f.outputs)
+    return (of.outputs, of.inputs) if transposed else (of.inputs, of.outputs)
 
 
-def _shapes(*arguments: Any, f: Function, transposed: bool) -> list[Any]:
+def _shapes(*arguments: Any, of: Function, transposed: bool) -> list[Any]:
     batch = np.broadcast_shapes(*(a.shape[:-1] for a in arguments))
-    return [jax.core.ShapedArray((*batch, n), arguments[0].dtype) for n in _lengths(f, transposed)[1]]
+    return [jax.core.ShapedArray((*batch, n), arguments[0].dtype) for n in _lengths(of, transposed)[1]]
 
 
-def _product_callback(*arguments: Any, f: Function, transposed: bool) -> tuple[Any, ...]:
-    return _callback(f, [a.shape for a in _shapes(*arguments, f=f, transposed=transposed)], arguments, transposed)
+def _product_callback(*arguments: Any, of: Function, transposed: bool) -> tuple[Any, ...]:
+    return _callback(of, [a.shape for a in _shapes(*arguments, of=of, transposed=transposed)], arguments, transposed)
 
 
-def _product_mapped(arguments: Sequence[Any], axes: Sequence[Any], f: Function, transposed: bool) -> tuple[list[Any], list[int]]:
+def _product_mapped(arguments: Sequence[Any], axes: Sequence[Any], of: Function, transposed: bool) -> tuple[list[Any], list[int]]:
     """Axis of the map in front; what is not mapped broadcasts, so that one state is told from many."""
     deepest = max(jnp.ndim(a) - (k is not None) for a, k in zip(arguments, axes, strict=True))
 
@@ -113,14 +113,14 @@ def _product_mapped(arguments: Sequence[Any], axes: Sequence[Any], f: Function, 
         a = a[None] if axis is None else jnp.moveaxis(a, axis, 0)
         return a.reshape(a.shape[0], *(1,) * (deepest + 1 - a.ndim), *a.shape[1:])
 
-    found = _product.bind(*(in_front(a, k) for a, k in zip(arguments, axes, strict=True)), f=f, transposed=transposed)
+    found = _product.bind(*(in_front(a, k) for a, k in zip(arguments, axes, strict=True)), of=of, transposed=transposed)
     return found, [0] * len(found)
 
 
-def _product_transposed(y_bar: Sequence[Any], *arguments: Any, f: Function, transposed: bool) -> list[Any]:
-    many = len(f.inputs)
+def _product_transposed(y_bar: Sequence[Any], *arguments: Any, of: Function, transposed: bool) -> list[Any]:
+    many = len(of.inputs)
     x, directions = arguments[:many], arguments[many:]
-    found = _product.bind(*x, *(ad.instantiate_zeros(b) for b in y_bar), f=f, transposed=not transposed)
+    found = _product.bind(*x, *(ad.instantiate_zeros(b) for b in y_bar), of=of, transposed=not transposed)
     # directions that were the same for several states get the sum
     wanted = [d.aval.shape if ad.is_undefined_primal(d) else None for d in directions]
     return [None] * many + [None if shape is None else _summed(b, shape) for b, shape in zip(found, wanted, strict=True)]
@@ -130,18 +130,20 @@ def _summed(x: Any, shape: tuple[int, ...]) -> Any:
     return x.sum([k for k, n in enumerate(shape) if n < x.shape[k]], keepdims=True)
 
 
-def _product_differentiated(arguments: Sequence[Any], changes: Sequence[Any], f: Function, transposed: bool) -> tuple[list[Any], list[Any]]:
-    many = len(f.inputs)
+def _product_differentiated(
+    arguments: Sequence[Any], changes: Sequence[Any], of: Function, transposed: bool
+) -> tuple[list[Any], list[Any]]:
+    many = len(of.inputs)
     if not all(isinstance(d, ad.Zero) for d in changes[:many]):
         raise NotImplementedError("delassus.jax: second derivatives are not offered.")
     along = [ad.instantiate_zeros(d) for d in changes[many:]]
     return (
-        _product.bind(*arguments, f=f, transposed=transposed),
-        _product.bind(*arguments[:many], *along, f=f, transposed=transposed),
+        _product.bind(*arguments, of=of, transposed=transposed),
+        _product.bind(*arguments[:many], *along, of=of, transposed=transposed),
     )
 
 
-_compiled = jax.jit(_product_callback, static_argnames=("f", "transposed"))
+_compiled = jax.jit(_product_callback, static_argnames=("of", "transposed"))
 _product.def_impl(lambda *arguments, **options: list(_compiled(*arguments, **options)))
 _product.def_abstract_eval(_shapes)
 mlir.register_lowering(_product, mlir.lower_fun(_product_callback, multiple_results=True))
@@ -160,7 +162,7 @@ def _differentiable(f: Function) -> Any:
 
     @function.defjvp
     def _(x: tuple[Any, ...], dx: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        return function(*x), tuple(_product.bind(*x, *dx, f=f, transposed=False))
+        return function(*x), tuple(_product.bind(*x, *dx, of=f, transposed=False))
 
     return function
 
@@ -290,7 +292,7 @@ def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -
 def rollout(sim: Simulator, q: Any, v: Any, controls: Any) -> tuple[Any, Any]:
     """States after every step of a simulator that starts from (q, v): (steps, nq) and (steps, nv), differentiable by q (nq,), v (nv,) and the controls (steps, nu).
 
-    As :func:`step`, but contacts are remembered from step to step. Reverse mode keeps the start of every step and differentiates the steps anew, last first.
+    As :func:`step`, but contacts are remembered from step to step. Reverse mode keeps the start of every step, of more than 256 of every √steps-th, and takes the steps again, last first.
     """
     model, (controls, q, v) = sim.model, _typed((controls, q, v))
     if controls.ndim != 2 or controls.shape[1] != model.nu:

@@ -257,7 +257,7 @@ def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -
 def rollout(sim: Simulator, q: Any, v: Any, controls: Any) -> tuple[Any, Any]:
     """States after every step of a simulator that starts from (q, v): (…, steps, nq) and (…, steps, nv), differentiable by q (…, nq), v (…, nv) and the controls (…, steps, nu).
 
-    As :func:`step`, but contacts are remembered from step to step. Backward mode keeps the start of every step and differentiates the steps anew, last first.
+    As :func:`step`, but contacts are remembered from step to step. Backward mode keeps the start of every step, of more than 256 of every √steps-th, and takes the steps again, last first.
     """
     model, controls = sim.model, torch.as_tensor(controls)
     if controls.ndim < 2 or controls.shape[-1] != model.nu:

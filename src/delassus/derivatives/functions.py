@@ -13,6 +13,7 @@ Arguments that are configurations have nq numbers, and so do their directions an
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -145,13 +146,25 @@ class Function:
 
     def __init__(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
-        self._of_thread = threading.local()
+        # What works for one thread at a time, while none uses it. Not a threading.local: threads of frameworks are strangers to Python, which forgets them after every call.
+        self._idle: list[tuple[Any, Any]] = []
+        self._guard = threading.Lock()
 
-    def _mine(self, name: str, make: Callable[[], Any], key: Any = None) -> Any:
-        """Return what this thread works with; one of a name, made anew for another key."""
-        if getattr(self._of_thread, name, (self,))[0] != key:
-            setattr(self._of_thread, name, (key, make()))
-        return getattr(self._of_thread, name)[1]
+    @contextmanager
+    def _lent(self, make: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
+        """Lend ``make(*arguments)``, one that was made before if there is one idle; eight are kept."""
+        key, found = (make, arguments), None
+        with self._guard:
+            for k in reversed(range(len(self._idle))):
+                if self._idle[k][0] == key:
+                    _, found = self._idle.pop(k)
+                    break
+        found = make(*arguments) if found is None else found
+        try:
+            yield found
+        finally:
+            with self._guard:
+                self._idle = [*self._idle, (key, found)][-8:]
 
     def value(self, x: Arrays) -> tuple[Array, ...]:
         """Results, in order."""
@@ -182,7 +195,7 @@ class Function:
 
 @lru_cache(maxsize=256)
 def made(kind: Callable[..., Function], *arguments: Any) -> Function:
-    """Make a function, once: the same model, constraints and options get the same one, so that compiled code finds it again. Models and constraints are compared by identity."""
+    """Make a function, once: the same model, constraints and options get the same one, so that compiled code finds it again. Constraints are compared by identity."""
     return kind(*arguments)
 
 
@@ -226,6 +239,14 @@ def multiply(f: Function, x: Arrays, d: Arrays, transposed: bool) -> tuple[Array
     return tuple(y.reshape(*(batch[k] for k in order), y.shape[-1]).transpose(*back, -1) for y in found)
 
 
+def _batch_dynamics(model: Model, constraints: tuple[Constraint, ...], states: int, threads: int) -> BatchConstrainedDynamics:
+    return BatchConstrainedDynamics(model, constraints, states, threads=threads)
+
+
+def _batch_operator(model: Model, constraints: tuple[Constraint, ...], states: int, threads: int) -> BatchDelassusOperator:
+    return BatchDelassusOperator(model, constraints, states, threads=threads)
+
+
 class _OfModel(Function):
     """A function whose first argument is a configuration."""
 
@@ -247,12 +268,12 @@ class TreeFunction(_OfModel):
         """τ or ν̇."""
         q, S = self._coordinates.unit(x[0]), len(x[0])
         if S > 1 and not self._inverse:
-            batch = self._mine("batch", lambda: BatchConstrainedDynamics(self.model, (), S, threads=self.threads), S)
-            return (batch.solve(q, x[1], x[2]).acceleration,)
-        work = self._mine("workspace", lambda: Workspace(self.model))
+            with self._lent(_batch_dynamics, self.model, (), S, self.threads) as batch:
+                return (batch.solve(q, x[1], x[2]).acceleration,)
         call, out = inverse_dynamics if self._inverse else forward_dynamics, np.empty_like(x[1])
-        for k in range(S):
-            call(work, q[k], x[1][k], x[2][k], out=out[k])
+        with self._lent(Workspace, self.model) as work:
+            for k in range(S):
+                call(work, q[k], x[1][k], x[2][k], out=out[k])
         return (out,)
 
     def _matrices(self, x: Arrays) -> tuple[Array, Array, Array]:
@@ -324,11 +345,12 @@ class ConstrainedFunction(_WithRows):
         """Accelerations and forces."""
         q, S = self._coordinates.unit(x[0]), len(x[0])
         if S == 1:
-            one = self._mine("dynamics", lambda: ConstrainedDynamics(self.model, self._constraints)).solve(q[0], x[1][0], x[2][0])
+            with self._lent(ConstrainedDynamics, self.model, self._constraints) as dynamics:
+                one = dynamics.solve(q[0], x[1][0], x[2][0])
             self._check([one.status])
             return one.acceleration[None], one.forces[None]
-        batch = self._mine("batch", lambda: BatchConstrainedDynamics(self.model, self._constraints, S, threads=self.threads), S)
-        r = batch.solve(q, x[1], x[2])
+        with self._lent(_batch_dynamics, self.model, self._constraints, S, self.threads) as batch:
+            r = batch.solve(q, x[1], x[2])
         self._check(r.status)
         return r.acceleration, r.forces
 
@@ -344,11 +366,11 @@ class ConstrainedFunction(_WithRows):
 
     def _states(self, x: Arrays) -> Iterator[tuple[int, LinearizedDynamics]]:
         """State after state, linearized."""
-        linearized: LinearizedDynamics = self._mine("linearized", lambda: LinearizedDynamics(self.model, self._constraints))
         q = self._coordinates.unit(x[0])
-        for k in range(len(q)):
-            linearized.update(q[k], x[1][k], x[2][k])
-            yield k, linearized
+        with self._lent(LinearizedDynamics, self.model, self._constraints) as linearized:
+            for k in range(len(q)):
+                linearized.update(q[k], x[1][k], x[2][k])
+                yield k, linearized
 
     def jvp(self, x: Arrays, dx: Arrays) -> tuple[Array, ...]:
         """One sweep and one solution per state, several directions at a time."""
@@ -390,24 +412,25 @@ class _OfOperator(_WithRows):
     def value(self, x: Arrays) -> tuple[Array, ...]:
         """G x, or (G + ε)⁻¹ y."""
         q, S = self._coordinates.unit(x[0]), len(x[0])
+        lent = self._lent(DelassusOperator, self.model, self._constraints)
         if S == 1:
-            G = self._mine("operator", lambda: DelassusOperator(self.model, self._constraints))
             q, x = q[0], [a[0] for a in x]
         else:
-            G = self._mine("batch", lambda: BatchDelassusOperator(self.model, self._constraints, S, threads=self.threads), S)
-        G.update(q)
-        if self._damped:
-            G.damping = x[2]
-        y = G.solve(x[1]) if self._damped else G.matvec(x[1])
+            lent = self._lent(_batch_operator, self.model, self._constraints, S, self.threads)
+        with lent as G:
+            G.update(q)
+            if self._damped:
+                G.damping = x[2]
+            y = G.solve(x[1]) if self._damped else G.matvec(x[1])
         return (np.asarray(y).reshape(S, self._m),)
 
     def _states(self, x: Arrays) -> Iterator[tuple[int, OperatorDerivatives]]:
         """State after state, to first order."""
-        d: OperatorDerivatives = self._mine("derivatives", lambda: OperatorDerivatives(self.model, self._constraints))
         q = self._coordinates.unit(x[0])
-        for k in range(len(q)):
-            d.update(q[k], x[2][k] if self._damped else None)
-            yield k, d
+        with self._lent(OperatorDerivatives, self.model, self._constraints) as d:
+            for k in range(len(q)):
+                d.update(q[k], x[2][k] if self._damped else None)
+                yield k, d
 
     def jvp(self, x: Arrays, dx: Arrays) -> tuple[Array, ...]:
         """Along q and what follows."""
@@ -588,6 +611,8 @@ class RolloutFunction(_OfSimulator):
         model = sim.model
         super().__init__(sim, (steps * model.nu,), (steps * model.nq, steps * model.nv))
         self.steps = steps
+        # reverse mode keeps the start of every step, of long motions that of every √steps-th
+        self._every = 1 if steps <= 256 else math.isqrt(steps)
 
     def value(self, x: Arrays) -> tuple[Array, ...]:
         """States after every step."""
@@ -619,7 +644,7 @@ class RolloutFunction(_OfSimulator):
         return out[0].reshape(S, C, -1), out[1].reshape(S, C, -1)
 
     def vjp(self, x: Arrays, y_bar: Arrays) -> tuple[Array, ...]:
-        """By the first state and all controls: there, keeping what every step starts from, and back again."""
+        """By the first state and all controls: there, keeping what some steps start from, and back again."""
         sim, place = self._sim, self._coordinates
         (S, C), T, model = y_bar[0].shape[:2], self.steps, self._sim.model
         q, by_controls = place.unit(x[0]), np.empty((S, C, T, model.nu))
@@ -628,16 +653,24 @@ class RolloutFunction(_OfSimulator):
         with self._borrowed() as put:
             for k, controls in enumerate(x[2].reshape(S, T, model.nu)):
                 put(q[k], x[1][k])
-                starts = []
+                kept = []
                 for t in range(T):
-                    starts.append(sim.save())
+                    if t % self._every == 0:
+                        kept.append(sim.save())
                     sim.step(control=controls[t])
                 by_q, by_v = by_state[0][k], by_state[1][k]
-                for t in reversed(range(T)):
-                    sim.restore(starts.pop())
-                    step = sim.linearize(control=controls[t])
-                    by_q, by_v = by_q + place.rate_adjoint(step.q[None], q_bar[k, :, t][None])[0], by_v + v_bar[k, :, t]
-                    by = step.vjp(by_q.T, by_v.T)
-                    by_q, by_v, by_controls[k, :, t] = by.q.T, by.v.T, by.control.T
+                for first in reversed(range(0, T, self._every)):
+                    # the starts of these steps again
+                    sim.restore(kept.pop())
+                    starts = [sim.save()]
+                    for t in range(first, min(first + self._every, T) - 1):
+                        sim.step(control=controls[t])
+                        starts.append(sim.save())
+                    for t in reversed(range(first, first + len(starts))):
+                        sim.restore(starts.pop())
+                        step = sim.linearize(control=controls[t])
+                        by_q, by_v = by_q + place.rate_adjoint(step.q[None], q_bar[k, :, t][None])[0], by_v + v_bar[k, :, t]
+                        by = step.vjp(by_q.T, by_v.T)
+                        by_q, by_v, by_controls[k, :, t] = by.q.T, by.v.T, by.control.T
                 by_state[0][k], by_state[1][k] = by_q, by_v
         return place.adjoint(x[0], by_state[0]), by_state[1], by_controls.reshape(S, C, -1)
