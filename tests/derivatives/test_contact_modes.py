@@ -102,6 +102,7 @@ def test_the_factor_of_an_operator_against_the_dense_one(name, push, redundant, 
         assert np.abs(x - y).max(initial=0.0) <= tolerance * max(np.abs(x).max(initial=0.0), 1.0)
     found = blocks.tangents(*direction, 1, True)
     assert adjoint_error(rng, found, lambda a, b: blocks.adjoints(a, b, 1, True), direction) <= 1e-11
+    assert not blocks.dense  # no solution was so bad that it was given up
 
 
 @pytest.mark.parametrize("push", [0.0, 0.3])
