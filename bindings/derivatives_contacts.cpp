@@ -2,12 +2,12 @@
 
 #include <optional>
 
-#include "contact_sets.h"
 #include "derivatives/contact_modes.h"
 #include "derivatives/smoothed_contacts.h"
 #include "held_operator.h"
 #include "rooms.h"
 #include "solvers/contacts/problem.h"
+#include "solvers_sets.h"
 
 namespace delassus {
 

@@ -3,10 +3,10 @@
 
 #include <optional>
 
-#include "contact_sets.h"
 #include "held_operator.h"
 #include "rooms.h"
 #include "solvers/contacts/solver.h"
+#include "solvers_sets.h"
 
 namespace delassus {
 

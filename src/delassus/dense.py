@@ -152,7 +152,7 @@ class Orthogonal:
         return int(self._native.rank)
 
     def solve(self, y: ArrayLike) -> Array:
-        """A⁺ y for y (n,): the shortest x for which ‖A x − y‖ is least."""
+        """Return A⁺ y for y (n,), the shortest x for which ‖A x − y‖ is least."""
         return np.asarray(self._native.solve(y, False))
 
     def solve_transposed(self, y: ArrayLike) -> Array:

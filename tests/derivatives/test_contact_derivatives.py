@@ -240,6 +240,7 @@ def test_a_pile_of_an_operator_is_that_of_its_matrix_until_the_operator_moves_on
     dl.solve_contacts(G, G.jacobian @ v[::-1], tolerance=1e-3)
     G.damping = 1e-3
     assert np.abs(d.jvp(dg=dg).velocities - wanted.velocities).max() <= tolerance
+    assert not d._modes.dense
     G.update(scene.q)
     with pytest.raises(StaleError, match="updated"):
         d.jvp(dg=dg)

@@ -49,6 +49,7 @@ SHARED_BINDINGS = {
     "held_operator.h": "operators",
     "damped.h": "operators",
     "operators_blocks.h": "operators",
+    "solvers_sets.h": "solvers",
     "workspace.h": "dynamics",
     "stopwatch.h": "errors",
     "simulator_plan.h": "simulator",

@@ -27,7 +27,7 @@ def tangents(G, cones, intervals, forces, velocities, ds, dfriction=None, dbound
         sliding = np.linalg.norm(velocities[T])
         if forces[n] <= 1e-9 * push:
             A[n : T.stop, n : T.stop] = np.eye(int(rows))
-        elif mu > 0 and sliding <= 1e-9 * speed or sliding == 0 and mu > 0:
+        elif mu > 0 and sliding <= 1e-9 * speed:
             S[n : T.stop, n : T.stop] = np.eye(int(rows))
         else:
             h = velocities[T] / sliding if sliding > 0 else np.zeros(int(rows) - 1)

@@ -485,7 +485,7 @@ def smoothed_velocity(sim, kappa):
     force = problem.frames[0].T @ dl.ContactDerivatives(problem.G, r, [0.5], smoothing=kappa).forces
     M = dl.mass_matrix(sim.model, sim.q)
     v = sim.v + sim.timestep * np.r_[0, 0, -9.81, 0, 0, 0]
-    R = dl.body_placement(sim.model, sim.q, 1)[1]
+    R = dl.body_placement(sim.model, sim.q, 1)[:3, :3]
     arm = problem.positions[0] - sim.q[:3]
     return v + np.linalg.solve(M, np.r_[force, R.T @ np.cross(arm, force)])
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from .arithmetic import Arithmetic, Numbers, Symbols
 from .catalogue import ALGORITHMS, Algorithm, function
+from .contacts import contact_tangents
 from .counting import OperationCount, count, count_function
 from .derivatives import ForwardDerivatives, InverseDerivatives, aba_derivatives, rnea_derivatives
 from .dynamics import Motion, constrained_aba, lcaba, prox_ltl, prox_ltls, prox_pv, pv, pv_early, pv_soft, wanted
@@ -51,6 +52,7 @@ __all__ = [
     "caba_osim",
     "caba_osimf",
     "constrained_aba",
+    "contact_tangents",
     "count",
     "count_function",
     "crba",
