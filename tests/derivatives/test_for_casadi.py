@@ -147,7 +147,6 @@ def test_contact_forces():
     assert np.array_equal(back[0], back[0].T)
 
 
-@pytest.mark.skipif(not hasattr(dl.Simulator, "linearize"), reason="steps cannot be differentiated yet")
 def test_steps():
     """Value and Jacobian of a step: the simulator's own."""
     sim, q, v = pushed_tripod()

@@ -163,7 +163,6 @@ def test_adjoints_by_a_matrix_are_symmetric():
     assert close(dj.solve_contacts(skewed, g, friction), dl.solve_contacts(G, g, friction, tolerance=1e-11).forces)
 
 
-needs_linearize = pytest.mark.skipif(not hasattr(dl.Simulator, "linearize"), reason="steps cannot be differentiated yet")
 
 
 def test_values_of_steps():
@@ -184,7 +183,6 @@ def test_values_of_steps():
             assert all(close(a[0], sim.q) and close(a[1], sim.v) for a in found)
 
 
-@needs_linearize
 @pytest.mark.parametrize("modes", [["fwd"], ["rev"]])
 def test_derivatives_of_steps(modes):
     sim, q, v = pushed_tripod()

@@ -143,7 +143,6 @@ def test_second_derivatives_raise():
         torch.func.hessian(lambda q: dt.forward_dynamics(model, q, v, x).sum())(q)
 
 
-needs_linearize = pytest.mark.skipif(not hasattr(dl.Simulator, "linearize"), reason="steps cannot be differentiated yet")
 
 
 def test_values_of_steps():
@@ -181,7 +180,6 @@ def test_steps_begin_with_the_activations_and_mocap_bodies_of_the_simulator():
     assert np.allclose(places, 0.001, atol=2e-5)  # the loop holds the cart at the hand
 
 
-@needs_linearize
 def test_derivatives_of_steps():
     sim, q, v = pushed_tripod()
     rng = np.random.default_rng(4)

@@ -87,7 +87,6 @@ def test_a_quaternion_of_length_zero_is_named():
         TreeFunction(model, True).value([q, v, x])
 
 
-@pytest.mark.skipif(not hasattr(dl.Simulator, "linearize"), reason="steps cannot be differentiated yet")
 def test_checkpoints_change_nothing():
     sim, q, v = pushed_tripod()
     f = RolloutFunction(sim, 11)
