@@ -12,7 +12,9 @@ def of_rank(n, rank, seed=0):
     return rng.standard_normal((n, rank)) @ rng.standard_normal((rank, n))
 
 
-@pytest.mark.parametrize(("n", "rank"), [(0, 0), (1, 0), (1, 1), (2, 1), (5, 5), (8, 3), (30, 30), (31, 29), (64, 1), (100, 60), (200, 200)])
+@pytest.mark.parametrize(
+    ("n", "rank"), [(0, 0), (1, 0), (1, 1), (2, 1), (5, 5), (8, 3), (30, 30), (31, 29), (64, 1), (100, 60), (200, 200)]
+)
 def test_it_is_the_pseudo_inverse(n, rank):
     A = of_rank(n, rank)
     factor = Orthogonal(A, threshold=1e-10)

@@ -11,7 +11,12 @@ from delassus.solvers.contacts import _sets
 from oracles.contact_robots import MovingProblem
 
 TIGHT = {"tolerance": 1e-11}
-STEPS = 1e-4, 1e-3, 3e-3, 1e-5  # what a tolerance of 1e-11 leaves open, over the step, is in the difference too: small steps do not tell more
+STEPS = (
+    1e-4,
+    1e-3,
+    3e-3,
+    1e-5,
+)  # what a tolerance of 1e-11 leaves open, over the step, is in the difference too: small steps do not tell more
 
 
 def differences(problem, of, h):

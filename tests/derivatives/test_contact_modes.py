@@ -98,7 +98,11 @@ def test_the_factor_of_an_operator_against_the_dense_one(name, push, redundant, 
     assert dense.modes == blocks.modes
     direction = G.jacobian @ rng.standard_normal(s.model.nv), rng.standard_normal(len(sets[0])), rng.standard_normal(len(sets[1]))
     a, b = rng.standard_normal((2, m))  # weights that no motion of joints has, as well
-    for x, y in zip(dense.tangents(*direction, 1, True) + dense.adjoints(a, b, 1, True), blocks.tangents(*direction, 1, True) + blocks.adjoints(a, b, 1, True), strict=True):
+    for x, y in zip(
+        dense.tangents(*direction, 1, True) + dense.adjoints(a, b, 1, True),
+        blocks.tangents(*direction, 1, True) + blocks.adjoints(a, b, 1, True),
+        strict=True,
+    ):
         assert np.abs(x - y).max(initial=0.0) <= tolerance * max(np.abs(x).max(initial=0.0), 1.0)
     found = blocks.tangents(*direction, 1, True)
     assert adjoint_error(rng, found, lambda a, b: blocks.adjoints(a, b, 1, True), direction) <= 1e-11
@@ -236,5 +240,9 @@ def test_the_central_path_by_the_factor_of_an_operator(name):
     assert dense.dense
     assert not blocks.dense
     direction = G.jacobian @ rng.standard_normal(s.model.nv)
-    for x, y in zip((dense.forces, *dense.tangents(direction, None, None, None, 1, True)), (blocks.forces, *blocks.tangents(direction, None, None, None, 1, True)), strict=True):
+    for x, y in zip(
+        (dense.forces, *dense.tangents(direction, None, None, None, 1, True)),
+        (blocks.forces, *blocks.tangents(direction, None, None, None, 1, True)),
+        strict=True,
+    ):
         assert np.abs(x - y).max() <= 1e-9 * np.abs(x).max()

@@ -26,6 +26,8 @@ def test_random_problems_against_the_core():
             continue
         modes |= set(d.modes)
         s, dfriction = rng.standard_normal(3 * n), rng.standard_normal(n)
-        for x, y in zip(textbook.contact_tangents(G, friction, r.forces, r.velocities, s, dfriction), d.jvp(dg=s, dfriction=dfriction), strict=True):
+        for x, y in zip(
+            textbook.contact_tangents(G, friction, r.forces, r.velocities, s, dfriction), d.jvp(dg=s, dfriction=dfriction), strict=True
+        ):
             assert np.abs(x - y).max() <= 1e-7 * max(np.abs(y).max(), 1.0)
     assert modes == {"open", "sticking", "sliding"}
