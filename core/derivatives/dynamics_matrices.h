@@ -1,0 +1,80 @@
+// Derivatives of constrained dynamics ν̇(q, ν, τ), λ(q, ν, τ) as dense matrices. O(n²(d + m)) for depth d.
+//
+//   F(q, ν, ν̇, λ) = M ν̇ + h − Jᵀλ − external = τ,   g(q, ν, ν̇) + C λ = 0
+//
+// What both unknowns answer to a change of the right-hand sides is one matrix. With X = (G + C)⁻¹ and Q = X J M⁻¹,
+//
+//   ∂ν̇/∂τ = A = M⁻¹ − (J M⁻¹)ᵀ Q,   ∂λ/∂τ = −Q
+//   ∂ν̇/∂x = −A F_x − Qᵀ g_x,   ∂λ/∂x = Q F_x − X g_x          for x = q and ν
+//
+// F_x is that of inverse dynamics with the forces λ as external ones (rnea_derivatives.h) and of the rows
+// (row_matrices.h). It is sparse by branches: a column has numbers only where velocities carry each other, and g_x
+// where rows touch. Columns go by strips of neighbours, those by q and by ν side by side, with the rows that are not
+// zero in any of them; which neighbours share a strip is chosen beforehand, for the least arithmetic.
+//
+// X is the inverse of a dense matrix where rows surely do not depend on each other; elsewhere the caller has one
+// (linearization.h).
+#pragma once
+
+#include <vector>
+
+#include "derivatives/row_matrices.h"
+
+namespace delassus {
+
+// Where derivatives go, row-major: of ν̇ nv × nv each, of λ m × nv each.
+struct DynamicsDerivatives {
+  double *acceleration_q, *acceleration_v, *acceleration_tau, *forces_q, *forces_v, *forces_tau;
+};
+
+// A state that solves the equations. `external` may be null; `compliance` and `damping` a row.
+struct DynamicsState {
+  const double *q, *v, *acceleration, *lambda, *external, *compliance, *damping;
+};
+
+class DynamicsMatrices {
+ public:
+  DynamicsMatrices(const Model<double>& model, const ConstraintSet<double>& set);
+
+  int rows() const { return m_; }
+  std::size_t bytes() const;
+
+  // independent: rows are so, with a wide margin in the metric of `damping`; doubtful: set_row_inverse has to follow;
+  // singular: M is, and nothing else may be called.
+  enum class Rows { independent, doubtful, singular };
+  Rows prepare(const DynamicsState& s);
+  // What stands for X, m × m, symmetric.
+  void set_row_inverse(const double* X);
+  void solve(const DynamicsDerivatives& out);
+
+ private:
+  // Neighbouring velocities whose columns are computed together.
+  struct Strip {
+    int first, count;
+    int begin, end;  // rows of F and then of g that are not zero there, among strip_rows_
+  };
+  void plan();
+  void linearize(const DynamicsState& s);
+  bool invert_rows(const DynamicsState& s);
+  void respond();
+  void solve_strip(const Strip& strip, const DynamicsDerivatives& out);
+
+  const Model<double>& model_;
+  const int n_, m_, total_;
+  const std::ptrdiff_t n_stride_, m_stride_, stride_;  // padded rows: of nv, m and nv + m numbers
+  RowMatrices rows_;
+  DerivativeWorkspace<double> w_;
+  std::vector<double> F_q_, F_v_;          // nv × nv
+  std::vector<double> Minv_;               // nv × nv
+  std::vector<double> R_, Rt_;             // J M⁻¹: m × nv, and transposed
+  std::vector<double> X_, factor_, half_;  // m × m
+  // row p of the answers: what ν̇ and λ lose by a unit of F_p, or of g_p from nv on: [A, −Q; Qᵀ, X] transposed
+  std::vector<double> answers_;
+  std::vector<Strip> strips_;
+  std::vector<int> strip_rows_, idle_;                                       // idle: velocities that nothing depends on
+  std::vector<std::ptrdiff_t> strip_offsets_;                                // of strip_rows_, in the answers
+  std::vector<std::vector<std::ptrdiff_t>> support_offsets_, support_rows_;  // a block: rows of M⁻¹ and of Rt
+  std::vector<double> packed_;
+};
+
+}  // namespace delassus
