@@ -65,12 +65,16 @@ class OurDerivatives {
     solver_->solve(s.q.data(), s.v.data(), s.torque.data(), nullptr, nullptr, epsilon_.data(), max_iterations,
                    solver_tolerance, lambda_.data(), vdot_.data(), &report_, nullptr);
   }
+  // ν̇, λ and their derivatives
   [[gnu::noinline]] void matrices(const State& s) {
-    const auto rows =
-        dense_->prepare({s.q.data(), s.v.data(), vdot_.data(), lambda_.data(), nullptr, none_.data(), more_.data()});
+    const auto rows = dense_->solve(dense_state(s), vdot_.data(), lambda_.data());
     if (rows != dl::DynamicsMatrices::Rows::independent) throw std::runtime_error("rows depend on each other");
-    dense_->solve({blocks_[0].data(), blocks_[1].data(), blocks_[2].data(), blocks_[3].data(), blocks_[4].data(),
-                   blocks_[5].data()});
+    differentiate();
+  }
+  // derivatives at ν̇ and λ of `dynamics`
+  [[gnu::noinline]] void matrices_after(const State& s) {
+    dense_->prepare(dense_state(s), vdot_.data(), lambda_.data());
+    differentiate();
   }
   [[gnu::noinline]] void linearize(const State& s) {
     linear_.update(s.q.data(), s.v.data(), vdot_.data(), lambda_.data(), nullptr, none_.data(), more_.data());
@@ -92,6 +96,14 @@ class OurDerivatives {
   }
 
  private:
+  dl::DynamicsState dense_state(const State& s) const {
+    return {s.q.data(), s.v.data(), s.torque.data(), nullptr, none_.data(), more_.data()};
+  }
+  void differentiate() {
+    dense_->differentiate({blocks_[0].data(), blocks_[1].data(), blocks_[2].data(), blocks_[3].data(),
+                           blocks_[4].data(), blocks_[5].data()});
+  }
+
   const dl::Model<double>& model_;
   const dl::ConstraintSet<double> set_;
   std::unique_ptr<dl::DynamicsSolver<double>> solver_;
@@ -152,7 +164,7 @@ void run(const Robot& robot, int repeats, Records& records, Tables& tables) {
     };
     Tasks tasks{robot.name, model.nv, states, repeats, tolerance, records};
     tasks.add("dynamics, derivatives",
-              {{"dynamics, matrices", [&](int s) { ours.dynamics(list[s]), ours.matrices(list[s]); },
+              {{"DynamicsMatrices", [&](int s) { ours.matrices(list[s]); },
                 [&](int s) { return scaled(ours.result(), peer.result(s)); }},
                {"constraintDynamics, …Derivatives", [&](int s) { peer.dynamics(s), peer.derivatives(s); },
                 [&](int s) { return scaled(peer.result(s), peer.result(s)); }}},

@@ -15,6 +15,17 @@ inline constexpr int padded(int n) {
   return (n + vector_lanes<Real> - 1) / vector_lanes<Real> * vector_lanes<Real>;
 }
 
+// The first numbers of a register; a whole one is one instruction.
+template <class V, class Real>
+[[gnu::always_inline]] inline void store_first(Real* to, const V& x, int count) {
+  constexpr int lanes = int(sizeof(V) / sizeof(Real));
+  if (count >= lanes) {
+    store(to, x);
+    return;
+  }
+  for (int k = 0; k < count; ++k) to[k] = x[k];
+}
+
 // Where the rows of a list are: at offsets, or `step` apart.
 template <class Real>
 struct PickedRows {

@@ -4,7 +4,10 @@
 #include <cmath>
 
 #include "dense/cholesky.h"
+#include "dense/square.h"
+#include "constraints/compiled.h"
 #include "derivatives/compiled.h"
+#include "operators/layout.h"
 
 namespace delassus {
 
@@ -15,6 +18,11 @@ constexpr int tile_columns = 3 * lanes;
 // Σ d_r X_rr below this is certain to be far from what `Linearization` calls redundant: the least eigenvalue of
 // G + C in the metric of d is at least its reciprocal.
 constexpr double sure = 0.02;
+// Residuals of equations against their largest term.
+constexpr double exact = 1e-11;
+
+// Up to so many rows a matrix is inverted at once.
+constexpr int small_rows = 24;
 
 std::ptrdiff_t row_stride(int n) { return dense::padded<double>(n) + tile_columns; }
 
@@ -28,16 +36,16 @@ DynamicsMatrices::DynamicsMatrices(const Model<double>& model, const ConstraintS
       n_stride_(row_stride(n_)),
       m_stride_(row_stride(m_)),
       stride_(row_stride(total_)),
+      set_(set),
       rows_(model, set),
       w_(model) {
   w_.prepare_inverse(model);
   const std::size_t n = std::size_t(n_), m = std::size_t(m_), over = dense::tile_overhang;
-  F_q_.resize(n * n);
-  F_v_.resize(n * n);
+  for (auto* x : {&by_q_, &by_v_}) x->resize((n + m) * n + std::size_t(tile_columns));
   Minv_.resize(n * n + std::size_t(tile_columns) + over);
   R_.resize((m + over) * std::size_t(n_stride_));
   Rt_.resize((n + over) * std::size_t(m_stride_));
-  for (auto* x : {&X_, &factor_, &half_}) x->resize((m + over) * std::size_t(m_stride_));
+  for (auto* x : {&X_, &half_}) x->resize((m + over) * std::size_t(m_stride_));
   answers_.resize((n + m + over) * std::size_t(stride_));
   for (const auto& b : rows_.blocks()) {
     support_offsets_.emplace_back();
@@ -47,19 +55,24 @@ DynamicsMatrices::DynamicsMatrices(const Model<double>& model, const ConstraintS
       support_rows_.back().push_back(std::ptrdiff_t(k) * m_stride_);
     }
   }
+  own_.resize(model.links.size());
+  for (auto* x : {&errors_, &speeds_, &bias_}) x->resize(m + lanes);
+  for (auto* x : {&load_, &balance_}) x->resize(n + lanes);
+  measured_ = false;
+  for (const auto& c : set_.constraints) measured_ = measured_ || c.kp != 0;
+  pivot_bound_ = Layout<double>(model, ConstraintSet<double>{}, 1).pivot_bound;
   plan();
 }
 
 std::size_t DynamicsMatrices::bytes() const {
   std::size_t count = 0;
-  for (const auto* x : {&F_q_, &F_v_, &Minv_, &R_, &Rt_, &X_, &factor_, &half_, &answers_, &packed_})
+  for (const auto* x : {&by_q_, &by_v_, &Minv_, &R_, &Rt_, &X_, &half_, &answers_})
     count += x->size();
   return rows_.bytes() + count * sizeof(double);
 }
 
 // Strips of neighbours, by dynamic programming over where they end.
 void DynamicsMatrices::plan() {
-  constexpr int most = tile_columns / 2;
   const std::size_t n = std::size_t(n_), all = std::size_t(total_);
   std::vector<std::vector<char>> used(n, std::vector<char>(all, 0));  // a column: rows that are not zero
   for (std::size_t c = 0; c < n; ++c) {
@@ -93,16 +106,13 @@ void DynamicsMatrices::plan() {
     }
     std::fill(any.begin(), any.end(), 0);
     cost[end] = HUGE_VAL;
-    for (std::size_t first = end; first-- > 0 && end - first <= std::size_t(most) && !idle[first];) {
+    for (std::size_t first = end; first-- > 0 && end - first <= std::size_t(lanes) && !idle[first];) {
       std::size_t rows = 0;
       for (std::size_t k = 0; k < all; ++k) rows += any[k] |= used[first][k];
-      // registers a row, and what a tile costs besides
-      const std::size_t registers = (2 * (end - first) + lanes - 1) / lanes;
-      const double tried = cost[first] + double(registers * rows) + 4.0 * double(registers) + 4.0;
+      const double tried = cost[first] + double(rows) + 4.0;  // and what a strip costs besides
       if (tried < cost[end]) cost[end] = tried, start[end] = int(first);
     }
   }
-  std::size_t longest = 0;
   for (int end = n_; end > 0;) {
     const int first = start[std::size_t(end)];
     if (first < 0) {
@@ -116,44 +126,175 @@ void DynamicsMatrices::plan() {
       if (!any_column) continue;
       strip_rows_.push_back(int(k));
       strip_offsets_.push_back(std::ptrdiff_t(k) * stride_);
+      strip_places_.push_back(std::ptrdiff_t(k) * n_ + first);
     }
     s.end = int(strip_rows_.size());
-    longest = std::max(longest, std::size_t(s.end - s.begin));
     strips_.push_back(s);
     end = first;
   }
   std::reverse(strips_.begin(), strips_.end());
-  packed_.resize(longest * tile_columns);
 }
 
-// F_q, F_ν, J, g_q, g_ν and M⁻¹
-void DynamicsMatrices::linearize(const DynamicsState& s) {
-  const Vec3<double> up{-model_.gravity.x, -model_.gravity.y, -model_.gravity.z};
-  subspace_rates(model_, w_, w_, w_.rates, s.v, s.acceleration, up);
-  inertial_forces(w_, w_);
+// M⁻¹ there. False where M is singular.
+bool DynamicsMatrices::place(const double* q) {
+  kinematics(model_, w_, q);
+  factorize(model_, w_);
+  if (!regular()) return false;
+  inverse_of_factor(model_, w_, Minv_.data());
+  return true;
+}
+
+// Velocities, rates of subspaces and forces on links without joint accelerations; the ground's, that of gravity, in
+// forces alone.
+void DynamicsMatrices::find_forces(const DynamicsState& s, const Vec3<double>& up) {
+  const double* none = nullptr;
+  subspace_rates(model_, w_, w_, w_.rates, s.v, none, Vec3<double>{});
+  inertial_forces(w_, w_, up);
   velocity_turn_forces(w_, w_, w_.B);
-  const bool turning = s.external || m_ > 0;
   if (s.external) {
     subtract_external(model_, w_, w_, s.external);
     external_turn_forces(model_, w_, s.external, w_.E);
-  } else if (turning) {
+  } else if (m_ > 0) {
     for (int b = 0; b < w_.E.blocks(); ++b) w_.E.block(b) = TurnForce<LinkPack<double>>{};
   }
-  rows_.evaluate(w_, s.q, s.v, s.acceleration, s.lambda, up);
-  double* none = nullptr;
-  subtree_forces(model_, w_, s.acceleration, turning, none);
-  if (rows_.couples()) std::fill(F_q_.begin(), F_q_.end(), 0.0);
-  pair_derivatives(model_, w_, turning, s.v, s.acceleration, up, F_q_.data(), F_v_.data(), none);
-  rows_.correct(w_, s.q, s.v, s.acceleration, s.lambda, F_q_.data());
 }
 
-DynamicsMatrices::Rows DynamicsMatrices::prepare(const DynamicsState& s) {
-  kinematics(model_, w_, s.q);
-  factorize(model_, w_);
-  if (!is_regular(model_, w_)) return Rows::singular;
-  inverse_of_factor(model_, w_, Minv_.data());
-  linearize(s);
+// Joint accelerations change those of links by δ = δ_p + S ν̇, with the ground's at the root; by that of what carries it
+// each Χ = … + δ × S; and forces.
+void DynamicsMatrices::find_accelerations(const Vec3<double>& up, const double* acceleration) {
+  const int nl = int(model_.links.size());
+  auto& delta = w_.momentum;  // memory for a motion a link
+  Vec6<double> d{};
+  for (int i = 0; i < nl; ++i) {
+    const auto& link = model_.links[std::size_t(i)];
+    if (link.parent < 0)
+      d = Vec6<double>{up, {}};
+    else if (link.parent != i - 1)
+      d = delta[link.parent];
+    int k = link.iv;
+    if (link.type == Joint::free) {
+      d.lin += Vec3<double>{acceleration[k], acceleration[k + 1], acceleration[k + 2]};
+      k += 3;
+    }
+    const Vec6<double> carrier = d;
+    for (; k < link.iv + link.nv; ++k) {
+      const Vec6<double> S = w_.S[std::size_t(k)];
+      w_.rates.Chi[std::size_t(k)] += cross_motion(carrier, S);
+      d += S * acceleration[k];
+    }
+    delta.set(i, d);
+  }
+  for (int b = 0; b < w_.f.blocks(); ++b) {
+    Vec6<LinkPack<double>> more = delta.block(b);
+    w_.a.block(b) = w_.a.block(b) + more;
+    more.lin = more.lin - up;
+    w_.f.block(b) = w_.f.block(b) + w_.inertia.block(b) * more;
+  }
+}
 
+// F_q, F_ν, g_q and g_ν
+void DynamicsMatrices::linearize(const DynamicsState& s, const double* acceleration, const double* lambda,
+                                 const Vec3<double>& up) {
+  find_accelerations(up, acceleration);
+  rows_.evaluate(w_, s.q, s.v, acceleration, lambda, up);
+  const bool turning = s.external || m_ > 0;
+  double* none = nullptr;
+  subtree_forces(model_, w_, acceleration, turning, balance_.data());
+  if (rows_.couples()) std::fill_n(by_q_.data(), std::ptrdiff_t(n_) * n_, 0.0);
+  pair_derivatives(model_, w_, turning, s.v, acceleration, up, by_q_.data(), by_v_.data(), none);
+  rows_.correct(w_, s.q, s.v, acceleration, lambda, by_q_.data());
+  for (const auto& b : rows_.blocks()) {
+    const double *g_q = rows_.g_q(b), *g_v = rows_.g_v(b);
+    for (const int k : b.support) {
+      const std::ptrdiff_t at = std::ptrdiff_t(n_ + b.row) * n_ + k;
+      for (int r = 0; r < b.rows; ++r) by_q_[std::size_t(at + r * n_)] = g_q[r], by_v_[std::size_t(at + r * n_)] = g_v[r];
+      g_q += b.padded, g_v += b.padded;
+    }
+  }
+}
+
+// Whether M is regular: by bounds, or where these do not tell by its composites.
+bool DynamicsMatrices::regular() {
+  for (std::size_t t = 0; t < model_.roots.size(); ++t) {
+    const auto& root = model_.links[std::size_t(model_.roots[t])];
+    if (root.type != Joint::free) continue;
+    const Sym6<double>& H = w_.Hinv[t];
+    const double d[6] = {H.A.xx, H.A.yy, H.A.zz, H.C.xx, H.C.yy, H.C.zz};
+    std::copy_n(d, 6, w_.Dinv.data() + root.iv);
+  }
+  return is_surely_regular(pivot_bound_, w_.Dinv.data()) || is_regular(model_, w_);
+}
+
+DynamicsMatrices::Rows DynamicsMatrices::prepare(const DynamicsState& s, const double* acceleration,
+                                                 const double* lambda) {
+  const Vec3<double> up{-model_.gravity.x, -model_.gravity.y, -model_.gravity.z};
+  if (!place(s.q)) return Rows::singular;
+  find_forces(s, up);
+  rows_.place(w_, s.q, s.v, acceleration);
+  linearize(s, acceleration, lambda, up);
+  find_rows();
+  return invert_rows(s) ? Rows::independent : Rows::doubtful;
+}
+
+DynamicsMatrices::Rows DynamicsMatrices::solve(const DynamicsState& s, double* acceleration, double* lambda) {
+  const Vec3<double> up{-model_.gravity.x, -model_.gravity.y, -model_.gravity.z};
+  if (!place(s.q)) return Rows::singular;
+  find_forces(s, up);
+  std::fill_n(acceleration, n_, 0.0);
+  rows_.place(w_, s.q, s.v, acceleration);
+  find_rows();
+  if (!invert_rows(s)) return Rows::doubtful;
+  find_unknowns(s, acceleration, lambda);
+  linearize(s, acceleration, lambda, up);
+  return holds(s, acceleration, lambda) ? Rows::independent : Rows::doubtful;
+}
+
+void DynamicsMatrices::find_unknowns(const DynamicsState& s, double* acceleration, double* lambda) {
+  using dense::dot;
+  // h, for which forces of links are added up
+  own_ = w_.f;
+  const double* none = nullptr;
+  joint_forces(model_, w_, w_, none, load_.data());
+  std::swap(own_, w_.f);
+  for (int k = 0; k < n_; ++k) load_[std::size_t(k)] = (s.tau ? s.tau[k] : 0.0) - load_[std::size_t(k)];
+  // γ
+  if (m_ > 0) {
+    rates(model_, set_, w_, w_, s.q, s.v, speeds_.data(), bias_.data());
+    if (measured_) errors(model_, set_, w_, s.q, errors_.data());
+    add_baumgarte(set_, errors_.data(), speeds_.data(), bias_.data());
+  }
+  for (int r = 0; r < m_; ++r) errors_[std::size_t(r)] = bias_[std::size_t(r)] + dot(n_, R_.data() + r * n_stride_, load_.data());
+  for (int r = 0; r < m_; ++r) lambda[r] = -dot(m_, X_.data() + r * m_stride_, errors_.data());
+  for (int k = 0; k < n_; ++k)
+    acceleration[k] = dot(n_, Minv_.data() + std::ptrdiff_t(k) * n_, load_.data()) + dot(m_, Rt_.data() + k * m_stride_, lambda);
+}
+
+// Both equations by their terms, against the largest of these.
+bool DynamicsMatrices::holds(const DynamicsState& s, const double* acceleration, const double* lambda) const {
+  double worst = 0, scale = 0;
+  for (int k = 0; k < n_; ++k) {
+    const double tau = s.tau ? s.tau[k] : 0.0, F = balance_[std::size_t(k)];
+    worst = std::max(worst, std::abs(F - tau));
+    scale = std::max({scale, std::abs(load_[std::size_t(k)]), std::abs(tau)});
+  }
+  if (!(worst <= exact * scale)) return false;
+  worst = scale = 0;
+  for (const auto& b : rows_.blocks())
+    for (int r = 0; r < b.rows; ++r) {
+      const int row = b.row + r;
+      const double gamma = bias_[std::size_t(row)], give = s.compliance[row] * lambda[row];
+      double sum = gamma + give, terms = std::abs(gamma) + std::abs(give);
+      const double* J = rows_.J(b) + r;
+      for (const int k : b.support) {
+        const double x = *J * acceleration[k];
+        sum += x, terms += std::abs(x), J += b.padded;
+      }
+      worst = std::max(worst, std::abs(sum)), scale = std::max(scale, terms);
+    }
+  return worst <= exact * scale;
+}
+
+void DynamicsMatrices::find_rows() {
   // R = J M⁻¹ and its transpose, then G = J Rᵀ, a block of rows at a time
   using Picked = dense::PickedRows<double>;
   using Stepped = dense::SteppedRows<double>;
@@ -167,29 +308,31 @@ DynamicsMatrices::Rows DynamicsMatrices::prepare(const DynamicsState& s) {
                                       tile.write(R_.data() + (b.row + i) * n_stride_ + j, n_stride_, b.rows - i);
                                     });
   }
-  for (int r = 0; r < m_; ++r)
-    for (int k = 0; k < n_; ++k) Rt_[std::size_t(k * m_stride_ + r)] = R_[std::size_t(r * n_stride_ + k)];
+  dense::transpose(m_, n_, R_.data(), n_stride_, Rt_.data(), m_stride_);
   e = 0;
   for (const auto& b : rows_.blocks()) {
     const auto& offsets = support_rows_[e++];
     dense::gathered_product<double>(b.rows, m_, int(offsets.size()), Stepped{rows_.J(b), b.padded},
                                     Picked{Rt_.data(), offsets.data()}, everything,
                                     [&](int i, int j, const auto& tile) {
-                                      tile.write(factor_.data() + (b.row + i) * m_stride_ + j, m_stride_, b.rows - i);
+                                      tile.write(X_.data() + (b.row + i) * m_stride_ + j, m_stride_, b.rows - i);
                                     });
   }
-  return m_ == 0 || invert_rows(s) ? Rows::independent : Rows::doubtful;
 }
 
-// X = (G + C)⁻¹ by Cholesky's factor. False where rows may depend on each other.
+// X ← (G + C)⁻¹ where G was. False where rows may depend on each other.
 bool DynamicsMatrices::invert_rows(const DynamicsState& s) {
-  for (int r = 0; r < m_; ++r) factor_[std::size_t(r * (m_stride_ + 1))] += s.compliance[r];
-  if (dense::factor_cholesky(m_, factor_.data(), m_stride_) != m_) return false;
-  dense::invert_transposed(m_, factor_.data(), m_stride_, half_.data(), m_stride_);
-  std::fill(X_.begin(), X_.end(), 0.0);
-  dense::add_square_transposed(m_, half_.data(), m_stride_, X_.data(), m_stride_);
-  for (int r = 0; r < m_; ++r)
-    for (int c = 0; c < r; ++c) X_[std::size_t(r * m_stride_ + c)] = X_[std::size_t(c * m_stride_ + r)];
+  if (m_ == 0) return true;
+  for (int r = 0; r < m_; ++r) X_[std::size_t(r * (m_stride_ + 1))] += s.compliance[r];
+  if (m_ <= small_rows) {
+    if (!dense::invert_positive(m_, X_.data(), m_stride_)) return false;
+  } else {
+    if (dense::factor_cholesky(m_, X_.data(), m_stride_) != m_) return false;
+    dense::invert_transposed(m_, X_.data(), m_stride_, half_.data(), m_stride_);
+    std::fill(X_.begin(), X_.end(), 0.0);
+    dense::add_square_transposed(m_, half_.data(), m_stride_, X_.data(), m_stride_);
+    dense::mirror_upper(m_, X_.data(), m_stride_);
+  }
   double sum = 0;
   for (int r = 0; r < m_; ++r) sum += s.damping[r] * X_[std::size_t(r * (m_stride_ + 1))];
   return sum < sure;
@@ -218,68 +361,54 @@ void DynamicsMatrices::respond() {
             dense::store(A + (i + r) * stride_ + j + v * lanes, V(dense::load<V>(from) - tile.sums[r][v]));
           }
       });
-  for (int k = 0; k < n_; ++k) {
-    for (int c = 0; c < k; ++c) A[k * stride_ + c] = A[c * stride_ + k];
-    for (int r = 0; r < m_; ++r) A[k * stride_ + n_ + r] = -Q[r * stride_ + k];
-  }
+  dense::mirror_upper(n_, A, stride_);
+  dense::transpose(m_, n_, Q, stride_, A + n_, stride_);
+  for (int k = 0; k < n_; ++k)
+    for (int r = 0; r < m_; ++r) A[k * stride_ + n_ + r] = -A[k * stride_ + n_ + r];
   for (int r = 0; r < m_; ++r) std::copy_n(X_.data() + r * m_stride_, m_, Q + r * stride_ + n_);
 }
 
-// ∂[ν̇; λ]/∂x = −[A, Qᵀ; −Q, X] [F_x; g_x] in the columns of a strip, by q and by ν side by side.
+// ∂[ν̇; λ]/∂x = −[A, Qᵀ; −Q, X] [F_x; g_x] in the columns of a strip. A whole register is written where a row has room
+// for it: what is beyond the strip belongs to one that follows.
 void DynamicsMatrices::solve_strip(const Strip& strip, const DynamicsDerivatives& out) {
-  const int c = strip.count, width = dense::padded<double>(2 * c), rows = strip.end - strip.begin;
-  const int* row = strip_rows_.data() + strip.begin;
-  double* B = packed_.data();
-  for (int e = 0; e < rows; ++e, B += width) {
-    std::fill_n(B + 2 * c, width - 2 * c, 0.0);
-    const int p = row[e];
-    if (p < n_) {
-      const std::ptrdiff_t at = std::ptrdiff_t(p) * n_ + strip.first;
-      std::copy_n(F_q_.data() + at, c, B);
-      std::copy_n(F_v_.data() + at, c, B + c);
-    } else {
-      std::fill_n(B, 2 * c, 0.0);
+  constexpr int height = 6;
+  using V = dense::Vector<double>;
+  const std::ptrdiff_t *from = strip_offsets_.data() + strip.begin, *place = strip_places_.data() + strip.begin;
+  const int rows = strip.end - strip.begin, count = strip.first + lanes <= n_ ? lanes : n_ - strip.first;
+  for (int i = 0; i < total_; i += height) {
+    V q[height]{}, v[height]{};
+    for (int e = 0; e < rows; ++e) {
+      const double* a = answers_.data() + from[e] + i;
+      const V x = dense::load<V>(by_q_.data() + place[e]), y = dense::load<V>(by_v_.data() + place[e]);
+#pragma GCC unroll 8
+      for (int r = 0; r < height; ++r) q[r] -= x * a[r], v[r] -= y * a[r];
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < height; ++r) {
+      if (i + r >= total_) break;
+      const bool force = i + r >= n_;
+      const std::ptrdiff_t at = std::ptrdiff_t(force ? i + r - n_ : i + r) * n_ + strip.first;
+      dense::store_first((force ? out.forces_q : out.acceleration_q) + at, q[r], count);
+      dense::store_first((force ? out.forces_v : out.acceleration_v) + at, v[r], count);
     }
   }
-  // rows of constraints, where their support meets the strip
-  const int* begin_g = std::lower_bound(row, row + rows, n_);
-  for (const auto& b : rows_.blocks()) {
-    const auto first = std::lower_bound(b.support.begin(), b.support.end(), strip.first);
-    if (first == b.support.end() || *first >= strip.first + c) continue;
-    const std::ptrdiff_t e = std::lower_bound(begin_g, row + rows, n_ + b.row) - row;
-    for (auto k = first; k != b.support.end() && *k < strip.first + c; ++k) {
-      const std::ptrdiff_t from = (k - b.support.begin()) * b.padded;
-      double* to = packed_.data() + e * width + (*k - strip.first);
-      for (int r = 0; r < b.rows; ++r, to += width) to[0] = rows_.g_q(b)[from + r], to[c] = rows_.g_v(b)[from + r];
-    }
-  }
-  const dense::PickedRows<double> a{answers_.data(), strip_offsets_.data() + strip.begin};
-  const dense::SteppedRows<double> b{packed_.data(), width};
-  dense::gathered_product<double>(
-      total_, width, rows, a, b, [](int) { return 0; },
-      [&]<int height, int vectors>(int i, int, const dense::GatheredTile<double, height, vectors>& tile) {
-        alignas(64) double numbers[vectors * lanes];
-        for (int r = 0; r < height && i + r < total_; ++r) {
-          for (int v = 0; v < vectors; ++v) dense::store(numbers + v * lanes, -tile.sums[r][v]);
-          const bool force = i + r >= n_;
-          const std::ptrdiff_t at = std::ptrdiff_t(force ? i + r - n_ : i + r) * n_ + strip.first;
-          std::copy_n(numbers, c, (force ? out.forces_q : out.acceleration_q) + at);
-          std::copy_n(numbers + c, c, (force ? out.forces_v : out.acceleration_v) + at);
-        }
-      });
 }
 
-void DynamicsMatrices::solve(const DynamicsDerivatives& out) {
+void DynamicsMatrices::differentiate(const DynamicsDerivatives& out) {
   respond();
   for (const Strip& strip : strips_) solve_strip(strip, out);
-  for (int r = 0; r < total_; ++r) {
-    const bool force = r >= n_;
-    const std::ptrdiff_t at = std::ptrdiff_t(force ? r - n_ : r) * n_;
-    const double* from = answers_.data() + r * stride_;
-    double* to = (force ? out.forces_tau : out.acceleration_tau) + at;
-    for (int k = 0; k < n_; ++k) to[k] = force ? -from[k] : from[k];
-    for (const int k : idle_)
-      (force ? out.forces_q : out.acceleration_q)[at + k] = (force ? out.forces_v : out.acceleration_v)[at + k] = 0;
+  for (int k = 0; k < n_; ++k) {
+    const double* from = answers_.data() + k * stride_;
+    std::copy_n(from, n_, out.acceleration_tau + std::ptrdiff_t(k) * n_);
+  }
+  for (int r = 0; r < m_; ++r) {
+    const double* from = answers_.data() + (n_ + r) * stride_;
+    double* to = out.forces_tau + std::ptrdiff_t(r) * n_;
+    for (int k = 0; k < n_; ++k) to[k] = -from[k];
+  }
+  for (const int k : idle_) {
+    for (int r = 0; r < n_; ++r) out.acceleration_q[r * n_ + k] = out.acceleration_v[r * n_ + k] = 0;
+    for (int r = 0; r < m_; ++r) out.forces_q[r * n_ + k] = out.forces_v[r * n_ + k] = 0;
   }
 }
 

@@ -85,7 +85,7 @@ void RowMatrices::add_side(Block& b, int link) const {
 
 RowMatrices::Block RowMatrices::make_block(int constraint) const {
   const Constraint<double>& c = set_.constraints[std::size_t(constraint)];
-  Block b{Block::Kind::joints, constraint, c.row, c.rows, dense::padded<double>(c.rows), {}, 0, {}, 0};
+  Block b{Block::Kind::joints, constraint, c.row, c.rows, dense::padded<double>(c.rows), {}, 0, {}, 0, 0};
   if (c.kind == Kind::coupling) {
     for (const int link : c.joints) b.support.push_back(model_.links[std::size_t(link)].iv);
   } else if (c.kind == Kind::joint || c.kind == Kind::combination) {
@@ -129,17 +129,17 @@ RowMatrices::Block RowMatrices::make_block(int constraint) const {
 
 RowMatrices::RowMatrices(const Model<double>& model, const ConstraintSet<double>& set)
     : model_(model), set_(set), feels_(std::size_t(model.nv), 0) {
-  std::size_t numbers = 0, turned = 0, most = 0;
+  std::size_t numbers = 0, turned = 0, K = 0, most = 0;
   bool of_joints = false;
   for (std::size_t i = 0; i < set_.constraints.size(); ++i) {
     Block b = make_block(int(i));
     const Constraint<double>& c = set_.constraints[i];
     b.at = numbers;
-    b.turned = turned;
+    b.turned = turned, b.K = K;
     numbers += b.support.size() * std::size_t(b.padded);
     most = std::max(most, std::size_t(b.padded));
     const bool two = b.kind == Block::Kind::two_bodies;
-    if (two) turned += 2 * ((b.support.size() + lanes - 1) / lanes);
+    if (two) turned += 2 * ((b.support.size() + lanes - 1) / lanes), K += 2 * std::size_t(b.padded / lanes);
     couples_ = couples_ || two;
     of_joints = of_joints || b.kind == Block::Kind::joints;
     if (two || c.kp != 0 || c.kd != 0)
@@ -153,16 +153,27 @@ RowMatrices::RowMatrices(const Model<double>& model, const ConstraintSet<double>
   if (couples_) tangents_.resize(model.links.size());
   none_.resize(most);
   changes_.resize(most);
-  K_.resize(most / lanes);
+  K_.resize(K);
 }
 
 std::size_t RowMatrices::bytes() const {
-  return 3 * J_.size() * sizeof(double) + tangents_.size() * sizeof(LinkTangent<V>) + turned_.size() * sizeof(Vec6<V>) +
+  return 3 * J_.size() * sizeof(double) + tangents_.size() * sizeof(LinkTangent<V>) + (turned_.size() + K_.size()) * sizeof(Vec6<V>) +
          (3 * unit_.size() + rows_.size()) * sizeof(double) + 2 * none_.size() * sizeof(V);
 }
 
 // ---- numeric
 // -----------------------------------------------------------------------------------------------------------
+
+void RowMatrices::place(const DerivativeWorkspace<double>& w, const double* q, const double* v, const double* a) {
+  for (const Block& b : blocks_) {
+    if (b.kind == Block::Kind::constant)
+      place_constant(b, w);
+    else if (b.kind == Block::Kind::two_bodies)
+      place_two_bodies(b, w);
+    else
+      joint_rows(b, true, q, v, a, rows_.data());
+  }
+}
 
 void RowMatrices::evaluate(DerivativeWorkspace<double>& w, const double* q, const double* v, const double* a,
                            const double* lambda, const Vec3<double>& ground) {
@@ -172,18 +183,50 @@ void RowMatrices::evaluate(DerivativeWorkspace<double>& w, const double* q, cons
     else if (b.kind == Block::Kind::two_bodies)
       two_body_rows(b, w, lambda + b.row, ground);
     else
-      joint_rows(b, q, v, a, lambda + b.row);
+      joint_rows(b, false, q, v, a, lambda + b.row);
+  }
+}
+
+namespace {
+
+// Whether several chains write to one support.
+bool adds(const RowMatrices::Block& b) {
+  int moving = 0;
+  for (const auto& side : b.sides) moving += side.link >= 0;
+  return moving > 1;
+}
+
+void add_or_store(bool adds, double* to, V x) {
+  if (adds) x += dense::load<V>(to);
+  dense::store(to, x);
+}
+
+}  // namespace
+
+void RowMatrices::place_constant(const Block& b, const DerivativeWorkspace<double>& w) {
+  double* J = J_.data() + b.at;
+  const bool several = adds(b);
+  if (several) std::fill_n(J, b.support.size() * std::size_t(b.padded), 0.0);
+  for (const Side& side : b.sides) {
+    if (side.link < 0) continue;
+    const Vec3<double> x = w.pose[side.link] * side.local;
+    for (std::size_t p = 0; p < side.levers.size(); ++p) {
+      const Lever& l = side.levers[p];
+      const Vec6<V> kappa{l.k, cross(x, l.k) + l.c};
+      for (std::size_t e = 0; e < side.chain.size(); ++e)
+        add_or_store(several, J + std::size_t(side.position[e]) * std::size_t(b.padded) + p * lanes,
+                     dot(kappa, w.S[std::size_t(side.chain[e])]));
+    }
   }
 }
 
 void RowMatrices::constant_rows(const Block& b, DerivativeWorkspace<double>& w, const double* lambda) {
   const std::size_t count = b.support.size() * std::size_t(b.padded);
-  double *J = J_.data() + b.at, *g_q = g_q_.data() + b.at, *g_v = g_v_.data() + b.at;
+  double *g_q = g_q_.data() + b.at, *g_v = g_v_.data() + b.at;
   const double kd = set_.constraints[std::size_t(b.constraint)].kd;
-  // a single chain writes all of its support
-  const bool adds = b.sides.size() > 2 || (b.sides.size() == 2 && b.sides[0].link >= 0 && b.sides[1].link >= 0);
-  if (adds)
-    for (double* x : {J, g_q, g_v}) std::fill_n(x, count, 0.0);
+  const bool several = adds(b);
+  if (several)
+    for (double* x : {g_q, g_v}) std::fill_n(x, count, 0.0);
   for (const Side& side : b.sides) {
     if (side.link < 0) continue;
     const Vec3<double> x = w.pose[side.link] * side.local;
@@ -200,16 +243,9 @@ void RowMatrices::constant_rows(const Block& b, DerivativeWorkspace<double>& w, 
         const std::size_t k = std::size_t(side.chain[e]),
                           at = std::size_t(side.position[e]) * std::size_t(b.padded) + p * lanes;
         const Vec6<double>&S = w.S[k], &Psi = w.rates.Psi[k], &Chi = w.rates.Chi[k], &Phi = w.rates.Phi[k];
-        V by_a = dot(kappa, S), by_v = dot(kappa, Phi) + dot(damped, S) + dot(h, S.ang),
-          by_q = dot(kappa, Chi) + dot(damped, Psi) + dot(h, Psi.ang) + dot(turn, S.ang) + dot(place, S);
-        if (adds) {
-          by_a += dense::load<V>(J + at);
-          by_v += dense::load<V>(g_v + at);
-          by_q += dense::load<V>(g_q + at);
-        }
-        dense::store(J + at, by_a);
-        dense::store(g_v + at, by_v);
-        dense::store(g_q + at, by_q);
+        add_or_store(several, g_v + at, dot(kappa, Phi) + dot(damped, S) + dot(h, S.ang));
+        add_or_store(several, g_q + at,
+                     dot(kappa, Chi) + dot(damped, Psi) + dot(h, Psi.ang) + dot(turn, S.ang) + dot(place, S));
       }
       for (int r = 0; r < lanes && int(p) * lanes + r < b.rows; ++r) {
         const double f = lambda[int(p) * lanes + r];
@@ -222,10 +258,61 @@ void RowMatrices::constant_rows(const Block& b, DerivativeWorkspace<double>& w, 
   }
 }
 
+void RowMatrices::differentiate(const Block& b, const DerivativeWorkspace<double>& w, const RowPoint<double>* points,
+                                const double* lambda) {
+  const Constraint<double>& c = set_.constraints[std::size_t(b.constraint)];
+  std::fill(changes_.begin(), changes_.end(), V{});
+  if (c.kind == Kind::distance)
+    distance_tangents(distance_row(model_, w, c, points[0], points[1]), lambda[0], none_[0], tangents_,
+                      changes_.data());
+  else
+    frame_tangents(model_, w, frame_rows(model_, w, c, points[0], points[1]), lambda, none_.data(), tangents_,
+                   changes_.data());
+}
+
+// K on each of the two links, by accelerations along unit motions; J of it.
+void RowMatrices::place_two_bodies(const Block& b, const DerivativeWorkspace<double>& w) {
+  double* J = J_.data() + b.at;
+  const std::size_t padded = std::size_t(b.padded);
+  RowPoint<double> points[2];
+  for (std::size_t s = 0; s < 2; ++s) {
+    const int link = b.sides[s].link;
+    points[s] = RowPoint<double>{link, {}, {}, {}, {}, {}};
+    if (link >= 0) points[s].x = w.pose[link] * b.sides[s].local;
+  }
+  std::fill_n(J, b.support.size() * padded, 0.0);
+  for (std::size_t s = 0; s < 2; ++s) {
+    const Side& side = b.sides[s];
+    Vec6<V>* K = K_.data() + b.K + s * (padded / lanes);
+    std::fill_n(K, padded / lanes, Vec6<V>{});
+    if (side.link < 0) continue;
+    const Side& other = b.sides[1 - s];
+    // a link that is both of them gets all of K by its first side
+    if (s == 1 && other.link == side.link) continue;
+    for (int first = 0; first < 6; first += lanes) {
+      for (const Side& e : b.sides)
+        if (e.link >= 0) tangents_[std::size_t(e.link)] = LinkTangent<V>{};
+      for (int l = 0; l < lanes && first + l < 6; ++l) {
+        double e[6] = {0, 0, 0, 0, 0, 0};
+        e[first + l] = 1;
+        set_lane(tangents_[std::size_t(side.link)].a, l, {{e[0], e[1], e[2]}, {e[3], e[4], e[5]}});
+      }
+      differentiate(b, w, points, rows_.data());
+      for (int r = 0; r < b.rows; ++r) {
+        double* to = reinterpret_cast<double*>(K + r / lanes) + r % lanes;
+        for (int l = 0; l < lanes && first + l < 6; ++l) to[(first + l) * lanes] = lane(changes_[std::size_t(r)], l);
+      }
+    }
+    for (std::size_t p = 0; p < padded / lanes; ++p)
+      for (std::size_t e = 0; e < side.chain.size(); ++e)
+        add_or_store(true, J + std::size_t(side.position[e]) * padded + p * lanes,
+                     dot(K[p], w.S[std::size_t(side.chain[e])]));
+  }
+}
+
 void RowMatrices::two_body_rows(const Block& b, DerivativeWorkspace<double>& w, const double* lambda,
                                 const Vec3<double>& ground) {
-  const Constraint<double>& c = set_.constraints[std::size_t(b.constraint)];
-  double *J = J_.data() + b.at, *g_q = g_q_.data() + b.at, *g_v = g_v_.data() + b.at;
+  double *g_q = g_q_.data() + b.at, *g_v = g_v_.data() + b.at;
   const std::size_t padded = std::size_t(b.padded), count = b.support.size();
   const int links[2] = {b.sides[0].link, b.sides[1].link};
   RowPoint<double> points[2];
@@ -235,16 +322,6 @@ void RowMatrices::two_body_rows(const Block& b, DerivativeWorkspace<double>& w, 
       points[s] =
           row_point(links[s], w.pose[links[s]] * b.sides[std::size_t(s)].local, w.v[links[s]], w.a[links[s]], ground);
   }
-  // what changes along the directions in `tangents_`, and forces there
-  const auto differentiate = [&] {
-    std::fill(changes_.begin(), changes_.end(), V{});
-    if (c.kind == delassus::Kind::distance)
-      distance_tangents(distance_row(model_, w, c, points[0], points[1]), lambda[0], none_[0], tangents_,
-                        changes_.data());
-    else
-      frame_tangents(model_, w, frame_rows(model_, w, c, points[0], points[1]), lambda, none_.data(), tangents_,
-                     changes_.data());
-  };
   const auto clear = [&] {
     for (const int l : links)
       if (l >= 0) tangents_[std::size_t(l)] = LinkTangent<V>{};
@@ -255,36 +332,14 @@ void RowMatrices::two_body_rows(const Block& b, DerivativeWorkspace<double>& w, 
         to[(first + std::size_t(l)) * padded + std::size_t(r)] = lane(changes_[std::size_t(r)], l);
   };
 
-  // K on each of the two links, by accelerations along unit motions; J of it, and the force of λ
+  // the force of λ
   Vec6<double> wrench[2]{};
-  std::fill_n(J, count * padded, 0.0);
-  for (int s = 0; s < 2; ++s) {
+  for (std::size_t s = 0; s < 2; ++s) {
     if (links[s] < 0) continue;
-    const Side& side = b.sides[std::size_t(s)];
-    std::fill(K_.begin(), K_.end(), Vec6<V>{});
-    for (int first = 0; first < 6; first += lanes) {
-      clear();
-      for (int l = 0; l < lanes && first + l < 6; ++l) {
-        double e[6] = {0, 0, 0, 0, 0, 0};
-        e[first + l] = 1;
-        set_lane(tangents_[std::size_t(links[s])].a, l, {{e[0], e[1], e[2]}, {e[3], e[4], e[5]}});
-      }
-      differentiate();
-      for (int r = 0; r < b.rows; ++r) {
-        double* K = reinterpret_cast<double*>(&K_[std::size_t(r / lanes)]) + r % lanes;
-        for (int l = 0; l < lanes && first + l < 6; ++l) K[(first + l) * lanes] = lane(changes_[std::size_t(r)], l);
-      }
-    }
-    for (std::size_t p = 0; p < padded / lanes; ++p) {
-      for (std::size_t e = 0; e < side.chain.size(); ++e) {
-        double* at = J + std::size_t(side.position[e]) * padded + p * lanes;
-        dense::store(at, V(dense::load<V>(at) + dot(K_[p], w.S[std::size_t(side.chain[e])])));
-      }
-      for (int r = 0; r < lanes && int(p) * lanes + r < b.rows; ++r) {
-        const double* K = reinterpret_cast<const double*>(&K_[p]) + r;
-        wrench[s] += Vec6<double>{{K[0], K[lanes], K[2 * lanes]}, {K[3 * lanes], K[4 * lanes], K[5 * lanes]}} *
-                     lambda[int(p) * lanes + r];
-      }
+    const Vec6<V>* K = K_.data() + b.K + s * (padded / lanes);
+    for (int r = 0; r < b.rows; ++r) {
+      const double* k = reinterpret_cast<const double*>(K + r / lanes) + r % lanes;
+      wrench[s] += Vec6<double>{{k[0], k[lanes], k[2 * lanes]}, {k[3 * lanes], k[4 * lanes], k[5 * lanes]}} * lambda[r];
     }
     w.f.add(links[s], wrench[s] * -1.0);
   }
@@ -313,14 +368,13 @@ void RowMatrices::two_body_rows(const Block& b, DerivativeWorkspace<double>& w, 
       t.v = cross_motion(d[s].S, v) + d[s].Psi;
       t.a = cross_motion(d[s].S, a) + cross_motion(d[s].Psi, v) + d[s].Chi;
     }
-    differentiate();
+    differentiate(b, w, points, lambda);
     write(g_q, first);
     for (int s = 0; s < 2; ++s) {
       Vec6<V>& turned = turned_[b.turned + 2 * (first / lanes) + std::size_t(s)];
       turned = Vec6<V>{};
       if (links[s] < 0 || (s == 1 && links[1] == links[0])) continue;
       turned = tangents_[std::size_t(links[s])].f + cross_force(d[s].S, wrench[s]);
-      if (links[1] == links[0]) turned += cross_force(d[s].S, wrench[1]);
     }
     clear();
     for (int s = 0; s < 2; ++s) {
@@ -329,22 +383,28 @@ void RowMatrices::two_body_rows(const Block& b, DerivativeWorkspace<double>& w, 
       t.v = d[s].S;
       t.a = cross_motion(d[s].S, w.v[links[s]]) + d[s].Phi;
     }
-    differentiate();
+    differentiate(b, w, points, lambda);
     write(g_v, first);
   }
 }
 
-void RowMatrices::joint_rows(const Block& b, const double* q, const double* v, const double* a, const double* lambda) {
+// J, or g_q and g_v.
+void RowMatrices::joint_rows(const Block& b, bool acceleration, const double* q, const double* v, const double* a,
+                             const double* lambda) {
   const Constraint<double>& c = set_.constraints[std::size_t(b.constraint)];
+  const double *zero = zero_.data(), *unit = unit_.data();
+  const auto along = [&](const double* dq, const double* dv, const double* da, double* to) {
+    std::fill_n(to, b.padded, 0.0);
+    joint_tangents(model_, c, q, v, a, dq, dv, da, lambda, zero, to, tau_.data());
+  };
   for (std::size_t e = 0; e < b.support.size(); ++e) {
     const std::size_t at = b.at + e * std::size_t(b.padded);
     unit_[std::size_t(b.support[e])] = 1;
-    const double* directions[3] = {unit_.data(), zero_.data(), zero_.data()};
-    for (double* to : {&g_q_[at], &g_v_[at], &J_[at]}) {
-      std::fill_n(to, b.padded, 0.0);
-      joint_tangents(model_, c, q, v, a, directions[0], directions[1], directions[2], lambda, zero_.data(), to,
-                     tau_.data());
-      std::rotate(directions, directions + 2, directions + 3);
+    if (acceleration) {
+      along(zero, zero, unit, &J_[at]);
+    } else {
+      along(unit, zero, zero, &g_q_[at]);
+      along(zero, unit, zero, &g_v_[at]);
     }
     unit_[std::size_t(b.support[e])] = 0;
   }
@@ -372,9 +432,9 @@ void RowMatrices::correct(const DerivativeWorkspace<double>& w, const double* q,
       for (const int k : b.support) {
         unit_[std::size_t(k)] = 1;
         for (const int r : b.support) tau_[std::size_t(r)] = 0;
-        std::fill_n(rows_.data(), b.padded, 0.0);
+        double row = 0;
         joint_tangents(model_, c, q, v, a, unit_.data(), zero_.data(), zero_.data(), lambda + b.row, zero_.data(),
-                       rows_.data(), tau_.data());
+                       &row, tau_.data());
         for (const int r : b.support) F_q[std::size_t(r) * nv + std::size_t(k)] += tau_[std::size_t(r)];
         unit_[std::size_t(k)] = 0;
       }

@@ -51,7 +51,7 @@ class RowMatrices {
     std::vector<int> support;  // velocities, ascending
     std::size_t at;
     std::vector<Side> sides;
-    std::size_t turned;  // two_bodies: where its forces are among `turned_`
+    std::size_t turned, K;  // two_bodies: where its forces and K are among `turned_` and `K_`
   };
 
   RowMatrices(const Model<double>& model, const ConstraintSet<double>& set);
@@ -67,8 +67,10 @@ class RowMatrices {
   const double* g_q(const Block& b) const { return g_q_.data() + b.at; }
   const double* g_v(const Block& b) const { return g_v_.data() + b.at; }
 
-  // With placements, velocities, accelerations and rates in w: J, g_q, g_v; forces of λ taken off w.f, and how they
-  // turn added to w.E.
+  // J, with placements in w.
+  void place(const DerivativeWorkspace<double>& w, const double* q, const double* v, const double* a);
+  // After that, with velocities, accelerations and rates in w: g_q and g_v; forces of λ taken off w.f, and how they turn
+  // added to w.E.
   void evaluate(DerivativeWorkspace<double>& w, const double* q, const double* v, const double* a, const double* lambda,
                 const Vec3<double>& ground);
   // What was left out of F_q (nv × nv, row-major) then.
@@ -78,9 +80,15 @@ class RowMatrices {
  private:
   Block make_block(int constraint) const;
   void add_side(Block& b, int link) const;
+  void place_constant(const Block& b, const DerivativeWorkspace<double>& w);
+  void place_two_bodies(const Block& b, const DerivativeWorkspace<double>& w);
   void constant_rows(const Block& b, DerivativeWorkspace<double>& w, const double* lambda);
   void two_body_rows(const Block& b, DerivativeWorkspace<double>& w, const double* lambda, const Vec3<double>& ground);
-  void joint_rows(const Block& b, const double* q, const double* v, const double* a, const double* lambda);
+  void joint_rows(const Block& b, bool acceleration, const double* q, const double* v, const double* a,
+                  const double* lambda);
+  // Rows of two bodies along the directions in `tangents_`, into `changes_`; and forces there.
+  void differentiate(const Block& b, const DerivativeWorkspace<double>& w, const RowPoint<double>* points,
+                     const double* lambda);
 
   const Model<double>& model_;
   const ConstraintSet<double> set_;
@@ -88,10 +96,11 @@ class RowMatrices {
   std::vector<char> feels_;
   bool couples_ = false;
   std::vector<double> J_, g_q_, g_v_;
-  std::vector<double> unit_, zero_, rows_, tau_;  // directions of joints, and what changes along them
+  std::vector<double> unit_, zero_, tau_;         // directions of joints, and forces along them
+  std::vector<double> rows_;                      // zeros
   std::vector<LinkTangent<V>> tangents_;          // a link; only those of the constraint at hand mean something
   std::vector<V> none_, changes_;                 // rows: dλ = 0, and what changes
-  std::vector<Vec6<V>> K_;                        // rows of a constraint of two bodies on one of them
+  std::vector<Vec6<V>> K_;                        // rows of two bodies on the one, then on the other; rows side by side
   std::vector<Vec6<V>> turned_;  // a pack of a support, a side: by how much less its force turns than the link
 };
 
