@@ -1,6 +1,6 @@
 // Products with rows that are picked out of a matrix: what is sparse by rows takes part in dense arithmetic.
 //
-//   C ← C + s Σ_e a_e b_eᵀ        a_e, b_e: row e of two lists, picked by offsets or one after the other
+//   C = Σ_e a_e b_eᵀ        a_e, b_e: row e of two lists, picked by offsets or one after the other
 //
 // A tile of C stays in registers while all e pass; numbers past the end of a row are read, so rows are padded.
 #pragma once
@@ -45,11 +45,12 @@ template <class Real, int height, int vectors>
 struct GatheredTile {
   using V = Vector<Real>;
   static constexpr int rows = height, lanes = vector_lanes<Real>, columns = vectors * lanes;
-  V sums[rows][vectors]{};
+  V sums[rows][vectors];
 
-  // a: from row i on, b: from column j on
+  // sums ← Σ_e a_e b_eᵀ; a: from row i on, b: from column j on
   template <class A, class B>
-  [[gnu::always_inline]] void add(int count, const A& a, int i, const B& b, int j) {
+  [[gnu::always_inline]] void sum(int count, const A& a, int i, const B& b, int j) {
+    V s[rows][vectors]{};  // stays in registers, whatever becomes of the sums
     for (int e = 0; e < count; ++e) {
       const Real *x = a[e] + i, *y = b[e] + j;
       V z[vectors];
@@ -58,8 +59,12 @@ struct GatheredTile {
 #pragma GCC unroll 12
       for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 4
-        for (int v = 0; v < vectors; ++v) sums[r][v] += z[v] * x[r];
+        for (int v = 0; v < vectors; ++v) s[r][v] += z[v] * x[r];
     }
+#pragma GCC unroll 12
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v) sums[r][v] = s[r][v];
   }
 
   // the first `count` rows
@@ -83,7 +88,7 @@ template <class Real, class A, class B, class From, class Put>
     for (int i = 0; i < m; i += rows) {
       if (from(i) >= past) break;
       GatheredTile<Real, rows, vectors> tile;
-      tile.add(count, a, i, b, j);
+      tile.sum(count, a, i, b, j);
       put(i, j, tile);
     }
   };

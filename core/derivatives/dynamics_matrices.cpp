@@ -259,12 +259,21 @@ void DynamicsMatrices::find_unknowns(const DynamicsState& s, double* acceleratio
   for (int k = 0; k < n_; ++k) load_[std::size_t(k)] = (s.tau ? s.tau[k] : 0.0) - load_[std::size_t(k)];
   // γ
   if (m_ > 0) {
-    rates(model_, set_, w_, w_, s.q, s.v, speeds_.data(), bias_.data());
-    if (measured_) errors(model_, set_, w_, s.q, errors_.data());
-    add_baumgarte(set_, errors_.data(), speeds_.data(), bias_.data());
+    if (rows_.all_constant()) {
+      rows_.drifts(w_, bias_.data());
+    } else {
+      rates(model_, set_, w_, w_, s.q, s.v, speeds_.data(), bias_.data());
+      for (const auto& c : set_.constraints)
+        for (int r = c.row; r < c.row + c.rows; ++r) bias_[std::size_t(r)] += speeds_[std::size_t(r)] * c.kd;
+    }
+    if (measured_) {
+      errors(model_, set_, w_, s.q, errors_.data());
+      for (const auto& c : set_.constraints)
+        for (int r = c.row; r < c.row + c.rows; ++r) bias_[std::size_t(r)] += errors_[std::size_t(r)] * c.kp;
+    }
   }
-  for (int r = 0; r < m_; ++r) errors_[std::size_t(r)] = bias_[std::size_t(r)] + dot(n_, R_.data() + r * n_stride_, load_.data());
-  for (int r = 0; r < m_; ++r) lambda[r] = -dot(m_, X_.data() + r * m_stride_, errors_.data());
+  for (int r = 0; r < m_; ++r) speeds_[std::size_t(r)] = bias_[std::size_t(r)] + dot(n_, R_.data() + r * n_stride_, load_.data());
+  for (int r = 0; r < m_; ++r) lambda[r] = -dot(m_, X_.data() + r * m_stride_, speeds_.data());
   for (int k = 0; k < n_; ++k)
     acceleration[k] = dot(n_, Minv_.data() + std::ptrdiff_t(k) * n_, load_.data()) + dot(m_, Rt_.data() + k * m_stride_, lambda);
 }
@@ -368,30 +377,50 @@ void DynamicsMatrices::respond() {
   for (int r = 0; r < m_; ++r) std::copy_n(X_.data() + r * m_stride_, m_, Q + r * stride_ + n_);
 }
 
+namespace {
+
+// `height` rows of both products of a strip: minus Σ_e a_e of the answers with rows of F and g by q and by ν.
+template <int height>
+[[gnu::always_inline]] inline void strip_rows(int count, const std::ptrdiff_t* from, const double* answers,
+                                              const std::ptrdiff_t* place, const double* by_q, const double* by_v,
+                                              int width, std::ptrdiff_t stride, double* to_q, double* to_v) {
+  using V = dense::Vector<double>;
+  V q[height]{}, v[height]{};
+  for (int e = 0; e < count; ++e) {
+    const double* a = answers + from[e];
+    const V x = dense::load<V>(by_q + place[e]), y = dense::load<V>(by_v + place[e]);
+#pragma GCC unroll 8
+    for (int r = 0; r < height; ++r) q[r] -= x * a[r], v[r] -= y * a[r];
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < height; ++r) {
+    dense::store_first(to_q + r * stride, q[r], width);
+    dense::store_first(to_v + r * stride, v[r], width);
+  }
+}
+
+}  // namespace
+
 // ∂[ν̇; λ]/∂x = −[A, Qᵀ; −Q, X] [F_x; g_x] in the columns of a strip. A whole register is written where a row has room
 // for it: what is beyond the strip belongs to one that follows.
 void DynamicsMatrices::solve_strip(const Strip& strip, const DynamicsDerivatives& out) {
-  constexpr int height = 6;
-  using V = dense::Vector<double>;
   const std::ptrdiff_t *from = strip_offsets_.data() + strip.begin, *place = strip_places_.data() + strip.begin;
-  const int rows = strip.end - strip.begin, count = strip.first + lanes <= n_ ? lanes : n_ - strip.first;
-  for (int i = 0; i < total_; i += height) {
-    V q[height]{}, v[height]{};
-    for (int e = 0; e < rows; ++e) {
-      const double* a = answers_.data() + from[e] + i;
-      const V x = dense::load<V>(by_q_.data() + place[e]), y = dense::load<V>(by_v_.data() + place[e]);
-#pragma GCC unroll 8
-      for (int r = 0; r < height; ++r) q[r] -= x * a[r], v[r] -= y * a[r];
-    }
-#pragma GCC unroll 8
-    for (int r = 0; r < height; ++r) {
-      if (i + r >= total_) break;
-      const bool force = i + r >= n_;
-      const std::ptrdiff_t at = std::ptrdiff_t(force ? i + r - n_ : i + r) * n_ + strip.first;
-      dense::store_first((force ? out.forces_q : out.acceleration_q) + at, q[r], count);
-      dense::store_first((force ? out.forces_v : out.acceleration_v) + at, v[r], count);
-    }
-  }
+  const int count = strip.end - strip.begin, width = strip.first + lanes <= n_ ? lanes : n_ - strip.first;
+  const double *by_q = by_q_.data(), *by_v = by_v_.data();
+  const auto rows = [&](const double* answers, int height, double* to_q, double* to_v) {
+    int i = 0;
+    to_q += strip.first, to_v += strip.first;
+    const auto next = [&]<int h>() __attribute__((always_inline)) {
+      strip_rows<h>(count, from, answers + i, place, by_q, by_v, width, n_, to_q, to_v);
+      i += h, to_q += h * n_, to_v += h * n_;
+    };
+    while (i + 6 <= height) next.template operator()<6>();
+    if (i + 4 <= height) next.template operator()<4>();
+    if (i + 2 <= height) next.template operator()<2>();
+    if (i < height) next.template operator()<1>();
+  };
+  rows(answers_.data(), n_, out.acceleration_q, out.acceleration_v);
+  rows(answers_.data() + n_, m_, out.forces_q, out.forces_v);
 }
 
 void DynamicsMatrices::differentiate(const DynamicsDerivatives& out) {

@@ -141,6 +141,7 @@ RowMatrices::RowMatrices(const Model<double>& model, const ConstraintSet<double>
     const bool two = b.kind == Block::Kind::two_bodies;
     if (two) turned += 2 * ((b.support.size() + lanes - 1) / lanes), K += 2 * std::size_t(b.padded / lanes);
     couples_ = couples_ || two;
+    all_constant_ = all_constant_ && b.kind == Block::Kind::constant;
     of_joints = of_joints || b.kind == Block::Kind::joints;
     if (two || c.kp != 0 || c.kd != 0)
       for (const int k : b.support) feels_[std::size_t(k)] = 1;
@@ -220,11 +221,30 @@ void RowMatrices::place_constant(const Block& b, const DerivativeWorkspace<doubl
   }
 }
 
+void RowMatrices::drifts(const DerivativeWorkspace<double>& w, double* drift) const {
+  for (const Block& b : blocks_) {
+    const double kd = set_.constraints[std::size_t(b.constraint)].kd;
+    for (std::size_t p = 0; p < std::size_t(b.padded / lanes); ++p) {
+      V sum{};
+      for (const Side& side : b.sides) {
+        if (side.link < 0) continue;
+        const Lever& l = side.levers[p];
+        const Vec3<double> x = w.pose[side.link] * side.local;
+        const Vec6<double> v = w.v[side.link], a = w.a[side.link];
+        const Vec3<double> speed = v.lin + cross(v.ang, x), rate = a.lin + cross(a.ang, x) + cross(v.ang, speed);
+        sum += dot(l.k, rate + speed * kd) + dot(l.c, a.ang + v.ang * kd);
+      }
+      dense::store(drift + b.row + int(p) * lanes, sum);  // rows that follow are written after
+    }
+  }
+}
+
 void RowMatrices::constant_rows(const Block& b, DerivativeWorkspace<double>& w, const double* lambda) {
   const std::size_t count = b.support.size() * std::size_t(b.padded);
   double *g_q = g_q_.data() + b.at, *g_v = g_v_.data() + b.at;
-  const double kd = set_.constraints[std::size_t(b.constraint)].kd;
-  const bool several = adds(b);
+  const Constraint<double>& c = set_.constraints[std::size_t(b.constraint)];
+  const double kd = c.kd;
+  const bool several = adds(b), feels_place = c.kd != 0 || c.kp != 0;
   if (several)
     for (double* x : {g_q, g_v}) std::fill_n(x, count, 0.0);
   for (const Side& side : b.sides) {
@@ -233,12 +253,31 @@ void RowMatrices::constant_rows(const Block& b, DerivativeWorkspace<double>& w, 
     const Vec6<double> v = w.v[side.link], a = w.a[side.link];
     const Vec3<double> speed = v.lin + cross(v.ang, x), rate = a.lin + cross(a.ang, x) + cross(v.ang, speed);
     Vec3<double> force{}, moment{};
+    const auto add_force = [&](std::size_t p, const Lever& l) {
+      for (int r = 0; r < lanes && int(p) * lanes + r < b.rows; ++r) {
+        const double f = lambda[int(p) * lanes + r];
+        force += Vec3<double>{lane(l.k.x, r), lane(l.k.y, r), lane(l.k.z, r)} * f;
+        moment += Vec3<double>{lane(l.c.x, r), lane(l.c.y, r), lane(l.c.z, r)} * f;
+      }
+    };
     for (std::size_t p = 0; p < side.levers.size(); ++p) {
       const Lever& l = side.levers[p];
       const Vec6<V> kappa{l.k, cross(x, l.k) + l.c}, damped = kappa * kd;
       const Vec3<V> h = cross(speed, l.k) * 2.0 + cross(v.ang, l.c);
       const Vec3<V> turn = cross(rate, l.k) + cross(a.ang, l.c) + (cross(speed, l.k) + cross(v.ang, l.c)) * kd;
       const Vec6<V> place{l.k * l.gain, cross(x, l.k) * l.gain};
+      if (!feels_place) {
+        for (std::size_t e = 0; e < side.chain.size(); ++e) {
+          const std::size_t k = std::size_t(side.chain[e]),
+                            at = std::size_t(side.position[e]) * std::size_t(b.padded) + p * lanes;
+          const Vec3<double> turning = w.S[k].ang;
+          add_or_store(several, g_v + at, dot(kappa, w.rates.Phi[k]) + dot(h, turning));
+          add_or_store(several, g_q + at,
+                       dot(kappa, w.rates.Chi[k]) + dot(h, w.rates.Psi[k].ang) + dot(turn, turning));
+        }
+        add_force(p, l);
+        continue;
+      }
       for (std::size_t e = 0; e < side.chain.size(); ++e) {
         const std::size_t k = std::size_t(side.chain[e]),
                           at = std::size_t(side.position[e]) * std::size_t(b.padded) + p * lanes;
@@ -247,11 +286,7 @@ void RowMatrices::constant_rows(const Block& b, DerivativeWorkspace<double>& w, 
         add_or_store(several, g_q + at,
                      dot(kappa, Chi) + dot(damped, Psi) + dot(h, Psi.ang) + dot(turn, S.ang) + dot(place, S));
       }
-      for (int r = 0; r < lanes && int(p) * lanes + r < b.rows; ++r) {
-        const double f = lambda[int(p) * lanes + r];
-        force += Vec3<double>{lane(l.k.x, r), lane(l.k.y, r), lane(l.k.z, r)} * f;
-        moment += Vec3<double>{lane(l.c.x, r), lane(l.c.y, r), lane(l.c.z, r)} * f;
-      }
+      add_force(p, l);
     }
     w.f.add(side.link, Vec6<double>{force, cross(x, force) + moment} * -1.0);
     w.E.add(side.link, fixed_wrench_turn_force(force, moment, x));

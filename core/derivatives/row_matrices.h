@@ -63,13 +63,19 @@ class RowMatrices {
   // Whether forces couple velocities that carry neither one the other.
   bool couples() const { return couples_; }
 
+  // Whether all rows act with constant K on points.
+  bool all_constant() const { return all_constant_; }
+
   const double* J(const Block& b) const { return J_.data() + b.at; }
   const double* g_q(const Block& b) const { return g_q_.data() + b.at; }
   const double* g_v(const Block& b) const { return g_v_.data() + b.at; }
 
   // J, with placements in w.
   void place(const DerivativeWorkspace<double>& w, const double* q, const double* v, const double* a);
-  // After that, with velocities, accelerations and rates in w: g_q and g_v; forces of λ taken off w.f, and how they turn
+  // J̇ν + k_d J ν of rows that all act with constant K, with velocities and accelerations without ν̇ and gravity in w;
+  // padded to whole registers after the last row.
+  void drifts(const DerivativeWorkspace<double>& w, double* drift) const;
+  // After `place`, with velocities, accelerations and rates in w: g_q and g_v; forces of λ taken off w.f, and how they turn
   // added to w.E.
   void evaluate(DerivativeWorkspace<double>& w, const double* q, const double* v, const double* a, const double* lambda,
                 const Vec3<double>& ground);
@@ -94,7 +100,7 @@ class RowMatrices {
   const ConstraintSet<double> set_;
   std::vector<Block> blocks_;
   std::vector<char> feels_;
-  bool couples_ = false;
+  bool couples_ = false, all_constant_ = true;
   std::vector<double> J_, g_q_, g_v_;
   std::vector<double> unit_, zero_, tau_;         // directions of joints, and forces along them
   std::vector<double> rows_;                      // zeros
