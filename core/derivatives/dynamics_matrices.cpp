@@ -359,28 +359,32 @@ void DynamicsMatrices::respond() {
   dense::gathered_product<double>(
       m_, n_, m_, Stepped{X_.data(), m_stride_}, Stepped{R_.data(), n_stride_}, [](int) { return 0; },
       [&](int i, int j, const auto& tile) { tile.write(Q + i * stride_ + j, stride_, m_ - i); });
-  // upper triangle by tiles, then the other one
+  // tiles of the upper triangle, and each to its place below while it is at hand
   dense::gathered_product<double>(
       n_, n_, m_, Stepped{R_.data(), n_stride_}, Stepped{Q, stride_}, [](int i) { return i; },
       [&]<int height, int vectors>(int i, int j, const dense::GatheredTile<double, height, vectors>& tile) {
         using V = dense::Vector<double>;
-        for (int r = 0; r < height && i + r < n_; ++r)
+        const int rows = std::min(height, n_ - i), past = std::min(j + vectors * lanes, n_);
+        for (int r = 0; r < rows; ++r)
           for (int v = 0; v < vectors; ++v) {
             const double* from = Minv_.data() + std::ptrdiff_t(i + r) * n_ + j + v * lanes;
             dense::store(A + (i + r) * stride_ + j + v * lanes, V(dense::load<V>(from) - tile.sums[r][v]));
           }
+        const int beyond = std::max(j, i + rows);
+        for (int c = j; c < beyond && c < past; ++c)
+          for (int r = i; r < c; ++r) A[c * stride_ + r] = A[r * stride_ + c];
+        if (beyond < past)
+          dense::transpose(rows, past - beyond, A + i * stride_ + beyond, stride_, A + beyond * stride_ + i, stride_);
       });
-  dense::mirror_upper(n_, A, stride_);
   dense::transpose(m_, n_, Q, stride_, A + n_, stride_);
-  for (int k = 0; k < n_; ++k)
-    for (int r = 0; r < m_; ++r) A[k * stride_ + n_ + r] = -A[k * stride_ + n_ + r];
-  for (int r = 0; r < m_; ++r) std::copy_n(X_.data() + r * m_stride_, m_, Q + r * stride_ + n_);
+  for (int r = 0; r < m_; ++r)
+    for (int c = 0; c < m_; ++c) Q[r * stride_ + n_ + c] = -X_[std::size_t(r * m_stride_ + c)];
 }
 
 namespace {
 
-// `height` rows of both products of a strip: minus Σ_e a_e of the answers with rows of F and g by q and by ν.
-template <int height>
+// `height` rows of both products of a strip: ± Σ_e a_e of the answers with rows of F and g by q and by ν.
+template <int height, bool minus>
 [[gnu::always_inline]] inline void strip_rows(int count, const std::ptrdiff_t* from, const double* answers,
                                               const std::ptrdiff_t* place, const double* by_q, const double* by_v,
                                               int width, std::ptrdiff_t stride, double* to_q, double* to_v) {
@@ -390,7 +394,12 @@ template <int height>
     const double* a = answers + from[e];
     const V x = dense::load<V>(by_q + place[e]), y = dense::load<V>(by_v + place[e]);
 #pragma GCC unroll 8
-    for (int r = 0; r < height; ++r) q[r] -= x * a[r], v[r] -= y * a[r];
+    for (int r = 0; r < height; ++r) {
+      if constexpr (minus)
+        q[r] -= x * a[r], v[r] -= y * a[r];
+      else
+        q[r] += x * a[r], v[r] += y * a[r];
+    }
   }
 #pragma GCC unroll 8
   for (int r = 0; r < height; ++r) {
@@ -401,17 +410,17 @@ template <int height>
 
 }  // namespace
 
-// ∂[ν̇; λ]/∂x = −[A, Qᵀ; −Q, X] [F_x; g_x] in the columns of a strip. A whole register is written where a row has room
+// ∂ν̇/∂x = −[A, Qᵀ] [F_x; g_x], ∂λ/∂x = [Q, −X] [F_x; g_x] in the columns of a strip. A whole register is written where a row has room
 // for it: what is beyond the strip belongs to one that follows.
 void DynamicsMatrices::solve_strip(const Strip& strip, const DynamicsDerivatives& out) {
   const std::ptrdiff_t *from = strip_offsets_.data() + strip.begin, *place = strip_places_.data() + strip.begin;
   const int count = strip.end - strip.begin, width = strip.first + lanes <= n_ ? lanes : n_ - strip.first;
   const double *by_q = by_q_.data(), *by_v = by_v_.data();
-  const auto rows = [&](const double* answers, int height, double* to_q, double* to_v) {
+  const auto rows = [&]<bool minus>(const double* answers, int height, double* to_q, double* to_v) {
     int i = 0;
     to_q += strip.first, to_v += strip.first;
     const auto next = [&]<int h>() __attribute__((always_inline)) {
-      strip_rows<h>(count, from, answers + i, place, by_q, by_v, width, n_, to_q, to_v);
+      strip_rows<h, minus>(count, from, answers + i, place, by_q, by_v, width, n_, to_q, to_v);
       i += h, to_q += h * n_, to_v += h * n_;
     };
     while (i + 6 <= height) next.template operator()<6>();
@@ -419,8 +428,8 @@ void DynamicsMatrices::solve_strip(const Strip& strip, const DynamicsDerivatives
     if (i + 2 <= height) next.template operator()<2>();
     if (i < height) next.template operator()<1>();
   };
-  rows(answers_.data(), n_, out.acceleration_q, out.acceleration_v);
-  rows(answers_.data() + n_, m_, out.forces_q, out.forces_v);
+  rows.template operator()<true>(answers_.data(), n_, out.acceleration_q, out.acceleration_v);
+  rows.template operator()<false>(answers_.data() + n_, m_, out.forces_q, out.forces_v);
 }
 
 void DynamicsMatrices::differentiate(const DynamicsDerivatives& out) {

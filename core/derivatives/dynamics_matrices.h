@@ -84,7 +84,7 @@ class DynamicsMatrices {
   std::vector<double> Minv_;               // nv × nv
   std::vector<double> R_, Rt_;             // J M⁻¹: m × nv, and transposed
   std::vector<double> X_, half_;   // m × m
-  // row p of the answers: what ν̇ and λ lose by a unit of F_p, or of g_p from nv on: [A, −Q; Qᵀ, X] transposed
+  // row p of the answers: what ν̇ loses and λ gains by a unit of F_p, or of g_p from nv on: [A, Qᵀ; Q, −X]
   std::vector<double> answers_;
   std::vector<Strip> strips_;
   std::vector<int> strip_rows_, idle_;                                       // idle: velocities that nothing depends on
