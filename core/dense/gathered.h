@@ -5,7 +5,7 @@
 // A tile of C stays in registers while all e pass; numbers past the end of a row are read, so rows are padded.
 #pragma once
 
-#include "dense/vectors.h"
+#include "dense/square.h"
 
 namespace delassus::dense {
 
@@ -98,6 +98,40 @@ template <class Real, class A, class B, class From, class Put>
     tiles.template operator()<6, 2>(j, j + 2 * lanes);
   else if (n - j > 0)
     tiles.template operator()<8, 1>(j, j + lanes);
+}
+
+// C ← B − Pᵀ Q where that is symmetric, n × n: tiles of the upper triangle, and each to its place below while it is at
+// hand. P and Q: k × n. Rows and columns past the end are read and written, up to whole tiles.
+template <class Real>
+inline void subtract_symmetric_product(int n, int k, const Real* B, std::ptrdiff_t b_stride, const Real* P,
+                                       std::ptrdiff_t p_stride, const Real* Q, std::ptrdiff_t q_stride, Real* C,
+                                       std::ptrdiff_t c_stride) {
+  using V = Vector<Real>;
+  constexpr int lanes = vector_lanes<Real>, vectors = 3, columns = vectors * lanes, rows = 4;
+  for (int j = 0; j < n; j += columns)
+    for (int i = 0; i < n && i < j + columns; i += rows) {
+      V s[rows][vectors];
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v) s[r][v] = load<V>(B + (i + r) * b_stride + j + v * lanes);
+      const Real *x = P + i, *y = Q + j;
+      for (int e = 0; e < k; ++e, x += p_stride, y += q_stride) {
+        V z[vectors];
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v) z[v] = load<V>(y + v * lanes);
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+          for (int v = 0; v < vectors; ++v) s[r][v] -= z[v] * x[r];
+      }
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; ++v) store(C + (i + r) * c_stride + j + v * lanes, s[r][v]);
+      for (int c = j > i + rows ? j : i + rows; c < j + columns && c < n; c += rows)
+        transpose_block(C + i * c_stride + c, c_stride, C + c * c_stride + i, c_stride);
+    }
 }
 
 // How far beyond their last row tiles of `gathered_product` read and write, in rows; in columns two registers.

@@ -41,7 +41,8 @@ inline void mirror_upper(int n, Real* A, std::ptrdiff_t stride) {
     for (int r = i; r < n && r < i + 4; ++r)
       for (int c = i; c < r; ++c) A[r * stride + c] = A[c * stride + r];
     const int rows = n - i < 4 ? n - i : 4;
-    if (rows == 4 && i + 4 < n) transpose(4, n - i - 4, A + i * stride + i + 4, stride, A + (i + 4) * stride + i, stride);
+    if (rows == 4 && i + 4 < n)
+      transpose(4, n - i - 4, A + i * stride + i + 4, stride, A + (i + 4) * stride + i, stride);
   }
 }
 

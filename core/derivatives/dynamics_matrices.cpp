@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "constraints/compiled.h"
 #include "dense/cholesky.h"
 #include "dense/square.h"
-#include "constraints/compiled.h"
 #include "derivatives/compiled.h"
 #include "operators/layout.h"
 
@@ -15,9 +15,9 @@ namespace {
 
 constexpr int lanes = dense::vector_lanes<double>;
 constexpr int tile_columns = 3 * lanes;
-// Σ d_r X_rr below this is certain to be far from what `Linearization` calls redundant: the least eigenvalue of
-// G + C in the metric of d is at least its reciprocal.
-constexpr double sure = 0.02;
+// The least eigenvalue of G + C in the metric of d is at least 1 / Σ d_r X_rr. `Linearization` calls rows redundant if
+// it is below about 0.1, with a hundredth of d.
+constexpr double sure = 0.5;
 // Residuals of equations against their largest term.
 constexpr double exact = 1e-11;
 
@@ -42,11 +42,11 @@ DynamicsMatrices::DynamicsMatrices(const Model<double>& model, const ConstraintS
   w_.prepare_inverse(model);
   const std::size_t n = std::size_t(n_), m = std::size_t(m_), over = dense::tile_overhang;
   for (auto* x : {&by_q_, &by_v_}) x->resize((n + m) * n + std::size_t(tile_columns));
-  Minv_.resize(n * n + std::size_t(tile_columns) + over);
+  Minv_.resize((n + over) * n + std::size_t(tile_columns));
   R_.resize((m + over) * std::size_t(n_stride_));
   Rt_.resize((n + over) * std::size_t(m_stride_));
   for (auto* x : {&X_, &half_}) x->resize((m + over) * std::size_t(m_stride_));
-  answers_.resize((n + m + over) * std::size_t(stride_));
+  answers_.resize((n + m + 2 * over) * std::size_t(stride_));
   for (const auto& b : rows_.blocks()) {
     support_offsets_.emplace_back();
     support_rows_.emplace_back();
@@ -66,8 +66,7 @@ DynamicsMatrices::DynamicsMatrices(const Model<double>& model, const ConstraintS
 
 std::size_t DynamicsMatrices::bytes() const {
   std::size_t count = 0;
-  for (const auto* x : {&by_q_, &by_v_, &Minv_, &R_, &Rt_, &X_, &half_, &answers_})
-    count += x->size();
+  for (const auto* x : {&by_q_, &by_v_, &Minv_, &R_, &Rt_, &X_, &half_, &answers_}) count += x->size();
   return rows_.bytes() + count * sizeof(double);
 }
 
@@ -125,7 +124,7 @@ void DynamicsMatrices::plan() {
       for (int c = first; c < end; ++c) any_column = any_column || used[std::size_t(c)][k];
       if (!any_column) continue;
       strip_rows_.push_back(int(k));
-      strip_offsets_.push_back(std::ptrdiff_t(k) * stride_);
+      strip_offsets_.push_back((std::ptrdiff_t(k) + (int(k) < n_ ? 0 : dense::tile_overhang)) * stride_);
       strip_places_.push_back(std::ptrdiff_t(k) * n_ + first);
     }
     s.end = int(strip_rows_.size());
@@ -207,7 +206,8 @@ void DynamicsMatrices::linearize(const DynamicsState& s, const double* accelerat
     const double *g_q = rows_.g_q(b), *g_v = rows_.g_v(b);
     for (const int k : b.support) {
       const std::ptrdiff_t at = std::ptrdiff_t(n_ + b.row) * n_ + k;
-      for (int r = 0; r < b.rows; ++r) by_q_[std::size_t(at + r * n_)] = g_q[r], by_v_[std::size_t(at + r * n_)] = g_v[r];
+      for (int r = 0; r < b.rows; ++r)
+        by_q_[std::size_t(at + r * n_)] = g_q[r], by_v_[std::size_t(at + r * n_)] = g_v[r];
       g_q += b.padded, g_v += b.padded;
     }
   }
@@ -272,10 +272,12 @@ void DynamicsMatrices::find_unknowns(const DynamicsState& s, double* acceleratio
         for (int r = c.row; r < c.row + c.rows; ++r) bias_[std::size_t(r)] += errors_[std::size_t(r)] * c.kp;
     }
   }
-  for (int r = 0; r < m_; ++r) speeds_[std::size_t(r)] = bias_[std::size_t(r)] + dot(n_, R_.data() + r * n_stride_, load_.data());
+  for (int r = 0; r < m_; ++r)
+    speeds_[std::size_t(r)] = bias_[std::size_t(r)] + dot(n_, R_.data() + r * n_stride_, load_.data());
   for (int r = 0; r < m_; ++r) lambda[r] = -dot(m_, X_.data() + r * m_stride_, speeds_.data());
   for (int k = 0; k < n_; ++k)
-    acceleration[k] = dot(n_, Minv_.data() + std::ptrdiff_t(k) * n_, load_.data()) + dot(m_, Rt_.data() + k * m_stride_, lambda);
+    acceleration[k] =
+        dot(n_, Minv_.data() + std::ptrdiff_t(k) * n_, load_.data()) + dot(m_, Rt_.data() + k * m_stride_, lambda);
 }
 
 // Both equations by their terms, against the largest of these.
@@ -355,27 +357,12 @@ void DynamicsMatrices::set_row_inverse(const double* X) {
 void DynamicsMatrices::respond() {
   using Stepped = dense::SteppedRows<double>;
   double* A = answers_.data();
-  double* Q = A + n_ * stride_;
+  double* Q = A + (n_ + dense::tile_overhang) * stride_;
   dense::gathered_product<double>(
       m_, n_, m_, Stepped{X_.data(), m_stride_}, Stepped{R_.data(), n_stride_}, [](int) { return 0; },
       [&](int i, int j, const auto& tile) { tile.write(Q + i * stride_ + j, stride_, m_ - i); });
-  // tiles of the upper triangle, and each to its place below while it is at hand
-  dense::gathered_product<double>(
-      n_, n_, m_, Stepped{R_.data(), n_stride_}, Stepped{Q, stride_}, [](int i) { return i; },
-      [&]<int height, int vectors>(int i, int j, const dense::GatheredTile<double, height, vectors>& tile) {
-        using V = dense::Vector<double>;
-        const int rows = std::min(height, n_ - i), past = std::min(j + vectors * lanes, n_);
-        for (int r = 0; r < rows; ++r)
-          for (int v = 0; v < vectors; ++v) {
-            const double* from = Minv_.data() + std::ptrdiff_t(i + r) * n_ + j + v * lanes;
-            dense::store(A + (i + r) * stride_ + j + v * lanes, V(dense::load<V>(from) - tile.sums[r][v]));
-          }
-        const int beyond = std::max(j, i + rows);
-        for (int c = j; c < beyond && c < past; ++c)
-          for (int r = i; r < c; ++r) A[c * stride_ + r] = A[r * stride_ + c];
-        if (beyond < past)
-          dense::transpose(rows, past - beyond, A + i * stride_ + beyond, stride_, A + beyond * stride_ + i, stride_);
-      });
+  dense::subtract_symmetric_product(n_, m_, Minv_.data(), std::ptrdiff_t(n_), R_.data(), n_stride_, Q, stride_, A,
+                                    stride_);
   dense::transpose(m_, n_, Q, stride_, A + n_, stride_);
   for (int r = 0; r < m_; ++r)
     for (int c = 0; c < m_; ++c) Q[r * stride_ + n_ + c] = -X_[std::size_t(r * m_stride_ + c)];
@@ -410,8 +397,8 @@ template <int height, bool minus>
 
 }  // namespace
 
-// ∂ν̇/∂x = −[A, Qᵀ] [F_x; g_x], ∂λ/∂x = [Q, −X] [F_x; g_x] in the columns of a strip. A whole register is written where a row has room
-// for it: what is beyond the strip belongs to one that follows.
+// ∂ν̇/∂x = −[A, Qᵀ] [F_x; g_x], ∂λ/∂x = [Q, −X] [F_x; g_x] in the columns of a strip. A whole register is written where
+// a row has room for it: what is beyond the strip belongs to one that follows.
 void DynamicsMatrices::solve_strip(const Strip& strip, const DynamicsDerivatives& out) {
   const std::ptrdiff_t *from = strip_offsets_.data() + strip.begin, *place = strip_places_.data() + strip.begin;
   const int count = strip.end - strip.begin, width = strip.first + lanes <= n_ ? lanes : n_ - strip.first;
@@ -440,7 +427,7 @@ void DynamicsMatrices::differentiate(const DynamicsDerivatives& out) {
     std::copy_n(from, n_, out.acceleration_tau + std::ptrdiff_t(k) * n_);
   }
   for (int r = 0; r < m_; ++r) {
-    const double* from = answers_.data() + (n_ + r) * stride_;
+    const double* from = answers_.data() + (n_ + dense::tile_overhang + r) * stride_;
     double* to = out.forces_tau + std::ptrdiff_t(r) * n_;
     for (int k = 0; k < n_; ++k) to[k] = -from[k];
   }

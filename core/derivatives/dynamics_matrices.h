@@ -81,20 +81,21 @@ class DynamicsMatrices {
   RowMatrices rows_;
   DerivativeWorkspace<double> w_;
   std::vector<double> by_q_, by_v_;  // F_x and below it g_x: (nv + m) × nv
-  std::vector<double> Minv_;               // nv × nv
-  std::vector<double> R_, Rt_;             // J M⁻¹: m × nv, and transposed
-  std::vector<double> X_, half_;   // m × m
-  // row p of the answers: what ν̇ loses and λ gains by a unit of F_p, or of g_p from nv on: [A, Qᵀ; Q, −X]
+  std::vector<double> Minv_;         // nv × nv
+  std::vector<double> R_, Rt_;       // J M⁻¹: m × nv, and transposed
+  std::vector<double> X_, half_;     // m × m
+  // row p of the answers: what ν̇ loses and λ gains by a unit of F_p, or of g_p from nv on: [A, Qᵀ; Q, −X];
+  // between the two some rows that mean nothing
   std::vector<double> answers_;
   std::vector<Strip> strips_;
-  std::vector<int> strip_rows_, idle_;                                       // idle: velocities that nothing depends on
+  std::vector<int> strip_rows_, idle_;                        // idle: velocities that nothing depends on
   std::vector<std::ptrdiff_t> strip_offsets_, strip_places_;  // of strip_rows_: in the answers, in F and g
   std::vector<std::vector<std::ptrdiff_t>> support_offsets_, support_rows_;  // a block: rows of M⁻¹ and of Rt
-  bool measured_;  // whether some row has an error
-  PerLink<Vec6, double> own_;                           // a link: force of its motion without joint accelerations
-  std::vector<double> errors_, speeds_, bias_, load_;   // of rows: e, J ν, γ; τ − h
-  std::vector<double> balance_;                         // F of what was found
-  std::vector<double> pivot_bound_;  // a velocity: at least SᵀIᶜS, whatever q
+  bool measured_;                                                            // whether some row has an error
+  PerLink<Vec6, double> own_;                          // a link: force of its motion without joint accelerations
+  std::vector<double> errors_, speeds_, bias_, load_;  // of rows: e, J ν, γ; τ − h
+  std::vector<double> balance_;                        // F of what was found
+  std::vector<double> pivot_bound_;                    // a velocity: at least SᵀIᶜS, whatever q
 };
 
 }  // namespace delassus

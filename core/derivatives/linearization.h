@@ -41,6 +41,12 @@ class Linearization {
   void adjoints(const double* a_bar, const double* lambda_bar, int columns, double* q_bar, double* v_bar,
                 double* tau_bar);
 
+  // For matrices (dynamics_matrices.h): what takes rows to −dλ, (G + C)⁻¹ or what stands for it, m × m; and where rows
+  // depend on each other, N d(G) ζ along every velocity of q added to ∂λ/∂q, m × nv. They ask for memory when first
+  // called.
+  void row_inverse(double* X);
+  void add_choice(double* forces_q);
+
  private:
   void solve(const double* Y, int columns, double* X);
   void project(const double* Y, int columns, double* X);
@@ -55,6 +61,7 @@ class Linearization {
   std::vector<double> damping_;
   bool redundant_ = false;
   std::vector<double> force_, rows_, acceleration_, multiplier_, left_, correction_, pushed_, part_q_, part_v_;
+  std::vector<double> unit_;
 };
 
 // G(q) x and (G(q) + damping)⁻¹ y to first order.

@@ -158,8 +158,9 @@ RowMatrices::RowMatrices(const Model<double>& model, const ConstraintSet<double>
 }
 
 std::size_t RowMatrices::bytes() const {
-  return 3 * J_.size() * sizeof(double) + tangents_.size() * sizeof(LinkTangent<V>) + (turned_.size() + K_.size()) * sizeof(Vec6<V>) +
-         (3 * unit_.size() + rows_.size()) * sizeof(double) + 2 * none_.size() * sizeof(V);
+  return 3 * J_.size() * sizeof(double) + tangents_.size() * sizeof(LinkTangent<V>) +
+         (turned_.size() + K_.size()) * sizeof(Vec6<V>) + (3 * unit_.size() + rows_.size()) * sizeof(double) +
+         2 * none_.size() * sizeof(V);
 }
 
 // ---- numeric
@@ -272,8 +273,7 @@ void RowMatrices::constant_rows(const Block& b, DerivativeWorkspace<double>& w, 
                             at = std::size_t(side.position[e]) * std::size_t(b.padded) + p * lanes;
           const Vec3<double> turning = w.S[k].ang;
           add_or_store(several, g_v + at, dot(kappa, w.rates.Phi[k]) + dot(h, turning));
-          add_or_store(several, g_q + at,
-                       dot(kappa, w.rates.Chi[k]) + dot(h, w.rates.Psi[k].ang) + dot(turn, turning));
+          add_or_store(several, g_q + at, dot(kappa, w.rates.Chi[k]) + dot(h, w.rates.Psi[k].ang) + dot(turn, turning));
         }
         add_force(p, l);
         continue;
@@ -468,8 +468,8 @@ void RowMatrices::correct(const DerivativeWorkspace<double>& w, const double* q,
         unit_[std::size_t(k)] = 1;
         for (const int r : b.support) tau_[std::size_t(r)] = 0;
         double row = 0;
-        joint_tangents(model_, c, q, v, a, unit_.data(), zero_.data(), zero_.data(), lambda + b.row, zero_.data(),
-                       &row, tau_.data());
+        joint_tangents(model_, c, q, v, a, unit_.data(), zero_.data(), zero_.data(), lambda + b.row, zero_.data(), &row,
+                       tau_.data());
         for (const int r : b.support) F_q[std::size_t(r) * nv + std::size_t(k)] += tau_[std::size_t(r)];
         unit_[std::size_t(k)] = 0;
       }

@@ -75,8 +75,8 @@ class RowMatrices {
   // J̇ν + k_d J ν of rows that all act with constant K, with velocities and accelerations without ν̇ and gravity in w;
   // padded to whole registers after the last row.
   void drifts(const DerivativeWorkspace<double>& w, double* drift) const;
-  // After `place`, with velocities, accelerations and rates in w: g_q and g_v; forces of λ taken off w.f, and how they turn
-  // added to w.E.
+  // After `place`, with velocities, accelerations and rates in w: g_q and g_v; forces of λ taken off w.f, and how they
+  // turn added to w.E.
   void evaluate(DerivativeWorkspace<double>& w, const double* q, const double* v, const double* a, const double* lambda,
                 const Vec3<double>& ground);
   // What was left out of F_q (nv × nv, row-major) then.
@@ -102,11 +102,11 @@ class RowMatrices {
   std::vector<char> feels_;
   bool couples_ = false, all_constant_ = true;
   std::vector<double> J_, g_q_, g_v_;
-  std::vector<double> unit_, zero_, tau_;         // directions of joints, and forces along them
-  std::vector<double> rows_;                      // zeros
-  std::vector<LinkTangent<V>> tangents_;          // a link; only those of the constraint at hand mean something
-  std::vector<V> none_, changes_;                 // rows: dλ = 0, and what changes
-  std::vector<Vec6<V>> K_;                        // rows of two bodies on the one, then on the other; rows side by side
+  std::vector<double> unit_, zero_, tau_;  // directions of joints, and forces along them
+  std::vector<double> rows_;               // zeros
+  std::vector<LinkTangent<V>> tangents_;   // a link; only those of the constraint at hand mean something
+  std::vector<V> none_, changes_;          // rows: dλ = 0, and what changes
+  std::vector<Vec6<V>> K_;                 // rows of two bodies on the one, then on the other; rows side by side
   std::vector<Vec6<V>> turned_;  // a pack of a support, a side: by how much less its force turns than the link
 };
 
