@@ -65,16 +65,23 @@ DynamicsFailure BatchDynamicsMatrices::each(int count, F&& work) {
 // False where M is singular.
 bool BatchDynamicsMatrices::differentiate_one(Hand& h, const DynamicsState& s, const double* acceleration,
                                               const double* lambda, const DynamicsDerivatives& out) {
+  using Rows = DynamicsMatrices::Rows;
   const auto rows = h.matrices.prepare(s, acceleration, lambda);
-  if (rows == DynamicsMatrices::Rows::singular) return false;
-  const bool doubtful = rows == DynamicsMatrices::Rows::doubtful;
-  if (doubtful) {
-    if (!h.linear.update(s.q, s.v, acceleration, lambda, s.external, s.compliance, s.damping)) return false;
+  if (rows == Rows::singular) return false;
+  if (rows != Rows::independent &&
+      !h.linear.update(s.q, s.v, acceleration, lambda, s.external, s.compliance, s.damping))
+    return false;
+  if (rows == Rows::inexact) {
+    h.linear.columns(out.acceleration_q, out.acceleration_v, out.acceleration_tau, out.forces_q, out.forces_v,
+                     out.forces_tau);
+    return true;
+  }
+  if (rows == Rows::doubtful) {
     h.linear.row_inverse(h.X.data());
     h.matrices.set_row_inverse(h.X.data());
   }
   h.matrices.differentiate(out);
-  if (doubtful) h.linear.add_choice(out.forces_q);
+  if (rows == Rows::doubtful) h.linear.add_choice(out.forces_q);
   return true;
 }
 

@@ -45,9 +45,10 @@ class DynamicsMatrices {
   std::size_t bytes() const;
 
   // independent: rows are so, with a wide margin in the metric of `damping`, and equations that were solved hold;
-  // doubtful: they may not be, or do not; singular: M is.
-  enum class Rows { independent, doubtful, singular };
-  // Solves for ν̇ and λ and prepares their derivatives. Where it is in doubt, nothing is prepared.
+  // doubtful: they may not be, or do not; inexact: M⁻¹ as a matrix loses too many digits, products (linearization.h)
+  // keep them; singular: M is.
+  enum class Rows { independent, doubtful, inexact, singular };
+  // Solves for ν̇ and λ and prepares their derivatives. Only where rows are independent this is to be used.
   Rows solve(const DynamicsState& s, double* acceleration, double* lambda);
   // Prepares derivatives at ν̇ and λ that solve the equations. Where rows are in doubt, set_row_inverse has to follow.
   Rows prepare(const DynamicsState& s, const double* acceleration, const double* lambda);
@@ -70,6 +71,7 @@ class DynamicsMatrices {
   bool invert_rows(const DynamicsState& s);
   void find_unknowns(const DynamicsState& s, double* acceleration, double* lambda);
   void linearize(const DynamicsState& s, const double* acceleration, const double* lambda, const Vec3<double>& up);
+  bool loses_digits() const;
   bool holds(const DynamicsState& s, const double* acceleration, const double* lambda) const;
   void respond();
   void solve_strip(const Strip& strip, const DynamicsDerivatives& out);

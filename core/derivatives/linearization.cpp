@@ -233,14 +233,28 @@ void Linearization::row_inverse(double* X) {
     for (std::size_t c = 0; c < r; ++c) X[r * m + c] = X[c * m + r] = 0.5 * (X[r * m + c] + X[c * m + r]);
 }
 
+// nv × nv
+const double* Linearization::unit() {
+  const std::size_t n = std::size_t(n_);
+  if (unit_.size() != n * n) {
+    unit_.assign(n * n, 0.0);
+    for (std::size_t k = 0; k < n; ++k) unit_[k * (n + 1)] = 1;
+  }
+  return unit_.data();
+}
+
+void Linearization::columns(double* acceleration_q, double* acceleration_v, double* acceleration_tau, double* forces_q,
+                            double* forces_v, double* forces_tau) {
+  tangents(unit(), nullptr, nullptr, n_, acceleration_q, forces_q);
+  tangents(nullptr, unit(), nullptr, n_, acceleration_v, forces_v);
+  tangents(nullptr, nullptr, unit(), n_, acceleration_tau, forces_tau);
+}
+
 void Linearization::add_choice(double* forces_q) {
   if (!redundant_) return;
-  const std::size_t n = std::size_t(n_), count = std::size_t(m_) * n;
-  double* dq = at_least(unit_, n_, n_);
-  std::fill_n(dq, n * n, 0.0);
-  for (std::size_t k = 0; k < n; ++k) dq[k * (n + 1)] = 1;
+  const std::size_t count = std::size_t(m_) * std::size_t(n_);
   double* b = at_least(rows_, m_, n_);
-  response_tangents(*G_, response_, n_, m_, dq, n_, force_, multiplier_, b);
+  response_tangents(*G_, response_, n_, m_, unit(), n_, force_, multiplier_, b);
   double* kept = at_least(correction_, m_, n_);
   project(b, n_, kept);
   for (std::size_t k = 0; k < count; ++k) forces_q[k] += kept[k];

@@ -43,15 +43,18 @@ class Linearization {
 
   // For matrices (dynamics_matrices.h): what takes rows to −dλ, (G + C)⁻¹ or what stands for it, m × m; and where rows
   // depend on each other, N d(G) ζ along every velocity of q added to ∂λ/∂q, m × nv. They ask for memory when first
-  // called.
+  // called. The last gives all matrices by products, slowly and to the last digit: of ν̇ nv × nv, of λ m × nv.
   void row_inverse(double* X);
   void add_choice(double* forces_q);
+  void columns(double* acceleration_q, double* acceleration_v, double* acceleration_tau, double* forces_q,
+               double* forces_v, double* forces_tau);
 
  private:
   void solve(const double* Y, int columns, double* X);
   void project(const double* Y, int columns, double* X);
   void off_null_space(double* Y, int columns);
   void damp(const double* damping, double part);
+  const double* unit();
   bool depends();
 
   const Model<double>& model_;

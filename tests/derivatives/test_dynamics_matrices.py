@@ -6,7 +6,7 @@ import pytest
 import delassus as dl
 from delassus.errors import ArgumentError, ArgumentTypeError, InaccurateError, NotFiniteError, SingularError, StaleError
 from oracles.compare import agree
-from oracles.row_kinds import GAINS, KINDS, tree
+from oracles.row_kinds import KINDS, tree
 
 NAMES = ("acceleration_q", "acceleration_v", "acceleration_tau", "forces_q", "forces_v", "forces_tau")
 
@@ -23,7 +23,10 @@ def agree_with_products(L, tolerance=1e-10):
     d, wanted = L.derivatives(), products(L)
     assert np.array_equal(d.acceleration, L.result.acceleration) and np.array_equal(d.forces, L.result.forces)
     for name, want in zip(NAMES, wanted, strict=True):
-        agree(getattr(d, name), want, tolerance)
+        if want.any():  # at rest nothing depends on v to first order
+            agree(getattr(d, name), want, tolerance)
+        else:
+            assert not getattr(d, name).any()
     return d
 
 
@@ -70,7 +73,7 @@ def test_matrices_of_redundant_contacts(robot):
     rows = [dl.PointContact(model, model.nbody - 1, point=p) for p in corners]
     L = dl.linearize(model, q, model.zero_velocity(), tau, rows)
     assert L.redundant
-    d = agree_with_products(L)
+    d = agree_with_products(L, 1e-9)  # as products with the Jacobian and with its transpose do: rounding over the damping
     e = L.derivatives_at(q, model.zero_velocity(), tau)
     for name in NAMES:
         agree(getattr(e, name), getattr(d, name), 1e-9)
@@ -78,21 +81,24 @@ def test_matrices_of_redundant_contacts(robot):
 
 @pytest.mark.parametrize("links", [10, 40, 100])
 def test_matrices_of_chains(links):
-    """Long chains lose digits with the condition of M, which products do not form the inverse of."""
+    """Of long chains M⁻¹ as a matrix would lose digits: products take over."""
     model = dl.scenes.chain(links)
     q, v, tau, _ = (x[0] for x in states(model, 1, 7, speed=0.1))
     q = 0.4 * np.sin(0.7 * np.arange(model.nq) + 0.4)
-    rows = [dl.Weld(model, model.nbody - 1, point=(0.0, 0.0, -0.2), baumgarte=GAINS)]
-    agree_with_products(dl.linearize(model, q, v, tau, rows), 1e-10 if links < 50 else 1e-8)
+    rows = [dl.Weld(model, model.nbody - 1, point=(0.0, 0.0, -0.2), baumgarte=(0.0, 7.0))]
+    L = dl.linearize(model, q, v, tau, rows)
+    agree_with_products(L)
+    e = L.derivatives_at(q, v, tau)
+    for name in NAMES:
+        agree(getattr(e, name), getattr(L.derivatives(), name), 1e-9)
 
 
 def test_more_rows_than_the_small_inverse_takes():
-    model = dl.load("atlas_hands")
     scene = dl.scenes.contact_set("atlas_hands-F6x2-T3x10")
-    _, v, tau, _ = (x[0] for x in states(model, 1, 8))
+    _, v, tau, _ = (x[0] for x in states(scene.model, 1, 8, speed=0.0))
     L = dl.linearize(scene.model, scene.q, v, tau, scene.constraints)
     assert L.result.forces.size == 42
-    agree_with_products(L)
+    agree_with_products(L, 1e-9)  # nearly redundant
 
 
 # ---- batches ------------------------------------------------------------------------------------------------------------------
@@ -102,7 +108,7 @@ def batch_of(robot, count=9):
     model = dl.load(robot)
     q, v, tau, external = states(model, count, 9)
     leaves = [b for b in range(1, model.nbody) if b not in set(model.body_parent)][:2]
-    return model, [*model.loops, *(dl.PointContact(model, b, baumgarte=GAINS) for b in leaves)], q, v, tau, external
+    return model, [*model.loops, *(dl.PointContact(model, b, baumgarte=(0.0, 7.0)) for b in leaves)], q, v, tau, external
 
 
 @pytest.mark.parametrize("robot", ["go2", "cassie"])
