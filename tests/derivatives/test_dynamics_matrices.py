@@ -21,7 +21,8 @@ def products(L):
 def agree_with_products(L, tolerance=1e-10):
     """L.derivatives() are products with unit vectors; the larger of two matrices that are solved for together is the scale."""
     d, wanted = L.derivatives(), products(L)
-    assert np.array_equal(d.acceleration, L.result.acceleration) and np.array_equal(d.forces, L.result.forces)
+    assert np.array_equal(d.acceleration, L.result.acceleration)
+    assert np.array_equal(d.forces, L.result.forces)
     for name, want in zip(NAMES, wanted, strict=True):
         if want.any():  # at rest nothing depends on v to first order
             agree(getattr(d, name), want, tolerance)
@@ -128,7 +129,8 @@ def test_a_batch_is_its_states_one_by_one(robot, threads):
 def test_products_and_matrices_of_batches(threads):
     model, rows, q, v, tau, external = batch_of("go2")
     B = dl.linearize(model, q, v, tau, rows, external_forces=external, threads=threads)
-    assert isinstance(B, dl.BatchLinearizedDynamics) and not B.redundant.any()
+    assert isinstance(B, dl.BatchLinearizedDynamics)
+    assert not B.redundant.any()
     rng = np.random.default_rng(10)
     m, n, count = B.result.forces.shape[1], model.nv, len(q)
     dq, dv, dtau, a = rng.standard_normal((4, count, n, 3))
@@ -171,7 +173,8 @@ def test_an_earlier_result_is_filled():
     assert np.array_equal(again.acceleration_q[-1], one.acceleration_q)
     L.update(q[1], v[1], tau[1])
     filled = L.derivatives(out=one)
-    assert filled.forces_tau is one.forces_tau and np.array_equal(one.acceleration, L.result.acceleration)
+    assert filled.forces_tau is one.forces_tau
+    assert np.array_equal(one.acceleration, L.result.acceleration)
     agree(filled.acceleration_q, L.derivatives_at(q[1], v[1], tau[1]).acceleration_q, 1e-10)
 
 

@@ -94,9 +94,11 @@ def _columns(arrays: dict[str, tuple[Any, int]], batch: tuple[int, ...] = ()) ->
 
 
 def _unsolved(status: str, state: int | None, advice: str) -> InaccurateError:
-    """What to say where there is nothing to differentiate."""
+    """Make the error that says why there is nothing to differentiate."""
     where = "here" if state is None else f"in state {state}"
-    return InaccurateError(f"linearize: constrained_dynamics ended with {status!r} {where}, so there is nothing to differentiate. {advice}".strip())
+    return InaccurateError(
+        f"linearize: constrained_dynamics ended with {status!r} {where}, so there is nothing to differentiate. {advice}".strip()
+    )
 
 
 def _to_fill(out: ConstrainedDynamicsDerivatives | None) -> tuple[Any, ...]:
@@ -104,7 +106,9 @@ def _to_fill(out: ConstrainedDynamicsDerivatives | None) -> tuple[Any, ...]:
     if out is None:
         return (None,) * 8
     if not isinstance(out, ConstrainedDynamicsDerivatives):
-        raise ArgumentTypeError(f"out: expected a ConstrainedDynamicsDerivatives, as an earlier call returned it, got {type(out).__name__}.")
+        raise ArgumentTypeError(
+            f"out: expected a ConstrainedDynamicsDerivatives, as an earlier call returned it, got {type(out).__name__}."
+        )
     return tuple(vars(out).values())
 
 
@@ -161,7 +165,7 @@ class LinearizedDynamics:
         return self._made
 
     def _native_matrices(self, threads: int) -> Any:
-        """What matrices need; made anew for another number of threads."""
+        """Make what matrices need, anew for another number of threads."""
         if self._matrices[0] != threads:
             self._matrices = threads, _core.DynamicsMatrices64(self.model._native, [c._native() for c in self.constraints], threads)
         return self._matrices[1]
