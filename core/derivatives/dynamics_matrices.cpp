@@ -437,15 +437,16 @@ void DynamicsMatrices::solve_strip(const Strip& strip, const DynamicsDerivatives
 void DynamicsMatrices::differentiate(const DynamicsDerivatives& out) {
   respond();
   for (const Strip& strip : strips_) solve_strip(strip, out);
-  for (int k = 0; k < n_; ++k) {
-    const double* from = answers_.data() + k * stride_;
-    std::copy_n(from, n_, out.acceleration_tau + std::ptrdiff_t(k) * n_);
-  }
-  for (int r = 0; r < m_; ++r) {
-    const double* from = answers_.data() + (n_ + dense::tile_overhang + r) * stride_;
-    double* to = out.forces_tau + std::ptrdiff_t(r) * n_;
-    for (int k = 0; k < n_; ++k) to[k] = -from[k];
-  }
+  using V = dense::Vector<double>;
+  const auto copy = [&]<bool minus>(int rows, const double* from, double* to) {
+    for (int r = 0; r < rows; ++r, from += stride_, to += n_)
+      for (int k = 0; k < n_; k += lanes) {
+        const V x = dense::load<V>(from + k);
+        dense::store_first(to + k, minus ? V(-x) : x, n_ - k);
+      }
+  };
+  copy.template operator()<false>(n_, answers_.data(), out.acceleration_tau);
+  copy.template operator()<true>(m_, answers_.data() + (n_ + dense::tile_overhang) * stride_, out.forces_tau);
   for (const int k : idle_) {
     for (int r = 0; r < n_; ++r) out.acceleration_q[r * n_ + k] = out.acceleration_v[r * n_ + k] = 0;
     for (int r = 0; r < m_; ++r) out.forces_q[r * n_ + k] = out.forces_v[r * n_ + k] = 0;
