@@ -122,7 +122,55 @@ def _batch_of(q: ArrayLike) -> int:
     return int(shape[0])
 
 
-class LinearizedDynamics:
+class _Linearized:
+    """What one state and a batch share: the mechanism, and matrices at a solution."""
+
+    _dynamics: ConstrainedDynamics | BatchConstrainedDynamics
+    _damping: Array
+    _compliance: Array
+    _result: Any = None
+    _state: tuple[Array, Array, Array | None] | None = None
+
+    @property
+    def model(self) -> Model:
+        """The mechanism."""
+        return self._dynamics.model
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """The constraints whose rows are taken, in order."""
+        return self._dynamics.constraints
+
+    def _solved(self) -> Any:
+        """Return ν̇ and λ of the last update, or raise."""
+        if self._result is None:
+            raise StaleError(f"{type(self).__name__}: there is no state yet. Call update(q, v, tau) first.")
+        return self._result
+
+    def _keep(self, q: ArrayLike, v: ArrayLike, external_forces: ArrayLike | None, result: Any) -> None:
+        """Remember a state that was solved."""
+        external = None if external_forces is None else np.array(external_forces, dtype=np.float64)
+        self._state = np.array(q, dtype=np.float64), np.array(v, dtype=np.float64), external
+        self._result = result
+
+    def _make_matrices(self, threads: int) -> Any:
+        """Make what matrices need."""
+        return _core.DynamicsMatrices64(self.model._native, [c._native() for c in self.constraints], threads)
+
+    def _differentiate(self, native: Any, out: ConstrainedDynamicsDerivatives | None, batch: int) -> ConstrainedDynamicsDerivatives:
+        """Form all matrices at the solution that is kept."""
+        r = self._solved()
+        assert self._state is not None
+        q, v, external = self._state
+        a, f, *matrices = _to_fill(out)
+        found = native.differentiate(q, v, r.acceleration, r.forces, external, self._compliance, self._damping, tuple(matrices), batch)
+        if a is None:
+            return ConstrainedDynamicsDerivatives(r.acceleration, r.forces, *found)
+        a[...], f[...] = r.acceleration, r.forces
+        return ConstrainedDynamicsDerivatives(a, f, *found)
+
+
+class LinearizedDynamics(_Linearized):
     """Constrained dynamics ν̇(q, v, τ), λ(q, v, τ) to first order, state after state: the symbolic work and the memory are taken once.
 
         M ν̇ + h = τ + Jᵀ λ,   J ν̇ + C λ + γ = 0,   γ = J̇v + k_d J v + k_p e
@@ -149,13 +197,11 @@ class LinearizedDynamics:
     """
 
     def __init__(self, model: Model, constraints: Sequence[Constraint | Loop], *, compliance: ArrayLike = 0.0) -> None:
-        self._dynamics = ConstrainedDynamics(model, constraints, compliance=compliance)
+        self._dynamics: ConstrainedDynamics = ConstrainedDynamics(model, constraints, compliance=compliance)
         self._damping = self._dynamics._damping * _MORE_DAMPING
         self._compliance = diagonal(compliance, "compliance", self._dynamics._rows, self._dynamics.dtype)
         self._made: Any = None
         self._matrices: tuple[int, Any] = (0, None)
-        self._result: DynamicsResult | None = None
-        self._state: tuple[Array, Array, Array | None] | None = None
 
     @property
     def _native(self) -> Any:
@@ -167,18 +213,8 @@ class LinearizedDynamics:
     def _native_matrices(self, threads: int) -> Any:
         """Make what matrices need, anew for another number of threads."""
         if self._matrices[0] != threads:
-            self._matrices = threads, _core.DynamicsMatrices64(self.model._native, [c._native() for c in self.constraints], threads)
+            self._matrices = threads, self._make_matrices(threads)
         return self._matrices[1]
-
-    @property
-    def model(self) -> Model:
-        """The mechanism."""
-        return self._dynamics.model
-
-    @property
-    def constraints(self) -> tuple[Constraint, ...]:
-        """The constraints whose rows are taken, in order."""
-        return self._dynamics.constraints
 
     @property
     def nbytes(self) -> int:
@@ -189,9 +225,8 @@ class LinearizedDynamics:
     @property
     def result(self) -> DynamicsResult:
         """ν̇, λ and their status in the state of the last :meth:`update`."""
-        if self._result is None:
-            raise StaleError("LinearizedDynamics: there is no state yet. Call update(q, v, tau) first.")
-        return self._result
+        found: DynamicsResult = self._solved()
+        return found
 
     @property
     def redundant(self) -> bool:
@@ -218,9 +253,7 @@ class LinearizedDynamics:
         if r.status not in ("solved", "redundant"):
             raise _unsolved(r.status, None, r.advice)
         self._native.update(q, v, r.acceleration, r.forces, external_forces, self._compliance, self._damping)
-        external = None if external_forces is None else np.array(external_forces, dtype=np.float64)
-        self._state = np.array(q, dtype=np.float64), np.array(v, dtype=np.float64), external
-        self._result = r
+        self._keep(q, v, external_forces, r)
         return r
 
     def jvp(self, dq: ArrayLike | None = None, dv: ArrayLike | None = None, dtau: ArrayLike | None = None) -> DynamicsTangent:
@@ -251,16 +284,7 @@ class LinearizedDynamics:
         Args:
             out: an earlier result to fill.
         """
-        r = self.result
-        assert self._state is not None
-        q, v, external = self._state
-        native = self._native_matrices(max(self._matrices[0], 1))
-        a, f, *matrices = _to_fill(out)
-        found = native.differentiate(q, v, r.acceleration, r.forces, external, self._compliance, self._damping, tuple(matrices), 0)
-        if a is None:
-            return ConstrainedDynamicsDerivatives(r.acceleration, r.forces, *found)
-        a[...], f[...] = r.acceleration, r.forces
-        return ConstrainedDynamicsDerivatives(a, f, *found)
+        return self._differentiate(self._native_matrices(max(self._matrices[0], 1)), out, 0)
 
     def derivatives_at(
         self,
@@ -308,7 +332,7 @@ class LinearizedDynamics:
         return f"<LinearizedDynamics of {self.model.name!r}: {sum(c.rows for c in self.constraints)} rows>"
 
 
-class BatchLinearizedDynamics:
+class BatchLinearizedDynamics(_Linearized):
     """Constrained dynamics to first order in many states of one mechanism at once, see :class:`LinearizedDynamics`; every array has the batch before.
 
     Args:
@@ -332,7 +356,9 @@ class BatchLinearizedDynamics:
     def __init__(
         self, model: Model, constraints: Sequence[Constraint | Loop], batch_size: int, *, compliance: ArrayLike = 0.0, threads: int = 1
     ) -> None:
-        self._dynamics = BatchConstrainedDynamics(model, constraints, batch_size, compliance=compliance, threads=threads)
+        self._dynamics: BatchConstrainedDynamics = BatchConstrainedDynamics(
+            model, constraints, batch_size, compliance=compliance, threads=threads
+        )
         rows = (self._dynamics._rows[1],)
         self._damping = np.ascontiguousarray(self._dynamics._damping[0]) * _MORE_DAMPING
         self._compliance = diagonal(compliance, "compliance", rows, self._dynamics.dtype)
@@ -340,18 +366,6 @@ class BatchLinearizedDynamics:
         native = [c._native() for c in self.constraints]
         self._native = _core.BatchLinearization64(self.model._native, native, self.batch_size, self._threads)
         self._matrices: Any = None
-        self._result: BatchDynamicsResult | None = None
-        self._state: tuple[Array, Array, Array | None] | None = None
-
-    @property
-    def model(self) -> Model:
-        """The mechanism."""
-        return self._dynamics.model
-
-    @property
-    def constraints(self) -> tuple[Constraint, ...]:
-        """The constraints whose rows are taken, in order."""
-        return self._dynamics.constraints
 
     @property
     def batch_size(self) -> int:
@@ -366,9 +380,8 @@ class BatchLinearizedDynamics:
     @property
     def result(self) -> BatchDynamicsResult:
         """ν̇, λ and their status in the states of the last :meth:`update`."""
-        if self._result is None:
-            raise StaleError("BatchLinearizedDynamics: there are no states yet. Call update(q, v, tau) first.")
-        return self._result
+        found: BatchDynamicsResult = self._solved()
+        return found
 
     @property
     def redundant(self) -> Array:
@@ -396,9 +409,7 @@ class BatchLinearizedDynamics:
         if bad.size:
             raise _unsolved(str(r.status[bad[0]]), int(bad[0]), "")
         self._native.update(q, v, r.acceleration, r.forces, external_forces, self._compliance, self._damping)
-        external = None if external_forces is None else np.array(external_forces, dtype=np.float64)
-        self._state = np.array(q, dtype=np.float64), np.array(v, dtype=np.float64), external
-        self._result = r
+        self._keep(q, v, external_forces, r)
         return r
 
     def jvp(self, dq: ArrayLike | None = None, dv: ArrayLike | None = None, dtau: ArrayLike | None = None) -> DynamicsTangent:
@@ -420,19 +431,9 @@ class BatchLinearizedDynamics:
         Args:
             out: an earlier result to fill.
         """
-        r = self.result
-        assert self._state is not None
-        q, v, external = self._state
         if self._matrices is None:
-            self._matrices = _core.DynamicsMatrices64(self.model._native, [c._native() for c in self.constraints], self._threads)
-        a, f, *matrices = _to_fill(out)
-        found = self._matrices.differentiate(
-            q, v, r.acceleration, r.forces, external, self._compliance, self._damping, tuple(matrices), self.batch_size
-        )
-        if a is None:
-            return ConstrainedDynamicsDerivatives(r.acceleration, r.forces, *found)
-        a[...], f[...] = r.acceleration, r.forces
-        return ConstrainedDynamicsDerivatives(a, f, *found)
+            self._matrices = self._make_matrices(self._threads)
+        return self._differentiate(self._matrices, out, self.batch_size)
 
     def __repr__(self) -> str:
         return f"<BatchLinearizedDynamics of {self.model.name!r}: {self.batch_size} states, {self._dynamics._rows[1]} rows>"
