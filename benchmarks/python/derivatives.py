@@ -85,7 +85,11 @@ def measure(name, threads):
         pin.constraintDynamics(m, data, pq[k], pv[k], pt[k], held, held_data, settings)
         pin.computeConstraintDynamicsDerivatives(m, data, held, held_data, settings)
         T = turns[k]
-        for got, want in ((out.acceleration_tau[k], T.T @ data.ddq_dtau @ T), (out.forces_tau[k], data.dlambda_dtau @ T), (out.forces_v[k], data.dlambda_dv @ T)):
+        for got, want in (
+            (out.acceleration_tau[k], T.T @ data.ddq_dtau @ T),
+            (out.forces_tau[k], data.dlambda_dtau @ T),
+            (out.forces_v[k], data.dlambda_dv @ T),
+        ):
             error = max(error, np.abs(got - want).max() / np.abs(want).max())
     if error > TOLERANCE:
         raise SystemExit(f"{name}: differs by {error:g}: the times mean nothing")
