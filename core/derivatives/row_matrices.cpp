@@ -147,7 +147,7 @@ RowMatrices::RowMatrices(const Model<double>& model, const ConstraintSet<double>
       for (const int k : b.support) feels_[std::size_t(k)] = 1;
     blocks_.push_back(std::move(b));
   }
-  for (auto* x : {&J_, &g_q_, &g_v_}) x->resize(numbers);
+  for (auto* x : {&J_, &g_q_, &g_v_}) x->resize(numbers + dense::tile_overhang);  // tiles read past the last row
   for (auto* x : {&unit_, &zero_, &tau_}) x->resize(of_joints ? std::size_t(model.nv) : 0);
   rows_.resize(most);
   turned_.resize(turned);
