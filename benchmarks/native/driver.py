@@ -23,7 +23,9 @@ PROGRAMS = {
     "explicit": "explicit_matrices",
     "dynamics": "constrained_dynamics",
     "derivatives": "tree_derivatives",
+    "constrained-derivatives": "constrained_derivatives",
 }
+TOGETHER = {"derivatives": ("derivatives", "constrained-derivatives")}
 
 
 def build(folder, target, **settings):
@@ -40,14 +42,18 @@ def build(folder, target, **settings):
     return folder / "benchmarks" / "native" / target
 
 
-def export(kind, folder, only=None):
-    """Write the robots of a benchmark into the folder, a file a group."""
+def names_of(kinds):
+    """Names of all that some benchmarks are run on."""
     import export  # needs delassus, which --help does not
 
+    return [name for kind in kinds for group in export.groups(kind) for name in group]
+
+
+def export(kind, folder, only=None):
+    """Write the robots of a benchmark into the folder, a file a group."""
+    import export
+
     groups = export.groups(kind)
-    names = [name for group in groups for name in group]
-    if only and only not in names:
-        sys.exit(f"--only: {only!r} is none of {', '.join(names)}")
     print(f"exporting {kind}", file=sys.stderr)
     paths = []
     for group in [[only]] if only else groups:
@@ -121,7 +127,12 @@ def benchmarks(arguments):
     }
     made |= {"python": platform.python_version(), "programs": {}}
     texts, worst = [], 0
-    for kind in PROGRAMS if arguments.what == "all" else [arguments.what]:
+    kinds = list(PROGRAMS) if arguments.what == "all" else list(TOGETHER.get(arguments.what, [arguments.what]))
+    if arguments.only and arguments.only not in names_of(kinds):
+        sys.exit(f"--only: {arguments.only!r} is none of {', '.join(names_of(kinds))}")
+    for kind in kinds:
+        if arguments.only and arguments.only not in names_of([kind]):
+            continue
         code, result, tables = run(kind, arguments, arguments.build)
         worst = max(worst, code)
         made |= {key: result.pop(key) for key in ("cpu", "compiler", "flags", "pinocchio", "eigen")}

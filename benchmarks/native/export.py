@@ -4,6 +4,7 @@
     python export.py operator FILE [NAME ...]  scenes: a robot, its state and its constraints
     python export.py explicit FILE [NAME ...]  robots held by feet, hands and fingertips, likewise
     python export.py dynamics FILE [NAME ...]  those, then chains and binary trees held at their ends
+    python export.py constrained-derivatives FILE [NAME ...]  robots held by their feet, then chains held at their ends
     python export.py counts FILE [NAME ...]    a few scenes, all of which come with the package
 
 One record a line, in SI units and MuJoCo's conventions:
@@ -26,6 +27,7 @@ import delassus
 
 ROBOTS = ("go2", "g1", "talos")
 COUNTED = ("go2-standing", "g1-standing", "g1-fallen", "cassie-standing", "box-pyramid")
+FEET = ("go2-F3x4", "g1-F6x2", "talos-F6x2", "atlas_hands-F6x2")
 SWIMMERS = (100, 1000, 10000)
 CHAINS = (10, 20, 50, 100, 200, 500, 1000)  # links
 TREES = (2, 3, 4, 5, 6, 7, 8)  # levels of branches of three links
@@ -89,6 +91,7 @@ def groups(kind):
         "operator": (tuple(delassus.scenes.names), tuple(f"swimmer-{n}" for n in SWIMMERS)),
         "explicit": (tuple(delassus.scenes.contact_sets),),
         "dynamics": (tuple(delassus.scenes.contact_sets), tuple(f"chain-{n}" for n in CHAINS) + tuple(f"tree-{n}" for n in TREES)),
+        "constrained-derivatives": (FEET, tuple(f"chain-{n}" for n in CHAINS)),
         "counts": (COUNTED,),
     }[kind]
 

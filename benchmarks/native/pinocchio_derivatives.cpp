@@ -1,22 +1,13 @@
 // The peer: derivatives of tree dynamics from Pinocchio's headers, compiled with our flags.
 #include "pinocchio_derivatives.h"
 
-#include "pinocchio_states.h"
+#include "pinocchio_coordinates.h"
 
 #include <pinocchio/algorithm/aba-derivatives.hpp>
 #include <pinocchio/algorithm/aba.hpp>
 #include <pinocchio/algorithm/rnea-derivatives.hpp>
 
 namespace bench {
-namespace {
-
-Eigen::Matrix3d hat(const Eigen::Vector3d& a) {
-  Eigen::Matrix3d A;
-  A << 0, -a.z(), a.y(), a.z(), 0, -a.x(), -a.y(), a.x(), 0;
-  return A;
-}
-
-}  // namespace
 
 struct PinocchioDerivatives::Impl : PinocchioStates {
   explicit Impl(const Robot& robot) : PinocchioStates(robot) {
@@ -24,23 +15,6 @@ struct PinocchioDerivatives::Impl : PinocchioStates {
     data.ddq_dq.setZero(), data.ddq_dv.setZero(), data.Minv.setZero();
   }
 
-  // ∂(T x)/∂q of a constant x, given y = T x: linear parts of free joints turn with them
-  Mat turned(const Vec& y) const {
-    Mat out = Mat::Zero(model.nv, model.nv);
-    for (const auto& j : built.joints)
-      if (j.type == "free") out.block<3, 3>(j.iv, j.iv + 3) = hat(y.segment<3>(j.iv));
-    return out;
-  }
-  // ∂drift/∂ν_pinocchio
-  Mat drift_rate(const Vec& nu) const {
-    Mat out = Mat::Zero(model.nv, model.nv);
-    for (const auto& j : built.joints)
-      if (j.type == "free") {
-        out.block<3, 3>(j.iv, j.iv) = hat(nu.segment<3>(j.iv + 3));
-        out.block<3, 3>(j.iv, j.iv + 3) = -hat(nu.segment<3>(j.iv));
-      }
-    return out;
-  }
   static std::vector<double> stacked(const Mat& by_q, const Mat& by_v, const Mat& M) {
     RowMat all(3 * M.rows(), M.cols());
     all << by_q, by_v, M;
@@ -69,9 +43,10 @@ std::vector<double> PinocchioDerivatives::inverse(int s) const {
   const Mat& T = impl->T[s];
   const Vec &v = impl->v[s], &a = impl->acceleration[s];
   const Mat M = impl->data.M.selfadjointView<Eigen::Upper>();
-  const Mat D = impl->drift_rate(v), V = impl->turned(v), A = impl->turned(a + impl->built.drift(v));
+  const Mat D = drift_rate(impl->built, v), V = turned(impl->built, v),
+            A = turned(impl->built, a + impl->built.drift(v));
   const Mat by_q = T.transpose() * (impl->data.dtau_dq * T + impl->data.dtau_dv * V + M * (A - D * V)) -
-                   T.transpose() * impl->turned(impl->data.tau);
+                   T.transpose() * turned(impl->built, impl->data.tau);
   const Mat by_v = T.transpose() * (impl->data.dtau_dv - M * D) * T;
   return Impl::stacked(by_q, by_v, T.transpose() * M * T);
 }
@@ -80,9 +55,9 @@ std::vector<double> PinocchioDerivatives::forward(int s) const {
   const Mat& T = impl->T[s];
   const Vec& v = impl->v[s];
   const Mat Minv = impl->data.Minv.selfadjointView<Eigen::Upper>();
-  const Mat D = impl->drift_rate(v), V = impl->turned(v), W = impl->turned(impl->torque[s]);
+  const Mat D = drift_rate(impl->built, v), V = turned(impl->built, v), W = turned(impl->built, impl->torque[s]);
   const Mat by_q = T.transpose() * (impl->data.ddq_dq * T + (impl->data.ddq_dv + D) * V + Minv * W) -
-                   T.transpose() * impl->turned(impl->data.ddq + impl->built.drift(v));
+                   T.transpose() * turned(impl->built, impl->data.ddq + impl->built.drift(v));
   const Mat by_v = T.transpose() * (impl->data.ddq_dv + D) * T;
   return Impl::stacked(by_q, by_v, T.transpose() * Minv * T);
 }

@@ -221,6 +221,45 @@ void Linearization::adjoints(const double* a_bar, const double* lambda_bar, int 
   }
 }
 
+void Linearization::row_inverse(double* X) {
+  const std::size_t m = std::size_t(m_);
+  double* Y = at_least(rows_, m_, m_);
+  std::fill_n(Y, m * m, 0.0);
+  for (std::size_t r = 0; r < m; ++r) Y[r * (m + 1)] = 1;
+  if (redundant_) off_null_space(Y, m_);
+  solve(Y, m_, X);
+  // symmetric but for rounding
+  for (std::size_t r = 0; r < m; ++r)
+    for (std::size_t c = 0; c < r; ++c) X[r * m + c] = X[c * m + r] = 0.5 * (X[r * m + c] + X[c * m + r]);
+}
+
+// nv × nv
+const double* Linearization::unit() {
+  const std::size_t n = std::size_t(n_);
+  if (unit_.size() != n * n) {
+    unit_.assign(n * n, 0.0);
+    for (std::size_t k = 0; k < n; ++k) unit_[k * (n + 1)] = 1;
+  }
+  return unit_.data();
+}
+
+void Linearization::columns(double* acceleration_q, double* acceleration_v, double* acceleration_tau, double* forces_q,
+                            double* forces_v, double* forces_tau) {
+  tangents(unit(), nullptr, nullptr, n_, acceleration_q, forces_q);
+  tangents(nullptr, unit(), nullptr, n_, acceleration_v, forces_v);
+  tangents(nullptr, nullptr, unit(), n_, acceleration_tau, forces_tau);
+}
+
+void Linearization::add_choice(double* forces_q) {
+  if (!redundant_) return;
+  const std::size_t count = std::size_t(m_) * std::size_t(n_);
+  double* b = at_least(rows_, m_, n_);
+  response_tangents(*G_, response_, n_, m_, unit(), n_, force_, multiplier_, b);
+  double* kept = at_least(correction_, m_, n_);
+  project(b, n_, kept);
+  for (std::size_t k = 0; k < count; ++k) forces_q[k] += kept[k];
+}
+
 // ---- the operator
 // ------------------------------------------------------------------------------------------------------
 

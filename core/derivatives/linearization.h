@@ -41,11 +41,20 @@ class Linearization {
   void adjoints(const double* a_bar, const double* lambda_bar, int columns, double* q_bar, double* v_bar,
                 double* tau_bar);
 
+  // For matrices (dynamics_matrices.h): what takes rows to −dλ, (G + C)⁻¹ or what stands for it, m × m; and where rows
+  // depend on each other, N d(G) ζ along every velocity of q added to ∂λ/∂q, m × nv. They ask for memory when first
+  // called. The last gives all matrices by products, slowly and to the last digit: of ν̇ nv × nv, of λ m × nv.
+  void row_inverse(double* X);
+  void add_choice(double* forces_q);
+  void columns(double* acceleration_q, double* acceleration_v, double* acceleration_tau, double* forces_q,
+               double* forces_v, double* forces_tau);
+
  private:
   void solve(const double* Y, int columns, double* X);
   void project(const double* Y, int columns, double* X);
   void off_null_space(double* Y, int columns);
   void damp(const double* damping, double part);
+  const double* unit();
   bool depends();
 
   const Model<double>& model_;
@@ -55,6 +64,7 @@ class Linearization {
   std::vector<double> damping_;
   bool redundant_ = false;
   std::vector<double> force_, rows_, acceleration_, multiplier_, left_, correction_, pushed_, part_q_, part_v_;
+  std::vector<double> unit_;
 };
 
 // G(q) x and (G(q) + damping)⁻¹ y to first order.

@@ -9,6 +9,7 @@
 //   forward   row_k −= D⁻¹ U_kᵀ P_p,   P_k = P_p + S_k row_k        on the columns from k on; the rest by symmetry
 #pragma once
 
+#include "dense/square.h"
 #include "dynamics/aba.h"
 
 namespace delassus {
@@ -117,8 +118,10 @@ void inverse_of_factor(const Model<real_of<T>>& model, Workspace<T>& w, T* __res
     if constexpr (width > 1)
       for (int j = rows.whole * width; j < end; ++j) row[j] = lane(rows.tail[k], j - rows.whole * width);
     for (int j = end; j < nv; ++j) row[j] = T{};
-    for (int j = 0; j < k; ++j) row[j] = Minv[std::size_t(j) * nv + k];
+    if constexpr (width == 1)
+      for (int j = 0; j < k; ++j) row[j] = Minv[std::size_t(j) * nv + k];
   }
+  if constexpr (width > 1) dense::mirror_upper(nv, Minv, nv);
 }
 
 template <class T>

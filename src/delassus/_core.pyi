@@ -735,6 +735,57 @@ class Linearization64:
     def tangents(self, dq: object | None, dv: object | None, dtau: object | None, columns: int, vector: bool) -> tuple[Any, ...]: ...
     def adjoints(self, acceleration_bar: object | None, forces_bar: object | None, columns: int, vector: bool) -> tuple[Any, ...]: ...
 
+class DynamicsMatrices64:
+    def __init__(self, model: Model, constraints: Sequence[Constraint], threads: int) -> None: ...
+    @property
+    def nbytes(self) -> int: ...
+    def solve(
+        self,
+        q: object | None,
+        v: object | None,
+        tau: object | None,
+        external_forces: object | None,
+        compliance: object | None,
+        damping: object | None,
+        solver_damping: object | None,
+        max_iterations: int,
+        tolerance: float,
+        acceleration: object | None,
+        forces: object | None,
+        out: object,
+        batch: int,
+    ) -> tuple[Any, ...]: ...
+    def differentiate(
+        self,
+        q: object | None,
+        v: object | None,
+        acceleration: object | None,
+        forces: object | None,
+        external_forces: object | None,
+        compliance: object | None,
+        damping: object | None,
+        out: object,
+        batch: int,
+    ) -> tuple[Any, ...]: ...
+
+class BatchLinearization64:
+    def __init__(self, model: Model, constraints: Sequence[Constraint], batch_size: int, threads: int) -> None: ...
+    @property
+    def nbytes(self) -> int: ...
+    def redundant(self, state: int) -> bool: ...
+    def update(
+        self,
+        q: object | None,
+        v: object | None,
+        acceleration: object | None,
+        forces: object | None,
+        external_forces: object | None,
+        compliance: object | None,
+        damping: object | None,
+    ) -> None: ...
+    def tangents(self, dq: object | None, dv: object | None, dtau: object | None, columns: int, vector: bool) -> tuple[Any, ...]: ...
+    def adjoints(self, acceleration_bar: object | None, forces_bar: object | None, columns: int, vector: bool) -> tuple[Any, ...]: ...
+
 class OperatorDerivatives64:
     def __init__(self, model: Model, constraints: Sequence[Constraint]) -> None: ...
     @property

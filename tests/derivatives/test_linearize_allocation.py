@@ -17,6 +17,20 @@ n, C, d = L._native, L._compliance, L._damping
 report("update", float, lambda: n.update(q, v, r.acceleration, r.forces, None, C, d), 100)
 report("jvp", float, lambda: n.tangents(x, x, x, 1, True), 100)
 report("vjp", float, lambda: n.adjoints(a, f, 1, True), 100)
+# matrices: of these rows, which depend on each other, and of some that do not
+for name, some in (("redundant matrices", rows), ("matrices", rows[:-3])):
+    K = dl.LinearizedDynamics(model, some)
+    out = K.derivatives_at(q, v, tau)
+    native, matrices = K._native_matrices(1), tuple(vars(out).values())[2:]
+    settings = None, K._compliance, K._damping, K._dynamics._damping, 20, 1e-12
+    report(name, float, lambda: native.solve(q, v, tau, *settings, out.acceleration, out.forces, matrices, 0), 100)
+    K.update(q, v, tau)
+    assert K.redundant == (some is rows)
+B = dl.BatchLinearizedDynamics(model, rows, 2)
+two = [np.stack([x, x]) for x in (q, v, tau)]
+s = B.update(*two)
+report("batch update", float, lambda: B._native.update(*two[:2], s.acceleration, s.forces, None, C, d), 100)
+report("batch vjp", float, lambda: B._native.adjoints(two[2], s.forces, 1, True), 100)
 D = dl.OperatorDerivatives(model, rows)
 D.update(q, 1e-3)
 report("apply", float, lambda: D._native.apply_tangents(f, x, f, 1, True), 100)
@@ -29,6 +43,6 @@ def counts(tmp_path_factory):
     return requests(tmp_path_factory.mktemp("counter"), SCRIPT)
 
 
-@pytest.mark.parametrize("name", ["update", "jvp", "vjp", "apply", "solve"])
+@pytest.mark.parametrize("name", ["update", "jvp", "vjp", "matrices", "redundant matrices", "batch update", "batch vjp", "apply", "solve"])
 def test_hundred_calls_allocate_nothing(counts, name):
     assert counts[name, "float64"] == 0

@@ -18,6 +18,7 @@ from oracles.pinocchio_robots import ROBOTS, robot, states
 pin = pytest.importorskip("pinocchio")
 
 CLOSE = 1e-10
+FAR = 1e-9  # with constraints: two solutions more
 
 
 @pytest.fixture(scope="module", params=ROBOTS)
@@ -87,3 +88,38 @@ def test_regressor_is_pinocchios(both):
     for q, c, v, a, _ in states(model, peer):
         ours = dl.torque_regressor(model, q, c.T @ v, c.T @ a + c.drift(v))
         agree(c.T.T @ ours[:, columns], pin.computeJointTorqueRegressor(peer, data, c.q, v, a), CLOSE)
+
+
+@pytest.mark.parametrize("weld", [False, True])
+def test_derivatives_of_constrained_dynamics_are_pinocchios(both, weld):
+    """Two points held by three rows each at any velocity; or one weld at rest, since Pinocchio's rows of a weld are the spatial acceleration, ours that of the point."""
+    model, peer = both
+    data = peer.createData()
+    leaves = [j for j in range(1, peer.njoints) if j not in set(peer.parents)]
+    joints = leaves[:1] if weld or model.nv < 12 else [leaves[0], leaves[-1]]
+    rng = np.random.default_rng(5)
+    points = 0.1 * rng.standard_normal((len(joints), 3))
+    kind, ours_kind = (pin.ContactType.CONTACT_6D, dl.Weld) if weld else (pin.ContactType.CONTACT_3D, dl.Connect)
+    held = [
+        pin.RigidConstraintModel(kind, peer, j, pin.SE3(np.eye(3), p), pin.LOCAL_WORLD_ALIGNED) for j, p in zip(joints, points, strict=True)
+    ]
+    held_data = [c.createData() for c in held]
+    rows = [ours_kind(model, peer.names[j], point=p) for j, p in zip(joints, points, strict=True)]
+    L = dl.LinearizedDynamics(model, rows)
+    settings = pin.ProximalSettings(1e-14, 0.0, 1)
+    pin.initConstraintDynamics(peer, data, held, held_data)
+    for q, c, v, _, tau in states(model, peer):
+        v = 0 * v if weld else v
+        a = np.array(pin.constraintDynamics(peer, data, c.q, v, tau, held, held_data, settings))
+        pin.computeConstraintDynamicsDerivatives(peer, data, held, held_data, settings)
+        ours = L.derivatives_at(q, c.T @ v, c.T @ tau)
+        agree(c.T.T @ (ours.acceleration - c.drift(v)), a, FAR)
+        x = Turned(c, v, a, c.T @ tau)
+        a_q = c.T.T @ (ours.acceleration_q + ours.acceleration_v @ x.v_q - ours.acceleration_tau @ c.T @ x.tau_q - x.a_q) @ c.T
+        f_q = (ours.forces_q + ours.forces_v @ x.v_q - ours.forces_tau @ c.T @ x.tau_q) @ c.T
+        agree(a_q, data.ddq_dq, FAR)
+        agree(c.T.T @ (ours.acceleration_v @ c.T - x.a_v), data.ddq_dv, FAR)
+        agree(c.T.T @ ours.acceleration_tau @ c.T, data.ddq_dtau, FAR)
+        agree(f_q, data.dlambda_dq, FAR)
+        agree(ours.forces_v @ c.T, data.dlambda_dv, FAR, max(np.abs(data.dlambda_dv).max(), 1e-3 * np.abs(data.dlambda_dq).max()))
+        agree(ours.forces_tau @ c.T, data.dlambda_dtau, FAR)

@@ -17,6 +17,7 @@ from .frames import (
     point_derivatives,
 )
 from .linearized import (
+    BatchLinearizedDynamics,
     ConstrainedDynamicsDerivatives,
     DynamicsAdjoint,
     DynamicsTangent,
@@ -35,6 +36,7 @@ from .masses import (
 )
 
 __all__ = [
+    "BatchLinearizedDynamics",
     "CenterOfMassDerivatives",
     "ConstrainedDynamicsDerivatives",
     "ContactAdjoint",

@@ -1,4 +1,4 @@
-"""Constrained dynamics and the Delassus operator to first order, matrix-free: products with their Jacobians and with the transposes, O(n + m) each."""
+"""Constrained dynamics and the Delassus operator to first order: products with their Jacobians and with the transposes, matrix-free, O(n + m) each; and matrices."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._door import as_array, diagonal
+from .._door import as_array, count, diagonal
 from ..constraints import Constraint, collect
-from ..errors import ArgumentError, InaccurateError, StaleError
+from ..errors import ArgumentError, ArgumentTypeError, InaccurateError, StaleError
 from ..model import Loop, Model
 from ..model.model import as_model
-from ..solvers import ConstrainedDynamics, DynamicsResult
+from ..solvers import BatchConstrainedDynamics, BatchDynamicsResult, ConstrainedDynamics, DynamicsResult
+from ..solvers.dynamics import STATUSES
 
 __all__ = [
+    "BatchLinearizedDynamics",
     "ConstrainedDynamicsDerivatives",
     "DynamicsAdjoint",
     "DynamicsTangent",
@@ -49,7 +51,7 @@ class DynamicsAdjoint(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedDynamicsDerivatives:
-    """Derivatives of ν̇ and λ, see :func:`constrained_dynamics_derivatives`.
+    """Derivatives of ν̇ and λ, see :func:`constrained_dynamics_derivatives`. Of a batch, every array has the batch before.
 
     Attributes:
         acceleration: (nv,) ν̇.
@@ -68,27 +70,107 @@ class ConstrainedDynamicsDerivatives:
     forces_tau: Array
 
 
-def _columns(arrays: dict[str, tuple[Any, int]]) -> tuple[int, bool]:
+def _columns(arrays: dict[str, tuple[Any, int]], batch: tuple[int, ...] = ()) -> tuple[int, bool]:
     """How many columns the arrays that are given have, and whether they are vectors.
 
     Args:
         arrays: by name: an array or None, and its number of rows.
+        batch: axes before the rows.
     """
     shapes = {name: as_array(x, name).shape for name, (x, _) in arrays.items() if x is not None}
     if not shapes:
         raise ArgumentError(f"{', '.join(arrays)}: expected at least one of them, got none.")
     first, shape = next(iter(shapes.items()))
-    rows = arrays[first][1]
-    if len(shape) not in (1, 2) or shape[0] != rows:
-        raise ArgumentError(f"{first}: expected shape ({rows},) or ({rows}, k), got {shape}.")
+    vector = (*batch, arrays[first][1])
+    if len(shape) not in (len(vector), len(vector) + 1) or shape[: len(vector)] != vector:
+        before = "".join(f"{n}, " for n in batch)
+        raise ArgumentError(f"{first}: expected shape {vector} or ({before}{vector[-1]}, k), got {shape}.")
+    more = shape[len(vector) :]
     for name, other in shapes.items():
-        if len(other) != len(shape) or other[1:] != shape[1:] or other[0] != arrays[name][1]:
-            wanted = (arrays[name][1], *shape[1:])
+        wanted = (*batch, arrays[name][1], *more)
+        if other != wanted:
             raise ArgumentError(f"{name}: expected shape {wanted}, as {first} has {shape}, got {other}.")
-    return (1, True) if len(shape) == 1 else (int(shape[1]), False)
+    return (int(more[0]), False) if more else (1, True)
 
 
-class LinearizedDynamics:
+def _unsolved(status: str, state: int | None, advice: str) -> InaccurateError:
+    """Make the error that says why there is nothing to differentiate."""
+    where = "here" if state is None else f"in state {state}"
+    return InaccurateError(
+        f"linearize: constrained_dynamics ended with {status!r} {where}, so there is nothing to differentiate. {advice}".strip()
+    )
+
+
+def _to_fill(out: ConstrainedDynamicsDerivatives | None) -> tuple[Any, ...]:
+    """Arrays of an earlier result: ν̇, λ and the matrices; or None for each."""
+    if out is None:
+        return (None,) * 8
+    if not isinstance(out, ConstrainedDynamicsDerivatives):
+        raise ArgumentTypeError(
+            f"out: expected a ConstrainedDynamicsDerivatives, as an earlier call returned it, got {type(out).__name__}."
+        )
+    return tuple(vars(out).values())
+
+
+def _batch_of(q: ArrayLike) -> int:
+    """How many states q has before its coordinates; 0: it is one state."""
+    shape = np.shape(q) if isinstance(q, np.ndarray) else as_array(q, "q").shape
+    if len(shape) != 2:
+        return 0
+    if shape[0] == 0:
+        raise ArgumentError(f"q: expected at least one state, got shape {shape}.")
+    return int(shape[0])
+
+
+class _Linearized:
+    """What one state and a batch share: the mechanism, and matrices at a solution."""
+
+    _dynamics: ConstrainedDynamics | BatchConstrainedDynamics
+    _damping: Array
+    _compliance: Array
+    _result: Any = None
+    _state: tuple[Array, Array, Array | None] | None = None
+
+    @property
+    def model(self) -> Model:
+        """The mechanism."""
+        return self._dynamics.model
+
+    @property
+    def constraints(self) -> tuple[Constraint, ...]:
+        """The constraints whose rows are taken, in order."""
+        return self._dynamics.constraints
+
+    def _solved(self) -> Any:
+        """Return ν̇ and λ of the last update, or raise."""
+        if self._result is None:
+            raise StaleError(f"{type(self).__name__}: there is no state yet. Call update(q, v, tau) first.")
+        return self._result
+
+    def _keep(self, q: ArrayLike, v: ArrayLike, external_forces: ArrayLike | None, result: Any) -> None:
+        """Remember a state that was solved."""
+        external = None if external_forces is None else np.array(external_forces, dtype=np.float64)
+        self._state = np.array(q, dtype=np.float64), np.array(v, dtype=np.float64), external
+        self._result = result
+
+    def _make_matrices(self, threads: int) -> Any:
+        """Make what matrices need."""
+        return _core.DynamicsMatrices64(self.model._native, [c._native() for c in self.constraints], threads)
+
+    def _differentiate(self, native: Any, out: ConstrainedDynamicsDerivatives | None, batch: int) -> ConstrainedDynamicsDerivatives:
+        """Form all matrices at the solution that is kept."""
+        r = self._solved()
+        assert self._state is not None
+        q, v, external = self._state
+        a, f, *matrices = _to_fill(out)
+        found = native.differentiate(q, v, r.acceleration, r.forces, external, self._compliance, self._damping, tuple(matrices), batch)
+        if a is None:
+            return ConstrainedDynamicsDerivatives(r.acceleration, r.forces, *found)
+        a[...], f[...] = r.acceleration, r.forces
+        return ConstrainedDynamicsDerivatives(a, f, *found)
+
+
+class LinearizedDynamics(_Linearized):
     """Constrained dynamics ν̇(q, v, τ), λ(q, v, τ) to first order, state after state: the symbolic work and the memory are taken once.
 
         M ν̇ + h = τ + Jᵀ λ,   J ν̇ + C λ + γ = 0,   γ = J̇v + k_d J v + k_p e
@@ -115,33 +197,36 @@ class LinearizedDynamics:
     """
 
     def __init__(self, model: Model, constraints: Sequence[Constraint | Loop], *, compliance: ArrayLike = 0.0) -> None:
-        self._dynamics = ConstrainedDynamics(model, constraints, compliance=compliance)
+        self._dynamics: ConstrainedDynamics = ConstrainedDynamics(model, constraints, compliance=compliance)
         self._damping = self._dynamics._damping * _MORE_DAMPING
         self._compliance = diagonal(compliance, "compliance", self._dynamics._rows, self._dynamics.dtype)
-        self._native = _core.Linearization64(as_model(model)._native, [c._native() for c in self._dynamics.constraints])
-        self._result: DynamicsResult | None = None
+        self._made: Any = None
+        self._matrices: tuple[int, Any] = (0, None)
 
     @property
-    def model(self) -> Model:
-        """The mechanism."""
-        return self._dynamics.model
+    def _native(self) -> Any:
+        """What products need; made when first asked for."""
+        if self._made is None:
+            self._made = _core.Linearization64(self.model._native, [c._native() for c in self.constraints])
+        return self._made
 
-    @property
-    def constraints(self) -> tuple[Constraint, ...]:
-        """The constraints whose rows are taken, in order."""
-        return self._dynamics.constraints
+    def _native_matrices(self, threads: int) -> Any:
+        """Make what matrices need, anew for another number of threads."""
+        if self._matrices[0] != threads:
+            self._matrices = threads, self._make_matrices(threads)
+        return self._matrices[1]
 
     @property
     def nbytes(self) -> int:
         """Bytes of numbers that it keeps."""
-        return int(self._native.nbytes) + self._dynamics.nbytes
+        parts = (self._made, self._matrices[1])
+        return self._dynamics.nbytes + sum(int(p.nbytes) for p in parts if p is not None)
 
     @property
     def result(self) -> DynamicsResult:
         """ν̇, λ and their status in the state of the last :meth:`update`."""
-        if self._result is None:
-            raise StaleError("LinearizedDynamics: there is no state yet. Call update(q, v, tau) first.")
-        return self._result
+        found: DynamicsResult = self._solved()
+        return found
 
     @property
     def redundant(self) -> bool:
@@ -166,11 +251,9 @@ class LinearizedDynamics:
         self._result = None
         r = self._dynamics.solve(q, v, tau, external_forces=external_forces)
         if r.status not in ("solved", "redundant"):
-            raise InaccurateError(
-                f"linearize: constrained_dynamics ended with {r.status!r} here, so there is nothing to differentiate. {r.advice}"
-            )
+            raise _unsolved(r.status, None, r.advice)
         self._native.update(q, v, r.acceleration, r.forces, external_forces, self._compliance, self._damping)
-        self._result = r
+        self._keep(q, v, external_forces, r)
         return r
 
     def jvp(self, dq: ArrayLike | None = None, dv: ArrayLike | None = None, dtau: ArrayLike | None = None) -> DynamicsTangent:
@@ -195,18 +278,165 @@ class LinearizedDynamics:
         columns, vector = _columns({"acceleration_bar": (acceleration_bar, r.acceleration.size), "forces_bar": (forces_bar, r.forces.size)})
         return DynamicsAdjoint(*self._native.adjoints(acceleration_bar, forces_bar, columns, vector))
 
-    def derivatives(self) -> ConstrainedDynamicsDerivatives:
-        """All derivatives as matrices, by their columns."""
-        r = self.result
-        n = r.acceleration.size
-        one, zero = np.eye(n), np.zeros((n, n))
-        dq, dv, dtau = np.hstack([one, zero, zero]), np.hstack([zero, one, zero]), np.hstack([zero, zero, one])
-        a, f = self._native.tangents(dq, dv, dtau, 3 * n, False)
-        by_acceleration, by_forces = (np.ascontiguousarray(x.reshape(-1, 3, n).swapaxes(0, 1)) for x in (a, f))
-        return ConstrainedDynamicsDerivatives(r.acceleration, r.forces, *by_acceleration, *by_forces)
+    def derivatives(self, *, out: ConstrainedDynamicsDerivatives | None = None) -> ConstrainedDynamicsDerivatives:
+        """All derivatives as matrices, in the state of the last :meth:`update`.
+
+        Args:
+            out: an earlier result to fill.
+        """
+        return self._differentiate(self._native_matrices(max(self._matrices[0], 1)), out, 0)
+
+    def derivatives_at(
+        self,
+        q: ArrayLike,
+        v: ArrayLike,
+        tau: ArrayLike | None = None,
+        *,
+        external_forces: ArrayLike | None = None,
+        threads: int = 1,
+        out: ConstrainedDynamicsDerivatives | None = None,
+    ) -> ConstrainedDynamicsDerivatives:
+        """Solve for ν̇ and λ in a state, or in each of a batch, and differentiate them, as matrices. The state of :meth:`update` stays.
+
+        Args:
+            q, v, tau, external_forces: as of :meth:`update`, or with a batch of states before: q (batch, nq), v (batch, nv) and so on.
+            threads: how many share a batch, the caller among them.
+            out: an earlier result to fill.
+
+        Raises:
+            InaccurateError: the equations have no solution in some state.
+        """
+        batch = _batch_of(q)
+        native, dynamics = self._native_matrices(count(threads, "threads")), self._dynamics
+        a, f, *matrices = _to_fill(out)
+        outcome, state, a, f, found = native.solve(
+            q,
+            v,
+            tau,
+            external_forces,
+            self._compliance,
+            self._damping,
+            dynamics._damping,
+            dynamics.max_iterations,
+            dynamics.tolerance,
+            a,
+            f,
+            tuple(matrices),
+            batch,
+        )
+        if found is None:
+            raise _unsolved(STATUSES[outcome], state if batch else None, "")
+        return ConstrainedDynamicsDerivatives(a, f, *found)
 
     def __repr__(self) -> str:
         return f"<LinearizedDynamics of {self.model.name!r}: {sum(c.rows for c in self.constraints)} rows>"
+
+
+class BatchLinearizedDynamics(_Linearized):
+    """Constrained dynamics to first order in many states of one mechanism at once, see :class:`LinearizedDynamics`; every array has the batch before.
+
+    Args:
+        model: the mechanism.
+        constraints: constraints of this model, or its loops, the same for all states. May be empty.
+        batch_size: how many states.
+        compliance: C, scalar or (m,), that of all states.
+        threads: how many share the work, the caller among them.
+
+    Examples:
+        >>> import delassus as dl, numpy as np
+        >>> model = dl.load("cassie")
+        >>> L = dl.BatchLinearizedDynamics(model, model.loops, 3)
+        >>> q = np.stack([model.keyframes["home"]] * 3)
+        >>> L.update(q, np.zeros((3, model.nv))).status.tolist()
+        ['solved', 'solved', 'solved']
+        >>> L.vjp(acceleration_bar=np.ones((3, model.nv))).tau.shape
+        (3, 32)
+    """
+
+    def __init__(
+        self, model: Model, constraints: Sequence[Constraint | Loop], batch_size: int, *, compliance: ArrayLike = 0.0, threads: int = 1
+    ) -> None:
+        self._dynamics: BatchConstrainedDynamics = BatchConstrainedDynamics(
+            model, constraints, batch_size, compliance=compliance, threads=threads
+        )
+        rows = (self._dynamics._rows[1],)
+        self._damping = np.ascontiguousarray(self._dynamics._damping[0]) * _MORE_DAMPING
+        self._compliance = diagonal(compliance, "compliance", rows, self._dynamics.dtype)
+        self._threads = count(threads, "threads")
+        native = [c._native() for c in self.constraints]
+        self._native = _core.BatchLinearization64(self.model._native, native, self.batch_size, self._threads)
+        self._matrices: Any = None
+
+    @property
+    def batch_size(self) -> int:
+        """How many states."""
+        return self._dynamics.batch_size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of numbers that it keeps."""
+        return int(self._native.nbytes) + self._dynamics.nbytes + (0 if self._matrices is None else int(self._matrices.nbytes))
+
+    @property
+    def result(self) -> BatchDynamicsResult:
+        """ν̇, λ and their status in the states of the last :meth:`update`."""
+        found: BatchDynamicsResult = self._solved()
+        return found
+
+    @property
+    def redundant(self) -> Array:
+        """(batch_size,) whether rows depend on each other."""
+        _ = self.result  # there are states, or this raises
+        return np.array([self._native.redundant(k) for k in range(self.batch_size)])
+
+    def update(
+        self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, external_forces: ArrayLike | None = None
+    ) -> BatchDynamicsResult:
+        """Solve the equations in all states, around which the derivatives are taken.
+
+        Args:
+            q: (batch_size, nq) configurations.
+            v: (batch_size, nv) velocities.
+            tau: (batch_size, nv) joint forces, None for none.
+            external_forces: (batch_size, nbody, 6) ``[force; torque]`` [N, N m], world axes, at each body's centre of mass.
+
+        Raises:
+            InaccurateError: the equations of some state were not solved, so they have no derivative there.
+        """
+        self._result = None
+        r = self._dynamics.solve(q, v, tau, external_forces=external_forces)
+        bad = np.flatnonzero(~np.isin(r.status, ("solved", "redundant")))
+        if bad.size:
+            raise _unsolved(str(r.status[bad[0]]), int(bad[0]), "")
+        self._native.update(q, v, r.acceleration, r.forces, external_forces, self._compliance, self._damping)
+        self._keep(q, v, external_forces, r)
+        return r
+
+    def jvp(self, dq: ArrayLike | None = None, dv: ArrayLike | None = None, dtau: ArrayLike | None = None) -> DynamicsTangent:
+        """Change of ν̇ and λ along directions of each state: dq, dv, dtau (batch_size, nv) or (batch_size, nv, k)."""
+        n = self.result.acceleration.shape[1]
+        columns, vector = _columns({"dq": (dq, n), "dv": (dv, n), "dtau": (dtau, n)}, (self.batch_size,))
+        return DynamicsTangent(*self._native.tangents(dq, dv, dtau, columns, vector))
+
+    def vjp(self, acceleration_bar: ArrayLike | None = None, forces_bar: ArrayLike | None = None) -> DynamicsAdjoint:
+        """Differentiate acceleration_bar · ν̇ + forces_bar · λ of each state by its q, v and τ: weights (batch_size, nv) and (batch_size, m), or with k columns."""
+        r = self.result
+        sizes = {"acceleration_bar": (acceleration_bar, r.acceleration.shape[1]), "forces_bar": (forces_bar, r.forces.shape[1])}
+        columns, vector = _columns(sizes, (self.batch_size,))
+        return DynamicsAdjoint(*self._native.adjoints(acceleration_bar, forces_bar, columns, vector))
+
+    def derivatives(self, *, out: ConstrainedDynamicsDerivatives | None = None) -> ConstrainedDynamicsDerivatives:
+        """All derivatives as matrices, with the batch before.
+
+        Args:
+            out: an earlier result to fill.
+        """
+        if self._matrices is None:
+            self._matrices = self._make_matrices(self._threads)
+        return self._differentiate(self._matrices, out, self.batch_size)
+
+    def __repr__(self) -> str:
+        return f"<BatchLinearizedDynamics of {self.model.name!r}: {self.batch_size} states, {self._dynamics._rows[1]} rows>"
 
 
 def linearize(
@@ -218,14 +448,16 @@ def linearize(
     *,
     external_forces: ArrayLike | None = None,
     compliance: ArrayLike = 0.0,
-) -> LinearizedDynamics:
-    """Constrained dynamics to first order around a state, matrix-free. For many states with the same constraints keep a :class:`LinearizedDynamics`.
+    threads: int = 1,
+) -> LinearizedDynamics | BatchLinearizedDynamics:
+    """Constrained dynamics to first order around a state, or each of a batch, matrix-free. For many calls with the same constraints keep what it returns and call its ``update``.
 
     Args:
-        model, q, v, tau, constraints, external_forces, compliance: see :func:`~delassus.constrained_dynamics`.
+        model, q, v, tau, constraints, external_forces, compliance: see :func:`~delassus.constrained_dynamics`; arrays may have a batch of states before.
+        threads: how many share a batch, the caller among them.
 
     Returns:
-        an object with ``jvp(dq, dv, dtau)`` and ``vjp(acceleration_bar, forces_bar)``.
+        a :class:`LinearizedDynamics` with ``jvp(dq, dv, dtau)`` and ``vjp(acceleration_bar, forces_bar)``, of a batch a :class:`BatchLinearizedDynamics`.
 
     Examples:
         >>> import delassus as dl, numpy as np
@@ -235,7 +467,12 @@ def linearize(
         >>> L.jvp(dtau=np.eye(model.nv)).forces.shape
         (6, 18)
     """
-    linearized = LinearizedDynamics(model, constraints, compliance=compliance)
+    batch = _batch_of(q)
+    linearized: LinearizedDynamics | BatchLinearizedDynamics
+    if batch:
+        linearized = BatchLinearizedDynamics(model, constraints, batch, compliance=compliance, threads=threads)
+    else:
+        linearized = LinearizedDynamics(model, constraints, compliance=compliance)
     linearized.update(q, v, tau, external_forces=external_forces)
     return linearized
 
@@ -249,11 +486,17 @@ def constrained_dynamics_derivatives(
     *,
     external_forces: ArrayLike | None = None,
     compliance: ArrayLike = 0.0,
+    threads: int = 1,
+    out: ConstrainedDynamicsDerivatives | None = None,
 ) -> ConstrainedDynamicsDerivatives:
-    """Differentiate ν̇ and λ of :func:`~delassus.constrained_dynamics` by q, v and τ, as matrices.
+    """Differentiate ν̇ and λ of :func:`~delassus.constrained_dynamics` by q, v and τ, as matrices. For many calls with the same constraints use :meth:`LinearizedDynamics.derivatives_at`.
+
+    All arrays may have a batch of states before: q (batch, nq), v (batch, nv) and so on.
 
     Args:
         model, q, v, tau, constraints, external_forces, compliance: see :func:`~delassus.constrained_dynamics`.
+        threads: how many share a batch, the caller among them.
+        out: an earlier result to fill.
 
     Returns:
         ν̇, λ, and their derivatives: by q on the tangent space, coordinates of v. For products with these alone, :func:`linearize` is O(n + m).
@@ -261,7 +504,8 @@ def constrained_dynamics_derivatives(
     Raises:
         InaccurateError: the equations have no solution there, as where rows contradict each other.
     """
-    return linearize(model, q, v, tau, constraints, external_forces=external_forces, compliance=compliance).derivatives()
+    linearized = LinearizedDynamics(model, constraints, compliance=compliance)
+    return linearized.derivatives_at(q, v, tau, external_forces=external_forces, threads=threads, out=out)
 
 
 class OperatorDerivatives:

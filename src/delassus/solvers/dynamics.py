@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-_STATUS: tuple[DynamicsStatus, ...] = ("solved", "infeasible_least_squares", "iteration_limit", "stalled", "redundant")
+STATUSES: tuple[DynamicsStatus, ...] = ("solved", "infeasible_least_squares", "iteration_limit", "stalled", "redundant")
 _ADVICE: dict[DynamicsStatus, str] = {
     "solved": "",
     "redundant": "Some rows depend on others but for how exactly the mechanism is drawn, and are met up to that, see residuals.constraints: take them out, or close the "
@@ -288,7 +288,7 @@ class ConstrainedDynamics(_Settings):
             forces,
             self._history,
         )
-        status: DynamicsStatus = "relaxed" if self._single and self._rows[0] and outcome == 0 else _STATUS[outcome]
+        status: DynamicsStatus = "relaxed" if self._single and self._rows[0] and outcome == 0 else STATUSES[outcome]
         parts = tuple([f[part] for part in self._parts])
         residuals = DynamicsResiduals(primal, rows, dynamics, dual, least)
         found = "kkt" if repaired else "lcaba" if self.method in ("auto", "soft-gauss") else self.method
@@ -373,7 +373,7 @@ class BatchConstrainedDynamics(_Settings):
             forces,
             None,
         )
-        words = np.array(("relaxed", *_STATUS[1:]) if self._single and self._rows[1] else _STATUS)
+        words = np.array(("relaxed", *STATUSES[1:]) if self._single and self._rows[1] else STATUSES)
         outcome, iterations, primal, dual, least, dynamics, rows, repaired = numbers
         return BatchDynamicsResult(
             a, f, words[outcome.astype(int)], iterations.astype(int), primal, rows, dynamics, dual, least, repaired.astype(bool)
