@@ -34,8 +34,8 @@ def thrown(velocity):
     return dt.rollout(sim, start, torch.cat([velocity, velocity.new_zeros(3)]), velocity.new_zeros(steps, 0))
 
 
-# First the derivative of where the box comes to rest along x, beside central differences of the simulation. They agree to some thousandths: where four corners slide, how they
-# share the load is not unique, and the derivative takes the least change of it.
+# First the derivative of where the box comes to rest along x, beside central differences of the simulation. They agree to some thousandths: in one step a
+# contact is about to change its mode, in another some corners slide and others stick, and how they share the load is not unique.
 velocity = torch.tensor([1.0, 0.2, 0.5], dtype=torch.float64, requires_grad=True)
 (slope,) = torch.autograd.grad(thrown(velocity)[0][-1, 0], velocity)
 with torch.no_grad():
