@@ -38,7 +38,16 @@ ELSEWHERE = {
     "benchmarks/README.md": "benchmarks.md",
     "src/delassus/assets/README.md": "robots.md",
 }
-WORDS = {"urdf": "URDF", "scipy": "SciPy", "cg": "conjugate gradients", "cassie": "Cassie", "gymnasium": "Gymnasium", "go2": "Go2", "mpc": "MPC"}
+WORDS = {
+    "urdf": "URDF",
+    "scipy": "SciPy",
+    "cg": "conjugate gradients",
+    "cassie": "Cassie",
+    "gymnasium": "Gymnasium",
+    "go2": "Go2",
+    "mpc": "MPC",
+    "torch": "PyTorch",
+}
 log = logging.getLogger("mkdocs.hooks.docs_site")
 
 

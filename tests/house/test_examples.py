@@ -21,7 +21,9 @@ def test_example_is_short_and_its_own_checks_hold(path):
     text = path.read_text()
     assert len(text.splitlines()) < 80
     assert "assert " in text
-    subprocess.run([sys.executable, str(path)], check=True, capture_output=True, timeout=120)
+    told = subprocess.run([sys.executable, str(path)], check=True, capture_output=True, text=True, timeout=120).stdout
+    if "is not installed" in told:  # an example of an extra says so and ends
+        pytest.skip(told.strip())
 
 
 def test_commands_print_tables_and_write_json(tmp_path):
