@@ -2,7 +2,8 @@
 // for them.
 //
 // Kinematics and articulated inertias are those of the matrix-free operator (delassus.h); each algorithm has a file in
-// explicit/, with its equation, cost and source. The recursive ones take rows that act on one link each.
+// explicit/, with its equation, cost and source. Any rows, but for the inverses by caba_osim, caba_osimf and pv_osimf,
+// which take rows that act on one link each.
 #pragma once
 
 #include <memory>
@@ -34,11 +35,8 @@ class ExplicitDelassus final : public MatrixMaker<T> {
   const Layout<Real>& layout() const { return G_.layout(); }
   std::size_t bytes() const override;
 
-  // Whether a method can do these constraints: the recursive ones refuse rows on more than one link, and rows of
-  // joints.
-  bool supports(MatrixMethod method) const override {
-    return rows_.tree.single_link || method == MatrixMethod::ltl || method == MatrixMethod::columns;
-  }
+  // Whether a method can do these constraints: some inverses refuse rows on more than one link, and rows of joints.
+  bool supports(MatrixMethod) const override { return true; }
   bool supports(InverseMethod method) const override {
     return rows_.tree.single_link || method == InverseMethod::ltl || method == InverseMethod::lcaba;
   }
@@ -75,6 +73,10 @@ class ExplicitDelassus final : public MatrixMaker<T> {
     return *work;
   }
   void find_lemma_limit();
+  void place_rows() {
+    if (rows_.room == 0) rows_.resize();
+    rows_.place(model_, set_, G_.placement(), G_.terms());
+  }
   void write_single_link_rows(T* X);
   const std::vector<T>& identity();
   bool ltl_upper(const T* q);
@@ -106,7 +108,7 @@ template <class T>
 ExplicitDelassus<T>::ExplicitDelassus(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout)
     : model_(model), G_(model, std::move(layout)), set_(G_.layout().set) {
   rows_.tree = find_limbs(model, G_.layout());
-  rows_.resize();
+  if (rows_.tree.single_link) rows_.resize();
   compliance_.resize(std::size_t(set_.rows));
   shift_.resize(std::size_t(set_.rows));
   zero_.resize(std::size_t(set_.rows));
@@ -138,7 +140,7 @@ void ExplicitDelassus<T>::find_lemma_limit() {
       q[link.iq] = constant<T>(link.reference + Real(0.6) * Real(std::sin(1.7 * (link.iq + 1))));
   if (!G_.update(q.data())) return;
   G_.set_damping(one.data());
-  rows_.place(set_, G_.placement(), G_.terms());
+  place_rows();
   const T growth = pivot_growth(model_, G_, rows_, size_.data());
   Real worst = 0;
   for (int l = 0; l < lanes_of<T>; ++l) worst = std::max(worst, lane(growth, l));
@@ -189,7 +191,7 @@ bool ExplicitDelassus<T>::matrix(MatrixMethod method, const T* q, T* G) {
     return regular;
   }
   const Articulated<T> A(G_.placement(), G_.mass_factor());
-  rows_.place(set_, G_.placement(), G_.terms());
+  place_rows();
   if (method == MatrixMethod::kjr)
     kjr(rows_, taken(kjr_), A);
   else if (method == MatrixMethod::efpa)
@@ -200,7 +202,10 @@ bool ExplicitDelassus<T>::matrix(MatrixMethod method, const T* q, T* G) {
     pv_osimr(rows_, taken(pv_osimr_), A, false);
   else
     oscm(rows_, taken(oscm_), A);
-  write_symmetric<T>(rows_.G.data(), rows_.room, &rows_.tree, set_.rows, 1, compliance_.data(), G);
+  if (rows_.tree.single_link)
+    write_symmetric<T>(rows_.G.data(), rows_.room, &rows_.tree, set_.rows, 1, compliance_.data(), G);
+  else
+    fold_symmetric<T>(rows_.G.data(), rows_.room, rows_.tree, set_.rows, compliance_.data(), G);
   return regular;
 }
 
@@ -241,7 +246,7 @@ bool ExplicitDelassus<T>::inverse_by_cholesky(const T* damping, Real least, T* X
   const bool regular = G_.factorize();
   const int n = rows_.tree.rows();
   if (dense_.room == 0) dense_.resize(set_.rows);
-  rows_.place(set_, G_.placement(), G_.terms());
+  place_rows();
   pv_osim(rows_, Articulated<T>(G_.placement(), G_.mass_factor()));
   for (int r = 0; r < n; ++r)
     rows_.G[std::size_t(r) * rows_.room + std::size_t(r)] += shift_[rows_.tree.row[std::size_t(r)]];
@@ -289,7 +294,7 @@ bool ExplicitDelassus<T>::inverse(InverseMethod method, const T* q, const T* dam
   G_.place(q);
   G_.prepare();
   if (method == InverseMethod::lcaba) return inverse_by_columns(damping, X);
-  rows_.place(set_, G_.placement(), G_.terms());
+  place_rows();
   if (method == InverseMethod::pv_osimf) {
     const bool regular = G_.factorize();
     if (!pv_osimf(rows_, taken(pv_osimf_), Articulated<T>(G_.placement(), G_.mass_factor()), shift_.data(), least))
