@@ -25,7 +25,7 @@ constexpr std::pair<const char*, InverseMethod> inverse_methods[] = {{"caba-osim
                                                                      {"caba-osimf", InverseMethod::caba_osimf},
                                                                      {"pv-osimf", InverseMethod::pv_osimf},
                                                                      {"ltl", InverseMethod::ltl},
-                                                                     {"lcaba", InverseMethod::lcaba}};
+                                                                     {"lcaba-osim", InverseMethod::lcaba_osim}, {"lcaba", InverseMethod::lcaba}};
 
 // The method of a name, which was checked before.
 template <class Methods>

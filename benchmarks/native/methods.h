@@ -22,7 +22,7 @@ constexpr Named<InverseMethod> inverse_methods[] = {{"caba-osim", InverseMethod:
                                                     {"caba-osimf", InverseMethod::caba_osimf},
                                                     {"pv-osimf", InverseMethod::pv_osimf},
                                                     {"ltl", InverseMethod::ltl},
-                                                    {"lcaba", InverseMethod::lcaba}};
+                                                    {"lcaba-osim", InverseMethod::lcaba_osim}, {"lcaba", InverseMethod::lcaba}};
 constexpr Named<DynamicsMethod> dynamics_methods[] = {
     {"lcaba", DynamicsMethod::lcaba}, {"prox-ltl", DynamicsMethod::prox_ltl}, {"prox-ltls", DynamicsMethod::prox_ltls},
     {"pv", DynamicsMethod::pv},       {"prox-pv", DynamicsMethod::prox_pv},   {"pv-early", DynamicsMethod::pv_early}};

@@ -6,6 +6,7 @@
 // which take rows that act on one link each.
 #pragma once
 
+#include <limits>
 #include <memory>
 
 #include "operators/delassus.h"
@@ -14,6 +15,7 @@
 #include "operators/explicit/efpa.h"
 #include "operators/explicit/kjr.h"
 #include "operators/explicit/lcaba.h"
+#include "operators/explicit/lcaba_osim.h"
 #include "operators/explicit/ltl.h"
 #include "operators/explicit/oscm.h"
 #include "operators/explicit/pv_osimf.h"
@@ -38,7 +40,8 @@ class ExplicitDelassus final : public MatrixMaker<T> {
   // Whether a method can do these constraints: some inverses refuse rows on more than one link, and rows of joints.
   bool supports(MatrixMethod) const override { return true; }
   bool supports(InverseMethod method) const override {
-    return rows_.tree.single_link || method == InverseMethod::ltl || method == InverseMethod::lcaba;
+    return rows_.tree.single_link || method == InverseMethod::ltl || method == InverseMethod::lcaba_osim ||
+           method == InverseMethod::lcaba;
   }
 
   // What a method is expected to take (explicit/cost.h), and the supported ones that take the least.
@@ -74,12 +77,14 @@ class ExplicitDelassus final : public MatrixMaker<T> {
   }
   void find_lemma_limit();
   void place_rows() {
-    if (rows_.room == 0) rows_.resize();
+    if (rows_.G.empty()) rows_.resize();
     rows_.place(model_, set_, G_.placement(), G_.terms());
   }
   void write_single_link_rows(T* X);
   const std::vector<T>& identity();
   bool ltl_upper(const T* q);
+  bool inverse_by_ltl(const T* q, const T* damping, Real least, T* X);
+  bool inverse_by_lcaba_osim(const T* q, const T* damping, Real least, T* X);
   bool inverse_by_cholesky(const T* damping, Real least, T* X);
   bool inverse_by_columns(const T* damping, T* X);
   void inverse_of_matrix(T* X);
@@ -96,6 +101,7 @@ class ExplicitDelassus final : public MatrixMaker<T> {
   std::unique_ptr<PvOsimrWork<T>> pv_osimr_;
   std::unique_ptr<OscmWork<T>> oscm_;
   std::unique_ptr<PvOsimfWork<T>> pv_osimf_;
+  std::unique_ptr<LcabaOsimWork<T>> lcaba_osim_;
   DenseWork<T> dense_;
   std::vector<T> matrix_;  // rows a room apart: G + ε, then its inverse, where columns do not do
   Costs costs_;
@@ -151,7 +157,7 @@ template <class T>
 std::size_t ExplicitDelassus<T>::bytes() const {
   const auto of = [](const auto& work) { return work ? work->bytes() : 0; };
   return G_.bytes() + rows_.bytes() + dense_.bytes() + matrix_.size() * sizeof(T) + of(ltl_) + of(kjr_) + of(efpa_) +
-         of(pv_osimr_) + of(oscm_) + of(pv_osimf_) +
+         of(pv_osimr_) + of(oscm_) + of(pv_osimf_) + of(lcaba_osim_) +
          (compliance_.size() + shift_.size() + zero_.size() + size_.size() + identity_.size()) * sizeof(T);
 }
 
@@ -266,6 +272,47 @@ void ExplicitDelassus<T>::write_single_link_rows(T* X) {
   write_symmetric<T>(rows_.G.data(), rows_.room, &rows_.tree, set_.rows, 1, shift_.data(), X);
 }
 
+// The matrix by LTL, its Cholesky factor and inverse. The shift is there.
+template <class T>
+bool ExplicitDelassus<T>::inverse_by_ltl(const T* q, const T* damping, Real least, T* X) {
+  const int m = set_.rows;
+  const bool regular = ltl_upper(q);
+  if (dense_.room == 0) dense_.resize(m);
+  T* A = ltl_->G.data();
+  for (int r = 0; r < m; ++r) A[std::size_t(r) * ltl_->room + r] += shift_[r];
+  factor_dense(A, m, ltl_->room, dense_);
+  if (!keeps_positive(dense_, m, least)) {
+    G_.place(q);
+    G_.prepare();
+    return inverse_by_columns(damping, X);
+  }
+  for (auto& a : ltl_->G) a = T{};
+  add_inverse(dense_, m, A, ltl_->room);
+  write_symmetric<T>(A, ltl_->room, nullptr, m, 1, zero_.data(), X);
+  return regular;
+}
+
+// By all blocks of the inverse of M + Jᵀ R J, as long as the lemma keeps its digits; else by LTL or columns, whichever is
+// expected to be faster. The shift is there.
+template <class T>
+bool ExplicitDelassus<T>::inverse_by_lcaba_osim(const T* q, const T* damping, Real least, T* X) {
+  const int m = set_.rows;
+  const auto& plan = G_.layout().coupled;
+  if (rows_.room == 0) rows_.resize_K();
+  if (!lcaba_osim_) {
+    lcaba_osim_ = std::make_unique<LcabaOsimWork<T>>();
+    lcaba_osim_->resize(plan, model_.links.size(), rows_.tree, m);
+  }
+  const bool regular = G_.update(q);
+  G_.set_damping(damping, true);
+  rows_.place(model_, set_, G_.placement(), G_.terms());
+  lcaba_osim(*lcaba_osim_, rows_, plan, G_.placement(), G_.damped_factor(), G_.stiffness(), m, X);
+  constexpr Real goal = 1000 * std::numeric_limits<Real>::epsilon();
+  if (m == 0 || probe_inverse(G_, damping, X, *lcaba_osim_) <= goal) return regular;
+  if (cost(InverseMethod::ltl).time < cost(InverseMethod::lcaba).time) return inverse_by_ltl(q, damping, least, X);
+  return inverse_by_columns(damping, X);
+}
+
 template <class T>
 bool ExplicitDelassus<T>::inverse(InverseMethod method, const T* q, const T* damping, T* X) {
   const int m = set_.rows;
@@ -274,22 +321,8 @@ bool ExplicitDelassus<T>::inverse(InverseMethod method, const T* q, const T* dam
     shift_[r] = compliance_[r] + damping[r];
     for (int l = 0; l < lanes_of<T>; ++l) least = std::min(least, lane(shift_[r], l));
   }
-  if (method == InverseMethod::ltl) {
-    const bool regular = ltl_upper(q);
-    if (dense_.room == 0) dense_.resize(m);
-    T* A = ltl_->G.data();
-    for (int r = 0; r < m; ++r) A[std::size_t(r) * ltl_->room + r] += shift_[r];
-    factor_dense(A, m, ltl_->room, dense_);
-    if (!keeps_positive(dense_, m, least)) {
-      G_.place(q);
-      G_.prepare();
-      return inverse_by_columns(damping, X);
-    }
-    for (auto& a : ltl_->G) a = T{};
-    add_inverse(dense_, m, A, ltl_->room);
-    write_symmetric<T>(A, ltl_->room, nullptr, m, 1, zero_.data(), X);
-    return regular;
-  }
+  if (method == InverseMethod::ltl) return inverse_by_ltl(q, damping, least, X);
+  if (method == InverseMethod::lcaba_osim) return inverse_by_lcaba_osim(q, damping, least, X);
 
   G_.place(q);
   G_.prepare();

@@ -26,6 +26,7 @@ constexpr std::array<Coefficients, all_inverse_methods.size()> inverse_coefficie
     {1.6, 2.41e-4, 1.42e-3},  // caba-osimf
     {1.7, 2.27e-4, 1.35e-3},  // pv-osimf
     {2.1, 0, 9.92e-4},        // ltl
+    {2.0, 2.64e-4, 1.65e-3},  // lcaba-osim
     {2.3, 1.72e-4, 1.62e-3},  // lcaba
 }};
 
@@ -166,6 +167,7 @@ Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Li
   own(costs, InverseMethod::caba_osim) = own(costs, MatrixMethod::pv_osimr) + count.triangle(m);
   own(costs, InverseMethod::caba_osimf) = own(costs, MatrixMethod::pv_osimr) + count.triangle(m);
   own(costs, InverseMethod::ltl) = own(costs, MatrixMethod::ltl) + count.cholesky(m);
+  own(costs, InverseMethod::lcaba_osim) = 1e9;
   own(costs, InverseMethod::lcaba) = 3 * own(costs, MatrixMethod::columns);
 
   auto price = [&](auto& list, const auto& coefficients, std::size_t ltl) {

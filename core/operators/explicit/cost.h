@@ -29,12 +29,13 @@
 namespace delassus {
 
 enum class MatrixMethod { ltl, kjr, efpa, pv_osim, pv_osimr, oscm, columns };
-enum class InverseMethod { caba_osim, caba_osimf, pv_osimf, ltl, lcaba };
+enum class InverseMethod { caba_osim, caba_osimf, pv_osimf, ltl, lcaba_osim, lcaba };
 inline constexpr std::array all_matrix_methods{MatrixMethod::ltl,     MatrixMethod::kjr,      MatrixMethod::efpa,
                                                MatrixMethod::pv_osim, MatrixMethod::pv_osimr, MatrixMethod::oscm,
                                                MatrixMethod::columns};
 inline constexpr std::array all_inverse_methods{InverseMethod::caba_osim, InverseMethod::caba_osimf,
-                                                InverseMethod::pv_osimf, InverseMethod::ltl, InverseMethod::lcaba};
+                                                InverseMethod::pv_osimf,  InverseMethod::ltl,
+                                                InverseMethod::lcaba_osim, InverseMethod::lcaba};
 
 // Operations of a method, and its time.
 struct Cost {

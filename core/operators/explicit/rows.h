@@ -33,9 +33,12 @@ struct RowWork {
   std::vector<T> Y, Z;  // a velocity of the limbs: y, y D⁻¹
   std::vector<T> G;     // rows × room, its upper triangle
 
-  void resize() {
+  void resize_K() {
     room = row_room<T>(tree.rows());
-    K.assign(6 * room, T{});
+    K.assign(6 * room + row_lanes<T>, T{});  // two packs may start at the last row
+  }
+  void resize() {
+    resize_K();
     Y.assign(tree.velocity.size() * room, T{});
     Z.assign(Y.size(), T{});
     G.assign(std::size_t(tree.rows()) * room, T{});

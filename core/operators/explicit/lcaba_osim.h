@@ -1,0 +1,297 @@
+// The damped inverse through loops from all blocks of the inverse of M + Jᵀ R J (LCABA-OSIM): O(n w + t² w + m²) for t
+// links that matter and fronts of w links, no m × m matrix factored. Any rows.
+//
+//   (G + ε)⁻¹ = R − R K Ω Kᵀ R,   R = (C + ε)⁻¹,   Ω_ij the acceleration of link i by a force on link j
+//
+// What elimination.h leaves of link i is its acceleration by those of its boundary, neighbours j and parent p, and by the
+// force u on its own joint,
+//
+//   a_i = a_p + S ν,   ν = D⁻¹ (u − Uᵀ a_p − Σ_j W_jᵀ a_j)      so      a_i = Σ_k A_ik a_k + S D⁻¹ u,
+//   A_ip = 1 − S D⁻¹ Uᵀ,   A_ij = −S D⁻¹ W_jᵀ
+//
+// The numbers u of different joints are the coordinates in which the inverse is diagonal, D⁻¹, and links that went after i
+// do not know of u_i. So, root first,
+//
+//   Ω_ij = Σ_k A_ik Ω_kj  for j that went after i,      Ω_ii = S D⁻¹ Sᵀ + Σ_k A_ik Ω_ki
+//
+// Links that no row touches and only one other leads to are passed (reach.h), their joints as in PV-OSIMr:
+// A ← A (1 − S D⁻¹ Uᵀ), Q ← Q + A S D⁻¹ Sᵀ Aᵀ, and −A S D⁻¹ W_jᵀ for their neighbours. Without loops every boundary is the
+// parent, and this is cABA-OSIM (caba_osim.h). Where ε is small against G the lemma cancels: probe_inverse tells.
+#pragma once
+
+#include "operators/delassus.h"
+#include "operators/explicit/reach.h"
+#include "operators/explicit/rows.h"
+
+namespace delassus {
+
+template <class T>
+struct LcabaOsimWork {
+  ReachPlan reach;
+  std::size_t omega_room = 0, row_room_ = 0;
+  std::vector<Mat6<T>> A;  // a slot: coefficient of a link
+  std::vector<T> Omega;    // 6 a node, both triangles, `omega_room` apart
+  std::vector<T> V;        // 6 a node: Ω Kᵀ of all rows of a component, `row_room_` apart
+  std::vector<T> X;        // rows of a component, its upper triangle, where it is not the user's matrix itself
+  std::vector<T> probes;   // four vectors, and what G + ε and its inverse make of them
+
+  void resize(const EliminationPlan& plan, std::size_t links, const Limbs& tree, int rows) {
+    reach = find_reach(plan, links, tree, rows);
+    const std::size_t six = 6 * std::size_t(reach.max_nodes);
+    omega_room = row_room<T>(int(six) + row_lanes<T>);  // two packs may start at the last number
+    row_room_ = row_room<T>(reach.max_rows);
+    A.resize(std::size_t(reach.max_slots));
+    Omega.assign(six * omega_room, T{});
+    V.assign(six * row_room_ + row_lanes<T>, T{});
+    if (!reach.whole) X.assign(std::size_t(reach.max_rows) * row_room_, T{});
+    probes.resize(3 * probe_columns * std::size_t(rows));
+  }
+  std::size_t bytes() const {
+    return reach.bytes() + A.size() * sizeof(Mat6<T>) +
+           (Omega.size() + V.size() + X.size() + probes.size()) * sizeof(T);
+  }
+  static constexpr int probe_columns = 4;
+};
+
+// What a node is by the nodes it leads to: its coefficients in e.A, and Q, its own part of Ω_ii.
+template <class T>
+inline void find_coefficients(LcabaOsimWork<T>& e, const ReachPlan::Node& node, const EliminationPlan& plan,
+                              const Placement<T>& w, const Factor<T>& F, Mat6<T>& Q) {
+  for (int s = 0; s < node.slots; ++s) e.A[std::size_t(s)] = Mat6<T>{};
+  for (int k = 0; k < 6; ++k) e.A[0].column[k][k] = constant<T>(1);
+  Q = Mat6<T>{};
+  for (int p = node.pass; p < node.past_pass; ++p) {
+    const auto& pass = e.reach.passes[std::size_t(p)];
+    const auto& step = plan.steps[std::size_t(pass.step)];
+    const auto& at = plan.storage[std::size_t(pass.step)];
+    const int* slot = e.reach.slots.data() + pass.slots;
+    Mat6<T>& A = e.A[std::size_t(pass.from)];
+    if (step.free) {
+      // Y = A L⁻ᵀ,   Q += Y D⁻¹ Yᵀ,   A_j −= Y D⁻¹ W_jᵀ
+      const Ldl6<T>& LD = F.free[std::size_t(at.factor)];
+      Column<T> Y[6], Z[6];
+      solve_columns(LD, A, Y);
+      for (int k = 0; k < 6; ++k) Z[k] = scaled(Y[k], LD.Dinv[k]);
+      add_product(Q, Z, Y);
+      for (int k = 0; k < 6; ++k) Z[k] = scaled(Z[k], T(-1));
+      for (int j = 0; j < at.neighbours; ++j) add_product(e.A[std::size_t(slot[j])], Z, &F.W[std::size_t(at.W + 6 * j)]);
+      continue;
+    }
+    for (int k = step.iv + step.nv - 1; k >= step.iv; --k) {
+      // y = A S,   Q += y D⁻¹ yᵀ,   A −= y D⁻¹ Uᵀ,   A_j −= y D⁻¹ W_jᵀ
+      const Column<T> y = A * w.S[std::size_t(k)], minus = scaled(y, T(-1));
+      add_outer(Q, scaled(y, F.Dinv[std::size_t(k)]), y);
+      add_outer(A, minus, F.V[std::size_t(k)]);
+      const Column<T>* W = &F.W[0] + at.W + (k - step.iv) * at.neighbours;
+      for (int j = 0; j < at.neighbours; ++j) add_outer(e.A[std::size_t(slot[j])], minus, W[j]);
+    }
+    if (pass.to >= 0) add(e.A[std::size_t(pass.to)], A);
+  }
+}
+
+// All blocks of a component, node by node.
+template <class T>
+void find_blocks(LcabaOsimWork<T>& e, const ReachPlan::Component& component, const EliminationPlan& plan,
+                 const Placement<T>& w, const Factor<T>& F) {
+  constexpr int lanes = row_lanes<T>;
+  const std::size_t room = e.omega_room;
+  T* Omega = e.Omega.data();
+  for (int t = 0; t < component.nodes(); ++t) {
+    const auto& node = e.reach.nodes[std::size_t(component.node + t)];
+    Mat6<T> Q;
+    find_coefficients(e, node, plan, w, F, Q);
+    const auto *part = e.reach.parts.data() + node.part, *past = e.reach.parts.data() + node.past_part;
+    T* own = Omega + 6 * std::size_t(t) * room;
+    // Ω_ij = Σ_k A_ik Ω_kj: six rows, two packs of columns at once
+    for (int c = 0; c < 6 * t; c += 2 * lanes) {
+      RowPack<T> sum[6][2]{};
+      for (const auto* k = part; k < past; ++k) {
+        const Mat6<T>& A = e.A[std::size_t(k->slot)];
+        const T* other = Omega + 6 * std::size_t(k->node) * room + c;
+#pragma GCC unroll 6
+        for (int l = 0; l < 6; ++l) {
+          const RowPack<T> a = load_rows(other + l * room), b = load_rows(other + l * room + lanes);
+          const Column<T>& column = A.column[l];
+#pragma GCC unroll 6
+          for (int r = 0; r < 6; ++r) {
+            sum[r][0] += a * column[r];
+            sum[r][1] += b * column[r];
+          }
+        }
+      }
+      for (int r = 0; r < 6; ++r) {
+        store_rows(own + r * room + c, sum[r][0]);
+        store_rows(own + r * room + c + lanes, sum[r][1]);
+      }
+    }
+    // Ω_ii = Q + Σ_k A_ik Ω_ki, and all of its column
+    for (const auto* k = part; k < past; ++k) {
+      Column<T> other[6];  // Ω_ki = Ω_ikᵀ, by rows
+      for (int l = 0; l < 6; ++l)
+        for (int r = 0; r < 6; ++r) other[l][r] = own[std::size_t(r) * room + 6 * std::size_t(k->node) + std::size_t(l)];
+      for (int l = 0; l < 6; ++l)
+        for (int r = 0; r < 6; ++r) add(Q.column[r], e.A[std::size_t(k->slot)].column[l], other[l][r]);
+    }
+    T* diagonal = own + 6 * std::size_t(t);
+    for (int r = 0; r < 6; ++r)
+      for (int c = r; c < 6; ++c)
+        diagonal[r * room + std::size_t(c)] = diagonal[c * room + std::size_t(r)] =
+            (Q.column[c][r] + Q.column[r][c]) * real_of<T>(0.5);
+    for (int j = 0; j < 6 * t; ++j) {
+      T* to = Omega + std::size_t(j) * room + 6 * std::size_t(t);
+      for (int r = 0; r < 6; ++r) to[r] = own[r * room + std::size_t(j)];
+    }
+  }
+}
+
+// sum_r ← Σ over the terms and their six components of a[r] b, a tile of R rows and two packs of columns.
+template <int R, class T>
+[[gnu::always_inline]] inline void sum_tile(const ReachPlan::Term* term, const ReachPlan::Term* past, const T* A,
+                                            std::size_t a_room, std::size_t a_step, const T* B, std::size_t b_room,
+                                            std::size_t b_step, RowPack<T> (&sum)[R][2]) {
+  for (; term < past; ++term) {
+    const T *a = A + std::size_t(a_step ? term->node : 0) * a_step + (a_step ? 0 : std::size_t(term->K)),
+            *b = B + std::size_t(b_step ? term->node : 0) * b_step + (b_step ? 0 : std::size_t(term->K));
+#pragma GCC unroll 6
+    for (int c = 0; c < 6; ++c) {
+      const RowPack<T> x = load_rows(b + c * b_room), y = load_rows(b + c * b_room + row_lanes<T>);
+#pragma GCC unroll 6
+      for (int r = 0; r < R; ++r) {
+        sum[r][0] += x * a[c * a_room + r];
+        sum[r][1] += y * a[c * a_room + r];
+      }
+    }
+  }
+}
+
+// V = Ω Kᵀ of the rows of a component at its touched nodes. Packs run on into the rows of the next block, which come
+// after.
+template <class T>
+void find_responses(LcabaOsimWork<T>& e, const ReachPlan::Component& component, const RowWork<T>& w) {
+  constexpr int lanes = row_lanes<T>;
+  const auto* terms = e.reach.terms.data();
+  for (int t = 0; t < component.nodes(); ++t) {
+    if (!e.reach.nodes[std::size_t(component.node + t)].touched) continue;
+    const T* Omega = e.Omega.data() + 6 * t;  // columns of the node, six rows a node
+    T* V = e.V.data() + 6 * std::size_t(t) * e.row_room_;
+    for (int b = component.block; b < component.past_block; ++b) {
+      const auto& block = e.reach.blocks[std::size_t(b)];
+      for (int c = 0; c < block.rows; c += 2 * lanes) {
+        RowPack<T> sum[6][2]{};
+        sum_tile<6>(terms + block.term, terms + block.past_term, Omega, e.omega_room, 6 * e.omega_room, w.K.data() + c,
+                    w.room, std::size_t(0), sum);
+        for (int r = 0; r < 6; ++r) {
+          T* v = V + std::size_t(r) * e.row_room_ + block.row + c;
+          store_rows(v, sum[r][0]);
+          if (c + lanes < block.rows) store_rows(v + lanes, sum[r][1]);
+        }
+      }
+    }
+  }
+}
+
+// X = −K V of the rows of a component, from the diagonal on; rows `stride` apart, none is written past its end.
+template <class T>
+void multiply_responses(LcabaOsimWork<T>& e, const ReachPlan::Component& component, const RowWork<T>& w, T* X,
+                        std::size_t stride) {
+  constexpr int lanes = row_lanes<T>;
+  const int m = component.rows();
+  const auto* terms = e.reach.terms.data();
+  const auto tiles = [&]<int R>(const ReachPlan::Block& block, int i) {
+    for (int c = block.row; c < m; c += 2 * lanes) {
+      RowPack<T> sum[R][2]{};
+      sum_tile<R>(terms + block.term, terms + block.past_term, w.K.data() + i, w.room, std::size_t(0),
+                  e.V.data() + c, e.row_room_, 6 * e.row_room_, sum);
+      for (int r = 0; r < R; ++r) {
+        T* x = X + std::size_t(block.row + i + r) * stride + c;
+        if (c + 2 * lanes <= m) {
+          store_rows(x, RowPack<T>(-sum[r][0]));
+          store_rows(x + lanes, RowPack<T>(-sum[r][1]));
+        } else {
+          for (int l = 0; l < m - c; ++l) x[l] = -reinterpret_cast<const T*>(sum[r])[l];
+        }
+      }
+    }
+  };
+  for (int b = component.block; b < component.past_block; ++b) {
+    const auto& block = e.reach.blocks[std::size_t(b)];
+    int i = 0;
+    for (; block.rows - i >= 6; i += 6) tiles.template operator()<6>(block, i);
+    for (; block.rows - i >= 3; i += 3) tiles.template operator()<3>(block, i);
+    for (; i < block.rows; ++i) tiles.template operator()<1>(block, i);
+  }
+}
+
+// The lower triangle of X, n × n, from the upper: square by square, so that both stay in the caches.
+template <class T>
+void mirror(T* X, int n) {
+  constexpr int side = 16;
+  const std::size_t m = std::size_t(n);
+  for (int a = 0; a < n; a += side)
+    for (int b = a; b < n; b += side)
+      for (int i = a; i < std::min(n, a + side); ++i)
+        for (int j = std::max(b, i + 1); j < std::min(n, b + side); ++j) X[j * m + std::size_t(i)] = X[i * m + std::size_t(j)];
+}
+
+// X ← R − R K Ω Kᵀ R, n × n: K of all rows has been placed, F is the factor of M + Kᵀ R K.
+template <class T>
+void lcaba_osim(LcabaOsimWork<T>& e, RowWork<T>& w, const EliminationPlan& plan, const Placement<T>& placement,
+                const Factor<T>& F, const T* R, int n, T* X) {
+  const std::size_t m = std::size_t(n);
+  w.scale(R);
+  if (!e.reach.whole) std::fill_n(X, m * m, T{});
+  for (const auto& component : e.reach.components) {
+    find_blocks(e, component, plan, placement, F);
+    find_responses(e, component, w);
+    T* own = e.reach.whole ? X : e.X.data();
+    const std::size_t stride = e.reach.whole ? m : e.row_room_;
+    multiply_responses(e, component, w, own, stride);
+    if (e.reach.whole) continue;
+    const int* row = e.reach.row.data() + component.row;
+    for (int i = 0; i < component.rows(); ++i)
+      for (int j = i; j < component.rows(); ++j)
+        X[std::size_t(row[i]) * m + std::size_t(row[j])] = own[std::size_t(i) * stride + std::size_t(j)];
+  }
+  for (std::size_t r = 0; r < m; ++r) X[r * m + r] += R[r];
+  mirror(X, n);
+}
+
+// ‖(G + ε) X − 1‖ / (‖G + ε‖ ‖X‖ + 1) in Frobenius' norm, seen through a few vectors of random signs z: the mean of
+// ‖E z‖² over these is ‖E‖². O(n + m²). G is up to date, damping is ε without the compliance, which G has.
+template <class T>
+T probe_inverse(Delassus<T>& G, const T* damping, const T* X, LcabaOsimWork<T>& e) {
+  using Real = real_of<T>;
+  constexpr int columns = LcabaOsimWork<T>::probe_columns;
+  const std::size_t m = std::size_t(G.rows());
+  T *z = e.probes.data(), *x = z + columns * m, *y = x + columns * m;
+  std::uint64_t state = 0x9e3779b97f4a7c15u;
+  for (std::size_t k = 0; k < columns * m; ++k) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    z[k] = T(state >> 63 ? 1 : -1);
+  }
+  T largest{}, shift{};
+  for (std::size_t i = 0; i < m; ++i) {
+    const T* row = X + i * m;
+    T sum[columns]{};
+    for (std::size_t j = 0; j < m; ++j)
+      for (int k = 0; k < columns; ++k) sum[k] += row[j] * z[j * columns + std::size_t(k)];
+    for (int k = 0; k < columns; ++k) x[i * columns + std::size_t(k)] = sum[k];
+    largest = larger_of(largest, row[i]);
+    shift = larger_of(shift, damping[i]);
+  }
+  G.apply(x, columns, y);
+  T worst{};
+  for (int k = 0; k < columns; ++k) {
+    T square{};
+    for (std::size_t i = 0; i < m; ++i) {
+      const std::size_t at = i * columns + std::size_t(k);
+      const T r = z[at] - y[at] - damping[i] * x[at];
+      square += r * r;
+    }
+    // what is no number is not small
+    worst = square <= worst ? worst : square;
+  }
+  return square_root(worst) / (larger_of(shift, G.norm()) * largest + Real(1));
+}
+
+}  // namespace delassus
