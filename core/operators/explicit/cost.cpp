@@ -90,6 +90,34 @@ void add_limbs(const Counter& count, const Limbs& tree, Costs& costs) {
   own(costs, InverseMethod::pv_osimf) += blocks;
 }
 
+// Rows on several links: every pair of rows on links is added to the pair of rows.
+void add_folding(const Limbs& tree, Costs& costs) {
+  if (tree.single_link) return;
+  double pairs = 0;
+  for (const auto& t : tree.trees) pairs += 0.5 * double(t.past - t.first) * double(t.past - t.first);
+  for (const auto method :
+       {MatrixMethod::kjr, MatrixMethod::efpa, MatrixMethod::pv_osim, MatrixMethod::pv_osimr, MatrixMethod::oscm})
+    own(costs, method) += pairs;
+}
+
+// Blocks of the inverse of M + Jᵀ R J, and what rows make of them.
+void add_reach(const Counter& count, const EliminationPlan& plan, const ReachPlan& reach, int lanes, Costs& costs) {
+  double sum = 216.0 / lanes * reach.products;
+  for (const auto& pass : reach.passes) sum += 100 + 40 * plan.storage[std::size_t(pass.step)].neighbours;
+  for (const auto& component : reach.components) {
+    int touched = 0;
+    for (int t = component.node; t < component.past_node; ++t) touched += reach.nodes[std::size_t(t)].touched;
+    for (int b = component.block; b < component.past_block; ++b) {
+      const auto& block = reach.blocks[std::size_t(b)];
+      const double links = block.past_term - block.term;
+      sum += 36.0 * touched * links * count.packs(block.rows) +
+             6 * links * count.block(block.rows, component.rows() - block.row);
+    }
+    sum += 2 * count.block(component.rows(), component.rows());
+  }
+  own(costs, InverseMethod::lcaba_osim) = sum;
+}
+
 // What is done for pairs of links with rows, and the velocities between them.
 void add_pairs(const Counter& count, const Limbs& tree, Costs& costs) {
   std::vector<double> below(tree.limbs.size() + 1, 0);
@@ -155,19 +183,21 @@ void add_velocities(const Counter& count, const Model<Real>& model, const Layout
 }  // namespace
 
 template <class Real>
-Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Limbs& tree) {
+Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Limbs& tree,
+                  const ReachPlan& reach) {
   const Counter count(link_lanes<Real>);
   const int m = layout.set.rows;
   const double kinematics = 117.0 * double(model.links.size()), elimination = 90.0 * model.nv;
   Costs costs;
   add_limbs(count, tree, costs);
+  add_folding(tree, costs);
+  add_reach(count, layout.coupled, reach, link_lanes<Real>, costs);
   add_pairs(count, tree, costs);
   add_velocities(count, model, layout, costs);
 
   own(costs, InverseMethod::caba_osim) = own(costs, MatrixMethod::pv_osimr) + count.triangle(m);
   own(costs, InverseMethod::caba_osimf) = own(costs, MatrixMethod::pv_osimr) + count.triangle(m);
   own(costs, InverseMethod::ltl) = own(costs, MatrixMethod::ltl) + count.cholesky(m);
-  own(costs, InverseMethod::lcaba_osim) = 1e9;
   own(costs, InverseMethod::lcaba) = 3 * own(costs, MatrixMethod::columns);
 
   auto price = [&](auto& list, const auto& coefficients, std::size_t ltl) {
@@ -182,7 +212,7 @@ Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Li
   return costs;
 }
 
-template Costs count_costs(const Model<double>&, const Layout<double>&, const Limbs&);
-template Costs count_costs(const Model<float>&, const Layout<float>&, const Limbs&);
+template Costs count_costs(const Model<double>&, const Layout<double>&, const Limbs&, const ReachPlan&);
+template Costs count_costs(const Model<float>&, const Layout<float>&, const Limbs&, const ReachPlan&);
 
 }  // namespace delassus

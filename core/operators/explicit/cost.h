@@ -15,6 +15,10 @@
 //   columns     a pack of columns: 26 a velocity that moves rows, 12 a row
 //   ltl         a velocity of depth d: 7 d for M, d (d / 2 lanes + 3) for its factor,
 //               d for every pack of rows it moves;  products as pv-osim
+//   folding     rows on several links: a number for every pair of rows on links of a tree, of all but ltl and columns
+//   lcaba-osim  a passed link 100, and 40 a neighbour;  6 × 6 products of Ω 216 / lanes;  responses 36 for every touched
+//               node, block of rows, link of it and pack;  a row, link of it and pack of columns not before it 6;
+//               probes 2 for every row and pack
 //   inverses    as the matrix they start from; a Cholesky factor and inverse of b rows b³ / 2 lanes + 20 b;
 //               lcaba three times columns
 //
@@ -25,6 +29,7 @@
 #include <array>
 
 #include "operators/explicit/limbs.h"
+#include "operators/explicit/reach.h"
 
 namespace delassus {
 
@@ -50,6 +55,6 @@ struct Costs {
 };
 
 template <class Real>
-Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Limbs& tree);
+Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Limbs& tree, const ReachPlan& reach);
 
 }  // namespace delassus

@@ -16,7 +16,8 @@
 //
 // Links that no row touches and only one other leads to are passed (reach.h), their joints as in PV-OSIMr:
 // A ← A (1 − S D⁻¹ Uᵀ), Q ← Q + A S D⁻¹ Sᵀ Aᵀ, and −A S D⁻¹ W_jᵀ for their neighbours. Without loops every boundary is the
-// parent, and this is cABA-OSIM (caba_osim.h). Where ε is small against G the lemma cancels: probe_inverse tells.
+// parent, and this is cABA-OSIM (caba_osim.h). Where ε is small against G the lemma cancels: probe_inverse tells,
+// refine_inverse helps.
 #pragma once
 
 #include "operators/delassus.h"
@@ -27,16 +28,19 @@ namespace delassus {
 
 template <class T>
 struct LcabaOsimWork {
-  ReachPlan reach;
+  explicit LcabaOsimWork(const ReachPlan& plan, int rows) : reach(plan) { resize(rows); }
+  const ReachPlan& reach;
   std::size_t omega_room = 0, row_room_ = 0;
   std::vector<Mat6<T>> A;  // a slot: coefficient of a link
   std::vector<T> Omega;    // 6 a node, both triangles, `omega_room` apart
   std::vector<T> V;        // 6 a node: Ω Kᵀ of all rows of a component, `row_room_` apart
   std::vector<T> X;        // rows of a component, its upper triangle, where it is not the user's matrix itself
-  std::vector<T> probes;   // four vectors, and what G + ε and its inverse make of them
+  std::vector<T> columns;  // some columns of X, of its residual and of its correction
 
-  void resize(const EliminationPlan& plan, std::size_t links, const Limbs& tree, int rows) {
-    reach = find_reach(plan, links, tree, rows);
+  // Columns that are probed, and refined, at a time.
+  static constexpr int probes = 4, refined = 64;
+
+  void resize(int rows) {
     const std::size_t six = 6 * std::size_t(reach.max_nodes);
     omega_room = row_room<T>(int(six) + row_lanes<T>);  // two packs may start at the last number
     row_room_ = row_room<T>(reach.max_rows);
@@ -44,13 +48,11 @@ struct LcabaOsimWork {
     Omega.assign(six * omega_room, T{});
     V.assign(six * row_room_ + row_lanes<T>, T{});
     if (!reach.whole) X.assign(std::size_t(reach.max_rows) * row_room_, T{});
-    probes.resize(3 * probe_columns * std::size_t(rows));
+    columns.resize(3 * refined * std::size_t(rows));
   }
   std::size_t bytes() const {
-    return reach.bytes() + A.size() * sizeof(Mat6<T>) +
-           (Omega.size() + V.size() + X.size() + probes.size()) * sizeof(T);
+    return A.size() * sizeof(Mat6<T>) + (Omega.size() + V.size() + X.size() + columns.size()) * sizeof(T);
   }
-  static constexpr int probe_columns = 4;
 };
 
 // What a node is by the nodes it leads to: its coefficients in e.A, and Q, its own part of Ω_ii.
@@ -256,28 +258,35 @@ void lcaba_osim(LcabaOsimWork<T>& e, RowWork<T>& w, const EliminationPlan& plan,
   mirror(X, n);
 }
 
-// ‖(G + ε) X − 1‖ / (‖G + ε‖ ‖X‖ + 1) in Frobenius' norm, seen through a few vectors of random signs z: the mean of
-// ‖E z‖² over these is ‖E‖². O(n + m²). G is up to date, damping is ε without the compliance, which G has.
+// The backward error of X, ‖(G + ε) x − e‖ / (‖G + ε‖ ‖X‖ + 1) of a column, in the mean over columns: seen through a few
+// vectors z of random signs, over which the mean of ‖E z‖² is that of all entries squared. O(n + m²). G is up to date,
+// damping is ε without the compliance, which G has.
 template <class T>
 T probe_inverse(Delassus<T>& G, const T* damping, const T* X, LcabaOsimWork<T>& e) {
   using Real = real_of<T>;
-  constexpr int columns = LcabaOsimWork<T>::probe_columns;
+  constexpr int columns = LcabaOsimWork<T>::probes;
   const std::size_t m = std::size_t(G.rows());
-  T *z = e.probes.data(), *x = z + columns * m, *y = x + columns * m;
+  T *z = e.columns.data(), *x = z + columns * m, *y = x + columns * m;
   std::uint64_t state = 0x9e3779b97f4a7c15u;
   for (std::size_t k = 0; k < columns * m; ++k) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     z[k] = T(state >> 63 ? 1 : -1);
   }
+  // x = X z, four rows at once
+  constexpr std::size_t group = 4;
   T largest{}, shift{};
-  for (std::size_t i = 0; i < m; ++i) {
-    const T* row = X + i * m;
-    T sum[columns]{};
+  for (std::size_t i = 0; i < m; i += group) {
+    const T* row[group];
+    for (std::size_t g = 0; g < group; ++g) row[g] = X + std::min(i + g, m - 1) * m;
+    T sum[group][columns]{};
     for (std::size_t j = 0; j < m; ++j)
-      for (int k = 0; k < columns; ++k) sum[k] += row[j] * z[j * columns + std::size_t(k)];
-    for (int k = 0; k < columns; ++k) x[i * columns + std::size_t(k)] = sum[k];
-    largest = larger_of(largest, row[i]);
-    shift = larger_of(shift, damping[i]);
+      for (std::size_t g = 0; g < group; ++g)
+        for (int k = 0; k < columns; ++k) sum[g][k] += row[g][j] * z[j * columns + std::size_t(k)];
+    for (std::size_t g = 0; g < group && i + g < m; ++g) {
+      for (int k = 0; k < columns; ++k) x[(i + g) * columns + std::size_t(k)] = sum[g][k];
+      largest = larger_of(largest, row[g][i + g]);
+      shift = larger_of(shift, damping[i + g]);
+    }
   }
   G.apply(x, columns, y);
   T worst{};
@@ -291,7 +300,27 @@ T probe_inverse(Delassus<T>& G, const T* damping, const T* X, LcabaOsimWork<T>& 
     // what is no number is not small
     worst = square <= worst ? worst : square;
   }
-  return square_root(worst) / (larger_of(shift, G.norm()) * largest + Real(1));
+  return square_root(T(worst / Real(m))) / (larger_of(shift, G.norm()) * largest + Real(1));
+}
+
+// X ← X + (G + ε)⁻¹ (1 − (G + ε) X) by the operator's sweeps, some columns at a time, and its symmetric part: O(m (n + m)).
+template <class T>
+void refine_inverse(Delassus<T>& G, const T* damping, T* X, LcabaOsimWork<T>& e) {
+  const std::size_t m = std::size_t(G.rows());
+  for (std::size_t first = 0; first < m; first += LcabaOsimWork<T>::refined) {
+    const std::size_t n = std::min(m - first, std::size_t(LcabaOsimWork<T>::refined));
+    T *x = e.columns.data(), *r = x + n * m, *d = r + n * m;
+    for (std::size_t i = 0; i < m; ++i) std::copy_n(X + i * m + first, n, x + i * n);
+    G.apply(x, int(n), r);
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j < n; ++j) r[i * n + j] = T(i == first + j) - r[i * n + j] - damping[i] * x[i * n + j];
+    G.solve(r, int(n), d);
+    for (std::size_t i = 0; i < m; ++i)
+      for (std::size_t j = 0; j < n; ++j) X[i * m + first + j] += d[i * n + j];
+  }
+  for (std::size_t i = 0; i < m; ++i)
+    for (std::size_t j = i + 1; j < m; ++j) X[i * m + j] = (X[i * m + j] + X[j * m + i]) * real_of<T>(0.5);
+  mirror(X, int(m));
 }
 
 }  // namespace delassus
