@@ -158,8 +158,8 @@ void ExplicitDelassus<T>::find_lemma_limit() {
 template <class T>
 std::size_t ExplicitDelassus<T>::bytes() const {
   const auto of = [](const auto& work) { return work ? work->bytes() : 0; };
-  return G_.bytes() + rows_.bytes() + reach_.bytes() + dense_.bytes() + matrix_.size() * sizeof(T) + of(ltl_) + of(kjr_) + of(efpa_) +
-         of(pv_osimr_) + of(oscm_) + of(pv_osimf_) + of(lcaba_osim_) +
+  return G_.bytes() + rows_.bytes() + reach_.bytes() + dense_.bytes() + matrix_.size() * sizeof(T) + of(ltl_) +
+         of(kjr_) + of(efpa_) + of(pv_osimr_) + of(oscm_) + of(pv_osimf_) + of(lcaba_osim_) +
          (compliance_.size() + shift_.size() + zero_.size() + size_.size() + identity_.size()) * sizeof(T);
 }
 
@@ -294,8 +294,8 @@ bool ExplicitDelassus<T>::inverse_by_ltl(const T* q, const T* damping, Real leas
   return regular;
 }
 
-// By all blocks of the inverse of M + Jᵀ R J, refined where the lemma has lost digits; where it has lost all of them, by
-// LTL or columns, whichever is expected to be faster. The shift is there.
+// By all blocks of the inverse of M + Jᵀ R J, refined where the lemma has lost digits; where it has lost all of them,
+// by LTL or columns, whichever is expected to be faster. The shift is there.
 template <class T>
 bool ExplicitDelassus<T>::inverse_by_lcaba_osim(const T* q, const T* damping, Real least, T* X) {
   const int m = set_.rows;

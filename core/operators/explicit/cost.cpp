@@ -101,17 +101,21 @@ void add_folding(const Limbs& tree, Costs& costs) {
 }
 
 // Blocks of the inverse of M + Jᵀ R J, and what rows make of them.
-void add_reach(const Counter& count, const EliminationPlan& plan, const ReachPlan& reach, int lanes, Costs& costs) {
-  double sum = 216.0 / lanes * reach.products;
+void add_reach(const Counter& count, const EliminationPlan& plan, const ReachPlan& reach, Costs& costs) {
+  double sum = 0;
   for (const auto& pass : reach.passes) sum += 100 + 40 * plan.storage[std::size_t(pass.step)].neighbours;
   for (const auto& component : reach.components) {
-    int touched = 0;
-    for (int t = component.node; t < component.past_node; ++t) touched += reach.nodes[std::size_t(t)].touched;
-    for (int b = component.block; b < component.past_block; ++b) {
-      const auto& block = reach.blocks[std::size_t(b)];
-      const double links = block.past_term - block.term;
-      sum += 36.0 * touched * links * count.packs(block.rows) +
-             6 * links * count.block(block.rows, component.rows() - block.row);
+    int rows = 0;
+    for (int t = component.node; t < component.past_node; ++t) {
+      const auto& node = reach.nodes[std::size_t(t)];
+      sum += 36.0 * (node.past_part - node.part) * (count.packs(6 * node.span) + count.packs(rows));
+      for (int b = node.block; b < node.past_block; ++b) {
+        const auto& block = reach.blocks[std::size_t(b)];
+        const double links = block.past_term - block.term;
+        rows = block.row + block.rows;
+        sum += links *
+               (36.0 * (node.past_front - node.front) * count.packs(block.rows) + 6 * count.block(block.rows, rows));
+      }
     }
     sum += 2 * count.block(component.rows(), component.rows());
   }
@@ -183,15 +187,14 @@ void add_velocities(const Counter& count, const Model<Real>& model, const Layout
 }  // namespace
 
 template <class Real>
-Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Limbs& tree,
-                  const ReachPlan& reach) {
+Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Limbs& tree, const ReachPlan& reach) {
   const Counter count(link_lanes<Real>);
   const int m = layout.set.rows;
   const double kinematics = 117.0 * double(model.links.size()), elimination = 90.0 * model.nv;
   Costs costs;
   add_limbs(count, tree, costs);
   add_folding(tree, costs);
-  add_reach(count, layout.coupled, reach, link_lanes<Real>, costs);
+  add_reach(count, layout.coupled, reach, costs);
   add_pairs(count, tree, costs);
   add_velocities(count, model, layout, costs);
 

@@ -16,9 +16,9 @@
 //   ltl         a velocity of depth d: 7 d for M, d (d / 2 lanes + 3) for its factor,
 //               d for every pack of rows it moves;  products as pv-osim
 //   folding     rows on several links: a number for every pair of rows on links of a tree, of all but ltl and columns
-//   lcaba-osim  a passed link 100, and 40 a neighbour;  6 × 6 products of Ω 216 / lanes;  responses 36 for every touched
-//               node, block of rows, link of it and pack;  a row, link of it and pack of columns not before it 6;
-//               probes 2 for every row and pack
+//   lcaba-osim  a passed link 100, and 40 a neighbour;  a node and link it leads to 36 for every pack of the front and
+//               of rows so far;  a block of rows and link of it 36 for every link of the front and pack of it, 6 for
+//               every row and pack of rows so far;  probes 2 for every row and pack
 //   inverses    as the matrix they start from; a Cholesky factor and inverse of b rows b³ / 2 lanes + 20 b;
 //               lcaba three times columns
 //
@@ -38,8 +38,8 @@ enum class InverseMethod { caba_osim, caba_osimf, pv_osimf, ltl, lcaba_osim, lca
 inline constexpr std::array all_matrix_methods{MatrixMethod::ltl,     MatrixMethod::kjr,      MatrixMethod::efpa,
                                                MatrixMethod::pv_osim, MatrixMethod::pv_osimr, MatrixMethod::oscm,
                                                MatrixMethod::columns};
-inline constexpr std::array all_inverse_methods{InverseMethod::caba_osim, InverseMethod::caba_osimf,
-                                                InverseMethod::pv_osimf,  InverseMethod::ltl,
+inline constexpr std::array all_inverse_methods{InverseMethod::caba_osim,  InverseMethod::caba_osimf,
+                                                InverseMethod::pv_osimf,   InverseMethod::ltl,
                                                 InverseMethod::lcaba_osim, InverseMethod::lcaba};
 
 // Operations of a method, and its time.

@@ -1,22 +1,26 @@
-// The damped inverse through loops from all blocks of the inverse of M + Jᵀ R J (LCABA-OSIM): O(n w + t² w + m²) for t
-// links that matter and fronts of w links, no m × m matrix factored. Any rows.
+// The damped inverse through loops from blocks of the inverse of M + Jᵀ R J (LCABA-OSIM): O(n w + t w (w + m) + m²) for
+// t links that matter and fronts of w links, no m × m matrix factored. Any rows.
 //
 //   (G + ε)⁻¹ = R − R K Ω Kᵀ R,   R = (C + ε)⁻¹,   Ω_ij the acceleration of link i by a force on link j
 //
-// What elimination.h leaves of link i is its acceleration by those of its boundary, neighbours j and parent p, and by the
-// force u on its own joint,
+// What elimination.h leaves of link i is its acceleration by those of its boundary, neighbours j and parent p, and by
+// the force u on its own joint,
 //
 //   a_i = a_p + S ν,   ν = D⁻¹ (u − Uᵀ a_p − Σ_j W_jᵀ a_j)      so      a_i = Σ_k A_ik a_k + S D⁻¹ u,
 //   A_ip = 1 − S D⁻¹ Uᵀ,   A_ij = −S D⁻¹ W_jᵀ
 //
-// The numbers u of different joints are the coordinates in which the inverse is diagonal, D⁻¹, and links that went after i
-// do not know of u_i. So, root first,
+// The numbers u of different joints are the coordinates in which the inverse is diagonal, D⁻¹, and links that went
+// after i do not know of u_i. So, root first,
 //
 //   Ω_ij = Σ_k A_ik Ω_kj  for j that went after i,      Ω_ii = S D⁻¹ Sᵀ + Σ_k A_ik Ω_ki
 //
+// Links are taken up depth first along the tree of the elimination. Later ones lead only to a front of those before, so
+// of Ω nothing is kept but the blocks of the front, and V = Ω Kᵀ of the front and all rows so far, V_i = Σ_k A_ik V_k.
+// A row e whose last link is i gets its V at the front, and its row of K Ω Kᵀ, K_e V, with all rows before.
+//
 // Links that no row touches and only one other leads to are passed (reach.h), their joints as in PV-OSIMr:
-// A ← A (1 − S D⁻¹ Uᵀ), Q ← Q + A S D⁻¹ Sᵀ Aᵀ, and −A S D⁻¹ W_jᵀ for their neighbours. Without loops every boundary is the
-// parent, and this is cABA-OSIM (caba_osim.h). Where ε is small against G the lemma cancels: probe_inverse tells,
+// A ← A (1 − S D⁻¹ Uᵀ), Q ← Q + A S D⁻¹ Sᵀ Aᵀ, and −A S D⁻¹ W_jᵀ for their neighbours. Without loops every boundary is
+// the parent, and this is cABA-OSIM (caba_osim.h). Where ε is small against G the lemma cancels: probe_inverse tells,
 // refine_inverse helps.
 #pragma once
 
@@ -28,28 +32,28 @@ namespace delassus {
 
 template <class T>
 struct LcabaOsimWork {
-  explicit LcabaOsimWork(const ReachPlan& plan, int rows) : reach(plan) { resize(rows); }
-  const ReachPlan& reach;
-  std::size_t omega_room = 0, row_room_ = 0;
-  std::vector<Mat6<T>> A;  // a slot: coefficient of a link
-  std::vector<T> Omega;    // 6 a node, both triangles, `omega_room` apart
-  std::vector<T> V;        // 6 a node: Ω Kᵀ of all rows of a component, `row_room_` apart
-  std::vector<T> X;        // rows of a component, its upper triangle, where it is not the user's matrix itself
-  std::vector<T> columns;  // some columns of X, of its residual and of its correction
+  explicit LcabaOsimWork(const ReachPlan& plan, int rows) : reach(plan) {
+    const std::size_t six = 6 * std::size_t(reach.max_span);
+    omega_room = row_room<T>(int(six) + row_lanes<T>);  // two packs may start at the last number
+    rows_room = row_room<T>(reach.max_rows + row_lanes<T>);
+    A.resize(std::size_t(reach.max_slots));
+    Omega.assign(six * omega_room, T{});
+    V.assign(six * rows_room, T{});
+    X.assign(std::size_t(reach.max_rows) * rows_room, T{});
+    columns.resize(3 * refined * std::size_t(rows));
+  }
 
   // Columns that are probed, and refined, at a time.
   static constexpr int probes = 4, refined = 64;
 
-  void resize(int rows) {
-    const std::size_t six = 6 * std::size_t(reach.max_nodes);
-    omega_room = row_room<T>(int(six) + row_lanes<T>);  // two packs may start at the last number
-    row_room_ = row_room<T>(reach.max_rows);
-    A.resize(std::size_t(reach.max_slots));
-    Omega.assign(six * omega_room, T{});
-    V.assign(six * row_room_ + row_lanes<T>, T{});
-    if (!reach.whole) X.assign(std::size_t(reach.max_rows) * row_room_, T{});
-    columns.resize(3 * refined * std::size_t(rows));
-  }
+  const ReachPlan& reach;
+  std::size_t omega_room = 0, rows_room = 0;
+  std::vector<Mat6<T>> A;  // a slot: coefficient of a link
+  std::vector<T> Omega;    // 6 a place: Ω of the front, both triangles, `omega_room` apart
+  std::vector<T> V;        // 6 a place: Ω Kᵀ of the front and all rows so far, `rows_room` apart
+  std::vector<T> X;        // rows of a component in their order, its lower triangle, `rows_room` apart
+  std::vector<T> columns;  // some columns of X, of its residual and of its correction
+
   std::size_t bytes() const {
     return A.size() * sizeof(Mat6<T>) + (Omega.size() + V.size() + X.size() + columns.size()) * sizeof(T);
   }
@@ -76,7 +80,8 @@ inline void find_coefficients(LcabaOsimWork<T>& e, const ReachPlan::Node& node, 
       for (int k = 0; k < 6; ++k) Z[k] = scaled(Y[k], LD.Dinv[k]);
       add_product(Q, Z, Y);
       for (int k = 0; k < 6; ++k) Z[k] = scaled(Z[k], T(-1));
-      for (int j = 0; j < at.neighbours; ++j) add_product(e.A[std::size_t(slot[j])], Z, &F.W[std::size_t(at.W + 6 * j)]);
+      for (int j = 0; j < at.neighbours; ++j)
+        add_product(e.A[std::size_t(slot[j])], Z, &F.W[std::size_t(at.W + 6 * j)]);
       continue;
     }
     for (int k = step.iv + step.nv - 1; k >= step.iv; --k) {
@@ -91,69 +96,75 @@ inline void find_coefficients(LcabaOsimWork<T>& e, const ReachPlan::Node& node, 
   }
 }
 
-// All blocks of a component, node by node.
+// to ← Σ_k A_ik from_k over what a node leads to: six rows, columns 0 … n − 1 and what is left of two packs; rows of
+// `all` are six a place, `room` apart.
 template <class T>
-void find_blocks(LcabaOsimWork<T>& e, const ReachPlan::Component& component, const EliminationPlan& plan,
-                 const Placement<T>& w, const Factor<T>& F) {
+inline void lead(const LcabaOsimWork<T>& e, const ReachPlan::Node& node, std::vector<T>& all, std::size_t room, int n) {
   constexpr int lanes = row_lanes<T>;
-  const std::size_t room = e.omega_room;
-  T* Omega = e.Omega.data();
-  for (int t = 0; t < component.nodes(); ++t) {
-    const auto& node = e.reach.nodes[std::size_t(component.node + t)];
-    Mat6<T> Q;
-    find_coefficients(e, node, plan, w, F, Q);
-    const auto *part = e.reach.parts.data() + node.part, *past = e.reach.parts.data() + node.past_part;
-    T* own = Omega + 6 * std::size_t(t) * room;
-    // Ω_ij = Σ_k A_ik Ω_kj: six rows, two packs of columns at once
-    for (int c = 0; c < 6 * t; c += 2 * lanes) {
-      RowPack<T> sum[6][2]{};
-      for (const auto* k = part; k < past; ++k) {
-        const Mat6<T>& A = e.A[std::size_t(k->slot)];
-        const T* other = Omega + 6 * std::size_t(k->node) * room + c;
+  const auto *part = e.reach.parts.data() + node.part, *past = e.reach.parts.data() + node.past_part;
+  T* own = all.data() + 6 * std::size_t(node.place) * room;
+  for (int c = 0; c < n; c += 2 * lanes) {
+    RowPack<T> sum[6][2]{};
+    for (const auto* k = part; k < past; ++k) {
+      const Mat6<T>& A = e.A[std::size_t(k->slot)];
+      const T* other = all.data() + 6 * std::size_t(k->place) * room + c;
 #pragma GCC unroll 6
-        for (int l = 0; l < 6; ++l) {
-          const RowPack<T> a = load_rows(other + l * room), b = load_rows(other + l * room + lanes);
-          const Column<T>& column = A.column[l];
+      for (int l = 0; l < 6; ++l) {
+        const RowPack<T> a = load_rows(other + l * room), b = load_rows(other + l * room + lanes);
+        const Column<T>& column = A.column[l];
 #pragma GCC unroll 6
-          for (int r = 0; r < 6; ++r) {
-            sum[r][0] += a * column[r];
-            sum[r][1] += b * column[r];
-          }
+        for (int r = 0; r < 6; ++r) {
+          sum[r][0] += a * column[r];
+          sum[r][1] += b * column[r];
         }
       }
-      for (int r = 0; r < 6; ++r) {
-        store_rows(own + r * room + c, sum[r][0]);
-        store_rows(own + r * room + c + lanes, sum[r][1]);
-      }
     }
-    // Ω_ii = Q + Σ_k A_ik Ω_ki, and all of its column
-    for (const auto* k = part; k < past; ++k) {
-      Column<T> other[6];  // Ω_ki = Ω_ikᵀ, by rows
-      for (int l = 0; l < 6; ++l)
-        for (int r = 0; r < 6; ++r) other[l][r] = own[std::size_t(r) * room + 6 * std::size_t(k->node) + std::size_t(l)];
-      for (int l = 0; l < 6; ++l)
-        for (int r = 0; r < 6; ++r) add(Q.column[r], e.A[std::size_t(k->slot)].column[l], other[l][r]);
-    }
-    T* diagonal = own + 6 * std::size_t(t);
-    for (int r = 0; r < 6; ++r)
-      for (int c = r; c < 6; ++c)
-        diagonal[r * room + std::size_t(c)] = diagonal[c * room + std::size_t(r)] =
-            (Q.column[c][r] + Q.column[r][c]) * real_of<T>(0.5);
-    for (int j = 0; j < 6 * t; ++j) {
-      T* to = Omega + std::size_t(j) * room + 6 * std::size_t(t);
-      for (int r = 0; r < 6; ++r) to[r] = own[r * room + std::size_t(j)];
+    for (int r = 0; r < 6; ++r) {
+      store_rows(own + r * room + c, sum[r][0]);
+      store_rows(own + r * room + c + lanes, sum[r][1]);
     }
   }
 }
 
-// sum_r ← Σ over the terms and their six components of a[r] b, a tile of R rows and two packs of columns.
-template <int R, class T>
+// Ω of a node with the front and with itself.
+template <class T>
+inline void find_blocks(LcabaOsimWork<T>& e, const ReachPlan::Node& node, Mat6<T>& Q) {
+  const std::size_t room = e.omega_room;
+  lead(e, node, e.Omega, room, 6 * node.span);
+  T* own = e.Omega.data() + 6 * std::size_t(node.place) * room;
+  // Ω_ii = Q + Σ_k A_ik Ω_ki,   Ω_ki = Ω_ikᵀ
+  for (int p = node.part; p < node.past_part; ++p) {
+    const auto& part = e.reach.parts[std::size_t(p)];
+    for (int l = 0; l < 6; ++l)
+      for (int r = 0; r < 6; ++r)
+        add(Q.column[r], e.A[std::size_t(part.slot)].column[l],
+            own[std::size_t(r) * room + 6 * std::size_t(part.place) + std::size_t(l)]);
+  }
+  T* diagonal = own + 6 * std::size_t(node.place);
+  for (int r = 0; r < 6; ++r)
+    for (int c = r; c < 6; ++c)
+      diagonal[r * room + std::size_t(c)] = diagonal[c * room + std::size_t(r)] =
+          (Q.column[c][r] + Q.column[r][c]) * real_of<T>(0.5);
+  // its column
+  for (int k = node.front; k < node.past_front; ++k) {
+    const std::size_t other = 6 * std::size_t(e.reach.fronts[std::size_t(k)]);
+    if (other == 6 * std::size_t(node.place)) continue;
+    T* to = e.Omega.data() + other * room + 6 * std::size_t(node.place);
+    for (std::size_t l = 0; l < 6; ++l)
+      for (std::size_t r = 0; r < 6; ++r) to[l * room + r] = own[r * room + other + l];
+  }
+}
+
+// sum_r ← Σ over terms and their six components of a[r] b, a tile of R rows and two packs of columns. What belongs to
+// the place of a term starts `step` after that of the one before; what belongs to its rows, where its K does.
+enum class ByTerm { place, K };
+template <int R, ByTerm a_by, ByTerm b_by, class T>
 [[gnu::always_inline]] inline void sum_tile(const ReachPlan::Term* term, const ReachPlan::Term* past, const T* A,
-                                            std::size_t a_room, std::size_t a_step, const T* B, std::size_t b_room,
-                                            std::size_t b_step, RowPack<T> (&sum)[R][2]) {
+                                            std::size_t a_room, const T* B, std::size_t b_room,
+                                            RowPack<T> (&sum)[R][2]) {
   for (; term < past; ++term) {
-    const T *a = A + std::size_t(a_step ? term->node : 0) * a_step + (a_step ? 0 : std::size_t(term->K)),
-            *b = B + std::size_t(b_step ? term->node : 0) * b_step + (b_step ? 0 : std::size_t(term->K));
+    const T* a = A + (a_by == ByTerm::place ? 6 * std::size_t(term->place) * a_room : std::size_t(term->K));
+    const T* b = B + (b_by == ByTerm::place ? 6 * std::size_t(term->place) * b_room : std::size_t(term->K));
 #pragma GCC unroll 6
     for (int c = 0; c < 6; ++c) {
       const RowPack<T> x = load_rows(b + c * b_room), y = load_rows(b + c * b_room + row_lanes<T>);
@@ -166,101 +177,99 @@ template <int R, class T>
   }
 }
 
-// V = Ω Kᵀ of the rows of a component at its touched nodes. Packs run on into the rows of the next block, which come
-// after.
+// V = Ω Kᵀ of the rows of a block at all of the front. Packs run on into the rows after it, which are not there yet.
 template <class T>
-void find_responses(LcabaOsimWork<T>& e, const ReachPlan::Component& component, const RowWork<T>& w) {
+inline void find_responses(LcabaOsimWork<T>& e, const ReachPlan::Node& node, const ReachPlan::Block& block,
+                           const RowWork<T>& w) {
   constexpr int lanes = row_lanes<T>;
   const auto* terms = e.reach.terms.data();
-  for (int t = 0; t < component.nodes(); ++t) {
-    if (!e.reach.nodes[std::size_t(component.node + t)].touched) continue;
-    const T* Omega = e.Omega.data() + 6 * t;  // columns of the node, six rows a node
-    T* V = e.V.data() + 6 * std::size_t(t) * e.row_room_;
-    for (int b = component.block; b < component.past_block; ++b) {
-      const auto& block = e.reach.blocks[std::size_t(b)];
-      for (int c = 0; c < block.rows; c += 2 * lanes) {
-        RowPack<T> sum[6][2]{};
-        sum_tile<6>(terms + block.term, terms + block.past_term, Omega, e.omega_room, 6 * e.omega_room, w.K.data() + c,
-                    w.room, std::size_t(0), sum);
-        for (int r = 0; r < 6; ++r) {
-          T* v = V + std::size_t(r) * e.row_room_ + block.row + c;
-          store_rows(v, sum[r][0]);
-          if (c + lanes < block.rows) store_rows(v + lanes, sum[r][1]);
-        }
+  for (int k = node.front; k < node.past_front; ++k) {
+    const int place = e.reach.fronts[std::size_t(k)];
+    for (int c = 0; c < block.rows; c += 2 * lanes) {
+      RowPack<T> sum[6][2]{};
+      sum_tile<6, ByTerm::place, ByTerm::K>(terms + block.term, terms + block.past_term, e.Omega.data() + 6 * place,
+                                            e.omega_room, w.K.data() + c, w.room, sum);
+      for (int r = 0; r < 6; ++r) {
+        T* v = e.V.data() + (6 * std::size_t(place) + std::size_t(r)) * e.rows_room + block.row + c;
+        store_rows(v, sum[r][0]);
+        store_rows(v + lanes, sum[r][1]);
       }
     }
   }
 }
 
-// X = −K V of the rows of a component, from the diagonal on; rows `stride` apart, none is written past its end.
+// Rows of X = −K V: of a block, with all rows so far.
 template <class T>
-void multiply_responses(LcabaOsimWork<T>& e, const ReachPlan::Component& component, const RowWork<T>& w, T* X,
-                        std::size_t stride) {
+inline void multiply_responses(LcabaOsimWork<T>& e, const ReachPlan::Block& block, const RowWork<T>& w) {
   constexpr int lanes = row_lanes<T>;
-  const int m = component.rows();
   const auto* terms = e.reach.terms.data();
-  const auto tiles = [&]<int R>(const ReachPlan::Block& block, int i) {
-    for (int c = block.row; c < m; c += 2 * lanes) {
+  const auto tiles = [&]<int R>(int i) {
+    T* X = e.X.data() + std::size_t(block.row + i) * e.rows_room;
+    for (int c = 0; c < block.row + block.rows; c += 2 * lanes) {
       RowPack<T> sum[R][2]{};
-      sum_tile<R>(terms + block.term, terms + block.past_term, w.K.data() + i, w.room, std::size_t(0),
-                  e.V.data() + c, e.row_room_, 6 * e.row_room_, sum);
+      sum_tile<R, ByTerm::K, ByTerm::place>(terms + block.term, terms + block.past_term, w.K.data() + i, w.room,
+                                            e.V.data() + c, e.rows_room, sum);
       for (int r = 0; r < R; ++r) {
-        T* x = X + std::size_t(block.row + i + r) * stride + c;
-        if (c + 2 * lanes <= m) {
-          store_rows(x, RowPack<T>(-sum[r][0]));
-          store_rows(x + lanes, RowPack<T>(-sum[r][1]));
-        } else {
-          for (int l = 0; l < m - c; ++l) x[l] = -reinterpret_cast<const T*>(sum[r])[l];
-        }
+        store_rows(X + std::size_t(r) * e.rows_room + c, RowPack<T>(-sum[r][0]));
+        store_rows(X + std::size_t(r) * e.rows_room + c + lanes, RowPack<T>(-sum[r][1]));
       }
     }
   };
-  for (int b = component.block; b < component.past_block; ++b) {
-    const auto& block = e.reach.blocks[std::size_t(b)];
-    int i = 0;
-    for (; block.rows - i >= 6; i += 6) tiles.template operator()<6>(block, i);
-    for (; block.rows - i >= 3; i += 3) tiles.template operator()<3>(block, i);
-    for (; i < block.rows; ++i) tiles.template operator()<1>(block, i);
-  }
+  int i = 0;
+  for (; block.rows - i >= 6; i += 6) tiles.template operator()<6>(i);
+  for (; block.rows - i >= 3; i += 3) tiles.template operator()<3>(i);
+  for (; i < block.rows; ++i) tiles.template operator()<1>(i);
 }
 
-// The lower triangle of X, n × n, from the upper: square by square, so that both stay in the caches.
+// Both triangles of a component to the user's matrix, square by square, so that both stay in the caches.
 template <class T>
-void mirror(T* X, int n) {
+void write_component(const LcabaOsimWork<T>& e, const ReachPlan::Component& component, std::size_t m, T* X) {
   constexpr int side = 16;
-  const std::size_t m = std::size_t(n);
+  const int* row = e.reach.row.data() + component.row;
+  const int n = component.rows();
   for (int a = 0; a < n; a += side)
-    for (int b = a; b < n; b += side)
-      for (int i = a; i < std::min(n, a + side); ++i)
-        for (int j = std::max(b, i + 1); j < std::min(n, b + side); ++j) X[j * m + std::size_t(i)] = X[i * m + std::size_t(j)];
+    for (int b = 0; b <= a; b += side)
+      for (int i = a; i < std::min(n, a + side); ++i) {
+        const T* x = e.X.data() + std::size_t(i) * e.rows_room;
+        const std::size_t ri = std::size_t(row[i]);
+        for (int j = b; j < std::min(i + 1, b + side); ++j) {
+          const std::size_t rj = std::size_t(row[j]);
+          X[ri * m + rj] = X[rj * m + ri] = x[j];
+        }
+      }
 }
 
 // X ← R − R K Ω Kᵀ R, n × n: K of all rows has been placed, F is the factor of M + Kᵀ R K.
 template <class T>
 void lcaba_osim(LcabaOsimWork<T>& e, RowWork<T>& w, const EliminationPlan& plan, const Placement<T>& placement,
                 const Factor<T>& F, const T* R, int n, T* X) {
+  const auto& reach = e.reach;
   const std::size_t m = std::size_t(n);
   w.scale(R);
-  if (!e.reach.whole) std::fill_n(X, m * m, T{});
-  for (const auto& component : e.reach.components) {
-    find_blocks(e, component, plan, placement, F);
-    find_responses(e, component, w);
-    T* own = e.reach.whole ? X : e.X.data();
-    const std::size_t stride = e.reach.whole ? m : e.row_room_;
-    multiply_responses(e, component, w, own, stride);
-    if (e.reach.whole) continue;
-    const int* row = e.reach.row.data() + component.row;
-    for (int i = 0; i < component.rows(); ++i)
-      for (int j = i; j < component.rows(); ++j)
-        X[std::size_t(row[i]) * m + std::size_t(row[j])] = own[std::size_t(i) * stride + std::size_t(j)];
+  if (reach.components.size() != 1 || reach.row.size() != m) std::fill_n(X, m * m, T{});
+  for (const auto& component : reach.components) {
+    int rows = 0;  // so far
+    for (int t = component.node; t < component.past_node; ++t) {
+      const auto& node = reach.nodes[std::size_t(t)];
+      Mat6<T> Q;
+      find_coefficients(e, node, plan, placement, F, Q);
+      find_blocks(e, node, Q);
+      lead(e, node, e.V, e.rows_room, rows);
+      for (int b = node.block; b < node.past_block; ++b) {
+        const auto& block = reach.blocks[std::size_t(b)];
+        find_responses(e, node, block, w);
+        multiply_responses(e, block, w);
+        rows = block.row + block.rows;
+      }
+    }
+    write_component(e, component, m, X);
   }
   for (std::size_t r = 0; r < m; ++r) X[r * m + r] += R[r];
-  mirror(X, n);
 }
 
-// The backward error of X, ‖(G + ε) x − e‖ / (‖G + ε‖ ‖X‖ + 1) of a column, in the mean over columns: seen through a few
-// vectors z of random signs, over which the mean of ‖E z‖² is that of all entries squared. O(n + m²). G is up to date,
-// damping is ε without the compliance, which G has.
+// The backward error of X, ‖(G + ε) x − e‖ / (‖G + ε‖ ‖X‖ + 1) of a column, in the mean over columns: seen through a
+// few vectors z of random signs, over which the mean of ‖E z‖² is that of all entries squared. O(n + m²). G is up to
+// date, damping is ε without the compliance, which G has.
 template <class T>
 T probe_inverse(Delassus<T>& G, const T* damping, const T* X, LcabaOsimWork<T>& e) {
   using Real = real_of<T>;
@@ -303,7 +312,8 @@ T probe_inverse(Delassus<T>& G, const T* damping, const T* X, LcabaOsimWork<T>& 
   return square_root(T(worst / Real(m))) / (larger_of(shift, G.norm()) * largest + Real(1));
 }
 
-// X ← X + (G + ε)⁻¹ (1 − (G + ε) X) by the operator's sweeps, some columns at a time, and its symmetric part: O(m (n + m)).
+// X ← X + (G + ε)⁻¹ (1 − (G + ε) X) by the operator's sweeps, some columns at a time, and its symmetric part: O(m (n +
+// m)).
 template <class T>
 void refine_inverse(Delassus<T>& G, const T* damping, T* X, LcabaOsimWork<T>& e) {
   const std::size_t m = std::size_t(G.rows());
@@ -318,9 +328,8 @@ void refine_inverse(Delassus<T>& G, const T* damping, T* X, LcabaOsimWork<T>& e)
     for (std::size_t i = 0; i < m; ++i)
       for (std::size_t j = 0; j < n; ++j) X[i * m + first + j] += d[i * n + j];
   }
-  for (std::size_t i = 0; i < m; ++i)
-    for (std::size_t j = i + 1; j < m; ++j) X[i * m + j] = (X[i * m + j] + X[j * m + i]) * real_of<T>(0.5);
-  mirror(X, int(m));
+  for (std::size_t i = 1; i < m; ++i)
+    for (std::size_t j = 0; j < i; ++j) X[i * m + j] = X[j * m + i] = (X[i * m + j] + X[j * m + i]) * real_of<T>(0.5);
 }
 
 }  // namespace delassus

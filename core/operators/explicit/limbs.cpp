@@ -27,7 +27,8 @@ struct CarriedRows {
         add(Source::other_point, group.other, p, 3, set.points[p].row);
       }
     for (const auto& b : set.blocks)
-      for (int t = b.term; t < b.term + b.terms; ++t) add(Source::term, set.terms[t].link, set.terms[t].K, b.rows, b.row);
+      for (int t = b.term; t < b.term + b.terms; ++t)
+        add(Source::term, set.terms[t].link, set.terms[t].K, b.rows, b.row);
     for (std::size_t j = 0; j < set.joint_rows.size(); ++j) {
       const int link = model.dof_link[set.joint_rows[j].velocity];
       add(Source::joint, link, int(j), 1, set.joint_rows[j].row);

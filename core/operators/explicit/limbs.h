@@ -1,8 +1,8 @@
 // Rows seen along the tree: who carries them, and where they meet.
 //
-// A row that acts on several links is several here, one for each of its links, and G_ef = Σ_i Σ_j K_eⁱ Ω_ij K_fʲᵀ is the
-// sum over these (`fold_symmetric` of symmetric.h); a row of a joint acts on its link and, backward, on the parent. A
-// limb is a run of links that carry the same rows: its tip has rows of its own, or is where limbs meet; its other
+// A row that acts on several links is several here, one for each of its links, and G_ef = Σ_i Σ_j K_eⁱ Ω_ij K_fʲᵀ is
+// the sum over these (`fold_symmetric` of symmetric.h); a row of a joint acts on its link and, backward, on the parent.
+// A limb is a run of links that carry the same rows: its tip has rows of its own, or is where limbs meet; its other
 // links only pass on what comes from the tip. Rows are put in an order in which those of a limb and of all limbs that
 // hang on it are a range.
 #pragma once

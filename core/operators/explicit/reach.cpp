@@ -14,8 +14,9 @@ class ReachFinder {
   ReachPlan operator()(int rows) {
     mark();
     add_nodes();
-    sort_by_component();
+    sort_depth_first();
     add_rows(rows);
+    find_fronts();
     return std::move(reach_);
   }
 
@@ -64,7 +65,6 @@ class ReachFinder {
     ReachPlan::Node node{};
     node.pass = int(reach_.passes.size());
     node.part = int(reach_.parts.size());
-    node.touched = touched_[std::size_t(link)];
     held_.clear();
     waiting_.clear();
     take_slot(link);
@@ -102,98 +102,131 @@ class ReachFinder {
     reach_.passes.push_back(p);
   }
 
-  // A node belongs with what it leads to.
-  void sort_by_component() {
-    const std::size_t n = reach_.nodes.size();
-    std::vector<int> component(n), place(n);
-    std::vector<std::vector<int>> members;
-    for (std::size_t t = 0; t < n; ++t) {
-      const auto& node = reach_.nodes[t];
-      if (node.part == node.past_part) {
-        component[t] = int(members.size());
-        members.emplace_back();
-      } else {
-        component[t] = component[std::size_t(reach_.parts[std::size_t(node.part)].node)];
-      }
-      place[t] = int(members[std::size_t(component[t])].size());
-      members[std::size_t(component[t])].push_back(int(t));
+  // Nodes depth first. All that a node leads to lies on its way to the root, so a front is short where loops are local.
+  void sort_depth_first() {
+    const int n = int(reach_.nodes.size());
+    std::vector<std::vector<int>> children(static_cast<std::size_t>(n));
+    std::vector<int> roots, order, place(static_cast<std::size_t>(n));
+    for (int t = 0; t < n; ++t) {
+      const auto& node = reach_.nodes[std::size_t(t)];
+      int above = -1;
+      for (int p = node.part; p < node.past_part; ++p) above = std::max(above, reach_.parts[std::size_t(p)].place);
+      (above < 0 ? roots : children[std::size_t(above)]).push_back(t);
     }
-    for (auto& part : reach_.parts) part.node = place[std::size_t(part.node)];
+    for (const int root : roots) {
+      const int first = int(order.size());
+      waiting_.assign(1, root);
+      while (!waiting_.empty()) {
+        const int t = waiting_.back();
+        waiting_.pop_back();
+        place[std::size_t(t)] = int(order.size());
+        order.push_back(t);
+        for (const int child : children[std::size_t(t)]) waiting_.push_back(child);
+      }
+      reach_.components.push_back({first, int(order.size()), 0, 0});
+    }
     std::vector<ReachPlan::Node> nodes;
-    nodes.reserve(n);
-    for (const auto& list : members) {
-      ReachPlan::Component c{};
-      c.node = int(nodes.size());
-      for (std::size_t t = 0; t < list.size(); ++t) {
-        nodes.push_back(reach_.nodes[std::size_t(list[t])]);
-        reach_.products += double(nodes.back().past_part - nodes.back().part) * double(t + 1);
-      }
-      c.past_node = int(nodes.size());
-      reach_.max_nodes = std::max(reach_.max_nodes, c.nodes());
-      reach_.components.push_back(c);
-    }
+    for (const int t : order) nodes.push_back(reach_.nodes[std::size_t(t)]);
     reach_.nodes = std::move(nodes);
-    for (auto& t : node_of_)
-      if (t >= 0) {
-        place_of_.push_back({component[std::size_t(t)], place[std::size_t(t)]});
-        t = int(place_of_.size()) - 1;
-      }
+    for (auto& part : reach_.parts) part.place = place[std::size_t(part.place)];
+    for (auto& t : node_of_) t = t < 0 ? t : place[std::size_t(t)];
   }
 
-  // Rows of components, those beside each other that touch the same links as one block.
+  // Rows in the order in which the last of their links is taken up, those beside each other that touch the same links
+  // as one block. Until fronts are found, places are nodes.
   void add_rows(int rows) {
-    struct Touch {
-      int component, node, K;
-    };
-    std::vector<std::vector<Touch>> touches(static_cast<std::size_t>(rows));
-    for (const auto& range : tree_.ranges) {
-      const auto& at = place_of_[std::size_t(node_of_[std::size_t(range.link)])];
+    std::vector<std::vector<ReachPlan::Term>> touches(static_cast<std::size_t>(rows));
+    for (const auto& range : tree_.ranges)
       for (int r = 0; r < range.count; ++r)
-        touches[std::size_t(tree_.row[std::size_t(range.at + r)])].push_back({at.component, at.node, range.at + r});
+        touches[std::size_t(tree_.row[std::size_t(range.at + r)])].push_back(
+            {node_of_[std::size_t(range.link)], range.at + r});
+    std::vector<std::vector<int>> completed(reach_.nodes.size());
+    for (std::size_t r = 0; r < touches.size(); ++r) {
+      int last = -1;
+      for (const auto& touch : touches[r]) last = std::max(last, touch.place);
+      if (last >= 0) completed[std::size_t(last)].push_back(int(r));
     }
-    std::vector<std::vector<int>> rows_of(reach_.components.size());
-    for (std::size_t r = 0; r < touches.size(); ++r)
-      if (!touches[r].empty()) rows_of[std::size_t(touches[r][0].component)].push_back(int(r));
-    for (std::size_t c = 0; c < rows_of.size(); ++c) {
-      auto& component = reach_.components[c];
-      component.block = int(reach_.blocks.size());
+    for (auto& component : reach_.components) {
       component.row = int(reach_.row.size());
-      for (std::size_t k = 0; k < rows_of[c].size(); ++k) {
-        const auto& now = touches[std::size_t(rows_of[c][k])];
-        const auto continues = [&](const std::vector<Touch>& before) {
-          return before.size() == now.size() && std::equal(now.begin(), now.end(), before.begin(), [](auto& a, auto& b) {
-                   return a.node == b.node && a.K == b.K + 1;
-                 });
-        };
-        reach_.row.push_back(rows_of[c][k]);
-        if (k > 0 && continues(touches[std::size_t(rows_of[c][k - 1])])) {
-          ++reach_.blocks.back().rows;
-          continue;
+      for (int t = component.node; t < component.past_node; ++t) {
+        auto& node = reach_.nodes[std::size_t(t)];
+        node.block = int(reach_.blocks.size());
+        for (const int r : completed[std::size_t(t)]) {
+          add_row(touches, r, int(reach_.row.size()) - component.row, int(reach_.blocks.size()) > node.block);
+          reach_.row.push_back(r);
         }
-        ReachPlan::Block block{int(k), 1, int(reach_.terms.size()), 0};
-        for (const auto& touch : now) reach_.terms.push_back({touch.node, touch.K});
-        block.past_term = int(reach_.terms.size());
-        reach_.blocks.push_back(block);
+        node.past_block = int(reach_.blocks.size());
       }
-      component.past_block = int(reach_.blocks.size());
       component.past_row = int(reach_.row.size());
       reach_.max_rows = std::max(reach_.max_rows, component.rows());
     }
-    reach_.whole = reach_.components.size() == 1 && int(reach_.row.size()) == rows;
+  }
+  void add_row(const std::vector<std::vector<ReachPlan::Term>>& touches, int r, int at, bool follows) {
+    const auto& now = touches[std::size_t(r)];
+    if (follows) {
+      const auto& before = touches[std::size_t(reach_.row.back())];
+      const auto next = [](const auto& a, const auto& b) { return a.place == b.place && a.K == b.K + 1; };
+      if (std::equal(now.begin(), now.end(), before.begin(), before.end(), next)) {
+        ++reach_.blocks.back().rows;
+        return;
+      }
+    }
+    reach_.blocks.push_back({at, 1, int(reach_.terms.size()), int(reach_.terms.size() + now.size())});
+    reach_.terms.insert(reach_.terms.end(), now.begin(), now.end());
   }
 
-  struct Place {
-    int component, node;
-  };
+  // Who is in the front when, and in which place.
+  void find_fronts() {
+    const std::size_t n = reach_.nodes.size();
+    std::vector<int> last(n), free_places, front, place(n);
+    for (std::size_t t = 0; t < n; ++t) {
+      last[t] = int(t);
+      for (int p = reach_.nodes[t].part; p < reach_.nodes[t].past_part; ++p)
+        last[std::size_t(reach_.parts[std::size_t(p)].place)] = int(t);
+    }
+    int next = 0;
+    for (std::size_t t = 0; t < n; ++t) {
+      auto& node = reach_.nodes[t];
+      if (front.empty()) next = 0, free_places.clear();  // another component
+      if (free_places.empty()) {
+        place[t] = next++;
+      } else {
+        const auto lowest = std::min_element(free_places.begin(), free_places.end());
+        place[t] = *lowest;
+        free_places.erase(lowest);
+      }
+      node.place = place[t];
+      front.push_back(int(t));
+      node.front = int(reach_.fronts.size());
+      for (const int k : front) {
+        reach_.fronts.push_back(place[std::size_t(k)]);
+        node.span = std::max(node.span, place[std::size_t(k)] + 1);
+      }
+      node.past_front = int(reach_.fronts.size());
+      for (int p = node.part; p < node.past_part; ++p) {
+        int& k = reach_.parts[std::size_t(p)].place;
+        k = place[std::size_t(k)];
+      }
+      for (int b = node.block; b < node.past_block; ++b)
+        for (int k = reach_.blocks[std::size_t(b)].term; k < reach_.blocks[std::size_t(b)].past_term; ++k)
+          reach_.terms[std::size_t(k)].place = place[std::size_t(reach_.terms[std::size_t(k)].place)];
+      reach_.max_span = std::max(reach_.max_span, node.span);
+      reach_.max_front = std::max(reach_.max_front, int(front.size()));
+      const auto gone = [&](int k) { return last[std::size_t(k)] <= int(t); };
+      for (const int k : front)
+        if (gone(k)) free_places.push_back(place[std::size_t(k)]);
+      std::erase_if(front, gone);
+    }
+  }
+
   const EliminationPlan& plan_;
   const Limbs& tree_;
   ReachPlan reach_;
-  std::vector<int> step_of_;              // a link
-  std::vector<char> touched_, needed_;    // a link: by rows; by what is reached
-  std::vector<int> leading_;              // a link: how many lead to it
-  std::vector<int> node_of_, slot_of_;    // a link; −1: none
-  std::vector<int> held_, waiting_;       // links that have slots; those of them that are to be passed
-  std::vector<Place> place_of_;
+  std::vector<int> step_of_;            // a link
+  std::vector<char> touched_, needed_;  // a link: by rows; by what is reached
+  std::vector<int> leading_;            // a link: how many lead to it
+  std::vector<int> node_of_, slot_of_;  // a link; −1: none
+  std::vector<int> held_, waiting_;     // links that have slots; those of them that are to be passed
 };
 
 }  // namespace
