@@ -260,7 +260,7 @@ def n_four_bar(n: int) -> Model:
 
 
 def ring(n: int) -> Model:
-    """Closed chain of ``n`` rods of 0.2 m in the xz plane, a regular polygon at neutral, the first hinged to the world: nv = n, one connect.
+    """Chain of ``n`` rods of 0.2 m, closed, in the xz plane, a regular polygon at neutral, the first hinged to the world: nv = n, one connect.
 
     One loop however many links: fixed m, growing n.
     """
@@ -321,7 +321,15 @@ def stewart_platforms(n: int) -> Model:
                 (f"lower{k}_{leg}", "world", tuple(bottom), turn),
                 (f"upper{k}_{leg}", f"lower{k}_{leg}", (0.0, 0.0, length / 2), IDENTITY),
             ):
-                b.add_body(name, parent, position=position, quaternion=quaternion, mass=_ROD_MASS, com=(0.0, 0.0, length / 4), inertia=_cylinder_inertia(_ROD_MASS, length / 2, _ROD_RADIUS, 2))
+                b.add_body(
+                    name,
+                    parent,
+                    position=position,
+                    quaternion=quaternion,
+                    mass=_ROD_MASS,
+                    com=(0.0, 0.0, length / 4),
+                    inertia=_cylinder_inertia(_ROD_MASS, length / 2, _ROD_RADIUS, 2),
+                )
                 b.add_shape(name, "capsule", (_ROD_RADIUS, length / 4), position=(0.0, 0.0, length / 4), contype=0)
             for about in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)):
                 b.add_joint(f"lower{k}_{leg}", "hinge", name=f"foot{k}_{leg}_{'x' if about[0] else 'y'}", axis=about)

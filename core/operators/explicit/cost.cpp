@@ -26,7 +26,7 @@ constexpr std::array<Coefficients, all_inverse_methods.size()> inverse_coefficie
     {1.6, 2.41e-4, 1.42e-3},  // caba-osimf
     {1.7, 2.27e-4, 1.35e-3},  // pv-osimf
     {2.1, 0, 9.92e-4},        // ltl
-    {2.0, 2.64e-4, 1.65e-3},  // lcaba-osim
+    {2.6, 2.64e-4, 9.0e-4},   // lcaba-osim
     {2.3, 1.72e-4, 1.62e-3},  // lcaba
 }};
 

@@ -1,4 +1,4 @@
-// The damped inverse through loops from blocks of the inverse of M + Jᵀ R J (LCABA-OSIM): O(n w + t w (w + m) + m²) for
+// The damped inverse through loops from blocks of the inverse of M + Jᵀ R J (LCABA-OSIM): O(n w² + t w m + m²) for
 // t links that matter and fronts of w links, no m × m matrix factored. Any rows.
 //
 //   (G + ε)⁻¹ = R − R K Ω Kᵀ R,   R = (C + ε)⁻¹,   Ω_ij the acceleration of link i by a force on link j
@@ -41,10 +41,28 @@ struct LcabaOsimWork {
     V.assign(six * rows_room, T{});
     X.assign(std::size_t(reach.max_rows) * rows_room, T{});
     columns.resize(3 * refined * std::size_t(rows));
+    for (const auto& component : reach.components) {
+      pieces_end.push_back(int(pieces.size()));
+      for (int r = 0; r < component.rows(); ++r) {
+        const int row = reach.row[std::size_t(component.row + r)];
+        const bool goes_on = int(pieces.size()) > pieces_end.back() && pieces.back().count < side &&
+                             pieces.back().row + pieces.back().count == row;
+        if (goes_on)
+          ++pieces.back().count;
+        else
+          pieces.push_back({r, row, 1});
+      }
+    }
+    pieces_end.push_back(int(pieces.size()));
   }
 
   // Columns that are probed, and refined, at a time.
-  static constexpr int probes = 4, refined = 64;
+  static constexpr int probes = row_lanes<T> > 4 ? row_lanes<T> : 4, refined = 64;
+  // Rows of a component one after the other that are so in the user's order too, as far as a square of its matrix goes.
+  struct Piece {
+    int at, row, count;
+  };
+  static constexpr int side = 16;
 
   const ReachPlan& reach;
   std::size_t omega_room = 0, rows_room = 0;
@@ -52,10 +70,13 @@ struct LcabaOsimWork {
   std::vector<T> Omega;    // 6 a place: Ω of the front, both triangles, `omega_room` apart
   std::vector<T> V;        // 6 a place: Ω Kᵀ of the front and all rows so far, `rows_room` apart
   std::vector<T> X;        // rows of a component in their order, its lower triangle, `rows_room` apart
-  std::vector<T> columns;  // some columns of X, of its residual and of its correction
+  std::vector<Piece> pieces;
+  std::vector<int> pieces_end;  // a component: where its pieces start; where the last ones end
+  std::vector<T> columns;       // some columns of X, of its residual and of its correction
 
   std::size_t bytes() const {
-    return A.size() * sizeof(Mat6<T>) + (Omega.size() + V.size() + X.size() + columns.size()) * sizeof(T);
+    return A.size() * sizeof(Mat6<T>) + pieces.size() * sizeof(Piece) + pieces_end.size() * sizeof(int) +
+           (Omega.size() + V.size() + X.size() + columns.size()) * sizeof(T);
   }
 };
 
@@ -223,20 +244,25 @@ inline void multiply_responses(LcabaOsimWork<T>& e, const ReachPlan::Block& bloc
 
 // Both triangles of a component to the user's matrix, square by square, so that both stay in the caches.
 template <class T>
-void write_component(const LcabaOsimWork<T>& e, const ReachPlan::Component& component, std::size_t m, T* X) {
-  constexpr int side = 16;
-  const int* row = e.reach.row.data() + component.row;
-  const int n = component.rows();
-  for (int a = 0; a < n; a += side)
-    for (int b = 0; b <= a; b += side)
-      for (int i = a; i < std::min(n, a + side); ++i) {
-        const T* x = e.X.data() + std::size_t(i) * e.rows_room;
-        const std::size_t ri = std::size_t(row[i]);
-        for (int j = b; j < std::min(i + 1, b + side); ++j) {
-          const std::size_t rj = std::size_t(row[j]);
-          X[ri * m + rj] = X[rj * m + ri] = x[j];
-        }
-      }
+void write_component(const LcabaOsimWork<T>& e, int component, std::size_t m, T* __restrict X) {
+  const std::size_t room = e.rows_room;
+  const auto* first = e.pieces.data() + e.pieces_end[std::size_t(component)];
+  const auto* past = e.pieces.data() + e.pieces_end[std::size_t(component) + 1];
+  for (const auto* a = first; a < past; ++a) {
+    const T* rows = e.X.data() + std::size_t(a->at) * room;
+    for (const auto* b = first; b < a; ++b) {
+      const T* from = rows + b->at;
+      T *lower = X + std::size_t(a->row) * m + b->row, *upper = X + std::size_t(b->row) * m + a->row;
+      for (int i = 0; i < a->count; ++i)
+        std::copy_n(from + std::size_t(i) * room, b->count, lower + std::size_t(i) * m);
+      for (int j = 0; j < b->count; ++j)
+        for (int i = 0; i < a->count; ++i) upper[std::size_t(j) * m + i] = from[std::size_t(i) * room + j];
+    }
+    T* own = X + std::size_t(a->row) * m + a->row;
+    for (int i = 0; i < a->count; ++i)
+      for (int j = 0; j <= i; ++j)
+        own[std::size_t(i) * m + j] = own[std::size_t(j) * m + i] = rows[std::size_t(i) * room + a->at + j];
+  }
 }
 
 // X ← R − R K Ω Kᵀ R, n × n: K of all rows has been placed, F is the factor of M + Kᵀ R K.
@@ -247,7 +273,8 @@ void lcaba_osim(LcabaOsimWork<T>& e, RowWork<T>& w, const EliminationPlan& plan,
   const std::size_t m = std::size_t(n);
   w.scale(R);
   if (reach.components.size() != 1 || reach.row.size() != m) std::fill_n(X, m * m, T{});
-  for (const auto& component : reach.components) {
+  for (std::size_t c = 0; c < reach.components.size(); ++c) {
+    const auto& component = reach.components[c];
     int rows = 0;  // so far
     for (int t = component.node; t < component.past_node; ++t) {
       const auto& node = reach.nodes[std::size_t(t)];
@@ -262,7 +289,7 @@ void lcaba_osim(LcabaOsimWork<T>& e, RowWork<T>& w, const EliminationPlan& plan,
         rows = block.row + block.rows;
       }
     }
-    write_component(e, component, m, X);
+    write_component(e, int(c), m, X);
   }
   for (std::size_t r = 0; r < m; ++r) X[r * m + r] += R[r];
 }
@@ -283,16 +310,20 @@ T probe_inverse(Delassus<T>& G, const T* damping, const T* X, LcabaOsimWork<T>& 
   }
   // x = X z, four rows at once
   constexpr std::size_t group = 4;
+  constexpr int lanes = row_lanes<T>, packs = columns / lanes;
   T largest{}, shift{};
   for (std::size_t i = 0; i < m; i += group) {
     const T* row[group];
     for (std::size_t g = 0; g < group; ++g) row[g] = X + std::min(i + g, m - 1) * m;
-    T sum[group][columns]{};
+    RowPack<T> sum[group][packs]{};
     for (std::size_t j = 0; j < m; ++j)
-      for (std::size_t g = 0; g < group; ++g)
-        for (int k = 0; k < columns; ++k) sum[g][k] += row[g][j] * z[j * columns + std::size_t(k)];
+      for (int p = 0; p < packs; ++p) {
+        const RowPack<T> signs = load_rows(z + j * columns + std::size_t(p * lanes));
+#pragma GCC unroll 4
+        for (std::size_t g = 0; g < group; ++g) sum[g][p] += signs * row[g][j];
+      }
     for (std::size_t g = 0; g < group && i + g < m; ++g) {
-      for (int k = 0; k < columns; ++k) x[(i + g) * columns + std::size_t(k)] = sum[g][k];
+      for (int p = 0; p < packs; ++p) store_rows(x + (i + g) * columns + std::size_t(p * lanes), sum[g][p]);
       largest = larger_of(largest, row[g][i + g]);
       shift = larger_of(shift, damping[i + g]);
     }

@@ -68,34 +68,32 @@ def find_nodes(pose: Pose, factor: LoopFactor, touched: set[int]) -> dict[int, N
     return nodes
 
 
-def find_blocks(pose: Pose, nodes: dict[int, Node]) -> dict[int, dict[int, Matrix]]:
-    """Ω_ij of all nodes, root first; nothing where nothing goes from one to the other.
-
-        Ω_ij = Σ_k A_ik Ω_kj  for j eliminated after i,      Ω_ii = Q_i + Σ_k A_ik Ω_ki
-    """
-    ops = pose.ops
-    Omega: dict[int, dict[int, Matrix]] = {}
+def depth_first(nodes: dict[int, Node]) -> list[int]:
+    """Nodes from the roots of the elimination's tree on, depth first: all that a node leads to lies on its way to the root."""
+    place = {i: k for k, i in enumerate(nodes)}
+    children: dict[int, list[int]] = {i: [] for i in nodes}
+    waiting = []
     for i, node in nodes.items():
-        row: dict[int, Matrix] = {}
-        for k, A in node.A.items():
-            for j, block in Omega[k].items():
-                row[j] = row[j] + A @ block if j in row else A @ block
-        own = node.Q
-        for k, A in node.A.items():
-            own = own + A @ row[k].T
-        for j, block in row.items():
-            Omega[j][i] = block.T
-        row[i] = ops.symmetric(own)
-        Omega[i] = row
-    return Omega
+        if node.A:
+            children[max(node.A, key=place.__getitem__)].append(i)
+        else:
+            waiting.append(i)
+    order = []
+    while waiting:
+        order.append(waiting.pop())
+        waiting += children[order[-1]]
+    return order
 
 
 def lcaba_osim(pose: Pose, rows: Rows, damping: Any) -> Matrix:
-    """(G + ε)⁻¹ through loops, no factorisation of rows; any rows. O(n w + t² w + m²) with t links that matter and fronts of w links.
+    """(G + ε)⁻¹ through loops, no factorisation of rows; any rows. O(n w² + t w m + m²) with t links that matter and fronts of w links.
 
         Λ = R − R K Ω Kᵀ R,   R = ε⁻¹,   Ω of M + Jᵀ R J
 
-    Without loops it does what :func:`caba_osim` does.
+        Ω_ij = Σ_k A_ik Ω_kj  for j of the front,      Ω_ii = Q_i + Σ_k A_ik Ω_ki
+        V_ie = Σ_k A_ik V_ke  for rows e that were complete before,      V_ke = Σ_j Ω_kj K_eʲᵀ  for rows that are with i
+
+    The front are the links before to which this one or a later one leads: nothing else of Ω and V = Ω Kᵀ is kept. Without loops it does what :func:`caba_osim` does.
 
     Source: derived here, see the top of the file.
 
@@ -109,26 +107,57 @@ def lcaba_osim(pose: Pose, rows: Rows, damping: Any) -> Matrix:
     """
     ops = pose.ops
     R = [1.0 / x for x in per_row(rows, damping)]
-    ends = rows.ends()
+    ends = scaled(pose, rows, rows.ends(), R)
     nodes = find_nodes(pose, loop_factor(pose, rows, R), {end.link for end in ends})
-    Omega = find_blocks(pose, nodes)
+    order = depth_first(nodes)
+    place = {i: k for k, i in enumerate(order)}
+    last = dict(place)  # when a node is led to for the last time
     ends_of: list[list[End]] = [[] for _ in rows.blocks]
-    for end in scaled(pose, rows, ends, R):
+    completed: dict[int, list[int]] = {i: [] for i in order}
+    for i in order:
+        last |= dict.fromkeys(nodes[i].A, place[i])
+    for end in ends:
         ends_of[end.block].append(end)
+    for e, touching in enumerate(ends_of):
+        if touching:
+            completed[max((end.link for end in touching), key=place.__getitem__)].append(e)
+
+    Omega: dict[int, dict[int, Matrix]] = {}
+    V: dict[int, dict[int, Matrix]] = {}
     L: dict[tuple[int, int], Matrix] = {}
-    for a, first in enumerate(ends_of):
-        # R K Ω of a constraint, at links that it or a later one touches
-        response: dict[int, Matrix] = {}
-        for j in {end.link for later in ends_of[a:] for end in later}:
-            for end in first:
-                if j in Omega[end.link]:
-                    part = end.K @ Omega[end.link][j]
-                    response[j] = response[j] + part if j in response else part
-        for b in range(a, len(ends_of)):
-            for end in ends_of[b]:
-                if end.link in response:
-                    part = response[end.link] @ end.K.T
-                    L[a, b] = L[a, b] + part if (a, b) in L else part
-        if (a, a) in L:
-            L[a, a] = ops.symmetric(L[a, a])
+    for t, i in enumerate(order):
+        A = nodes[i].A
+        # Ω with the front, and V of all rows so far
+        Omega[i], V[i] = _lead(A, Omega), _lead(A, V)
+        own = nodes[i].Q
+        for k, A_k in A.items():
+            own = own + A_k @ Omega[i][k].T
+        for k, block in Omega[i].items():
+            Omega[k][i] = block.T
+        Omega[i][i] = ops.symmetric(own)
+        for e in completed[i]:
+            for k in Omega:
+                parts = [Omega[k][end.link] @ end.K.T for end in ends_of[e] if end.link in Omega[k]]
+                if parts:
+                    V[k][e] = sum(parts[1:], parts[0])
+            for f in V[i]:
+                parts = [end.K @ V[end.link][f] for end in ends_of[e] if f in V[end.link]]
+                block = sum(parts[1:], parts[0])
+                if f == e:
+                    L[e, e] = ops.symmetric(block)
+                else:
+                    L[min(e, f), max(e, f)] = block if e < f else block.T
+        for k in [k for k in Omega if last[k] <= t]:
+            del Omega[k], V[k]
+            for row in Omega.values():
+                row.pop(k, None)
     return ops.diagonal(R) - ops.assemble(rows.sizes, L)
+
+
+def _lead(A: dict[int, Matrix], of: dict[int, dict[int, Matrix]]) -> dict[int, Matrix]:
+    """Σ_k A_k of_k, entry by entry."""
+    out: dict[int, Matrix] = {}
+    for k, A_k in A.items():
+        for j, block in of[k].items():
+            out[j] = out[j] + A_k @ block if j in out else A_k @ block
+    return out

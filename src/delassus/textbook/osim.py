@@ -504,7 +504,7 @@ def between_branches(
         K.append(path)
         at_root.append((pose.ancestors(end.link)[-1], T))
     G = {}
-    for i, end in enumerate(ends):  # 23
+    for i in range(len(ends)):  # 23
         G[i, i] = Omega[n + i]  # 28
         for j in range(i + 1, len(ends)):  # 24
             c = next((k for k in K[i] if k in K[j]), None)
