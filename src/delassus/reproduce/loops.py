@@ -44,11 +44,13 @@ def stacked(boxes: int) -> Case:
     """Boxes on top of each other, four contact points a pair."""
     model = box_stack(boxes)
     points = [(x, y, -0.1) for x in (-0.1, 0.1) for y in (-0.1, 0.1)]
-    return model, [
-        PointContact(model, f"box{k}", point=p, other=f"box{k - 1}" if k else None, **({"other_point": (p[0], p[1], 0.1)} if k else {}))
-        for k in range(boxes)
-        for p in points
+    floor: list[Constraint] = [PointContact(model, "box0", point=p) for p in points]
+    above = [
+        PointContact(model, f"box{k}", point=(x, y, z), other=f"box{k - 1}", other_point=(x, y, -z))
+        for k in range(1, boxes)
+        for x, y, z in points
     ]
+    return model, [*floor, *above]
 
 
 @dataclass(frozen=True)
@@ -89,13 +91,16 @@ def _time(case: Case, turns: int) -> tuple[dict[tuple[str, str], float], float]:
     G, out = operator.to_matrix(), np.empty(operator.shape)
     damping, unit = np.full(len(G), DAMPING), np.eye(len(G))
     A = G + DAMPING * unit
-    off, calls = 0.0, {}
+    off = 0.0
+    calls: dict[tuple[str, str], Callable[[], object]] = {}
     for name in PAIRS["G"][1]:
-        calls["G", name] = partial(explicit.matrix, q, method=cast(MatrixMethod, name), out=out)
-        off = max(off, float(np.abs(calls["G", name]() - G).max() / np.abs(G).max()))
+        form = partial(explicit.matrix, q, method=cast(MatrixMethod, name), out=out)
+        calls["G", name] = form
+        off = max(off, float(np.abs(form() - G).max() / np.abs(G).max()))
     for name in PAIRS["(G + ε)⁻¹"][1]:
-        calls["(G + ε)⁻¹", name] = partial(explicit.inverse, q, damping, method=cast(InverseMethod, name), out=out)
-        X = calls["(G + ε)⁻¹", name]()
+        invert = partial(explicit.inverse, q, damping, method=cast(InverseMethod, name), out=out)
+        calls["(G + ε)⁻¹", name] = invert
+        X = invert()
         off = max(off, float(np.linalg.norm(A @ X - unit, axis=0).max() / (np.linalg.norm(A) * np.linalg.norm(X) + 1)))
     return {key: 1e6 * seconds for key, seconds in in_turns(calls, turns).items()}, off
 

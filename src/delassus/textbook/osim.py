@@ -377,8 +377,8 @@ def gather(
                 both, out.L[p] = _merge(ops, out.order[p], out.L[p], out.order[i], out.L[i])
                 out.K[p] = ops.stack([out.K[p], ops.zeros(len(both) - len(out.order[p]), 6)])
                 for k, row in enumerate(out.order[i]):
-                    at = both.index(row)
-                    out.K[p][at : at + 1, :] = out.K[p][at : at + 1, :] + moved[k : k + 1, :]
+                    here = both.index(row)
+                    out.K[p][here : here + 1, :] = out.K[p][here : here + 1, :] + moved[k : k + 1, :]
                 out.order[p] = both
                 continue
             out.K[p] = ops.stack([out.K[p], moved])  # 13
