@@ -27,7 +27,18 @@ import delassus
 
 ROBOTS = ("go2", "g1", "talos")
 COUNTED = ("go2-standing", "g1-standing", "g1-fallen", "cassie-standing", "box-pyramid")
-LOOPS = ("cassie-standing", "box-stack", "box-pyramid", "pyramid-with-robots", "ladder-10", "ladder-40", "ladder-160", "stewart-4", "stewart-16", "ring-100")
+LOOPS = (
+    "cassie-standing",
+    "box-stack",
+    "box-pyramid",
+    "pyramid-with-robots",
+    "ladder-10",
+    "ladder-40",
+    "ladder-160",
+    "stewart-4",
+    "stewart-16",
+    "ring-100",
+)
 SWIMMERS = (100, 1000, 10000)
 CHAINS = (10, 20, 50, 100, 200, 500, 1000)  # links
 TREES = (2, 3, 4, 5, 6, 7, 8)  # levels of branches of three links
@@ -108,7 +119,9 @@ def groups(kind):
 
 def write(kind, path, names=()):
     """Write those named, or every one."""
-    make = {"tree": delassus.load, "derivatives": delassus.load, "operator": scene_of, "loops": looped_scene, "counts": scene_of}.get(kind, held_scene)
+    make = {"tree": delassus.load, "derivatives": delassus.load, "operator": scene_of, "loops": looped_scene, "counts": scene_of}.get(
+        kind, held_scene
+    )
     with open(path, "w") as out:
         for name in names or (name for group in groups(kind) for name in group):
             made = make(name)
