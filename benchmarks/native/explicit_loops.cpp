@@ -12,7 +12,7 @@ namespace {
 
 constexpr double damping = 1e-2;
 // Largest ‖A − B‖ / ‖B‖ from Pinocchio's.
-constexpr double matrix_bound = 1e-9, inverse_bound = 1e-7;
+constexpr double matrix_bound = 1e-7, inverse_bound = 1e-7;
 
 struct Result {
   std::string name;

@@ -70,7 +70,7 @@ class Family:
 
 
 FAMILIES = {
-    "ladder": Family(lambda k: _looped(ladder(k)), (2, 4, 8, 12), (40, 80, 160)),
+    "ladder": Family(lambda k: _looped(ladder(k)), (2, 4, 8, 16), (40, 80, 160)),
     "box stack": Family(stacked, (1, 2, 3, 4), (20, 40, 80)),
     "Stewart platforms": Family(lambda k: _looped(stewart_platforms(k)), (1, 2, 3), (8, 16, 32)),
     "ring": Family(lambda k: _looped(ring(k)), (8, 16, 32), (400, 800, 1600), "n"),
@@ -184,7 +184,9 @@ def _draw(data: dict[str, Any], figure: Any) -> None:
             ax, x = axes[row][column], of["sizes"]
             for name in names:
                 color, marker = LOOKS[name]
-                power = slope(x[-3:], of["counts"][name][-3:])
+                power = _power(x, of["counts"][name])
+                if power is None:
+                    continue
                 ax.loglog(
                     x, of["counts"][name], marker=marker, color=color, markersize=4, linewidth=1.2, label=f"{NAMES[name]}: {power:.2f}"
                 )
