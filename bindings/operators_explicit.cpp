@@ -21,11 +21,10 @@ constexpr std::pair<const char*, MatrixMethod> matrix_methods[] = {
     {"ltl", MatrixMethod::ltl},         {"kjr", MatrixMethod::kjr},           {"efpa", MatrixMethod::efpa},
     {"pv-osim", MatrixMethod::pv_osim}, {"pv-osimr", MatrixMethod::pv_osimr}, {"oscm", MatrixMethod::oscm},
     {"columns", MatrixMethod::columns}};
-constexpr std::pair<const char*, InverseMethod> inverse_methods[] = {{"caba-osim", InverseMethod::caba_osim},
-                                                                     {"caba-osimf", InverseMethod::caba_osimf},
-                                                                     {"pv-osimf", InverseMethod::pv_osimf},
-                                                                     {"ltl", InverseMethod::ltl},
-                                                                     {"lcaba", InverseMethod::lcaba}};
+constexpr std::pair<const char*, InverseMethod> inverse_methods[] = {
+    {"caba-osim", InverseMethod::caba_osim},   {"caba-osimf", InverseMethod::caba_osimf},
+    {"pv-osimf", InverseMethod::pv_osimf},     {"ltl", InverseMethod::ltl},
+    {"lcaba-osim", InverseMethod::lcaba_osim}, {"lcaba", InverseMethod::lcaba}};
 
 // The method of a name, which was checked before.
 template <class Methods>

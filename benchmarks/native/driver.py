@@ -21,6 +21,7 @@ PROGRAMS = {
     "tree": "tree_dynamics",
     "operator": "delassus_operator",
     "explicit": "explicit_matrices",
+    "loops": "explicit_loops",
     "dynamics": "constrained_dynamics",
     "derivatives": "tree_derivatives",
     "constrained-derivatives": "constrained_derivatives",

@@ -3,6 +3,7 @@
     python export.py tree FILE [NAME ...]      robots; the same of derivatives
     python export.py operator FILE [NAME ...]  scenes: a robot, its state and its constraints
     python export.py explicit FILE [NAME ...]  robots held by feet, hands and fingertips, likewise
+    python export.py loops FILE [NAME ...]     scenes with rows between bodies: cassie, boxes, and mechanisms of many loops
     python export.py dynamics FILE [NAME ...]  those, then chains and binary trees held at their ends
     python export.py constrained-derivatives FILE [NAME ...]  robots held by their feet, then chains held at their ends
     python export.py counts FILE [NAME ...]    a few scenes, all of which come with the package
@@ -28,6 +29,18 @@ import delassus
 ROBOTS = ("go2", "g1", "talos")
 COUNTED = ("go2-standing", "g1-standing", "g1-fallen", "cassie-standing", "box-pyramid")
 FEET = ("go2-F3x4", "g1-F6x2", "talos-F6x2", "atlas_hands-F6x2")
+LOOPS = (
+    "cassie-standing",
+    "box-stack",
+    "box-pyramid",
+    "pyramid-with-robots",
+    "ladder-10",
+    "ladder-40",
+    "ladder-160",
+    "stewart-4",
+    "stewart-16",
+    "ring-100",
+)
 SWIMMERS = (100, 1000, 10000)
 CHAINS = (10, 20, 50, 100, 200, 500, 1000)  # links
 TREES = (2, 3, 4, 5, 6, 7, 8)  # levels of branches of three links
@@ -70,6 +83,16 @@ def scene_of(name):
     return delassus.scenes.swimmer_scene(int(size)) if kind == "swimmer" else delassus.scenes.load(name)
 
 
+def looped_scene(name):
+    """Load a scene, or make a mechanism of many loops where these are closed."""
+    kind, _, size = name.partition("-")
+    make = {"ladder": delassus.scenes.ladder, "stewart": delassus.scenes.stewart_platforms, "ring": delassus.scenes.ring}.get(kind)
+    if make is None:
+        return delassus.scenes.load(name)
+    model = make(int(size))
+    return delassus.scenes.Scene(name, model, model.neutral(), tuple(delassus.constraints.from_loop(model, loop) for loop in model.loops))
+
+
 def held_scene(name):
     """Make a chain whose last link is welded to the world, or a tree whose leaves are pinned, bent in a wave; or load a contact set."""
     kind, _, size = name.partition("-")
@@ -90,6 +113,7 @@ def groups(kind):
         "derivatives": ((*ROBOTS, "atlas_hands"),),
         "operator": (tuple(delassus.scenes.names), tuple(f"swimmer-{n}" for n in SWIMMERS)),
         "explicit": (tuple(delassus.scenes.contact_sets),),
+        "loops": (LOOPS,),
         "dynamics": (tuple(delassus.scenes.contact_sets), tuple(f"chain-{n}" for n in CHAINS) + tuple(f"tree-{n}" for n in TREES)),
         "constrained-derivatives": (FEET, tuple(f"chain-{n}" for n in CHAINS)),
         "counts": (COUNTED,),
@@ -98,7 +122,9 @@ def groups(kind):
 
 def write(kind, path, names=()):
     """Write those named, or every one."""
-    make = {"tree": delassus.load, "derivatives": delassus.load, "operator": scene_of, "counts": scene_of}.get(kind, held_scene)
+    make = {"tree": delassus.load, "derivatives": delassus.load, "operator": scene_of, "loops": looped_scene, "counts": scene_of}.get(
+        kind, held_scene
+    )
     with open(path, "w") as out:
         for name in names or (name for group in groups(kind) for name in group):
             made = make(name)

@@ -2,9 +2,11 @@
 // for them.
 //
 // Kinematics and articulated inertias are those of the matrix-free operator (delassus.h); each algorithm has a file in
-// explicit/, with its equation, cost and source. The recursive ones take rows that act on one link each.
+// explicit/, with its equation, cost and source. Any rows, but for the inverses by caba_osim, caba_osimf and pv_osimf,
+// which take rows that act on one link each.
 #pragma once
 
+#include <limits>
 #include <memory>
 
 #include "operators/delassus.h"
@@ -13,6 +15,7 @@
 #include "operators/explicit/efpa.h"
 #include "operators/explicit/kjr.h"
 #include "operators/explicit/lcaba.h"
+#include "operators/explicit/lcaba_osim.h"
 #include "operators/explicit/ltl.h"
 #include "operators/explicit/oscm.h"
 #include "operators/explicit/pv_osimf.h"
@@ -34,13 +37,11 @@ class ExplicitDelassus final : public MatrixMaker<T> {
   const Layout<Real>& layout() const { return G_.layout(); }
   std::size_t bytes() const override;
 
-  // Whether a method can do these constraints: the recursive ones refuse rows on more than one link, and rows of
-  // joints.
-  bool supports(MatrixMethod method) const override {
-    return rows_.tree.single_link || method == MatrixMethod::ltl || method == MatrixMethod::columns;
-  }
+  // Whether a method can do these constraints: some inverses refuse rows on more than one link, and rows of joints.
+  bool supports(MatrixMethod) const override { return true; }
   bool supports(InverseMethod method) const override {
-    return rows_.tree.single_link || method == InverseMethod::ltl || method == InverseMethod::lcaba;
+    return rows_.tree.single_link || method == InverseMethod::ltl || method == InverseMethod::lcaba_osim ||
+           method == InverseMethod::lcaba;
   }
 
   // What a method is expected to take (explicit/cost.h), and the supported ones that take the least.
@@ -75,9 +76,15 @@ class ExplicitDelassus final : public MatrixMaker<T> {
     return *work;
   }
   void find_lemma_limit();
+  void place_rows() {
+    if (rows_.G.empty()) rows_.resize();
+    rows_.place(model_, set_, G_.placement(), G_.terms());
+  }
   void write_single_link_rows(T* X);
   const std::vector<T>& identity();
   bool ltl_upper(const T* q);
+  bool inverse_by_ltl(const T* q, const T* damping, Real least, T* X);
+  bool inverse_by_lcaba_osim(const T* q, const T* damping, Real least, T* X);
   bool inverse_by_cholesky(const T* damping, Real least, T* X);
   bool inverse_by_columns(const T* damping, T* X);
   void inverse_of_matrix(T* X);
@@ -86,6 +93,7 @@ class ExplicitDelassus final : public MatrixMaker<T> {
   Delassus<T> G_;
   const ConstraintSet<Real>& set_;
   RowWork<T> rows_;
+  ReachPlan reach_;
   std::vector<T> compliance_, shift_, zero_, size_,
       identity_;  // a row: C, C + ε, nothing; a link: of the inertia it carries
   std::unique_ptr<LtlWork<T>> ltl_;
@@ -94,6 +102,7 @@ class ExplicitDelassus final : public MatrixMaker<T> {
   std::unique_ptr<PvOsimrWork<T>> pv_osimr_;
   std::unique_ptr<OscmWork<T>> oscm_;
   std::unique_ptr<PvOsimfWork<T>> pv_osimf_;
+  std::unique_ptr<LcabaOsimWork<T>> lcaba_osim_;
   DenseWork<T> dense_;
   std::vector<T> matrix_;  // rows a room apart: G + ε, then its inverse, where columns do not do
   Costs costs_;
@@ -106,12 +115,13 @@ template <class T>
 ExplicitDelassus<T>::ExplicitDelassus(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout)
     : model_(model), G_(model, std::move(layout)), set_(G_.layout().set) {
   rows_.tree = find_limbs(model, G_.layout());
-  rows_.resize();
+  if (rows_.tree.single_link) rows_.resize();
   compliance_.resize(std::size_t(set_.rows));
   shift_.resize(std::size_t(set_.rows));
   zero_.resize(std::size_t(set_.rows));
   size_.resize((model.links.size() + link_lanes<T> - 1) / link_lanes<T> * link_lanes<T>);
-  costs_ = count_costs(model, G_.layout(), rows_.tree);
+  reach_ = find_reach(G_.layout().coupled, model.links.size(), rows_.tree, set_.rows);
+  costs_ = count_costs(model, G_.layout(), rows_.tree, reach_);
   const auto least = [this](const auto& methods) {
     auto best = methods.back();
     for (const auto method : methods)
@@ -138,7 +148,7 @@ void ExplicitDelassus<T>::find_lemma_limit() {
       q[link.iq] = constant<T>(link.reference + Real(0.6) * Real(std::sin(1.7 * (link.iq + 1))));
   if (!G_.update(q.data())) return;
   G_.set_damping(one.data());
-  rows_.place(set_, G_.placement(), G_.terms());
+  place_rows();
   const T growth = pivot_growth(model_, G_, rows_, size_.data());
   Real worst = 0;
   for (int l = 0; l < lanes_of<T>; ++l) worst = std::max(worst, lane(growth, l));
@@ -148,8 +158,8 @@ void ExplicitDelassus<T>::find_lemma_limit() {
 template <class T>
 std::size_t ExplicitDelassus<T>::bytes() const {
   const auto of = [](const auto& work) { return work ? work->bytes() : 0; };
-  return G_.bytes() + rows_.bytes() + dense_.bytes() + matrix_.size() * sizeof(T) + of(ltl_) + of(kjr_) + of(efpa_) +
-         of(pv_osimr_) + of(oscm_) + of(pv_osimf_) +
+  return G_.bytes() + rows_.bytes() + reach_.bytes() + dense_.bytes() + matrix_.size() * sizeof(T) + of(ltl_) +
+         of(kjr_) + of(efpa_) + of(pv_osimr_) + of(oscm_) + of(pv_osimf_) + of(lcaba_osim_) +
          (compliance_.size() + shift_.size() + zero_.size() + size_.size() + identity_.size()) * sizeof(T);
 }
 
@@ -189,7 +199,7 @@ bool ExplicitDelassus<T>::matrix(MatrixMethod method, const T* q, T* G) {
     return regular;
   }
   const Articulated<T> A(G_.placement(), G_.mass_factor());
-  rows_.place(set_, G_.placement(), G_.terms());
+  place_rows();
   if (method == MatrixMethod::kjr)
     kjr(rows_, taken(kjr_), A);
   else if (method == MatrixMethod::efpa)
@@ -200,7 +210,10 @@ bool ExplicitDelassus<T>::matrix(MatrixMethod method, const T* q, T* G) {
     pv_osimr(rows_, taken(pv_osimr_), A, false);
   else
     oscm(rows_, taken(oscm_), A);
-  write_symmetric<T>(rows_.G.data(), rows_.room, &rows_.tree, set_.rows, 1, compliance_.data(), G);
+  if (rows_.tree.single_link)
+    write_symmetric<T>(rows_.G.data(), rows_.room, &rows_.tree, set_.rows, 1, compliance_.data(), G);
+  else
+    fold_symmetric<T>(rows_.G.data(), rows_.room, rows_.tree, set_.rows, compliance_.data(), G);
   return regular;
 }
 
@@ -241,7 +254,7 @@ bool ExplicitDelassus<T>::inverse_by_cholesky(const T* damping, Real least, T* X
   const bool regular = G_.factorize();
   const int n = rows_.tree.rows();
   if (dense_.room == 0) dense_.resize(set_.rows);
-  rows_.place(set_, G_.placement(), G_.terms());
+  place_rows();
   pv_osim(rows_, Articulated<T>(G_.placement(), G_.mass_factor()));
   for (int r = 0; r < n; ++r)
     rows_.G[std::size_t(r) * rows_.room + std::size_t(r)] += shift_[rows_.tree.row[std::size_t(r)]];
@@ -261,6 +274,50 @@ void ExplicitDelassus<T>::write_single_link_rows(T* X) {
   write_symmetric<T>(rows_.G.data(), rows_.room, &rows_.tree, set_.rows, 1, shift_.data(), X);
 }
 
+// The matrix by LTL, its Cholesky factor and inverse. The shift is there.
+template <class T>
+bool ExplicitDelassus<T>::inverse_by_ltl(const T* q, const T* damping, Real least, T* X) {
+  const int m = set_.rows;
+  const bool regular = ltl_upper(q);
+  if (dense_.room == 0) dense_.resize(m);
+  T* A = ltl_->G.data();
+  for (int r = 0; r < m; ++r) A[std::size_t(r) * ltl_->room + r] += shift_[r];
+  factor_dense(A, m, ltl_->room, dense_);
+  if (!keeps_positive(dense_, m, least)) {
+    G_.place(q);
+    G_.prepare();
+    return inverse_by_columns(damping, X);
+  }
+  for (auto& a : ltl_->G) a = T{};
+  add_inverse(dense_, m, A, ltl_->room);
+  write_symmetric<T>(A, ltl_->room, nullptr, m, 1, zero_.data(), X);
+  return regular;
+}
+
+// By all blocks of the inverse of M + Jᵀ R J, refined where the lemma has lost digits; where it has lost all of them,
+// by LTL or columns, whichever is expected to be faster. The shift is there.
+template <class T>
+bool ExplicitDelassus<T>::inverse_by_lcaba_osim(const T* q, const T* damping, Real least, T* X) {
+  const int m = set_.rows;
+  if (rows_.room == 0) rows_.resize_K();
+  if (!lcaba_osim_) lcaba_osim_ = std::make_unique<LcabaOsimWork<T>>(reach_, m);
+  const bool regular = G_.update(q);
+  if (m == 0) return regular;
+  G_.set_damping(damping, true);
+  rows_.place(model_, set_, G_.placement(), G_.terms());
+  lcaba_osim(*lcaba_osim_, rows_, G_.layout().coupled, G_.placement(), G_.damped_factor(), G_.stiffness(), m, X);
+  // in the mean over columns a tenth of what is good enough for each
+  constexpr Real goal = 450 * std::numeric_limits<Real>::epsilon(), hopeless = Real(0.1);
+  for (int refinements = 0; refinements <= 2; ++refinements) {
+    if (refinements > 0) refine_inverse(G_, damping, X, *lcaba_osim_);
+    const T error = probe_inverse(G_, damping, X, *lcaba_osim_);
+    if (error <= goal) return regular;
+    if (!(error <= hopeless)) break;
+  }
+  if (cost(InverseMethod::ltl).time < cost(InverseMethod::lcaba).time) return inverse_by_ltl(q, damping, least, X);
+  return inverse_by_columns(damping, X);
+}
+
 template <class T>
 bool ExplicitDelassus<T>::inverse(InverseMethod method, const T* q, const T* damping, T* X) {
   const int m = set_.rows;
@@ -269,27 +326,13 @@ bool ExplicitDelassus<T>::inverse(InverseMethod method, const T* q, const T* dam
     shift_[r] = compliance_[r] + damping[r];
     for (int l = 0; l < lanes_of<T>; ++l) least = std::min(least, lane(shift_[r], l));
   }
-  if (method == InverseMethod::ltl) {
-    const bool regular = ltl_upper(q);
-    if (dense_.room == 0) dense_.resize(m);
-    T* A = ltl_->G.data();
-    for (int r = 0; r < m; ++r) A[std::size_t(r) * ltl_->room + r] += shift_[r];
-    factor_dense(A, m, ltl_->room, dense_);
-    if (!keeps_positive(dense_, m, least)) {
-      G_.place(q);
-      G_.prepare();
-      return inverse_by_columns(damping, X);
-    }
-    for (auto& a : ltl_->G) a = T{};
-    add_inverse(dense_, m, A, ltl_->room);
-    write_symmetric<T>(A, ltl_->room, nullptr, m, 1, zero_.data(), X);
-    return regular;
-  }
+  if (method == InverseMethod::ltl) return inverse_by_ltl(q, damping, least, X);
+  if (method == InverseMethod::lcaba_osim) return inverse_by_lcaba_osim(q, damping, least, X);
 
   G_.place(q);
   G_.prepare();
   if (method == InverseMethod::lcaba) return inverse_by_columns(damping, X);
-  rows_.place(set_, G_.placement(), G_.terms());
+  place_rows();
   if (method == InverseMethod::pv_osimf) {
     const bool regular = G_.factorize();
     if (!pv_osimf(rows_, taken(pv_osimf_), Articulated<T>(G_.placement(), G_.mass_factor()), shift_.data(), least))

@@ -53,7 +53,7 @@ class PvSweeps : public SingleStateSolver<T> {
     for (int k = 0; k < model_.nv; ++k) p.u[k] = tau ? tau[k] : T{};
     loads.take_forces(G_.layout().loose);
     G_.collect_all(p, loads);
-    rows_.place(set_, G_.placement(), G_.terms());
+    rows_.place(model_, set_, G_.placement(), G_.terms());
     pv_osim(rows_, Articulated<T>(G_.placement(), G_.mass_factor()));
     add_affine(p, dual_.target());
 
@@ -89,7 +89,7 @@ class PvSweeps : public SingleStateSolver<T> {
  private:
   static RowWork<T> find_rows(const Model<T>& model, const Layout<T>& layout) {
     RowWork<T> rows;
-    rows.tree = find_limbs(model, layout);
+    if (rows_act_on_single_links(layout.set)) rows.tree = find_limbs(model, layout);
     rows.resize();
     return rows;
   }

@@ -48,7 +48,7 @@ class PvEarly final : public SingleStateSolver<T> {
         H_(model.links.size()),
         f_(model.links.size()),
         a_(model.links.size()) {
-    rows_.tree = find_limbs(model, *layout_);
+    if (rows_act_on_single_links(set_)) rows_.tree = find_limbs(model, *layout_);
     rows_.resize();
     slot_.assign(std::size_t(rows_.tree.rows()), -1);
     for (const auto& limb : rows_.tree.limbs) {
@@ -91,7 +91,7 @@ class PvEarly final : public SingleStateSolver<T> {
     kinematics(model_, w_, q);
     world_inertias(w_);
     evaluate(model_, set_, w_, q, terms_.data());
-    rows_.place(set_, w_, terms_.data());
+    rows_.place(model_, set_, w_, terms_.data());
     forcing_.find(model_, set_, w_, q, v, external, gamma);
     find_scale();
 

@@ -41,6 +41,7 @@ __all__ = [
     "flat_pyramid",
     "fork",
     "four_bar",
+    "ladder",
     "load",
     "model_of",
     "n_four_bar",
@@ -48,8 +49,10 @@ __all__ = [
     "on_floor",
     "pendulum",
     "pyramid_with_robots",
+    "ring",
     "robot_heap",
     "stem_with_branches",
+    "stewart_platforms",
     "swimmer",
     "swimmer_scene",
 ]
@@ -253,6 +256,85 @@ def n_four_bar(n: int) -> Model:
             _bar(b, f"coupler{k}", f"rod{k}", (1.0, 0.0, 0.0), 1.0, -math.pi / 2, mass=1.0)
     for k in range(n):
         b.add_connect(f"coupler{k}", f"rod{k + 1}", point=(1.0, 0.0, 0.0), other_point=(1.0, 0.0, 0.0), name=f"pin{k}")
+    return b.build()
+
+
+def ring(n: int) -> Model:
+    """Chain of ``n`` rods of 0.2 m, closed, in the xz plane, a regular polygon at neutral, the first hinged to the world: nv = n, one connect.
+
+    One loop however many links: fixed m, growing n.
+    """
+    n = count(n, "n", minimum=3)
+    b = ModelBuilder(f"ring_{n}")
+    turn = 2 * math.pi / n
+    for k in range(n):
+        place = (_ROD_LENGTH if k else 0.0, 0.0, 0.0)
+        _bar(b, f"rod{k}", f"rod{k - 1}" if k else "world", place, _ROD_LENGTH, turn if k else 0.0, mass=_ROD_MASS)
+    b.add_connect(f"rod{n - 1}", "rod0", point=(_ROD_LENGTH, 0.0, 0.0), other_point=(0.0, 0.0, 0.0), name="pin")
+    return b.build()
+
+
+def ladder(rungs: int) -> Model:
+    """Two upright chains of ``rungs`` rods each, joined by a rung at every hinge, in the xz plane: nv = 3 rungs, as many connects.
+
+    Loops that touch: each closes over the one below it. n and m grow alike.
+    """
+    rungs = count(rungs, "rungs")
+    b = ModelBuilder(f"ladder_{rungs}")
+    for side, x in (("left", 0.0), ("right", _ROD_LENGTH)):
+        for k in range(rungs):
+            place = (_ROD_LENGTH, 0.0, 0.0) if k else (x, 0.0, 0.0)
+            _bar(b, f"{side}{k}", f"{side}{k - 1}" if k else "world", place, _ROD_LENGTH, 0.0 if k else math.pi / 2, mass=_ROD_MASS)
+    end = (_ROD_LENGTH, 0.0, 0.0)
+    for k in range(rungs):
+        _bar(b, f"rung{k}", f"left{k}", end, _ROD_LENGTH, -math.pi / 2, mass=_ROD_MASS)
+        b.add_connect(f"rung{k}", f"right{k}", point=end, other_point=end, name=f"pin{k}")
+    return b.build()
+
+
+def stewart_platforms(n: int) -> Model:
+    """``n`` Stewart platforms side by side: a free plate each, on six legs that turn about two axes and lengthen: nv = 24 n, 6 n connects.
+
+    Loops that do not touch those of the next platform.
+    """
+    n = count(n, "n")
+    b = ModelBuilder(f"stewart_platforms_{n}")
+    height, mass = 0.8, 2.0
+    for k in range(n):
+        x = 1.5 * k
+        b.add_body(f"plate{k}", position=(x, 0.0, height), mass=mass, inertia=_cylinder_inertia(mass, 0.05, 0.35, 2))
+        b.add_joint(f"plate{k}", "free", name=f"plate{k}_free")
+        b.add_shape(f"plate{k}", "cylinder", (0.35, 0.025), contype=0)
+        for leg in range(6):
+            # feet and heads in pairs, turned against each other
+            side = -1 if leg % 2 else 1
+            foot, head = 2 * math.pi / 3 * (leg // 2) + 0.2 * side, 2 * math.pi / 3 * (leg // 2) + 0.85 * side
+            bottom = np.array([x + 0.5 * math.cos(foot), 0.5 * math.sin(foot), 0.0])
+            on_plate = (0.3 * math.cos(head), 0.3 * math.sin(head), 0.0)
+            d = np.array([x, 0.0, height]) + on_plate - bottom
+            length = float(np.linalg.norm(d))
+            # from the z axis to the leg
+            axis = np.array([-d[1], d[0], 0.0])
+            half = math.acos(d[2] / length) / 2
+            turn = (math.cos(half), *(math.sin(half) * axis / np.linalg.norm(axis)))
+            for name, parent, position, quaternion in (
+                (f"lower{k}_{leg}", "world", tuple(bottom), turn),
+                (f"upper{k}_{leg}", f"lower{k}_{leg}", (0.0, 0.0, length / 2), IDENTITY),
+            ):
+                b.add_body(
+                    name,
+                    parent,
+                    position=position,
+                    quaternion=quaternion,
+                    mass=_ROD_MASS,
+                    com=(0.0, 0.0, length / 4),
+                    inertia=_cylinder_inertia(_ROD_MASS, length / 2, _ROD_RADIUS, 2),
+                )
+                b.add_shape(name, "capsule", (_ROD_RADIUS, length / 4), position=(0.0, 0.0, length / 4), contype=0)
+            for about in ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0)):
+                b.add_joint(f"lower{k}_{leg}", "hinge", name=f"foot{k}_{leg}_{'x' if about[0] else 'y'}", axis=about)
+            b.add_joint(f"upper{k}_{leg}", "slide", name=f"leg{k}_{leg}", axis=(0.0, 0.0, 1.0))
+            b.add_connect(f"upper{k}_{leg}", f"plate{k}", point=(0.0, 0.0, length / 2), other_point=on_plate, name=f"head{k}_{leg}")
     return b.build()
 
 

@@ -24,7 +24,7 @@ __all__ = [
 MatrixMethod = Literal["ltl", "kjr", "efpa", "pv-osim", "pv-osimr", "oscm", "columns", "auto"]
 """Methods of :func:`delassus.delassus_matrix`."""
 
-InverseMethod = Literal["caba-osim", "caba-osimf", "pv-osimf", "ltl", "lcaba", "auto"]
+InverseMethod = Literal["caba-osim", "caba-osimf", "pv-osimf", "ltl", "lcaba-osim", "lcaba", "auto"]
 """Methods of :func:`delassus.damped_delassus_inverse`."""
 
 DynamicsMethod = Literal["auto", "lcaba", "caba", "pv-soft", "soft-gauss", "kkt", "prox-ltl", "prox-ltls", "pv", "prox-pv", "pv-early"]

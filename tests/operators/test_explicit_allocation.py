@@ -5,7 +5,7 @@ import pytest
 from oracles.allocation import requests
 
 MATRIX = ["ltl", "kjr", "efpa", "pv-osim", "pv-osimr", "oscm", "columns", "auto"]
-INVERSE = ["caba-osim", "caba-osimf", "pv-osimf", "ltl", "lcaba", "auto"]
+INVERSE = ["caba-osim", "caba-osimf", "pv-osimf", "ltl", "lcaba-osim", "lcaba", "auto"]
 OPERATORS = ["DenseDelassus", "CholeskyDelassus"]
 VERBS = ["update", "matvec", "matmat", "solve", "damping"]
 

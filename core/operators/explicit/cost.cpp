@@ -26,6 +26,7 @@ constexpr std::array<Coefficients, all_inverse_methods.size()> inverse_coefficie
     {1.6, 2.41e-4, 1.42e-3},  // caba-osimf
     {1.7, 2.27e-4, 1.35e-3},  // pv-osimf
     {2.1, 0, 9.92e-4},        // ltl
+    {2.6, 2.64e-4, 9.0e-4},   // lcaba-osim
     {2.3, 1.72e-4, 1.62e-3},  // lcaba
 }};
 
@@ -87,6 +88,38 @@ void add_limbs(const Counter& count, const Limbs& tree, Costs& costs) {
     if (limb.parent < 0 && limb.free >= 0) blocks += 6 * triangle + 60 * p;
   }
   own(costs, InverseMethod::pv_osimf) += blocks;
+}
+
+// Rows on several links: every pair of rows on links is added to the pair of rows.
+void add_folding(const Limbs& tree, Costs& costs) {
+  if (tree.single_link) return;
+  double pairs = 0;
+  for (const auto& t : tree.trees) pairs += 0.5 * double(t.past - t.first) * double(t.past - t.first);
+  for (const auto method :
+       {MatrixMethod::kjr, MatrixMethod::efpa, MatrixMethod::pv_osim, MatrixMethod::pv_osimr, MatrixMethod::oscm})
+    own(costs, method) += pairs;
+}
+
+// Blocks of the inverse of M + Jᵀ R J, and what rows make of them.
+void add_reach(const Counter& count, const EliminationPlan& plan, const ReachPlan& reach, Costs& costs) {
+  double sum = 0;
+  for (const auto& pass : reach.passes) sum += 100 + 40 * plan.storage[std::size_t(pass.step)].neighbours;
+  for (const auto& component : reach.components) {
+    int rows = 0;
+    for (int t = component.node; t < component.past_node; ++t) {
+      const auto& node = reach.nodes[std::size_t(t)];
+      sum += 36.0 * (node.past_part - node.part) * (count.packs(6 * node.span) + count.packs(rows));
+      for (int b = node.block; b < node.past_block; ++b) {
+        const auto& block = reach.blocks[std::size_t(b)];
+        const double links = block.past_term - block.term;
+        rows = block.row + block.rows;
+        sum += links *
+               (36.0 * (node.past_front - node.front) * count.packs(block.rows) + 6 * count.block(block.rows, rows));
+      }
+    }
+    sum += 2 * count.block(component.rows(), component.rows());
+  }
+  own(costs, InverseMethod::lcaba_osim) = sum;
 }
 
 // What is done for pairs of links with rows, and the velocities between them.
@@ -154,12 +187,14 @@ void add_velocities(const Counter& count, const Model<Real>& model, const Layout
 }  // namespace
 
 template <class Real>
-Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Limbs& tree) {
+Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Limbs& tree, const ReachPlan& reach) {
   const Counter count(link_lanes<Real>);
   const int m = layout.set.rows;
   const double kinematics = 117.0 * double(model.links.size()), elimination = 90.0 * model.nv;
   Costs costs;
   add_limbs(count, tree, costs);
+  add_folding(tree, costs);
+  add_reach(count, layout.coupled, reach, costs);
   add_pairs(count, tree, costs);
   add_velocities(count, model, layout, costs);
 
@@ -180,7 +215,7 @@ Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Li
   return costs;
 }
 
-template Costs count_costs(const Model<double>&, const Layout<double>&, const Limbs&);
-template Costs count_costs(const Model<float>&, const Layout<float>&, const Limbs&);
+template Costs count_costs(const Model<double>&, const Layout<double>&, const Limbs&, const ReachPlan&);
+template Costs count_costs(const Model<float>&, const Layout<float>&, const Limbs&, const ReachPlan&);
 
 }  // namespace delassus

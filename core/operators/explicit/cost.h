@@ -15,6 +15,10 @@
 //   columns     a pack of columns: 26 a velocity that moves rows, 12 a row
 //   ltl         a velocity of depth d: 7 d for M, d (d / 2 lanes + 3) for its factor,
 //               d for every pack of rows it moves;  products as pv-osim
+//   folding     rows on several links: a number for every pair of rows on links of a tree, of all but ltl and columns
+//   lcaba-osim  a passed link 100, and 40 a neighbour;  a node and link it leads to 36 for every pack of the front and
+//               of rows so far;  a block of rows and link of it 36 for every link of the front and pack of it, 6 for
+//               every row and pack of rows so far;  probes 2 for every row and pack
 //   inverses    as the matrix they start from; a Cholesky factor and inverse of b rows b³ / 2 lanes + 20 b;
 //               lcaba three times columns
 //
@@ -25,16 +29,18 @@
 #include <array>
 
 #include "operators/explicit/limbs.h"
+#include "operators/explicit/reach.h"
 
 namespace delassus {
 
 enum class MatrixMethod { ltl, kjr, efpa, pv_osim, pv_osimr, oscm, columns };
-enum class InverseMethod { caba_osim, caba_osimf, pv_osimf, ltl, lcaba };
+enum class InverseMethod { caba_osim, caba_osimf, pv_osimf, ltl, lcaba_osim, lcaba };
 inline constexpr std::array all_matrix_methods{MatrixMethod::ltl,     MatrixMethod::kjr,      MatrixMethod::efpa,
                                                MatrixMethod::pv_osim, MatrixMethod::pv_osimr, MatrixMethod::oscm,
                                                MatrixMethod::columns};
-inline constexpr std::array all_inverse_methods{InverseMethod::caba_osim, InverseMethod::caba_osimf,
-                                                InverseMethod::pv_osimf, InverseMethod::ltl, InverseMethod::lcaba};
+inline constexpr std::array all_inverse_methods{InverseMethod::caba_osim,  InverseMethod::caba_osimf,
+                                                InverseMethod::pv_osimf,   InverseMethod::ltl,
+                                                InverseMethod::lcaba_osim, InverseMethod::lcaba};
 
 // Operations of a method, and its time.
 struct Cost {
@@ -49,6 +55,6 @@ struct Costs {
 };
 
 template <class Real>
-Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Limbs& tree);
+Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Limbs& tree, const ReachPlan& reach);
 
 }  // namespace delassus

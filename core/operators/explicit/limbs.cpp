@@ -11,20 +11,31 @@ constexpr int none = std::numeric_limits<int>::max();
 
 // Rows of every link, and what links carry of them.
 struct CarriedRows {
+  using Source = Limbs::Source;
   std::vector<std::vector<Limbs::RowRange>> on;  // a link: its own, in the user's order
   std::vector<int> least, carried, branches;     // a link: the least row it carries, how many, on how many children
 
   template <class Real>
   CarriedRows(const Model<Real>& model, const ConstraintSet<Real>& set)
       : on(model.links.size()), least(on.size(), none), carried(on.size(), 0), branches(on.size(), 0) {
+    const auto add = [&](Source source, int link, int index, int count, int row) {
+      if (link >= 0) on[link].push_back({source, link, index, count, row});
+    };
     for (const auto& group : set.groups)
-      for (int c = 0; c < group.count; ++c)
-        on[group.link].push_back({group.link, group.first + c, 3, set.points[group.first + c].row});
-    // the sign of `source` tells terms from points until they are sorted
+      for (int p = group.first; p < group.first + group.count; ++p) {
+        add(Source::point, group.link, p, 3, set.points[p].row);
+        add(Source::other_point, group.other, p, 3, set.points[p].row);
+      }
     for (const auto& b : set.blocks)
-      on[set.terms[b.term].link].push_back({set.terms[b.term].link, -1 - set.terms[b.term].K, b.rows, b.row});
+      for (int t = b.term; t < b.term + b.terms; ++t)
+        add(Source::term, set.terms[t].link, set.terms[t].K, b.rows, b.row);
+    for (std::size_t j = 0; j < set.joint_rows.size(); ++j) {
+      const int link = model.dof_link[set.joint_rows[j].velocity];
+      add(Source::joint, link, int(j), 1, set.joint_rows[j].row);
+      add(Source::parent_of_joint, model.links[link].parent, int(j), 1, set.joint_rows[j].row);
+    }
     for (auto& ranges : on)
-      std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+      std::stable_sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
     for (int i = int(on.size()) - 1; i >= 0; --i) {
       for (const auto& range : on[i]) {
         least[i] = std::min(least[i], range.at);
@@ -109,10 +120,8 @@ void order_rows(const CarriedRows& rows, std::vector<std::vector<int>> hanging, 
       limb.own = at;
       for (const auto& range : on) {
         for (int r = 0; r < range.count; ++r) all.row[at + r] = range.at + r;
-        if (range.source < 0)
-          all.terms.push_back({range.link, -1 - range.source, range.count, at});
-        else
-          all.points.push_back({range.link, range.source, range.count, at});
+        all.ranges.push_back(range);
+        all.ranges.back().at = at;
         at += range.count;
       }
       limb.own_past = at;
@@ -143,11 +152,20 @@ Limbs find_limbs(const Model<Real>& model, const Layout<Real>& layout) {
   const auto& set = layout.set;
   Limbs all;
   all.single_link = rows_act_on_single_links(set);
-  if (!all.single_link) return all;
   const CarriedRows rows(model, set);
   auto hanging = add_limbs(model, layout, rows, all);
   order_rows(rows, std::move(hanging), all);
-  all.ordered = all.rows() == set.rows;
+  std::sort(all.ranges.begin(), all.ranges.end(), [](const auto& a, const auto& b) { return a.at < b.at; });
+  for (const auto& limb : all.limbs)
+    if (limb.parent < 0) all.trees.push_back({limb.first, limb.past, 0, 0});
+  std::sort(all.trees.begin(), all.trees.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  int range = 0;
+  for (auto& t : all.trees) {
+    t.range = range;
+    while (range < int(all.ranges.size()) && all.ranges[std::size_t(range)].at < t.past) ++range;
+    t.past_range = range;
+  }
+  all.ordered = all.single_link && all.rows() == set.rows;
   for (int r = 0; r < all.rows(); ++r) all.ordered = all.ordered && all.row[std::size_t(r)] == r;
   return all;
 }

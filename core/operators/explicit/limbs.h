@@ -1,10 +1,13 @@
-// Rows that act on one link each, seen along the tree: who carries them, and where they meet.
+// Rows seen along the tree: who carries them, and where they meet.
 //
+// A row that acts on several links is several here, one for each of its links, and G_ef = Σ_i Σ_j K_eⁱ Ω_ij K_fʲᵀ is
+// the sum over these (`fold_symmetric` of symmetric.h); a row of a joint acts on its link and, backward, on the parent.
 // A limb is a run of links that carry the same rows: its tip has rows of its own, or is where limbs meet; its other
 // links only pass on what comes from the tip. Rows are put in an order in which those of a limb and of all limbs that
 // hang on it are a range.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "operators/layout.h"
@@ -32,16 +35,23 @@ struct Limbs {
   bool ordered = true;        // they are the same, and none is left out
   bool single_link = true;    // every row acts on one link or on none, and on no joint
 
-  // Rows of points and of terms: where they start in this order.
+  // Rows of one source on one link: where they start in this order.
+  enum class Source : std::uint8_t { point, other_point, term, joint, parent_of_joint };
   struct RowRange {
-    int link, source, count, at;  // source: point, or K
+    Source source;
+    int link, index, count, at;  // index: point, first K of the term, or joint row
   };
-  std::vector<RowRange> points, terms;
+  std::vector<RowRange> ranges;  // in this order
+  struct Tree {
+    int first, past;  // rows
+    int range, past_range;
+  };
+  std::vector<Tree> trees;  // those that carry rows, in this order
 
   int rows() const { return int(row.size()); }
   std::size_t bytes() const {
     return limbs.size() * sizeof(Limb) + (children.size() + velocity.size() + link.size() + row.size()) * sizeof(int) +
-           (points.size() + terms.size()) * sizeof(RowRange);
+           ranges.size() * sizeof(RowRange) + trees.size() * sizeof(Tree);
   }
 };
 

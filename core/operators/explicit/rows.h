@@ -1,4 +1,4 @@
-// Rows on single links at a configuration, and what passing them down a limb does to them.
+// Rows on links at a configuration, and what passing them down a limb does to them.
 //
 // What a row is at link i, K_i, becomes at its parent K_p = K_i Pᵀ, P = 1 − U D⁻¹ Sᵀ: velocity by velocity y = K S,  K
 // −= y D⁻¹ Uᵀ. The numbers y are the rows of J in coordinates that M is diagonal in, J M⁻¹ Jᵀ = Σ y D⁻¹ yᵀ. A free
@@ -33,31 +33,49 @@ struct RowWork {
   std::vector<T> Y, Z;  // a velocity of the limbs: y, y D⁻¹
   std::vector<T> G;     // rows × room, its upper triangle
 
-  void resize() {
+  void resize_K() {
     room = row_room<T>(tree.rows());
-    K.assign(6 * room, T{});
+    K.assign(6 * room + row_lanes<T>, T{});  // two packs may start at the last row
+  }
+  void resize() {
+    resize_K();
     Y.assign(tree.velocity.size() * room, T{});
     Z.assign(Y.size(), T{});
     G.assign(std::size_t(tree.rows()) * room, T{});
   }
   std::size_t bytes() const { return tree.bytes() + (K.size() + Y.size() + Z.size() + G.size()) * sizeof(T); }
 
+  // G, of rows on several links only where there ever is something: within trees
   void clear() {
-    for (auto& g : G) g = T{};
+    if (tree.single_link)
+      std::fill(G.begin(), G.end(), T{});
+    else
+      for (const auto& t : tree.trees)
+        for (int r = t.first; r < t.past; ++r) std::fill_n(&G[std::size_t(r) * room] + t.first, t.past - t.first, T{});
   }
 
-  // K of every row at its own link: of a point along n [n; p × n]
-  void place(const ConstraintSet<real_of<T>>& set, const Placement<T>& w, const Vec6<T>* terms) {
-    for (const auto& at : tree.points) {
-      const auto& point = set.points[at.source];
-      const Vec3<T> p = w.pose[at.link] * set.locals[point.local];
-      for (int r = 0; r < 3; ++r) {
-        const Vec3<T> n = Vec3<T>{} + point.axes[r];
-        put(at.at + r, {n, cross(p, n)});
+  // K of every row at its own link: of a point along n [n; p × n], of a joint what takes velocities of its link and of
+  // the parent to its own
+  void place(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, const Placement<T>& w,
+             const Vec6<T>* terms) {
+    using Source = Limbs::Source;
+    for (const auto& at : tree.ranges) {
+      if (at.source == Source::term) {
+        for (int r = 0; r < at.count; ++r) put(at.at + r, terms[at.index + r]);
+      } else if (at.source == Source::point || at.source == Source::other_point) {
+        const bool other = at.source == Source::other_point;
+        const auto& point = set.points[at.index];
+        const Vec3<T> p = w.pose[at.link] * set.locals[point.local + other];
+        for (int r = 0; r < 3; ++r) {
+          const Vec3<T> n = other ? Vec3<T>{} - point.axes[r] : Vec3<T>{} + point.axes[r];
+          put(at.at + r, {n, cross(p, n)});
+        }
+      } else {
+        const auto& row = set.joint_rows[at.index];
+        put(at.at,
+            speed_of(model, w, row.velocity) * (at.source == Source::joint ? row.coefficient : -row.coefficient));
       }
     }
-    for (const auto& at : tree.terms)
-      for (int r = 0; r < at.count; ++r) put(at.at + r, terms[at.source + r]);
   }
   // K ← R K, R in the user's order
   void scale(const T* R) {

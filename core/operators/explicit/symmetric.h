@@ -46,4 +46,34 @@ void write_symmetric(const T* G, std::size_t stride, const Limbs* tree, int n, r
   for (std::size_t i = 0; i < m; ++i) X[i * m + i] += diagonal[i];
 }
 
+// X ← G + diagonal where rows act on several links: entry (e, f) is the sum over the links of e and of f. G: upper
+// triangle, rows `stride` apart, in the order of the limbs, zero between trees; X: n × n.
+template <class T>
+void fold_symmetric(const T* G, std::size_t stride, const Limbs& tree, int n, const T* diagonal, T* __restrict X) {
+  const std::size_t m = std::size_t(n);
+  std::fill_n(X, m * m, T{});
+  for (std::size_t i = 0; i < m; ++i) X[i * m + i] = diagonal[i];
+  // a block of rows on one link with rows on another: to the upper triangle of X, at (e, f) or at (f, e)
+  const auto add = [&](const Limbs::RowRange& a, const Limbs::RowRange& b) {
+    const T* g = G + std::size_t(a.at) * stride + b.at;
+    const std::size_t e = std::size_t(tree.row[std::size_t(a.at)]), f = std::size_t(tree.row[std::size_t(b.at)]);
+    for (int i = 0; i < a.count; ++i) {
+      const T* row = g + std::size_t(i) * stride;
+      if (e < f)
+        for (int j = 0; j < b.count; ++j) X[(e + i) * m + f + j] += row[j];
+      else if (f < e)
+        for (int j = 0; j < b.count; ++j) X[(f + j) * m + e + i] += row[j];
+      else if (a.at == b.at)
+        for (int j = i; j < b.count; ++j) X[(e + i) * m + e + j] += row[j];
+      else  // the same rows on two links
+        for (int j = i; j < b.count; ++j) X[(e + i) * m + e + j] += row[j] + g[std::size_t(j) * stride + i];
+    }
+  };
+  for (const auto& t : tree.trees)
+    for (int a = t.range; a < t.past_range; ++a)
+      for (int b = a; b < t.past_range; ++b) add(tree.ranges[std::size_t(a)], tree.ranges[std::size_t(b)]);
+  for (std::size_t i = 1; i < m; ++i)
+    for (std::size_t j = 0; j < i; ++j) X[i * m + j] = X[j * m + i];
+}
+
 }  // namespace delassus

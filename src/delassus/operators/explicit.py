@@ -178,8 +178,8 @@ def delassus_matrix(
         model: the mechanism.
         q: (nq,) configuration. Float32 gives float32 work and result.
         constraints: constraints of this model, or its loops; their rows in order are the rows of G.
-        method: for any constraints ``"ltl"`` O(n d² + m d² + m² d), ``"columns"`` O(m (n + m)); for rows that act on one link each ``"kjr"`` O(n + m² d),
-            ``"efpa"`` O(n + m d + m²), ``"pv-osim"`` O(n + m² d), ``"pv-osimr"`` O(n + m²), ``"oscm"`` O(n + m d + m²); d is the depth of the tree.
+        method: ``"ltl"`` O(n d² + m d² + m² d), ``"columns"`` O(m (n + m)), ``"kjr"`` O(n + m² d), ``"efpa"`` O(n + m d + m²), ``"pv-osim"`` O(n + m² d),
+            ``"pv-osimr"`` O(n + m²), ``"oscm"`` O(n + m d + m²); d is the depth of the tree, and in the last five a row counts once for every link it touches.
             ``"auto"`` is the one expected to be the fastest. They agree to rounding.
         out: (m, m) to fill.
 
@@ -188,7 +188,7 @@ def delassus_matrix(
 
     Raises:
         UnknownNameError: there is no such method; it lists those there are.
-        ArgumentError: the method cannot do these constraints; it names those that can.
+        ArgumentError: an array has the wrong shape, or constraints are another model's.
 
     In a loop use :class:`ExplicitDelassus`, which does the symbolic work once.
     """
@@ -211,8 +211,8 @@ def damped_delassus_inverse(
         q: (nq,) configuration. Float32 gives float32 work and result.
         constraints: constraints of this model, or its loops; their rows in order are the rows of G.
         damping: ε added to the diagonal, scalar or (m,), positive.
-        method: for any constraints ``"ltl"`` (the matrix, its Cholesky factor and inverse) O(n d² + m d² + m² d + m³), ``"lcaba"`` (columns) O(m (n + m)); for rows
-            that act on one link each ``"caba-osim"``, ``"caba-osimf"`` O(n + m²), ``"pv-osimf"`` O(n + m² d + m³). ``"auto"`` is the one expected to be the
+        method: for any constraints ``"ltl"`` (the matrix, its Cholesky factor and inverse) O(n d² + m d² + m² d + m³), ``"lcaba-osim"`` (blocks of the inverse of M + Jᵀ R J,
+            fronts of w links) O(n w² + m² w), ``"lcaba"`` (columns) O(m (n + m)); for rows that act on one link each ``"caba-osim"``, ``"caba-osimf"`` O(n + m²), ``"pv-osimf"`` O(n + m² d + m³). ``"auto"`` is the one expected to be the
             fastest. They agree to rounding.
         out: (m, m) to fill.
 

@@ -16,7 +16,13 @@ from .outputs import Output, read, stamp, write
 
 __all__ = ["PAPERS", "Item", "Made", "all_items", "find", "make"]
 
-PAPERS = {"matrix-free": "matrix_free", "osim": "osim", "constrained": "constrained", "lcp": "complementarity"}  # nickname: module
+PAPERS = {
+    "matrix-free": "matrix_free",
+    "osim": "osim",
+    "constrained": "constrained",
+    "lcp": "complementarity",
+    "loops": "loops",
+}  # nickname: module
 _PACKAGES = {"symbolic": "casadi", "robots": "example_robot_data", "peers": "pinocchio"}  # what an extra brings
 
 

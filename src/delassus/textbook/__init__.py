@@ -15,6 +15,7 @@ from .counting import OperationCount, count, count_function
 from .derivatives import ForwardDerivatives, InverseDerivatives, aba_derivatives, rnea_derivatives
 from .dynamics import Motion, constrained_aba, lcaba, prox_ltl, prox_ltls, prox_pv, pv, pv_early, pv_soft, wanted
 from .inverse import BranchedInverse, caba_osim, caba_osimf, ltl_inverse, pv_osimf
+from .loops import lcaba_osim
 from .matrix_free import (
     block_damped_inverse_apply,
     damped_inverse_apply,
@@ -64,6 +65,7 @@ __all__ = [
     "jacobian_transpose_apply",
     "kjr",
     "lcaba",
+    "lcaba_osim",
     "loop_inverse_apply",
     "ltl_inverse",
     "ltl_osim",

@@ -15,6 +15,7 @@ from .arithmetic import Matrix, Symbols
 from .derivatives import ForwardDerivatives, InverseDerivatives, aba_derivatives, rnea_derivatives
 from .dynamics import Motion, constrained_aba, lcaba, prox_ltl, prox_ltls, prox_pv, pv, pv_early, pv_soft
 from .inverse import BranchedInverse, caba_osim, caba_osimf, ltl_inverse, pv_osimf
+from .loops import lcaba_osim
 from .matrix_free import (
     damped_inverse_apply,
     delassus_apply,
@@ -72,11 +73,12 @@ ALGORITHMS: dict[str, Algorithm] = {
     "rnea-derivatives": _TREE(rnea_derivatives, ("v", "acceleration"), does="τ, ∂τ/∂(q, v, ν̇)", source="Carpentier, Mansard (2018)"),
     "aba-derivatives": _TREE(aba_derivatives, ("v", "tau"), does="ν̇, ∂ν̇/∂(q, v, τ)", source="Carpentier, Mansard (2018)"),
     "ltl": Algorithm(ltl_osim, any_rows=True, does="G", source="002, eqs. 4 to 6"),
-    "kjr": Algorithm(kjr, does="G", source="002, eqs. 11 and 13"),
-    "efpa": Algorithm(efpa, does="G", source="002, algorithm 2"),
-    "pv-osim": Algorithm(pv_osim, does="G", source="002, algorithm 1"),
-    "pv-osimr": Algorithm(pv_osimr, does="G", source="002, algorithm 3"),
+    "kjr": Algorithm(kjr, any_rows=True, does="G", source="002, eqs. 11 and 13"),
+    "efpa": Algorithm(efpa, any_rows=True, does="G", source="002, algorithm 2"),
+    "pv-osim": Algorithm(pv_osim, any_rows=True, does="G", source="002, algorithm 1"),
+    "pv-osimr": Algorithm(pv_osimr, any_rows=True, does="G", source="002, algorithm 3"),
     "ltl-inverse": Algorithm(ltl_inverse, ("damping",), any_rows=True, does="(G + ε)⁻¹", source="003, section VIII-C"),
+    "lcaba-osim": Algorithm(lcaba_osim, ("damping",), any_rows=True, does="(G + ε)⁻¹", source="textbook/loops.py, from 000, algorithm 4"),
     "caba-osim": Algorithm(caba_osim, ("damping",), does="(G + ε)⁻¹", source="003, algorithm 5"),
     "caba-osimf": Algorithm(caba_osimf, ("damping",), does="(G + ε)⁻¹, factored", source="003, eq. 41"),
     "pv-osimf": Algorithm(pv_osimf, ("damping",), does="(G + ε)⁻¹, factored", source="003, section VIII-C"),

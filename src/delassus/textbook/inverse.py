@@ -25,7 +25,7 @@ from .tree import articulated, crba
 
 __all__ = ["BranchedInverse", "caba_osim", "caba_osimf", "ltl_inverse", "pv_osimf"]
 
-ANY_ROWS = "ltl_inverse or damped_inverse_apply"
+ANY_ROWS = "ltl_inverse or lcaba_osim"
 
 
 def per_row(rows: Rows, value: Any, name: str = "damping") -> list[Scalar]:

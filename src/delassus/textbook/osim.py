@@ -1,7 +1,7 @@
 """The Delassus matrix G = J M⁻¹ Jᵀ, also called the inverse operational-space inertia matrix.
 
-:func:`ltl_osim` takes any rows. The recursive ones, :func:`kjr`, :func:`efpa`, :func:`pv_osim` and :func:`pv_osimr`, take rows that touch one link each, called
-end-effectors. In link frames the propagator of accelerations from π(i) to i, the papers' ^π(i)P_iᵀ, comes with the change of frame:
+All take any rows. To the recursive ones, :func:`kjr`, :func:`efpa`, :func:`pv_osim` and :func:`pv_osimr`, a row that touches several links is several end-effectors:
+G_ef = Σ_i Σ_j K_eⁱ Ω_ij K_fʲᵀ. In link frames the propagator of accelerations from π(i) to i, the papers' ^π(i)P_iᵀ, comes with the change of frame:
 
     (1 − S_i D_i⁻¹ U_iᵀ) X_i,   U_i = H^A_i S_i,   D_i = S_iᵀ U_i
 
@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .arithmetic import Matrix, Scalar
+from .arithmetic import Arithmetic, Matrix, Scalar
 from .robot import Pose
 from .rows import End, Rows
 from .tree import Articulated, _dofs, articulated, crba
 
 __all__ = ["efpa", "kjr", "ltl_osim", "pv_osim", "pv_osimr"]
-
-ANY_ROWS = "ltl_osim"
 
 
 # ---- joint space -----------------------------------------------------------------------------------------------------------
@@ -175,16 +173,13 @@ def kjr(pose: Pose, rows: Rows) -> Matrix:
 
     Args:
         pose: of the robot.
-        rows: of the constraints, each touching one link.
+        rows: of the constraints.
 
     Returns:
         (m, m) G.
-
-    Raises:
-        ArgumentError: some rows touch several links or a joint.
     """
     ops, parent = pose.ops, pose.parent
-    ends = rows.single("kjr", ANY_ROWS)
+    ends = rows.ends()
     art = articulated(pose)
     supports = {j for end in ends for j in pose.ancestors(end.link)}
     Omega: dict[int, Matrix] = {}
@@ -196,19 +191,32 @@ def kjr(pose: Pose, rows: Rows) -> Matrix:
             half = pass_down(pose, art, i, Omega[parent[i]])
             Omega[i] = ops.symmetric(pass_down(pose, art, i, half.T) + own)
     G = {}
-    for n, (i, Ki, a) in enumerate(ends):
-        for j, Kj, b in ends[n:]:
+    for n, (i, Ki, _) in enumerate(ends):
+        for k, (j, Kj, _) in enumerate(ends[n:]):
             c = cca(pose, i, j)
             if c is None:
                 continue
             T = Kj  # K_j back to the common ancestor
-            for k in between(pose, c, j):
-                T = pass_up(pose, art, k, T)
+            for link in between(pose, c, j):
+                T = pass_up(pose, art, link, T)
             T = Omega[c] @ T.T
-            for k in reversed(between(pose, c, i)):  # and its acceleration on to link i
-                T = pass_down(pose, art, k, T)
-            G[a, b] = ops.symmetric(Ki @ T) if a == b else Ki @ T
-    return ops.assemble(rows.sizes, G)
+            for link in reversed(between(pose, c, i)):  # and its acceleration on to link i
+                T = pass_down(pose, art, link, T)
+            G[n, n + k] = ops.symmetric(Ki @ T) if k == 0 else Ki @ T
+    return ops.assemble(rows.sizes, sum_ends(ends, G))
+
+
+def sum_ends(ends: list[End], found: dict[tuple[int, int], Matrix]) -> dict[tuple[int, int], Matrix]:
+    """Upper blocks of G from those of all pairs of end-effectors, i ≤ j: constraints that touch several links have several."""
+    G: dict[tuple[int, int], Matrix] = {}
+    for (i, j), block in found.items():
+        a, b = ends[i].block, ends[j].block
+        if a > b:
+            a, b, block = b, a, block.T
+        elif a == b and i != j:
+            block = block + block.T
+        G[a, b] = G[a, b] + block if (a, b) in G else block
+    return G
 
 
 def cca(pose: Pose, i: int, j: int) -> int | None:
@@ -232,16 +240,13 @@ def efpa(pose: Pose, rows: Rows) -> Matrix:
 
     Args:
         pose: of the robot.
-        rows: of the constraints, each touching one link.
+        rows: of the constraints.
 
     Returns:
         (m, m) G.
-
-    Raises:
-        ArgumentError: some rows touch several links or a joint.
     """
     ops, parent = pose.ops, pose.parent
-    ends = rows.single("efpa", ANY_ROWS)
+    ends = rows.ends()
     art = articulated(pose)  # 1, 2, 5 to 9
     K: list[dict[int, Matrix]] = [{} for _ in parent]  # ^iK_j
     for j, (i, Kj, _) in enumerate(ends):  # 3
@@ -259,13 +264,13 @@ def efpa(pose: Pose, rows: Rows) -> Matrix:
             else:
                 Omega_K[i][j] = own  # 17
     G = {}
-    for a, (i, _, row) in enumerate(ends):  # 18
+    for a, (i, _, _) in enumerate(ends):  # 18
         for b in range(a, len(ends)):
             c = cca(pose, i, ends[b].link)
             if c is not None:
                 block = K[c][a] @ Omega_K[c][b]  # 19
-                G[row, ends[b].block] = ops.symmetric(block) if a == b else block
-    return ops.assemble(rows.sizes, G)
+                G[a, b] = ops.symmetric(block) if a == b else block
+    return ops.assemble(rows.sizes, sum_ends(ends, G))
 
 
 def pv_osim(pose: Pose, rows: Rows) -> Matrix:
@@ -277,15 +282,12 @@ def pv_osim(pose: Pose, rows: Rows) -> Matrix:
 
     Args:
         pose: of the robot.
-        rows: of the constraints, each touching one link.
+        rows: of the constraints.
 
     Returns:
         (m, m) G.
-
-    Raises:
-        ArgumentError: some rows touch several links or a joint.
     """
-    ends = rows.single("pv_osim", ANY_ROWS)
+    ends = rows.ends()
     art = articulated(pose)  # 2, 7 to 10
     return gather(pose, rows, ends, art).matrix(pose, rows)  # 15
 
@@ -310,12 +312,15 @@ class Gathered:
         return [i for i, p in enumerate(pose.parent) if p < 0 and self.order[i]]
 
     def matrix(self, pose: Pose, rows: Rows) -> Matrix:
-        """L^A_0 of all rows; rows on the ground have zeros."""
+        """L^A_0 of all rows, of those on several trees the sum; rows on the ground have zeros."""
         ops = pose.ops
         L = ops.zeros(0, 0)
         order: list[int] = []
         for i in self.roots(pose):
-            L, order = ops.block_diagonal(L, self.L[i]), order + self.order[i]
+            if set(order).isdisjoint(self.order[i]):
+                L, order = ops.block_diagonal(L, self.L[i]), order + self.order[i]
+            else:
+                order, L = _merge(ops, order, L, self.order[i], self.L[i])
         ground = sorted(set(range(rows.m)) - set(order))
         place = {row: k for k, row in enumerate([*order, *ground])}
         return ops.take(ops.block_diagonal(L, ops.zeros(len(ground), len(ground))), [place[row] for row in range(rows.m)])
@@ -365,12 +370,33 @@ def gather(
                 c, u, _ = affine
                 out.bias[i] = out.bias[i] + out.K[i] @ (c[i] + pose.S[i] @ (art.Dinv[i] @ u[i]))
         if p >= 0:  # 12
-            out.K[p] = ops.stack([out.K[p], pass_up(pose, art, i, out.K[i])])  # 13
-            out.L[p] = ops.block_diagonal(out.L[p], out.L[i])
+            moved = pass_up(pose, art, i, out.K[i])
             out.bias[p] = ops.stack([out.bias[p], out.bias[i]])
-            out.order[p] += out.order[i]
             out.parts[p].append(len(out.order[i]))
+            if out.order[p] and not set(out.order[p]).isdisjoint(out.order[i]):
+                both, out.L[p] = _merge(ops, out.order[p], out.L[p], out.order[i], out.L[i])
+                out.K[p] = ops.stack([out.K[p], ops.zeros(len(both) - len(out.order[p]), 6)])
+                for k, row in enumerate(out.order[i]):
+                    here = both.index(row)
+                    out.K[p][here : here + 1, :] = out.K[p][here : here + 1, :] + moved[k : k + 1, :]
+                out.order[p] = both
+                continue
+            out.K[p] = ops.stack([out.K[p], moved])  # 13
+            out.L[p] = ops.block_diagonal(out.L[p], out.L[i])
+            out.order[p] += out.order[i]
     return out
+
+
+def _merge(ops: Arithmetic, order: list[int], L: Matrix, others: list[int], more: Matrix) -> tuple[list[int], Matrix]:
+    """Rows of two lists and their L^A; of those in both it is the sum."""
+    both = [*order, *(row for row in others if row not in order)]
+    place = {row: k for k, row in enumerate(both)}
+    missing = len(both) - len(order)
+    out = ops.block_diagonal(L, ops.zeros(missing, missing))
+    for a, x in enumerate(others):
+        for b, y in enumerate(others):
+            out[place[x], place[y]] = out[place[x], place[y]] + more[a, b]
+    return both, out
 
 
 # ---- branching links -------------------------------------------------------------------------------------------------------
@@ -425,16 +451,13 @@ def pv_osimr(pose: Pose, rows: Rows, *, inertia: list[Matrix] | None = None) -> 
 
     Args:
         pose: of the robot.
-        rows: of the constraints, each touching one link.
+        rows: of the constraints.
         inertia: of the links; default theirs.
 
     Returns:
         (m, m) G.
-
-    Raises:
-        ArgumentError: some rows touch several links or a joint.
     """
-    ends = rows.single("pv_osimr", ANY_ROWS)
+    ends = rows.ends()
     return pose.ops.assemble(rows.sizes, between_branches(pose, ends, articulated(pose, inertia))[0])
 
 
@@ -481,13 +504,13 @@ def between_branches(
         K.append(path)
         at_root.append((pose.ancestors(end.link)[-1], T))
     G = {}
-    for i, end in enumerate(ends):  # 23
-        G[end.block, end.block] = Omega[n + i]  # 28
+    for i in range(len(ends)):  # 23
+        G[i, i] = Omega[n + i]  # 28
         for j in range(i + 1, len(ends)):  # 24
             c = next((k for k in K[i] if k in K[j]), None)
             if c is None or (stop and parent[c] < 0):
                 continue
             if (n + i, c) not in sent:
                 sent[n + i, c] = K[i][c] @ Omega[c]
-            G[end.block, ends[j].block] = sent[n + i, c] @ K[j][c].T  # 25, 26
-    return G, at_root
+            G[i, j] = sent[n + i, c] @ K[j][c].T  # 25, 26
+    return sum_ends(ends, G), at_root

@@ -1,6 +1,7 @@
 """Rows of constraints in link frames: velocity of the rows = Σ K_i v_i over links + rows of joints.
 
-The recursive algorithms take rows that touch one link (the papers' end-effectors, 𝓔); the others any.
+The papers' end-effectors, 𝓔, are rows that touch one link. A row that touches several is here several of them, and what it is in G is their sum; a row of a joint
+touches its link and, backward, the parent. Algorithms that have not been extended to that take rows that touch one link.
 """
 
 from __future__ import annotations
@@ -87,6 +88,23 @@ class Rows:
     def sizes(self) -> list[int]:
         """Rows of each block."""
         return [block.rows for block in self.blocks]
+
+    def ends(self) -> list[End]:
+        """List the end-effectors of all rows, one for each link that a block touches; blocks on the ground are left out."""
+        out: list[End] = []
+        for k, block in enumerate(self.blocks):
+            K = dict(block.K)
+            for r, v, c in block.joints:  # ν_v = Sᵀ (v_i − X v_π)
+                i = next(i for i, link in enumerate(self.pose.robot.links) if link.v <= v < link.v + link.nv)
+                row = self.pose.ops.zeros(block.rows, 6)
+                at = v - self.pose.robot.links[i].v
+                row[r : r + 1, :] = self.pose.S[i][:, at : at + 1].T * c
+                K[i] = K[i] + row if i in K else row
+                p = self.pose.parent[i]
+                if p >= 0:
+                    K[p] = K[p] - row @ self.pose.X[i] if p in K else -(row @ self.pose.X[i])
+            out.extend(End(i, K_i, k) for i, K_i in K.items())
+        return out
 
     def single(self, algorithm: str, others: str) -> list[End]:
         """List the end-effectors: blocks that touch a link; blocks on the ground are left out.

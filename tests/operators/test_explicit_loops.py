@@ -1,0 +1,168 @@
+"""Explicit matrices through loops: every method that takes any rows gives the dense definition, and inverses are backward stable at any damping."""
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from test_explicit import ANY_INVERSE, MATRIX, some
+from test_operator import CLOSE, Case, loops, plan, standing, stored
+
+import delassus as dl
+from oracles import rows, trees
+from oracles.compare import agree
+from oracles.dense import Mechanism
+
+DAMPING = [1e-8, 1e-6, 1e-4, 1e-2, 1.0, 1e3]
+# ‖(G + ε) X − 1‖, the largest of the columns, over ‖G + ε‖ ‖X‖ + 1
+BACKWARD = 1e-12
+
+
+def backward(case, X, damping):
+    A = case.G + damping * np.eye(case.m)
+    residual = np.linalg.norm(A @ X - np.eye(case.m), axis=0).max(initial=0.0)
+    return residual / (np.linalg.norm(A, 2) * np.linalg.norm(X, 2) + 1) if case.m else 0.0
+
+
+# ---- cases ---------------------------------------------------------------------------------------------------------------
+
+
+def random_loops(seed):
+    """A random tree of any joints with some loops, n-ary rows, rows of joints and of the centre of mass; some are repeated."""
+    rng = np.random.default_rng([seed, 31])
+    oracle = trees.mechanism(plan(rng, 2 + int(rng.integers(14)), rng.random()), [seed, 32])
+    kinds = [*rows.BETWEEN, *(kind for kind in rows.OF_MODEL if rng.random() < 0.3)]
+    made = []
+    for kind in rng.choice(kinds, 1 + int(rng.integers(7))):
+        try:
+            made.append(rows.random_constraint(rng, oracle.model, str(kind)))
+        except (ValueError, IndexError):  # the tree has no joint of the kind
+            continue
+    made += [made[k] for k in rng.integers(len(made), size=int(rng.integers(3)))] if made else []
+    return Case(oracle, made)
+
+
+def declared(name):
+    oracle = standing(name)
+    made = [*loops(oracle.model), *some(np.random.default_rng(5), oracle.model, ["contact", "weld"], 3)]
+    return Case(oracle, [*made, rows.random_constraint(np.random.default_rng(6), oracle.model, "center")])
+
+
+WITH_LOOPS = [name for name in dl.embedded_names() if dl.load(name).loops]
+SCENES = {name: lambda n=name: Case(standing(n), stored(n)) for name in dl.scenes.names}
+ROBOTS = {f"{name} loops": lambda n=name: declared(n) for name in (*WITH_LOOPS, "four_bar", "n_four_bar")}
+RANDOM = {f"random-{seed}": lambda s=seed: random_loops(s) for seed in range(500)}
+
+
+@lru_cache(maxsize=4)
+def made(name):
+    return {**SCENES, **ROBOTS, **RANDOM}[name]()
+
+
+def check_matrices(case):
+    explicit = dl.ExplicitDelassus(case.model, case.constraints)
+    for method in MATRIX:
+        G = explicit.matrix(case.q, method=method)
+        agree(G, case.G, CLOSE, case.scale)
+        assert np.array_equal(G, G.T)
+
+
+def check_inverses(case, methods):
+    explicit = dl.ExplicitDelassus(case.model, case.constraints)
+    for method in methods:
+        for damping in DAMPING:
+            X = explicit.inverse(case.q, damping, method=method)
+            assert np.array_equal(X, X.T)
+            error = backward(case, X, damping)
+            assert error <= BACKWARD, f"{method}: backward error {error:.2g} at damping {damping:g}"
+
+
+@pytest.mark.parametrize("name", [*SCENES, *ROBOTS])
+def test_robots_and_scenes_have_their_dense_matrix(name):
+    check_matrices(made(name))
+
+
+@pytest.mark.parametrize("name", [*SCENES, *ROBOTS])
+def test_inverses_of_robots_and_scenes_are_backward_stable(name):
+    check_inverses(made(name), ["lcaba-osim"])
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", RANDOM)
+def test_random_loops_have_their_dense_matrix(name):
+    check_matrices(made(name))
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", RANDOM)
+def test_inverses_of_random_loops_are_backward_stable(name):
+    check_inverses(made(name), ["lcaba-osim"])
+
+
+# ---- families ------------------------------------------------------------------------------------------------------------
+
+FAMILIES = {
+    "ring": lambda k: dl.scenes.ring(k), "ladder": lambda k: dl.scenes.ladder(k), "stewart_platforms": lambda k: dl.scenes.stewart_platforms(k),
+    "n_four_bar": lambda k: dl.scenes.n_four_bar(k),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 12])
+@pytest.mark.parametrize("family", FAMILIES)
+def test_families_of_loops(family, size):
+    model = FAMILIES[family](size + 2 if family == "ring" else size)
+    case = Case(Mechanism(model, model.random(1)), list(loops(model)))
+    assert case.m > 0
+    check_matrices(case)
+    check_inverses(case, ANY_INVERSE)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_families_of_loops_are_closed_at_neutral(family):
+    model = FAMILIES[family](4)
+    errors = np.concatenate([dl.constraint_error(model, model.neutral(), [loop]) for loop in model.loops])
+    assert np.abs(errors).max() < 1e-12
+
+
+# ---- structure -----------------------------------------------------------------------------------------------------------
+
+
+def test_mechanisms_apart_have_zeros_between_them():
+    model = dl.scenes.stewart_platforms(3)
+    q, each = model.random(2), len(model.loops) // 3
+    explicit = dl.ExplicitDelassus(model, model.loops)
+    m = explicit.shape[0] // 3
+    for A in (explicit.matrix(q, method="pv-osimr"), explicit.inverse(q, 1e-3, method="lcaba-osim")):
+        for a in range(3):
+            for b in range(3):
+                block = A[a * m : (a + 1) * m, b * m : (b + 1) * m]
+                assert np.all(block == 0) if a != b else np.abs(block).max() > 0
+    assert each * 3 == len(model.loops)
+
+
+def test_rows_that_touch_nothing_have_only_their_damping():
+    model = dl.scenes.four_bar()
+    ground = dl.Weld(model, 0, point=np.ones(3), other_point=np.zeros(3))
+    X = dl.damped_delassus_inverse(model, model.neutral(), [ground, *model.loops], 0.25, method="lcaba-osim")
+    assert np.array_equal(X[:6], np.hstack([4 * np.eye(6), np.zeros((6, X.shape[0] - 6))]))
+
+
+def test_compliance_and_a_damping_per_row():
+    case = made("cassie-standing")
+    rng = np.random.default_rng(3)
+    damping, compliance = 10 ** rng.uniform(-3, 0, (2, case.m))
+    explicit = dl.ExplicitDelassus(case.model, case.constraints, compliance=compliance)
+    want = np.linalg.inv(case.G + np.diag(damping + compliance))
+    agree(explicit.inverse(case.q, damping, method="lcaba-osim"), want, CLOSE, np.abs(want).max())
+
+
+def test_auto_knows_which_methods_take_loops_and_that_the_sparse_factor_grows_faster():
+    def costs(k):
+        model = dl.scenes.ladder(k)
+        return dl.ExplicitDelassus(model, model.loops).explain()
+
+    few, many = costs(3), costs(160)
+    for found in (few, many):
+        assert (set(found.matrix), set(found.inverse)) == (set(MATRIX), set(ANY_INVERSE))
+    assert few.inverse_choice == "ltl"
+    assert many.inverse_choice == "lcaba-osim"
+    assert many.matrix_choice != "ltl"
