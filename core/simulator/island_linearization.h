@@ -69,6 +69,9 @@ class IslandLinearization {
  public:
   IslandLinearization(const WorldDescription& world, int loop_rows);
 
+  // Numbers of the description were changed by its owner (part.h).
+  void read_numbers();
+
   // After the island's step; motions of its contacts, in their order.
   void update(const IslandStep& step, const std::vector<const ContactMotion*>& motions);
   const StepGaps& gaps() const { return gaps_; }
@@ -99,6 +102,7 @@ class IslandLinearization {
   // A motion of the step with impulses: F(q_m, v½, (v' − v) / dt, λ / dt) = f, and rows with the law of their impulses.
   struct Motion {
     Motion(const WorldDescription& world, bool loops);
+    void read_inertias();
     Residual force;
     std::unique_ptr<Residual> loop_rows;  // null: there are no loops
     ContactRates contacts;
