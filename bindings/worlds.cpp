@@ -139,6 +139,8 @@ void differentiate(HeldWorlds& s, std::size_t n, nb::handle control, nb::handle 
   s.work([&] { work(Worlds::StepInputs{c.data, t.data, advance}, Worlds::StepsAfter{q.data, v.data, found}); });
   s.raise_failure();
   record.q = q.object, record.v = v.object;
+  for (auto* x : {&record.status, &record.kinks, &record.redundant}) x->reserve(n);
+  record.left_out.reserve(n);
   for (const auto& f : found) {
     record.status.push_back(f.status), record.kinks.push_back(f.kinks), record.redundant.push_back(f.redundant);
     record.left_out.push_back(f.derived ? names_of(f.gaps) : std::vector<std::string>{"all"});

@@ -14,7 +14,9 @@ __all__ = ["WorldsAdjoint", "WorldsLinearization", "of_steps"]
 
 Array = NDArray[Any]
 
-_GAPS_OF_WORLDS = _GAPS | {"all": "there are no derivatives: the step ended unstable, singular or failed, or they are not finite; all are NaN"}
+_GAPS_OF_WORLDS = _GAPS | {
+    "all": "there are no derivatives: the step ended unstable, singular or failed, or they are not finite; all are NaN"
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,4 +70,9 @@ class WorldsAdjoint(_Steps):
 def of_steps(record: _core.StepsRecord) -> dict[str, Any]:
     """Return what is said of every step."""
     words = (tuple(_GAPS_OF_WORLDS[name] for name in names) for names in record.left_out)
-    return {"status": record.status, "kinks": record.kinks.astype(bool), "redundant": record.redundant.astype(bool), "left_out": tuple(words)}
+    return {
+        "status": record.status,
+        "kinks": record.kinks.astype(bool),
+        "redundant": record.redundant.astype(bool),
+        "left_out": tuple(words),
+    }
