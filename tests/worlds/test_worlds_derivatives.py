@@ -29,12 +29,17 @@ def moving(model, count=5, threads=1, **options):
     worlds.external_forces[::2, -1, :3] = rng.normal(size=worlds.external_forces[::2, -1, :3].shape)
     worlds.step(30)
     if model.name == "bouncing":
-        worlds.reset(q=[0.0, 0, 0.1, 1, 0, 0, 0], v=np.column_stack([0.2 * rng.normal(size=(count, 2)), np.full((count, 1), -0.5), rng.normal(size=(count, 3))]))
+        worlds.reset(
+            q=[0.0, 0, 0.1, 1, 0, 0, 0],
+            v=np.column_stack([0.2 * rng.normal(size=(count, 2)), np.full((count, 1), -0.5), rng.normal(size=(count, 3))]),
+        )
     return worlds
 
 
 def randomize(worlds):
-    worlds.randomize(4, friction=(0.4, 1.0), mass_scale=(0.8, 1.2), com_offset=(-0.01, 0.01), armature_scale=(0.8, 1.2), restitution=(0.0, 0.5))
+    worlds.randomize(
+        4, friction=(0.4, 1.0), mass_scale=(0.8, 1.2), com_offset=(-0.01, 0.01), armature_scale=(0.8, 1.2), restitution=(0.0, 0.5)
+    )
 
 
 def inputs_of(worlds, k):
