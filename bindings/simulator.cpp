@@ -274,10 +274,10 @@ std::unique_ptr<StepRecord> linearize(HeldWorld& s, nb::handle tau, nb::handle c
     if (!s.linearization) s.linearization = std::make_unique<StepLinearization>(w, int(s.plan->nu()));
     s.row_forces = w.row_forces;
     const StepReport report = s.linearization->update(forces, smoothing);
-    if (!report.collided || !report.regular) return report;
-    if (s.finite()) record = recorded(report, w);
+    const bool stepped = report.collided && report.regular;
+    if (stepped && s.finite()) record = recorded(report, w);
     if (!advance || !record) {
-      w.undo_step();
+      if (stepped) w.undo_step();
       w.row_forces = s.row_forces;
     }
     return report;
@@ -345,20 +345,10 @@ nb::tuple step_adjoints(HeldWorld& s, nb::handle q_bar, nb::handle v_bar, int co
 // Modes and kinks of contacts, whether another row is about to change its mode, and names of what is left out.
 nb::tuple linearized_modes(HeldWorld& s) {
   const StepLinearization& linear = *s.linearization;
-  const StepGaps& g = linear.gaps();
-  std::vector<std::string> gaps;
-  const std::pair<bool, const char*> named[] = {{g.contradiction, "contradiction"},
-                                                {g.open_loops, "open_loops"},
-                                                {g.tendons, "tendons"},
-                                                {g.moved_bodies, "moved_bodies"},
-                                                {g.bounce, "bounce"},
-                                                {g.contacts, "contacts"},
-                                                {g.singular, "singular"},           {g.smoothing, "smoothing"}};
-  for (const auto& [is, name] : named)
-    if (is) gaps.emplace_back(name);
   std::vector<int> modes(linear.contact_modes().begin(), linear.contact_modes().end()),
       kinks(linear.contact_kinks().begin(), linear.contact_kinks().end());
-  return nb::make_tuple(modes, kinks, linear.row_kinks(), linear.correction_kink(), linear.redundant(), gaps);
+  return nb::make_tuple(modes, kinks, linear.row_kinks(), linear.correction_kink(), linear.redundant(),
+                        names_of(linear.gaps()));
 }
 
 void restore(HeldWorld& s, nb::handle numbers, std::size_t n) {

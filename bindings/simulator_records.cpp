@@ -113,6 +113,17 @@ void RunRecord::add(const StepReport& r, const World& w) {
   penetration.push_back(r.penetration);
 }
 
+std::vector<std::string> names_of(const StepGaps& g) {
+  std::vector<std::string> gaps;
+  const std::pair<bool, const char*> named[] = {
+      {g.contradiction, "contradiction"}, {g.open_loops, "open_loops"}, {g.tendons, "tendons"},
+      {g.moved_bodies, "moved_bodies"},   {g.bounce, "bounce"},         {g.contacts, "contacts"},
+      {g.singular, "singular"},           {g.smoothing, "smoothing"}};
+  for (const auto& [is, name] : named)
+    if (is) gaps.emplace_back(name);
+  return gaps;
+}
+
 void bind_records(nb::module_& m) {
   nb::class_<StepRecord> step(m, "StepRecord");
   const auto number = [&](const char* name, auto get) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "door.h"
+#include "simulator/island_linearization.h"
 #include "simulator/step_record.h"
 
 namespace delassus {
@@ -52,6 +53,9 @@ struct RunRecord {
 
   void add(const StepReport& r, const World& w);
 };
+
+// Names of what derivatives of a step leave out.
+std::vector<std::string> names_of(const StepGaps& gaps);
 
 // Binds these, and the problem that a step solves first.
 void bind_records(nb::module_& m);

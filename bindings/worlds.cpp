@@ -3,6 +3,7 @@
 #include <nanobind/stl/array.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -112,6 +113,67 @@ std::unique_ptr<RolloutRecord> roll(HeldWorlds& s, nb::handle q, nb::handle v, n
   return record;
 }
 
+// Steps of n worlds to first order: states after them (n, nq) and (n, nv), status, whether a mode is about to change,
+// whether forces are not unique, and names of what is left out, "all" where there are no derivatives.
+struct StepsRecord {
+  door::Array q, v;
+  Integers status, kinks, redundant;
+  std::vector<std::vector<std::string>> left_out;
+};
+struct LinearizedSteps : StepsRecord {
+  door::Array A, B;  // (n, 2 nv, 2 nv), (n, 2 nv, nu)
+};
+struct StepsAdjoint : StepsRecord {
+  door::Array by_q, by_v, by_tau, by_control;  // (n, nv), …, (n, nu)
+};
+
+// What is common to derivatives of steps of some worlds: arguments, checked, the work, and what it leaves.
+template <class Work>
+void differentiate(HeldWorlds& s, std::size_t n, nb::handle control, nb::handle tau, bool advance, StepsRecord& record,
+                   Work&& work) {
+  const WorldPlan& p = *s.plan;
+  const In c(control, "control", {n, p.nu()}, true), t(tau, "tau", {n, p.nv()}, true);
+  check(s);
+  door::Output<double> q(nb::none(), {n, p.nq()}), v(nb::none(), {n, p.nv()});
+  std::vector<Worlds::StepFound> found;
+  s.work([&] { work(Worlds::StepInputs{c.data, t.data, advance}, Worlds::StepsAfter{q.data, v.data, found}); });
+  s.raise_failure();
+  record.q = q.object, record.v = v.object;
+  for (auto* x : {&record.status, &record.kinks, &record.redundant}) x->reserve(n);
+  record.left_out.reserve(n);
+  for (const auto& f : found) {
+    record.status.push_back(f.status), record.kinks.push_back(f.kinks), record.redundant.push_back(f.redundant);
+    record.left_out.push_back(f.derived ? names_of(f.gaps) : std::vector<std::string>{"all"});
+  }
+}
+
+std::unique_ptr<LinearizedSteps> linearize(HeldWorlds& s, const std::vector<int>& which, nb::handle control,
+                                           nb::handle tau, bool advance) {
+  const std::size_t n = which.size(), nv = s.plan->nv();
+  door::Output<double> A(nb::none(), {n, 2 * nv, 2 * nv}), B(nb::none(), {n, 2 * nv, s.plan->nu()});
+  auto record = std::make_unique<LinearizedSteps>();
+  record->A = A.object, record->B = B.object;
+  differentiate(s, n, control, tau, advance, *record, [&](const auto& inputs, const auto& after) {
+    s.worlds.linearize(which, inputs, after, A.data, B.data);
+  });
+  return record;
+}
+
+std::unique_ptr<StepsAdjoint> step_adjoints(HeldWorlds& s, const std::vector<int>& which, nb::handle q_bar,
+                                            nb::handle v_bar, nb::handle control, nb::handle tau, bool advance) {
+  const std::size_t n = which.size(), nv = s.plan->nv();
+  const In q(q_bar, "q_bar", {n, nv}, true), v(v_bar, "v_bar", {n, nv}, true);
+  door::Output<double> by_q(nb::none(), {n, nv}), by_v(nb::none(), {n, nv}), by_tau(nb::none(), {n, nv}),
+      by_control(nb::none(), {n, s.plan->nu()});
+  auto record = std::make_unique<StepsAdjoint>();
+  record->by_q = by_q.object, record->by_v = by_v.object;
+  record->by_tau = by_tau.object, record->by_control = by_control.object;
+  differentiate(s, n, control, tau, advance, *record, [&](const auto& inputs, const auto& after) {
+    s.worlds.adjoints(which, inputs, q.data, v.data, after, {by_q.data, by_v.data, by_tau.data, by_control.data});
+  });
+  return record;
+}
+
 // A live array of the numbers of all worlds; `shape`: of one world's, empty for a single number.
 template <class Number>
 door::Array live(nb::handle self, Rows<Number>& rows, std::size_t count, std::initializer_list<std::size_t> shape) {
@@ -172,6 +234,9 @@ void bind_worlds(nb::module_& m) {
        "plan"_a, "parameters"_a, nb::kw_only(), "sensor_values"_a, "count"_a, "threads"_a)
       .def("check", &check)
       .def("step", &step, "which"_a, "steps"_a)
+      .def("linearize", &linearize, "which"_a, nb::kw_only(), "control"_a.none(), "tau"_a.none(), "advance"_a)
+      .def("step_adjoints", &step_adjoints, "which"_a, "q_bar"_a.none(), "v_bar"_a.none(), nb::kw_only(),
+           "control"_a.none(), "tau"_a.none(), "advance"_a)
       .def(
           "reset",
           [](HeldWorlds& s, const std::vector<int>& which, nb::handle q, nb::handle v, nb::handle time) {
@@ -272,6 +337,21 @@ void bind_worlds(nb::module_& m) {
   bind_rows(c, "contact_forces", &Worlds::contact_forces, 3), bind_rows(c, "row_forces", &Worlds::row_forces);
   bind_rows(c, "unsolved", &Worlds::unsolved, 1), bind_rows(c, "sensors", &Worlds::sensors);
 
+  nb::class_<StepsRecord>(m, "StepsRecord")
+      .def_ro("q", &StepsRecord::q)
+      .def_ro("v", &StepsRecord::v)
+      .def_prop_ro("status", column_of(&StepsRecord::status))
+      .def_prop_ro("kinks", column_of(&StepsRecord::kinks))
+      .def_prop_ro("redundant", column_of(&StepsRecord::redundant))
+      .def_ro("left_out", &StepsRecord::left_out);
+  nb::class_<LinearizedSteps, StepsRecord>(m, "LinearizedSteps")
+      .def_ro("A", &LinearizedSteps::A)
+      .def_ro("B", &LinearizedSteps::B);
+  nb::class_<StepsAdjoint, StepsRecord>(m, "StepsAdjoint")
+      .def_ro("by_q", &StepsAdjoint::by_q)
+      .def_ro("by_v", &StepsAdjoint::by_v)
+      .def_ro("by_tau", &StepsAdjoint::by_tau)
+      .def_ro("by_control", &StepsAdjoint::by_control);
   nb::class_<RolloutRecord>(m, "RolloutRecord")
       .def_ro("q", &RolloutRecord::q)
       .def_ro("v", &RolloutRecord::v)

@@ -66,6 +66,9 @@ class ConstrainedResidual {
            3 * joint_.size() * sizeof(Joints) + one_.bytes() + many_.bytes();
   }
 
+  // Inertias of the model's links were changed by its owner; they count from the next update on.
+  void read_inertias() { w_.read_inertias(model_); }
+
   // The state. v, a, lambda, external may be null: zero. `weight`: whether gravity acts.
   void update(const T* q, const T* v, const T* a, const T* lambda, const T* external, bool weight) {
     copy(q, q_);

@@ -63,7 +63,7 @@ class Island {
   // Takes anew what of the whole may change (part.h).
   void read_numbers(const WorldDescription& whole) {
     part_.read_numbers(whole), systems_.read_numbers();
-    linearization_.reset();
+    if (linearization_) linearization_->read_numbers();
   }
   // What of its step grows with its work: velocities, and rows of contacts.
   std::size_t size() const { return state_.v.size() + 3 * rows_.contacts.size(); }

@@ -40,6 +40,11 @@ IslandLinearization::Motion::Motion(const WorldDescription& world, bool loops)
   if (loops) loop_rows = std::make_unique<Residual>(world.model, loops_of(world, 0));
 }
 
+void IslandLinearization::Motion::read_inertias() {
+  force.read_inertias();
+  if (loop_rows) loop_rows->read_inertias();
+}
+
 IslandLinearization::Bounce::Bounce(const WorldDescription& world, bool loops)
     : compression(world, loops), free(world.model, loops_of(world, 0)), approach(world.model), fall(world.model) {}
 
@@ -57,6 +62,13 @@ IslandLinearization::IslandLinearization(const WorldDescription& world, int loop
   middle_rows_ = std::make_unique<Residual>(model_, loops_of(world, 0));
   corrected_rows_ = std::make_unique<Residual>(model_, loops_of(world, 1 / world.options.timestep));
   end_ = std::make_unique<Residual>(model_, loops_of(world, 1));
+}
+
+void IslandLinearization::read_numbers() {
+  middle_.read_inertias(), correction_.read_inertias(), motion_.read_inertias();
+  for (auto* rows : {&middle_rows_, &corrected_rows_, &end_})
+    if (*rows) (*rows)->read_inertias();
+  if (bounce_) bounce_->compression.read_inertias(), bounce_->free.read_inertias();
 }
 
 // ---- the step, around which derivatives are taken

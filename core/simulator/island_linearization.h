@@ -71,6 +71,9 @@ class IslandLinearization {
  public:
   IslandLinearization(const WorldDescription& world, int loop_rows);
 
+  // Numbers of the description were changed by its owner (part.h).
+  void read_numbers();
+
   // After the island's step; motions of its contacts, in their order. smoothing κ > 0 [J]: impulses are those on the
   // central path near the solution (smoothed_contacts.h), and v' is what these make of it; corrections stay.
   void update(const IslandStep& step, const std::vector<const ContactMotion*>& motions, double smoothing);
@@ -102,6 +105,7 @@ class IslandLinearization {
   // A motion of the step with impulses: F(q_m, v½, (v' − v) / dt, λ / dt) = f, and rows with the law of their impulses.
   struct Motion {
     Motion(const WorldDescription& world, bool loops);
+    void read_inertias();
     Residual force;
     std::unique_ptr<Residual> loop_rows;  // null: there are no loops
     ContactRates contacts;
@@ -174,7 +178,7 @@ class IslandLinearization {
   std::unique_ptr<Residual> middle_rows_;           // rows of loops of the middle
   std::unique_ptr<Residual> corrected_rows_, end_;  // the same of the correction, and errors at q⁺
   Motion motion_;
-  SmoothedContacts smoothed_;  // in place of its modes
+  SmoothedContacts smoothed_;       // in place of its modes
   std::unique_ptr<Bounce> bounce_;  // null: nothing ever bounced
   ContactRates corrected_, going_;  // contacts with u and µ, with w
   ContactModes corrected_modes_;

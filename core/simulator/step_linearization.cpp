@@ -57,12 +57,12 @@ StepReport StepLinearization::update(const StepForces& forces, double smoothing)
   if (report.islands == 0) return report;  // all sleep
 
   // how contacts move
-  if (motions_.looks(world_.collider(), touches) && !world_.look_again()) {
-    report.collided = false;
+  report.collided = (!motions_.looks(world_.collider(), touches) || world_.look_again()) &&
+                    motions_.find(world_.description().model, world_.collider(), world_.contacts_before(), touches);
+  if (!report.collided) {
+    world_.undo_step();
     return report;
   }
-  report.collided = motions_.find(world_.description().model, world_.collider(), world_.contacts_before(), touches);
-  if (!report.collided) return report;
   gaps_.contacts = !motions_.all_known();
 
   islands_ = world_.islands();

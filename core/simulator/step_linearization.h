@@ -12,8 +12,8 @@ class StepLinearization {
   StepLinearization(World& world, int controls);
 
   // Takes the step with these forces and finds its derivatives. The world is after the step then; undo_step goes back,
-  // and derivatives stay until the next step. Where the report says that it could not, there are none. smoothing: κ of
-  // the law of contacts [J], 0: as it is (island_linearization.h).
+  // and derivatives stay until the next step. Where the report says that it could not, there are none, and the world is
+  // as it was but for forces of rows. smoothing: κ of the law of contacts [J], 0: as it is (island_linearization.h).
   StepReport update(const StepForces& forces, double smoothing);
   const StepGaps& gaps() const { return gaps_; }
   std::size_t contacts() const { return contacts_; }

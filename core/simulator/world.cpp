@@ -132,9 +132,7 @@ bool World::find_forces(const StepForces& forces, double dt) {
                                          forces_, next_hidden_);
 }
 
-bool World::look_again() {
-  return collider_.collide(looked_at_.data(), again_, nullptr);
-}
+bool World::look_again() { return collider_.collide(looked_at_.data(), again_, nullptr); }
 
 bool World::find_force_rates(const double* control, int controls, ForceRates& ours, MirrorRates& others) {
   delassus::find_force_rates(*world_, world_->options.timestep, q.data(), v.data(), control, motor_forces_, ours);
@@ -187,6 +185,7 @@ bool World::start_step(const StepForces& forces) {
 
 // A step in which everything sleeps.
 void World::sleep_on(StepReport& report) {
+  last_hidden_ = hidden, last_time_ = time, slept_ = true;
   hidden = next_hidden_;
   report.contacts.outcome = ContactOutcome::solved;
   report.sleeping = int(world_->model.roots.size());
@@ -239,6 +238,7 @@ void World::find_looked_at(std::vector<double>& looked_at) const {
 // q⁺, v⁺, what the next step starts from, and what falls asleep.
 void World::finish_step(const StepForces& forces) {
   last_q_ = q, last_v_ = v, last_hidden_ = hidden, last_mocap_ = mocap, last_time_ = time;
+  slept_ = false;
   next_memory_.clear_rows(row_count_, world_->limits.size(), world_->spans.size(), islands_.trees());
   for (const Island* island : *used_) island->give(q.data(), v.data(), row_forces.data(), next_memory_);
   hidden = next_hidden_, mocap = next_mocap_;
@@ -255,9 +255,10 @@ void World::finish_step(const StepForces& forces) {
 }
 
 void World::undo_step() {
-  std::swap(q, last_q_), std::swap(v, last_v_), std::swap(memory, next_memory_);
-  std::swap(hidden, last_hidden_), std::swap(mocap, last_mocap_);
+  std::swap(hidden, last_hidden_);
   time = last_time_;
+  if (slept_) return;  // nothing else changed
+  std::swap(q, last_q_), std::swap(v, last_v_), std::swap(memory, next_memory_), std::swap(mocap, last_mocap_);
 }
 
 // False: MuJoCo could not look.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "simulator/sensing.h"
+#include "simulator/step_linearization.h"
 
 namespace delassus {
 
@@ -70,6 +71,9 @@ class Engine {
 
   std::unique_ptr<Sensing> sensing;  // null: nobody asked for sensors
   StepRecord record;                 // of the world whose sensors are read
+
+  std::unique_ptr<StepLinearization> linearization;  // null: nobody asked for derivatives
+  std::vector<double> friction_bar;                  // per contact: adjoints that nobody asks for
 
  private:
   void take_joints(const ParameterSource& source, const ParameterRow& row);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <limits>
+#include <numeric>
 
 #include "errors/typed.h"
 
@@ -12,10 +14,26 @@ namespace {
 
 constexpr double step_operations = 2e4;  // that a step counts for between two looks at the clock
 
-bool is_finite(const std::vector<double>& x) {
+bool is_finite(const double* x, std::size_t n) {
   double sum = 0;  // x − x is zero for a finite number, NaN otherwise
-  for (const double number : x) sum += number - number;
+  for (std::size_t i = 0; i < n; ++i) sum += x[i] - x[i];
   return sum == 0;
+}
+bool is_finite(const std::vector<double>& x) { return is_finite(x.data(), x.size()); }
+
+// Some numbers of a result.
+struct Part {
+  double* at;
+  std::size_t count;
+};
+
+// What was derived, if it was and all of it is finite; else NaN.
+bool keep_finite(bool derived, std::initializer_list<Part> parts) {
+  const bool finite =
+      derived && std::all_of(parts.begin(), parts.end(), [](const Part& p) { return is_finite(p.at, p.count); });
+  for (const Part& p : parts)
+    if (!finite) std::fill_n(p.at, p.count, std::numeric_limits<double>::quiet_NaN());
+  return finite;
 }
 
 bool any(const double* x, std::size_t n) {
@@ -140,14 +158,21 @@ void Worlds::each(int n, Work&& work) {
   });
 }
 
+// Worlds of one contact graph after each other: the memory of their system is warm then.
+void Worlds::sort_by_graph(const std::vector<int>& which) {
+  order_.resize(which.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  const auto key = [&](int i) {
+    const int k = which[std::size_t(i)];
+    return std::pair(graphs_[std::size_t(k)], k);
+  };
+  std::sort(order_.begin(), order_.end(), [&](int a, int b) { return key(a) < key(b); });
+}
+
 void Worlds::step(const std::vector<int>& which, int steps) {
-  // worlds of one contact graph after each other: the memory of their system is warm then
-  order_ = which;
-  std::sort(order_.begin(), order_.end(), [&](int a, int b) {
-    return std::pair(graphs_[std::size_t(a)], a) < std::pair(graphs_[std::size_t(b)], b);
-  });
+  sort_by_graph(which);
   each(int(order_.size()), [&](Engine& engine, int i) {
-    const std::size_t k = std::size_t(order_[std::size_t(i)]);
+    const std::size_t k = std::size_t(which[std::size_t(order_[std::size_t(i)])]);
     const Loan loan(*this, engine, k);
     step(engine.world, k, steps);
     graphs_[k] = engine.world.graph();
@@ -160,29 +185,117 @@ void Worlds::step(World& w, std::size_t k, int steps) {
   for (int s = 0; s < steps; ++s) {
     poll(step_operations);
     StepReport report;
-    try {
-      report = w.step(forces);
-    } catch (const TypedError& error) {
-      note_failure(int(k), error.what());
-      report.collided = false;
-    }
-    const bool finite = is_finite(w.q) && is_finite(w.v);
-    if (!report.collided) {
-      if (!w.failure().empty()) note_failure(int(k), w.failure());
-      *status[k] = failed;
-    } else if (!report.regular) {
-      *status[k] = singular;
-    } else if (!finite) {
-      w.undo_step();
-      *status[k] = unstable;
-    } else {
-      *status[k] = step_status_number(report);
-      *residual[k] = report.contacts.residuals.natural;
-      *penetration[k] = report.penetration;
-    }
-    *unsolved[k] += *status[k] != 0;
+    note_step(k, try_step(w, k, report, [&] { return w.step(forces); }), report);
     if (*status[k] >= unstable) return;
   }
+}
+
+// How a step of world k ended; from `unstable` on the world is as it was before.
+template <class Step>
+std::int32_t Worlds::try_step(World& w, std::size_t k, StepReport& report, Step&& step) {
+  try {
+    report = step();
+  } catch (const TypedError& error) {
+    note_failure(int(k), error.what());
+    report.collided = false;
+  }
+  if (!report.collided) {
+    if (!w.failure().empty()) note_failure(int(k), w.failure());
+    return failed;
+  }
+  if (!report.regular) return singular;
+  if (is_finite(w.q) && is_finite(w.v)) return step_status_number(report);
+  w.undo_step();
+  return unstable;
+}
+
+void Worlds::note_step(std::size_t k, std::int32_t ended, const StepReport& report) {
+  *status[k] = ended;
+  *unsolved[k] += ended != 0;
+  if (ended >= unstable) return;
+  *residual[k] = report.contacts.residuals.natural;
+  *penetration[k] = report.penetration;
+}
+
+// A step of each of these worlds and its derivatives, of which `derive` takes some: derive(engine, row), false where
+// they are not finite; with a null engine there are none.
+template <class Derive>
+void Worlds::differentiate(const std::vector<int>& which, const StepInputs& inputs, const StepsAfter& after,
+                           Derive&& derive) {
+  sort_by_graph(which);
+  after.found.assign(which.size(), {});
+  each(int(order_.size()), [&](Engine& engine, int i) {
+    const std::size_t row = std::size_t(order_[std::size_t(i)]), k = std::size_t(which[row]);
+    poll(2 * step_operations);
+    const Loan loan(*this, engine, k);
+    World& w = engine.world;
+    if (!engine.linearization) engine.linearization = std::make_unique<StepLinearization>(w, int(control.width));
+    StepLinearization& linear = *engine.linearization;
+    const StepForces forces{inputs.tau ? inputs.tau + row * tau.width : tau[k],
+                            inputs.control ? inputs.control + row * control.width : control[k],
+                            any(external[k], external.width) ? external[k] : nullptr};
+    StepReport report;
+    StepFound& found = after.found[row];
+    found.status = try_step(w, k, report, [&] { return linear.update(forces, 0.0); });
+    std::copy(w.q.begin(), w.q.end(), after.q + row * q.width);
+    std::copy(w.v.begin(), w.v.end(), after.v + row * v.width);
+    found.derived = derive(found.status < unstable ? &engine : nullptr, row);
+    if (found.status < unstable) {
+      const auto& kinks = linear.contact_kinks();
+      found.gaps = linear.gaps(), found.redundant = linear.redundant();
+      found.kinks = linear.row_kinks() || linear.correction_kink() ||
+                    std::any_of(kinks.begin(), kinks.end(), [](char kink) { return kink != 0; });
+    }
+
+    // the step counts, or nothing of it does
+    if (inputs.advance) {
+      graphs_[k] = w.graph();
+      note_step(k, found.status, report);
+      note(w, k);
+    } else {
+      if (found.status < unstable) w.undo_step();
+      take(row_forces, k, w.row_forces);
+    }
+  });
+}
+
+void Worlds::linearize(const std::vector<int>& which, const StepInputs& inputs, const StepsAfter& after, double* A,
+                       double* B) {
+  const std::size_t n = v.width, nu = control.width;
+  if (unit_q_.empty() && unit_u_.empty()) {
+    for (auto* x : {&unit_q_, &unit_v_}) x->assign(n * 2 * n, 0.0);
+    unit_u_.assign(nu * nu, 0.0);
+    for (std::size_t k = 0; k < n; ++k) unit_q_[k * 2 * n + k] = unit_v_[k * 2 * n + n + k] = 1;
+    for (std::size_t k = 0; k < nu; ++k) unit_u_[k * nu + k] = 1;
+  }
+  differentiate(which, inputs, after, [&](Engine* engine, std::size_t row) {
+    double *const a = A + row * 4 * n * n, *const b = B + row * 2 * n * nu;
+    if (engine) {
+      StepLinearization& linear = *engine->linearization;
+      linear.tangents({unit_q_.data(), unit_v_.data(), nullptr, nullptr, nullptr, nullptr, int(2 * n)}, a,
+                      a + 2 * n * n);
+      if (nu > 0)
+        linear.tangents({nullptr, nullptr, nullptr, unit_u_.data(), nullptr, nullptr, int(nu)}, b, b + n * nu);
+    }
+    return keep_finite(engine != nullptr, {{a, 4 * n * n}, {b, 2 * n * nu}});
+  });
+}
+
+void Worlds::adjoints(const std::vector<int>& which, const StepInputs& inputs, const double* q_bar, const double* v_bar,
+                      const StepsAfter& after, const StepAdjoints& to) {
+  const std::size_t n = v.width, nu = control.width;
+  differentiate(which, inputs, after, [&](Engine* engine, std::size_t row) {
+    const std::size_t at = row * n;
+    if (engine) {
+      StepLinearization& linear = *engine->linearization;
+      engine->friction_bar.resize(std::max(engine->friction_bar.size(), linear.contacts()));
+      linear.adjoints(q_bar ? q_bar + at : nullptr, v_bar ? v_bar + at : nullptr,
+                      {to.q + at, to.v + at, to.tau + at, to.control + row * nu, engine->friction_bar.data(), nullptr,
+                       nullptr, nullptr, 1});
+    }
+    return keep_finite(engine != nullptr,
+                       {{to.q + at, n}, {to.v + at, n}, {to.tau + at, n}, {to.control + row * nu, nu}});
+  });
 }
 
 void Worlds::start_sensing(const SensingSource& source) {

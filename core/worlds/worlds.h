@@ -83,6 +83,36 @@ class Worlds {
   // when all others are done, failure() says why, and of which world.
   void step(const std::vector<int>& which, int steps);
 
+  // Steps of some worlds to first order (step_linearization.h), from where they are, with the inputs that are given, a
+  // row for each of these worlds; null: those that they have. With `advance` a world is after its step then, as of
+  // step(which, 1); else all stays as it is. The i-th row of what is found is of world which[i]. Where a world could
+  // not step, or derivatives are not finite, these are NaN.
+  struct StepInputs {
+    const double *control = nullptr, *tau = nullptr;  // (n, nu), (n, nv)
+    bool advance = false;
+  };
+  struct StepFound {
+    std::int32_t status = not_stepped;
+    StepGaps gaps;
+    bool derived = false;  // there are derivatives
+    bool kinks = false;  // a contact or another row is about to change its mode, or positions are about to be corrected
+    bool redundant = false;
+  };
+  struct StepsAfter {
+    double *q, *v;  // (n, nq), (n, nv) after the step
+    std::vector<StepFound>& found;
+  };
+  // A (n, 2 nv, 2 nv) and B (n, 2 nv, nu) of (q⁺, v⁺) by (q, v) and by controls.
+  void linearize(const std::vector<int>& which, const StepInputs& inputs, const StepsAfter& after, double* A,
+                 double* B);
+  // Derivatives of q_bar · q⁺ + v_bar · v⁺, (n, nv) each, null: zero, by q, v and forces on joints (n, nv) and by
+  // controls (n, nu).
+  struct StepAdjoints {
+    double *q, *v, *tau, *control;
+  };
+  void adjoints(const std::vector<int>& which, const StepInputs& inputs, const double* q_bar, const double* v_bar,
+                const StepsAfter& after, const StepAdjoints& to);
+
   // Sensors (sensing.h). Engines get what it takes once; from then on sense() finds those of some worlds after their
   // last step, with the inputs as they are, and failure() says where MuJoCo could not go on. Of a world with parameters
   // MuJoCo's model has numbers of its own, which the owner writes: of worlds whose parameters changed since.
@@ -131,7 +161,13 @@ class Worlds {
 
   template <class Work>
   void each(int n, Work&& work);
+  void sort_by_graph(const std::vector<int>& which);
   void step(World& w, std::size_t k, int steps);
+  template <class Step>
+  std::int32_t try_step(World& w, std::size_t k, StepReport& report, Step&& step);
+  void note_step(std::size_t k, std::int32_t ended, const StepReport& report);
+  template <class Derive>
+  void differentiate(const std::vector<int>& which, const StepInputs& inputs, const StepsAfter& after, Derive&& derive);
   void note(const World& w, std::size_t k);
   void note_failure(int k, const std::string& what);
   void begin(World& w) const;
@@ -152,7 +188,8 @@ class Worlds {
   Rows<unsigned char> sensor_models_;             // per world: numbers of MuJoCo's model; empty: nobody wrote some
   std::vector<std::size_t> sensor_numbers_;       // per world: of which parameters these are
   std::vector<std::uint64_t> graphs_;             // per world: which links touched in its last step (World::graph)
-  std::vector<int> order_;                        // in which worlds are stepped
+  std::vector<int> order_;                        // in which worlds are stepped: places in the list of these
+  std::vector<double> unit_q_, unit_v_, unit_u_;  // directions of A (nv, 2 nv), and of B (nu, nu); empty: nobody asked
   std::mutex failing_;
   std::string failure_;
   int failed_ = -1;  // the first world that MuJoCo could not go on with

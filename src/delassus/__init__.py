@@ -135,7 +135,7 @@ if TYPE_CHECKING:
     )
     from .studies import Study, StudyResult
     from .viewers import View, record
-    from .worlds import Rollout, Worlds, rollout
+    from .worlds import Rollout, Worlds, WorldsAdjoint, WorldsLinearization, rollout
 
     __version__: str
 
@@ -207,6 +207,8 @@ __all__ = [
     "Weld",
     "Workspace",
     "Worlds",
+    "WorldsAdjoint",
+    "WorldsLinearization",
     "__version__",
     "bias_forces",
     "body_placement",
@@ -290,7 +292,7 @@ _HOMES = {
     "point_bias_acceleration point_jacobian point_position point_velocity potential_energy",
     "studies": "Study StudyResult",
     "viewers": "View record",
-    "worlds": "Rollout Worlds rollout",
+    "worlds": "Rollout Worlds WorldsAdjoint WorldsLinearization rollout",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}
 _MODULES = {*_HOMES, "_core", "_door", "errors", "scenes", "spatial", "textbook", "types"}

@@ -163,8 +163,6 @@ def test_adjoints_by_a_matrix_are_symmetric():
     assert close(dj.solve_contacts(skewed, g, friction), dl.solve_contacts(G, g, friction, tolerance=1e-11).forces)
 
 
-
-
 def test_values_of_steps():
     """Those of the simulator, which stays as it was."""
     sim, q, v = pushed_tripod()

@@ -143,8 +143,6 @@ def test_second_derivatives_raise():
         torch.func.hessian(lambda q: dt.forward_dynamics(model, q, v, x).sum())(q)
 
 
-
-
 def test_values_of_steps():
     """Those of the simulator, which stays as it was, as batches too."""
     sim, q, v = pushed_tripod()

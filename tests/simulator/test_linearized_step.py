@@ -251,7 +251,11 @@ def test_a_falling_robot(integrator):
         if k % 5:
             continue
         S = sim.linearize(control=control)
-        if S.status == "solved" and set(S.modes) - {"open"} and not (S.kinks.any() or S.row_kinks or S.redundant or S.left_out or S.correction_kink):
+        if (
+            S.status == "solved"
+            and set(S.modes) - {"open"}
+            and not (S.kinks.any() or S.row_kinks or S.redundant or S.left_out or S.correction_kink)
+        ):
             modes |= set(check(sim, control, h=1e-7, directions=2, rtol=1e-5).modes)
             checked += 1
     assert checked >= 4
@@ -407,7 +411,13 @@ def test_by_inertial_parameters(which, joint):
 )
 def test_by_joint_and_actuator_parameters(old, new, adjoint):
     base = float(old.split('"')[1])
-    parameter_check(lambda x: ARM.replace(old, new.format(repr(base + x))), (None, [0.4, -0.3, 0.5, 0.2, 0.1]), adjoint, 1e-5, control=np.array([0.3, 0.5]))
+    parameter_check(
+        lambda x: ARM.replace(old, new.format(repr(base + x))),
+        (None, [0.4, -0.3, 0.5, 0.2, 0.1]),
+        adjoint,
+        1e-5,
+        control=np.array([0.3, 0.5]),
+    )
 
 
 # ---- through a motion
@@ -490,7 +500,9 @@ def smoothed_velocity(sim, kappa):
     return v + np.linalg.solve(M, np.r_[force, R.T @ np.cross(arm, force)])
 
 
-@pytest.mark.parametrize(("height", "velocity"), [(0.1, [0, 0, 0, 0, 0, 0]), (0.1002, [0.1, 0, -0.1, 0, 0, 0]), (0.1, [0.3, 0.1, 0, 0, 0, 0])])
+@pytest.mark.parametrize(
+    ("height", "velocity"), [(0.1, [0, 0, 0, 0, 0, 0]), (0.1002, [0.1, 0, -0.1, 0, 0, 0]), (0.1, [0.3, 0.1, 0, 0, 0, 0])]
+)
 def test_smoothed_derivatives_are_those_of_the_smoothed_step(height, velocity):
     sim, kappa, h = simulator(BALL.format(height)), 1e-4, 1e-6
     sim.reset(None, velocity)

@@ -349,6 +349,17 @@ def test_collisions_that_mujoco_leaves_out_or_not_are_the_same(monkeypatch):
         assert a.sleeping == b.sleeping
 
 
+def test_a_step_asleep_is_differentiated_and_leaves_the_state():
+    sim = dl.Simulator(dl.scenes.box_stack(2), sleep_after=0.05)
+    run(sim, 150)
+    before = sim.save()
+    for _ in range(2):
+        step = sim.linearize()
+        assert step.step.sleeping == 2
+        assert np.array_equal(sim.save(), before)
+    assert np.array_equal(step.A, np.diag([1.0] * 12 + [0.0] * 12))
+
+
 @pytest.mark.parametrize(
     ("options", "error", "name"),
     [

@@ -48,13 +48,35 @@ print("sensors", "first", firsts[0], sep=",")
 print("sensors", "later", of_sensors(many) - of_sensors(few), sep=",")
 measure("stacks with parameters", dl.Worlds(dl.scenes.box_stack(2), 4), tune=True)
 measure("loops", dl.Worlds(dl.scenes.four_bar(), 3))
+
+
+def of_derivatives(worlds):
+    before = count()
+    worlds._core.linearize(worlds._all, control=None, tau=None, advance=False)
+    worlds._core.step_adjoints(worlds._all, worlds.tau, None, control=None, tau=None, advance=False)
+    return count() - before
+
+
+# of balls, whose contacts move as their shapes say; each with its own parameters
+rolling = "<mujoco><worldbody><geom type='plane' size='5 5 1'/><body pos='0 0 .1'><freejoint/><geom size='.1'/></body></worldbody></mujoco>"
+firsts, laters = [], []
+for n in (150, 300):  # results of both are beyond what NumPy keeps
+    derived = dl.Worlds(rolling, n)
+    derived.randomize(0, friction=(0.5, 1.0), mass_scale=(0.9, 1.1))
+    derived.step(20)
+    firsts.append(of_derivatives(derived))
+    for _ in range(3):
+        of_derivatives(derived)
+    laters.append(of_derivatives(derived))
+print("derivatives", "first", firsts[0] - laters[0], sep=",")
+print("derivatives", "later", laters[1] - laters[0], sep=",")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 for _ in range(2000):
     worlds.step(2)
     worlds.reset([0])
 print("memory", "grown", int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss > 1.01 * before), sep=",")
 """
-SCENES = ["stacks", "sensors", "stacks with parameters", "loops"]
+SCENES = ["stacks", "sensors", "stacks with parameters", "loops", "derivatives"]
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._door import as_array, count, finite, unknown
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..model import Model
 from ..model.from_mujoco import geom_names
 from ..simulator.sensing import sensing_source
@@ -18,6 +18,7 @@ from ..simulator.simulator import Simulator
 from ..simulator.smooth_model import keyframe_state
 from ..simulator.snapshot import seal, unseal
 from ..types import WorldStatus
+from .linearized import WorldsAdjoint, WorldsLinearization, of_steps
 from .parameters import FIELDS, Parameters, parameter_source
 from .selection import Where, chosen
 
@@ -257,12 +258,86 @@ class Worlds:
             MujocoError: MuJoCo could not go on with a world, or one has more than 200,000 contacts. It stays as it was, "failed"; all others are done.
         """
         steps = _count(n, "n")
+        which = self._ready(where)
+        self._sensed[slice(None) if where is None else which] = False
+        self._core.step(which, steps)
+
+    def _ready(self, where: Where) -> list[int]:
+        """Return which worlds are meant, when all that their steps read is as it has to be."""
         which = self._all if where is None else chosen(where, len(self)).tolist()
         self._make_unit()
         self._sim._check_untouched()
         self.parameters.accept()
-        self._sensed[slice(None) if where is None else which] = False
-        self._core.step(which, steps)
+        return which
+
+    def linearize(
+        self,
+        where: Where = None,
+        *,
+        control: ArrayLike | None = None,
+        tau: ArrayLike | None = None,
+        advance: bool = False,
+    ) -> WorldsLinearization:
+        """Differentiate the next step of worlds: q⁺ and v⁺ by q, v and controls, in native threads. Each is, bit for bit, what :meth:`Simulator.linearize` finds from the same state.
+
+        Exact while no contact, limit or dry friction changes its mode, see there. For exact derivatives give the worlds a small ``tolerance``, say 1e-10.
+
+        Args:
+            where: which worlds: a mask (count,), indices, a slice; default: all. The result has a row for each, in their order.
+            control: (nu,) for all of them or (k, nu) for the k chosen ones, in this step alone. Default: :attr:`control` as it is.
+            tau: (nv,) or (k, nv) forces on joints, likewise. Default: :attr:`tau`.
+            advance: also take the step, as :meth:`step` does. Else the worlds stay as they are, bit for bit.
+
+        Raises:
+            NotFiniteError, ArgumentError, QuaternionError, MujocoError: as of :meth:`step`.
+
+        Examples:
+            >>> import delassus as dl
+            >>> worlds = dl.Worlds(dl.scenes.on_floor("go2"), 4, tolerance=1e-10)
+            >>> steps = worlds.linearize()
+            >>> steps.A.shape, steps.B.shape
+            ((4, 36, 36), (4, 36, 12))
+        """
+        which, inputs = self._derived(where, control, tau, advance)
+        found = self._core.linearize(which, **inputs)
+        return WorldsLinearization(q=found.q, v=found.v, A=found.A, B=found.B, **of_steps(found))
+
+    def step_vjp(
+        self,
+        q_bar: ArrayLike | None = None,
+        v_bar: ArrayLike | None = None,
+        where: Where = None,
+        *,
+        control: ArrayLike | None = None,
+        tau: ArrayLike | None = None,
+        advance: bool = False,
+    ) -> WorldsAdjoint:
+        """Differentiate q_bar · q⁺ + v_bar · v⁺ of every world by its q, v, controls and forces on joints, matrix-free.
+
+        Args:
+            q_bar, v_bar: (nv,) for all of the worlds or (k, nv): weights; those of q⁺ in its tangent space. What is None has no weight.
+            where, control, tau, advance: see :meth:`linearize`.
+        """
+        which, inputs = self._derived(where, control, tau, advance)
+        n = self.model.nv
+        weights = (None if x is None else _rows(x, name, len(which), n) for x, name in ((q_bar, "q_bar"), (v_bar, "v_bar")))
+        found = self._core.step_adjoints(which, *weights, **inputs)
+        return WorldsAdjoint(
+            q=found.by_q, v=found.by_v, tau=found.by_tau, control=found.by_control, next_q=found.q, next_v=found.v, **of_steps(found)
+        )
+
+    def _derived(self, where: Where, control: ArrayLike | None, tau: ArrayLike | None, advance: bool) -> tuple[list[int], dict[str, Any]]:
+        """Return which worlds are meant and inputs of their steps, a row each."""
+        if not isinstance(advance, bool | np.bool_):
+            raise ArgumentTypeError(f"advance: expected True or False, got {type(advance).__name__}.")
+        which = self._ready(where)
+        inputs = {
+            "control": None if control is None else _rows(control, "control", len(which), self.model.nu),
+            "tau": None if tau is None else _rows(tau, "tau", len(which), self.model.nv),
+        }
+        if advance:
+            self._sensed[which] = False
+        return which, {**inputs, "advance": bool(advance)}
 
     def reset(
         self, where: Where = None, q: ArrayLike | str | None = None, v: ArrayLike | None = None, time: ArrayLike | None = None

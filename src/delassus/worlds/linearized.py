@@ -1,0 +1,78 @@
+"""Steps of many worlds to first order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+from .. import _core
+from ..simulator.linearized import _GAPS
+
+__all__ = ["WorldsAdjoint", "WorldsLinearization", "of_steps"]
+
+Array = NDArray[Any]
+
+_GAPS_OF_WORLDS = _GAPS | {
+    "all": "there are no derivatives: the step ended unstable, singular or failed, or they are not finite; all are NaN"
+}
+
+
+@dataclass(frozen=True, eq=False)
+class _Steps:
+    q: Array
+    v: Array
+    status: Array
+    kinks: Array
+    redundant: Array
+    left_out: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class WorldsLinearization(_Steps):
+    """Steps of worlds to first order, from :meth:`Worlds.linearize`, a row per world; of each what :class:`~delassus.LinearizedStep` says.
+
+        (q⁺, v⁺) = step(q, v, control, τ)        d(q⁺, v⁺) = A d(q, v) + B dcontrol
+
+    Attributes:
+        q, v: (count, nq), (count, nv) states after the step.
+        status: (count,) how the step ended, a place in :attr:`Worlds.STATUSES`; zero is "solved".
+        kinks: (count,) bool: a contact, a limit or dry friction is about to change its mode, or positions are about to be corrected. The derivative is then that of one side.
+        redundant: (count,) bool: contact forces are not unique.
+        left_out: per world what its derivatives leave out, in words; empty where they are complete.
+        A: (count, 2 nv, 2 nv) of (q⁺, v⁺) by (q, v), both stacked, in the tangent space of q. NaN where a world could not step.
+        B: (count, 2 nv, nu) of (q⁺, v⁺) by the controls of actuators, likewise.
+    """
+
+    A: Array
+    B: Array
+
+
+@dataclass(frozen=True, eq=False)
+class WorldsAdjoint(_Steps):
+    """Derivatives of a number per world by what its step depends on, from :meth:`Worlds.step_vjp`.
+
+    Attributes:
+        q, v: (count, nv) derivatives by q (tangent space) and v at the start of the step. NaN where a world could not step.
+        status, kinks, redundant, left_out: see :class:`WorldsLinearization`.
+        next_q, next_v: (count, nq), (count, nv) states after the step.
+        control: (count, nu) derivatives by the controls of actuators.
+        tau: (count, nv) derivatives by forces on joints.
+    """
+
+    next_q: Array
+    next_v: Array
+    control: Array
+    tau: Array
+
+
+def of_steps(record: _core.StepsRecord) -> dict[str, Any]:
+    """Return what is said of every step."""
+    words = (tuple(_GAPS_OF_WORLDS[name] for name in names) for names in record.left_out)
+    return {
+        "status": record.status,
+        "kinks": record.kinks.astype(bool),
+        "redundant": record.redundant.astype(bool),
+        "left_out": tuple(words),
+    }
