@@ -152,8 +152,7 @@ class World {
   std::vector<double> next_mocap_, last_mocap_;
   std::vector<MocapMotion> mocaps_;
   double last_time_ = 0;
-  bool slept_ = false;        // in the last step everything slept
-  std::vector<Touch> again_;  // of `look_again`
+  bool slept_ = false;  // in the last step everything slept
 };
 
 }  // namespace delassus
