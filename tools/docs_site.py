@@ -272,7 +272,12 @@ def tutorial(path, printed):
 
 def tutorials_index():
     """Markdown of the list of examples."""
-    rows = [f"| [{tutorial_title(p)}]({p.stem}.md) | {ast.get_docstring(ast.parse(p.read_text(encoding='utf-8')))} |" for p in examples()]
+
+    def shows(path):
+        """Return the first paragraph of an example's docstring, in one line."""
+        return " ".join(ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))).split("\n\n")[0].split())
+
+    rows = [f"| [{tutorial_title(p)}]({p.stem}.md) | {shows(p)} |" for p in examples()]
     return "\n".join(
         [
             "# Tutorials",
