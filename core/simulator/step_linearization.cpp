@@ -2,16 +2,13 @@
 
 #include <algorithm>
 
+#include "simulator/sweep_memory.h"
+
 namespace delassus {
 
 namespace {
 
 using Numbers = std::vector<double>;
-
-double* sized(Numbers& x, std::size_t count) {
-  x.resize(std::max(x.size(), count));
-  return x.data();
-}
 
 // y += A x or Aᵀ x; A: rows × inner, x and y × columns, row-major
 void add_product(const Numbers& A, std::size_t rows, std::size_t inner, bool transposed, const double* x,
@@ -89,12 +86,12 @@ void StepLinearization::find_modes(Island& island) {
 
 void StepLinearization::tangents(const Direction& d, double* next_dq, double* next_dv) {
   const std::size_t k = std::size_t(d.columns), count = n_ * k;
-  sized(zero_, count);
+  sized(zero_, count, 1);
   std::fill_n(zero_.data(), count, 0.0);
   const double *dq = d.q ? d.q : zero_.data(), *dv = d.v ? d.v : zero_.data();
 
   // forces on joints
-  double* df = sized(force_, count);
+  double* df = sized(force_, count, 1);
   for (std::size_t e = 0; e < count; ++e)
     df[e] = (d.tau ? d.tau[e] : 0.0) + rates_.by_q[e / k] * dq[e] + rates_.by_v[e / k] * dv[e];
   if (d.control)
@@ -114,7 +111,7 @@ void StepLinearization::tangents(const Direction& d, double* next_dq, double* ne
     const auto& ranges = island->part().ranges;
     const auto& contacts = island->linearized_contacts();
     const std::size_t own = std::size_t(island->part().world.model.nv) * k;
-    for (auto* x : {&part_q_, &part_v_, &part_f_, &end_q_, &end_v_}) sized(*x, own);
+    for (auto* x : {&part_q_, &part_v_, &part_f_, &end_q_, &end_v_}) sized(*x, own, 1);
     for (const auto& r : ranges) {
       take(dq, r, k, part_q_);
       take(dv, r, k, part_v_);
@@ -122,7 +119,7 @@ void StepLinearization::tangents(const Direction& d, double* next_dq, double* ne
     }
     const auto of_contacts = [&](const double* from, Numbers& to) -> const double* {
       if (!from) return nullptr;
-      sized(to, contacts.size() * k);
+      sized(to, contacts.size() * k, 1);
       for (std::size_t i = 0; i < contacts.size(); ++i)
         std::copy_n(from + std::size_t(contacts[i]) * k, k, to.data() + i * k);
       return to.data();
@@ -139,7 +136,7 @@ void StepLinearization::tangents(const Direction& d, double* next_dq, double* ne
 
 void StepLinearization::adjoints(const double* next_q_bar, const double* next_v_bar, const Bars& to) {
   const std::size_t k = std::size_t(to.columns), count = n_ * k, bodies = world_.description().model.bodies.size();
-  sized(zero_, count);
+  sized(zero_, count, 1);
   std::fill_n(zero_.data(), count, 0.0);
   if (!next_q_bar) next_q_bar = zero_.data();
   if (!next_v_bar) next_v_bar = zero_.data();
@@ -153,15 +150,15 @@ void StepLinearization::adjoints(const double* next_q_bar, const double* next_v_
     const WorldPart& part = island->part();
     const auto& contacts = island->linearized_contacts();
     const std::size_t own = std::size_t(part.world.model.nv) * k, own_bodies = part.bodies.size();
-    for (auto* x : {&part_q_, &part_v_, &part_f_, &end_q_, &end_v_, &part_armature_}) sized(*x, own);
+    for (auto* x : {&part_q_, &part_v_, &part_f_, &end_q_, &end_v_, &part_armature_}) sized(*x, own, 1);
     for (const auto& r : part.ranges) {
       take(next_q_bar, r, k, end_q_);
       take(next_v_bar, r, k, end_v_);
     }
-    for (auto* x : {&part_mu_, &part_e_}) sized(*x, contacts.size() * k);
+    for (auto* x : {&part_mu_, &part_e_}) sized(*x, contacts.size() * k, 1);
     std::fill_n(part_e_.data(), contacts.size() * k, 0.0);
     std::fill_n(part_armature_.data(), own, 0.0);
-    sized(part_inertial_, 10 * own_bodies * k);
+    sized(part_inertial_, 10 * own_bodies * k, 1);
     std::fill_n(part_inertial_.data(), 10 * own_bodies * k, 0.0);
     const bool asked = to.inertial != nullptr;
     island->linearization().adjoints(end_q_.data(), end_v_.data(), to.columns, part_q_.data(), part_v_.data(),
