@@ -19,18 +19,7 @@ namespace {
 using In = door::Input<double>;
 using Out = door::Output<double>;
 
-// A direction, or some side by side.
-struct Columns {
-  int count;
-  bool vector;
-
-  In in(nb::handle value, const char* name, std::size_t rows) const {
-    return vector ? In(value, name, {rows}, true) : In(value, name, {rows, std::size_t(count)}, true);
-  }
-  Out out(std::size_t rows) const {
-    return vector ? Out(nb::none(), {rows}) : Out(nb::none(), {rows, std::size_t(count)});
-  }
-};
+using door::Columns;
 
 // A contact problem to first order, and G: a matrix, of which this has a copy, or an operator, which has to stay at its
 // numbers.

@@ -248,4 +248,18 @@ class Occupied {
   std::atomic<bool>& busy_;
 };
 
+// A direction, or some side by side: arrays of (rows,) or of (rows, count).
+struct Columns {
+  int count;
+  bool vector;
+
+  Input<double> in(nb::handle value, const char* name, std::size_t rows) const {
+    return vector ? Input<double>(value, name, {rows}, true)
+                  : Input<double>(value, name, {rows, std::size_t(count)}, true);
+  }
+  Output<double> out(std::size_t rows) const {
+    return vector ? Output<double>(nb::none(), {rows}) : Output<double>(nb::none(), {rows, std::size_t(count)});
+  }
+};
+
 }  // namespace delassus::door

@@ -285,23 +285,9 @@ std::unique_ptr<StepRecord> linearize(HeldWorld& s, nb::handle tau, nb::handle c
   return record;
 }
 
-// What directions there are: columns, or one alone.
-struct Directions {
-  int count;
-  bool vector;
-
-  In in(nb::handle value, const char* name, std::size_t rows) const {
-    return vector ? In(value, name, {rows}, true) : In(value, name, {rows, std::size_t(count)}, true);
-  }
-  door::Output<double> out(std::size_t rows) const {
-    return vector ? door::Output<double>(nb::none(), {rows})
-                  : door::Output<double>(nb::none(), {rows, std::size_t(count)});
-  }
-};
-
 nb::tuple step_tangents(HeldWorld& s, nb::handle dq, nb::handle dv, nb::handle dtau, nb::handle dcontrol,
                         nb::handle dfriction, nb::handle drestitution, int columns, bool vector) {
-  const Directions k{columns, vector};
+  const door::Columns k{columns, vector};
   const std::size_t n = s.plan->nv();
   StepLinearization& linear = *s.linearization;
   const In q = k.in(dq, "dq", n), v = k.in(dv, "dv", n), t = k.in(dtau, "dtau", n),
@@ -315,7 +301,7 @@ nb::tuple step_tangents(HeldWorld& s, nb::handle dq, nb::handle dv, nb::handle d
 
 // By q, v, forces, controls and friction; with `parameters` also by inertial parameters, armature and restitution.
 nb::tuple step_adjoints(HeldWorld& s, nb::handle q_bar, nb::handle v_bar, int columns, bool vector, bool parameters) {
-  const Directions k{columns, vector};
+  const door::Columns k{columns, vector};
   const std::size_t n = s.plan->nv();
   StepLinearization& linear = *s.linearization;
   const In q = k.in(q_bar, "q_bar", n), v = k.in(v_bar, "v_bar", n);

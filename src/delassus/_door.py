@@ -118,3 +118,26 @@ def unknown(kind: str, name: Any, known: Iterable[str]) -> UnknownNameError:
     hint = f" Did you mean {' or '.join(repr(n) for n in similar)}?" if similar else ""
     shown = ", ".join(names[:60]) + (f", … ({len(names)} in all)" if len(names) > 60 else "")
     return UnknownNameError(f"{kind} {name!r} does not exist.{hint} Available: {shown}.")
+
+
+def columns_of(arrays: dict[str, tuple[Any, int]], batch: tuple[int, ...] = ()) -> tuple[int, bool]:
+    """How many columns the arrays that are given have, and whether they are vectors.
+
+    Args:
+        arrays: by name: an array or None, and its number of rows.
+        batch: axes before the rows.
+    """
+    shapes = {name: as_array(x, name).shape for name, (x, _) in arrays.items() if x is not None}
+    if not shapes:
+        raise ArgumentError(f"{', '.join(arrays)}: expected at least one of them, got none.")
+    first, shape = next(iter(shapes.items()))
+    vector = (*batch, arrays[first][1])
+    if len(shape) not in (len(vector), len(vector) + 1) or shape[: len(vector)] != vector:
+        before = "".join(f"{n}, " for n in batch)
+        raise ArgumentError(f"{first}: expected shape {vector} or ({before}{vector[-1]}, k), got {shape}.")
+    more = shape[len(vector) :]
+    for name, other in shapes.items():
+        wanted = (*batch, arrays[name][1], *more)
+        if other != wanted:
+            raise ArgumentError(f"{name}: expected shape {wanted}, as {first} has {shape}, got {other}.")
+    return (int(more[0]), False) if more else (1, True)

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._door import number, numbers
+from .._door import columns_of, number, numbers
 from ..constraints import Constraint
 from ..errors import ArgumentError, ArgumentTypeError, InaccurateError, StaleError
 from ..model import Loop
 from ..operators import DelassusOperator
 from ..solvers import ContactResult
 from ..solvers.contacts import _sets
-from .linearized import OperatorDerivatives, _columns
+from .linearized import OperatorDerivatives
 
 __all__ = ["ContactAdjoint", "ContactDerivatives", "ContactTangent"]
 
@@ -175,7 +175,7 @@ class ContactDerivatives:
         sizes |= {"dlower": (dlower, self._others), "dupper": (dupper, self._others)}
         if dq is not None:
             sizes["dq"] = (dq, self._derivatives_of_G("dq").model.nv)
-        columns, vector = _columns(sizes)
+        columns, vector = columns_of(sizes)
         axis: tuple[int, ...] = () if vector else (columns,)
         s = np.zeros((m, *axis))
         for value, name in ((dG_forces, "dG_forces"), (dg, "dg")):
@@ -202,7 +202,7 @@ class ContactDerivatives:
             forces_bar, velocities_bar: (m,) or (m, k) weights. What is None has no weight.
         """
         m = self.forces.size
-        columns, vector = _columns({"forces_bar": (forces_bar, m), "velocities_bar": (velocities_bar, m)})
+        columns, vector = columns_of({"forces_bar": (forces_bar, m), "velocities_bar": (velocities_bar, m)})
         if self._smoothed is not None:
             g, friction, lower, upper = self._smoothed.adjoints(forces_bar, velocities_bar, columns, vector)
         else:

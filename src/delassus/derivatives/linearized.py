@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._door import as_array, count, diagonal
+from .._door import as_array, columns_of, count, diagonal
 from ..constraints import Constraint, collect
 from ..errors import ArgumentError, ArgumentTypeError, InaccurateError, StaleError
 from ..model import Loop, Model
@@ -68,29 +68,6 @@ class ConstrainedDynamicsDerivatives:
     forces_q: Array
     forces_v: Array
     forces_tau: Array
-
-
-def _columns(arrays: dict[str, tuple[Any, int]], batch: tuple[int, ...] = ()) -> tuple[int, bool]:
-    """How many columns the arrays that are given have, and whether they are vectors.
-
-    Args:
-        arrays: by name: an array or None, and its number of rows.
-        batch: axes before the rows.
-    """
-    shapes = {name: as_array(x, name).shape for name, (x, _) in arrays.items() if x is not None}
-    if not shapes:
-        raise ArgumentError(f"{', '.join(arrays)}: expected at least one of them, got none.")
-    first, shape = next(iter(shapes.items()))
-    vector = (*batch, arrays[first][1])
-    if len(shape) not in (len(vector), len(vector) + 1) or shape[: len(vector)] != vector:
-        before = "".join(f"{n}, " for n in batch)
-        raise ArgumentError(f"{first}: expected shape {vector} or ({before}{vector[-1]}, k), got {shape}.")
-    more = shape[len(vector) :]
-    for name, other in shapes.items():
-        wanted = (*batch, arrays[name][1], *more)
-        if other != wanted:
-            raise ArgumentError(f"{name}: expected shape {wanted}, as {first} has {shape}, got {other}.")
-    return (int(more[0]), False) if more else (1, True)
 
 
 def _unsolved(status: str, state: int | None, advice: str) -> InaccurateError:
@@ -264,7 +241,7 @@ class LinearizedDynamics(_Linearized):
             dv, dtau: the same along v and τ. What is None does not change.
         """
         n = self.result.acceleration.size
-        columns, vector = _columns({"dq": (dq, n), "dv": (dv, n), "dtau": (dtau, n)})
+        columns, vector = columns_of({"dq": (dq, n), "dv": (dv, n), "dtau": (dtau, n)})
         return DynamicsTangent(*self._native.tangents(dq, dv, dtau, columns, vector))
 
     def vjp(self, acceleration_bar: ArrayLike | None = None, forces_bar: ArrayLike | None = None) -> DynamicsAdjoint:
@@ -275,7 +252,9 @@ class LinearizedDynamics(_Linearized):
             forces_bar: (m,) or (m, k) weights of λ. What is None has no weight.
         """
         r = self.result
-        columns, vector = _columns({"acceleration_bar": (acceleration_bar, r.acceleration.size), "forces_bar": (forces_bar, r.forces.size)})
+        columns, vector = columns_of(
+            {"acceleration_bar": (acceleration_bar, r.acceleration.size), "forces_bar": (forces_bar, r.forces.size)}
+        )
         return DynamicsAdjoint(*self._native.adjoints(acceleration_bar, forces_bar, columns, vector))
 
     def derivatives(self, *, out: ConstrainedDynamicsDerivatives | None = None) -> ConstrainedDynamicsDerivatives:
@@ -415,14 +394,14 @@ class BatchLinearizedDynamics(_Linearized):
     def jvp(self, dq: ArrayLike | None = None, dv: ArrayLike | None = None, dtau: ArrayLike | None = None) -> DynamicsTangent:
         """Change of ν̇ and λ along directions of each state: dq, dv, dtau (batch_size, nv) or (batch_size, nv, k)."""
         n = self.result.acceleration.shape[1]
-        columns, vector = _columns({"dq": (dq, n), "dv": (dv, n), "dtau": (dtau, n)}, (self.batch_size,))
+        columns, vector = columns_of({"dq": (dq, n), "dv": (dv, n), "dtau": (dtau, n)}, (self.batch_size,))
         return DynamicsTangent(*self._native.tangents(dq, dv, dtau, columns, vector))
 
     def vjp(self, acceleration_bar: ArrayLike | None = None, forces_bar: ArrayLike | None = None) -> DynamicsAdjoint:
         """Differentiate acceleration_bar · ν̇ + forces_bar · λ of each state by its q, v and τ: weights (batch_size, nv) and (batch_size, m), or with k columns."""
         r = self.result
         sizes = {"acceleration_bar": (acceleration_bar, r.acceleration.shape[1]), "forces_bar": (forces_bar, r.forces.shape[1])}
-        columns, vector = _columns(sizes, (self.batch_size,))
+        columns, vector = columns_of(sizes, (self.batch_size,))
         return DynamicsAdjoint(*self._native.adjoints(acceleration_bar, forces_bar, columns, vector))
 
     def derivatives(self, *, out: ConstrainedDynamicsDerivatives | None = None) -> ConstrainedDynamicsDerivatives:
@@ -557,14 +536,14 @@ class OperatorDerivatives:
     def apply_jvp(self, x: ArrayLike, dq: ArrayLike | None = None, dx: ArrayLike | None = None) -> Array:
         """d(G x) along dq (nv,) or (nv, k) in the tangent space, and along dx (m,) or (m, k)."""
         self._fresh()
-        columns, vector = _columns({"dq": (dq, self.model.nv), "dx": (dx, self._m)})
+        columns, vector = columns_of({"dq": (dq, self.model.nv), "dx": (dx, self._m)})
         _, dy = self._native.apply_tangents(x, dq, dx, columns, vector)
         return np.asarray(dy)
 
     def apply_vjp(self, x: ArrayLike, y_bar: ArrayLike) -> tuple[Array, Array]:
         """Differentiate y_bar · G x by q and by x; y_bar: (m,) or (m, k)."""
         self._fresh()
-        columns, vector = _columns({"y_bar": (y_bar, self._m)})
+        columns, vector = columns_of({"y_bar": (y_bar, self._m)})
         by_q, by_x = self._native.apply_adjoints(x, y_bar, columns, vector)
         return by_q, by_x
 
@@ -575,14 +554,14 @@ class OperatorDerivatives:
     def solve_jvp(self, y: ArrayLike, dq: ArrayLike | None = None, dy: ArrayLike | None = None, ddamping: ArrayLike | None = None) -> Array:
         """d((G + ε)⁻¹ y) along dq (nv,) or (nv, k), and along dy and ddamping (m,) or (m, k)."""
         self._fresh(damped=True)
-        columns, vector = _columns({"dq": (dq, self.model.nv), "dy": (dy, self._m), "ddamping": (ddamping, self._m)})
+        columns, vector = columns_of({"dq": (dq, self.model.nv), "dy": (dy, self._m), "ddamping": (ddamping, self._m)})
         _, dx = self._native.solve_tangents(y, dq, dy, ddamping, columns, vector)
         return np.asarray(dx)
 
     def solve_vjp(self, y: ArrayLike, x_bar: ArrayLike) -> tuple[Array, Array, Array]:
         """Differentiate x_bar · (G + ε)⁻¹ y by q, y and ε; x_bar: (m,) or (m, k)."""
         self._fresh(damped=True)
-        columns, vector = _columns({"x_bar": (x_bar, self._m)})
+        columns, vector = columns_of({"x_bar": (x_bar, self._m)})
         by_q, by_y, by_damping = self._native.solve_adjoints(y, x_bar, columns, vector)
         return by_q, by_y, by_damping
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from ..derivatives.linearized import _columns as columns_of
+from .._door import columns_of
 from ..errors import StaleError
 from ..model import Model
 from ..types import ContactMode
