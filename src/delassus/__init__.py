@@ -40,6 +40,7 @@ if TYPE_CHECKING:
         ContactDerivatives,
         ContactTangent,
         DynamicsAdjoint,
+        DynamicsParameterAdjoint,
         DynamicsTangent,
         EnergyDerivatives,
         ForwardDynamicsDerivatives,
@@ -166,6 +167,7 @@ __all__ = [
     "DenseDelassus",
     "Distance",
     "DynamicsAdjoint",
+    "DynamicsParameterAdjoint",
     "DynamicsResult",
     "DynamicsTangent",
     "EnergyDerivatives",
@@ -275,7 +277,7 @@ _HOMES = {
     "constraints": "CenterOfMass Connect Constraint ConstraintRows Cylindrical Distance Hinge JointCoupling JointFriction JointLimit LinkConstraint Planar PointContact "
     "Prismatic Universal Weld "
     "constraint_bias constraint_drift constraint_error constraint_velocity constraint_wrenches",
-    "derivatives": "BatchLinearizedDynamics CenterOfMassDerivatives ConstrainedDynamicsDerivatives ContactAdjoint ContactDerivatives ContactTangent DynamicsAdjoint DynamicsTangent "
+    "derivatives": "BatchLinearizedDynamics CenterOfMassDerivatives ConstrainedDynamicsDerivatives ContactAdjoint ContactDerivatives ContactTangent DynamicsAdjoint DynamicsParameterAdjoint DynamicsTangent "
     "EnergyDerivatives ForwardDynamicsDerivatives FrameDerivatives InverseDynamicsDerivatives LinearizedDynamics OperatorDerivatives "
     "center_of_mass_derivatives constrained_dynamics_derivatives energy_derivatives forward_dynamics_derivatives frame_derivatives "
     "inertial_parameters inverse_dynamics_derivatives jacobian_product_derivative jacobian_transpose_product_derivative linearize "

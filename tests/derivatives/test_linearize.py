@@ -250,3 +250,46 @@ def test_random_mechanisms_with_ties(group):
 def test_many_random_mechanisms_with_ties(group):
     agreed = [random_agrees(seed) for seed in range(1000 + group, 1200, 4)]
     assert sum(agreed) >= 25
+
+
+@pytest.mark.parametrize("which", ["mass", "inertia", "armature"])
+def test_by_parameters_against_changed_models(which):
+    """A double pendulum whose end runs along a line: accelerations and forces of models with a little more mass, inertia or armature."""
+
+    def made(x=0.0):
+        mass, inertia, armature = (
+            1.0 + x if which == "mass" else 1.0,
+            0.02 + x if which == "inertia" else 0.02,
+            0.1 + x if which == "armature" else 0.1,
+        )
+        return dl.load(
+            f"""<mujoco><worldbody><body><joint axis="0 1 0" armature="{armature!r}"/><geom type="capsule" size=".02" fromto="0 0 0 .5 0 0" mass="1"/>
+            <body pos=".5 0 0"><joint axis="0 1 0"/><inertial pos="0 0 0" mass="{mass!r}" diaginertia=".02 {inertia!r} .02"/></body></body></worldbody></mujoco>"""
+        )
+
+    q, v, tau, a_bar, f_bar, h = (
+        np.array([0.3, -0.8]),
+        np.array([1.0, 2.0]),
+        np.array([0.5, -1.0]),
+        np.array([0.7, -0.4]),
+        np.array([1.3]),
+        1e-5,
+    )
+    value, found = [], None
+    for x in (h, -h, 0.0):
+        model = made(x)
+        L = dl.linearize(model, q, v, tau, [dl.LinkConstraint(model, [(2, [[0, 0, 1.0, 0, 0.3, 0]])])])
+        value.append(a_bar @ L.result.acceleration + f_bar @ L.result.forces)
+        found = L.parameter_vjp(a_bar, f_bar)
+    place = {"mass": found.inertial[20], "inertia": found.inertial[26], "armature": found.armature[0]}[which]
+    assert place == pytest.approx((value[0] - value[1]) / (2 * h), rel=1e-7)
+
+
+def test_forces_that_share_a_load_have_no_derivative_by_parameters():
+    model = dl.load("go2")
+    twice = [dl.PointContact(model, "FL_calf"), dl.PointContact(model, "FL_calf")]
+    L = dl.linearize(model, model.neutral(), model.zero_velocity(), None, twice)
+    assert L.redundant
+    assert L.parameter_vjp(acceleration_bar=np.ones(model.nv)).inertial.shape == (10 * model.nbody,)
+    with pytest.raises(InaccurateError, match="forces_bar"):
+        L.parameter_vjp(forces_bar=np.ones(6))

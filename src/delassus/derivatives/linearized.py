@@ -17,11 +17,13 @@ from ..model import Loop, Model
 from ..model.model import as_model
 from ..solvers import BatchConstrainedDynamics, BatchDynamicsResult, ConstrainedDynamics, DynamicsResult
 from ..solvers.dynamics import STATUSES
+from .masses import torque_regressor
 
 __all__ = [
     "BatchLinearizedDynamics",
     "ConstrainedDynamicsDerivatives",
     "DynamicsAdjoint",
+    "DynamicsParameterAdjoint",
     "DynamicsTangent",
     "LinearizedDynamics",
     "OperatorDerivatives",
@@ -47,6 +49,13 @@ class DynamicsAdjoint(NamedTuple):
     q: Array
     v: Array
     tau: Array
+
+
+class DynamicsParameterAdjoint(NamedTuple):
+    """Derivatives of a number by ``inertial`` parameters (10 nbody,), in the order of :func:`~delassus.inertial_parameters`, and by the ``armature`` (nv,) of joints; with k numbers (…, k)."""
+
+    inertial: Array
+    armature: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,6 +265,29 @@ class LinearizedDynamics(_Linearized):
             {"acceleration_bar": (acceleration_bar, r.acceleration.size), "forces_bar": (forces_bar, r.forces.size)}
         )
         return DynamicsAdjoint(*self._native.adjoints(acceleration_bar, forces_bar, columns, vector))
+
+    def parameter_vjp(self, acceleration_bar: ArrayLike | None = None, forces_bar: ArrayLike | None = None) -> DynamicsParameterAdjoint:
+        """Differentiate acceleration_bar · ν̇ + forces_bar · λ by the inertial parameters of bodies and the armature of joints.
+
+        Parameters act as joint forces do: M ν̇ + h = Y θ + armature ν̇ with the regressor Y, so what is −Yᵀ τ_bar here is, as matrices, ∂ν̇/∂θ = −∂ν̇/∂τ Y and ∂λ/∂θ = −∂λ/∂τ Y
+        (:func:`~delassus.torque_regressor`). External forces act at the centre of mass where it is: that it moves with the parameters is not counted.
+
+        Args:
+            acceleration_bar, forces_bar: see :meth:`vjp`.
+
+        Raises:
+            InaccurateError: rows depend on each other and forces have a weight: how they share their load depends on the parameters in ways that are not counted.
+        """
+        if forces_bar is not None and self.redundant:
+            raise InaccurateError(
+                "forces_bar: rows depend on each other here, and how their forces share a load is not differentiated by parameters. "
+                "Give acceleration_bar alone, or leave out rows that repeat others."
+            )
+        tau = self.vjp(acceleration_bar, forces_bar).tau
+        assert self._state is not None
+        (q, v, _), r = self._state, self.result
+        Y = torque_regressor(self.model, q, v, r.acceleration)
+        return DynamicsParameterAdjoint(-Y.T @ tau, -(r.acceleration[(slice(None), *(None,) * (tau.ndim - 1))] * tau))
 
     def derivatives(self, *, out: ConstrainedDynamicsDerivatives | None = None) -> ConstrainedDynamicsDerivatives:
         """All derivatives as matrices, in the state of the last :meth:`update`.
