@@ -63,8 +63,7 @@ def test_robots_of_others(name, tmp_path):
     assert set(sections) == {"matrix", "inverse", "dynamics", "contacts"}
     loops = {"talos": 12, "solo": 0, "panda": 1}[name]
     assert told["methods"]["rows"] == loops + {"talos": 9, "solo": 6, "panda": 6}[name]
-    any_rows = {"ltl", "columns"}
-    assert timed(told, "matrix") == {*methods.MATRIX_FREE[:3], *(any_rows if loops else methods.MATRIX_METHODS)}
+    assert timed(told, "matrix") == {*methods.MATRIX_FREE[:3], *methods.MATRIX_METHODS}
     assert timed(told, "dynamics") >= {"lcaba", "prox-ltl", "soft-gauss"}
     assert all(m["error"] <= m["allowed"] for s in sections.values() for m in s["methods"] if m["microseconds"] is not None)
     assert all(m["reason"] for s in sections.values() for m in s["methods"] if m["microseconds"] is None)

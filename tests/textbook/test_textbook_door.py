@@ -92,7 +92,7 @@ def test_command_counts_and_writes(tmp_path):
 
 
 def test_command_fails_in_one_line(tmp_path):
-    for words in (("pv-osimx", "iiwa"), ("pv-osim", "cassie", "--loops"), ("pv-osim", "iiwa", "--weld", "nobody"), ("pv-osim", "nobody")):
+    for words in (("pv-osimx", "iiwa"), ("caba-osim", "cassie", "--loops"), ("pv-osim", "iiwa", "--weld", "nobody"), ("pv-osim", "nobody")):
         done = run(*words, cwd=tmp_path)
         assert done.returncode == 2
         assert "Error" in done.stderr
