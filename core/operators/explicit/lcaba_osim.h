@@ -110,7 +110,7 @@ inline void find_coefficients(LcabaOsimWork<T>& e, const ReachPlan::Node& node, 
       const Column<T> y = A * w.S[std::size_t(k)], minus = scaled(y, T(-1));
       add_outer(Q, scaled(y, F.Dinv[std::size_t(k)]), y);
       add_outer(A, minus, F.V[std::size_t(k)]);
-      const Column<T>* W = &F.W[0] + at.W + (k - step.iv) * at.neighbours;
+      const Column<T>* W = F.W.data() + at.W + (k - step.iv) * at.neighbours;
       for (int j = 0; j < at.neighbours; ++j) add_outer(e.A[std::size_t(slot[j])], minus, W[j]);
     }
     if (pass.to >= 0) add(e.A[std::size_t(pass.to)], A);
