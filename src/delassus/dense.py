@@ -131,7 +131,7 @@ class Orthogonal:
 
     Args:
         A: (n, n), in float64.
-        threshold: columns are dependent where what is left of them is at most this part of the longest.
+        threshold: columns are dependent where their remainder is at most this part of the longest.
 
     Raises:
         NotFiniteError: the matrix has numbers that are not finite.
