@@ -64,6 +64,34 @@ inline Column<T> column(const Vec6<T>& v) {
   return y;
 }
 
+// H −= w d wᵀ of an H in memory: its 21 numbers in the order in which Sym6 has them, four at a time.
+template <class T>
+inline void downdate(Sym6<T>& H, const Column<T>& w, T d) {
+  if constexpr (lanes_of<T> > 1) {
+    downdate(H, vector(w), d);
+  } else {
+    using P = Pack<T, 4>;
+    static_assert(sizeof(Sym6<T>) == 21 * sizeof(T));
+    P a, b;  // w₀ … w₃ and w₄ w₅
+    __builtin_memcpy(&a, &w, sizeof(P));
+    __builtin_memcpy(&b, reinterpret_cast<const T*>(&w) + 4, sizeof(P));
+    const P u = a * -d, v = b * -d;
+    T* h = reinterpret_cast<T*>(&H);
+    const auto add = [h](int at, const P& x, const P& y) __attribute__((always_inline)) {
+      P sum;
+      __builtin_memcpy(&sum, h + at, sizeof(P));
+      sum += x * y;
+      __builtin_memcpy(h + at, &sum, sizeof(P));
+    };
+    add(0, __builtin_shufflevector(a, a, 0, 0, 0, 1), __builtin_shufflevector(u, u, 0, 1, 2, 1));   // A.xx xy xz yy
+    add(4, __builtin_shufflevector(a, a, 1, 2, 0, 1), __builtin_shufflevector(u, u, 2, 2, 3, 3));   // A.yz zz B.x.x x.y
+    add(8, __builtin_shufflevector(a, a, 2, 0, 1, 2), __builtin_shufflevector(u, v, 3, 4, 4, 4));   // B.x.z, B.y
+    add(12, a, __builtin_shufflevector(u, v, 5, 5, 5, 3));                                          // B.z, C.xx
+    add(16, __builtin_shufflevector(a, b, 3, 3, 4, 4), __builtin_shufflevector(v, v, 0, 1, 0, 1));  // C.xy xz yy yz
+    h[20] += b[1] * v[1];
+  }
+}
+
 // A coupling of two links, by columns.
 template <class T>
 struct Mat6 {

@@ -28,20 +28,22 @@ template <class T>
 inline void eliminate_couplings(const Elimination<T>& e, const EliminationPlan::StepStorage& at, const Vec6<T>& S,
                                 const Vec6<T>& U, T Dinv, Column<T>* W) {
   const auto* N = e.plan.neighbours.data() + at.neighbour;
-  const auto* pairs = e.plan.pairs.data() + at.pair;
-  const Vec6<T> minus_V = U * -Dinv;
+  const Vec6<T> minus_U = Vec6<T>{} - U;
   for (int j = 0; j < at.neighbours; ++j) {
     Mat6<T>& H_ji = e.coupling[N[j].block];
-    W[j] = H_ji * S;
-    add_outer(H_ji, W[j], minus_V);
-    downdate(e.H[N[j].link], vector(W[j]), Dinv);
+    const Column<T> W_j = H_ji * S;
+    W[j] = scaled(W_j, Dinv);
+    add_outer(H_ji, W[j], minus_U);
+    downdate(e.H[N[j].link], W_j, Dinv);
   }
+  if (at.pairs == 0) return;
+  const auto* pairs = e.plan.pairs.data() + at.pair;
+  const T minus_D = real_of<T>(-1) / Dinv;
   for (int p = 0; p < at.pairs; ++p) {
     const int j = pairs[p].flipped ? pairs[p].second : pairs[p].first,
               k = pairs[p].flipped ? pairs[p].first : pairs[p].second;
-    add_outer(e.coupling[pairs[p].block], scaled(W[j], T(-Dinv)), W[k]);
+    add_outer(e.coupling[pairs[p].block], scaled(W[j], minus_D), W[k]);
   }
-  for (int j = 0; j < at.neighbours; ++j) W[j] = scaled(W[j], Dinv);
 }
 
 // The couplings of a link become its parent's: H += H_ip + H_pi if p ∈ N,   H_jp += H_ji for the others.
@@ -91,31 +93,37 @@ template <class T>
   }
 }
 
-// A link with several velocities or with neighbours. `inertia` is H_ii on entry, what merges into its parent on exit.
+// Steps from s on, as long as they have several velocities or neighbours: returns the last of them. H is what was
+// merged into the first one's link, then what the last one hands over. It stays in memory, where neighbours are too.
 template <class T>
-[[gnu::noinline]] void eliminate_link(const Elimination<T>& e, int s, Sym6<T>& inertia) {
-  const auto& step = e.plan.steps[s];
-  const auto& at = e.plan.storage[s];
+[[gnu::noinline]] int eliminate_links(const Elimination<T>& e, int s, int last, Sym6<T>& H) {
   const T* stiffness = e.joint_stiffness;
   Factor<T>& F = e.factor;
-  Sym6<T> H = inertia;
-  if (step.free) {
-    eliminate_free(e, s, H);
-    return;
+  for (;; ++s) {
+    const auto& step = e.plan.steps[s];
+    const auto& at = e.plan.storage[s];
+    add(H, e.placement.inertia[step.link]);
+    if (step.holds_inertia) H += e.H[step.link];
+    if (step.free) {
+      eliminate_free(e, s, H);
+    } else {
+      for (int k = step.iv + step.nv - 1; k >= step.iv; --k) {
+        const Vec6<T> S = e.placement.S[k];
+        const Vec6<T> U = H * S;
+        const T D = dot(S, U) + e.model.armature[k], Dinv = real_of<T>(1) / (stiffness ? T(D + stiffness[k]) : D);
+        F.V[k] = U * Dinv;
+        F.Dinv[k] = Dinv;
+        if (step.coupled) eliminate_couplings(e, at, S, U, Dinv, F.W.data() + at.W + (k - step.iv) * at.neighbours);
+        downdate(H, U, Dinv);
+      }
+      if (step.coupled && step.parent >= 0) merge_couplings(e, at, step.parent, H);
+    }
+    if (!step.hands_over) {
+      if (step.parent >= 0) e.H[step.parent] += H;
+      H = Sym6<T>{};
+    }
+    if (s + 1 == last || e.plan.steps[s + 1].plain || e.plan.steps[s + 1].strip >= 0) return s;
   }
-  for (int k = step.iv + step.nv - 1; k >= step.iv; --k) {
-    const Vec6<T> S = e.placement.S[k];
-    Vec6<T> U;
-    eliminate_pivot(
-        H, S, e.model.armature[k], U, [&](T& D) { D = stiffness ? T(D + stiffness[k]) : D; },
-        [&](const T& Dinv) {
-          F.V[k] = U * Dinv;
-          F.Dinv[k] = Dinv;
-          if (step.coupled) eliminate_couplings(e, at, S, U, Dinv, F.W.data() + at.W + (k - step.iv) * at.neighbours);
-        });
-  }
-  if (step.coupled && step.parent >= 0) merge_couplings(e, at, step.parent, H);
-  inertia = H;
 }
 
 // Steps first … last − 1. Most links have one velocity and no neighbours, and most merge into the link of the next
@@ -138,20 +146,20 @@ void eliminate(const Elimination<T>& e, int first, int last) {
         s = eliminate_side_by_side(e, step);
         continue;
       }
+    if (!step.plain) {
+      Sym6<T> merged = H;  // a copy, so that H itself may live in registers
+      s = eliminate_links(e, s, last, merged);
+      H = merged;
+      continue;
+    }
     add(H, w.inertia[step.link]);
     if (step.holds_inertia) H += H_at[step.link];
-    if (step.plain) {
-      const int k = step.iv;
-      const Vec6<T> S = S_at[k];
-      Vec6<T> U;
-      eliminate_pivot(
-          H, S, armature[k], U, [&](T& D) { D = stiffness ? T(D + stiffness[k]) : D; },
-          [&](const T& d) { V[k] = U * d, Dinv[k] = d; });
-    } else {
-      Sym6<T> inertia = H;  // a copy, so that H itself may live in registers
-      eliminate_link(e, s, inertia);
-      H = inertia;
-    }
+    const int k = step.iv;
+    const Vec6<T> S = S_at[k];
+    Vec6<T> U;
+    eliminate_pivot(
+        H, S, armature[k], U, [&](T& D) { D = stiffness ? T(D + stiffness[k]) : D; },
+        [&](const T& d) { V[k] = U * d, Dinv[k] = d; });
     if (step.hands_over) continue;
     if (step.parent >= 0) H_at[step.parent] += H;
     H = Sym6<T>{};
