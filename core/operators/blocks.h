@@ -165,14 +165,13 @@ struct Ldl6 {
 constexpr int below(int i, int k) { return i * (i - 1) / 2 + k; }
 
 template <class T>
-inline Ldl6<T> factor(const Sym6<T>& H) {
+inline void factor(const Sym6<T>& H, Ldl6<T>& F) {
   T a[6][6] = {{H.A.xx},
                {H.A.xy, H.A.yy},
                {H.A.xz, H.A.yz, H.A.zz},
                {H.B.x.x, H.B.x.y, H.B.x.z, H.C.xx},
                {H.B.y.x, H.B.y.y, H.B.y.z, H.C.xy, H.C.yy},
                {H.B.z.x, H.B.z.y, H.B.z.z, H.C.xz, H.C.yz, H.C.zz}};
-  Ldl6<T> F;
 #pragma GCC unroll 6
   for (int k = 0; k < 6; ++k) {
     F.Dinv[k] = real_of<T>(1) / a[k][k];
@@ -184,6 +183,11 @@ inline Ldl6<T> factor(const Sym6<T>& H) {
       for (int j = k + 1; j <= i; ++j) a[i][j] -= l * a[j][k];
     }
   }
+}
+template <class T>
+inline Ldl6<T> factor(const Sym6<T>& H) {
+  Ldl6<T> F;
+  factor(H, F);
   return F;
 }
 // x ← L⁻¹ x, x ← L⁻ᵀ x

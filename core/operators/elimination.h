@@ -63,9 +63,9 @@ inline void merge_couplings(const Elimination<T>& e, const EliminationPlan::Step
   }
 }
 
-// A free link: H = L D Lᵀ,   W_j = H_ji L⁻ᵀ,   H_jk −= W_j D⁻¹ W_kᵀ.
+// A free link: H = L D Lᵀ,   W_j = H_ji L⁻ᵀ,   H_jk −= W_j D⁻¹ W_kᵀ. Of H nothing is left.
 template <class T>
-[[gnu::noinline]] void eliminate_free(const Elimination<T>& e, int s, Sym6<T> H) {
+[[gnu::noinline]] void eliminate_free(const Elimination<T>& e, int s, Sym6<T>& H) {
   const auto& step = e.plan.steps[s];
   const auto& at = e.plan.storage[s];
   const auto* N = e.plan.neighbours.data() + at.neighbour;
@@ -74,8 +74,8 @@ template <class T>
   const Mat3<T> R = e.placement.pose[step.link].R;
   add_free(H, R, &e.model.armature[step.iv]);
   if (e.joint_stiffness) add_free(H, R, e.joint_stiffness + step.iv);
-  const Ldl6<T> LD = factor(H);
-  F.free[at.factor] = LD;
+  Ldl6<T>& LD = F.free[at.factor];
+  factor(H, LD);
   for (int k = 0; k < 6; ++k) F.Dinv[step.iv + k] = LD.Dinv[k];
   for (int j = 0; j < at.neighbours; ++j) solve_columns(LD, e.coupling[N[j].block], &F.W[at.W + 6 * j]);
   for (int j = 0, p = 0; j < at.neighbours; ++j) {
