@@ -41,21 +41,44 @@ inline void leave_carriages(const Model<real_of<T>>& model, Placement<T>& w) {
   }
 }
 
+// A run of ranks: the same of hinges side by side.
 template <class T>
-void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __restrict q) {
+[[gnu::always_inline]] inline void place_ranks(Placement<T>& w, const T* __restrict q, int begin, int end) {
+  using P = LinkPack<T>;
+  Pose<P> X{};  // of the rank before
+  for (int r = begin; r < end; ++r) {
+    const auto& rank = w.ranks.ranks[r];
+    if (!rank.joined) X = w.pose.gather(rank.parent);
+    const Mat3<P> R = X.R * rank.placement.R;
+    const Vec3<P> p = X.p + X.R * rank.placement.p;
+    P s, c;
+    pack_sincos(P(gather_lanes(q, rank.iq) - rank.reference), s, c);
+    X = {{R.x * c + R.y * s, R.y * c - R.x * s, R.z}, p};
+    w.pose.scatter(rank.link, X);
+    const Vec6<P> S{cross(p, R.z), R.z};
+    const auto own = [&](const P& x) { return rank.full > 0 ? x : P{}; };
+    w.rank_S[r] = {{own(S.lin.x), own(S.lin.y), own(S.lin.z)}, {own(S.ang.x), own(S.ang.y), own(S.ang.z)}};
+    scatter(w.S.data(), rank.iv, w.rank_S[r]);
+  }
+}
+
+// A run of single links.
+template <class T>
+[[gnu::always_inline]] inline void place_links(const Model<real_of<T>>& model, Placement<T>& w, const T* __restrict q,
+                                               int begin, int end) {
   using Real = real_of<T>;
-  const int nl = int(model.links.size());
   const Link<Real>* links = model.links.data();
+  const int* single = w.ranks.single.data();
   const Vec3<T> zero{};
 
   Pose<T> X{};                          // of the link before, on which the next one usually hangs
   constexpr int many = 4 * trig_chunk;  // angles at once
   T angle[many]{}, sine[many], cosine[many];
-  for (int i = 0; i < nl; ++i) {
-    const int a = i % many;
+  for (int k = begin, before = -1; k < end; before = single[k++]) {
+    const int i = single[k], a = (k - begin) % many;
     if (a == 0) {
-      const int n = nl - i < many ? nl - i : many;
-      for (int k = 0; k < n; ++k) angle[k] = q[links[i + k].iq] - links[i + k].reference;
+      const int n = end - k < many ? end - k : many;
+      for (int j = 0; j < n; ++j) angle[j] = q[links[single[k + j]].iq] - links[single[k + j]].reference;
       sincos(angle, sine, cosine, n);
     }
     const Link<Real>& link = links[i];
@@ -79,7 +102,7 @@ void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __rest
            {o + E.R.z.x, o + E.R.z.y, o + E.R.z.z}};
       p = {o + E.p.x, o + E.p.y, o + E.p.z};
     } else {
-      if (link.parent != i - 1) X = w.pose[link.parent];
+      if (link.parent != before) X = w.pose[link.parent];
       R = X.R * link.placement.R;
       p = X.p + X.R * link.placement.p;
     }
@@ -118,7 +141,32 @@ void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __rest
       S[2] = {cross(p, X.R.z), X.R.z};
     }
   }
+}
+
+template <class T>
+void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __restrict q) {
+  for (const auto& part : w.ranks.parts) {
+    if constexpr (link_lanes<T> > 1)
+      if (part.abreast) {
+        place_ranks(w, q, part.begin, part.end);
+        continue;
+      }
+    place_links(model, w, q, part.begin, part.end);
+  }
   leave_carriages(model, w);
+}
+
+// Joint forces of a free joint as a spatial force, and its motion as velocities: linear in world axes, angular in the
+// link's.
+template <class T, class C>
+inline Vec6<C> free_force(const Mat3<T>& R, const C* tau) {
+  return {{tau[0], tau[1], tau[2]}, R * Vec3<C>{tau[3], tau[4], tau[5]}};
+}
+template <class T, class C>
+inline void free_velocities(const Mat3<T>& R, const Vec6<C>& a, C* out) {
+  const Vec3<C> turned = transpose_times(R, a.ang);
+  out[0] = a.lin.x, out[1] = a.lin.y, out[2] = a.lin.z;
+  out[3] = turned.x, out[4] = turned.y, out[5] = turned.z;
 }
 
 // Motion of a link's joint alone: Σ S_k ν_k.
