@@ -83,12 +83,12 @@ template <class T, class Forces>
     }
     if (rank.joined) continue;
     for (int l = 0; l < link_lanes<T>; ++l)
-      if (rank.full[l] > 0) {
+      if (rank.leaves(l)) {
         w.H[rank.parent[l]] += get_lane(H, l);
         if constexpr (has_forces<Forces>) w.f.add(rank.parent[l], get_lane(f, l));
       }
-    H = Sym6<P>{};
-    f = Vec6<P>{};
+    H = rank.kept(H);
+    f = rank.kept(f);
   }
 }
 
@@ -232,11 +232,51 @@ bool is_regular(const Model<real_of<T>>& model, Workspace<T>& w) {
       });
 }
 
+// A run of ranks: accelerations of joints and links. Those of links are in memory for who reads them there.
+template <class T>
+[[gnu::always_inline]] inline void accelerate_ranks(Workspace<T>& w, int begin, int end, T* vdot) {
+  using P = LinkPack<T>;
+  Vec6<P> a{};
+  for (int r = begin; r < end; ++r) {
+    const auto& rank = w.ranks.ranks[r];
+    if (!rank.joined) a = w.a.gather(rank.parent);
+    const P x = gather_lanes(w.Dinv.data(), rank.iv) *
+                (gather_lanes(w.u.data(), rank.iv) - dot(gather(w.U.data(), rank.iv), a));
+    for (int l = 0; l < link_lanes<T>; ++l)
+      if (rank.has(l)) vdot[rank.iv[l]] = x[l];
+    a += w.rank_S[r] * x;
+    if (rank.shows) w.a.scatter(rank.link, a);
+  }
+}
+
+// A run of single links.
+template <class T>
+[[gnu::always_inline]] inline void accelerate_links(const Model<real_of<T>>& model, Workspace<T>& w, int begin, int end,
+                                                    T* vdot) {
+  const int* single = w.ranks.single.data();
+  Vec6<T> a{};
+  for (int n = begin, before = -1; n < end; before = single[n++]) {
+    const int i = single[n];
+    const auto& link = model.links[i];
+    if (link.type == Joint::free) {
+      a = w.a[i];
+      continue;
+    }
+    if (link.parent < 0)
+      a = Vec6<T>{};
+    else if (link.parent != before)
+      a = w.a[link.parent];
+    for (int k = link.iv; k < link.iv + link.nv; ++k) {
+      vdot[k] = w.Dinv[k] * (w.u[k] - dot(w.U[k], a));
+      a += w.S[k] * vdot[k];
+    }
+    if (w.ranks.shows[i]) w.a.set(i, a);
+  }
+}
+
 // tau may be null (zero), external may be null (none); vdot may be tau or v.
 template <class T>
 void aba(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* tau, const T* external, T* vdot) {
-  const int nl = int(model.links.size());
-
   // forward: force of the motion without joint accelerations
   const Vec3<T> up{constant<T>(-model.gravity.x), constant<T>(-model.gravity.y), constant<T>(-model.gravity.z)};
   motions(model, w, w, v, static_cast<const T*>(nullptr), up);
@@ -247,22 +287,13 @@ void aba(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* t
   eliminate(model, w, LinkForces<T>{tau, vdot});
 
   // forward: accelerations of joints and links
-  Vec6<T> a{};
-  for (int i = 0; i < nl; ++i) {
-    const auto& link = model.links[i];
-    if (link.type == Joint::free) {
-      a = w.a[i];
-      continue;
-    }
-    if (link.parent < 0)
-      a = Vec6<T>{};
-    else if (link.parent != i - 1)
-      a = w.a[link.parent];
-    for (int k = link.iv; k < link.iv + link.nv; ++k) {
-      vdot[k] = w.Dinv[k] * (w.u[k] - dot(w.U[k], a));
-      a += w.S[k] * vdot[k];
-    }
-    if (link.branches) w.a.set(i, a);
+  for (const auto& part : w.ranks.parts) {
+    if constexpr (link_lanes<T> > 1)
+      if (part.abreast) {
+        accelerate_ranks(w, part.begin, part.end, vdot);
+        continue;
+      }
+    accelerate_links(model, w, part.begin, part.end, vdot);
   }
 }
 

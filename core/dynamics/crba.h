@@ -11,27 +11,44 @@
 
 namespace delassus {
 
-// A symmetric matrix that is written entry by entry.
+// A symmetric matrix that is written entry by entry: row and column of a velocity.
+template <class T>
+struct SymmetricColumn {
+  T *row, *column;
+  std::ptrdiff_t n;
+  [[gnu::always_inline]] void set(int j, const T& x) { row[j] = column[j * n] = x; }
+};
 template <class T>
 struct Symmetric {
   T* M;
-  int n;
-  void set(int j, int k, const T& x) { M[std::size_t(j) * n + k] = M[std::size_t(k) * n + j] = x; }
+  std::ptrdiff_t n;
+  [[gnu::always_inline]] SymmetricColumn<T> operator[](int k) const { return {M + k * n, M + k, n}; }
 };
 
-// M_jk for velocity k and all j from a velocity on to the ground.
+// M_jk of a column k, for all j from a velocity on towards the ground, none less than `past`.
 template <class T>
-[[gnu::always_inline]] inline void column_above(const Model<real_of<T>>& model, const Workspace<T>& w, int j, int k,
+[[gnu::always_inline]] inline void column_above(const Model<real_of<T>>& model, const Workspace<T>& w, int j, int past,
+                                                const Vec6<T>& F, SymmetricColumn<T> M) {
+  for (; j >= past; j = model.dof_parent[j]) M.set(j, dot(w.S[j], F));
+}
+// The same of the six velocities of a free root, whose linear axes are the world's; `base` is F with angular numbers in
+// the axes of the root.
+template <class T>
+[[gnu::always_inline]] inline void column_of_root(int iv, const Vec6<T>& base, SymmetricColumn<T> M) {
+  M.set(iv, base.lin.x), M.set(iv + 1, base.lin.y), M.set(iv + 2, base.lin.z);
+  M.set(iv + 3, base.ang.x), M.set(iv + 4, base.ang.y), M.set(iv + 5, base.ang.z);
+}
+
+// All that stands above k in its column.
+template <class T>
+[[gnu::always_inline]] inline void whole_column(const Model<real_of<T>>& model, const Workspace<T>& w, int j, int k,
                                                 const Vec6<T>& F, Symmetric<T> M) {
-  if (j < 0) return;
-  const int root = model.roots[model.links[model.dof_link[k]].tree];
-  const int iv = model.links[root].iv;
-  const bool floating = model.links[root].type == Joint::free && k >= iv + 6;
-  for (const int last = floating ? iv + 5 : -1; j > last; j = model.dof_parent[j]) M.set(j, k, dot(w.S[j], F));
-  if (floating) {
-    T base[6];
-    free_velocities(w.pose[root].R, F, base);
-    for (int c = 0; c < 6; ++c) M.set(iv + c, k, base[c]);
+  const int root = model.roots[model.links[model.dof_link[k]].tree], iv = model.links[root].iv;
+  if (model.links[root].type == Joint::free && k >= iv + 6) {
+    column_above(model, w, j, iv + 6, F, M[k]);
+    column_of_root(iv, {F.lin, transpose_times(w.pose[root].R, F.ang)}, M[k]);
+  } else {
+    column_above(model, w, j, 0, F, M[k]);
   }
 }
 
@@ -46,22 +63,42 @@ inline void mass_of_ranks(const Model<real_of<T>>& model, Workspace<T>& w, int b
     const auto& rank = ranks[r];
     const Inertia<P> Ic = w.inertia.gather(rank.link) + handed;
     const Vec6<P> F = Ic * w.rank_S[r];
-    const P own = dot(w.rank_S[r], F);
+    SymmetricColumn<T> column[width];
+    for (int l = 0; l < width; ++l) column[l] = M[rank.iv[l]];
+    const P own = dot(w.rank_S[r], F) + gather_lanes(model.armature.data(), rank.armature);
     for (int l = 0; l < width; ++l)
-      if (rank.full[l] > 0) M.set(rank.iv[l], rank.iv[l], own[l] + model.armature[rank.iv[l]]);
-    int a = r;
-    for (; ranks[a].joined; --a) {
+      if (rank.has(l)) column[l].set(rank.iv[l], own[l]);
+
+    // towards the root in lanes that go on, above them limb by limb
+    unsigned lanes = rank.lanes;
+    for (int a = r;; --a) {
+      if (const unsigned leaving = lanes & ~ranks[a].joins) {
+        for (int l = 0; l < width; ++l)
+          if (leaving >> l & 1) {
+            const int j = model.dof_parent[ranks[a].iv[l]];
+            if (rank.root < 0)
+              whole_column(model, w, j, rank.iv[l], get_lane(F, l), M);
+            else if (const int past = model.links[rank.root].iv + 6; j >= past)
+              column_above(model, w, j, past, get_lane(F, l), column[l]);
+          }
+        lanes &= ~leaving;
+        if (!lanes) break;
+      }
       const P x = dot(w.rank_S[a - 1], F);
       for (int l = 0; l < width; ++l)
-        if (rank.full[l] > 0) M.set(ranks[a - 1].iv[l], rank.iv[l], x[l]);
+        if (lanes >> l & 1) column[l].set(ranks[a - 1].iv[l], x[l]);
     }
-    for (int l = 0; l < width; ++l)
-      if (rank.full[l] > 0) column_above(model, w, model.dof_parent[ranks[a].iv[l]], rank.iv[l], get_lane(F, l), M);
+    if (rank.root >= 0) {
+      const Vec6<P> base{F.lin, transpose_times(w.pose[rank.root].R, F.ang)};
+      for (int l = 0; l < width; ++l)
+        if (rank.has(l)) column_of_root(model.links[rank.root].iv, get_lane(base, l), column[l]);
+    }
+
     handed = Ic;
     if (rank.joined) continue;
     for (int l = 0; l < width; ++l)
-      if (rank.full[l] > 0) w.inertia.add(rank.parent[l], get_lane(Ic, l));
-    handed = Inertia<P>{};
+      if (rank.leaves(l)) w.inertia.add(rank.parent[l], get_lane(Ic, l));
+    handed = rank.kept(Ic);
   }
 }
 
@@ -81,8 +118,8 @@ inline void mass_of_links(const Model<real_of<T>>& model, Workspace<T>& w, int b
       w.inertia.add(link.parent, Ic);
     for (int k = link.iv + link.nv - 1; k >= link.iv; --k) {
       const Vec6<T> F = Ic * w.S[k];
-      M.set(k, k, dot(w.S[k], F) + model.armature[k]);
-      column_above(model, w, model.dof_parent[k], k, F, M);
+      M[k].set(k, dot(w.S[k], F) + model.armature[k]);
+      whole_column(model, w, model.dof_parent[k], k, F, M);
     }
   }
 }

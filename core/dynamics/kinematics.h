@@ -65,7 +65,7 @@ template <class T>
 // A run of single links.
 template <class T>
 [[gnu::always_inline]] inline void place_links(const Model<real_of<T>>& model, Placement<T>& w, const T* __restrict q,
-                                               int begin, int end) {
+                                               int begin, int end, bool turns) {
   using Real = real_of<T>;
   const Link<Real>* links = model.links.data();
   const int* single = w.ranks.single.data();
@@ -79,7 +79,7 @@ template <class T>
     if (a == 0) {
       const int n = end - k < many ? end - k : many;
       for (int j = 0; j < n; ++j) angle[j] = q[links[single[k + j]].iq] - links[single[k + j]].reference;
-      sincos(angle, sine, cosine, n);
+      if (turns) sincos(angle, sine, cosine, n);
     }
     const Link<Real>& link = links[i];
     Vec6<T>* S = &w.S[link.iv];
@@ -151,7 +151,7 @@ void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __rest
         place_ranks(w, q, part.begin, part.end);
         continue;
       }
-    place_links(model, w, q, part.begin, part.end);
+    place_links(model, w, q, part.begin, part.end, part.turns);
   }
   leave_carriages(model, w);
 }
@@ -185,19 +185,40 @@ inline Vec6<T> joint_bias(const Link<real_of<T>>& link, const Vec6<T>& v, Vec6<T
   return cross_motion(v, joint);
 }
 
-// Velocities of all links and their accelerations for the joint accelerations vdot (none: the bias J̇v), a_0 at the
-// ground.
+// A run of ranks. vdot may be null (zero).
 template <class T>
-inline void motions(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m, const T* v, const T* vdot,
-                    const Vec3<T>& ground) {
-  const int nl = int(model.links.size());
+[[gnu::always_inline]] inline void move_ranks(const Placement<T>& w, Motions<T>& m, const T* v, const T* vdot,
+                                              int begin, int end) {
+  using P = LinkPack<T>;
+  Vec6<P> vi{}, ai{};
+  for (int r = begin; r < end; ++r) {
+    const auto& rank = w.ranks.ranks[r];
+    if (!rank.joined) {
+      vi = m.v.gather(rank.parent);
+      ai = m.a.gather(rank.parent);
+    }
+    const Vec6<P> joint = w.rank_S[r] * gather_lanes(v, rank.armature);
+    vi += joint;
+    ai += cross_motion(vi, joint);
+    if (vdot) ai += w.rank_S[r] * gather_lanes(vdot, rank.armature);
+    m.v.scatter(rank.link, vi);
+    m.a.scatter(rank.link, ai);
+  }
+}
+
+// A run of single links.
+template <class T>
+[[gnu::always_inline]] inline void move_links(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m,
+                                              const T* v, const T* vdot, const Vec3<T>& ground, int begin, int end) {
+  const int* single = w.ranks.single.data();
   Vec6<T> vi{}, ai{};  // of the link before
-  for (int i = 0; i < nl; ++i) {
+  for (int n = begin, before = -1; n < end; before = single[n++]) {
+    const int i = single[n];
     const auto& link = model.links[i];
     if (link.parent < 0) {
       vi = Vec6<T>{};
       ai = Vec6<T>{ground, Vec3<T>{}};
-    } else if (link.parent != i - 1) {
+    } else if (link.parent != before) {
       vi = m.v[link.parent];
       ai = m.a[link.parent];
     }
@@ -207,6 +228,21 @@ inline void motions(const Model<real_of<T>>& model, const Placement<T>& w, Motio
     if (vdot) ai += joint_motion(link, w.S.data(), vdot);
     m.v.set(i, vi);
     m.a.set(i, ai);
+  }
+}
+
+// Velocities of all links and their accelerations for the joint accelerations vdot (none: the bias J̇v), a_0 at the
+// ground.
+template <class T>
+inline void motions(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m, const T* v, const T* vdot,
+                    const Vec3<T>& ground) {
+  for (const auto& part : w.ranks.parts) {
+    if constexpr (link_lanes<T> > 1)
+      if (part.abreast) {
+        move_ranks(w, m, v, vdot, part.begin, part.end);
+        continue;
+      }
+    move_links(model, w, m, v, vdot, ground, part.begin, part.end);
   }
 }
 

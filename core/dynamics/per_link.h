@@ -86,7 +86,8 @@ class PerLink {
     return LinkPack<T>{p[l][k]...};
   }
   template <std::size_t... k, std::size_t... l>
-  [[gnu::always_inline]] Block gather(const int* links, std::index_sequence<k...>, std::index_sequence<l...> all) const {
+  [[gnu::always_inline]] Block gather(const int* links, std::index_sequence<k...>,
+                                      std::index_sequence<l...> all) const {
     const T* const p[] = {lane(links[l])...};
     return std::bit_cast<Block>(FlatBlock{{lanes_from(p, k * width, all)...}});
   }
@@ -107,7 +108,8 @@ template <class T>
 [[gnu::always_inline]] inline LinkPack<T> gather_lanes(const T* from, const int* at) {
   return [&]<std::size_t... l>(std::index_sequence<l...>) __attribute__((always_inline)) {
     return LinkPack<T>{from[at[l]]...};
-  }(std::make_index_sequence<link_lanes<T>>());
+  }
+  (std::make_index_sequence<link_lanes<T>>());
 }
 
 template <class T>
@@ -129,7 +131,8 @@ template <template <class> class V, class T>
     const T* const p[] = {reinterpret_cast<const T*>(from + at[l])...};
     const auto component = [&](std::size_t c) { return P{p[l][c]...}; };
     return std::bit_cast<V<P>>(Flat{{component(k)...}});
-  }(std::make_index_sequence<size>(), std::make_index_sequence<link_lanes<T>>());
+  }
+  (std::make_index_sequence<size>(), std::make_index_sequence<link_lanes<T>>());
 }
 template <template <class> class V, class T>
 [[gnu::always_inline]] inline void scatter(V<T>* to, const int* at, const V<LinkPack<T>>& values) {
@@ -144,7 +147,8 @@ template <template <class> class V, class T>
     T* const p[] = {reinterpret_cast<T*>(to + at[l])...};
     const auto put = [&](std::size_t c) { ((p[l][c] = flat.c[c][l]), ...); };
     (put(k), ...);
-  }(std::make_index_sequence<size>(), std::make_index_sequence<link_lanes<T>>());
+  }
+  (std::make_index_sequence<size>(), std::make_index_sequence<link_lanes<T>>());
 }
 
 }  // namespace delassus

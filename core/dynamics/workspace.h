@@ -27,8 +27,8 @@ struct Placement {
 
   std::vector<Vec3<T>> origin;  // a tree, in the world
   PerLink<Pose, T> pose;
-  std::vector<Vec6<T>> S;       // a velocity: motion subspace; zero in one more place, for empty lanes of ranks
-  std::vector<Vec3<T>> ride;    // a link, if any is a carriage: how far it takes the origin
+  std::vector<Vec6<T>> S;     // a velocity: motion subspace; zero in one more place, for empty lanes of ranks
+  std::vector<Vec3<T>> ride;  // a link, if any is a carriage: how far it takes the origin
   std::vector<Vec6<LinkPack<T>>> rank_S;  // a rank: its links' S
   PerLink<Inertia, T> inertia;  // a link's own, in world axes, about the tree's origin; a sweep may add its children's
 };
