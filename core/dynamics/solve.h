@@ -100,8 +100,9 @@ void solve_mass_matrix(const Model<real_of<T>>& model, Workspace<T>& w, const T*
   constexpr int width = link_lanes<T>;
   const std::size_t nv = std::size_t(model.nv), stride = std::size_t(columns);
   int first = 0;
-  if (columns > 1 && width > 1) {
-    for (std::size_t k = 0; k < nv; ++k) w.UDinv[k] = w.U[k] * w.Dinv[k];
+  if constexpr (width > 1) {
+    if (columns > 1)
+      for (std::size_t k = 0; k < nv; ++k) w.UDinv[k] = w.U[k] * w.Dinv[k];
     for (; first + 2 * width <= columns; first += 2 * width)
       solve_sweeps(model, w, ColumnsAt<T, Pair<C>>{Y + first, X + first, stride}, w.column_motions.data());
     for (; first + width <= columns; first += width)
