@@ -13,6 +13,19 @@
 
 namespace delassus {
 
+// Single links where no link is in a rank: all of them, in their order.
+struct EveryLink {
+  int operator[](int n) const { return n; }
+  int before(int n, int) const { return n - 1; }
+};
+// Single links elsewhere.
+struct SingleLinks {
+  const int* link;
+  int operator[](int n) const { return link[n]; }
+  // the one before in a run that starts at `begin`
+  int before(int n, int begin) const { return n > begin ? link[n - 1] : -1; }
+};
+
 template <class T>
 struct Ranks {
   static constexpr int width = link_lanes<T>;
@@ -58,6 +71,22 @@ struct Ranks {
   std::vector<char> waits, shows;
 
   explicit Ranks(const Model<Real>& model);
+  // Calls f(part, single) for all parts, from the roots or from the leaves on; `single` names the links of a part of
+  // single ones.
+  template <class F>
+  [[gnu::always_inline]] void forward(F&& f) const {
+    if (width == 1 || ranks.empty())
+      for (const Part& part : parts) f(part, EveryLink{});
+    else if constexpr (width > 1)
+      for (const Part& part : parts) f(part, SingleLinks{single.data()});
+  }
+  template <class F>
+  [[gnu::always_inline]] void backward(F&& f) const {
+    if (width == 1 || ranks.empty())
+      for (const Part& part : parts) f(part, EveryLink{});
+    else if constexpr (width > 1)
+      for (auto part = parts.rbegin(); part != parts.rend(); ++part) f(*part, SingleLinks{single.data()});
+  }
   std::size_t bytes() const { return ranks.size() * sizeof(Rank) + single.size() * sizeof(int); }
 
  private:
@@ -80,6 +109,7 @@ Ranks<T>::Ranks(const Model<Real>& model) {
   }
   // links by height
   std::vector<int> height(nl), rank(nl, -1), lane_of(nl, -1);
+  std::vector<char> abreast(nl);
   for (int i = nl - 1; i >= 0; --i)
     if (const int p = model.links[i].parent; p >= 0) height[p] = std::max(height[p], height[i] + 1);
   std::vector<std::vector<int>> equal(nl ? 1 + *std::max_element(height.begin(), height.end()) : 0);
@@ -92,9 +122,10 @@ Ranks<T>::Ranks(const Model<Real>& model) {
     // those that hang on one rank stay together
     std::stable_sort(hinges.begin(), hinges.end(),
                      [&](int a, int b) { return rank[model.links[a].parent] > rank[model.links[b].parent]; });
-    std::size_t lone = hinges.size() % width == 1 ? hinges.size() - 1 : hinges.size();
+    const std::size_t lone = hinges.size() % width == 1 ? hinges.size() - 1 : hinges.size();
+    for (std::size_t k = 0; k < lone; ++k) abreast[hinges[k]] = true;
     for (const int i : equal[h])
-      if (const auto at = std::find(hinges.begin(), hinges.end(), i); std::size_t(at - hinges.begin()) >= lone) {
+      if (!abreast[i]) {
         single.push_back(i);
         add(false);
         parts.back().turns = parts.back().turns || model.links[i].type == Joint::hinge;
@@ -143,6 +174,8 @@ Ranks<T>::Ranks(const Model<Real>& model) {
       add(true);
     }
   }
+
+  if (ranks.empty()) std::sort(single.begin(), single.end());  // EveryLink
 
   // who takes from memory, and who leaves something there
   for (const Part& part : parts)
