@@ -93,9 +93,10 @@ template <class T, class Forces>
 }
 
 // A run of single links, the leaves first. A free root moves at once.
-template <class T, class Single, class Forces>
-[[gnu::always_inline]] inline void eliminate_links(const Model<real_of<T>>& model, Workspace<T>& w, Single single,
-                                                   int begin, int end, const Forces& forces) {
+template <class T, class Forces>
+[[gnu::always_inline]] inline void eliminate_links(const Model<real_of<T>>& model, Workspace<T>& w, int begin, int end,
+                                                   const Forces& forces) {
+  const int* single = w.ranks.single.data();
   Sym6<T> handed{};  // by the next link, if it hangs on this one
   Vec6<T> handed_force{};
   for (int n = end - 1; n >= begin; --n) {
@@ -125,7 +126,7 @@ template <class T, class Single, class Forces>
       if constexpr (has_forces<Forces>) f += w.U[k] * (w.Dinv[k] * w.u[k]);
     }
     if (link.parent < 0) continue;
-    if (link.parent == single.before(n, begin)) {
+    if (n > begin && link.parent == single[n - 1]) {
       handed = H;
       handed_force = f;
     } else {
@@ -140,11 +141,14 @@ template <class T, class Forces>
 inline void eliminate(const Model<real_of<T>>& model, Workspace<T>& w, const Forces& forces) {
   world_inertias(w);
   clear_waiting(model, w);
-  w.ranks.backward([&](const auto& part, auto single) {
+  for (auto part = w.ranks.parts.rbegin(); part != w.ranks.parts.rend(); ++part) {
     if constexpr (link_lanes<T> > 1)
-      if (part.abreast) return eliminate_ranks(model, w, part.begin, part.end, forces);
-    eliminate_links(model, w, single, part.begin, part.end, forces);
-  });
+      if (part->abreast) {
+        eliminate_ranks(model, w, part->begin, part->end, forces);
+        continue;
+      }
+    eliminate_links(model, w, part->begin, part->end, forces);
+  }
 }
 
 // Factor of M at the present kinematics: U, D⁻¹ of every velocity, H⁻¹ of every free root.
@@ -246,11 +250,12 @@ template <class T>
 }
 
 // A run of single links.
-template <class T, class Single>
-[[gnu::always_inline]] inline void accelerate_links(const Model<real_of<T>>& model, Workspace<T>& w, Single single,
-                                                    int begin, int end, T* vdot) {
+template <class T>
+[[gnu::always_inline]] inline void accelerate_links(const Model<real_of<T>>& model, Workspace<T>& w, int begin, int end,
+                                                    T* vdot) {
+  const int* single = w.ranks.single.data();
   Vec6<T> a{};
-  for (int n = begin; n < end; ++n) {
+  for (int n = begin, before = -1; n < end; before = single[n++]) {
     const int i = single[n];
     const auto& link = model.links[i];
     if (link.type == Joint::free) {
@@ -259,7 +264,7 @@ template <class T, class Single>
     }
     if (link.parent < 0)
       a = Vec6<T>{};
-    else if (link.parent != single.before(n, begin))
+    else if (link.parent != before)
       a = w.a[link.parent];
     for (int k = link.iv; k < link.iv + link.nv; ++k) {
       vdot[k] = w.Dinv[k] * (w.u[k] - dot(w.U[k], a));
@@ -282,11 +287,14 @@ void aba(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* t
   eliminate(model, w, LinkForces<T>{tau, vdot});
 
   // forward: accelerations of joints and links
-  w.ranks.forward([&](const auto& part, auto single) {
+  for (const auto& part : w.ranks.parts) {
     if constexpr (link_lanes<T> > 1)
-      if (part.abreast) return accelerate_ranks(w, part.begin, part.end, vdot);
-    accelerate_links(model, w, single, part.begin, part.end, vdot);
-  });
+      if (part.abreast) {
+        accelerate_ranks(w, part.begin, part.end, vdot);
+        continue;
+      }
+    accelerate_links(model, w, part.begin, part.end, vdot);
+  }
 }
 
 }  // namespace delassus

@@ -103,16 +103,16 @@ inline void mass_of_ranks(const Model<real_of<T>>& model, Workspace<T>& w, int b
 }
 
 // A run of single links, the leaves first.
-template <class T, class Single>
-[[gnu::always_inline]] inline void mass_of_links(const Model<real_of<T>>& model, Workspace<T>& w, Single single,
-                                                 int begin, int end, Symmetric<T> M) {
+template <class T>
+inline void mass_of_links(const Model<real_of<T>>& model, Workspace<T>& w, int begin, int end, Symmetric<T> M) {
+  const int* single = w.ranks.single.data();
   Inertia<T> handed{};  // by the next link, if it hangs on this one
   for (int n = end - 1; n >= begin; --n) {
     const int i = single[n];
     const auto& link = model.links[i];
     const Inertia<T> Ic = w.inertia[i] + handed;
     handed = Inertia<T>{};
-    if (link.parent >= 0 && link.parent == single.before(n, begin))
+    if (link.parent >= 0 && n > begin && link.parent == single[n - 1])
       handed = Ic;
     else if (link.parent >= 0)
       w.inertia.add(link.parent, Ic);
@@ -131,11 +131,14 @@ void crba(const Model<real_of<T>>& model, Workspace<T>& w, T* __restrict M, bool
   if (clear)
     for (std::size_t e = 0; e < std::size_t(nv) * nv; ++e) M[e] = T{};
   world_inertias(w);
-  w.ranks.backward([&](const auto& part, auto single) {
+  for (auto part = w.ranks.parts.rbegin(); part != w.ranks.parts.rend(); ++part) {
     if constexpr (link_lanes<T> > 1)
-      if (part.abreast) return mass_of_ranks(model, w, part.begin, part.end, Symmetric<T>{M, nv});
-    mass_of_links(model, w, single, part.begin, part.end, Symmetric<T>{M, nv});
-  });
+      if (part->abreast) {
+        mass_of_ranks(model, w, part->begin, part->end, Symmetric<T>{M, nv});
+        continue;
+      }
+    mass_of_links(model, w, part->begin, part->end, Symmetric<T>{M, nv});
+  }
 }
 
 }  // namespace delassus

@@ -63,17 +63,18 @@ template <class T>
 }
 
 // A run of single links.
-template <class T, class Single>
+template <class T>
 [[gnu::always_inline]] inline void place_links(const Model<real_of<T>>& model, Placement<T>& w, const T* __restrict q,
-                                               Single single, int begin, int end, bool turns) {
+                                               int begin, int end, bool turns) {
   using Real = real_of<T>;
   const Link<Real>* links = model.links.data();
+  const int* single = w.ranks.single.data();
   const Vec3<T> zero{};
 
   Pose<T> X{};                          // of the link before, on which the next one usually hangs
   constexpr int many = 4 * trig_chunk;  // angles at once
   T angle[many]{}, sine[many], cosine[many];
-  for (int k = begin; k < end; ++k) {
+  for (int k = begin, before = -1; k < end; before = single[k++]) {
     const int i = single[k], a = (k - begin) % many;
     if (a == 0) {
       const int n = end - k < many ? end - k : many;
@@ -101,7 +102,7 @@ template <class T, class Single>
            {o + E.R.z.x, o + E.R.z.y, o + E.R.z.z}};
       p = {o + E.p.x, o + E.p.y, o + E.p.z};
     } else {
-      if (link.parent != single.before(k, begin)) X = w.pose[link.parent];
+      if (link.parent != before) X = w.pose[link.parent];
       R = X.R * link.placement.R;
       p = X.p + X.R * link.placement.p;
     }
@@ -144,11 +145,14 @@ template <class T, class Single>
 
 template <class T>
 void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __restrict q) {
-  w.ranks.forward([&](const auto& part, auto single) {
+  for (const auto& part : w.ranks.parts) {
     if constexpr (link_lanes<T> > 1)
-      if (part.abreast) return place_ranks(w, q, part.begin, part.end);
-    place_links(model, w, q, single, part.begin, part.end, part.turns);
-  });
+      if (part.abreast) {
+        place_ranks(w, q, part.begin, part.end);
+        continue;
+      }
+    place_links(model, w, q, part.begin, part.end, part.turns);
+  }
   leave_carriages(model, w);
 }
 
@@ -203,18 +207,18 @@ template <class T>
 }
 
 // A run of single links.
-template <class T, class Single>
+template <class T>
 [[gnu::always_inline]] inline void move_links(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m,
-                                              Single single, const T* v, const T* vdot, const Vec3<T>& ground,
-                                              int begin, int end) {
+                                              const T* v, const T* vdot, const Vec3<T>& ground, int begin, int end) {
+  const int* single = w.ranks.single.data();
   Vec6<T> vi{}, ai{};  // of the link before
-  for (int n = begin; n < end; ++n) {
+  for (int n = begin, before = -1; n < end; before = single[n++]) {
     const int i = single[n];
     const auto& link = model.links[i];
     if (link.parent < 0) {
       vi = Vec6<T>{};
       ai = Vec6<T>{ground, Vec3<T>{}};
-    } else if (link.parent != single.before(n, begin)) {
+    } else if (link.parent != before) {
       vi = m.v[link.parent];
       ai = m.a[link.parent];
     }
@@ -232,11 +236,14 @@ template <class T, class Single>
 template <class T>
 inline void motions(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m, const T* v, const T* vdot,
                     const Vec3<T>& ground) {
-  w.ranks.forward([&](const auto& part, auto single) {
+  for (const auto& part : w.ranks.parts) {
     if constexpr (link_lanes<T> > 1)
-      if (part.abreast) return move_ranks(w, m, v, vdot, part.begin, part.end);
-    move_links(model, w, m, single, v, vdot, ground, part.begin, part.end);
-  });
+      if (part.abreast) {
+        move_ranks(w, m, v, vdot, part.begin, part.end);
+        continue;
+      }
+    move_links(model, w, m, v, vdot, ground, part.begin, part.end);
+  }
 }
 
 }  // namespace delassus

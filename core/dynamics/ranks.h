@@ -13,19 +13,6 @@
 
 namespace delassus {
 
-// Single links where no link is in a rank: all of them, in their order.
-struct EveryLink {
-  int operator[](int n) const { return n; }
-  int before(int n, int) const { return n - 1; }
-};
-// Single links elsewhere.
-struct SingleLinks {
-  const int* link;
-  int operator[](int n) const { return link[n]; }
-  // the one before in a run that starts at `begin`
-  int before(int n, int begin) const { return n > begin ? link[n - 1] : -1; }
-};
-
 template <class T>
 struct Ranks {
   static constexpr int width = link_lanes<T>;
@@ -71,22 +58,6 @@ struct Ranks {
   std::vector<char> waits, shows;
 
   explicit Ranks(const Model<Real>& model);
-  // Calls f(part, single) for all parts, from the roots or from the leaves on; `single` names the links of a part of
-  // single ones.
-  template <class F>
-  [[gnu::always_inline]] void forward(F&& f) const {
-    if (width == 1 || ranks.empty())
-      for (const Part& part : parts) f(part, EveryLink{});
-    else if constexpr (width > 1)
-      for (const Part& part : parts) f(part, SingleLinks{single.data()});
-  }
-  template <class F>
-  [[gnu::always_inline]] void backward(F&& f) const {
-    if (width == 1 || ranks.empty())
-      for (const Part& part : parts) f(part, EveryLink{});
-    else if constexpr (width > 1)
-      for (auto part = parts.rbegin(); part != parts.rend(); ++part) f(*part, SingleLinks{single.data()});
-  }
   std::size_t bytes() const { return ranks.size() * sizeof(Rank) + single.size() * sizeof(int); }
 
  private:
@@ -174,8 +145,6 @@ Ranks<T>::Ranks(const Model<Real>& model) {
       add(true);
     }
   }
-
-  if (ranks.empty()) std::sort(single.begin(), single.end());  // EveryLink
 
   // who takes from memory, and who leaves something there
   for (const Part& part : parts)

@@ -71,9 +71,10 @@ template <class T>
 }
 
 // A run of single links, the leaves first.
-template <class T, class Single>
+template <class T>
 [[gnu::always_inline]] inline void project_links(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m,
-                                                 Single single, const T* vdot, T* tau, int begin, int end) {
+                                                 const T* vdot, T* tau, int begin, int end) {
+  const int* single = w.ranks.single.data();
   Vec6<T> handed{};  // by the next link, if it hangs on this one
   for (int n = end - 1; n >= begin; --n) {
     const auto& link = model.links[single[n]];
@@ -81,7 +82,7 @@ template <class T, class Single>
     for (int k = link.iv; k < link.iv + link.nv; ++k)
       tau[k] = vdot ? dot(w.S[k], f) + vdot[k] * model.armature[k] : dot(w.S[k], f);
     handed = Vec6<T>{};
-    if (link.parent >= 0 && link.parent == single.before(n, begin))
+    if (link.parent >= 0 && n > begin && link.parent == single[n - 1])
       handed = f;
     else if (link.parent >= 0)
       m.f.add(link.parent, f);
@@ -91,11 +92,14 @@ template <class T, class Single>
 // Backward: torques of all joints. vdot may be null (zero); tau may be vdot.
 template <class T>
 void joint_forces(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m, const T* vdot, T* tau) {
-  w.ranks.backward([&](const auto& part, auto single) {
+  for (auto part = w.ranks.parts.rbegin(); part != w.ranks.parts.rend(); ++part) {
     if constexpr (link_lanes<T> > 1)
-      if (part.abreast) return project_ranks(model, w, m, vdot, tau, part.begin, part.end);
-    project_links(model, w, m, single, vdot, tau, part.begin, part.end);
-  });
+      if (part->abreast) {
+        project_ranks(model, w, m, vdot, tau, part->begin, part->end);
+        continue;
+      }
+    project_links(model, w, m, vdot, tau, part->begin, part->end);
+  }
 }
 
 // vdot may be null (zero), external may be null (none); tau may be vdot or v.
