@@ -34,17 +34,16 @@ inline void transpose(int m, int n, const Real* A, std::ptrdiff_t a_stride, Real
     }
 }
 
-// What four rows from the i-th have above the diagonal, up to column `end`, to its place below.
-template <class Real>
-inline void mirror_rows(int i, int n, int end, Real* A, std::ptrdiff_t stride) {
-  for (int r = i; r < n && r < i + 4; ++r)
-    for (int c = i; c < r; ++c) A[r * stride + c] = A[c * stride + r];
-  if (i + 4 < end) transpose(4, end - i - 4, A + i * stride + i + 4, stride, A + (i + 4) * stride + i, stride);
-}
-// The same of all rows.
+// What is above the diagonal to its place below.
 template <class Real>
 inline void mirror_upper(int n, Real* A, std::ptrdiff_t stride) {
-  for (int i = 0; i < n; i += 4) mirror_rows(i, n, n, A, stride);
+  for (int i = 0; i < n; i += 4) {
+    for (int r = i; r < n && r < i + 4; ++r)
+      for (int c = i; c < r; ++c) A[r * stride + c] = A[c * stride + r];
+    const int rows = n - i < 4 ? n - i : 4;
+    if (rows == 4 && i + 4 < n)
+      transpose(4, n - i - 4, A + i * stride + i + 4, stride, A + (i + 4) * stride + i, stride);
+  }
 }
 
 // A ← A⁻¹ of a symmetric positive definite matrix, O(n³), by exchanging one unknown after the other with its right-hand

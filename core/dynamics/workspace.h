@@ -60,8 +60,8 @@ struct Workspace : Placement<T>, Motions<T> {
   std::vector<T> Dinv, u;             // a velocity
   std::vector<Sym6<T>> Hinv;          // a tree: inverse of the root's articulated inertia, if the root is free
 
-  // explicit matrices, in blocks of columns: a force a velocity; of the inverse, accelerations a branch, sized by
-  // prepare_inverse, since a deep comb needs much of it, and the sweeps that are O(n) none
+  // explicit inverse, in blocks of columns: a force a velocity, accelerations a branch. Sized by prepare_inverse, since
+  // a deep comb needs much of it, and the sweeps that are O(n) none.
   int column_blocks;
   PerLink<Vec6, T> F;
   std::vector<Vec6<LinkPack<T>>> P;
@@ -123,7 +123,6 @@ Workspace<T>::Workspace(const Model<Real>& model) : Placement<T>(model), Motions
     UDinv.resize(nv);
   }
   column.resize(nv);
-  F.resize(nv);
   column_blocks = (nv + link_lanes<T> - 1) / link_lanes<T>;
 }
 
@@ -145,6 +144,7 @@ void Workspace<T>::prepare_inverse(const Model<Real>& model) {
     leaf[i] = last_child[i] < 0;
     if (slot[i] >= slots) slots = slot[i] + 1;
   }
+  F.resize(model.nv);
   P.resize(std::size_t(slots) * column_blocks);
 }
 
