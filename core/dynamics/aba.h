@@ -36,51 +36,125 @@ inline Sym6<T> invert_free(Sym6<T> H, const Mat3<T>& R, const real_of<T>* armatu
   return inverse(H);
 }
 
-// Joint forces of a free joint as a spatial force, and its motion as velocities: linear in world axes, angular in the
-// link's.
-template <class T, class C>
-inline Vec6<C> free_force(const Mat3<T>& R, const C* tau) {
-  return {{tau[0], tau[1], tau[2]}, R * Vec3<C>{tau[3], tau[4], tau[5]}};
-}
-template <class T, class C>
-inline void free_velocities(const Mat3<T>& R, const Vec6<C>& a, C* out) {
-  const Vec3<C> turned = transpose_times(R, a.ang);
-  out[0] = a.lin.x, out[1] = a.lin.y, out[2] = a.lin.z;
-  out[3] = turned.x, out[4] = turned.y, out[5] = turned.z;
-}
-
-// Nothing handed down yet to the links where several meet.
+// Nothing handed down yet to the links that wait for it.
 template <class T>
-inline void clear_branches(const Model<real_of<T>>& model, Workspace<T>& w) {
+inline void clear_waiting(const Model<real_of<T>>& model, Workspace<T>& w) {
   for (std::size_t i = 0; i < model.links.size(); ++i)
-    if (model.links[i].branches) w.H[i] = Sym6<T>{};
+    if (w.ranks.waits[i]) w.H[i] = Sym6<T>{};
 }
 
-// Factor of M at the present kinematics: U, D⁻¹ of every velocity, H⁻¹ of every free root. The backward sweep of aba
-// begins as this one does and takes forces along, which nobody asks for here.
+// What moves as joints are eliminated: nothing, or the forces that joint torques tau (null: none) leave on the links.
 template <class T>
-void factorize(const Model<real_of<T>>& model, Workspace<T>& w) {
-  const int nl = int(model.links.size());
-  world_inertias(w);
-  clear_branches(model, w);
+struct NoForces {};
+template <class T>
+struct LinkForces {
+  const T* tau;
+  T* vdot;
+};
+template <class Forces>
+inline constexpr bool has_forces = requires(Forces f) { f.vdot; };
+
+// A run of ranks, the leaves first.
+template <class T, class Forces>
+[[gnu::always_inline]] inline void eliminate_ranks(const Model<real_of<T>>& model, Workspace<T>& w, int begin, int end,
+                                                   const Forces& forces) {
+  using P = LinkPack<T>;
+  Sym6<P> H{};
+  Vec6<P> f{};
+  for (int r = end - 1; r >= begin; --r) {
+    const auto& rank = w.ranks.ranks[r];
+    add(H, w.inertia.gather(rank.link));
+    if (rank.waits) H += gather(w.H.data(), rank.link);
+    const Vec6<P> S = w.rank_S[r];
+    P u{}, D{};
+    if constexpr (has_forces<Forces>) {
+      f += w.f.gather(rank.link);
+      u = (forces.tau ? gather_lanes(forces.tau, rank.armature) : P{}) - dot(S, f);
+    }
+    Vec6<P> U;
+    eliminate_pivot(
+        H, S, gather_lanes(model.armature.data(), rank.armature), U,
+        [&](P& pivot) { pivot = rank.full > 0 ? pivot : constant<P>(1); }, [&](const P& d) { D = d; });
+    scatter(w.U.data(), rank.iv, U);
+    scatter_lanes(w.Dinv.data(), rank.iv, D);
+    if constexpr (has_forces<Forces>) {
+      scatter_lanes(w.u.data(), rank.iv, u);
+      f += U * (D * u);
+    }
+    if (rank.joined) continue;
+    for (int l = 0; l < link_lanes<T>; ++l)
+      if (rank.leaves(l)) {
+        w.H[rank.parent[l]] += get_lane(H, l);
+        if constexpr (has_forces<Forces>) w.f.add(rank.parent[l], get_lane(f, l));
+      }
+    H = rank.kept(H);
+    f = rank.kept(f);
+  }
+}
+
+// A run of single links, the leaves first. A free root moves at once.
+template <class T, class Forces>
+[[gnu::always_inline]] inline void eliminate_links(const Model<real_of<T>>& model, Workspace<T>& w, int begin, int end,
+                                                   const Forces& forces) {
+  const int* single = w.ranks.single.data();
   Sym6<T> handed{};  // by the next link, if it hangs on this one
-  for (int i = nl - 1; i >= 0; --i) {
+  Vec6<T> handed_force{};
+  for (int n = end - 1; n >= begin; --n) {
+    const int i = single[n];
     const auto& link = model.links[i];
     Sym6<T> H = articulated(w.inertia[i]);
     H += handed;
-    if (link.branches) H += w.H[i];
+    if (w.ranks.waits[i]) H += w.H[i];
     handed = Sym6<T>{};
+    Vec6<T> f{};
+    if constexpr (has_forces<Forces>) f = w.f[i] + handed_force;
+    handed_force = Vec6<T>{};
     if (link.type == Joint::free) {
-      w.Hinv[link.tree] = invert_free(H, w.pose[i].R, &model.armature[link.iv]);
+      const Mat3<T> R = w.pose[i].R;
+      w.Hinv[link.tree] = invert_free(H, R, &model.armature[link.iv]);
+      if constexpr (has_forces<Forces>) {
+        const Vec6<T> force = forces.tau ? free_force(R, forces.tau + link.iv) - f : Vec6<T>{} - f;
+        const Vec6<T> a = w.Hinv[link.tree] * force;
+        free_velocities(R, a, forces.vdot + link.iv);
+        w.a.set(i, a);
+      }
       continue;
     }
-    for (int k = link.iv + link.nv - 1; k >= link.iv; --k)
+    for (int k = link.iv + link.nv - 1; k >= link.iv; --k) {
+      if constexpr (has_forces<Forces>) w.u[k] = (forces.tau ? forces.tau[k] : T{}) - dot(w.S[k], f);
       eliminate_pivot(H, w.S[k], model.armature[k], w.U[k], w.Dinv[k]);
-    if (link.parent >= 0 && link.parent == i - 1)
+      if constexpr (has_forces<Forces>) f += w.U[k] * (w.Dinv[k] * w.u[k]);
+    }
+    if (link.parent < 0) continue;
+    if (n > begin && link.parent == single[n - 1]) {
       handed = H;
-    else if (link.parent >= 0)
+      handed_force = f;
+    } else {
       w.H[link.parent] += H;
+      if constexpr (has_forces<Forces>) w.f.add(link.parent, f);
+    }
   }
+}
+
+// Backward: eliminate every joint.
+template <class T, class Forces>
+inline void eliminate(const Model<real_of<T>>& model, Workspace<T>& w, const Forces& forces) {
+  world_inertias(w);
+  clear_waiting(model, w);
+  for (auto part = w.ranks.parts.rbegin(); part != w.ranks.parts.rend(); ++part) {
+    if constexpr (link_lanes<T> > 1)
+      if (part->abreast) {
+        eliminate_ranks(model, w, part->begin, part->end, forces);
+        continue;
+      }
+    eliminate_links(model, w, part->begin, part->end, forces);
+  }
+}
+
+// Factor of M at the present kinematics: U, D⁻¹ of every velocity, H⁻¹ of every free root.
+template <class T>
+void factorize(const Model<real_of<T>>& model, Workspace<T>& w) {
+  eliminate(model, w, NoForces<T>{});
 }
 
 // Whether every pivot stands so far out of rounding that there is no need to ask is_regular: `bound` is at least SᵀIᶜS,
@@ -158,56 +232,31 @@ bool is_regular(const Model<real_of<T>>& model, Workspace<T>& w) {
       });
 }
 
-// tau may be null (zero), external may be null (none); vdot may be tau or v.
+// A run of ranks: accelerations of joints and links. Those of links are in memory for who reads them there.
 template <class T>
-void aba(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* tau, const T* external, T* vdot) {
-  const int nl = int(model.links.size());
-
-  // forward: force of the motion without joint accelerations
-  const Vec3<T> up{constant<T>(-model.gravity.x), constant<T>(-model.gravity.y), constant<T>(-model.gravity.z)};
-  motions(model, w, w, v, static_cast<const T*>(nullptr), up);
-  inertial_forces(w, w);
-  if (external) subtract_external(model, w, w, external);
-  world_inertias(w);
-
-  // backward: eliminate every joint
-  clear_branches(model, w);
-  Sym6<T> handed{};  // by the next link, if it hangs on this one
-  Vec6<T> handed_force{};
-  for (int i = nl - 1; i >= 0; --i) {
-    const auto& link = model.links[i];
-    Sym6<T> H = articulated(w.inertia[i]);
-    H += handed;
-    if (link.branches) H += w.H[i];
-    handed = Sym6<T>{};
-    Vec6<T> f = w.f[i] + handed_force;
-    handed_force = Vec6<T>{};
-    if (link.type == Joint::free) {
-      const Mat3<T> R = w.pose[i].R;
-      const Vec6<T> force = tau ? free_force(R, tau + link.iv) - f : Vec6<T>{} - f;
-      w.Hinv[link.tree] = invert_free(H, R, &model.armature[link.iv]);
-      const Vec6<T> a = w.Hinv[link.tree] * force;
-      free_velocities(R, a, vdot + link.iv);
-      w.a.set(i, a);
-      continue;
-    }
-    for (int k = link.iv + link.nv - 1; k >= link.iv; --k) {
-      w.u[k] = (tau ? tau[k] : T{}) - dot(w.S[k], f);
-      eliminate_pivot(H, w.S[k], model.armature[k], w.U[k], w.Dinv[k]);
-      f += w.U[k] * (w.Dinv[k] * w.u[k]);
-    }
-    if (link.parent >= 0 && link.parent == i - 1) {
-      handed = H;
-      handed_force = f;
-    } else if (link.parent >= 0) {
-      w.H[link.parent] += H;
-      w.f.add(link.parent, f);
-    }
+[[gnu::always_inline]] inline void accelerate_ranks(Workspace<T>& w, int begin, int end, T* vdot) {
+  using P = LinkPack<T>;
+  Vec6<P> a{};
+  for (int r = begin; r < end; ++r) {
+    const auto& rank = w.ranks.ranks[r];
+    if (!rank.joined) a = w.a.gather(rank.parent);
+    const P x = gather_lanes(w.Dinv.data(), rank.iv) *
+                (gather_lanes(w.u.data(), rank.iv) - dot(gather(w.U.data(), rank.iv), a));
+    for (int l = 0; l < link_lanes<T>; ++l)
+      if (rank.has(l)) vdot[rank.iv[l]] = x[l];
+    a += w.rank_S[r] * x;
+    if (rank.shows) w.a.scatter(rank.link, a);
   }
+}
 
-  // forward: accelerations of joints and links
+// A run of single links.
+template <class T>
+[[gnu::always_inline]] inline void accelerate_links(const Model<real_of<T>>& model, Workspace<T>& w, int begin, int end,
+                                                    T* vdot) {
+  const int* single = w.ranks.single.data();
   Vec6<T> a{};
-  for (int i = 0; i < nl; ++i) {
+  for (int n = begin, before = -1; n < end; before = single[n++]) {
+    const int i = single[n];
     const auto& link = model.links[i];
     if (link.type == Joint::free) {
       a = w.a[i];
@@ -215,13 +264,36 @@ void aba(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* t
     }
     if (link.parent < 0)
       a = Vec6<T>{};
-    else if (link.parent != i - 1)
+    else if (link.parent != before)
       a = w.a[link.parent];
     for (int k = link.iv; k < link.iv + link.nv; ++k) {
       vdot[k] = w.Dinv[k] * (w.u[k] - dot(w.U[k], a));
       a += w.S[k] * vdot[k];
     }
-    if (link.branches) w.a.set(i, a);
+    if (w.ranks.shows[i]) w.a.set(i, a);
+  }
+}
+
+// tau may be null (zero), external may be null (none); vdot may be tau or v.
+template <class T>
+void aba(const Model<real_of<T>>& model, Workspace<T>& w, const T* v, const T* tau, const T* external, T* vdot) {
+  // forward: force of the motion without joint accelerations
+  const Vec3<T> up{constant<T>(-model.gravity.x), constant<T>(-model.gravity.y), constant<T>(-model.gravity.z)};
+  motions(model, w, w, v, static_cast<const T*>(nullptr), up);
+  inertial_forces(w, w);
+  if (external) subtract_external(model, w, w, external);
+
+  // backward: eliminate every joint
+  eliminate(model, w, LinkForces<T>{tau, vdot});
+
+  // forward: accelerations of joints and links
+  for (const auto& part : w.ranks.parts) {
+    if constexpr (link_lanes<T> > 1)
+      if (part.abreast) {
+        accelerate_ranks(w, part.begin, part.end, vdot);
+        continue;
+      }
+    accelerate_links(model, w, part.begin, part.end, vdot);
   }
 }
 

@@ -41,22 +41,45 @@ inline void leave_carriages(const Model<real_of<T>>& model, Placement<T>& w) {
   }
 }
 
+// A run of ranks: the same of hinges side by side.
 template <class T>
-void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __restrict q) {
+[[gnu::always_inline]] inline void place_ranks(Placement<T>& w, const T* __restrict q, int begin, int end) {
+  using P = LinkPack<T>;
+  Pose<P> X{};  // of the rank before
+  for (int r = begin; r < end; ++r) {
+    const auto& rank = w.ranks.ranks[r];
+    if (!rank.joined) X = w.pose.gather(rank.parent);
+    const Mat3<P> R = X.R * rank.placement.R;
+    const Vec3<P> p = X.p + X.R * rank.placement.p;
+    P s, c;
+    pack_sincos(P(gather_lanes(q, rank.iq) - rank.reference), s, c);
+    X = {{R.x * c + R.y * s, R.y * c - R.x * s, R.z}, p};
+    w.pose.scatter(rank.link, X);
+    const Vec6<P> S{cross(p, R.z), R.z};
+    const auto own = [&](const P& x) { return rank.full > 0 ? x : P{}; };
+    w.rank_S[r] = {{own(S.lin.x), own(S.lin.y), own(S.lin.z)}, {own(S.ang.x), own(S.ang.y), own(S.ang.z)}};
+    scatter(w.S.data(), rank.iv, w.rank_S[r]);
+  }
+}
+
+// A run of single links.
+template <class T>
+[[gnu::always_inline]] inline void place_links(const Model<real_of<T>>& model, Placement<T>& w, const T* __restrict q,
+                                               int begin, int end, bool turns) {
   using Real = real_of<T>;
-  const int nl = int(model.links.size());
   const Link<Real>* links = model.links.data();
+  const int* single = w.ranks.single.data();
   const Vec3<T> zero{};
 
   Pose<T> X{};                          // of the link before, on which the next one usually hangs
   constexpr int many = 4 * trig_chunk;  // angles at once
   T angle[many]{}, sine[many], cosine[many];
-  for (int i = 0; i < nl; ++i) {
-    const int a = i % many;
+  for (int k = begin, before = -1; k < end; before = single[k++]) {
+    const int i = single[k], a = (k - begin) % many;
     if (a == 0) {
-      const int n = nl - i < many ? nl - i : many;
-      for (int k = 0; k < n; ++k) angle[k] = q[links[i + k].iq] - links[i + k].reference;
-      sincos(angle, sine, cosine, n);
+      const int n = end - k < many ? end - k : many;
+      for (int j = 0; j < n; ++j) angle[j] = q[links[single[k + j]].iq] - links[single[k + j]].reference;
+      if (turns) sincos(angle, sine, cosine, n);
     }
     const Link<Real>& link = links[i];
     Vec6<T>* S = &w.S[link.iv];
@@ -79,7 +102,7 @@ void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __rest
            {o + E.R.z.x, o + E.R.z.y, o + E.R.z.z}};
       p = {o + E.p.x, o + E.p.y, o + E.p.z};
     } else {
-      if (link.parent != i - 1) X = w.pose[link.parent];
+      if (link.parent != before) X = w.pose[link.parent];
       R = X.R * link.placement.R;
       p = X.p + X.R * link.placement.p;
     }
@@ -118,7 +141,32 @@ void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __rest
       S[2] = {cross(p, X.R.z), X.R.z};
     }
   }
+}
+
+template <class T>
+void kinematics(const Model<real_of<T>>& model, Placement<T>& w, const T* __restrict q) {
+  for (const auto& part : w.ranks.parts) {
+    if constexpr (link_lanes<T> > 1)
+      if (part.abreast) {
+        place_ranks(w, q, part.begin, part.end);
+        continue;
+      }
+    place_links(model, w, q, part.begin, part.end, part.turns);
+  }
   leave_carriages(model, w);
+}
+
+// Joint forces of a free joint as a spatial force, and its motion as velocities: linear in world axes, angular in the
+// link's.
+template <class T, class C>
+inline Vec6<C> free_force(const Mat3<T>& R, const C* tau) {
+  return {{tau[0], tau[1], tau[2]}, R * Vec3<C>{tau[3], tau[4], tau[5]}};
+}
+template <class T, class C>
+inline void free_velocities(const Mat3<T>& R, const Vec6<C>& a, C* out) {
+  const Vec3<C> turned = transpose_times(R, a.ang);
+  out[0] = a.lin.x, out[1] = a.lin.y, out[2] = a.lin.z;
+  out[3] = turned.x, out[4] = turned.y, out[5] = turned.z;
 }
 
 // Motion of a link's joint alone: Σ S_k ν_k.
@@ -137,19 +185,40 @@ inline Vec6<T> joint_bias(const Link<real_of<T>>& link, const Vec6<T>& v, Vec6<T
   return cross_motion(v, joint);
 }
 
-// Velocities of all links and their accelerations for the joint accelerations vdot (none: the bias J̇v), a_0 at the
-// ground.
+// A run of ranks. vdot may be null (zero).
 template <class T>
-inline void motions(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m, const T* v, const T* vdot,
-                    const Vec3<T>& ground) {
-  const int nl = int(model.links.size());
+[[gnu::always_inline]] inline void move_ranks(const Placement<T>& w, Motions<T>& m, const T* v, const T* vdot,
+                                              int begin, int end) {
+  using P = LinkPack<T>;
+  Vec6<P> vi{}, ai{};
+  for (int r = begin; r < end; ++r) {
+    const auto& rank = w.ranks.ranks[r];
+    if (!rank.joined) {
+      vi = m.v.gather(rank.parent);
+      ai = m.a.gather(rank.parent);
+    }
+    const Vec6<P> joint = w.rank_S[r] * gather_lanes(v, rank.armature);
+    vi += joint;
+    ai += cross_motion(vi, joint);
+    if (vdot) ai += w.rank_S[r] * gather_lanes(vdot, rank.armature);
+    m.v.scatter(rank.link, vi);
+    m.a.scatter(rank.link, ai);
+  }
+}
+
+// A run of single links.
+template <class T>
+[[gnu::always_inline]] inline void move_links(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m,
+                                              const T* v, const T* vdot, const Vec3<T>& ground, int begin, int end) {
+  const int* single = w.ranks.single.data();
   Vec6<T> vi{}, ai{};  // of the link before
-  for (int i = 0; i < nl; ++i) {
+  for (int n = begin, before = -1; n < end; before = single[n++]) {
+    const int i = single[n];
     const auto& link = model.links[i];
     if (link.parent < 0) {
       vi = Vec6<T>{};
       ai = Vec6<T>{ground, Vec3<T>{}};
-    } else if (link.parent != i - 1) {
+    } else if (link.parent != before) {
       vi = m.v[link.parent];
       ai = m.a[link.parent];
     }
@@ -159,6 +228,21 @@ inline void motions(const Model<real_of<T>>& model, const Placement<T>& w, Motio
     if (vdot) ai += joint_motion(link, w.S.data(), vdot);
     m.v.set(i, vi);
     m.a.set(i, ai);
+  }
+}
+
+// Velocities of all links and their accelerations for the joint accelerations vdot (none: the bias J̇v), a_0 at the
+// ground.
+template <class T>
+inline void motions(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m, const T* v, const T* vdot,
+                    const Vec3<T>& ground) {
+  for (const auto& part : w.ranks.parts) {
+    if constexpr (link_lanes<T> > 1)
+      if (part.abreast) {
+        move_ranks(w, m, v, vdot, part.begin, part.end);
+        continue;
+      }
+    move_links(model, w, m, v, vdot, ground, part.begin, part.end);
   }
 }
 

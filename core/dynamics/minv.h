@@ -11,20 +11,9 @@
 
 #include "dense/square.h"
 #include "dynamics/aba.h"
+#include "dynamics/columns.h"
 
 namespace delassus {
-
-// x in the columns first … first + width − 1 that lie in [begin, end), zero elsewhere.
-template <class T>
-inline LinkPack<T> within(const LinkPack<T>& x, int first, int begin, int end) {
-  if constexpr (link_lanes<T> == 1) {
-    return first >= begin && first < end ? x : T{};
-  } else {
-    LinkPack<T> index;
-    for (int k = 0; k < link_lanes<T>; ++k) index[k] = T(k);
-    return ((index >= T(begin - first)) & (index < T(end - first))) ? x : LinkPack<T>{};
-  }
-}
 
 // Blocks of a matrix's rows, where it stands; the last columns, if they fill no block, wait in `tail`.
 template <class T>
@@ -55,24 +44,23 @@ void inverse_of_factor(const Model<real_of<T>>& model, Workspace<T>& w, T* __res
   constexpr int width = link_lanes<T>;
   w.prepare_inverse(model);
   const int nl = int(model.links.size()), nv = model.nv, blocks = w.column_blocks;
-  Vec6<C>* __restrict F = w.F.data();
   RowBlocks<T> rows(Minv, w.column.data(), nv);
 
   // backward: the response of k to torques in its subtree, the ground of k held fixed; a torque on a free root is a
   // force
-  for (int b = 0; b < blocks; ++b) F[b] = Vec6<C>{};
+  for (int b = 0; b < blocks; ++b) w.F.block(b) = Vec6<C>{};
   for (int k = nv - 1; k >= 0; --k) {
     const auto& link = model.links[model.dof_link[k]];
     const int end = link.end_v;
     if (link.type == Joint::free) {
-      F[k / width] -= w.S[k] * within<T>(C{} + real_of<T>(1), k / width * width, k, k + 1);
+      w.F.block(k / width) -= w.S[k] * within<T>(C{} + real_of<T>(1), k / width * width, k, k + 1);
       continue;
     }
     const Vec6<T> S = w.S[k] * w.Dinv[k], U = w.U[k];
     for (int b = k / width; b * width < end; ++b) {
       const C unit = within<T>(C{} + w.Dinv[k], b * width, k, k + 1);
-      const C row = within<T>(unit - dot(S, F[b]), b * width, k, end);
-      F[b] += U * row;
+      const C row = within<T>(unit - dot(S, w.F.block(b)), b * width, k, end);
+      w.F.block(b) += U * row;
       rows.set(k, b, row);
     }
   }
@@ -85,7 +73,7 @@ void inverse_of_factor(const Model<real_of<T>>& model, Workspace<T>& w, T* __res
     if (link.type == Joint::free) {
       const Mat3<T> R = w.pose[i].R;
       for (int b = link.iv / width; b * width < end; ++b) {
-        const Vec6<C> f = F[b];
+        const Vec6<C> f = w.F.block(b);
         auto own = [&](const C& x) { return within<T>(C{} - x, b * width, link.iv, end); };
         Q[b] = w.Hinv[link.tree] *
                Vec6<C>{{own(f.lin.x), own(f.lin.y), own(f.lin.z)}, {own(f.ang.x), own(f.ang.y), own(f.ang.z)}};

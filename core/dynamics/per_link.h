@@ -35,8 +35,10 @@ class PerLink {
   using Block = V<LinkPack<T>>;
   static constexpr std::size_t size = sizeof(V<T>) / sizeof(T);
 
-  void resize(std::size_t links) { blocks_.assign((links + width - 1) / width, Block{}); }
-  int blocks() const { return int(blocks_.size()); }
+  // one block more than there are links for: a spare place
+  void resize(std::size_t links) { blocks_.assign((links + width - 1) / width + 1, Block{}); }
+  int blocks() const { return int(blocks_.size()) - 1; }
+  static constexpr int spare(int links) { return (links + width - 1) / width * width; }
   std::size_t bytes() const { return blocks_.size() * sizeof(Block); }
   Block& block(int b) { return blocks_[b]; }
   const Block& block(int b) const { return blocks_[b]; }
@@ -45,6 +47,14 @@ class PerLink {
   [[gnu::always_inline]] V<T> operator[](int i) const { return get(i, std::make_index_sequence<size>()); }
   [[gnu::always_inline]] void set(int i, const V<T>& value) { put(i, value, std::make_index_sequence<size>()); }
   void add(int i, const V<T>& value) { set(i, (*this)[i] + value); }
+
+  // values of `width` links side by side, from and to where they are
+  [[gnu::always_inline]] Block gather(const int* links) const {
+    return gather(links, std::make_index_sequence<size>(), std::make_index_sequence<width>());
+  }
+  [[gnu::always_inline]] void scatter(const int* links, const Block& values) {
+    scatter(links, values, std::make_index_sequence<size>(), std::make_index_sequence<width>());
+  }
 
   // components of a link, `width` apart
   const T* lane(int i) const { return reinterpret_cast<const T*>(blocks_.data()) + offset(unsigned(i)); }
@@ -68,7 +78,77 @@ class PerLink {
     ((p[k * width] = flat.c[k]), ...);
   }
 
+  struct FlatBlock {
+    LinkPack<T> c[size];
+  };
+  template <std::size_t... l>
+  [[gnu::always_inline]] static LinkPack<T> lanes_from(const T* const* p, std::size_t k, std::index_sequence<l...>) {
+    return LinkPack<T>{p[l][k]...};
+  }
+  template <std::size_t... k, std::size_t... l>
+  [[gnu::always_inline]] Block gather(const int* links, std::index_sequence<k...>,
+                                      std::index_sequence<l...> all) const {
+    const T* const p[] = {lane(links[l])...};
+    return std::bit_cast<Block>(FlatBlock{{lanes_from(p, k * width, all)...}});
+  }
+  template <std::size_t... k, std::size_t... l>
+  [[gnu::always_inline]] void scatter(const int* links, const Block& values, std::index_sequence<k...>,
+                                      std::index_sequence<l...>) {
+    T* const p[] = {lane(links[l])...};
+    const FlatBlock flat = std::bit_cast<FlatBlock>(values);
+    const auto put = [&](std::size_t c, const LinkPack<T>& x) { ((p[l][c * width] = x[l]), ...); };
+    (put(k, flat.c[k]), ...);
+  }
+
   std::vector<Block> blocks_;
 };
+
+// Numbers at some places, side by side.
+template <class T>
+[[gnu::always_inline]] inline LinkPack<T> gather_lanes(const T* from, const int* at) {
+  return [&]<std::size_t... l>(std::index_sequence<l...>) __attribute__((always_inline)) {
+    return LinkPack<T>{from[at[l]]...};
+  }
+  (std::make_index_sequence<link_lanes<T>>());
+}
+
+template <class T>
+[[gnu::always_inline]] inline void scatter_lanes(T* to, const int* at, const LinkPack<T>& x) {
+  [&]<std::size_t... l>(std::index_sequence<l...>) __attribute__((always_inline)) { ((to[at[l]] = x[l]), ...); }
+  (std::make_index_sequence<link_lanes<T>>());
+}
+
+// The same of values that lie one behind the other, such as those of velocities.
+template <template <class> class V, class T>
+[[gnu::always_inline]] inline V<LinkPack<T>> gather(const V<T>* from, const int* at) {
+  constexpr std::size_t size = sizeof(V<T>) / sizeof(T);
+  using P = LinkPack<T>;
+  struct Flat {
+    P c[size];
+  };
+  return [&]<std::size_t... k, std::size_t... l>(std::index_sequence<k...>, std::index_sequence<l...>)
+      __attribute__((always_inline)) {
+    const T* const p[] = {reinterpret_cast<const T*>(from + at[l])...};
+    const auto component = [&](std::size_t c) { return P{p[l][c]...}; };
+    return std::bit_cast<V<P>>(Flat{{component(k)...}});
+  }
+  (std::make_index_sequence<size>(), std::make_index_sequence<link_lanes<T>>());
+}
+template <template <class> class V, class T>
+[[gnu::always_inline]] inline void scatter(V<T>* to, const int* at, const V<LinkPack<T>>& values) {
+  constexpr std::size_t size = sizeof(V<T>) / sizeof(T);
+  using P = LinkPack<T>;
+  struct Flat {
+    P c[size];
+  };
+  const Flat flat = std::bit_cast<Flat>(values);
+  [&]<std::size_t... k, std::size_t... l>(std::index_sequence<k...>, std::index_sequence<l...>)
+      __attribute__((always_inline)) {
+    T* const p[] = {reinterpret_cast<T*>(to + at[l])...};
+    const auto put = [&](std::size_t c) { ((p[l][c] = flat.c[c][l]), ...); };
+    (put(k), ...);
+  }
+  (std::make_index_sequence<size>(), std::make_index_sequence<link_lanes<T>>());
+}
 
 }  // namespace delassus

@@ -50,21 +50,55 @@ inline void subtract_external(const Model<real_of<T>>& model, const Placement<T>
   }
 }
 
-// Backward: forces on links projected on the joints, the rest handed to the parent. vdot may be null (zero); tau may be
-// vdot.
+// A run of ranks, the leaves first: forces on links projected on the joints, the rest handed to the parent.
 template <class T>
-void joint_forces(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m, const T* vdot, T* tau) {
+[[gnu::always_inline]] inline void project_ranks(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m,
+                                                 const T* vdot, T* tau, int begin, int end) {
+  using P = LinkPack<T>;
+  Vec6<P> f{};
+  for (int r = end - 1; r >= begin; --r) {
+    const auto& rank = w.ranks.ranks[r];
+    f += m.f.gather(rank.link);
+    P torque = dot(w.rank_S[r], f);
+    if (vdot) torque += gather_lanes(vdot, rank.armature) * gather_lanes(model.armature.data(), rank.armature);
+    for (int l = 0; l < link_lanes<T>; ++l)
+      if (rank.has(l)) tau[rank.iv[l]] = torque[l];
+    if (rank.joined) continue;
+    for (int l = 0; l < link_lanes<T>; ++l)
+      if (rank.leaves(l)) m.f.add(rank.parent[l], get_lane(f, l));
+    f = rank.kept(f);
+  }
+}
+
+// A run of single links, the leaves first.
+template <class T>
+[[gnu::always_inline]] inline void project_links(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m,
+                                                 const T* vdot, T* tau, int begin, int end) {
+  const int* single = w.ranks.single.data();
   Vec6<T> handed{};  // by the next link, if it hangs on this one
-  for (int i = int(model.links.size()) - 1; i >= 0; --i) {
-    const auto& link = model.links[i];
-    const Vec6<T> f = m.f[i] + handed;
+  for (int n = end - 1; n >= begin; --n) {
+    const auto& link = model.links[single[n]];
+    const Vec6<T> f = m.f[single[n]] + handed;
     for (int k = link.iv; k < link.iv + link.nv; ++k)
       tau[k] = vdot ? dot(w.S[k], f) + vdot[k] * model.armature[k] : dot(w.S[k], f);
     handed = Vec6<T>{};
-    if (link.parent >= 0 && link.parent == i - 1)
+    if (link.parent >= 0 && n > begin && link.parent == single[n - 1])
       handed = f;
     else if (link.parent >= 0)
       m.f.add(link.parent, f);
+  }
+}
+
+// Backward: torques of all joints. vdot may be null (zero); tau may be vdot.
+template <class T>
+void joint_forces(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m, const T* vdot, T* tau) {
+  for (auto part = w.ranks.parts.rbegin(); part != w.ranks.parts.rend(); ++part) {
+    if constexpr (link_lanes<T> > 1)
+      if (part->abreast) {
+        project_ranks(model, w, m, vdot, tau, part->begin, part->end);
+        continue;
+      }
+    project_links(model, w, m, vdot, tau, part->begin, part->end);
   }
 }
 

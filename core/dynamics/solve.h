@@ -1,19 +1,44 @@
 // X ← M⁻¹ Y with the factor of M (aba.h), O(n) a column, no matrix formed; several columns side by side.
 //
-//   backward  u = y − Sᵀ f,   f += U D⁻¹ u,   f_p += f        forward  x = D⁻¹ (u − Uᵀ a_p),   a_i = a_p + S x
+//   backward  u = y − Sᵀ f,   f += U D⁻¹ u,   f_p += f        forward  x = D⁻¹ u − (U D⁻¹)ᵀ a_p,   a_i = a_p + S x
+//
+// 25 products a velocity and column. A joint waits for the one before it, so that two registers of columns take hardly
+// longer than one, and share what is read of S and U D⁻¹.
 #pragma once
 
 #include "dynamics/aba.h"
+#include "dynamics/columns.h"
+#include "dynamics/pair.h"
 
 namespace delassus {
 
-// y on entry, x on exit. C is T or a pack of columns of T; f is memory for one motion or force a link.
+// Columns C of a matrix of T where they stand, rows `stride` apart.
 template <class T, class C>
-inline void solve_sweeps(const Model<real_of<T>>& model, const Workspace<T>& w, C* __restrict x,
+struct ColumnsAt {
+  const T* from;
+  T* to;
+  std::size_t stride;
+
+  C y(int k) const { return row(from, k); }
+  C x(int k) const { return row(to, k); }
+  void set(int k, const C& x) { store(to + std::size_t(k) * stride, x); }
+
+ private:
+  C row(const T* matrix, int k) const {
+    C x;
+    load(x, matrix + std::size_t(k) * stride);
+    return x;
+  }
+};
+
+// X ← M⁻¹ Y for one scalar C of columns: T, a pack of T, or two packs. f is memory for one motion or force a link.
+// One column takes U and D⁻¹, several U D⁻¹, which is worth computing for them.
+template <class T, class C>
+inline void solve_sweeps(const Model<real_of<T>>& model, const Workspace<T>& w, ColumnsAt<T, C> at,
                          Vec6<C>* __restrict f) {
   const int nl = int(model.links.size());
 
-  // backward: u replaces y; a free root moves at once
+  // backward: X takes u; a free root moves at once
   for (int i = 0; i < nl; ++i)
     if (model.links[i].branches) f[i] = Vec6<C>{};
   Vec6<C> g{};  // handed by the next link, if it hangs on this one
@@ -22,21 +47,28 @@ inline void solve_sweeps(const Model<real_of<T>>& model, const Workspace<T>& w, 
     if (link.branches) g += f[i];
     if (link.type == Joint::free) {
       const Mat3<T> R = w.pose[i].R;
-      f[i] = w.Hinv[link.tree] * (free_force(R, x + link.iv) - g);
-      free_velocities(R, f[i], x + link.iv);
+      C base[6];
+      for (int k = 0; k < 6; ++k) base[k] = at.y(link.iv + k);
+      f[i] = w.Hinv[link.tree] * (free_force(R, base) - g);
+      free_velocities(R, f[i], base);
+      for (int k = 0; k < 6; ++k) at.set(link.iv + k, base[k]);
       g = Vec6<C>{};
       continue;
     }
     for (int k = link.iv + link.nv - 1; k >= link.iv; --k) {
-      x[k] -= dot(w.S[k], g);
-      g += w.U[k] * (x[k] * w.Dinv[k]);
+      const C u = at.y(k) - dot(w.S[k], g);
+      at.set(k, u);
+      if constexpr (std::is_same_v<C, T>)
+        g += w.U[k] * (u * w.Dinv[k]);
+      else
+        g += w.UDinv[k] * u;
     }
     if (link.parent >= 0 && link.parent == i - 1) continue;
     if (link.parent >= 0) f[link.parent] += g;
     g = Vec6<C>{};
   }
 
-  // forward: x replaces u, accelerations replace forces
+  // forward: X takes x, accelerations replace forces
   Vec6<C> a{};
   for (int i = 0; i < nl; ++i) {
     const auto& link = model.links[i];
@@ -49,47 +81,43 @@ inline void solve_sweeps(const Model<real_of<T>>& model, const Workspace<T>& w, 
     else if (link.parent != i - 1)
       a = f[link.parent];
     for (int k = link.iv; k < link.iv + link.nv; ++k) {
-      x[k] = (x[k] - dot(w.U[k], a)) * w.Dinv[k];
-      a += w.S[k] * x[k];
+      C x;
+      if constexpr (std::is_same_v<C, T>)
+        x = (at.x(k) - dot(w.U[k], a)) * w.Dinv[k];
+      else
+        x = at.x(k) * w.Dinv[k] - dot(w.UDinv[k], a);
+      at.set(k, x);
+      a += w.S[k] * x;
     }
     if (link.branches) f[i] = a;
   }
 }
 
-// The first `count` of a pack C of columns of T; a whole pack is one instruction.
-template <class C, class T>
-inline C load_columns(const T* from, int count) {
-  C x{};
-  if (count == int(sizeof(C) / sizeof(T))) [[likely]]
-    __builtin_memcpy(&x, from, sizeof(x));
-  else
-    for (int k = 0; k < count; ++k) __builtin_memcpy(reinterpret_cast<T*>(&x) + k, from + k, sizeof(T));
-  return x;
-}
-template <class C, class T>
-inline void store_columns(T* to, const C& x, int count) {
-  if (count == int(sizeof(C) / sizeof(T))) [[likely]]
-    __builtin_memcpy(to, &x, sizeof(x));
-  else
-    for (int k = 0; k < count; ++k) __builtin_memcpy(to + k, reinterpret_cast<const T*>(&x) + k, sizeof(T));
-}
-
 // Y, X: nv × columns, row-major; may be the same array.
 template <class T>
 void solve_mass_matrix(const Model<real_of<T>>& model, Workspace<T>& w, const T* Y, int columns, T* X) {
+  using C = LinkPack<T>;
   constexpr int width = link_lanes<T>;
-  const std::size_t nv = std::size_t(model.nv);
-  if (columns == 1) {
-    for (std::size_t k = 0; k < nv; ++k) X[k] = Y[k];
-    solve_sweeps(model, w, X, w.single_motion.data());
-    return;
+  const std::size_t nv = std::size_t(model.nv), stride = std::size_t(columns);
+  int first = 0;
+  if constexpr (width > 1) {
+    if (columns > 1)
+      for (std::size_t k = 0; k < nv; ++k) w.UDinv[k] = w.U[k] * w.Dinv[k];
+    for (; first + 2 * width <= columns; first += 2 * width)
+      solve_sweeps(model, w, ColumnsAt<T, Pair<C>>{Y + first, X + first, stride}, w.column_motions.data());
+    for (; first + width <= columns; first += width)
+      solve_sweeps(model, w, ColumnsAt<T, C>{Y + first, X + first, stride}, w.column_motion.data());
+    // the last few fill no pack
+    if (const int rest = std::min(columns - first, width - 1); rest > 1) {
+      T* const column = reinterpret_cast<T*>(w.column.data());
+      for (std::size_t k = 0; k < nv; ++k) w.column[k] = load_columns<C>(Y + k * stride + first, rest);
+      solve_sweeps(model, w, ColumnsAt<T, C>{column, column, std::size_t(width)}, w.column_motion.data());
+      for (std::size_t k = 0; k < nv; ++k) store_columns<C>(X + k * stride + first, w.column[k], rest);
+      first = columns;
+    }
   }
-  for (int first = 0; first < columns; first += width) {
-    const int past = columns - first < width ? columns - first : width;
-    for (std::size_t k = 0; k < nv; ++k) w.column[k] = load_columns<LinkPack<T>>(Y + k * columns + first, past);
-    solve_sweeps(model, w, w.column.data(), w.column_motion.data());
-    for (std::size_t k = 0; k < nv; ++k) store_columns<LinkPack<T>>(X + k * columns + first, w.column[k], past);
-  }
+  for (; first < columns; ++first)
+    solve_sweeps(model, w, ColumnsAt<T, T>{Y + first, X + first, stride}, w.single_motion.data());
 }
 
 }  // namespace delassus

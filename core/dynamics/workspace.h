@@ -3,7 +3,9 @@
 
 #include <vector>
 
+#include "dynamics/pair.h"
 #include "dynamics/per_link.h"
+#include "dynamics/ranks.h"
 #include "model/model.h"
 
 namespace delassus {
@@ -19,13 +21,15 @@ struct Placement {
   void read_inertias(const Model<Real>& model);
   std::size_t bytes() const;
 
+  Ranks<T> ranks;
   // constants of the links, in the blocks that the block work wants
   std::vector<Inertial<std::conditional_t<link_lanes<T> == 1, Real, LinkPack<T>>>> inertial;
 
   std::vector<Vec3<T>> origin;  // a tree, in the world
   PerLink<Pose, T> pose;
-  std::vector<Vec6<T>> S;       // a velocity: motion subspace
-  std::vector<Vec3<T>> ride;    // a link, if any is a carriage: how far it takes the origin
+  std::vector<Vec6<T>> S;     // a velocity: motion subspace; zero in one more place, for empty lanes of ranks
+  std::vector<Vec3<T>> ride;  // a link, if any is a carriage: how far it takes the origin
+  std::vector<Vec6<LinkPack<T>>> rank_S;  // a rank: its links' S
   PerLink<Inertia, T> inertia;  // a link's own, in world axes, about the tree's origin; a sweep may add its children's
 };
 
@@ -56,25 +60,29 @@ struct Workspace : Placement<T>, Motions<T> {
   std::vector<T> Dinv, u;             // a velocity
   std::vector<Sym6<T>> Hinv;          // a tree: inverse of the root's articulated inertia, if the root is free
 
-  // explicit inverse: force columns, acceleration columns a branch, all in blocks of columns. Sized by prepare_inverse,
-  // since a deep comb needs much of it, and the sweeps that are O(n) none.
+  // explicit inverse, in blocks of columns: a force a velocity, accelerations a branch. Sized by prepare_inverse, since
+  // a deep comb needs much of it, and the sweeps that are O(n) none.
   int column_blocks;
-  std::vector<Vec6<LinkPack<T>>> F, P;
+  PerLink<Vec6, T> F;
+  std::vector<Vec6<LinkPack<T>>> P;
   std::vector<int> slot;   // a link: where in P its accelerations are
   std::vector<char> leaf;  // a link: nobody reads its accelerations
 
-  // right-hand sides, one or a pack of them: a force or motion a link, a number a velocity
+  // right-hand sides, one, a pack or two packs of them: a force or motion a link, a number a velocity
   std::vector<Vec6<T>> single_motion;
   std::vector<Vec6<LinkPack<T>>> column_motion;
+  std::vector<Vec6<Pair<LinkPack<T>>>> column_motions;
+  std::vector<Vec6<T>> UDinv;       // a velocity
   std::vector<LinkPack<T>> column;  // also the last columns of an explicit inverse
 };
 
 template <class T>
-Placement<T>::Placement(const Model<Real>& model) {
+Placement<T>::Placement(const Model<Real>& model) : ranks(model) {
   const int nl = int(model.links.size());
   origin.resize(model.roots.size());
   pose.resize(nl);
-  S.resize(model.nv);
+  S.resize(model.nv + 1);
+  rank_S.resize(ranks.ranks.size());
   bool rides = false;
   for (const auto& link : model.links) rides = rides || link.carriage;
   if (rides) ride.resize(nl);
@@ -95,7 +103,7 @@ void Placement<T>::read_inertias(const Model<Real>& model) {
 
 template <class T>
 std::size_t Placement<T>::bytes() const {
-  return inertial.size() * sizeof(inertial[0]) + origin.size() * sizeof(Vec3<T>) + pose.bytes() +
+  return ranks.bytes() + inertial.size() * sizeof(inertial[0]) + origin.size() * sizeof(Vec3<T>) + pose.bytes() +
          S.size() * sizeof(Vec6<T>) + ride.size() * sizeof(Vec3<T>) + inertia.bytes();
 }
 
@@ -103,20 +111,24 @@ template <class T>
 Workspace<T>::Workspace(const Model<Real>& model) : Placement<T>(model), Motions<T>(model.links.size()) {
   const int nl = int(model.links.size()), nv = model.nv;
   composite.resize(nl);
-  H.resize(nl);
+  H.resize(PerLink<Pose, T>::spare(nl) + 1);
   Hinv.resize(model.roots.size());
-  U.resize(nv);
-  Dinv.resize(nv);
-  u.resize(nv);
+  U.resize(nv + 1);
+  Dinv.resize(nv + 1);
+  u.resize(nv + 1);
   single_motion.resize(nl);
-  column_motion.resize(nl);
+  if (link_lanes<T> > 1) {
+    column_motion.resize(nl);
+    column_motions.resize(nl);
+    UDinv.resize(nv);
+  }
   column.resize(nv);
   column_blocks = (nv + link_lanes<T> - 1) / link_lanes<T>;
 }
 
 template <class T>
 void Workspace<T>::prepare_inverse(const Model<Real>& model) {
-  if (!F.empty() || model.nv == 0) return;
+  if (!P.empty() || model.nv == 0) return;
   const int nl = int(model.links.size());
 
   // The last child of a link may overwrite its parent's accelerations; every other child needs a place of its own.
@@ -132,7 +144,7 @@ void Workspace<T>::prepare_inverse(const Model<Real>& model) {
     leaf[i] = last_child[i] < 0;
     if (slot[i] >= slots) slots = slot[i] + 1;
   }
-  F.resize(column_blocks);
+  F.resize(model.nv);
   P.resize(std::size_t(slots) * column_blocks);
 }
 

@@ -13,8 +13,9 @@
 
 using namespace delassus;
 
-// A floating body with a leg of hinge, ball and slide, a second limb of two joints on one body, and a second, fixed
-// tree.
+// A floating body with a leg of hinge, ball and slide, a second limb of two joints on one body, a fixed tree of a slide
+// and a hinge, and one of hinges alone with limbs of several lengths, four of which fork: in a single state these go
+// side by side, with empty lanes, lanes that go on while others end, and parents in other lanes.
 Description robot() {
   Description d{};
   auto body = [&](int parent, Vec3<double> at, double mass) {
@@ -40,7 +41,19 @@ Description robot() {
   const int pole = body(0, {2, 0, 0}, 0.5);
   joint(pole, Joint::slide, {1, 0, 0});
   joint(pole, Joint::hinge, {0, 1, 0});
+  const int trunk = body(0, {-2, 0, 0}, 0.8);
+  joint(trunk, Joint::hinge, {0, 1, 0});
+  for (const int length : {3, 1, 2, 3, 2, 1}) {
+    int tip = trunk;
+    for (int k = 0; k < length; ++k) {
+      tip = body(tip, {0.05, 0.1 * length, -0.1}, 0.3);
+      joint(tip, Joint::hinge, {0.6, 0, 0.8});
+    }
+    if (length == 3) continue;
+    for (const double side : {-0.1, 0.1}) joint(body(tip, {side, 0, 0}, 0.1), Joint::hinge, {0, 0.6, 0.8});
+  }
   d.armature = {0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.2, 0.1, 0.1, 0.1, 0.1, 0.1, 0.3, 0.1, 0.1};
+  d.armature.resize(15 + 1 + 12 + 8, 0.05);
   d.gravity = {0, 0, -9.81};
   return d;
 }
@@ -54,12 +67,13 @@ template <class T>
 Results<T> everything(const Model<real_of<T>>& model, const std::vector<T>& q, const std::vector<T>& v,
                       const std::vector<T>& a, const std::vector<T>& push) {
   const std::size_t nv = model.nv;
+  constexpr int columns = 11;  // of a single state: two registers and a part of one
   Workspace<T> w(model);
   Results<T> r{std::vector<T>(nv),
                std::vector<T>(nv * nv),
                std::vector<T>(nv),
                std::vector<T>(nv * nv),
-               std::vector<T>(3 * nv),
+               std::vector<T>(columns * nv),
                std::vector<T>(6 * nv),
                {}};
   kinematics(model, w, q.data());
@@ -67,10 +81,10 @@ Results<T> everything(const Model<real_of<T>>& model, const std::vector<T>& q, c
   crba(model, w, r.M.data());
   aba(model, w, v.data(), a.data(), push.data(), r.vdot.data());
   mass_matrix_inverse(model, w, r.Minv.data());
-  std::vector<T> y(3 * nv);
-  for (std::size_t k = 0; k < 3 * nv; ++k) y[k] = a[k % nv];
+  std::vector<T> y(columns * nv);
+  for (std::size_t k = 0; k < columns * nv; ++k) y[k] = a[k % nv] + real_of<T>(k % 7);
   factorize(model, w);
-  solve_mass_matrix(model, w, y.data(), 3, r.x.data());
+  solve_mass_matrix(model, w, y.data(), columns, r.x.data());
   const Vec3<T> point{constant<T>(0.1), constant<T>(-0.2), constant<T>(0.3)};
   frame_jacobian(model, w, 4, point, r.J.data());
   r.rest.push_back(kinetic_energy(model, w, v.data()));
