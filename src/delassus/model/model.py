@@ -47,7 +47,9 @@ def _directions(values: Any, n: int, size: int) -> Any:
     return _frozen(v / np.linalg.norm(v, axis=1, keepdims=True), np.float64, (n, size))
 
 
-_FIELDS: dict[type, tuple[str, ...]] = {kind: tuple(field.name for field in fields(kind)) for kind in (Body, Joint, Shape, Actuator, *LOOPS)}
+_FIELDS: dict[type, tuple[str, ...]] = {
+    kind: tuple(field.name for field in fields(kind)) for kind in (Body, Joint, Shape, Actuator, *LOOPS)
+}
 
 
 def _canonical(value: Any) -> Any:
