@@ -101,13 +101,15 @@ class Constraint:
             way_out = f"Give {self._aim}, or use k_p = 0." if self._aim else "Use k_p = 0."
             raise ArgumentError(f"baumgarte: k_p = {kp:g} pulls back to a position, but this {type(self).__name__} has none. {way_out}")
         self.baumgarte = (kp, kd)
-        # point_rows: rows that come first and measure lengths of a point
-        blank = {"bodies": [], "points": [], "matrix": [], "axes_on": -1, "point_rows": min(rows, 3), "joints": [], "numbers": [], "measured": 0, "target": []}  # fmt: skip
-        self._recipe: tuple[int, int, dict[str, Any]] = (kind, rows, blank | data | {"kp": kp, "kd": kd})
+        # in the order in which the core takes them; point_rows: rows that come first and measure lengths of a point
+        blank = {
+            "bodies": [], "points": [], "matrix": [], "axes_on": -1, "joints": [], "numbers": [], "measured": 0, "target": [], "kp": kp, "kd": kd, "point_rows": min(rows, 3),
+        }  # fmt: skip
+        self._recipe: tuple[int, int, dict[str, Any]] = (kind, rows, blank | data)
 
     def _native(self) -> _core.Constraint:
         kind, rows, data = self._recipe
-        return _core.Constraint(kind, rows, **data)
+        return _core.Constraint(kind, rows, *data.values())  # by place, which takes half as long as by name
 
     def __repr__(self) -> str:
         _, rows, data = self._recipe
@@ -687,11 +689,14 @@ def collect(model: Model, constraints: Sequence[Constraint | Loop]) -> list[Cons
         raise ArgumentTypeError(f"constraints: expected a list of constraints, got {type(constraints).__name__}. Put it in a list.")
     out = []
     for k, c in enumerate(constraints):
-        if not isinstance(c, (Constraint, *LOOPS)):
+        if isinstance(c, Constraint):
+            made = c
+        elif not isinstance(c, LOOPS):
             raise ArgumentTypeError(f"constraints[{k}]: expected a constraint or one of model.loops, got {c!r}.")
-        if not isinstance(c, Constraint) and not c.active:
+        elif c.active:
+            made = from_loop(model, c)
+        else:
             continue
-        made = c if isinstance(c, Constraint) else from_loop(model, c)
         if made.model is not model and made.model != model:
             raise ArgumentError(
                 f"constraints[{k}]: expected a constraint of model {model.name!r}, got one of {made.model.name!r}. Make it anew with this model."
