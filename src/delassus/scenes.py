@@ -303,7 +303,7 @@ def net(rows: int, columns: int) -> Model:
     rows, columns = count(rows, "rows", minimum=2), count(columns, "columns", minimum=2)
     b = ModelBuilder(f"net_{rows}x{columns}")
     carrier: dict[tuple[int, int], tuple[str, float]] = {}  # a knot: the rod that ends there, and its heading
-    joined = set()
+    joined: set[tuple[tuple[int, int], tuple[int, int]]] = set()
 
     def rod(name: str, start: tuple[int, int], end: tuple[int, int]) -> float:
         joined.update(((start, end), (end, start)))
@@ -334,7 +334,7 @@ def net(rows: int, columns: int) -> Model:
 
 def _nested_lines(rows: int, columns: int) -> Iterator[tuple[tuple[int, int], tuple[int, int] | None]]:
     """Knots of a net with the knot each hangs on, those above first: lines that halve what lines before left over, across its longer side where an end of such a line meets one."""
-    hung = set()
+    hung: set[tuple[int, int]] = set()
     regions = [(0, rows, 0, columns)]
     while regions:
         top, bottom, left, right = regions.pop()
@@ -358,7 +358,11 @@ def _nested_lines(rows: int, columns: int) -> Iterator[tuple[tuple[int, int], tu
                 hung.add(knot)
                 yield knot, above
                 above = knot
-            regions += [(top, bottom, left, j), (top, bottom, j + 1, right)] if way == "down" else [(top, i, left, right), (i + 1, bottom, left, right)]
+            regions += (
+                [(top, bottom, left, j), (top, bottom, j + 1, right)]
+                if way == "down"
+                else [(top, i, left, right), (i + 1, bottom, left, right)]
+            )
             break
 
 

@@ -48,7 +48,7 @@ def _bounds(value: ArrayLike, name: str) -> Any:
 
 def _inertia(inertia: ArrayLike, name: str) -> tuple[float, ...]:
     """(xx, yy, zz, xy, xz, yz) of any of the forms of a body's inertia."""
-    if type(inertia) is tuple and len(inertia) in (3, 6) and type(inertia[0]) is float:
+    if isinstance(inertia, tuple) and len(inertia) in (3, 6) and isinstance(inertia[0], float):
         return (*vector(inertia, f"body {name!r}: inertia", len(inertia)), 0.0, 0.0, 0.0)[:6]
     I = numbers(inertia, f"body {name!r}: inertia", _shape(inertia))  # noqa: E741
     if I.shape == (3, 3):
