@@ -163,7 +163,9 @@ def failures(row):
 
 
 def table(rows):
-    print("| mechanism | links | rows | model, s | symbolic, ms | update, ms | G x, ms | solve, ms | symbolic / update | operator, B a link | backward error |")
+    print(
+        "| mechanism | links | rows | model, s | symbolic, ms | update, ms | G x, ms | solve, ms | symbolic / update | operator, B a link | backward error |"
+    )
     print("|---|---|---|---|---|---|---|---|---|---|---|")
     for r in rows:
         times = " | ".join(f"{1e3 * r[key]:.3g}" for key in ("symbolic", "update", "apply", "solve"))

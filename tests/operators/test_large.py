@@ -35,7 +35,13 @@ def test_net_has_a_rod_an_edge_and_a_loop_a_mesh(rows, columns):
     X = dl.body_placements(model, model.neutral())[1:]
     ends = np.stack([X[:, :3, 3], X[:, :3, 3] + 0.2 * X[:, :3, 0]], axis=1)[:, :, [0, 2]] / 0.2
     edges = {frozenset((-round(z), round(x)) for x, z in rod) for rod in ends}
-    lattice = {frozenset([(i, j), (i + di, j + dj)]) for i in range(rows) for j in range(columns) for di, dj in ((0, 1), (1, 0)) if i + di < rows and j + dj < columns}
+    lattice = {
+        frozenset([(i, j), (i + di, j + dj)])
+        for i in range(rows)
+        for j in range(columns)
+        for di, dj in ((0, 1), (1, 0))
+        if i + di < rows and j + dj < columns
+    }
     assert edges == lattice
     assert abs(ends - np.rint(ends)).max() < 1e-12
     assert abs(dl.constraint_error(model, model.neutral(), model.loops)).max() < 1e-12
@@ -105,7 +111,10 @@ def test_a_chain_of_100000_links_needs_no_recursion():
     """Model, operator, factors, product and solution in a thread whose stack does not hold a call a link."""
     n = 100_000
     inertia = (1e-3, 1e-3, 1e-4, 0.0, 0.0, 0.0)
-    bodies = [Body(f"b{k}", f"b{k - 1}" if k else "world", (0.0, 0.0, -0.2 if k else 0.0), mass=0.5, com=(0.0, 0.0, -0.1), inertia=inertia) for k in range(n)]
+    bodies = [
+        Body(f"b{k}", f"b{k - 1}" if k else "world", (0.0, 0.0, -0.2 if k else 0.0), mass=0.5, com=(0.0, 0.0, -0.1), inertia=inertia)
+        for k in range(n)
+    ]
     joints = [Joint(f"j{k}", "hinge", f"b{k}", axis=(0.0, 1.0, 0.0)) for k in range(n)]
     found = {}
 
