@@ -33,6 +33,11 @@ void EliminationPlanner::make(const std::vector<PlannedLink>& links, const LinkL
     for (std::size_t t = 0; t < strips->size(); ++t)
       for (const int i : (*strips)[t]) strip_of_[i] = int(t);
   number_couplings();
+  // pairs are most of a large plan: no more memory than they need
+  std::size_t pairs = 0;
+  for (std::size_t s = 0; s < order_.neighbours.size(); ++s)
+    if (const std::size_t n = order_.neighbours[s].size(); n > 1) pairs += n * (n - 1) / 2;
+  plan.pairs.reserve(pairs);
   for (std::size_t s = 0; s < order_.links.size(); ++s) add_step(s);
   find_pair_blocks();
   keep_in_slots(groups);
@@ -230,7 +235,8 @@ void EliminationPlanner::find_sources() {
   end.pop_back();
 
   // pairs (b, a), then (a, b), of which (0, 1) … (0, n − 1), (1, 2) … is the order: the coupling of two is one of the
-  // first if flipped, else of the second
+  // first if flipped, else of the second; every pair is one target, but those of idle steps, which have none
+  plan.targets.reserve(plan.pairs.size());
   for (auto& source : plan.sources) {
     source.target = int(plan.targets.size());
     const auto& at = plan.storage[source.step];

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -63,9 +64,24 @@ def finite(array: NDArray[Any], name: str) -> NDArray[Any]:
     return array
 
 
+_FLOAT = {float}
+
+
+def are_floats(value: Any, n: int) -> bool:
+    """Whether a value is a tuple of n finite floats."""
+    return type(value) is tuple and len(value) == n and set(map(type, value)) == _FLOAT and all(map(math.isfinite, value))
+
+
+def vector(value: Any, name: str, n: int) -> tuple[float, ...]:
+    """Return n finite numbers as a tuple: as it is given if it is a tuple of floats, which most are, without the way through an array."""
+    if are_floats(value, n):
+        return value  # type: ignore[no-any-return]
+    return tuple(numbers(value, name, (n,)).tolist())
+
+
 def number(value: Any, name: str, *, minimum: float | None = None) -> float:
     """Return one finite number, at least ``minimum`` if that is given."""
-    x = float(numbers(value, name, ()))
+    x = value if type(value) is float and math.isfinite(value) else float(numbers(value, name, ()))
     if minimum is not None and x < minimum:
         raise ArgumentError(f"{name}: expected at least {minimum:g}, got {x:g}.")
     return x

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
+from functools import lru_cache
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from . import _core
-from ._door import as_array, native_class, number, numbers
+from ._door import as_array, native_class, number, numbers, vector
 from .errors import ArgumentError, ArgumentTypeError, QuaternionError
 from .model import (
     ConnectLoop,
@@ -70,6 +71,7 @@ ForceSet = Literal["free", "cone", "half-line", "box"]
 Body = str | int
 Array = NDArray[Any]
 _NO_GAINS = (0.0, 0.0)
+_WORLD_AXES = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
 _FRAME, _DISTANCE, _JOINT, _COUPLING, _CENTER, _LINKS, _, _CONTACT = range(8)
 
 
@@ -91,7 +93,7 @@ class Constraint:
 
     def _finish(self, model: Model, kind: int, rows: int, baumgarte: ArrayLike, **data: Any) -> None:
         self.model, self.rows = model, rows
-        kp, kd = numbers(baumgarte, "baumgarte", (2,)).tolist()
+        kp, kd = vector(baumgarte, "baumgarte", 2)
         if kp < 0 or kd < 0:
             raise ArgumentError(f"baumgarte: expected gains (k_p, k_d) that are not negative, got ({kp:g}, {kd:g}).")
         self._aimed = bool(data.get("measured") or data.get("target")) or kind == _COUPLING
@@ -99,13 +101,15 @@ class Constraint:
             way_out = f"Give {self._aim}, or use k_p = 0." if self._aim else "Use k_p = 0."
             raise ArgumentError(f"baumgarte: k_p = {kp:g} pulls back to a position, but this {type(self).__name__} has none. {way_out}")
         self.baumgarte = (kp, kd)
-        # point_rows: rows that come first and measure lengths of a point
-        blank = {"bodies": [], "points": [], "matrix": [], "axes_on": -1, "point_rows": min(rows, 3), "joints": [], "numbers": [], "measured": 0, "target": []}  # fmt: skip
-        self._recipe: tuple[int, int, dict[str, Any]] = (kind, rows, blank | data | {"kp": kp, "kd": kd})
+        # in the order in which the core takes them; point_rows: rows that come first and measure lengths of a point
+        blank = {
+            "bodies": [], "points": [], "matrix": [], "axes_on": -1, "joints": [], "numbers": [], "measured": 0, "target": [], "kp": kp, "kd": kd, "point_rows": min(rows, 3),
+        }  # fmt: skip
+        self._recipe: tuple[int, int, dict[str, Any]] = (kind, rows, blank | data)
 
     def _native(self) -> _core.Constraint:
         kind, rows, data = self._recipe
-        return _core.Constraint(kind, rows, **data)
+        return _core.Constraint(kind, rows, *data.values())  # by place, which takes half as long as by name
 
     def __repr__(self) -> str:
         _, rows, data = self._recipe
@@ -119,8 +123,8 @@ def _place(
     """Bodies and points, and how many rows of the points have an error: none if the world's point is not given."""
     bodies = [model.body_index(body), 0 if other is None else model.body_index(other)]
     given = other_point is not None or bodies[1] != 0
-    there = numbers((0.0, 0.0, 0.0) if other_point is None else other_point, "other_point", (3,))
-    return {"bodies": bodies, "points": [*numbers(point, "point", (3,)).tolist(), *there.tolist()], "measured": measured if given else 0}
+    there = vector((0.0, 0.0, 0.0) if other_point is None else other_point, "other_point", 3)
+    return {"bodies": bodies, "points": [*vector(point, "point", 3), *there], "measured": measured if given else 0}
 
 
 def _rotation(quaternion: ArrayLike, name: str) -> NDArray[np.float64]:
@@ -134,8 +138,14 @@ def _rotation(quaternion: ArrayLike, name: str) -> NDArray[np.float64]:
 
 
 def _axes(direction: ArrayLike, name: str) -> NDArray[np.float64]:
-    """Rows: the unit direction, then two unit tangents."""
-    n = numbers(direction, name, (3,))
+    """Rows: the unit direction, then two unit tangents; not to be written to."""
+    x, y, z = vector(direction, name, 3)
+    return _axes_along(x + 0.0, y + 0.0, z + 0.0, name)  # −0.0 is 0.0
+
+
+@lru_cache(maxsize=64)
+def _axes_along(x: float, y: float, z: float, name: str) -> NDArray[np.float64]:
+    n = np.array([x, y, z])
     length = np.linalg.norm(n)
     if not length > 0:
         raise ArgumentError(f"{name}: expected a direction other than zero, got {n.tolist()}.")
@@ -245,7 +255,7 @@ class Connect(Constraint):
         baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
         place = _place(as_model(model), body, other, point, other_point)
-        self._finish(model, _FRAME, 3, baumgarte, matrix=np.eye(3).ravel().tolist(), **place)
+        self._finish(model, _FRAME, 3, baumgarte, matrix=[*_WORLD_AXES], **place)
 
 
 class Weld(Constraint):
@@ -279,7 +289,7 @@ class Weld(Constraint):
     ) -> None:
         place = _place(as_model(model), body, other, point, other_point)
         target = _relative_turn(model, other, quaternion, other_quaternion)
-        self._finish(model, _FRAME, 6, baumgarte, matrix=np.eye(3).ravel().tolist(), target=target, **place)
+        self._finish(model, _FRAME, 6, baumgarte, matrix=[*_WORLD_AXES], target=target, **place)
 
 
 class Distance(Constraint):
@@ -383,7 +393,7 @@ class Universal(Constraint):
         if other_axis is None and place["bodies"][1] == 0:
             raise _on_world("other_axis", "an axis of the world")
         b = across if other_axis is None else _axes(other_axis, "other_axis")[0]
-        self._finish(model, _FRAME, 4, baumgarte, matrix=np.eye(3).ravel().tolist(), target=[*a.tolist(), *b.tolist()], **place)
+        self._finish(model, _FRAME, 4, baumgarte, matrix=[*_WORLD_AXES], target=[*a.tolist(), *b.tolist()], **place)
 
 
 class _Sliding(Constraint):
@@ -679,11 +689,14 @@ def collect(model: Model, constraints: Sequence[Constraint | Loop]) -> list[Cons
         raise ArgumentTypeError(f"constraints: expected a list of constraints, got {type(constraints).__name__}. Put it in a list.")
     out = []
     for k, c in enumerate(constraints):
-        if not isinstance(c, (Constraint, *LOOPS)):
+        if isinstance(c, Constraint):
+            made = c
+        elif not isinstance(c, LOOPS):
             raise ArgumentTypeError(f"constraints[{k}]: expected a constraint or one of model.loops, got {c!r}.")
-        if not isinstance(c, Constraint) and not c.active:
+        elif c.active:
+            made = from_loop(model, c)
+        else:
             continue
-        made = c if isinstance(c, Constraint) else from_loop(model, c)
         if made.model is not model and made.model != model:
             raise ArgumentError(
                 f"constraints[{k}]: expected a constraint of model {model.name!r}, got one of {made.model.name!r}. Make it anew with this model."

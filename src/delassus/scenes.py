@@ -46,6 +46,7 @@ __all__ = [
     "model_of",
     "n_four_bar",
     "names",
+    "net",
     "on_floor",
     "pendulum",
     "pyramid_with_robots",
@@ -290,6 +291,79 @@ def ladder(rungs: int) -> Model:
         _bar(b, f"rung{k}", f"left{k}", end, _ROD_LENGTH, -math.pi / 2, mass=_ROD_MASS)
         b.add_connect(f"rung{k}", f"right{k}", point=end, other_point=end, name=f"pin{k}")
     return b.build()
+
+
+def net(rows: int, columns: int) -> Model:
+    """Square meshes of rods in the xz plane, ``rows`` × ``columns`` knots, hung at the middle of its top row.
+
+    nv = rows (columns − 1) + columns (rows − 1), one degree of freedom a rod; (rows − 1)(columns − 1) connects, one a mesh. The tree that the connects
+    close is one of nested separators: a line of knots that halves the net, lines that halve the halves and hang on it, and so on. Links are eliminated from leaves to
+    root, so an order of nested dissection is one of this tree; of columns that hang side by side it is not, and fronts are as wide as the net.
+    """
+    rows, columns = count(rows, "rows", minimum=2), count(columns, "columns", minimum=2)
+    b = ModelBuilder(f"net_{rows}x{columns}")
+    carrier: dict[tuple[int, int], tuple[str, float]] = {}  # a knot: the rod that ends there, and its heading
+    joined: set[tuple[tuple[int, int], tuple[int, int]]] = set()
+
+    def rod(name: str, start: tuple[int, int], end: tuple[int, int]) -> float:
+        joined.update(((start, end), (end, start)))
+        heading = math.atan2(start[0] - end[0], end[1] - start[1])  # rows go down
+        on, turned = carrier[start]
+        place = (_ROD_LENGTH * start[1], 0.0, -_ROD_LENGTH * start[0]) if on == "world" else (_ROD_LENGTH, 0.0, 0.0)
+        _bar(b, name, on, place, _ROD_LENGTH, heading - turned, mass=_ROD_MASS)
+        return heading
+
+    for knot, above in _nested_lines(rows, columns):
+        if above is None:
+            carrier[knot] = ("world", 0.0)
+        else:
+            name = f"rod{knot[0]}_{knot[1]}"
+            carrier[knot] = (name, rod(name, above, knot))
+    tip = (_ROD_LENGTH, 0.0, 0.0)
+    for i in range(rows):
+        for j in range(columns):
+            for end, side in (((i, j + 1), "right"), ((i + 1, j), "down")):
+                if end in carrier and ((i, j), end) not in joined:
+                    tie = f"tie{i}_{j}_{side}"
+                    rod(tie, (i, j), end)
+                    on = carrier[end][0]
+                    there = (_ROD_LENGTH * end[1], 0.0, -_ROD_LENGTH * end[0]) if on == "world" else tip
+                    b.add_connect(tie, on, point=tip, other_point=there, name=f"pin{i}_{j}_{side}")
+    return b.build()
+
+
+def _nested_lines(rows: int, columns: int) -> Iterator[tuple[tuple[int, int], tuple[int, int] | None]]:
+    """Knots of a net with the knot each hangs on, those above first: lines that halve what lines before left over, across its longer side where an end of such a line meets one."""
+    hung: set[tuple[int, int]] = set()
+    regions = [(0, rows, 0, columns)]
+    while regions:
+        top, bottom, left, right = regions.pop()
+        if top == bottom or left == right:
+            continue
+        i, j = (top + bottom) // 2, (left + right) // 2
+        lines = {
+            "down": ([(k, j) for k in range(top, bottom)], (top - 1, j), (bottom, j)),
+            "across": ([(i, k) for k in range(left, right)], (i, left - 1), (i, right)),
+        }
+        longer = "down" if right - left >= bottom - top else "across"
+        for way in (longer, "across" if longer == "down" else "down"):
+            line, before, after = lines[way]
+            if not hung or before in hung:
+                above = before if hung else None
+            elif after in hung:
+                line, above = line[::-1], after
+            else:
+                continue
+            for knot in line:
+                hung.add(knot)
+                yield knot, above
+                above = knot
+            regions += (
+                [(top, bottom, left, j), (top, bottom, j + 1, right)]
+                if way == "down"
+                else [(top, i, left, right), (i + 1, bottom, left, right)]
+            )
+            break
 
 
 def stewart_platforms(n: int) -> Model:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._door import conform, count, number, numbers, text
+from .._door import conform, count, number, numbers, text, vector
 from ..errors import ArgumentError, ArgumentTypeError, ModelError
 from ..spatial import compose, rotation_matrix
 from .computed import computed
@@ -39,12 +39,25 @@ from .records import (
 __all__ = ["ModelBuilder"]
 
 
-def _tuple(value: Any, name: str, n: int) -> Any:
-    return tuple(numbers(value, name, (n,)).tolist())
+_tuple: Any = vector
 
 
 def _bounds(value: ArrayLike, name: str) -> Any:
-    return tuple(conform(value, name, (2,), "float64").tolist())
+    return value if value is UNBOUNDED else tuple(conform(value, name, (2,), "float64").tolist())
+
+
+def _inertia(inertia: ArrayLike, name: str) -> tuple[float, ...]:
+    """(xx, yy, zz, xy, xz, yz) of any of the forms of a body's inertia."""
+    if isinstance(inertia, tuple) and len(inertia) in (3, 6) and isinstance(inertia[0], float):
+        return (*vector(inertia, f"body {name!r}: inertia", len(inertia)), 0.0, 0.0, 0.0)[:6]
+    I = numbers(inertia, f"body {name!r}: inertia", _shape(inertia))  # noqa: E741
+    if I.shape == (3, 3):
+        if abs(I - I.T).max() > 1e-9 * max(abs(I).max(), 1e-300):
+            raise ModelError(f"body {name!r}: inertia must be symmetric, got {I.tolist()}.")
+        return tuple(float(x) for x in (I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2]))
+    if I.shape not in ((3,), (6,)):
+        raise ArgumentError(f"body {name!r}: inertia must have shape (6,), (3,) or (3, 3), got {I.shape}.")
+    return (*I.tolist(), 0.0, 0.0, 0.0)[:6]
 
 
 class ModelBuilder:
@@ -97,18 +110,9 @@ class ModelBuilder:
             com: (3,) centre of mass in the body frame [m].
             inertia: about the centre of mass in body axes [kg m²]: (xx, yy, zz, xy, xz, yz), (xx, yy, zz) or (3, 3) symmetric.
         """
-        I = numbers(inertia, f"body {name!r}: inertia", _shape(inertia))  # noqa: E741
-        if I.shape == (3, 3):
-            if abs(I - I.T).max() > 1e-9 * max(abs(I).max(), 1e-300):
-                raise ModelError(f"body {name!r}: inertia must be symmetric, got {I.tolist()}.")
-            six = (I[0, 0], I[1, 1], I[2, 2], I[0, 1], I[0, 2], I[1, 2])
-        elif I.shape in ((3,), (6,)):
-            six = (*I, 0.0, 0.0, 0.0)[:6]
-        else:
-            raise ArgumentError(f"body {name!r}: inertia must have shape (6,), (3,) or (3, 3), got {I.shape}.")
         self._bodies.append(Body(
             text(name, "name"), text(parent, "parent"), _tuple(position, "position", 3), _tuple(quaternion, "quaternion", 4), number(mass, "mass"),
-            _tuple(com, "com", 3), tuple(float(x) for x in six),  # type: ignore[arg-type]
+            _tuple(com, "com", 3), _inertia(inertia, name),  # type: ignore[arg-type]
         ))  # fmt: skip
         return name
 

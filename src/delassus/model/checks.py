@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._door import text, unknown
+from .._door import are_floats, text, unknown
 from ..errors import ArgumentTypeError, ModelError, NotFiniteError, QuaternionError
 from ..spatial import rotation_matrix
 from .records import (
@@ -99,6 +99,8 @@ def _check_names(model: Model) -> None:
 
 
 def _numbers(what: str, values: Any, n: int) -> None:
+    if are_floats(values, n):
+        return
     if not (isinstance(values, tuple) and len(values) == n and all(isinstance(x, (int, float)) for x in values)):
         raise ArgumentTypeError(f"{what}: expected a tuple of {n} numbers, got {values!r}.")
     if not all(map(math.isfinite, values)):
@@ -131,7 +133,7 @@ def _check_body(body: Body) -> None:
         raise ModelError(
             f"{what}: inertia without mass is not physical, got mass 0 and inertia {body.inertia}. Give it a mass, or use armature."
         )
-    a, b, c = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    a, b, c = np.linalg.eigvalsh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) if xy or xz or yz else sorted((xx, yy, zz))
     if not is_physical(body.mass, a, b, c):
         raise ModelError(
             f"{what}: inertia is not physical: its principal moments ({a:.6g}, {b:.6g}, {c:.6g}) kg m² must be non-negative and no one "
@@ -218,13 +220,13 @@ def _check_tree(model: Model) -> None:
     leaf: dict[str, bool] = {}
     parts: dict[str, list[tuple[Any, Any, Body]]] = {}
     placement: dict[str, tuple[Any, Any]] = {}
+    own_frame = np.eye(3), np.zeros(3)
     for body in model.bodies:
-        R, p = rotation_matrix(body.quaternion), np.asarray(body.position)
         if of_body[body.name]:
             carrier[body.name] = body.name
             leaf[body.name] = True
             parts[body.name] = []
-            placement[body.name] = (np.eye(3), np.zeros(3))
+            placement[body.name] = own_frame
             above = carrier[body.parent]
             if above != "world":
                 leaf[above] = False
@@ -232,8 +234,8 @@ def _check_tree(model: Model) -> None:
             carrier[body.name] = carrier[body.parent]
             if carrier[body.name] == "world":
                 continue
-            Rp, pp = placement[body.parent]
-            placement[body.name] = (Rp @ R, pp + Rp @ p)
+            R, p = placement[body.parent]
+            placement[body.name] = (R @ rotation_matrix(body.quaternion), p + R @ np.asarray(body.position))
         if carrier[body.name] != "world" and body.mass > 0:
             parts[carrier[body.name]].append((*placement[body.name], body))
 

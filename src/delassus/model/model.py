@@ -8,7 +8,7 @@ import pickle
 from collections import defaultdict, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, is_dataclass
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -47,15 +47,27 @@ def _directions(values: Any, n: int, size: int) -> Any:
     return _frozen(v / np.linalg.norm(v, axis=1, keepdims=True), np.float64, (n, size))
 
 
+_FIELDS: dict[type, tuple[str, ...]] = {
+    kind: tuple(field.name for field in fields(kind)) for kind in (Body, Joint, Shape, Actuator, *LOOPS)
+}
+
+
 def _canonical(value: Any) -> Any:
     """Content without the way it was written: 1, 1.0 and numpy.float64(1) are one number, and so are 0.0 and −0.0."""
-    if type(value) is float:  # nearly all of it
+    kind = type(value)
+    if kind is float:  # nearly all of it
         return value + 0.0
+    if kind is str or kind is bool or value is None:
+        return value
+    if kind is tuple:
+        return tuple([_canonical(v) for v in value])
+    if names := _FIELDS.get(kind):
+        return (kind.__name__, *[_canonical(getattr(value, name)) for name in names])
     if is_dataclass(value):
-        return (type(value).__name__, *(_canonical(getattr(value, field.name)) for field in fields(value)))
+        return (kind.__name__, *(_canonical(getattr(value, field.name)) for field in fields(value)))
     if isinstance(value, tuple):
         return tuple(_canonical(v) for v in value)
-    return value if value is None or isinstance(value, str | bool) else float(value) + 0.0
+    return value if isinstance(value, str) else float(value) + 0.0
 
 
 def _records(values: Any, what: str, *kinds: type) -> tuple[Any, ...]:
@@ -135,7 +147,6 @@ class Model:
     _compiled: Any
     _unshaped: str
     _computed: str
-    _hash: str
     _pools: dict[Any, deque[Any]]
     _neutral: Floats
     _joint_code: Ints
@@ -186,7 +197,6 @@ class Model:
         put("_compiled", compiled)
         put("_unshaped", "" if compiled is None else digest(unshaped(compiled)))
         put("_computed", "" if compiled is None else digest(computed(compiled)))
-        put("_hash", hashlib.sha256(repr((_canonical(self._content()), self._unshaped, self._computed)).encode()).hexdigest())
         # workspaces that wait for the next caller, by their class and its options; more callers at once than this make their own
         put("_pools", defaultdict(partial(deque, maxlen=8)))
 
@@ -204,9 +214,10 @@ class Model:
         put("njoint", nj)
         put("body_names", tuple(b.name for b in all_bodies))
         put("body_parent", _frozen([index[b.parent] for b in all_bodies], np.int32, (nb,)))
-        moves = np.isin(np.arange(nb), [index[j.body] for j in joints])
-        for b in range(1, nb):
-            moves[b] |= moves[self.body_parent[b]]
+        jointed = {j.body for j in joints}
+        moves = [False] * nb
+        for b, body in enumerate(bodies, 1):
+            moves[b] = body.name in jointed or moves[index[body.parent]]
         put("body_moves", _frozen(moves, np.bool_, (nb,)))
         put("body_position", _frozen([b.position for b in all_bodies], np.float64, (nb, 3)))
         put("body_quaternion", _directions([b.quaternion for b in all_bodies], nb, 4))
@@ -420,6 +431,11 @@ class Model:
     def _compiled_as(self, compiled: Any, ignored: Iterable[str]) -> Model:
         """Return the same model with another compiled one and another list of what is left out."""
         return _made((*self._content()[:-1], ignored), compiled)
+
+    @cached_property
+    def _hash(self) -> str:
+        """Of all content, found when first asked for: of many bodies it takes as long as the checks of all."""
+        return hashlib.sha256(repr((_canonical(self._content()), self._unshaped, self._computed)).encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):
