@@ -11,10 +11,13 @@ import delassus as dl
 from oracles import rows, trees
 from oracles.compare import agree
 from oracles.dense import Mechanism
+from oracles.exact import REAL, Exact, Rows
 
 DAMPING = [1e-8, 1e-6, 1e-4, 1e-2, 1.0, 1e3]
 # ‖(G + ε) X − 1‖, the largest of the columns, over ‖G + ε‖ ‖X‖ + 1
 BACKWARD = 1e-12
+# where rungs and the right side of a ladder are pinned: the ends of their rods
+PIN = (0.2, 0.0, 0.0)
 
 
 def backward(case, X, damping):
@@ -121,6 +124,32 @@ def test_families_of_loops_are_closed_at_neutral(family):
     model = FAMILIES[family](4)
     errors = np.concatenate([dl.constraint_error(model, model.neutral(), [loop]) for loop in model.loops])
     assert np.abs(errors).max() < 1e-12
+
+
+def test_a_long_ladder_in_extended_precision():
+    """M of a ladder is ill-conditioned (2e7 here): who is off is told by the definition in more digits, not by the sparse factor."""
+    model = dl.scenes.ladder(40)
+    q = model.neutral()
+    exact = Exact(model, q, np.zeros(model.nv), None, [])
+    pins = [Rows("point", model.body_names.index(f"rung{k}"), model.body_names.index(f"right{k}"), PIN, PIN) for k in range(40)]
+    J = np.concatenate([exact._rows(pin, np.zeros(model.nv, REAL))[0] for pin in pins])
+    # M with a unit diagonal is L Lᵀ, G = Yᵀ Y
+    scale = 1 / np.sqrt(exact.M.diagonal())
+    A, L, Y = exact.M * scale * scale[:, None], np.zeros_like(exact.M), (J * scale).T.copy()
+    for k in range(model.nv):
+        L[k, k] = np.sqrt(A[k, k] - L[k, :k] @ L[k, :k])
+        L[k + 1 :, k] = (A[k + 1 :, k] - L[k + 1 :, :k] @ L[k, :k]) / L[k, k]
+        Y[k] = (Y[k] - L[k, :k] @ Y[:k]) / L[k, k]
+    G = Y.T @ Y
+    explicit = dl.ExplicitDelassus(model, model.loops)
+    off = {method: float(np.abs(explicit.matrix(q, method=method) - G).max() / np.abs(G).max()) for method in MATRIX}
+    assert max(off.values()) < 1e-10
+    assert all(off[method] < 1e-11 for method in ("kjr", "efpa", "pv-osim", "columns"))
+    A = G + REAL(1e-2) * np.eye(len(G))
+    for method in ANY_INVERSE:
+        X = explicit.inverse(q, 1e-2, method=method)
+        residual = np.sqrt(((A @ X - np.eye(len(G))) ** 2).sum(axis=0)).max()
+        assert residual <= BACKWARD * (np.linalg.norm(A.astype(float), 2) * np.linalg.norm(X, 2) + 1)
 
 
 # ---- structure -----------------------------------------------------------------------------------------------------------
