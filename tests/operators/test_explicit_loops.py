@@ -208,7 +208,9 @@ def test_random_loops_need_no_refinement_where_the_lemma_does_not_cancel():
         rng = np.random.default_rng([seed, 41])
         oracle = trees.mechanism(plan(rng, 16, rng.random()), [seed, 42])
         # few rows, so that most are independent
-        told += check_unrefined(Case(oracle, [rows.random_constraint(rng, oracle.model, str(kind)) for kind in rng.choice([*rows.BETWEEN], 2)]))
+        told += check_unrefined(
+            Case(oracle, [rows.random_constraint(rng, oracle.model, str(kind)) for kind in rng.choice([*rows.BETWEEN], 2)])
+        )
     assert told >= 8
 
 
