@@ -202,6 +202,13 @@ def test_families_of_loops_need_no_refinement_where_the_lemma_does_not_cancel(fa
     assert check_unrefined(Case(Mechanism(model, model.random(1)), list(loops(model))))
 
 
+def test_free_bodies_in_a_row_need_no_refinement_where_the_lemma_does_not_cancel():
+    # each has neighbours when its turn comes, and no parent
+    model = dl.scenes.box_stack(5)
+    bands = [rows.connect(model, k + 1, k, point=np.array([0.1, 0.0, -0.1]), other_point=np.array([0.1, 0.0, 0.1])) for k in range(1, 5)]
+    assert check_unrefined(Case(Mechanism(model, model.random(1)), bands))
+
+
 def test_random_loops_need_no_refinement_where_the_lemma_does_not_cancel():
     told = 0
     for seed in range(20):
