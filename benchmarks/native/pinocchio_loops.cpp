@@ -1,11 +1,10 @@
 #include "pinocchio_loops.h"
 
-#include "pinocchio_model.h"
+#include "pinocchio_point.h"
 
 #include <pinocchio/algorithm/constraint-cholesky.hpp>
 #include <pinocchio/algorithm/crba.hpp>
 #include <pinocchio/algorithm/kinematics.hpp>
-#include <pinocchio/constraints.hpp>
 
 namespace bench {
 
@@ -14,7 +13,10 @@ struct PinocchioLoops::Impl {
 
   Impl(const Robot& robot, double mu) : built(robot), model(built.model), data(model), q(built.configuration(robot.q)) {
     pin::forwardKinematics(model, data, q);
-    for (const auto& c : robot.constraints) add(robot, c);
+    for (const auto& c : robot.constraints) {
+      if (c.kind != "points") throw std::runtime_error("only points, got `" + c.kind + "` in " + robot.name);
+      constraints.push_back(point_constraint(built, data, c));
+    }
     for (const auto& c : constraints) constraint_data.push_back(c.createData());
     data.M.setZero();
     pin::crba(model, data, q, pin::Convention::WORLD);
@@ -25,20 +27,6 @@ struct PinocchioLoops::Impl {
     out = Mat::Zero(rows, rows);
   }
 
-  // As in pinocchio_operator.hxx: its first body is our other, its axes are ours at q, and each velocity is taken at
-  // its own point.
-  void add(const Robot& robot, const Robot::Constraint& c) {
-    if (c.kind != "points") throw std::runtime_error("only points, got `" + c.kind + "` in " + robot.name);
-    const pin::JointIndex first = built.carrier[c.other], second = built.carrier[c.body];
-    Eigen::Matrix3d axes;
-    for (int r = 0; r < 3; ++r) axes.row(r) << c.axes[3 * r], c.axes[3 * r + 1], c.axes[3 * r + 2];
-    const pin::SE3 in_first(data.oMi[first].rotation().transpose() * axes.transpose(),
-                            built.placement[c.other].act(vec(c.other_point)));
-    const pin::SE3 in_second(Eigen::Matrix3d::Identity(), built.placement[c.body].act(vec(c.point)));
-    Constraint made(model, first, in_first, second, in_second);
-    made.desired_constraint_offset = (data.oMi[first] * in_first).actInv(data.oMi[second] * in_second).translation();
-    constraints.push_back(made);
-  }
   void decompose(bool factor) {
     pin::crba(model, data, q, pin::Convention::WORLD);
     pin::calc(model, data, constraints, constraint_data);

@@ -4,9 +4,7 @@
 
 #include "pinocchio_operator.h"
 
-#include "pinocchio_model.h"
-
-#include <pinocchio/constraints.hpp>
+#include "pinocchio_point.h"
 
 #include <pinocchio/algorithm/constraint-cholesky.hpp>
 #include <pinocchio/algorithm/crba.hpp>
@@ -28,7 +26,7 @@ class PinocchioOperatorOf final : public PinocchioOperator {
     for (std::size_t k = 0; k < robot.constraints.size();) {
       const auto& c = robot.constraints[k];
       if (c.kind == "points") {
-        add_points(c);
+        constraints.push_back(Constraint(point_constraint(built, data, c)));
         ++k;
       } else if (c.kind == "friction") {
         k = add_friction(robot, k);
@@ -128,22 +126,6 @@ class PinocchioOperatorOf final : public PinocchioOperator {
   }
 
  private:
-  // Pinocchio's rows are the velocity of its second point minus that of its first, in the axes of the first frame, both
-  // at the second point shifted by the desired offset. Our `other` is hence its first, our axes are those of its first
-  // frame at the scene's q, and the offset is the gap there, so that each velocity is taken at its own point. On the
-  // ground this holds for every q.
-  void add_points(const Robot::Constraint& c) {
-    const pin::JointIndex first = built.carrier[c.other], second = built.carrier[c.body];
-    Eigen::Matrix3d axes;
-    for (int r = 0; r < 3; ++r) axes.row(r) << c.axes[3 * r], c.axes[3 * r + 1], c.axes[3 * r + 2];
-    const pin::SE3 in_first(data.oMi[first].rotation().transpose() * axes.transpose(),
-                            built.placement[c.other].act(vec(c.other_point)));
-    const pin::SE3 in_second(Eigen::Matrix3d::Identity(), built.placement[c.body].act(vec(c.point)));
-    pin::PointContactConstraintModel made(model, first, in_first, second, in_second);
-    made.desired_constraint_offset = (data.oMi[first] * in_first).actInv(data.oMi[second] * in_second).translation();
-    constraints.push_back(Constraint(made));
-  }
-
   // Neighbouring friction constraints become one of Pinocchio's, with many joints. Returns the index of the constraint
   // after them.
   std::size_t add_friction(const Robot& robot, std::size_t k) {

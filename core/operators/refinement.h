@@ -89,25 +89,44 @@ T estimate_norm(A& G, T* x) {
   return norm;
 }
 
-// Memory, which nothing is kept in between two calls.
-template <class T>
-struct RefinementMemory {
-  std::vector<T> residual, correction, best, unit;  // a row; best solution so far; right-hand side of size one
-  std::vector<StripPack<T>> column_residual;        // a row: of a pack of columns
-  std::vector<T> x, y;                              // a row: one of several columns
-  std::unique_ptr<FlexibleGmres<T>> krylov;         // where refinement was not enough
+// Memory of one column or of a pack of them, a row each.
+template <class C>
+struct RefinementBuffers {
+  std::vector<C> residual, correction, best;  // best: solution so far
 
   void resize(std::size_t rows) {
-    if (rows != residual.size()) krylov.reset();  // it is made for so many rows
-    for (auto* v : {&residual, &correction, &best, &unit}) v->resize(rows);
+    for (auto* v : {&residual, &correction, &best}) v->resize(rows);
+  }
+  std::size_t bytes() const { return 3 * residual.size() * sizeof(C); }
+};
+
+// Memory, which nothing is kept in between two calls.
+template <class T>
+struct RefinementMemory : RefinementBuffers<T> {
+  RefinementBuffers<StripPack<T>> columns;   // empty where a pack of columns is one
+  std::vector<T> unit;                       // a row: right-hand side of size one
+  std::vector<T> x, y;                       // a row: one of several columns
+  std::unique_ptr<FlexibleGmres<T>> krylov;  // where refinement was not enough
+
+  void resize(std::size_t rows) {
+    if (rows != unit.size()) krylov.reset();  // it is made for so many rows
+    RefinementBuffers<T>::resize(rows);
+    unit.resize(rows);
     if constexpr (strip_lanes<T> > 1) {
-      column_residual.resize(rows);
+      columns.resize(rows);
       x.resize(rows);
       y.resize(rows);
     }
   }
+  template <class C>
+  RefinementBuffers<C>& buffers() {
+    if constexpr (std::is_same_v<C, T>)
+      return *this;
+    else
+      return columns;
+  }
   std::size_t bytes() const {
-    return (4 * residual.size() + x.size() + y.size()) * sizeof(T) + column_residual.size() * sizeof(StripPack<T>) +
+    return RefinementBuffers<T>::bytes() + columns.bytes() + (unit.size() + x.size() + y.size()) * sizeof(T) +
            (krylov ? krylov->bytes() : 0);
   }
 };
@@ -136,21 +155,10 @@ class Refinement {
   T solve(A& G, const C* y, C* x, const Accuracy<Real>& wanted) {
     G.invert(y, x);
     if (wanted.refinements == 0) return T{};
-    if constexpr (std::is_same_v<C, T>) {
+    if constexpr (std::is_same_v<C, T>)
       return refine(G, y, x, wanted);
-    } else {
-      // columns whose error is not small enough are refined one by one
-      T worst{};
-      const auto norms = find_residual(G, y, x, memory_.column_residual.data());
-      for (int k = 0; k < lanes_of<C>; ++k) {
-        worst = larger_of(worst, wanted.goal);
-        if (norms.representable(k) && norms.error(G.largest_shift(), k) <= wanted.goal) continue;
-        for (int i = 0; i < G.rows(); ++i) memory_.x[i] = lane(x[i], k), memory_.y[i] = lane(y[i], k);
-        worst = larger_of(worst, refine(G, static_cast<const T*>(memory_.y.data()), memory_.x.data(), wanted));
-        for (int i = 0; i < G.rows(); ++i) lane(x[i], k) = memory_.x[i];
-      }
-      return worst;
-    }
+    else
+      return refine_columns(G, y, x, wanted);
   }
 
   // Backward errors of the columns of X for Y, rows × columns; of a pack of states one a lane.
@@ -173,7 +181,9 @@ class Refinement {
   }
 
  private:
-  using Norms = ResidualNorms<T, T>;
+  template <class C>
+  using NormsOf = ResidualNorms<T, C>;
+  using Norms = NormsOf<T>;
 
   template <class A>
   static T size_of(A& G) {
@@ -187,8 +197,8 @@ class Refinement {
 
   // r ← y − (G + ε) x
   template <class A, class C>
-  static ResidualNorms<T, C> find_residual(A& G, const C* y, const C* x, C* r) {
-    ResidualNorms<T, C> norms{G.largest_shift()};
+  static NormsOf<C> find_residual(A& G, const C* y, const C* x, C* r) {
+    NormsOf<C> norms{G.largest_shift()};
     const auto shift = G.shift();
     G.multiply(x, r);
     for (int i = 0; i < G.rows(); ++i) {
@@ -201,32 +211,79 @@ class Refinement {
     return norms;
   }
 
-  // Refines x as long as that helps, state by state; a correction that does not is taken back. ‖G + ε‖ is at least ε,
-  // and is estimated only where that is not enough. Returns the errors.
+  // Corrects x as long as that helps, lane by lane; a correction that does not is taken back, and what meets the goal
+  // stays as it is. The residual of x and its norms are there. Returns the errors; n: how many corrections were made.
+  template <class A, class C>
+  C correct(A& G, const C* y, C* x, const Accuracy<Real>& wanted, NormsOf<C> norms, int& n) {
+    auto& b = memory_.template buffers<C>();
+    C best = constant<C>(std::numeric_limits<Real>::infinity());
+    for (n = 0;; ++n) {
+      if (n > 0) norms = find_residual(G, y, static_cast<const C*>(x), b.residual.data());
+      const bool go_on = keep_better(norms, size_of(G), G.rows(), x, wanted.goal, best);
+      if (!go_on || n == wanted.refinements) return best;
+      G.invert(static_cast<const C*>(b.residual.data()), b.correction.data());
+      for (int i = 0; i < G.rows(); ++i) x[i] += b.correction[i];
+    }
+  }
+
+  // Refines x and, where that is not enough, falls back. ‖G + ε‖ is at least ε, and is estimated only where that is not
+  // enough. Returns the errors.
   template <class A>
   T refine(A& G, const T* y, T* x, const Accuracy<Real>& wanted, bool scaled = false) {
-    T best = constant<T>(std::numeric_limits<Real>::infinity());
-    int n = 0;
-    for (;; ++n) {
-      const Norms norms = find_residual(G, y, x, memory_.residual.data());
-      bool enough = n == 0, representable = true;
-      for (int k = 0; k < lanes_of<T>; ++k) {
-        enough = enough && norms.error(norms.shift, k) <= wanted.goal;
-        representable = representable && norms.representable(k);
-      }
-      if (!representable && !scaled) return refine_scaled(G, y, x, wanted);
-      if (enough) return constant<T>(wanted.goal);
-      const bool go_on = keep_better(norms, size_of(G), G.rows(), x, wanted.goal, best);
-      if (!go_on || n == wanted.refinements) break;
-      G.invert(static_cast<const T*>(memory_.residual.data()), memory_.correction.data());
-      for (int i = 0; i < G.rows(); ++i) x[i] += memory_.correction[i];
+    const Norms norms = find_residual(G, y, static_cast<const T*>(x), memory_.residual.data());
+    bool enough = true, representable = true;
+    for (int k = 0; k < lanes_of<T>; ++k) {
+      enough = enough && norms.error(norms.shift, k) <= wanted.goal;
+      representable = representable && norms.representable(k);
     }
+    if (!representable && !scaled) return refine_scaled(G, y, x, wanted);
+    if (enough) return constant<T>(wanted.goal);
+    int n = 0;
+    T best = correct(G, y, x, wanted, norms, n);
     if constexpr (A::has_fallbacks) {
       if (!all_within(best, wanted.limit)) fall_back(G, y, x, wanted, best);
       // the best of several may be so by luck
       if ((n > 1 || !all_within(best, wanted.goal)) && !std::isinf(wanted.limit)) add_rounding(G, y, x, best);
     }
     return best;
+  }
+
+  // The same of a pack of columns, side by side; those that this is not enough for go on one by one. Returns the
+  // largest error.
+  template <class A, class C>
+  T refine_columns(A& G, const C* y, C* x, const Accuracy<Real>& wanted) {
+    const auto norms = find_residual(G, y, static_cast<const C*>(x), memory_.columns.residual.data());
+    bool enough = true, representable[lanes_of<C>];
+    for (int k = 0; k < lanes_of<C>; ++k) {
+      representable[k] = norms.representable(k);
+      enough = enough && (representable[k] ? norms.error(norms.shift, k) <= wanted.goal : is_zero(y, k, G.rows()));
+    }
+    T worst = wanted.goal;
+    if (enough) return worst;
+    int n = 0;
+    C best = correct(G, y, x, wanted, norms, n);
+    bool lucky = n > 1, alone[lanes_of<C>];
+    for (int k = 0; k < lanes_of<C>; ++k) {
+      const bool beyond = A::has_fallbacks && !(lane(best, k) <= wanted.limit);
+      alone[k] = representable[k] ? beyond : !is_zero(y, k, G.rows());
+      lucky = lucky || !(lane(best, k) <= wanted.goal);
+    }
+    if (A::has_fallbacks && lucky && !std::isinf(wanted.limit)) add_rounding(G, y, x, best);
+    for (int k = 0; k < lanes_of<C>; ++k) {
+      if (alone[k]) {
+        for (int i = 0; i < G.rows(); ++i) memory_.x[i] = lane(x[i], k), memory_.y[i] = lane(y[i], k);
+        lane(best, k) = refine(G, static_cast<const T*>(memory_.y.data()), memory_.x.data(), wanted);
+        for (int i = 0; i < G.rows(); ++i) lane(x[i], k) = memory_.x[i];
+      }
+      worst = larger_of(worst, T(lane(best, k)));
+    }
+    return worst;
+  }
+  template <class C>
+  static bool is_zero(const C* y, int k, int rows) {
+    for (int i = 0; i < rows; ++i)
+      if (lane(y[i], k) != 0) return false;
+    return true;
   }
 
   // The same for y of a size whose squares are no numbers, with y / max |y|, state by state; or for no y at all.
@@ -243,42 +300,46 @@ class Refinement {
     return errors;
   }
 
-  // Keeps what is better than the best so far, takes back what is not: `best` are the errors of the former, infinite
-  // where there is none. What is not a number is never better. Returns whether some state gained and is not there yet.
-  bool keep_better(const Norms& norms, const T& size, int rows, T* x, Real goal, T& best) {
+  // Keeps what is better than the best so far, takes back what is not, or what came after the goal was met: `best` are
+  // the errors of the former, infinite where there is none. What is not a number is never better. Returns whether some
+  // lane gained and is not there yet.
+  template <class C>
+  bool keep_better(const NormsOf<C>& norms, const T& size, int rows, C* x, Real goal, C& best) {
+    auto& kept = memory_.template buffers<C>().best;
     bool go_on = false;
-    for (int k = 0; k < lanes_of<T>; ++k) {
+    for (int k = 0; k < lanes_of<C>; ++k) {
       const Real e = norms.error(size, k);
-      if (e < lane(best, k)) {
-        for (int i = 0; i < rows; ++i) lane(memory_.best[i], k) = lane(x[i], k);
+      if (e < lane(best, k) && !(lane(best, k) <= goal)) {
+        for (int i = 0; i < rows; ++i) lane(kept[i], k) = lane(x[i], k);
         go_on = go_on || e > goal;
         lane(best, k) = e;
       } else if (!std::isinf(lane(best, k))) {
-        for (int i = 0; i < rows; ++i) lane(x[i], k) = lane(memory_.best[i], k);
+        for (int i = 0; i < rows; ++i) lane(x[i], k) = lane(kept[i], k);
       }
     }
     return go_on;
   }
 
   // Residuals are rounded too: they are measured once more, of x / 3 and y / 3, and what differs counts twice.
-  template <class A>
-  void add_rounding(A& G, const T* y, const T* x, T& best) {
+  template <class A, class C>
+  void add_rounding(A& G, const C* y, const C* x, C& best) {
     constexpr Real third = Real(1) / 3;
     const auto shift = G.shift();
-    T *first = memory_.best.data(), *part = memory_.correction.data(), *again = memory_.residual.data();
+    auto& b = memory_.template buffers<C>();
+    C *first = b.best.data(), *part = b.correction.data(), *again = b.residual.data();
     find_residual(G, y, x, first);
     for (int r = 0; r < G.rows(); ++r) part[r] = x[r] * third;
-    G.multiply(static_cast<const T*>(part), again);
-    Norms change{G.largest_shift()};
+    G.multiply(static_cast<const C*>(part), again);
+    NormsOf<C> change{G.largest_shift()};
     for (int r = 0; r < G.rows(); ++r) {
-      const T scaled = x[r] * change.shift;
-      const T d = first[r] - (y[r] * third - again[r] - shift(static_cast<const T*>(part), r)) * Real(3);
+      const C scaled = x[r] * change.shift;
+      const C d = first[r] - (y[r] * third - again[r] - shift(static_cast<const C*>(part), r)) * Real(3);
       change.rr += d * d;
       change.xx += scaled * scaled;
       change.yy += y[r] * y[r];
     }
     const T size = size_of(G);
-    for (int k = 0; k < lanes_of<T>; ++k) lane(best, k) += 2 * change.error(size, k);
+    for (int k = 0; k < lanes_of<C>; ++k) lane(best, k) += 2 * change.error(size, k);
   }
 
   // Where the factor has lost its digits: Krylov iterations with a factor of larger damping and, where not even these

@@ -116,6 +116,41 @@ def test_every_state_of_a_batch_is_solved_whatever_its_neighbours_are():
         assert backward_errors(A[k] @ again[k], A[k], damping[k], again[k], 2 * y[k]) <= PROMISE["float64"]
 
 
+@pytest.mark.parametrize("share", [1e-16, 1e-13, 1e-10, 1e-6])
+def test_every_column_is_solved_whatever_its_neighbours_are(share):
+    model, constraints = random_arm(12)[:2]
+    rng = np.random.default_rng(7)
+    G = dl.DelassusOperator(model, constraints)
+    G.update(model.random(rng))
+    A = G.to_matrix()
+    m = len(A)
+    damping = np.full(m, share * np.linalg.norm(A, 2))
+    G.damping = damping
+    # beside random columns: nothing, one of G's image, which is easy, and squares that are no numbers
+    y = rng.normal(size=(m, 11))
+    y[:, [1, 6]], y[:, 2], y[:, 4], y[:, 7] = 0.0, A @ y[:, 2], 1e-200 * y[:, 4], 1e200 * y[:, 7]
+    x = G.solve(y)
+    assert np.all(x[:, [1, 6]] == 0)
+    kept = [0, 2, 3, 4, 5, 7, 8, 9, 10]
+    sizes = np.abs(y).max(axis=0)[kept]
+    X, Y = x[:, kept] / sizes, y[:, kept] / sizes
+    assert backward_errors(A @ X, A, damping, X, Y).max() <= PROMISE["float64"]
+
+
+def test_a_column_that_is_good_enough_does_not_change_with_its_neighbours():
+    model, constraints = short_hand(0.02)
+    rng = np.random.default_rng(8)
+    G = dl.DelassusOperator(model, constraints)
+    G.update(model.random(rng))
+    G.damping = 1e-9 * np.linalg.norm(G.to_matrix(), 2)
+    y = rng.normal(size=(3, 1))
+    # four columns are a pack: beside zeros, which need nothing, and beside others, which are refined
+    beside = [np.hstack([y, np.zeros((3, 3))]), np.hstack([y, rng.normal(size=(3, 3))]), np.hstack([y, 1e6 * rng.normal(size=(3, 3))])]
+    first = [G.solve(Y)[:, 0] for Y in beside]
+    assert np.array_equal(first[0], first[1])
+    assert np.array_equal(first[0], first[2])
+
+
 @pytest.mark.parametrize("kind", [dl.DelassusOperator, dl.DenseDelassus, dl.CholeskyDelassus])
 def test_backward_error_is_that_of_the_definition(kind):
     model, constraints = short_hand(0.05)

@@ -8,14 +8,15 @@ namespace delassus {
 
 namespace {
 
-constexpr double refined = 2;  // what a refinement multiplies the work of lcaba_osim by
+constexpr double written = 6.5e-4;  // µs an entry of the result takes, in both triangles
+constexpr double refined = 1.35;    // what the work of `columns` is multiplied by for a refinement of lcaba_osim
 
 // start, common, own [µs]: see cost.h
 struct Coefficients {
   double start, common, own;
 };
 constexpr std::array<Coefficients, all_matrix_methods.size()> matrix_coefficients{{
-    {1.99, 0, 9.01e-4},        // ltl
+    {1.8, 2.4e-4, 9.01e-4},    // ltl
     {1.38, 2.46e-4, 5.37e-4},  // kjr
     {1.47, 2.44e-4, 1.25e-3},  // efpa
     {1.49, 2.45e-4, 1.07e-3},  // pv-osim
@@ -27,9 +28,9 @@ constexpr std::array<Coefficients, all_inverse_methods.size()> inverse_coefficie
     {1.6, 2.64e-4, 1.65e-3},  // caba-osim
     {1.6, 2.41e-4, 1.42e-3},  // caba-osimf
     {1.7, 2.27e-4, 1.35e-3},  // pv-osimf
-    {2.1, 0, 9.92e-4},        // ltl
+    {2.1, 2.4e-4, 9.92e-4},   // ltl
     {2.6, 2.64e-4, 9.0e-4},   // lcaba-osim
-    {2.3, 1.72e-4, 1.62e-3},  // lcaba
+    {2.3, 1.72e-4, 8.8e-4},   // lcaba
 }};
 
 class Counter {
@@ -43,7 +44,8 @@ class Counter {
     return sum;
   }
   double block(int rows, int columns) const { return double(rows) * packs(columns); }
-  double cholesky(double b) const { return b * b * b / (2 * lanes_) + 20 * b; }
+  // factor and inverse, whose blocks pay where there are many (dense.h)
+  double cholesky(double b) const { return b * b * b / ((b < 192 ? 2 : 5) * lanes_) + 20 * b; }
 
   // products at the tip of a limb
   double meetings(const Limbs& tree, const Limb& limb, bool direct_too) const {
@@ -96,7 +98,7 @@ void add_limbs(const Counter& count, const Limbs& tree, Costs& costs) {
 void add_folding(const Limbs& tree, Costs& costs) {
   if (tree.single_link) return;
   double pairs = 0;
-  for (const auto& t : tree.trees) pairs += 0.5 * double(t.past - t.first) * double(t.past - t.first);
+  for (const auto& t : tree.trees) pairs += double(t.past - t.first) * double(t.past - t.first);
   for (const auto method :
        {MatrixMethod::kjr, MatrixMethod::efpa, MatrixMethod::pv_osim, MatrixMethod::pv_osimr, MatrixMethod::oscm})
     own(costs, method) += pairs;
@@ -121,9 +123,13 @@ void add_reach(const Counter& count, const EliminationPlan& plan, const ReachPla
     }
     sum += 2 * count.block(component.rows(), component.rows());
   }
-  // small damping with rows that are independent asks for one refinement, two products of full matrices: `auto` does
-  // not know the damping and counts it
-  own(costs, InverseMethod::lcaba_osim) = refined * sum;
+  own(costs, InverseMethod::lcaba_osim) = sum;
+}
+
+// Small damping with rows that are independent asks for one refinement of all columns. `auto` does not know the damping
+// and counts it, unless there are more rows than velocities, so that some depend on others.
+void add_refinement(int rows, int velocities, Costs& costs) {
+  if (rows <= velocities) own(costs, InverseMethod::lcaba_osim) += refined * own(costs, MatrixMethod::columns);
 }
 
 // What is done for pairs of links with rows, and the velocities between them.
@@ -184,6 +190,7 @@ void add_velocities(const Counter& count, const Model<Real>& model, const Layout
     own(costs, MatrixMethod::ltl) += 7 * d + d * (d / (2 * lanes) + 3) + count.packs(rows) * d + count.triangle(rows);
     active += rows > 0;
   }
+  own(costs, MatrixMethod::ltl) += 75.0 * m;
   const int passes = (m + 3) / 4;  // four columns at once
   own(costs, MatrixMethod::columns) = passes * (26 * active + 12.0 * m);
 }
@@ -201,6 +208,7 @@ Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Li
   add_reach(count, layout.coupled, reach, costs);
   add_pairs(count, tree, costs);
   add_velocities(count, model, layout, costs);
+  add_refinement(m, model.nv, costs);
 
   own(costs, InverseMethod::caba_osim) = own(costs, MatrixMethod::pv_osimr) + count.triangle(m);
   own(costs, InverseMethod::caba_osimf) = own(costs, MatrixMethod::pv_osimr) + count.triangle(m);
@@ -210,8 +218,8 @@ Costs count_costs(const Model<Real>& model, const Layout<Real>& layout, const Li
   auto price = [&](auto& list, const auto& coefficients, std::size_t ltl) {
     for (std::size_t k = 0; k < list.size(); ++k) {
       list[k].common = kinematics + (k == ltl ? 0 : elimination);
-      list[k].time =
-          coefficients[k].start + coefficients[k].common * list[k].common + coefficients[k].own * list[k].own;
+      list[k].time = coefficients[k].start + coefficients[k].common * list[k].common +
+                     coefficients[k].own * list[k].own + written * double(m) * double(m);
     }
   };
   price(costs.matrix, matrix_coefficients, std::size_t(MatrixMethod::ltl));

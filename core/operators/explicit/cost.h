@@ -1,7 +1,7 @@
 // What the explicit algorithms are expected to take: a small linear model, so that one can be chosen before any is run.
 //
-//   time = start + common · C + own · V         C: scalar operations of kinematics and elimination;
-//       V: vector operations of the method itself
+//   time = start + common · C + own · V + m² · write      C: scalar operations of kinematics and elimination;
+//       V: vector operations of the method itself;  m² entries of the result
 //
 // Counts come from the model and the constraints alone, multiply-adds, a register of rows (row_lanes) at once; of limbs
 // with r rows and v velocities p = ⌈r / lanes⌉ packs:
@@ -14,16 +14,17 @@
 //   oscm        kernel 90 v;  a link with rows: 49 a velocity below it;  a pair: 36 + 36 p, products
 //   columns     a pack of columns: 26 a velocity that moves rows, 12 a row
 //   ltl         a velocity of depth d: 7 d for M, d (d / 2 lanes + 3) for its factor,
-//               d for every pack of rows it moves;  products as pv-osim
+//               d for every pack of rows it moves;  75 a row;  products as pv-osim
 //   folding     rows on several links: a number for every pair of rows on links of a tree, of all but ltl and columns
 //   lcaba-osim  a passed link 100, and 40 a neighbour;  a node and link it leads to 36 for every pack of the front and
 //               of rows so far;  a block of rows and link of it 36 for every link of the front and pack of it, 6 for
-//               every row and pack of rows so far;  probes 2 for every row and pack
-//   inverses    as the matrix they start from; a Cholesky factor and inverse of b rows b³ / 2 lanes + 20 b;
-//               lcaba three times columns
+//               every row and pack of rows so far;  probes 2 for every row and pack;  a refinement 1.35 columns
+//   inverses    as the matrix they start from; a Cholesky factor and inverse of b rows b³ / 2 lanes + 20 b,
+//               from 192 rows on b³ / 5 lanes;  lcaba three times columns
 //
 // Coefficients [µs] were fitted by benchmarks/python/explicit.py, which measures all methods on the benchmark set and
-// checks the choices.
+// checks the choices; those of ltl, lcaba-osim and lcaba, of folding and of writing on mechanisms with loops too
+// (`benchmarks/run loops`), where they choose a method within 1.2 times the best.
 #pragma once
 
 #include <array>

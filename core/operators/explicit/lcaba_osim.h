@@ -40,7 +40,7 @@ struct LcabaOsimWork {
     Omega.assign(six * omega_room, T{});
     V.assign(six * rows_room, T{});
     X.assign(std::size_t(reach.max_rows) * rows_room, T{});
-    columns.resize(3 * refined * std::size_t(rows));
+    columns.resize(3 * probes * std::size_t(rows));
     for (const auto& component : reach.components) {
       pieces_end.push_back(int(pieces.size()));
       for (int r = 0; r < component.rows(); ++r) {
@@ -72,7 +72,7 @@ struct LcabaOsimWork {
   std::vector<T> X;        // rows of a component in their order, its lower triangle, `rows_room` apart
   std::vector<Piece> pieces;
   std::vector<int> pieces_end;  // a component: where its pieces start; where the last ones end
-  std::vector<T> columns;       // some columns of X, of its residual and of its correction
+  std::vector<T> columns;  // some columns of X, of its residual and of its correction; grown by the first refinement
 
   std::size_t bytes() const {
     return A.size() * sizeof(Mat6<T>) + pieces.size() * sizeof(Piece) + pieces_end.size() * sizeof(int) +
@@ -348,6 +348,7 @@ T probe_inverse(Delassus<T>& G, const T* damping, const T* X, LcabaOsimWork<T>& 
 template <class T>
 void refine_inverse(Delassus<T>& G, const T* damping, T* X, LcabaOsimWork<T>& e) {
   const std::size_t m = std::size_t(G.rows());
+  if (const std::size_t needed = 3 * LcabaOsimWork<T>::refined * m; e.columns.size() < needed) e.columns.resize(needed);
   for (std::size_t first = 0; first < m; first += LcabaOsimWork<T>::refined) {
     const std::size_t n = std::min(m - first, std::size_t(LcabaOsimWork<T>::refined));
     T *x = e.columns.data(), *r = x + n * m, *d = r + n * m;
