@@ -7,7 +7,6 @@ import json
 import math
 import sys
 import warnings
-import webbrowser
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -520,6 +519,8 @@ def view(
             f"{escape(str(what if isinstance(what, dl.Trajectory) else repr(what)))} at [bold]{window.url}[/], Ctrl-C ends", soft_wrap=True
         )
         if open_page:
+            import webbrowser
+
             webbrowser.open(window.url)
         with suppress(KeyboardInterrupt):
             window.wait()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -28,6 +29,8 @@ def with_floor(model: Model) -> Model:
     if any(s.kind == "plane" and s.body == "world" and s.contype | s.conaffinity and _upright(s.quaternion) for s in model.shapes):
         return model
     low = _lowest(model)
+    if not low and model.nv:
+        warnings.warn(f"{model.name}: nothing that moves has a collision shape, so it falls through the floor. Give its links <collision> elements.", stacklevel=3)
     free = {j.body for j in model.joints if j.type == "free"}
     height = min(0.0, *(z for root, z in low.items() if root not in free), 0.0)
     b = ModelBuilder(f"{model.name}_on_floor", gravity=model.gravity)

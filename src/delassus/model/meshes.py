@@ -54,7 +54,7 @@ def _stl(content: bytes) -> list[Part]:
     count = int.from_bytes(content[80:84], "little")
     if len(content) >= 84 and len(content) - 84 >= 50 * count and not (count == 0 and b"facet" in content[:2000]):
         corners = np.frombuffer(content, dtype=_FACET, count=count, offset=84)["corners"].reshape(-1, 3)
-    elif content[:400].lstrip()[:5].lower() == b"solid":
+    elif content.lstrip()[:5].lower() == b"solid" and (b"facet" in content[:2000] or b"endsolid" in content[-400:]):
         words = content.split()
         at = [k for k, word in enumerate(words) if word == b"vertex" or word == b"VERTEX"]
         try:
