@@ -34,10 +34,14 @@ RobotOrScene = Annotated[str, typer.Argument(help="Name of an embedded robot or 
 Floating = Annotated[bool, typer.Option("--floating-base", help="Give the root link of a URDF a free joint.")]
 Packages = Annotated[
     list[Path] | None,
-    typer.Option("--package-dir", help="Folder with the packages that a URDF names (package://); may be repeated. ROS_PACKAGE_PATH and AMENT_PREFIX_PATH are searched too."),
+    typer.Option(
+        "--package-dir",
+        help="Folder with the packages that a URDF names (package://); may be repeated. ROS_PACKAGE_PATH and AMENT_PREFIX_PATH are searched too.",
+    ),
 ]
 Contact = Annotated[
-    list[str] | None, typer.Option(help="Add a point contact with the ground at the origin of this body or frame (3 rows); may be repeated.")
+    list[str] | None,
+    typer.Option(help="Add a point contact with the ground at the origin of this body or frame (3 rows); may be repeated."),
 ]
 Welded = Annotated[list[str] | None, typer.Option("--weld", help="Weld this body or frame to the ground (6 rows); may be repeated.")]
 
@@ -144,7 +148,9 @@ def doctor(robot: Robot, floating_base: Floating = False, package_dir: Packages 
         console.print(f"{marks[finding.kind]} {escape(finding.text)}", highlight=False, soft_wrap=True)
         if finding.advice:
             console.print(f"        → {escape(finding.advice)}", highlight=False, soft_wrap=True)
-    console.print("nothing is missing" if report.complete else f"{sum(f.kind == 'missing' for f in report.findings)} things are missing, see above")
+    console.print(
+        "nothing is missing" if report.complete else f"{sum(f.kind == 'missing' for f in report.findings)} things are missing, see above"
+    )
     for step in report.next_steps:
         console.print(f"next: [bold]{escape(step)}[/]", highlight=False, soft_wrap=True)
     _save(json_file, asdict(report) | {"complete": report.complete})

@@ -128,7 +128,7 @@ class _End(NamedTuple):
     def point(self, point: ArrayLike, name: str) -> list[float]:
         """Point (3,) in body coordinates."""
         given = numbers(point, name, (3,))
-        return list((given if self.R is None else self.p + self.R @ given).tolist())
+        return list((given if self.R is None or self.p is None else self.p + self.R @ given).tolist())
 
     def directions(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Rows (k, 3) in body coordinates."""

@@ -119,7 +119,9 @@ def _files(report: Report, details: UrdfDetails) -> None:
         links = ", ".join(dict.fromkeys(repr(lost.link) for lost in group))
         advice = ""
         if "is not found" in reason:
-            advice = "Add --package-dir FOLDER (package_dirs=[FOLDER]) with the folder that holds the package, or source your ROS workspace."
+            advice = (
+                "Add --package-dir FOLDER (package_dirs=[FOLDER]) with the folder that holds the package, or source your ROS workspace."
+            )
         elif "does not exist" in reason or "no such file" in reason:
             advice = "Put the file there, or correct its name in the URDF."
         report.add("missing", f"{roles} (link {_short(links)}; {group[0].what}): {reason}.", advice)
@@ -136,7 +138,9 @@ def _shapes(report: Report, model: Model, details: UrdfDetails | None) -> None:
     moving = [g for g in touching(m) if model.body_moves[m.geom_bodyid[g]]]
     if details is not None:
         for role, kinds in details.shapes.items():
-            listed = ", ".join(counted(n, kind, "boxes" if kind == "box" else "meshes" if kind == "mesh" else None) for kind, n in sorted(kinds.items()))
+            listed = ", ".join(
+                counted(n, kind, "boxes" if kind == "box" else "meshes" if kind == "mesh" else None) for kind, n in sorted(kinds.items())
+            )
             tail = "; meshes touch with their convex hulls" if role == "collision" and "mesh" in kinds else ""
             report.add("read", f"{role.capitalize()} shapes: {listed or 'none'}{tail}.")
     else:
@@ -202,6 +206,8 @@ def _trial(report: Report, model: Model) -> None:
 def _advise(report: Report, source: str, model: Model, details: UrdfDetails | None, floating_base: bool) -> None:
     fixed = details is not None and not floating_base and "free" not in model.joint_type
     if fixed:
-        report.add("note", "Its base is fixed to the world.", "For a robot that walks, flies or falls add --floating-base (floating_base=True).")
+        report.add(
+            "note", "Its base is fixed to the world.", "For a robot that walks, flies or falls add --floating-base (floating_base=True)."
+        )
     flags = " --floating-base" if floating_base else ""
     report.next_steps = [f"delassus simulate {source}{flags} --floor --record motion.html", f"delassus view {source}{flags}"]

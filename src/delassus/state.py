@@ -217,7 +217,13 @@ def point_jacobian(model: Model | Workspace, q: ArrayLike, body: str | int | Fra
 
 
 def frame_velocity(
-    model: Model | Workspace, q: ArrayLike, v: ArrayLike, body: str | int | Frame, point: ArrayLike | None = None, *, out: Array | None = None
+    model: Model | Workspace,
+    q: ArrayLike,
+    v: ArrayLike,
+    body: str | int | Frame,
+    point: ArrayLike | None = None,
+    *,
+    out: Array | None = None,
 ) -> Array:
     """Velocity of a frame fixed to a body, without forming a Jacobian.
 
@@ -241,7 +247,13 @@ def point_velocity(model: Model | Workspace, q: ArrayLike, v: ArrayLike, body: s
 
 
 def frame_bias_acceleration(
-    model: Model | Workspace, q: ArrayLike, v: ArrayLike, body: str | int | Frame, point: ArrayLike | None = None, *, out: Array | None = None
+    model: Model | Workspace,
+    q: ArrayLike,
+    v: ArrayLike,
+    body: str | int | Frame,
+    point: ArrayLike | None = None,
+    *,
+    out: Array | None = None,
 ) -> Array:
     """J̇v of a frame fixed to a body: its acceleration when v stays constant.
 
@@ -259,7 +271,9 @@ def frame_bias_acceleration(
     return run(model, "frame_bias_acceleration", q, v, *_spot(model, q, body, point), out)  # type: ignore[no-any-return]
 
 
-def point_bias_acceleration(model: Model | Workspace, q: ArrayLike, v: ArrayLike, body: str | int | Frame, point: ArrayLike | None = None) -> Array:
+def point_bias_acceleration(
+    model: Model | Workspace, q: ArrayLike, v: ArrayLike, body: str | int | Frame, point: ArrayLike | None = None
+) -> Array:
     """J̇v of a point of a body: the first three numbers of :func:`frame_bias_acceleration`, (3,) [m/s²], world axes."""
     return frame_bias_acceleration(model, q, v, body, point)[:3].copy()
 

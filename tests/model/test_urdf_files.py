@@ -260,7 +260,7 @@ def test_links_that_overlap_do_not_push_each_other_apart_unless_asked():
 
 
 def test_package_dirs_are_checked(tmp_path):
-    with pytest.raises(ArgumentError, match="package_dirs: the folder .* does not exist"):
+    with pytest.raises(ArgumentError, match=r"package_dirs: the folder .* does not exist"):
         dl.load(robot(), package_dirs=[tmp_path / "none"])
     with pytest.raises(ArgumentTypeError, match="package_dirs: expected a list of folders, got int"):
         dl.load(robot(), package_dirs=3)

@@ -67,7 +67,12 @@ def _spot(where: Model | Workspace, q: ArrayLike, body: str | int | Frame, point
 
 
 def frame_derivatives(
-    model: Model | Workspace, q: ArrayLike, v: ArrayLike, acceleration: ArrayLike | None, body: str | int | Frame, point: ArrayLike | None = None
+    model: Model | Workspace,
+    q: ArrayLike,
+    v: ArrayLike,
+    acceleration: ArrayLike | None,
+    body: str | int | Frame,
+    point: ArrayLike | None = None,
 ) -> FrameDerivatives:
     """Velocity and acceleration of a frame fixed to a body, and their derivatives. O(d) for depth d.
 
@@ -86,7 +91,12 @@ def frame_derivatives(
 
 
 def point_derivatives(
-    model: Model | Workspace, q: ArrayLike, v: ArrayLike, acceleration: ArrayLike | None, body: str | int | Frame, point: ArrayLike | None = None
+    model: Model | Workspace,
+    q: ArrayLike,
+    v: ArrayLike,
+    acceleration: ArrayLike | None,
+    body: str | int | Frame,
+    point: ArrayLike | None = None,
 ) -> FrameDerivatives:
     """Velocity and acceleration of a point of a body, and their derivatives: the first three rows of :func:`frame_derivatives`.
 

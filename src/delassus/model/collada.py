@@ -130,7 +130,7 @@ class _Document:
             faces = _stacked([np.array([s[k : k + 3][:: -1 if k % 2 else 1] for k in range(len(s) - 2)]) for s in lists if len(s) > 2])
         else:
             faces = _stacked([joined_polygons(s, np.array([len(s)])) for s in lists])
-        if len(faces) and not (0 <= faces.min() and faces.max() < len(vertices)):
+        if len(faces) and not (faces.min() >= 0 and faces.max() < len(vertices)):
             raise ValueError(f"a face names vertex {int(faces.max())} of {len(vertices)}")
         return vertices, faces.astype(np.int32)
 

@@ -30,11 +30,22 @@ def with_floor(model: Model) -> Model:
         return model
     low = _lowest(model)
     if not low and model.nv:
-        warnings.warn(f"{model.name}: nothing that moves has a collision shape, so it falls through the floor. Give its links <collision> elements.", stacklevel=3)
+        warnings.warn(
+            f"{model.name}: nothing that moves has a collision shape, so it falls through the floor. Give its links <collision> elements.",
+            stacklevel=3,
+        )
     free = {j.body for j in model.joints if j.type == "free"}
     height = min(0.0, *(z for root, z in low.items() if root not in free), 0.0)
     b = ModelBuilder(f"{model.name}_on_floor", gravity=model.gravity)
-    b.add_shape("world", "plane", (0.0, 0.0, 0.05), name=_free_name(model), position=(0.0, 0.0, height), friction=FRICTION, rgba=(0.8, 0.8, 0.8, 1.0))
+    b.add_shape(
+        "world",
+        "plane",
+        (0.0, 0.0, 0.05),
+        name=_free_name(model),
+        position=(0.0, 0.0, height),
+        friction=FRICTION,
+        rgba=(0.8, 0.8, 0.8, 1.0),
+    )
     b.add_model(model, prefix="")
     if not model.keyframes:
         for k, body in enumerate(b._bodies):

@@ -149,7 +149,12 @@ def _from_path(path: Path, options: UrdfOptions) -> Compiled:
 
 def _models_in(folder: Path) -> str:
     """Say which models a folder holds, at most two folders down."""
-    found = [str(path.relative_to(folder)) for pattern in ("*", "*/*", "*/*/*") for ending in ("urdf", "xml") for path in sorted(folder.glob(f"{pattern}.{ending}"))]
+    found = [
+        str(path.relative_to(folder))
+        for pattern in ("*", "*/*", "*/*/*")
+        for ending in ("urdf", "xml")
+        for path in sorted(folder.glob(f"{pattern}.{ending}"))
+    ]
     found = [name for name in found if Path(name).name not in ("package.xml", "CMakeLists.xml")]
     return f" with {', '.join(found[:4])}{' …' if len(found) > 4 else ''}" if found else ""
 

@@ -38,7 +38,7 @@ def joined_polygons(corners: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDA
     first = np.repeat(starts, triangles)
     # k-th triangle of a polygon: its first corner, and corners k + 1 and k + 2
     k = np.arange(len(first)) - np.repeat(np.cumsum(triangles) - triangles, triangles)
-    return corners[np.stack([first, first + k + 1, first + k + 2], axis=1)]
+    return np.asarray(corners[np.stack([first, first + k + 1, first + k + 2], axis=1)])
 
 
 def welded(vertices: NDArray[np.float64], faces: NDArray[np.int32]) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
@@ -46,7 +46,9 @@ def welded(vertices: NDArray[np.float64], faces: NDArray[np.int32]) -> tuple[NDA
     used = np.ascontiguousarray(vertices[faces.ravel()], dtype=np.float32) + np.float32(0)  # −0 is 0
     # one number per vertex to sort by: its bits, mixed by odd factors; should two vertices share one, nothing is welded
     bits = used.view(np.uint32).astype(np.uint64)
-    keys = (bits[:, 0] * np.uint64(0x9E3779B97F4A7C15)) ^ (bits[:, 1] * np.uint64(0xC2B2AE3D27D4EB4F) + (bits[:, 2] * np.uint64(0x165667B19E3779F9)))
+    keys = (bits[:, 0] * np.uint64(0x9E3779B97F4A7C15)) ^ (
+        bits[:, 1] * np.uint64(0xC2B2AE3D27D4EB4F) + (bits[:, 2] * np.uint64(0x165667B19E3779F9))
+    )
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     inverse = inverse.ravel()
     if not np.array_equal(used[first][inverse], used):

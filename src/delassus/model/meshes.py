@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -39,8 +40,8 @@ def read_mesh(path: Path) -> list[Part]:
         raise MeshError(f"cannot be read: {error.strerror or error}") from None
     if content.startswith(b"version https://git-lfs"):
         raise MeshError("is a Git LFS pointer, not the mesh itself; run: git lfs pull")
-    reader = {".stl": _stl, ".obj": partial(_obj, folder=path.parent), ".dae": read_collada}[ending]
-    parts = [part for part in reader(content) if len(part.faces)]
+    readers: dict[str, Callable[[bytes], list[Part]]] = {".stl": _stl, ".obj": partial(_obj, folder=path.parent), ".dae": read_collada}
+    parts = [part for part in readers[ending](content) if len(part.faces)]
     if not parts:
         raise MeshError("has no faces")
     for part in parts:
@@ -94,7 +95,7 @@ def _obj(content: bytes, folder: Path) -> list[Part]:
         parts = []
         for material, (listed, sizes) in faces.items():
             made = joined_polygons(np.array(listed, dtype=np.int64), np.array(sizes, dtype=np.int64))
-            if len(made) and not (0 <= made.min() and made.max() < len(places)):
+            if len(made) and not (made.min() >= 0 and made.max() < len(places)):
                 raise ValueError(f"a face names vertex {int(made.max()) + 1} of {len(places)}")
             parts.append(Part(places, made.astype(np.int32), colours.get(material)))
     except ValueError as error:

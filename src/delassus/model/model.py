@@ -372,7 +372,9 @@ class Model:
         if frame.name in passed:
             raise ArgumentError(f"frame {frame.name!r}: expected a body below it, got frames that carry each other: {', '.join(passed)}.")
         carrier = self.frames.get(frame.body)
-        under = self.frame(frame.body) if carrier is None or frame.body in self._joint_index else self._below(carrier, (*passed, frame.name))
+        under = (
+            self.frame(frame.body) if carrier is None or frame.body in self._joint_index else self._below(carrier, (*passed, frame.name))
+        )
         position = np.array(under.position) + rotation_matrix(under.quaternion) @ frame.position
         return Frame(frame.name, under.body, tuple(position.tolist()), compose(under.quaternion, frame.quaternion))
 
@@ -385,7 +387,9 @@ class Model:
             if key not in index:
                 if kind == "body" and (key in self._joint_index or key in self.frames):
                     carrier = self.frame(key).body
-                    raise UnknownNameError(f"body: {key!r} is a {'joint' if key in self._joint_index else 'frame'} on body {carrier!r}. Use {carrier!r}, or model.frame({key!r}).")
+                    raise UnknownNameError(
+                        f"body: {key!r} is a {'joint' if key in self._joint_index else 'frame'} on body {carrier!r}. Use {carrier!r}, or model.frame({key!r})."
+                    )
                 raise unknown(kind, key, names)
             return index[key]
         if isinstance(key, bool) or not isinstance(key, (int, np.integer)):

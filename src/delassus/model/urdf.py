@@ -200,10 +200,10 @@ def _hold_massless(root: ElementTree.Element, mass: Mapping[str | None, float], 
     """Fix joints that move nothing with mass, whose acceleration no force defines; returns their names. Where nothing at all has mass, none is."""
     if not any(mass.values()):
         return []
-    joints = [joint for joint in root.findall("joint") if joint.find("child") is not None and joint.find("parent") is not None]
+    joints = root.findall("joint")
     below: dict[str | None, list[str | None]] = {}
     for joint in joints:
-        below.setdefault(joint.find("parent").get("link"), []).append(joint.find("child").get("link"))  # type: ignore[union-attr]
+        below.setdefault(_end_of(joint, "parent"), []).append(_end_of(joint, "child"))
 
     def carries(link: str | None, passed: frozenset[str | None]) -> bool:
         if mass.get(link) or link in passed:
@@ -213,12 +213,19 @@ def _hold_massless(root: ElementTree.Element, mass: Mapping[str | None, float], 
     held = []
     for joint in joints:
         name = joint.get("name") or ""
-        if joint.get("type") not in ("fixed", "floating") and name not in told and not carries(joint.find("child").get("link"), frozenset()):  # type: ignore[union-attr]
+        moves = joint.get("type") not in ("fixed", "floating")
+        if moves and name not in told and not carries(_end_of(joint, "child"), frozenset()):
             joint.set("type", "fixed")
             for part in (*joint.findall("limit"), *joint.findall("mimic")):
                 joint.remove(part)
             held.append(name)
     return held
+
+
+def _end_of(joint: ElementTree.Element, end: str) -> str | None:
+    """Return the link at one end of a joint, "parent" or "child"."""
+    element = joint.find(end)
+    return None if element is None else element.get("link")
 
 
 def _refuse_xacro(root: ElementTree.Element, where: str) -> None:
@@ -232,7 +239,9 @@ def xacro_error(where: str, what: str) -> LoadError:
     """Say how to expand macros."""
     name = where.strip("'\"") if where != "the text" else "robot.urdf.xacro"
     target = name.removesuffix(".xacro").removesuffix(".urdf") + "_expanded.urdf"
-    return LoadError(f"source: {where} is xacro, not yet URDF: it has {what}. Expand it first: xacro {name} > {target}  (pip install xacro, or from ROS).")
+    return LoadError(
+        f"source: {where} is xacro, not yet URDF: it has {what}. Expand it first: xacro {name} > {target}  (pip install xacro, or from ROS)."
+    )
 
 
 def _check_structure(root: ElementTree.Element, where: str) -> None:
@@ -251,8 +260,7 @@ def _check_structure(root: ElementTree.Element, where: str) -> None:
         if kind not in JOINTS:
             raise unknown(f"source: {where}: joint {name!r}: type", kind, JOINTS)
         for end in ("parent", "child"):
-            element = joint.find(end)
-            link = None if element is None else element.get("link")
+            link = _end_of(joint, end)
             if link not in links:
                 raise LoadError(f"source: {where}: joint {name!r}: its {end} is link {link!r}, which does not exist.")
     children = Counter(child.get("link") for child in root.findall("joint/child"))
@@ -261,10 +269,10 @@ def _check_structure(root: ElementTree.Element, where: str) -> None:
             f"source: {where}: link {twice[0]!r} is the child of {children[twice[0]]} joints; a tree has one. Close the loop with the argument loops instead."
         )
     for joint in root.findall("joint"):
-        parent = joint.find("parent")
-        if joint.get("type") == "floating" and parent is not None and parent.get("link") in children:
+        parent = _end_of(joint, "parent")
+        if joint.get("type") == "floating" and parent in children:
             raise LoadError(
-                f"source: {where}: joint {joint.get('name')!r} is floating below link {parent.get('link')!r}. Only a root can float: make {parent.get('link')!r} the world, or use another type."
+                f"source: {where}: joint {joint.get('name')!r} is floating below link {parent!r}. Only a root can float: make {parent!r} the world, or use another type."
             )
 
 

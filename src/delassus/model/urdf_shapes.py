@@ -122,7 +122,9 @@ class UrdfShapes:
         for reason, group in by_reason.items():
             numbers = {role: sum(lost.role == role for lost in group) for role in ("collision", "visual")}
             noun = "mesh" if all(lost.what.startswith("mesh") for lost in group) else "shape"
-            what = " and ".join(counted(n, f"{role} {noun}", f"{role} {noun}{'es' if noun == 'mesh' else 's'}") for role, n in numbers.items() if n)
+            what = " and ".join(
+                counted(n, f"{role} {noun}", f"{role} {noun}{'es' if noun == 'mesh' else 's'}") for role, n in numbers.items() if n
+            )
             links = list(dict.fromkeys(lost.link for lost in group))
             of = ", ".join(repr(link) for link in links[:3]) + (" …" if len(links) > 3 else "")
             example = f" (such as {group[0].what})" if len(group) > 1 and group[0].what.startswith("mesh") else ""
