@@ -40,7 +40,17 @@ def test_an_embedded_robot_cannot_be_told_to_float():
 
 URDF = """<robot name="r"><link name="body"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
 <collision><geometry><mesh filename="package://my_robot/box.obj"/></geometry></collision></link></robot>"""
-BOX = "\n".join([*(f"v {x} {y} {z}" for x in (0, 1) for y in (0, 1) for z in (0, 1)), "f 1 2 4 3", "f 5 7 8 6", "f 1 5 6 2", "f 3 4 8 7", "f 1 3 7 5", "f 2 6 8 4"])
+BOX = "\n".join(
+    [
+        *(f"v {x} {y} {z}" for x in (0, 1) for y in (0, 1) for z in (0, 1)),
+        "f 1 2 4 3",
+        "f 5 7 8 6",
+        "f 1 5 6 2",
+        "f 3 4 8 7",
+        "f 1 3 7 5",
+        "f 2 6 8 4",
+    ]
+)
 
 
 def test_a_urdf_with_packages_is_examined_and_stands_on_a_floor(tmp_path):
@@ -60,7 +70,19 @@ def test_a_urdf_with_packages_is_examined_and_stands_on_a_floor(tmp_path):
     assert said.returncode == 0, said.stderr.decode()
     assert b"1 mesh; meshes touch with their convex hulls" in said.stdout
     assert b"100 solved" in said.stdout
-    said = run("simulate", "robot.urdf", "--package-dir", "packages", "--floating-base", "--floor", "--seconds", "0.1", "--json", "a.json", cwd=tmp_path)
+    said = run(
+        "simulate",
+        "robot.urdf",
+        "--package-dir",
+        "packages",
+        "--floating-base",
+        "--floor",
+        "--seconds",
+        "0.1",
+        "--json",
+        "a.json",
+        cwd=tmp_path,
+    )
     assert said.returncode == 0, said.stderr.decode()
     facts = json.loads((tmp_path / "a.json").read_text())
     assert (facts["contacts"], facts["unsolved"]) == (4, 0)

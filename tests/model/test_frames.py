@@ -103,9 +103,7 @@ def test_frames_without_points_are_put_on_each_other():
     error = dl.constraint_error(MODEL, Q, [dl.Weld(MODEL, "tool", "mark")])
     np.testing.assert_allclose(error[:3], d.site("tool").xpos - d.site("mark").xpos, atol=1e-13)
     turn = dl.spatial.exponential(error[3:])
-    np.testing.assert_allclose(
-        rotation_matrix(turn) @ d.site("mark").xmat.reshape(3, 3), d.site("tool").xmat.reshape(3, 3), atol=1e-12
-    )
+    np.testing.assert_allclose(rotation_matrix(turn) @ d.site("mark").xmat.reshape(3, 3), d.site("tool").xmat.reshape(3, 3), atol=1e-12)
     K = RNG.standard_normal((2, 6))
     rows = dl.constraint_velocity(MODEL, Q, V, [dl.LinkConstraint(MODEL, [("tool", K)])])
     np.testing.assert_allclose(rows, K @ dl.frame_velocity(MODEL, Q, V, "tool"), atol=1e-12)
@@ -175,6 +173,8 @@ def test_wrong_frames_get_errors_that_give_the_answer():
 def test_the_world_may_be_named_and_bodies_come_first():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = dl.load('<mujoco><worldbody><body name="x"><joint name="x"/><geom size="1"/><site name="x" pos="1 0 0"/></body></worldbody></mujoco>')
+        model = dl.load(
+            '<mujoco><worldbody><body name="x"><joint name="x"/><geom size="1"/><site name="x" pos="1 0 0"/></body></worldbody></mujoco>'
+        )
     assert model.frame("x").is_body
     np.testing.assert_array_equal(dl.body_placement(model, [0.3], "world"), np.eye(4))

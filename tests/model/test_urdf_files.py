@@ -23,7 +23,7 @@ def stl(path, corners=BOX, faces=FACES):
 
 
 def shape(geometry, role="collision", extra=""):
-    return f'<{role}>{extra}<geometry>{geometry}</geometry></{role}>'
+    return f"<{role}>{extra}<geometry>{geometry}</geometry></{role}>"
 
 
 def robot(*parts, more=""):
@@ -58,7 +58,21 @@ def corners_of(model):
 MESH = shape('<mesh filename="package://my_robot/meshes/box.stl"/>')
 
 
-@pytest.mark.parametrize("way", ["package_dirs", "package itself", "ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH", "walking up", "package.xml", "three slashes", "percent", "file", "relative"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        "package_dirs",
+        "package itself",
+        "ROS_PACKAGE_PATH",
+        "AMENT_PREFIX_PATH",
+        "walking up",
+        "package.xml",
+        "three slashes",
+        "percent",
+        "file",
+        "relative",
+    ],
+)
 def test_every_way_to_name_a_mesh_finds_it(tmp_path, monkeypatch, way):
     for variable in ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH"):
         monkeypatch.delenv(variable, raising=False)
@@ -114,7 +128,9 @@ def test_scales_also_negative_ones_are_taken_by_both_roles(tmp_path, scale, low,
 def test_the_same_file_name_in_two_folders_is_two_meshes(tmp_path):
     stl(tmp_path / "a" / "part.stl")
     stl(tmp_path / "b" / "part.stl", 2 * BOX)
-    text = robot(shape('<mesh filename="a/part.stl"/>', "visual"), shape('<mesh filename="b/part.stl"/>'), shape('<mesh filename="b/part.stl"/>'))
+    text = robot(
+        shape('<mesh filename="a/part.stl"/>', "visual"), shape('<mesh filename="b/part.stl"/>'), shape('<mesh filename="b/part.stl"/>')
+    )
     model = quietly(written(tmp_path / "my robot.urdf", text.replace('name="base"', 'name="the base link"')))
     np.testing.assert_allclose(corners_of(model), [(0, 0, 0), (2, 4, 6)], atol=1e-6)
     m = model.to_mujoco()
@@ -124,7 +140,9 @@ def test_the_same_file_name_in_two_folders_is_two_meshes(tmp_path):
 
 def test_visual_and_collision_shapes_are_kept_apart():
     red = '<material name="red"><color rgba="1 0 0 1"/></material>'
-    text = robot(shape('<box size="1 2 3"/>'), f'<visual><geometry><sphere radius="2"/></geometry>{red}</visual>', more='<material name="unused"/>')
+    text = robot(
+        shape('<box size="1 2 3"/>'), f'<visual><geometry><sphere radius="2"/></geometry>{red}</visual>', more='<material name="unused"/>'
+    )
     model = quietly(text)
     assert [(s.kind, s.size) for s in model.shapes] == [("box", (0.5, 1.0, 1.5))]
     m = model.to_mujoco()
@@ -231,7 +249,9 @@ def test_a_folder_says_which_files_it_holds(tmp_path):
 def test_joints_of_every_type_move_as_they_are_named():
     planar = robot(more=linked("a") + joint("j", "base", "a", "planar", '<axis xyz="0 0 1"/>'))
     assert quietly(planar).joint_type[1:] == ("slide", "slide", "hinge")
-    text = robot(more=linked("a") + linked("b") + joint("c", "base", "a") + joint("p", "a", "b", "prismatic", '<limit lower="-1" upper="2"/>'))
+    text = robot(
+        more=linked("a") + linked("b") + joint("c", "base", "a") + joint("p", "a", "b", "prismatic", '<limit lower="-1" upper="2"/>')
+    )
     model = quietly(text)
     assert model.joint_type == ("free", "hinge", "slide")
     assert not np.isfinite(model.joint_range[1]).any()
@@ -239,7 +259,9 @@ def test_joints_of_every_type_move_as_they_are_named():
 
 
 def test_a_joint_that_moves_nothing_with_mass_is_held_and_listed():
-    text = robot(more=linked("a") + '<link name="b"/><link name="c"/>' + joint("j", "base", "a") + joint("k", "a", "b") + joint("l", "b", "c"))
+    text = robot(
+        more=linked("a") + '<link name="b"/><link name="c"/>' + joint("j", "base", "a") + joint("k", "a", "b") + joint("l", "b", "c")
+    )
     model = quietly(text)
     assert model.joint_names[1:] == ("j",)
     assert model.ignored == ("motion of 2 joints that move links without mass (k, l)",)
@@ -249,7 +271,8 @@ def test_a_joint_that_moves_nothing_with_mass_is_held_and_listed():
 def test_links_that_overlap_do_not_push_each_other_apart_unless_asked():
     ball = shape('<sphere radius="0.2"/>')
     chain = "".join(
-        f'<link name="{name}">{INERTIAL}{ball}</link>' + joint(f"{name}_j", above, name, extra='<origin xyz="0.15 0 0"/><axis xyz="0 0 1"/>')
+        f'<link name="{name}">{INERTIAL}{ball}</link>'
+        + joint(f"{name}_j", above, name, extra='<origin xyz="0.15 0 0"/><axis xyz="0 0 1"/>')
         for name, above in (("a", "base"), ("b", "a"))
     )
     model = quietly(robot(ball, more=chain))

@@ -17,7 +17,17 @@ REFUSED = {"ur3.urdf": "at least one <link>"}
 MISSING = {"romeo_laas_small.urdf": 20}
 # descriptions without a collision shape
 BODILESS = ("alexander_v1.lowerBodyOnly.urdf", "human.urdf", "simple_humanoid_classical.urdf")
-HERE = ("a1.urdf", "double_pendulum_simple.urdf", "iris.urdf", "quadruped.urdf", "solo.urdf", "ur3.urdf", "xarm7.urdf", "human.urdf", "romeo_laas_small.urdf")
+HERE = (
+    "a1.urdf",
+    "double_pendulum_simple.urdf",
+    "iris.urdf",
+    "quadruped.urdf",
+    "solo.urdf",
+    "ur3.urdf",
+    "xarm7.urdf",
+    "human.urdf",
+    "romeo_laas_small.urdf",
+)
 
 
 def robots():
@@ -64,7 +74,9 @@ def test_every_example_robot_stands_or_falls_on_a_floor(path):
     if path.name in BODILESS:
         assert sim.q[2] - heights[0] == pytest.approx(-9.81 / 2, rel=1e-2)
     elif floats:
-        assert max(lowest) < 2e-3
+        # a fast impact may be found a few millimetres deep, and is out again
+        assert max(lowest) < 2e-2
+        assert lowest[-1] < 1e-3
         assert abs(sim.q[2] - heights[0]) < 2.0
 
 

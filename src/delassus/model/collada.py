@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .mesh_part import MeshError, Part, Rgba, joined_polygons
+from ..errors import MeshError
+from .mesh_part import Part, Rgba, joined_polygons
 
 __all__ = ["read_collada"]
 
@@ -38,7 +39,9 @@ def read_collada(content: bytes) -> list[Part]:
         raise MeshError(f"has the root element <{root.tag}>, not <COLLADA>")
     try:
         return _Document(root).parts()
-    except (ValueError, IndexError, KeyError, AttributeError) as error:
+    except MeshError:
+        raise
+    except (ValueError, IndexError, KeyError, AttributeError, StopIteration) as error:
         raise MeshError(f"is damaged COLLADA: {error}") from None
 
 
@@ -69,13 +72,13 @@ class _Document:
     def _at(self, url: str | None) -> ElementTree.Element:
         key = (url or "").removeprefix("#")
         if key not in self.by_id:
-            raise KeyError(f"nothing has the id {key!r}")
+            raise MeshError(f"nothing has the id {key!r}")
         return self.by_id[key]
 
     def _node(self, node: ElementTree.Element, above: Floats, depth: int) -> Iterator[Part]:
         """Parts of a node and all below it: X = X_above · (product of its transforms, in the order they are written)."""
         if depth > _DEEP:
-            raise ValueError(f"nodes are nested more than {_DEEP} deep")
+            raise MeshError(f"nodes are nested more than {_DEEP} deep")
         X = above
         for element in node:
             if element.tag in _TRANSFORMS:
@@ -115,7 +118,7 @@ class _Document:
         stride = 1 + max((int(i.get("offset", "0")) for i in inputs), default=0)
         vertex = next((i for i in inputs if i.get("semantic") == "VERTEX"), None)
         if vertex is None:
-            raise ValueError(f"<{element.tag}> has no input VERTEX")
+            raise MeshError(f"<{element.tag}> has no input VERTEX")
         vertices = self._positions(self._at(vertex.get("source")))
         lists = [_indices(p)[int(vertex.get("offset", "0")) :: stride] for p in element.iter("p")]
         kind = element.tag
@@ -131,7 +134,7 @@ class _Document:
         else:
             faces = _stacked([joined_polygons(s, np.array([len(s)])) for s in lists])
         if len(faces) and not (faces.min() >= 0 and faces.max() < len(vertices)):
-            raise ValueError(f"a face names vertex {int(faces.max())} of {len(vertices)}")
+            raise MeshError(f"a face names vertex {int(faces.max())} of {len(vertices)}")
         return vertices, faces.astype(np.int32)
 
     def _positions(self, element: ElementTree.Element) -> Floats:
@@ -148,7 +151,7 @@ class _Document:
         offset = int(accessor.get("offset", "0")) if accessor is not None else 0
         values = values[offset:]
         if stride < 3:
-            raise ValueError(f"positions have {stride} coordinates")
+            raise MeshError(f"positions have {stride} coordinates")
         return values[: len(values) // stride * stride].reshape(-1, stride)[:, :3]
 
     def _colour(self, target: str) -> Rgba | None:

@@ -7,13 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MeshError", "Part", "Rgba", "joined_polygons", "welded"]
+from ..errors import MeshError
+
+__all__ = ["Part", "Rgba", "joined_polygons", "welded"]
 
 Rgba = tuple[float, float, float, float]
-
-
-class MeshError(Exception):
-    """A mesh file cannot be used; the text continues "mesh FILE …"."""
 
 
 class Part(NamedTuple):
@@ -32,7 +30,7 @@ def joined_polygons(corners: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDA
         sizes: corners of each; those with fewer than three are lines, and go.
     """
     if sizes.sum() > len(corners):
-        raise ValueError(f"polygons have {int(sizes.sum())} corners, of which {len(corners)} are listed")
+        raise MeshError(f"polygons have {int(sizes.sum())} corners, of which {len(corners)} are listed")
     starts = np.cumsum(sizes) - sizes
     triangles = np.maximum(sizes - 2, 0)
     first = np.repeat(starts, triangles)

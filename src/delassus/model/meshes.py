@@ -9,10 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import MeshError
 from .collada import read_collada
-from .mesh_part import MeshError, Part, Rgba, joined_polygons
+from .mesh_part import Part, Rgba, joined_polygons
 
-__all__ = ["MESH_ENDINGS", "MeshError", "Part", "read_mesh"]
+__all__ = ["MESH_ENDINGS", "Part", "read_mesh"]
 
 MESH_ENDINGS = (".stl", ".obj", ".dae")
 _MAX_BYTES = 2_000_000_000
@@ -96,8 +97,10 @@ def _obj(content: bytes, folder: Path) -> list[Part]:
         for material, (listed, sizes) in faces.items():
             made = joined_polygons(np.array(listed, dtype=np.int64), np.array(sizes, dtype=np.int64))
             if len(made) and not (made.min() >= 0 and made.max() < len(places)):
-                raise ValueError(f"a face names vertex {int(made.max()) + 1} of {len(places)}")
+                raise MeshError(f"a face names vertex {int(made.max()) + 1} of {len(places)}")
             parts.append(Part(places, made.astype(np.int32), colours.get(material)))
+    except MeshError:
+        raise
     except ValueError as error:
         raise MeshError(f"is damaged OBJ: {error}") from None
     return parts

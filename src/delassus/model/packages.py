@@ -8,16 +8,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
-from ..errors import ArgumentError, ArgumentTypeError
+from ..errors import ArgumentError, ArgumentTypeError, MeshError
 
-__all__ = ["Finder", "NotFoundError", "folders"]
+__all__ = ["Finder", "folders"]
 
 # environment variables that list folders of packages, and what lies between such a folder and a package
 _VARIABLES = {"ROS_PACKAGE_PATH": "", "AMENT_PREFIX_PATH": "share", "GAZEBO_MODEL_PATH": "", "GZ_SIM_RESOURCE_PATH": ""}
-
-
-class NotFoundError(Exception):
-    """A file that a description names is not there; the text says why and what to do."""
 
 
 def folders(package_dirs: object) -> tuple[Path, ...]:
@@ -63,22 +59,22 @@ class Finder:
         """Return the file that a description means.
 
         Raises:
-            NotFoundError: there is none.
+            MeshError: there is none.
         """
         uri = uri.strip()
         scheme, mark, rest = uri.partition("://")
         if not uri:
-            raise NotFoundError("no file is named")
+            raise MeshError("no file is named")
         if mark and scheme in ("package", "model"):
             return self._in_package(uri, rest)
         if mark and scheme == "file":
             return _existing(Path("/" + rest.lstrip("/")), "the file does not exist")
         if mark:
-            raise NotFoundError(f"{scheme}:// is not fetched; download the files and name them by a path")
+            raise MeshError(f"{scheme}:// is not fetched; download the files and name them by a path")
         path = Path(uri)
         if not path.is_absolute():
             if self.folder is None:
-                raise NotFoundError("a text has no folder for relative paths; load the file")
+                raise MeshError("a text has no folder for relative paths; load the file")
             path = self.folder / path
         return _existing(path, "the file does not exist beside the description")
 
@@ -96,8 +92,8 @@ class Finder:
                     return path
         self.packages.setdefault(name, found)
         if found is None:
-            raise NotFoundError(f"package {name!r} is not found; give its parent folder in package_dirs, or set ROS_PACKAGE_PATH")
-        raise NotFoundError(f"package {name!r} is in {str(found)!r}, but has no such file")
+            raise MeshError(f"package {name!r} is not found; give its parent folder in package_dirs, or set ROS_PACKAGE_PATH")
+        raise MeshError(f"package {name!r} is in {str(found)!r}, but has no such file")
 
     def _candidates(self, name: str) -> Iterator[Path]:
         """Folders that are the package, best first."""
@@ -124,7 +120,7 @@ def _existing(path: Path, otherwise: str) -> Path:
                 return candidate
         except (OSError, ValueError):
             break
-    raise NotFoundError(otherwise)
+    raise MeshError(otherwise)
 
 
 def _packages_in(folder: Path) -> tuple[Path, ...]:

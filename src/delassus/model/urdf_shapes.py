@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError
 
-from ..errors import LoadError
+from ..errors import LoadError, MeshError
 from .geometry import counted
 from .mesh_part import Part, Rgba, welded
-from .meshes import MeshError, read_mesh
-from .packages import Finder, NotFoundError
+from .meshes import read_mesh
+from .packages import Finder
 
 __all__ = ["Lost", "UrdfShapes"]
 
@@ -107,7 +107,7 @@ class UrdfShapes:
                         name=name, **place, **geom, rgba=rgba or _GREY, contype=int(not only_drawn), conaffinity=int(not only_drawn),
                         group=VISUAL_GROUP if only_drawn else COLLISION_GROUP if link in seen else 0, **({"mass": 0.0} if only_drawn else {}),
                     )  # fmt: skip
-            except (MeshError, NotFoundError) as error:
+            except MeshError as error:
                 self.lost.append(Lost(role, link, _described(element), str(error)))
                 continue
             kind = _kind(element)
@@ -163,7 +163,7 @@ class UrdfShapes:
     def _find(self, name: str) -> Path:
         try:
             return self.finder.find(name)
-        except NotFoundError:
+        except MeshError:
             for folder in self.folders:
                 for path in (folder / name, folder / Path(name).name):
                     if path.is_file():
