@@ -141,11 +141,11 @@ class _End(NamedTuple):
 
 
 def _end(model: Model, body: Body) -> _End:
-    if not isinstance(body, Frame) and (not isinstance(body, str) or body in as_model(model)._body_index):
-        index = as_model(model).body_index(body)
+    if as_model(model)._names_body(body):
+        index = model.body_index(body)  # type: ignore[arg-type]
         return _End(index, None, None, index != 0)
-    frame = as_model(model).frame(body)
-    return _End(model._body_index[frame.body], np.array(frame.position), rotation_matrix(frame.quaternion), True)
+    frame = model.frame(body)
+    return _End(model.body_index(frame.body), np.array(frame.position), rotation_matrix(frame.quaternion), True)
 
 
 def _ends(model: Model, body: Body, other: Body | None) -> tuple[_End, _End]:

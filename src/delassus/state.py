@@ -52,10 +52,10 @@ def _model(where: Model | Workspace) -> Model:
 def _spot(where: Model | Workspace, q: ArrayLike, body: str | int | Frame, point: ArrayLike | None) -> tuple[int, Any]:
     """Index of a body and a point in its coordinates: those given, or the same point on a frame that the body carries."""
     model = _model(where)
-    if not isinstance(body, Frame) and (not isinstance(body, str) or body in model._body_index):
-        return model.body_index(body), _like(q, point)
+    if model._names_body(body):
+        return model.body_index(body), _like(q, point)  # type: ignore[arg-type]
     frame = model.frame(body)
-    return model._body_index[frame.body], on_body(frame, _like(q, point))
+    return model.body_index(frame.body), on_body(frame, _like(q, point))
 
 
 def on_body(frame: Frame, point: ArrayLike) -> Array:
@@ -158,8 +158,11 @@ def body_placement(model: Model | Workspace, q: ArrayLike, body: str | int | Fra
     Returns:
         (4, 4) homogeneous matrix [[R, p], [0, 1]], body or frame to world.
     """
-    frame = _model(model).frame(body)
-    X = body_placements(model, q)[_model(model)._body_index[frame.body]].copy()
+    robot = _model(model)
+    if robot._names_body(body):
+        return body_placements(model, q)[robot.body_index(body)].copy()  # type: ignore[no-any-return, arg-type]
+    frame = robot.frame(body)
+    X = body_placements(model, q)[robot.body_index(frame.body)].copy()
     if not frame.is_body:
         X[:3, 3] += X[:3, :3] @ frame.position
         X[:3, :3] = X[:3, :3] @ rotation_matrix(frame.quaternion)

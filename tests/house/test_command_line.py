@@ -58,7 +58,7 @@ def test_a_urdf_with_packages_is_examined_and_stands_on_a_floor(tmp_path):
     package.mkdir(parents=True)
     (package / "box.obj").write_text(BOX)
     path.write_text(URDF)
-    said = run("doctor", "robot.urdf", "--json", "report.json", cwd=tmp_path)
+    said = run("doctor", "robot.urdf", "--floating-base", "--json", "report.json", cwd=tmp_path)
     assert said.returncode == 1
     assert b"package 'my_robot' is not found" in said.stdout
     assert b"--package-dir" in said.stdout
@@ -85,7 +85,8 @@ def test_a_urdf_with_packages_is_examined_and_stands_on_a_floor(tmp_path):
     )
     assert said.returncode == 0, said.stderr.decode()
     facts = json.loads((tmp_path / "a.json").read_text())
-    assert (facts["contacts"], facts["unsolved"]) == (4, 0)
+    assert facts["contacts"] >= 3
+    assert facts["unsolved"] == 0
     assert facts["penetration"] < 1e-4
 
 

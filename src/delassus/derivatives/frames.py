@@ -61,9 +61,10 @@ def _point(q: ArrayLike, point: ArrayLike | None) -> Any:
 def _spot(where: Model | Workspace, q: ArrayLike, body: str | int | Frame, point: ArrayLike | None) -> tuple[int, Any]:
     """Index of a body and a point in its coordinates."""
     model = model_of(where)
+    if model._names_body(body):
+        return model.body_index(body), _point(q, point)  # type: ignore[arg-type]
     frame = model.frame(body)
-    given = _point(q, point)
-    return model.body_index(frame.body), given if frame.is_body else on_body(frame, given)
+    return model.body_index(frame.body), on_body(frame, _point(q, point))
 
 
 def frame_derivatives(

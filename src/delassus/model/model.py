@@ -365,6 +365,10 @@ class Model:
             return self.frames[name]
         raise unknown("body, joint or frame", name, [*self.body_names, *self.joint_names, *self.frames])
 
+    def _names_body(self, name: object) -> bool:
+        """Whether a body is meant, and no joint or frame on it; what is neither a name nor a frame is left to :meth:`body_index` to refuse."""
+        return name in self._body_index if isinstance(name, str) else not isinstance(name, Frame)
+
     def _below(self, frame: Frame, passed: tuple[str, ...]) -> Frame:
         """Place a frame that is on another frame on the body that carries both."""
         if frame.body in self._body_index:
