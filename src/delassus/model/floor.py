@@ -31,7 +31,7 @@ def with_floor(model: Model) -> Model:
     low = _lowest(model)
     if not low and model.nv:
         warnings.warn(
-            f"{model.name}: nothing that moves has a collision shape, so it falls through the floor. Give its links <collision> elements.",
+            f"{model.name}: nothing that moves has a collision shape, so it does not touch the floor. Give its links <collision> elements.",
             stacklevel=3,
         )
     free = {j.body for j in model.joints if j.type == "free"}
