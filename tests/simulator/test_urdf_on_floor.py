@@ -61,17 +61,18 @@ def test_every_example_robot_stands_or_falls_on_a_floor(path):
     assert any("does not touch the floor" in str(w.message) for w in said) == (wanted["collision"] == 0)
 
     # on the floor, not in it, at the start; and a second later
-    lowest = []
+    lowest, statuses = [], set()
     heights = [sim.q[2]] if floats else []
     for _ in range(round(1 / sim.timestep)):
         step = sim.step()
         assert step.status in ("solved", "approximate", "limit_violated"), (step.time, step.status)
         lowest.append(step.penetration)
+        statuses.add(step.status)
     assert np.isfinite(sim.q).all()
     assert np.isfinite(sim.v).all()
     if wanted["collision"] == 0 and floats:
         assert sim.q[2] - heights[0] == pytest.approx(-9.81 / 2, rel=1e-2)
-    elif floats:
+    elif floats and "limit_violated" not in statuses:  # what starts outside its limits is moved into them, also through others
         # a fast impact may be found a few millimetres deep, and is out again
         assert max(lowest) < 2e-2
         assert lowest[-1] < 1e-3
