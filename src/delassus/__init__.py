@@ -70,7 +70,7 @@ if TYPE_CHECKING:
         mass_matrix_inverse,
         solve_mass_matrix,
     )
-    from .model import Model, ModelBuilder, embedded_names
+    from .model import Frame, Model, ModelBuilder, embedded_names
     from .model.load import load
     from .operators import (
         BatchDelassusOperator,
@@ -174,6 +174,7 @@ __all__ = [
     "Explanation",
     "ExplicitDelassus",
     "ForwardDynamicsDerivatives",
+    "Frame",
     "FrameDerivatives",
     "Hinge",
     "ImpactResult",
@@ -283,7 +284,7 @@ _HOMES = {
     "inertial_parameters inverse_dynamics_derivatives jacobian_product_derivative jacobian_transpose_product_derivative linearize "
     "point_derivatives torque_regressor",
     "dynamics": "Workspace bias_forces forward_dynamics inverse_dynamics mass_matrix mass_matrix_inverse solve_mass_matrix",
-    "model": "Model ModelBuilder embedded_names load",
+    "model": "Frame Model ModelBuilder embedded_names load",
     "operators": "BatchDelassusOperator CholeskyDelassus DelassusOperator DenseDelassus Explanation ExplicitDelassus MethodCosts damped_delassus_inverse "
     "delassus_matrix",
     "simulator": "ContactProblem Contacts LinearizedStep ParameterAdjoint RolloutAdjoint Simulator StepAdjoint StepResult StepTangent Trajectory rollout_vjp",

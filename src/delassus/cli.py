@@ -7,7 +7,6 @@ import json
 import math
 import sys
 import warnings
-import webbrowser
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -33,10 +32,18 @@ app = typer.Typer(
 Robot = Annotated[str, typer.Argument(help="Name of an embedded robot, or path to an MJCF or URDF file.")]
 RobotOrScene = Annotated[str, typer.Argument(help="Name of an embedded robot or a scene, or path to an MJCF or URDF file.")]
 Floating = Annotated[bool, typer.Option("--floating-base", help="Give the root link of a URDF a free joint.")]
-Contact = Annotated[
-    list[str] | None, typer.Option(help="Add a point contact with the ground at the origin of this body (3 rows); may be repeated.")
+Packages = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--package-dir",
+        help="Folder with the packages that a URDF names (package://); may be repeated. ROS_PACKAGE_PATH and AMENT_PREFIX_PATH are searched too.",
+    ),
 ]
-Welded = Annotated[list[str] | None, typer.Option("--weld", help="Weld this body to the ground (6 rows); may be repeated.")]
+Contact = Annotated[
+    list[str] | None,
+    typer.Option(help="Add a point contact with the ground at the origin of this body or frame (3 rows); may be repeated."),
+]
+Welded = Annotated[list[str] | None, typer.Option("--weld", help="Weld this body or frame to the ground (6 rows); may be repeated.")]
 
 
 def _writable(path: Path | None) -> Path | None:
@@ -62,12 +69,12 @@ def _bounds(low: float, high: float) -> str:
     return f"{low:.3g} … {high:.3g}" if math.isfinite(low) and math.isfinite(high) else "–"
 
 
-def _robot_or_scene(source: str, floating_base: bool) -> tuple[dl.Model, dl.scenes.Scene | None]:
+def _robot_or_scene(source: str, floating_base: bool, packages: list[Path] | None = None) -> tuple[dl.Model, dl.scenes.Scene | None]:
     from ._door import unknown
 
     scene = dl.scenes.load(source) if source in dl.scenes.names else None
     try:
-        return dl.load(scene.model if scene else source, floating_base=floating_base), scene
+        return dl.load(scene.model if scene else source, floating_base=floating_base, package_dirs=packages), scene
     except UnknownNameError:
         raise unknown("robot or scene", source, (*dl.embedded_names(), *dl.scenes.names)) from None
 
@@ -95,11 +102,11 @@ def _scene_info(scene: dl.scenes.Scene) -> dict[str, Any]:
 
 
 @app.command()
-def info(robot: RobotOrScene, floating_base: Floating = False, json_file: Json = None) -> None:
+def info(robot: RobotOrScene, floating_base: Floating = False, package_dir: Packages = None, json_file: Json = None) -> None:
     """Show the joints, masses, sizes, loops and ignored elements of a robot; for a scene also its constraints and the cost of their operator."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the table below lists them
-        model, scene = _robot_or_scene(robot, floating_base)
+        model, scene = _robot_or_scene(robot, floating_base, package_dir)
     facts: dict[str, Any] = {
         "name": model.name, "nq": model.nq, "nv": model.nv, "bodies": model.nbody - 1, "joints": model.njoint, "trees": model.ntree, "depth": model.depth,
         "mass": model.mass, "loops": [f"{type(loop).__name__} {loop.name}" for loop in model.loops], "shapes": len(model.shapes),
@@ -131,11 +138,33 @@ def info(robot: RobotOrScene, floating_base: Floating = False, json_file: Json =
 
 
 @app.command()
+def doctor(robot: Robot, floating_base: Floating = False, package_dir: Packages = None, json_file: Json = None) -> None:
+    """Explain what was read of a robot's file, what is missing and what to do. Exit 1 if something is missing."""
+    from .doctor import examine
+
+    report = examine(robot, floating_base=floating_base, package_dirs=package_dir or ())
+    marks = {"read": "[green]read   [/]", "note": "[yellow]note   [/]", "missing": "[bold red]missing[/]"}
+    for finding in report.findings:
+        console.print(f"{marks[finding.kind]} {escape(finding.text)}", highlight=False, soft_wrap=True)
+        if finding.advice:
+            console.print(f"        → {escape(finding.advice)}", highlight=False, soft_wrap=True)
+    console.print(
+        "nothing is missing" if report.complete else f"{sum(f.kind == 'missing' for f in report.findings)} things are missing, see above"
+    )
+    for step in report.next_steps:
+        console.print(f"next: [bold]{escape(step)}[/]", highlight=False, soft_wrap=True)
+    _save(json_file, asdict(report) | {"complete": report.complete})
+    if not report.complete:
+        raise typer.Exit(1)
+
+
+@app.command()
 def check(
     robot: Robot,
     states: Annotated[int, typer.Option(min=1, help="Number of random states.")] = 20,
     seed: Annotated[int, typer.Option(help="Seed for the random states.")] = 0,
     floating_base: Floating = False,
+    package_dir: Packages = None,
     json_file: Json = None,
 ) -> None:
     """Compare our dynamics of a robot with MuJoCo's at random states; exit 1 if any quantity differs."""
@@ -143,7 +172,7 @@ def check(
     from .model.from_mujoco import from_compiled
     from .model.load import compile_source
 
-    compiled = compile_source(robot, floating_base=floating_base)
+    compiled = compile_source(robot, floating_base=floating_base, package_dirs=package_dir)
     model, peer = from_compiled(compiled), compiled.model
     rows = compare_with_mujoco(model, peer, states=states, seed=seed)
     table = Table(title=f"{escape(model.name)}: largest relative error against MuJoCo at {states} random states")
@@ -281,6 +310,8 @@ def simulate(
     ] = None,
     figure: Annotated[Path | None, typer.Option(help="Write a summary figure (.png).")] = None,
     floating_base: Floating = False,
+    floor: Annotated[bool, typer.Option("--floor", help="Put the robot of the file on a floor.")] = False,
+    package_dir: Packages = None,
     json_file: Json = None,
 ) -> None:
     """Simulate a robot or a scene with rigid contacts and print a summary. Embedded robots are placed on a floor."""
@@ -290,14 +321,14 @@ def simulate(
     check_record(record_file)
     if figure is not None and (figure.suffix != ".png" or not figure.parent.is_dir()):
         raise ArgumentError(f"--figure: expected a file that ends in .png in an existing folder, got {str(figure)!r}.")
-    sim, compiled, default, left_out = prepare(source, timestep, solver, keyframe, floating_base)
+    sim, compiled, default, left_out = prepare(source, timestep, solver, keyframe, floating_base, floor, package_dir)
     steer = numbers_of(control, default)
     with Progress() as progress:
         motion = run(sim, seconds, control=steer, every=max(1, round(0.01 / sim.timestep)), progress=progress.part(sim.model.name))
     facts = show_motion(sim, motion, None, f"{sim.model.name}: n_v = {sim.model.nv}, {seconds:g} s in steps of {1e3 * sim.timestep:g} ms")
     if motion.contacts.max() == 0:
         console.print(
-            "there were no contacts: if there should be, give the file a floor (scenes.on_floor adds one), or shapes that collide"
+            "there were no contacts: if there should be, add --floor, or give the file shapes that collide; delassus doctor tells which it has"
         )
     if left_out:
         console.print(f"ignored by the model: {escape('; '.join(left_out))}")
@@ -462,6 +493,7 @@ def view(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 for any free port.")] = 8080,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
     floating_base: Floating = False,
+    package_dir: Packages = None,
 ) -> None:
     """Show a robot, a scene or a trajectory in the browser (needs the extra viewer)."""
     from ._door import unknown
@@ -479,7 +511,7 @@ def view(
             what, shown = scene.model, {"q": scene.q, "constraints": scene.constraints}
         else:
             try:
-                compiled = compile_source(source, floating_base=floating_base)
+                compiled = compile_source(source, floating_base=floating_base, package_dirs=package_dir)
             except UnknownNameError:
                 raise unknown("robot or scene", source, (*dl.embedded_names(), *dl.scenes.names)) from None
             what, shown = from_compiled(compiled), {"geometry": compiled.model}
@@ -493,6 +525,8 @@ def view(
             f"{escape(str(what if isinstance(what, dl.Trajectory) else repr(what)))} at [bold]{window.url}[/], Ctrl-C ends", soft_wrap=True
         )
         if open_page:
+            import webbrowser
+
             webbrowser.open(window.url)
         with suppress(KeyboardInterrupt):
             window.wait()

@@ -1,7 +1,8 @@
 """Constraints between bodies, bodies and the world, and on joints: what moves together, what touches, what rubs.
 
 A constraint says its rows (velocity of the rows = J v), the set its force lives in, and its bias: position error e, drift J̇v and
-Baumgarte's gains (k_p, k_d). Points are in body coordinates; ``other=None`` is the world, whose body coordinates are world coordinates. Rows
+Baumgarte's gains (k_p, k_d). A body is given by name or index, or by a joint or frame that it carries (name or :class:`~delassus.Frame`). Points, axes and orientations are in
+coordinates of the body, or of that joint or frame; ``other=None`` is the world, whose body coordinates are world coordinates. Rows
 between two bodies are the velocity of ``point`` on ``body`` minus that of ``other_point`` on ``other``, each at its own place. A positive force
 pushes ``body`` away from ``other``.
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import lru_cache
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -27,6 +28,7 @@ from .model import (
     ConnectLoop,
     CylindricalLoop,
     DistanceLoop,
+    Frame,
     HingeLoop,
     JointLoop,
     Loop,
@@ -36,9 +38,8 @@ from .model import (
     UniversalLoop,
     WeldLoop,
 )
-from .model.checks import QUATERNION_SLACK
 from .model.model import as_model
-from .model.records import LOOPS
+from .model.records import LOOPS, QUATERNION_SLACK
 from .spatial import rotation_matrix
 from .state import body_placements
 
@@ -68,7 +69,7 @@ __all__ = [
 ]
 
 ForceSet = Literal["free", "cone", "half-line", "box"]
-Body = str | int
+Body = str | int | Frame
 Array = NDArray[Any]
 _NO_GAINS = (0.0, 0.0)
 _WORLD_AXES = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
@@ -117,14 +118,49 @@ class Constraint:
         return f"<{type(self).__name__}: {rows} row{'s' if rows != 1 else ''}{' on ' + ' and '.join(names) if names else ''}>"
 
 
-def _place(
-    model: Model, body: Body, other: Body | None, point: ArrayLike, other_point: ArrayLike | None, measured: int = 3
-) -> dict[str, Any]:
+class _End(NamedTuple):
+    """One side of a constraint: a body, and the frame on it in which points and axes are given; no frame: the body's own.
+
+    ``said`` is whether its origin and axes are meant where no point or axis is given: not on the world, unless a frame there is named.
+    """
+
+    body: int
+    p: NDArray[np.float64] | None
+    R: NDArray[np.float64] | None
+    said: bool
+
+    def point(self, point: ArrayLike, name: str) -> list[float]:
+        """Point (3,) in body coordinates."""
+        given = vector(point, name, 3)
+        return [*given] if self.R is None or self.p is None else list((self.p + self.R @ np.asarray(given)).tolist())
+
+    def directions(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Rows (k, 3) in body coordinates."""
+        return rows if self.R is None else rows @ self.R.T
+
+    def orientation(self, quaternion: ArrayLike, name: str) -> NDArray[np.float64]:
+        """Orientation (3, 3) of a frame in body coordinates."""
+        F = _rotation(quaternion, name)
+        return F if self.R is None else self.R @ F
+
+
+def _end(model: Model, body: Body) -> _End:
+    if as_model(model)._names_body(body):
+        index = model.body_index(body)  # type: ignore[arg-type]
+        return _End(index, None, None, index != 0)
+    frame = model.frame(body)
+    return _End(model.body_index(frame.body), np.array(frame.position), rotation_matrix(frame.quaternion), True)
+
+
+def _ends(model: Model, body: Body, other: Body | None) -> tuple[_End, _End]:
+    return _end(model, body), _End(0, None, None, False) if other is None else _end(model, other)
+
+
+def _place(one: _End, two: _End, point: ArrayLike, other_point: ArrayLike | None, measured: int = 3) -> dict[str, Any]:
     """Bodies and points, and how many rows of the points have an error: none if the world's point is not given."""
-    bodies = [model.body_index(body), 0 if other is None else model.body_index(other)]
-    given = other_point is not None or bodies[1] != 0
-    there = vector((0.0, 0.0, 0.0) if other_point is None else other_point, "other_point", 3)
-    return {"bodies": bodies, "points": [*vector(point, "point", 3), *there], "measured": measured if given else 0}
+    there = two.point((0.0, 0.0, 0.0) if other_point is None else other_point, "other_point")
+    given = other_point is not None or two.said
+    return {"bodies": [one.body, two.body], "points": [*one.point(point, "point"), *there], "measured": measured if given else 0}
 
 
 def _rotation(quaternion: ArrayLike, name: str) -> NDArray[np.float64]:
@@ -156,21 +192,21 @@ def _axes_along(x: float, y: float, z: float, name: str) -> NDArray[np.float64]:
     return np.array([n, t, np.cross(n, t)])
 
 
-def _other_axis(model: Model, other: Body | None, axis: ArrayLike, other_axis: ArrayLike | None) -> list[float]:
+def _other_axis(two: _End, axis: ArrayLike, other_axis: ArrayLike | None) -> list[float]:
     """Axis on the other body; nothing where it is the world's and not said."""
     if other_axis is not None:
-        return list(_axes(other_axis, "other_axis")[0].tolist())
-    on_world = other is None or as_model(model).body_index(other) == 0
-    return [] if on_world else list(_axes(axis, "axis")[0].tolist())
+        return list(two.directions(_axes(other_axis, "other_axis")[:1])[0].tolist())
+    return list(two.directions(_axes(axis, "axis")[:1])[0].tolist()) if two.said else []
 
 
-def _relative_turn(model: Model, other: Body | None, quaternion: ArrayLike, other_quaternion: ArrayLike | None) -> list[float]:
+def _relative_turn(one: _End, two: _End, quaternion: ArrayLike, other_quaternion: ArrayLike | None) -> list[float]:
     """C = F F_otherᵀ in body coordinates, as rows; nothing where the frame is the world's and not said."""
-    F = _rotation(quaternion, "quaternion")
+    F = one.orientation(quaternion, "quaternion")
     if other_quaternion is not None:
-        return list((F @ _rotation(other_quaternion, "other_quaternion").T).ravel().tolist())
-    on_world = other is None or as_model(model).body_index(other) == 0
-    return [] if on_world else list(F.ravel().tolist())
+        return list((F @ two.orientation(other_quaternion, "other_quaternion").T).ravel().tolist())
+    if not two.said:
+        return []
+    return list((F if two.R is None else F @ two.R.T).ravel().tolist())
 
 
 def _on_world(name: str, wanted: str) -> ArgumentError:
@@ -187,7 +223,7 @@ class PointContact(Constraint):
 
     Args:
         model: whose body it is.
-        body: name or index.
+        body: name or index of a body, or a joint or frame on it.
         point: (3,) on the body [m].
         other: body touched; None is the world.
         other_point: (3,) on the other body [m]. Default: a body's origin; on the world wherever ``point`` is, so that there is no gap.
@@ -224,7 +260,7 @@ class PointContact(Constraint):
                 f"friction: a contact with torsional or rolling friction slides with friction too: expected a positive number, got {friction}."
             )
         axes = _axes(normal, "normal")
-        place = _place(as_model(model), body, other, point, other_point, measured=1)
+        place = _place(*_ends(as_model(model), body, other), point, other_point, measured=1)
         if turns:
             rolling = self.rolling_friction / self.friction
             place["numbers"] = [1.0, self.torsional_friction / self.friction, rolling, rolling]
@@ -236,7 +272,7 @@ class Connect(Constraint):
 
     Args:
         model: whose bodies they are.
-        body, other: names or indices; other=None is the world.
+        body, other: names or indices of bodies, or joints or frames on them; other=None is the world.
         point: (3,) on the body [m].
         other_point: (3,) on the other [m]. Default: a body's origin; on the world wherever ``point`` is, so that there is no error.
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
@@ -254,7 +290,7 @@ class Connect(Constraint):
         other_point: ArrayLike | None = None,
         baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
-        place = _place(as_model(model), body, other, point, other_point)
+        place = _place(*_ends(as_model(model), body, other), point, other_point)
         self._finish(model, _FRAME, 3, baumgarte, matrix=[*_WORLD_AXES], **place)
 
 
@@ -265,7 +301,7 @@ class Weld(Constraint):
 
     Args:
         model: whose bodies they are.
-        body, other: names or indices; other=None is the world.
+        body, other: names or indices of bodies, or joints or frames on them; other=None is the world.
         point: (3,) origin of the frame on the body [m].
         quaternion: (4,) as (w, x, y, z), orientation of the frame on the body.
         other_point: (3,) on the other [m]. Default: a body's origin; on the world wherever ``point`` is, so that there is no error.
@@ -287,8 +323,9 @@ class Weld(Constraint):
         other_quaternion: ArrayLike | None = None,
         baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
-        place = _place(as_model(model), body, other, point, other_point)
-        target = _relative_turn(model, other, quaternion, other_quaternion)
+        one, two = _ends(as_model(model), body, other)
+        place = _place(one, two, point, other_point)
+        target = _relative_turn(one, two, quaternion, other_quaternion)
         self._finish(model, _FRAME, 6, baumgarte, matrix=[*_WORLD_AXES], target=target, **place)
 
 
@@ -297,7 +334,7 @@ class Distance(Constraint):
 
     Args:
         model: whose bodies they are.
-        body, other: names or indices; other=None is the world.
+        body, other: names or indices of bodies, or joints or frames on them; other=None is the world.
         point: (3,) on the body [m].
         other_point: (3,) on the other [m]. Default: a body's origin; on the world it must be given.
         length: the distance [m]; default whatever it is, so that there is no error.
@@ -317,7 +354,7 @@ class Distance(Constraint):
         length: float | None = None,
         baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
-        place = _place(as_model(model), body, other, point, other_point)
+        place = _place(*_ends(as_model(model), body, other), point, other_point)
         if not place.pop("measured"):
             raise _on_world("other_point", "a point of the world to keep a distance from")
         target = [] if length is None else [number(length, "length", minimum=0.0)]
@@ -332,7 +369,7 @@ class Hinge(Constraint):
 
     Args:
         model: whose bodies they are.
-        body, other: names or indices; other=None is the world.
+        body, other: names or indices of bodies, or joints or frames on them; other=None is the world.
         axis: (3,) n on the body. Rows are along n, e × n (scaled) and n × that, then about the last two, all carried by the body; e is the
             body's coordinate axis that n leans to least.
         other_axis: (3,) on the other. Default: on a body the same numbers as ``axis``; on the world wherever the body's axis points.
@@ -355,9 +392,10 @@ class Hinge(Constraint):
         other_point: ArrayLike | None = None,
         baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
-        axes = _axes(axis, "axis").ravel().tolist()
-        place = _place(as_model(model), body, other, point, other_point)
-        there = _other_axis(model, other, axis, other_axis)
+        one, two = _ends(as_model(model), body, other)
+        axes = one.directions(_axes(axis, "axis")).ravel().tolist()
+        place = _place(one, two, point, other_point)
+        there = _other_axis(two, axis, other_axis)
         self._finish(model, _FRAME, 5, baumgarte, matrix=axes, axes_on=0, target=there, **place)
 
 
@@ -368,7 +406,7 @@ class Universal(Constraint):
 
     Args:
         model: whose bodies they are.
-        body, other: names or indices; other=None is the world.
+        body, other: names or indices of bodies, or joints or frames on them; other=None is the world.
         axis: (3,) a on the body.
         other_axis: (3,) b on the other. Default: on a body the coordinate axis that ``axis`` leans to least, made perpendicular to it; on the world it must be given.
         point: (3,) on the body [m].
@@ -389,10 +427,12 @@ class Universal(Constraint):
         baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
         a, _, across = _axes(axis, "axis")
-        place = _place(as_model(model), body, other, point, other_point)
-        if other_axis is None and place["bodies"][1] == 0:
+        one, two = _ends(as_model(model), body, other)
+        place = _place(one, two, point, other_point)
+        if other_axis is None and not two.said:
             raise _on_world("other_axis", "an axis of the world")
         b = across if other_axis is None else _axes(other_axis, "other_axis")[0]
+        a, b = one.directions(a[None])[0], two.directions(b[None])[0]
         self._finish(model, _FRAME, 4, baumgarte, matrix=[*_WORLD_AXES], target=[*a.tolist(), *b.tolist()], **place)
 
 
@@ -400,14 +440,14 @@ class _Sliding(Constraint):
     """A point of the other body slides along a line or on a plane of the body."""
 
     def _slide(
-        self, model: Model, bodies: tuple[Body, Body | None], points: tuple[ArrayLike, ArrayLike | None], axis: ArrayLike, rows: tuple[int, int],
+        self, model: Model, ends: tuple[_End, _End], points: tuple[ArrayLike, ArrayLike | None], axis: ArrayLike, rows: tuple[int, int],
         target: list[float], baumgarte: ArrayLike,
     ) -> None:  # fmt: skip
         """Finish with so many rows of the point and of the rotation."""
-        place = _place(as_model(model), *bodies, *points, measured=rows[0])
+        place = _place(*ends, *points, measured=rows[0])
         if not place["measured"]:
             raise _on_world("other_point", "a point of the world that slides")
-        axes = _axes(axis, "axis").ravel().tolist()
+        axes = ends[0].directions(_axes(axis, "axis")).ravel().tolist()
         self._finish(model, _FRAME, sum(rows), baumgarte, matrix=axes, axes_on=0, point_rows=rows[0], target=target, **place)
 
 
@@ -419,7 +459,7 @@ class Prismatic(_Sliding):
 
     Args:
         model: whose bodies they are.
-        body, other: names or indices; other=None is the world.
+        body, other: names or indices of bodies, or joints or frames on them; other=None is the world.
         axis: (3,) n on the body. Rows are along e × n (scaled) and n × that, then about n and these two, all carried by the body; e is the body's coordinate axis that n leans
             to least.
         point: (3,) on the body [m].
@@ -442,8 +482,9 @@ class Prismatic(_Sliding):
         other_quaternion: ArrayLike | None = None,
         baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
-        turn = _relative_turn(model, other, quaternion, other_quaternion)
-        self._slide(model, (body, other), (point, other_point), axis, (2, 3), turn, baumgarte)
+        ends = _ends(as_model(model), body, other)
+        turn = _relative_turn(*ends, quaternion, other_quaternion)
+        self._slide(model, ends, (point, other_point), axis, (2, 3), turn, baumgarte)
 
 
 class Cylindrical(_Sliding):
@@ -454,7 +495,7 @@ class Cylindrical(_Sliding):
 
     Args:
         model: whose bodies they are.
-        body, other: names or indices; other=None is the world.
+        body, other: names or indices of bodies, or joints or frames on them; other=None is the world.
         axis: (3,) n on the body. Rows are along e × n (scaled) and n × that, then about these two, all carried by the body; e is the body's coordinate axis that n leans to least.
         other_axis: (3,) on the other. Default: on a body the same numbers as ``axis``; on the world wherever the body's axis points.
         point: (3,) on the body [m].
@@ -474,7 +515,8 @@ class Cylindrical(_Sliding):
         other_point: ArrayLike | None = None,
         baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
-        self._slide(model, (body, other), (point, other_point), axis, (2, 2), _other_axis(model, other, axis, other_axis), baumgarte)
+        ends = _ends(as_model(model), body, other)
+        self._slide(model, ends, (point, other_point), axis, (2, 2), _other_axis(ends[1], axis, other_axis), baumgarte)
 
 
 class Planar(_Sliding):
@@ -485,7 +527,7 @@ class Planar(_Sliding):
 
     Args:
         model: whose bodies they are.
-        body, other: names or indices; other=None is the world.
+        body, other: names or indices of bodies, or joints or frames on them; other=None is the world.
         axis: (3,) normal n on the body. Rows are along n, then about e × n (scaled) and n × that, all carried by the body; e is the body's coordinate axis that n leans to least.
         other_axis: (3,) on the other. Default: on a body the same numbers as ``axis``; on the world wherever the body's normal points.
         point: (3,) on the body [m].
@@ -505,7 +547,8 @@ class Planar(_Sliding):
         other_point: ArrayLike | None = None,
         baumgarte: ArrayLike = _NO_GAINS,
     ) -> None:
-        self._slide(model, (body, other), (point, other_point), axis, (1, 2), _other_axis(model, other, axis, other_axis), baumgarte)
+        ends = _ends(as_model(model), body, other)
+        self._slide(model, ends, (point, other_point), axis, (1, 2), _other_axis(ends[1], axis, other_axis), baumgarte)
 
 
 def _one_axis(model: Model, joint: str | int, what: str) -> int:
@@ -628,7 +671,7 @@ class CenterOfMass(Constraint):
 
 
 class LinkConstraint(Constraint):
-    """Any rows on any bodies: Σ K_b [velocity of the body's origin; angular velocity], world axes. Its error is zero.
+    """Any rows on any bodies: Σ K_b [velocity of the body's, or frame's, origin; angular velocity], world axes. Its error is zero.
 
     Args:
         model: whose bodies they are.
@@ -642,17 +685,17 @@ class LinkConstraint(Constraint):
             raise ArgumentTypeError(f"terms: expected a list of pairs (body, K), got {terms!r}.")
         if not listed:
             raise ArgumentError("terms: expected at least one pair (body, K), got none.")
-        pairs = [(as_model(model).body_index(body), as_array(K, "K")) for body, K in listed]
+        pairs = [(_end(as_model(model), body), as_array(K, "K")) for body, K in listed]
         rows = pairs[0][1].shape[0] if pairs[0][1].ndim == 2 else 0
         matrices = [numbers(K, "K", (max(rows, 1), 6)) for _, K in pairs]
-        bodies = [b for b, _ in pairs]
+        bodies = [end.body for end, _ in pairs]
         self._finish(
             model,
             _LINKS,
             rows,
             baumgarte,
             bodies=bodies,
-            points=[0.0] * (3 * len(bodies)),
+            points=[x for end, _ in pairs for x in end.point((0.0, 0.0, 0.0), "point")],
             matrix=np.concatenate([K.ravel() for K in matrices]).tolist(),
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, cast
@@ -24,8 +24,10 @@ from .bench import Costs, Motion, PeerMotion, constraints_of, operator_costs
 from .errors import ArgumentError, DelassusError, MissingExtraError, UnknownNameError
 from .model import Model, embedded_names
 from .model.compiled import Compiled
+from .model.floor import with_floor
 from .model.from_mujoco import from_compiled
 from .model.load import compile_source
+from .model.urdf import UrdfOptions
 from .simulator import Simulator
 from .types import SimulatorSolver
 from .viewers import record
@@ -65,17 +67,26 @@ class Progress:
         self.bar.stop()
 
 
-def compiled_source(source: str, floating_base: bool) -> tuple[Compiled, NDArray[np.float64] | None]:
-    """Compile a name or a file, and the pose that belongs to it, if any. Robots that come with us get a floor."""
+def compiled_source(
+    source: str, floating_base: bool, floor: bool = False, package_dirs: Sequence[Path] | None = None
+) -> tuple[Compiled, NDArray[np.float64] | None]:
+    """Compile a name or a file, and the pose that belongs to it, if any. Robots that come with us get a floor, others where it is asked for."""
+    options = UrdfOptions(floating_base, package_dirs=package_dirs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
+        if source in (*scenes.names, *embedded_names()):
+            options.refuse("MJCF")
         if source in scenes.names:
             scene = scenes.load(source)
             return Compiled(mujoco.MjModel.from_xml_string(scene.model.to_mjcf())), scene.q
         if source in embedded_names():
             return Compiled(mujoco.MjModel.from_xml_string(scenes.on_floor(source).to_mjcf())), None
         try:
-            return compile_source(source, floating_base=floating_base), None
+            compiled = compile_source(source, floating_base=floating_base, package_dirs=package_dirs)
+            if not floor:
+                return compiled, None
+            model = with_floor(from_compiled(compiled))
+            return Compiled(model._in_mujoco(), model.name, model.ignored), None
         except UnknownNameError:
             raise unknown("robot or scene", source, (*embedded_names(), *scenes.names)) from None
 
@@ -97,10 +108,16 @@ def start_of(
 
 
 def prepare(
-    source: str, timestep: float | None, solver: str, keyframe: str | None, floating_base: bool
+    source: str,
+    timestep: float | None,
+    solver: str,
+    keyframe: str | None,
+    floating_base: bool,
+    floor: bool = False,
+    package_dirs: Sequence[Path] | None = None,
 ) -> tuple[Simulator, Any, NDArray[np.float64] | None, tuple[str, ...]]:
     """Make a simulator of a name or a file, at its keyframe; MuJoCo's model of the same; the controls of the keyframe; and what is left out of the model."""
-    compiled, q = compiled_source(source, floating_base)
+    compiled, q = compiled_source(source, floating_base, floor, package_dirs)
     peer = compiled.model
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

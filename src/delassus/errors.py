@@ -38,6 +38,10 @@ class LoadError(DelassusError, ValueError):
     """A file or text that cannot be read as a model."""
 
 
+class MeshError(LoadError):
+    """A mesh file that a robot description names is missing, damaged or of another kind; loading lists the shape in ``ignored`` and goes on."""
+
+
 class MujocoError(DelassusError, RuntimeError):
     """MuJoCo stopped in the middle of its work: the message is its own. What was asked of it is not done."""
 
@@ -96,6 +100,7 @@ __all__ = [
     "FunctionError",
     "InaccurateError",
     "LoadError",
+    "MeshError",
     "MissingExtraError",
     "ModelError",
     "MujocoError",

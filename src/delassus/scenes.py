@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
@@ -22,7 +23,7 @@ from .constraints import Connect, Constraint, JointFriction, PointContact, Weld,
 from .errors import ArgumentError
 from .model import Model, ModelBuilder
 from .model import load as load_model
-from .model.mjcf import with_geometry_of
+from .model.floor import with_floor
 from .model.records import IDENTITY, Quaternion, Vector
 from .spatial import rotation_matrix
 from .state import body_placements
@@ -510,19 +511,25 @@ def pyramid_with_robots(rows: int = 4, robots: int = 3) -> Model:
     return b.build()
 
 
-def on_floor(robot: Any) -> Model:
-    """Put a robot on a floor at z = 0; its keyframes stay, and so do its meshes, height fields and explicit pairs.
+def on_floor(
+    robot: Any, *, floating_base: bool = False, package_dirs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None
+) -> Model:
+    """Put a robot on a floor at z = 0; its keyframes stay, and so do its meshes, height fields and explicit pairs. One that has a floor stays as it is.
+
+    A floating robot without keyframes that reaches below the floor is lifted until its lowest shape is on it. Where a robot that is fixed to the world reaches below z = 0, the floor
+    is as deep as its lowest shape.
 
     Args:
         robot: whatever :func:`delassus.load` takes.
+        floating_base: let the root of a URDF float.
+        package_dirs: folders of the packages that a URDF names, see :func:`delassus.load`.
+
+    Examples:
+        >>> import delassus as dl
+        >>> dl.scenes.on_floor("go2").shapes[0].name
+        'floor'
     """
-    model = load_model(robot)
-    b = ModelBuilder(f"{model.name}_on_floor", gravity=model.gravity)
-    _floor(b)
-    b.add_model(model, prefix="")
-    for name, q in model.keyframes.items():
-        b.add_keyframe(name, q)
-    return with_geometry_of(b.build(), model)
+    return with_floor(load_model(robot, floating_base=floating_base, package_dirs=package_dirs))
 
 
 # ---- piles: things that fall onto each other ----------------------------------------------------------------------------------

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._door import conform, finite, number
+from ._door import as_array, conform, finite, number
 from .dynamics import Workspace, not_a_model, run
-from .errors import QuaternionError
-from .model import Model
+from .errors import ArgumentError, QuaternionError
+from .model import Frame, Model
+from .spatial import rotation_matrix
 
 __all__ = [
     "body_placement",
@@ -48,8 +49,22 @@ def _model(where: Model | Workspace) -> Model:
     return model
 
 
-def _body(where: Model | Workspace, body: str | int) -> int:
-    return _model(where).body_index(body)
+def _spot(where: Model | Workspace, q: ArrayLike, body: str | int | Frame, point: ArrayLike | None) -> tuple[int, Any]:
+    """Index of a body and a point in its coordinates: those given, or the same point on a frame that the body carries."""
+    model = _model(where)
+    if model._names_body(body):
+        return model.body_index(body), _like(q, point)  # type: ignore[arg-type]
+    frame = model.frame(body)
+    return model.body_index(frame.body), on_body(frame, _like(q, point))
+
+
+def on_body(frame: Frame, point: ArrayLike) -> Array:
+    """Coordinates (3,) in the frame of a body of a point with these coordinates (3,) in a frame on it; both in the precision of the point."""
+    given = finite(as_array(point, "point"), "point")
+    if given.shape != (3,):
+        raise ArgumentError(f"point: expected shape (3,), got {given.shape}.")
+    moved = rotation_matrix(frame.quaternion) @ given + frame.position
+    return np.asarray(moved, dtype=np.float32 if given.dtype == np.float32 else np.float64)
 
 
 def _like(q: ArrayLike, point: ArrayLike | None) -> Any:
@@ -132,29 +147,36 @@ def body_placements(model: Model | Workspace, q: ArrayLike, *, out: Array | None
     return run(model, "body_placements", q, out)  # type: ignore[no-any-return]
 
 
-def body_placement(model: Model | Workspace, q: ArrayLike, body: str | int) -> Array:
-    """Placement of one body.
+def body_placement(model: Model | Workspace, q: ArrayLike, body: str | int | Frame) -> Array:
+    """Placement of one body, or of a frame on it.
 
     Args:
         model: or a workspace of it.
         q: (nq,) configuration.
-        body: name or index.
+        body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
 
     Returns:
-        (4, 4) homogeneous matrix, body to world.
+        (4, 4) homogeneous matrix [[R, p], [0, 1]], body or frame to world.
     """
-    index = _body(model, body)
-    return body_placements(model, q)[index].copy()  # type: ignore[no-any-return]
+    robot = _model(model)
+    if robot._names_body(body):
+        return body_placements(model, q)[robot.body_index(body)].copy()  # type: ignore[no-any-return, arg-type]
+    frame = robot.frame(body)
+    X = body_placements(model, q)[robot.body_index(frame.body)].copy()
+    if not frame.is_body:
+        X[:3, 3] += X[:3, :3] @ frame.position
+        X[:3, :3] = X[:3, :3] @ rotation_matrix(frame.quaternion)
+    return X  # type: ignore[no-any-return]
 
 
-def point_position(model: Model | Workspace, q: ArrayLike, body: str | int, point: ArrayLike | None = None) -> Array:
+def point_position(model: Model | Workspace, q: ArrayLike, body: str | int | Frame, point: ArrayLike | None = None) -> Array:
     """Where a point of a body is.
 
     Args:
         model: or a workspace of it.
         q: (nq,) configuration.
-        body: name or index.
-        point: (3,) in body coordinates [m]; default the body's origin.
+        body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
+        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
 
     Returns:
         (3,) world coordinates [m].
@@ -165,31 +187,31 @@ def point_position(model: Model | Workspace, q: ArrayLike, body: str | int, poin
 
 
 def frame_jacobian(
-    model: Model | Workspace, q: ArrayLike, body: str | int, point: ArrayLike | None = None, *, out: Array | None = None
+    model: Model | Workspace, q: ArrayLike, body: str | int | Frame, point: ArrayLike | None = None, *, out: Array | None = None
 ) -> Array:
     """Jacobian of a frame fixed to a body: ``[velocity of the point; angular velocity]`` = J v.
 
     Args:
         model: or a workspace of it.
         q: (nq,) configuration.
-        body: name or index.
-        point: (3,) the frame's origin in body coordinates [m]; default the body's origin.
+        body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
+        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
         out: (6, nv) to fill.
 
     Returns:
         (6, nv), world axes.
     """
-    return run(model, "frame_jacobian", q, _body(model, body), _like(q, point), out)  # type: ignore[no-any-return]
+    return run(model, "frame_jacobian", q, *_spot(model, q, body, point), out)  # type: ignore[no-any-return]
 
 
-def point_jacobian(model: Model | Workspace, q: ArrayLike, body: str | int, point: ArrayLike | None = None) -> Array:
+def point_jacobian(model: Model | Workspace, q: ArrayLike, body: str | int | Frame, point: ArrayLike | None = None) -> Array:
     """Jacobian of a point of a body: velocity of the point = J v. MuJoCo's ``mj_jac``.
 
     Args:
         model: or a workspace of it.
         q: (nq,) configuration.
-        body: name or index.
-        point: (3,) in body coordinates [m]; default the body's origin.
+        body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
+        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
 
     Returns:
         (3, nv), world axes.
@@ -198,7 +220,13 @@ def point_jacobian(model: Model | Workspace, q: ArrayLike, body: str | int, poin
 
 
 def frame_velocity(
-    model: Model | Workspace, q: ArrayLike, v: ArrayLike, body: str | int, point: ArrayLike | None = None, *, out: Array | None = None
+    model: Model | Workspace,
+    q: ArrayLike,
+    v: ArrayLike,
+    body: str | int | Frame,
+    point: ArrayLike | None = None,
+    *,
+    out: Array | None = None,
 ) -> Array:
     """Velocity of a frame fixed to a body, without forming a Jacobian.
 
@@ -206,23 +234,29 @@ def frame_velocity(
         model: or a workspace of it.
         q: (nq,) configuration.
         v: (nv,) velocity.
-        body: name or index.
-        point: (3,) the frame's origin in body coordinates [m]; default the body's origin.
+        body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
+        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
         out: (6,) to fill.
 
     Returns:
         (6,) ``[velocity of the point; angular velocity]`` [m/s, rad/s], world axes.
     """
-    return run(model, "frame_velocity", q, v, _body(model, body), _like(q, point), out)  # type: ignore[no-any-return]
+    return run(model, "frame_velocity", q, v, *_spot(model, q, body, point), out)  # type: ignore[no-any-return]
 
 
-def point_velocity(model: Model | Workspace, q: ArrayLike, v: ArrayLike, body: str | int, point: ArrayLike | None = None) -> Array:
+def point_velocity(model: Model | Workspace, q: ArrayLike, v: ArrayLike, body: str | int | Frame, point: ArrayLike | None = None) -> Array:
     """Velocity of a point of a body: the first three numbers of :func:`frame_velocity`, (3,) [m/s], world axes."""
     return frame_velocity(model, q, v, body, point)[:3].copy()
 
 
 def frame_bias_acceleration(
-    model: Model | Workspace, q: ArrayLike, v: ArrayLike, body: str | int, point: ArrayLike | None = None, *, out: Array | None = None
+    model: Model | Workspace,
+    q: ArrayLike,
+    v: ArrayLike,
+    body: str | int | Frame,
+    point: ArrayLike | None = None,
+    *,
+    out: Array | None = None,
 ) -> Array:
     """J̇v of a frame fixed to a body: its acceleration when v stays constant.
 
@@ -230,17 +264,19 @@ def frame_bias_acceleration(
         model: or a workspace of it.
         q: (nq,) configuration.
         v: (nv,) velocity.
-        body: name or index.
-        point: (3,) the frame's origin in body coordinates [m]; default the body's origin.
+        body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
+        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
         out: (6,) to fill.
 
     Returns:
         (6,) ``[acceleration of the point; angular acceleration]`` [m/s², rad/s²], world axes.
     """
-    return run(model, "frame_bias_acceleration", q, v, _body(model, body), _like(q, point), out)  # type: ignore[no-any-return]
+    return run(model, "frame_bias_acceleration", q, v, *_spot(model, q, body, point), out)  # type: ignore[no-any-return]
 
 
-def point_bias_acceleration(model: Model | Workspace, q: ArrayLike, v: ArrayLike, body: str | int, point: ArrayLike | None = None) -> Array:
+def point_bias_acceleration(
+    model: Model | Workspace, q: ArrayLike, v: ArrayLike, body: str | int | Frame, point: ArrayLike | None = None
+) -> Array:
     """J̇v of a point of a body: the first three numbers of :func:`frame_bias_acceleration`, (3,) [m/s²], world axes."""
     return frame_bias_acceleration(model, q, v, body, point)[:3].copy()
 

@@ -53,7 +53,7 @@ ROBOT = """<mujoco model="robot"><worldbody><geom type="plane" size="2 2 1"/><bo
 <geom name="upper" type="capsule" fromto="0 0 0 0.4 0 0" size="0.03"/><body name="hand" pos="0.4 0 0"><joint name="elbow" axis="0 1 0"/>
 <geom name="lower" type="capsule" fromto="0 0 0 0.3 0 0" size="0.03"/></body></body></worldbody>
 <actuator><motor joint="shoulder"/></actuator></mujoco>"""
-URDF = """<robot name="robot"><link name="base"><inertial><mass value="1"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+URDF = """<robot name="robot"><link name="base"><inertial><mass value="1"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial><collision><geometry><box size="0.2 0.2 0.1"/></geometry></collision></link>
 <link name="tip"><inertial><origin xyz="0 0 0.2"/><mass value="1"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/></inertial></link>
 <joint name="hinge" type="revolute"><parent link="base"/><child link="tip"/><axis xyz="0 1 0"/><limit lower="-2" upper="2" effort="1" velocity="1"/></joint></robot>"""
 

@@ -1,5 +1,6 @@
 """The command as users meet it: any terminal, any words, any folder; a mistake is one line and exit code 2, and files of others stay."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,7 +8,7 @@ import sys
 import pytest
 
 COMMAND = [sys.executable, "-c", "from delassus.cli import main; main()"]
-COMMANDS = ["demo", "info", "check", "count", "simulate", "bench", "reproduce", "view"]
+COMMANDS = ["demo", "info", "doctor", "check", "count", "simulate", "bench", "reproduce", "view"]
 
 
 def run(*words, cwd=None, **environment):
@@ -19,6 +20,74 @@ def test_every_command_says_what_it_takes(command):
     said = run(command, "--help", COLUMNS="200")
     assert said.returncode == 0, said.stderr.decode()
     assert b"Usage" in said.stdout
+
+
+def test_help_waits_for_no_numbers():
+    """What costs time to import is left to the command that needs it: that keeps --help within 0.4 s."""
+    code = "import sys; sys.argv = ['delassus', '--help']\nfrom delassus.cli import main\ntry: main()\nexcept SystemExit: pass\nprint(sorted({'numpy', 'scipy', 'mujoco', 'matplotlib', 'delassus._core'} & set(sys.modules)), file=sys.stderr)"
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
+    assert b"doctor" in said.stdout
+    assert said.stderr.strip() == b"[]"
+
+
+def test_an_embedded_robot_cannot_be_told_to_float():
+    for command in ("simulate", "info", "check", "view", "doctor", "bench"):
+        said = run(command, "go2", "--floating-base")
+        assert said.returncode == 2, command
+        assert b"floating_base: only a URDF can be told to float" in said.stderr
+    assert run("simulate", "box-stack", "--floating-base").returncode == 2
+
+
+URDF = """<robot name="r"><link name="body"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+<collision><geometry><mesh filename="package://my_robot/box.obj"/></geometry></collision></link></robot>"""
+BOX = "\n".join(
+    [
+        *(f"v {x} {y} {z}" for x in (0, 1) for y in (0, 1) for z in (0, 1)),
+        "f 1 2 4 3",
+        "f 5 7 8 6",
+        "f 1 5 6 2",
+        "f 3 4 8 7",
+        "f 1 3 7 5",
+        "f 2 6 8 4",
+    ]
+)
+
+
+def test_a_urdf_with_packages_is_examined_and_stands_on_a_floor(tmp_path):
+    package, path = tmp_path / "packages" / "my_robot", tmp_path / "robot.urdf"
+    package.mkdir(parents=True)
+    (package / "box.obj").write_text(BOX)
+    path.write_text(URDF)
+    said = run("doctor", "robot.urdf", "--floating-base", "--json", "report.json", cwd=tmp_path)
+    assert said.returncode == 1
+    assert b"package 'my_robot' is not found" in said.stdout
+    assert b"--package-dir" in said.stdout
+    assert b"falls through any floor" in said.stdout
+    report = json.loads((tmp_path / "report.json").read_text())
+    assert not report["complete"]
+    assert {finding["kind"] for finding in report["findings"]} == {"read", "note", "missing"}
+    said = run("doctor", "robot.urdf", "--package-dir", "packages", "--floating-base", cwd=tmp_path)
+    assert said.returncode == 0, said.stderr.decode()
+    assert b"1 mesh; meshes touch with their convex hulls" in said.stdout
+    assert b"100 solved" in said.stdout
+    said = run(
+        "simulate",
+        "robot.urdf",
+        "--package-dir",
+        "packages",
+        "--floating-base",
+        "--floor",
+        "--seconds",
+        "0.1",
+        "--json",
+        "a.json",
+        cwd=tmp_path,
+    )
+    assert said.returncode == 0, said.stderr.decode()
+    facts = json.loads((tmp_path / "a.json").read_text())
+    assert facts["contacts"] >= 3
+    assert facts["unsolved"] == 0
+    assert facts["penetration"] < 1e-4
 
 
 def test_options_of_every_kind_are_taken(tmp_path):

@@ -39,6 +39,7 @@ ABOVE = {
     "jax",
     "torch",
     "demo",
+    "doctor",
     "_terminal",
 }
 # What the bindings share, and the room each header belongs to; rooms.h only declares. A room's further files are called room_part.cpp.

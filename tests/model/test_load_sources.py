@@ -183,7 +183,10 @@ def test_mesh_beside_a_urdf_compiles_and_takes_part(tmp_path):
     path.write_text(urdf(link("base"), link("upper", extra=collision('<mesh filename="tetra.stl"/>')), joint("j", "base", "upper")))
     model = quietly(path)
     assert model.ignored == ()
-    assert model.to_mujoco().nmesh == 1
+    # one hull that touches, one surface that is drawn
+    m = model.to_mujoco()
+    assert m.nmesh == 2
+    assert sorted(zip(m.geom_contype.tolist(), m.geom_group.tolist(), strict=True)) == [(0, 2), (1, 3)]
 
 
 # What MuJoCo alone refuses, and Pinocchio takes.
@@ -216,6 +219,13 @@ def test_urdf_lowers_made_up_inertia_of_a_fixed_link_and_says_so():
     a, b, c = np.linalg.eigvalsh(model.body_inertia[model.body_index("imu")])
     assert a + b >= c * (1 - 1e-12)
     assert model.mass == pytest.approx(2.1)
+
+
+def test_urdf_lowers_made_up_inertia_of_a_moving_link_too():
+    text = urdf(link("base"), link("leg", inertia=(1.0, 1.0, 5.0), off=(0, 0)), joint("hip", "base", "leg"))
+    with pytest.warns(UserWarning, match="inertia of link 'leg' beyond what is physical"):
+        model = dl.load(text)
+    np.testing.assert_allclose(np.linalg.eigvalsh(model.body_inertia[model.body_index("leg")]), (1.0, 1.0, 2.0), rtol=1e-12)
 
 
 def test_urdf_equal_limits_are_listed_not_printed(capfd):

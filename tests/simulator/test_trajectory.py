@@ -1,6 +1,8 @@
 """Trajectories: arrays that fit together, files that are whole, pictures that show them."""
 
 import dataclasses
+import subprocess
+import sys
 import zipfile
 
 import mujoco
@@ -204,3 +206,12 @@ def test_empty_trajectory_can_be_sliced_saved_and_plotted(motion, tmp_path):
     assert "no time" in repr(none)
     assert same(none, Trajectory.load(none.save(tmp_path / "none.npz")))
     none.plot()
+
+
+def test_plots_are_in_the_backend_of_the_caller():
+    """With pyplot in use a figure is one of pyplot's, which plt.show() shows; without it nothing of pyplot is loaded."""
+    code = (
+        "import sys, matplotlib, delassus as dl; tr = dl.Simulator('go2').run(0.004, progress=False); tr.plot(); assert 'matplotlib.pyplot' not in sys.modules\n"
+        "matplotlib.use('svg'); import matplotlib.pyplot as plt; f = tr.plot(); assert plt.get_backend() == 'svg' and plt.get_fignums() == [f.number]"
+    )
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True, timeout=120)

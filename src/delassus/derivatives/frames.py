@@ -14,7 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from .._door import as_array
 from ..dynamics import Workspace
 from ..errors import ArgumentTypeError
-from ..model import Model
+from ..model import Frame, Model
+from ..state import on_body
 from .native import model_of, run_single
 
 __all__ = [
@@ -57,8 +58,22 @@ def _point(q: ArrayLike, point: ArrayLike | None) -> Any:
     return as_array((0.0, 0.0, 0.0) if point is None else point, "point").astype(np.float32 if single else np.float64)
 
 
+def _spot(where: Model | Workspace, q: ArrayLike, body: str | int | Frame, point: ArrayLike | None) -> tuple[int, Any]:
+    """Index of a body and a point in its coordinates."""
+    model = model_of(where)
+    if model._names_body(body):
+        return model.body_index(body), _point(q, point)  # type: ignore[arg-type]
+    frame = model.frame(body)
+    return model.body_index(frame.body), on_body(frame, _point(q, point))
+
+
 def frame_derivatives(
-    model: Model | Workspace, q: ArrayLike, v: ArrayLike, acceleration: ArrayLike | None, body: str | int, point: ArrayLike | None = None
+    model: Model | Workspace,
+    q: ArrayLike,
+    v: ArrayLike,
+    acceleration: ArrayLike | None,
+    body: str | int | Frame,
+    point: ArrayLike | None = None,
 ) -> FrameDerivatives:
     """Velocity and acceleration of a frame fixed to a body, and their derivatives. O(d) for depth d.
 
@@ -67,18 +82,22 @@ def frame_derivatives(
         q: (nq,) configuration.
         v: (nv,) velocity.
         acceleration: (nv,) ν̇, the rate of v; None is zero.
-        body: name or index.
-        point: (3,) the frame's origin in body coordinates [m]; default the body's origin.
+        body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
+        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
 
     Returns:
         the motion in world axes, and its derivatives by q (in the tangent space, coordinates of v), v and ν̇.
     """
-    index = model_of(model).body_index(body)
-    return FrameDerivatives(*run_single(model, "frame_derivatives", q, v, acceleration, index, _point(q, point)))
+    return FrameDerivatives(*run_single(model, "frame_derivatives", q, v, acceleration, *_spot(model, q, body, point)))
 
 
 def point_derivatives(
-    model: Model | Workspace, q: ArrayLike, v: ArrayLike, acceleration: ArrayLike | None, body: str | int, point: ArrayLike | None = None
+    model: Model | Workspace,
+    q: ArrayLike,
+    v: ArrayLike,
+    acceleration: ArrayLike | None,
+    body: str | int | Frame,
+    point: ArrayLike | None = None,
 ) -> FrameDerivatives:
     """Velocity and acceleration of a point of a body, and their derivatives: the first three rows of :func:`frame_derivatives`.
 
@@ -87,8 +106,8 @@ def point_derivatives(
         q: (nq,) configuration.
         v: (nv,) velocity.
         acceleration: (nv,) ν̇, the rate of v; None is zero.
-        body: name or index.
-        point: (3,) in body coordinates [m]; default the body's origin.
+        body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
+        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
 
     Returns:
         the same with (3,) and (3, nv) in place of (6,) and (6, nv).
@@ -98,7 +117,7 @@ def point_derivatives(
 
 
 def jacobian_product_derivative(
-    model: Model | Workspace, q: ArrayLike, w: ArrayLike, body: str | int, point: ArrayLike | None = None
+    model: Model | Workspace, q: ArrayLike, w: ArrayLike, body: str | int | Frame, point: ArrayLike | None = None
 ) -> Array:
     """Return ∂(J(q) w)/∂q for constant w, J being :func:`~delassus.frame_jacobian`.
 
@@ -106,8 +125,8 @@ def jacobian_product_derivative(
         model: or a workspace of it.
         q: (nq,) configuration.
         w: (nv,) what J is multiplied with.
-        body: name or index.
-        point: (3,) the frame's origin in body coordinates [m]; default the body's origin.
+        body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
+        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
 
     Returns:
         (6, nv), column k for a change of q along v[k].
@@ -116,7 +135,7 @@ def jacobian_product_derivative(
 
 
 def jacobian_transpose_product_derivative(
-    model: Model | Workspace, q: ArrayLike, force: ArrayLike, body: str | int, point: ArrayLike | None = None
+    model: Model | Workspace, q: ArrayLike, force: ArrayLike, body: str | int | Frame, point: ArrayLike | None = None
 ) -> Array:
     """Return ∂(J(q)ᵀ f)/∂q for a wrench f that keeps its direction in the world, J being :func:`~delassus.frame_jacobian`.
 
@@ -124,13 +143,12 @@ def jacobian_transpose_product_derivative(
         model: or a workspace of it.
         q: (nq,) configuration.
         force: (6,) ``[force; torque]`` [N, N m], world axes, at the point.
-        body: name or index.
-        point: (3,) the frame's origin in body coordinates [m]; default the body's origin.
+        body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
+        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
 
     Returns:
         (nv, nv), column k for a change of q along v[k]. Not symmetric in general.
     """
     if force is None:
         raise ArgumentTypeError("force: expected an array of shape (6,), got None.")
-    index = model_of(model).body_index(body)
-    return run_single(model, "frame_force_derivatives", q, force, index, _point(q, point))[1]  # type: ignore[no-any-return]
+    return run_single(model, "frame_force_derivatives", q, force, *_spot(model, q, body, point))[1]  # type: ignore[no-any-return]

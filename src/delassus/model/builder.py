@@ -24,6 +24,7 @@ from .records import (
     AxisLoop,
     Body,
     ConnectLoop,
+    Frame,
     Joint,
     JointLoop,
     JointType,
@@ -87,6 +88,7 @@ class ModelBuilder:
         self._keyframes: dict[str, Any] = {}
         self._keyframe_velocities: dict[str, Any] = {}
         self._excludes: list[tuple[str, str]] = []
+        self._frames: list[Frame] = []
         self._ignored: list[str] = []
 
     def add_body(
@@ -296,6 +298,17 @@ class ModelBuilder:
         if v is not None:
             self._keyframe_velocities[name] = tuple(float(x) for x in numbers(v, "v", _shape(v)))
 
+    def add_frame(self, name: str, body: str, *, position: ArrayLike = ZERO, quaternion: ArrayLike = IDENTITY) -> str:
+        """Name a frame fixed to a body, or to another frame; returns its name.
+
+        Args:
+            name: unique among frames.
+            body: name of the body, or frame, that carries it.
+            position, quaternion: where it is there, (3,) [m] and (4,).
+        """
+        self._frames.append(Frame(name, body, _tuple(position, "position", 3), _tuple(quaternion, "quaternion", 4)))
+        return name
+
     def exclude_collision(self, body: str, other: str) -> None:
         """Let the shapes of two bodies pass through each other."""
         self._excludes.append((text(body, "body"), text(other, "other")))
@@ -340,6 +353,9 @@ class ModelBuilder:
             self._loops.append(self._moved_loop(loop, named, placed, along))
         self._actuators.extend(replace(a, name=named(a.name), joint=named(a.joint)) for a in model.actuators if a.joint is not None)
         self._excludes.extend((named(a), named(b)) for a, b in model.collision_excludes)
+        for frame in model.frames.values():
+            at, facing = placed(frame.body, frame.position, frame.quaternion)
+            self._frames.append(Frame(named(frame.name), named(frame.body), at, facing))
         lost = (*unshaped(model._compiled), *computed(model._compiled)) if model._compiled is not None else ()
         self._ignored.extend(f"{prefix}{model.name}: {what}" for what in (*model.ignored, *lost))
 
@@ -373,7 +389,8 @@ class ModelBuilder:
             loops = loops_from(Model(self.name, self._bodies, self._joints), self._loops)
         return Model(
             self.name, self._bodies, self._joints, gravity=self.gravity, loops=loops, shapes=self._shapes, actuators=self._actuators,
-            keyframes=self._keyframes, keyframe_velocities=self._keyframe_velocities, collision_excludes=self._excludes, ignored=self._ignored,
+            keyframes=self._keyframes, keyframe_velocities=self._keyframe_velocities, collision_excludes=self._excludes, frames=self._frames,
+            ignored=self._ignored,
         )  # fmt: skip
 
 

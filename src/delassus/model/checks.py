@@ -13,6 +13,7 @@ from ..spatial import rotation_matrix
 from .records import (
     COORDINATES,
     JOINT_TYPES,
+    QUATERNION_SLACK,
     SHAPE_SIZES,
     Actuator,
     AxisLoop,
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 # Published inertias are rounded to a few digits: principal moments may break the triangle inequality by this much, relatively.
 TRIANGLE_SLACK = 1e-3
-# How far the length of a quaternion may be off and still be taken for rounding.
-QUATERNION_SLACK = 1e-6
 
 
 def check_everything(model: Model) -> None:

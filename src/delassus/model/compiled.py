@@ -16,12 +16,23 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 class Compiled(NamedTuple):
-    """What MuJoCo made of a source: its model, the name to use, what was left out on the way, and joints of the source that MuJoCo does not name, with the bodies they carry."""
+    """What MuJoCo made of a source.
+
+    Attributes:
+        model: MuJoCo's.
+        name: to use in place of MuJoCo's.
+        omitted: what was left out on the way, a line each.
+        frames: joints of the source that MuJoCo does not name, and the bodies they carry.
+        drawn: geoms that are only drawn.
+        details: of a URDF, what was read of it.
+    """
 
     model: mujoco.MjModel
     name: str | None = None
     omitted: tuple[str, ...] = ()
     frames: Mapping[str, str] = MappingProxyType({})
+    drawn: frozenset[int] = frozenset()
+    details: Any = None
 
 
 def compiled(make: Callable[[], Any], where: str) -> tuple[Any, tuple[str, ...]]:

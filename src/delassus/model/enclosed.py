@@ -11,8 +11,8 @@ import xml.etree.ElementTree as ElementTree
 import mujoco
 
 from ..errors import LoadError
-from .compiled import compiled
-from .from_mujoco import from_mujoco
+from .compiled import Compiled, compiled
+from .from_mujoco import from_compiled
 from .load import parse
 from .model import Model
 
@@ -49,4 +49,4 @@ def load_enclosed(text: str, where: str) -> Model:
             )
     checked = ElementTree.tostring(root, encoding="unicode")
     model, omitted = compiled(lambda: mujoco.MjModel.from_xml_string(checked), where)
-    return from_mujoco(model, None, omitted)
+    return from_compiled(Compiled(model, None, omitted))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 import mujoco
@@ -29,6 +29,7 @@ from .records import (
     Actuator,
     Body,
     ConnectLoop,
+    Frame,
     Joint,
     JointLoop,
     Loop,
@@ -44,6 +45,7 @@ JOINTS = {
 }
 LARGE = 1e10  # MuJoCo's largest number
 LOOPS_TEXT = "delassus_loops"  # name of a <custom> text
+LOOP_SITE = "_loop_"  # how names of sites begin that stand for ends of loops
 
 
 def _names(m: mujoco.MjModel, kind: Any, n: int, default: str) -> list[str]:
@@ -89,8 +91,14 @@ def one_value(values: Any, what: str, ignored: list[str]) -> float:
     return 0.0
 
 
-def from_mujoco(m: mujoco.MjModel, name: str | None = None, unread: Sequence[str] = ()) -> Model:
-    """Take bodies, joints, loops, shapes, actuators and keyframes from a compiled MuJoCo model, and keep a copy of it; list what it ignores, after ``unread``."""
+def from_mujoco(m: mujoco.MjModel) -> Model:
+    """Take bodies, joints, loops, shapes, actuators, keyframes and sites from a compiled MuJoCo model, and keep a copy of it; list what it ignores."""
+    return from_compiled(Compiled(m))
+
+
+def from_compiled(made: Compiled) -> Model:
+    """Take a model from what MuJoCo made of a source."""
+    m, name = made.model, made.name
     try:
         bytes(m.names).decode()
     except UnicodeDecodeError as error:
@@ -105,7 +113,7 @@ def from_mujoco(m: mujoco.MjModel, name: str | None = None, unread: Sequence[str
         bodies.append(Body(
             names[b], names[m.body_parentid[b]], _row(m.body_pos[b]), _row(m.body_quat[b]), float(m.body_mass[b]), _row(m.body_ipos[b]), _row(six),
         ))  # fmt: skip
-    ignored = list(unread)
+    ignored = list(made.omitted)
     joint_names, keys = _names(m, obj.mjOBJ_JOINT, m.njnt, "joint"), _names(m, obj.mjOBJ_KEY, m.nkey, "key")
     added, elsewhere = actuator_armature(m)
     if elsewhere:
@@ -120,11 +128,12 @@ def from_mujoco(m: mujoco.MjModel, name: str | None = None, unread: Sequence[str
         joints,
         gravity=m.opt.gravity if not m.opt.disableflags & mujoco.mjtDisableBit.mjDSBL_GRAVITY else np.zeros(3),
         loops=_loops(m, names, joint_names, ignored),
-        shapes=_shapes(m, names),
+        shapes=_shapes(m, names, made.drawn),
         actuators=_actuators(m, joint_names),
         keyframes=dict(zip(keys, m.key_qpos, strict=True)),
         keyframe_velocities=dict(zip(keys, m.key_qvel, strict=True)),
         collision_excludes=[(names[s >> 16], names[s & 0xFFFF]) for s in m.exclude_signature],
+        frames=_frames(m, names, {joint: body for joint, body in made.frames.items() if joint not in joint_names}),
         ignored=ignored + omitted(m),
         compiled=copy.copy(m),
     )
@@ -135,11 +144,6 @@ def from_mujoco(m: mujoco.MjModel, name: str | None = None, unread: Sequence[str
     ):
         raise LoadError("the MuJoCo model's bodies are not in depth-first order, so its coordinates cannot be kept. Recompile it from XML.")
     return model
-
-
-def from_compiled(made: Compiled) -> Model:
-    """Take a model from what MuJoCo made of a source."""
-    return from_mujoco(made.model, made.name, made.omitted)
 
 
 def _model_name(m: mujoco.MjModel) -> str:
@@ -229,11 +233,23 @@ def _own_loops(m: mujoco.MjModel) -> tuple[list[Loop], set[str]]:
     return [record_of(entry) for entry in entries], written
 
 
-def _shapes(m: mujoco.MjModel, names: list[str]) -> list[Shape]:
+def _frames(m: mujoco.MjModel, names: list[str], carried: Mapping[str, str]) -> list[Frame]:
+    """Frames of sites that have a name, but for those that ``to_mjcf`` writes for loops, and of joints that MuJoCo does not name."""
+    sites = [(mujoco.mj_id2name(m, mujoco.mjtObj.mjOBJ_SITE, s) or "", s) for s in range(m.nsite)]
+    frames = [
+        Frame(name, names[m.site_bodyid[s]], _row(m.site_pos[s]), _row(m.site_quat[s]))
+        for name, s in sites
+        if name and not name.startswith(LOOP_SITE)
+    ]
+    taken = {frame.name for frame in frames}
+    return frames + [Frame(name, body) for name, body in carried.items() if name not in taken]
+
+
+def _shapes(m: mujoco.MjModel, names: list[str], drawn: Collection[int]) -> list[Shape]:
     shapes = []
     for g, name in enumerate(geom_names(m)):
         kind = geom_kind(m, g)
-        if kind not in SHAPE_SIZES:
+        if kind not in SHAPE_SIZES or g in drawn:
             continue
         shapes.append(Shape(
             name, names[m.geom_bodyid[g]], kind, _row(m.geom_size[g][: SHAPE_SIZES[kind]]), _row(m.geom_pos[g]),

@@ -9,7 +9,7 @@ import numpy as np
 from ..errors import ArgumentTypeError
 from .from_mujoco import finite_or_open, one_value
 from .model import Model
-from .records import UNBOUNDED, VELOCITIES, Body, Joint, JointType, Vector
+from .records import UNBOUNDED, VELOCITIES, Body, Frame, Joint, JointType, Vector
 
 AXES: dict[str, Vector] = {"X": (1.0, 0.0, 0.0), "Y": (0.0, 1.0, 0.0), "Z": (0.0, 0.0, 1.0)}
 SUPPORTED = "revolute, prismatic, spherical, spherical ZYX, planar, translation and a free flyer at the root"
@@ -18,7 +18,7 @@ SUPPORTED = "revolute, prismatic, spherical, spherical ZYX, planar, translation 
 def from_pinocchio(m: Any, name: str | None = None) -> Model:
     """Take joints, inertias and body frames from a ``pinocchio.Model``.
 
-    Each Pinocchio joint becomes a body of the same name; each of its body frames a further, fixed one. Planar joints become
+    Each Pinocchio joint becomes a body of the same name; each of its body frames a further, fixed one; other frames stay frames. Planar joints become
     two slides and a hinge, translations three slides, ZYX spherical joints three hinges. Velocities of a free flyer become
     MuJoCo's: linear in world, angular in body.
     """
@@ -36,13 +36,19 @@ def from_pinocchio(m: Any, name: str | None = None) -> Model:
         bodies.append(Body(names[j], names[m.parents[j]], _row(placement.translation), _quaternion(placement.rotation), mass, com, inertia))
         joints.extend(_joints(m, j, names[j], ignored))
     taken = {"world", *(b.name for b in bodies)}
+    frames: dict[str, Frame] = {}
     for frame in m.frames:
-        if str(frame.type) != "BODY" or frame.name in taken:
+        if frame.name in taken:
             continue
-        taken.add(frame.name)
         parent = int(frame.parentJoint if hasattr(frame, "parentJoint") else frame.parent)
-        bodies.append(Body(frame.name, names[parent], _row(frame.placement.translation), _quaternion(frame.placement.rotation)))
-    return Model(name or m.name or "model", bodies, joints, gravity=_row(m.gravity.linear), ignored=ignored)
+        place = names[parent], _row(frame.placement.translation), _quaternion(frame.placement.rotation)
+        if str(frame.type) == "BODY":
+            taken.add(frame.name)
+            bodies.append(Body(frame.name, *place))
+        elif frame.name not in ("universe", *frames):
+            frames[frame.name] = Frame(frame.name, *place)
+    kept = [frame for frame in frames.values() if frame.name not in taken]
+    return Model(name or m.name or "model", bodies, joints, gravity=_row(m.gravity.linear), frames=kept, ignored=ignored)
 
 
 def _row(values: Any) -> Any:

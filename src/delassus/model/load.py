@@ -8,7 +8,7 @@ import warnings
 import xml.etree.ElementTree as ElementTree
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -23,7 +23,7 @@ from .from_mujoco import from_compiled, from_mujoco
 from .from_pinocchio import from_pinocchio
 from .loops import LoopList, loops_from, read_list
 from .model import Model
-from .urdf import UrdfOptions, from_urdf
+from .urdf import UrdfOptions, from_urdf, xacro_error
 
 __all__ = ["embedded_names", "load"]
 
@@ -42,6 +42,8 @@ def load(
     floating_base: bool = False,
     loops: LoopList | None = None,
     joints: Mapping[str, Any] | None = None,
+    package_dirs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
+    exclude_overlaps: bool = True,
 ) -> Model:
     """Load a model.
 
@@ -53,18 +55,22 @@ def load(
             a list ``loops``. They may name bodies, joints (of a URDF also fixed ones) and sites.
         joints: of a URDF to put others in place of, which URDF does not know: name → "ball", "universal", or ``{"type": "universal", "axis": …, "other_axis": …}``. A file of
             loops may hold them as a table ``joints``.
+        package_dirs: folders that hold the packages a URDF names by ``package://``. Also searched are those of ``ROS_PACKAGE_PATH`` and ``AMENT_PREFIX_PATH``, and all folders
+            above the file.
+        exclude_overlaps: of a URDF: let links that overlap in the reference configuration pass through each other, as planners do. Their collision shapes are often larger than
+            the parts, and would push them apart. ``ignored`` lists the pairs.
 
     Returns:
         The model. Its ``ignored`` lists what it could not represent; a warning says the same once.
 
     Raises:
         LoadError: a file is missing, or cannot be read as a model.
-        ArgumentError: ``floating_base`` or ``joints`` with something other than a URDF.
+        ArgumentError: ``floating_base``, ``joints`` or ``package_dirs`` with something other than a URDF.
         UnknownNameError: neither a file nor an embedded robot has this name; a loop names what does not exist.
         ArgumentTypeError: an object of a class that is not supported.
         ModelError: the description is not of a mechanism that can exist.
     """
-    model = model_of(source, UrdfOptions(floating_base, joints or {}), loops)
+    model = model_of(source, UrdfOptions(floating_base, joints or {}, package_dirs, exclude_overlaps), loops)
     if not isinstance(source, Model):
         tell_ignored(model, stacklevel=3)
     return model
@@ -75,8 +81,8 @@ def model_of(source: Any, options: UrdfOptions, loops: LoopList | None, argument
     if loops is not None and isinstance(loops, str | os.PathLike):
         loops, joints = read_list(loops)
         options = replace(options, joints={**joints, **options.joints})
-    model, frames = _load(source, options, argument)
-    return model if loops is None else model._with_loops(loops_from(model, loops, frames))
+    model = _load(source, options, argument)
+    return model if loops is None else model._with_loops(loops_from(model, loops))
 
 
 def tell_ignored(model: Model, *, stacklevel: int) -> None:
@@ -85,30 +91,28 @@ def tell_ignored(model: Model, *, stacklevel: int) -> None:
         warnings.warn(f"{model.name}: not represented and left out: {'; '.join(model.ignored)}. See model.ignored.", stacklevel=stacklevel)
 
 
-def _load(source: Any, options: UrdfOptions, argument: str) -> tuple[Model, Mapping[str, str]]:
-    """Return the model, and more names of frames on it."""
+def _load(source: Any, options: UrdfOptions, argument: str) -> Model:
     if isinstance(source, str | os.PathLike):
-        made = _compile(source, options)
-        return from_compiled(made), made.frames
+        return from_compiled(_compile(source, options))
     kind = type(source)
     options.refuse(kind.__name__)
     if isinstance(source, Model):
-        return source, {}
+        return source
     if isinstance(source, mujoco.MjModel):
-        return from_mujoco(source), {}
+        return from_mujoco(source)
     if isinstance(source, mujoco.MjSpec):
         model, omitted = compiled(source.compile, "the MjSpec")
-        return from_mujoco(model, None, omitted), {}
+        return from_compiled(Compiled(model, None, omitted))
     if any(k.__module__.split(".")[0] == "pinocchio" and k.__name__ == "Model" for k in kind.__mro__):
-        return from_pinocchio(source), {}
+        return from_pinocchio(source)
     raise ArgumentTypeError(
         f"{argument}: expected a name, a path, XML text, mujoco.MjModel, mujoco.MjSpec, pinocchio.Model or delassus.Model, got {kind.__module__}.{kind.__qualname__}."
     )
 
 
-def compile_source(source: str | os.PathLike[str], *, floating_base: bool = False) -> Compiled:
+def compile_source(source: str | os.PathLike[str], *, floating_base: bool = False, package_dirs: Any = None) -> Compiled:
     """Compile a name, path or text with MuJoCo, as :func:`load` does."""
-    return _compile(source, UrdfOptions(floating_base))
+    return _compile(source, UrdfOptions(floating_base, package_dirs=package_dirs))
 
 
 def _compile(source: str | os.PathLike[str], options: UrdfOptions) -> Compiled:
@@ -126,7 +130,7 @@ def _compile(source: str | os.PathLike[str], options: UrdfOptions) -> Compiled:
 
 def _from_path(path: Path, options: UrdfOptions) -> Compiled:
     if not os.path.isfile(path):
-        what = "is a folder" if os.path.isdir(path) else "does not exist"
+        what = f"is a folder{_models_in(path)}" if os.path.isdir(path) else "does not exist"
         raise LoadError(
             f"source: the file {str(path)!r} {what}. Give an MJCF, URDF, MJB or zip file, or one of the robots {', '.join(embedded_names())}."
         )
@@ -141,6 +145,18 @@ def _from_path(path: Path, options: UrdfOptions) -> Compiled:
     except OSError as error:
         raise LoadError(f"source: the file {str(path)!r} cannot be read: {error}.") from None
     return _from_xml(content, repr(str(path)), options, path)
+
+
+def _models_in(folder: Path) -> str:
+    """Say which models a folder holds, at most two folders down."""
+    found = [
+        str(path.relative_to(folder))
+        for pattern in ("*", "*/*", "*/*/*")
+        for ending in ("urdf", "xml")
+        for path in sorted(folder.glob(f"{pattern}.{ending}"))
+    ]
+    found = [name for name in found if Path(name).name not in ("package.xml", "CMakeLists.xml")]
+    return f" with {', '.join(found[:4])}{' …' if len(found) > 4 else ''}" if found else ""
 
 
 def _from_zip(path: Path, options: UrdfOptions) -> Compiled:
@@ -184,6 +200,8 @@ def parse(text: str | bytes, where: str) -> ElementTree.Element:
     try:
         root = ElementTree.fromstring(text)
     except ElementTree.ParseError as error:
+        if "unbound prefix" in str(error) and (b"<xacro:" if isinstance(text, bytes) else "<xacro:") in text:  # type: ignore[operator]
+            raise xacro_error(where, "elements <xacro:…>") from None
         raise LoadError(f"source: {where} is not well-formed XML: {error}.") from None
     except (ValueError, LookupError) as error:  # encodings that do not exist, or that a text has not
         raise LoadError(f"source: {where} cannot be read as text: {error}. Save it as UTF-8.") from None

@@ -15,17 +15,16 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
 from .._door import number, numbers, text, unknown
 from ..errors import ArgumentError, ArgumentTypeError, LoadError
 from ..spatial import compose, rotation_matrix
-from .checks import QUATERNION_SLACK
 from .records import (
     IDENTITY,
     LOOPS,
+    QUATERNION_SLACK,
     ConnectLoop,
     CylindricalLoop,
     DistanceLoop,
@@ -109,15 +108,14 @@ def _toml(content: str) -> Any:
     return tomllib.loads(content)
 
 
-def loops_from(model: Model, source: LoopList, frames: Mapping[str, str] | None = None) -> tuple[Loop, ...]:
+def loops_from(model: Model, source: LoopList) -> tuple[Loop, ...]:
     """Return the records of a list of loops.
 
     Args:
         model: whose loops they will be.
         source: records, dictionaries, or the path of a file of dictionaries.
-        frames: more names of frames: of joints that the model has not, such as fixed ones of a URDF, and the bodies they carry.
     """
-    places = _Places(model, frames or {})
+    places = _Places(model)
     taken = {loop.name for loop in model.loops}
     made: list[Loop] = []
     for k, entry in enumerate(read_list(source)[0]):
@@ -145,8 +143,8 @@ class _Frame:
 class _Places:
     """Frames of a model by name, and where bodies stand in the reference configuration."""
 
-    def __init__(self, model: Model, frames: Mapping[str, str]) -> None:
-        self.model, self.frames = model, frames
+    def __init__(self, model: Model) -> None:
+        self.model = model
         self.R, self.p, self.turn = [np.eye(3)], [np.zeros(3)], [IDENTITY]
         for b in range(1, model.nbody):
             above = int(model.body_parent[b])
@@ -155,22 +153,15 @@ class _Places:
             self.turn.append(compose(self.turn[above], model.body_quaternion[b]))
 
     def frame(self, name: Any, what: str) -> _Frame:
-        """Return the frame of a body, else of a joint, else of a site of this name."""
+        """Return the frame of a body, else of a joint, else of another frame of this name."""
         model, key = self.model, text(name, what)
-        if key in model.body_names:
-            return _Frame(key, np.eye(3), np.zeros(3), IDENTITY)
-        if key in model.joint_names:
+        if key not in model.body_names and key not in model.joint_names and key not in model.frames:
+            raise unknown(f"{what}: body, joint or site", key, [*model.body_names, *model.joint_names, *model.frames])
+        found, axis = model.frame(key), None
+        if key not in model.body_names and key in model.joint_names:
             j = model.joint_index(key)
             axis = model.joint_axis[j] if model.joint_type[j] in ("hinge", "slide") else None
-            return _Frame(model.body_names[model.joint_body[j]], np.eye(3), model.joint_position[j], IDENTITY, axis)
-        if key in self.frames:
-            return _Frame(self.frames[key], np.eye(3), np.zeros(3), IDENTITY)
-        m = model._compiled
-        site = -1 if m is None else mujoco.mj_name2id(m, mujoco.mjtObj.mjOBJ_SITE, key)
-        if site >= 0:
-            turn = tuple(float(x) for x in m.site_quat[site])
-            return _Frame(model.body_names[m.site_bodyid[site]], rotation_matrix(turn), np.array(m.site_pos[site]), turn)  # type: ignore[arg-type]
-        raise unknown(f"{what}: body, joint or site", key, [*model.body_names, *model.joint_names, *self.frames])
+        return _Frame(found.body, rotation_matrix(found.quaternion), np.array(found.position), found.quaternion, axis)
 
     def point_on(self, other: str, body: str, point: Floats) -> Floats:
         """Point of another body that a point of a body is at, in the reference configuration."""

@@ -14,7 +14,8 @@ import mujoco
 import numpy as np
 
 from ..spatial import rotation_matrix
-from .from_mujoco import LOOPS_TEXT, body_names, geom_names
+from .computed import computed
+from .from_mujoco import LOOP_SITE, LOOPS_TEXT, body_names, geom_names
 from .geometry import COLLISION_FLAGS, counted, field_data, geom_kind, hull, set_flags, touching
 from .loops import entry_of
 from .records import IDENTITY, SHAPE_SIZES, ZERO, Body, ConnectLoop, HingeLoop, Joint, JointLoop, Loop, Shape, WeldLoop
@@ -137,7 +138,8 @@ class _Unshaped:
         names, bodies = geom_names(m), body_names(m)
         written = {names[g] for g in range(m.ngeom) if geom_kind(m, g) in SHAPE_SIZES}
         for g in touching(m):
-            self.extra[names[g]] = {"priority": int(m.geom_priority[g])} if m.geom_priority[g] else {}
+            said = {"priority": int(m.geom_priority[g]), "group": int(m.geom_group[g])}
+            self.extra[names[g]] = {key: value for key, value in said.items() if value}
             if names[g] not in written:
                 self._add(m, g, names[g], bodies[m.geom_bodyid[g]])
                 written.add(names[g])
@@ -186,7 +188,7 @@ def _equalities(loop: Loop, inside: dict[str, list[str]]) -> list[str]:
         return [_element("joint", name=loop.name, joint1=loop.joint, joint2=loop.other, polycoef=_numbers(loop.polynomial), active=active)]
 
     def tied(tag: str, name: str, point: Any, other_point: Any, turns: Any = (IDENTITY, IDENTITY)) -> str:
-        sites = (f"_loop_{name}_a", f"_loop_{name}_b")
+        sites = (f"{LOOP_SITE}{name}_a", f"{LOOP_SITE}{name}_b")
         for site, body, place, turn in zip(sites, (loop.body, loop.other), (point, other_point), turns, strict=True):
             inside[body].append(_element("site", name=site, **_frame(place, turn)))
         return _element(tag, name=name, site1=sites[0], site2=sites[1], active=active)
@@ -247,6 +249,8 @@ def to_mjcf(model: Model, source: Any = None) -> str:
     for body_name, text in odd.geoms:
         inside[body_name].append(text)
 
+    for frame in model.frames.values():
+        inside[frame.body].append(_element("site", name=frame.name, group="5", **_frame(frame.position, frame.quaternion)))
     equality = [element for loop in model.loops for element in _equalities(loop, inside)]
     told = [] if all(isinstance(loop, _ELEMENTS) for loop in model.loops) else model.loops
     said = [entry_of(loop) | {"written_as": _written_as(loop)} for loop in told]
@@ -296,11 +300,44 @@ def to_mjcf(model: Model, source: Any = None) -> str:
 
 
 def with_geometry_of(model: Model, source: Model) -> Model:
-    """Return a model that holds all bodies of another, with what its shapes cannot hold: meshes, height fields, pairs, priorities."""
-    if not source._unshaped:
+    """Return a model that holds all bodies of another, with what its shapes cannot hold: meshes, height fields, pairs, priorities, and what is only drawn."""
+    m = source._compiled
+    drawn = [] if m is None else _only_drawn(m, {shape.name for shape in model.shapes})
+    if not source._unshaped and not drawn:
         return model
-    odd = _Unshaped(source._compiled)
-    ignored = [f"{source.name}: {line}" for line in source.ignored]
+    odd = _Unshaped(m)
+    ignored = [f"{source.name}: {line}" for line in (*source.ignored, *computed(m))]
     if odd.unwritten:
         ignored.append(f"{source.name}: {counted(odd.unwritten, 'collision shape')} given by a signed distance")
-    return model._compiled_as(mujoco.MjModel.from_xml_string(to_mjcf(model, source._compiled)), ignored)
+    spec = mujoco.MjSpec.from_string(to_mjcf(model, m))
+    _draw(spec, m, drawn)
+    return model._compiled_as(spec.compile(), ignored)
+
+
+def _only_drawn(m: Any, kept: set[str]) -> list[int]:
+    """Geoms that touch nothing and are no shapes of a model: meshes and primitives that are drawn."""
+    names, touch = geom_names(m), set(touching(m))
+    return [g for g in range(m.ngeom) if g not in touch and names[g] not in kept and geom_kind(m, g) in (*SHAPE_SIZES, "mesh")]
+
+
+def _draw(spec: Any, m: Any, geoms: list[int]) -> None:
+    """Add geoms of a compiled model to a specification with the same bodies, to be drawn."""
+    names, bodies = geom_names(m), body_names(m)
+    meshes: dict[int, str] = {}
+    for g in geoms:
+        body = spec.worldbody if m.geom_bodyid[g] == 0 else spec.body(bodies[m.geom_bodyid[g]])
+        rgba = m.mat_rgba[m.geom_matid[g]] if m.geom_matid[g] >= 0 else m.geom_rgba[g]
+        what: dict[str, Any] = {"size": m.geom_size[g]}
+        if geom_kind(m, g) == "mesh":
+            k = int(m.geom_dataid[g])
+            if k not in meshes:
+                meshes[k] = f"_drawn_{k}"
+                v, f = int(m.mesh_vertadr[k]), int(m.mesh_faceadr[k])
+                vertices, faces = m.mesh_vert[v : v + int(m.mesh_vertnum[k])], m.mesh_face[f : f + int(m.mesh_facenum[k])]
+                mesh = spec.add_mesh(name=meshes[k], uservert=np.array(vertices).ravel(), userface=np.array(faces).ravel())
+                mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
+            what = {"meshname": meshes[k]}
+        body.add_geom(
+            name=names[g], type=mujoco.mjtGeom(int(m.geom_type[g])), pos=m.geom_pos[g], quat=m.geom_quat[g], rgba=rgba, group=int(m.geom_group[g]),
+            contype=0, conaffinity=0, mass=0.0, **what,
+        )  # fmt: skip

@@ -18,13 +18,27 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._door import numbers, text, unknown
-from ..errors import ArgumentError, ArgumentTypeError, LoadError, ModelError, NotFiniteError, QuaternionError
-from .checks import QUATERNION_SLACK, check_everything
+from ..errors import ArgumentError, ArgumentTypeError, LoadError, ModelError, NotFiniteError, QuaternionError, UnknownNameError
+from ..spatial import compose, rotation_matrix
+from .checks import check_everything
 from .computed import computed
 from .geometry import digest, unshaped
 from .loops import LoopList, loops_from
 from .order import depth_first
-from .records import COORDINATES, JOINT_TYPES, LOOPS, VELOCITIES, Actuator, Body, Joint, JointType, Loop, Shape
+from .records import (
+    COORDINATES,
+    JOINT_TYPES,
+    LOOPS,
+    QUATERNION_SLACK,
+    VELOCITIES,
+    Actuator,
+    Body,
+    Frame,
+    Joint,
+    JointType,
+    Loop,
+    Shape,
+)
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int32]
@@ -101,6 +115,7 @@ class Model:
         nu: controls of all actuators.
         loops: what closes the tree; shapes: collision shapes that are primitive; actuators; keyframes: name → q; keyframe_velocities: name → v of those that are not at rest.
         collision_excludes: pairs of body names whose shapes do not touch.
+        frames: name → :class:`Frame` fixed to a body: sites of MJCF, fixed joints of URDF, operational frames of Pinocchio. :meth:`frame` finds bodies and joints too.
         ignored: what the source had that would change its motion or report it, and that takes no part here, neither in the dynamics nor in a simulation.
     """
 
@@ -119,6 +134,7 @@ class Model:
     keyframes: Mapping[str, Floats]
     keyframe_velocities: Mapping[str, Floats]
     collision_excludes: tuple[tuple[str, str], ...]
+    frames: Mapping[str, Frame]
     ignored: tuple[str, ...]
     body_names: tuple[str, ...]
     body_parent: Ints
@@ -166,6 +182,7 @@ class Model:
         keyframes: Mapping[str, Iterable[float]] | None = None,
         keyframe_velocities: Mapping[str, Iterable[float]] | None = None,
         collision_excludes: Iterable[tuple[str, str]] = (),
+        frames: Iterable[Frame] = (),
         ignored: Iterable[str] = (),
         compiled: Any = None,
     ) -> None:
@@ -178,10 +195,12 @@ class Model:
         put("shapes", _records(shapes, "shapes", Shape))
         put("actuators", _records(actuators, "actuators", Actuator))
         put("collision_excludes", tuple((text(a, "collision_excludes"), text(b, "collision_excludes")) for a, b in collision_excludes))
+        put("frames", {frame.name: frame for frame in _records(frames, "frames", Frame)})
         put("ignored", tuple(text(line, "ignored") for line in ([ignored] if isinstance(ignored, str) else ignored)))
         put("gravity", _frozen(numbers(gravity, "gravity", (3,)), np.float64, (3,)))
         check_everything(self)
         self._lay_out(put)
+        put("frames", MappingProxyType({name: self._below(frame, ()) for name, frame in self.frames.items()}))
         put("keyframes", MappingProxyType({text(k, "name of a keyframe"): self._keyframe(k, q) for k, q in (keyframes or {}).items()}))
         put("keyframe_velocities", MappingProxyType(self._moving_keyframes(keyframe_velocities or {})))
         put("_native", _core.build_model(
@@ -334,6 +353,46 @@ class Model:
         """Return the index of a body given by name or index; 0 is the world."""
         return self._find(body, self._body_index, self.body_names, "body")
 
+    def frame(self, name: str | int | Frame) -> Frame:
+        """Return a frame by name, placed on a body: of a body, else of a joint, else one of ``frames``.
+
+        The frame of a joint has the axes of its body, and its origin at the anchor. Wherever a body is expected, the name of a joint or frame, or a :class:`Frame`, does too.
+
+        Args:
+            name: of a body, joint or frame, the index of a body, or a frame on one of these.
+
+        Raises:
+            UnknownNameError: nothing has this name.
+        """
+        if isinstance(name, Frame):
+            return self._below(name, ())
+        if not isinstance(name, str) or name in self._body_index:
+            body = self.body_names[self.body_index(name)]
+            return Frame(body, body)
+        if name in self._joint_index:
+            j = self._joint_index[name]
+            return Frame(name, self.body_names[self.joint_body[j]], self.joints[j].position)
+        if name in self.frames:
+            return self.frames[name]
+        raise unknown("body, joint or frame", name, [*self.body_names, *self.joint_names, *self.frames])
+
+    def _names_body(self, name: object) -> bool:
+        """Whether a body is meant, and no joint or frame on it; what is neither a name nor a frame is left to :meth:`body_index` to refuse."""
+        return name in self._body_index if isinstance(name, str) else not isinstance(name, Frame)
+
+    def _below(self, frame: Frame, passed: tuple[str, ...]) -> Frame:
+        """Place a frame that is on another frame on the body that carries both."""
+        if frame.body in self._body_index:
+            return frame
+        if frame.name in passed:
+            raise ArgumentError(f"frame {frame.name!r}: expected a body below it, got frames that carry each other: {', '.join(passed)}.")
+        carrier = self.frames.get(frame.body)
+        under = (
+            self.frame(frame.body) if carrier is None or frame.body in self._joint_index else self._below(carrier, (*passed, frame.name))
+        )
+        position = np.array(under.position) + rotation_matrix(under.quaternion) @ frame.position
+        return Frame(frame.name, under.body, tuple(position.tolist()), compose(under.quaternion, frame.quaternion))
+
     def joint_index(self, joint: str | int) -> int:
         """Return the index of a joint given by name or index."""
         return self._find(joint, self._joint_index, self.joint_names, "joint")
@@ -341,6 +400,11 @@ class Model:
     def _find(self, key: str | int, index: Mapping[str, int], names: tuple[str, ...], kind: str) -> int:
         if isinstance(key, str):
             if key not in index:
+                if kind == "body" and (key in self._joint_index or key in self.frames):
+                    carrier = self.frame(key).body
+                    raise UnknownNameError(
+                        f"body: {key!r} is a {'joint' if key in self._joint_index else 'frame'} on body {carrier!r}. Use {carrier!r}, or model.frame({key!r})."
+                    )
                 raise unknown(kind, key, names)
             return index[key]
         if isinstance(key, bool) or not isinstance(key, (int, np.integer)):
@@ -419,7 +483,7 @@ class Model:
         speeds = tuple((k, tuple(v.tolist())) for k, v in self.keyframe_velocities.items())
         return (
             self.name, self.bodies, self.joints, tuple(self.gravity.tolist()), self.loops, self.shapes, self.actuators, keys, speeds,
-            self.collision_excludes, self.ignored,
+            self.collision_excludes, tuple(self.frames.values()), self.ignored,
         )  # fmt: skip
 
     def _in_mujoco(self) -> Any:
@@ -516,8 +580,8 @@ def _unpickle(*state: Any) -> Model:
 
 def _made(content: Iterable[Any], compiled: Any) -> Model:
     """Make a model of what ``_content`` returns, and what MuJoCo compiled of it."""
-    name, bodies, joints, gravity, loops, shapes, actuators, keys, speeds, excludes, ignored = content
+    name, bodies, joints, gravity, loops, shapes, actuators, keys, speeds, excludes, frames, ignored = content
     return Model(
         name, bodies, joints, gravity=gravity, loops=loops, shapes=shapes, actuators=actuators, keyframes=dict(keys),
-        keyframe_velocities=dict(speeds),        collision_excludes=excludes, ignored=ignored, compiled=compiled,
+        keyframe_velocities=dict(speeds), collision_excludes=excludes, frames=frames, ignored=ignored, compiled=compiled,
     )  # fmt: skip

@@ -6,12 +6,16 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
+from .._door import numbers, text
+from ..errors import QuaternionError
+
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
 JointType = Literal["hinge", "slide", "ball", "free"]
 LoopKind = Literal["connect", "ball", "weld", "hinge", "universal", "prismatic", "cylindrical", "planar", "distance", "gear", "coupling"]
 
 UNBOUNDED = (-math.inf, math.inf)
+QUATERNION_SLACK = 1e-6  # how far the length of a quaternion may be off and still be taken for rounding
 IDENTITY: Quaternion = (1.0, 0.0, 0.0, 0.0)
 ZERO: Vector = (0.0, 0.0, 0.0)
 
@@ -58,6 +62,42 @@ class Joint:
     stiffness: float = 0.0
     spring_reference: tuple[float, ...] = ()
     friction_loss: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A named frame fixed to a body: where a tool, a sensor or a foot is. Usable wherever a body is named; points and axes are then in its coordinates.
+
+    ``body`` names the body, or another frame, that carries it; ``position`` (3,) [m] and ``quaternion`` (4,) place it there.
+
+    Examples:
+        >>> import delassus as dl
+        >>> model = dl.load("iiwa")
+        >>> tip = dl.Frame("tip", "link7", position=(0.0, 0.0, 0.1))
+        >>> dl.frame_jacobian(model, model.neutral(), tip).shape
+        (6, 7)
+    """
+
+    name: str
+    body: str
+    position: Vector = ZERO
+    quaternion: Quaternion = IDENTITY
+
+    def __post_init__(self) -> None:
+        name = text(self.name, "name")
+        text(self.body, f"frame {name!r}: body")
+        position = numbers(self.position, f"frame {name!r}: position", (3,))
+        turn = numbers(self.quaternion, f"frame {name!r}: quaternion", (4,))
+        length = math.sqrt(float(turn @ turn))
+        if not abs(length - 1) <= QUATERNION_SLACK:
+            raise QuaternionError(f"frame {name!r}: quaternion (w, x, y, z) must have length 1, got {length:g}. Divide it by its length.")
+        object.__setattr__(self, "position", tuple(position.tolist()))
+        object.__setattr__(self, "quaternion", tuple(turn.tolist()))
+
+    @property
+    def is_body(self) -> bool:
+        """Whether it is the frame of its body."""
+        return self.position == ZERO and self.quaternion == IDENTITY
 
 
 @dataclass(frozen=True, slots=True)

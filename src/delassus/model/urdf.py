@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,18 +18,34 @@ from .checks import is_physical
 from .compiled import Compiled, compiled
 from .geometry import counted
 from .loops import across
+from .packages import Finder, folders
+from .urdf_shapes import Lost, UrdfShapes
 
+JOINTS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
 SUBSTITUTES = ("ball", "spherical", "universal")  # joints that can be put in place of a URDF's
 
 
 @dataclass(frozen=True)
 class UrdfOptions:
-    """What can be told to a URDF that it cannot say itself: whether its root floats, and joints to put in place of its own, name → type."""
+    """What can be told to a URDF that it cannot say itself.
+
+    Attributes:
+        floating_base: whether its root floats.
+        joints: to put in place of its own, name → type.
+        package_dirs: folders of the packages that it names.
+        exclude_overlaps: whether links that overlap in the reference configuration pass through each other.
+    """
 
     floating_base: bool = False
     joints: Mapping[str, Any] = field(default_factory=dict)
+    package_dirs: Any = None
+    exclude_overlaps: bool = True
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "package_dirs", folders(self.package_dirs))
+        for name in ("floating_base", "exclude_overlaps"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise ArgumentTypeError(f"{name}: expected True or False, got {type(getattr(self, name)).__name__}.")
         if not isinstance(self.joints, Mapping):
             raise ArgumentTypeError(f"joints: expected a dictionary of names and types, got {type(self.joints).__name__}.")
 
@@ -38,23 +55,47 @@ class UrdfOptions:
             raise ArgumentError(f"floating_base: only a URDF can be told to float, got {what}. Give its base a free joint instead.")
         if self.joints:
             raise ArgumentError(f"joints: only those of a URDF can be substituted, got {what}. Change the joints in the file instead.")
+        if self.package_dirs:
+            raise ArgumentError(f"package_dirs: only a URDF names packages, got {what}. Leave it out.")
+
+
+@dataclass(frozen=True)
+class UrdfDetails:
+    """What was read of a URDF, for a report.
+
+    Attributes:
+        links: their number.
+        joints: type → number.
+        shapes: role → kind → number.
+        lost: shapes that take no part.
+        flat: files of collision meshes that are flat.
+        packages: name → folder, None where it is not found.
+        overlaps: pairs of links that overlap in the reference configuration, and pass through each other.
+        massless: links without mass.
+        unread: tag → number of elements that URDF leaves to other programs.
+    """
+
+    links: int
+    joints: dict[str, int]
+    shapes: dict[str, dict[str, int]]
+    lost: tuple[Lost, ...]
+    flat: tuple[str, ...]
+    packages: dict[str, Path | None]
+    overlaps: tuple[tuple[str, str], ...]
+    massless: tuple[str, ...]
+    unread: dict[str, int]
 
 
 def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | None, where: str) -> Compiled:
-    """Ready a URDF for MuJoCo: what is only drawn goes, so do meshes that cannot be read; fixed links stay bodies, inertias as they are."""
+    """Ready a URDF for MuJoCo: fixed links stay bodies, inertias as they are written, collision and visual shapes are read here."""
+    _refuse_xacro(root, where)
+    _check_structure(root, where)
     floating_base = options.floating_base
     links = root.findall("link")
-    missing = 0
-    for link in links:
-        for visual in link.findall("visual"):
-            link.remove(visual)
-        for collision in link.findall("collision"):
-            mesh = collision.find("geometry/mesh")
-            if mesh is not None and not _mesh_readable(mesh.get("filename", ""), folder):
-                link.remove(collision)
-                missing += 1
-            elif mesh is not None and folder is not None:
-                mesh.set("filename", str((folder / mesh.get("filename", "")).resolve()))
+    types = Counter(joint.get("type") or "none" for joint in root.findall("joint"))
+    unread = Counter(child.tag for child in root if child.tag not in ("link", "joint", "material", "mujoco"))
+    shapes = UrdfShapes(Finder(folder, options.package_dirs))
+    shapes.take_from(root)
     if floating_base:
         children = {child.get("link") for child in root.findall("joint/child")}
         base = [link.get("name") or "" for link in links if link.get("name") not in children]
@@ -70,10 +111,13 @@ def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | No
     compiler = extension.find("compiler")
     if compiler is None:
         compiler = ElementTree.SubElement(extension, "compiler")
+    if folder is not None and compiler.get("meshdir"):
+        shapes.folders = (folder / compiler.get("meshdir", ""),)
     adjusts = any(compiler.get(key) for key in ("balanceinertia", "boundmass", "boundinertia", "inertiafromgeom", "settotalmass"))
     for key, value in {"fusestatic": "false", "strippath": "false", "discardvisual": "false"}.items():
         compiler.set(key, value)
     inertials = {} if adjusts else {link.get("name"): _take_inertial(link, where) for link in links}
+    held = [] if adjusts else _hold_massless(root, {name: mass for name, (mass, *_) in inertials.items()}, options.joints)
     # what is put in place of a joint has no limits, and follows no other
     for joint in root.findall("joint"):
         if joint.get("name") in options.joints and joint.get("type") != "fixed":
@@ -82,12 +126,29 @@ def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | No
                 joint.remove(part)
     carried = {joint.get("name") or "": child.get("link") or "" for joint in root.findall("joint") for child in joint.findall("child")}
     text = ElementTree.tostring(root, encoding="unicode")
-    model, omitted = compiled(
-        lambda: _substituted(text, options.joints, carried) if options.joints else mujoco.MjModel.from_xml_string(text), where
-    )
+
+    def make() -> mujoco.MjSpec:
+        spec = mujoco.MjSpec.from_string(text)
+        _substitute(spec, options.joints, carried)
+        shapes.add_to(spec, where)
+        return spec
+
+    spec, said = compiled(make, where)
+    model, omitted = compiled(spec.compile, where)
+    overlaps: tuple[tuple[str, str], ...] = ()
+    if options.exclude_overlaps and (overlaps := overlapping(model)):
+        for k, (one, two) in enumerate(overlaps):
+            spec.add_exclude(name=f"overlap_{k}", bodyname1=one, bodyname2=two)
+        model, omitted = compiled(spec.compile, where)
+    omitted = tuple(line for line in said + omitted if "<mimic>" not in line)  # which _unread counts
     omitted += _unread(root, model, omitted)
-    if missing:
-        omitted += (f"{missing} collision mesh{'' if missing == 1 else 'es'} not there, or not STL, OBJ or MSH",)
+    if held:
+        some = ", ".join(held[:3]) + (" …" if len(held) > 3 else "")
+        omitted += (f"motion of {counted(len(held), 'joint')} that move{'s' if len(held) == 1 else ''} links without mass ({some})",)
+    omitted += tuple(shapes.lines())
+    if overlaps:
+        some = ", ".join(f"{one} and {two}" for one, two in overlaps[:3]) + (" …" if len(overlaps) > 3 else "")
+        omitted += (f"collisions of {counted(len(overlaps), 'pair')} of links that overlap in the reference configuration ({some})",)
     # older versions of MuJoCo drop such limits without a word
     for joint in root.findall("joint"):
         limit, what = joint.find("limit"), f"joint {joint.get('name')!r}"
@@ -100,15 +161,9 @@ def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | No
         ):
             omitted += (f"{what} has equal lower and upper limits",)
 
-    # of links fixed to others only the sum counts, and many carry made-up numbers: these are lowered to what a mass can have
-    fixed = {
-        end.get("link")
-        for joint in root.findall("joint")
-        if joint.get("type") == "fixed"
-        for end in (*joint.iter("parent"), *joint.iter("child"))
-    }
+    # many links carry made-up numbers: these are lowered to what a mass can have
     for name, (mass, center, axes, moments) in inertials.items():
-        if name in fixed and mass >= 0 and not is_physical(mass, *moments):
+        if mass >= 0 and not is_physical(mass, *moments):
             omitted += (f"inertia of link {name!r} beyond what is physical",)
             a, b, c = np.maximum(moments, 0.0) if mass > 0 else np.zeros(3)
             moments = (a, b, min(c, a + b))
@@ -118,12 +173,111 @@ def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | No
             model.body_iquat[body], model.body_inertia[body] = axes, moments
     if inertials:
         compiled(lambda: mujoco.mj_setConst(model, mujoco.MjData(model)), where)
-    return Compiled(model, root.get("name"), omitted, carried)
+    ids = (mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, name) for name in shapes.drawn_names)
+    details = UrdfDetails(
+        len(links), dict(types), shapes.counts, tuple(shapes.lost), tuple(shapes.flat), shapes.finder.packages, overlaps,
+        tuple(name or "" for name, (mass, *_) in inertials.items() if mass == 0), dict(unread),
+    )  # fmt: skip
+    return Compiled(model, root.get("name"), omitted, carried, frozenset(ids), details)
 
 
-def _substituted(text: str, joints: Mapping[str, Any], carried: Mapping[str, str]) -> mujoco.MjModel:
-    """Compile a URDF with other joints in place of some of its own: balls, and universal joints, which are two hinges of one body."""
-    spec = mujoco.MjSpec.from_string(text)
+def overlapping(m: mujoco.MjModel, depth: float = 1e-4) -> tuple[tuple[str, str], ...]:
+    """Pairs of bodies whose shapes are in each other by more than a depth [m] in the reference configuration, and would be pushed apart there."""
+    d = mujoco.MjData(m)
+    mujoco.mj_kinematics(m, d)
+    mujoco.mj_comPos(m, d)
+    mujoco.mj_collision(m, d)
+    pairs = []
+    for k in range(d.ncon):
+        contact = d.contact[k]
+        if contact.dist < -depth:
+            one, two = sorted(int(m.geom_bodyid[g]) for g in contact.geom)
+            pairs.append((one, two))
+    return tuple((m.body(one).name, m.body(two).name) for one, two in sorted(set(pairs)))
+
+
+def _hold_massless(root: ElementTree.Element, mass: Mapping[str | None, float], told: Mapping[str, Any]) -> list[str]:
+    """Fix joints that move nothing with mass, whose acceleration no force defines; returns their names. Where nothing at all has mass, none is."""
+    if not any(mass.values()):
+        return []
+    joints = root.findall("joint")
+    below: dict[str | None, list[str | None]] = {}
+    for joint in joints:
+        below.setdefault(_end_of(joint, "parent"), []).append(_end_of(joint, "child"))
+
+    def carries(link: str | None, passed: frozenset[str | None]) -> bool:
+        if mass.get(link) or link in passed:
+            return True
+        return any(carries(child, passed | {link}) for child in below.get(link, ()))
+
+    held = []
+    for joint in joints:
+        name = joint.get("name") or ""
+        moves = joint.get("type") not in ("fixed", "floating")
+        if moves and name not in told and not carries(_end_of(joint, "child"), frozenset()):
+            joint.set("type", "fixed")
+            for part in (*joint.findall("limit"), *joint.findall("mimic")):
+                joint.remove(part)
+            held.append(name)
+    return held
+
+
+def _end_of(joint: ElementTree.Element, end: str) -> str | None:
+    """Return the link at one end of a joint, "parent" or "child"."""
+    element = joint.find(end)
+    return None if element is None else element.get("link")
+
+
+def _refuse_xacro(root: ElementTree.Element, where: str) -> None:
+    """Raise where macros are not expanded."""
+    tag = next((e.tag for e in root.iter() if isinstance(e.tag, str) and "xacro" in e.tag.lower()), None)
+    if tag is not None:
+        raise xacro_error(where, f"the element <xacro:{tag.rpartition('}')[2]}>")
+
+
+def xacro_error(where: str, what: str) -> LoadError:
+    """Say how to expand macros."""
+    name = where.strip("'\"") if where != "the text" else "robot.urdf.xacro"
+    target = name.removesuffix(".xacro").removesuffix(".urdf") + "_expanded.urdf"
+    return LoadError(
+        f"source: {where} is xacro, not yet URDF: it has {what}. Expand it first: xacro {name} > {target}  (pip install xacro, or from ROS)."
+    )
+
+
+def _check_structure(root: ElementTree.Element, where: str) -> None:
+    """Raise where names are missing or repeated, or joints hold links that do not exist: MuJoCo would say less."""
+    for tag in ("link", "joint"):
+        names = Counter(element.get("name") for element in root.findall(tag))
+        if None in names or "" in names:
+            raise LoadError(f"source: {where}: every <{tag}> needs a name.")
+        if repeated := [name for name, n in names.items() if n > 1]:
+            raise LoadError(f"source: {where}: {tag} names must differ, got {names[repeated[0]]} of name {repeated[0]!r}. Rename them.")
+    links = {link.get("name") for link in root.findall("link")}
+    if not links:
+        raise LoadError(f"source: {where}: expected at least one <link>, got none.")
+    for joint in root.findall("joint"):
+        name, kind = joint.get("name"), joint.get("type")
+        if kind not in JOINTS:
+            raise unknown(f"source: {where}: joint {name!r}: type", kind, JOINTS)
+        for end in ("parent", "child"):
+            link = _end_of(joint, end)
+            if link not in links:
+                raise LoadError(f"source: {where}: joint {name!r}: its {end} is link {link!r}, which does not exist.")
+    children = Counter(child.get("link") for child in root.findall("joint/child"))
+    if twice := [link for link, n in children.items() if n > 1]:
+        raise LoadError(
+            f"source: {where}: link {twice[0]!r} is the child of {children[twice[0]]} joints; a tree has one. Close the loop with the argument loops instead."
+        )
+    for joint in root.findall("joint"):
+        parent = _end_of(joint, "parent")
+        if joint.get("type") == "floating" and parent in children:
+            raise LoadError(
+                f"source: {where}: joint {joint.get('name')!r} is floating below link {parent!r}. Only a root can float: make {parent!r} the world, or use another type."
+            )
+
+
+def _substitute(spec: mujoco.MjSpec, joints: Mapping[str, Any], carried: Mapping[str, str]) -> None:
+    """Put other joints in place of some of a URDF's: balls, and universal joints, which are two hinges of one body."""
     for name, wanted in joints.items():
         if name not in carried:
             raise unknown("joints: joint", name, carried)
@@ -143,7 +297,6 @@ def _substituted(text: str, joints: Mapping[str, Any], carried: Mapping[str, str
         joint.type, joint.axis = mujoco.mjtJoint.mjJNT_HINGE, axes[0]
         second = body.add_joint(name=f"{name}_2", type=mujoco.mjtJoint.mjJNT_HINGE, axis=axes[1], pos=joint.pos)
         second.damping, second.frictionloss, second.armature = joint.damping, joint.frictionloss, joint.armature
-    return spec.compile()
 
 
 def _universal_axes(said: Mapping[str, Any], own: Any, what: str) -> tuple[Any, Any]:
@@ -161,7 +314,7 @@ def _unread(root: ElementTree.Element, model: mujoco.MjModel, said: tuple[str, .
     """Lines about what MuJoCo reads from later versions on, or warns of only then: mimic joints, limits that leave no room."""
     omitted: tuple[str, ...] = ()
     couplings = int(np.count_nonzero(model.eq_type == mujoco.mjtEq.mjEQ_JOINT))
-    mimics = len(root.findall("joint/mimic"))
+    mimics = sum(joint.find("mimic") is not None and joint.get("type") != "fixed" for joint in root.findall("joint"))
     if mimics > couplings:
         omitted += (counted(mimics - couplings, "mimic joint"),)
     for joint in root.findall("joint"):
@@ -172,11 +325,6 @@ def _unread(root: ElementTree.Element, model: mujoco.MjModel, said: tuple[str, .
         if not any(repr(name) in line for line in said):
             omitted += (f"joint {name!r} has equal lower and upper limits, which MuJoCo takes for none",)
     return omitted
-
-
-def _mesh_readable(filename: str, folder: Path | None) -> bool:
-    known = filename.lower().endswith((".stl", ".obj", ".msh"))
-    return known and folder is not None and "://" not in filename and (folder / filename).is_file()
 
 
 def _take_inertial(link: ElementTree.Element, where: str) -> tuple[float, Any, Any, Any]:

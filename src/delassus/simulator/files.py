@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, BinaryIO
 
 from ..errors import ArgumentError, WriteError
 
-__all__ = ["named_path", "private_file", "save_figure", "whole_file"]
+__all__ = ["named_path", "new_figure", "private_file", "save_figure", "whole_file"]
 
 
 def named_path(path: str | os.PathLike[str], name: str = "path") -> Path:
@@ -65,6 +66,14 @@ def whole_file(path: str | os.PathLike[str], what: str) -> Iterator[BinaryIO]:
         if part is not None:
             with suppress(OSError):
                 part.unlink()
+
+
+def new_figure(**options: Any) -> Any:
+    """Return an empty matplotlib figure. Where the caller works with pyplot, it is one of pyplot's, in the caller's backend: a notebook or ``plt.show()`` shows it."""
+    from matplotlib.figure import Figure
+
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    return Figure(**options) if pyplot is None else pyplot.figure(**options)
 
 
 def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:

@@ -6,7 +6,7 @@ One step is a sentence: collide, constrain, operate, solve, integrate. Contacts 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
 from typing import Any, get_args
@@ -20,6 +20,7 @@ from .._door import conform, count, finite, number, unknown
 from ..dynamics import forward_dynamics, solve_mass_matrix
 from ..errors import ArgumentError, ArgumentTypeError, UnstableError
 from ..model import Model
+from ..model.floor import with_floor
 from ..model.from_mujoco import body_names
 from ..model.geometry import set_flags
 from ..model.load import model_of, tell_ignored
@@ -80,6 +81,9 @@ class Simulator:
             within reach, forces on its joints or wrenches on its bodies change, or the state is set. Off by default: motion slower than ``sleep_speed`` is lost.
         sleep_speed: below which a body is at rest, everywhere on it, by its velocity and by the way it goes in the step [m/s].
         loops: that are closed besides those of the model: a list, or a file of one, see :func:`~delassus.load`.
+        floating_base: let the root of a URDF float.
+        floor: put a model that has none on a floor, see :func:`~delassus.scenes.on_floor`.
+        package_dirs: folders of the packages that a URDF names, see :func:`~delassus.load`.
 
     Examples:
         >>> import delassus as dl
@@ -107,13 +111,20 @@ class Simulator:
         sleep_after: float | None = None,
         sleep_speed: float = 1e-4,
         loops: LoopList | None = None,
+        floating_base: bool = False,
+        floor: bool = False,
+        package_dirs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None,
     ) -> None:
         if solver not in get_args(SimulatorSolver):
             raise unknown("solver", solver, get_args(SimulatorSolver))
         if integrator not in get_args(Integrator):
             raise unknown("integrator", integrator, get_args(Integrator))
         self.solver, self.integrator = solver, integrator
-        self.model = model_of(model, UrdfOptions(), loops, "model")
+        if not isinstance(floor, bool | np.bool_):
+            raise ArgumentTypeError(f"floor: expected True or False, got {type(floor).__name__}.")
+        self.model = model_of(model, UrdfOptions(floating_base, package_dirs=package_dirs), loops, "model")
+        if floor:
+            self.model = with_floor(self.model)
         if not isinstance(model, Model):
             tell_ignored(self.model, stacklevel=3)
         self.timestep = self.model.timestep if timestep is None else number(timestep, "timestep")

@@ -22,7 +22,7 @@ from ..model.compiled import compiled
 from ..model.enclosed import load_enclosed
 from ..model.mjcf import to_mjcf
 from ..model.model import as_model
-from .files import named_path, save_figure, whole_file
+from .files import named_path, new_figure, save_figure, whole_file
 from .loop_rows import loop_slices
 
 __all__ = ["Contacts", "Trajectory"]
@@ -358,9 +358,7 @@ class Trajectory:
         Returns:
             A ``matplotlib.figure.Figure``.
         """
-        from matplotlib.figure import Figure
-
-        figure = Figure(figsize=(10, 6.5), layout="constrained")
+        figure = new_figure(figsize=(10, 6.5), layout="constrained")
         energies, residuals, depths, contacts = figure.subplots(2, 2, sharex=True).ravel()
         t, total = self.times, self.kinetic_energy + self.potential_energy
         for values, name in ((self.kinetic_energy, "kinetic"), (self.potential_energy, "potential"), (total, "sum")):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError
-from ..simulator.files import save_figure
+from ..simulator.files import new_figure, save_figure
 from .metrics import METRICS
 
 if TYPE_CHECKING:
@@ -43,8 +43,6 @@ def picture(result: StudyResult, path: str | os.PathLike[str] | None = None) -> 
     Raises:
         ArgumentError: there is no metric, or nothing varies.
     """
-    from matplotlib.figure import Figure
-
     across = dict(list(_numbers(result, result.study.names, varied=True).items())[:MAX_ACROSS])
     down = dict(list(_numbers(result, result.study.metrics, varied=False).items())[:MAX_DOWN])
     if not down:
@@ -53,7 +51,7 @@ def picture(result: StudyResult, path: str | os.PathLike[str] | None = None) -> 
     status = result.column("status").astype(str)
     drawn = np.unique(np.linspace(0, len(status) - 1, min(len(status), MAX_POINTS)).astype(int))
 
-    figure = Figure(figsize=(1.2 + 3.6 * len(across), 0.9 + 2.5 * len(down)), layout="constrained")
+    figure = new_figure(figsize=(1.2 + 3.6 * len(across), 0.9 + 2.5 * len(down)), layout="constrained")
     panels = figure.subplots(len(down), len(across), squeeze=False, sharex="col", sharey="row")
     size = float(np.clip(4000 / len(drawn), 3, 30))
     for i, (metric, y) in enumerate(down.items()):

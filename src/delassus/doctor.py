@@ -1,0 +1,213 @@
+"""What was read of a model file, what is missing and what to do about it, in plain words."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from .errors import DelassusError
+from .model import Model
+from .model.floor import with_floor
+from .model.from_mujoco import from_compiled
+from .model.geometry import counted, touching
+from .model.load import compile_source
+from .model.urdf import UrdfDetails
+from .simulator import Simulator
+
+__all__ = ["Finding", "Report", "examine"]
+
+_STEPS = 100
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was found: "read" is as it should be, "note" is worth knowing, "missing" takes no part; and what to do, if anything."""
+
+    kind: Literal["read", "note", "missing"]
+    text: str
+    advice: str = ""
+
+
+@dataclass
+class Report:
+    """All findings on a file, in the order to read them, and commands to go on with."""
+
+    name: str
+    findings: list[Finding] = field(default_factory=list)
+    next_steps: list[str] = field(default_factory=list)
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is missing."""
+        return all(finding.kind != "missing" for finding in self.findings)
+
+    def add(self, kind: Literal["read", "note", "missing"], text: str, advice: str = "") -> None:
+        """Add a finding."""
+        self.findings.append(Finding(kind, text, advice))
+
+
+def examine(source: str, *, floating_base: bool = False, package_dirs: Sequence[Path] = ()) -> Report:
+    """Examine a model file: read it, look for what is missing or odd, and step it on a floor.
+
+    Args:
+        source: a name, or a path to an MJCF or URDF file.
+        floating_base: let the root of a URDF float.
+        package_dirs: folders of the packages that a URDF names.
+
+    Raises:
+        LoadError: the file is no model; the message says why.
+    """
+    made = compile_source(source, floating_base=floating_base, package_dirs=package_dirs or None)
+    model = from_compiled(made)
+    report = Report(model.name)
+    details: UrdfDetails | None = made.details
+    _tree(report, model, details)
+    if details is not None:
+        _files(report, details)
+    _shapes(report, model, details)
+    _masses(report, model, details)
+    _joints(report, model)
+    shown = {id(line) for line in model.ignored if details is not None and _told(line)}
+    for line in model.ignored:
+        if id(line) not in shown:
+            report.add("missing", f"{line}.", "It takes no part in the motion; see docs/model.md for what is kept.")
+    if details is not None and details.unread:
+        listed = ", ".join(f"{n} <{tag}>" for tag, n in sorted(details.unread.items()))
+        report.add("note", f"Elements for other programs are not read: {listed}.")
+    if details is not None and not model.actuators:
+        report.add("note", "A URDF has no actuators.", "Apply joint forces: sim.step(tau), with tau of shape (nv,).")
+    _trial(report, model)
+    _advise(report, source, model, details, floating_base)
+    return report
+
+
+def _told(line: str) -> bool:
+    """Whether a line of ``ignored`` is told in words of its own."""
+    return any(part in line for part in (" collision mesh", " visual mesh", " collision shape", " visual shape", "that overlap in the reference", "links without mass", "beyond what is physical"))  # fmt: skip
+
+
+def _tree(report: Report, model: Model, details: UrdfDetails | None) -> None:
+    kind = "MJCF" if details is None else "URDF"
+    moving = ", ".join(f"{n} {word}" for word, n in sorted(_counts(model.joint_type).items())) or "none"
+    bodies = counted(model.nbody - 1, "body", "bodies")
+    report.add("read", f"{kind} of {model.name!r}: {bodies}, joints: {moving}; nq = {model.nq}, nv = {model.nv}, {model.mass:.4g} kg.")
+    if model.loops:
+        report.add("read", f"{counted(len(model.loops), 'loop or coupling', 'loops and couplings')}, held exactly.")
+    if model.frames:
+        names = list(model.frames)
+        report.add("read", f"{counted(len(names), 'named frame')}: {', '.join(names[:4])}{' …' if len(names) > 4 else ''}.")
+
+
+def _counts(words: Sequence[str]) -> dict[str, int]:
+    return {word: words.count(word) for word in set(words)}
+
+
+def _files(report: Report, details: UrdfDetails) -> None:
+    for name, folder in sorted(details.packages.items()):
+        if folder is not None:
+            report.add("read", f"Package {name!r} is in {str(folder)!r}.")
+    by_reason: dict[str, list[Any]] = {}
+    for lost in details.lost:
+        by_reason.setdefault(lost.reason, []).append(lost)
+    for reason, group in by_reason.items():
+        roles = " and ".join(counted(n, f"{role} shape") for role, n in _counts([lost.role for lost in group]).items())
+        links = ", ".join(dict.fromkeys(repr(lost.link) for lost in group))
+        advice = ""
+        if "is not found" in reason:
+            advice = (
+                "Add --package-dir FOLDER (package_dirs=[FOLDER]) with the folder that holds the package, or source your ROS workspace."
+            )
+        elif "does not exist" in reason or "no such file" in reason:
+            advice = "Put the file there, or correct its name in the URDF."
+        report.add("missing", f"{roles} (link {_short(links)}; {group[0].what}): {reason}.", advice)
+    if details.flat:
+        report.add("note", f"Flat collision meshes touch as plates of 1 mm: {', '.join(sorted(set(details.flat)))}.")
+
+
+def _short(text: str, most: int = 160) -> str:
+    return text if len(text) <= most else f"{text[: most - 2]} …"
+
+
+def _shapes(report: Report, model: Model, details: UrdfDetails | None) -> None:
+    m = model._in_mujoco()
+    moving = [g for g in touching(m) if model.body_moves[m.geom_bodyid[g]]]
+    if details is not None:
+        for role, kinds in details.shapes.items():
+            listed = ", ".join(
+                counted(n, kind, "boxes" if kind == "box" else "meshes" if kind == "mesh" else None) for kind, n in sorted(kinds.items())
+            )
+            tail = "; meshes touch with their convex hulls" if role == "collision" and "mesh" in kinds else ""
+            report.add("read", f"{role.capitalize()} shapes: {listed or 'none'}{tail}.")
+    else:
+        report.add("read", f"{counted(len(touching(m)), 'shape')} that can touch, of {m.ngeom} in all.")
+    if not moving and model.nv:
+        report.add("missing", "Nothing that moves can touch: it has no collision shapes, and falls through any floor.", "Give its links <collision> elements.")  # fmt: skip
+    if details is not None and details.overlaps:
+        some = ", ".join(f"{a} and {b}" for a, b in details.overlaps[:6]) + (" …" if len(details.overlaps) > 6 else "")
+        pairs = counted(len(details.overlaps), "pair of links overlaps", "pairs of links overlap")
+        report.add("note", f"{pairs} at the reference configuration and do not collide with each other: {some}.",
+                   "dl.load(..., exclude_overlaps=False) lets them collide.")  # fmt: skip
+
+
+def _masses(report: Report, model: Model, details: UrdfDetails | None) -> None:
+    for line in model.ignored:
+        if "links without mass" in line or "beyond what is physical" in line:
+            held = "without mass" in line
+            report.add("missing", f"{line}." if not held else f"{line}: the joints are held fixed.",
+                       "Give these links mass and inertia." if held else "It was lowered to what a mass can have. Correct it, about the centre of mass.")  # fmt: skip
+    if details is not None and details.massless:
+        report.add("note", f"{counted(len(details.massless), 'link has', 'links have')} no mass: {_short(', '.join(details.massless))}.")
+
+
+def _joints(report: Report, model: Model) -> None:
+    q = model.neutral()
+    out = [
+        name
+        for name, kind, adr, (low, high) in zip(model.joint_names, model.joint_type, model.joint_qadr, model.joint_range, strict=True)
+        if kind in ("hinge", "slide") and not low - 1e-9 <= q[adr] <= high + 1e-9
+    ]
+    if out:
+        report.add("note", f"The reference configuration is outside the range of {counted(len(out), 'joint')}: {_short(', '.join(out))}.",
+                   "Start from a configuration within it: sim.reset(q). Until then steps end 'limit_violated'.")  # fmt: skip
+
+
+def _within(model: Model) -> np.ndarray[Any, Any]:
+    """Return the reference configuration with all hinges and slides moved into their ranges."""
+    q = model.neutral()
+    for kind, adr, (low, high) in zip(model.joint_type, model.joint_qadr, model.joint_range, strict=True):
+        if kind in ("hinge", "slide"):
+            q[adr] = np.clip(q[adr], low, high)
+    return q
+
+
+def _trial(report: Report, model: Model) -> None:
+    """Step it on a floor."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            sim = Simulator(with_floor(model))
+            sim.reset("home" if "home" in model.keyframes else _within(sim.model))
+            statuses = [sim.step().status for _ in range(_STEPS)]
+    except DelassusError as error:
+        report.add("missing", f"It cannot be simulated: {error}")
+        return
+    solved = statuses.count("solved")
+    others = ", ".join(f"{n} {word}" for word, n in sorted(_counts([s for s in statuses if s != "solved"]).items()))
+    speed = float(np.abs(sim.v).max(initial=0.0))
+    report.add("read" if solved == _STEPS else "note", f"{_STEPS} steps of {1e3 * sim.timestep:g} ms on a floor: {solved} solved{', ' + others if others else ''}; "
+               f"fastest joint or base velocity {speed:.3g} (m/s or rad/s).")  # fmt: skip
+
+
+def _advise(report: Report, source: str, model: Model, details: UrdfDetails | None, floating_base: bool) -> None:
+    fixed = details is not None and not floating_base and "free" not in model.joint_type
+    if fixed:
+        report.add(
+            "note", "Its base is fixed to the world.", "For a robot that walks, flies or falls add --floating-base (floating_base=True)."
+        )
+    flags = " --floating-base" if floating_base else ""
+    report.next_steps = [f"delassus simulate {source}{flags} --floor --record motion.html", f"delassus view {source}{flags}"]

@@ -1,0 +1,139 @@
+"""Where the files are that a robot description names: package://, model://, file://, relative and absolute paths."""
+
+from __future__ import annotations
+
+import os
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from urllib.parse import unquote
+
+from ..errors import ArgumentError, ArgumentTypeError, MeshError
+
+__all__ = ["Finder", "folders"]
+
+# environment variables that list folders of packages, and what lies between such a folder and a package
+_VARIABLES = {"ROS_PACKAGE_PATH": "", "AMENT_PREFIX_PATH": "share", "GAZEBO_MODEL_PATH": "", "GZ_SIM_RESOURCE_PATH": ""}
+
+
+def folders(package_dirs: object) -> tuple[Path, ...]:
+    """Check the argument ``package_dirs``: one folder or several, which must exist."""
+    if package_dirs is None:
+        return ()
+    listed: Sequence[object]
+    if isinstance(package_dirs, str | os.PathLike):
+        listed = (package_dirs,)
+    elif isinstance(package_dirs, Sequence):
+        listed = package_dirs
+    else:
+        raise ArgumentTypeError(f"package_dirs: expected a list of folders, got {type(package_dirs).__name__}.")
+    found = []
+    for entry in listed:
+        if not isinstance(entry, str | os.PathLike):
+            raise ArgumentTypeError(f"package_dirs: expected a list of folders, got {type(entry).__name__} in it.")
+        path = Path(os.fspath(entry)).expanduser()
+        if not path.is_dir():
+            raise ArgumentError(f"package_dirs: the folder {str(path)!r} does not exist. Give the folder that holds the packages.")
+        found.append(path)
+    return tuple(found)
+
+
+class Finder:
+    """Finds the files of one description.
+
+    A package is looked for in ``package_dirs``, then in the folders of ``ROS_PACKAGE_PATH``, ``AMENT_PREFIX_PATH`` (their ``share``), ``GAZEBO_MODEL_PATH`` and
+    ``GZ_SIM_RESOURCE_PATH``, then in every folder above the description. A folder is package NAME if it has this name, or if its ``package.xml`` says so.
+
+    Args:
+        folder: of the description; None where it is a text.
+        package_dirs: folders that hold packages, or are packages.
+    """
+
+    def __init__(self, folder: Path | None, package_dirs: Sequence[Path] = ()) -> None:
+        self.folder = None if folder is None else folder.resolve()
+        self.package_dirs = tuple(package_dirs)
+        self.packages: dict[str, Path | None] = {}
+        self._candidates_of: dict[str, tuple[Path, ...]] = {}
+
+    def find(self, uri: str) -> Path:
+        """Return the file that a description means.
+
+        Raises:
+            MeshError: there is none.
+        """
+        uri = uri.strip()
+        scheme, mark, rest = uri.partition("://")
+        if not uri:
+            raise MeshError("no file is named")
+        if mark and scheme in ("package", "model"):
+            return self._in_package(uri, rest)
+        if mark and scheme == "file":
+            return _existing(Path("/" + rest.lstrip("/")), "the file does not exist")
+        if mark:
+            raise MeshError(f"{scheme}:// is not fetched; download the files and name them by a path")
+        path = Path(uri)
+        if not path.is_absolute():
+            if self.folder is None:
+                raise MeshError("a text has no folder for relative paths; load the file")
+            path = self.folder / path
+        return _existing(path, "the file does not exist beside the description")
+
+    def _in_package(self, uri: str, rest: str) -> Path:
+        """File of package://NAME/PATH; a third slash, which some tools write, does no harm."""
+        name, _, inside = rest.lstrip("/").partition("/")
+        if name not in self._candidates_of:
+            self._candidates_of[name] = tuple(self._candidates(name))
+        candidates = self._candidates_of[name]
+        found = candidates[0] if candidates else None
+        for package in candidates:
+            for path in (package / inside, package / unquote(inside)):
+                if path.is_file():
+                    self.packages[name] = package
+                    return path
+        self.packages.setdefault(name, found)
+        if found is None:
+            raise MeshError(f"package {name!r} is not found; give its parent folder in package_dirs, or set ROS_PACKAGE_PATH")
+        raise MeshError(f"package {name!r} is in {str(found)!r}, but has no such file")
+
+    def _candidates(self, name: str) -> Iterator[Path]:
+        """Folders that are the package, best first."""
+        roots = list(self.package_dirs)
+        for variable, between in _VARIABLES.items():
+            roots += [Path(entry) / between for entry in os.environ.get(variable, "").split(os.pathsep) if entry]
+        if self.folder is not None:
+            roots += [self.folder, *self.folder.parents]
+        for root in roots:
+            for path in (root / name, root / "share" / name):
+                if path.is_dir():
+                    yield path
+            if root.name == name or _package_name(root) == name:
+                yield root
+            elif root in self.package_dirs:
+                # a repository whose packages lie in it under other names
+                yield from (below for below in _packages_in(root) if _package_name(below) == name)
+
+
+def _existing(path: Path, otherwise: str) -> Path:
+    for candidate in (path, Path(unquote(str(path)))):
+        try:
+            if candidate.is_file():
+                return candidate
+        except (OSError, ValueError):
+            break
+    raise MeshError(otherwise)
+
+
+def _packages_in(folder: Path) -> tuple[Path, ...]:
+    try:
+        return tuple(sorted(path.parent for path in folder.glob("*/package.xml")))
+    except OSError:
+        return ()
+
+
+def _package_name(folder: Path) -> str | None:
+    """Name in a folder's package.xml."""
+    try:
+        name = ElementTree.parse(folder / "package.xml").getroot().findtext("name")
+    except (OSError, ElementTree.ParseError, ValueError):
+        return None
+    return name and name.strip()
