@@ -280,14 +280,18 @@ def simulate(
         ),
     ] = None,
     figure: Annotated[Path | None, typer.Option(help="Write a summary figure (.png).")] = None,
+    video: Annotated[
+        Path | None, typer.Option(help="Write a film: .gif or .webp, or .mp4 (needs the extra video). It is drawn without a graphics card.")
+    ] = None,
     floating_base: Floating = False,
     json_file: Json = None,
 ) -> None:
     """Simulate a robot or a scene with rigid contacts and print a summary. Embedded robots are placed on a floor."""
     from .bench import run
-    from .demo import Progress, check_record, costs_at, fullest_frame, numbers_of, prepare, show_motion
+    from .demo import Progress, check_film, check_record, costs_at, fullest_frame, numbers_of, prepare, show_motion
 
     check_record(record_file)
+    check_film(video)
     if figure is not None and (figure.suffix != ".png" or not figure.parent.is_dir()):
         raise ArgumentError(f"--figure: expected a file that ends in .png in an existing folder, got {str(figure)!r}.")
     sim, compiled, default, left_out = prepare(source, timestep, solver, keyframe, floating_base)
@@ -310,8 +314,12 @@ def simulate(
     if figure is not None:
         from .figures import simulation_figure
 
-        simulation_figure(figure, motion, None, costs_at(sim, motion, fullest_frame(motion)))
+        simulation_figure(figure, motion, None, costs_at(sim, motion, fullest_frame(motion)), compiled)
         console.print(f"wrote {escape(str(figure))}")
+    if video is not None:
+        with Progress() as progress:
+            dl.record(motion.trajectory, video, geometry=compiled, progress=progress.part(video.name))
+        console.print(f"wrote {escape(str(video))}")
     _save(json_file, {"version": dl.__version__} | facts)
 
 

@@ -29,9 +29,11 @@ from .model.load import compile_source
 from .simulator import Simulator
 from .types import SimulatorSolver
 from .viewers import record
+from .viewers.video import VIDEOS, check_video
 
 __all__ = [
     "Progress",
+    "check_film",
     "check_record",
     "compiled_source",
     "costs_at",
@@ -121,6 +123,15 @@ def check_record(path: Path | None) -> None:
         raise ArgumentError(f"--record: expected a file in an existing folder, got {str(path)!r}.")
     if path.suffix != ".npz" and importlib.util.find_spec("viser") is None:
         raise MissingExtraError(f'--record: {path.suffix} needs viser: pip install "delassus[viewer]", or record an .npz.')
+
+
+def check_film(path: Path | None) -> None:
+    """Say before the work whether its film could be written."""
+    if path is None:
+        return
+    if path.suffix not in VIDEOS or not path.parent.is_dir():
+        raise ArgumentError(f"--video: expected a file that ends in {', '.join(VIDEOS)} in an existing folder, got {str(path)!r}.")
+    check_video(path.suffix)
 
 
 def numbers_of(text: str | None, default: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
