@@ -45,7 +45,7 @@ def simulation_figure(
     upper, lower = figure.subfigures(2, 1, height_ratios=(1.25, 1.0), squeeze=False).ravel()
     moments = [round(share * (len(tr) - 1)) for share in (0.0, 0.5, 1.0)]
     what = subject(tr, None, None, geometry)
-    studio = Studio(tr.model, tr.q[moments], solids=what.solids, size=(600, 560))
+    studio = Studio(tr.model, tr.q[moments], solids=what.solids, size=(450, 420))
     studio.newton, example = force_scale(what, studio.reach)
     for ax, k in zip(upper.subplots(1, 3), moments, strict=True):
         touching = tr.contacts(k)
@@ -54,11 +54,11 @@ def simulation_figure(
         ax.axis("off")
         if ax.get_subplotspec().is_first_col() and example > 0:
             length = example * studio.newton * studio.camera.scale / studio.camera.distance
-            ax.annotate("", (20 + length, 538), (20, 538), arrowprops={"arrowstyle": "-|>", "color": "#2d343e", "lw": 1.5, "shrinkA": 0, "shrinkB": 0})
-            x = 34 + length
+            ax.annotate("", (15 + length, 403), (15, 403), arrowprops={"arrowstyle": "-|>", "color": "#2d343e", "lw": 1.5, "shrinkA": 0, "shrinkB": 0})
+            x = 25 + length
             for word, color in ((f"{example:g} N", "#2d343e"), ("sticks", _hex(STICKS)), ("slides", _hex(SLIDES))):
-                ax.text(x, 538, word, color=color, fontsize=10, va="center")
-                x += 30 + 9.5 * len(word)
+                ax.text(x, 403, word, color=color, fontsize=10, va="center")
+                x += 22 + 7.2 * len(word)
 
     depth, work, stages, bars = lower.subplots(1, 4)
     t = tr.times[0] + (np.arange(len(motion.seconds)) + 1) * (tr.times[-1] - tr.times[0]) / len(motion.seconds)

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._html import result_table
 from .._door import count, number
 from ..constraints import Constraint, ConstraintRows, JointCoupling
 from ..dynamics import Workspace, mass_matrix
@@ -81,6 +82,10 @@ class AssemblyResult:
     errors: Array
     history: Array
     advice: str
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        return result_table(self)
 
 
 class _Assembler:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from .._html import result_table
 from .. import _core
 from .._door import count, diagonal, native_class, number, unknown
 from ..constraints import Constraint, collect
@@ -120,6 +121,10 @@ class DynamicsResult:
     constraint_forces: tuple[Array, ...]
     advice: str
 
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        return result_table(self)
+
 
 @dataclass(frozen=True, eq=False)
 class BatchDynamicsResult:
@@ -144,6 +149,10 @@ class BatchDynamicsResult:
     dual: Array
     least_squares: Array
     repaired: Array
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        return result_table(self)
 
 
 class _Settings:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._html import result_table
 from .._door import as_array, count, finite, number, numbers
 from ..constraints import Constraint, JointLimit, PointContact
 from ..errors import ArgumentError
@@ -60,6 +61,10 @@ class ImpactResult:
     constraint_impulses: tuple[Array, ...]
     history: Array
     advice: str
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        return result_table(self)
 
 
 _ADVICE = {

@@ -16,8 +16,8 @@ from ..simulator import Contacts
 from ..spatial import rotation_matrix
 from ..state import body_placements
 from .looks import SLIDES, STICKS, Look, check_look, robot_colors
-from .solids import Mesh, Solid, along, cone, of_model
-from .stage import outline
+from .solids import Mesh, Solid, along, lathe, of_model
+from .stage import LONGEST, crowd, outline
 
 __all__ = ["Camera", "Studio", "camera_for", "picture"]
 
@@ -25,7 +25,10 @@ Array = NDArray[Any]
 _LIGHT = np.array([0.35, -0.45, 0.82]) / np.linalg.norm([0.35, -0.45, 0.82])
 _NEVER = np.inf
 _SHADE_CELLS = 700  # of the shadow map, in each direction
-_POINT_UP = cone(14, point_up=True)
+_SIDES = 8
+# profile of an arrow from its tail to its tip: radius over the shaft's; position as a share of its length, less a share of its head
+_ARROW = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (1.0, 1.0, 1.0), (2.4, 1.0, 1.0), (0.0, 1.0, 0.0))
+_ARROW_FACES = lathe(np.ones(len(_ARROW)), np.arange(len(_ARROW)), _SIDES).faces.astype(int)
 
 
 @dataclass(frozen=True)
@@ -322,8 +325,8 @@ class _Canvas:
     def _window(self, s: _Placed) -> tuple[slice, slice] | None:
         """Rows and columns around a shape; None if it is not in the picture."""
         centre = self.camera.axes @ (s.place - self.eye)
-        if -centre[2] <= s.radius:
-            return None
+        if -centre[2] <= s.radius:  # around the camera: parts of a mesh may be before it
+            return None if s.mesh is None else (slice(0, self.h), slice(0, self.w))
         column, row = self.w / 2 - self.scale * centre[0] / centre[2], self.h / 2 + self.scale * centre[1] / centre[2]
         r = self.scale * s.radius / (-centre[2] - s.radius) + 2
         i, j = (slice(max(0, int(at - r)), max(0, min(end, int(at + r) + 1))) for at, end in ((row, self.h), (column, self.w)))
@@ -449,23 +452,30 @@ class Studio:
         """Shafts and heads, in colours that tell sticking from sliding."""
         assert self.newton is not None
         size = np.linalg.norm(contacts.force, axis=1)
-        length = np.minimum(size * self.newton, 0.8 * self.reach)
+        length = np.minimum(size * self.newton, LONGEST * self.reach * crowd(len(contacts)))
         pressed = np.flatnonzero(length > 0.01 * self.reach)
         normal = np.einsum("ki,ki->k", contacts.force, contacts.normal)
         across = np.sqrt(np.maximum(size**2 - normal**2, 0.0))
         slides = (across >= 0.98 * contacts.friction * normal) & (contacts.friction > 0)
-        width = 0.009 * self.reach * float(np.clip(np.sqrt(30 / max(len(contacts), 1)), 0.45, 1.0))
+        width = 0.009 * self.reach * crowd(len(contacts))
+        # all arrows of a colour are one mesh: a profile turned around its axis, scaled to the length of each
         placed = []
-        for k in pressed:
-            way = contacts.force[k] / size[k]
-            turn = rotation_matrix(along(way[None])[0])
-            head = min(5 * width, 0.4 * length[k])
-            thin = min(width, 0.35 * head)
-            color = np.array(SLIDES if slides[k] else STICKS) / 255
-            shaft = (length[k] - head) / 2
-            placed.append(_Placed("cylinder", (thin, shaft), turn, contacts.position[k] + way * shaft, color, glows=True))
-            tip = Mesh(_POINT_UP.vertices * [2.4 * thin, 2.4 * thin, head], _POINT_UP.faces)
-            placed.append(_Placed("mesh", (), turn, contacts.position[k] + way * (length[k] - head), color, tip, glows=True))
+        for chosen, color in ((pressed[~slides[pressed]], STICKS), (pressed[slides[pressed]], SLIDES)):
+            if not len(chosen):
+                continue
+            way, long = contacts.force[chosen] / size[chosen, None], length[chosen, None]
+            head = np.minimum(5 * width, 0.4 * long)
+            thin = np.minimum(width, 0.35 * head)
+            # rings of the arrow: its radius in units of the shaft's, and how far along it is, in lengths and heads
+            radii, lengths, heads = (column.repeat(_SIDES) for column in np.array(_ARROW).T)
+            angle = np.tile(np.arange(_SIDES) * (2 * np.pi / _SIDES), len(_ARROW))
+            local = np.stack([thin * radii * np.cos(angle), thin * radii * np.sin(angle), long * lengths - head * heads], axis=-1)
+            turns = np.array([rotation_matrix(turn) for turn in along(way)])
+            vertices = np.einsum("kij,kvj->kvi", turns, local) + contacts.position[chosen, None]
+            faces = (np.arange(len(chosen))[:, None, None] * local.shape[1] + _ARROW_FACES).reshape(-1, 3)
+            middle = vertices.reshape(-1, 3).mean(axis=0)
+            mesh = Mesh(vertices.reshape(-1, 3) - middle, faces.astype(np.uint32))
+            placed.append(_Placed("mesh", (), np.eye(3), middle, np.array(color) / 255, mesh, glows=True))
         return placed
 
 

@@ -20,7 +20,7 @@ from ..state import body_placements
 from .looks import SLIDES, STICKS, body_colors, check_look, robot_colors
 from .solids import Mesh, Solid, along, capsule, cone, cylinder, quaternions, sphere, torus
 
-__all__ = ["Stage", "elimination_shares", "outline", "radius", "resting_forces", "touching", "viewpoint"]
+__all__ = ["Stage", "crowd", "elimination_shares", "outline", "radius", "resting_forces", "touching", "viewpoint"]
 
 Floats = NDArray[np.float64]
 
@@ -28,6 +28,7 @@ FIELD, ASPECT, MARGIN = np.deg2rad(38), 1.2, 1.12  # of the camera: its angle, w
 TOWARD, UPWARD = (1.0, -1.35, 0.62), (0.0, 0.0, 1.0)  # from the scene to the camera
 POINT, EXAMPLE = (30, 34, 42), (96, 104, 116)
 ONE_END, OTHER_END, GAP = (214, 39, 130), (255, 196, 0), (220, 20, 20)
+PULL = (216, 32, 120)  # the spring of a pointer that drags
 IDLE = (205, 208, 214)  # bodies that no constraint reaches
 HIDDEN = 1e-9  # scale of markers that are not in use
 CONE = 0.13  # height of a friction cone, as a part of the scene's radius
@@ -103,6 +104,11 @@ def outline(model: Model, solids: Sequence[Solid], states: Floats) -> Floats:
     return np.asarray(np.einsum("ksij,scj->ksci", here[..., :3, :3], corners) + here[:, :, None, :3, 3]).reshape(-1, 3)
 
 
+def crowd(contacts: int) -> float:
+    """Return by how much markers of contacts get smaller where there are many at once."""
+    return float(np.clip(np.sqrt(CROWD / max(contacts, 1)), 0.35, 1.0))
+
+
 def radius(points: Floats) -> float:
     """Return half the diagonal of the box around points, and something if they are one [m]."""
     return max(float(np.linalg.norm(points.max(axis=0) - points.min(axis=0))) / 2, 0.05)
@@ -172,7 +178,7 @@ class Stage:
         solids: its shapes.
         points: (N, 3) that the motion reaches; sizes of markers and the camera follow from them.
         contacts: how many contacts to make room for.
-        newton: length of an arrow of 1 N [m], where there is no crowd of contacts.
+        newton: length of an arrow of 1 N [m].
         example: force of the arrow on the ground that shows the scale [N]; none if zero.
         look: "light" or "dark".
     """
@@ -197,8 +203,8 @@ class Stage:
         self._frames: dict[int, Any] = {}
         self._sent = np.full((model.nbody, 7), np.inf)
         self.radius = radius(points)
-        self._crowd = float(np.clip(np.sqrt(CROWD / max(contacts, 1)), 0.35, 1.0))
-        self.newton = newton * self._crowd
+        self._crowd = crowd(contacts)
+        self.newton = newton
         self._contacts: Contacts | None = None
         self._loops = [loop for loop in model.loops if not isinstance(loop, JointLoop) and loop.active]
         self._place_scale(points, example)
@@ -208,6 +214,7 @@ class Stage:
         self._bodies()
         self._markers(contacts)
         self._labels: list[Any] = []
+        self._pull: _Markers | None = None
         self._show_scale()
 
     # ---- what stands still --------------------------------------------------------------------------------------------
@@ -367,6 +374,19 @@ class Stage:
         with self._server.atomic():
             self._draw_contacts(self._contacts)
             self._draw_scale()
+
+    def draw_pull(self, start: Floats | None, end: Floats | None) -> None:
+        """Draw the spring from a point that is dragged to the pointer; None: there is none."""
+        if start is None or end is None:
+            if self._pull is not None:
+                self._pull.put(np.empty((0, 3)), np.empty((0, 4)), np.empty((0, 3)))
+            return
+        if self._pull is None:
+            self._pull = _Markers(self._scene, "/pull", cylinder(), PULL, cast_shadow=False, receive_shadow=False)
+        way = np.asarray(end) - np.asarray(start)
+        length = float(np.linalg.norm(way))
+        r = 0.008 * self.radius
+        self._pull.put(np.asarray(start)[None], along(way[None] / max(length, 1e-12)), np.array([[r, r, length]]))
 
     def _draw_loops(self, X: Floats) -> None:
         if not self._loops:

@@ -22,12 +22,12 @@ from ..state import normalize
 from .guard import guarded
 from .looks import LOOKS
 from .solids import Solid, of_model, of_mujoco
-from .stage import Stage, outline, radius, touching
+from .stage import Stage, crowd, outline, radius, touching
 
 __all__ = ["Subject", "force_scale", "serve", "stop", "subject"]
 
 Floats = NDArray[np.float64]
-ARROW = 0.22  # length of the arrow of a typical force, the median, as a part of the scene's radius
+ARROW = 0.4  # length of the arrow of a large force, the upper tenth begins there, as a part of the scene's radius
 GLANCES = 40  # frames that the camera's box is made of
 
 
@@ -64,14 +64,14 @@ class Subject:
 def force_scale(what: Subject, reach: float) -> tuple[float, float]:
     """Return how long an arrow of 1 N is [m] in a scene of this radius, and a round force whose arrow is of a good length for a legend [N]; zero where there are no forces."""
     if what.trajectory is not None:
-        forces = np.linalg.norm(what.trajectory.contact_force, axis=1)
+        forces, most = np.linalg.norm(what.trajectory.contact_force, axis=1), int(np.diff(what.trajectory.contact_start).max())
     else:
-        forces = np.linalg.norm(what.contacts(0).force, axis=1)
+        forces, most = np.linalg.norm(what.contacts(0).force, axis=1), len(what.contacts(0))
     pressed = forces[forces > 1e-6 * max(forces.max(initial=0.0), 1e-12)]
     if not len(pressed):
         return ARROW * reach / max(9.81 * what.model.mass, 1e-9), 0.0
-    newton = ARROW * reach / float(np.median(pressed))
-    wanted = 0.25 * reach / newton
+    newton = ARROW * crowd(most) * reach / float(np.quantile(pressed, 0.9))
+    wanted = 0.3 * reach / newton
     size = 10.0 ** np.floor(np.log10(wanted))
     return newton, float(max(step * size for step in (1, 2, 5) if step * size <= wanted * (1 + 1e-9)))
 

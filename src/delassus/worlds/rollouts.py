@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._html import result_table
 from .._door import as_array, count
 from ..errors import ArgumentError
 from ..simulator.simulator import Simulator
@@ -33,6 +34,10 @@ class Rollout:
     v: Array
     unsolved: Array
     unstable: Array
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        return result_table(self)
 
 
 def rollout(
