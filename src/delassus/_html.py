@@ -58,4 +58,6 @@ def result_table(result: Any) -> str:
     names = [part.name for part in fields(result) if not part.name.startswith("_") and part.name not in _LEFT_OUT]
     names.sort(key=lambda name: name != "status")
     shown = [(name, getattr(result, name)) for name in names]
-    return table(type(result).__name__, [(name, value) for name, value in shown if value is not None and not (isinstance(value, str) and not value)])
+    return table(
+        type(result).__name__, [(name, value) for name, value in shown if value is not None and not (isinstance(value, str) and not value)]
+    )

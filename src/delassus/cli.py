@@ -238,7 +238,9 @@ def demo(
     with Progress() as progress:
         checking, errors = progress.part("robots against MuJoCo"), {}
         for k, name in enumerate(robots):
-            errors[name] = max(row.error for row in compare_with_mujoco(dl.load(name), compile_source(name).model, states=2 if quick else 5))
+            errors[name] = max(
+                row.error for row in compare_with_mujoco(dl.load(name), compile_source(name).model, states=2 if quick else 5)
+            )
             checking((k + 1) / len(robots))
         sim = dl.Simulator(model := dl.scenes.pyramid_with_robots())
         q, v = sim.q, sim.v

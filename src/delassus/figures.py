@@ -18,6 +18,7 @@ __all__ = ["simulation_figure"]
 
 Array = NDArray[Any]
 
+
 def _log(values: Array) -> Array:
     return np.where(values > 0, values, np.nan)
 
@@ -54,7 +55,12 @@ def simulation_figure(
         ax.axis("off")
         if ax.get_subplotspec().is_first_col() and example > 0:
             length = example * studio.newton * studio.camera.scale / studio.camera.distance
-            ax.annotate("", (15 + length, 403), (15, 403), arrowprops={"arrowstyle": "-|>", "color": "#2d343e", "lw": 1.5, "shrinkA": 0, "shrinkB": 0})
+            ax.annotate(
+                "",
+                (15 + length, 403),
+                (15, 403),
+                arrowprops={"arrowstyle": "-|>", "color": "#2d343e", "lw": 1.5, "shrinkA": 0, "shrinkB": 0},
+            )
             x = 25 + length
             for word, color in ((f"{example:g} N", "#2d343e"), ("sticks", _hex(STICKS)), ("slides", _hex(SLIDES))):
                 ax.text(x, 403, word, color=color, fontsize=10, va="center")
@@ -75,7 +81,9 @@ def simulation_figure(
 
     # the curve of a residual jumps by decades from step to step: its largest in each of 150 parts of the time is what matters
     parts = np.array_split(np.arange(len(t)), min(150, len(t)))
-    work.semilogy([t[part[-1]] for part in parts], _log(np.array([motion.residual[part].max() for part in parts])), color="#7b3fa0", linewidth=1.2)
+    work.semilogy(
+        [t[part[-1]] for part in parts], _log(np.array([motion.residual[part].max() for part in parts])), color="#7b3fa0", linewidth=1.2
+    )
     work.set_ylim(bottom=1e-10)
     work.set(title="Contact residual, largest [m/s]", xlabel="t [s]")
 

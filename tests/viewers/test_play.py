@@ -74,7 +74,7 @@ def test_pull_off_centre_turns_as_its_moment_says():
     with dl.Play(BOX, port=0, paused=True) as window:
         window.pull("box", [0.1, 0.2, 0.3], [0.5, 0.2, 0.9])
         wrench = window._spring()[1]
-        x = window.simulator.q[:3] + [0.1, 0.2, 0.3]
+        x = window.simulator.q[:3] + np.array([0.1, 0.2, 0.3])
         force = 2 * 90.0 * (np.array([0.5, 0.2, 0.9]) - x)
         assert np.allclose(wrench, [*force, *np.cross([0.1, 0.2, 0.3], force)])
 
@@ -129,7 +129,7 @@ def test_dragging_a_body_moves_it(browser):
         window.running = True
         at, right = pixel(browser, window, window.simulator.q[:3])
         before = window.simulator.q[:3].copy()
-        browser.drag(at, at + [90, 0], hold=0.3)
+        browser.drag(at, at + np.array([90, 0]), hold=0.3)
         until(lambda: np.linalg.norm(window.simulator.q[:3] - before) > 0.05, 20)
         moved = window.simulator.q[:3] - before
         # along the picture, the way that the mouse went

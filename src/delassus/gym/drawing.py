@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError
-from ..viewers.render import picture
 from ..model import Model
+from ..viewers.render import picture
 
 __all__ = ["check_mode", "drawn"]
 

@@ -16,9 +16,9 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from .._html import table
 from .. import _core
 from .._door import numbers, text, unknown
+from .._html import table
 from ..errors import ArgumentError, ArgumentTypeError, LoadError, ModelError, NotFiniteError, QuaternionError
 from .checks import QUATERNION_SLACK, check_everything
 from .computed import computed

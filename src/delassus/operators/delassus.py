@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse.linalg import LinearOperator
 
-from .._html import table
 from .. import _core
 from .._door import as_array, count, diagonal, number
+from .._html import table
 from ..constraints import Constraint, OnConstraints
 from ..errors import ArgumentError, StaleError
 from ..model import Loop, Model

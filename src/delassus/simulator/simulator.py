@@ -15,9 +15,9 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._html import table
 from .. import _core
 from .._door import conform, count, finite, number, unknown
+from .._html import table
 from ..dynamics import forward_dynamics, solve_mass_matrix
 from ..errors import ArgumentError, ArgumentTypeError, UnstableError
 from ..model import Model

@@ -9,8 +9,8 @@ import mujoco
 import numpy as np
 from numpy.typing import NDArray
 
-from .._html import table
 from .. import _core
+from .._html import table
 from ..model import Model
 from ..types import StepStatus
 from .loop_rows import LoopRows

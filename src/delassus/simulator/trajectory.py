@@ -15,8 +15,8 @@ import mujoco
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._html import table
 from .._door import as_array, finite, unknown
+from .._html import table
 from ..errors import ArgumentError, ArgumentTypeError, DelassusError, LoadError
 from ..model import Model
 from ..model.compiled import compiled
@@ -126,7 +126,11 @@ class Contacts:
     def _repr_html_(self) -> str:
         """Return a short table for notebooks."""
         total = self.force.sum(axis=0)
-        rows: list[tuple[str, Any]] = [("contacts", len(self)), ("sum of forces", f"[{total[0]:.4g}, {total[1]:.4g}, {total[2]:.4g}] N"), ("friction", self.friction)]
+        rows: list[tuple[str, Any]] = [
+            ("contacts", len(self)),
+            ("sum of forces", f"[{total[0]:.4g}, {total[1]:.4g}, {total[2]:.4g}] N"),
+            ("friction", self.friction),
+        ]
         return table("Contacts", rows)
 
     @property

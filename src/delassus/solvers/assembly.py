@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._html import result_table
 from .._door import count, number
+from .._html import result_table
 from ..constraints import Constraint, ConstraintRows, JointCoupling
 from ..dynamics import Workspace, mass_matrix
 from ..errors import ArgumentError

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._html import result_table
 from .. import _core
 from .._door import as_array, conform, count, finite, number, numbers, unknown
+from .._html import result_table
 from ..constraints import Constraint, JointFriction, PointContact, collect
 from ..errors import ArgumentError, ArgumentTypeError, StaleError
 from ..model import Loop

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .._html import result_table
 from .. import _core
 from .._door import count, diagonal, native_class, number, unknown
+from .._html import result_table
 from ..constraints import Constraint, collect
 from ..errors import ArgumentError
 from ..model import Loop, Model

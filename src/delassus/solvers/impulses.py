@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._html import result_table
 from .._door import as_array, count, finite, number, numbers
+from .._html import result_table
 from ..constraints import Constraint, JointLimit, PointContact
 from ..errors import ArgumentError
 from ..model import Loop, Model

@@ -15,8 +15,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._html import result_table
 from .._door import number, numbers
+from .._html import result_table
 from ..constraints import Constraint, ConstraintRows
 from ..dynamics import bias_forces, inverse_dynamics
 from ..errors import ArgumentError, ArgumentTypeError

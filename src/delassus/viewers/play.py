@@ -399,7 +399,9 @@ class Play:
 
     def _physics(self, gui: Any) -> None:
         friction = gui.add_slider("Friction ×", min=0.0, max=2.0, step=0.05, initial_value=1.0)
-        step = gui.add_slider("Time step [ms]", min=0.25, max=10.0, step=0.25, initial_value=float(np.clip(round(4e3 * self._timestep) / 4, 0.25, 10)))
+        step = gui.add_slider(
+            "Time step [ms]", min=0.25, max=10.0, step=0.25, initial_value=float(np.clip(round(4e3 * self._timestep) / 4, 0.25, 10))
+        )
         forces = gui.add_checkbox("Contact forces", True)
         cones = gui.add_checkbox("Friction cones", False)
         self._stage.groups["friction cones"].visible = False

@@ -267,7 +267,7 @@ class _Shadow:
         """Share of the light that reaches points, (K,)."""
         clear = np.zeros(len(cells), dtype=np.float32)
         for shift in ((-0.6, -0.6), (0.6, -0.6), (-0.6, 0.6), (0.6, 0.6)):  # soft edges
-            k = np.clip((cells + np.float32(shift)).astype(np.int32), 0, _SHADE_CELLS - 1)  # nothing is at the border
+            k = np.clip((cells + np.array(shift, dtype=np.float32)).astype(np.int32), 0, _SHADE_CELLS - 1)  # nothing is at the border
             clear += np.where(self.depth[k[:, 0], k[:, 1]] < depths - self.bias, np.float32(0.0), np.float32(0.25))
         return clear
 
@@ -418,7 +418,7 @@ class Studio:
         centre = (points.min(axis=0) + points.max(axis=0)) / 2
         self._shadow = _Shadow(centre, float(np.linalg.norm(points - centre, axis=1).max()) * 1.05 + 0.02)
         _, floors = self._place(body_placements(model, np.atleast_2d(np.asarray(states, dtype=float))[0]))
-        tile = 0.5 * 10.0 ** np.round(np.log10(self.reach))
+        tile = 0.5 * 10.0 ** round(float(np.log10(self.reach)))
         self._backdrop = _Backdrop(self.camera, samples, self.look, floors, tile, self._shadow)
 
     def picture(self, q: ArrayLike, contacts: Contacts | None = None) -> Array:
@@ -433,7 +433,7 @@ class Studio:
         self._shadow.cast(solids)
         canvas.shade(self._shadow, self.look.brightness)
         k = self.samples
-        return np.clip(canvas.color.reshape(self.camera.height, k, self.camera.width, k, 3).mean((1, 3)), 0, 1)
+        return np.asarray(np.clip(canvas.color.reshape(self.camera.height, k, self.camera.width, k, 3).mean((1, 3)), 0, 1))
 
     def _place(self, X: Array) -> tuple[list[_Placed], list[float]]:
         """Shapes where they are, and the heights of level planes."""

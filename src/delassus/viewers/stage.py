@@ -48,7 +48,7 @@ def _node(name: str) -> str:
 
 
 def resting_forces(model: Model, q: Floats, constraints: Sequence[Constraint]) -> Floats:
-    """Forces of all rows (m,) on a model that is let go at rest, without torques: λ in its sets with σ = G λ + J a, a the free acceleration. Zero where they are not found."""
+    """Return the forces of all rows (m,) [N or N m] on a model that is let go at rest, without torques: λ in its sets with σ = G λ + J a, a the free acceleration; zero where not solved."""
     if not constraints:
         return np.zeros(0)
     G = DelassusOperator(model, constraints)
@@ -247,7 +247,13 @@ class Stage:
                 size = {"width": 2 * solid.size[0], "height": 2 * solid.size[1]}
             where = f"{self._parent(solid.body)}/{_node(solid.name)}"
             self._scene.add_grid(
-                where, plane_color=_color(self._theme.floor), plane_opacity=1.0, wxyz=solid.quaternion, position=solid.position, **size, **style
+                where,
+                plane_color=_color(self._theme.floor),
+                plane_opacity=1.0,
+                wxyz=solid.quaternion,
+                position=solid.position,
+                **size,
+                **style,
             )
         if not planes:
             # no ground in the model: lines alone, to see sizes by
@@ -333,7 +339,7 @@ class Stage:
         start = middle[None] - way * length / 2
         self._scale[0].put(start, along(way), np.array([[0.8 * r, 0.8 * r, length - head]]))
         self._scale[1].put(start + way * (length - head), along(way), np.array([[2.2 * r, 2.2 * r, head]]))
-        self._scale_label.position = middle + [0.0, 0.0, 0.03 * self.radius]
+        self._scale_label.position = middle + 0.03 * self.radius * np.array(UPWARD)
 
     def show_names(self, shown: bool) -> None:
         """Write the names of bodies where they are."""

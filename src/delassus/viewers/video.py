@@ -113,6 +113,4 @@ def write_video(
         images = [image.quantize(palette=palette, dither=module.Dither.NONE) for image in images]
         images[0].save(file, format="GIF", save_all=True, append_images=images[1:], duration=lasts.tolist(), loop=0, optimize=False)
     else:
-        images[0].save(
-            file, format="WEBP", save_all=True, append_images=images[1:], duration=lasts.tolist(), loop=0, quality=82, method=4
-        )
+        images[0].save(file, format="WEBP", save_all=True, append_images=images[1:], duration=lasts.tolist(), loop=0, quality=82, method=4)

@@ -361,7 +361,9 @@ class View:
             if trajectory.loop_forces[:, rows].any():
                 chart(f"Force of loop {name} [N]", {"size": (np.linalg.norm(trajectory.loop_forces[kept, rows], axis=1), PINK)})
         for title, values in self._own_plots.items():
-            curves = {f"{k}" if values.shape[1] > 1 else title: (values[kept, k], PALETTE[k % len(PALETTE)]) for k in range(values.shape[1])}
+            curves = {
+                f"{k}" if values.shape[1] > 1 else title: (values[kept, k], PALETTE[k % len(PALETTE)]) for k in range(values.shape[1])
+            }
             chart(title, curves)
 
     def _pose_controls(self, gui: Any) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._html import result_table
 from .._door import as_array, count
+from .._html import result_table
 from ..errors import ArgumentError
 from ..simulator.simulator import Simulator
 from .worlds import Worlds
