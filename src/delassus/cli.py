@@ -250,7 +250,7 @@ def demo(
         measuring = progress.part("operator and figure")
         costs = costs_at(sim, motion, frame)
         measuring(0.4)
-        simulation_figure(folder / "delassus_demo.png", motion, peer, costs)
+        simulation_figure(folder / "delassus_demo.png", motion, peer, costs, samples=1 if quick else 2)
         measuring(1.0)
     console.print(f"{len(errors)} robots: dynamics equal MuJoCo's to {max(errors.values()):.0e}, relative", highlight=False)
     facts = show_motion(

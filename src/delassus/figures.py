@@ -28,7 +28,7 @@ def _hex(color: tuple[int, int, int]) -> str:
 
 
 def simulation_figure(
-    path: str | os.PathLike[str], motion: Motion, peer: PeerMotion | None, costs: Costs | None, geometry: Any = None
+    path: str | os.PathLike[str], motion: Motion, peer: PeerMotion | None, costs: Costs | None, geometry: Any = None, *, samples: int = 2
 ) -> None:
     """Draw three moments of a simulation, its contacts and forces, its penetration beside MuJoCo's, where time goes, and what a matrix would cost.
 
@@ -38,17 +38,20 @@ def simulation_figure(
         peer: MuJoCo's, if there is one.
         costs: of the operator in one pose, if there are constraints.
         geometry: the ``mujoco.MjModel`` that the model came from, for its meshes.
+        samples: rays per pixel, in each direction; one is faster, and has rough edges.
     """
     from matplotlib.figure import Figure
 
     tr = motion.trajectory
-    figure = Figure(figsize=(14, 8), layout="constrained")
-    upper, lower = figure.subfigures(2, 1, height_ratios=(1.25, 1.0), squeeze=False).ravel()
+    # places of all axes are given: matplotlib takes seconds to find them
+    figure = Figure(figsize=(14, 8))
+    upper = figure.add_gridspec(1, 3, left=0.008, right=0.992, top=0.955, bottom=0.46, wspace=0.03)
+    lower = figure.add_gridspec(1, 4, left=0.05, right=0.988, top=0.395, bottom=0.085, wspace=0.36)
     moments = [round(share * (len(tr) - 1)) for share in (0.0, 0.5, 1.0)]
     what = subject(tr, None, None, geometry)
-    studio = Studio(tr.model, tr.q[moments], solids=what.solids, size=(450, 420))
+    studio = Studio(tr.model, tr.q[moments], solids=what.solids, size=(500, 430), samples=samples)
     studio.newton, example = force_scale(what, studio.reach)
-    for ax, k in zip(upper.subplots(1, 3), moments, strict=True):
+    for ax, k in zip(upper.subplots(), moments, strict=True):
         touching = tr.contacts(k)
         ax.imshow(studio.picture(tr.q[k], touching))
         ax.set_title(f"t = {tr.times[k]:.2f} s" + (f", {len(touching)} contacts" if k else ""), fontsize=12)
@@ -57,16 +60,16 @@ def simulation_figure(
             length = example * studio.newton * studio.camera.scale / studio.camera.distance
             ax.annotate(
                 "",
-                (15 + length, 403),
-                (15, 403),
+                (15 + length, 413),
+                (15, 413),
                 arrowprops={"arrowstyle": "-|>", "color": "#2d343e", "lw": 1.5, "shrinkA": 0, "shrinkB": 0},
             )
             x = 25 + length
             for word, color in ((f"{example:g} N", "#2d343e"), ("sticks", _hex(STICKS)), ("slides", _hex(SLIDES))):
-                ax.text(x, 403, word, color=color, fontsize=10, va="center")
+                ax.text(x, 413, word, color=color, fontsize=10, va="center")
                 x += 22 + 7.2 * len(word)
 
-    depth, work, stages, bars = lower.subplots(1, 4)
+    depth, work, stages, bars = lower.subplots()
     t = tr.times[0] + (np.arange(len(motion.seconds)) + 1) * (tr.times[-1] - tr.times[0]) / len(motion.seconds)
     ours, theirs = "#1f5fa8", "#e08a1e"
     if peer is not None and peer.finite:
@@ -110,6 +113,7 @@ def simulation_figure(
         bars.set(title=f"Operator of {costs.rows} rows [µs]")
         bars.legend(frameon=False, fontsize=10)
     for ax in (depth, work, stages, bars):
+        ax.minorticks_off()
         ax.title.set_fontsize(12)
         ax.tick_params(labelsize=10)
         ax.spines[["top", "right"]].set_visible(False)
