@@ -39,10 +39,10 @@ def canvas(picture):
 
 
 def is_drawn(picture):
-    """Whether a robot stands there. A floor alone has some 30 shades that spread by 8, and no dark pixel; a robot on it 140, 27 and hundreds."""
+    """Whether a robot stands there. A floor is nearly grey and has few shades; a robot is blue, as robots without colours of their own are."""
     part = canvas(picture)
     shades = len(np.unique(part.reshape(-1, 3) // 8, axis=0))
-    return shades > 70 and part.std() > 14 and (part.max(axis=-1) < 120).sum() > 100
+    return shades > 50 and (part[..., 2] > part[..., 0] + 50).sum() > 100
 
 
 def moved(one, two):
