@@ -135,7 +135,7 @@ if TYPE_CHECKING:
         potential_energy,
     )
     from .studies import Study, StudyResult
-    from .viewers import View, record
+    from .viewers import Play, View, record
     from .worlds import Rollout, Worlds, WorldsAdjoint, WorldsLinearization, rollout
 
     __version__: str
@@ -194,6 +194,7 @@ __all__ = [
     "OperatorDerivatives",
     "ParameterAdjoint",
     "Planar",
+    "Play",
     "PointContact",
     "Prismatic",
     "Rollout",
@@ -294,7 +295,7 @@ _HOMES = {
     "state": "body_placement body_placements center_of_mass difference frame_bias_acceleration frame_jacobian frame_velocity integrate kinetic_energy normalize "
     "point_bias_acceleration point_jacobian point_position point_velocity potential_energy",
     "studies": "Study StudyResult",
-    "viewers": "View record",
+    "viewers": "Play View record",
     "worlds": "Rollout Worlds WorldsAdjoint WorldsLinearization rollout",
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names.split()}

@@ -243,51 +243,60 @@ Timestep = Annotated[float | None, typer.Option(help="Simulation time step in se
 
 @app.command()
 def demo(
-    seconds: Seconds = 1.2,
+    seconds: Annotated[float | None, typer.Option(min=0.0, help="Simulated time in seconds; default 1.2, with --quick 0.6.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Simulate half as long and check three robots instead of all.")] = False,
     folder: Annotated[Path, typer.Option(help="Folder for the figure and the recording.")] = Path(),
     json_file: Json = None,
 ) -> None:
-    """Drop three humanoids on a pyramid of boxes, compare with MuJoCo, and write a figure and a recording. No downloads; takes less than a minute."""
+    """Drop three humanoids on a pyramid of boxes, compare with MuJoCo, and write a figure and a recording. No downloads; takes less than 20 seconds, with --quick 5."""
     if not folder.is_dir():
         raise ArgumentError(f"--folder: expected an existing folder, got {str(folder)!r}.")
+    import time
+
     import mujoco
     import numpy as np
 
     from .bench import run, run_mujoco
     from .check import compare_with_mujoco
-    from .demo import Progress, costs_at, film, fullest_frame, show_costs, show_motion
+    from .demo import Progress, costs_at, film, fullest_frame, next_commands, show_costs, show_motion, show_verdict
     from .figures import simulation_figure
     from .model.load import compile_source
 
+    begun, span = time.perf_counter(), seconds if seconds is not None else 0.6 if quick else 1.2
+    robots = ("go2", "g1", "cassie") if quick else dl.embedded_names()
     with Progress() as progress:
         checking, errors = progress.part("robots against MuJoCo"), {}
-        for k, name in enumerate(dl.embedded_names()):
-            errors[name] = max(row.error for row in compare_with_mujoco(dl.load(name), compile_source(name).model, states=5))
-            checking((k + 1) / len(dl.embedded_names()))
+        for k, name in enumerate(robots):
+            errors[name] = max(
+                row.error for row in compare_with_mujoco(dl.load(name), compile_source(name).model, states=2 if quick else 5)
+            )
+            checking((k + 1) / len(robots))
         sim = dl.Simulator(model := dl.scenes.pyramid_with_robots())
         q, v = sim.q, sim.v
-        motion = run(sim, seconds, every=10, progress=progress.part("delassus"))
-        peer = run_mujoco(mujoco.MjModel.from_xml_string(model.to_mjcf()), q, v, sim.timestep, seconds, progress=progress.part("MuJoCo"))
+        motion = run(sim, span, every=20 if quick else 10, progress=progress.part("delassus"))
+        peer = run_mujoco(mujoco.MjModel.from_xml_string(model.to_mjcf()), q, v, sim.timestep, span, progress=progress.part("MuJoCo"))
         frame = fullest_frame(motion)
         measuring = progress.part("operator and figure")
         costs = costs_at(sim, motion, frame)
         measuring(0.4)
-        simulation_figure(folder / "delassus_demo.png", motion, peer, costs)
+        simulation_figure(folder / "delassus_demo.png", motion, peer, costs, samples=1 if quick else 2)
         measuring(1.0)
-    console.print(f"{len(errors)} robots: largest difference to MuJoCo's dynamics {max(errors.values()):.0e}", highlight=False)
+    console.print(f"{len(errors)} robots: dynamics equal MuJoCo's to {max(errors.values()):.0e}, relative", highlight=False)
     facts = show_motion(
         sim,
         motion,
         peer,
-        f"Three humanoids fall on a pyramid: {sim.model.nbody - 1} bodies, n_v = {sim.model.nv}, {seconds:g} s in steps of 1 ms",
+        f"Three humanoids fall on a pyramid: {sim.model.nbody - 1} bodies, n_v = {sim.model.nv}, {span:g} s in steps of 1 ms",
     )
     if costs is not None:
         facts["operator"] = show_costs(costs, float(motion.trajectory.times[frame]))
+    show_verdict(motion, peer, costs)
     console.print(f"wrote {escape(str(folder / 'delassus_demo.png'))}: the figure")
     film(motion, folder, "delassus_demo")
-    console.print(
-        "try next: [bold]delassus view g1-fallen[/], [bold]delassus simulate your_robot.xml[/], [bold]delassus bench cassie[/], and the examples"
-    )
+    facts["seconds"] = time.perf_counter() - begun
+    console.print(f"all of it in {facts['seconds']:.1f} s; try next:", highlight=False)
+    for command, what in next_commands():
+        console.print(f"  [bold]{escape(command)}[/]  {escape(what)}", highlight=False)
     _save(json_file, {"version": dl.__version__, "robots": errors} | facts)
     if max(errors.values()) > 1e-9 or np.median(motion.penetration) > 1e-4:
         raise typer.Exit(1)
@@ -309,6 +318,9 @@ def simulate(
         ),
     ] = None,
     figure: Annotated[Path | None, typer.Option(help="Write a summary figure (.png).")] = None,
+    video: Annotated[
+        Path | None, typer.Option(help="Write a film: .gif or .webp, or .mp4 (needs the extra video). It is drawn without a graphics card.")
+    ] = None,
     floating_base: Floating = False,
     floor: Annotated[bool, typer.Option("--floor", help="Put the robot of the file on a floor.")] = False,
     package_dir: Packages = None,
@@ -316,9 +328,10 @@ def simulate(
 ) -> None:
     """Simulate a robot or a scene with rigid contacts and print a summary. Embedded robots are placed on a floor."""
     from .bench import run
-    from .demo import Progress, check_record, costs_at, fullest_frame, numbers_of, prepare, show_motion
+    from .demo import Progress, check_film, check_record, costs_at, fullest_frame, numbers_of, prepare, show_motion
 
     check_record(record_file)
+    check_film(video)
     if figure is not None and (figure.suffix != ".png" or not figure.parent.is_dir()):
         raise ArgumentError(f"--figure: expected a file that ends in .png in an existing folder, got {str(figure)!r}.")
     sim, compiled, default, left_out = prepare(source, timestep, solver, keyframe, floating_base, floor, package_dir)
@@ -341,8 +354,12 @@ def simulate(
     if figure is not None:
         from .figures import simulation_figure
 
-        simulation_figure(figure, motion, None, costs_at(sim, motion, fullest_frame(motion)))
+        simulation_figure(figure, motion, None, costs_at(sim, motion, fullest_frame(motion)), compiled)
         console.print(f"wrote {escape(str(figure))}")
+    if video is not None:
+        with Progress() as progress:
+            dl.record(motion.trajectory, video, geometry=compiled, progress=progress.part(video.name))
+        console.print(f"wrote {escape(str(video))}")
     _save(json_file, {"version": dl.__version__} | facts)
 
 
@@ -527,6 +544,31 @@ def view(
         if open_page:
             import webbrowser
 
+            webbrowser.open(window.url)
+        with suppress(KeyboardInterrupt):
+            window.wait()
+
+
+@app.command()
+def play(
+    source: RobotOrScene,
+    timestep: Timestep = None,
+    keyframe: Annotated[str | None, typer.Option(help="Keyframe to start from; default home, or the file's own pose.")] = None,
+    paused: Annotated[bool, typer.Option("--paused", help="Wait for the button Run.")] = False,
+    dark: Annotated[bool, typer.Option("--dark", help="Dark background.")] = False,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 for any free port.")] = 8080,
+    open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
+    floating_base: Floating = False,
+) -> None:
+    """Simulate live in the browser: drag bodies, move controls, change friction and time step (needs the extra viewer). Embedded robots are placed on a floor."""
+    from .demo import prepare
+
+    sim, _, control, left_out = prepare(source, timestep, "auto", keyframe, floating_base)
+    with dl.Play(sim, control=control, paused=paused, look="dark" if dark else "light", port=port) as window:
+        if left_out:
+            console.print(f"ignored by the model: {escape('; '.join(left_out))}")
+        console.print(f"{escape(sim.model.name)} at [bold]{window.url}[/], Ctrl-C ends", soft_wrap=True)
+        if open_page:
             webbrowser.open(window.url)
         with suppress(KeyboardInterrupt):
             window.wait()

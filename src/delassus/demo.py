@@ -31,19 +31,23 @@ from .model.urdf import UrdfOptions
 from .simulator import Simulator
 from .types import SimulatorSolver
 from .viewers import record
+from .viewers.video import VIDEOS, check_video
 
 __all__ = [
     "Progress",
+    "check_film",
     "check_record",
     "compiled_source",
     "costs_at",
     "film",
     "fullest_frame",
+    "next_commands",
     "numbers_of",
     "prepare",
     "show_costs",
     "show_motion",
     "show_stages",
+    "show_verdict",
     "start_of",
 ]
 
@@ -138,6 +142,15 @@ def check_record(path: Path | None) -> None:
         raise ArgumentError(f"--record: expected a file in an existing folder, got {str(path)!r}.")
     if path.suffix != ".npz" and importlib.util.find_spec("viser") is None:
         raise MissingExtraError(f'--record: {path.suffix} needs viser: pip install "delassus[viewer]", or record an .npz.')
+
+
+def check_film(path: Path | None) -> None:
+    """Say before the work whether its film could be written."""
+    if path is None:
+        return
+    if path.suffix not in VIDEOS or not path.parent.is_dir():
+        raise ArgumentError(f"--video: expected a file that ends in {', '.join(VIDEOS)} in an existing folder, got {str(path)!r}.")
+    check_video(path.suffix)
 
 
 def numbers_of(text: str | None, default: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
@@ -237,6 +250,46 @@ def show_costs(costs: Costs, moment: float) -> dict[str, Any]:
         highlight=False,
     )
     return {"time": moment} | asdict(costs)
+
+
+def show_verdict(motion: Motion, peer: PeerMotion | None, costs: Costs | None) -> None:
+    """Say in words what the tables above show."""
+    n = len(motion.status)
+    if motion.unsolved == 0:
+        told = f"every one of {n:,} steps is solved: Coulomb friction and rigid contact hold to {motion.residual.max():.0e} m/s"
+    else:
+        words, counts = np.unique(motion.status[motion.status != "solved"], return_counts=True)
+        kinds = ", ".join(f"{count} {word}" for word, count in zip(words, counts, strict=True))
+        told = f"{n - motion.unsolved:,} of {n:,} steps are solved; the others: {kinds} (docs/statuses.md says what that means)"
+    console.print(f"• {told}", highlight=False)
+    if peer is not None and peer.finite:
+        ratio = peer.penetration.max() / max(float(motion.penetration.max()), 1e-12)
+        speed = peer.seconds.mean() / motion.stages["step"]
+        console.print(
+            f"• the deepest penetration is {ratio:,.0f} times smaller than with MuJoCo's soft contacts; a step takes {1 / speed:.2g} times as long as MuJoCo's",
+            highlight=False,
+        )
+    if costs is not None:
+        console.print(
+            f"• the Delassus operator of {costs.rows} rows is updated and factored {costs.update[1] / costs.update[0]:,.0f} times as fast as its matrix, "
+            f"and is {costs.nbytes[1] / costs.nbytes[0]:.0f} times smaller",
+            highlight=False,
+        )
+
+
+def next_commands() -> list[tuple[str, str]]:
+    """Three commands to try, and what they do, that run with what is installed."""
+    has = {name: importlib.util.find_spec(name) is not None for name in ("viser", "pinocchio", "imageio_ffmpeg")}
+    video = "fall.mp4" if has["imageio_ffmpeg"] else "fall.gif"
+    return [
+        ("delassus play go2", "a robot in your browser, to push and to steer")
+        if has["viser"]
+        else ('pip install "delassus[viewer]"', "then delassus play go2: a robot in your browser, to push and to steer"),
+        (f"delassus simulate your_robot.xml --video {video}", "your own MJCF or URDF file as a film"),
+        ("delassus bench cassie --peers", "every method beside Pinocchio and MuJoCo")
+        if has["pinocchio"]
+        else ("delassus bench cassie", "every method on a robot with loops, timed and checked"),
+    ]
 
 
 def film(motion: Motion, folder: Path, stem: str, geometry: Any = None) -> Path:

@@ -24,7 +24,7 @@ ROOMS = [
     "viewers",
 ]
 # Beneath the rooms: used by all, uses none of them. Above: may use every room; no room may use it.
-GROUND = {"errors", "types", "_door", "_core"}
+GROUND = {"errors", "types", "_door", "_html", "_core"}
 ABOVE = {
     "__init__",
     "scenes",

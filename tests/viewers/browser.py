@@ -120,6 +120,23 @@ class Browser:
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=box[0], y=box[1], button="left", clickCount=1)
 
+    def drag(self, start, end, steps=12, hold=0.0):
+        """Press the mouse at a pixel, move it to another one, stay there for some seconds, and let go."""
+        mouse = {"button": "left", "buttons": 1, "clickCount": 1}
+        self.call("Input.dispatchMouseEvent", type="mouseMoved", x=start[0], y=start[1])
+        self.call("Input.dispatchMouseEvent", type="mousePressed", x=start[0], y=start[1], **mouse)
+        for k in range(1, steps + 1):
+            at = [a + (b - a) * k / steps for a, b in zip(start, end, strict=True)]
+            self.call("Input.dispatchMouseEvent", type="mouseMoved", x=at[0], y=at[1], **mouse)
+            time.sleep(0.05)
+        time.sleep(hold)
+        self.call("Input.dispatchMouseEvent", type="mouseReleased", x=end[0], y=end[1], **mouse | {"buttons": 0})
+
+    def seek(self, seconds):
+        """Have a recording show a moment."""
+        self.evaluate("(() => { const i = document.querySelector('input[inputmode=decimal]'); i.focus(); i.select(); })()")
+        self.call("Input.insertText", text=f"{seconds:.1f}")
+
     def close(self):
         self._socket.close()
         self._process.terminate()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import delassus as dl
-from delassus.errors import ArgumentError, ArgumentTypeError, MissingExtraError, NotFiniteError, StaleError, WriteError
-from delassus.viewers import stage, subject
+from delassus.errors import ArgumentError, ArgumentTypeError, MissingExtraError, NotFiniteError, StaleError, UnknownNameError, WriteError
+from delassus.viewers import looks, solids, stage, subject
 from oracles.motions import dropped
 
 pytest.importorskip("viser", reason="the extra viewer is not installed")
@@ -150,7 +150,64 @@ def test_contacts_of_a_pose_are_those_of_its_constraints():
     assert np.allclose(contacts.normal, normals)
     assert contacts.friction.tolist() == [0.3, 0.7]
     assert contacts.bodies.tolist() == [[model.body_index(bodies[0]), 0], [model.body_index(bodies[1]), model.body_index("pelvis")]]
-    assert not contacts.force.any()
+
+
+def test_forces_of_a_pose_carry_its_weight():
+    """A box of 3 kg on four points is at rest: the forces sum to its weight, which nothing but gravity needs."""
+    model, q, constraints = dl.scenes.load("box-stack")
+    contacts = stage.touching(model, q, constraints)
+    ground = contacts.bodies[:, 1] == 0
+    assert ground.any()
+    assert np.allclose(contacts.force[ground].sum(axis=0), [0, 0, 9.81 * model.mass], rtol=1e-3, atol=1e-3 * model.mass)
+    with dl.View(model, q=q, constraints=constraints, port=0) as window:
+        assert len(shown(window._stage._heads)[0]) > 0
+        assert window._stage._example > 0
+
+
+def test_arrow_on_the_ground_is_as_long_as_its_force(view):
+    stage_ = view._stage
+    force, (tail, head) = stage_._example, (shown(markers) for markers in stage_._scale)
+    assert stage_._scale_label.text == f"{force:g} N"
+    assert tail[2][0, 2] + head[2][0, 2] == pytest.approx(force * stage_.newton, rel=1e-5)
+    stage_.scale_forces(0.5 * stage_.newton)
+    assert sum(shown(markers)[2][0, 2] for markers in stage_._scale) == pytest.approx(force * stage_.newton, rel=1e-5)
+
+
+def test_robots_have_their_own_colours_and_bodies_too():
+    model = dl.scenes.pyramid_with_robots()
+    drawn = solids.of_model(model)
+    colors = looks.robot_colors(model, drawn)
+    tops = {}
+    for solid, color in zip(drawn, colors, strict=True):
+        top = solid.body
+        while model.body_parent[top]:
+            top = model.body_parent[top]
+        tops.setdefault(int(top), set()).add(tuple(np.round(color, 3)))
+    robots = [seen for top, seen in tops.items() if top and (model.body_parent == top).any()]
+    assert len(robots) == 3
+    assert not robots[0] & robots[1]
+    assert not robots[1] & robots[2]
+    # what has a colour keeps it: the boxes are brown as described
+    assert all(color == solid.rgba[:3] for solid, color in zip(drawn, colors, strict=True) if np.ptp(solid.rgba[:3]) > 0.1)
+    assert len(set(looks.body_colors(drawn))) == len({s.body for s in drawn})
+
+
+def test_names_of_bodies_are_shown_and_go_away(view):
+    view._stage.show_names(True)
+    assert {label.text for label in view._stage._labels} == {view._model.body_names[b] for b in view._stage._frames}
+    view._stage.show_names(False)
+    assert view._stage._labels == []
+
+
+def test_own_plots_are_checked(motion):
+    with dl.View(motion, port=0, look="dark", plots={"height [m]": motion.q[:, 2], "feet": motion.q[:, :2]}) as window:
+        assert set(window._own_plots) == {"height [m]", "feet"}
+    with pytest.raises(ArgumentError, match=r"plots\['x'\]: expected shape \(41,\)"):
+        dl.View(motion, port=0, plots={"x": np.zeros(3)})
+    with pytest.raises(ArgumentError, match="expected a trajectory"):
+        dl.View(motion.model, port=0, plots={"x": np.zeros(3)})
+    with pytest.raises(UnknownNameError, match="look 'pink' does not exist"):
+        dl.View(motion, port=0, look="pink")
 
 
 # ---- the window ---------------------------------------------------------------------------------------------------------------
@@ -203,8 +260,8 @@ def test_wrong_sources_are_refused(motion, tmp_path):
         dl.View(motion[:0])
     with pytest.raises(ArgumentError, match="has its own states"):
         dl.View(motion, q=motion.q[0])
-    with pytest.raises(ArgumentError, match=r"expected a file that ends in \.html or \.viser"):
-        dl.record(motion, tmp_path / "fall.mp4")
+    with pytest.raises(ArgumentError, match=r"expected a file that ends in \.html, \.viser, \.gif, \.webp, \.mp4"):
+        dl.record(motion, tmp_path / "fall.avi")
     with pytest.raises(ArgumentError, match="fps"):
         dl.record(motion, tmp_path / "fall.html", fps=0)
     with pytest.raises(WriteError, match="recording of 41 frames"):
@@ -260,13 +317,40 @@ def test_recording_lasts_as_long_as_the_motion_and_ends_where_it_ends(motion, tm
     told = msgspec.msgpack.decode(data[8 : 8 + int.from_bytes(data[:8], "little")])
     assert told["durationSeconds"] == pytest.approx(0.4 + 1 / fps)
     moves = [(t, m) for t, m in told["messages"] if m["type"] == "SetPositionMessage" and m["name"] == "/bodies/cassie-pelvis"]
-    # at the start the scene, and then in the film itself the last pose and the first: who plays it again finds the first sent anew
-    assert [t for t, _ in moves] == pytest.approx([0.0, 0.0, *moments])
-    assert np.allclose(moves[1][1]["position"], moves[-1][1]["position"])
-    assert np.allclose(moves[2][1]["position"], moves[0][1]["position"])
-    X = dl.body_placements(motion.model, motion.q[-1])[motion.model.body_index("cassie-pelvis")]
-    assert np.allclose(moves[-1][1]["position"], X[:3, 3], atol=2e-6)
+    # at its start there is the first frame and no other one, whether it is played for the first time or again
+    assert [t for t, _ in moves] == pytest.approx(moments)
+    for (_, move), frame in ((moves[0], 0), (moves[-1], -1)):
+        X = dl.body_placements(motion.model, motion.q[frame])[motion.model.body_index("cassie-pelvis")]
+        assert np.allclose(move["position"], X[:3, 3], atol=2e-6)
     assert [p.name for p in tmp_path.iterdir()] == ["fall.viser"]
+
+
+def test_recording_begins_without_the_arrows_of_its_end(motion, tmp_path):
+    """What stands on the stage at the start of the film is written as it is then: numbers of later frames must not get into its arrays."""
+    import msgspec
+    import zstandard
+
+    assert len(motion.contacts(0)) == 0
+    assert len(motion.contacts(-1)) > 0
+    raw = dl.record(motion, tmp_path / "fall.viser").read_bytes()
+    data = zstandard.ZstdDecompressor().decompress(raw[8:], max_output_size=int.from_bytes(raw[:8], "little"))
+    end = 8 + int.from_bytes(data[:8], "little")
+    told = msgspec.msgpack.decode(data[8:end])
+    places = []  # every array begins at a multiple of eight bytes
+    for length in told["binaryBufferLengths"]:
+        end = -(-end // 8) * 8
+        places.append((end, length // 4))
+        end += length
+
+    def array(placeholder):
+        start, count = places[placeholder["__binary_index"]]
+        return np.frombuffer(data, dtype=placeholder["dtype"], count=count, offset=start)
+
+    made = [m for t, m in told["messages"] if t == 0 and m.get("name") == "/contact forces/heads" and "props" in m]
+    assert len(made) == 1
+    assert array(made[0]["props"]["batched_scales"]).max() < 1e-8
+    updates = [m for t, m in told["messages"] if t == 0 and m.get("name") == "/contact forces/heads" and "updates" in m]
+    assert all(array(m["updates"]["batched_scales"]).max() < 1e-8 for m in updates if "batched_scales" in m["updates"])
 
 
 def test_recording_that_fails_leaves_the_one_before(motion, tmp_path, monkeypatch):

@@ -35,7 +35,7 @@ def test_view_records_every_kind_of_source(source, tmp_path):
         (["nobody"], "UnknownNameError"),
         (["nowhere.npz"], "LoadError"),
         (["nowhere.xml"], "LoadError"),
-        (["go2", "--record", "x.gif"], "ArgumentError"),
+        (["go2", "--record", "x.avi"], "ArgumentError"),
         (["go2", "--record", "no/such/folder.html"], "WriteError"),
     ],
 )

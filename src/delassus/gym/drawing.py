@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ArgumentError
-from ..figures import frame_of, picture
 from ..model import Model
+from ..viewers.render import picture
 
 __all__ = ["check_mode", "drawn"]
 
@@ -23,4 +23,4 @@ def check_mode(render_mode: str | None) -> str | None:
 
 def drawn(model: Model, q: NDArray[Any]) -> NDArray[np.uint8]:
     """Draw a mechanism: (240, 320, 3) numbers from 0 to 255."""
-    return np.round(255 * picture(model, q, frame_of(model, q, width=320, height=240), samples=1)).astype(np.uint8)
+    return np.round(255 * picture(model, q, width=320, height=240, samples=1)).astype(np.uint8)

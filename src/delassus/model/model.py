@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._door import numbers, text, unknown
+from .._html import table
 from ..errors import ArgumentError, ArgumentTypeError, LoadError, ModelError, NotFiniteError, QuaternionError, UnknownNameError
 from ..spatial import compose, rotation_matrix
 from .checks import check_everything
@@ -528,6 +529,14 @@ class Model:
 
     def __delattr__(self, name: str) -> NoReturn:
         raise AttributeError(f"a Model never changes, so {name!r} cannot be deleted.")
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        rows: list[tuple[str, Any]] = [
+            ("joints", f"{self.njoint}, nq = {self.nq}, nv = {self.nv}"), ("bodies", f"{self.nbody - 1}, {self.mass:.4g} kg"), ("loops", len(self.loops)), ("actuators", len(self.actuators)),
+            ("shapes", len(self.shapes)), ("keyframes", ", ".join(self.keyframes) or "none"), ("time step", f"{self.timestep:g} s"), ("ignored", "; ".join(self.ignored) or "nothing"),
+        ]  # fmt: skip
+        return table(f"Model {self.name}", rows)
 
     def __repr__(self) -> str:
         return f"<Model {self.name!r}: nq={self.nq}, nv={self.nv}, {self.nbody - 1} bodies, {len(self.loops)} loops, {self.mass:.4g} kg>"

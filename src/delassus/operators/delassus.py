@@ -5,6 +5,7 @@ Types of ``@`` stand twice, since SciPy has none: type checkers take overloads f
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, overload
 
@@ -14,6 +15,7 @@ from scipy.sparse.linalg import LinearOperator
 
 from .. import _core
 from .._door import as_array, count, diagonal, number
+from .._html import table
 from ..constraints import Constraint, OnConstraints
 from ..errors import ArgumentError, StaleError
 from ..model import Loop, Model
@@ -349,6 +351,16 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
         """Tell what the elimination does and costs: order, neighbours, fill, arithmetic and memory of every phase; ``print`` it. Needs no ``update``."""
         return explained(self._model, self._constraints, self.dtype, self._native)
 
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        state = "damped inverse ready" if self._native.factored else "updated" if self._fresh else "no numbers yet: call update(q)"
+        kinds = Counter(type(c).__name__ for c in self._constraints)
+        rows: list[tuple[str, Any]] = [
+            ("model", self._model.name), ("rows", self.shape[0]), ("constraints", ", ".join(f"{n} {kind}" for kind, n in kinds.items()) or "none"), ("couplings", self.fill),
+            ("memory", f"{self.nbytes / 1e3:.4g} kB, a matrix {8e-3 * self.shape[0] ** 2:.4g} kB"), ("precision", self.dtype), ("state", state),
+        ]  # fmt: skip
+        return table(type(self).__name__, rows)
+
     def __repr__(self) -> str:
         state = "damped inverse ready" if self._native.factored else "updated" if self._fresh else "no numbers yet"
         m = self.shape[0]
@@ -432,6 +444,14 @@ class BatchDelassusOperator(_Damped):
     def explain(self) -> Explanation:
         """Tell what the elimination of one state does and costs, see :meth:`DelassusOperator.explain`."""
         return DelassusOperator(self._model, self._constraints, dtype=self.dtype).explain()
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        state = "damped inverse ready" if self._native.factored else "updated" if self._fresh else "no numbers yet: call update(q)"
+        rows: list[tuple[str, Any]] = [
+            ("model", self._model.name), ("states", self.batch_size), ("rows", self._rows[1]), ("constraints", len(self._constraints)), ("precision", self.dtype), ("state", state),
+        ]  # fmt: skip
+        return table(type(self).__name__, rows)
 
     def __repr__(self) -> str:
         state = "damped inverse ready" if self._native.factored else "updated" if self._fresh else "no numbers yet"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import secrets
 import sys
@@ -88,3 +89,29 @@ def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
         raise ArgumentError(f"path: expected a picture such as .png, .svg or .pdf, got {os.fspath(path)!r}.")
     with whole_file(path, "figure") as file:
         figure.savefig(file, dpi=130, format=kind)
+
+
+def new_figure(**options: Any) -> Any:
+    """Return a matplotlib figure that notebooks show as a picture, and whose ``show`` opens a window by the backend that the caller chose.
+
+    pyplot is loaded by ``show`` alone: a figure that is only saved needs no backend, and none is changed.
+    """
+    from matplotlib.figure import Figure
+
+    class Picture(Figure):
+        def _repr_png_(self) -> bytes:
+            drawn = io.BytesIO()
+            self.savefig(drawn, format="png", dpi=90)
+            return drawn.getvalue()
+
+        def show(self, warn: bool = True) -> None:
+            """Open a window."""
+            if self.canvas.manager is None:
+                from matplotlib import pyplot
+
+                window = pyplot.figure()
+                pyplot.close(window)
+                type(window.canvas).new_manager(self, window.number)
+            super().show(warn)
+
+    return Picture(**options)

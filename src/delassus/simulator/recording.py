@@ -23,7 +23,7 @@ from .trajectory import Trajectory
 __all__ = ["RECORDINGS", "Bar", "Frames", "Keeper"]
 
 Array = NDArray[Any]
-RECORDINGS = (".html", ".viser", ".npz")
+RECORDINGS = (".html", ".viser", ".npz", ".gif", ".webp", ".mp4")
 
 
 class _Moving(Protocol):

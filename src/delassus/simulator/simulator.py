@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._door import conform, count, finite, number, unknown
+from .._html import table
 from ..dynamics import forward_dynamics, solve_mass_matrix
 from ..errors import ArgumentError, ArgumentTypeError, UnstableError
 from ..model import Model
@@ -174,6 +175,13 @@ class Simulator:
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what makes a simulator that goes on as this one does, bit for bit; what is shown stays behind."""
         return _resumed, (self.model, self._settings, self.save())
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        rows: list[tuple[str, Any]] = [
+            ("time", f"{self.time:g} s"), ("time step", f"{self.timestep:g} s"), ("solver", self.solver), ("integrator", self.integrator), ("nq, nv, nu", f"{self.model.nq}, {self.model.nv}, {self.model.nu}"),
+        ]  # fmt: skip
+        return table(f"Simulator of {self.model.name}", rows)
 
     def __repr__(self) -> str:
         return f"<Simulator of {self.model.name!r}: t = {self.time:g} s, timestep {self.timestep:g} s>"

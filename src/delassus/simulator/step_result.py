@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from .._html import table
 from ..model import Model
 from ..types import StepStatus
 from .loop_rows import LoopRows
@@ -121,6 +122,14 @@ class StepResult:
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *StepResult.__annotations__]
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        rows: list[tuple[str, Any]] = [
+            ("status", self.status), ("time", f"{self.time:g} s"), ("contacts", len(self.contacts)), ("iterations", self.iterations), ("residual", f"{self.residual:.1e} m/s"),
+            ("penetration", f"{self.penetration:.1e} m"), ("loop error", f"{self.loop_error_after:.1e}"), ("time taken", f"{1e6 * self.timings['step']:.0f} µs"),
+        ]  # fmt: skip
+        return table("StepResult", rows)
 
     def __repr__(self) -> str:
         whose = f" ({self.limit_name})" if self.status == "limit_violated" else ""

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._door import as_array, finite, unknown
+from .._html import table
 from ..errors import ArgumentError, ArgumentTypeError, DelassusError, LoadError
 from ..model import Model
 from ..model.compiled import compiled
@@ -121,6 +122,16 @@ class Contacts:
             put(name, _floats(getattr(self, name), name, shape))
         for name in ("bodies", "geoms"):
             put(name, _ints(getattr(self, name), name, (n, 2)))
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        total = self.force.sum(axis=0)
+        rows: list[tuple[str, Any]] = [
+            ("contacts", len(self)),
+            ("sum of forces", f"[{total[0]:.4g}, {total[1]:.4g}, {total[2]:.4g}] N"),
+            ("friction", self.friction),
+        ]
+        return table("Contacts", rows)
 
     @property
     def frame(self) -> Floats:
@@ -243,6 +254,16 @@ class Trajectory:
                 parts[part.name] = getattr(self, part.name)[kept if part.name.startswith("contact_") else frames]
         return Trajectory(**parts)
 
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        unsolved = int((self.status != "solved").sum())
+        rows: list[tuple[str, Any]] = [
+            ("frames", len(self)), ("time", f"{self.times[0]:g} to {self.times[-1]:g} s" if len(self) else "none"), ("contacts", f"{int(np.diff(self.contact_start).max(initial=0))} at most"),
+            ("status", "all solved" if not unsolved else f"{unsolved} frames not solved"), ("residual", f"{self.residual.max(initial=0.0):.1e} m/s at most"),
+            ("penetration", f"{self.penetration.max(initial=0.0):.1e} m at most"), ("loop error", f"{self.loop_error.max(initial=0.0):.1e} at most"),
+        ]  # fmt: skip
+        return table(f"Trajectory of {self.model.name}", rows)
+
     def __repr__(self) -> str:
         span = f"{self.times[0]:g} … {self.times[-1]:g} s" if len(self) else "no time"
         return f"<Trajectory of {self.model.name!r}: {len(self)} frames, {span}, {len(self.contact_position)} contacts>"
@@ -356,7 +377,7 @@ class Trajectory:
             path: also write the picture there; its ending says the kind (.png, .svg, .pdf).
 
         Returns:
-            A ``matplotlib.figure.Figure``.
+            A ``matplotlib.figure.Figure`` that notebooks show by themselves; elsewhere ``figure.show()`` opens a window by your matplotlib backend.
         """
         figure = new_figure(figsize=(10, 6.5), layout="constrained")
         energies, residuals, depths, contacts = figure.subplots(2, 2, sharex=True).ravel()

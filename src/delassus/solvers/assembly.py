@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._door import count, number
+from .._html import result_table
 from ..constraints import Constraint, ConstraintRows, JointCoupling
 from ..dynamics import Workspace, mass_matrix
 from ..errors import ArgumentError
@@ -81,6 +82,10 @@ class AssemblyResult:
     errors: Array
     history: Array
     advice: str
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        return result_table(self)
 
 
 class _Assembler:

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._door import as_array, conform, count, finite, number, numbers, unknown
+from .._html import result_table
 from ..constraints import Constraint, JointFriction, PointContact, collect
 from ..errors import ArgumentError, ArgumentTypeError, StaleError
 from ..model import Loop
@@ -102,6 +103,10 @@ class ContactResult:
     constraint_forces: tuple[Array, ...]
     advice: str
     _rho: float = field(default=0.0, repr=False)
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        return result_table(self)
 
 
 class _Foreign:

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
 from .._door import count, diagonal, native_class, number, unknown
+from .._html import result_table
 from ..constraints import Constraint, collect
 from ..errors import ArgumentError
 from ..model import Loop, Model
@@ -120,6 +121,10 @@ class DynamicsResult:
     constraint_forces: tuple[Array, ...]
     advice: str
 
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        return result_table(self)
+
 
 @dataclass(frozen=True, eq=False)
 class BatchDynamicsResult:
@@ -144,6 +149,10 @@ class BatchDynamicsResult:
     dual: Array
     least_squares: Array
     repaired: Array
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        return result_table(self)
 
 
 class _Settings:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._door import as_array, count, finite, number, numbers
+from .._html import result_table
 from ..constraints import Constraint, JointLimit, PointContact
 from ..errors import ArgumentError
 from ..model import Loop, Model
@@ -60,6 +61,10 @@ class ImpactResult:
     constraint_impulses: tuple[Array, ...]
     history: Array
     advice: str
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        return result_table(self)
 
 
 _ADVICE = {

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._door import number, numbers
+from .._html import result_table
 from ..constraints import Constraint, ConstraintRows
 from ..dynamics import bias_forces, inverse_dynamics
 from ..errors import ArgumentError, ArgumentTypeError
@@ -71,6 +72,10 @@ class InverseDynamicsResult:
     rank: int
     condition: float
     advice: str
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        return result_table(self)
 
 
 _WIDTH = {"hinge": 1, "slide": 1, "ball": 3, "free": 6}

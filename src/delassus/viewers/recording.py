@@ -1,9 +1,9 @@
-"""A motion as one file that plays in a browser, without Python and without a network."""
+"""A motion as one file: a page that plays in a browser, without Python and without a network, or a film."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -11,65 +11,95 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._door import number
+from .._door import count, number
 from ..constraints import Constraint
 from ..errors import ArgumentError
 from ..model import Loop, Model
 from ..simulator import Trajectory
 from ..simulator.files import named_path, whole_file
-from .subject import serve, stop, subject
+from .looks import check_look
+from .subject import Subject, serve, stop, subject
+from .video import VIDEOS, check_video, write_video
 
 __all__ = ["record"]
+
+RECORDINGS = (".html", ".viser", *VIDEOS)
 
 
 def record(
     source: Model | Trajectory,
     path: str | os.PathLike[str],
     *,
-    fps: float = 30.0,
+    fps: float | None = None,
     q: ArrayLike | None = None,
     constraints: Sequence[Constraint | Loop] | None = None,
     geometry: Any = None,
     cones: bool = False,
+    labels: bool = False,
+    look: str = "light",
+    size: tuple[int, int] = (640, 480),
+    progress: Callable[[float], object] | None = None,
 ) -> Path:
-    """Write a motion, or a model in a pose, to a file that plays in a browser.
+    """Write a motion, or a model in a pose, to a file: a page that plays in a browser, or a film.
 
     ``.html`` holds viser's player (MIT licence) and opens by itself, from a disk, without a network. ``.viser`` holds the motion alone, for a
-    player elsewhere. The file appears whole or not at all.
+    player elsewhere. ``.gif``, ``.webp`` and ``.mp4`` (extra ``video``) are drawn without a graphics card, without a browser and without viser. The file appears whole or not at all.
 
     Args:
         source: a trajectory, or a model.
-        path: ends in ``.html`` or ``.viser``.
-        fps: frames per second; frames of the trajectory between them are left out.
+        path: ends in ``.html``, ``.viser``, ``.gif``, ``.webp`` or ``.mp4``.
+        fps: frames per second; frames of the trajectory between them are left out. Default: 30, of films 25.
         q, constraints: of a model: its pose (nq,), and constraints whose contacts are shown.
         geometry: the ``mujoco.MjModel`` the model came from, to show its meshes.
-        cones: show friction cones.
+        cones: show friction cones, in pages.
+        labels: show the names of bodies, in pages.
+        look: "light" or "dark".
+        size: width and height of a film [pixels].
+        progress: called with the share of a film that is drawn.
 
     Returns:
         The path written.
 
     Raises:
         ArgumentError: another ending, an empty trajectory, …
-        MissingExtraError: viser is not installed.
+        MissingExtraError: viser is not installed, or for an ``.mp4`` ffmpeg.
         WriteError: the folder is missing, the disk is full, …
     """
     target = named_path(path)
-    if target.suffix not in (".html", ".viser"):
-        raise ArgumentError(f"path: expected a file that ends in .html or .viser, got {os.fspath(path)!r}.")
-    if number(fps, "fps") <= 0:
-        raise ArgumentError(f"fps: expected a number above 0, got {fps:g}.")
+    if target.suffix not in RECORDINGS:
+        raise ArgumentError(f"path: expected a file that ends in {', '.join(RECORDINGS)}, got {os.fspath(path)!r}.")
+    film = target.suffix in VIDEOS
+    rate = (25.0 if film else 30.0) if fps is None else number(fps, "fps")
+    if rate <= 0:
+        raise ArgumentError(f"fps: expected a number above 0, got {rate:g}.")
+    width, height = (count(n, "size", 16) for n in size)
+    check_look(look)
     what = subject(source, q, constraints, geometry)
-    server = serve("127.0.0.1", 0, what.model.name)
+    schedule = _schedule(what.trajectory, rate)
+    if film:
+        check_video(target.suffix)
+        with whole_file(target, f"film of {len(schedule) + 1} frames") as file:
+            write_video(file, target.suffix, what, schedule, fps=rate, size=(width, height), look=look, progress=progress)
+    else:
+        _write_page(target, what, schedule, rate, cones=cones, labels=labels, look=look)
+    return target
+
+
+def _write_page(
+    target: Path, what: Subject, schedule: list[tuple[int, float]], fps: float, *, cones: bool, labels: bool, look: str
+) -> None:
+    """Write a motion as viser plays it."""
+    server = serve("127.0.0.1", 0, what.model.name, look)
     try:
         with whole_file(target, f"recording of {len(what.states)} frames") as file:
-            stage = what.stage(server)
+            stage = what.stage(server, look)
             stage.groups["friction cones"].visible = cones
+            stage.show_names(labels)
             stage.draw(what.states[0], what.contacts(0))
+            # the film begins with all that stands on the stage now, and a player that starts again begins there
             film = server.get_scene_serializer()
-            # the film's own first frame: a player that starts again puts back only what is sent in it, and what has not changed is not sent
-            for k in (len(what.states) - 1, 0):
-                stage.draw(what.states[k], what.contacts(k))
-            for k, wait in _schedule(what.trajectory, fps):
+            _freeze(film)
+            for k, wait in schedule:
                 film.insert_sleep(wait)
                 stage.draw(what.states[k], what.contacts(k))
             if what.trajectory is not None and len(what.trajectory) > 1:
@@ -77,11 +107,15 @@ def record(
             if target.suffix == ".viser":
                 file.write(film.serialize())
             else:
-                page = film.as_html().replace("<title>Viser</title>", f"<title>{escape(what.model.name)}</title>", 1)
-                file.write(page.encode())
+                page = film.as_html(dark_mode=check_look(look).dark)
+                file.write(page.replace("<title>Viser</title>", f"<title>{escape(what.model.name)}</title>", 1).encode())
     finally:
         stop(server)
-    return target
+
+
+def _freeze(film: Any) -> None:
+    """Copy the arrays that a film has taken so far: viser writes later values of a property into the same memory, and the film would begin with its last frame."""
+    film._binary_buffers[:] = [memoryview(bytes(buffer)) for buffer in film._binary_buffers]
 
 
 def _schedule(trajectory: Trajectory | None, fps: float) -> list[tuple[int, float]]:

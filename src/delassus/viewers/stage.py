@@ -10,21 +10,25 @@ from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
 
 from ..constraints import Constraint, PointContact, collect
+from ..dynamics import forward_dynamics
+from ..errors import DelassusError
 from ..model import JointLoop, Loop, Model
 from ..operators import DelassusOperator
 from ..simulator import Contacts
+from ..solvers import solve_contacts
 from ..state import body_placements
+from .looks import SLIDES, STICKS, body_colors, check_look, robot_colors
 from .solids import Mesh, Solid, along, capsule, cone, cylinder, quaternions, sphere, torus
 
-__all__ = ["Stage", "elimination_shares", "outline", "radius", "touching", "viewpoint"]
+__all__ = ["Stage", "crowd", "elimination_shares", "outline", "radius", "resting_forces", "touching", "viewpoint"]
 
 Floats = NDArray[np.float64]
 
 FIELD, ASPECT, MARGIN = np.deg2rad(38), 1.2, 1.12  # of the camera: its angle, width over height of what must be seen, and space around
 TOWARD, UPWARD = (1.0, -1.35, 0.62), (0.0, 0.0, 1.0)  # from the scene to the camera
-FLOOR = (226, 230, 236)
-STICKS, SLIDES, POINT = (38, 139, 148), (226, 88, 34), (30, 34, 42)
+POINT, EXAMPLE = (30, 34, 42), (96, 104, 116)
 ONE_END, OTHER_END, GAP = (214, 39, 130), (255, 196, 0), (220, 20, 20)
+PULL = (216, 32, 120)  # the spring of a pointer that drags
 IDLE = (205, 208, 214)  # bodies that no constraint reaches
 HIDDEN = 1e-9  # scale of markers that are not in use
 CONE = 0.13  # height of a friction cone, as a part of the scene's radius
@@ -43,16 +47,35 @@ def _node(name: str) -> str:
     return name.replace("/", "∕")
 
 
+def resting_forces(model: Model, q: Floats, constraints: Sequence[Constraint]) -> Floats:
+    """Return the forces of all rows (m,) [N or N m] on a model that is let go at rest, without torques: λ in its sets with σ = G λ + J a, a the free acceleration; zero where not solved."""
+    if not constraints:
+        return np.zeros(0)
+    G = DelassusOperator(model, constraints)
+    G.update(q)
+    try:
+        found = solve_contacts(G, G.jacobian @ forward_dynamics(model, q, np.zeros(model.nv), np.zeros(model.nv)), constraints)
+    except DelassusError:
+        return np.zeros(G.shape[0])
+    return found.forces if found.status == "solved" else np.zeros_like(found.forces)
+
+
 def touching(model: Model, q: Floats, constraints: Sequence[Constraint]) -> Contacts:
-    """Contacts without forces, where point contacts say that bodies touch."""
+    """Contacts where point contacts say that bodies touch, with the forces on a model that is let go at rest."""
     X = body_placements(model, q)
+    ends = np.cumsum([0, *(c.rows for c in constraints)])
+    rows = [slice(a, a + 3) for a, c in zip(ends, constraints, strict=False) if isinstance(c, PointContact)]
+    held = [c for c in constraints if isinstance(c, PointContact)]
+    impulses = resting_forces(model, q, constraints) if held else np.zeros(0)
     points = [c._recipe[2] for c in constraints if isinstance(c, PointContact)]
     bodies = np.array([p["bodies"] for p in points], dtype=np.int64).reshape(-1, 2)
     local = np.array([p["points"][:3] for p in points], dtype=float).reshape(-1, 3)
     here = X[bodies[:, 0]]
     normals = np.array([p["matrix"][:3] for p in points], dtype=float).reshape(-1, 3)
     friction = np.array([c.friction for c in constraints if isinstance(c, PointContact)], dtype=float)
-    return Contacts(np.einsum("kij,kj->ki", here[:, :3, :3], local) + here[:, :3, 3], normals, np.zeros_like(normals), friction, bodies)
+    axes = np.array([p["matrix"][:9] for p in points], dtype=float).reshape(-1, 3, 3)
+    forces = np.einsum("kri,kr->ki", axes, np.array([impulses[at] for at in rows]).reshape(-1, 3))
+    return Contacts(np.einsum("kij,kj->ki", here[:, :3, :3], local) + here[:, :3, 3], normals, forces, friction, bodies)
 
 
 def elimination_shares(model: Model, constraints: Sequence[Constraint | Loop]) -> Floats:
@@ -79,6 +102,11 @@ def outline(model: Model, solids: Sequence[Solid], states: Floats) -> Floats:
     here = X[:, [s.body for s in drawn]]
     corners = np.array([Rotation.from_quat(np.roll(s.quaternion, -1)).apply(s.corners) + s.position for s in drawn])
     return np.asarray(np.einsum("ksij,scj->ksci", here[..., :3, :3], corners) + here[:, :, None, :3, 3]).reshape(-1, 3)
+
+
+def crowd(contacts: int) -> float:
+    """Return by how much markers of contacts get smaller where there are many at once."""
+    return float(np.clip(np.sqrt(CROWD / max(contacts, 1)), 0.35, 1.0))
 
 
 def radius(points: Floats) -> float:
@@ -150,25 +178,44 @@ class Stage:
         solids: its shapes.
         points: (N, 3) that the motion reaches; sizes of markers and the camera follow from them.
         contacts: how many contacts to make room for.
-        newton: length of an arrow of 1 N [m], where there is no crowd of contacts.
+        newton: length of an arrow of 1 N [m].
+        example: force of the arrow on the ground that shows the scale [N]; none if zero.
+        look: "light" or "dark".
     """
 
-    def __init__(self, server: Any, model: Model, solids: Sequence[Solid], points: Floats, *, contacts: int, newton: float) -> None:
+    def __init__(
+        self,
+        server: Any,
+        model: Model,
+        solids: Sequence[Solid],
+        points: Floats,
+        *,
+        contacts: int,
+        newton: float,
+        example: float = 0.0,
+        look: str = "light",
+    ) -> None:
         self.model = model
+        self._theme = check_look(look)
         self._server, self._scene = server, server.scene
         self._solids = list(solids)
         self._handles: list[Any] = []
         self._frames: dict[int, Any] = {}
         self._sent = np.full((model.nbody, 7), np.inf)
         self.radius = radius(points)
-        self._crowd = float(np.clip(np.sqrt(CROWD / max(contacts, 1)), 0.35, 1.0))
-        self.newton = newton * self._crowd
+        self._crowd = crowd(contacts)
+        self.newton = newton
         self._contacts: Contacts | None = None
         self._loops = [loop for loop in model.loops if not isinstance(loop, JointLoop) and loop.active]
-        self._look(points)
+        self._place_scale(points, example)
+        self._look(np.vstack([points, self._scale_ends]) if example > 0 else points)
+        self._light()
         self._ground(points)
         self._bodies()
         self._markers(contacts)
+        self._labels: list[Any] = []
+        self._pull: _Markers | None = None
+        self._show_scale()
 
     # ---- what stands still --------------------------------------------------------------------------------------------
 
@@ -179,10 +226,18 @@ class Stage:
         camera.position, camera.look_at = viewpoint(points)
         camera.near, camera.far = self.radius / 200, self.radius * 400
 
+    def _light(self) -> None:
+        """Light from above and from one side that leaves colours as they are; viser's own washes them out."""
+        dim = 0.75 if self._theme.dark else 1.0
+        self._scene.configure_default_lights(False)
+        self._scene.configure_environment_map(None)
+        self._scene.add_light_hemisphere("/light/sky", sky_color=(255, 255, 255), ground_color=(150, 155, 165), intensity=1.7 * dim)
+        self._scene.add_light_directional("/light/sun", intensity=2.1 * dim, cast_shadow=True, position=(0.35, -0.45, 0.82))
+
     def _ground(self, points: Floats) -> None:
         cell = 10.0 ** np.floor(np.log10(self.radius))
         style: dict[str, Any] = {
-            "cell_size": cell / 2, "section_size": cell * 2.5, "cell_color": (206, 211, 219), "section_color": (178, 185, 196), "cell_thickness": 0.8,
+            "cell_size": cell / 2, "section_size": cell * 2.5, "cell_color": _color(self._theme.lines[0]), "section_color": _color(self._theme.lines[1]), "cell_thickness": 0.8,
             "section_thickness": 1.1, "fade_distance": 14 * self.radius, "fade_strength": 1.5, "shadow_opacity": 0.22,
         }  # fmt: skip
         planes = [s for s in self._solids if s.kind == "plane"]
@@ -192,7 +247,13 @@ class Stage:
                 size = {"width": 2 * solid.size[0], "height": 2 * solid.size[1]}
             where = f"{self._parent(solid.body)}/{_node(solid.name)}"
             self._scene.add_grid(
-                where, plane_color=FLOOR, plane_opacity=1.0, wxyz=solid.quaternion, position=solid.position, **size, **style
+                where,
+                plane_color=_color(self._theme.floor),
+                plane_opacity=1.0,
+                wxyz=solid.quaternion,
+                position=solid.position,
+                **size,
+                **style,
             )
         if not planes:
             # no ground in the model: lines alone, to see sizes by
@@ -208,12 +269,12 @@ class Stage:
         return name
 
     def _bodies(self) -> None:
-        for solid in self._solids:
+        for solid, color in zip(self._solids, robot_colors(self.model, self._solids), strict=True):
             if solid.kind == "plane":
                 continue
             node = f"{self._parent(solid.body)}/{_node(solid.name)}"
             place: dict[str, Any] = {"wxyz": solid.quaternion, "position": solid.position}
-            look: dict[str, Any] = {"color": _color(solid.rgba), "opacity": solid.rgba[3] if solid.rgba[3] < 1 else None}
+            look: dict[str, Any] = {"color": _color(color), "opacity": solid.rgba[3] if solid.rgba[3] < 1 else None}
             if solid.kind == "box":
                 handle = self._scene.add_box(node, dimensions=tuple(2 * h for h in solid.size), **look, **place)
             elif solid.kind in ("sphere", "ellipsoid"):
@@ -244,6 +305,54 @@ class Stage:
             for markers in (self._ends, self._rings, self._gaps):
                 markers.reserve(len(self._loops))
 
+    def _place_scale(self, points: Floats, force: float) -> None:
+        """Choose where an arrow of a round force lies on the ground, between the camera and what is shown, across the picture."""
+        self._example, self._scale_label = force, None
+        low, high = points.min(axis=0), points.max(axis=0)
+        toward = np.array([*TOWARD[:2], 0.0]) / np.hypot(*TOWARD[:2])
+        front = float(((points - (low + high) / 2) @ toward).max()) + 0.1 * self.radius
+        middle = np.array([*(low + high)[:2] / 2, low[2] + 0.02 * self.radius]) + front * toward
+        half = np.cross(UPWARD, toward) * force * self.newton / 2
+        self._scale_ends = np.array([middle - half, middle + half])
+
+    def _show_scale(self) -> None:
+        """Lay the arrow there, and write on it what it stands for."""
+        if self._example <= 0:
+            return
+        self.groups["force scale"] = self._scene.add_frame("/force scale", show_axes=False)
+        flat = {"cast_shadow": False, "receive_shadow": False}
+        self._scale = [
+            _Markers(self._scene, f"/force scale/{name}", mesh, EXAMPLE, **flat)
+            for name, mesh in (("shaft", cylinder()), ("head", cone(20, point_up=True)))
+        ]
+        text = f"{self._example:g} N"
+        self._scale_label = self._scene.add_label("/force scale/text", text, font_screen_scale=0.9, anchor="bottom-center")
+        self._draw_scale()
+
+    def _draw_scale(self) -> None:
+        if self._scale_label is None:
+            return
+        middle, length = self._scale_ends.mean(axis=0), self._example * self.newton
+        way = np.diff(self._scale_ends, axis=0) / np.linalg.norm(np.diff(self._scale_ends, axis=0))
+        r = 0.012 * self.radius
+        head = min(5 * r, 0.5 * length)
+        start = middle[None] - way * length / 2
+        self._scale[0].put(start, along(way), np.array([[0.8 * r, 0.8 * r, length - head]]))
+        self._scale[1].put(start + way * (length - head), along(way), np.array([[2.2 * r, 2.2 * r, head]]))
+        self._scale_label.position = middle + 0.03 * self.radius * np.array(UPWARD)
+
+    def show_names(self, shown: bool) -> None:
+        """Write the names of bodies where they are."""
+        for label in self._labels:
+            label.remove()
+        self._labels = []
+        if shown:
+            names = {body: self.model.body_names[body] for body in self._frames}
+            self._labels = [
+                self._scene.add_label(f"{self._parent(body)}/name", name, font_screen_scale=0.8, anchor="center-center")
+                for body, name in names.items()
+            ]
+
     @property
     def has_loops(self) -> bool:
         """Whether any loop has two places to mark."""
@@ -270,6 +379,20 @@ class Stage:
         self.newton = newton
         with self._server.atomic():
             self._draw_contacts(self._contacts)
+            self._draw_scale()
+
+    def draw_pull(self, start: Floats | None, end: Floats | None) -> None:
+        """Draw the spring from a point that is dragged to the pointer; None: there is none."""
+        if start is None or end is None:
+            if self._pull is not None:
+                self._pull.put(np.empty((0, 3)), np.empty((0, 4)), np.empty((0, 3)))
+            return
+        if self._pull is None:
+            self._pull = _Markers(self._scene, "/pull", cylinder(), PULL, cast_shadow=False, receive_shadow=False)
+        way = np.asarray(end) - np.asarray(start)
+        length = float(np.linalg.norm(way))
+        r = 0.008 * self.radius
+        self._pull.put(np.asarray(start)[None], along(way[None] / max(length, 1e-12)), np.array([[r, r, length]]))
 
     def _draw_loops(self, X: Floats) -> None:
         if not self._loops:
@@ -295,7 +418,7 @@ class Stage:
             for markers in (self._points, self._shafts, self._heads, self._cones):
                 markers.put(empty, np.empty((0, 4)), empty)
             return
-        r = 0.009 * self.radius * self._crowd
+        r = 0.012 * self.radius * self._crowd
         upright = np.tile((1.0, 0.0, 0.0, 0.0), (n, 1))
         self._points.put(contacts.position, upright, np.full((n, 3), r))
 
@@ -304,14 +427,14 @@ class Stage:
         length = np.minimum(size * self.newton, LONGEST * self.radius * self._crowd)
         way = np.where(size[:, None] > 0, contacts.force / np.maximum(size, 1e-300)[:, None], contacts.normal)
         head = np.minimum(5 * r, 0.5 * length)
-        width = np.minimum(0.7 * r, 0.2 * length)
+        width = np.minimum(0.8 * r, 0.2 * length)
         along_normal = np.einsum("ki,ki->k", contacts.force, contacts.normal)
         across = np.sqrt(np.maximum(size**2 - along_normal**2, 0.0))
         slides = (across >= 0.98 * contacts.friction * along_normal) & (size > 0) & (contacts.friction > 0)
         colors = np.where(slides[:, None], SLIDES, STICKS).astype(np.uint8)
         turns = along(way)
         self._shafts.put(contacts.position, turns, np.stack([width, width, length - head], axis=-1), colors)
-        wide = np.minimum(2.0 * r, 0.45 * head)
+        wide = np.minimum(2.2 * r, 0.45 * head)
         self._heads.put(contacts.position + way * (length - head)[:, None], turns, np.stack([wide, wide, head], axis=-1), colors)
 
         # cones, where bodies press or no force is known
@@ -322,9 +445,21 @@ class Stage:
     # ---- colours ------------------------------------------------------------------------------------------------------
 
     def color_as_described(self) -> None:
-        """Give every shape its own colour."""
+        """Give every shape the colour that its file says."""
         for solid, handle in self._handles:
             handle.color = _color(solid.rgba)
+
+    def color_by_robot(self) -> None:
+        """Give grey shapes the colour of their robot."""
+        self._paint(robot_colors(self.model, [solid for solid, _ in self._handles]))
+
+    def color_by_body(self) -> None:
+        """Give every body another colour."""
+        self._paint(body_colors([solid for solid, _ in self._handles]))
+
+    def _paint(self, colors: Sequence[Sequence[float]]) -> None:
+        for (_, handle), color in zip(self._handles, colors, strict=True):
+            handle.color = _color(color)
 
     def color_by_share(self, shares: Floats) -> None:
         """Colour bodies by a share (nbody,) from 0 to 1; NaN is grey."""

@@ -7,6 +7,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,14 +20,15 @@ from ..model import Loop, Model
 from ..simulator import Contacts, Trajectory
 from ..state import normalize
 from .guard import guarded
+from .looks import LOOKS
 from .solids import Solid, of_model, of_mujoco
-from .stage import Stage, outline, radius, touching
+from .stage import Stage, crowd, outline, radius, touching
 
-__all__ = ["Subject", "serve", "stop", "subject"]
+__all__ = ["Subject", "force_scale", "serve", "stop", "subject"]
 
 Floats = NDArray[np.float64]
-ARROW = 0.15  # length of the arrow of a typical force, the median, as a part of the scene's radius
-LOOKS = 40  # frames that the camera's box is made of
+ARROW = 0.4  # length of the arrow of a large force, the upper tenth begins there, as a part of the scene's radius
+GLANCES = 40  # frames that the camera's box is made of
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,19 +45,35 @@ class Subject:
         """Contacts of a frame; in a pose alone those that its constraints tell."""
         if self.trajectory is not None:
             return self.trajectory.contacts(frame)
-        return touching(self.model, self.states[frame], self.constraints)
+        return self._held
 
-    def stage(self, server: Any) -> Stage:
+    @cached_property
+    def _held(self) -> Contacts:
+        """Contacts of a pose alone, with the forces that act on it at rest."""
+        return touching(self.model, self.states[0], self.constraints)
+
+    def stage(self, server: Any, look: str) -> Stage:
         """Set it up on a server, sizes and camera fit for all its frames."""
-        looks = self.states[np.unique(np.linspace(0, len(self.states) - 1, LOOKS).astype(int))]
+        looks = self.states[np.unique(np.linspace(0, len(self.states) - 1, GLANCES).astype(int))]
         points = outline(self.model, self.solids, looks)
-        room, typical = len(self.contacts(0)), 0.0
-        if self.trajectory is not None:
-            room = int(np.diff(self.trajectory.contact_start).max())
-            forces = np.linalg.norm(self.trajectory.contact_force, axis=1)
-            typical = float(np.median(forces[forces > 0])) if (forces > 0).any() else 0.0
-        newton = ARROW * radius(points) / (typical or max(9.81 * self.model.mass, 1e-9))
-        return Stage(server, self.model, self.solids, points, contacts=room, newton=newton)
+        room = len(self.contacts(0)) if self.trajectory is None else int(np.diff(self.trajectory.contact_start).max())
+        newton, example = force_scale(self, radius(points))
+        return Stage(server, self.model, self.solids, points, contacts=room, newton=newton, example=example, look=look)
+
+
+def force_scale(what: Subject, reach: float) -> tuple[float, float]:
+    """Return how long an arrow of 1 N is [m] in a scene of this radius, and a round force whose arrow is of a good length for a legend [N]; zero where there are no forces."""
+    if what.trajectory is not None:
+        forces, most = np.linalg.norm(what.trajectory.contact_force, axis=1), int(np.diff(what.trajectory.contact_start).max())
+    else:
+        forces, most = np.linalg.norm(what.contacts(0).force, axis=1), len(what.contacts(0))
+    pressed = forces[forces > 1e-6 * max(forces.max(initial=0.0), 1e-12)]
+    if not len(pressed):
+        return ARROW * reach / max(9.81 * what.model.mass, 1e-9), 0.0
+    newton = ARROW * crowd(most) * reach / float(np.quantile(pressed, 0.9))
+    wanted = 0.3 * reach / newton
+    size = 10.0 ** np.floor(np.log10(wanted))
+    return newton, float(max(step * size for step in (1, 2, 5) if step * size <= wanted * (1 + 1e-9)))
 
 
 def subject(source: Model | Trajectory, q: ArrayLike | None, constraints: Sequence[Constraint | Loop] | None, geometry: Any) -> Subject:
@@ -95,7 +113,7 @@ def stop(server: Any) -> None:
         server.stop()
 
 
-def serve(host: str, port: int, label: str) -> Any:
+def serve(host: str, port: int, label: str, look: str = "light") -> Any:
     """Start a viser server that says nothing and answers no pages of other sites; port 0 is any that is free.
 
     Raises:
@@ -115,5 +133,5 @@ def serve(host: str, port: int, label: str) -> Any:
         raise ArgumentError(f"port: {host}:{port} cannot be opened: {error}. Use port=0 for any that is free.") from None
     with _quietly(), guarded():
         server = viser.ViserServer(host=host, port=port, label=label, verbose=False)
-    server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(38, 139, 148))
+    server.gui.configure_theme(dark_mode=LOOKS[look].dark, show_logo=False, show_share_button=False, brand_color=(38, 139, 148))
     return server

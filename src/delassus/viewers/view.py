@@ -5,18 +5,21 @@ from __future__ import annotations
 import atexit
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from html import escape
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._door import numbers
+from .._door import as_array, finite, numbers
 from ..constraints import Constraint, PointContact
 from ..errors import ArgumentError, StaleError
 from ..model import Loop, Model
 from ..simulator import Contacts, Trajectory
+from ..simulator.loop_rows import loop_slices
+from .looks import check_look
 from .stage import elimination_shares
 from .subject import serve, stop, subject
 
@@ -26,8 +29,9 @@ Floats = NDArray[np.float64]
 RATE = 30.0  # frames per second while playing
 PLOTTED = 400  # points of a plot
 BLUE, ORANGE, GREEN, PURPLE, TEAL, PINK = "#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd", "#268b94", "#d62782"
+PALETTE = (BLUE, ORANGE, GREEN, PURPLE, TEAL, PINK)
 SPEEDS = {"0.1 ×": 0.1, "0.25 ×": 0.25, "0.5 ×": 0.5, "1 ×": 1.0, "2 ×": 2.0, "4 ×": 4.0}
-AS_DESCRIBED, BY_ELIMINATION = "as described", "elimination order"
+BY_ROBOT, BY_BODY, AS_DESCRIBED, BY_ELIMINATION = "by robot", "by body", "as described", "elimination order"
 LEGEND = (
     '<div style="margin:0 1em 0.6em;font-size:0.8em;color:#666"><div style="height:0.6em;border-radius:0.3em;background:linear-gradient(90deg,'
     '#440154,#3b528b,#21918c,#5ec962,#fde725)"></div><div style="display:flex;justify-content:space-between"><span>eliminated first</span>'
@@ -38,6 +42,20 @@ LEGEND = (
 def _short(moment: float) -> float:
     """Round a time to what a slider shows [s]."""
     return round(float(moment), 6)
+
+
+def _own_plots(plots: Mapping[str, ArrayLike] | None, trajectory: Trajectory | None) -> dict[str, Floats]:
+    """Check curves that a user gave: title → (T, k)."""
+    if plots and trajectory is None:
+        raise ArgumentError("plots: expected a trajectory to plot beside, got a model.")
+    frames = 0 if trajectory is None else len(trajectory)
+    checked = {}
+    for title, values in (plots or {}).items():
+        array = finite(as_array(values, f"plots[{title!r}]"), f"plots[{title!r}]").astype(float)
+        if array.ndim not in (1, 2) or len(array) != frames:
+            raise ArgumentError(f"plots[{title!r}]: expected shape ({frames},) or ({frames}, k), got {array.shape}.")
+        checked[title] = array.reshape(frames, -1)
+    return checked
 
 
 class View:
@@ -53,6 +71,8 @@ class View:
         constraints: of a model: their contacts are shown, and they order the elimination. Default: its loops.
         geometry: the ``mujoco.MjModel`` the model came from, to show its meshes; a model itself keeps primitive shapes only.
         pose: sliders for the joints of a model.
+        look: "light" or "dark".
+        plots: more curves beside a trajectory, say of sensors: title → (T,) or (T, k) numbers.
         host, port: where to listen; only this machine by default; port 0 is any that is free.
 
     Raises:
@@ -68,12 +88,16 @@ class View:
         constraints: Sequence[Constraint | Loop] | None = None,
         geometry: Any = None,
         pose: bool = False,
+        look: str = "light",
+        plots: Mapping[str, ArrayLike] | None = None,
         host: str = "127.0.0.1",
         port: int = 8080,
     ) -> None:
+        check_look(look)
         self._subject = subject(source, q, constraints, geometry)
         self._model, self._trajectory = self._subject.model, self._subject.trajectory
-        self._server = serve(host, port, self._model.name)
+        self._own_plots = _own_plots(plots, self._trajectory)
+        self._server = serve(host, port, self._model.name, look)
         self._lock = threading.RLock()
         self._closed = threading.Event()
         self._playing = False
@@ -81,9 +105,10 @@ class View:
         self._q: Floats = self._subject.states[0]
         self._contacts: Contacts | None = self._subject.contacts(0)
         self._pairs: Any = None  # contacts that the colours of the elimination are of
+        self._painted = BY_ROBOT
         self._controls: dict[str, Any] = {}
         atexit.register(self.close)
-        self._stage = self._subject.stage(self._server)
+        self._stage = self._subject.stage(self._server, look)
         self._panel(pose)
         self._draw()
         if self._trajectory is not None and len(self._trajectory) > 1:
@@ -161,6 +186,12 @@ class View:
     def __repr__(self) -> str:
         return f"<View of {self._model.name!r}: {'closed' if self._closed.is_set() else self.url}>"
 
+    def _repr_html_(self) -> str:
+        """Return the page itself, within a notebook."""
+        if self._closed.is_set():
+            return f"<p>{escape(repr(self))}</p>"
+        return f'<iframe src="{self.url}" width="100%" height="520" style="border:1px solid #ccc;border-radius:4px"></iframe>'
+
     # ---- drawing ------------------------------------------------------------------------------------------------------
 
     def _open(self) -> None:
@@ -183,11 +214,15 @@ class View:
 
     def _recolor(self) -> None:
         """Colour bodies as the user chose; the elimination's order only changes with the pairs of bodies in contact."""
-        if self._controls["colors"].value != BY_ELIMINATION:
-            if self._pairs is not None:
-                self._pairs = None
-                self._stage.color_as_described()
+        chosen = self._controls["colors"].value
+        if chosen != BY_ELIMINATION:
+            if chosen != self._painted:
+                self._pairs, self._painted = None, chosen
+                {BY_ROBOT: self._stage.color_by_robot, BY_BODY: self._stage.color_by_body, AS_DESCRIBED: self._stage.color_as_described}[
+                    chosen
+                ]()
             return
+        self._painted = chosen
         touching = np.empty((0, 2), int) if self._contacts is None else self._contacts.bodies
         pairs = frozenset(map(tuple, touching.tolist()))
         if pairs == self._pairs:
@@ -241,9 +276,10 @@ class View:
     def _show_controls(self, gui: Any) -> None:
         groups, stage = self._stage.groups, self._stage
 
-        def toggle(label: str, group: str, on: bool) -> None:
-            box = gui.add_checkbox(label, on)
-            groups[group].visible = on
+        def toggle(label: str, group: str, on: bool, *, known: bool = True) -> None:
+            hint = None if known else "No forces are known here."
+            box = gui.add_checkbox(label, on and known, disabled=not known, hint=hint)
+            groups[group].visible = on and known
 
             def switched(_: Any) -> None:
                 groups[group].visible = box.value
@@ -251,11 +287,14 @@ class View:
             box.on_update(switched)
 
         toggle("Contact points", "contact points", True)
-        toggle("Contact forces", "contact forces", True)
+        forces = self._trajectory.contact_force if self._trajectory is not None else self._subject.contacts(0).force
+        toggle("Contact forces", "contact forces", True, known=bool(np.any(forces)))
+        if "force scale" in groups:
+            toggle("Scale of forces", "force scale", True)
         toggle("Friction cones", "friction cones", False)
         if stage.has_loops:
             toggle("Loops", "loops", True)
-        if self._trajectory is not None:
+        if np.any(forces):
             length = gui.add_slider("Arrow length", min=0.1, max=5.0, step=0.1, initial_value=1.0)
             newton = stage.newton
 
@@ -272,7 +311,15 @@ class View:
 
         see_through.on_update(seen_through)
 
-        colors = gui.add_dropdown("Colours", (AS_DESCRIBED, BY_ELIMINATION))
+        names = gui.add_checkbox("Names of bodies", False)
+
+        def named(_: Any) -> None:
+            with self._lock:
+                stage.show_names(names.value)
+
+        names.on_update(named)
+
+        colors = gui.add_dropdown("Colours", (BY_ROBOT, BY_BODY, AS_DESCRIBED, BY_ELIMINATION))
         legend = gui.add_html(LEGEND, visible=False)
         self._controls["colors"] = colors
 
@@ -308,6 +355,16 @@ class View:
         if self._stage.has_loops:
             depths["loop error"] = (exponent(trajectory.loop_error), PINK)
         chart("Depths, log₁₀ [m]", depths)
+        totals = np.array([np.linalg.norm(trajectory.contacts(k).force, axis=1).sum() for k in kept])
+        chart("Sum of contact forces [N]", {"contacts": (totals, GREEN)})
+        for name, rows in loop_slices(self._model).items():
+            if trajectory.loop_forces[:, rows].any():
+                chart(f"Force of loop {name} [N]", {"size": (np.linalg.norm(trajectory.loop_forces[kept, rows], axis=1), PINK)})
+        for title, values in self._own_plots.items():
+            curves = {
+                f"{k}" if values.shape[1] > 1 else title: (values[kept, k], PALETTE[k % len(PALETTE)]) for k in range(values.shape[1])
+            }
+            chart(title, curves)
 
     def _pose_controls(self, gui: Any) -> None:
         """Sliders of hinges and slides; unbounded ones go half a turn, or half a metre, either way."""

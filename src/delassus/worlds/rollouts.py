@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._door import as_array, count
+from .._html import result_table
 from ..errors import ArgumentError
 from ..simulator.simulator import Simulator
 from .worlds import Worlds
@@ -33,6 +34,10 @@ class Rollout:
     v: Array
     unsolved: Array
     unstable: Array
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        return result_table(self)
 
 
 def rollout(

@@ -1,0 +1,76 @@
+"""In a notebook values are short tables, never dumps, and names of a file are never markup."""
+
+import re
+
+import numpy as np
+import pytest
+
+import delassus as dl
+
+EVIL = '<mujoco model="&lt;script&gt;alert(1)&lt;/script&gt;"><worldbody><body><freejoint/><geom size=".1"/></body></worldbody></mujoco>'
+
+
+@pytest.fixture(scope="module")
+def shown():
+    model = dl.scenes.on_floor("go2")
+    q, v = model.keyframes["home"], model.zero_velocity()
+    feet = [dl.PointContact(model, b, friction=0.8) for b in range(1, model.nbody) if b not in model.body_parent[1:]]
+    G = dl.DelassusOperator(model, feet)
+    G.update(q)
+    B = dl.BatchDelassusOperator(model, feet, 4)
+    sim = dl.Simulator(model)
+    sim.reset("home")
+    trajectory = sim.run(0.1, every=5, progress=False)
+    step = sim.step()
+    linkage = dl.scenes.n_four_bar(1)
+    return {
+        "Model": model, "DelassusOperator": G, "BatchDelassusOperator": B, "Simulator": sim, "StepResult": step, "Contacts": step.contacts, "Trajectory": trajectory,
+        "ContactResult": dl.solve_contacts(G, G.jacobian @ dl.forward_dynamics(model, q, v, v), feet),
+        "DynamicsResult": dl.constrained_dynamics(model, q, v, v, feet), "Rollout": dl.rollout(model, q[None], steps=5),
+        "AssemblyResult": dl.close_loops(linkage, linkage.neutral()),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("Model", r"joints</th><td[^>]*>13, nq = 19, nv = 18"), ("DelassusOperator", "4 PointContact"), ("BatchDelassusOperator", "no numbers yet"), ("Simulator", "Simulator of go2_on_floor"),
+        ("StepResult", "status</th><td[^>]*>solved"), ("Contacts", "sum of forces"), ("Trajectory", "all solved"), ("ContactResult", "status</th><td[^>]*>solved"),
+        ("DynamicsResult", "residuals</th><td[^>]*>primal"), ("Rollout", "Rollout"), ("AssemblyResult", "status</th><td[^>]*>solved"),
+    ],
+)  # fmt: skip
+def test_tables_are_short_and_tell_what_matters(shown, kind, told):
+    html = shown[kind]._repr_html_()
+    assert re.search(told, html), html
+    text = re.sub("<[^>]*>", " ", html)
+    assert len(text) < 1500
+    assert html.count("<tr>") <= 14
+    assert html.count("<") == html.count(">")
+
+
+def test_names_are_text():
+    assert "<script>" not in dl.load(EVIL)._repr_html_()
+
+
+def test_arrays_are_told_by_shape_and_range(shown):
+    html = shown["Rollout"]._repr_html_()
+    q = shown["Rollout"].q
+    assert f"shape {q.shape}, from {q.min():.4g} to {q.max():.4g}" in html
+
+
+def test_plot_is_a_picture_in_a_notebook_and_leaves_the_backend_alone(shown):
+    import matplotlib
+
+    before = matplotlib.get_backend()
+    figure = shown["Trajectory"].plot()
+    assert figure._repr_png_()[:4] == b"\x89PNG"
+    assert matplotlib.get_backend() == before
+    drawn = figure.axes[0].lines[0].get_ydata()
+    assert np.array_equal(drawn, shown["Trajectory"].kinetic_energy)
+
+
+def test_view_is_a_frame_around_its_page():
+    pytest.importorskip("viser")
+    with dl.View(dl.scenes.chain(2), port=0) as window:
+        assert f'<iframe src="{window.url}"' in window._repr_html_()
+    assert "closed" in window._repr_html_()
