@@ -51,7 +51,7 @@ class ComplementarityStep:
         status: "solved", "inaccurate", "ray" or "pivot_limit", see :func:`delassus.solve_lcp`.
         pivots: how many.
         residual: of the complementarity problem, see :class:`delassus.LcpResult`; with "rmc" also of the equations that it eliminated.
-        advice: what to do about a status; empty if nothing.
+        advice: what to do about the status, or empty.
     """
 
     velocity: Array

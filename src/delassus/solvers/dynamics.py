@@ -107,7 +107,7 @@ class DynamicsResult:
         method: which method found the answer: that asked for, or of "auto" and "soft-gauss" "lcaba" or "kkt".
         history: (iterations,) the primal residual after each.
         constraint_forces: the forces, an array per constraint.
-        advice: what to do about a status; empty if nothing.
+        advice: what to do about the status, or empty.
     """
 
     acceleration: Array
@@ -305,7 +305,7 @@ class BatchConstrainedDynamics(_Settings):
     Args:
         model: the mechanism.
         constraints: constraints of this model, or its loops, the same for all states.
-        batch_size: how many states, any number.
+        batch_size: number of states.
         method: "auto": "lcaba", and "kkt" for states that this fails on; "lcaba" or "soft-gauss".
         mu, compliance: scalar, (m,) or (batch_size, m); tolerance, max_iterations: see :func:`constrained_dynamics`.
         dtype: float64 or float32.

@@ -37,7 +37,7 @@ class LcpResult:
         pivots: in all attempts.
         attempts: 1, or more where the first ended without a solution.
         residual: largest |w_i| of equations and of z_i > 0, and of −w_i otherwise.
-        advice: what to do about a status; empty if nothing.
+        advice: what to do about the status, or empty.
     """
 
     solution: Array
