@@ -112,7 +112,7 @@ def impact(
             value per constraint, for the normal of a contact and for all rows of any other constraint.
         damping: ε of the iterations, scalar or (m,); default 1e-8 ‖G‖, reduced where they converge slowly. The velocity does not depend on it.
         tolerance: of the residual, relative to the largest velocity jump; 1e-7 where rows nearly depend on each other.
-        max_iterations: limit of proximal iterations.
+        max_iterations: maximum number of proximal iterations.
 
     Returns:
         the velocity after, impulses, status and residuals.

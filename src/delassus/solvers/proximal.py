@@ -107,7 +107,7 @@ def proximal(
         b: (m,).
         norm: ‖G‖, roughly.
         tolerance: of the largest residual, relative to the largest number of b; 1e-7 where rows nearly depend on each other.
-        max_iterations: limit of proximal iterations.
+        max_iterations: maximum number of proximal iterations.
         rounding: of the numbers of b; what is less counts as zero.
         adapt: lessen the damping while iterations are slow, as they are where rows are nearly dependent or of very different size.
     """
