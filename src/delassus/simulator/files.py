@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and never over one that was not named."""
+"""Files that are complete or absent, and never overwrite a file that was not named."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["named_path", "private_file", "save_figure", "whole_file"]
 
 
 def named_path(path: str | os.PathLike[str], name: str = "path") -> Path:
-    """Return a path that the file system can have, or raise an error that names the argument."""
+    """Return a valid path, or raise an error that names the argument."""
     target = Path(os.fsdecode(path))
     try:
         if b"\0" not in os.fsencode(target):
@@ -26,7 +26,7 @@ def named_path(path: str | os.PathLike[str], name: str = "path") -> Path:
 
 
 def private_file(target: Path, ending: str) -> Path:
-    """Make an empty hidden file beside ``target`` whose name nothing had before: ``.NAME.xxxxxxxx.ENDING``.
+    """Make an empty hidden file beside ``target`` with a new name: ``.NAME.xxxxxxxx.ENDING``.
 
     Raises:
         OSError: the folder is missing, or cannot be written to.
@@ -40,11 +40,11 @@ def private_file(target: Path, ending: str) -> Path:
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str], what: str) -> Iterator[BinaryIO]:
-    """Open a file to write that takes its name only when it is complete; until then, and after an error, what had the name before stays.
+    """Open a file for writing that gets its name only when it is complete; until then, and after an error, an existing file is unchanged.
 
     Args:
-        path: where the file shall be.
-        what: it holds, for the error.
+        path: of the file.
+        what: description of its content, for error messages.
 
     Raises:
         WriteError: the folder is missing, the disk is full, …
@@ -68,10 +68,10 @@ def whole_file(path: str | os.PathLike[str], what: str) -> Iterator[BinaryIO]:
 
 
 def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
-    """Write a matplotlib figure; the ending of the path says the kind (.png, .svg, .pdf).
+    """Write a matplotlib figure; the suffix of the path gives the format (.png, .svg, .pdf).
 
     Raises:
-        ArgumentError: matplotlib does not write this kind.
+        ArgumentError: matplotlib does not support this format.
         WriteError: the folder is missing, the disk is full, …
     """
     kind = Path(path).suffix[1:] or "png"

@@ -374,15 +374,15 @@ def solve_contacts(
 
     Args:
         G: (m, m) a :class:`~delassus.DelassusOperator` after ``update``, a symmetric positive semidefinite matrix, or any SciPy ``LinearOperator`` that has
-            ``damping`` and ``solve`` like ours. It is left as it was: damping, factor, freshness. An operator of ours has room for a second factor
-            from then on; others have their damping put back.
+            ``damping`` and ``solve``. It is unchanged afterwards. Our operators keep memory for a second factorization
+            from then on; others get their damping back.
         g: (m,) velocity of the rows without constraint forces [m/s or rad/s].
         constraints: in the order of the rows: contacts are cones, limits half-lines, dry friction boxes, all others free. Default those of G. Or friction, (m / 3,),
             of contacts with three rows each, normal first.
         method: see above.
-        tolerance: of the primal and dual residual, and ten times that of the natural one, all of them velocities [unit of g, m/s]. Where all of g is small it is
-            1e-4 of the largest |g|, or no forces at all might do, down to a millionth of what was given; it is never below 1e-11 of the largest |g|, where there is only rounding.
-            ``ContactResult.tolerance`` says what it was.
+        tolerance: of the primal and dual residual, and ten times that of the natural one, all of them velocities [unit of g, m/s]. If all of g is small it is
+            1e-4 of the largest |g| (otherwise zero forces might count as a solution), down to 1e-6 of the given value. It is never below 1e-11 of the largest |g|.
+            ``ContactResult.tolerance`` is the value used.
         max_iterations: default 1,000; 2,000 factorizations of ``auto``, 120 iterations of ``interior``, 5,000 sweeps of ``pgs``, 10,000 of ``apgd``, 100,000 pivots of ``lcp``.
         time_limit: [s] that ``auto`` may take; after that the status is "approximate". Default: no limit.
         warm_start: a result of a similar problem, or its forces, (m,).
