@@ -723,7 +723,7 @@ class OnConstraints:
 class ConstraintRows(OnConstraints):
     """Error, velocity, drift and bias of the rows of some constraints, for those who ask in a loop: memory is taken once.
 
-    One thread at a time: a second one gets a :class:`~delassus.errors.BusyError`.
+    One thread at a time may use it, otherwise :class:`~delassus.errors.BusyError`.
 
     Args:
         model: the mechanism.

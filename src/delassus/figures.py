@@ -1,4 +1,4 @@
-"""Pictures for the command line: mechanisms as rays of light find their shapes, and how a simulation went."""
+"""Figures for the command line: ray-cast images of mechanisms, and summaries of simulations."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Camera:
 
 
 def frame_of(model: Model, path: ArrayLike, **options: Any) -> Camera:
-    """Return a camera that sees all bodies that move, in all configurations (T, nq)."""
+    """Return a camera that sees all moving bodies in all configurations (T, nq)."""
     places = np.concatenate([body_placements(model, q)[1:, :3, 3] for q in np.atleast_2d(np.asarray(path))])
     low, high = places.min(axis=0), places.max(axis=0)
     middle, reach = (low + high) / 2, max(0.25, float(np.linalg.norm(high - low)) / 2)
@@ -202,13 +202,13 @@ def _shade_map(solids: list[_Placed], light: Array, middle: Array, reach: float,
 
 
 def picture(model: Model, q: ArrayLike, camera: Camera, *, samples: int = 2) -> Array:
-    """Draw a mechanism's primitive shapes in light and shade, by rays: no graphics card, no window.
+    """Draw a mechanism's primitive shapes by ray casting, without a graphics card or window.
 
     Args:
         model: the mechanism.
         q: (nq,) its pose.
-        camera: where from.
-        samples: rays a pixel, in each direction.
+        camera: the camera.
+        samples: rays per pixel, in each direction.
 
     Returns:
         (height, width, 3) colours from 0 to 1.
