@@ -121,7 +121,7 @@ def unknown(kind: str, name: Any, known: Iterable[str]) -> UnknownNameError:
 
 
 def columns_of(arrays: dict[str, tuple[Any, int]], batch: tuple[int, ...] = ()) -> tuple[int, bool]:
-    """Number of columns of the given arrays, and whether they are vectors.
+    """Return the number of columns of the given arrays, and whether they are vectors.
 
     Args:
         arrays: by name: an array or None, and its number of rows.

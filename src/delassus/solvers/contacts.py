@@ -361,7 +361,7 @@ def solve_contacts(
     """Find constraint forces in their sets: λ with σ = G λ + g, by Signorini's and Coulomb's laws.
 
     ============ ============================================================================================== =============================
-    method       what it does                                                                                   needs      
+    method       what it does                                                                                   needs
     ============ ============================================================================================== =============================
     ``auto``     semismooth Newton, where that fails a smooth path, then ADMM; where all fail a convex problem   the same; blocks of damping
     ``admm``     alternating directions, extrapolated; penalties balanced with few factorizations               ``@``, ``solve``, ``damping``

@@ -90,7 +90,7 @@ class Parameters(Mapping[str, Array]):
     ``joint_damping``, ``joint_stiffness``, ``joint_armature``,          (count, njoint), one number for all velocities of a joint; stiffness of hinges and slides
     ``joint_friction_loss``
     ``actuator_gain`` (count, nactuator), ``actuator_bias`` (…, 3)       of actuators on single joints, see :class:`Actuator`
-    ``geom_friction`` (count, ngeom, 3)                                  MuJoCo's: sliding, torsional, rolling; combined by its rule, by MuJoCo's geom index     
+    ``geom_friction`` (count, ngeom, 3)                                  MuJoCo's: sliding, torsional, rolling; combined by its rule, by MuJoCo's geom index
     ``friction`` (count, ngeom)                                          the first column of ``geom_friction``
     ``restitution`` (count, ngeom)                                       from 0 to 1; a contact uses the larger of the two
     ``geom_size`` (count, ngeom, 3)                                      MuJoCo's: radius, half lengths [m], of spheres, capsules, ellipsoids, cylinders and boxes; masses stay
