@@ -686,7 +686,7 @@ def collect(model: Model, constraints: Sequence[Constraint | Loop]) -> list[Cons
         made = c if isinstance(c, Constraint) else from_loop(model, c)
         if made.model is not model and made.model != model:
             raise ArgumentError(
-                f"constraints[{k}]: expected a constraint of model {model.name!r}, got one of {made.model.name!r}. Make it anew with this model."
+                f"constraints[{k}]: expected a constraint of model {model.name!r}, got one of {made.model.name!r}. Make a new one with this model."
             )
         out.append(made)
     return out

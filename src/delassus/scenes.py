@@ -185,7 +185,7 @@ def swimmer(links: int) -> Model:
 
 
 def pendulum(links: int) -> Model:
-    """Pendulum of 1 kg balls on hinges about y, 12 m long, hung 10 m above a floor, a wall 4 m away (the collision example of 004): nv = links."""
+    """Pendulum of 1 kg balls on hinges about y, 12 m long, hung 10 m above a floor, a wall 4 m away (the collision example of Jain's paper): nv = links."""
     links = count(links, "links")
     radius = 12.0 / (2 * links)
     b = ModelBuilder(f"pendulum_{links}", gravity=(0.0, 0.0, -9.8))
@@ -462,7 +462,7 @@ _CLEARANCE = 0.005  # between boxes of a column at the start [m]
 def _friction_range(friction: tuple[float, float]) -> tuple[float, float]:
     low, high = numbers(friction, "friction", (2,)).tolist()
     if not 0 <= low <= high:
-        raise ArgumentError(f"friction: expected (lowest, highest) with 0 ≤ lowest ≤ highest, got {(low, high)}.")
+        raise ArgumentError(f"friction: expected (minimum, maximum) with 0 ≤ minimum ≤ maximum, got {(low, high)}.")
     return low, high
 
 

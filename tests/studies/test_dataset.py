@@ -89,7 +89,7 @@ def test_a_folder_of_another_study_is_refused_and_the_difference_named(tmp_path,
     if change == "version":
         monkeypatch.setattr(module, "versions", lambda: {"delassus": "0.0.1"})
     named = {"rows": "parameters", "function": "metrics", "seed": "initial"}.get(change, change)
-    with pytest.raises(DatasetError, match=f"is of another study: its {named} differs"):
+    with pytest.raises(DatasetError, match=f"belongs to another study: its {named} differs"):
         made(1).run(path=tmp_path / "s", progress=False)
     monkeypatch.undo()
     assert made(0).run(path=tmp_path / "s", progress=False).table.equals(first)
@@ -98,7 +98,7 @@ def test_a_folder_of_another_study_is_refused_and_the_difference_named(tmp_path,
 def test_folders_of_others_are_left_alone(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("precious")
-    with pytest.raises(DatasetError, match=r"is no study: it has notes\.txt"):
+    with pytest.raises(DatasetError, match=r"is not a study: it has notes\.txt"):
         study().run(path=tmp_path / "mine", progress=False)
     (tmp_path / "file").write_text("x")
     with pytest.raises(WriteError, match="cannot be written to"):

@@ -113,7 +113,7 @@ class ContactDerivatives:
         if constraints is None:
             if not own:
                 raise ArgumentError(
-                    "constraints: a matrix does not say what its rows are. Give the constraints or the friction of the problem."
+                    "constraints: the rows of a matrix are not known. Give the constraints or the friction of the problem."
                 )
             constraints = G.constraints
         if operator is not None and not isinstance(operator, OperatorDerivatives):

@@ -334,7 +334,7 @@ class Simulator:
         switches, state = np.split(unseal(self._identity, snapshot), [len(self.model.loops)])
         active = tuple((switches == 1).tolist())
         if len(active) != len(self.model.loops) or not np.isin(switches, (0, 1)).all():
-            raise ArgumentError("snapshot: its switches of loops cannot be of this model. Give what save() returned, unchanged.")
+            raise ArgumentError("snapshot: its active loops do not match this model. Give what save() returned, unchanged.")
         self._changes[0] += 1
         if active == self._active:
             self._world.restore(state, len(state))

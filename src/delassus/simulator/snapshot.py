@@ -73,7 +73,7 @@ def unseal(own: Floats, snapshot: ArrayLike) -> Floats:
     if numbers[1] != FORMAT:
         raise ArgumentError(f"snapshot: it has format {numbers[1]:g}; this version reads {FORMAT:g}. Use reset(q, v) with its state.")
     if (numbers[2:4] != own[:2]).any():
-        raise ArgumentError("snapshot: it is of another model. Use it with the model it was saved from, or reset(q, v).")
+        raise ArgumentError("snapshot: it belongs to another model. Use it with the model it was saved from, or reset(q, v).")
     if numbers[4] != own[2]:
         raise ArgumentError("snapshot: it was saved with another timestep, solver or other options. Use the same, or reset(q, v, time).")
     state = finite(numbers[HEADER:], "snapshot")

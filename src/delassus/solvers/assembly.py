@@ -45,7 +45,7 @@ _KICKS = (0.3, 1.0, 2.0)
 _ADVICE: dict[AssemblyStatus, str] = {
     "solved": "",
     "redundant": "Closed as far as the mechanism is drawn: some rows depend on others, and no motion reduces their remaining errors, see errors.",
-    "not_closable": "The error is least here and not zero. Check lengths and targets, or start from another configuration.",
+    "not_closable": "The error has a minimum here that is not zero. Check lengths and targets, or start from another configuration.",
     "iteration_limit": "Not closed yet: see residual. Give more max_iterations, or start nearer.",
 }
 _AT_LIMITS = "The error cannot be reduced further within the joint ranges (see at_limit). Check lengths and targets, start elsewhere, or give limits=False."

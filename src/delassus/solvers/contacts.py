@@ -30,10 +30,10 @@ _STATUS: tuple[ContactStatus, ...] = ("solved", "iteration_limit", "stalled", "i
 _ADVICE: dict[ContactStatus, str] = {
     "solved": "",
     "approximate": "Forces are in their cones, but Coulomb's law is missed by what the residuals say: 'lcp' and 'apgd' solve another problem, 'auto' ran out of iterations, of time "
-    "or of ways. Use method 'auto' with more max_iterations, or more directions of 'lcp'.",
+    "or methods. Use method 'auto' with more max_iterations, or more directions of 'lcp'.",
     "iteration_limit": "Not within the tolerance yet: raise max_iterations, warm-start with this result, or try method 'interior'.",
     "stalled": "The residual no longer decreases; see residuals for how large it is. Loosen the tolerance, add compliance to G, or try method 'interior', which forms the matrix.",
-    "infeasible": "No forces meet these constraints: some ask for a velocity that the others forbid, and forces grow without end. Look at g of redundant loops.",
+    "infeasible": "No forces meet these constraints: some require a velocity that the others forbid, and forces grow without bound. Look at g of redundant loops.",
 }
 
 
@@ -157,7 +157,7 @@ def _matrix(G: ArrayLike, symmetrize: bool) -> Array:
             if symmetrize or off > _ROUNDED * largest
             else "symmetrize=True takes (G + G.T) / 2 of a matrix that was rounded."
         )
-        raise ArgumentError(f"G: expected a symmetric matrix, got entries that differ by {off:g} from their mirrors. {way}")
+        raise ArgumentError(f"G: expected a symmetric matrix, got entries that differ by {off:g} from the transpose. {way}")
     A = (A + A.T) / 2 if symmetrize else A
     if A.size and A.diagonal().min() < 0:
         raise ArgumentError(f"G: expected a positive semidefinite matrix, got {A.diagonal().min():g} on its diagonal.")
@@ -208,7 +208,7 @@ def _model_of(constraints: list[Any]) -> Any:
     for c in constraints:
         if isinstance(c, Constraint):
             return c.model
-    raise ArgumentError("constraints: loops alone do not say whose they are. Give G as a DelassusOperator, or constraints made of them.")
+    raise ArgumentError("constraints: the model of the loops is not known. Give G as a DelassusOperator, or constraints made of them.")
 
 
 class ContactSolver:
@@ -258,7 +258,7 @@ class ContactSolver:
         if constraints is None:
             if not own:
                 raise ArgumentTypeError(
-                    "constraints: only a DelassusOperator knows its own. Give constraints, or the friction of contacts."
+                    "constraints: only a DelassusOperator has its own. Give constraints, or the friction of contacts."
                 )
             constraints = G.constraints
         self._operator: Any = G

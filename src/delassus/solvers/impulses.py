@@ -64,7 +64,7 @@ class ImpactResult:
 
 _ADVICE = {
     "solved": "",
-    "infeasible_least_squares": "The rows ask for velocities that no motion has; see residuals. Look for repeated rows with different restitution.",
+    "infeasible_least_squares": "No motion has the requested velocities of the rows; see residuals. Look for repeated rows with different restitution.",
     "iteration_limit": "Not solved; see residuals. Give less damping or more max_iterations.",
 }
 

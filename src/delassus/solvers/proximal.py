@@ -43,7 +43,7 @@ def operator_of(model: Model, constraints: Sequence[Constraint | Loop] | Delassu
         return DelassusOperator(model, constraints)
     if constraints.model is not as_model(model) and constraints.model != model:
         raise ArgumentError(
-            f"constraints: expected an operator of model {model.name!r}, got one of {constraints.model.name!r}. Make it anew with this model."
+            f"constraints: expected an operator of model {model.name!r}, got one of {constraints.model.name!r}. Make a new one with this model."
         )
     if constraints.dtype != np.float64:
         raise ArgumentTypeError(f"constraints: expected an operator in float64, got {constraints.dtype}. Make it with dtype=float.")

@@ -109,7 +109,7 @@ class Dataset:
                 raise BusyError(f"path: another process writes to {str(self.path)!r}. Wait for it, or give another path.") from None
             self._check_folder()
             if not resume and self.parts():
-                raise DatasetError(f"path: {str(self.path)!r} has rows already. Remove it, give another path, or go on with resume=True.")
+                raise DatasetError(f"path: {str(self.path)!r} has rows already. Remove it, give another path, or continue with resume=True.")
             with whole_file(self.path / "_study.json", "identity of the study") as file:
                 file.write(json.dumps({"identity": self.identity, "rows": self.rows}, indent=2).encode())
             yield self
@@ -121,7 +121,7 @@ class Dataset:
         names = {entry.name for entry in self.path.iterdir() if not entry.name.startswith(".")} - {"_lock"}
         if "_study.json" not in names:
             if names:
-                raise DatasetError(f"path: {str(self.path)!r} is no study: it has {', '.join(sorted(names)[:5])}. Give another path.")
+                raise DatasetError(f"path: {str(self.path)!r} is not a study: it has {', '.join(sorted(names)[:5])}. Give another path.")
             return
         try:
             found = json.loads((self.path / "_study.json").read_bytes())["identity"]
@@ -130,7 +130,7 @@ class Dataset:
         if found != self.identity:
             differ = sorted(key for key in {*found, *self.identity} if found.get(key) != self.identity.get(key))
             raise DatasetError(
-                f"path: {str(self.path)!r} is of another study: its {', '.join(differ)} differ{'s' if len(differ) == 1 else ''}. Give another path."
+                f"path: {str(self.path)!r} belongs to another study: its {', '.join(differ)} differ{'s' if len(differ) == 1 else ''}. Give another path."
             )
 
     def parts(self) -> list[Path]:
@@ -143,7 +143,7 @@ class Dataset:
         try:
             meta = parquet.read_schema(path).metadata or {}
             if meta.get(_IDENTITY) != self.label:
-                raise DatasetError(f"path: {str(path)!r} is of another study. Move it away.")
+                raise DatasetError(f"path: {str(path)!r} belongs to another study. Move it away.")
             return [(int(a), int(b)) for a, b in json.loads(meta[_ROWS])]
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
             if isinstance(error, DatasetError):

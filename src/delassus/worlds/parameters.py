@@ -144,7 +144,7 @@ class Parameters(Mapping[str, Array]):
     def named(self, mask: float) -> list[str]:
         """Return the names in a mask, in the order in which :attr:`opened` has them."""
         if not (0 <= mask < 1 << len(NAMES) and mask == int(mask)):
-            raise ArgumentError("snapshot: its parameters cannot be of these worlds. Give what save() returned, unchanged.")
+            raise ArgumentError("snapshot: its parameters do not match these worlds. Give what save() returned, unchanged.")
         return [name for k, name in enumerate(NAMES) if int(mask) >> k & 1]
 
     def size(self, name: str) -> int:
@@ -246,7 +246,7 @@ class Parameters(Mapping[str, Array]):
                 continue
             low, high = numbers(ends, what, (2,)).tolist()
             if low > high:
-                raise ArgumentError(f"{what}: expected (least, most), got {ends}.")
+                raise ArgumentError(f"{what}: expected (minimum, maximum), got {ends}.")
             for name in _DRAWN[what]:
                 array, own = self[name], self._own[name]
                 for k in range(len(array)):

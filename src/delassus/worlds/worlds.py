@@ -437,7 +437,7 @@ class Worlds:
         ends = at + n + np.cumsum(numbers[at : at + n]).astype(int)
         sizes = [block.size for block in self._blocks()] + [n * self.parameters.size(name) for name in written]
         if len(ends) != n or len(numbers) != ends[-1] + sum(sizes):
-            raise ArgumentError("snapshot: its sizes cannot be of these worlds. Give what save() returned, unchanged.")
+            raise ArgumentError("snapshot: its sizes do not match these worlds. Give what save() returned, unchanged.")
         parts = np.split(numbers[at + n :], ends - (at + n))
         before = [self._core.save(k) for k in self._all]
         try:
