@@ -121,7 +121,7 @@ def test_damaged_parts_and_rows_that_are_there_twice_are_named(tmp_path):
     other.run(path=tmp_path / "t", progress=False)
     (foreign,) = (tmp_path / "t").glob("part-*.parquet")
     (tmp_path / "s" / "part-000000000099-foreign.parquet").write_bytes(foreign.read_bytes())
-    with pytest.raises(DatasetError, match=r"foreign\.parquet' is of another study"):
+    with pytest.raises(DatasetError, match=r"foreign\.parquet' belongs to another study"):
         study().run(path=tmp_path / "s", progress=False)
     (tmp_path / "s" / "_study.json").write_text("{")
     with pytest.raises(DatasetError, match=r"_study\.json' cannot be read"):
