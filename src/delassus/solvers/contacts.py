@@ -257,9 +257,7 @@ class ContactSolver:
         own = isinstance(G, DelassusOperator)
         if constraints is None:
             if not own:
-                raise ArgumentTypeError(
-                    "constraints: only a DelassusOperator has its own. Give constraints, or the friction of contacts."
-                )
+                raise ArgumentTypeError("constraints: only a DelassusOperator has its own. Give constraints, or the friction of contacts.")
             constraints = G.constraints
         self._operator: Any = G
         self._symmetrize = symmetrize

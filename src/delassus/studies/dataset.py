@@ -109,7 +109,9 @@ class Dataset:
                 raise BusyError(f"path: another process writes to {str(self.path)!r}. Wait for it, or give another path.") from None
             self._check_folder()
             if not resume and self.parts():
-                raise DatasetError(f"path: {str(self.path)!r} has rows already. Remove it, give another path, or continue with resume=True.")
+                raise DatasetError(
+                    f"path: {str(self.path)!r} has rows already. Remove it, give another path, or continue with resume=True."
+                )
             with whole_file(self.path / "_study.json", "identity of the study") as file:
                 file.write(json.dumps({"identity": self.identity, "rows": self.rows}, indent=2).encode())
             yield self
