@@ -81,7 +81,7 @@ def run(sim: Simulator, seconds: float, *, control: ArrayLike | None = None, eve
         seconds: of simulated time.
         control: of the actuators.
         every: steps from one kept frame to the next.
-        progress: called with the share that is done.
+        progress: called with the fraction done.
     """
     model, steps = sim.model, round(seconds / sim.timestep)
     if steps < 1:
@@ -136,7 +136,7 @@ def run_mujoco(
         timestep: [s].
         seconds: of simulated time.
         control: of the actuators.
-        progress: called with the share that is done.
+        progress: called with the fraction done.
     """
     before, steps = m.opt.timestep, max(1, round(seconds / timestep))
     took, contacts, depth = np.empty(steps), np.empty(steps, dtype=int), np.zeros(steps)

@@ -218,7 +218,7 @@ class Progress:
 
     Attributes:
         update: its number, from 1; steps: of all worlds so far; reward: mean per step while it collected.
-        divergence: how far the policy went from the one before: half the mean square of log likelihood ratios.
+        divergence: from the previous policy: half the mean square of log likelihood ratios.
         seconds, cpu_seconds: since training began, on the wall and of all processors; collecting_seconds: of the first, in the environment.
     """
 

@@ -65,7 +65,7 @@ def outside(model: Model, q: Array) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Bounded:
-    """Answer of a bounded assembly: q, errors of constraints and targets, gradient that is left, objective, and errors after each step."""
+    """Result of a bounded assembly: q, errors of constraints and targets, relative length of the last step, objective, and errors after each step."""
 
     q: Array
     errors: Array

@@ -1,10 +1,10 @@
 """Results on disk: a folder of Parquet files, each complete and of some rows, with the identity of the study they belong to.
 
     study.parquet/
-        _study.json                      identity: what the study is made of, and its columns
+        _study.json                      identity of the study, and its columns
         part-000000000000-1a2b3c4d.parquet   rows of some chunks; which ones is in its metadata
 
-A part takes its name only when it is complete, so a process that is killed leaves no half of one. Readers of Parquet datasets pass over names that begin with ``_`` or ``.``.
+A part gets its name only when it is complete, so a killed process leaves no partial file. Readers of Parquet datasets ignore names that begin with ``_`` or ``.``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def table_of(columns: Mapping[str, Array]) -> Any:
 
 
 def union(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Return ranges in order, those that touch or overlap as one."""
+    """Return sorted ranges, merging those that touch or overlap."""
     found: Ranges = []
     for start, stop in sorted(ranges):
         if found and start <= found[-1][1]:
@@ -79,7 +79,7 @@ class Dataset:
 
     Args:
         path: of the folder; made if it is missing.
-        identity: what the study is made of: name → digest. A folder with another one is refused.
+        identity: of the study: name → digest. A folder with another one is refused.
         rows: of the whole study.
     """
 
