@@ -74,13 +74,13 @@ class PeerMotion:
 
 
 def run(sim: Simulator, seconds: float, *, control: ArrayLike | None = None, every: int = 1, progress: Progress = quiet) -> Motion:
-    """Simulate step by step, and keep what each of them tells.
+    """Simulate step by step and record the results.
 
     Args:
-        sim: goes on from where it is.
+        sim: the simulator, from its current state.
         seconds: of simulated time.
         control: of the actuators.
-        every: steps from one kept frame to the next.
+        every: number of steps between recorded frames.
         progress: called with the fraction done.
     """
     model, steps = sim.model, round(seconds / sim.timestep)

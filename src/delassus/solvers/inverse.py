@@ -101,7 +101,7 @@ def _actuated(model: Model, actuated: Iterable[str | int] | None) -> NDArray[np.
 
 @dataclass(frozen=True, eq=False)
 class _Balance:
-    """Forces λ that balance what is not actuated, and what its equation (Jᵀ)_U λ = h_U tells of the mechanism."""
+    """Forces λ that balance the unactuated velocities, and rank and condition of (Jᵀ)_U λ = h_U."""
 
     forces: Array
     rank: int

@@ -77,7 +77,7 @@ def _whole(word: str, column: str) -> int:
 
 
 def _index(model: Model, array: str, word: str) -> int:
-    """Return which row of an array a word is, by number or by name."""
+    """Return the row of an array for an index or a name."""
     if word.isdecimal():
         return int(word)
     names = _names(model, array)

@@ -209,7 +209,7 @@ class Study:
         return StudyResult(self, dataset, writer.tables)
 
     def _table(self, first: int, last: int, found: Mapping[str, Array]) -> Any:
-        """Finished rows as a pyarrow Table: number, values, metrics, how the run ended."""
+        """Finished rows as a pyarrow Table: index, values, metrics, status."""
         ends = {name: np.asarray(found[name], dtype=np.int64) for name in ("unsolved", "unstable")}
         metrics = {name: np.asarray(found[name], dtype=np.float64) for name in self.metrics}
         return table_of(
