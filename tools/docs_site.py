@@ -27,6 +27,7 @@ import sys
 import tempfile
 import textwrap
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -466,7 +467,14 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def on_page_content(html, page, config, files):
-    """Turn references that docstrings write for another tool into code."""
+    """Turn references that docstrings write for another tool into code, and LaTeX into MathML, which browsers draw without a script."""
+    from latex2mathml.converter import convert
+
+    def equation(match):
+        latex, block = unescape(match[2]), match[1] == "div"
+        return convert(latex.strip()[2:-2].strip(), display="block" if block else "inline")
+
+    html = re.sub(r'<(div|span) class="arithmatex">(.*?)</\1>', equation, html, flags=re.DOTALL)
     return re.sub(r":\w+:<code>~?", "<code>", html)
 
 

@@ -1,4 +1,4 @@
-"""Checks at the door: arguments become arrays of the wanted shape and dtype, or a typed error."""
+"""Argument checks: convert arguments to arrays of the expected shape and dtype, or raise a typed error."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def conform(value: Any, name: str, shape: tuple[int, ...], dtype: str) -> NDArra
 
 
 def refuse_out(out: Any, shape: tuple[int, ...], dtype: str) -> None:
-    """Say why ``out`` cannot take a result."""
+    """Raise the error for an unsuitable ``out``."""
     want = f"a writeable C-contiguous NumPy array of shape {shape} and dtype {dtype}"
     if not isinstance(out, np.ndarray):
         raise ArgumentTypeError(f"out: expected {want}, got {type(out).__name__}.")
@@ -88,7 +88,7 @@ def number(value: Any, name: str, *, minimum: float | None = None) -> float:
 
 
 def text(value: Any, name: str) -> str:
-    """Return a name: a string that is not empty, of characters that a file of text can hold."""
+    """Return a valid name: a nonempty string of printable characters."""
     if not isinstance(value, str):
         raise ArgumentTypeError(f"{name}: expected a string, got {type(value).__name__}.")
     if not value:
@@ -99,7 +99,7 @@ def text(value: Any, name: str) -> str:
 
 
 def count(value: Any, name: str, minimum: int = 1) -> int:
-    """Return a whole number, at least ``minimum``."""
+    """Return an integer, at least ``minimum``."""
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
         raise ArgumentTypeError(f"{name}: expected a whole number, got {type(value).__name__}.")
     if value < minimum:
@@ -108,7 +108,7 @@ def count(value: Any, name: str, minimum: int = 1) -> int:
 
 
 def diagonal(value: Any, name: str, rows: tuple[int, ...], dtype: Any) -> NDArray[Any]:
-    """Return numbers that are not negative, one per row: from a scalar, or from one per row, of a batch also the same for all states."""
+    """Return nonnegative numbers, one per row, from a scalar or one number per row; for a batch also the same for all states."""
     array = finite(as_array(value, name), name)
     fits = [rows[k:] for k in range(len(rows) + 1)]
     if array.shape not in fits:
@@ -119,7 +119,7 @@ def diagonal(value: Any, name: str, rows: tuple[int, ...], dtype: Any) -> NDArra
 
 
 def native_class(dtype: Any, natives: Mapping[np.dtype[Any], Any]) -> tuple[np.dtype[Any], Any]:
-    """Return a precision as a dtype, and the native class that works in it."""
+    """Return a precision as a dtype, and the native class for it."""
     try:
         precision: np.dtype[Any] = np.dtype(dtype)
         return precision, natives[precision]
@@ -137,7 +137,7 @@ def unknown(kind: str, name: Any, known: Iterable[str]) -> UnknownNameError:
 
 
 def columns_of(arrays: dict[str, tuple[Any, int]], batch: tuple[int, ...] = ()) -> tuple[int, bool]:
-    """How many columns the arrays that are given have, and whether they are vectors.
+    """Return the number of columns of the given arrays, and whether they are vectors.
 
     Args:
         arrays: by name: an array or None, and its number of rows.

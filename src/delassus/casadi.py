@@ -10,7 +10,7 @@ Jacobians, forward and reverse derivatives of first order are analytic; Jacobian
 ``{"ipopt.hessian_approximation": "limited-memory"}``. A configuration's quaternions are normalized first. Arguments with k columns are k states, one after the other. Expressions in ``SX``
 are those of :mod:`delassus.textbook`.
 
-CasADi keeps no reference to what Python computes, so a function that was made for a model and its constraints is kept as long as the process runs.
+CasADi keeps no references to Python objects, so a function made for a model and its constraints is kept until the process ends.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class _Call(casadi.Callback):  # type: ignore[misc]
         return True
 
     def eval_buffer(self, arguments: Sequence[Any], results: Sequence[Any]) -> int:
-        """Fill the results; an argument or result that is None is zero or not wanted."""
+        """Fill the results; None means zero for an argument and not needed for a result."""
         given = [
             np.zeros(s.nnz()) if a is None else np.frombuffer(a, dtype=np.float64)
             for a, (_, s) in zip(arguments, self._inputs, strict=True)
@@ -124,7 +124,7 @@ class _Value(_Call):
         return [*self._inputs, *((f"out_{name}", sparsity) for name, sparsity in self._outputs)]
 
     def has_jacobian(self) -> bool:
-        """Say that derivatives are there as matrices."""
+        """Tell CasADi that Jacobians are available."""
         return not isinstance(self._f, ContactFunction)  # by G that would be m² columns
 
     def get_jacobian(self, name: str, inames: Sequence[str], onames: Sequence[str], opts: Any) -> Any:
@@ -275,7 +275,7 @@ def delassus_solve(model: Model, q: Any, y: Any, damping: Any, constraints: Sequ
 def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -> Any:
     """Contact forces λ (m, 1) of :func:`delassus.solve_contacts`, differentiable by G (m, m), g (m, 1) and friction (m / 3, 1).
 
-    The symmetric part of G counts, and its adjoint is symmetric. Where a contact is about to change its mode the derivative is that of one side, see
+    Only the symmetric part of G is used, and its adjoint is symmetric. Where a contact is about to change its mode the derivative is one-sided, see
     :class:`delassus.ContactDerivatives`. Where the problem is not solved to ``tolerance`` the evaluation fails.
     """
     G, friction = _matrix(G, "G"), _matrix(friction, "friction")
@@ -288,7 +288,7 @@ def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -
 def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -> tuple[Any, Any]:
     """State (q⁺, v⁺) after a step of a simulator from (q, v), differentiable by q (nq, 1), v (nv, 1), control (nu, 1) and τ (nv, 1), both zero by default.
 
-    The simulator is left as it was, and starts without memory of contacts. Derivatives are those of :meth:`delassus.Simulator.linearize`; give it a small ``tolerance``, say 1e-10, for they
+    The simulator is not changed, and starts without contact memory. Derivatives are those of :meth:`delassus.Simulator.linearize`; give it a small ``tolerance``, say 1e-10, for they
     are as exact as that.
     """
     f = made(StepFunction, sim)

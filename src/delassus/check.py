@@ -1,4 +1,4 @@
-"""Our numbers beside MuJoCo's, on random states of any model."""
+"""Comparison with MuJoCo at random states of any model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TOLERANCE = 1e-10
 
 @dataclass(frozen=True)
 class Comparison:
-    """Largest relative error of one quantity over all states tried, and what is allowed."""
+    """Largest relative error of one quantity over all states, and its tolerance."""
 
     quantity: str
     error: float
@@ -32,7 +32,7 @@ class Comparison:
 
 
 def full_mass_matrix(m: mujoco.MjModel, d: mujoco.MjData) -> np.ndarray[Any, Any]:
-    """MuJoCo's mass matrix as a dense array, in whichever way the installed version gives it."""
+    """MuJoCo's mass matrix as a dense array, for any supported version."""
     M = np.zeros((m.nv, m.nv))
     if hasattr(d, "qM"):
         mujoco.mj_fullM(m, M, d.qM)
@@ -44,16 +44,16 @@ def full_mass_matrix(m: mujoco.MjModel, d: mujoco.MjData) -> np.ndarray[Any, Any
 def compare_with_mujoco(model: Model, peer: mujoco.MjModel, *, states: int = 20, seed: int = 0) -> list[Comparison]:
     """Compare kinematics, dynamics and energies with MuJoCo's on random states.
 
-    Constraints, springs, dampers and actuators are switched off on MuJoCo's side while it is asked; ``peer`` is left as it was.
+    Constraints, springs, dampers and actuators are switched off on MuJoCo's side; ``peer`` is not changed.
 
     Args:
         model: ours.
         peer: the MuJoCo model of the same robot.
-        states: how many random states.
+        states: number of random states.
         seed: of the random states.
 
     Returns:
-        One comparison a quantity; relative errors are in the largest norm.
+        One comparison per quantity; relative errors are in the maximum norm.
     """
     off = mujoco.mjtDisableBit
     flags = (peer.opt.disableflags, peer.opt.enableflags)

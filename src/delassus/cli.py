@@ -47,7 +47,7 @@ Welded = Annotated[list[str] | None, typer.Option("--weld", help="Weld this body
 
 
 def _writable(path: Path | None) -> Path | None:
-    """Say before the work whether its result could be written."""
+    """Check before the work that its result can be written."""
     if path is not None and not path.parent.is_dir():
         raise ArgumentError(f"--json: expected a file in an existing folder, got {str(path)!r}.")
     return path
@@ -80,7 +80,7 @@ def _robot_or_scene(source: str, floating_base: bool, packages: list[Path] | Non
 
 
 def _scene_info(scene: dl.scenes.Scene) -> dict[str, Any]:
-    """Show the constraints of a scene, a line per kind, and what its operator does and costs; returns the same."""
+    """Show the constraints of a scene, one line per kind, and the cost of its operator; return the same."""
     kinds: dict[str, dict[str, Any]] = {}
     for c in scene.constraints:
         kind = kinds.setdefault(type(c).__name__, {"count": 0, "rows": 0, "force_set": c.force_set})
@@ -413,7 +413,7 @@ def reproduce(
     everything: Annotated[bool, typer.Option("--all", help="Reproduce every table and figure of every paper.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repeats and smaller sizes.")] = False,
     out: Annotated[Path, typer.Option(help="Output folder; created if missing.")] = Path("delassus_reproduced"),
-    force: Annotated[bool, typer.Option("--force", help="Repeat also what this version already made on this machine.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Recompute items that already exist.")] = False,
     listing: Annotated[bool, typer.Option("--list", help="List all tables and figures, and exit.")] = False,
 ) -> None:
     """Reproduce tables and figures of the papers, with the published numbers beside ours. Finished items are kept and reused by the next run."""
@@ -467,11 +467,11 @@ def study(
         str, typer.Option(help="Where to run: threads, processes:N, dask, dask://host:port, ray or ray://host:port.")
     ] = "threads",
     path: Annotated[Path | None, typer.Option(help="Folder for the results. Default: the name of the file, ending in .parquet.")] = None,
-    rows: Annotated[int | None, typer.Option(min=1, help="Number of runs, in place of the one in the file.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw metrics against parameters into this file (.png, .svg or .pdf).")] = None,
+    rows: Annotated[int | None, typer.Option(min=1, help="Number of runs, instead of the one in the file.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Plot metrics against parameters (.png, .svg or .pdf).")] = None,
     json_file: Json = None,
 ) -> None:
-    """Run a study: many runs of a model with their own parameters, in parallel. Finished rows are kept; the same command goes on from there."""
+    """Run a study: many runs of a model with their own parameters, in parallel. Finished rows are kept; the same command continues with the missing ones."""
     from .studies.file import executor_of, read_study, summary
 
     asked = read_study(source, rows)
@@ -569,6 +569,8 @@ def play(
             console.print(f"ignored by the model: {escape('; '.join(left_out))}")
         console.print(f"{escape(sim.model.name)} at [bold]{window.url}[/], Ctrl-C ends", soft_wrap=True)
         if open_page:
+            import webbrowser
+
             webbrowser.open(window.url)
         with suppress(KeyboardInterrupt):
             window.wait()

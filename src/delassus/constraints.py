@@ -1,14 +1,14 @@
-"""Constraints between bodies, bodies and the world, and on joints: what moves together, what touches, what rubs.
+"""Constraints between bodies, with the world, and on joints: loops, contacts, limits and friction.
 
-A constraint says its rows (velocity of the rows = J v), the set its force lives in, and its bias: position error e, drift J̇v and
-Baumgarte's gains (k_p, k_d). A body is given by name or index, or by a joint or frame that it carries (name or :class:`~delassus.Frame`). Points, axes and orientations are in
-coordinates of the body, or of that joint or frame; ``other=None`` is the world, whose body coordinates are world coordinates. Rows
+A constraint defines its rows (velocity of the rows = J v), the set of its forces, and its bias: position error e, drift J̇v and
+Baumgarte's gains (k_p, k_d). A body is given by name or index, or by a joint or frame that it carries (name or
+:class:`~delassus.Frame`). Points, axes and orientations are in the coordinates of the body, or of that joint or frame; ``other=None`` is the world, whose body coordinates are world coordinates. Rows
 between two bodies are the velocity of ``point`` on ``body`` minus that of ``other_point`` on ``other``, each at its own place. A positive force
 pushes ``body`` away from ``other``.
 
-Errors have one rule: what is not said about the world, a length or a target is as it is now, so its error is zero and stays so.
+If a position in the world, a length or a target is not given, the constraint holds wherever it is: that part of its error is always zero.
 
-Every class and function lists all its arguments, also where several have the same ones: who looks one up reads that one only.
+Every docstring lists all arguments, so that each can be read on its own.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ _FRAME, _DISTANCE, _JOINT, _COUPLING, _CENTER, _LINKS, _, _CONTACT = range(8)
 
 
 class Constraint:
-    """A block of rows. Made by its subclasses; never changes.
+    """A block of rows. Base class; immutable.
 
     Attributes:
-        model: whose bodies it ties.
-        rows: how many.
-        force_set: where its force lives: "free", "cone" (normal first), "half-line" (non-negative) or "box".
+        model: the mechanism.
+        rows: number of rows.
+        force_set: set of its forces: "free", "cone" (normal first), "half-line" (non-negative) or "box".
         baumgarte: gains (k_p [1/s²], k_d [1/s]) of its error and velocity in the bias.
     """
 
@@ -216,18 +216,18 @@ def _on_world(name: str, wanted: str) -> ArgumentError:
 class PointContact(Constraint):
     """A point of a body touches another body or the world: 3 rows, normal first, force in a friction cone; with torsional or rolling friction 4 or 6 rows.
 
-    Row 4 is the rotation about the normal, rows 5 and 6 those about the tangents, each scaled by its coefficient over ``friction``, so that all of λ is in newtons and in one cone,
+    Row 4 is the rotation about the normal, rows 5 and 6 those about the tangents, each scaled by its coefficient divided by ``friction``, so that all of λ is in newtons and in one cone,
     ‖λ_T‖ ≤ µ λ_n: that is MuJoCo's elliptic cone. The torque of row k is λ_k times that scale [N m].
 
     Error of the normal row: the gap n·(x − x_other) [m], positive apart; of the tangents: zero, since a contact may slide.
 
     Args:
-        model: whose body it is.
+        model: the mechanism.
         body: name or index of a body, or a joint or frame on it.
         point: (3,) on the body [m].
         other: body touched; None is the world.
-        other_point: (3,) on the other body [m]. Default: a body's origin; on the world wherever ``point`` is, so that there is no gap.
-        normal: (3,) n from other to body, world axes. The tangents are e × n, scaled, and n × that, with e the coordinate axis n leans to least.
+        other_point: (3,) on the other body [m]. Default: the body's origin; in the world the current position of ``point``, so that there is no gap.
+        normal: (3,) n from other to body, world axes. The tangents are e × n, scaled, and n × that, with e the coordinate axis most perpendicular to n.
         friction: sliding coefficient µ.
         torsional_friction: of the rotation about the normal [m]: torque over normal force.
         rolling_friction: of the rotations about the tangents, likewise [m].
@@ -271,10 +271,10 @@ class Connect(Constraint):
     """Two points stay together: 3 rows, world axes. Error: x − x_other [m].
 
     Args:
-        model: whose bodies they are.
+        model: the mechanism.
         body, other: names or indices of bodies, or joints or frames on them; other=None is the world.
         point: (3,) on the body [m].
-        other_point: (3,) on the other [m]. Default: a body's origin; on the world wherever ``point`` is, so that there is no error.
+        other_point: (3,) on the other [m]. Default: the body's origin; in the world the current position of ``point``, so that there is no error.
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
@@ -297,15 +297,15 @@ class Connect(Constraint):
 class Weld(Constraint):
     """Two frames stay together: 3 rows of the points, 3 of the rotation, world axes.
 
-    Error: x − x_other [m], then the rotation vector log(F F_otherᵀ) [rad] that turns the other's frame into the body's, its angle at most π.
+    Error: x − x_other [m], then the rotation vector log(F F_otherᵀ) [rad] from the other's frame to the body's, of angle at most π.
 
     Args:
-        model: whose bodies they are.
+        model: the mechanism.
         body, other: names or indices of bodies, or joints or frames on them; other=None is the world.
         point: (3,) origin of the frame on the body [m].
         quaternion: (4,) as (w, x, y, z), orientation of the frame on the body.
-        other_point: (3,) on the other [m]. Default: a body's origin; on the world wherever ``point`` is, so that there is no error.
-        other_quaternion: (4,) on the other. Default: a body's own axes; on the world however the body's frame is turned.
+        other_point: (3,) on the other [m]. Default: the body's origin; in the world the current position of ``point``, so that there is no error.
+        other_quaternion: (4,) on the other. Default: the body's axes; in the world the current orientation of the body's frame.
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
@@ -333,11 +333,11 @@ class Distance(Constraint):
     """Two points keep their distance: 1 row along the line between them; they must not coincide. Error: |x − x_other| − length [m].
 
     Args:
-        model: whose bodies they are.
+        model: the mechanism.
         body, other: names or indices of bodies, or joints or frames on them; other=None is the world.
         point: (3,) on the body [m].
-        other_point: (3,) on the other [m]. Default: a body's origin; on the world it must be given.
-        length: the distance [m]; default whatever it is, so that there is no error.
+        other_point: (3,) on the other [m]. Default: the body's origin; in the world it must be given.
+        length: the distance [m]; default the current one, so that there is no error.
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
@@ -362,19 +362,19 @@ class Distance(Constraint):
 
 
 class Hinge(Constraint):
-    """Two bodies turn about a common axis: 3 rows of the points, 2 of the rotation across the axis.
+    """Two bodies rotate about a common axis: 3 rows of the points, 2 of the rotation across the axis.
 
     Error: x − x_other along the three axes below [m], then the shortest rotation vector that turns the other's axis into the body's [rad], about
     the last two.
 
     Args:
-        model: whose bodies they are.
+        model: the mechanism.
         body, other: names or indices of bodies, or joints or frames on them; other=None is the world.
         axis: (3,) n on the body. Rows are along n, e × n (scaled) and n × that, then about the last two, all carried by the body; e is the
-            body's coordinate axis that n leans to least.
-        other_axis: (3,) on the other. Default: on a body the same numbers as ``axis``; on the world wherever the body's axis points.
+            body's coordinate axis most perpendicular to n.
+        other_axis: (3,) on the other. Default: on a body the same components as ``axis``; in the world the current direction of the body's axis.
         point: (3,) on the body [m].
-        other_point: (3,) on the other [m]. Default: a body's origin; on the world wherever ``point`` is, so that there is no error.
+        other_point: (3,) on the other [m]. Default: the body's origin; in the world the current position of ``point``, so that there is no error.
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
@@ -400,17 +400,17 @@ class Hinge(Constraint):
 
 
 class Universal(Constraint):
-    """Two bodies turn about two axes across each other, one on each body, as in a cardan joint: 3 rows of the points, 1 of the rotation.
+    """Two bodies rotate about two perpendicular axes, one on each body, as in a cardan joint: 3 rows of the points, 1 of the rotation.
 
-    Error: x − x_other, world axes [m], then a·b of the two unit axes, which is the angle they miss a right one by [rad], where it is small.
+    Error: x − x_other, world axes [m], then a·b of the two unit axes, their deviation from a right angle [rad], if small.
 
     Args:
-        model: whose bodies they are.
+        model: the mechanism.
         body, other: names or indices of bodies, or joints or frames on them; other=None is the world.
         axis: (3,) a on the body.
-        other_axis: (3,) b on the other. Default: on a body the coordinate axis that ``axis`` leans to least, made perpendicular to it; on the world it must be given.
+        other_axis: (3,) b on the other. Default: on a body the coordinate axis most perpendicular to ``axis``, made exactly perpendicular; in the world it must be given.
         point: (3,) on the body [m].
-        other_point: (3,) on the other [m]. Default: a body's origin; on the world wherever ``point`` is, so that there is no error.
+        other_point: (3,) on the other [m]. Default: the body's origin; in the world the current position of ``point``, so that there is no error.
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
@@ -452,20 +452,20 @@ class _Sliding(Constraint):
 
 
 class Prismatic(_Sliding):
-    """Two bodies slide along a line and do not turn: 2 rows of the points, 3 of the rotation.
+    """Two bodies slide along a line without rotating: 2 rows of the points, 3 of the rotation.
 
     The line is the body's, through ``point`` along ``axis``; ``other_point`` stays on it. Rows act at ``other_point`` on both bodies. Error: x − x_other along the two tangents
     below [m], then the rotation vector log(F F_otherᵀ) [rad] along all three axes.
 
     Args:
-        model: whose bodies they are.
+        model: the mechanism.
         body, other: names or indices of bodies, or joints or frames on them; other=None is the world.
-        axis: (3,) n on the body. Rows are along e × n (scaled) and n × that, then about n and these two, all carried by the body; e is the body's coordinate axis that n leans
-            to least.
+        axis: (3,) n on the body. Rows are along e × n (scaled) and n × that, then about n and these two, all carried by the body; e is the body's coordinate axis most
+            perpendicular to n.
         point: (3,) on the body [m].
         quaternion: (4,) as (w, x, y, z), orientation of the frame F on the body.
-        other_point: (3,) on the other [m]. Default: a body's origin; on the world it must be given.
-        other_quaternion: (4,) on the other. Default: a body's own axes; on the world however the body's frame is turned.
+        other_point: (3,) on the other [m]. Default: the body's origin; in the world it must be given.
+        other_quaternion: (4,) on the other. Default: the body's axes; in the world the current orientation of the body's frame.
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
@@ -488,18 +488,18 @@ class Prismatic(_Sliding):
 
 
 class Cylindrical(_Sliding):
-    """Two bodies slide along a line and turn about it: 2 rows of the points, 2 of the rotation.
+    """Two bodies slide along a line and rotate about it: 2 rows of the points, 2 of the rotation.
 
     The line is the body's, through ``point`` along ``axis``; ``other_point`` stays on it. Rows act at ``other_point`` on both bodies. Error: x − x_other along the two tangents
     below [m], then the shortest rotation vector that turns the other's axis into the body's [rad], about them.
 
     Args:
-        model: whose bodies they are.
+        model: the mechanism.
         body, other: names or indices of bodies, or joints or frames on them; other=None is the world.
-        axis: (3,) n on the body. Rows are along e × n (scaled) and n × that, then about these two, all carried by the body; e is the body's coordinate axis that n leans to least.
-        other_axis: (3,) on the other. Default: on a body the same numbers as ``axis``; on the world wherever the body's axis points.
+        axis: (3,) n on the body. Rows are along e × n (scaled) and n × that, then about these two, all carried by the body; e is the body's coordinate axis most perpendicular to n.
+        other_axis: (3,) on the other. Default: on a body the same components as ``axis``; in the world the current direction of the body's axis.
         point: (3,) on the body [m].
-        other_point: (3,) on the other [m]. Default: a body's origin; on the world it must be given.
+        other_point: (3,) on the other [m]. Default: the body's origin; in the world it must be given.
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
@@ -520,18 +520,18 @@ class Cylindrical(_Sliding):
 
 
 class Planar(_Sliding):
-    """Two bodies slide on a plane and turn about its normal: 1 row of the points, 2 of the rotation.
+    """Two bodies slide on a plane and rotate about its normal: 1 row of the points, 2 of the rotation.
 
-    The plane is the body's, through ``point`` across ``axis``; ``other_point`` stays in it. Rows act at ``other_point`` on both bodies. Error: n·(x − x_other) [m], then the
+    The plane is the body's, through ``point`` and perpendicular to ``axis``; ``other_point`` stays in it. Rows act at ``other_point`` on both bodies. Error: n·(x − x_other) [m], then the
     shortest rotation vector that turns the other's normal into the body's [rad], about the two tangents below.
 
     Args:
-        model: whose bodies they are.
+        model: the mechanism.
         body, other: names or indices of bodies, or joints or frames on them; other=None is the world.
-        axis: (3,) normal n on the body. Rows are along n, then about e × n (scaled) and n × that, all carried by the body; e is the body's coordinate axis that n leans to least.
-        other_axis: (3,) on the other. Default: on a body the same numbers as ``axis``; on the world wherever the body's normal points.
+        axis: (3,) normal n on the body. Rows are along n, then about e × n (scaled) and n × that, all carried by the body; e is the body's coordinate axis most perpendicular to n.
+        other_axis: (3,) on the other. Default: on a body the same components as ``axis``; in the world the current direction of the body's normal.
         point: (3,) on the body [m].
-        other_point: (3,) on the other [m]. Default: a body's origin; on the world it must be given.
+        other_point: (3,) on the other [m]. Default: the body's origin; in the world it must be given.
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
@@ -559,12 +559,12 @@ def _one_axis(model: Model, joint: str | int, what: str) -> int:
 
 
 class JointCoupling(Constraint):
-    """One hinge or slide follows another: 1 row, v − p'(q_other − ref_other) v_other. Error: q − ref − p(q_other − ref_other) [rad or m].
+    """A hinge or slide follows another: 1 row, v − p'(q_other − ref_other) v_other. Error: q − ref − p(q_other − ref_other) [rad or m].
 
     Args:
-        model: whose joints they are.
+        model: the mechanism.
         joint: name or index of the follower.
-        other: name or index of the leader; None holds the follower still, at ref plus the first coefficient.
+        other: name or index of the leader; None fixes the follower at ref plus the first coefficient.
         polynomial: (5,) coefficients of p, lowest first.
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
@@ -591,13 +591,13 @@ class JointCoupling(Constraint):
 
 
 class JointFriction(Constraint):
-    """Dry friction in a joint: a row per velocity of it, force in a box. Its error is zero.
+    """Dry friction in a joint: one row per velocity, force in a box. Its error is zero.
 
     Args:
-        model: whose joint it is.
+        model: the mechanism.
         joint: name or index.
         friction: largest force [N m or N]; default the model's friction loss.
-        baumgarte: gains (0, k_d [1/s]): there is no position to come back to.
+        baumgarte: gains (0, k_d [1/s]): there is no position error.
     """
 
     force_set = "box"
@@ -611,15 +611,15 @@ class JointFriction(Constraint):
 
 
 class JointLimit(Constraint):
-    """An end of a hinge's or slide's range: 1 row, force on a half-line, positive away from the end.
+    """A limit of a hinge or slide: 1 row, force on a half-line, positive away from the limit.
 
-    Error: distance to the end of the range, q − bound (lower) or bound − q (upper) [rad or m], positive inside.
+    Error: distance to the limit, q − bound (lower) or bound − q (upper) [rad or m], positive inside.
 
     Args:
-        model: whose joint it is.
+        model: the mechanism.
         joint: name or index.
         side: "lower" or "upper".
-        bound: coordinate of the end [rad or m]; default that of the joint's range. If that is open, the error cannot be asked for.
+        bound: the limit [rad or m]; default that of the joint's range. Without one, the error is undefined.
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
@@ -652,11 +652,11 @@ class JointLimit(Constraint):
 
 
 class CenterOfMass(Constraint):
-    """The centre of mass of everything that moves: 3 rows, world axes. It touches every link that has mass. Error: c − target [m].
+    """The centre of mass of all moving bodies: 3 rows, world axes. It touches every link that has mass. Error: c − target [m].
 
     Args:
-        model: whose centre it is.
-        target: (3,) in the world [m]; default wherever the centre is, so that there is no error.
+        model: the mechanism.
+        target: (3,) in the world [m]; default the current position, so that there is no error.
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
@@ -674,9 +674,9 @@ class LinkConstraint(Constraint):
     """Any rows on any bodies: Σ K_b [velocity of the body's, or frame's, origin; angular velocity], world axes. Its error is zero.
 
     Args:
-        model: whose bodies they are.
+        model: the mechanism.
         terms: pairs (body, K) with K (rows, 6), the same number of rows in each.
-        baumgarte: gains (0, k_d [1/s]): there is no position to come back to.
+        baumgarte: gains (0, k_d [1/s]): there is no position error.
     """
 
     def __init__(self, model: Model, terms: Iterable[tuple[Body, ArrayLike]], *, baumgarte: ArrayLike = _NO_GAINS) -> None:
@@ -701,10 +701,10 @@ class LinkConstraint(Constraint):
 
 
 def from_loop(model: Model, loop: Loop, *, baumgarte: ArrayLike = _NO_GAINS) -> Constraint:
-    """Make the constraint of a loop that the model's file declared, also of one that it switched off.
+    """Make the constraint of a loop of the model, also of an inactive one.
 
     Args:
-        model: whose loop it is.
+        model: the mechanism.
         loop: one of ``model.loops``.
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
 
@@ -727,7 +727,7 @@ _OF_LOOP: dict[type, type[Constraint]] = {
 
 
 def collect(model: Model, constraints: Sequence[Constraint | Loop]) -> list[Constraint]:
-    """Check a list of constraints and loops of one model; loops become constraints, those the file switched off are left out."""
+    """Check a list of constraints and loops of one model; loops become constraints, inactive ones are left out."""
     if isinstance(constraints, Constraint | str) or not isinstance(constraints, Iterable):
         raise ArgumentTypeError(f"constraints: expected a list of constraints, got {type(constraints).__name__}. Put it in a list.")
     out = []
@@ -742,7 +742,7 @@ def collect(model: Model, constraints: Sequence[Constraint | Loop]) -> list[Cons
             continue
         if made.model is not model and made.model != model:
             raise ArgumentError(
-                f"constraints[{k}]: expected a constraint of model {model.name!r}, got one of {made.model.name!r}. Make it anew with this model."
+                f"constraints[{k}]: expected a constraint of model {model.name!r}, got one of {made.model.name!r}. Make a new one with this model."
             )
         out.append(made)
     return out
@@ -754,7 +754,7 @@ _NATIVE: dict[np.dtype[Any], Any] = {np.dtype(np.float64): _core.ConstraintRows6
 
 
 class OnConstraints:
-    """What is made for one model and a list of its constraints, and works in one precision."""
+    """Base of classes for one model, a list of its constraints, and one precision."""
 
     def _prepare(
         self, model: Model, constraints: Sequence[Constraint | Loop], dtype: DTypeLike, natives: Mapping[np.dtype[Any], Any]
@@ -777,9 +777,9 @@ class OnConstraints:
 
 
 class ConstraintRows(OnConstraints):
-    """Error, velocity, drift and bias of the rows of some constraints, for those who ask in a loop: memory is taken once.
+    """Error, velocity, drift and bias of the rows of some constraints, with preallocated memory for repeated calls.
 
-    One thread at a time: a second one gets a :class:`~delassus.errors.BusyError`.
+    One thread at a time may use it, otherwise :class:`~delassus.errors.BusyError`.
 
     Args:
         model: the mechanism.
@@ -839,7 +839,7 @@ def _rows(model: Model, constraints: Sequence[Constraint | Loop], *arrays: Array
 def constraint_error(model: Model, q: ArrayLike, constraints: Sequence[Constraint | Loop]) -> Array:
     """Position errors e(q) of the rows: zero where the constraint holds, and there ė = J v.
 
-    What each class measures is in its description; what has no target has no error. In a loop use :class:`ConstraintRows`.
+    Each class documents its error; constraints without a target have none. For repeated calls use :class:`ConstraintRows`.
 
     Args:
         model: the mechanism.
@@ -850,7 +850,7 @@ def constraint_error(model: Model, q: ArrayLike, constraints: Sequence[Constrain
         (m,) e [m or rad], in the axes of the rows.
 
     Raises:
-        ArgumentError: the range of a :class:`JointLimit` is open on its side.
+        ArgumentError: a :class:`JointLimit` has no bound.
     """
     return _rows(model, constraints, q).error(q)
 
@@ -874,7 +874,7 @@ def constraint_velocity(model: Model, q: ArrayLike, v: ArrayLike, constraints: S
 
 
 def constraint_drift(model: Model, q: ArrayLike, v: ArrayLike, constraints: Sequence[Constraint | Loop]) -> Array:
-    """Drifts J̇v of the rows: the rates of J v while v is constant, axes that move with a body included, O(n + m).
+    """Drifts J̇v of the rows: rates of J v at constant v, including the motion of axes fixed to a body, O(n + m).
 
     Args:
         model: the mechanism.
@@ -892,9 +892,9 @@ def constraint_drift(model: Model, q: ArrayLike, v: ArrayLike, constraints: Sequ
 
 
 def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, constraints: Sequence[Constraint | Loop]) -> Array:
-    """Biases γ = J̇v + k_d J v + k_p e of the rows, with each constraint's gains: a constraint that holds reads J v̇ + γ = 0.
+    """Biases γ = J̇v + k_d J v + k_p e of the rows, with each constraint's gains: J v̇ + γ = 0 where the constraint holds.
 
-    The acceleration wanted of the rows is −k_d J v − k_p e; k_d = 2 √k_p is critical damping. O(n + m).
+    The desired acceleration of the rows is −k_d J v − k_p e; k_d = 2 √k_p is critical damping. O(n + m).
 
     Args:
         model: the mechanism.
@@ -912,12 +912,12 @@ def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, constraints: Seque
 
 
 def constraint_wrenches(model: Model, q: ArrayLike, constraint: Constraint | Loop, forces: ArrayLike) -> Array:
-    """Wrenches that the forces of a constraint's rows put on bodies, as ``external_forces`` of a simulator takes them.
+    """Wrenches on bodies due to the forces of a constraint's rows, in the format of a simulator's ``external_forces``.
 
     Args:
         model: the mechanism.
         q: (nq,) configuration.
-        constraint: one of this model, or one of its loops, also one that is switched off.
+        constraint: a constraint of this model, or one of its loops, also an inactive one.
         forces: (rows,) of its rows [N or N m], such as ``step.loop_forces[name]``.
 
     Returns:

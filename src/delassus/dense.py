@@ -1,6 +1,6 @@
-"""Dense factorizations of the core, as its operators and contact solvers use them: for those who want the same bits, and for tests.
+"""Dense factorizations of the core, as used by its operators and contact solvers; for bitwise equal results, and for tests.
 
-Row-major matrices in float64 or float32, one thread, results that do not depend on where arrays lie.
+Row-major matrices in float64 or float32, one thread, results that do not depend on memory alignment.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Orthogonal:
 
     Args:
         A: (n, n), in float64.
-        threshold: columns are dependent where their remainder is at most this part of the longest.
+        threshold: columns are dependent if their remainder is at most this fraction of the longest.
 
     Raises:
         NotFiniteError: the matrix has numbers that are not finite.
@@ -152,7 +152,7 @@ class Orthogonal:
         return int(self._native.rank)
 
     def solve(self, y: ArrayLike) -> Array:
-        """Return A⁺ y for y (n,), the shortest x for which ‖A x − y‖ is least."""
+        """Return A⁺ y for y (n,), the minimum-norm x that minimises ‖A x − y‖."""
         return np.asarray(self._native.solve(y, False))
 
     def solve_transposed(self, y: ArrayLike) -> Array:

@@ -1,9 +1,9 @@
 """Dynamics of the tree without constraints: M(q) ν̇ + c(q, ν) = τ + Σ Jᵀ f.
 
-Every function takes a :class:`~delassus.Model` or, for those who call in a loop, a :class:`Workspace` of it; returns a new
-array, or fills ``out``. Float32 arrays throughout give float32 work and results; anything else is done in float64.
+Every function takes a :class:`~delassus.Model` or, for repeated calls, a :class:`Workspace` of it; it returns a new
+array, or fills ``out``. If all arrays are float32, so are computation and result; otherwise float64.
 
-Every function lists all its arguments, also where several have the same ones: who looks one up reads that one only.
+Every docstring lists all arguments, so that each can be read on its own.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _DOUBLE = np.dtype(np.float64)
 
 
 class Workspace:
-    """Memory of the sweeps for one model, made once. Give it to the functions in place of the model to allocate nothing.
+    """Preallocated memory for one model. Pass it to the functions instead of the model to avoid allocation.
 
-    One thread at a time: a second one gets a :class:`~delassus.errors.BusyError`.
+    One thread at a time may use it, otherwise :class:`~delassus.errors.BusyError`.
 
     Args:
-        model: whose memory it is.
+        model: the mechanism.
         dtype: float64 or float32; the work is done, and results returned, in this precision.
     """
 
@@ -73,7 +73,7 @@ class Workspace:
 
 
 def not_a_model(where: object) -> ArgumentTypeError:
-    """Make the error for what is neither a model nor a workspace."""
+    """Make the error for an argument that is neither a model nor a workspace."""
     return ArgumentTypeError(f"model: expected a delassus.Model or delassus.Workspace, got {type(where).__name__}. Use delassus.load.")
 
 
@@ -85,9 +85,9 @@ def run(
     Args:
         where: a model, or a workspace of it.
         method: of the native class.
-        arguments: of the method; all of float32 ask for work in float32.
+        arguments: of the method; if all are float32, so is the computation.
         natives: the native class of each precision.
-        options: what the class is made with, after the model.
+        options: further arguments of its constructor.
     """
     if isinstance(where, Workspace):
         if natives is _NATIVE:

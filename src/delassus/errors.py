@@ -1,6 +1,6 @@
-"""Every exception the library raises on purpose. All derive from :class:`DelassusError`.
+"""Exceptions of the library. All derive from :class:`DelassusError`.
 
-A message names the argument, what was expected, what came, and the way out.
+A message names the argument, what was expected, what was given, and what to do.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class UnknownNameError(DelassusError, LookupError):
 
 
 class ModelError(DelassusError, ValueError):
-    """A description of a mechanism that no mechanism can have."""
+    """An invalid description of a mechanism."""
 
 
 class LoadError(DelassusError, ValueError):
@@ -43,7 +43,7 @@ class MeshError(LoadError):
 
 
 class MujocoError(DelassusError, RuntimeError):
-    """MuJoCo stopped in the middle of its work: the message is its own. What was asked of it is not done."""
+    """MuJoCo reported an error; the message is its own."""
 
 
 class BusyError(DelassusError, RuntimeError):
@@ -51,11 +51,11 @@ class BusyError(DelassusError, RuntimeError):
 
 
 class StaleError(DelassusError, RuntimeError):
-    """An operator was used before it had numbers, or after what they depend on changed."""
+    """An operator was used before ``update``, or after something it depends on changed."""
 
 
 class MissingExtraError(DelassusError, ImportError):
-    """An optional package is needed that is not installed; the message names the extra that brings it."""
+    """An optional package is not installed; the message names the extra to install."""
 
 
 class WriteError(DelassusError, OSError):
@@ -63,27 +63,27 @@ class WriteError(DelassusError, OSError):
 
 
 class UnstableError(DelassusError, ArithmeticError):
-    """A simulation whose velocities grew beyond numbers."""
+    """The velocities of a simulation are no longer finite."""
 
 
 class WorkerError(DelassusError, RuntimeError):
-    """Workers of a study were lost too often, cannot be reached, lack the package or have another version; the message names the rows. Finished rows are kept."""
+    """Workers of a study crashed repeatedly, cannot be reached, lack the package or have another version; the message names the rows. Finished rows are kept."""
 
 
 class FunctionError(DelassusError, RuntimeError):
-    """A function of the user's raised or returned what it must not, in a study; the message names the function and the row. Finished rows are kept."""
+    """A user's function in a study raised an error or returned an invalid value; the message names the function and the row. Finished rows are kept."""
 
 
 class DatasetError(DelassusError, ValueError):
-    """A folder of results is of another study, or cannot be read. Nothing in it was changed."""
+    """A folder of results belongs to another study, or cannot be read. It was not changed."""
 
 
 class InaccurateError(DelassusError, ArithmeticError):
-    """A solution that no method could bring within the promised backward error; the message has the one reached."""
+    """No method reached the guaranteed backward error; the message has the error reached."""
 
 
 class CapacityError(DelassusError, RuntimeError):
-    """More contacts at once than a step of a simulation takes; nothing has changed."""
+    """Too many contacts for one simulation step; the state did not change."""
 
 
 class SingularError(DelassusError, ArithmeticError):

@@ -196,7 +196,7 @@ def inverse_dynamics(model: Model, q: Any, v: Any, acceleration: Any, *, threads
     Args:
         model: the mechanism.
         q, v, acceleration: configuration (nq,), velocity (nv,) and its rate (nv,).
-        threads: how many share the states of a ``vmap``.
+        threads: number of threads for the states of a ``vmap``.
     """
     f = made(TreeFunction, model, True, threads)
     return _called(f, "q v acceleration", (q, v, acceleration))[0]
@@ -208,7 +208,7 @@ def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, *, threads: int = 1
     Args:
         model: the mechanism.
         q, v, tau: configuration (nq,), velocity (nv,) and joint forces (nv,).
-        threads: how many share the states of a ``vmap``.
+        threads: number of threads for the states of a ``vmap``.
     """
     f = made(TreeFunction, model, False, threads)
     return _called(f, "q v tau", (q, v, tau))[0]
@@ -223,7 +223,7 @@ def constrained_dynamics(
         model: the mechanism.
         q, v, tau: configuration (nq,), velocity (nv,) and joint forces (nv,).
         constraints: constraints of this model, or its loops.
-        threads: how many share the states of a ``vmap``.
+        threads: number of threads for the states of a ``vmap``.
 
     Raises:
         InaccurateError: from the callback, where the equations have no solution.
@@ -249,7 +249,7 @@ def delassus_solve(model: Model, q: Any, y: Any, damping: Any, constraints: Sequ
 def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -> Any:
     """Contact forces λ (m,) of :func:`delassus.solve_contacts`, differentiable by G (m, m), g (m,) and friction (m / 3,).
 
-    The symmetric part of G counts, and its adjoint is symmetric. Where a contact is about to change its mode the derivative is that of one side, see
+    Only the symmetric part of G is used, and its adjoint is symmetric. Where a contact is about to change its mode the derivative is one-sided, see
     :class:`delassus.ContactDerivatives`.
 
     Args:
@@ -274,11 +274,11 @@ def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -
 def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -> tuple[Any, Any]:
     """State (q⁺, v⁺) after a step of a simulator from (q, v), differentiable by q (nq,), v (nv,), control (nu,) and τ (nv,).
 
-    The simulator is left as it was, and starts without memory of contacts. One thread at a time uses it. Derivatives are those of :meth:`delassus.Simulator.linearize`; give it a small
+    The simulator is not changed, and starts without contact memory. One thread at a time may use it. Derivatives are those of :meth:`delassus.Simulator.linearize`; give it a small
     ``tolerance``, say 1e-10, for they are as exact as that.
 
     Args:
-        sim: the simulator; time and activations of actuators are as it has them now, and mocap bodies stand where they are.
+        sim: the simulator; its current time, activations and mocap poses are used.
         q, v: configuration (nq,) and velocity (nv,).
         control: (nu,) of the actuators; default zero.
         tau: (nv,) forces on joints; default zero.

@@ -1,4 +1,4 @@
-"""Mechanisms made by rule: chains, trees, loops, stacks; and scenes: mechanisms in a pose, with what touches there.
+"""Generated mechanisms: chains, trees, loops, stacks; and scenes: mechanisms in a pose, with their contacts.
 
 A mechanism is a :class:`~delassus.Model` with collision shapes. Rods and boxes have uniform density; the parameters that a paper fixes are the paper's.
 Scenes are stored, not simulated: ``tools/make_scenes.py`` made them, docs/scenes.md lists them.
@@ -187,7 +187,7 @@ def swimmer(links: int) -> Model:
 
 
 def pendulum(links: int) -> Model:
-    """Pendulum of 1 kg balls on hinges about y, 12 m long, hung 10 m above a floor, a wall 4 m away (the collision example of 004): nv = links."""
+    """Pendulum of 1 kg balls on hinges about y, 12 m long, hung 10 m above a floor, a wall 4 m away (the collision example of Jain's paper): nv = links."""
     links = count(links, "links")
     radius = 12.0 / (2 * links)
     b = ModelBuilder(f"pendulum_{links}", gravity=(0.0, 0.0, -9.8))
@@ -543,7 +543,7 @@ _CLEARANCE = 0.005  # between boxes of a column at the start [m]
 def _friction_range(friction: tuple[float, float]) -> tuple[float, float]:
     low, high = numbers(friction, "friction", (2,)).tolist()
     if not 0 <= low <= high:
-        raise ArgumentError(f"friction: expected (lowest, highest) with 0 ≤ lowest ≤ highest, got {(low, high)}.")
+        raise ArgumentError(f"friction: expected (minimum, maximum) with 0 ≤ minimum ≤ maximum, got {(low, high)}.")
     return low, high
 
 
@@ -605,10 +605,10 @@ def box_bin(
     Args:
         n: number of boxes.
         layers: boxes above each other at the start. Few make a wide, shallow bin, many a narrow, deep one. Default: a pile about two thirds as high as wide.
-        robots: number of robots on the floor of the bin, upright and turned at random; columns of boxes above them begin higher. The bin is at least as wide as they need.
-        robot: whatever :func:`delassus.load` takes; it stands as it is at its neutral configuration, without servos.
+        robots: number of robots on the floor of the bin, upright with random headings; columns of boxes above them start higher. The bin is at least as wide as they need.
+        robot: as for :func:`delassus.load`; it stands in its neutral configuration, without servos.
         seed: the same seed makes the same boxes.
-        friction: range of the coefficients of boxes; floor and walls have the lowest, so that a box has its own against them.
+        friction: range of the coefficients of boxes; floor and walls have the minimum, so that the coefficient of the box applies there.
 
     Examples:
         >>> import delassus as dl
@@ -682,14 +682,14 @@ def brick_wall(rows: int = 8, columns: int = 6) -> Model:
 
 
 def robot_heap(robots: int = 3, boxes: int = 0, *, robot: Any = "g1", seed: int = 0) -> Model:
-    """Robots above each other in the air, turned at random, above loose boxes if asked for; none touches another: they fall into a heap.
+    """Robots above each other in the air with random orientations, optionally above loose boxes, which fall into a heap. Initially nothing touches.
 
     Three G1 have nv = 105; a box adds 6.
 
     Args:
         robots: number of robots.
         boxes: number of loose boxes below them, in columns on a square as wide as the robot is high.
-        robot: whatever :func:`delassus.load` takes; it falls as it is at its neutral configuration.
+        robot: as for :func:`delassus.load`; it falls in its neutral configuration.
         seed: the same seed makes the same heap.
     """
     robots, boxes = count(robots, "robots", 0), count(boxes, "boxes", 0)
@@ -735,7 +735,7 @@ def _around(kind: str, size: tuple[float, ...]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A mechanism in a pose, with what holds and touches it there; ``model, q, constraints = scene``.
+    """A mechanism in a pose, with its constraints and contacts; ``model, q, constraints = scene``.
 
     Attributes:
         name: of the scene.
@@ -798,10 +798,10 @@ def model_of(name: str) -> Model:
 
 
 def load(name: str) -> Scene:
-    """Load a stored scene: a model at rest or in a fall, with the contacts that MuJoCo finds there, four at most a pair of shapes.
+    """Load a stored scene: a model at rest or in a fall, with MuJoCo's contacts, at most four per pair of shapes.
 
-    Seeds and moments were chosen so that rows are as many as in Table I of the matrix-free paper; the poses are not the paper's. "g1-fallen-friction"
-    has 24 contacts where the paper prints 25, which its 101 rows do not allow. In "pyramid-with-robots" the robots strike and many boxes hop.
+    Seeds and times were chosen to match the numbers of rows in Table I of the matrix-free paper; the poses are not the paper's. "g1-fallen-friction"
+    has 24 contacts where the paper prints 25, which its 101 rows do not allow. In "pyramid-with-robots" the robots hit the pyramid and many boxes have lost contact.
 
     Args:
         name: one of ``names``; those ending in "-friction" have joint friction too.

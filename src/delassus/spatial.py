@@ -28,7 +28,7 @@ def rotation_matrix(quaternion: ArrayLike) -> NDArray[np.float64]:
 
 
 def compose(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float, float]:
-    """Quaternion of two rotations in a row: R(first) R(second).
+    """Quaternion of two successive rotations: R(first) R(second).
 
     Args:
         first, second: (4,) as (w, x, y, z).

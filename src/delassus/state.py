@@ -1,9 +1,9 @@
-"""Configurations and what follows from them: places, velocities, Jacobians, centre of mass, energies.
+"""Configurations and derived quantities: placements, velocities, Jacobians, centre of mass, energies.
 
 World axes, SI units, spatial vectors ``[linear; angular]``. Every function takes a :class:`~delassus.Model` or a
 :class:`~delassus.Workspace` of it; returns a new array, or fills ``out``.
 
-Every function lists all its arguments, also where several have the same ones: who looks one up reads that one only.
+Every docstring lists all arguments, so that each can be read on its own.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def body_placement(model: Model | Workspace, q: ArrayLike, body: str | int | Fra
 
 
 def point_position(model: Model | Workspace, q: ArrayLike, body: str | int | Frame, point: ArrayLike | None = None) -> Array:
-    """Where a point of a body is.
+    """Position of a point of a body.
 
     Args:
         model: or a workspace of it.
@@ -282,7 +282,7 @@ def point_bias_acceleration(
 
 
 def center_of_mass(model: Model | Workspace, q: ArrayLike, *, out: Array | None = None) -> Array:
-    """Centre of mass of everything that moves.
+    """Centre of mass of all moving bodies.
 
     Args:
         model: or a workspace of it.
@@ -307,7 +307,7 @@ def kinetic_energy(model: Model | Workspace, q: ArrayLike, v: ArrayLike) -> floa
 
 
 def potential_energy(model: Model | Workspace, q: ArrayLike) -> float:
-    """Potential energy of gravity and joint springs [J], −Σ m gᵀc + ½ Σ k (q ⊖ q_spring)², over everything that moves.
+    """Potential energy of gravity and joint springs [J], −Σ m gᵀc + ½ Σ k (q ⊖ q_spring)², over all moving bodies.
 
     Args:
         model: or a workspace of it.
@@ -317,7 +317,7 @@ def potential_energy(model: Model | Workspace, q: ArrayLike) -> float:
 
 
 def spring_energy(model: Model, q: ArrayLike) -> float:
-    """Energy of the joint springs alone [J], ½ Σ k (q ⊖ q_spring)², for a configuration (nq,) that has been checked."""
+    """Energy of the joint springs only [J], ½ Σ k (q ⊖ q_spring)², for a checked configuration (nq,)."""
     if not model.dof_stiffness.any():
         return 0.0
     stretch = difference(model, model.spring_reference, normalize(model, np.asarray(q, dtype=np.float64)))

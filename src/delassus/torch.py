@@ -4,7 +4,7 @@
     model = dl.load("go2")
     dt.forward_dynamics(model, q, v, tau).sum().backward()
 
-Every argument may have a batch of states before, the same for all that have one; ``torch.func.vmap`` makes such a batch too. It goes through the native batch where there is one.
+Every argument may have leading batch axes, the same for all that have them; ``torch.func.vmap`` makes such a batch too. It goes through the native batch where there is one.
 Derivatives of first order are analytic and matrix-free where the library is; second ones are not offered. A configuration's quaternions are normalized first.
 """
 
@@ -213,7 +213,7 @@ def delassus_solve(model: Model, q: Any, y: Any, damping: Any, constraints: Sequ
 def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -> Any:
     """Contact forces λ (…, m) of :func:`delassus.solve_contacts`, differentiable by G (…, m, m), g (…, m) and friction (…, m / 3).
 
-    The symmetric part of G counts, and its adjoint is symmetric. Where a contact is about to change its mode the derivative is that of one side, see
+    Only the symmetric part of G is used, and its adjoint is symmetric. Where a contact is about to change its mode the derivative is one-sided, see
     :class:`delassus.ContactDerivatives`.
 
     Args:
@@ -238,11 +238,11 @@ def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -
 def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -> tuple[Any, Any]:
     """State (q⁺, v⁺) after a step of a simulator from (q, v), differentiable by q (…, nq), v (…, nv), control (…, nu) and τ (…, nv).
 
-    The simulator is left as it was, and starts without memory of contacts. One thread at a time uses it. Derivatives are those of :meth:`delassus.Simulator.linearize`; give it a small
+    The simulator is not changed, and starts without contact memory. One thread at a time may use it. Derivatives are those of :meth:`delassus.Simulator.linearize`; give it a small
     ``tolerance``, say 1e-10, for they are as exact as that.
 
     Args:
-        sim: the simulator; time and activations of actuators are as it has them now, and mocap bodies stand where they are.
+        sim: the simulator; its current time, activations and mocap poses are used.
         q, v: configuration (…, nq) and velocity (…, nv).
         control: (…, nu) of the actuators; default zero.
         tau: (…, nv) forces on joints; default zero.

@@ -1,4 +1,4 @@
-"""Words that arguments take and results have, as types: methods, solvers, statuses. What each means is said where it is used."""
+"""Literal types of arguments and results: methods, solvers, statuses."""
 
 from __future__ import annotations
 

@@ -38,7 +38,8 @@ def test_files_that_the_page_names_are_there(path):
 
 
 def test_figures_of_the_front_page_are_those_of_the_benchmarks():
-    speed = (ROOT / "README.md").read_text(encoding="utf-8").split("\n## Speed\n")[1].split("\n## ")[0]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    speed = "\n".join(readme.split(f"\n## {part}\n")[1].split("\n## ")[0] for part in ("Why", "Speed"))
     measured = set(
         re.findall(r"(?<![\w.])\d+(?:\.\d+)?(?:e-\d+)?(?![\w.]*\d)", (ROOT / "benchmarks/README.md").read_text(encoding="utf-8"))
     )
@@ -57,6 +58,7 @@ LOADED = re.compile(
 def site(tmp_path_factory):
     pytest.importorskip("material")
     pytest.importorskip("mkdocstrings")
+    pytest.importorskip("latex2mathml")
     folder = tmp_path_factory.mktemp("site")
     # tutorials without what they print: test_examples.py runs the examples
     environment = os.environ | {"DELASSUS_DOCS_RUN": "0", "NO_MKDOCS_2_WARNING": "1"}
@@ -73,6 +75,14 @@ def test_site_has_its_pages(site):
     for example in (ROOT / "examples").glob("[0-9]*.py"):
         assert (site / "tutorials" / f"{example.stem}.html").stat().st_size > 5_000
     assert "matrix" in (site / "search" / "search_index.json").read_text()
+
+
+def test_site_draws_equations_without_a_script(site):
+    front = (site / "index.html").read_text(encoding="utf-8")
+    assert front.count("<math ") > 4
+    assert "<msup><mi>M</mi>" in front
+    for page in site.rglob("*.html"):
+        assert 'class="arithmatex"' not in page.read_text(encoding="utf-8")
 
 
 def test_site_loads_nothing_from_elsewhere(site):

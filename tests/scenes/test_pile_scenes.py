@@ -138,7 +138,7 @@ def test_a_heap_falls():
         (lambda: dl.scenes.box_bin(0), ArgumentError, "n: expected"),
         (lambda: dl.scenes.box_bin(5, 0), ArgumentError, "layers: expected"),
         (lambda: dl.scenes.box_bin(5, robots=-1), ArgumentError, "robots: expected"),
-        (lambda: dl.scenes.box_bin(5, friction=(0.8, 0.3)), ArgumentError, "friction: expected .lowest, highest."),
+        (lambda: dl.scenes.box_bin(5, friction=(0.8, 0.3)), ArgumentError, "friction: expected .minimum, maximum."),
         (lambda: dl.scenes.box_bin(5, friction=0.3), ArgumentError, "friction: expected shape"),
         (lambda: dl.scenes.box_bin(5, seed=-1), ArgumentError, "seed: expected"),
         (lambda: dl.scenes.box_bin(2.5), ArgumentTypeError, "n: expected"),

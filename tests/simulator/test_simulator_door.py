@@ -158,7 +158,7 @@ def test_bad_option_is_named(options, error, said):
         (lambda s: s.restore(s.save()[:-1]), ArgumentError, "snapshot"),
         (lambda s: s.restore(np.append(s.save(), 0.0)), ArgumentError, "snapshot"),
         (lambda s: s.restore(np.where(np.arange(len(s.save())) == 9, np.nan, s.save())), NotFiniteError, "snapshot"),
-        (lambda s: s.restore(dl.Simulator(BALL).save()), ArgumentError, "snapshot: it is of another model"),
+        (lambda s: s.restore(dl.Simulator(BALL).save()), ArgumentError, "snapshot: it belongs to another model"),
     ],
 )  # fmt: skip
 def test_bad_argument_is_named_and_changes_nothing(go2, call, error, said):

@@ -76,7 +76,7 @@ def test_snapshots_of_other_models_and_options_are_refused(sim):
     heavier = LOOPED.replace('mass="3"', 'mass="3.1"')
     rougher = LOOPED.replace('type="box"', 'type="box" friction="0.3"')
     for text in (heavier, rougher):
-        with pytest.raises(ArgumentError, match="snapshot: it is of another model"):
+        with pytest.raises(ArgumentError, match="snapshot: it belongs to another model"):
             dl.Simulator(text).restore(good)
     for options in ({"timestep": 2e-3}, {"solver": "newton"}, {"slop": 1e-4}):
         with pytest.raises(ArgumentError, match="snapshot: it was saved with another timestep, solver or other options"):

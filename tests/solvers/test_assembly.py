@@ -5,7 +5,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import delassus as dl
-from delassus.solvers.assembly import _inverse_derivative, _quasi_newton
+from delassus.solvers.assembly import _quasi_newton
+from delassus.solvers.bounded_assembly import inverse_derivative as _inverse_derivative
 from oracles import closed
 from oracles.dense import Mechanism, rotation
 

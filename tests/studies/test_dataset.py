@@ -89,7 +89,7 @@ def test_a_folder_of_another_study_is_refused_and_the_difference_named(tmp_path,
     if change == "version":
         monkeypatch.setattr(module, "versions", lambda: {"delassus": "0.0.1"})
     named = {"rows": "parameters", "function": "metrics", "seed": "initial"}.get(change, change)
-    with pytest.raises(DatasetError, match=f"is of another study: its {named} differs"):
+    with pytest.raises(DatasetError, match=f"belongs to another study: its {named} differs"):
         made(1).run(path=tmp_path / "s", progress=False)
     monkeypatch.undo()
     assert made(0).run(path=tmp_path / "s", progress=False).table.equals(first)
@@ -98,7 +98,7 @@ def test_a_folder_of_another_study_is_refused_and_the_difference_named(tmp_path,
 def test_folders_of_others_are_left_alone(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("precious")
-    with pytest.raises(DatasetError, match=r"is no study: it has notes\.txt"):
+    with pytest.raises(DatasetError, match=r"is not a study: it has notes\.txt"):
         study().run(path=tmp_path / "mine", progress=False)
     (tmp_path / "file").write_text("x")
     with pytest.raises(WriteError, match="cannot be written to"):
@@ -121,7 +121,7 @@ def test_damaged_parts_and_rows_that_are_there_twice_are_named(tmp_path):
     other.run(path=tmp_path / "t", progress=False)
     (foreign,) = (tmp_path / "t").glob("part-*.parquet")
     (tmp_path / "s" / "part-000000000099-foreign.parquet").write_bytes(foreign.read_bytes())
-    with pytest.raises(DatasetError, match=r"foreign\.parquet' is of another study"):
+    with pytest.raises(DatasetError, match=r"foreign\.parquet' belongs to another study"):
         study().run(path=tmp_path / "s", progress=False)
     (tmp_path / "s" / "_study.json").write_text("{")
     with pytest.raises(DatasetError, match=r"_study\.json' cannot be read"):

@@ -149,7 +149,7 @@ def test_random_worlds_depend_on_seed_and_number_alone():
     many.randomize(4, mass_scale=(0.8, 1.2))
     assert not np.array_equal(many.parameters["body_mass"], first)
     many.step(5)
-    with pytest.raises(ArgumentError, match="mass_scale: expected \\(least, most\\)"):
+    with pytest.raises(ArgumentError, match="mass_scale: expected \\(minimum, maximum\\)"):
         many.randomize(3, mass_scale=(1.2, 0.8))
     with pytest.raises(ArgumentError, match="seed"):
         many.randomize(-1, mass_scale=(1, 1))

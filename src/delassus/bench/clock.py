@@ -42,7 +42,7 @@ def in_turn(calls: Sequence[Callable[[], object]], budget: float, progress: Call
     Args:
         calls: each was called before.
         budget: for each of them [s]; what takes longer than it has three samples.
-        progress: called with the share that is done.
+        progress: called with the fraction done.
     """
     inner, spent = [0] * len(calls), [0.0] * len(calls)
     samples: list[list[float]] = [[] for _ in calls]

@@ -34,7 +34,7 @@ def with_operations(problem: Problem, sections: Sequence[Section], limit: float,
         problem: what was measured.
         sections: the measurements.
         limit: for all counting [s].
-        progress: called with the share that is done.
+        progress: called with the fraction done.
 
     Returns:
         The sections, and a sentence on what was not counted and why; empty if all was.

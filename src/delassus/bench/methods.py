@@ -100,7 +100,7 @@ def measure_methods(
         only: names of methods; default all.
         peers: methods of other libraries for a section of this name.
         budget: for each measurement [s].
-        progress: called with the share that is done.
+        progress: called with the fraction done.
     """
     check_names(only)
     sections = []

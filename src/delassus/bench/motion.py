@@ -74,14 +74,14 @@ class PeerMotion:
 
 
 def run(sim: Simulator, seconds: float, *, control: ArrayLike | None = None, every: int = 1, progress: Progress = quiet) -> Motion:
-    """Simulate step by step, and keep what each of them tells.
+    """Simulate step by step and record the results.
 
     Args:
-        sim: goes on from where it is.
+        sim: the simulator, from its current state.
         seconds: of simulated time.
         control: of the actuators.
-        every: steps from one kept frame to the next.
-        progress: called with the share that is done.
+        every: number of steps between recorded frames.
+        progress: called with the fraction done.
     """
     model, steps = sim.model, round(seconds / sim.timestep)
     if steps < 1:
@@ -136,7 +136,7 @@ def run_mujoco(
         timestep: [s].
         seconds: of simulated time.
         control: of the actuators.
-        progress: called with the share that is done.
+        progress: called with the fraction done.
     """
     before, steps = m.opt.timestep, max(1, round(seconds / timestep))
     took, contacts, depth = np.empty(steps), np.empty(steps, dtype=int), np.zeros(steps)

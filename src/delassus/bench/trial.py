@@ -135,7 +135,7 @@ def measured(methods: Sequence[tuple[str, str, Callable[[], Trial]]], budget: fl
     Args:
         methods: name, kind and what makes the trial; a :class:`DelassusError` of it is the reason why there is none.
         budget: for each [s].
-        progress: called with the share that is done.
+        progress: called with the fraction done.
     """
     judged = [_judged(*method) for method in methods]
     right = [k for k, (_, trial) in enumerate(judged) if trial is not None]

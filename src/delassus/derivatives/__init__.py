@@ -1,4 +1,4 @@
-"""Derivatives of kinematics and dynamics, analytic, on the tangent space of q: the coordinates of v, q ⊕ dq as :func:`~delassus.integrate` has it."""
+"""Derivatives of kinematics and dynamics, analytic, on the tangent space of q: the coordinates of v, q ⊕ dq as in :func:`~delassus.integrate`."""
 
 from __future__ import annotations
 

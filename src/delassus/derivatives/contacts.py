@@ -1,4 +1,4 @@
-"""Contact forces to first order: implicit differentiation of Signorini's and Coulomb's laws at a solution, or on the central path near it."""
+"""Derivatives of contact forces: implicit differentiation of Signorini's and Coulomb's laws at a solution, or on the central path near it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MATRIX_ROWS = 64  # up to which the matrix of an operator is formed
 
 
 class ContactTangent(NamedTuple):
-    """What a direction of the problem changes: ``forces`` and ``velocities``, (m,) each, or (m, k) of k directions."""
+    """Change along a direction: ``forces`` and ``velocities``, (m,) each, or (m, k) for k directions."""
 
     forces: Array
     velocities: Array
@@ -36,7 +36,7 @@ class ContactTangent(NamedTuple):
 class ContactAdjoint(NamedTuple):
     """Derivatives of a number: by ``g`` (m,), by ``friction`` (contacts,), by bounds of the other rows, ``lower`` and ``upper`` (rows,), and by ``q`` (nv,), or None.
 
-    That by G is ``g`` λᵀ with λ the ``forces`` of the :class:`ContactDerivatives`. Of k numbers at once every array has a last axis of k.
+    That by G is ``g`` λᵀ with λ the ``forces`` of the :class:`ContactDerivatives`. For k numbers at once every array has a last axis of length k.
     """
 
     g: Array
@@ -47,41 +47,41 @@ class ContactAdjoint(NamedTuple):
 
 
 class ContactDerivatives:
-    """Forces λ and velocities σ = G λ + g of :func:`~delassus.solve_contacts` to first order in G, g, friction and bounds.
+    """Forces λ and velocities σ = G λ + g of :func:`~delassus.solve_contacts` differentiated by G, g, friction and bounds.
 
     At a solution every contact is open, sticks or slides, and while it stays so the laws are equations:
 
         open: λ = 0;   sticking: σ = 0;   sliding: σ_n = 0, λ_T = −µ λ_n h, h = σ_T / |σ_T|
 
-    Limits that push, dry friction within its bounds and equalities hold σ = 0 as what sticks does; others stay at their bound. A product takes O(n + m) with the factor of
-    an operator, O(m²) with a matrix, after a factorization. Where forces are not unique (redundant contacts) their change is the least that fits, by Σ d dλ² with d the
-    inverse mass that the rows of a constraint feel. What sticking ones do to joints is unique all the same; what sliding ones do depends on how they share their load, and
-    the solver may share it otherwise next time.
+    Active limits, dry friction within its bounds and equalities have σ = 0 like sticking contacts; others stay at their bound. A product takes O(n + m) with the factor of
+    an operator, O(m²) with a matrix, after a factorization. Where forces are not unique (redundant contacts) their change minimises Σ d dλ² with d the
+    inverse effective mass of a constraint. The effect of sticking contacts on joints is unique nevertheless; that of sliding ones depends on how they share the load, which
+    the solver may choose differently next time.
 
-    Where a contact is about to change its mode there is no derivative but one to either side: this one is that of the mode that the numbers are in, sticking where it is about
-    to slide, and ``kinks`` tells which contacts. With ``smoothing`` there are no modes: forces are those on the central path near the solution, which is smooth,
+    Where a contact is about to change its mode there are only one-sided derivatives: this one is that of the current mode, sticking where it is about
+    to slide. ``kinks`` marks these contacts. With ``smoothing`` there are no modes: forces are those on the central path near the solution, which is smooth,
 
         λ · σ̃ = κ,   µ² λ_n σ_T + σ̃_n λ_T = 0,   σ̃ = σ + µ Γ n,   Γ = √(|σ_T|² + ε²) − ε,   ε = 0.3 √(κ d)
 
     for contacts and (λ − lower) σ = κ for limits, and so are exact derivatives of them, d held. They are not zero where a contact is open or friction holds, and tend to those of the modes as κ → 0.
 
     Args:
-        G: (m, m) the matrix or the operator of the problem, at the same numbers. Up to 64 rows the matrix of an operator is taken; of more rows it is used itself, and must stay at its q.
-        solution: of :func:`~delassus.solve_contacts`; the derivative is as exact as that, so ask for a small tolerance.
-        constraints: as they were given to it. Default those of G.
-        timestep: as it was given.
+        G: (m, m) the matrix or the operator of the problem, at the same numbers. With up to 64 rows the matrix of an operator is formed; with more the operator itself is used, and must stay at its q.
+        solution: of :func:`~delassus.solve_contacts`; use a small tolerance, which limits the accuracy of the derivative.
+        constraints: those of the solved problem. Default those of G.
+        timestep: that of the solved problem.
         smoothing: κ > 0 [J where λ are impulses, W where they are forces]. Default: none.
         operator: an :class:`OperatorDerivatives` of G at the same q: with it :meth:`jvp` takes ``dq``, and :meth:`vjp` returns ``q``.
 
     Attributes:
-        modes: a word per contact, "open", "sticking" or "sliding", then one per row of all other constraints, "free" (σ = 0) or "bound" (λ at its bound, or zero).
+        modes: per contact "open", "sticking" or "sliding", then one per row of all other constraints, "free" (σ = 0) or "bound" (λ at its bound, or zero).
         kinks: (modes,) whether each is within 1e-6 of another mode, relative to its forces.
         redundant: whether forces are not unique.
         forces, velocities: (m,) where the derivative is taken: those of the solution, or on the central path.
 
     Raises:
         InaccurateError: the solution is not "solved", or the central path was not reached.
-        StaleError: an operator without numbers; in :meth:`jvp` and :meth:`vjp`, one that was updated since.
+        StaleError: an operator without numbers; in :meth:`jvp` and :meth:`vjp`, one that was updated since then.
 
     Examples:
         >>> import delassus as dl, numpy as np
@@ -112,9 +112,7 @@ class ContactDerivatives:
         own = isinstance(G, DelassusOperator)
         if constraints is None:
             if not own:
-                raise ArgumentError(
-                    "constraints: a matrix does not say what its rows are. Give the constraints or the friction of the problem."
-                )
+                raise ArgumentError("constraints: the rows of a matrix are not known. Give the constraints or the friction of the problem.")
             constraints = G.constraints
         if operator is not None and not isinstance(operator, OperatorDerivatives):
             raise ArgumentTypeError(f"operator: expected an OperatorDerivatives, got {type(operator).__name__}.")
@@ -167,8 +165,8 @@ class ContactDerivatives:
             dG_forces: (m,) d(G) λ, which :meth:`OperatorDerivatives.apply_jvp` gives for a change of q, or dG @ λ of a matrix, with λ the ``forces`` here.
             dg: (m,) change of g.
             dfriction: (contacts,) change of µ.
-            dlower, dupper: change of the bounds of all rows that are no contact's, one number per row: of dry friction ∓ and ± that of the loss times ``timestep``.
-            dq: (nv,) change of q, of G alone: how g depends on it is ``dg``. Needs ``operator``. What is None does not change.
+            dlower, dupper: change of the bounds of all other rows, one number per row: of dry friction ∓ and ± that of the loss times ``timestep``.
+            dq: (nv,) change of q, for its effect on G only; its effect on g is ``dg``. Needs ``operator``. None: no change.
         """
         m = self.forces.size
         sizes = {"dG_forces": (dG_forces, m), "dg": (dg, m), "dfriction": (dfriction, self._contacts)}
@@ -196,10 +194,10 @@ class ContactDerivatives:
         return ContactTangent(*self._modes.tangents(s, dfriction, chosen, columns, vector))
 
     def vjp(self, forces_bar: ArrayLike | None = None, velocities_bar: ArrayLike | None = None) -> ContactAdjoint:
-        """Differentiate forces_bar · λ + velocities_bar · σ by g, friction, bounds and, where ``operator`` was given, by q through G alone.
+        """Differentiate forces_bar · λ + velocities_bar · σ by g, friction, bounds and, where ``operator`` was given, by q through G only.
 
         Args:
-            forces_bar, velocities_bar: (m,) or (m, k) weights. What is None has no weight.
+            forces_bar, velocities_bar: (m,) or (m, k) weights. None: zero.
         """
         m = self.forces.size
         columns, vector = columns_of({"forces_bar": (forces_bar, m), "velocities_bar": (velocities_bar, m)})

@@ -1,6 +1,6 @@
 """Derivatives of inverse and forward dynamics of the tree.
 
-Both functions list all their arguments, though they share most: who looks one up reads that one only.
+The docstrings of both functions list all arguments, so that each can be read on its own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class InverseDynamicsDerivatives:
-    """Derivatives of τ(q, v, ν̇), see :func:`inverse_dynamics_derivatives`. Of a batch, every array has the batch before.
+    """Derivatives of τ(q, v, ν̇), see :func:`inverse_dynamics_derivatives`. For a batch, every array has a leading batch axis.
 
     Attributes:
         tau: (nv,) joint forces τ [N m or N].
@@ -41,7 +41,7 @@ class InverseDynamicsDerivatives:
 
 @dataclass(frozen=True, eq=False)
 class ForwardDynamicsDerivatives:
-    """Derivatives of ν̇(q, v, τ), see :func:`forward_dynamics_derivatives`. Of a batch, every array has the batch before.
+    """Derivatives of ν̇(q, v, τ), see :func:`forward_dynamics_derivatives`. For a batch, every array has a leading batch axis.
 
     Attributes:
         acceleration: (nv,) ν̇, the rate of v.
@@ -85,7 +85,7 @@ def inverse_dynamics_derivatives(
 ) -> InverseDynamicsDerivatives:
     """Differentiate :func:`~delassus.inverse_dynamics`, τ = M ν̇ + c(q, v) − Σ Jᵀ f, by analytic recursion, O(n d) for depth d.
 
-    All arguments may have a batch of states before: q (batch, nq), v (batch, nv) and so on.
+    All arguments may have a leading batch axis: q (batch, nq), v (batch, nv) and so on.
 
     Args:
         model: or a workspace of it.
@@ -93,7 +93,7 @@ def inverse_dynamics_derivatives(
         v: (nv,) velocity.
         acceleration: (nv,) ν̇, the rate of v.
         external_forces: (nbody, 6) ``[force; torque]`` on each body [N, N m], world axes, at its centre of mass; they keep their direction as q changes.
-        threads: how many share a batch, the caller among them.
+        threads: number of threads for a batch, including the caller.
         out: an earlier result to fill.
 
     Returns:
@@ -117,7 +117,7 @@ def forward_dynamics_derivatives(
 ) -> ForwardDynamicsDerivatives:
     """Differentiate :func:`~delassus.forward_dynamics`, ν̇ = M⁻¹ (τ − c(q, v) + Σ Jᵀ f): −M⁻¹ ∂τ/∂q and −M⁻¹ ∂τ/∂v at ν̇.
 
-    All arguments may have a batch of states before: q (batch, nq), v (batch, nv) and so on.
+    All arguments may have a leading batch axis: q (batch, nq), v (batch, nv) and so on.
 
     Args:
         model: or a workspace of it.
@@ -125,7 +125,7 @@ def forward_dynamics_derivatives(
         v: (nv,) velocity.
         tau: (nv,) joint forces [N m or N]; None is zero.
         external_forces: (nbody, 6) as in :func:`inverse_dynamics_derivatives`.
-        threads: how many share a batch, the caller among them.
+        threads: number of threads for a batch, including the caller.
         out: an earlier result to fill.
 
     Returns:

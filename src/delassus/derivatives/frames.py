@@ -1,6 +1,6 @@
 """Derivatives of points and frames fixed to bodies: of their motion, of J w and of Jᵀ f. World axes.
 
-Every function lists all its arguments, also where several have the same ones: who looks one up reads that one only.
+Every docstring lists all arguments, so that each can be read on its own.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def jacobian_product_derivative(
     Args:
         model: or a workspace of it.
         q: (nq,) configuration.
-        w: (nv,) what J is multiplied with.
+        w: (nv,) vector.
         body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
         point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
 

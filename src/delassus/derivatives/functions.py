@@ -1,4 +1,4 @@
-"""Functions with their derivatives, on plain arrays and in the coordinates of q: what the packages for JAX, PyTorch and CasADi stand on.
+"""Functions with their derivatives, on plain arrays and in the coordinates of q: the basis of the JAX, PyTorch and CasADi packages.
 
 Every function takes float64 arrays of S states side by side, one row each, and of C directions per state:
 
@@ -7,8 +7,8 @@ Every function takes float64 arrays of S states side by side, one row each, and 
     vjp(x, y_bar)     y_bar_j (S, C, m_j) → x_bar_i (S, C, n_i)
     jacobian(x)       (S, m_j, n_i), of the first result by every argument, then of the next
 
-Arguments that are configurations have nq numbers, and so do their directions and adjoints: a quaternion is normalized first, so a function does not change along its length.
-:func:`evaluate` and :func:`multiply` take any axes before and find states and directions among them.
+Arguments that are configurations have nq numbers, and so do their directions and adjoints: a quaternion is normalized first, so a function does not depend on its length.
+:func:`evaluate` and :func:`multiply` take any leading axes and sort them into states and directions.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ class _Coordinates:
         return v_bar
 
     def pattern(self, by_v: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Entries that may be other than zero by q, of those (…, nv) by velocities."""
+        """Sparsity pattern by q, from that by velocities (…, nv)."""
         by_q = np.zeros((len(by_v), self._model.nq), dtype=bool)
         by_q[:, self._from] = by_v[:, self._to]
         for at, to in self._turned:
@@ -142,7 +142,7 @@ class _Coordinates:
 
 
 class Function:
-    """A function of a few arrays, with lengths ``inputs``, and ``outputs`` of its results. Several threads may call it at once."""
+    """A function of several arrays with lengths ``inputs`` and results with lengths ``outputs``. Thread-safe."""
 
     def __init__(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
@@ -189,13 +189,13 @@ class Function:
         return tuple(by_result[i * many + j] for j in range(many) for i in range(len(self.inputs)))
 
     def patterns(self) -> tuple[NDArray[np.bool_], ...]:
-        """Which entries of the matrices of :meth:`jacobian` may be other than zero, in its order: all of them."""
+        """Sparsity patterns of the matrices of :meth:`jacobian`, in its order: dense."""
         return tuple(np.ones((m, n), dtype=bool) for m in self.outputs for n in self.inputs)
 
 
 @lru_cache(maxsize=256)
 def made(kind: Callable[..., Function], *arguments: Any) -> Function:
-    """Make a function, once: the same model, constraints and options get the same one, so that compiled code finds it again. Constraints are compared by identity."""
+    """Return a cached function: the same model, constraints and options give the same object, so that compiled code is reused. Constraints are compared by identity."""
     return kind(*arguments)
 
 
@@ -209,7 +209,7 @@ def made_with_rows(kind: Callable[..., Function], model: Model, constraints: Seq
 
 
 def evaluate(f: Function, x: Arrays) -> tuple[Array, ...]:
-    """Results of a function for arguments with axes before, which broadcast: all of them are states."""
+    """Results of a function for arguments with leading axes, which broadcast: all of them are states."""
     batch = np.broadcast_shapes(*(a.shape[:-1] for a in x))
     if 0 in batch:
         return tuple(np.zeros((*batch, m)) for m in f.outputs)
@@ -219,9 +219,9 @@ def evaluate(f: Function, x: Arrays) -> tuple[Array, ...]:
 
 
 def multiply(f: Function, x: Arrays, d: Arrays, transposed: bool) -> tuple[Array, ...]:
-    """Products with the derivative of a function, or with its transpose, for axes before that broadcast.
+    """Products with the derivative of a function, or with its transpose, for leading axes that broadcast.
 
-    Axes along which no argument of the function changes hold directions of one state: these share its factor.
+    Axes along which no argument changes are directions of one state, which share its factorization.
     """
     states = np.broadcast_shapes(*(a.shape[:-1] for a in x))
     batch = np.broadcast_shapes(states, *(a.shape[:-1] for a in d))
@@ -296,12 +296,12 @@ class TreeFunction(_OfModel):
         return self._coordinates.adjoint(x[0], by_q), by_v, by_given
 
     def jacobian(self, x: Arrays) -> tuple[Array, ...]:
-        """By q, v and what is given."""
+        """By q, v and ν̇ or τ."""
         by_q, by_v, by_given = self._matrices(x)
         return by_q @ self._coordinates.matrix(x[0]), by_v, by_given
 
     def patterns(self) -> tuple[NDArray[np.bool_], ...]:
-        """Inverse dynamics: velocities on one way to the root; forward dynamics: those that have a moving body in common."""
+        """Inverse dynamics: velocities on one path to the root; forward dynamics: those of one tree."""
         model = self.model
         owner = np.repeat(model.joint_body, [VELOCITIES[kind] for kind in model.joint_type])
         above = np.eye(model.nbody, dtype=bool)  # [b, a]: a is b, or between it and the world
@@ -382,7 +382,7 @@ class ConstrainedFunction(_WithRows):
         return tuple(out)
 
     def vjp(self, x: Arrays, y_bar: Arrays) -> tuple[Array, ...]:
-        """Go the same way backwards."""
+        """Apply the transposed operations in reverse order."""
         out = [np.empty((*y_bar[0].shape[:2], self.model.nv)) for _ in self.inputs]
         for k, L in self._states(x):
             for y, found in zip(out, L.vjp(*(d[k].T for d in y_bar)), strict=True):
@@ -433,14 +433,14 @@ class _OfOperator(_WithRows):
                 yield k, d
 
     def jvp(self, x: Arrays, dx: Arrays) -> tuple[Array, ...]:
-        """Along q and what follows."""
+        """Along q and the other arguments."""
         directions, out = [self._coordinates.velocity(x[0], dx[0]), *dx[1:]], np.empty((*dx[0].shape[:2], self._m))
         for k, d in self._states(x):
             out[k] = (d.solve_jvp if self._damped else d.apply_jvp)(x[1][k], *(a[k].T for a in directions)).T
         return (out,)
 
     def vjp(self, x: Arrays, y_bar: Arrays) -> tuple[Array, ...]:
-        """By q and what follows."""
+        """By q and the other arguments."""
         out = [np.empty((*y_bar[0].shape[:2], n)) for n in (self.model.nv, *self.inputs[1:])]
         for k, d in self._states(x):
             for y, found in zip(out, (d.solve_vjp if self._damped else d.apply_vjp)(x[1][k], y_bar[0][k].T), strict=True):
@@ -627,7 +627,7 @@ class RolloutFunction(_OfSimulator):
         return out[0].reshape(S, -1), out[1].reshape(S, -1)
 
     def jvp(self, x: Arrays, dx: Arrays) -> tuple[Array, ...]:
-        """Along the first state and all controls, together with the steps."""
+        """Along the initial state and all controls, during the rollout."""
         sim, place = self._sim, self._coordinates
         (S, C), T, nu = dx[0].shape[:2], self.steps, self._sim.model.nu
         q, dq, dv = place.unit(x[0]), place.velocity(x[0], dx[0]), dx[1]
@@ -644,7 +644,7 @@ class RolloutFunction(_OfSimulator):
         return out[0].reshape(S, C, -1), out[1].reshape(S, C, -1)
 
     def vjp(self, x: Arrays, y_bar: Arrays) -> tuple[Array, ...]:
-        """By the first state and all controls: there, keeping what some steps start from, and back again."""
+        """By the initial state and all controls, backwards with checkpoints."""
         sim, place = self._sim, self._coordinates
         (S, C), T, model = y_bar[0].shape[:2], self.steps, self._sim.model
         q, by_controls = place.unit(x[0]), np.empty((S, C, T, model.nu))

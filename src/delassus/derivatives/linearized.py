@@ -1,4 +1,4 @@
-"""Constrained dynamics and the Delassus operator to first order: products with their Jacobians and with the transposes, matrix-free, O(n + m) each; and matrices."""
+"""Derivatives of constrained dynamics and the Delassus operator: matrix-free products with their Jacobians and transposes, O(n + m) each; and matrices."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MORE_DAMPING = 100.0
 
 
 class DynamicsTangent(NamedTuple):
-    """What a direction of the state changes: ``acceleration`` (nv,) and ``forces`` (m,), or (nv, k) and (m, k) of k directions."""
+    """Change along a direction of the state: ``acceleration`` (nv,) and ``forces`` (m,), or (nv, k) and (m, k) for k directions."""
 
     acceleration: Array
     forces: Array
@@ -60,7 +60,7 @@ class DynamicsParameterAdjoint(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ConstrainedDynamicsDerivatives:
-    """Derivatives of ν̇ and λ, see :func:`constrained_dynamics_derivatives`. Of a batch, every array has the batch before.
+    """Derivatives of ν̇ and λ, see :func:`constrained_dynamics_derivatives`. For a batch, every array has a leading batch axis.
 
     Attributes:
         acceleration: (nv,) ν̇.
@@ -157,15 +157,15 @@ class _Linearized:
 
 
 class LinearizedDynamics(_Linearized):
-    """Constrained dynamics ν̇(q, v, τ), λ(q, v, τ) to first order, state after state: the symbolic work and the memory are taken once.
+    """Constrained dynamics ν̇(q, v, τ), λ(q, v, τ) linearized at many states in turn: symbolic work and allocation are done once.
 
         M ν̇ + h = τ + Jᵀ λ,   J ν̇ + C λ + γ = 0,   γ = J̇v + k_d J v + k_p e
 
     :meth:`update` solves for ν̇ and λ; :meth:`jvp` and :meth:`vjp` then take O(n + m) each, by one sweep through the equations and one solution with the elimination of
-    the operator. External forces keep their direction as q changes. Points and axes of constraints stay where they are on their bodies.
+    the operator. External forces keep their direction as q changes. Points and axes of constraints are fixed in their bodies.
 
-    Where rows depend on each other, λ is that of :func:`~delassus.constrained_dynamics`: of all that do the same, the least in the metric of its damping. Its derivative is the
-    derivative of that choice. Where rows contradict each other there is no derivative: :meth:`update` raises.
+    Where rows depend on each other, λ is that of :func:`~delassus.constrained_dynamics`: the minimum in the metric of its damping. Its derivative is the
+    derivative of that choice. Where rows contradict each other there is no derivative, and :meth:`update` raises an error.
 
     Args:
         model: the mechanism.
@@ -246,7 +246,7 @@ class LinearizedDynamics(_Linearized):
         """Change of ν̇ and λ along directions of the state.
 
         Args:
-            dq: (nv,) or (nv, k) along q, in the tangent space: q ⊕ dq as :func:`~delassus.integrate` has it.
+            dq: (nv,) or (nv, k) along q, in the tangent space: q ⊕ dq as in :func:`~delassus.integrate`.
             dv, dtau: the same along v and τ. What is None does not change.
         """
         n = self.result.acceleration.size
@@ -311,7 +311,7 @@ class LinearizedDynamics(_Linearized):
 
         Args:
             q, v, tau, external_forces: as of :meth:`update`, or with a batch of states before: q (batch, nq), v (batch, nv) and so on.
-            threads: how many share a batch, the caller among them.
+            threads: number of threads for a batch, including the caller.
             out: an earlier result to fill.
 
         Raises:
@@ -344,14 +344,14 @@ class LinearizedDynamics(_Linearized):
 
 
 class BatchLinearizedDynamics(_Linearized):
-    """Constrained dynamics to first order in many states of one mechanism at once, see :class:`LinearizedDynamics`; every array has the batch before.
+    """Constrained dynamics linearized at many states of one mechanism at once, see :class:`LinearizedDynamics`; every array has a leading batch axis.
 
     Args:
         model: the mechanism.
         constraints: constraints of this model, or its loops, the same for all states. May be empty.
-        batch_size: how many states.
+        batch_size: number of states.
         compliance: C, scalar or (m,), that of all states.
-        threads: how many share the work, the caller among them.
+        threads: number of threads, including the caller.
 
     Examples:
         >>> import delassus as dl, numpy as np
@@ -461,14 +461,14 @@ def linearize(
     compliance: ArrayLike = 0.0,
     threads: int = 1,
 ) -> LinearizedDynamics | BatchLinearizedDynamics:
-    """Constrained dynamics to first order around a state, or each of a batch, matrix-free. For many calls with the same constraints keep what it returns and call its ``update``.
+    """Linearize constrained dynamics at a state or a batch of states, matrix-free. For many calls with the same constraints keep the result and call its ``update``.
 
     Args:
-        model, q, v, tau, constraints, external_forces, compliance: see :func:`~delassus.constrained_dynamics`; arrays may have a batch of states before.
-        threads: how many share a batch, the caller among them.
+        model, q, v, tau, constraints, external_forces, compliance: see :func:`~delassus.constrained_dynamics`; arrays may have a leading batch axis.
+        threads: number of threads for a batch, including the caller.
 
     Returns:
-        a :class:`LinearizedDynamics` with ``jvp(dq, dv, dtau)`` and ``vjp(acceleration_bar, forces_bar)``, of a batch a :class:`BatchLinearizedDynamics`.
+        a :class:`LinearizedDynamics` with ``jvp(dq, dv, dtau)`` and ``vjp(acceleration_bar, forces_bar)``, for a batch a :class:`BatchLinearizedDynamics`.
 
     Examples:
         >>> import delassus as dl, numpy as np
@@ -506,7 +506,7 @@ def constrained_dynamics_derivatives(
 
     Args:
         model, q, v, tau, constraints, external_forces, compliance: see :func:`~delassus.constrained_dynamics`.
-        threads: how many share a batch, the caller among them.
+        threads: number of threads for a batch, including the caller.
         out: an earlier result to fill.
 
     Returns:

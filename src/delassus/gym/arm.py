@@ -76,7 +76,7 @@ class ArmPush(Task):
         return Start(q, np.zeros((len(draws), self.model.nv)), goal)
 
     def observe(self, batch: Batch) -> Array:
-        """Return what is listed above, velocities scaled to be about one."""
+        """Return the observations listed above, with velocities scaled to about one."""
         q, v, box = batch.q, batch.v, batch.q[:, self.box : self.box + 3]
         return np.concatenate(
             [

@@ -24,7 +24,7 @@ def uniform(seeds: NDArray[Any], episodes: NDArray[Any], columns: int) -> NDArra
 
     Args:
         seeds: (k,) whole numbers from 0 to 2⁶⁴ − 1.
-        episodes: (k,) whole numbers, which episode of that seed it is.
+        episodes: (k,) integers, index of the episode for that seed.
         columns: numbers per row.
 
     Returns:

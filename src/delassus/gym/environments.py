@@ -40,13 +40,13 @@ class WorldsEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
     Actions and observations are float32. What is observed and rewarded is computed for all worlds at once.
 
     With a seed s, world k starts its episodes as a :class:`WorldEnv` with seed s + k does, bit for bit: a start depends on the world's seed and on the number of its episode, on nothing else.
-    A world whose step cannot be taken (see ``infos["status"]``) is terminated with reward 0.
+    A world whose step fails (see ``infos["status"]``) is terminated with reward 0.
 
     Args:
         task: a name of ``TASKS``, or a :class:`Task` of your own.
         num_envs: worlds.
         autoreset_mode: what happens to a world whose episode ended. "NextStep": the next call of :meth:`step` ignores its action, resets it and returns its first observation with reward 0.
-            "SameStep": it is reset at once; ``infos["final_obs"]`` has the last observation. "Disabled": it goes on until you reset it, by ``reset(options={"reset_mask": mask})``.
+            "SameStep": it is reset at once; ``infos["final_obs"]`` has the last observation. "Disabled": it continues until you reset it, by ``reset(options={"reset_mask": mask})``.
         max_episode_steps: actions after which an episode is truncated; default the task's, None: never.
         frame_skip: simulation steps an action lasts; timestep: of the simulation [s]. Default the task's.
         threads: default: as many as there are processors for this process.

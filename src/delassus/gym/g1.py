@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 
 class G1Balance(LeggedTask):
-    """G1 stands on a floor, is pushed, and is to stay upright.
+    """G1 stands on a floor, is pushed, and has to stay upright.
 
     - Action (29): targets of the joints, up to 0.3 rad from standing.
     - Observation (97): see :class:`LeggedTask`.

@@ -82,7 +82,7 @@ class Go2StandUp(LeggedTask):
         super().__init__(model, folded, folded[at], 1.2)
 
     def start(self, draws: Array) -> Start:
-        """Return robots that lie, each in its own way."""
+        """Return robots lying in random poses."""
         return self.around_home(draws, lift=0.1 * self.tilt, turn=[self.tilt, self.tilt, 0.0], joints=0.2)
 
     def reward(self, batch: Batch) -> Array:

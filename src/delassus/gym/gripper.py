@@ -59,7 +59,7 @@ class GripperLift(Task):
         return Start(q, np.zeros((len(draws), self.model.nv)), np.zeros((len(draws), 0)))
 
     def observe(self, batch: Batch) -> Array:
-        """Return what is listed above, scaled to be about one."""
+        """Return the observations listed above, scaled to about one."""
         q, v = batch.q, batch.v
         return np.concatenate(
             [

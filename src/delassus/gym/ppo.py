@@ -214,12 +214,12 @@ def collect(
 
 @dataclass(frozen=True)
 class Progress:
-    """What an update was like.
+    """Statistics of an update.
 
     Attributes:
         update: its number, from 1; steps: of all worlds so far; reward: mean per step while it collected.
-        divergence: how far the policy went from the one before: half the mean square of log likelihood ratios.
-        seconds, cpu_seconds: since training began, on the wall and of all processors; collecting_seconds: of the first, in the environment.
+        divergence: from the previous policy: half the mean square of log likelihood ratios.
+        seconds, cpu_seconds: since training began: wall time and CPU time; collecting_seconds: wall time spent in the environment.
     """
 
     update: int

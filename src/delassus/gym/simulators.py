@@ -44,7 +44,7 @@ class Moment:
 class SimulatorEnv(gymnasium.Env[Array, Array]):
     """A :class:`~delassus.Simulator` as an environment.
 
-    Actions from −1 to 1 are mapped to the ranges of the actuators; those without a range take them as they are. Observations are the configuration without the
+    Actions from −1 to 1 are mapped to the ranges of the actuators; those without a range use them directly. Observations are the configuration without the
     horizontal position of a first free joint, then the velocity.
 
     Args:

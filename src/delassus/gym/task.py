@@ -1,4 +1,4 @@
-"""What an environment is about: where episodes start, what is seen, what is rewarded, when it is over; for whole batches of worlds."""
+"""Tasks of environments: initial states, observations, rewards and termination, for batches of worlds."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Array = NDArray[Any]
 class Batch:
     """States of n worlds, after an action or a reset.
 
-    What a task computes of a row must not depend on the others: a world alone is to give the same bits. So sum along rows of arrays in C order (``q.take(columns, axis=1)`` is,
+    The result of a row must not depend on the others: a single world must give the same bits. So sum along rows of arrays in C order (``q.take(columns, axis=1)`` is,
     ``q[:, columns]`` is not), and use no matrix products.
 
     Attributes:
@@ -30,7 +30,7 @@ class Batch:
         time: (n,) since the episode began [s].
         contact_forces: (n, nbody, 3) total contact force on each body, in world axes [N]; of the last step.
         action: (n, nu) the last action, from −1 to 1; previous_action: (n, nu) the one before. Zero after a reset.
-        goal: (n, goals) what the episode is after, from :class:`Start`.
+        goal: (n, goals) goals of the episodes, from :class:`Start`.
     """
 
     q: Array
@@ -62,13 +62,13 @@ class Start:
 
 
 class Task(ABC):
-    """A task: a model and what to do with it, written for whole batches.
+    """A task: a model with observations and rewards, for batches.
 
     Actions are (n, nu) from −1 to 1; controls are ``nominal + reach · action``: targets of the servos.
 
     Attributes:
         model: the mechanism. nominal: (nu,) controls of action zero. reach: (nu,) or a number, what an action of 1 adds.
-        observations: how many numbers are observed; goals: how many a :class:`Start` has; draws: how many random numbers a start takes.
+        observations: number of observations; goals: number of goals of a :class:`Start`; draws: number of random numbers per start.
         timestep: [s] of the simulation; frame_skip: simulation steps an action lasts; max_episode_steps: actions until an episode is truncated.
     """
 
@@ -88,7 +88,7 @@ class Task(ABC):
 
     @abstractmethod
     def observe(self, batch: Batch) -> Array:
-        """Return (n, observations) what a policy sees, of magnitude about one."""
+        """Return observations (n, observations), of magnitude about one."""
 
     @abstractmethod
     def reward(self, batch: Batch) -> Array:
@@ -99,7 +99,7 @@ class Task(ABC):
         return np.zeros(len(batch.q), dtype=bool)
 
     def control(self, action: Array) -> Array:
-        """Return (n, nu) controls that an action stands for."""
+        """Return controls (n, nu) for actions."""
         return np.asarray(self.nominal + self.reach * action)
 
 
@@ -111,7 +111,7 @@ class LeggedTask(Task):
 
     Args:
         model: with servos.
-        home: (nq,) where it starts, but for what is random; its base is not turned.
+        home: (nq,) nominal initial configuration, with the base unrotated.
         nominal: (nu,) targets of action zero.
         reach: what an action of 1 adds [rad].
     """
@@ -143,7 +143,7 @@ class LeggedTask(Task):
         return Start(q, v, np.zeros((len(draws), 0)))
 
     def observe(self, batch: Batch) -> Array:
-        """Return what is listed above, velocities scaled to be about one."""
+        """Return the observations listed above, with velocities scaled to about one."""
         q, v = batch.q, batch.v
         turn = q[:, 3:7]
         down = rotate_back(turn, np.broadcast_to([0.0, 0.0, -1.0], (len(q), 3)))

@@ -1,4 +1,4 @@
-"""Damping of square blocks, one per constraint: from what a user gives to the numbers that the core takes, and back."""
+"""Block damping, one square block per constraint: conversion between the user's arrays and the core's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Array = NDArray[Any]
 
 
 def are_blocks(value: Any) -> bool:
-    """Whether a damping is meant as blocks: an array of three axes or more, or a sequence with a matrix in it."""
+    """Whether a damping is given as blocks: an array with three or more axes, or a sequence that contains a matrix."""
     if isinstance(value, np.ndarray) and value.dtype != object:
         return value.ndim >= 3
     return isinstance(value, (Sequence, np.ndarray)) and not isinstance(value, str) and any(_axes(block) >= 2 for block in value)

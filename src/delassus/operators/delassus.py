@@ -1,6 +1,6 @@
 """The Delassus operator G = J M⁻¹ Jᵀ and its damped inverse, without a matrix, in O(n + m).
 
-Types of ``@`` stand twice, since SciPy has none: type checkers take overloads from the class itself.
+The types of ``@`` are repeated in each class: SciPy has none, and type checkers read overloads from the class itself.
 """
 
 from __future__ import annotations
@@ -73,12 +73,12 @@ class _Damped(OnConstraints):
 
     @property
     def damping(self) -> Array | tuple[Array, ...] | None:
-        """D, added to G where an inverse is asked; setting it refactors what depends on it. Reading gives a copy of what was set, None before.
+        """Damping D, added to G for the inverse; setting it refactors what depends on it. Reading returns a copy, or None if it was not set.
 
         Set a scalar or (m,), a number ε ≥ 0 per row, for a batch also (batch_size, m): reading gives an array of one number per row. Or set blocks, a square one
         per constraint, symmetric or not: a sequence of arrays (r, r) for constraints of r rows each, or one array (k, r, r) if all have r; for a batch
         the arrays may have a leading axis of states, (batch_size, r, r) or (batch_size, k, r, r). Reading gives a tuple of one array per constraint.
-        A block with compliance on its diagonal must be invertible. Rows that act on joints alone (``JointFriction`` of a ball joint, say) take a diagonal block.
+        A block with compliance on its diagonal must be invertible. Rows that act on joints only (such as ``JointFriction`` of a ball joint) need a diagonal block.
         """
         numbers: Array | None = self._native.block_damping
         if numbers is not None:
@@ -124,12 +124,12 @@ class _Damped(OnConstraints):
         """(G + damping)⁻¹ y, direct.
 
         Args:
-            y: (m,) or (m, k); for a batch with the batch axis before.
+            y: (m,) or (m, k), with a leading batch axis for a batch.
             refine: correct x until its normwise backward error ‖(G + ε) x − y‖ / (‖G + ε‖ ‖x‖ + ‖y‖) is at most the tolerance, for every column and state; with blocks D,
-                ‖G + D‖ is the larger of ‖G‖ and ‖C + D‖. The matrix inversion lemma alone loses digits when ε is small: they come back by refinement with
-                G itself, where that does not converge by Krylov iterations with a factor of larger damping, and at last, up to 1,024 rows, by a dense factor.
-                False: as the factor gives it; :meth:`backward_error` tells how good that is.
-            tolerance: the backward error promised. Default 1e-12 (float32: 5e-4), and at least 4 roundings per velocity of the mechanism.
+                ‖G + D‖ is the larger of ‖G‖ and ‖C + D‖. The matrix inversion lemma alone loses digits when ε is small; they are recovered by refinement with
+                G itself, then by Krylov iterations preconditioned with larger damping, and finally, up to 1,024 rows, by a dense factorization.
+                False: the unrefined solution; check it with :meth:`backward_error`.
+            tolerance: guaranteed backward error. Default 1e-12 (float32: 5e-4), and at least 4 roundings per velocity of the mechanism.
             out: array of the shape of y to fill.
 
         Returns:
@@ -138,7 +138,7 @@ class _Damped(OnConstraints):
         Raises:
             StaleError: before :meth:`update`.
             ArgumentError: damping plus compliance is not positive in every row, so there is no inverse.
-            InaccurateError: no way to solve reached that backward error; the message has the one reached.
+            InaccurateError: no method reached that backward error; the message has the one reached.
         """
         if refine is True and tolerance is None and out is None:
             x: Array | None = self._native.solution(y)
@@ -147,7 +147,7 @@ class _Damped(OnConstraints):
         return self._solve(y, False, refine, tolerance, out)
 
     def solve_transposed(self, y: ArrayLike, *, refine: bool = True, tolerance: float | None = None, out: Array | None = None) -> Array:
-        """(G + damping)⁻ᵀ y, with the arguments and the promise of :meth:`solve`: another one only where blocks of damping are not symmetric."""
+        """(G + damping)⁻ᵀ y, with the arguments and guarantee of :meth:`solve`. It differs from it only for unsymmetric blocks of damping."""
         return self._solve(y, True, refine, tolerance, out)
 
     def _solve(self, y: ArrayLike, transposed: bool, refine: bool, tolerance: float | None, out: Array | None) -> Array:
@@ -160,11 +160,11 @@ class _Damped(OnConstraints):
     def backward_error(self, x: ArrayLike, y: ArrayLike, *, transposed: bool = False) -> Array:
         """Normwise backward error ‖(G + ε) x − y‖ / (‖G + ε‖ ‖x‖ + ‖y‖) of any x as a solution of (G + damping) x = y.
 
-        ‖G‖ is estimated from below, so the error is rather too large than too small. An error of 1e-15 is rounding; 1 means that x explains nothing of y. With blocks D
+        ‖G‖ is estimated from below, so the error is overestimated rather than underestimated. 1e-15 is rounding; 1 means that x is no solution at all. With blocks D
         of damping, ‖G + D‖ is the larger of ‖G‖ and ‖C + D‖.
 
         Args:
-            x: (m,) or (m, k); for a batch with the batch axis before.
+            x: (m,) or (m, k), with a leading batch axis for a batch.
             y: of the shape of x.
             transposed: judge x as a solution of (G + damping)ᵀ x = y.
 
@@ -184,12 +184,12 @@ class _Damped(OnConstraints):
 
     @property
     def nbytes(self) -> int:
-        """Memory of factors, rows and passages [B]."""
+        """Memory of factors and rows [B]."""
         return int(self._native.nbytes)
 
 
 class LinearMap(LinearOperator):  # type: ignore[misc]
-    """A SciPy operator of two functions, forward and adjoint, that take a vector or columns and check them: products go to them directly."""
+    """A SciPy operator made of two functions, forward and adjoint, that check their argument (a vector or columns)."""
 
     def __init__(
         self, shape: tuple[int, int], dtype: np.dtype[Any], forward: Callable[[ArrayLike], Array], adjoint: Callable[[ArrayLike], Array]
@@ -233,13 +233,13 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
     """G = J M⁻¹ Jᵀ + compliance as an operator, and (G + damping)⁻¹, never formed.
 
     Construction does the symbolic work: order of elimination, fill, memory. :meth:`update` does the numeric work at a configuration; a new
-    ``damping`` or ``compliance`` refactors what depends on it. Whatever is stale raises. It is a SciPy ``LinearOperator``; so are
+    ``damping`` or ``compliance`` refactors what depends on it. Using it before :meth:`update` raises an error. It is a SciPy ``LinearOperator``; so are
     :attr:`inverse`, :attr:`jacobian` and :attr:`mass_inverse`.
 
     Args:
         model: the mechanism.
         constraints: constraints of this model, or its loops; their rows in order are the rows of G. May be empty.
-        damping: ε added to G where an inverse is asked: scalar, (m,), or a square block per constraint, see :attr:`damping`.
+        damping: ε added to G for the inverse: scalar, (m,), or a square block per constraint, see :attr:`damping`.
         compliance: C, physical compliance on the diagonal of G itself, scalar or (m,).
         dtype: float64 or float32.
 
@@ -348,7 +348,7 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
         return len(self._native.couplings)
 
     def explain(self) -> Explanation:
-        """Tell what the elimination does and costs: order, neighbours, fill, arithmetic and memory of every phase; ``print`` it. Needs no ``update``."""
+        """Report the elimination and its cost: order, neighbours, fill-in, operations and memory of every phase; ``print`` it. Needs no ``update``."""
         return explained(self._model, self._constraints, self.dtype, self._native)
 
     def _repr_html_(self) -> str:
@@ -385,16 +385,16 @@ def _rebuild(
 class BatchDelassusOperator(_Damped):
     """The operators G of many states of one mechanism, as many at once as a vector register holds.
 
-    The verbs of :class:`DelassusOperator`; arrays carry a leading batch axis. One state after another gives the same to rounding.
+    It has the methods of :class:`DelassusOperator`; arrays have a leading batch axis. Results equal those of single states to rounding.
 
     Args:
         model: the mechanism.
         constraints: constraints of this model, or its loops, the same for all states. May be empty.
-        batch_size: how many states, any number.
+        batch_size: number of states.
         damping: ε, scalar, (m,) or (batch_size, m), or a square block per constraint, see :attr:`damping`.
         compliance: C, scalar, (m,) or (batch_size, m).
         dtype: float64 or float32.
-        threads: how many share the work, the caller among them; they wait between calls.
+        threads: number of threads, including the caller.
 
     Examples:
         >>> import delassus as dl, numpy as np
@@ -442,7 +442,7 @@ class BatchDelassusOperator(_Damped):
         return self._run("apply", np.ascontiguousarray(np.broadcast_to(np.eye(m, dtype=self.dtype), self.shape)), None)
 
     def explain(self) -> Explanation:
-        """Tell what the elimination of one state does and costs, see :meth:`DelassusOperator.explain`."""
+        """Report the elimination of one state and its cost, see :meth:`DelassusOperator.explain`."""
         return DelassusOperator(self._model, self._constraints, dtype=self.dtype).explain()
 
     def _repr_html_(self) -> str:

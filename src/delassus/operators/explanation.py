@@ -1,4 +1,4 @@
-"""What an elimination does and costs, counted from its plan.
+"""Operations and memory of an elimination, counted from its plan.
 
 Multiply-adds, an addition or a multiplication alone counting as one; sines, divisions and checks are left out, zeros are not. A link has nv velocities, N neighbours and
 P = N (N − 1) / 2 pairs of them when its turn comes; links that no constraint reaches are eliminated with M, once a configuration.
@@ -49,21 +49,21 @@ class Phase:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What an operator's elimination does and costs, one state, one column; ``print`` gives a report.
+    """Elimination of an operator and its cost for one state and one column; ``print`` gives a report.
 
     Attributes:
         model: name of the mechanism.
         dtype: name of the scalar type.
-        velocities, constraints, rows: how many.
+        velocities, constraints, rows: their numbers.
         order: joints in the order they are eliminated.
-        idle: how many of these, the first ones, no constraint reaches.
-        widest: largest number of neighbours that a link has when it is eliminated.
-        given: couplings between links that constraints make.
-        arising: couplings that the elimination adds to them.
+        idle: number of joints that no constraint reaches; they come first in ``order``.
+        widest: maximum number of neighbours of a link when it is eliminated.
+        given: couplings between links due to constraints.
+        arising: couplings added by the elimination (fill-in).
         kinematics: placements, inertias and rows at a configuration.
         mass_factor: factor of M.
         product: G x.
-        damped_factor: what a new damping asks for.
+        damped_factor: work for a new damping.
         solve: (G + damping)⁻¹ y without refinement; a residual is one more product, a correction one more solve.
     """
 
@@ -85,12 +85,12 @@ class Explanation:
 
     @property
     def forming(self) -> int:
-        """Multiply-adds that make the matrix G: one product a row."""
+        """Multiply-adds that form the matrix G: one product per row."""
         return self.rows * self.product.multiply_adds
 
     @property
     def break_even(self) -> int | None:
-        """Least number of products k for which forming G and multiplying by it, forming + k m², is cheaper than k products; None: never."""
+        """Smallest number of products k for which forming G and multiplying by it, forming + k m², is cheaper than k matrix-free products; None if there is none."""
         saved = self.product.multiply_adds - self.rows**2
         return self.forming // saved + 1 if saved > 0 else None
 
@@ -163,7 +163,7 @@ class _Steps:
 
 
 def explained(model: Model, constraints: Sequence[Constraint], dtype: np.dtype[Any], native: Any) -> Explanation:
-    """Count what the plan of a native operator does."""
+    """Count the operations in the plan of a native operator."""
     plan, m = native.plan, sum(c.rows for c in constraints)
     columns = np.array(plan["steps"], dtype=np.int64).reshape(-1, 6).T
     steps = _Steps(columns[2], columns[3] > 0, columns[1] >= 0, columns[4], columns[5])

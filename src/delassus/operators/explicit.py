@@ -1,6 +1,6 @@
-"""G = J M⁻¹ Jᵀ and (G + damping)⁻¹ as dense matrices, by every algorithm there is for them; and operators that keep them.
+"""G = J M⁻¹ Jᵀ and (G + damping)⁻¹ as dense matrices, by every published algorithm; and operators that store them.
 
-The two functions and the two operators list all their arguments, though they share most: who looks one up reads that one only.
+The docstrings of both functions and operators list all arguments, so that each can be read on its own.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ _NATIVE: dict[np.dtype[Any], Any] = {_DOUBLE: _core.Explicit64, _SINGLE: _core.E
 
 @dataclass(frozen=True)
 class MethodCosts:
-    """What the methods are expected to take, and which ``"auto"`` is; ``print`` gives a report.
+    """Expected time of each method, and the choice of ``"auto"``; ``print`` gives a report.
 
     Attributes:
         model: name of the mechanism.
         rows: m.
-        matrix: of every method for G that can do these constraints, its expected time [µs].
-        inverse: the same of (G + damping)⁻¹.
-        refused: methods that cannot do them.
+        matrix: expected time [µs] of every method for G that supports these constraints.
+        inverse: the same for (G + damping)⁻¹.
+        refused: methods that do not support them.
     """
 
     model: str
@@ -70,9 +70,9 @@ class MethodCosts:
 
 
 class ExplicitDelassus(OnConstraints):
-    """Memory and symbolic work of the explicit algorithms for one model and list of constraints, made once for those who call in a loop.
+    """Memory and symbolic work of the explicit algorithms for one model and list of constraints, set up once for repeated calls.
 
-    One thread at a time: a second one gets a :class:`~delassus.errors.BusyError`. Memory that only some methods need is taken when they first run.
+    One thread at a time may use it, otherwise :class:`~delassus.errors.BusyError`. Memory that only some methods need is allocated when they first run.
 
     Args:
         model: the mechanism.
@@ -187,8 +187,8 @@ def delassus_matrix(
         (m, m), symmetric, positive semidefinite.
 
     Raises:
-        UnknownNameError: there is no such method; it lists those there are.
-        ArgumentError: an array has the wrong shape, or constraints are another model's.
+        UnknownNameError: there is no such method; the message lists the available ones.
+        ArgumentError: an array has the wrong shape, or constraints belong to another model.
 
     In a loop use :class:`ExplicitDelassus`, which does the symbolic work once.
     """
@@ -220,8 +220,8 @@ def damped_delassus_inverse(
         (m, m), symmetric, positive definite.
 
     Raises:
-        UnknownNameError: there is no such method; it lists those there are.
-        ArgumentError: the method cannot do these constraints (it names those that can), or damping is not positive.
+        UnknownNameError: there is no such method; the message lists the available ones.
+        ArgumentError: the method does not support these constraints (the message names those that do), or damping is not positive.
 
     In a loop use :class:`ExplicitDelassus`, which does the symbolic work once.
     """
@@ -229,7 +229,7 @@ def damped_delassus_inverse(
 
 
 class DenseDelassus(DelassusOperator):
-    """G and (G + damping)⁻¹ as dense matrices behind the verbs of :class:`DelassusOperator`: O(m²) per product and per solve, O(m³) per new damping.
+    """G and (G + damping)⁻¹ as dense matrices with the methods of :class:`DelassusOperator`: O(m²) per product and per solve, O(m³) per new damping.
 
     ``update`` forms G by the explicit algorithm expected to be the fastest. For few rows and many products; see ``break_even`` of
     :meth:`DelassusOperator.explain`.
@@ -237,7 +237,7 @@ class DenseDelassus(DelassusOperator):
     Args:
         model: the mechanism.
         constraints: constraints of this model, or its loops; their rows in order are the rows of G. May be empty.
-        damping: ε added to the diagonal where an inverse is asked, scalar or (m,).
+        damping: ε added to the diagonal for the inverse, scalar or (m,).
         compliance: C, physical compliance on the diagonal of G itself, scalar or (m,).
         dtype: float64 or float32.
     """
@@ -247,14 +247,14 @@ class DenseDelassus(DelassusOperator):
 
 
 class CholeskyDelassus(DelassusOperator):
-    """G as a dense matrix and the Cholesky factor of G + damping behind the verbs of :class:`DelassusOperator`: O(m²) per product and per solve, O(m³) per new damping.
+    """G as a dense matrix and the Cholesky factor of G + damping with the methods of :class:`DelassusOperator`: O(m²) per product and per solve, O(m³) per new damping.
 
-    ``update`` forms G by the explicit algorithm expected to be the fastest. A new damping costs a third of what it costs :class:`DenseDelassus`.
+    ``update`` forms G by the explicit algorithm expected to be the fastest. A new damping takes a third of the time of :class:`DenseDelassus`.
 
     Args:
         model: the mechanism.
         constraints: constraints of this model, or its loops; their rows in order are the rows of G. May be empty.
-        damping: ε added to the diagonal where an inverse is asked, scalar or (m,).
+        damping: ε added to the diagonal for the inverse, scalar or (m,).
         compliance: C, physical compliance on the diagonal of G itself, scalar or (m,).
         dtype: float64 or float32.
     """

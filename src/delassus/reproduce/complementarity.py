@@ -49,7 +49,7 @@ RED, BLUE = "#c0311a", "#1f5fa8"
 
 
 class Pendulum:
-    """The pendulum and what its balls may touch: the floor, the wall, each other but their neighbours.
+    """The pendulum; its balls may touch the floor, the wall, and each other except for neighbours.
 
     Attributes:
         model: the mechanism; radius: of a ball [m].

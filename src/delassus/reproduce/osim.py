@@ -106,7 +106,7 @@ def operations(names: Iterable[str], cases: Iterable[Case], progress: Progress =
 
 
 def degree(values: Sequence[int]) -> int | None:
-    """Degree of the polynomial that values at equal steps follow, its next differences being less than a hundredth of its own; None where there are too few."""
+    """Degree of a polynomial through equidistant values, found where the next differences are below 1 %; None if there are too few values."""
     differences = np.array(values, dtype=float)
     for p in range(len(values) - 1):
         further = np.diff(differences)

@@ -1,4 +1,4 @@
-"""Motions of models with contacts: the simulator, and what a simulation leaves behind."""
+"""Simulation of models with contacts: the simulator and its results."""
 
 from .contact_problem import ContactProblem
 from .linearized import LinearizedStep, ParameterAdjoint, StepAdjoint, StepTangent

@@ -1,4 +1,4 @@
-"""MuJoCo's model as the simulator finds contacts with it, and the copy of it that users see."""
+"""The MuJoCo model used for collision detection, and the read-only copy for users."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def _gap_extends() -> bool:
 
 
 def margin_shift(m: mujoco.MjModel) -> float:
-    """Return by how much the margins of a :func:`collision_model`'s contacts are too large [m]: where options override those of shapes."""
+    """Return by how much the contact margins of a :func:`collision_model` are too large [m], where options override those of shapes."""
     return REACH if "override" in set_flags(m) else 0.0
 
 
 def collision_model(m: mujoco.MjModel) -> mujoco.MjModel:
-    """Return a copy of MuJoCo's model that finds every contact the simulator needs, and none that it has no use for."""
+    """Return a copy of MuJoCo's model that finds exactly the contacts the simulator needs."""
     c = copy.copy(m)
     # what is about to touch is a contact already: it may come as near as its margin within the step, and no nearer
     for gap in (c.geom_gap, c.pair_gap):
@@ -61,9 +61,9 @@ def collision_model(m: mujoco.MjModel) -> mujoco.MjModel:
 
 
 class ShownModel:
-    """A copy of MuJoCo's model that a user may read. What is written to it takes no part in the motion, so it is refused.
+    """A copy of MuJoCo's model to read. Writing to it would not affect the motion, so it is refused.
 
-    Only what is drawn (colours, materials, cameras, lights) may change.
+    Only its appearance (colours, materials, cameras, lights) may be changed.
     """
 
     def __init__(self, m: mujoco.MjModel) -> None:
@@ -85,10 +85,10 @@ class ShownModel:
         )
 
     def check(self) -> None:
-        """Raise where somebody wrote to the model.
+        """Raise an error if the model was written to.
 
         Raises:
-            StaleError: and names what was written.
+            StaleError: the model was written to; the message names the field.
         """
         now = self._memory()
         if now == self._seen:

@@ -1,4 +1,4 @@
-"""The contact problem of a step, taken out of a simulation: to study, to solve by other methods, to send with a report."""
+"""The contact problem of a simulation step: to study, to solve by other methods, or to attach to a report."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ KINDS = ("loop", "friction", "limit", "contact")
 
 @dataclass(frozen=True, eq=False)
 class ContactProblem:
-    """What a step of a :class:`~delassus.Simulator` solves first: λ in its sets with σ = G λ + g, m rows, c contacts. Arrays are copied and read-only.
+    """The contact problem of a step of a :class:`~delassus.Simulator`: λ in its sets with σ = G λ + g, m rows, c contacts. Arrays are copied and read-only.
 
-    The rows are those of all islands that do not sleep, one after the other; G has no entries between islands. Restitution and the correction of positions come after it and are not in it.
+    It has the rows of all awake islands, one after the other; G has no entries between islands. Restitution and position correction come later and are not included.
 
     Attributes:
         G: (m, m) J M̂⁻¹ Jᵀ, symmetric positive semidefinite.
         g: (m,) velocities of the rows without their forces, and gaps over the timestep [m/s or rad/s].
-        cones: (c, 2) first row and friction of every contact; its rows are the normal and two tangents, see ``frames``, and where it has torsional or rolling friction those of the
-            rotation about the normal, and about the tangents, scaled by their coefficients over that of sliding.
-        intervals: (k, 3) row, lower and upper end of all other rows [N s or N m s]; ±inf where there is none.
-        warm_start: (m,) impulses that the step starts from [N s or N m s].
-        island: (m,) which island a row belongs to.
+        cones: (c, 2) first row and friction of every contact; its rows are the normal and two tangents, see ``frames``, and with torsional or rolling friction those of the
+            rotation about the normal and the tangents, scaled by their coefficients divided by the sliding coefficient.
+        intervals: (k, 3) row, lower and upper bound of all other rows [N s or N m s]; ±inf where there is none.
+        warm_start: (m,) initial impulses of the step [N s or N m s].
+        island: (m,) island of each row.
         kinds: (m,) "loop", "friction" (dry, of joints), "limit" or "contact".
-        positions: (c, 3) [m], world; gaps: (c,) [m], negative where bodies are in each other.
+        positions: (c, 3) [m], world; gaps: (c,) [m], negative for penetration.
         frames: (c, 3, 3) normal, from the second to the first body, and two tangents, one in each row; world.
         bodies: (c, 2) indices of the two bodies in ``body_names``.
         body_names: (nbody,) names.
@@ -131,13 +131,13 @@ class ContactProblem:
     ) -> ContactResult:
         """Solve the problem by any method of :func:`~delassus.solve_contacts`, all islands at once.
 
-        With the defaults it starts from what the step starts from and ends at its velocities, within the tolerance; forces may differ where they are not unique. The step itself solves
-        island by island, and takes ``interior`` for small ones on which its own method does not end.
+        With the defaults it has the warm start of the step and finds its velocities, within the tolerance; forces may differ where they are not unique. The step itself solves
+        island by island, and uses ``interior`` for small ones on which its own method does not converge.
 
         Args:
             method: default the step's.
             tolerance: default the step's; see :func:`~delassus.solve_contacts`.
-            max_iterations: default the step's if the method is, else that of the method.
+            max_iterations: default that of the step, or of the method if another one is given.
             warm: start from ``warm_start``.
         """
         method = self.method if method is None else method
@@ -160,7 +160,7 @@ class ContactProblem:
     # ---- files ----------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write everything to a file of plain arrays, whole or not at all, and return its path: the one given, which gets the ending ``.npz`` if it has not.
+        """Write everything to a file of plain arrays and return its path; ``.npz`` is appended if missing. The file is complete or absent.
 
         Raises:
             WriteError: it cannot be written there.
@@ -176,7 +176,7 @@ class ContactProblem:
         """Read what :meth:`save` wrote, and check it. Nothing in the file is run or opened.
 
         Raises:
-            LoadError: no such file, or not a whole contact problem of this format.
+            LoadError: no such file, or not a complete contact problem of this format.
         """
         where = repr(os.fspath(path))
         parts: dict[str, Any] = {}
@@ -204,7 +204,7 @@ class ContactProblem:
 
 
 def problem_of_step(islands: list[_core.IslandProblem], **context: Any) -> ContactProblem:
-    """Join the problems of a step's islands, as the core gives them, into one."""
+    """Join the problems of a step's islands into one."""
     rows = [len(island.g) for island in islands]
     first = np.concatenate([[0], np.cumsum(rows)]).astype(int)
     G = np.zeros((first[-1], first[-1]))

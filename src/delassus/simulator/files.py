@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all, and never over one that was not named."""
+"""Files that are complete or absent, and never overwrite a file that was not named."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["named_path", "new_figure", "private_file", "save_figure", "whole_fil
 
 
 def named_path(path: str | os.PathLike[str], name: str = "path") -> Path:
-    """Return a path that the file system can have, or raise an error that names the argument."""
+    """Return a valid path, or raise an error that names the argument."""
     target = Path(os.fsdecode(path))
     try:
         if b"\0" not in os.fsencode(target):
@@ -28,7 +28,7 @@ def named_path(path: str | os.PathLike[str], name: str = "path") -> Path:
 
 
 def private_file(target: Path, ending: str) -> Path:
-    """Make an empty hidden file beside ``target`` whose name nothing had before: ``.NAME.xxxxxxxx.ENDING``.
+    """Make an empty hidden file beside ``target`` with a new name: ``.NAME.xxxxxxxx.ENDING``.
 
     Raises:
         OSError: the folder is missing, or cannot be written to.
@@ -42,11 +42,11 @@ def private_file(target: Path, ending: str) -> Path:
 
 @contextmanager
 def whole_file(path: str | os.PathLike[str], what: str) -> Iterator[BinaryIO]:
-    """Open a file to write that takes its name only when it is complete; until then, and after an error, what had the name before stays.
+    """Open a file for writing that gets its name only when it is complete; until then, and after an error, an existing file is unchanged.
 
     Args:
-        path: where the file shall be.
-        what: it holds, for the error.
+        path: of the file.
+        what: description of its content, for error messages.
 
     Raises:
         WriteError: the folder is missing, the disk is full, …
@@ -69,19 +69,11 @@ def whole_file(path: str | os.PathLike[str], what: str) -> Iterator[BinaryIO]:
                 part.unlink()
 
 
-def new_figure(**options: Any) -> Any:
-    """Return an empty matplotlib figure. Where the caller works with pyplot, it is one of pyplot's, in the caller's backend: a notebook or ``plt.show()`` shows it."""
-    from matplotlib.figure import Figure
-
-    pyplot = sys.modules.get("matplotlib.pyplot")
-    return Figure(**options) if pyplot is None else pyplot.figure(**options)
-
-
 def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
-    """Write a matplotlib figure; the ending of the path says the kind (.png, .svg, .pdf).
+    """Write a matplotlib figure; the suffix of the path gives the format (.png, .svg, .pdf).
 
     Raises:
-        ArgumentError: matplotlib does not write this kind.
+        ArgumentError: matplotlib does not support this format.
         WriteError: the folder is missing, the disk is full, …
     """
     kind = Path(path).suffix[1:] or "png"
@@ -92,11 +84,15 @@ def save_figure(figure: Any, path: str | os.PathLike[str]) -> None:
 
 
 def new_figure(**options: Any) -> Any:
-    """Return a matplotlib figure that notebooks show as a picture, and whose ``show`` opens a window by the backend that the caller chose.
+    """Return an empty matplotlib figure.
 
-    pyplot is loaded by ``show`` alone: a figure that is only saved needs no backend, and none is changed.
+    Where the caller works with pyplot, it is one of pyplot's, in the caller's backend: ``plt.show()`` shows it. Otherwise notebooks show it as a
+    picture, and its ``show`` loads pyplot and opens a window; a figure that is only saved needs no backend.
     """
     from matplotlib.figure import Figure
+
+    if loaded := sys.modules.get("matplotlib.pyplot"):
+        return loaded.figure(**options)
 
     class Picture(Figure):
         def _repr_png_(self) -> bytes:

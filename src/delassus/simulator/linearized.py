@@ -1,4 +1,4 @@
-"""A simulator's step to first order: products with its Jacobian and with the transposed, and both as matrices."""
+"""Linearization of a simulation step: products with its Jacobian and the transpose, and matrices."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class ParameterAdjoint(NamedTuple):
     Attributes:
         inertial: (10 nbody,) by the inertial parameters of bodies, in the order of :func:`~delassus.inertial_parameters`.
         armature, damping, stiffness: (nv,) by those of joints.
-        gain: (nu,) by the gain of each actuator on a joint; zero of others.
+        gain: (nu,) by the gain of each actuator on a joint; zero for others.
         bias: (nu, 3) by its bias, likewise: a position servo of gain kp and damping kv has gain kp, bias (0, −kp, −kv).
         friction, restitution: (contacts,) by those of each contact.
     """
@@ -75,7 +75,7 @@ class ParameterAdjoint(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class StepStart:
-    """Where a step began and what acted, for derivatives by the parameters of springs, dampers and motors."""
+    """Initial state and inputs of a step, for derivatives by the parameters of springs, dampers and motors."""
 
     model: Model
     timestep: float
@@ -88,7 +88,7 @@ class StepStart:
 
             forces = τ − K (q − q₀ + dt v) − D v + gear · (gain u + bias₀ + bias₁ ℓ + bias₂ ℓ̇),   ℓ = gear (q + dt v), ℓ̇ = gear v
 
-        What of a motor's force falls as its joint moves is in M̂ too: −gear² (dt bias₂ + dt² bias₁).
+        The velocity-dependent part of a motor's force is in M̂ too: −gear² (dt bias₂ + dt² bias₁).
         """
         m, dt = self.model, self.timestep
         v, at_end = self.v, np.zeros(m.nv)  # coordinates at the end of the step, where a joint has one
@@ -119,25 +119,25 @@ class StepStart:
 
 
 class LinearizedStep:
-    """A step of a :class:`~delassus.Simulator` to first order, from :meth:`Simulator.linearize`.
+    """Linearized step of a :class:`~delassus.Simulator`, from :meth:`Simulator.linearize`.
 
         (q⁺, v⁺) = step(q, v, control, τ)        d(q⁺, v⁺) = A d(q, v) + B dcontrol
 
-    Directions of q are in its tangent space, in the coordinates of v: q ⊕ dq as :func:`~delassus.integrate` has it. Derivatives hold while every contact stays open, sticks or slides as it does,
-    and every limit stays as it is. :attr:`kinks` names contacts that are about to change; there the derivative is that of one side.
+    Directions of q are in its tangent space, in the coordinates of v: q ⊕ dq as in :func:`~delassus.integrate`. Derivatives hold while every contact stays open, sticks or slides as it does,
+    and no limit becomes active or inactive. :attr:`kinks` marks contacts that are about to change; there the derivative is one-sided.
 
-    :meth:`jvp` and :meth:`vjp` take O(n + m) and use the simulator's memory: they work until it steps again or is set to another state. :attr:`A` and :attr:`B` stay once they were read.
+    :meth:`jvp` and :meth:`vjp` take O(n + m) and use the simulator's memory: they are valid until it steps again or is set to another state. :attr:`A` and :attr:`B` stay valid once read.
 
     Attributes:
         q, v: (nq,), (nv,) state after the step.
         step: the :class:`~delassus.StepResult`.
         modes: per contact of the step: "open", "sticking" or "sliding".
-        kinks: (contacts,) bool: it is about to change its mode.
-        row_kinks: whether a limit or dry friction is.
-        correction_kink: whether bodies are as deep in each other as is just not corrected, or just is.
-        redundant: whether contact forces are not unique, as those of four legs of a table. Their change is then the least of all that do the same. What slides with a share of such a load has a
-            derivative that depends on how it is shared, and a mode may change where no kink is seen.
-        left_out: what these derivatives leave out, in words; empty where they are complete.
+        kinks: (contacts,) bool: the contact is about to change its mode.
+        row_kinks: whether a limit or dry friction is about to change its mode.
+        correction_kink: whether a penetration is at the threshold of being corrected.
+        redundant: whether contact forces are not unique, as those of four legs of a table. Their change is then the minimum-norm one. Where such contacts slide, the
+            derivative depends on how they share the load, and a mode may change without a kink.
+        left_out: description of what is not differentiated; empty if nothing.
     """
 
     def __init__(self, world: _core.World, changes: list[int], step: StepResult, start: StepStart, q: Array, v: Array) -> None:
@@ -177,7 +177,7 @@ class LinearizedStep:
         Args:
             dq, dv, dtau: (nv,) or (nv, k).
             dcontrol: (nu,) or (nu, k).
-            dfriction, drestitution: (contacts,) or (contacts, k): of the coefficients of each contact. What is None does not change.
+            dfriction, drestitution: (contacts,) or (contacts, k): of the coefficients of each contact. None: no change.
         """
         world, n, contacts = self._fresh(), self.v.size, self.kinks.size
         sizes = {"dq": (dq, n), "dv": (dv, n), "dcontrol": (dcontrol, self._controls), "dtau": (dtau, n)}
@@ -185,10 +185,10 @@ class LinearizedStep:
         return StepTangent(*world.tangents(dq, dv, dtau, dcontrol, dfriction, drestitution, k, vector))
 
     def vjp(self, q_bar: ArrayLike | None = None, v_bar: ArrayLike | None = None) -> StepAdjoint:
-        """Differentiate q_bar · q⁺ + v_bar · v⁺ by all that the step depends on.
+        """Differentiate q_bar · q⁺ + v_bar · v⁺ by all inputs of the step.
 
         Args:
-            q_bar, v_bar: (nv,) or (nv, k) weights; those of q⁺ in its tangent space. What is None has no weight.
+            q_bar, v_bar: (nv,) or (nv, k) weights; those of q⁺ in its tangent space. None: zero.
         """
         world, n = self._fresh(), self.v.size
         k, vector = columns_of({"q_bar": (q_bar, n), "v_bar": (v_bar, n)})
@@ -197,7 +197,7 @@ class LinearizedStep:
     def parameter_vjp(self, q_bar: ArrayLike | None = None, v_bar: ArrayLike | None = None) -> ParameterAdjoint:
         """Differentiate q_bar · q⁺ + v_bar · v⁺ by masses, inertias, armature, damping, stiffness, gains, friction and restitution.
 
-        External forces act at the centre of mass where it is: that it moves with the inertial parameters is not counted. Nor are forces that MuJoCo computes, as of tendons and fluids.
+        Not differentiated: the motion of the centre of mass, where external forces act, with the inertial parameters; forces computed by MuJoCo, such as those of tendons and fluids.
 
         Args:
             q_bar, v_bar: see :meth:`vjp`.

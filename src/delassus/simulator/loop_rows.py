@@ -1,4 +1,4 @@
-"""Which rows of a step's loops are whose."""
+"""Rows of the loops of a step."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Array = NDArray[Any]
 
 
 def loop_slices(model: Model) -> dict[str, slice]:
-    """Return where the rows of each loop are among those of all loops, also of those that are switched off."""
+    """Return the slice of each loop's rows among those of all loops, including inactive ones."""
     ends = np.cumsum([0, *(from_loop(model, loop).rows for loop in model.loops)]).tolist()
     return {loop.name: slice(a, b) for loop, a, b in zip(model.loops, ends, ends[1:], strict=False)}
 
 
 class LoopRows:
-    """Rows of all loops of a model, of which some are switched off: these bear nothing.
+    """Rows of all loops of a model; inactive loops have zero forces.
 
     Attributes:
-        slices: where the rows of each loop are.
+        slices: rows of each loop.
         count: of all rows.
     """
 
@@ -37,7 +37,7 @@ class LoopRows:
         self._held = np.concatenate([np.zeros(0, dtype=int), *held])
 
     def spread(self, forces: Array) -> Array:
-        """Return forces of all rows (…, count), from those of the loops that are active."""
+        """Return forces of all rows (…, count) from those of the active loops."""
         if len(self._held) == self.count:
             return forces
         full = np.zeros((*forces.shape[:-1], self.count))

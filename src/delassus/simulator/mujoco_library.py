@@ -1,7 +1,7 @@
-"""Where MuJoCo's shared library keeps what the core calls and reads.
+"""Addresses and memory layout of MuJoCo's shared library, for the core.
 
-Offsets follow from its own list of fields, ``mujoco.introspect.structs``, by C's rules of alignment, and are checked against what its Python module shows: every array of an mjData, and the
-fields of contacts, must be where they are said to be.
+Offsets follow from its own list of fields, ``mujoco.introspect.structs``, by C's alignment rules, and are checked against its Python module: every array of an mjData, and the
+fields of contacts, must be at the computed address.
 """
 
 from __future__ import annotations
@@ -157,10 +157,10 @@ def _address(shared: ctypes.CDLL, name: str) -> int:
 
 @lru_cache(maxsize=1)
 def library() -> _core.MujocoLibrary:
-    """Return addresses of the functions that are called, and the offsets and sizes of what is read.
+    """Return the addresses of the functions called, and offsets and sizes of the fields read.
 
     Raises:
-        LoadError: this version of MuJoCo does not show them, or not as its description says.
+        LoadError: this version of MuJoCo does not expose them, or not as described.
     """
     folder = Path(mujoco.__file__).parent
     files = sorted(folder.glob("libmujoco*.so*"))

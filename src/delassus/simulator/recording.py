@@ -1,4 +1,4 @@
-"""Frames of a run while it goes on: kept, saved now and then, and how far it is."""
+"""Recording of a run: frames, periodic saving and progress."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class _Moving(Protocol):
 
 
 class Frames:
-    """Frames of a run, as they come; the state before it is the first."""
+    """Frames of a run; the first is its initial state."""
 
     def __init__(self, sim: _Moving) -> None:
         self.model, self.timestep, self.loops = sim.model, sim.timestep, sim._loop_rows
@@ -53,7 +53,7 @@ class Frames:
         self.steps = 0
 
     def take(self, record: _core.RunRecord, every: int) -> None:
-        """Keep the frames of a record, one of every so many steps."""
+        """Keep every n-th frame of a record."""
         n = len(record.status)
         self.records.append(record)
         self.times.append(self.start_time + self.timestep * (self.steps + every * np.arange(1, n + 1)))
@@ -85,7 +85,7 @@ class Frames:
 
 
 class Keeper:
-    """Saves the frames of a run now and then: under the name of the recording if that holds numbers, else beside it, under a name that nothing had before."""
+    """Saves the frames of a run periodically: in the recording itself if it is an ``.npz`` file, else in a new hidden file beside it."""
 
     seconds = 3.0
 
@@ -121,7 +121,7 @@ class Keeper:
 
 
 class Bar:
-    """A progress bar, or nothing where it is not wanted."""
+    """A progress bar, or nothing."""
 
     def __init__(self, shown: bool, title: str) -> None:
         self.shown, self.title = shown, title

@@ -1,4 +1,4 @@
-"""How contacts bounce: one number for all, or one for each shape."""
+"""Restitution of contacts: one number for all, or one per shape."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _of_file(m: mujoco.MjModel) -> dict[int, float]:
 
 
 def geom_restitution(m: mujoco.MjModel, given: float | Mapping[str, float] | None) -> NDArray[np.float64]:
-    """(ngeom,) e of every geom: the one number given, those given by name and zero for the others, or those of the file."""
+    """(ngeom,) e of every geom: a common number, values by name (zero for the others), or those of the file."""
     e = np.zeros(m.ngeom)
     if given is None:
         for geom, value in _of_file(m).items():

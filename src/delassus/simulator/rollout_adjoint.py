@@ -26,7 +26,7 @@ class RolloutAdjoint(NamedTuple):
         q, v: (nv,) by the state at the start, that of q in its tangent space.
         control: (steps, nu) by the controls of every step.
         tau: (steps, nv) by the joint forces of every step.
-        parameters: by parameters of the model, added up over steps; ``friction`` and ``restitution`` are then by a common change of all contacts, (1,). None where not asked for.
+        parameters: by parameters of the model, summed over steps; ``friction`` and ``restitution`` are for a common change of all contacts, (1,). None if not requested.
     """
 
     q: Array
@@ -49,7 +49,7 @@ def rollout_vjp(
     """Differentiate a number that depends on the states of a motion: the adjoint of ``steps`` steps from the present state.
 
     Steps are taken once, keeping the start of every ``checkpoint_every``-th. Then, part by part from the end, they are taken again and each is differentiated (:meth:`Simulator.linearize`). That costs
-    two steps and one derivative per step, and memory for √steps states by default. The simulator is afterwards as it was.
+    two steps and one derivative per step, and memory for √steps states by default. The simulator is unchanged afterwards.
 
     Args:
         sim: the simulator, in the state where the motion starts.
@@ -57,7 +57,7 @@ def rollout_vjp(
         q_bar: (steps, nv) weights of the states after every step, in the tangent space of q, or (nv,) of the last one.
         v_bar: the same for velocities. Default: none.
         tau: (steps, nv) forces on joints.
-        checkpoint_every: steps from one kept state to the next. Default: every state up to 256 steps, then √steps.
+        checkpoint_every: number of steps between checkpoints. Default: every state up to 256 steps, then √steps.
         parameters: also differentiate by parameters of the model.
 
     Examples:

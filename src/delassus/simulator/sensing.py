@@ -26,7 +26,7 @@ _JOINT_LIMIT, _TENDON_LIMIT = int(mujoco.mjtSensor.mjSENS_JOINTLIMITFRC), int(mu
 
 
 class Applied(NamedTuple):
-    """What acted during a step, as the user gave it; None for none."""
+    """Inputs of a step as given by the user; None for none."""
 
     tau: Array | None
     control: Array | None
@@ -34,7 +34,7 @@ class Applied(NamedTuple):
 
 
 class SensorValues(Mapping[str, Array]):
-    """Values of a model's sensors by their names; ``data`` has all of them as MuJoCo's sensordata has."""
+    """Values of a model's sensors by name; ``data`` is MuJoCo's sensordata."""
 
     def __init__(self, places: Mapping[str, slice], data: Array) -> None:
         self.data = data
@@ -59,7 +59,7 @@ class SensorValues(Mapping[str, Array]):
 
 
 def sensor_places(m: mujoco.MjModel) -> dict[str, slice]:
-    """Return where each sensor's values are; one without a name is called sensor_ and its number."""
+    """Return the slice of each sensor's values; a sensor without a name is called sensor_ and its index."""
     places = {}
     for s in range(m.nsensor):
         name = mujoco.mj_id2name(m, mujoco.mjtObj.mjOBJ_SENSOR, s) or f"sensor_{s}"
@@ -68,12 +68,12 @@ def sensor_places(m: mujoco.MjModel) -> dict[str, slice]:
 
 
 def sensing_source(m: mujoco.MjModel, model: Model, fields: Sequence[str] = ()) -> _core.SensingSource:
-    """Return what the core needs to fill data of MuJoCo's.
+    """Return what the core needs to fill MuJoCo's data.
 
     Args:
         m: MuJoCo's model; it is not written to.
         model: the same, ours.
-        fields: arrays of MuJoCo's model in which worlds may differ.
+        fields: arrays of MuJoCo's model that may differ between worlds.
     """
     kinds = np.asarray(m.sensor_type)
     limit_sensors = [
@@ -94,7 +94,7 @@ def sensing_source(m: mujoco.MjModel, model: Model, fields: Sequence[str] = ()) 
 
 
 class Sensing:
-    """Fills data of MuJoCo's, and reads its sensors.
+    """Fills MuJoCo's data and reads its sensors.
 
     Args:
         m: MuJoCo's model; it is not written to.
@@ -110,5 +110,5 @@ class Sensing:
         return SensorValues(self.places, self._core.values(record, *applied))
 
     def fill(self, d: mujoco.MjData, record: _core.StepRecord, applied: Applied) -> None:
-        """Write the state, contacts and forces of a step, and all that follows from them, into data of this model."""
+        """Write the state, contacts and forces of a step, and everything derived from them, into MuJoCo's data."""
         self._core.fill(int(d._address), record, *applied)

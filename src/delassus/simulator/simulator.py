@@ -1,6 +1,6 @@
 """Rigid-contact simulation of MuJoCo models.
 
-One step is a sentence: collide, constrain, operate, solve, integrate. Contacts are rigid and friction is Coulomb's: nothing creeps, nothing sinks, loops stay closed.
+The stages of a step are collide, constrain, operate, solve and integrate. Contacts are rigid, with Coulomb friction.
 """
 
 from __future__ import annotations
@@ -55,13 +55,13 @@ Control = Callable[[float, Array, Array], ArrayLike]
 
 
 class Simulator:
-    """A world that steps: rigid contacts, loops, limits, dry friction, springs, dampers and motors.
+    """Simulator with rigid contacts, loops, limits, dry friction, springs, dampers and motors.
 
     Every step solves for impulses λ in their sets with σ = G λ + J v_f + max(φ − slop, 0) / dt, G = J M̂⁻¹ Jᵀ matrix-free (see :func:`~delassus.solve_contacts`), and then corrects
-    positions where bodies are in each other or loops are open, without touching velocities. Springs, dampers and servos act at the end of the step, M̂ = M + dt D + dt² K, so
-    stiff ones are stable. Mechanisms with loops step to second order. Collisions are MuJoCo's, on its own model, four points per pair at most; friction is combined by its rule.
+    positions where bodies penetrate or loops are open, without changing velocities. Springs, dampers and servos act at the end of the step, M̂ = M + dt D + dt² K, so
+    stiff ones are stable. Mechanisms with loops are integrated to second order. Collision detection and friction combination are MuJoCo's, with at most four points per pair.
 
-    The same machine and input give the same bits; :meth:`save` and :meth:`restore` go back to a moment bit for bit.
+    Results are bitwise reproducible on the same machine; :meth:`save` and :meth:`restore` return to a state bit for bit.
 
     Args:
         model: a name, a path to MJCF, URDF or MJB or to a zip file of one, MJCF text, a ``mujoco.MjModel`` or ``mujoco.MjSpec``, or a :class:`~delassus.Model`.
@@ -216,13 +216,13 @@ class Simulator:
         return {loop.name: on for loop, on in zip(self.model.loops, self._active, strict=True)}
 
     def set_loop_active(self, loop: str, active: bool = True) -> None:
-        """Switch a loop on or off from the next step on: a gripper that holds, a coupling that opens. State and contacts stay; what sleeps wakes.
+        """Switch a loop on or off from the next step on: a gripper that holds, a coupling that opens. State and contacts stay; sleeping bodies wake.
 
         A loop that is open when it is switched on is closed within some steps, by moving positions; close it before (:func:`~delassus.close_loops`) where that matters.
 
         Args:
             loop: its name.
-            active: whether it is to hold.
+            active: whether it is closed.
         """
         names = [record.name for record in self.model.loops]
         if loop not in names:
@@ -235,7 +235,7 @@ class Simulator:
             self._hold(wanted, before=self._world)
 
     def reset(self, q: ArrayLike | str | None = None, v: ArrayLike | None = None, time: float | None = None) -> None:
-        """Start from a state, without memory of contacts. Loops stay switched as they are.
+        """Set the state and discard contact memory. Active loops stay active.
 
         Args:
             q: (nq,) configuration, or the name of a keyframe, whose velocity and time are then the defaults of ``v`` and ``time``, and whose activations and poses of mocap bodies are
@@ -281,13 +281,13 @@ class Simulator:
     def set_mocap(
         self, body: str | int, position: ArrayLike | None = None, quaternion: ArrayLike | None = None, *, at_once: bool = False
     ) -> None:
-        """Say where a mocap body is to be after the next step. Contacts and loops meet it as it moves there, at no more than 10 m/s and 50 rad/s: what is farther takes several steps.
+        """Set the target pose of a mocap body for the next step. It moves there at no more than 10 m/s and 50 rad/s, pushing contacts and loops; longer motions take several steps.
 
         Args:
             body: name of the mocap body, or its number among mocap bodies.
-            position: (3,) of its frame in the world [m], default as it is to be now.
+            position: (3,) of its frame in the world [m]; default: the current target.
             quaternion: (4,) (w, x, y, z), of any length but zero, likewise.
-            at_once: it is there now, without a motion.
+            at_once: jump there now, without moving.
         """
         names = self.mocap_names
         if body not in names and body not in range(len(names)):
@@ -312,7 +312,7 @@ class Simulator:
 
     @property
     def mocap_poses(self) -> tuple[Array, Array]:
-        """Positions (n, 3) and quaternions (n, 4) of mocap bodies as they are, copies."""
+        """Current positions (n, 3) and quaternions (n, 4) of mocap bodies, copies."""
         poses, n = self._world.mocap, self._source.nmocap
         return poses[: 3 * n].reshape(n, 3), poses[3 * n :].reshape(n, 4)
 
@@ -327,7 +327,7 @@ class Simulator:
     def to_mujoco(self, data: Any = None) -> Any:
         """Return MuJoCo's data at the present state: for its renderer, its viewers, and code that reads an ``MjData``.
 
-        Positions, velocities, tendons, actuator and passive forces are what MuJoCo finds at the state. Contacts are those of the last step, with their forces in ``efc_force`` (read them with
+        Positions, velocities, tendons, actuator and passive forces are computed by MuJoCo at the state. Contacts are those of the last step, with their forces in ``efc_force`` (read them with
         ``mujoco.mj_contactForce``), ``qacc`` is the acceleration with all constraint forces of that step, and sensors read these. Its model is :attr:`mujoco_model`.
 
         Args:
@@ -341,19 +341,19 @@ class Simulator:
         return data
 
     def save(self) -> Array:
-        """Return all that the next step depends on, as numbers, and what they are of. They may be kept in a file."""
+        """Return a snapshot of everything the next step depends on, as an array. It may be stored in a file."""
         return seal(self._identity, np.concatenate([np.array(self._active, dtype=float), self._world.save()]))
 
     def restore(self, snapshot: ArrayLike) -> None:
-        """Go back to what :meth:`save` returned, bit for bit; in this simulator or in another one of the same model with the same options.
+        """Return to a snapshot of :meth:`save`, bit for bit, in this simulator or another one with the same model and options.
 
         Raises:
-            ArgumentError: it is of another model, of other options, or not as it was saved. Nothing changes then.
+            ArgumentError: the snapshot is for another model or other options, or was modified. The simulator is then unchanged.
         """
         switches, state = np.split(unseal(self._identity, snapshot), [len(self.model.loops)])
         active = tuple((switches == 1).tolist())
         if len(active) != len(self.model.loops) or not np.isin(switches, (0, 1)).all():
-            raise ArgumentError("snapshot: its switches of loops cannot be of this model. Give what save() returned, unchanged.")
+            raise ArgumentError("snapshot: its active loops do not match this model. Give what save() returned, unchanged.")
         self._changes[0] += 1
         if active == self._active:
             self._world.restore(state, len(state))
@@ -367,7 +367,7 @@ class Simulator:
     def contact_problem(
         self, tau: ArrayLike | None = None, *, control: ArrayLike | None = None, external_forces: ArrayLike | None = None
     ) -> ContactProblem:
-        """Return the problem that the next :meth:`step` with these arguments would solve first. The state stays as it is, bit for bit.
+        """Return the problem that the next :meth:`step` with these arguments would solve first. The state does not change.
 
         Raises:
             SingularError: the mass matrix is singular.
@@ -401,7 +401,7 @@ class Simulator:
     def step(
         self, tau: ArrayLike | None = None, *, control: ArrayLike | None = None, external_forces: ArrayLike | None = None
     ) -> StepResult:
-        """Go one timestep on.
+        """Advance by one time step.
 
         Args:
             tau: (nv,) forces on joints [N or N m].
@@ -411,9 +411,9 @@ class Simulator:
         Raises:
             UnstableError: velocities are no longer finite.
             SingularError: the mass matrix is singular.
-            MujocoError: MuJoCo could not find contacts.
-            StaleError: somebody wrote to :attr:`mujoco_model`.
-            CapacityError: more than 200,000 contacts at once. The state stays as it was.
+            MujocoError: MuJoCo's collision detection failed.
+            StaleError: :attr:`mujoco_model` was written to.
+            CapacityError: more than 200,000 contacts at once. The state does not change.
         """
         if self._shown is not None:
             self._shown.check()
@@ -442,15 +442,15 @@ class Simulator:
     ) -> LinearizedStep:
         """Differentiate the next :meth:`step` with these arguments: q⁺ and v⁺ by q, v, controls, forces and friction.
 
-        Exact, by implicit differentiation of the equations of the step, while no contact, limit or dry friction changes its mode; :attr:`LinearizedStep.kinks` tells where that is about to happen,
-        :attr:`LinearizedStep.left_out` what is not differentiated. For exact derivatives use a small ``tolerance``, say 1e-10: forces are as exact as that.
+        Exact, by implicit differentiation of the equations of the step, while no contact, limit or dry friction changes its mode; :attr:`LinearizedStep.kinks` marks where that is about to happen,
+        :attr:`LinearizedStep.left_out` lists what is not differentiated. For accurate derivatives use a small ``tolerance``, such as 1e-10.
 
         Args:
             tau, control, external_forces: see :meth:`step`.
             smoothing: κ > 0 [J]: contact impulses, limits and dry friction are those on the central path near the solution (see :class:`~delassus.ContactDerivatives`), a smooth law, so that
-                derivatives are not zero where a contact is open or sticks. They are those of that smoothed step; the step itself, and corrections of positions, stay as they are. Say 1e-4 of the work of a typical
-                contact impulse, its size times the speed that it takes away.
-            advance: also take the step. Else the state stays as it is, bit for bit.
+                derivatives are not zero where a contact is open or sticks. The step itself and position corrections are not smoothed. A good value is 1e-4 of the work of a typical
+                contact impulse, its size times the speed it removes.
+            advance: also take the step. Otherwise the state does not change.
 
         Returns:
             ``A``, ``B``, ``jvp`` and ``vjp`` of the step.
@@ -487,18 +487,18 @@ class Simulator:
         record: str | os.PathLike[str] | None = None,
         view: bool = False,
     ) -> Trajectory:
-        """Go on for some time.
+        """Simulate for some time.
 
         Args:
-            seconds: how long, in simulated time.
-            control: of the actuators: numbers that stay, or a function of (time, q, v), called before every step.
+            seconds: simulated time [s].
+            control: of the actuators: constant, or a function of (time, q, v) that is called before every step.
             tau: forces on joints, likewise.
-            external_forces: (nbody, 6) wrenches on bodies as of :meth:`step`, likewise.
-            every: steps from one kept frame to the next.
-            progress: show a bar in a terminal.
+            external_forces: (nbody, 6) wrenches on bodies as in :meth:`step`, likewise.
+            every: number of steps between recorded frames.
+            progress: show a progress bar in a terminal.
             record: also write a page that plays in a browser, ``.html`` or ``.viser`` (extra ``viewer``), or a trajectory, ``.npz``. Every few seconds the frames so far are
-                saved, so that little is lost if the process ends before its time: in that ``.npz``; for a page in a hidden file beside it, ``.NAME.xxxxxxxx.npz``, which
-                :meth:`Trajectory.load` reads and which goes when the page is complete. No other file is written or removed.
+                saved, so that little is lost if the process is killed: in that ``.npz``; for a page in a hidden file beside it, ``.NAME.xxxxxxxx.npz``, which
+                :meth:`Trajectory.load` reads and which is removed when the page is complete. No other file is written or removed.
             view: also show it in a browser when done (extra ``viewer``).
 
         Returns:

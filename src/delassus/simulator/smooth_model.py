@@ -1,4 +1,4 @@
-"""MuJoCo's model as the core reads smooth forces from it: all that our own code computes has no effect in it, so that the sum of both sides is the whole."""
+"""The MuJoCo model from which the core reads smooth forces: everything that our own code computes is disabled in it, so that the sum of both is complete."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _signature() -> int:
 
 
 def hidden_state(m: mujoco.MjModel) -> tuple[int, Any]:
-    """Return which parts of MuJoCo's state there are besides q and v, as mjtState bits, and their numbers at the start."""
+    """Return the parts of MuJoCo's state besides q and v, as mjtState bits, and their initial values."""
     signature = _signature()
     start = np.zeros(mujoco.mj_stateSize(m, signature))
     if len(start):
@@ -48,7 +48,7 @@ def keyframe_state(m: mujoco.MjModel, key: int) -> Any:
 
 
 def mocap_state(m: mujoco.MjModel) -> tuple[int, Any]:
-    """Return the mjtState bits of the poses of mocap bodies, zero where there are none, and their numbers at the start: positions of all, then quaternions of all."""
+    """Return the mjtState bits of the poses of mocap bodies, zero if there are none, and their initial values: all positions, then all quaternions."""
     signature = int(mujoco.mjtState.mjSTATE_MOCAP_POS) | int(mujoco.mjtState.mjSTATE_MOCAP_QUAT)
     bodies = [int(np.flatnonzero(m.body_mocapid == k)[0]) for k in range(m.nmocap)]
     poses = [np.asarray(m.body_pos)[bodies].ravel(), np.asarray(m.body_quat)[bodies].ravel()]
@@ -102,7 +102,7 @@ def mirror_source(model: Model, m: mujoco.MjModel, timestep: float) -> _core.Mir
     """Return what the core needs to ask MuJoCo for smooth forces; without a model where there are none.
 
     Raises:
-        ModelError: an actuator is of a type that only a callback knows.
+        ModelError: an actuator needs a callback.
     """
     _check_types(m)
     signature, start = hidden_state(m)
@@ -117,5 +117,5 @@ def mirror_source(model: Model, m: mujoco.MjModel, timestep: float) -> _core.Mir
 
 
 def control_places(m: mujoco.MjModel) -> list[int]:
-    """Return, for each actuator, where its first control is."""
+    """Return the index of each actuator's first control."""
     return [int(start) for start, _ in controls(m)]

@@ -1,8 +1,8 @@
-"""What a simulator saves of itself, sealed: a snapshot says what it is of, and whether it is unchanged.
+"""Snapshots of a simulator, with identification and checksum.
 
     [mark, format, model (2 numbers), options, checksum | 1 or 0 for each loop: whether it is active | state and memory, as the core writes them]
 
-Identities and the checksum are parts of SHA-256 digests, 48 bits a number, so that they are exact in float64. Another model or other options are refused: the next step
+Identities and the checksum are parts of SHA-256 digests, 48 bits per number, so that they are exact in float64. Another model or other options are refused: the next step
 would not be the one that was saved. The core checks sizes, indices and numbers by itself.
 """
 
@@ -43,7 +43,7 @@ def _digest(*parts: bytes) -> Floats:
 
 
 def identity(model: Model, mujoco_model: Any, options: _core.StepOptions, restitution: Floats) -> Floats:
-    """Return three numbers that tell a model, the shapes that collide, and the settings of a simulator from others."""
+    """Return three numbers that identify a model, its collision shapes and the options of a simulator."""
     settings = np.array(
         [
             options.timestep, options.restitution, options.bounce_speed, options.tolerance, options.max_iterations, options.solver, options.time_limit, options.slop,
@@ -56,15 +56,15 @@ def identity(model: Model, mujoco_model: Any, options: _core.StepOptions, restit
 
 
 def seal(own: Floats, state: Floats) -> Floats:
-    """Return a snapshot of a state: whose it is and a checksum before it."""
+    """Return a snapshot of a state, with identification and checksum."""
     return np.concatenate([[MARK, FORMAT], own, _digest(state.tobytes())[:1], state])
 
 
 def unseal(own: Floats, snapshot: ArrayLike) -> Floats:
-    """Return the state in a snapshot, if it is one of this model with these options, unchanged.
+    """Return the state in a snapshot, if it belongs to this model and options and is unmodified.
 
     Raises:
-        ArgumentError: it is not.
+        ArgumentError: it does not.
         NotFiniteError: it holds NaN or infinity.
     """
     numbers = as_array(snapshot, "snapshot", "an array that save() returned").astype(float).ravel()
@@ -73,7 +73,7 @@ def unseal(own: Floats, snapshot: ArrayLike) -> Floats:
     if numbers[1] != FORMAT:
         raise ArgumentError(f"snapshot: it has format {numbers[1]:g}; this version reads {FORMAT:g}. Use reset(q, v) with its state.")
     if (numbers[2:4] != own[:2]).any():
-        raise ArgumentError("snapshot: it is of another model. Use it with the model it was saved from, or reset(q, v).")
+        raise ArgumentError("snapshot: it belongs to another model. Use it with the model it was saved from, or reset(q, v).")
     if numbers[4] != own[2]:
         raise ArgumentError("snapshot: it was saved with another timestep, solver or other options. Use the same, or reset(q, v, time).")
     state = finite(numbers[HEADER:], "snapshot")

@@ -1,4 +1,4 @@
-"""Numbers of a configuration that have limits, dry friction, inertia or a value to keep: lengths of tendons, and angles by which ball joints are turned."""
+"""Scalar functions of q with limits, dry friction, inertia or an equality: tendon lengths and rotation angles of ball joints."""
 
 from __future__ import annotations
 

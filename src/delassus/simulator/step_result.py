@@ -1,4 +1,4 @@
-"""What a step leaves."""
+"""Result of a step."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Array = NDArray[Any]
 
 
 class LimitNames:
-    """Names of what has limits: joints of a model, tendons of MuJoCo's."""
+    """Names of joints and tendons with limits."""
 
     def __init__(self, model: Model, m: mujoco.MjModel) -> None:
         self._model, self._m = model, m
 
     def worst(self, record: _core.StepRecord) -> str:
-        """Return the name of what is farthest beyond its limit after a step; empty where nothing is."""
+        """Return the name of the joint or tendon with the largest limit violation after a step, or empty."""
         if record.worst_tendon >= 0:
             return mujoco.mj_id2name(self._m, mujoco.mjtObj.mjOBJ_TENDON, record.worst_tendon) or f"tendon_{record.worst_tendon}"
         if record.worst_coordinate >= 0:
@@ -38,30 +38,30 @@ class LimitNames:
 
 
 class StepResult:
-    """What a step leaves. Attributes are made when they are first asked for, and stay what they are when the simulator goes on.
+    """Result of a step. Attributes are computed when first read, and stay valid when the simulator moves on.
 
     Attributes:
         time: at its end [s].
         q, v: (nq,), (nv,) at its end.
-        contacts: where bodies touched, with forces [N] over the step.
+        contacts: contact points, with mean forces over the step [N].
         loop_forces: name of a loop → (rows,) its forces over the step [N, of rows that are rotations N m], in the axes of its rows, see the constraint of its kind: on the first body,
             the opposite on the other. Rows are those of the middle of the step, q ⊕ ½ dt v. Zero where a loop is switched off. For wrenches on bodies see
             :func:`~delassus.constraint_wrenches`.
         status: "solved" certifies the whole step: contact forces within the tolerance on all islands, and after the step loops closed (1e-5 of the mechanism's size, a metre at most),
             limits kept (1e-5 and twice the slop), no penetration deeper than before (by twice the slop), and no shape on the other side of another. Otherwise the status of the contact
-            solver, see :class:`~delassus.ContactResult`, or, where forces are right, the worst of what is not: "tunnelling", "open_loops", "limit_violated", "penetrating".
-        islands: groups of bodies that touch or are tied to each other and do not sleep; each is solved by itself.
-        sleeping: kinematic trees (free bodies, robots) that sleep after the step. Their contacts are listed with the forces of their last solve; residuals and errors but penetration
-            are of what is awake.
-        iterations, factorizations: of the contact solver: the most of any island; of all of them.
+            solver, see :class:`~delassus.ContactResult`, or, where forces are right, the first check that fails: "tunnelling", "open_loops", "limit_violated", "penetrating".
+        islands: number of awake groups of bodies connected by contacts or loops; each is solved separately.
+        sleeping: number of kinematic trees (free bodies, robots) asleep after the step. Their contacts are listed with the forces of their last solve; residuals and errors, except
+            penetration, are for awake bodies.
+        iterations, factorizations: of the contact solver: maximum over the islands; total.
         corrections: iterations that closed loops and gaps; zero where nothing was open.
         residual: natural residual [m/s].
-        penetration: deepest, where contacts were looked for [m].
-        penetration_after: deepest of the same contacts after the step, by their velocities [m].
+        penetration: maximum before the step [m].
+        penetration_after: maximum of the same contacts after the step, from their velocities [m].
         loop_error, loop_error_after: largest, before and after the step [m or rad].
-        limit_error: how far the worst joint is beyond its limit after the step [m or rad].
-        limit_name: which joint, or tendon, that is; empty where none is beyond.
-        tunnelled: pairs of shapes that went through each other within the step.
+        limit_error: largest limit violation after the step [m or rad].
+        limit_name: the joint or tendon with that violation, or empty.
+        tunnelled: number of pairs of shapes that passed through each other during the step.
         sensors: values of the model's sensors by name, and all of them as ``sensors.data``, at the end of the step: by MuJoCo's functions, from our state, contacts and forces.
         timings: seconds of the stages, "step" of the whole. Those of islands are added up, so with several threads they may exceed the whole.
     """
@@ -151,7 +151,7 @@ class StepResult:
 
 
 def contacts_of(record: _core.StepRecord) -> Contacts:
-    """Return the contacts that the core recorded, which need no check; their arrays are views and read-only."""
+    """Return the contacts recorded by the core; their arrays are read-only views."""
     contacts = object.__new__(Contacts)
     contacts.__dict__.update(
         position=record.contact_position, normal=record.contact_normal, force=record.contact_force, friction=record.contact_friction,

@@ -1,4 +1,4 @@
-"""A motion as arrays: states over time, the contacts of every frame, and how well each was solved."""
+"""Trajectories: states over time, contacts of every frame, and solver status."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _setter(value: Any) -> Callable[[str, Any], None]:
 
 @dataclass(frozen=True, eq=False)
 class Contacts:
-    """Contacts at one moment, K of them; read-only arrays.
+    """K contacts at one time; read-only arrays.
 
     Attributes:
         position: (K, 3) [m], world.
@@ -99,8 +99,8 @@ class Contacts:
         force: (K, 3) on the first body [N], world.
         friction: (K,) sliding coefficients.
         bodies: (K, 2) indices of the two bodies; 0 is the world.
-        distance: (K,) between the shapes where the contacts were looked for, negative where they are in each other [m]; zero where it is not given.
-        geoms: (K, 2) numbers of the two shapes in MuJoCo's model (``sim.mujoco_model``); −1 where they are not given.
+        distance: (K,) gap between the shapes at detection, negative for penetration [m]; zero if unknown.
+        geoms: (K, 2) geom indices in MuJoCo's model (``sim.mujoco_model``); −1 if unknown.
     """
 
     position: Floats
@@ -135,7 +135,7 @@ class Contacts:
 
     @property
     def frame(self) -> Floats:
-        """(K, 3, 3) axes of the contacts as rows: normal n, e × n scaled to unit length, and n × that; e is the coordinate axis that n leans to least. World."""
+        """(K, 3, 3) axes of the contacts as rows: normal n, e × n scaled to unit length, and n × that; e is the coordinate axis most perpendicular to n. World."""
         n = self.normal
         first = np.cross(np.eye(3)[np.abs(n).argmin(axis=1)], n)
         first /= np.linalg.norm(first, axis=1, keepdims=True)
@@ -148,12 +148,12 @@ class Contacts:
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """A motion of a model: T frames, and K contacts in all of them together. Arrays are copied and read-only.
+    """Motion of a model: T frames with K contacts in total. Arrays are copied and read-only.
 
     ``trajectory[10:200:5]`` is a trajectory too; ``len`` is the number of frames.
 
     Attributes:
-        model: what moves.
+        model: the mechanism.
         times: (T,) [s], increasing.
         q: (T, nq) configurations.
         v: (T, nv) velocities.
@@ -163,16 +163,16 @@ class Trajectory:
         contact_force: (K, 3) on the first body [N], world.
         contact_friction: (K,) sliding coefficients.
         contact_bodies: (K, 2) indices of the two bodies; 0 is the world.
-        status: (T,) how the solver ended, "solved" where all is well.
+        status: (T,) status of each step, "solved" if successful.
         iterations: (T,) of the solver.
         residual: (T,) natural residual [m/s].
         kinetic_energy, potential_energy: (T,) [J].
         loop_error: (T,) largest gap of a loop [m].
-        penetration: (T,) deepest [m].
-        sleeping: (T,) trees that sleep; none where it is not given.
-        contact_distance: (K,) between shapes where contacts were looked for [m]; zero where it is not given.
-        contact_geoms: (K, 2) numbers of the two shapes in MuJoCo's model; −1 where they are not given.
-        loop_forces: (T, m) forces of all loops' rows over the step that led to the frame, in the order of ``model.loops``, see :class:`StepResult`; zero where they are not given.
+        penetration: (T,) maximum [m].
+        sleeping: (T,) number of sleeping trees; zero if unknown.
+        contact_distance: (K,) gap between shapes at detection [m]; zero if unknown.
+        contact_geoms: (K, 2) geom indices in MuJoCo's model; −1 if unknown.
+        loop_forces: (T, m) forces of all loops' rows over the step that led to the frame, in the order of ``model.loops``, see :class:`StepResult`; zero if unknown.
             :meth:`loop_force` has those of one loop.
     """
 
@@ -297,7 +297,7 @@ class Trajectory:
     # ---- files and other libraries ------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write everything to an ``.npz`` file, the model as MJCF text in it; the file appears whole or not at all.
+        """Write everything to an ``.npz`` file, with the model as MJCF text; the file is complete or absent.
 
         Args:
             path: of the file; ``.npz`` is added if it is missing.
@@ -318,12 +318,12 @@ class Trajectory:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Trajectory:
-        """Read what :meth:`save` wrote. The model is read from its MJCF text, so what only ``model.ignored`` told is gone.
+        """Read what :meth:`save` wrote. The model is read from its MJCF text, so ``model.ignored`` of the original is lost.
 
         Files of others are safe to load: nothing in them is run, and no other file is opened.
 
         Raises:
-            LoadError: no such file, or not a whole trajectory of this format.
+            LoadError: no such file, or not a complete trajectory of this format.
         """
         where = repr(os.fspath(path))
         needed = {"format", "mjcf"} | {part.name for part in fields(cls) if part.name != "model" and part.name not in _LATER}
@@ -363,7 +363,7 @@ class Trajectory:
         """Return a ``mujoco.MjModel`` of the model, and the motion in its coordinates: qpos (T, nq), qvel (T, nv), new arrays.
 
         Raises:
-            LoadError: MuJoCo refuses the model, as it does chains of more than some 500 bodies.
+            LoadError: MuJoCo refuses the model, such as chains of more than about 500 bodies.
         """
         made, _ = compiled(lambda: mujoco.MjModel.from_xml_string(self.model.to_mjcf()), "the model's MJCF text")
         return made, self.q.copy(), self.v.copy()
@@ -374,7 +374,7 @@ class Trajectory:
         """Draw energies, residuals, penetration with loop error, and contacts over time.
 
         Args:
-            path: also write the picture there; its ending says the kind (.png, .svg, .pdf).
+            path: also write the figure there; its suffix gives the format (.png, .svg, .pdf).
 
         Returns:
             A ``matplotlib.figure.Figure`` that notebooks show by themselves; elsewhere ``figure.show()`` opens a window by your matplotlib backend.

@@ -1,4 +1,4 @@
-"""What the core needs of a model to simulate it."""
+"""Data that the core needs to simulate a model."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _ROUND_SHAPES = {
 def world_plan(
     model: Model, mj: Any, restitution: Any, mirror: _core.MirrorSource, options: _core.StepOptions, active: Sequence[bool]
 ) -> _core.WorldPlan:
-    """Return everything the core needs: implicit parts of M̂, those loops that are active, friction, limits, motors, and the ways to MuJoCo's collisions and smooth forces.
+    """Return everything the core needs: implicit parts of M̂, those loops that are active, friction, limits, motors, and access to MuJoCo's collision detection and smooth forces.
 
     Args:
         model: of the world.

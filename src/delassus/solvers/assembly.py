@@ -22,11 +22,12 @@ from .._door import count, number
 from .._html import result_table
 from ..constraints import Constraint, ConstraintRows, JointCoupling
 from ..dynamics import Workspace, mass_matrix
-from ..errors import ArgumentError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..model import Loop, Model
 from ..operators import DelassusOperator
 from ..state import body_placements, difference, integrate, kinetic_energy
 from ..types import AssemblyStatus
+from .bounded_assembly import BoundedAssembly, inverse_derivative, joint_bounds, outside
 from .proximal import default_damping, largest, norm_of, operator_of, proximal
 
 __all__ = ["AssemblyResult", "close_loops"]
@@ -45,9 +46,12 @@ _KICKS = (0.3, 1.0, 2.0)
 _ADVICE: dict[AssemblyStatus, str] = {
     "solved": "",
     "redundant": "Closed as far as the mechanism is drawn: some rows depend on others, and no motion reduces their remaining errors, see errors.",
-    "not_closable": "The error is least here and not zero. Check lengths and targets, or start from another configuration.",
+    "not_closable": "The error has a minimum here that is not zero. Check lengths and targets, or start from another configuration.",
     "iteration_limit": "Not closed yet: see residual. Give more max_iterations, or start nearer.",
 }
+_AT_LIMITS = "The error cannot be reduced further within the joint ranges (see at_limit). Check lengths and targets, start elsewhere, or give limits=False."
+# how far beyond its range a joint may end [rad or m]
+_RANGE = 1e-9
 _NOT_NEAREST = "Closed, but not nearest: see slope. Start nearer, or give more max_iterations."
 
 
@@ -69,6 +73,8 @@ class AssemblyResult:
         errors: (m,) e of the rows.
         history: largest error at the start and after each step that led to the answer.
         advice: what to do about a status that is not "solved", or if the nearest was not reached; else empty.
+        target_errors: (mt,) errors of the soft targets' rows [m or rad]; empty without targets.
+        at_limit: names of the joints that end at a bound of their range.
     """
 
     configuration: Array
@@ -82,6 +88,8 @@ class AssemblyResult:
     errors: Array
     history: Array
     advice: str
+    target_errors: Array
+    at_limit: tuple[str, ...]
 
     def _repr_html_(self) -> str:
         """Return a short table for notebooks."""
@@ -101,7 +109,7 @@ class _Assembler:
             int(at) + 3 * (kind == "free") for at, kind in zip(model.joint_vadr, model.joint_type, strict=True) if kind in ("ball", "free")
         ]
         self.iterations, self.history = 0, [largest(self.rows.error(self.start))]
-        self.unit = _units(model, G, self.start)
+        self.unit = _units(model, G.constraints, self.start)
         self.norm = self.relative = 0.0  # ‖G‖ at the configuration, ε / ‖G‖ that the next step begins with
 
     @property
@@ -197,7 +205,7 @@ class _Assembler:
         pull = self.M0 @ d
         # turning by δ on the right changes a rotation vector d by D⁻¹(d) δ
         for at in self.turns:
-            pull[at : at + 3] = _inverse_derivative(d[at : at + 3]).T @ pull[at : at + 3]
+            pull[at : at + 3] = inverse_derivative(d[at : at + 3]).T @ pull[at : at + 3]
         return -self.along(self.G.mass_inverse @ pull)
 
     def advance(self, q: Array, way: Array, down: float, far: float) -> tuple[Array, Array, Array, float] | None:
@@ -248,13 +256,13 @@ class _Assembler:
             memory = [*memory[-_MEMORY + 1 :], (difference(self.work, before, q), lost - t)]
 
 
-def _units(model: Model, G: DelassusOperator, q: Array) -> Array:
+def _units(model: Model, constraints: Sequence[Constraint], q: Array) -> Array:
     """Find what errors of the rows are measured in, (m,): the size of the mechanism for lengths, one for angles."""
     places = body_placements(model, q)[1:, :3, 3]
     size = float(np.linalg.norm(places - places.mean(axis=0), axis=1).max(initial=0.0)) if len(places) else 0.0
     size = size if size > 0 else 1.0
     rows: list[Array] = [np.zeros(0)]
-    for c in G.constraints:
+    for c in constraints:
         turns = isinstance(c, JointCoupling) and c.turns
         lengths = c._recipe[2]["point_rows"]
         rows.append(np.array([1.0] if turns else [size] * lengths + [1.0] * (c.rows - lengths)))
@@ -278,44 +286,43 @@ def _quasi_newton(memory: list[tuple[Array, Array]], M: Array, t: Array) -> Arra
     return x
 
 
-def _inverse_derivative(x: Array) -> Array:
-    """D⁻¹(x) of exp(x) under turns on the right: 1 + [x]× / 2 + k [x]×², k = (1 − θ/2 cot θ/2) / θ²."""
-    angle = float(np.linalg.norm(x))
-    k = 1 / 12 + angle**2 / 720 if angle < 1e-2 else (1 - angle / 2 / np.tan(angle / 2)) / angle**2
-    X = np.array([[0.0, -x[2], x[1]], [x[2], 0.0, -x[0]], [-x[1], x[0], 0.0]])
-    return np.asarray(np.eye(3) + X / 2 + k * X @ X)
-
-
 def close_loops(
     model: Model,
     q: ArrayLike,
     constraints: Sequence[Constraint | Loop] | DelassusOperator | None = None,
     *,
+    targets: Sequence[Constraint | tuple[Constraint, float]] = (),
+    limits: bool = True,
     nearest: bool = True,
     tolerance: float = 1e-11,
     max_iterations: int = 500,
 ) -> AssemblyResult:
-    """Find the configuration nearest to q in which constraints hold, e(q) = 0, by Levenberg's method on the operator.
+    """Find the configuration nearest to q in which constraints hold, e(q) = 0, within joint ranges; also inverse kinematics with soft targets.
 
-    Near is measured with the mass matrix at the start: the answer has the least dᵀ M(q₀) d, d = q ⊖ q₀, so heavy bodies move least. It is the nearest of
-    those around: a mechanism that can be assembled in several ways is assembled in the way that the start leans to. Singular positions and
-    redundant constraints are legal; where the error is stationary but not zero (a dead centre), it is pushed, always in the same way, and tried again. Joint
-    ranges are not heeded.
+    Nearest means the least dᵀ M(q₀) d, d = q ⊖ q₀, M(q₀) the mass matrix at the start: heavy bodies move least. The answer is a local minimum: a mechanism that can be
+    assembled in several ways is assembled in the way closest to the start. Singular positions and redundant constraints are allowed. At a dead centre, where the error is
+    stationary but not zero, the configuration is perturbed (always in the same way) and the search repeated.
+
+    Without targets, and where joint ranges do not matter, Levenberg's method runs on the matrix-free operator. Otherwise a bounded least-squares problem is solved,
+    with dense matrices (see ``bounded_assembly.py``).
 
     Args:
         model: the mechanism.
         q: (nq,) where to start.
-        constraints: constraints of this model, or its loops; default ``model.loops``; or an operator of them to reuse, which is left updated at the answer; a
-            damping that it has stays. The gap of contacts is closed. Rows without a position (tangents of contacts, ``LinkConstraint``) do not move, to first order.
-        nearest: slide to the nearest configuration after closing; False keeps what closing from q gives, which is close to it.
-        tolerance: of the largest error, lengths as parts of the mechanism's size (the largest distance of a body from the middle of all), angles in rad.
-        max_iterations: limit of steps, of closing and sliding together.
+        constraints: constraints of this model, or its loops; default ``model.loops``; or an operator of them to reuse, which is left updated at the answer and keeps its
+            damping. The gap of contacts is closed. Rows without a position (tangents of contacts, ``LinkConstraint``) do not move, to first order.
+        targets: soft constraints, or pairs (constraint, weight): Σ weight ‖e‖² is minimised subject to the constraints and ranges, lengths in units of the mechanism's size,
+            angles in rad. The default weight is 1. The distance to the start counts 1e-6 beside it, so reachable targets are reached.
+        limits: keep hinges and slides within ``model.joint_range``.
+        nearest: slide to the nearest configuration after closing; False keeps what closing from q gives, which is close to it. Ignored where targets or ranges matter.
+        tolerance: for the largest error, lengths relative to the mechanism's size (the largest distance of a body from the centre of all), angles in rad.
+        max_iterations: maximum number of steps, of closing and sliding together.
 
     Returns:
         configuration, status and residuals.
 
     Raises:
-        ArgumentError: a constraint is an inequality (limit, friction): there is nothing to close.
+        ArgumentError: a constraint or target is an inequality (limit, friction): it has no position to reach.
 
     Examples:
         >>> import delassus as dl
@@ -327,27 +334,33 @@ def close_loops(
     if constraints is None:
         constraints = model.loops if isinstance(model, Model) else ()
     G = operator_of(model, constraints)
-    for k, c in enumerate(G.constraints):
-        if c.force_set in ("half-line", "box"):
-            raise ArgumentError(
-                f"constraints[{k}]: expected a constraint that holds a position, got {type(c).__name__}. Leave it out, or hold the joint with JointCoupling."
-            )
+    _check_positions(G.constraints, "constraints")
+    wanted, weights = _targets(model, targets)
     tolerance, limit = number(tolerance, "tolerance", minimum=0.0), count(max_iterations, "max_iterations")
     work, damping = _Assembler(model, G, q, tolerance, limit), G.damping
     q, e = work.assemble(work.start)
     closed, slope = work.size(e) <= tolerance, 1.0
-    # what no motion lessens, and is no more than how exactly the mechanism is drawn
+    # an error that no motion reduces, no larger than the precision to which the mechanism is drawn
     redundant = not closed and work.size(e) <= _DRAWN and work.stationarity(e) <= 1e-3
     still = work.stationarity(e) if not closed else 0.0
-    if nearest and (closed or redundant):
+    if nearest and not wanted and (closed or redundant):
         work.tolerance = max(tolerance, 1.5 * work.size(e))
         q, e, slope = work.slide(q, e)
         work.tolerance = tolerance
         if redundant:
             q, e = work.close(q)
+    soft, bounded = np.zeros(0), bool(wanted) or (limits and outside(model, q) > _RANGE)
+    if bounded:
+        q, e, soft, slope = _within(work, q, wanted, weights, limits, limit)
+        closed = work.size(e) <= tolerance
+        redundant = not closed and work.size(e) <= _DRAWN
+        work.at(q)
+        still = work.stationarity(e) if not closed else 0.0
     if damping is not None:
         G.damping = damping
     status: AssemblyStatus = "solved" if closed else "redundant" if redundant else "iteration_limit" if work.exhausted else "not_closable"
+    held = _at_limit(model, q) if limits else ()
+    advice = _AT_LIMITS if status == "not_closable" and held else _ADVICE[status]
     return AssemblyResult(
         configuration=q,
         status=status,
@@ -359,5 +372,49 @@ def close_loops(
         slope=slope,
         errors=e,
         history=np.array(work.history),
-        advice=_NOT_NEAREST if closed and nearest and slope > 1e-3 else _ADVICE[status],
+        advice=_NOT_NEAREST if closed and not bounded and nearest and slope > 1e-3 else advice,
+        target_errors=soft,
+        at_limit=held,
     )
+
+
+def _check_positions(constraints: Sequence[Constraint], name: str) -> None:
+    for k, c in enumerate(constraints):
+        if c.force_set in ("half-line", "box"):
+            raise ArgumentError(
+                f"{name}[{k}]: expected a constraint that holds a position, got {type(c).__name__}. Leave it out, or hold the joint with JointCoupling."
+            )
+
+
+def _targets(model: Model, targets: Sequence[Constraint | tuple[Constraint, float]]) -> tuple[list[Constraint], Array]:
+    """Check soft targets and split them: constraints, and weights of their rows (mt,)."""
+    wanted, weights = [], [np.zeros(0)]
+    for k, target in enumerate(targets):
+        constraint, weight = target if isinstance(target, tuple) else (target, 1.0)
+        if not isinstance(constraint, Constraint):
+            raise ArgumentTypeError(f"targets[{k}]: expected a constraint or a pair (constraint, weight), got {type(constraint).__name__}.")
+        wanted.append(constraint)
+        weights.append(np.full(constraint.rows, number(weight, f"targets[{k}]", minimum=0.0)))
+    _check_positions(wanted, "targets")
+    return wanted, np.concatenate(weights)
+
+
+def _within(
+    work: _Assembler, q: Array, targets: list[Constraint], weights: Array, limits: bool, limit: int
+) -> tuple[Array, Array, Array, float]:
+    """Solve the bounded problem from the start and from the unbounded answer q; returns the better one: q, errors, errors of targets, slope."""
+    unit = _units(work.model, targets, work.start)
+    problem = BoundedAssembly(work.model, work.start, work.G.constraints, work.unit, targets, weights, unit, limits)
+    tries = [problem.solve(start, work.tolerance, max(limit - work.iterations, 20) // 2) for start in (q, work.start)]
+    # the one that closes; of two that close, the one with the lower objective
+    best = min(tries, key=lambda t: (max(largest(t.errors / work.unit), work.tolerance), t.objective))
+    work.iterations += sum(t.iterations for t in tries)
+    work.history += best.history
+    return best.q, best.errors, best.target_errors, best.slope
+
+
+def _at_limit(model: Model, q: Array) -> tuple[str, ...]:
+    """List the joints that stand at a bound of their range."""
+    _, at, bounds = joint_bounds(model)
+    names = dict(zip((int(a) for a in model.joint_qadr), model.joint_names, strict=True))
+    return tuple(names[int(a)] for a, (low, high) in zip(at, bounds, strict=True) if min(q[a] - low, high - q[a]) < _RANGE)

@@ -6,7 +6,7 @@
     0 ≤ Ē β = µ β_n − Σ β_t     ⊥   σ ≥ 0                  friction is at its limit where they slide
 
 ``mc`` has v⁺ and p_b among its unknowns, ``os`` eliminates v⁺ by the Delassus matrix, ``rmc`` also p_b. ``nmc`` and ``nmc-os`` are ``mc`` and ``os`` in velocities of all
-links, with joints among the equations. The operational-space paper (004), sections 3 to 7; docs/complementarity.md says where this differs.
+links, with joints among the equations. Source: Jain, "Minimal Coordinates Formulation of Contact Dynamics", sections 3 to 7; docs/complementarity.md lists differences.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ class ComplementarityStep:
         impulses: (m,) of all rows, in the order of the constraints, axes of the rows [N s or N m s].
         contact_impulses: (n_u, 3) normal first, axes of the contacts.
         contact_velocities: (n_u, 3) J_u v⁺, axes of the contacts.
-        sliding: (n_u,) σ, how fast each contact slides, measured along the friction directions.
+        sliding: (n_u,) σ, sliding speed of each contact, measured along the friction directions.
         solution: (size,) z of the formulation.
         status: "solved", "inaccurate", "ray" or "pivot_limit", see :func:`delassus.solve_lcp`.
-        pivots: how many.
+        pivots: their number.
         residual: of the complementarity problem, see :class:`delassus.LcpResult`; with "rmc" also of the equations that it eliminated.
-        advice: what to do about a status; empty if nothing.
+        advice: what to do about the status, or empty.
     """
 
     velocity: Array
@@ -75,8 +75,8 @@ class CollisionResult:
         impulses: (m,) of both phases together, in the order of the constraints [N s or N m s].
         contact_impulses: (n_u, 3) the same, of contacts.
         compression: the first phase.
-        decompression: the second phase; None if no restitution asks for it, or the first has no solution.
-        status: of the phase that went worse.
+        decompression: the second phase; None without restitution, or if the first has no solution.
+        status: the worse one of both phases.
     """
 
     velocity: Array
@@ -107,7 +107,7 @@ class Problem:
 
     @property
     def size(self) -> int:
-        """How many unknowns z has."""
+        """Number of unknowns z."""
         return len(self.vector)
 
     def solve(self, *, tolerance: float = 1e-9, max_pivots: int | None = None) -> ComplementarityStep:
@@ -210,7 +210,7 @@ class _Bodies:
 
 
 class Formulation:
-    """One formulation of the steps of a mechanism with given contacts and loops; what does not depend on the state is done once.
+    """One formulation of the steps of a mechanism with given contacts and loops; work that does not depend on the state is done once.
 
     Args:
         model: the mechanism.
@@ -221,7 +221,7 @@ class Formulation:
         directions: n_f, friction directions of a contact, even, at least 4.
 
     Attributes:
-        size: how many unknowns.
+        size: number of unknowns.
         constraints, contacts: all of them, and the contacts, in order.
         model, formulation, directions: as given.
 
@@ -297,7 +297,7 @@ class Formulation:
             q: (nq,) configuration.
             v: (nv,) velocity.
             tau: (nv,) joint forces [N m or N], None for none.
-            timestep: Δt [s]; zero for impulses alone.
+            timestep: Δt [s]; zero for impulses only.
         """
         q, v = self._state(q, v)
         tau = np.zeros(self.model.nv) if tau is None else numbers(tau, "tau", (self.model.nv,))
@@ -399,7 +399,7 @@ class Formulation:
         Args:
             q: (nq,) configuration.
             v: (nv,) velocity before.
-            restitution: ε from 0 to 1, one number or one a contact.
+            restitution: ε from 0 to 1, one number or one per contact.
             tolerance: see :func:`delassus.solve_lcp`.
         """
         q, v = self._state(q, v)
@@ -476,7 +476,7 @@ def collide(
 ) -> CollisionResult:
     """Velocity after a collision in two phases of no duration (Poisson's law with friction).
 
-    Compression: impulses after which no contact approaches. Decompression: the part ε of each normal impulse acts once more, with further impulses where contacts would approach
+    Compression: impulses after which no contact approaches. Decompression: the fraction ε of each normal impulse is applied again, with further impulses where contacts would approach
     again. Loops hold throughout.
 
     Args:
@@ -484,7 +484,7 @@ def collide(
         q: (nq,) configuration.
         v: (nv,) velocity before.
         constraints: contacts, and constraints that hold as equations; or the model's loops.
-        restitution: ε from 0 to 1, one number or one a contact.
+        restitution: ε from 0 to 1, one number or one per contact.
         formulation, directions: see :func:`build`.
 
     Returns:

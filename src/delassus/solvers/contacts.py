@@ -2,7 +2,7 @@
 
     K ∋ λ ⊥ σ + Γ(σ) ∈ K*,   σ = G λ + g,   Γ(σ) = µ ‖σ_T‖ n on every contact
 
-Γ is de Saxcé's term: with it friction is Coulomb's, and what slides does not open.
+Γ is de Saxcé's term: with it friction is exactly Coulomb's, and sliding contacts do not open.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _STATUS: tuple[ContactStatus, ...] = ("solved", "iteration_limit", "stalled", "i
 _ADVICE: dict[ContactStatus, str] = {
     "solved": "",
     "approximate": "Forces are in their cones, but Coulomb's law is missed by what the residuals say: 'lcp' and 'apgd' solve another problem, 'auto' ran out of iterations, of time "
-    "or of ways. Use method 'auto' with more max_iterations, or more directions of 'lcp'.",
+    "or methods. Use method 'auto' with more max_iterations, or more directions of 'lcp'.",
     "iteration_limit": "Not within the tolerance yet: raise max_iterations, warm-start with this result, or try method 'interior'.",
     "stalled": "The residual no longer decreases; see residuals for how large it is. Loosen the tolerance, add compliance to G, or try method 'interior', which forms the matrix.",
-    "infeasible": "No forces meet these constraints: some ask for a velocity that the others forbid, and forces grow without end. Look at g of redundant loops.",
+    "infeasible": "No forces meet these constraints: some require a velocity that the others forbid, and forces grow without bound. Look at g of redundant loops.",
 }
 
 
@@ -55,15 +55,15 @@ _ROUNDED = 1e-2  # the same: above it symmetrize does not take it for one that w
 
 @dataclass(frozen=True)
 class ContactResiduals:
-    """Residuals of Coulomb's contact problem, each the largest over all constraints and each a velocity [unit of g, m/s], σ̃ = σ + Γ(σ).
+    """Residuals of Coulomb's contact problem, each a maximum over all constraints, and each a velocity [unit of g, m/s], σ̃ = σ + Γ(σ).
 
-    d is the inverse mass that the rows of a constraint feel, the mean diagonal of G over them: with it none depends on the unit of mass.
+    d is the inverse effective mass of a constraint, the mean diagonal of G over its rows; it makes them independent of the unit of mass.
 
     Attributes:
         primal: d times the distance of a force to its set.
-        dual: σ where no force may stop it: into a contact or a limit, of a loop at all.
-        complementarity: |λ · σ̃| / max(‖λ‖, ‖σ̃‖ / d); of dry friction and limits the smaller of |σ| and d times the force to the end it should be at. At most three times ``natural``.
-        natural: d ‖λ − P(λ − σ̃ / d)‖ with the projection P onto the set: all of the above in one; at least 2e-16 d ‖λ‖, to which it is known.
+        dual: violation of σ̃ ∈ K*: velocity into a contact or a limit, any velocity of a loop.
+        complementarity: |λ · σ̃| / max(‖λ‖, ‖σ̃‖ / d); for dry friction and limits the smaller of |σ| and d times the distance of the force to its bound. At most three times ``natural``.
+        natural: d ‖λ − P(λ − σ̃ / d)‖ with the projection P onto the set: all of the above in one; at least 2e-16 d ‖λ‖, its rounding.
     """
 
     primal: float
@@ -81,14 +81,14 @@ class ContactResult:
         velocities: (m,) σ = G λ + g.
         status: "solved": Coulomb's residuals are within ``tolerance``; "approximate": the method solved another problem within it, see ``own_residual``; "iteration_limit"; "stalled":
             its residual no longer decreases; "infeasible": no forces satisfy the constraints.
-        iterations: of the method; Newton's counts all products with its Jacobian, ``lcp`` its pivots.
-        factorizations: how often (G + damping) was factored.
-        residuals: ``primal``, ``dual``, ``complementarity``, ``natural`` of Coulomb's problem, found anew from these forces, the same for all methods.
+        iterations: of the method; for ``newton`` the products with its Jacobian, for ``lcp`` the pivots.
+        factorizations: number of factorizations of (G + damping).
+        residuals: ``primal``, ``dual``, ``complementarity``, ``natural`` of Coulomb's problem, recomputed from these forces, for all methods alike.
         own_residual: natural residual of the problem that the method solves [unit of g]: with polygons for cones (``lcp``), without Γ (``apgd``), else Coulomb's.
-        tolerance: that ``primal`` and ``dual`` were held to, ``natural`` to ten times that [unit of g].
-        history: (iterations,) an estimate of the natural residual after each; empty for ``lcp``.
+        tolerance: tolerance of ``primal`` and ``dual``; that of ``natural`` is ten times as large [unit of g].
+        history: (iterations,) estimated natural residual after each iteration; empty for ``lcp``.
         constraint_forces: the forces, an array per constraint.
-        advice: what to do about a status; empty if nothing.
+        advice: what to do about the status, or empty.
     """
 
     forces: Array
@@ -123,7 +123,7 @@ class _Foreign:
         self.before: Any = None
 
     def begin(self) -> None:
-        """Numbers of G may be others than at the last solve; its damping is remembered."""
+        """Note that G may have changed since the last solve, and remember its damping."""
         self.known = None
         if self.inverse:
             self.before = self.G.damping
@@ -162,7 +162,7 @@ def _matrix(G: ArrayLike, symmetrize: bool) -> Array:
             if symmetrize or off > _ROUNDED * largest
             else "symmetrize=True takes (G + G.T) / 2 of a matrix that was rounded."
         )
-        raise ArgumentError(f"G: expected a symmetric matrix, got entries that differ by {off:g} from their mirrors. {way}")
+        raise ArgumentError(f"G: expected a symmetric matrix, got entries that differ by {off:g} from the transpose. {way}")
     A = (A + A.T) / 2 if symmetrize else A
     if A.size and A.diagonal().min() < 0:
         raise ArgumentError(f"G: expected a positive semidefinite matrix, got {A.diagonal().min():g} on its diagonal.")
@@ -213,26 +213,26 @@ def _model_of(constraints: list[Any]) -> Any:
     for c in constraints:
         if isinstance(c, Constraint):
             return c.model
-    raise ArgumentError("constraints: loops alone do not say whose they are. Give G as a DelassusOperator, or constraints made of them.")
+    raise ArgumentError("constraints: the model of the loops is not known. Give G as a DelassusOperator, or constraints made of them.")
 
 
 class ContactSolver:
-    """A solver of contact problems that keeps its memory: for many right-hand sides, or for many configurations of one operator.
+    """Contact solver that keeps its memory, for many right-hand sides or many configurations of one operator.
 
-    :func:`solve_contacts` is one solve of it, and gives the same bits.
+    Results are bitwise those of :func:`solve_contacts`.
 
     Args:
         G: (m, m) a :class:`~delassus.DelassusOperator`, whose numbers are read at every solve, or a symmetric positive semidefinite matrix, which is read once, or any
-            SciPy ``LinearOperator`` that has ``damping`` and ``solve`` like ours. An operator is left as it was: damping, factor, freshness.
-        constraints: as of :func:`solve_contacts`.
-        method: as of :func:`solve_contacts`.
-        timestep: [s] as of :func:`solve_contacts`.
-        directions: as of :func:`solve_contacts`.
-        symmetrize: as of :func:`solve_contacts`.
+            SciPy ``LinearOperator`` with ``damping`` and ``solve`` as in :class:`~delassus.DelassusOperator`. An operator is unchanged afterwards.
+        constraints: see :func:`solve_contacts`.
+        method: see :func:`solve_contacts`.
+        timestep: [s] see :func:`solve_contacts`.
+        directions: see :func:`solve_contacts`.
+        symmetrize: see :func:`solve_contacts`.
 
     Raises:
-        UnknownNameError: a method that does not exist.
-        ArgumentError: sizes that do not match, negative friction, a matrix that is not symmetric.
+        UnknownNameError: there is no such method.
+        ArgumentError: sizes do not match, friction is negative, or the matrix is not symmetric.
 
     Examples:
         >>> import delassus as dl, numpy as np
@@ -262,9 +262,7 @@ class ContactSolver:
         own = isinstance(G, DelassusOperator)
         if constraints is None:
             if not own:
-                raise ArgumentTypeError(
-                    "constraints: only a DelassusOperator knows its own. Give constraints, or the friction of contacts."
-                )
+                raise ArgumentTypeError("constraints: only a DelassusOperator has its own. Give constraints, or the friction of contacts.")
             constraints = G.constraints
         self._operator: Any = G
         self._symmetrize = symmetrize
@@ -313,16 +311,16 @@ class ContactSolver:
 
         Args:
             g: (m,) velocity of the rows without constraint forces [m/s or rad/s].
-            tolerance: as of :func:`solve_contacts`.
-            max_iterations: as of :func:`solve_contacts`.
-            time_limit: [s] as of :func:`solve_contacts`.
+            tolerance: see :func:`solve_contacts`.
+            max_iterations: see :func:`solve_contacts`.
+            time_limit: [s] see :func:`solve_contacts`.
             warm_start: a result of a similar problem, or its forces, (m,).
 
         Returns:
             A :class:`ContactResult` with arrays of its own.
 
         Raises:
-            StaleError: an operator without numbers.
+            StaleError: the operator was not updated.
         """
         native = self._numbers()
         rho: float = 0.0
@@ -366,7 +364,7 @@ def solve_contacts(
     """Find constraint forces in their sets: λ with σ = G λ + g, by Signorini's and Coulomb's laws.
 
     ============ ============================================================================================== =============================
-    method       what it does                                                                                   needs of G
+    method       what it does                                                                                   needs
     ============ ============================================================================================== =============================
     ``auto``     semismooth Newton, where that fails a smooth path, then ADMM; where all fail a convex problem   the same; blocks of damping
     ``admm``     alternating directions, extrapolated; penalties balanced with few factorizations               ``@``, ``solve``, ``damping``
@@ -379,28 +377,28 @@ def solve_contacts(
 
     Args:
         G: (m, m) a :class:`~delassus.DelassusOperator` after ``update``, a symmetric positive semidefinite matrix, or any SciPy ``LinearOperator`` that has
-            ``damping`` and ``solve`` like ours. It is left as it was: damping, factor, freshness. An operator of ours has room for a second factor
-            from then on; others have their damping put back.
+            ``damping`` and ``solve``. It is unchanged afterwards. Our operators keep memory for a second factorization
+            from then on; others get their damping back.
         g: (m,) velocity of the rows without constraint forces [m/s or rad/s].
         constraints: in the order of the rows: contacts are cones, limits half-lines, dry friction boxes, all others free. Default those of G. Or friction, (m / 3,),
             of contacts with three rows each, normal first.
         method: see above.
-        tolerance: of the primal and dual residual, and ten times that of the natural one, all of them velocities [unit of g, m/s]. Where all of g is small it is
-            1e-4 of the largest |g|, or no forces at all might do, down to a millionth of what was given; it is never below 1e-11 of the largest |g|, where there is only rounding.
-            ``ContactResult.tolerance`` says what it was.
+        tolerance: of the primal and dual residual, and ten times that of the natural one, all of them velocities [unit of g, m/s]. If all of g is small it is
+            1e-4 of the largest |g| (otherwise zero forces might count as a solution), down to 1e-6 of the given value. It is never below 1e-11 of the largest |g|.
+            ``ContactResult.tolerance`` is the value used.
         max_iterations: default 1,000; 2,000 factorizations of ``auto``, 120 iterations of ``interior``, 5,000 sweeps of ``pgs``, 10,000 of ``apgd``, 100,000 pivots of ``lcp``.
-        time_limit: [s] that ``auto`` may take; where it runs out before Coulomb's law is met, the status is "approximate". Default: as long as it takes.
+        time_limit: [s] that ``auto`` may take; after that the status is "approximate". Default: no limit.
         warm_start: a result of a similar problem, or its forces, (m,).
         directions: corners of the polygons of ``lcp``, an even number.
-        symmetrize: take (G + Gᵀ) / 2 of a matrix whose entries differ from their mirrors by up to 1 % of the largest, as those read from a file may.
+        symmetrize: take (G + Gᵀ) / 2 of a matrix whose entries differ from their mirrors by up to 1 % of the largest, for example after rounding in a file.
         timestep: [s] λ are impulses over that time: bounds of dry friction, which are forces, are multiplied by it. 1 if g is an acceleration.
 
     Returns:
-        A :class:`ContactResult`; ``status`` says "solved" only if Coulomb's residuals, found anew from the forces by G itself, are within the tolerance.
+        A :class:`ContactResult`; ``status`` is "solved" only if Coulomb's residuals, recomputed from the forces with G, are within the tolerance.
 
     Raises:
-        ArgumentError: sizes that do not match, negative friction, a matrix that is not symmetric.
-        StaleError: an operator without numbers.
+        ArgumentError: sizes do not match, friction is negative, or the matrix is not symmetric.
+        StaleError: the operator was not updated.
 
     Examples:
         >>> import delassus as dl, numpy as np

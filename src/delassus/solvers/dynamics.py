@@ -2,9 +2,9 @@
 
     M ν̇ + h = τ + Jᵀ λ,   J ν̇ + C λ + γ = 0,   γ = J̇ν + k_d J ν + k_p e
 
-by proximal iterations: right where rows repeat, least squares where they contradict each other. Whatever the method, the status is found from the two equations.
+by proximal iterations: exact for redundant rows, least squares where rows contradict each other. The status is computed from the two equations, for every method.
 
-The solver of one state and that of a batch list all their arguments, though they share most: who looks one up reads that one only.
+The docstrings of the single and the batched solver list all arguments, so that each can be read on its own.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class DynamicsResiduals:
     Attributes:
         primal: largest |J ν̇ + C λ + γ| [m/s² or rad/s²].
         constraints: the same, each row divided by the scale of its equation: the sum of |γ|, |C λ| and the magnitudes of the joint accelerations that move its points.
-        dynamics: largest |M ν̇ + h − τ − Jᵀ λ|, each joint's divided by the scale of its equation: the sum of the magnitudes of all forces on what it carries, or of
+        dynamics: largest |M ν̇ + h − τ − Jᵀ λ|, each joint's divided by the scale of its equation: the sum of the magnitudes of all forces on its subtree, or of
             their moments about the joint. Neither this nor ``constraints`` has a unit.
         dual: largest change of J ν̇ in the last iteration [m/s² or rad/s²]; zero after a single one.
         least_squares: largest |G (J ν̇ + C λ + γ)|, the gradient of ½ ‖J ν̇ + C λ + γ‖² along forces, in the metric of 1 / mu.
@@ -100,15 +100,15 @@ class DynamicsResult:
     Attributes:
         acceleration: (nv,) ν̇ [m/s² or rad/s²], the rate of v.
         forces: (m,) λ [N or N m], axes of the rows; a positive one pushes the first body away from the second.
-        status: "solved": both equations hold; "redundant": rows depend on each other up to 1e-6 of their scale, and are met up to that;
-            "infeasible_least_squares": the rows contradict each other, this is the nearest; "iteration_limit"; "stalled": rounding keeps the
-            residual from decreasing; "relaxed": a method that gives way, by design, and its own equations hold.
+        status: "solved": both equations hold; "redundant": rows depend on each other up to 1e-6 of their scale, and hold up to that;
+            "infeasible_least_squares": the rows contradict each other, this is the least-squares answer; "iteration_limit"; "stalled": rounding keeps the
+            residual from decreasing; "relaxed": a soft method, whose own equations hold.
         iterations: proximal iterations.
         residuals: ``primal``, ``constraints``, ``dynamics``, ``dual``, ``least_squares``.
-        method: which method found the answer: that asked for, or of "auto" and "soft-gauss" "lcaba" or "kkt".
+        method: method that found the answer: the one requested, or for "auto" and "soft-gauss" "lcaba" or "kkt".
         history: (iterations,) the primal residual after each.
         constraint_forces: the forces, an array per constraint.
-        advice: what to do about a status; empty if nothing.
+        advice: what to do about the status, or empty.
     """
 
     acceleration: Array
@@ -133,10 +133,10 @@ class BatchDynamicsResult:
     Attributes:
         acceleration: (batch_size, nv).
         forces: (batch_size, m).
-        status: (batch_size,) strings as of :class:`DynamicsResult`.
+        status: (batch_size,) strings, see :class:`DynamicsResult`.
         iterations: (batch_size,).
-        primal, constraints, dynamics, dual, least_squares: (batch_size,) residuals as of :class:`DynamicsResiduals`.
-        repaired: (batch_size,) whether "kkt" had to step in.
+        primal, constraints, dynamics, dual, least_squares: (batch_size,) residuals, see :class:`DynamicsResiduals`.
+        repaired: (batch_size,) whether "kkt" was used.
     """
 
     acceleration: Array
@@ -178,7 +178,7 @@ class _Settings:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of numbers that the solver keeps."""
+        """Memory of the solver [B]."""
         return self._native.nbytes  # type: ignore[no-any-return]
 
     def _weigh(self, mu: ArrayLike | None, compliance: ArrayLike) -> tuple[Array, Array]:
@@ -221,7 +221,7 @@ class _Settings:
 
 
 class ConstrainedDynamics(_Settings):
-    """Constrained forward dynamics of one mechanism with one set of constraints, state after state: the symbolic work and the memory are taken once.
+    """Constrained forward dynamics of one mechanism with fixed constraints, for many states in turn: symbolic work and allocation are done once.
 
     Args:
         model: the mechanism.
@@ -280,7 +280,7 @@ class ConstrainedDynamics(_Settings):
 
         Args:
             q, v, tau, external_forces, warm_start: see :func:`constrained_dynamics`.
-            bias: (m,) γ to use in place of what the constraints say.
+            bias: (m,) γ to use instead of that of the constraints.
             acceleration, forces: (nv,), (m,) arrays to fill.
         """
         a, f, outcome, iterations, primal, dual, least, dynamics, rows, repaired = self._native.solve(
@@ -314,11 +314,11 @@ class BatchConstrainedDynamics(_Settings):
     Args:
         model: the mechanism.
         constraints: constraints of this model, or its loops, the same for all states.
-        batch_size: how many states, any number.
-        method: "auto": "lcaba", and "kkt" for states that this fails on; "lcaba" or "soft-gauss".
+        batch_size: number of states.
+        method: "auto": "lcaba", then "kkt" for states on which it fails; "lcaba" or "soft-gauss".
         mu, compliance: scalar, (m,) or (batch_size, m); tolerance, max_iterations: see :func:`constrained_dynamics`.
         dtype: float64 or float32.
-        threads: how many share the work, the caller among them.
+        threads: number of threads, including the caller.
 
     Examples:
         >>> import delassus as dl, numpy as np
@@ -366,7 +366,7 @@ class BatchConstrainedDynamics(_Settings):
         acceleration: Array | None = None,
         forces: Array | None = None,
     ) -> BatchDynamicsResult:
-        """Accelerations and forces of every state; arrays as of :meth:`ConstrainedDynamics.solve`, with the batch before."""
+        """Accelerations and forces of every state; arrays as in :meth:`ConstrainedDynamics.solve`, with a leading batch axis."""
         a, f, numbers = self._native.solve(
             q,
             v,
@@ -411,7 +411,7 @@ def constrained_dynamics(
 
         minimise ½ ‖ν̇ − M⁻¹ (τ − h)‖²_M   where   J ν̇ + C λ + γ = 0,   γ = J̇ν + k_d J ν + k_p e
 
-    Forces are not kept in cones or boxes: contacts hold both ways. Rows may repeat; where they contradict each other the answer is that of least squares.
+    Forces are not restricted to cones or boxes: contacts also pull. Rows may be redundant; where they contradict each other the answer is the least-squares one.
 
     Args:
         model: the mechanism.
@@ -419,25 +419,25 @@ def constrained_dynamics(
         v: (nv,) velocity.
         tau: (nv,) joint forces [N m or N], None for none.
         constraints: constraints of this model, or its loops. For many calls with the same ones keep a :class:`ConstrainedDynamics`.
-        method: "auto": "lcaba", and "kkt" where this does not solve the equations; "lcaba": any rows, O(n + m) per iteration; "kkt": any rows, one dense factor of both
+        method: "auto": "lcaba", then "kkt" where it does not solve the equations; "lcaba": any rows, O(n + m) per iteration; "kkt": any rows, one dense factor of both
             equations, the most robust and slowest; "caba": the same for rows on one body each; "pv-soft": one iteration of it, a spring of stiffness
             ``mu`` on every row's acceleration; "soft-gauss": springs of compliance ``compliance``, as MuJoCo's equality constraints; "prox-ltl": any
             rows, by the sparse factor of M and a dense one of G; "prox-ltls": by the sparse factor of M + μ JᵀJ, rows on one body or joint each; "prox-pv": by Popov and Vereshchagin's recursion, rows on one body
-            each; "pv": the same with one solution, which 1 / ``mu`` pulls towards zero; "pv-early": its multipliers eliminated on the way, exact and without
+            each; "pv": the same with a single solve, biased towards zero by 1 / ``mu``; "pv-early": multipliers eliminated along the way, exact and without
             ``mu``.
         external_forces: (nbody, 6) ``[force; torque]`` [N, N m], world axes, at each body's centre of mass.
-        mu: 1 / ε of the proximal iterations, scalar or (m,): more means fewer iterations and fewer digits. None: ε is 5e-8 (rotations: 3e-9) of G's own diagonal at some configurations
+        mu: 1 / ε of the proximal iterations, scalar or (m,): a larger value needs fewer iterations and loses more digits. None: ε is 5e-8 (rotations: 3e-9) of G's own diagonal at some configurations
             of the model (1e-3 in float32), so that units of mass, length and time do not matter.
-        tolerance: of both equations, of ``residuals.constraints`` and ``residuals.dynamics``; no less than 256 roundings.
-        max_iterations: limit of proximal iterations.
-        warm_start: (m,) forces to start from, for instance those of the state before.
-        compliance: C, scalar or (m,): rows give way by C λ.
+        tolerance: for ``residuals.constraints`` and ``residuals.dynamics``; at least 256 roundings.
+        max_iterations: maximum number of proximal iterations.
+        warm_start: (m,) initial forces, for instance those of the previous state.
+        compliance: C, scalar or (m,): rows are soft, J ν̇ + C λ + γ = 0.
 
     Returns:
         ``acceleration``, ``forces``, ``status``, ``iterations``, ``residuals``, ``history``.
 
     Raises:
-        ArgumentError: the method cannot do these constraints; the message names those that can.
+        ArgumentError: the method does not support these constraints; the message names those that do.
 
     Examples:
         >>> import delassus as dl

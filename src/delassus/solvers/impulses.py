@@ -25,11 +25,11 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class ImpactResiduals:
-    """How far an impact is from what was asked.
+    """Residuals of an impact.
 
     Attributes:
         primal: largest |J v⁺ + C p + e J v⁻| [m/s or rad/s].
-        least_squares: largest |G (J v⁺ + C p + e J v⁻)|, zero where the primal one is least.
+        least_squares: largest |G (J v⁺ + C p + e J v⁻)|, zero where the primal one is minimal.
     """
 
     primal: float
@@ -38,18 +38,18 @@ class ImpactResiduals:
 
 @dataclass(frozen=True, eq=False)
 class ImpactResult:
-    """What an impact leaves, see :func:`impact`.
+    """Result of an impact, see :func:`impact`.
 
     Attributes:
         velocity: (nv,) v⁺ after it.
-        impulses: (m,) p [N s or N m s], axes of the rows; of least norm where rows are redundant.
+        impulses: (m,) p [N s or N m s], axes of the rows; minimum norm where rows are redundant.
         status: "solved"; "infeasible_least_squares": rows contradict each other, J v⁺ is the least-squares answer; "iteration_limit".
         iterations: proximal iterations.
         residuals: ``primal`` and ``least_squares``.
         energy_change: ½ v⁺ᵀ M v⁺ − ½ v⁻ᵀ M v⁻ [J].
         constraint_impulses: the impulses, an array per constraint.
         history: (iterations + 1,) largest residual before each iteration and after the last.
-        advice: what to do about a status that is not "solved", or about energy that came from nowhere; else empty.
+        advice: what to do about a status that is not "solved", or about energy that was created; else empty.
     """
 
     velocity: Array
@@ -69,7 +69,7 @@ class ImpactResult:
 
 _ADVICE = {
     "solved": "",
-    "infeasible_least_squares": "The rows ask for velocities that no motion has; see residuals. Look for repeated rows with different restitution.",
+    "infeasible_least_squares": "No motion has the requested velocities of the rows; see residuals. Look for repeated rows with different restitution.",
     "iteration_limit": "Not solved; see residuals. Give less damping or more max_iterations.",
 }
 
@@ -102,10 +102,10 @@ def impact(
     tolerance: float = 1e-10,
     max_iterations: int = 30,
 ) -> ImpactResult:
-    """Velocity after constraints strike at once: v⁺ = v + M⁻¹ Jᵀ p with J v⁺ = −e J v (Newton's law), by proximal iterations on G = J M⁻¹ Jᵀ.
+    """Velocity after a simultaneous impact on all constraints: v⁺ = v + M⁻¹ Jᵀ p with J v⁺ = −e J v (Newton's law), by proximal iterations on G = J M⁻¹ Jᵀ.
 
-    Bilateral: impulses may pull. Which of several contacts take part, and sliding, are for contact solvers. Redundant rows are legal. With one e for all rows
-    the kinetic energy cannot grow; with several it can (Newton's law is known for it), then ``advice`` says so.
+    Bilateral: impulses may pull. For contacts that may open or slide use a contact solver. Redundant rows are allowed. With one e for all rows the kinetic energy
+    cannot grow; with several it can, a known property of Newton's law, and ``advice`` says so.
 
     Args:
         model: the mechanism.
@@ -113,11 +113,11 @@ def impact(
         v: (nv,) velocity before.
         constraints: constraints of this model, or its loops; or an operator of them to reuse: it is updated at q, and its damping stays unless it has none or
             ``damping`` is given. Its compliance softens the rows: J v⁺ + C p = −e J v.
-        restitution: e from 0 to 1. A number is for normals of contacts and for joint limits; all other rows, loops among them, have e = 0. One number a
-            constraint is for the normal of a contact and for all rows of any other.
-        damping: ε of the iterations, scalar or (m,); default 1e-8 ‖G‖, and less while they are slow. The velocity does not depend on it.
-        tolerance: of the residual, relative to the largest jump wanted; 1e-7 where rows nearly depend on each other.
-        max_iterations: limit of proximal iterations.
+        restitution: e from 0 to 1. A number applies to contact normals and joint limits; all other rows, including loops, have e = 0. An array has one
+            value per constraint, for the normal of a contact and for all rows of any other constraint.
+        damping: ε of the iterations, scalar or (m,); default 1e-8 ‖G‖, reduced where they converge slowly. The velocity does not depend on it.
+        tolerance: of the residual, relative to the largest velocity jump; 1e-7 where rows nearly depend on each other.
+        max_iterations: maximum number of proximal iterations.
 
     Returns:
         the velocity after, impulses, status and residuals.

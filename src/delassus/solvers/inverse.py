@@ -1,8 +1,8 @@
-"""Inverse dynamics with constraints: M ν̇ + c = τ + Jᵀ λ + Σ Jᵀ f, where τ is zero in what is not actuated.
+"""Inverse dynamics with constraints: M ν̇ + c = τ + Jᵀ λ + Σ Jᵀ f, where τ is zero for unactuated velocities.
 
 With h = M ν̇ + c − Σ Jᵀ f of the tree (Newton–Euler) and U the velocities that are not actuated,
 
-    (Jᵀ)_U λ = h_U        small, dense, by its singular values: λ of least norm, least squares where it has no solution
+    (Jᵀ)_U λ = h_U        small and dense, by singular values: minimum-norm λ, or least squares where there is no solution
     τ = h − Jᵀ λ          in the actuated velocities
 """
 
@@ -36,11 +36,11 @@ _AMPLIFIED = 1e5
 
 @dataclass(frozen=True)
 class InverseDynamicsResiduals:
-    """How far torques and forces are from a motion, and the motion from the constraints.
+    """Residuals of inverse dynamics.
 
     Attributes:
-        primal: largest |J ν̇ + γ| [m/s² or rad/s²], how far the acceleration breaks the constraints.
-        unactuated: largest |h − Jᵀ λ| in what is not actuated [N m or N], forces that would be missing there.
+        primal: largest |J ν̇ + γ| [m/s² or rad/s²], violation of the constraints by the acceleration.
+        unactuated: largest |h − Jᵀ λ| over unactuated velocities [N m or N], the generalized force that is missing there.
     """
 
     primal: float
@@ -49,18 +49,18 @@ class InverseDynamicsResiduals:
 
 @dataclass(frozen=True, eq=False)
 class InverseDynamicsResult:
-    """What a motion takes, see :func:`constrained_inverse_dynamics`.
+    """Torques and forces of a motion, see :func:`constrained_inverse_dynamics`.
 
     Attributes:
-        torques: (nv,) τ [N m or N], zero in what is not actuated.
+        torques: (nv,) τ [N m or N], zero for unactuated velocities.
         forces: (m,) λ [N or N m], axes of the rows.
-        status: "solved"; "singular": a singular position lets the actuated joints push on the others only with torques beyond 1e5 times the forces of the motion, or
-            not at all: bounded ones are given, see ``residuals.unactuated``; "underactuated": no torques and forces make this motion, these come nearest;
-            "violates_constraints": they make it, but the acceleration breaks the constraints.
+        status: "solved"; "singular": near a singular position the motion needs torques beyond 1e5 times its forces, or none
+            suffice; bounded ones are returned, see ``residuals.unactuated``; "underactuated": no torques and forces produce this motion, these come closest;
+            "violates_constraints": they produce it, but the acceleration violates the constraints.
         residuals: ``primal`` and ``unactuated``.
         constraint_forces: the forces, an array per constraint.
-        rank: of (Jᵀ)_U, how many rows of it the forces could choose.
-        condition: largest over least singular value that counts; large where joints push through a nearly straight linkage.
+        rank: of (Jᵀ)_U.
+        condition: ratio of the largest to the smallest nonzero singular value; large where joints act through a nearly straight linkage.
         advice: what to do about a status that is not "solved"; else empty.
     """
 
@@ -106,7 +106,7 @@ def _actuated(model: Model, actuated: Iterable[str | int] | None) -> NDArray[np.
 
 @dataclass(frozen=True, eq=False)
 class _Balance:
-    """Forces λ that balance what is not actuated, and what its equation (Jᵀ)_U λ = h_U tells of the mechanism."""
+    """Forces λ that balance the unactuated velocities, and rank and condition of (Jᵀ)_U λ = h_U."""
 
     forces: Array
     rank: int
@@ -182,22 +182,22 @@ def constrained_inverse_dynamics(
 ) -> InverseDynamicsResult:
     """Joint torques and constraint forces for a motion, M ν̇ + c = τ + Jᵀ λ + Σ Jᵀ f, with loops, contacts and underactuation.
 
-    Where they are not unique, the least are chosen: ``minimize="forces"`` takes the least ‖λ‖₂ over all rows, as they are (newtons and newton metres alike), and τ
-    follows; "torques" takes the least ‖τ‖₂, and of what then remains the least ‖λ‖₂. Where what is not actuated cannot be balanced, its residual is least in the
-    2-norm. Forces are not kept in cones or boxes: contacts may pull.
+    Where they are not unique, ``minimize="forces"`` chooses the minimum ‖λ‖₂ over all rows (N and N m alike), and τ follows; "torques" chooses the minimum ‖τ‖₂, then the
+    minimum ‖λ‖₂. Where unactuated velocities cannot be balanced, the 2-norm of their residual is minimal. Forces are not restricted to cones or boxes: contacts
+    may pull.
 
     Args:
         model: the mechanism.
         q: (nq,) configuration.
         v: (nv,) velocity.
-        acceleration: (nv,) ν̇ wanted, the rate of v.
+        acceleration: (nv,) desired ν̇, the rate of v.
         constraints: constraints of this model, or its loops; or an operator of them to reuse, which is updated at q.
         actuated: joint names (all their velocities) or velocity indices; default all but those of free joints. A model's motors:
             ``[a.joint for a in model.actuators]``.
         minimize: "forces" or "torques".
         external_forces: (nbody, 6) ``[force; torque]`` [N, N m], world axes, at each body's centre of mass.
         tolerance: relative to the largest numbers of the equations; above it a residual is a status.
-        rank_tolerance: singular values of (Jᵀ)_U below this part of the largest count as zero: a position that was found to 1e-14 is singular to 1e-7.
+        rank_tolerance: singular values of (Jᵀ)_U below this fraction of the largest count as zero: a singular position known to 1e-14 is singular to 1e-7.
 
     Returns:
         torques, forces, status and residuals.

@@ -1,4 +1,4 @@
-"""Linear complementarity problems, mixed with equations, by Lemke's pivots."""
+"""Mixed linear complementarity problems by Lemke's method."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _ADVICE: dict[LcpStatus, str] = {
 
 @dataclass(frozen=True, eq=False)
 class LcpResult:
-    """What :func:`solve_lcp` found.
+    """Result of :func:`solve_lcp`.
 
     Attributes:
-        solution: (n,) z, finite, non-negative where it is not free; if it is not a solution, the best that was found.
+        solution: (n,) z, finite, non-negative where it is not free; if there is no solution, the best found.
         slack: (n,) w = M z + q.
-        status: "solved"; "inaccurate": complementary, but the residual is above the tolerance, by rounding or equations that contradict each other; "ray": no solution was found, and if M is copositive plus there
+        status: "solved"; "inaccurate": complementary, but the residual is above the tolerance, because of rounding or contradictory equations; "ray": no solution was found, and if M is copositive plus there
             is none; "pivot_limit".
         pivots: in all attempts.
-        attempts: 1, or more where the first ended without a solution.
+        attempts: 1, or more if the first found no solution.
         residual: largest |w_i| of equations and of z_i > 0, and of −w_i otherwise.
-        advice: what to do about a status; empty if nothing.
+        advice: what to do about the status, or empty.
     """
 
     solution: Array
@@ -55,7 +55,7 @@ def restated(result: LcpResult, status: LcpStatus) -> LcpResult:
 
 
 def run_lemke(native: _core.Lemke, M: Array, q: Array, free: NDArray[np.bool_], tolerance: float, max_pivots: int | None) -> LcpResult:
-    """Solve a problem that has been checked in memory that is there."""
+    """Solve a checked problem in preallocated memory."""
     s = native.solve(M, q, free, tolerance, -1 if max_pivots is None else max_pivots, None)
     z, status = s.solution, _STATUS[s.outcome]
     return LcpResult(z, M @ z + q, status, s.pivots, s.attempts, s.residual, _ADVICE[status])
@@ -64,17 +64,17 @@ def run_lemke(native: _core.Lemke, M: Array, q: Array, free: NDArray[np.bool_], 
 def solve_lcp(
     M: ArrayLike, q: ArrayLike, *, free: ArrayLike | None = None, tolerance: float = 1e-9, max_pivots: int | None = None
 ) -> LcpResult:
-    """Solve w = M z + q, w ≥ 0, z ≥ 0, wᵀ z = 0; where ``free`` says so w = 0 and z has any sign: by Lemke's method, O(n³).
+    """Solve w = M z + q, w ≥ 0, z ≥ 0, wᵀ z = 0; where ``free``, w = 0 and z has any sign: by Lemke's method, O(n³).
 
     Free variables are eliminated first, also where their own block of M is singular; rows and columns are scaled; ties are broken lexicographically, so that pivots do not cycle. Where
-    they end on a ray they are tried again with another covering vector and with a little damping.
+    they end on a ray, the method is repeated with another covering vector and with slight damping.
 
     Args:
         M: (n, n) any matrix.
         q: (n,).
         free: (n,) bool, True for equations; default none.
         tolerance: of the residual, relative to the largest |q|.
-        max_pivots: limit of pivots in one attempt; default 100 + 10 a pair.
+        max_pivots: maximum number of pivots per attempt; default 100 + 10 per pair.
 
     Returns:
         solution, slack, status and residual.

@@ -22,11 +22,11 @@ _NATIVE: dict[np.dtype[Any], Any] = {np.dtype(np.float64): _core.OperationalSpac
 class OperationalSpace:
     """Inertia, dynamically consistent pseudo-inverse and null space of the rows of an operator, as SciPy operators, O(n + m) per column.
 
-    They read the operator when they are used: after ``G.update`` and after a new ``G.damping`` they are the new ones, and what is stale raises.
-    Where a matrix is small and many columns are asked for at one configuration, it is formed and used for the rest of them.
+    They read the operator when they are used, so ``G.update`` and a new ``G.damping`` take effect at once. Where a matrix is small and used for many columns at one
+    configuration, it is formed.
 
-    Damping bounds them at singularities: with σ an eigenvalue of G, a direction is taken by σ / (σ + ε) and left by ε / (σ + ε). More proximal
-    iterations sharpen this to 1 − (ε / (σ + ε))^iterations without more damping: what moves is taken, what does not stays bounded by iterations / ε.
+    Damping bounds them at singularities: an eigenvector of G with eigenvalue σ is controlled by the fraction σ / (σ + ε). More proximal
+    iterations raise this to 1 − (ε / (σ + ε))^iterations; Λ stays bounded by iterations / ε.
 
     Args:
         G: operator of the task or constraint rows, damped.
@@ -73,22 +73,22 @@ class OperationalSpace:
 
     @property
     def operator(self) -> DelassusOperator:
-        """The operator G it stands on."""
+        """The underlying operator G."""
         return self._G
 
     @property
     def inertia(self) -> LinearMap:
-        """Λ (m, m), symmetric: forces on the rows for accelerations of the rows."""
+        """Λ (m, m), symmetric: maps accelerations of the rows to forces on them."""
         return self._inertia
 
     @property
     def pseudo_inverse(self) -> LinearMap:
-        """J̄ = M⁻¹ Jᵀ Λ (nv, m): velocities of least kinetic energy for velocities of the rows; adjoint: forces on the rows for joint forces."""
+        """J̄ = M⁻¹ Jᵀ Λ (nv, m): minimum-energy joint velocities for given velocities of the rows; the adjoint maps joint forces to forces on the rows."""
         return self._pseudo_inverse
 
     @property
     def null_space(self) -> LinearMap:
-        """N = 1 − J̄ J (nv, nv): the part of a velocity that the rows do not feel; adjoint Nᵀ: the part of joint forces that does not accelerate them."""
+        """N = 1 − J̄ J (nv, nv): the part of a velocity that does not move the rows; the adjoint Nᵀ keeps the part of joint forces that does not accelerate them."""
         return self._null_space
 
     def __reduce__(self) -> tuple[Any, ...]:

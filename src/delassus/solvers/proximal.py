@@ -43,7 +43,7 @@ def operator_of(model: Model, constraints: Sequence[Constraint | Loop] | Delassu
         return DelassusOperator(model, constraints)
     if constraints.model is not as_model(model) and constraints.model != model:
         raise ArgumentError(
-            f"constraints: expected an operator of model {model.name!r}, got one of {constraints.model.name!r}. Make it anew with this model."
+            f"constraints: expected an operator of model {model.name!r}, got one of {constraints.model.name!r}. Make a new one with this model."
         )
     if constraints.dtype != np.float64:
         raise ArgumentTypeError(f"constraints: expected an operator in float64, got {constraints.dtype}. Make it with dtype=float.")
@@ -107,7 +107,7 @@ def proximal(
         b: (m,).
         norm: ‖G‖, roughly.
         tolerance: of the largest residual, relative to the largest number of b; 1e-7 where rows nearly depend on each other.
-        max_iterations: limit of proximal iterations.
+        max_iterations: maximum number of proximal iterations.
         rounding: of the numbers of b; what is less counts as zero.
         adapt: lessen the damping while iterations are slow, as they are where rows are nearly dependent or of very different size.
     """

@@ -48,11 +48,11 @@ def row_shapes(worlds: Worlds) -> Shapes:
 
 
 def resolve(model: Model, column: str, shapes: Shapes) -> Target:
-    """Return what a column is of: ``body_mass`` all of an array, ``body_mass[torso]`` one number, by name or number of its body, joint, shape or actuator.
+    """Return the target of a column: ``body_mass`` a whole array, ``body_mass[torso]`` one entry, by name or index of its body, joint, shape or actuator.
 
     Raises:
         UnknownNameError: there is no such array, or nothing in it has the name.
-        ArgumentError: an index is out of range, or does not say which number.
+        ArgumentError: an index is out of range or ambiguous.
     """
     found = _FORM.fullmatch(column)
     if found is None or found["array"] not in shapes:
@@ -77,7 +77,7 @@ def _whole(word: str, column: str) -> int:
 
 
 def _index(model: Model, array: str, word: str) -> int:
-    """Return which row of an array a word is, by number or by name."""
+    """Return the row of an array for an index or a name."""
     if word.isdecimal():
         return int(word)
     names = _names(model, array)
@@ -101,7 +101,7 @@ def _names(model: Model, array: str) -> dict[str, int]:
 
 
 def check_values(model: Model, design: Design, targets: Mapping[str, Target], shapes: Shapes) -> None:
-    """Check shapes and signs of all values of a design; what else a parameter must be, worlds check when they get it.
+    """Check shapes and signs of all values of a design; worlds check the rest when values are set.
 
     Raises:
         ArgumentError: and names the column and the rows.
@@ -126,12 +126,12 @@ def check_values(model: Model, design: Design, targets: Mapping[str, Target], sh
 
 
 def write_column(target: Target, column: Array, live: Mapping[str, Array]) -> None:
-    """Write the values of some rows to the first worlds of live arrays.
+    """Write the values of some rows into the live arrays of the first worlds.
 
     Args:
-        target: what they are of.
+        target: where they belong.
         column: (n,) or (n, …) values.
-        live: name → (count, …), of the model's numbers where a factor comes on them.
+        live: name → (count, …); holds the model's values where they are scaled.
     """
     first: Any = slice(0, len(column))
     for name in SCALES.get(target.array, ()):

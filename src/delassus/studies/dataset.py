@@ -1,10 +1,10 @@
 """Results on disk: a folder of Parquet files, each complete and of some rows, with the identity of the study they belong to.
 
     study.parquet/
-        _study.json                      identity: what the study is made of, and its columns
+        _study.json                      identity of the study, and its columns
         part-000000000000-1a2b3c4d.parquet   rows of some chunks; which ones is in its metadata
 
-A part takes its name only when it is complete, so a process that is killed leaves no half of one. Readers of Parquet datasets pass over names that begin with ``_`` or ``.``.
+A part gets its name only when it is complete, so a killed process leaves no partial file. Readers of Parquet datasets ignore names that begin with ``_`` or ``.``.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def table_of(columns: Mapping[str, Array]) -> Any:
 
 
 def union(ranges: Iterable[tuple[int, int]]) -> Ranges:
-    """Return ranges in order, those that touch or overlap as one."""
+    """Return sorted ranges, merging those that touch or overlap."""
     found: Ranges = []
     for start, stop in sorted(ranges):
         if found and start <= found[-1][1]:
@@ -79,7 +79,7 @@ class Dataset:
 
     Args:
         path: of the folder; made if it is missing.
-        identity: what the study is made of: name → digest. A folder with another one is refused.
+        identity: of the study: name → digest. A folder with another one is refused.
         rows: of the whole study.
     """
 
@@ -109,7 +109,9 @@ class Dataset:
                 raise BusyError(f"path: another process writes to {str(self.path)!r}. Wait for it, or give another path.") from None
             self._check_folder()
             if not resume and self.parts():
-                raise DatasetError(f"path: {str(self.path)!r} has rows already. Remove it, give another path, or go on with resume=True.")
+                raise DatasetError(
+                    f"path: {str(self.path)!r} has rows already. Remove it, give another path, or continue with resume=True."
+                )
             with whole_file(self.path / "_study.json", "identity of the study") as file:
                 file.write(json.dumps({"identity": self.identity, "rows": self.rows}, indent=2).encode())
             yield self
@@ -121,7 +123,7 @@ class Dataset:
         names = {entry.name for entry in self.path.iterdir() if not entry.name.startswith(".")} - {"_lock"}
         if "_study.json" not in names:
             if names:
-                raise DatasetError(f"path: {str(self.path)!r} is no study: it has {', '.join(sorted(names)[:5])}. Give another path.")
+                raise DatasetError(f"path: {str(self.path)!r} is not a study: it has {', '.join(sorted(names)[:5])}. Give another path.")
             return
         try:
             found = json.loads((self.path / "_study.json").read_bytes())["identity"]
@@ -130,7 +132,7 @@ class Dataset:
         if found != self.identity:
             differ = sorted(key for key in {*found, *self.identity} if found.get(key) != self.identity.get(key))
             raise DatasetError(
-                f"path: {str(self.path)!r} is of another study: its {', '.join(differ)} differ{'s' if len(differ) == 1 else ''}. Give another path."
+                f"path: {str(self.path)!r} belongs to another study: its {', '.join(differ)} differ{'s' if len(differ) == 1 else ''}. Give another path."
             )
 
     def parts(self) -> list[Path]:
@@ -143,7 +145,7 @@ class Dataset:
         try:
             meta = parquet.read_schema(path).metadata or {}
             if meta.get(_IDENTITY) != self.label:
-                raise DatasetError(f"path: {str(path)!r} is of another study. Move it away.")
+                raise DatasetError(f"path: {str(path)!r} belongs to another study. Move it away.")
             return [(int(a), int(b)) for a, b in json.loads(meta[_ROWS])]
         except (pa.ArrowException, OSError, ValueError, KeyError) as error:
             if isinstance(error, DatasetError):

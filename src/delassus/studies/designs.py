@@ -1,4 +1,4 @@
-"""Tables of runs: which values every row has. A design gives any range of its rows without making the others, so that a table of 10⁹ rows takes no memory."""
+"""Tables of runs. A design generates any range of its rows on demand, so that a table of 10⁹ rows takes no memory."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Design:
 
 
 def bad_rows(wrong: Array, first: int = 0) -> str:
-    """Return the numbers of the rows in which anything is wrong, as text.
+    """Return the indices of the invalid rows, as text.
 
     Args:
         wrong: (rows, …) whether it is.
@@ -173,7 +173,7 @@ class _Joined(Design):
 
 
 def digest(values: Array) -> str:
-    """Return what stands for an array: its shape and a hash of its bits."""
+    """Return a digest of an array: its shape and a hash of its bytes."""
     return f"{values.shape} {hashlib.sha256(np.ascontiguousarray(values).tobytes()).hexdigest()[:32]}"
 
 
@@ -206,7 +206,7 @@ def random(rows: int, ranges: Mapping[str, Range], *, seed: int = 0) -> Design:
 
 
 def latin_hypercube(rows: int, ranges: Mapping[str, Range], *, seed: int = 0) -> Design:
-    """Return values of which every one of ``rows`` equal parts of each range has exactly one, in random order.
+    """Return a Latin hypercube: each of ``rows`` equal parts of every range has exactly one value, in random order.
 
     Args:
         rows: how many.
@@ -273,7 +273,7 @@ def _arrow_values(column: Any) -> Array:
 
 
 def as_design(table: Any, name: str, rows: int | None = None) -> Design:
-    """Return the design that a user gave: one of ours, or a mapping, a DataFrame or a pyarrow Table of columns; in a mapping one number stands for all rows.
+    """Return the design given by the user: one of ours, or a mapping, a DataFrame or a pyarrow Table of columns; in a mapping one number stands for all rows.
 
     Args:
         table: the design.

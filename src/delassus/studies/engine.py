@@ -30,7 +30,7 @@ class Threads(ThreadPoolExecutor):
     """Threads of this process. Their work is native and runs without the interpreter's lock; they stop in the middle of a chunk.
 
     Args:
-        workers: how many; default one for each core that this process may use.
+        workers: their number; default one per core available to this process.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -40,7 +40,7 @@ class Threads(ThreadPoolExecutor):
 
 
 def worker_count(executor: Any) -> int:
-    """Return how many chunks an executor works on at once: as pools, MPI's, ours and Dask's tell it; else the cores of this machine."""
+    """Return the number of workers of an executor; if unknown, the number of cores of this machine."""
     for name in ("workers", "_max_workers", "num_workers"):
         n = getattr(executor, name, None)
         if isinstance(n, int) and n > 0:

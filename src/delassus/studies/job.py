@@ -82,7 +82,7 @@ def packed(job: Any) -> bytes:
 
 
 def function_digest(function: Any) -> str:
-    """Return what stands for a function: its name, code, defaults and what it closes over; of other callables how they are pickled."""
+    """Return a digest of a function: name, code, defaults and closure; of other callables their pickle."""
     code = getattr(function, "__code__", None)
     if code is None:
         return hashlib.sha256(packed(function)).hexdigest()[:32]

@@ -92,7 +92,7 @@ METRICS: dict[str, tuple[Metric, str]] = {
 
 
 def metric_shape(metric: Metric, model: Model) -> tuple[int, ...]:
-    """Return the shape of what a metric says of a run: one number, but of final states."""
+    """Return the shape of a metric's value: a number, except for final states."""
     shapes: dict[Metric, tuple[int, ...]] = {_final_q: (model.nq,), _final_v: (model.nv,)}
     return shapes.get(metric, ())
 

@@ -35,7 +35,7 @@ def picture(result: StudyResult, path: str | os.PathLike[str] | None = None) -> 
 
     Args:
         result: of a study.
-        path: also write the picture there; its ending says the kind (.png, .svg, .pdf).
+        path: also write the figure there; its suffix gives the format (.png, .svg, .pdf).
 
     Returns:
         A ``matplotlib.figure.Figure``.

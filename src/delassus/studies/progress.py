@@ -9,7 +9,7 @@ __all__ = ["RowBar"]
 
 
 class RowBar:
-    """A bar with rows, rows per second and the time that is left; nothing where it is not wanted, or where there is no terminal.
+    """A progress bar with rows, rows per second and remaining time; nothing without a terminal.
 
     Args:
         shown: whether it is wanted.

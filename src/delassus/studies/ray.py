@@ -16,8 +16,8 @@ class RayExecutor(Executor):
     """Tasks of Ray behind the interface of ``concurrent.futures.Executor``.
 
     Args:
-        address: of a cluster, as ``ray.init`` takes it; default: the one that this process is connected to, else a new one on this machine.
-        **options: of each task, as ``ray.remote`` takes them: ``num_cpus``, ``resources``, ``runtime_env``, …
+        address: of a cluster, as for ``ray.init``; default: the connected cluster, else a new one on this machine.
+        **options: of each task, as for ``ray.remote``: ``num_cpus``, ``resources``, ``runtime_env``, …
 
     Examples:
         >>> import delassus as dl
@@ -42,7 +42,7 @@ class RayExecutor(Executor):
         return max(1, int(self._ray.cluster_resources().get("CPU", 1) / (self._options.get("num_cpus") or 1)))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-        """Start a task; returns a future of what it returns."""
+        """Start a task; returns a future of its result."""
         future: Future[Any] = self._remote.remote(fn, args, kwargs).future()
         return future
 

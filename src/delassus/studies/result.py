@@ -26,10 +26,10 @@ Array = NDArray[Any]
 
 
 class StudyResult:
-    """The rows of a study, by their numbers. They are read when they are first asked for; what is larger than memory is read with ``pyarrow.dataset`` from :attr:`path`.
+    """Rows of a study, read when first used. Read tables larger than memory with ``pyarrow.dataset`` from :attr:`path`.
 
     Columns: ``row``; what the table of the study varies; metrics, null where a run failed; ``status``: "solved" where all steps were, "unsolved" where some were not, "unstable" or "singular" or
-    "failed" (MuJoCo could not go on, or there were too many contacts) where the run ended early; ``unsolved``: how many steps ended otherwise than solved; ``unstable``: the step at which
+    "failed" (MuJoCo failed, or there were too many contacts) where the run ended early; ``unsolved``: number of steps that were not solved; ``unstable``: the step at which
     the run ended early, −1 where it did not.
     """
 
@@ -79,7 +79,7 @@ class StudyResult:
         return self.table.to_pandas()
 
     def counts(self) -> dict[str, int]:
-        """Return how many runs ended how: status → rows."""
+        """Return the number of runs per status."""
         words, numbers = np.unique(self.column("status").astype(str), return_counts=True)
         return dict(zip(words.tolist(), numbers.tolist(), strict=True))
 
@@ -87,7 +87,7 @@ class StudyResult:
         """Draw every metric against every varied number: at most five of one and four of the other.
 
         Args:
-            path: also write the picture there; its ending says the kind (.png, .svg, .pdf).
+            path: also write the figure there; its suffix gives the format (.png, .svg, .pdf).
 
         Returns:
             A ``matplotlib.figure.Figure``.

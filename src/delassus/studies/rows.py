@@ -1,4 +1,4 @@
-"""Runs rows of a study, a batch of worlds at a time. What a row gives depends on its values and its number only, not on the rows beside it."""
+"""Runs rows of a study in batches of worlds. The result of a row depends only on its values and index."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ENDED = Worlds.STATUSES.index("unstable")  # the first status of worlds that go
 
 @dataclass(frozen=True, eq=False)
 class RowStart:
-    """What a function that gives initial states is told of a row.
+    """Row passed to a function that gives initial states.
 
     Attributes:
         number: of the row.

@@ -43,7 +43,7 @@ _RESERVED = ("row", "status", "unsolved", "unstable")
 
 
 class Study:
-    """A table of runs, each a world of its own that moves for the same time.
+    """A table of simulation runs of equal duration.
 
     Args:
         model: what a :class:`~delassus.Simulator` takes.
@@ -51,10 +51,10 @@ class Study:
             DataFrame or a pyarrow Table. A column is a parameter, see :attr:`Worlds.parameters` (``friction`` of all shapes, ``gravity`` (rows, 3), ``body_mass`` (rows, nbody), …), one number of it by
             name or index (``body_mass[torso]``, ``geom_friction[floor,0]``), a factor on the model's (``mass_scale``, ``gravity_scale``, ``damping_scale``, ``stiffness_scale``,
             ``armature_scale``, ``friction_loss_scale``, ``gain_scale``), or a part of the start: ``q``, ``v``, ``control``, ``q[2]``, ``v[hip]``, ``control[knee]``.
-        initial: what runs start from: a keyframe, (nq,) or (rows, nq) configurations, a mapping of ``q`` and ``v``, each (n,) or (rows, n), or a function of a
+        initial: initial states: a keyframe, (nq,) or (rows, nq) configurations, a mapping of ``q`` and ``v``, each (n,) or (rows, n), or a function of a
             :class:`~delassus.studies.RowStart` that returns q or (q, v). Default: the model's neutral configuration, at rest. Columns of the table come on top.
         controls: of the actuators: (nu,), (steps, nu), those of a keyframe by its name, or a function of (time, q, v), called before every step, which is slow. Default: zero. Columns of the table come on top of (nu,).
-        metrics: what is kept of a run: names of built-in ones (``height``, ``distance``, ``energy``, ``max_speed``, ``max_penetration``, ``max_contact_force``, ``q``, ``v``), or a mapping of
+        metrics: recorded per run: names of built-in ones (``height``, ``distance``, ``energy``, ``max_speed``, ``max_penetration``, ``max_contact_force``, ``q``, ``v``), or a mapping of
             names to functions of a :class:`~delassus.studies.Run` that return a number. Where a run fails they are null.
         seconds: of simulated time.
         every: steps from one frame that a metric sees to the next.
@@ -144,7 +144,7 @@ class Study:
 
     @property
     def identity(self) -> dict[str, str]:
-        """What results depend on: part → digest. A folder of results keeps it, and takes no rows of a study with another one."""
+        """Digests of everything the results depend on. A folder of results stores them, and refuses rows of another study."""
         job = self._job
         start = function_digest(job.initial) if callable(job.initial) else " ".join(map(digest, job.initial))
         steer = function_digest(job.controls) if callable(job.controls) else "none" if job.controls is None else digest(job.controls)
@@ -166,7 +166,7 @@ class Study:
     ) -> StudyResult:
         """Run all rows that are not finished yet. The table is the same, bit for bit, for every executor, number of workers and chunk.
 
-        Finished rows are written every two seconds, less often in long runs, and when the call ends by an error or by Ctrl-C; the same call goes on from there. A chunk whose worker is lost is run again.
+        Finished rows are written every two seconds, less often in long runs, and after an error or Ctrl-C; the same call continues with the missing rows. A chunk whose worker is lost is run again.
 
         Args:
             executor: anything with the interface of ``concurrent.futures.Executor``: pools, ``dask.distributed.Client(…).get_executor()``, ``mpi4py.futures.MPIPoolExecutor``,
@@ -209,7 +209,7 @@ class Study:
         return StudyResult(self, dataset, writer.tables)
 
     def _table(self, first: int, last: int, found: Mapping[str, Array]) -> Any:
-        """Finished rows as a pyarrow Table: number, values, metrics, how the run ended."""
+        """Finished rows as a pyarrow Table: index, values, metrics, status."""
         ends = {name: np.asarray(found[name], dtype=np.int64) for name in ("unsolved", "unstable")}
         metrics = {name: np.asarray(found[name], dtype=np.float64) for name in self.metrics}
         return table_of(

@@ -1,7 +1,7 @@
-"""What a worker does: it takes a chunk of rows as bytes, and answers with bytes.
+"""Worker of a study: receives a chunk of rows as bytes and answers with bytes.
 
-A message has the key of its job, but not the job, which may be megabytes: a worker that has not seen it says so, and the chunk comes again with it. From then on the worker keeps it.
-Whatever goes wrong in a chunk is an answer, so that an exception of an executor always means that a worker was lost.
+A message has the key of its job, but not the job, which may be megabytes: a worker that does not have it asks for it, and keeps it from then on.
+Errors in a chunk are answers too, so an exception of an executor always means that a worker was lost.
 """
 
 from __future__ import annotations

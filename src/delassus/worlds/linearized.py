@@ -1,4 +1,4 @@
-"""Steps of many worlds to first order."""
+"""Linearized steps of many worlds."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class _Steps:
 
 @dataclass(frozen=True, eq=False)
 class WorldsLinearization(_Steps):
-    """Steps of worlds to first order, from :meth:`Worlds.linearize`, a row per world; of each what :class:`~delassus.LinearizedStep` says.
+    """Linearized steps of worlds, from :meth:`Worlds.linearize`, one row per world; see :class:`~delassus.LinearizedStep`.
 
         (q⁺, v⁺) = step(q, v, control, τ)        d(q⁺, v⁺) = A d(q, v) + B dcontrol
 
     Attributes:
         q, v: (count, nq), (count, nv) states after the step.
-        status: (count,) how the step ended, a place in :attr:`Worlds.STATUSES`; zero is "solved".
-        kinks: (count,) bool: a contact, a limit or dry friction is about to change its mode, or positions are about to be corrected. The derivative is then that of one side.
+        status: (count,) status of the step, an index into :attr:`Worlds.STATUSES`; zero is "solved".
+        kinks: (count,) bool: a contact, a limit or dry friction is about to change its mode, or positions are about to be corrected. The derivative is then one-sided.
         redundant: (count,) bool: contact forces are not unique.
-        left_out: per world what its derivatives leave out, in words; empty where they are complete.
-        A: (count, 2 nv, 2 nv) of (q⁺, v⁺) by (q, v), both stacked, in the tangent space of q. NaN where a world could not step.
+        left_out: per world, description of what is not differentiated; empty if nothing.
+        A: (count, 2 nv, 2 nv) of (q⁺, v⁺) by (q, v), both stacked, in the tangent space of q. NaN where the step failed.
         B: (count, 2 nv, nu) of (q⁺, v⁺) by the controls of actuators, likewise.
     """
 
@@ -51,10 +51,10 @@ class WorldsLinearization(_Steps):
 
 @dataclass(frozen=True, eq=False)
 class WorldsAdjoint(_Steps):
-    """Derivatives of a number per world by what its step depends on, from :meth:`Worlds.step_vjp`.
+    """Gradients of one number per world by the inputs of its step, from :meth:`Worlds.step_vjp`.
 
     Attributes:
-        q, v: (count, nv) derivatives by q (tangent space) and v at the start of the step. NaN where a world could not step.
+        q, v: (count, nv) derivatives by q (tangent space) and v at the start of the step. NaN where the step failed.
         status, kinks, redundant, left_out: see :class:`WorldsLinearization`.
         next_q, next_v: (count, nq), (count, nv) states after the step.
         control: (count, nu) derivatives by the controls of actuators.
@@ -68,7 +68,7 @@ class WorldsAdjoint(_Steps):
 
 
 def of_steps(record: _core.StepsRecord) -> dict[str, Any]:
-    """Return what is said of every step."""
+    """Return the common attributes of every step."""
     words = (tuple(_GAPS_OF_WORLDS[name] for name in names) for names in record.left_out)
     return {
         "status": record.status,

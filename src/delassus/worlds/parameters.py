@@ -1,4 +1,4 @@
-"""Numbers in which worlds of one model differ: masses, friction, gains, and which of them can be."""
+"""Parameters that may differ between worlds of one model: masses, friction, gains."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _own(sim: Simulator) -> dict[str, Array]:
 
 
 def parameter_source(sim: Simulator) -> _core.ParameterSource:
-    """Return the numbers of a simulator's model as the core wants them."""
+    """Return the parameters of a simulator's model for the core."""
     model, m = sim.model, sim._source
     sizes = np.diff([*model.joint_vadr.tolist(), model.nv])
     own = _own(sim)
@@ -80,7 +80,7 @@ def _shape_kinds(m: Any) -> list[int]:
 
 
 class Parameters(Mapping[str, Array]):
-    """Numbers of each world, by name: live arrays ``(count, …)``, those of the model until you write others. They count from the next step on.
+    """Parameters of each world, by name: live arrays ``(count, …)``, initialized from the model. New values apply from the next step on.
 
     ===================================================================  ==============================================================================================
     ``body_mass`` (count, nbody)                                         [kg]
@@ -90,13 +90,13 @@ class Parameters(Mapping[str, Array]):
     ``joint_damping``, ``joint_stiffness``, ``joint_armature``,          (count, njoint), one number for all velocities of a joint; stiffness of hinges and slides
     ``joint_friction_loss``
     ``actuator_gain`` (count, nactuator), ``actuator_bias`` (…, 3)       of actuators on single joints, see :class:`Actuator`
-    ``geom_friction`` (count, ngeom, 3)                                  MuJoCo's: sliding, torsional, rolling; combined by its rule. By MuJoCo's numbers of geoms
+    ``geom_friction`` (count, ngeom, 3)                                  MuJoCo's: sliding, torsional, rolling; combined by its rule, by MuJoCo's geom index
     ``friction`` (count, ngeom)                                          the first column of ``geom_friction``
-    ``restitution`` (count, ngeom)                                       from 0 to 1; a contact has the larger of its two
+    ``restitution`` (count, ngeom)                                       from 0 to 1; a contact uses the larger of the two
     ``geom_size`` (count, ngeom, 3)                                      MuJoCo's: radius, half lengths [m], of spheres, capsules, ellipsoids, cylinders and boxes; masses stay
     ===================================================================  ==============================================================================================
 
-    An array is made when it is first asked for. ``name in parameters`` tells whether a name exists.
+    An array is created when it is first used. ``name in parameters`` checks whether a name exists.
     """
 
     def __init__(self, sim: Simulator, core: _core.Worlds) -> None:
@@ -138,35 +138,35 @@ class Parameters(Mapping[str, Array]):
 
     @property
     def mask(self) -> float:
-        """Which arrays were asked for, as one number."""
+        """Bit mask of the arrays in use."""
         return float(sum(1 << NAMES.index(name) for name in self._arrays))
 
     def named(self, mask: float) -> list[str]:
         """Return the names in a mask, in the order in which :attr:`opened` has them."""
         if not (0 <= mask < 1 << len(NAMES) and mask == int(mask)):
-            raise ArgumentError("snapshot: its parameters cannot be of these worlds. Give what save() returned, unchanged.")
+            raise ArgumentError("snapshot: its parameters do not match these worlds. Give what save() returned, unchanged.")
         return [name for k, name in enumerate(NAMES) if int(mask) >> k & 1]
 
     def size(self, name: str) -> int:
-        """Return how many numbers of a name a world has."""
+        """Return the number of values per world of a name."""
         return int(self._own[name].size)
 
     def clear(self) -> None:
-        """Write the model's numbers to all arrays."""
+        """Reset all arrays to the model's values."""
         for name, array in self._arrays.items():
             array[...] = self._own[name]
 
     @property
     def opened(self) -> dict[str, Array]:
-        """Arrays that were asked for, and may differ from the model's."""
+        """Arrays in use, which may differ from the model's values."""
         return {name: self._arrays[name] for name in NAMES if name in self._arrays}
 
     def accept(self) -> None:
-        """Check what was written since the last time, and let it count.
+        """Check the values written since the last call and apply them.
 
         Raises:
-            NotFiniteError: a number is not finite; worlds are named.
-            ArgumentError: a number cannot be; likewise.
+            NotFiniteError: a value is not finite; the message names the worlds.
+            ArgumentError: a value is invalid; likewise.
         """
         if not self._arrays:
             return
@@ -239,14 +239,14 @@ class Parameters(Mapping[str, Array]):
     # ---- random worlds ---------------------------------------------------------------------------------------------------------
 
     def randomize(self, seed: int, ranges: Mapping[str, tuple[float, float] | None]) -> None:
-        """Draw numbers for all worlds, see :meth:`Worlds.randomize`."""
+        """Draw parameters of all worlds, see :meth:`Worlds.randomize`."""
         count(seed, "seed", 0)
         for what, ends in ranges.items():
             if ends is None:
                 continue
             low, high = numbers(ends, what, (2,)).tolist()
             if low > high:
-                raise ArgumentError(f"{what}: expected (least, most), got {ends}.")
+                raise ArgumentError(f"{what}: expected (minimum, maximum), got {ends}.")
             for name in _DRAWN[what]:
                 array, own = self[name], self._own[name]
                 for k in range(len(array)):
@@ -260,13 +260,13 @@ class Parameters(Mapping[str, Array]):
     # ---- a world's own model ---------------------------------------------------------------------------------------------------
 
     def of_world(self, k: int) -> dict[str, Array]:
-        """Return the numbers of a world that count, all of them."""
+        """Return all current parameters of a world."""
         own = self._own
         accepted = {name: self._core.accepted_parameter(NAMES.index(name))[k].reshape(own[name].shape) for name in self._arrays}
         return {name: accepted.get(name, own[name]) for name in NAMES}
 
     def write_sensor_models(self) -> None:
-        """Give the core the models of MuJoCo's that sensors of worlds with new numbers are read by."""
+        """Give the core MuJoCo models for the sensors of worlds with new parameters."""
         worlds = self._core.unsensed_parameters()
         if worlds:
             source = self._sim._source
@@ -278,7 +278,7 @@ class Parameters(Mapping[str, Array]):
                 self._core.set_sensor_model(k, int(m._address))
 
     def write(self, k: int, m: Any) -> None:
-        """Write the numbers of a world into a model of MuJoCo's."""
+        """Write the parameters of a world into a MuJoCo model."""
         x, model = self.of_world(k), self._sim.model
         bodies = [model.body_index(name) for name in body_names(m)]
         m.opt.gravity, m.geom_friction[:] = x["gravity"], x["geom_friction"]

@@ -26,8 +26,8 @@ class Rollout:
 
     Attributes:
         q: (worlds, steps, nq) after every step; v: (worlds, steps, nv).
-        unsolved: (worlds,) steps that ended otherwise than "solved".
-        unstable: (worlds,) the step at which velocities ceased to be finite, −1 where they did not; from there on states stay as they are.
+        unsolved: (worlds,) number of steps that were not "solved".
+        unstable: (worlds,) the step at which velocities were no longer finite, or −1; from there on states are repeated.
     """
 
     q: Array
@@ -53,18 +53,18 @@ def rollout(
     parameters: Mapping[str, ArrayLike] | None = None,
     **options: Any,
 ) -> Rollout:
-    """Step many worlds that know nothing of each other, without the interpreter's lock. Each is, bit for bit, what a :class:`Simulator` would do from a reset to its state.
+    """Step many independent worlds in native threads, open loop. Each does, bit for bit, what a :class:`Simulator` does after a reset to its state.
 
-    From prepared :class:`Worlds` nothing is made before the first step; they stay as they are.
+    Prepared :class:`Worlds` start at once and are left unchanged.
 
     Args:
-        model: what a :class:`Simulator` takes, or one, whose settings are then used; or :class:`Worlds`, whose settings, threads and parameters are then used.
-        q: (worlds, nq) states to start from, of :class:`Worlds` default those where they are; v: (worlds, nv), default at rest.
+        model: as for :class:`Simulator`; or a simulator, whose settings are used; or :class:`Worlds`, whose settings, threads and parameters are used.
+        q: (worlds, nq) initial states, for :class:`Worlds` default their current ones; v: (worlds, nv), default at rest.
         control: (worlds, steps, nu) of the actuators; tau: (worlds, steps, nv) forces on joints.
         external_forces: (worlds, steps, nbody, 6) [force; torque] in world axes at each body's centre of mass.
-        steps: how many, where none of these says so.
-        threads: that work at once.
-        parameters: of each world, by name, see :attr:`Worlds.parameters`: what broadcasts to (worlds, …).
+        steps: number of steps, if none of these gives it.
+        threads: number of threads.
+        parameters: of each world, by name, see :attr:`Worlds.parameters`; arrays that broadcast to (worlds, …).
         **options: of the :class:`Simulator`.
     """
     prepared = model if isinstance(model, Worlds) else None

@@ -1,4 +1,4 @@
-"""Which worlds an argument means."""
+"""Selection of worlds by masks, indices and slices."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Where: TypeAlias = ArrayLike | slice | None
 
 
 def chosen(where: Any, count: int, name: str = "where") -> NDArray[np.int64]:
-    """Return the numbers of the worlds that a mask (count,), indices, a slice or None, all, stands for; in their order, each once.
+    """Return the indices of the worlds selected by a mask (count,), indices, a slice, or None for all; in their order, each once.
 
     Raises:
-        ArgumentError: a mask of another length, an index out of range or one that is there twice.
+        ArgumentError: a mask of another length, an index out of range, or a repeated index.
         ArgumentTypeError: something else.
     """
     if where is None or isinstance(where, slice):

@@ -1,4 +1,4 @@
-"""Worlds that stay: their states in one block of memory, stepped by native threads."""
+"""Many worlds: their states in one block of memory, stepped by native threads."""
 
 from __future__ import annotations
 
@@ -28,25 +28,24 @@ Array = NDArray[Any]
 
 
 class Worlds:
-    """Many worlds of one model that know nothing of each other, stepped in native threads without the interpreter's lock.
+    """Many independent worlds of one model, stepped in native threads without the interpreter lock.
 
-    States, inputs and results of all worlds are live arrays ``(count, …)`` in C order: views of the memory that the core works on, the same for as long as the worlds live. What is written
-    to them is what the core reads. They are shared without a copy by ``torch.from_dlpack(worlds.q)`` and ``jax.dlpack.from_dlpack``. Do not touch them while another thread steps.
+    States, inputs and results of all worlds are live arrays ``(count, …)`` in C order: views of the core's memory that stay valid for the lifetime of the worlds. They are shared without a copy by ``torch.from_dlpack(worlds.q)`` and ``jax.dlpack.from_dlpack``. Do not access them while another thread steps.
 
     ==================================================  ==============================================================================================================
     written by you, read at the next step                ``q, v, time, control, tau, external_forces, activation, mocap_position, mocap_quaternion``
     written by every step, read by you                   ``q, v, time, activation, status, residual, penetration, contact_forces, contact_counts, unsolved, sensors``
     ==================================================  ==============================================================================================================
 
-    Inputs stay as they are until you write others. Writing ``q`` or ``v`` between steps moves a world and keeps its memory of contacts, as a small push would; :meth:`reset` forgets them.
+    Inputs stay until you change them. Writing ``q`` or ``v`` between steps keeps the warm start of the contact solver; :meth:`reset` discards it.
 
-    Every world does, bit for bit, what a :class:`Simulator` in its state with its inputs does, for any number of threads and any order. A world whose velocities cease to be finite, or
-    whose mass matrix becomes singular, stays as it was before that step, says so in its status and goes no further in that call; the others do.
+    Every world does, bit for bit, what a :class:`Simulator` in its state with its inputs does, for any number of threads and any order. A world whose velocities are no longer finite, or
+    whose mass matrix becomes singular, keeps its state from before that step, reports it in its status and stops in that call; the others continue.
 
     Args:
-        model: what a :class:`Simulator` takes, or one, whose settings and switched loops are then used.
+        model: as for :class:`Simulator`, or a simulator, whose settings and active loops are used.
         count: of worlds.
-        threads: that step worlds at once.
+        threads: number of threads.
         timestep: [s]. Default: the model's own.
         **options: of the :class:`Simulator`.
 
@@ -191,7 +190,7 @@ class Worlds:
 
     @property
     def mocap_position(self) -> Array:
-        """(count, nmocap, 3) where mocap bodies are to be after the next step [m], see :meth:`Simulator.set_mocap`."""
+        """(count, nmocap, 3) target positions of mocap bodies for the next step [m], see :meth:`Simulator.set_mocap`."""
         n = self._sim._source.nmocap
         return self._mocap_goal[:, : 3 * n].reshape(len(self), n, 3)
 
@@ -201,7 +200,7 @@ class Worlds:
 
     @property
     def mocap_quaternion(self) -> Array:
-        """(count, nmocap, 4) (w, x, y, z) likewise; of any length but zero, made one when a step begins."""
+        """(count, nmocap, 4) (w, x, y, z) likewise; nonzero, normalized when a step begins."""
         n = self._sim._source.nmocap
         return self._mocap_goal[:, 3 * n :].reshape(len(self), n, 4)
 
@@ -210,21 +209,21 @@ class Worlds:
         _write(self.mocap_quaternion, values, "mocap_quaternion")
 
     def place_mocap(self, where: Where = None) -> None:
-        """Put mocap bodies where they are to be at once, without a motion."""
+        """Move mocap bodies to their targets at once, without a motion."""
         self._make_unit()
         which = chosen(where, len(self))
         self._mocap[which] = self._mocap_goal[which]
 
     @property
     def sensors(self) -> Array:
-        """(count, nsensordata) values of the model's sensors after the last step, as :attr:`StepResult.sensors` has them.
+        """(count, nsensordata) values of the model's sensors after the last step, as in :attr:`StepResult.sensors`.
 
-        They are computed when they are read, of worlds that were stepped or reset since, in the worlds' threads, by MuJoCo's functions with the present inputs: read them before you write
-        inputs of the next step. The first time makes data of MuJoCo's for every thread. :attr:`sensor_slices` says which columns are whose.
+        They are computed when read, for worlds that were stepped or reset since, by MuJoCo's functions with the current inputs: read them before you write the inputs of the next
+        step. The first read creates MuJoCo's data for every thread. :attr:`sensor_slices` gives the columns of each sensor.
 
         Raises:
-            NotFiniteError: inputs or states of some worlds, which are named, are not finite.
-            MujocoError: MuJoCo could not go on with a world.
+            NotFiniteError: inputs or states of some worlds are not finite; the message names them.
+            MujocoError: MuJoCo failed for a world.
         """
         stale = np.flatnonzero(~self._sensed).tolist()
         if stale and self._sensors.size:
@@ -239,23 +238,23 @@ class Worlds:
 
     @property
     def sensor_slices(self) -> dict[str, slice]:
-        """Where each sensor's values are in :attr:`sensors`: name → columns."""
+        """Columns of each sensor in :attr:`sensors`, by name."""
         return dict(self._sim._sensing.places)
 
     # ---- motion ---------------------------------------------------------------------------------------------------------------
 
     def step(self, n: int = 1, where: Where = None) -> None:
-        """Go some time steps on, with the inputs as they are.
+        """Advance by n time steps with the current inputs.
 
         Args:
-            n: steps of each world. Ctrl-C, and errors below, may leave some worlds farther on than others; each is valid.
+            n: number of steps. After Ctrl-C, or an error below, some worlds may be further on than others; each is valid.
             where: which worlds: a mask (count,), indices, a slice; default: all.
 
         Raises:
-            NotFiniteError: an input, a state or a parameter of some worlds is not finite; they are named, and no world was stepped.
-            ArgumentError: likewise, a parameter cannot be: a mass that is not positive, a negative friction …
-            QuaternionError: likewise, a quaternion has not length 1.
-            MujocoError: MuJoCo could not go on with a world, or one has more than 200,000 contacts. It stays as it was, "failed"; all others are done.
+            NotFiniteError: an input, a state or a parameter of some worlds is not finite; the message names them, and no world was stepped.
+            ArgumentError: likewise, a parameter is invalid: a mass that is not positive, a negative friction …
+            QuaternionError: likewise, a quaternion does not have unit length.
+            MujocoError: MuJoCo failed for a world, or it has more than 200,000 contacts. Its state does not change and its status is "failed"; all others were stepped.
         """
         steps = _count(n, "n")
         which = self._ready(where)
@@ -280,16 +279,16 @@ class Worlds:
     ) -> WorldsLinearization:
         """Differentiate the next step of worlds: q⁺ and v⁺ by q, v and controls, in native threads. Each is, bit for bit, what :meth:`Simulator.linearize` finds from the same state.
 
-        Exact while no contact, limit or dry friction changes its mode, see there. For exact derivatives give the worlds a small ``tolerance``, say 1e-10.
+        Exact while no contact, limit or dry friction changes its mode, see there. For accurate derivatives use a small ``tolerance``, such as 1e-10.
 
         Args:
             where: which worlds: a mask (count,), indices, a slice; default: all. The result has a row for each, in their order.
-            control: (nu,) for all of them or (k, nu) for the k chosen ones, in this step alone. Default: :attr:`control` as it is.
+            control: (nu,) for all of them or (k, nu) for the k chosen ones, for this step only. Default: :attr:`control`.
             tau: (nv,) or (k, nv) forces on joints, likewise. Default: :attr:`tau`.
-            advance: also take the step, as :meth:`step` does. Else the worlds stay as they are, bit for bit.
+            advance: also take the step, as :meth:`step` does. Otherwise the worlds do not change.
 
         Raises:
-            NotFiniteError, ArgumentError, QuaternionError, MujocoError: as of :meth:`step`.
+            NotFiniteError, ArgumentError, QuaternionError, MujocoError: see :meth:`step`.
 
         Examples:
             >>> import delassus as dl
@@ -315,7 +314,7 @@ class Worlds:
         """Differentiate q_bar · q⁺ + v_bar · v⁺ of every world by its q, v, controls and forces on joints, matrix-free.
 
         Args:
-            q_bar, v_bar: (nv,) for all of the worlds or (k, nv): weights; those of q⁺ in its tangent space. What is None has no weight.
+            q_bar, v_bar: (nv,) for all of the worlds or (k, nv): weights; those of q⁺ in its tangent space. None: zero.
             where, control, tau, advance: see :meth:`linearize`.
         """
         which, inputs = self._derived(where, control, tau, advance)
@@ -342,7 +341,7 @@ class Worlds:
     def reset(
         self, where: Where = None, q: ArrayLike | str | None = None, v: ArrayLike | None = None, time: ArrayLike | None = None
     ) -> None:
-        """Start some worlds from states, without memory of contacts. Inputs stay as they are.
+        """Set the states of some worlds and discard their contact memory. Inputs do not change.
 
         Args:
             where: which worlds: a mask (count,), indices, a slice; default: all.
@@ -386,13 +385,13 @@ class Worlds:
         restitution: tuple[float, float] | None = None,
         size_scale: tuple[float, float] | None = None,
     ) -> None:
-        """Draw :attr:`parameters` of all worlds, uniformly between two ends each. What world k gets depends on the seed and on k alone, not on how many worlds there are or what else is drawn.
+        """Draw :attr:`parameters` of all worlds, uniformly in given ranges. The values of world k depend on the seed and k only.
 
         Args:
-            seed: a whole number.
+            seed: an integer.
             friction: sliding friction of all shapes of a world.
             mass_scale: factors on the model's masses and inertias, one per body.
-            com_offset: that are added to centres of mass, three per body [m].
+            com_offset: added to centres of mass, three per body [m].
             damping_scale, stiffness_scale, armature_scale, friction_loss_scale: factors on the model's, one per joint.
             gain_scale: factors on gain and bias, one per actuator.
             gravity_scale: one factor per world.
@@ -414,7 +413,7 @@ class Worlds:
     # ---- moments --------------------------------------------------------------------------------------------------------------
 
     def save(self) -> Array:
-        """Return all that next steps depend on, and what the last ones left, as numbers, and what they are of. They may be kept in a file."""
+        """Return a snapshot of everything later steps depend on, and the last results, as an array. It may be stored in a file."""
         states = [self._core.save(k) for k in self._all]
         self.parameters.accept()
         blocks = [np.ravel(block).astype(float) for block in (*self._blocks(), *self.parameters.opened.values())]
@@ -422,10 +421,10 @@ class Worlds:
         return seal(self._sim._identity, np.concatenate([self._switches(), head, *states, *blocks]))
 
     def restore(self, snapshot: ArrayLike) -> None:
-        """Go back to what :meth:`save` returned, bit for bit; in these worlds or in as many others of the same model with the same options.
+        """Return to a snapshot of :meth:`save`, bit for bit, in these worlds or as many others with the same model and options.
 
         Raises:
-            ArgumentError: it is of another model, of other options, of another number of worlds, or not as it was saved. Nothing changes then.
+            ArgumentError: the snapshot is for another model, other options or another number of worlds, or was modified. The worlds are then unchanged.
         """
         numbers, n = unseal(self._sim._identity, snapshot), len(self)
         switches = self._switches()
@@ -438,7 +437,7 @@ class Worlds:
         ends = at + n + np.cumsum(numbers[at : at + n]).astype(int)
         sizes = [block.size for block in self._blocks()] + [n * self.parameters.size(name) for name in written]
         if len(ends) != n or len(numbers) != ends[-1] + sum(sizes):
-            raise ArgumentError("snapshot: its sizes cannot be of these worlds. Give what save() returned, unchanged.")
+            raise ArgumentError("snapshot: its sizes do not match these worlds. Give what save() returned, unchanged.")
         parts = np.split(numbers[at + n :], ends - (at + n))
         before = [self._core.save(k) for k in self._all]
         try:
@@ -456,7 +455,7 @@ class Worlds:
         self._sensed[:] = False
 
     def simulator(self, world: int) -> Simulator:
-        """Return a :class:`Simulator` in the state of a world: with the same inputs it goes on as that world does, bit for bit. For looking closely at one of them."""
+        """Return a :class:`Simulator` in the state of a world: with the same inputs it continues as that world does, bit for bit."""
         k = _count(world, "world", 0)
         if k >= len(self):
             raise ArgumentError(f"world: expected less than {len(self)}, got {k}.")
