@@ -51,7 +51,8 @@ def simulation_figure(
     what = subject(tr, None, None, geometry)
     studio = Studio(tr.model, tr.q[moments], solids=what.solids, size=(500, 430), samples=samples)
     studio.newton, example = force_scale(what, studio.reach)
-    for ax, k in zip(upper.subplots(), moments, strict=True):
+    views: Any = upper.subplots()
+    for ax, k in zip(views, moments, strict=True):
         touching = tr.contacts(k)
         ax.imshow(studio.picture(tr.q[k], touching))
         ax.set_title(f"t = {tr.times[k]:.2f} s" + (f", {len(touching)} contacts" if k else ""), fontsize=12)
@@ -69,7 +70,8 @@ def simulation_figure(
                 ax.text(x, 413, word, color=color, fontsize=10, va="center")
                 x += 22 + 7.2 * len(word)
 
-    depth, work, stages, bars = lower.subplots()
+    plots: Any = lower.subplots()
+    depth, work, stages, bars = plots
     t = tr.times[0] + (np.arange(len(motion.seconds)) + 1) * (tr.times[-1] - tr.times[0]) / len(motion.seconds)
     ours, theirs = "#1f5fa8", "#e08a1e"
     if peer is not None and peer.finite:
