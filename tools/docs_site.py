@@ -1,7 +1,7 @@
 """Hooks of mkdocs.yml: pages made from other files of the repository while the site is built, so that none of them can go stale.
 
     index, contributing, changelog, benchmarks, robots    Markdown files that lie elsewhere
-    tutorials/                                             examples/, comments as text, with what a run prints
+    tutorials/                                             examples/, comments as text, with what a run prints; notebooks with their outputs
     algorithms/                                            the tables of docs/algorithms/index.md, a page a row: first comment of the core's file, textbook function
     api/                                                   the names of delassus.__all__, a page a room, from docstrings alone
 
@@ -271,8 +271,36 @@ def tutorial(path, printed):
     return "\n\n".join(parts) + "\n"
 
 
+def notebooks():
+    """Files of the notebooks, in the order to read them."""
+    return [ROOT / "examples" / "notebooks" / f"{name}.ipynb" for name in ("first_steps", "contact_and_loops", "learning_and_gradients")]
+
+
+def notebook_page(path):
+    """Markdown of a notebook: its cells, each with the outputs that the file holds."""
+    parts = []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        parts.append(source if cell["cell_type"] == "markdown" else f"```python\n{source}\n```")
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {"text/plain": output.get("text", [])})
+            if "image/png" in data:
+                parts.append(f'<img alt="" src="data:image/png;base64,{"".join(data["image/png"]).strip()}">')
+            elif "text/html" in data:
+                parts.append("".join(data["text/html"]))
+            else:
+                parts.append("```text\n" + "".join(data["text/plain"]).rstrip() + "\n```")
+    parts.append(f"The notebook is `examples/notebooks/{path.name}`; the tests run it.")
+    return "\n\n".join(parts) + "\n"
+
+
+def notebook_title(path):
+    """Heading of a notebook's first cell."""
+    return "".join(json.loads(path.read_text(encoding="utf-8"))["cells"][0]["source"]).splitlines()[0].lstrip("# ")
+
+
 def tutorials_index():
-    """Markdown of the list of examples."""
+    """Markdown of the list of examples and notebooks."""
 
     def shows(path):
         """Return the first paragraph of an example's docstring, in one line."""
@@ -288,6 +316,10 @@ def tutorials_index():
             "| | shows |",
             "|---|---|",
             *rows,
+            "",
+            "## Notebooks",
+            "",
+            *(f"- [{notebook_title(p)}]({p.stem}.md)" for p in notebooks()),
             "",
         ]
     )
@@ -372,6 +404,8 @@ def generated():
     pages["tutorials/index.md"] = (tutorials_index(), None)
     for path in examples():
         pages[f"tutorials/{path.stem}.md"] = (tutorial(path, printed.get(path.stem, "")), None)
+    for path in notebooks():
+        pages[f"tutorials/{path.stem}.md"] = (notebook_page(path), None)
     for a in algorithms():
         pages[f"algorithms/{a.page}"] = (algorithm_page(a), None)
     for module in ("robot", "rows"):
@@ -433,7 +467,7 @@ def on_config(config):
         groups.setdefault(a.group, []).append(f"algorithms/{a.page}")
     rooms, modules = api()
     places = {
-        "Tutorials": ["tutorials/index.md", *(f"tutorials/{p.stem}.md" for p in examples())],
+        "Tutorials": ["tutorials/index.md", *(f"tutorials/{p.stem}.md" for p in (*notebooks(), *examples()))],
         "Algorithms": [
             "algorithms/index.md",
             *({g: pages} for g, pages in groups.items()),

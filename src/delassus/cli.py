@@ -148,9 +148,8 @@ def doctor(robot: Robot, floating_base: Floating = False, package_dir: Packages 
         console.print(f"{marks[finding.kind]} {escape(finding.text)}", highlight=False, soft_wrap=True)
         if finding.advice:
             console.print(f"        → {escape(finding.advice)}", highlight=False, soft_wrap=True)
-    console.print(
-        "nothing is missing" if report.complete else f"{sum(f.kind == 'missing' for f in report.findings)} things are missing, see above"
-    )
+    missing = sum(finding.kind == "missing" for finding in report.findings)
+    console.print("nothing is missing" if not missing else f"{missing} {'thing is' if missing == 1 else 'things are'} missing, see above")
     for step in report.next_steps:
         console.print(f"next: [bold]{escape(step)}[/]", highlight=False, soft_wrap=True)
     _save(json_file, asdict(report) | {"complete": report.complete})

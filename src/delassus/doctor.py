@@ -8,20 +8,26 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+import mujoco
 import numpy as np
 
+from .constraints import ConstraintRows
 from .errors import DelassusError
 from .model import Model
 from .model.floor import with_floor
 from .model.from_mujoco import from_compiled
-from .model.geometry import counted, touching
+from .model.geometry import counted, geom_kind, touching
 from .model.load import compile_source
 from .model.urdf import UrdfDetails
 from .simulator import Simulator
+from .solvers import close_loops
+from .state import body_placements
 
 __all__ = ["Finding", "Report", "examine"]
 
 _STEPS = 100
+_JOINTS = {"free": "free joint", "ball": "ball joint", "slide": "slide", "hinge": "hinge"}
+_LARGE, _SMALL = 10.0, 5e-3  # sizes of a shape and of a whole robot beyond which their unit is in doubt [m]
 
 
 @dataclass(frozen=True)
@@ -70,8 +76,9 @@ def examine(source: str, *, floating_base: bool = False, package_dirs: Sequence[
     if details is not None:
         _files(report, details)
     _shapes(report, model, details)
+    _sizes(report, model)
     _masses(report, model, details)
-    _joints(report, model)
+    _joints(report, model, details)
     shown = {id(line) for line in model.ignored if details is not None and _told(line)}
     for line in model.ignored:
         if id(line) not in shown:
@@ -93,7 +100,7 @@ def _told(line: str) -> bool:
 
 def _tree(report: Report, model: Model, details: UrdfDetails | None) -> None:
     kind = "MJCF" if details is None else "URDF"
-    moving = ", ".join(f"{n} {word}" for word, n in sorted(_counts(model.joint_type).items())) or "none"
+    moving = ", ".join(counted(n, _JOINTS[word]) for word, n in sorted(_counts(model.joint_type).items())) or "none"
     bodies = counted(model.nbody - 1, "body", "bodies")
     report.add("read", f"{kind} of {model.name!r}: {bodies}, joints: {moving}; nq = {model.nq}, nv = {model.nv}, {model.mass:.4g} kg.")
     if model.loops:
@@ -145,13 +152,45 @@ def _shapes(report: Report, model: Model, details: UrdfDetails | None) -> None:
             report.add("read", f"{role.capitalize()} shapes: {listed or 'none'}{tail}.")
     else:
         report.add("read", f"{counted(len(touching(m)), 'shape')} that can touch, of {m.ngeom} in all.")
-    if not moving and model.nv:
+    if not moving and "free" in model.joint_type:
         report.add("missing", "Nothing that moves can touch: it has no collision shapes, and falls through any floor.", "Give its links <collision> elements.")  # fmt: skip
+    elif not moving and model.nv:
+        report.add("note", "Nothing that moves has a collision shape, so it touches nothing.", "Give its links <collision> elements if it should.")
     if details is not None and details.overlaps:
         some = ", ".join(f"{a} and {b}" for a, b in details.overlaps[:6]) + (" …" if len(details.overlaps) > 6 else "")
         pairs = counted(len(details.overlaps), "pair of links overlaps", "pairs of links overlap")
         report.add("note", f"{pairs} at the reference configuration and do not collide with each other: {some}.",
                    "dl.load(..., exclude_overlaps=False) lets them collide.")  # fmt: skip
+
+
+def _extent(model: Model, geoms: Sequence[int]) -> float:
+    """Return the diagonal [m] of the box around shapes at the reference configuration."""
+    m = model._in_mujoco()
+    d = mujoco.MjData(m)
+    d.qpos[:] = model.neutral()
+    mujoco.mj_kinematics(m, d)
+    corners = [d.geom_xpos[g] + d.geom_xmat[g].reshape(3, 3) @ m.geom_aabb[g, :3] + s * m.geom_rbound[g] for g in geoms for s in (-1, 1)]
+    return float(np.linalg.norm(np.ptp(corners, axis=0))) if corners else 0.0
+
+
+def _bounded(model: Model) -> list[int]:
+    """Return the shapes of bodies: not those of the world, nor planes and height fields, which have no size."""
+    m = model._in_mujoco()
+    return [g for g in range(m.ngeom) if m.geom_bodyid[g] and geom_kind(m, g) not in ("plane", "hfield")]
+
+
+def _sizes(report: Report, model: Model) -> None:
+    """Sizes that speak of another unit than the metre."""
+    m, geoms = model._in_mujoco(), _bounded(model)
+    longest = {g: 2 * float(m.geom_aabb[g, 3:].max()) for g in geoms}
+    large = [g for g in geoms if longest[g] > _LARGE]
+    advice = 'Lengths are in metres. For meshes in millimetres write <mesh filename="…" scale="0.001 0.001 0.001"/>.'
+    if large:
+        g = max(large, key=longest.__getitem__)
+        named = model.body_names[m.geom_bodyid[g]]
+        report.add("note", f"{counted(len(large), 'shape is', 'shapes are')} longer than {_LARGE:g} m, up to {longest[g]:.4g} m (link {named!r}).", advice)
+    elif geoms and (size := _extent(model, geoms)) < _SMALL:
+        report.add("note", f"The whole robot is {1e3 * size:.2g} mm large.", "Lengths are in metres. Check the scale of its meshes.")
 
 
 def _masses(report: Report, model: Model, details: UrdfDetails | None) -> None:
@@ -160,11 +199,29 @@ def _masses(report: Report, model: Model, details: UrdfDetails | None) -> None:
             held = "without mass" in line
             report.add("missing", f"{line}." if not held else f"{line}: the joints are held fixed.",
                        "Give these links mass and inertia." if held else "It was lowered to what a mass can have. Correct it, about the centre of mass.")  # fmt: skip
+    # no body is larger than the robot, so neither is a radius of gyration
+    places = body_placements(model, model.neutral())[1:, :3, 3]
+    size = max(_extent(model, _bounded(model)), float(np.linalg.norm(np.ptp(places, axis=0))))
+    radius = np.sqrt(np.linalg.eigvalsh(model.body_inertia).max(axis=-1, initial=0.0) / np.maximum(model.body_mass, 1e-9))
+    wide = [b for b in range(1, model.nbody) if model.body_mass[b] > 1e-9 and radius[b] > 2 * size > 0]
+    if wide:
+        b = max(wide, key=radius.__getitem__)
+        report.add(
+            "note",
+            f"{counted(len(wide), 'link has', 'links have')} more inertia than a mass within the robot can have: {model.body_names[b]!r} has that of {model.body_mass[b]:.3g} kg at {radius[b]:.3g} m from its centre.",
+            "Inertias are in kg m². Those in kg mm² are 1e6 times too large, those in g mm² 1e9 times.",
+        )
     if details is not None and details.massless:
         report.add("note", f"{counted(len(details.massless), 'link has', 'links have')} no mass: {_short(', '.join(details.massless))}.")
 
 
-def _joints(report: Report, model: Model) -> None:
+def _joints(report: Report, model: Model, details: UrdfDetails | None) -> None:
+    if details is not None and len(details.roots) > 1:
+        report.add("note", f"There are {len(details.roots)} root links, each fixed to the world: {_short(', '.join(details.roots))}.",
+                   "A robot has one root: join the others to it, with fixed joints if they do not move.")  # fmt: skip
+    if details is not None and details.unlimited:
+        report.add("note", f"{counted(len(details.unlimited), 'revolute or prismatic joint has', 'revolute or prismatic joints have')} no <limit>, so no range: {_short(', '.join(details.unlimited))}.",
+                   'Add <limit lower="…" upper="…"/>, or make the joint continuous.')  # fmt: skip
     q = model.neutral()
     out = [
         name
@@ -176,13 +233,20 @@ def _joints(report: Report, model: Model) -> None:
                    "Start from a configuration within it: sim.reset(q). Until then steps end 'limit_violated'.")  # fmt: skip
 
 
+    if model.loops:
+        error = float(np.abs(ConstraintRows(model, model.loops).error(model.neutral())).max(initial=0.0))
+        if error > 1e-6:
+            report.add("note", f"The reference configuration does not close the loops and couplings: they are off by {error:.2g} (m or rad).",
+                       "Start from one that does: sim.reset(dl.close_loops(model, model.neutral()).configuration).")  # fmt: skip
+
+
 def _within(model: Model) -> np.ndarray[Any, Any]:
-    """Return the reference configuration with all hinges and slides moved into their ranges."""
+    """Return a configuration near the reference in which hinges and slides are within their ranges and loops are closed, as far as that is possible."""
     q = model.neutral()
     for kind, adr, (low, high) in zip(model.joint_type, model.joint_qadr, model.joint_range, strict=True):
         if kind in ("hinge", "slide"):
             q[adr] = np.clip(q[adr], low, high)
-    return q
+    return close_loops(model, q).configuration if model.loops else q
 
 
 def _trial(report: Report, model: Model) -> None:
@@ -204,10 +268,8 @@ def _trial(report: Report, model: Model) -> None:
 
 
 def _advise(report: Report, source: str, model: Model, details: UrdfDetails | None, floating_base: bool) -> None:
-    fixed = details is not None and not floating_base and "free" not in model.joint_type
-    if fixed:
-        report.add(
-            "note", "Its base is fixed to the world.", "For a robot that walks, flies or falls add --floating-base (floating_base=True)."
-        )
+    if details is not None and not floating_base and "free" not in model.joint_type:
+        still = "" if model.nv else " It has no joint either, so nothing can move."
+        report.add("note", f"Its base is fixed to the world.{still}", "For a robot that walks, flies or falls add --floating-base (floating_base=True).")  # fmt: skip
     flags = " --floating-base" if floating_base else ""
     report.next_steps = [f"delassus simulate {source}{flags} --floor --record motion.html", f"delassus view {source}{flags}"]

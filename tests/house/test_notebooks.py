@@ -37,6 +37,9 @@ def test_notebook_runs_and_holds_its_outputs(tool, path):
         ]
 
     assert kinds(kept) == kinds(made)
+    # Jupyter refuses a notebook whose data is not text
+    for output in (output for cell in kept["cells"] for output in cell.get("outputs", ())):
+        assert all(text and "".join(text) for text in output.get("data", {}).values())
     assert any("text/html" in output.get("data", {}) for cell in made["cells"] for output in cell.get("outputs", ()))
 
 

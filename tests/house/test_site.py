@@ -74,6 +74,9 @@ def test_site_has_its_pages(site):
         assert (site / f"{page}.html").stat().st_size > 5_000
     for example in (ROOT / "examples").glob("[0-9]*.py"):
         assert (site / "tutorials" / f"{example.stem}.html").stat().st_size > 5_000
+    for notebook in (ROOT / "examples" / "notebooks").glob("*.ipynb"):
+        page = (site / "tutorials" / f"{notebook.stem}.html").read_text(encoding="utf-8")
+        assert "<table" in page or "data:image/png" in page
     assert "matrix" in (site / "search" / "search_index.json").read_text()
 
 

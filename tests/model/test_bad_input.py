@@ -138,13 +138,13 @@ BAD = {
     # texts
     "missing file": (load("nowhere/robot.xml"), LoadError, "'nowhere/robot.xml' does not exist.*MJCF, URDF.*go2"),
     "missing file in sight": (load("robot.urdf"), LoadError, "'robot.urdf' does not exist"),
-    "cut off": (load("<mujoco><worldbody>"), LoadError, "the text is not well-formed XML"),
+    "cut off": (load("<mujoco><worldbody>"), LoadError, "the text is incomplete: it ends at line 1"),
     "other root": (load("<sdf version='1.6'/>"), LoadError, "root element <sdf>; expected <mujoco>.*<robot>"),
     "refused by MuJoCo": (load("<mujoco><wrong/></mujoco>"), LoadError, "MuJoCo cannot compile the text.*unrecognized element"),
     "two bodies in MJCF": (load('<mujoco><worldbody><body name="a"/><body name="a"/></worldbody></mujoco>'), LoadError, "repeated name 'a'"),
-    "URDF without joints' ends": (load('<robot name="r"><link name="a"/><joint name="j" type="fixed"/></robot>'), LoadError, "joint 'j': its parent is link None, which does not exist"),
+    "URDF without joints' ends": (load('<robot name="r"><link name="a"/><joint name="j" type="fixed"/></robot>'), LoadError, "joint 'j' needs <parent link"),
     "URDF cycle": (
-        load(urdf(inertial(1, 1, 1, 1), '<joint name="k" type="fixed"><parent link="a"/><child link="base"/></joint>')), LoadError, "MuJoCo cannot compile",
+        load(urdf(inertial(1, 1, 1, 1), '<joint name="k" type="fixed"><parent link="a"/><child link="base"/></joint>')), LoadError, "every link is the child of a joint, so none is the root",
     ),
     "URDF two roots floating": (load(urdf(inertial(1, 1, 1, 1), links='<link name="x"/>'), floating_base=True), LoadError, r"floating_base: expected one link.*\['base', 'x'\]"),
     "URDF world floating": (load(urdf(inertial(1, 1, 1, 1)).replace("base", "world"), floating_base=True), LoadError, "floating_base: .*not named 'world'"),
@@ -320,10 +320,11 @@ def test_errors_are_also_the_builtin_ones_people_catch():
 
 
 FILES = {
-    "empty": (b"", "not well-formed"),
-    "binary": (bytes(range(256)), "not well-formed"),
-    "words": (b"not a robot", "not well-formed"),
-    "half": (b"<mujoco><worldbody><body>", "not well-formed"),
+    "empty": (b"", "is empty"),
+    "binary": (bytes(range(256)), "is not XML: it does not start with '<'"),
+    "words": (b"not a robot", "is not XML: it does not start with '<'"),
+    "half": (b"<mujoco><worldbody><body>", "is incomplete: it ends at line 1"),
+    "crossed": (b"<mujoco><worldbody></mujoco>", "not well-formed XML: mismatched tag"),
     "other": (b"<html><body/></html>", "root element <html>; expected"),
     "bad MJCF": (b"<mujoco><worldbody><geom/></worldbody></mujoco>", "size 0 must be positive"),
     "massless": (b"<mujoco><worldbody><body><joint/></body></worldbody></mujoco>", "mass and inertia"),

@@ -234,6 +234,19 @@ def test_urdf_equal_limits_are_listed_not_printed(capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_urdf_limits_the_wrong_way_round_are_listed_as_such():
+    with pytest.warns(UserWarning, match="joint 'j' has a lower limit 3 above its upper limit 2, so it has none"):
+        model = dl.load(urdf(link("base"), link("leg"), joint("j", "base", "leg").replace('lower="-1" upper="2"', 'lower="3" upper="2"')))
+    assert not np.isfinite(model.joint_range).any()
+
+
+def test_urdf_mimic_of_nothing_is_listed_with_both_names():
+    parts = (joint("one", "base", "upper"), joint("two", "upper", "lower", extra='<mimic joint="none"/>'))
+    with pytest.warns(UserWarning, match="mimic of joint 'two': it follows joint 'none', which does not exist or does not move"):
+        model = dl.load(urdf(*ARM[:3], *parts))
+    assert not model.loops
+
+
 def test_urdf_mimic_becomes_a_coupling_or_is_listed():
     parts = (joint("one", "base", "upper"), joint("two", "upper", "lower", extra='<mimic joint="one" multiplier="2" offset="0.1"/>'))
     with warnings.catch_warnings():

@@ -67,6 +67,8 @@ MESH = shape('<mesh filename="package://my_robot/meshes/box.stl"/>')
         "AMENT_PREFIX_PATH",
         "walking up",
         "package.xml",
+        "repository in a workspace",
+        "workspace of ROS_PACKAGE_PATH",
         "three slashes",
         "percent",
         "file",
@@ -92,6 +94,13 @@ def test_every_way_to_name_a_mesh_finds_it(tmp_path, monkeypatch, way):
     elif way == "package.xml":
         package, path = tmp_path / "a-git-clone", tmp_path / "a-git-clone" / "urdf" / "robot.urdf"
         written(package / "package.xml", "<package><name> my_robot </name></package>")
+    elif "workspace" in way:
+        package = tmp_path / "ws" / "src" / "some_repository" / ("my-robot" if way.startswith("repository") else "my_robot")
+        written(package / "package.xml", "<package><name>my_robot</name></package>")
+        if way.startswith("repository"):
+            options = {"package_dirs": [tmp_path / "ws"]}
+        else:
+            monkeypatch.setenv("ROS_PACKAGE_PATH", str(tmp_path / "ws" / "src"))
     elif way == "three slashes":
         text, options = MESH.replace("package://", "package:///"), {"package_dirs": [tmp_path / "elsewhere"]}
     elif way == "percent":
@@ -165,7 +174,7 @@ LISTED = {
     "missing package": ('<mesh filename="package://nowhere/a.stl"/>', "package 'nowhere' is not found; give its parent folder in package_dirs"),
     "missing mesh": ('<mesh filename="a.stl"/>', "the file does not exist"), "no name": ("<mesh/>", "no file is named"), "web": ('<mesh filename="https://x.org/a.stl"/>', "is not fetched"),
     "no faces": ('<mesh filename="empty.obj"/>', "'empty.obj' has no faces"), "a line": ('<mesh filename="line.stl"/>', "'line.stl' has no width"),
-    "zero scale": ('<mesh filename="box.stl" scale="1 0 1"/>', "leaves no volume"), "scale of words": ('<mesh filename="box.stl" scale="${s}"/>', "scale must be three numbers"),
+    "zero scale": ('<mesh filename="box.stl" scale="1 0 1"/>', "leaves no volume"), "scale of words": ('<mesh filename="box.stl" scale="s"/>', "scale must be three numbers"),
     "no size": ("<box/>", "size of <box> must be 3 positive numbers"), "negative": ('<sphere radius="-1"/>', "radius of <sphere> must be 1 positive number"),
     "unknown": ('<cone radius="1"/>', "<cone> is no shape of URDF"), "nothing": ("", "it has no geometry"), "kind": ('<mesh filename="a.ply"/>', "does not exist"),
 }  # fmt: skip
@@ -217,6 +226,12 @@ def linked(name):
 REFUSED = {
     "xacro namespace": ('<robot name="r" xmlns:xacro="http://www.ros.org/wiki/xacro"><xacro:include filename="x"/><link name="a"/></robot>', "is xacro.*<xacro:include>.*xacro .* > .*urdf"),
     "xacro without it": ('<robot name="r"><xacro:macro name="m"/></robot>', "is xacro.*Expand it first: xacro"),
+    "xacro expression": ('<robot name="r"><link name="a"><inertial><mass value="${2 * m}"/></inertial></link></robot>', r"is xacro.*value='\$\{2 \* m\}' in link 'a'.*Expand it first: xacro"),
+    "no parent": ('<robot name="r"><link name="a"/><link name="b"/><joint name="j" type="fixed"><child link="b"/></joint></robot>', "joint 'j' needs <parent link"),
+    "no root": (robot(more=linked("a") + joint("j", "base", "a") + joint("k", "a", "base")), "every link is the child of a joint.*argument loops"),
+    "SRDF": ('<robot name="r"><group name="arm"/></robot>', "at least one <link>, got none. It is an SRDF"),
+    "SDF": ('<sdf version="1.6"><model name="m"/></sdf>', "root element <sdf>.*SDF is not read: export the robot as URDF or MJCF"),
+    "web page": ("<html><body/></html>", "root element <html>.*download the raw file"), "cut off": ('<robot name="r"><link name="a">', "incomplete: it ends at line 1"),
     "no link": ('<robot name="r"/>', "at least one <link>"), "two links of one name": (robot(more=linked("base")), "link names must differ, got 2 of name 'base'"),
     "two joints of one name": (robot(more=linked("a") + linked("b") + joint("j", "base", "a") + joint("j", "base", "b")), "joint names must differ"),
     "unknown joint type": (robot(more=linked("a") + joint("j", "base", "a", "screw")), "joint 'j': type.*'screw'.*revolute"),
@@ -238,6 +253,28 @@ def test_a_xacro_file_is_named_in_the_command_that_expands_it(tmp_path):
     path = written(tmp_path / "go.urdf.xacro", REFUSED["xacro namespace"][0])
     with pytest.raises(LoadError, match=rf"xacro {path} > {tmp_path}/go_expanded.urdf"):
         dl.load(path)
+
+
+NO_XML = {
+    "robot.yaml": (b"robot:\n  name: r\n", "is not XML: it does not start with '<'"), "robot.urdf": (b" \n", "is empty"), "part.stl": (b"solid x\nendsolid x\n", "is a mesh, not a robot"),
+    "latin.urdf": ('<robot name="r">\n<link name="b\u00e4r"/></robot>'.encode("latin-1"), r"is not UTF-8 \(line 2\)\. Save it as UTF-8, or declare its encoding"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NO_XML)
+def test_a_file_of_another_kind_is_named_as_what_it_is(tmp_path, name):
+    content, said = NO_XML[name]
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(LoadError, match=said):
+        dl.load(tmp_path / name)
+
+
+def test_encodings_that_a_file_declares_and_a_default_namespace_are_read(tmp_path):
+    text = '<?xml version="1.0" encoding="iso-8859-1"?><robot xmlns="http://www.ros.org" name="b\u00e4r"><link name="base"/></robot>'
+    path = tmp_path / "r.urdf"
+    path.write_bytes(text.replace("<link name=\"base\"/>", f'<link name="base">{INERTIAL}</link>').encode("latin-1"))
+    model = quietly(path)
+    assert (model.name, model.body_names, model.mass) == ("b\u00e4r", ("world", "base"), 1.0)
 
 
 def test_a_folder_says_which_files_it_holds(tmp_path):

@@ -244,8 +244,8 @@ def _check_tree(model: Model) -> None:
             continue
         if not _moves_inertia(joint, parts[name]):
             raise ModelError(
-                f"joint {joint.name!r}: it moves body {name!r}, which carries nothing further and has no inertia in that direction, so its acceleration is not "
-                "defined. Give the body mass and inertia, or the joint an armature."
+                f"joint {joint.name!r}: its acceleration is not defined, because body {name!r} at its end has no inertia in the direction that it moves. "
+                "Give the body mass and inertia, or the joint an armature."
             )
 
 

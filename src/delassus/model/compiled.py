@@ -46,6 +46,9 @@ def compiled(make: Callable[[], Any], where: str) -> tuple[Any, tuple[str, ...]]
         except DelassusError:
             raise
         except (ValueError, RuntimeError, mujoco.FatalError) as error:
-            raise LoadError(f"source: MuJoCo cannot compile {where}: {str(error).strip()}") from None
+            message = str(error).strip()
+            if "opening file" in message.lower():
+                message += ". Files are looked for from the folder of the MJCF file, and in its meshdir, texturedir or assetdir."
+            raise LoadError(f"source: MuJoCo cannot compile {where}: {message}") from None
         finally:
             mujoco.set_mju_user_warning(before)

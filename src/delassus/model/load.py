@@ -28,6 +28,16 @@ from .urdf import UrdfOptions, from_urdf, xacro_error
 __all__ = ["embedded_names", "load"]
 
 _MAX_UNPACKED = 4_000_000_000  # bytes of a zip file
+_NO_ELEMENT = 3  # expat's code of a file that ends too early
+# what to do with XML files of other kinds, by their root element
+_OTHER_ROOTS = {
+    "sdf": " SDF is not read: export the robot as URDF or MJCF.",
+    "html": " This is a web page: download the raw file.",
+    "collada": " This is a mesh: name it in the <mesh> of a URDF or MJCF file, and give that file.",
+    "package": " This is the manifest of a ROS package: give the URDF in it.",
+    "launch": " This is a ROS launch file: give the URDF that it loads.",
+    "mujocoinclude": " This is a part for <include>: give the file that includes it.",
+}
 
 
 def embedded_names() -> tuple[str, ...]:
@@ -202,9 +212,41 @@ def parse(text: str | bytes, where: str) -> ElementTree.Element:
     except ElementTree.ParseError as error:
         if "unbound prefix" in str(error) and (b"<xacro:" if isinstance(text, bytes) else "<xacro:") in text:  # type: ignore[operator]
             raise xacro_error(where, "elements <xacro:…>") from None
-        raise LoadError(f"source: {where} is not well-formed XML: {error}.") from None
+        raise LoadError(f"source: {where} {_malformed(text, where, error)}") from None
     except (ValueError, LookupError) as error:  # encodings that do not exist, or that a text has not
         raise LoadError(f"source: {where} cannot be read as text: {error}. Save it as UTF-8.") from None
+    _drop_default_namespace(root)
     if root.tag not in ("mujoco", "robot"):
-        raise LoadError(f"source: {where} has the root element <{root.tag}>; expected <mujoco> (MJCF) or <robot> (URDF).")
+        said = _OTHER_ROOTS.get(root.tag.rpartition("}")[2].lower(), "")
+        raise LoadError(f"source: {where} has the root element <{root.tag}>; expected <mujoco> (MJCF) or <robot> (URDF).{said}")
     return root
+
+
+def _malformed(text: str | bytes, where: str, error: ElementTree.ParseError) -> str:
+    """Say what a file is that is no XML, as far as its first bytes and its name tell."""
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    suffix = Path(where.strip("'\"")).suffix.lower()
+    if not data.strip():
+        return "is empty."
+    if suffix in (".stl", ".obj", ".ply", ".glb", ".gltf", ".3mf", ".step", ".stp"):
+        return "is a mesh, not a robot. Name it in the <mesh> of a URDF or MJCF file, and give that file."
+    if not data.startswith((b"\xff\xfe", b"\xfe\xff", b"\0<")) and data.lstrip(b"\xef\xbb\xbf \t\r\n")[:1] != b"<":  # the first are UTF-16
+        return "is not XML: it does not start with '<'. Give a URDF or MJCF file."
+    if error.code == _NO_ELEMENT:
+        return f"is incomplete: it ends at line {error.position[0]}, before its last element is closed."
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as undecodable:
+        line = data.count(b"\n", 0, undecodable.start) + 1
+        if b"encoding" not in data[:200]:
+            return f"is not UTF-8 (line {line}). Save it as UTF-8, or declare its encoding in the first line: <?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>."
+    return f"is not well-formed XML: {error}."
+
+
+def _drop_default_namespace(root: ElementTree.Element) -> None:
+    """Take the default namespace out of the tags, as readers of URDF and MJCF know none."""
+    namespace, mark, name = root.tag.rpartition("}")
+    if mark and name in ("mujoco", "robot"):
+        for element in root.iter():
+            if isinstance(element.tag, str):
+                element.tag = element.tag.removeprefix(namespace + mark)

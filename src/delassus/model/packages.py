@@ -15,6 +15,8 @@ __all__ = ["Finder", "folders"]
 # environment variables that list folders of packages, and what lies between such a folder and a package
 _VARIABLES = {"ROS_PACKAGE_PATH": "", "AMENT_PREFIX_PATH": "share", "GAZEBO_MODEL_PATH": "", "GZ_SIM_RESOURCE_PATH": ""}
 
+_DEPTH, _MOST_FOLDERS = 4, 20_000  # of a workspace that is searched
+
 
 def folders(package_dirs: object) -> tuple[Path, ...]:
     """Check the argument ``package_dirs``: one folder or several, which must exist."""
@@ -42,7 +44,8 @@ class Finder:
     """Finds the files of one description.
 
     A package is looked for in ``package_dirs``, then in the folders of ``ROS_PACKAGE_PATH``, ``AMENT_PREFIX_PATH`` (their ``share``), ``GAZEBO_MODEL_PATH`` and
-    ``GZ_SIM_RESOURCE_PATH``, then in every folder above the description. A folder is package NAME if it has this name, or if its ``package.xml`` says so.
+    ``GZ_SIM_RESOURCE_PATH``, then in every folder above the description. A folder is package NAME if it has this name, or if its ``package.xml`` says so. Where none is,
+    workspaces (``package_dirs`` and ``ROS_PACKAGE_PATH``) are searched four folders deep, as ROS does.
 
     Args:
         folder: of the description; None where it is a text.
@@ -97,7 +100,7 @@ class Finder:
 
     def _candidates(self, name: str) -> Iterator[Path]:
         """Folders that are the package, best first."""
-        roots = list(self.package_dirs)
+        roots, found = list(self.package_dirs), False
         for variable, between in _VARIABLES.items():
             roots += [Path(entry) / between for entry in os.environ.get(variable, "").split(os.pathsep) if entry]
         if self.folder is not None:
@@ -105,12 +108,15 @@ class Finder:
         for root in roots:
             for path in (root / name, root / "share" / name):
                 if path.is_dir():
+                    found = True
                     yield path
             if root.name == name or _package_name(root) == name:
+                found = True
                 yield root
-            elif root in self.package_dirs:
-                # a repository whose packages lie in it under other names
-                yield from (below for below in _packages_in(root) if _package_name(below) == name)
+        if not found:
+            workspaces = (Path(entry) for entry in os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep) if entry)
+            for root in (*self.package_dirs, *workspaces):
+                yield from (package for package in _packages_below(root) if name in (package.name, _package_name(package)))
 
 
 def _existing(path: Path, otherwise: str) -> Path:
@@ -123,11 +129,25 @@ def _existing(path: Path, otherwise: str) -> Path:
     raise MeshError(otherwise)
 
 
-def _packages_in(folder: Path) -> tuple[Path, ...]:
-    try:
-        return tuple(sorted(path.parent for path in folder.glob("*/package.xml")))
-    except OSError:
-        return ()
+def _packages_below(root: Path) -> Iterator[Path]:
+    """Folders with a package.xml below a folder, the least deep first; packages hold no others."""
+    level, visited = [root], 0
+    for _ in range(_DEPTH):
+        below: list[Path] = []
+        for folder in level:
+            try:
+                inside = sorted(entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+            except OSError:
+                continue
+            visited += len(inside)
+            for path in inside:
+                if (path / "package.xml").is_file():
+                    yield path
+                elif not any((path / mark).exists() for mark in ("CATKIN_IGNORE", "COLCON_IGNORE", "AMENT_IGNORE")):
+                    below.append(path)
+            if visited > _MOST_FOLDERS:
+                return
+        level = below
 
 
 def _package_name(folder: Path) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Mapping
@@ -72,6 +73,8 @@ class UrdfDetails:
         packages: name → folder, None where it is not found.
         overlaps: pairs of links that overlap in the reference configuration, and pass through each other.
         massless: links without mass.
+        roots: links that are no joint's child.
+        unlimited: revolute and prismatic joints without limits.
         unread: tag → number of elements that URDF leaves to other programs.
     """
 
@@ -83,6 +86,8 @@ class UrdfDetails:
     packages: dict[str, Path | None]
     overlaps: tuple[tuple[str, str], ...]
     massless: tuple[str, ...]
+    roots: tuple[str, ...]
+    unlimited: tuple[str, ...]
     unread: dict[str, int]
 
 
@@ -93,18 +98,19 @@ def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | No
     floating_base = options.floating_base
     links = root.findall("link")
     types = Counter(joint.get("type") or "none" for joint in root.findall("joint"))
+    children = {child.get("link") for child in root.findall("joint/child")}
+    roots = tuple(link.get("name") or "" for link in links if link.get("name") not in children)
+    unlimited = tuple(j.get("name") or "" for j in root.findall("joint") if j.get("type") in ("revolute", "prismatic") and j.find("limit") is None)
     unread = Counter(child.tag for child in root if child.tag not in ("link", "joint", "material", "mujoco"))
     shapes = UrdfShapes(Finder(folder, options.package_dirs))
     shapes.take_from(root)
     if floating_base:
-        children = {child.get("link") for child in root.findall("joint/child")}
-        base = [link.get("name") or "" for link in links if link.get("name") not in children]
-        if len(base) != 1 or base == ["world"]:
-            raise LoadError(f"floating_base: expected one link, not named 'world', that is no joint's child, got {base} in {where}.")
+        if len(roots) != 1 or roots == ("world",):
+            raise LoadError(f"floating_base: expected one link, not named 'world', that is no joint's child, got {list(roots)} in {where}.")
         ElementTree.SubElement(root, "link", {"name": "world"})
         joint = ElementTree.SubElement(root, "joint", {"name": "root", "type": "floating"})
         ElementTree.SubElement(joint, "parent", {"link": "world"})
-        ElementTree.SubElement(joint, "child", {"link": base[0]})
+        ElementTree.SubElement(joint, "child", {"link": roots[0]})
     extension = root.find("mujoco")
     if extension is None:
         extension = ElementTree.SubElement(root, "mujoco")
@@ -149,17 +155,6 @@ def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | No
     if overlaps:
         some = ", ".join(f"{one} and {two}" for one, two in overlaps[:3]) + (" …" if len(overlaps) > 3 else "")
         omitted += (f"collisions of {counted(len(overlaps), 'pair')} of links that overlap in the reference configuration ({some})",)
-    # older versions of MuJoCo drop such limits without a word
-    for joint in root.findall("joint"):
-        limit, what = joint.find("limit"), f"joint {joint.get('name')!r}"
-        bounds = set() if limit is None else {limit.get("lower"), limit.get("upper")}
-        if (
-            len(bounds) == 1
-            and None not in bounds
-            and joint.get("type") in ("revolute", "prismatic")
-            and not any(what in line for line in omitted)
-        ):
-            omitted += (f"{what} has equal lower and upper limits",)
 
     # many links carry made-up numbers: these are lowered to what a mass can have
     for name, (mass, center, axes, moments) in inertials.items():
@@ -176,7 +171,7 @@ def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | No
     ids = (mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, name) for name in shapes.drawn_names)
     details = UrdfDetails(
         len(links), dict(types), shapes.counts, tuple(shapes.lost), tuple(shapes.flat), shapes.finder.packages, overlaps,
-        tuple(name or "" for name, (mass, *_) in inertials.items() if mass == 0), dict(unread),
+        tuple(name or "" for name, (mass, *_) in inertials.items() if mass == 0 and name != "world"), roots, unlimited, dict(unread),
     )  # fmt: skip
     return Compiled(model, root.get("name"), omitted, carried, frozenset(ids), details)
 
@@ -233,6 +228,11 @@ def _refuse_xacro(root: ElementTree.Element, where: str) -> None:
     tag = next((e.tag for e in root.iter() if isinstance(e.tag, str) and "xacro" in e.tag.lower()), None)
     if tag is not None:
         raise xacro_error(where, f"the element <xacro:{tag.rpartition('}')[2]}>")
+    for part in (*root.findall("link"), *root.findall("joint"), *root.findall("material")):
+        for element in part.iter():
+            for key, value in element.attrib.items():
+                if re.search(r"\$[({]", value):
+                    raise xacro_error(where, f"the expression {key}={value!r} in {part.tag} {part.get('name')!r}")
 
 
 def xacro_error(where: str, what: str) -> LoadError:
@@ -254,19 +254,26 @@ def _check_structure(root: ElementTree.Element, where: str) -> None:
             raise LoadError(f"source: {where}: {tag} names must differ, got {names[repeated[0]]} of name {repeated[0]!r}. Rename them.")
     links = {link.get("name") for link in root.findall("link")}
     if not links:
-        raise LoadError(f"source: {where}: expected at least one <link>, got none.")
+        semantic = " It is an SRDF, which only adds to a URDF: give the URDF." if root.find("group") is not None else ""
+        raise LoadError(f"source: {where}: expected at least one <link>, got none.{semantic}")
     for joint in root.findall("joint"):
         name, kind = joint.get("name"), joint.get("type")
         if kind not in JOINTS:
             raise unknown(f"source: {where}: joint {name!r}: type", kind, JOINTS)
         for end in ("parent", "child"):
             link = _end_of(joint, end)
+            if link is None:
+                raise LoadError(f"source: {where}: joint {name!r} needs <{end} link=…>.")
             if link not in links:
                 raise LoadError(f"source: {where}: joint {name!r}: its {end} is link {link!r}, which does not exist.")
     children = Counter(child.get("link") for child in root.findall("joint/child"))
     if twice := [link for link, n in children.items() if n > 1]:
         raise LoadError(
             f"source: {where}: link {twice[0]!r} is the child of {children[twice[0]]} joints; a tree has one. Close the loop with the argument loops instead."
+        )
+    if not links - set(children):
+        raise LoadError(
+            f"source: {where}: every link is the child of a joint, so none is the root. Close the loop with the argument loops instead of a joint."
         )
     for joint in root.findall("joint"):
         parent = _end_of(joint, "parent")
@@ -311,20 +318,33 @@ def _universal_axes(said: Mapping[str, Any], own: Any, what: str) -> tuple[Any, 
 
 
 def _unread(root: ElementTree.Element, model: mujoco.MjModel, said: tuple[str, ...]) -> tuple[str, ...]:
-    """Lines about what MuJoCo reads from later versions on, or warns of only then: mimic joints, limits that leave no room."""
+    """Lines about mimic joints that follow nothing or that this MuJoCo does not read, and about limits that leave no range."""
     omitted: tuple[str, ...] = ()
     couplings = int(np.count_nonzero(model.eq_type == mujoco.mjtEq.mjEQ_JOINT))
-    mimics = sum(joint.find("mimic") is not None and joint.get("type") != "fixed" for joint in root.findall("joint"))
-    if mimics > couplings:
-        omitted += (counted(mimics - couplings, "mimic joint"),)
+    moving = {joint.get("name") for joint in root.findall("joint") if joint.get("type") != "fixed"}
+    mimics = {joint.get("name"): mimic.get("joint") for joint in root.findall("joint") if joint.get("name") in moving and (mimic := joint.find("mimic")) is not None}  # fmt: skip
+    lost = {name: leader for name, leader in mimics.items() if leader not in moving}
+    omitted += tuple(f"mimic of joint {name!r}: it follows joint {leader!r}, which does not exist or does not move" for name, leader in lost.items())  # fmt: skip
+    if len(mimics) - len(lost) > couplings:
+        omitted += (counted(len(mimics) - len(lost) - couplings, "mimic joint"),)
     for joint in root.findall("joint"):
         name, limit = joint.get("name") or "", joint.find("limit")
         id_ = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name)
         if limit is None or joint.get("type") not in ("revolute", "prismatic") or id_ < 0 or model.jnt_limited[id_]:
             continue
         if not any(repr(name) in line for line in said):
-            omitted += (f"joint {name!r} has equal lower and upper limits, which MuJoCo takes for none",)
+            low, high = _number(limit, "lower"), _number(limit, "upper")
+            how = "equal lower and upper limits" if low == high else f"a lower limit {low:g} above its upper limit {high:g}"
+            omitted += (f"joint {name!r} has {how}, so it has none",)
     return omitted
+
+
+def _number(element: ElementTree.Element, key: str) -> float:
+    """Number of an attribute, 0 where there is none."""
+    try:
+        return float(element.get(key, "0"))
+    except ValueError:
+        return float("nan")
 
 
 def _take_inertial(link: ElementTree.Element, where: str) -> tuple[float, Any, Any, Any]:
