@@ -5,7 +5,10 @@ from __future__ import annotations
 import difflib
 import math
 import re
+import sys
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -130,10 +133,31 @@ def native_class(dtype: Any, natives: Mapping[np.dtype[Any], Any]) -> tuple[np.d
 def unknown(kind: str, name: Any, known: Iterable[str]) -> UnknownNameError:
     """Make the error for a name that does not exist; it offers similar ones and lists all."""
     names: Sequence[str] = list(known)
-    similar = difflib.get_close_matches(str(name), names, n=3)
+    # upper and lower case apart first: FL_calf for fl_calf, before RL_calf
+    plain = {n.lower(): n for n in names}
+    similar = [plain[n] for n in difflib.get_close_matches(str(name).lower(), plain, n=3, cutoff=0.5)]
     hint = f" Did you mean {' or '.join(repr(n) for n in similar)}?" if similar else ""
     shown = ", ".join(names[:60]) + (f", … ({len(names)} in all)" if len(names) > 60 else "")
-    return UnknownNameError(f"{kind} {name!r} does not exist.{hint} Available: {shown}.")
+    return UnknownNameError(f"{kind} {name!r} does not exist.{hint} {f'Available: {shown}.' if names else 'There are none.'}")
+
+
+def warn(message: str) -> None:
+    """Warn, and name the caller's line outside this package."""
+    frame: FrameType | None = sys._getframe(1)
+    level = 2
+    while frame is not None and frame.f_globals.get("__name__", "").startswith("delassus."):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, stacklevel=level)
+
+
+def sealed(owner: Any, name: str, way_out: str) -> None:
+    """Raise where a public attribute would be set that nothing reads. Subclasses may have names of their own, and methods may be replaced."""
+    kind = type(owner)
+    known = getattr(kind, name, None)
+    there = name in owner.__dict__ or known is not None
+    settable = callable(known) or (isinstance(known, property) and known.fset is not None)
+    if not name.startswith("_") and not settable and (there or kind.__module__.startswith("delassus.")):
+        raise AttributeError(f"{kind.__name__}.{name} {'cannot be assigned' if there else 'does not exist'}. {way_out}")
 
 
 def columns_of(arrays: dict[str, tuple[Any, int]], batch: tuple[int, ...] = ()) -> tuple[int, bool]:

@@ -339,9 +339,8 @@ def simulate(
         motion = run(sim, seconds, control=steer, every=max(1, round(0.01 / sim.timestep)), progress=progress.part(sim.model.name))
     facts = show_motion(sim, motion, None, f"{sim.model.name}: n_v = {sim.model.nv}, {seconds:g} s in steps of {1e3 * sim.timestep:g} ms")
     if motion.contacts.max() == 0:
-        console.print(
-            "there were no contacts: if there should be, add --floor, or give the file shapes that collide; delassus doctor tells which it has"
-        )
+        way_out = "give the file shapes that collide" if floor else "add --floor, or give the file shapes that collide"
+        console.print(f"there were no contacts: if there should be, {way_out}; delassus doctor tells which it has")
     if left_out:
         console.print(f"ignored by the model: {escape('; '.join(left_out))}")
     if record_file is not None:
@@ -508,6 +507,9 @@ def view(
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 for any free port.")] = 8080,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
+    model_file: Annotated[
+        str | None, typer.Option("--model", help="MJCF or URDF file that a saved trajectory is of, to draw its meshes.")
+    ] = None,
     floating_base: Floating = False,
     package_dir: Packages = None,
 ) -> None:
@@ -522,6 +524,10 @@ def view(
         warnings.simplefilter("ignore")
         if source.endswith(".npz"):
             what = dl.Trajectory.load(source)
+            if model_file is not None:
+                shown = {"geometry": compile_source(model_file, floating_base=floating_base, package_dirs=package_dir).model}
+        elif model_file is not None:
+            raise ArgumentError(f"--model: goes with a saved trajectory (.npz), got {source!r}. Leave it out.")
         elif source in dl.scenes.names:
             scene = dl.scenes.load(source)
             what, shown = scene.model, {"q": scene.q, "constraints": scene.constraints}

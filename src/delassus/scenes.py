@@ -656,7 +656,7 @@ def brick_wall(rows: int = 8, columns: int = 6) -> Model:
     Examples:
         >>> import delassus as dl
         >>> sim = dl.Simulator(dl.scenes.brick_wall())
-        >>> v = sim.v
+        >>> v = sim.v.copy()
         >>> v[-6] = 8.0
         >>> sim.reset(v=v)
         >>> sim.step().status

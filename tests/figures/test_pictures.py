@@ -151,7 +151,7 @@ def test_arrows_of_a_picture_are_where_forces_act():
 @pytest.fixture(scope="module")
 def fall():
     sim = dl.Simulator(dl.scenes.box_stack(2))
-    q = sim.q
+    q = sim.q.copy()
     q[[2, 9]] += 0.3
     sim.reset(q)
     return sim.run(0.3, every=20, progress=False)

@@ -241,7 +241,7 @@ LEFT_OUT = {
 @pytest.mark.parametrize("case", LEFT_OUT)
 def test_what_is_left_out_is_listed_and_warned_of_once(case):
     text, listed = LEFT_OUT[case]
-    with pytest.warns(UserWarning, match="not represented and left out") as caught:
+    with pytest.warns(UserWarning, match="not simulated as the file has it") as caught:
         model = dl.load(text)
     assert len(caught) == 1
     assert len(model.ignored) == len(listed)
@@ -256,7 +256,7 @@ def test_what_is_left_out_is_listed_and_warned_of_once(case):
 def test_parameters_that_differ_within_a_free_joint_are_listed():
     m = mujoco.MjModel.from_xml_string('<mujoco><worldbody><body><freejoint name="f"/><geom size="1"/></body></worldbody></mujoco>')
     m.dof_armature[4], m.dof_damping[:], m.dof_frictionloss[0] = 1, 2, 3
-    with pytest.warns(UserWarning, match="not represented and left out") as caught:
+    with pytest.warns(UserWarning, match="not simulated as the file has it") as caught:
         model = dl.load(m)
     assert len(caught) == 1
     assert [s.split(" that")[0] for s in model.ignored] == ["armature of joint 'f'", "friction loss of joint 'f'"]

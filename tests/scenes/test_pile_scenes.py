@@ -108,10 +108,10 @@ def test_a_wall_stands_and_the_ball_knocks_it_down():
     model = dl.scenes.brick_wall(4, 3)
     for speed, moved in ((0.0, False), (8.0, True)):
         sim = dl.Simulator(model)
-        v = sim.v
+        v = sim.v.copy()
         v[-6] = speed
         sim.reset(v=v)
-        start = sim.q.reshape(-1, 7)[:-1, :3]
+        start = sim.q.copy().reshape(-1, 7)[:-1, :3]
         sim.run(0.3, progress=False)
         assert (np.abs(sim.q.reshape(-1, 7)[:-1, :3] - start).max() > 0.05) == moved
 

@@ -71,7 +71,7 @@ def test_heavy_and_light_boxes_in_turn():
 def squeezed(share):
     """24 boxes of a bin, all their places multiplied by a share."""
     sim = dl.Simulator(dl.scenes.box_bin(24, seed=5))
-    q = sim.q.reshape(-1, 7)
+    q = sim.q.copy().reshape(-1, 7)
     q[:, :3] *= share
     q[:, 2] += 0.1
     sim.reset(q.ravel())
@@ -106,7 +106,7 @@ def test_a_thousand_bodies_near_one_point():
     """So many touch that the step is refused, or ends: never anything else."""
     text = world(1000 * '<body pos="0 0 .3"><freejoint/><geom size=".1"/></body>')
     sim = dl.Simulator(text)
-    q = sim.q.reshape(-1, 7)
+    q = sim.q.copy().reshape(-1, 7)
     for spread in (0.0, 0.5, 1.0):
         q[:, :3] = [0, 0, 2.0] + spread * np.random.default_rng(0).uniform(-1, 1, (1000, 3))
         sim.reset(q.ravel())

@@ -219,7 +219,7 @@ def test_a_joint_that_a_blow_drives_to_its_limit_stops_there(side, restitution, 
     sim = dl.Simulator(
         f'<mujoco><option timestep=".001" gravity="0 0 0"/><worldbody>{bodies}</worldbody>{equality}</mujoco>', restitution=restitution
     )
-    v = sim.v
+    v = sim.v.copy()
     v[2] = 10.0 * side
     sim.reset(v=v)
     reached = 0

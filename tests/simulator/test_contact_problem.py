@@ -98,7 +98,7 @@ def test_islands_kinds_and_gaps_are_told():
     assert np.allclose(problem.frames @ problem.frames.transpose(0, 2, 1), np.eye(3), atol=1e-12)
     assert np.abs(problem.gaps).max() < 1e-6
     sim = moving(0)
-    q = sim.q
+    q = sim.q.copy()
     q[7] = np.radians(19.99)
     sim.reset(q)
     problem = sim.contact_problem()

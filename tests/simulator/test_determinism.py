@@ -49,7 +49,7 @@ def test_second_simulator_does_the_same(name):
 @pytest.mark.parametrize("name", SCENES)
 def test_reset_forgets_everything(name):
     sim, u = scene(name)
-    q, v = sim.q, sim.v
+    q, v = sim.q.copy(), sim.v.copy()
     first = sim.run(0.4, control=u, progress=False)
     sim.reset(q, v)
     same(first, sim.run(0.4, control=u, progress=False))

@@ -113,7 +113,7 @@ def test_free_flight():
 
 def test_a_free_body_turns():
     sim = simulator(dl.scenes.box_stack(1))
-    q = sim.q
+    q = sim.q.copy()
     q[2] += 1
     sim.reset(q, np.random.default_rng(2).normal(size=6) * 3)
     check(sim)
@@ -133,7 +133,7 @@ def test_a_free_body_turns():
 def test_a_table_of_three_legs(lift, velocity, steps, modes):
     """Legs that slide, stick, open, close their gap within the step, and come out of the floor."""
     sim = simulator(TRIPOD)
-    q = sim.q
+    q = sim.q.copy()
     q[2] += lift
     sim.reset(q, velocity)
     for _ in range(steps):
@@ -184,7 +184,7 @@ def test_limits_dry_friction_springs_and_servos(steps):
 
 def test_a_joint_that_hits_its_limit():
     sim = simulator(ARM)
-    q = sim.q
+    q = sim.q.copy()
     q[1] = np.deg2rad(10) - 0.004
     sim.reset(q, [0.1, 5.0, 0.2, 0.1, 0.3])
     check(sim)
@@ -427,7 +427,7 @@ def test_by_joint_and_actuator_parameters(old, new, adjoint):
 def test_a_motion_backwards(every):
     """A table that is thrown, falls, hits the floor and slides: derivatives by its start and by joint forces of every step."""
     sim = simulator(TRIPOD)
-    q = sim.q
+    q = sim.q.copy()
     q[2] += 0.003
     sim.reset(q, [0.8, 0.3, 0, 0.1, 0.2, 0.5])
     steps, n = 12, 6

@@ -153,7 +153,7 @@ def test_the_sensor_of_a_balls_limit_bears_the_moment_of_its_weight():
 def test_sensors_without_contact_are_mujocos(seed):
     m = mujoco.MjModel.from_xml_string(SENSED.format("pyramidal"))
     sim, d, control = with_state(m, seed)
-    q = sim.q
+    q = sim.q.copy()
     q[2] = 5
     sim.reset(q, sim.v)
     step = sim.step(control=control)

@@ -110,7 +110,7 @@ def test_constrained_dynamics_has_the_forces_of_a_moving_kkt_system(name):
     sim.reset(q, v)
     for _ in range(3):
         sim.run(0.7, tau=torques, progress=False)
-        q, v = sim.q, sim.v
+        q, v = sim.q.copy(), sim.v.copy()
         # velocities that the rows allow exactly
         J = parallel.rows(m, q, model.loops)
         v = v - np.linalg.pinv(J, rcond=1e-9) @ (J @ v)

@@ -93,7 +93,7 @@ def test_what_is_left_out_is_told():
         '<mujoco><option timestep=".001"/><worldbody><body><joint name="j"/><geom size=".1"/></body></worldbody><tendon><fixed name="t"><joint joint="j" coef="1"/></fixed></tendon>'
         '<actuator><motor tendon="t" armature=".1"/><motor joint="j"/></actuator></mujoco>'
     )
-    with pytest.warns(UserWarning, match="left out: .*armature of 1 actuator"):
+    with pytest.warns(UserWarning, match="not simulated as the file has it: .*armature of 1 actuator"):
         sim = dl.Simulator(text)
     assert [a.joint for a in sim.model.actuators] == [None, "j"]
 
@@ -228,12 +228,60 @@ def test_run_of_no_time_is_the_present_state(go2):
     np.testing.assert_array_equal(motion.q[0], go2.q)
 
 
-def test_states_are_copies(go2):
+def test_states_are_copies_and_what_is_written_to_them_is_not_lost_in_silence(go2):
     go2.reset(go2.model.keyframes["home"])
-    go2.q[:] = 5.0
-    go2.v[:] = 5.0
-    np.testing.assert_array_equal(go2.q, go2.model.keyframes["home"])
-    assert not go2.v.any()
+    before = go2.q
+    for state in (go2.q, go2.v):
+        with pytest.raises(ValueError, match="read-only"):
+            state[:] = 5.0
+    go2.step()
+    np.testing.assert_array_equal(before, go2.model.keyframes["home"])
+
+
+OPTIONS = ("timestep", "solver", "integrator", "restitution", "tolerance", "max_iterations", "threads", "model", "q", "v", "time")
+
+
+@pytest.mark.parametrize("name", [*OPTIONS, "gravity", "nonsense"])
+def test_what_nothing_would_read_cannot_be_assigned(go2, name):
+    before = getattr(go2, name, None)
+    with pytest.raises(AttributeError, match=rf"Simulator\.{name} (cannot be assigned|does not exist)\. Options are arguments"):
+        setattr(go2, name, 0.01)
+    assert str(getattr(go2, name, None)) == str(before)
+
+
+def test_subclasses_have_attributes_of_their_own_but_not_other_options():
+    class Mine(dl.Simulator):
+        def __init__(self, model):
+            super().__init__(model)
+            self.rewards = []
+
+    sim = Mine(dl.scenes.box_stack(1))
+    sim.goal = 3.0
+    assert (sim.rewards, sim.goal) == ([], 3.0)
+    with pytest.raises(AttributeError, match=r"Mine\.timestep cannot be assigned"):
+        sim.timestep = 0.01
+
+
+def test_functions_of_other_arguments_are_refused_before_the_run(go2):
+    go2.reset("home")
+    with pytest.raises(ArgumentTypeError, match=r"control: expected a function of \(time, q, v\)"):
+        go2.run(0.01, control=lambda time, q: None, progress=False)
+    assert go2.time == 0.0
+    go2.run(0.002, control=lambda time, q, v, gain=1.0: gain * np.zeros(12), progress=False)
+
+
+def test_a_joint_at_the_end_of_its_range_tells_the_force_that_holds_it():
+    """A rod on a hinge whose range ends 0.1 rad below the horizontal: the limit carries the torque of its weight, m g l cos 0.1."""
+    sim = dl.Simulator(
+        '<mujoco><compiler angle="radian"/><option timestep=".001"/><worldbody><body><joint name="j" axis="0 1 0" range="-1 0.1" limited="true"/>'
+        '<geom type="sphere" size=".05" pos="1 0 0" mass="2"/></body></worldbody></mujoco>'
+    )
+    step = sim.step()
+    assert step.limit_forces == {}
+    for _ in range(3000):
+        step = sim.step()
+    assert list(step.limit_forces) == ["j"]
+    assert step.limit_forces["j"] == pytest.approx(2 * 9.81 * np.cos(0.1), rel=1e-3)
 
 
 def test_recording_that_cannot_be_written_is_told(go2, tmp_path):

@@ -10,7 +10,7 @@ import delassus as dl
 
 FIELDS = [
     "time", "q", "v", "contacts", "loop_forces", "status", "islands", "sleeping", "iterations", "factorizations", "corrections", "residual", "penetration", "penetration_after",
-    "loop_error", "loop_error_after", "limit_error", "limit_name", "tunnelled", "timings", "sensors",
+    "loop_error", "loop_error_after", "limit_error", "limit_name", "limit_forces", "tunnelled", "timings", "sensors",
 ]  # fmt: skip
 
 
@@ -25,7 +25,7 @@ def numbers(step):
 
 def falling_stack():
     sim = dl.Simulator(dl.scenes.box_stack(2))
-    q = sim.q
+    q = sim.q.copy()
     q[9] += 0.0005
     sim.reset(q)
     return sim

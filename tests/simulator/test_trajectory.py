@@ -134,7 +134,7 @@ def _bad_files(motion, folder):
     [
         ("nowhere.npz", "does not exist"), ("cut.npz", "cannot be read"), ("empty.npz", "cannot be read"), ("text.npz", r"cannot be read as a trajectory: it is no \.npz file, or not one of plain arrays\.$"),
         ("array.npy", "one array"), ("other.npz", "lacks contact_bodies"), ("newer.npz", "has format 2; this version reads 1"),
-        ("short.npz", r"damaged: q: expected shape \(41, 19\), got \(40, 19\)"), ("model.npz", "damaged: source: the text is not well-formed"),
+        ("short.npz", r"damaged: q: expected shape \(41, 19\), got \(40, 19\)"), ("model.npz", "damaged: source: the text is incomplete"),
         ("objects.npz", "cannot be read"), ("flipped.npz", "cannot be read"),
     ],
 )  # fmt: skip

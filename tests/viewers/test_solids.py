@@ -7,6 +7,7 @@ import pytest
 import delassus as dl
 from delassus.errors import ArgumentError
 from delassus.viewers import solids, stage
+from delassus.viewers.subject import subject
 
 TETRAHEDRON = """<mujoco><asset><mesh name="corner" vertex="0 0 0  0.3 0 0  0 0.2 0  0 0 0.4"/><material name="red" rgba="1 0 0 1"/></asset>
 <worldbody><geom type="plane" size="0 0 1" group="3"/><body pos="0 0 1" euler="20 30 40"><freejoint/>
@@ -76,6 +77,13 @@ def test_meshes_of_mujoco_lie_where_it_puts_them():
     wanted = corners @ d.xmat[1].reshape(3, 3).T + d.xpos[1]
     assert np.allclose(np.sort(here, axis=0), np.sort(wanted, axis=0), atol=1e-6)
     assert volume(seen.mesh) == pytest.approx(0.3 * 0.2 * 0.4 / 6, rel=1e-5)
+
+
+def test_a_loaded_model_and_a_saved_motion_are_drawn_with_their_meshes(tmp_path):
+    model = dl.load(TETRAHEDRON)
+    dl.Simulator(model).run(0.01, progress=False).save(tmp_path / "run.npz")
+    for what in (model, dl.Trajectory.load(tmp_path / "run.npz")):
+        assert [s.kind for s in subject(what, None, None, None).solids if s.name == "seen"] == ["mesh"]
 
 
 def test_geometry_of_another_model_is_refused():

@@ -318,3 +318,12 @@ def test_switched_loops_of_a_simulator_hold_in_its_worlds():
     with pytest.raises(ArgumentError, match="other loops"):
         closed.restore(worlds.save())
     assert np.array_equal(worlds.simulator(1).q, sim.q)
+
+
+def test_what_nothing_would_read_cannot_be_assigned():
+    worlds = dl.Worlds(dl.scenes.box_stack(1), 2)
+    for name in ("timestep", "status", "parameters", "gravity", "nonsense"):
+        with pytest.raises(AttributeError, match=rf"Worlds\.{name} (cannot be assigned|does not exist)"):
+            setattr(worlds, name, 1.0)
+    worlds.v = 0.5
+    assert (worlds.v == 0.5).all()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import Any
 
 import mujoco
 import numpy as np
 
+from .._door import warn
 from ..spatial import rotation_matrix
 from .builder import ModelBuilder
 from .geometry import geom_kind, hull, touching
@@ -30,9 +30,8 @@ def with_floor(model: Model) -> Model:
         return model
     low = _lowest(model)
     if not low and model.nv:
-        warnings.warn(
-            f"{model.name}: nothing that moves has a collision shape, so it does not touch the floor. Give its links <collision> elements.",
-            stacklevel=3,
+        warn(
+            f"{model.name}: nothing that moves has a collision shape, so it does not touch the floor. Give its links <collision> elements."
         )
     free = {j.body for j in model.joints if j.type == "free"}
     height = min(0.0, *(z for root, z in low.items() if root not in free), 0.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import warnings
 import xml.etree.ElementTree as ElementTree
 import zipfile
 import zlib
@@ -16,7 +15,7 @@ from typing import Any
 
 import mujoco
 
-from .._door import unknown
+from .._door import unknown, warn
 from ..errors import ArgumentTypeError, LoadError
 from .compiled import Compiled, compiled
 from .from_mujoco import from_compiled, from_mujoco
@@ -82,7 +81,7 @@ def load(
     """
     model = model_of(source, UrdfOptions(floating_base, joints or {}, package_dirs, exclude_overlaps), loops)
     if not isinstance(source, Model):
-        tell_ignored(model, stacklevel=3)
+        tell_ignored(model)
     return model
 
 
@@ -95,10 +94,10 @@ def model_of(source: Any, options: UrdfOptions, loops: LoopList | None, argument
     return model if loops is None else model._with_loops(loops_from(model, loops))
 
 
-def tell_ignored(model: Model, *, stacklevel: int) -> None:
+def tell_ignored(model: Model) -> None:
     """Warn of what a source had and the model has not."""
     if model.ignored:
-        warnings.warn(f"{model.name}: not represented and left out: {'; '.join(model.ignored)}. See model.ignored.", stacklevel=stacklevel)
+        warn(f"{model.name}: not simulated as the file has it: {'; '.join(model.ignored)}. See model.ignored.")
 
 
 def _load(source: Any, options: UrdfOptions, argument: str) -> Model:
@@ -239,7 +238,7 @@ def _malformed(text: str | bytes, where: str, error: ElementTree.ParseError) -> 
     except UnicodeDecodeError as undecodable:
         line = data.count(b"\n", 0, undecodable.start) + 1
         if b"encoding" not in data[:200]:
-            return f"is not UTF-8 (line {line}). Save it as UTF-8, or declare its encoding in the first line: <?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>."
+            return f'is not UTF-8 (line {line}). Save it as UTF-8, or declare its encoding in the first line: <?xml version="1.0" encoding="ISO-8859-1"?>.'
     return f"is not well-formed XML: {error}."
 
 

@@ -100,7 +100,9 @@ def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | No
     types = Counter(joint.get("type") or "none" for joint in root.findall("joint"))
     children = {child.get("link") for child in root.findall("joint/child")}
     roots = tuple(link.get("name") or "" for link in links if link.get("name") not in children)
-    unlimited = tuple(j.get("name") or "" for j in root.findall("joint") if j.get("type") in ("revolute", "prismatic") and j.find("limit") is None)
+    unlimited = tuple(
+        j.get("name") or "" for j in root.findall("joint") if j.get("type") in ("revolute", "prismatic") and j.find("limit") is None
+    )
     unread = Counter(child.tag for child in root if child.tag not in ("link", "joint", "material", "mujoco"))
     shapes = UrdfShapes(Finder(folder, options.package_dirs))
     shapes.take_from(root)
@@ -159,7 +161,7 @@ def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | No
     # many links carry made-up numbers: these are lowered to what a mass can have
     for name, (mass, center, axes, moments) in inertials.items():
         if mass >= 0 and not is_physical(mass, *moments):
-            omitted += (f"inertia of link {name!r} beyond what is physical",)
+            omitted += (f"inertia of link {name!r} beyond what is physical (lowered to what its mass can have)",)
             a, b, c = np.maximum(moments, 0.0) if mass > 0 else np.zeros(3)
             moments = (a, b, min(c, a + b))
         body = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_BODY, name or "")
@@ -340,7 +342,7 @@ def _unread(root: ElementTree.Element, model: mujoco.MjModel, said: tuple[str, .
 
 
 def _number(element: ElementTree.Element, key: str) -> float:
-    """Number of an attribute, 0 where there is none."""
+    """Return the number of an attribute, 0 where there is none."""
     try:
         return float(element.get(key, "0"))
     except ValueError:

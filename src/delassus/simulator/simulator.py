@@ -5,6 +5,7 @@ The stages of a step are collide, constrain, operate, solve and integrate. Conta
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._door import conform, count, finite, number, unknown
+from .._door import conform, count, finite, number, sealed, unknown
 from .._html import table
 from ..dynamics import forward_dynamics, solve_mass_matrix
 from ..errors import ArgumentError, ArgumentTypeError, UnstableError
@@ -52,6 +53,11 @@ def _viewers() -> Any:
 
 
 Control = Callable[[float, Array, Array], ArrayLike]
+
+_WAY_OUT = (
+    "Options are arguments of delassus.Simulator; the state is set by reset(q, v, time); masses, friction and gravity are those of the model: "
+    "change the mujoco.MjModel of model.to_mujoco() and make a simulator of it, or use delassus.Worlds, whose parameters can be written."
+)
 
 
 class Simulator:
@@ -127,7 +133,7 @@ class Simulator:
         if floor:
             self.model = with_floor(self.model)
         if not isinstance(model, Model):
-            tell_ignored(self.model, stacklevel=3)
+            tell_ignored(self.model)
         self.timestep = self.model.timestep if timestep is None else number(timestep, "timestep")
         if not self.timestep > 0:
             raise ArgumentError(f"timestep: expected a positive time, got {timestep}.")
@@ -156,6 +162,12 @@ class Simulator:
         self._has_sensors = self._source.nsensor > 0
         self._control_shape, self._tau_shape = (self.model.nu,), (self.model.nv,)
         self.reset()
+        self._made = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name[0] != "_" and name != "view" and "_made" in self.__dict__:
+            sealed(self, name, _WAY_OUT)
+        object.__setattr__(self, name, value)
 
     def _hold(self, active: tuple[bool, ...], *, state: Array | None = None, before: _core.World | None = None) -> None:
         """Go on with these loops, from a state that was saved with them, or that of a world with others."""
@@ -202,13 +214,13 @@ class Simulator:
 
     @property
     def q(self) -> Array:
-        """(nq,) configuration, a copy."""
-        return self._world.q
+        """(nq,) configuration, a read-only copy: :meth:`reset` sets it."""
+        return _read_only(self._world.q)
 
     @property
     def v(self) -> Array:
-        """(nv,) velocity, a copy."""
-        return self._world.v
+        """(nv,) velocity, a read-only copy: :meth:`reset` sets it."""
+        return _read_only(self._world.v)
 
     @property
     def loop_active(self) -> dict[str, bool]:
@@ -508,6 +520,8 @@ class Simulator:
         every = count(every, "every")
         inputs = (tau, control, external_forces)
         steered = any(callable(given) for given in inputs)
+        for given, name in zip(inputs, ("tau", "control", "external_forces"), strict=True):
+            _check_call(given, name)
         chunk = every if steered else max(every, 200 // every * every)
         frames = Frames(self)
         keeper = Keeper(record)
@@ -566,6 +580,18 @@ class Simulator:
         return _forces(tau, "tau", self._tau_shape, "velocities"), _forces(control, "control", self._control_shape, "controls")
 
 
+def _check_call(given: Any, name: str) -> None:
+    """Raise where a function cannot be called with (time, q, v)."""
+    if not callable(given):
+        return
+    try:
+        inspect.signature(given).bind(0.0, None, None)
+    except TypeError as error:
+        raise ArgumentTypeError(f"{name}: expected a function of (time, q, v), got one with other arguments: {error}.") from None
+    except ValueError:  # built in, without a signature
+        return
+
+
 def _kept(tau: Any, control: Any, external: Any) -> Applied:
     """Return copies of what acted."""
     return Applied(*(None if x is None else np.array(x, dtype=float) for x in (tau, control, external)))
@@ -576,6 +602,12 @@ def _resumed(model: Model, settings: dict[str, Any], snapshot: Array) -> Simulat
     sim = Simulator(model, **settings)
     sim.restore(snapshot)
     return sim
+
+
+def _read_only(array: Array) -> Array:
+    """Return an array that cannot be written to: what is written to a copy would be lost without a word."""
+    array.flags.writeable = False
+    return array
 
 
 def _steps_in(seconds: float, timestep: float) -> int:

@@ -31,10 +31,23 @@ class LimitNames:
     def worst(self, record: _core.StepRecord) -> str:
         """Return the name of the joint or tendon with the largest limit violation after a step, or empty."""
         if record.worst_tendon >= 0:
-            return mujoco.mj_id2name(self._m, mujoco.mjtObj.mjOBJ_TENDON, record.worst_tendon) or f"tendon_{record.worst_tendon}"
+            return self._tendon(record.worst_tendon)
         if record.worst_coordinate >= 0:
-            return self._model.joint_names[int(np.flatnonzero(self._model.joint_qadr == record.worst_coordinate)[0])]
+            return self._joint(record.worst_coordinate)
         return ""
+
+    def forces(self, record: _core.StepRecord) -> dict[str, float]:
+        """Return the forces of limits that acted over a step, by the names of their joints and tendons."""
+        joints, tendons = record.joint_limit_forces, record.tendon_limit_forces
+        return {self._joint(int(k)): float(joints[k]) for k in np.flatnonzero(joints)} | {
+            self._tendon(int(k)): float(tendons[k]) for k in np.flatnonzero(tendons)
+        }
+
+    def _joint(self, coordinate: int) -> str:
+        return self._model.joint_names[int(np.flatnonzero(self._model.joint_qadr == coordinate)[0])]
+
+    def _tendon(self, number: int) -> str:
+        return mujoco.mj_id2name(self._m, mujoco.mjtObj.mjOBJ_TENDON, number) or f"tendon_{number}"
 
 
 class StepResult:
@@ -61,6 +74,7 @@ class StepResult:
         loop_error, loop_error_after: largest, before and after the step [m or rad].
         limit_error: largest limit violation after the step [m or rad].
         limit_name: the joint or tendon with that violation, or empty.
+        limit_forces: name of a joint or tendon that was held at an end of its range → force of that limit over the step [N or N m], positive.
         tunnelled: number of pairs of shapes that passed through each other during the step.
         sensors: values of the model's sensors by name, and all of them as ``sensors.data``, at the end of the step: by MuJoCo's functions, from our state, contacts and forces.
         timings: seconds of the stages, "step" of the whole. Those of islands are added up, so with several threads they may exceed the whole.
@@ -84,6 +98,7 @@ class StepResult:
     loop_error_after: float
     limit_error: float
     limit_name: str
+    limit_forces: dict[str, float]
     tunnelled: int
     timings: dict[str, float]
     sensors: SensorValues
@@ -103,6 +118,7 @@ class StepResult:
             "loop_forces": self._forces_by_loop,
             "sensors": self._sensor_values,
             "limit_name": self.__dict__["_limits"].worst,
+            "limit_forces": self.__dict__["_limits"].forces,
         }.get(name, attrgetter(name))
         value = made(record)
         self.__dict__[name] = value

@@ -87,7 +87,7 @@ class Study:
             raise ArgumentError("threads: a world of a study has one. How many worlds run at once is the executor's.")
         sim = Simulator(model_of(model, UrdfOptions(), options.pop("loops", None), "model"), **options)
         if not isinstance(model, Model):
-            tell_ignored(sim.model, stacklevel=3)
+            tell_ignored(sim.model)
         self.model, self.seed, self.options = sim.model, count(seed, "seed", 0), dict(options)
         self.seconds, self.steps = number(seconds, "seconds", minimum=0.0), round(number(seconds, "seconds") / sim.timestep)
         self.every = count(every, "every")

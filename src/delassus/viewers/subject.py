@@ -91,7 +91,9 @@ def subject(source: Model | Trajectory, q: ArrayLike | None, constraints: Sequen
         states, held = np.array([pose]), collect(model, constraints or ())
     else:
         raise ArgumentTypeError(f"source: expected a delassus.Model or a Trajectory, got {type(source).__name__}. Use delassus.load.")
-    return Subject(model, of_model(model) if geometry is None else of_mujoco(geometry, model), states, held, trajectory)
+    shapes = model._compiled if geometry is None else geometry
+    solids = of_model(model) if shapes is None else of_mujoco(shapes, model)
+    return Subject(model, solids, states, held, trajectory)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
-from .._door import as_array, count, finite, unknown
+from .._door import as_array, count, finite, sealed, unknown
 from ..errors import ArgumentError, ArgumentTypeError
 from ..model import Model
 from ..model.from_mujoco import geom_names
@@ -25,6 +25,8 @@ from .selection import Where, chosen
 __all__ = ["Worlds"]
 
 Array = NDArray[Any]
+
+_WAY_OUT = "Options are arguments of delassus.Worlds; numbers in which worlds differ are written to worlds.parameters, states and inputs to worlds.q, v, control and tau."
 
 
 class Worlds:
@@ -95,6 +97,12 @@ class Worlds:
         self._sensed = np.zeros(len(self), dtype=bool)
         self._sensing: Any = None
         self.reset()
+        self._made = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name[0] != "_" and "_made" in self.__dict__:
+            sealed(self, name, _WAY_OUT)
+        object.__setattr__(self, name, value)
 
     STATUSES: tuple[WorldStatus, ...] = get_args(WorldStatus)
 
