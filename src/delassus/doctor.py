@@ -155,7 +155,9 @@ def _shapes(report: Report, model: Model, details: UrdfDetails | None) -> None:
     if not moving and "free" in model.joint_type:
         report.add("missing", "Nothing that moves can touch: it has no collision shapes, and falls through any floor.", "Give its links <collision> elements.")  # fmt: skip
     elif not moving and model.nv:
-        report.add("note", "Nothing that moves has a collision shape, so it touches nothing.", "Give its links <collision> elements if it should.")
+        report.add(
+            "note", "Nothing that moves has a collision shape, so it touches nothing.", "Give its links <collision> elements if it should."
+        )
     if details is not None and details.overlaps:
         some = ", ".join(f"{a} and {b}" for a, b in details.overlaps[:6]) + (" …" if len(details.overlaps) > 6 else "")
         pairs = counted(len(details.overlaps), "pair of links overlaps", "pairs of links overlap")
@@ -188,7 +190,11 @@ def _sizes(report: Report, model: Model) -> None:
     if large:
         g = max(large, key=longest.__getitem__)
         named = model.body_names[m.geom_bodyid[g]]
-        report.add("note", f"{counted(len(large), 'shape is', 'shapes are')} longer than {_LARGE:g} m, up to {longest[g]:.4g} m (link {named!r}).", advice)
+        report.add(
+            "note",
+            f"{counted(len(large), 'shape is', 'shapes are')} longer than {_LARGE:g} m, up to {longest[g]:.4g} m (link {named!r}).",
+            advice,
+        )
     elif geoms and (size := _extent(model, geoms)) < _SMALL:
         report.add("note", f"The whole robot is {1e3 * size:.2g} mm large.", "Lengths are in metres. Check the scale of its meshes.")
 
@@ -231,7 +237,6 @@ def _joints(report: Report, model: Model, details: UrdfDetails | None) -> None:
     if out:
         report.add("note", f"The reference configuration is outside the range of {counted(len(out), 'joint')}: {_short(', '.join(out))}.",
                    "Start from a configuration within it: sim.reset(q). Until then steps end 'limit_violated'.")  # fmt: skip
-
 
     if model.loops:
         error = float(np.abs(ConstraintRows(model, model.loops).error(model.neutral())).max(initial=0.0))

@@ -239,7 +239,7 @@ def _malformed(text: str | bytes, where: str, error: ElementTree.ParseError) -> 
     except UnicodeDecodeError as undecodable:
         line = data.count(b"\n", 0, undecodable.start) + 1
         if b"encoding" not in data[:200]:
-            return f"is not UTF-8 (line {line}). Save it as UTF-8, or declare its encoding in the first line: <?xml version=\"1.0\" encoding=\"ISO-8859-1\"?>."
+            return f'is not UTF-8 (line {line}). Save it as UTF-8, or declare its encoding in the first line: <?xml version="1.0" encoding="ISO-8859-1"?>.'
     return f"is not well-formed XML: {error}."
 
 

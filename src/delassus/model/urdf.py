@@ -100,7 +100,9 @@ def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | No
     types = Counter(joint.get("type") or "none" for joint in root.findall("joint"))
     children = {child.get("link") for child in root.findall("joint/child")}
     roots = tuple(link.get("name") or "" for link in links if link.get("name") not in children)
-    unlimited = tuple(j.get("name") or "" for j in root.findall("joint") if j.get("type") in ("revolute", "prismatic") and j.find("limit") is None)
+    unlimited = tuple(
+        j.get("name") or "" for j in root.findall("joint") if j.get("type") in ("revolute", "prismatic") and j.find("limit") is None
+    )
     unread = Counter(child.tag for child in root if child.tag not in ("link", "joint", "material", "mujoco"))
     shapes = UrdfShapes(Finder(folder, options.package_dirs))
     shapes.take_from(root)

@@ -50,7 +50,7 @@ def record(
         path: ends in ``.html``, ``.viser``, ``.gif``, ``.webp`` or ``.mp4``.
         fps: frames per second; frames of the trajectory between them are left out. Default: 30, of films 25.
         q, constraints: of a model: its pose (nq,), and constraints whose contacts are shown.
-        geometry: the ``mujoco.MjModel`` the model came from, to show its meshes.
+        geometry: a ``mujoco.MjModel`` with the same bodies, to show its shapes instead of those of the model.
         cones: show friction cones, in pages.
         labels: show the names of bodies, in pages.
         look: "light" or "dark".
