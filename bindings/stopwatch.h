@@ -1,5 +1,5 @@
-// How long work in the core takes, without Python in it; and which memory it touches, where Valgrind's callgrind runs
-// the program.
+// Times work in the core without Python's share, and counts the memory that it touches when the program runs in
+// Valgrind's callgrind.
 #pragma once
 
 #include <nanobind/nanobind.h>

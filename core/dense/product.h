@@ -1,4 +1,5 @@
-// Products of matrices, O(2 m n k), for those who subtract them: what the factorizations here are made of.
+// Matrix products, O(2 m n k), and their subtraction from another matrix, on which the factorizations of this module
+// are built.
 #pragma once
 
 #include "dense/tile.h"

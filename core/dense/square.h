@@ -1,4 +1,4 @@
-// Small dense matrices as a whole: transposed, mirrored, inverted. Row-major, rows `stride` apart.
+// Operations on whole square matrices: transpose, mirror, invert. Row-major, rows `stride` apart.
 #pragma once
 
 #include "dense/vectors.h"

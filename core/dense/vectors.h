@@ -1,4 +1,4 @@
-// Numbers side by side in a register of the machine, and sums of products of vectors, each in one fixed order.
+// SIMD registers of numbers, and dot products of vectors that are always summed in the same order.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Constrained dynamics to first order in many states of one mechanism, on one or more threads: derivatives as matrices
+// Derivatives of constrained dynamics at many states of one mechanism, on one or more threads: derivatives as matrices
 // (dynamics_matrices.h), and products (linearization.h). Results do not depend on the number of threads.
 #pragma once
 

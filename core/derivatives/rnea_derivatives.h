@@ -6,7 +6,7 @@
 //   ∂τ_k/∂q_j = (I_k S_k)ᵀ Χ_j + (B_kᵀ S_k)ᵀ ω(Ψ_j) + (E_kᵀ S_k)ᵀ ω(S_j)
 //   ∂τ_k/∂ν_j = (I_k S_k)ᵀ Φ_j + (B_kᵀ S_k)ᵀ ω(S_j),       M_kj = (I_k S_k)ᵀ S_j
 //
-// and for velocities j beyond k, where S_k does not change,
+// and for velocities j in the subtree of k, which do not change S_k,
 //
 //   ∂τ_k/∂q_j = S_kᵀ (S_j ×* f_j + I_j Χ_j + B_j ω(Ψ_j) + E_j ω(S_j)),   ∂τ_k/∂ν_j = S_kᵀ (I_j Φ_j + B_j ω(S_j))
 //

@@ -1,7 +1,7 @@
-// Contacts by MuJoCo's collision detection, called through its shared library.
+// Contact detection by MuJoCo, called through its shared library.
 //
-// Contacts are found at a configuration q, up to four for each pair of shapes. Where contacts, or the work of finding
-// them, found no room in MuJoCo's arena, it gets a larger one and looks again, so that no contact is dropped.
+// Contacts are found at a configuration q, up to four for each pair of shapes. If MuJoCo's arena is too small for the
+// contacts or for finding them, detection is repeated with a larger arena, so that no contact is dropped.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Points where bodies touch: where they are, and what they bore.
+// Contact points: their geometry, and their impulses in the previous step.
 #pragma once
 
 #include <array>

@@ -1,7 +1,8 @@
-// What a step starts from: impulses and corrections of the step before, of the same rows, and penalties of its solvers.
+// Warm start of a step: the impulses and corrections of the same rows in the previous step, and the penalties of its
+// solvers.
 //
-// Between steps they are kept for the whole world, impulses of contacts in world axes. A contact starts from the
-// impulse of the nearest point of the same pair of shapes that touched in the step before, within two centimetres.
+// Between steps they are stored for the whole world, contact impulses in world axes. A contact starts from the impulse
+// of the nearest contact of the same pair of shapes in the previous step, if that is within two centimetres.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What is wrong at the end of a step, from its result: gaps of contacts, limits, loops (docs/statuses.md).
+// Checks the result of a step: contact gaps, limits and loops (docs/statuses.md).
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Some trees of a world as a world of their own, and which number in it is which in the whole.
+// Some trees of a world as a world of their own, with maps from its indices to those of the whole world.
 #pragma once
 
 #include <algorithm>

@@ -1,18 +1,19 @@
-// The position correction: it moves q and no velocity, so it adds no motion. Where the step would end inside of
-// something, or with loops open,
+// The position correction moves q without changing velocities, so it adds no kinetic energy. Where the step would end
+// in penetration, or with open loops,
 //
 //   u = M̂⁻¹ Jᵀ µ,   0 ≤ µ_n ⊥ J u + φ⁺ / dt ≥ 0          limits and normals of contacts; no friction
 //                    J u + e⁺ / dt = 0                     loops
 //
-// where φ⁺ and e⁺ are gaps and errors at the end of the step without it. Loops are closed by themselves first; only
-// where something is then still inside of something, loops, limits and contacts are solved together. What is deep
-// inside comes out with a metre or a radian a second, not at once. Where contacts contradict each other, as those of
-// shapes that overlap in every position, they get no deeper, and limits are corrected without them.
+// where φ⁺ and e⁺ are gaps and errors at the end of the step without it. Loops are closed first, on their own; only if
+// something still penetrates are loops, limits and contacts solved together. Deep penetration is reduced at one metre
+// or radian per second, not at once. Where contacts contradict each other, as for shapes that overlap in every
+// position, they get no deeper, and limits are corrected without them.
 //
-// Values that tendons keep are corrected likewise, with a metre or a radian a second, together with all other rows.
+// Equality constraints of tendons are corrected in the same way, at one metre or radian per second, together with all
+// other rows.
 //
-// Loops that are far open are closed with a metre and three radians a second, as far as limits and contacts allow
-// (loop_reach.h). So are loops that limits keep from being closed: these stay open, and limits hold.
+// Loops that are far open are closed at one metre and three radians per second, as far as limits and contacts allow
+// (loop_reach.h). The same holds for loops that limits keep open: they stay open, and the limits hold.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Rows of an island's step and the operator G = J M̂⁻¹ Jᵀ over them, kept for as long as the same links touch.
+// The rows of an island's step and the operator G = J M̂⁻¹ Jᵀ over them, kept as long as the same links touch.
 //
 // Rows come in this order:
 //
@@ -9,10 +9,10 @@
 //   contacts      Coulomb's cone: normal, two tangents, and where there is torsional or rolling friction the rotation
 //                 about the normal, and about the tangents
 //
-// Which of these there are decides about the symbolic work (order, fill, memory), which a cache keeps by that. Where
-// points are, their normals and their friction may change from step to step. A system that comes up a second time is
-// kept for long. One that does not makes room for the next, which is made in its memory: where bodies fall onto each
-// other, links that touch are others in almost every step.
+// The symbolic work (order, fill, memory) depends on which of these rows exist, and is cached by that. Positions,
+// normals and friction of contacts may change from step to step. A system that is needed a second time stays in the
+// cache. One that is not is reused as memory for the next: when bodies fall onto each other, the set of touching links
+// is new in almost every step.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// The options of a step: how a world goes from one moment to the next, the same for every step of a simulation.
+// Options of a step, the same for every step of a simulation.
 #pragma once
 
 namespace delassus {

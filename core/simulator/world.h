@@ -1,4 +1,4 @@
-// A world of rigid bodies that touch, and its steps in time. One step:
+// A world of rigid bodies with contacts, and its time steps. One step:
 //
 //   collide      contacts at q, with gaps φ                                                 collider.h
 //                points of the step before where faces rest on each other                   contact_persistence.h
@@ -23,9 +23,9 @@
 //                whether anything went through something on its way                         tunnelling.h
 //   sleep        islands at rest are left alone until something happens to them             sleep.h
 //
-// Trees in loops are looked at in the middle of the step, q½ = q ⊕ ½ dt v, and q ← q½ ⊕ dt (½ v⁺ + u): a step of second
-// order (loop_midpoint.h). Free bodies of one link turn after the impulses, by the midpoint rule on the rotation group,
-// so that contacts between them change no momentum.
+// Trees with loops are evaluated in the middle of the step, q½ = q ⊕ ½ dt v, and q ← q½ ⊕ dt (½ v⁺ + u): a second-order
+// step (loop_midpoint.h). Free single-link bodies rotate after the impulses, by the midpoint rule on SO(3), so that
+// contacts between them conserve momentum.
 #pragma once
 
 #include <memory>

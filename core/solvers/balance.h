@@ -1,10 +1,11 @@
-// What accelerations and forces leave of the dynamics, joint by joint, and the scale of each joint's equation: O(n).
+// Residual of the equations of motion, joint by joint, for given accelerations and forces, and the scale of each
+// joint's equation: O(n).
 //
 //   F_i = I a_i + v ×* I v − f_ext − Σ Kᵀ λ,   f = τ − armature ν̇ − Sᵀ F_i,   F_p += F_i,   tips to base
 //
-// The scale is the sum of the magnitudes of τ, armature ν̇ and of the inertial and applied forces on what the joint
-// carries, or of their moments about its frame. Moments are about each link's own frame, so that a light part far from
-// the tree's origin loses no digits to forces that pass by.
+// The scale is the sum of the magnitudes of τ, armature ν̇ and the inertial and applied forces on the subtree of the
+// joint, or of their moments about its frame. Moments are about each link's own frame, so that a light part far from
+// the tree's origin loses no digits to large forces elsewhere.
 #pragma once
 
 #include <algorithm>

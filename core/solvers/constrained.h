@@ -5,15 +5,15 @@
 //
 //   (M + Jᵀ R J) ν̇ₖ₊₁ = τ − h + Jᵀ s,   s = R (b + ε λₖ),   λₖ₊₁ = s − R J ν̇ₖ₊₁,   R = (C + ε)⁻¹
 //
-// M + Jᵀ R J is eliminated once. The residual of the constraints is ε (λₖ − λₖ₊₁); where they contradict each other, ν̇
-// converges to the least-squares answer and λ grows along what Jᵀ does not see.
+// M + Jᵀ R J is eliminated once. The residual of the constraints is ε (λₖ − λₖ₊₁); if constraints contradict each
+// other, ν̇ converges to the least-squares solution and λ grows in the null space of Jᵀ.
 //
-// R is so large that M loses digits beside Jᵀ R J. So every iteration but the first corrects ν̇ by the residual of the
-// dynamics, in which M is as it is: with ε about 1e-8 of G, one correction leaves both equations rounding alone. They
-// go on until both hold (certificate.h), or no longer help.
+// R is so large that M loses digits in the sum M + Jᵀ R J. So every iteration but the first corrects ν̇ by the residual
+// of the dynamics, which is computed with M itself: with ε about 1e-8 of G, one correction brings both equations to
+// rounding level. Iterations continue until both hold (certificate.h) or no longer improve.
 //
 // "Constrained Articulated Body Dynamics Algorithms", algorithms 1 to 3, with loops as in "Matrix-Free Delassus
-// Operations", section III. ε is its 1 / µ.
+// Operations", section III, whose 1 / µ is ε here.
 #pragma once
 
 #include "errors/interrupt.h"

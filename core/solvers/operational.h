@@ -4,9 +4,9 @@
 //     J̄ y  = M⁻¹ Jᵀ Λ y          J̄ᵀ τ = Λ J M⁻¹ τ
 //     N v   = v − J̄ J v           Nᵀ τ  = τ − Jᵀ J̄ᵀ τ
 //
-// O(n + m) a column, without a matrix. Where their matrices are small, products with them are cheaper still. They are
-// formed, from m columns of Λ, of M⁻¹ Jᵀ and of J, once half as many columns were asked for at the same numbers of the
-// operator: early enough for who multiplies often, and who does not never pays for them.
+// O(n + m) per column, without a matrix. Small matrices are even cheaper to multiply with. They are formed, from m
+// columns of Λ, M⁻¹ Jᵀ and J, after m / 2 products since the last update of the operator: callers with many products
+// gain, and callers with few never pay for them.
 //
 // Khatib, "A unified approach for motion and force control of robot manipulators: the operational space formulation",
 // IEEE J. Robotics and Automation 3(1), 1987.

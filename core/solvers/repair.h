@@ -1,5 +1,5 @@
-// The dense factor for states on which a fast method failed. Its memory is taken when it is first needed, which is
-// never in most mechanisms.
+// Solves states on which a fast method failed with the dense factor. Its memory is allocated on first use, which most
+// mechanisms never reach.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// Solvers of constrained dynamics by their verbs alone: who only calls them need not compile the sweeps behind them.
+// Abstract interface of the solvers of constrained dynamics: callers of this interface do not compile the sweeps behind
+// it.
 #pragma once
 
 #include <memory>

@@ -1,10 +1,10 @@
 // Many worlds of one mechanism, each with its own state, stepped by a few engines.
 //
-// A step depends on q, v, the rest of MuJoCo's state, poses of bodies that a user moves, the time, StepMemory and what
-// acts, and on nothing else (snapshot.h). So a world here is these numbers alone. An engine, one per thread, is a World
-// (simulator/world.h) with its symbolic work and its memory; it takes the numbers of a world, steps, and gives them
-// back. Engines keep systems of touching links from all worlds that they step, so worlds of one contact graph share
-// their symbolic work. The results do not depend on which engine steps which world, nor on their order.
+// A step depends on q, v, the rest of MuJoCo's state, mocap poses, time, StepMemory and the applied forces, and on
+// nothing else (snapshot.h). So a world is stored as these numbers only. An engine, one per thread, is a World
+// (simulator/world.h) with symbolic work and memory; it loads the numbers of a world, steps, and stores them back. An
+// engine caches row systems of all worlds that it steps, so worlds with the same contact graph share symbolic work. The
+// results depend neither on which engine steps which world nor on the order.
 #pragma once
 
 #include <string>

@@ -1,12 +1,11 @@
-// Contact forces by the alternating direction method of multipliers: one solve with (G + ρ)⁻¹, one projection an
-// iteration, extrapolated by Anderson's rule.
+// Contact forces by the alternating direction method of multipliers: per iteration one solve with (G + ρ)⁻¹ and one
+// projection, accelerated by Anderson extrapolation.
 //
 //   s ← s + f(s),   f = x − y as splitting.h has it,   until the residuals of λ = w y are within the tolerance
 //
-// ρ starts small, so that sticking contacts are found almost at once, and is balanced after 10, 20, 40 … iterations: a
-// handful of factorizations in all. An extrapolation after which x − y is longer is given back for the plain step,
-// which always leads on. Where the residual gets no smaller, it starts again with another ρ, and the best forces that
-// were found count. G may be singular.
+// ρ starts small, so that sticking contacts converge almost at once, and is rebalanced after 10, 20, 40 … iterations,
+// which needs only a few factorizations. An extrapolation that increases ‖x − y‖ is replaced by the plain step. If the
+// residual stagnates, the method restarts with another ρ; the best forces found are returned. G may be singular.
 //
 // Proximal ADMM for frictional contact as in Carpentier, Le Lidec, Montaut, "From Compliant to Rigid Contact
 // Simulation"; the sets with Γ updated in every iteration.

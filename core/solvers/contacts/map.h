@@ -1,4 +1,4 @@
-// G as a contact solver sees it: products, an estimate of its diagonal, and for those who ask (G + ε)⁻¹.
+// G as a contact solver sees it: products, an estimate of its diagonal and, where a solver needs it, (G + ε)⁻¹.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// A contact problem, how to solve it, and how that ended.
+// A contact problem, the options of its solution, and the result.
 #pragma once
 
 #include <chrono>
