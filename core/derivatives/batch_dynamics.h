@@ -12,8 +12,8 @@
 
 namespace delassus {
 
-// States, one after the other; what may be null of one state may be so of all. Compliance, and damping of derivatives
-// and of the solver, are those of all states, a number a row.
+// States, one after the other. Arguments that may be null for one state may be null here. Compliance and the damping of
+// derivatives and of the solver are common to all states, one number per row.
 struct DynamicsStates {
   int count;
   const double *q, *v, *tau, *external, *compliance, *damping, *solver_damping;

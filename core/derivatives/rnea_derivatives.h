@@ -94,7 +94,7 @@ void subtree_forces(const Model<real_of<T>>& model, DerivativeWorkspace<T>& w, c
       });
 }
 
-// The first `count` numbers of a strip to a column of a matrix, a row each.
+// Writes the first `count` numbers of a strip to a column of a matrix, one per row.
 template <class T>
 [[gnu::always_inline]] inline void store_column(T* to, std::size_t stride, const LinkPack<T>& x, int count) {
   if constexpr (link_lanes<T> == 1) {

@@ -79,7 +79,7 @@ class RowMatrices {
   // turn added to w.E.
   void evaluate(DerivativeWorkspace<double>& w, const double* q, const double* v, const double* a, const double* lambda,
                 const Vec3<double>& ground);
-  // What was left out of F_q (nv × nv, row-major) then.
+  // The terms of F_q (nv × nv, row-major) that were left out there.
   void correct(const DerivativeWorkspace<double>& w, const double* q, const double* v, const double* a,
                const double* lambda, double* F_q);
 

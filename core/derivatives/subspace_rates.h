@@ -29,7 +29,7 @@ struct SubspaceRates {
   explicit SubspaceRates(int nv) : Psi(nv), Chi(nv), Phi(nv) {}
 };
 
-// The rates, and on the way velocities and accelerations of all links, as `motions` has them. vdot may be null (zero).
+// The rates, together with velocities and accelerations of all links as in `motions`. vdot may be null (zero).
 template <class T>
 void subspace_rates(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m, SubspaceRates<T>& r,
                     const T* v, const T* vdot, const Vec3<T>& ground) {

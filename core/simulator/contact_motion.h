@@ -40,7 +40,7 @@ struct ContactMotion {
 
   // moved: displacement and rotation of both bodies at the contact.
   Change change(const Vec6<double>* moved) const;
-  // The other way round: what a change is worth, to both bodies.
+  // The adjoint: from the adjoint of the contact to those of both bodies.
   void adjoint(const Change& given, Vec6<double>* moved) const;
 };
 

@@ -14,7 +14,8 @@ namespace delassus {
 
 class ContactPatches {
  public:
-  // Moves points along the normal by a tenth of a millimetre or so at most, and gives those of one plane one normal.
+  // Moves points along the normal, by at most about a tenth of a millimetre, and gives points of one plane the same
+  // normal.
   void flatten(const Collider& collider, std::vector<Touch>& touches);
 
  private:

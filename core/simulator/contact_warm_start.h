@@ -51,12 +51,12 @@ class WarmStart {
 
   void recall(const WorldPart& part, const RowSystem& s, const ActiveRows& rows, const StepMemory& before,
               const std::vector<int>& trees);
-  // What was found without the ends of limits that were then added, which start from nothing.
+  // The solution without the limits that were added afterwards; these start from zero.
   void resume(const RowSystem& s, const ActiveRows& rows, const std::vector<double>& found_impulses,
               const std::vector<double>& found_corrections, Penalties found_penalties);
 };
 
-// What was found on an island, for the next step; contacts get their impulses and corrections.
+// Stores the solution of an island for the next step; contacts get their impulses and corrections.
 void remember(const WorldPart& part, const ActiveRows& rows, const std::vector<double>& impulses,
               const std::vector<double>& corrections, Penalties penalties, const std::vector<int>& trees,
               StepMemory& after);

@@ -33,8 +33,8 @@ class FreeBodies {
   // exit. Those of other trees stay.
   void move(const double* q, const std::vector<double>& u, std::vector<double>& v, std::vector<double>& way) const;
 
-  // The same to first order, body by body: derivatives of v (6) at the end and of the way (6) by a rotation of q (3),
-  // by u (6) and by v (6) with impulses; central differences of a function that is all but linear.
+  // Derivatives of this motion, per body: of v (6) at the end and of the displacement (6), with respect to a rotation
+  // of q (3), u (6) and v (6) with impulses. By central differences of a function that is almost linear.
   static constexpr int inputs = 15, outputs = 12;
   struct Rates {
     int first, link;  // velocity of the body, and its link

@@ -60,12 +60,12 @@ class Island {
   }
   int systems() const { return systems_.size(); }
   std::uint64_t graph() const { return systems_.hash(); }  // of the rows of its last step
-  // Takes anew what of the whole may change (part.h).
+  // Copies the data of the whole world that may change (part.h).
   void read_numbers(const WorldDescription& whole) {
     part_.read_numbers(whole), systems_.read_numbers();
     if (linearization_) linearization_->read_numbers();
   }
-  // What of its step grows with its work: velocities, and rows of contacts.
+  // The sizes that the work of its step grows with: velocities and contact rows.
   std::size_t size() const { return state_.v.size() + 3 * rows_.contacts.size(); }
 
   // One step. What is found stays here until `give`. Changes nothing but the island, the solvers and the report. A team

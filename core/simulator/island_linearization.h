@@ -47,7 +47,7 @@ struct IslandStep {
   const std::vector<double>&next_q, &way;
 };
 
-// What of a step has no derivative here, or one that leaves something out.
+// The parts of a step that have no derivative here, or an incomplete one.
 struct StepGaps {
   bool contradiction = false;  // positions were corrected as far as rows that contradict each other allow
   bool open_loops = false;     // loops were far open

@@ -25,8 +25,8 @@ class LoopClosure {
   // Another damping of G was set meanwhile.
   void forget() { factored_ = factored_ && formed(); }
 
-  // λ: where to start from on entry, zero but for loops. On exit σ = G λ + g of all rows; of loops, what no motion
-  // closes. Stops where that is at most `small` of g, or no longer shrinks. Returns the number of steps.
+  // λ: the start on entry, zero except for loops. On exit σ = G λ + g of all rows; for loops this is the error that no
+  // motion closes. Stops when that is at most `small` times g, or no longer decreases. Returns the number of steps.
   int close(const double* g, double* lambda, double* sigma, double small = 1e-13);
 
   // X ← (G_ll + ε)⁻¹ X: loops × columns, row-major. Where the columns of loops were formed.

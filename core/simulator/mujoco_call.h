@@ -25,7 +25,7 @@ struct MujocoLibrary {
   void (*delete_data)(void* data) = nullptr;
   void (*kinematics)(const void* model, void* data) = nullptr;
   void (*collision)(const void* model, void* data) = nullptr;
-  // what follows from a state by MuJoCo's own rules, in this order (mujoco_mirror.h)
+  // functions that evaluate a state by MuJoCo's own rules, in this order (mujoco_mirror.h)
   void (*com_pos)(const void* model, void* data) = nullptr;
   void (*tendon)(const void* model, void* data) = nullptr;
   void (*transmission)(const void* model, void* data) = nullptr;
@@ -94,7 +94,7 @@ struct MujocoLibrary {
 
 namespace mujoco {
 
-// Where an error lands, and what it said.
+// Target of an error's longjmp, and its message.
 struct Landing {
   std::jmp_buf place;
   const MujocoLibrary* library;

@@ -38,7 +38,7 @@ class PositionCorrection {
   const std::vector<double>& velocity() const { return u_; }   // u, a velocity
   const std::vector<double>& asked() const { return asked_; }  // per row: J u + asked is zero where µ is not
   bool separated() const { return separated_; }  // the problem of all rows, where there was one, was solved
-  // Something is about as deep inside of something as is just not worth a correction.
+  // A penetration is just below the depth from which it is corrected.
   bool on_the_edge() const { return on_the_edge_; }
   bool shortened() const { return shortened_; }                // u is shorter than asked for
   const std::vector<double>& impulses() const { return mu_; }  // µ, a row
@@ -89,8 +89,8 @@ class PositionCorrection {
 // The largest velocity that rows of positions ask for.
 double largest_asked(const RowSystem& s, const double* velocity);
 
-// Near a dead centre a small error asks for a long way, on which nothing is straight: u at most `max_ratio` times what
-// is asked for. Whether it was more.
+// Near a dead centre a small error requires a large displacement, for which the linearisation does not hold: limits u
+// to `max_ratio` times the error. Returns whether it was limited.
 bool shorten(const RowSystem& s, const double* asked, double max_ratio, std::vector<double>& u);
 
 }  // namespace delassus

@@ -86,8 +86,8 @@ class World {
   // Back to where the last step, which came to its end, began; once after each. Forces of rows stay.
   void undo_step();
 
-  // The state of a world of the same model with other loops, and its contacts with what they bore. What rows of loops
-  // remembered goes, and nothing sleeps.
+  // Takes over the state of a world of the same model with other loops, and its contacts with their impulses. The
+  // memory of loop rows is dropped, and nothing sleeps.
   void take_over(const World& other);
 
   // The problems of velocities that the next step would solve first, one for each island that is awake; state and

@@ -137,7 +137,7 @@ class JointBalance {
   // The largest f against its scale and roundings of these magnitudes, those of constraint forces bounded by the
   // largest scale of all joints that move alike.
   T balance_with_roundings(Real roundings) const {
-    // roundings of float32 are so large that more would excuse light parts beside heavy ones
+    // rounding errors of float32 are so large that a larger factor would hide errors of light parts next to heavy ones
     constexpr Real max_passing = sizeof(Real) == 8 ? 1e4 : 1;
     T linear{}, angular{}, worst{};
     const auto each = [&](auto&& visit) {
@@ -222,7 +222,7 @@ class JointBalance {
       scales[k] = scale;
       worst = larger(worst, quotient(f, scale));
     };
-    // tips to base; a link that comes right after the one it hangs on hands over what it carries in registers
+    // tips to base; a link that directly follows its parent passes its sum on in registers
     Wrench F;
     bool handed = false;
     for (int i = int(model_.links.size()) - 1; i >= 0; --i) {

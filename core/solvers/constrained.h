@@ -169,12 +169,12 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
     lambda = next;
   }
 
-  // Says of every state how the iteration ended, and whether all have come to an end: the residual of their rows is
-  // small, or J ν̇ no longer changes, or neither gets smaller.
+  // Sets how the iteration of every state ended, and returns whether all have stopped: the residual of their rows is
+  // small, J ν̇ no longer changes, or neither decreases.
   //
   // A residual r = ε δλ is measured as r² / ε against the largest (γ² + (J ν̇)²) R + ε λ²: the same unit for rows of
-  // lengths and of angles. The certificate looks closer. Rows that give way by ε λ have one solution, and need no
-  // iterations but for what rounding left of it.
+  // lengths and of angles. The certificate is stricter. Rows with the compliance ε have a unique solution, and need
+  // iterations only against rounding.
   bool follow(int n, const Moved& moved, Real tolerance, int max_iterations, T* lambda, T* vdot, Report<Real>* reports,
               StateProgress* progress) {
     const bool soft = this->gives_way_;

@@ -152,8 +152,8 @@ class Kkt final : public SingleStateSolver<T> {
         for (std::size_t j = 0; j < n_; ++j) largest = std::max(largest, std::abs(A_[i * n_ + j]));
         x_[i] = largest;
       }
-      // rows of one constraint alike, lengths and angles apart: one that is small beside its siblings is so because it
-      // all but depends on others
+      // rows of one constraint are scaled alike, lengths and angles separately: a row that is much smaller than its
+      // siblings is nearly dependent on others
       for (const auto& c : set_.constraints)
         for (int first : {0, 3}) {
           T* rows = x_.data() + model_.nv + c.row;

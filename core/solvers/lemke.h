@@ -47,8 +47,8 @@ class Lemke {
   int capacity() const { return capacity_; }
   std::size_t bytes() const;
 
-  // M: n × n, row by row. free: n, null for none. z: n, always finite, apart from q. Solved where the residual is at
-  // most tolerance times the largest |q|. Pivots of an attempt at most; negative for 100 and 10 a pair. Allocates
+  // M: n × n, row by row. free: n, null for none. z: n, always finite, apart from q. Solved if the residual is at most
+  // tolerance times the largest |q|. max_pivots is per attempt; a negative value means 100 plus 10 per pair. Allocates
   // nothing.
   LemkeReport solve(int n, const bool* free, const double* M, const double* q, double* z, double tolerance = 1e-9,
                     int max_pivots = -1);

@@ -30,8 +30,8 @@ class OperationalSpace {
   int rows_of(OperationalMap map) const { return map == OperationalMap::inertia ? m_ : n_; }
   int columns_of(OperationalMap map) const { return map == OperationalMap::null_space ? n_ : m_; }
 
-  // Y = map X, or mapᵀ X, of some columns, row-major. `version` tells the numbers of the operator apart: another one
-  // makes matrices of former numbers worthless. Returns the largest backward error of the solutions behind Y.
+  // Y = map X, or mapᵀ X, of some columns, row-major. `version` identifies the operator's last update: matrices of
+  // another version are discarded. Returns the largest backward error of the solutions behind Y.
   Real apply(OperationalMap map, bool transposed, std::size_t version, const Real* X, int columns, Real* Y,
              const Accuracy<Real>& wanted);
 

@@ -55,7 +55,7 @@ class PvEarly final : public SingleStateSolver<T> {
       bundles_[limb.tip].first = limb.own;
       bundles_[limb.tip].past = limb.own_past;
     }
-    // room for the rows of a link: its own, and six at most of each that hangs on it
+    // room for the rows of a link: its own, and at most six of each child
     std::vector<int> max_rows(model.links.size());
     std::size_t room = 0, turns = 0;
     for (int i = int(max_rows.size()) - 1; i >= 0; --i) {
@@ -115,7 +115,7 @@ class PvEarly final : public SingleStateSolver<T> {
   static constexpr T share =
       sizeof(T) == 8 ? T(4e-11) : T(2.5e-5);  // of what a row is like: below is rounding; two thirds of the digits
 
-  // What the way back needs of a velocity.
+  // Data of a velocity for the backward substitution.
   struct Step {
     Vec6<T> U, r;  // r, qᵀ l' and σ⁻¹ of the multiplier that went with it
     T Dinv, u, value, inverse;

@@ -19,7 +19,7 @@ class Repair {
   Repair(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout)
       : model_(&model), layout_(std::move(layout)) {}
 
-  // Seconds, at most, and some tens of megabytes.
+  // It may take seconds, and tens of megabytes.
   static bool affordable(const Layout<Real>& layout, int nv) { return nv + layout.set.rows <= 2000; }
   static bool needed(const Report<Real>& report) {
     return report.outcome == Outcome::unfinished || report.outcome == Outcome::stalled;

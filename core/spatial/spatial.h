@@ -143,7 +143,7 @@ inline Sym3<T> congruence(const Mat3<T>& R, const Sym3<U>& A) {
           u.z * R.x.z + v.z * R.y.z + w.z * R.z.z};
 }
 
-// Placement of a frame: a point of the frame with coordinates c stands at R c + p.
+// Placement of a frame: a point with coordinates c in the frame is at R c + p.
 template <class T>
 struct Pose {
   Mat3<T> R;

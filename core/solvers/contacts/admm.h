@@ -22,8 +22,8 @@ class Admm {
   ContactReport solve(const ContactProblem& p, const ContactOptions& options, double* lambda, double* sigma,
                       double* history);
 
-  // The same in parts, for those who do something in between. Units and start; whether what it was given solves the
-  // problem already.
+  // The same in parts, for callers that act in between. Sets scales and start; returns whether the start already solves
+  // the problem.
   bool begin(const ContactProblem& p, const ContactOptions& options, double* lambda, double* sigma,
              ContactReport& report);
   // Goes on to `last` iterations in all. Returns true if the problem is solved, or if there is no sense in going on.
@@ -53,7 +53,7 @@ class Admm {
   Splitting split_;
   const ContactProblem* problem_ = nullptr;
   const ContactOptions* options_ = nullptr;
-  // residuals: estimate below which an exact one is worth its product, least estimate, of the best forces
+  // residuals: estimate below which the exact residual is computed, smallest estimate, residual of the best forces
   double check_below_ = 0, least_estimate_ = 0, best_residual_ = 0;
   double length_ = 0;                                  // ‖f‖ of the iteration before
   int last_check_ = 0, last_gain_ = 0;                 // iterations when

@@ -48,8 +48,8 @@ class Interior {
               ContactReport& report);
   void forces(const ContactProblem& p, double* lambda) const;
 
-  // One step, `share` of the way to the border at most; returns its length, 0: the matrix is singular or numbers are
-  // lost.
+  // One step, at most `share` of the distance to the boundary. Returns its length; 0 if the matrix is singular or
+  // values are not finite.
   double advance(double share);
   double gap(double step, int* count) const;
   void find_residual();

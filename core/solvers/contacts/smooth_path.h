@@ -50,8 +50,8 @@ class SmoothPath {
   // Follows the path from forces λ; on exit λ is where it ended, in its sets, whether or not that was the end. Adds to
   // the report's iterations and factorizations. Returns whether it came to the end.
   bool follow(const PathStart& start, double* lambda, ContactReport& report);
-  // From now on Γ is not part of the problem but held: at µ ‖σ_T‖ of these velocities, later at the smaller of that and
-  // what it was. The path then leads to a convex problem.
+  // From now on Γ is held constant: at µ ‖σ_T‖ of these velocities, in later calls at the smaller of that and its
+  // previous value. The path then leads to a convex problem.
   void hold_gamma(const double* sigma, bool first);
   void release_gamma();
   // The size of velocities in the units used here, which m is measured by.

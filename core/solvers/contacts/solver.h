@@ -18,7 +18,7 @@ namespace delassus {
 
 class ContactSolver;
 
-// A method: what it is called, what it needs, and how it is run.
+// A method: its name, its requirements, and its function.
 struct ContactMethod {
   const char* name;
   int max_iterations;  // by default
