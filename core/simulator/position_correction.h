@@ -90,7 +90,7 @@ class PositionCorrection {
 double largest_asked(const RowSystem& s, const double* velocity);
 
 // Near a dead centre a small error requires a large displacement, for which the linearisation does not hold: limits u
-// to `max_ratio` times the error. Returns whether it was limited.
+// to `max_ratio` times the requested velocity. Returns whether it was limited.
 bool shorten(const RowSystem& s, const double* asked, double max_ratio, std::vector<double>& u);
 
 }  // namespace delassus

@@ -71,7 +71,9 @@ def _has_materials(tree: Sequence[int], solids: Sequence[Solid]) -> bool:
 
 def robot_colors(model: Model, solids: Sequence[Solid]) -> list[Color]:
     """Colour of every shape: grey shapes get the hue of their robot, as light as they are described; all others keep theirs, and so do robots with meshes of several colours."""
-    hue = {body: _ROBOTS[k % len(_ROBOTS)] for k, tree in enumerate(_mechanisms(model)) for body in tree if not _has_materials(tree, solids)}
+    hue = {
+        body: _ROBOTS[k % len(_ROBOTS)] for k, tree in enumerate(_mechanisms(model)) for body in tree if not _has_materials(tree, solids)
+    }
     colors = []
     for s in solids:
         own = s.rgba[:3]

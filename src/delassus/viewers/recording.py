@@ -96,7 +96,7 @@ def _write_page(
             stage.groups["friction cones"].visible = cones
             stage.show_names(labels)
             stage.draw(what.states[0], what.contacts(0))
-            # the film begins with all that stands on the stage now, and a player that starts again begins there
+            # the recording begins with the current scene, and a player that loops starts there
             film = server.get_scene_serializer()
             _freeze(film)
             for k, wait in schedule:
