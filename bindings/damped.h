@@ -1,5 +1,5 @@
-// Damping and compliance of an operator that Python holds, kept here and nowhere else, and which of its numbers are up
-// to date.
+// Damping and compliance of an operator that Python holds, stored only here, and a record of which results are up to
+// date.
 //
 //     G = J M⁻¹ Jᵀ + compliance,    (G + damping)⁻¹ where damping + compliance > 0 in every row,
 //                                   or damping is square blocks that with compliance are invertible

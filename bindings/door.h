@@ -1,4 +1,4 @@
-// The door between Python and the core: arrays in, arrays out, every check, typed errors.
+// The border between Python and the core: converts arrays both ways, makes all checks, raises typed errors.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,5 +1,5 @@
-// What Python holds of the core: something that one thread at a time uses, and the model, in both precisions, with its
-// configurations at the door.
+// Objects of the core that Python holds: a lock that lets one thread at a time use an object, and the model in both
+// precisions, with checks of its configurations.
 #pragma once
 
 #include <memory>

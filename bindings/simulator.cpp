@@ -328,7 +328,8 @@ nb::tuple step_adjoints(HeldWorld& s, nb::handle q_bar, nb::handle v_bar, int co
                         by_restitution.finite(name));
 }
 
-// Modes and kinks of contacts, whether another row is about to change its mode, and names of what is left out.
+// Modes and kinks of contacts, whether another row is about to change its mode, and names of the terms that are left
+// out.
 nb::tuple linearized_modes(HeldWorld& s) {
   const StepLinearization& linear = *s.linearization;
   std::vector<int> modes(linear.contact_modes().begin(), linear.contact_modes().end()),

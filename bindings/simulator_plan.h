@@ -1,4 +1,4 @@
-// What simulations are made of, as Python holds it: the description of a world, and the ways to MuJoCo.
+// Python's handles of what simulations are built from: the description of a world, and the access to MuJoCo.
 #pragma once
 
 #include "held.h"
@@ -63,7 +63,7 @@ struct WorldPlan {
   std::size_t bodies() const { return world->model.bodies.size(); }
 };
 
-// Raises MujocoError; where a callback in Python raised and so stopped MuJoCo, its exception becomes the cause.
+// Raises MujocoError. If a Python callback raised an exception that stopped MuJoCo, that exception becomes the cause.
 [[noreturn]] inline void raise_mujoco(const std::string& failure) {
   const std::string message = "MuJoCo stopped: " + failure;
   if (!PyErr_Occurred()) door::raise("MujocoError", message);

@@ -1,4 +1,5 @@
-// What steps leave, as Python holds it: copies of what the next step changes, seen through arrays that keep them alive.
+// Python's view of step records: copies of the data that the next step overwrites, seen through arrays that keep them
+// alive.
 #pragma once
 
 #include <nanobind/ndarray.h>

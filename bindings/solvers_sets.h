@@ -1,4 +1,4 @@
-// Sets of contact forces as Python gives them.
+// Converts sets of contact forces from Python.
 #pragma once
 
 #include <limits>

@@ -1,5 +1,5 @@
-// How long work in the core takes, without Python in it; and which memory it touches, where Valgrind's callgrind runs
-// the program.
+// Times work in the core without Python's share, and counts the memory that it touches when the program runs in
+// Valgrind's callgrind.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -8,9 +8,9 @@
 
 namespace delassus {
 
-// A request to callgrind: instructions that do nothing together, and that Valgrind takes for a message of six words. 0
-// writes what was counted and forgets it, 2 begins and ends counting, 4 begins to simulate with an empty cache, 5 ends
-// that.
+// A request to callgrind: a sequence of instructions without effect that Valgrind recognises as a message of six words.
+// 0 writes the counts and resets them, 2 starts or stops counting, 4 starts the cache simulation with an empty cache, 5
+// stops it.
 inline void callgrind(int request) {
 #if defined(__x86_64__)
   volatile std::size_t words[6] = {(std::size_t('C') << 24 | std::size_t('T') << 16) + std::size_t(request)};

@@ -1,4 +1,4 @@
-// Work without the interpreter's lock, that signals can end, and that survives the interpreter's end.
+// Work without the interpreter's lock. Signals can interrupt it, and it is safe when the interpreter exits.
 #pragma once
 
 #include <nanobind/nanobind.h>

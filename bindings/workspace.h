@@ -1,4 +1,4 @@
-// Memory of sweeps as Python holds it.
+// Python's handle of the memory of sweeps.
 #pragma once
 
 #include "dynamics/compiled.h"

@@ -113,8 +113,9 @@ std::unique_ptr<RolloutRecord> roll(HeldWorlds& s, nb::handle q, nb::handle v, n
   return record;
 }
 
-// Steps of n worlds to first order: states after them (n, nq) and (n, nv), status, whether a mode is about to change,
-// whether forces are not unique, and names of what is left out, "all" where there are no derivatives.
+// Derivatives of the steps of n worlds: states after them (n, nq) and (n, nv), status, whether a mode is about to
+// change, whether forces are not unique, and names of the terms that are left out, "all" where there are no
+// derivatives.
 struct StepsRecord {
   door::Array q, v;
   Integers status, kinks, redundant;
@@ -127,7 +128,7 @@ struct StepsAdjoint : StepsRecord {
   door::Array by_q, by_v, by_tau, by_control;  // (n, nv), …, (n, nu)
 };
 
-// What is common to derivatives of steps of some worlds: arguments, checked, the work, and what it leaves.
+// Common part of the derivatives of world steps: checked arguments, the work, and its results.
 template <class Work>
 void differentiate(HeldWorlds& s, std::size_t n, nb::handle control, nb::handle tau, bool advance, StepsRecord& record,
                    Work&& work) {
@@ -269,8 +270,8 @@ void bind_worlds(nb::module_& m) {
             s.worlds.as_world(world, [&](World& w) { s.plan->restore(w, x.data, n); });
           },
           "world"_a, "snapshot"_a.none(), "size"_a)
-      // Live numbers of a parameter, a row per world, in which it is flat; which were written since the last were
-      // accepted; those that were; and from now on what was written counts.
+      // Parameters of the worlds as live arrays, one flat row per world: which were written since the last call of
+      // accept, which values were accepted, and how to accept the new ones.
       .def(
           "parameter",
           [](nb::handle self, int which) {
@@ -300,7 +301,7 @@ void bind_worlds(nb::module_& m) {
              door::Occupied occupied(s.busy, s.name);
              s.worlds.accept_parameters();
            })
-      // Sensors of some worlds, with the present inputs; the first call makes what they need. Which worlds have
+      // Sensors of some worlds, with the current inputs; the first call sets up what they need. Which worlds have
       // parameters that their sensors do not know yet, and the model, given by its address, that has those of a world.
       .def(
           "start_sensing",

@@ -1,4 +1,5 @@
-// The rows of one state, compiled once (constraints.cpp): who includes this compiles none of their sweeps.
+// Declares the rows of one state as compiled elsewhere (constraints.cpp), so that files that include this header do not
+// compile their sweeps again.
 #pragma once
 
 #include "constraints/bias.h"

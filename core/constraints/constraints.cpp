@@ -50,7 +50,7 @@ void add_constraint(const Model<Real>& model, const ConstraintDescription& d, Co
   c.target.assign(d.target.begin(), d.target.end());
   c.kp = Real(d.kp), c.kd = Real(d.kd);
 
-  // points between different links, and rows with terms: one a link, the ground none
+  // points between different links, and rows with terms: one term per link, none for the ground
   const bool point =
       c.kind == Kind::frame && c.axes_on < 0 && model.bodies[c.bodies[0]].link != model.bodies[c.bodies[1]].link;
   if (point) points.push_back(point_rows(model, c));

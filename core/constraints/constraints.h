@@ -1,13 +1,13 @@
 // Constraints as rows on links and on joint velocities: velocity of the rows = Σ_i K_i v_i + Σ_k c_k ν_k.
 //
-// Three rows of a point along fixed axes A, which is most of what there is, are kept as the places p of the point on
-// its links:
+// Three rows of a point along fixed axes A are by far the most frequent. They are stored as the positions p of the
+// point on its links:
 //
 //   A (v₁ + ω₁ × p₁ − v₂ − ω₂ × p₂)
 //
-// All other rows have terms. A term is a block of rows on one link; its K has one motion-dual Vec6 a row, in world axes
-// about the link's tree origin. Terms on the ground are left out, terms on one link are added up. Rows of joints stay
-// with the joint: they touch no link.
+// All other rows have terms. A term is a block of rows on one link; its K has one motion-dual Vec6 per row, in world
+// axes about the link's tree origin. Terms on the ground are left out, and terms on the same link are added up. Rows of
+// joints are stored with the joint and touch no link.
 #pragma once
 
 #include <vector>
@@ -18,7 +18,7 @@ namespace delassus {
 
 enum class Kind : std::uint8_t { frame, distance, joint, coupling, center, links, combination, contact };
 
-// What the user gave, in body coordinates.
+// A constraint as the user gave it, in body coordinates.
 struct ConstraintDescription {
   Kind kind;
   int rows;
@@ -120,7 +120,7 @@ struct ConstraintSet {
   std::vector<JointRow<Real>> joint_rows;
 };
 
-// Adds one to a set, its rows last; what of it is a point goes to `points`, for `set_points`.
+// Adds a constraint to a set, with its rows last; its points go to `points`, for `set_points`.
 template <class Real>
 void add_constraint(const Model<Real>& model, const ConstraintDescription& d, ConstraintSet<Real>& set,
                     std::vector<PointRows<Real>>& points);
@@ -128,14 +128,14 @@ void add_constraint(const Model<Real>& model, const ConstraintDescription& d, Co
 template <class Real>
 ConstraintSet<Real> make_constraints(const Model<Real>& model, const std::vector<ConstraintDescription>& list);
 
-// Gives a set these points instead of those it has: points of the same two links beside each other, in the order given;
-// groups by their links. O(points + links). `numbers`: per point given, which one of the set it is.
+// Replaces the points of a set. Points of the same two links are stored next to each other, in the order given, as one
+// group. O(points + links). `numbers`: for each point given, its index in the set.
 template <class Real>
 void set_points(std::size_t links, const std::vector<PointRows<Real>>& points, ConstraintSet<Real>& set,
                 std::vector<int>& numbers);
 
-// The place of a point of a body, in two parts: their differences, taken part by part, lose no digits far from the
-// world's origin.
+// Position of a point of a body, as two summands: differences of positions are taken summand by summand, and so lose no
+// digits far from the world's origin.
 template <class T>
 struct SplitPoint {
   Vec3<T> origin, offset;
@@ -149,7 +149,7 @@ inline SplitPoint<T> split_point(const Model<real_of<T>>& model, const Placement
   return {w.origin[model.links[body.link].tree], point_in_tree(model, w, b, Vec3<T>{} + point)};
 }
 
-// The place of a constraint's point, as seen from the origin of the tree of a moving body
+// Position of a constraint's point relative to the tree origin of a moving body
 template <class T>
 inline Vec3<T> seen_from(const Model<real_of<T>>& model, const Placement<T>& w, const Constraint<real_of<T>>& c,
                          int point, int from) {
@@ -165,13 +165,13 @@ inline Vec3<T> separation(const Model<real_of<T>>& model, const Placement<T>& w,
   return (x1.origin - x2.origin) + (x1.offset - x2.offset);
 }
 
-// Rotation of what carries the axes: a body or the world
+// Rotation of the body that carries the axes, or of the world
 template <class T>
 inline Mat3<T> carrier_axes(const Model<real_of<T>>& model, const Placement<T>& w, const Constraint<real_of<T>>& c) {
   return body_pose(model, w, c.axes_on < 0 ? 0 : c.bodies[c.axes_on]).R;
 }
 
-// a and b of rows that keep them across each other, in world axes
+// a and b of rows that keep these two axes perpendicular, in world axes
 template <class T>
 struct CrossedAxes {
   Vec3<T> a, b;

@@ -1,14 +1,14 @@
 // The Cholesky factor of a dense symmetric positive definite matrix, O(n³ / 3), solutions with it, O(2 n²) each, and
-// the inverse, O(2 n³ / 3) more.
+// the inverse, another O(2 n³ / 3).
 //
 //   A = Uᵀ U,   U upper triangular,   x = U⁻¹ U⁻ᵀ y,   A⁻¹ = Wᵀ W with W = U⁻ᵀ
 //
 //   [ A₁₁ A₁₂ ]   U₁₁ from A₁₁,   U₁₂ = U₁₁⁻ᵀ A₁₂,   U₂₂ from A₂₂ − U₁₂ᵀ U₁₂        by halves, down to a small block
 //   [  ·  A₂₂ ]
 //
-// Matrices are row-major, rows `stride` apart. The upper triangle is read, U takes its place, and on its diagonal stand
-// the reciprocals 1 / u. What is below the diagonal is not read, and is spoiled; numbers past the end of a row are left
-// alone. Backward error: |A − Uᵀ U| ≤ (n + 2) ε |U|ᵀ |U| (Higham, "Accuracy and Stability of Numerical Algorithms",
+// Matrices are row-major, rows `stride` apart. The upper triangle is read and overwritten by U, with the reciprocals 1
+// / u on its diagonal. Entries below the diagonal are not read, but overwritten; numbers past the end of a row are not
+// touched. Backward error: |A − Uᵀ U| ≤ (n + 2) ε |U|ᵀ |U| (Higham, "Accuracy and Stability of Numerical Algorithms",
 // theorem 10.3), whatever the order of sums.
 #pragma once
 
@@ -43,8 +43,8 @@ inline void solve_cholesky(int n, const Real* U, std::ptrdiff_t stride, int colu
   solve_upper(n, columns, U, stride, X, x_stride);
 }
 
-// The inverse in two steps: W ← U⁻ᵀ, whose upper triangle is spoiled; X ← X + Wᵀ W, which is A⁻¹, in its upper
-// triangle, with what is below spoiled. W and X are matrices of their own; X may lie where U was.
+// The inverse in two steps: W ← U⁻ᵀ, which overwrites the upper triangle of W; X ← X + Wᵀ W, which is A⁻¹ in the upper
+// triangle of X and overwrites the rest. W and X are matrices of their own; X may lie where U was.
 template <class Real>
 void invert_transposed(int n, const Real* U, std::ptrdiff_t stride, Real* W, std::ptrdiff_t w_stride);
 template <class Real>

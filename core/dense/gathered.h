@@ -1,8 +1,9 @@
-// Products with rows that are picked out of a matrix: what is sparse by rows takes part in dense arithmetic.
+// Products with selected rows of a matrix, so that matrices with few nonzero rows use dense arithmetic.
 //
 //   C = Σ_e a_e b_eᵀ        a_e, b_e: row e of two lists, picked by offsets or one after the other
 //
-// A tile of C stays in registers while all e pass; numbers past the end of a row are read, so rows are padded.
+// A tile of C stays in registers during the loop over e. Numbers past the end of a row are read, so rows must be
+// padded.
 #pragma once
 
 #include "dense/square.h"

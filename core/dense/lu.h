@@ -1,13 +1,13 @@
-// The factors of a dense square matrix by Gaussian elimination with rows exchanged, O(2 n³ / 3), and solutions with
-// them, O(2 n²) each.
+// LU factors of a dense square matrix by Gaussian elimination with row pivoting, O(2 n³ / 3), and solutions with them,
+// O(2 n²) each.
 //
 //   P A = L U,   L unit lower, U upper triangular,   x = U⁻¹ L⁻¹ P y
 //
 //   [ A₁ A₂ ]   L₁ and U₁₁ from the columns A₁ by halves,   U₁₂ = L₁₁⁻¹ A₁₂,   then A₂₂ − L₂₁ U₁₂
 //
-// Matrices are row-major, rows `stride` apart; L and U take A's place, and on the diagonal stand the reciprocals of
-// U's. The pivot of a column is its largest number, the first of equals; |l| ≤ 1. Backward error: |P A − L U| ≤ n ε |L|
-// |U| (Higham, "Accuracy and Stability of Numerical Algorithms", theorem 9.3).
+// Matrices are row-major, rows `stride` apart; L and U overwrite A, with the reciprocals of U's diagonal. The pivot of
+// a column is its entry of largest magnitude, the first one among equals, so |l| ≤ 1. Backward error: |P A − L U| ≤ n ε
+// |L| |U| (Higham, "Accuracy and Stability of Numerical Algorithms", theorem 9.3).
 #pragma once
 
 #include "dense/triangular.h"

@@ -76,7 +76,7 @@ bool OrthogonalFactor::factor(double threshold) {
   const double least = threshold * threshold * measured;
   rank_ = n_;
   for (int k = 0; k < n_; ++k) {
-    // what was subtracted from lengths is rounded to parts of what they were
+    // the downdated lengths have rounding errors relative to their initial values
     double longest = *std::max_element(lengths_.begin() + k, lengths_.end());
     if (!(longest > 1e-6 * measured)) longest = measured = measure(k);
     if (!(longest > least)) {

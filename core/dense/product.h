@@ -1,4 +1,5 @@
-// Products of matrices, O(2 m n k), for those who subtract them: what the factorizations here are made of.
+// Matrix products, O(2 m n k), and their subtraction from another matrix, on which the factorizations of this module
+// are built.
 #pragma once
 
 #include "dense/tile.h"
@@ -7,8 +8,8 @@ namespace delassus::dense {
 
 enum class Part { all, upper };
 
-// C ← C − A B. A: m × k by its entries; B: k × n and C: m × n, rows `b_stride` and `c_stride` apart, negative ones
-// welcome. Part::upper: C is square, and numbers below its diagonal are spoiled.
+// C ← C − A B. A: m × k by its entries; B: k × n and C: m × n, rows `b_stride` and `c_stride` apart, which may be
+// negative. Part::upper: C is square, and entries below its diagonal are overwritten.
 template <class Real>
 void subtract_product(int m, int n, int k, const Entries<Real>& A, const Real* B, std::ptrdiff_t b_stride, Real* C,
                       std::ptrdiff_t c_stride, Part part = Part::all);

@@ -1,5 +1,5 @@
-// A symmetric positive definite system of a handful of unknowns, its matrix in an array of fixed size: Cholesky's
-// factor row by row, O(n³ / 3).
+// Symmetric positive definite systems of a few unknowns, in arrays of fixed size: Cholesky's factor row by row, O(n³ /
+// 3).
 #pragma once
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Small dense matrices as a whole: transposed, mirrored, inverted. Row-major, rows `stride` apart.
+// Operations on whole square matrices: transpose, mirror, invert. Row-major, rows `stride` apart.
 #pragma once
 
 #include "dense/vectors.h"
@@ -46,9 +46,9 @@ inline void mirror_upper(int n, Real* A, std::ptrdiff_t stride) {
   }
 }
 
-// A ← A⁻¹ of a symmetric positive definite matrix, O(n³), by exchanging one unknown after the other with its right-hand
-// side (Gauss, Jordan), a row of registers at a time. Numbers past the end of a row, up to a whole register, are
-// spoiled. False if a pivot is not positive; A is of no use then.
+// A ← A⁻¹ of a symmetric positive definite matrix, O(n³), by Gauss-Jordan elimination, one row of registers at a time.
+// Numbers past the end of a row, up to a whole register, are overwritten. Returns false if a pivot is not positive; A
+// is then undefined.
 template <class Real>
 inline bool invert_positive(int n, Real* A, std::ptrdiff_t stride) {
   using V = Vector<Real>;

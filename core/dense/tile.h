@@ -1,9 +1,9 @@
-// The part of a product that stays in registers, and operands packed for it: what all of this module spends its time
-// in.
+// The inner kernel of a product, whose result stays in registers, and the packing of its operands. This module spends
+// most of its time here.
 //
 //   tile ← tile + Σ_p a_p b_pᵀ         a_p: `rows` numbers, b_p: `columns` numbers, both packed, p after p
 //
-// A tile is as large as the registers hold beside one b_p: a number is loaded once for many multiplications.
+// A tile is as large as fits in the registers beside one b_p, so that each number loaded serves many multiplications.
 #pragma once
 
 #include "dense/vectors.h"

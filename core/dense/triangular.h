@@ -1,5 +1,5 @@
-// Solutions with triangular matrices: O(n²) a right-hand side. Diagonals hold the reciprocals of their entries, as the
-// factorizations here leave them.
+// Solutions with triangular matrices, O(n²) per right-hand side. Diagonals hold reciprocals, as the factorizations of
+// this module store them.
 #pragma once
 
 #include "dense/product.h"

@@ -1,4 +1,4 @@
-// Numbers side by side in a register of the machine, and sums of products of vectors, each in one fixed order.
+// SIMD registers of numbers, and dot products of vectors that are always summed in the same order.
 #pragma once
 
 #include <cstddef>
@@ -7,7 +7,7 @@
 
 namespace delassus::dense {
 
-// Not the width of link blocks (dynamics/per_link.h), which are worth it also where a register holds half of one.
+// Not the width of link blocks (dynamics/per_link.h), which pay off even if a register holds only half of one.
 #if defined(__AVX512F__)
 inline constexpr int vector_bytes = 64;
 #elif defined(__AVX__)

@@ -1,5 +1,5 @@
-// Whether packed numbers are all zero: matrices of stacks and chains have few blocks that are not, and those that are
-// take no arithmetic. Of others the first number says so.
+// Whether a packed block is zero. Most blocks are in the matrices of stacks and chains, and those are skipped. In a
+// block that is not zero, the first number usually tells.
 #pragma once
 
 #include "dense/vectors.h"

@@ -19,7 +19,7 @@
 
 namespace delassus {
 
-// L from the factor that `aba` left, a row for each velocity that carries others.
+// L from the factor of `aba`, one row for each velocity that carries others.
 template <class T>
 void sparse_factor(const Model<real_of<T>>& model, DerivativeWorkspace<T>& w) {
   constexpr int width = link_lanes<T>;

@@ -1,4 +1,4 @@
-// Constrained dynamics to first order in many states of one mechanism, on one or more threads: derivatives as matrices
+// Derivatives of constrained dynamics at many states of one mechanism, on one or more threads: derivatives as matrices
 // (dynamics_matrices.h), and products (linearization.h). Results do not depend on the number of threads.
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace delassus {
 
-// States, one after the other; what may be null of one state may be so of all. Compliance, and damping of derivatives
-// and of the solver, are those of all states, a number a row.
+// States, one after the other. Arguments that may be null for one state may be null here. Compliance and the damping of
+// derivatives and of the solver are common to all states, one number per row.
 struct DynamicsStates {
   int count;
   const double *q, *v, *tau, *external, *compliance, *damping, *solver_damping;

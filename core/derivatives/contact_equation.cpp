@@ -212,8 +212,8 @@ void ContactEquation::invert(bool transposed, const double* x, double* y) {
   for (std::size_t r = 0; r < m; ++r) y[r] = is_active_[r] ? y[r] : 0;
 }
 
-// Whether δ A_δ⁻¹ keeps some of a vector z with something of all directions; and whether the factor is good enough:
-// ‖A_δ A_δ⁻¹ z − z‖ / ‖z‖, and what A still feels of what was kept.
+// Whether δ A_δ⁻¹ keeps a part of a vector z that has components in all directions; and whether the factor is accurate
+// enough: ‖A_δ A_δ⁻¹ z − z‖ / ‖z‖, and A times the part that was kept.
 bool ContactEquation::judge_factor() {
   unsigned seed = 12345;
   for (std::size_t r = 0; r < z_.size(); ++r) {
@@ -240,8 +240,9 @@ bool ContactEquation::judge_factor() {
   return !redundant_ || length(rows_, rest_.data()) <= good_null * now;
 }
 
-// x ← the point nearest to it of all K u or, with `transposed`, of all Kᵀ u: LSQR on ‖K u − x‖. K = A A_δ⁻¹ = A_δ⁻¹ A
-// = 1 − δ A_δ⁻¹, found without A, so that what A does not feel is not rounded by what it does. Whether that converged.
+// x ← its projection onto the range of K or, with `transposed`, of Kᵀ: LSQR on ‖K u − x‖. K = A A_δ⁻¹ = A_δ⁻¹ A = 1 − δ
+// A_δ⁻¹ is computed without A, so that the null space of A stays free of its rounding errors. Returns whether it
+// converged.
 bool ContactEquation::project(bool transposed, double* x) {
   const std::size_t m = std::size_t(rows_);
   const auto multiply_K = [&](bool turned, const double* from, double* to) {

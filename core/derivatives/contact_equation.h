@@ -1,13 +1,13 @@
-// The linear equation between small changes of contact forces, and its transposed:
+// The linear equation between small changes of contact forces and velocities, and its transpose:
 //
 //   E dλ + C dσ / d = b,   dσ = G dλ,        A dλ = b,   A = E + C G / d
 //
-// E, C: square blocks of a set, about E + C = 1: where C is zero forces do not follow velocities (E is one then, row by
-// row), where E is zero velocities are held. d: inverse mass that the rows of a set feel. Modes of contacts give such
-// blocks (contact_modes.h), and so does a smoothed law (smoothed_contacts.h).
+// E, C: one square block per set, with E + C ≈ 1. Where C is zero (and E is one), forces do not depend on velocities;
+// where E is zero, velocities are prescribed. d: effective inverse mass of the rows of a set. Modes of contacts give
+// such blocks (contact_modes.h), and so does a smoothed law (smoothed_contacts.h).
 //
-// Where contacts are redundant A is singular. Solutions are those of its pseudo-inverse in the unit of √d dλ: of all dλ
-// that meet the equation best the least, by Σ d dλ².
+// If contacts are redundant, A is singular. The solution is then that of the pseudo-inverse: among all least-squares
+// solutions dλ, the one with the smallest Σ d dλ².
 //
 // Few rows: dense orthogonal factors (dense/orthogonal.h) of the rows in which C is not zero, the active ones. Many:
 // the factor of the operator with blocks of stiffness, as contact solvers use it (solvers/contacts/semismooth.h). With
@@ -15,10 +15,10 @@
 //
 //   A_δ⁻¹ = (E_δ + C G / d)⁻¹ = (1 − B R) E_δ⁻¹,   A_δ⁻ᵀ = E_δ⁻ᵀ (1 − Rᵀ Bᵀ)
 //
-// solves A x = b by refinement, with residuals by G itself, O(n + m). δ A_δ⁻¹ keeps what A does not feel and shrinks
-// all else, which tells whether A is singular; then K = 1 − δ A_δ⁻¹ is all but a projection, and LSQR (Paige and
-// Saunders, 1982) on it finds the nearest point of the range of A, or of Aᵀ, in a few steps. A factor that leaves no
-// digits, as stiff loops may have, is not used: then it is dense, whatever the number of rows.
+// solves A x = b by refinement, with residuals by G itself, O(n + m). δ A_δ⁻¹ keeps the null space of A and shrinks
+// everything else, which shows whether A is singular; then K = 1 − δ A_δ⁻¹ is nearly a projection, and LSQR (Paige and
+// Saunders, 1982) on it finds the nearest point of the range of A, or of Aᵀ, in a few steps. If the factor has lost all
+// digits, which stiff loops can cause, the dense factors are used, whatever the number of rows.
 #pragma once
 
 #include <vector>

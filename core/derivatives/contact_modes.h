@@ -1,5 +1,5 @@
-// Modes of a solved contact problem, λ ∈ K, σ = G λ + g, and the linear equations between small changes of λ and σ
-// while they last:
+// Modes of a solved contact problem, λ ∈ K, σ = G λ + g, and the linear equations between small changes of λ and σ as
+// long as the modes do not change:
 //
 //   open      dλ = 0
 //   sticking  dσ = 0

@@ -18,8 +18,8 @@ constexpr int tile_columns = 3 * lanes;
 // The least eigenvalue of G + C in the metric of d is at least 1 / Σ d_r X_rr. `Linearization` calls rows redundant if
 // it is below about 0.1, with a hundredth of d.
 constexpr double sure = 0.5;
-// M_kk (M⁻¹)_kk is what the condition of M shows in one joint: 110 at most on the robots here, 5e3 on a chain of 20
-// links, whose derivatives lose five digits, and it grows with the fourth power of these.
+// M_kk (M⁻¹)_kk measures the condition of M at one joint: at most 110 on the embedded robots, 5e3 on a chain of 20
+// links, whose derivatives lose five digits. It grows with the fourth power of the number of links.
 constexpr double steep = 1e4;
 // Residuals of equations against their largest term.
 constexpr double exact = 1e-11;

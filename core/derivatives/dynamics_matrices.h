@@ -2,23 +2,24 @@
 //
 //   F(q, ν, ν̇, λ) = M ν̇ + h − Jᵀλ − external = τ,   g(q, ν, ν̇) + C λ = 0
 //
-// What both unknowns answer to a change of the right-hand sides is one matrix. With X = (G + C)⁻¹ and Q = X J M⁻¹,
+// The response of both unknowns to the right-hand sides is one matrix. With X = (G + C)⁻¹ and Q = X J M⁻¹,
 //
 //   ∂ν̇/∂τ = A = M⁻¹ − (J M⁻¹)ᵀ Q,   ∂λ/∂τ = −Q
 //   ∂ν̇/∂x = −A F_x − Qᵀ g_x,   ∂λ/∂x = Q F_x − X g_x          for x = q and ν
 //
-// F_x is that of inverse dynamics with the forces λ as external ones (rnea_derivatives.h) and of the rows
-// (row_matrices.h). It is sparse by branches: a column has numbers only where velocities carry each other, and g_x
-// where rows touch. Columns go by strips of neighbours, those by q and by ν side by side, with the rows that are not
-// zero in any of them; which neighbours share a strip is chosen beforehand, for the least arithmetic.
+// F_x is that of inverse dynamics with λ as external forces (rnea_derivatives.h), plus that of the rows
+// (row_matrices.h). It has branch-induced sparsity: the entry of two velocities is nonzero only if one joint carries
+// the other, and g_x only where rows touch. Columns are processed in strips of neighbours, those for q and for ν next
+// to each other, restricted to rows that are nonzero in any of them. Which neighbours share a strip is planned
+// beforehand, for the least arithmetic.
 //
-// X is the inverse of a dense matrix where rows surely do not depend on each other; elsewhere the caller has one
+// X is the inverse of a dense matrix if the rows are certainly independent; otherwise the caller provides it
 // (linearization.h). The same matrices solve the dynamics themselves:
 //
 //   λ = −X (J M⁻¹ (τ − h) + γ),   ν̇ = M⁻¹ (τ − h) + (J M⁻¹)ᵀ λ,   γ = J̇ν + k_d J ν + k_p e
 //
-// after which only accelerations, and what is made of them, have to be found anew. Both equations are looked at again
-// with what was found.
+// after which only accelerations and quantities derived from them have to be computed again. Both equations are then
+// checked with the result.
 #pragma once
 
 #include <vector>

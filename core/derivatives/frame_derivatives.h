@@ -1,6 +1,6 @@
 // Derivatives of the motion of a frame fixed to a body, and of forces that act on it. World axes throughout. O(d).
 //
-// The frame's point stands at x, moves with ẋ = v + ω × x and ẍ = a + α × x + ω × ẋ, where (v, ω) and (a, α) are those
+// The frame's point is at x and moves with ẋ = v + ω × x and ẍ = a + α × x + ω × ẋ, where (v, ω) and (a, α) are those
 // of its link (subspace_rates.h). For every velocity j on the path to the ground,
 //
 //   ∂x/∂q_j = S_lin + S_ang × x,   ∂ẋ = ∂v + ∂ω × x + ω × ∂x,   ∂ẍ = ∂a + ∂α × x + α × ∂x + ∂ω × ẋ + ω × ∂ẋ

@@ -62,7 +62,7 @@ inline void integrate_tangents(const Model<double>& model, const double* v, doub
   }
 }
 
-// The adjoint: q_bar at q ⊕ dt ν on entry, at q on exit; v_bar: what comes of it for ν, added.
+// The adjoint: q_bar at q ⊕ dt ν on entry, at q on exit; the contribution to ν is added to v_bar.
 inline void integrate_adjoints(const Model<double>& model, const double* v, double dt, int columns, double* q_bar,
                                double* v_bar) {
   const std::size_t k = std::size_t(columns);

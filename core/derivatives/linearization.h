@@ -1,4 +1,4 @@
-// Constrained dynamics to first order in a state that solves it, and the Delassus operator to first order, matrix-free.
+// First-order changes of constrained dynamics at a solved state, and of the Delassus operator, matrix-free.
 //
 //   F(q, ν, ν̇, λ) = τ,   g(q, ν, ν̇) + C λ = 0                                              residual.h
 //
@@ -6,8 +6,8 @@
 //   adjoints            M μ + Jᵀκ = ν̇_bar,   −J μ + C κ = λ_bar,   τ_bar = μ,   (q, ν)_bar = −(F, g)_(q, ν)ᵀ (μ, κ)
 //
 // Both are solved by (G + C)⁻¹, found from (G + C + d)⁻¹ =: X by proximal iterations, for which the damping d is small.
-// Where rows depend on each other, λ is the one of least λᵀ d λ. It stays so along a direction: with N = lim (X d)ᵏ X,
-// which maps to forces that move nothing,
+// If rows are dependent, λ is the solution with the smallest λᵀ d λ. This also holds along a direction: with N = lim (X
+// d)ᵏ X, which maps to the null space of Jᵀ,
 //
 //   dλ = (G + C)⁻¹ b + N d(G) ζ,   G ζ = d λ
 //

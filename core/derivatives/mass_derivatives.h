@@ -8,7 +8,7 @@
 //
 //   ∂T/∂q_j = hᵀ Ψ_j,             ∂T/∂ν_j = hᵀ S_j + armature ν_j,      ∂V/∂q_j = −gᵀ (I S_j)_lin
 //
-// the last of gravity alone.
+// where V is the potential of gravity only.
 #pragma once
 
 #include "derivatives/rnea_derivatives.h"

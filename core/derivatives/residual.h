@@ -1,10 +1,10 @@
-// The two equations of constrained dynamics, and how they change: along a direction (tangents), and the other way
-// round (adjoints). Matrix-free, O(n + m) in time and memory.
+// The two equations of constrained dynamics and their derivatives, forward (tangents) and reverse (adjoints).
+// Matrix-free, O(n + m) in time and memory.
 //
 //   F(q, ν, ν̇, λ) = M ν̇ + h − Jᵀλ − external,   g(q, ν, ν̇) = J ν̇ + J̇ν + k_d J ν + k_p e
 //
-// All links in world axes about the tree's origin, taken as a point at rest; a link whose joints are displaced by dq
-// moves by the twist t = t_p + S dq, and its axes by dS = t × S. Along a direction,
+// All links are in world axes about the tree's origin, which is treated as a point at rest; a link whose joints are
+// displaced by dq moves by the twist t = t_p + S dq, and its axes by dS = t × S. Along a direction,
 //
 //   dv = dv_p + t × Sν + S dν,   da = da_p + t × Sν̇ + S dν̇ + dv × Sν + v × d(Sν)
 //   df = t ×* f + I (da − t × a) + d(v ×* I v) by dv − t × v,   dτ = Sᵀ Σ df + (t × S)ᵀ Σ f
@@ -14,10 +14,10 @@
 //
 //   ā = I w,   v̄ = I (w × v) − w ×* I v,   t̄ = −(v ×* v̄ + a ×* ā + w ×* f)      of every link by itself
 //
-// then from the leaves, with j = Sν: v̄ += j ×* ā, j̄ = v̄ − v ×* ā, t̄ += j ×* j̄ + Sν̇ ×* ā + Sμ ×* Σ f, and
-// q̄ = Sᵀ t̄, ν̄ = Sᵀ j̄. Linear axes of a free joint stay where they are: they have no dS.
+// then from the leaves, with j = Sν: v̄ += j ×* ā, j̄ = v̄ − v ×* ā, t̄ += j ×* j̄ + Sν̇ ×* ā + Sμ ×* Σ f, and q̄ = Sᵀ
+// t̄, ν̄ = Sᵀ j̄. The linear axes of a free joint do not turn: their dS is zero.
 //
-// T: scalar of the state; D: of directions, T or a pack of T, one lane a direction.
+// T: scalar type of the state; D: of directions, T or a pack of T with one direction per lane.
 #pragma once
 
 #include <algorithm>

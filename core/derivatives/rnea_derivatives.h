@@ -6,7 +6,7 @@
 //   ∂τ_k/∂q_j = (I_k S_k)ᵀ Χ_j + (B_kᵀ S_k)ᵀ ω(Ψ_j) + (E_kᵀ S_k)ᵀ ω(S_j)
 //   ∂τ_k/∂ν_j = (I_k S_k)ᵀ Φ_j + (B_kᵀ S_k)ᵀ ω(S_j),       M_kj = (I_k S_k)ᵀ S_j
 //
-// and for velocities j beyond k, where S_k does not change,
+// and for velocities j in the subtree of k, which do not change S_k,
 //
 //   ∂τ_k/∂q_j = S_kᵀ (S_j ×* f_j + I_j Χ_j + B_j ω(Ψ_j) + E_j ω(S_j)),   ∂τ_k/∂ν_j = S_kᵀ (I_j Φ_j + B_j ω(S_j))
 //
@@ -94,7 +94,7 @@ void subtree_forces(const Model<real_of<T>>& model, DerivativeWorkspace<T>& w, c
       });
 }
 
-// The first `count` numbers of a strip to a column of a matrix, a row each.
+// Writes the first `count` numbers of a strip to a column of a matrix, one per row.
 template <class T>
 [[gnu::always_inline]] inline void store_column(T* to, std::size_t stride, const LinkPack<T>& x, int count) {
   if constexpr (link_lanes<T> == 1) {

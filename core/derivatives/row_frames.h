@@ -1,9 +1,9 @@
-// Rows between two points: those of a frame, of a contact, and of axes that stay across each other.
+// Rows between two points: those of a frame, of a contact, and of axes that stay perpendicular.
 //
 //   rows of the point   n · Δẍ + (ω_c × n) · Δẋ + k_d n · Δẋ + k_p n · Δx,   n carried by c: a body or the world
 //   of the rotation     the same with Δω and Δα, and the error of the rotation
 //
-// Where the second point slides, the first body's is the one at the second's place: Δẋ less ω₁ × Δx, and its rate.
+// If the second point slides, the first body's point is the one that coincides with it: Δẋ − ω₁ × Δx, and its rate.
 #pragma once
 
 #include "derivatives/row_points.h"

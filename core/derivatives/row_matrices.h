@@ -1,8 +1,8 @@
-// Rows of constraints to first order as matrices: J, ∂g/∂q and ∂g/∂ν of
+// Derivatives of constraint rows as matrices: J, ∂g/∂q and ∂g/∂ν of
 //
 //   g(q, ν, ν̇) = J ν̇ + J̇ν + k_d J ν + k_p e
 //
-// and what Jᵀλ adds to ∂F/∂q. A row has numbers only for velocities that carry its points: its support.
+// and the contribution of Jᵀλ to ∂F/∂q. A row is nonzero only for velocities that carry its points: its support.
 //
 // Most rows act with a constant K = [k; c] on a point x of a link. With κ = [k; x × k + c], and the rates Ψ, Χ, Φ of
 // subspaces (subspace_rates.h), for each velocity j that carries the link,
@@ -10,10 +10,10 @@
 //   J_j = κ · S_j,   ∂g/∂ν_j = κ · (Φ_j + k_d S_j) + h · ω(S_j),   h = 2 ẋ × k + ω × c
 //   ∂g/∂q_j = κ · (Χ_j + k_d Ψ_j) + h · ω(Ψ_j) + ((ẍ × k + α × c) + k_d (ẋ × k + ω × c)) · ω(S_j) + k_p k · ẋ(S_j)
 //
-// ẍ with gravity taken off, ẋ(S): velocity of the point in the motion S. Their forces keep their direction, as external
-// ones do. All other rows between two bodies, those whose axes turn with a body among them, are differentiated along
-// unit directions by residual.h's own functions, some side by side, and their forces are taken as if they turned with
-// the link, less what they really do.
+// ẍ is without gravity; ẋ(S) is the velocity of the point in the motion S. Forces of these rows keep their direction,
+// as external forces do. All other rows between two bodies, such as those whose axes turn with a body, are
+// differentiated along unit directions with the functions of residual.h, several at a time. Their forces are treated as
+// turning with the link, and the difference to how they really change is subtracted.
 #pragma once
 
 #include <vector>
@@ -79,7 +79,7 @@ class RowMatrices {
   // turn added to w.E.
   void evaluate(DerivativeWorkspace<double>& w, const double* q, const double* v, const double* a, const double* lambda,
                 const Vec3<double>& ground);
-  // What was left out of F_q (nv × nv, row-major) then.
+  // The terms of F_q (nv × nv, row-major) that were left out there.
   void correct(const DerivativeWorkspace<double>& w, const double* q, const double* v, const double* a,
                const double* lambda, double* F_q);
 

@@ -1,4 +1,4 @@
-// Rows that are not of a frame or a contact: of distances, of centres of mass, with given K, and of joints.
+// All rows other than those of frames and contacts: distances, centres of mass, rows with given K, and rows of joints.
 #pragma once
 
 #include "constraints/bias.h"

@@ -1,10 +1,10 @@
-// Points of bodies as rows of constraints see them: place, velocity, acceleration and rotation in world axes, their
-// tangents along a direction of the state, and their adjoints.
+// Points of bodies for constraint rows: position, velocity, acceleration and rotation in world axes, their tangents
+// along a direction of the state, and their adjoints.
 //
 //   ẋ = v + ω × x,   ẍ = a + α × x + ω × ẋ,   x about the tree's origin; (v, ω), (a, α) of the link, ground at rest
 //
-// A link that is displaced by the twist t = (t, φ) moves x by t + φ × x. T: scalar of the state, D: of directions, one
-// or a pack of them.
+// Displacing a link by the twist t = (t, φ) moves x by t + φ × x. T: scalar type of the state; D: of directions, one or
+// a pack of them.
 #pragma once
 
 #include "constraints/constraints.h"

@@ -1,5 +1,5 @@
-// Contact forces on the central path of a contact problem, and their exact derivatives: smooth functions of the problem
-// that also know of contacts which are open, and of friction that is not used up.
+// Contact forces on the central path of a contact problem, and their exact derivatives: smooth functions of the
+// problem, whose gradients also see open contacts and friction below its limit.
 //
 // The smoothed problem with parameter κ > 0, σ = G λ + g, σ̃ = σ + µ Γ(σ_T) n:
 //
@@ -13,12 +13,12 @@
 //
 //   H(y) = U G U r + U g + Γ_m(s) e − s = 0,   r = P_m(y),   s = r − y
 //
-// With P = P_m', Q = 1 − P and t = ∂Γ_m / ∂s changes follow, without a division by what may be small,
+// With P = P_m', Q = 1 − P and t = ∂Γ_m / ∂s changes satisfy, without division by quantities that may be small,
 //
 //   E dr + C U dσ = b,   C = P X (1 + e tᵀ),   E = (1 − e tᵀ) Q X (1 + e tᵀ),   X = 1 − e tᵀ P / (1 + tᵀ P e)
 //
 // which is an equation of contact_equation.h. Newton's method solves H = 0 with it, from a solution of Coulomb's
-// problem and, where that fails, along growing κ. d is held: it is not differentiated.
+// problem and, where that fails, along growing κ. d is held constant: it is not differentiated.
 #pragma once
 
 #include "derivatives/contact_equation.h"

@@ -1,8 +1,9 @@
-// How the motion subspace of every velocity changes: what derivatives of kinematics and dynamics are made of. O(n).
+// Rates of the motion subspace of every velocity, from which all derivatives of kinematics and dynamics are built.
+// O(n).
 //
-// Turning or shifting the joint of velocity j by dq_j carries everything beyond it along with the motion S_j. What
-// carries the joint itself (its parent; of a free joint, whose linear axes are the world's, also its linear motion)
-// stays. With v̂_j, â_j the velocity and acceleration of that carrier,
+// Moving the joint of velocity j by dq_j moves its subtree by S_j dq_j. The carrier of the joint stays: its parent and,
+// for a free joint, whose linear axes are the world's, also its linear motion. With v̂_j, â_j the velocity and
+// acceleration of that carrier,
 //
 //   Ψ_j = v̂_j × S_j,   Χ_j = â_j × S_j + v̂_j × Ψ_j,   Φ_j = Ψ_j + Ṡ_j
 //
@@ -28,7 +29,7 @@ struct SubspaceRates {
   explicit SubspaceRates(int nv) : Psi(nv), Chi(nv), Phi(nv) {}
 };
 
-// The rates, and on the way velocities and accelerations of all links, as `motions` has them. vdot may be null (zero).
+// The rates, together with velocities and accelerations of all links as in `motions`. vdot may be null (zero).
 template <class T>
 void subspace_rates(const Model<real_of<T>>& model, const Placement<T>& w, Motions<T>& m, SubspaceRates<T>& r,
                     const T* v, const T* vdot, const Vec3<T>& ground) {

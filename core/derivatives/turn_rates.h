@@ -1,4 +1,4 @@
-// How rotation vectors change with the rotations they are the logarithms of.
+// Derivatives of the logarithm of a rotation.
 #pragma once
 
 #include "spatial/quaternion.h"

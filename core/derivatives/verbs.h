@@ -1,4 +1,4 @@
-// Derivatives of tree dynamics of many states by their verbs alone: who only calls them need not compile the sweeps.
+// Abstract interface of the derivatives of tree dynamics for many states: callers do not compile the sweeps.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Everything that sweeps of derivatives write: sized once from the model, never resized.
+// Memory of all derivative sweeps: sized once from the model, never resized.
 #pragma once
 
 #include "derivatives/subspace_rates.h"

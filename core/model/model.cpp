@@ -72,7 +72,7 @@ Model<double> build_model(const Description& description) {
     const auto& body = description.bodies[b];
     const R3 R = rotation(body.quaternion[0], body.quaternion[1], body.quaternion[2], body.quaternion[3]);
 
-    // where the body would stand in the current link before its own joints move
+    // placement of the body in the current link before its own joints move
     int link = b == 0 ? -1 : model.bodies[body.parent].link;
     Pose<double> X = b == 0 ? identity : model.bodies[body.parent].placement * Pose<double>{R, body.position};
 

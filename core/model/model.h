@@ -1,4 +1,4 @@
-// A robot as the sweeps want it: one link a joint, numbered depth first, so that a subtree is a range.
+// A robot in the form that sweeps use: one link per joint, numbered depth first, so that a subtree is a range of links.
 //
 // A link's frame sits at its joint's anchor; the axis of a hinge or slide is its z axis. Bodies of the user's model are
 // frames fixed to links: a body with k joints is carried by the last of k links, of which k − 1 are massless; a body

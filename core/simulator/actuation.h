@@ -1,9 +1,9 @@
-// Forces on joints: what the user gives, springs, dampers and motors.
+// Joint forces: those that the user gives, springs, dampers and motors.
 //
 //   forces = τ − K (q + dt v − q₀) − D v + motors
 //
-// Springs, dampers and servos act at the end of the step: what of their forces grows with v⁺ is in M̂, and what is here
-// is at the start of the step, springs and lengths of motors at q + dt v.
+// Springs, dampers and servos are implicit, at the end of the step: the part of their forces that is linear in v⁺ is in
+// M̂. The part computed here is at the start of the step, with springs and motor lengths at q + dt v.
 #pragma once
 
 #include <vector>

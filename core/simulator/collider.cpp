@@ -16,7 +16,7 @@ Mat3<double> rotation_by(const Vec3<double>& turn) {
   return rotation(e.w, e.x, e.y, e.z);
 }
 
-// How many rows a contact has, and what they are scaled by. MuJoCo's coefficients: both tangents, spin, both rollings.
+// Number of rows of a contact, and their scales. MuJoCo's coefficients: two tangents, torsion, two rolling directions.
 template <class Offsets>
 void read_friction(const char* contact, const Offsets& offsets, const double* frame, Touch& t) {
   const int dim = at<int>(contact, offsets.dim);
@@ -102,7 +102,7 @@ bool Collider::collide(const double* q, std::vector<Touch>& touches, const std::
   return true;
 }
 
-// Of those that were found, four a pair of geoms at most.
+// Keeps at most four of the detected contacts per pair of geoms.
 void Collider::choose_contacts(std::vector<Touch>& touches) const {
   for (std::size_t first = 0; first < found_.size();) {
     std::size_t last = first + 1;

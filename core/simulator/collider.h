@@ -1,7 +1,7 @@
-// Contacts by MuJoCo's collision detection, called through its shared library.
+// Contact detection by MuJoCo, called through its shared library.
 //
-// Contacts are found at a configuration q, up to four for each pair of shapes. Where contacts, or the work of finding
-// them, found no room in MuJoCo's arena, it gets a larger one and looks again, so that no contact is dropped.
+// Contacts are found at a configuration q, up to four for each pair of shapes. If MuJoCo's arena is too small for the
+// contacts or for finding them, detection is repeated with a larger arena, so that no contact is dropped.
 #pragma once
 
 #include <cstddef>
@@ -39,9 +39,9 @@ class Collider {
   Collider(const Collider&) = delete;
   Collider& operator=(const Collider&) = delete;
 
-  // Contacts at q, four a pair of geoms at most, in MuJoCo's order. still: per body by our numbers, null where all may
-  // move; contacts between two that stand still are left out, and not looked for where MuJoCo knows how (from 3.4 on).
-  // False where MuJoCo could not go on: failure() says why.
+  // Contacts at q, at most four per pair of geoms, in MuJoCo's order. still: flag per body in our numbering, null if
+  // all may move. Contacts between two still bodies are left out; MuJoCo 3.4 and later does not even search for them.
+  // Returns false if MuJoCo failed: failure() says why.
   bool collide(const double* q, std::vector<Touch>& touches, const std::vector<char>* still = nullptr);
 
   // How surfaces move at these contacts, at the q of the last call.

@@ -1,7 +1,9 @@
-// G with a compliance C on the diagonal of some rows, as a contact solver sees it: of rows of inertia (span_inertia.h).
+// G with a compliance C on the diagonal of some rows, as a contact solver sees it. These are the rows of tendon inertia
+// (span_inertia.h).
 //
-// The operator has C in its products and in (G + ε)⁻¹. Its factor with blocks has not: R' = J (M + Jᵀ B' J)⁻¹ Jᵀ is the
-// response of J M⁻¹ Jᵀ alone. With N = 1 + C B on these rows, which have blocks of one number, and 1 on the others,
+// The operator has C in its products and in (G + ε)⁻¹. Its factor with block damping does not: R' = J (M + Jᵀ B' J)⁻¹
+// Jᵀ is the response of J M⁻¹ Jᵀ without C. With N = 1 + C B on these rows, whose blocks are scalars, and 1 on the
+// others,
 //
 //   (1 + G B)⁻¹ G = N⁻¹ (R' N⁻¹ + C),   B' = B N⁻¹
 //

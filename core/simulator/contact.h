@@ -1,4 +1,4 @@
-// Points where bodies touch: where they are, and what they bore.
+// Contact points: their geometry, and their impulses in the previous step.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ struct Touch {
 
 inline bool same_pair(const Touch& a, const Touch& b) { return a.geom[0] == b.geom[0] && a.geom[1] == b.geom[1]; }
 
-// A touch, and what it bore; in world axes.
+// A contact and its impulse, in world axes.
 struct Contact {
   Touch touch;
   Vec3<double> impulse, correction;  // of velocities [N s]; of positions

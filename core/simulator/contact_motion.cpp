@@ -227,7 +227,8 @@ bool ContactMotions::find_by_differences(const Model<double>& model, Collider& c
   return true;
 }
 
-// Column `a` of a contact's motion. A rotation was about the link's own centre: what it displaces is taken off.
+// Column `a` of a contact's motion. The rotation was about the link's own centre, so the displacement that it causes is
+// subtracted.
 void ContactMotions::take_difference(const Model<double>& model, const Collider& collider,
                                      const std::vector<Touch>& touches, std::size_t k, int a) {
   ContactMotion& motion = motions_[k];

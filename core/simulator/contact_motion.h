@@ -1,7 +1,7 @@
-// How contacts move with their bodies: place, axes and gap to first order.
+// How contacts move with their bodies: position, axes and gap, to first order.
 //
-// Of the two bodies one is taken as fixed, the base. A motion of both together carries the contact along; the other
-// body's motion relative to the base, (d, ω) at the contact's place, moves it by
+// One of the two bodies is chosen as the base. A common motion of both carries the contact along. The other body's
+// motion relative to the base, (d, ω) at the contact point, moves it by
 //
 //   a corner, or the centre of a ball of radius r, on a face of the base      with c its place, n the normal
 //       dc = d + ω × (c − p),   dφ = n · dc,   dp = dc − ½ n dφ,   dθ = 0
@@ -10,8 +10,8 @@
 //   anything else
 //       central differences of the collision of displaced bodies
 //
-// Points that were kept from the step before move halfway with both bodies; points of one face stay at their mean
-// height (contact_persistence.h, contact_patches.h), which is so of their motions too.
+// Points kept from the previous step (contact_persistence.h) move with the mean of both bodies. Points of one face
+// (contact_patches.h) stay in a plane at their mean height, and so do their first-order motions.
 #pragma once
 
 #include <array>
@@ -40,7 +40,7 @@ struct ContactMotion {
 
   // moved: displacement and rotation of both bodies at the contact.
   Change change(const Vec6<double>* moved) const;
-  // The other way round: what a change is worth, to both bodies.
+  // The adjoint: from the adjoint of the contact to those of both bodies.
   void adjoint(const Change& given, Vec6<double>* moved) const;
 };
 

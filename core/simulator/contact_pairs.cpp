@@ -33,7 +33,7 @@ bool ContactPairs::same(std::size_t contact, const Touch& pair) {
   return same_pair((*list_)[contact].touch, pair);
 }
 
-// Of pairs that stand in several places of the list, the first.
+// If a pair occurs in several places of the list, the first one.
 void ContactPairs::make_table() {
   has_table_ = true;
   table_.assign(std::bit_ceil(2 * list_->size() + 1), -1);

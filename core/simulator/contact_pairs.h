@@ -1,6 +1,7 @@
-// Where in a list of contacts the points of a pair of shapes are. The points of a pair stand beside each other, and
-// lists of two steps are in the same order but for pairs that came or went: so a pair is looked for where the last one
-// ended, and only if it is not there in a table of all pairs, which is made for the first one that asks. O(1) a pair.
+// Finds the points of a pair of shapes in the contact list of the previous step, in O(1) per pair. The points of a pair
+// are stored next to each other, and the lists of two steps have the same order except for pairs that appeared or
+// disappeared. So the search begins where the previous pair ended. If that fails, a hash table of all pairs is used,
+// which is built on first use.
 #pragma once
 
 #include <vector>

@@ -1,9 +1,9 @@
-// Points where two bodies rest on each other with one face, made to lie in one plane.
+// Puts the contact points of two faces that rest on each other into one plane.
 //
-// Collision detection puts each point halfway into its own gap, so points of a face differ in height by some
-// micrometres. Then sticking rows that depend on each other in a plane depend on each other up to these micrometres
-// over the width of the face: only forces a thousand times too large would hold them all, and no solver finds the right
-// ones. In one plane they depend on each other exactly. Gaps stay what they are.
+// Collision detection places each point in the middle of its own gap, so the points of a face differ in height by a few
+// micrometres. Sticking rows that would be linearly dependent in a plane are then nearly dependent: they can only all
+// hold with forces a thousand times too large, and no solver finds the right ones. In one plane they are exactly
+// dependent. Gaps are not changed.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,8 @@ namespace delassus {
 
 class ContactPatches {
  public:
-  // Moves points along the normal by a tenth of a millimetre or so at most, and gives those of one plane one normal.
+  // Moves points along the normal, by at most about a tenth of a millimetre, and gives points of one plane the same
+  // normal.
   void flatten(const Collider& collider, std::vector<Touch>& touches);
 
  private:

@@ -1,5 +1,5 @@
-// Contacts as they are found, made fit for a step: sides in order, and points of the step before kept where faces rest
-// on each other, which collision detection lists as one point or as four by a rounding.
+// Prepares detected contacts for a step: orders the two sides, and keeps points of the previous step where faces rest
+// on each other. For such faces, rounding decides whether collision detection lists one point or four.
 #pragma once
 
 #include <vector>

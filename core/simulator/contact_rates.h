@@ -1,15 +1,15 @@
-// Rows of an island's contacts to first order: how J v and Jᵀ λ of these rows change as q does, v and λ staying as they
-// are. One sweep through the links from the root and one back, O(n + contacts).
+// First-order changes of an island's contact rows: how J v and Jᵀ λ change with q, for fixed v and λ. One sweep from
+// root to tips and one back, O(n + contacts).
 //
-// A contact has a place p, axes E and a gap φ, all of which move with its two bodies (contact_motion.h): by dp, by the
-// rotation dθ, by dφ. With V, Ω the relative velocity and spin of the two bodies at p, and the force f = E λ and torque
-// m of its rows,
+// A contact has a position p, axes E and a gap φ. They move with its two bodies (contact_motion.h): by dp, the rotation
+// dθ and dφ. With V, Ω the relative velocity and spin of the two bodies at p, and the force f = E λ and torque m of its
+// rows,
 //
 //   d(J v) = Eᵀ (d(V) + V × dθ + Ω × dp),   Eᵀ (d(Ω) + Ω × dθ) of rows of the rotation
 //   d(f) = dθ × f,   d(m) = dθ × m,   moments about the tree's origin d(x × f) = dp × f + x × df
 //
-// where d(V) is what links' velocities change by while their own coordinates stay: dV_i = dV_p + t_i × S v, with the
-// twist t_i = t_p + S dq of a link that is displaced by dq.
+// where d(V) is the change of the links' velocities at fixed v: dV_i = dV_p + t_i × S v, with the twist t_i = t_p + S
+// dq of a link that is displaced by dq.
 #pragma once
 
 #include <vector>

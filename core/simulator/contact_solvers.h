@@ -1,5 +1,5 @@
-// The contact solvers of a thread, which the islands it steps use in turn, and which of them solves what. They keep
-// nothing from one solve to the next but memory.
+// The contact solvers of a thread, shared by all islands that it steps, and the choice among them. Between two solves
+// they keep only allocated memory.
 #pragma once
 
 #include <vector>

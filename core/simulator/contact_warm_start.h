@@ -1,7 +1,8 @@
-// What a step starts from: impulses and corrections of the step before, of the same rows, and penalties of its solvers.
+// Warm start of a step: the impulses and corrections of the same rows in the previous step, and the penalties of its
+// solvers.
 //
-// Between steps they are kept for the whole world, impulses of contacts in world axes. A contact starts from the
-// impulse of the nearest point of the same pair of shapes that touched in the step before, within two centimetres.
+// Between steps they are stored for the whole world, contact impulses in world axes. A contact starts from the impulse
+// of the nearest contact of the same pair of shapes in the previous step, if that is within two centimetres.
 #pragma once
 
 #include <array>
@@ -50,12 +51,12 @@ class WarmStart {
 
   void recall(const WorldPart& part, const RowSystem& s, const ActiveRows& rows, const StepMemory& before,
               const std::vector<int>& trees);
-  // What was found without the ends of limits that were then added, which start from nothing.
+  // The solution without the limits that were added afterwards; these start from zero.
   void resume(const RowSystem& s, const ActiveRows& rows, const std::vector<double>& found_impulses,
               const std::vector<double>& found_corrections, Penalties found_penalties);
 };
 
-// What was found on an island, for the next step; contacts get their impulses and corrections.
+// Stores the solution of an island for the next step; contacts get their impulses and corrections.
 void remember(const WorldPart& part, const ActiveRows& rows, const std::vector<double>& impulses,
               const std::vector<double>& corrections, Penalties penalties, const std::vector<int>& trees,
               StepMemory& after);

@@ -1,4 +1,4 @@
-// What a world is made of: what of a mechanism never changes during a simulation, and the options of its steps.
+// Description of a world: the mechanism, which is constant during a simulation, and the options of its steps.
 #pragma once
 
 #include <array>

@@ -1,15 +1,15 @@
-// How free bodies of one link move after the impulses of the step: their centre of mass straight on, and about it by
-// the midpoint rule on the rotation group,
+// Motion of free single-link bodies after the impulses of the step: the centre of mass moves in a straight line, the
+// rotation follows the midpoint rule on SO(3),
 //
 //   I ω⁺ = exp(−dt (ω̄ + u)) I ω,   R⁺ = R exp(dt (ω̄ + u)),   ω̄ = (ω + ω⁺) / 2
 //
-// in body axes, ω with impulses, u the turn of the position correction. By its form this keeps R I ω. Without u it
-// keeps ½ ω I ω too, because exp(−dt ω̄) does not change ω̄ · I ω.
+// in body axes, ω with impulses, u the turn of the position correction. By construction this conserves R I ω. Without u
+// it also conserves ½ ω I ω, because exp(−dt ω̄) does not change ω̄ · I ω.
 //
-// Impulses act before that, at the q of J, where those of a contact balance. So a step keeps the momenta of bodies that
-// only touch each other, Σ m v and Σ x × m v + R I ω, and contacts alone change their energy. Were ω turned before the
-// impulses, R⁺ would turn these too. What remains is the way that u moves centres of mass, with velocities as they are:
-// it changes the angular momentum by dt Σ u × m v.
+// Impulses act before that, at the q of J, where the two impulses of a contact balance. So a step conserves the momenta
+// of bodies that only touch each other, Σ m v and Σ x × m v + R I ω, and only contacts change their energy. If ω were
+// turned before the impulses, R⁺ would turn the impulses too. One error remains: u moves centres of mass without
+// changing velocities, which changes the angular momentum by dt Σ u × m v.
 #pragma once
 
 #include <vector>
@@ -33,8 +33,8 @@ class FreeBodies {
   // exit. Those of other trees stay.
   void move(const double* q, const std::vector<double>& u, std::vector<double>& v, std::vector<double>& way) const;
 
-  // The same to first order, body by body: derivatives of v (6) at the end and of the way (6) by a rotation of q (3),
-  // by u (6) and by v (6) with impulses; central differences of a function that is all but linear.
+  // Derivatives of this motion, per body: of v (6) at the end and of the displacement (6), with respect to a rotation
+  // of q (3), u (6) and v (6) with impulses. By central differences of a function that is almost linear.
   static constexpr int inputs = 15, outputs = 12;
   struct Rates {
     int first, link;  // velocity of the body, and its link

@@ -1,12 +1,11 @@
-// Velocities at the end of the step as they would be without rows:
+// Velocities at the end of the step without constraint forces:
 //
 //   v_f = v + dt M̂⁻¹ (τ − h(q, v½))          τ: forces on joints, of springs, dampers and motors too
 //
-// with h at half of the step's velocity, v½ = v + ½ dt M̂⁻¹ (τ − h(q, v)): where it is taken at v, whatever whirls gains
-// energy. Both have inertia of tendons in them (span_inertia.h), v½ of trees in loops the impulses of loops
-// (loop_midpoint.h).
-// Free bodies of one link turn after the impulses, by a rule of their own (free_bodies.h): of h they have only their
-// weight here.
+// with h at half of the step's velocity, v½ = v + ½ dt M̂⁻¹ (τ − h(q, v)): if h were taken at v, spinning bodies would
+// gain energy. Both velocities include the inertia of tendons (span_inertia.h); v½ of trees with loops includes the
+// loop impulses (loop_midpoint.h). Free single-link bodies rotate after the impulses, by a rule of their own
+// (free_bodies.h), so that for them h is only the weight.
 #pragma once
 
 #include <vector>

@@ -197,7 +197,7 @@ RowSystem* Island::pose(const StepMemory& before, ContactSolvers& solvers, StepR
   return &s;
 }
 
-// The same after ends of limits were added. The solvers start from what they found without them.
+// Repeats the solve after limits were added. The solvers start from the solution without them.
 RowSystem* Island::pose_again(const StepMemory& before, ContactSolvers& solvers, StepReport& report,
                               StageClock& clock) {
   RowSystem* const s = pose(before, solvers, report, clock);

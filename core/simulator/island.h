@@ -1,5 +1,5 @@
-// Bodies that touch or are tied to each other, and no others: a problem of its own, with its own penalty, its own stop
-// and its own symbolic work. Its step:
+// An island: bodies that are connected by contacts or loops, and by nothing to any other body. It is a problem of its
+// own, with its own penalty, stopping test and symbolic work. Its step:
 //
 //   rows                 row_system.h           which rows there are, and G = J M̂⁻¹ Jᵀ over them
 //   free motion          free_motion.h          v_f; trees in loops in loop_midpoint.h
@@ -10,8 +10,8 @@
 //                        loop_arrival.h         with loops closed
 //   judgement            judge.h                what is wrong at the end
 //
-// An impact may drive a joint that was far from its limit through it. Where q⁺ is beyond a limit that has no row, or
-// will be at the middle of the next step, it gets one, and all of this from the rows on is done again.
+// An impact may drive a joint through a limit that it was far from. If q⁺ is beyond a limit without a row, or will be
+// in the middle of the next step, the limit gets a row and the step is repeated from the rows on.
 #pragma once
 
 #include <array>
@@ -60,12 +60,12 @@ class Island {
   }
   int systems() const { return systems_.size(); }
   std::uint64_t graph() const { return systems_.hash(); }  // of the rows of its last step
-  // Takes anew what of the whole may change (part.h).
+  // Copies the data of the whole world that may change (part.h).
   void read_numbers(const WorldDescription& whole) {
     part_.read_numbers(whole), systems_.read_numbers();
     if (linearization_) linearization_->read_numbers();
   }
-  // What of its step grows with its work: velocities, and rows of contacts.
+  // The sizes that the work of its step grows with: velocities and contact rows.
   std::size_t size() const { return state_.v.size() + 3 * rows_.contacts.size(); }
 
   // One step. What is found stays here until `give`. Changes nothing but the island, the solvers and the report. A team

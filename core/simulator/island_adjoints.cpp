@@ -22,7 +22,7 @@ void IslandLinearization::adjoints(const double* next_q_bar, const double* next_
   for (double* x : {v_bar, f_bar, middle_d_.data(), way_d_.data()}) std::fill_n(x, count, 0.0);
   std::fill_n(friction_bar, contacts * k, 0.0);
 
-  // arrival, the way, v⁺
+  // arrival, displacement, v⁺
   std::copy_n(next_q_bar, count, q_bar);
   if (arrives_) arrival_adjoints(columns, q_bar);
   std::fill_n(way_d_.data(), count, 0.0);
@@ -205,7 +205,7 @@ void IslandLinearization::middle_adjoints(const Bars& to) {
     middle_.parameter_adjoints(forces_.data(), to.columns, -1.0, to.parameters.inertial, to.parameters.armature);
 }
 
-// From the adjoint of u: what it adds to those of q_m and of v'.
+// Contribution of the adjoint of u to those of q_m and of v'.
 void IslandLinearization::correction_adjoints(const Bars& to) {
   const int columns = to.columns;
   const std::size_t m = std::size_t(m_), k = std::size_t(columns), count = std::size_t(n_) * k;

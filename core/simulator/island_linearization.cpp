@@ -220,7 +220,7 @@ void IslandLinearization::update_correction(const IslandStep& step, const std::v
     for (std::size_t k = 0; k < v_.size(); ++k) acceleration_[k] = moved_[k] + u_[k], moved_[k] *= bend;
     corrected_rows_->update(state.q.data(), moved_.data(), acceleration_.data(), nullptr, nullptr, false);
   }
-  // what comes out as fast as it may does not follow its gap
+  // a correction at its maximum speed does not depend on the gap
   correction_gain_.assign(std::size_t(m_), 0.0);
   for (const Interval& i : s_->position_sets.intervals) {
     const bool fast = i.row >= l_ && std::abs(asked[std::size_t(i.row)]) >= PositionCorrection::max_out_speed;
@@ -258,7 +258,7 @@ void IslandLinearization::find_gaps(const IslandStep& step) {
   contact_modes_.assign(contacts, ContactModes::open);
   redundant_ = m_ > 0 && (motion_.modes.redundant() || (bounces_ && bounce_->compression.modes.redundant()));
   if (m_ == 0) return;
-  // of contacts that bounced, what they did while they were compressed
+  // for contacts that bounced, their modes during compression
   const auto take = [&](const ContactModes& modes) {
     for (std::size_t k = 0; k < contacts; ++k) {
       contact_modes_[k] = std::max(contact_modes_[k], modes.modes()[k]);

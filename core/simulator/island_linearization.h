@@ -1,9 +1,9 @@
-// An island's step to first order: how its q⁺ and v⁺ change with q and v at the start, with forces on joints and with
-// the friction of its contacts, while no contact, limit or dry friction changes its mode. Matrix-free, O(n + m) and the
-// linear equation of the rows for each direction, in either sense.
+// Derivatives of an island's step: how its q⁺ and v⁺ change with q and v at the start, with joint forces and with
+// contact friction, as long as no contact, limit or dry friction changes its mode. Matrix-free, forward and reverse:
+// each direction costs O(n + m) and one linear system of the rows.
 //
-// The step is a chain of equations, each smooth while modes last (world.h, free_motion.h, loop_midpoint.h). With
-// F(q, ν, α, λ) = M̂ α + h(q, ν) − Jᵀ λ and f the forces on joints:
+// The step is a chain of equations, each smooth as long as the modes do not change (world.h, free_motion.h,
+// loop_midpoint.h). With F(q, ν, α, λ) = M̂ α + h(q, ν) − Jᵀ λ and f the forces on joints:
 //
 //   start     q_m = q, or q ⊕ ½ dt v of trees in loops; all of the following is there
 //   middle    F(q_m, v, α₀, λ₀ / dt) = f,   v½ = v + ½ dt α₀        λ₀ of loops by themselves
@@ -47,7 +47,7 @@ struct IslandStep {
   const std::vector<double>&next_q, &way;
 };
 
-// What of a step has no derivative here, or one that leaves something out.
+// The parts of a step that have no derivative here, or an incomplete one.
 struct StepGaps {
   bool contradiction = false;  // positions were corrected as far as rows that contradict each other allow
   bool open_loops = false;     // loops were far open

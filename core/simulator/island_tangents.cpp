@@ -55,7 +55,7 @@ void IslandLinearization::tangents(const Direction& d, double* next_dq, double* 
     for (std::size_t e = 0; e < count; ++e) next_d_[e] += work_[e];
   }
 
-  // u, the way, v⁺
+  // u, displacement, v⁺
   if (corrects_)
     correction_tangents(d.columns);
   else

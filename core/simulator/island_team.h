@@ -1,9 +1,9 @@
-// Islands of a step: large ones by all threads together, which share their eliminations (column_elimination.h), one
-// after another; then each of the others by whichever thread is free, the largest first.
+// Steps the islands on several threads. Large islands come first, one after another, with all threads sharing the
+// elimination (column_elimination.h). Each of the others is then taken by whichever thread is free, the largest first.
 //
-// Islands share nothing that changes: each has its own state, rows and operator, a thread has its own solvers, which
-// keep nothing from one solve to the next. So the results do not depend on how many threads there are, nor on which of
-// them stepped which island. Reports are in the order of islands.
+// Islands share no mutable data: each has its own state, rows and operator, and each thread its own solvers, which keep
+// nothing between solves. So the results depend neither on the number of threads nor on which thread stepped which
+// island. Reports are in the order of islands.
 #pragma once
 
 #include <vector>

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t spare_trees = 1024;  // of islands that are kept, besides two for each tree
 
-// The lowest tree of those that a tree is tied to. Ties are shortened on the way.
+// Representative of a tree in the union-find structure: the lowest tree that it is connected to, with path compression.
 int lowest(std::vector<int>& ties, int tree) {
   while (ties[std::size_t(tree)] != tree) {
     int& next = ties[std::size_t(tree)];

@@ -1,6 +1,6 @@
-// Islands of a step: trees that loops, dry friction and contacts tie together. Each set of trees that was an island is
-// kept, with its memory and symbolic work, until others were used more recently. To find them takes O(trees +
-// contacts), and for each that is new as long as it has trees.
+// Finds the islands of a step: trees that are connected by loops, dry friction or contacts. Islands are cached by their
+// set of trees, with their memory and symbolic work; the least recently used are dropped. Cost: O(trees + contacts),
+// and for each new island O(its trees).
 #pragma once
 
 #include <cstdint>

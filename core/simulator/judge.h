@@ -1,4 +1,4 @@
-// What is wrong at the end of a step, from its result: gaps of contacts, limits, loops (docs/statuses.md).
+// Checks the result of a step: contact gaps, limits and loops (docs/statuses.md).
 #pragma once
 
 #include <vector>
@@ -25,7 +25,7 @@ void judge_limits(const WorldDescription& world, const std::vector<double>& q, S
 void judge_spans(const StepOptions& options, const RowSystem& s, const ActiveRows& rows,
                  const std::vector<double>& before, const std::vector<double>& after, StepReport& report);
 
-// Errors of loops: at most 1e-5 of the mechanism's size.
+// Loop errors are accepted up to 1e-5 of the mechanism's size.
 void judge_loops(double error, double size, StepReport& report);
 
 // The report of an island, added to that of all: the worst of each number, sums of factorizations and of times.

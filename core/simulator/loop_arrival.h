@@ -1,5 +1,6 @@
-// The end of a step of trees in loops: q⁺ = q ⊕ dt w, and where loops are open there, Newton's steps on their true
-// error, with the rows of the middle, for as long as each of them halves it. Not where loops are to stay open.
+// The end of a step of trees with loops: q⁺ = q ⊕ dt w. Where loops are open there, Newton steps on their exact error
+// follow, with the rows of the midpoint, as long as each halves the error. Loops that are meant to stay open are left
+// out.
 #pragma once
 
 #include <vector>

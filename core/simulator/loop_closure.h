@@ -1,15 +1,15 @@
-// Loops by themselves: impulses of their rows alone that close them as far as any motion can.
+// Closes loops without regard to contacts and limits: impulses of the loop rows that close them as far as any motion
+// can.
 //
 //   λ ← λ − (G_ll + ε)⁻¹ r,   r = G_ll λ + g          proximal steps, ε = 1e-8 of each row's diagonal
 //
 // Rows of loops may be redundant: exactly (planar loops in space, Bricard's mechanism) or to rounding (the same, a
-// little out of plane). Then G_ll is singular, and g need not be in its range. Each step shrinks the part of r that
-// motions reach by ε / (σ + ε), with σ an eigenvalue of G_ll. What remains when r no longer shrinks is the model's own
-// error, which no motion changes. Cost: one factorization, and a solve and a product for each of mostly two or three
-// steps.
+// little out of plane). Then G_ll is singular, and g need not be in its range. Each step reduces the part of r that
+// motions can change by ε / (σ + ε), with σ an eigenvalue of G_ll. Once r no longer decreases, the remainder is the
+// model's own error, which no motion changes. Cost: one factorization, then one solve and one product per step; two or
+// three steps are usual.
 //
-// Where the columns of loops were formed (row_matrix.h), all of this is done with their numbers, else with the
-// operator.
+// If the columns of the loops were formed (row_matrix.h), they are used; otherwise the operator is.
 #pragma once
 
 #include <vector>
@@ -25,8 +25,8 @@ class LoopClosure {
   // Another damping of G was set meanwhile.
   void forget() { factored_ = factored_ && formed(); }
 
-  // λ: where to start from on entry, zero but for loops. On exit σ = G λ + g of all rows; of loops, what no motion
-  // closes. Stops where that is at most `small` of g, or no longer shrinks. Returns the number of steps.
+  // λ: the start on entry, zero except for loops. On exit σ = G λ + g of all rows; for loops this is the error that no
+  // motion closes. Stops when that is at most `small` times g, or no longer decreases. Returns the number of steps.
   int close(const double* g, double* lambda, double* sigma, double small = 1e-13);
 
   // X ← (G_ll + ε)⁻¹ X: loops × columns, row-major. Where the columns of loops were formed.

@@ -1,12 +1,12 @@
-// Contacts, limits and dry friction of a mechanism whose loops are closed: rows of loops are free, so that their
-// impulses follow from those of the others, c,
+// Contacts, limits and dry friction of a mechanism with loops, after elimination of the loop rows. Loop impulses are
+// unbounded, so they follow from those of the other rows c,
 //
 //   λ_l = −(G_ll + ε)⁻¹ (G_lc λ_c + g_l)
 //   σ_c = (G_cc − G_cl W) λ_c + g_c − Wᵀ g_l,   W = (G_ll + ε)⁻¹ G_lc
 //
-// which leaves the contact solver a problem of the other rows alone: half of them where a robot with loops stands on
-// its feet. ε is the softness of loop_closure.h, and what it leaves open is closed afterwards, with λ_c as they are.
-// Where the matrix of all rows was formed.
+// so the contact solver only sees the other rows: half as many if a robot with loops stands on its feet. ε is the
+// softness of loop_closure.h; the error that it leaves is closed afterwards with λ_c fixed. Used where the matrix of
+// all rows was formed.
 #pragma once
 
 #include <vector>

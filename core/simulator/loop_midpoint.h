@@ -1,21 +1,22 @@
-// Trees in loops: a step of second order.
+// Trees with loops: a second-order step.
 //
 //   q½ = q ⊕ ½ dt v,   M̂ (v⁺ − v) = dt (τ − h(q½, v½)) + Jᵀ λ,   J v⁺ = −½ dt J̇v,   q⁺ = q½ ⊕ dt (½ v⁺ + u)
 //
 // with M̂, J and contacts at q½. The rows hold at the end of the step, as they held at its start, where J v = ½ dt J̇v.
-// So impulses of loops, whose work is ½ λᵀ J (v + v⁺), take before the middle what they give after it.
+// So the work of loop impulses, ½ λᵀ J (v + v⁺), before the midpoint cancels that after it.
 //
-// What is wanted of J v⁺ also says what becomes of the error r that velocities have at the start:
+// The equation for J v⁺ also decides what happens to the velocity error r at the start:
 //
 //   J v⁺ = −½ dt J̇v − k r,   r = J v − ½ dt J̇v          k: the share of the error that is kept
 //
-// k = 1, J v⁺ = −J v, keeps energy exactly, and r, which changes sign in every step, for ever. k = 0 forgets r at once,
-// but near a dead centre it is divided by next to nothing. So k = ½ in calm motion; otherwise k = 0, or 1 where
-// forgetting would add energy. All of this can be reached: the part of J̇v that cannot is left out.
+// k = 1, J v⁺ = −J v, conserves energy exactly, but r then persists and changes sign in every step. k = 0 removes r at
+// once, but near a dead centre this divides by almost zero. So k = ½ in calm motion; otherwise k = 0, or 1 where
+// removing r would add energy. The part of J̇v that no motion can produce is left out, so these velocities are always
+// feasible.
 //
-// While a loop is far open, J v⁺ = 0, also where something leads it, and positions alone are moved: there is no motion
-// along it to be true to, and where limits keep it open it is at a dead centre. v⁺ is then v_f without what rows take
-// from it, which adds no energy.
+// While a loop is far open, J v⁺ = 0, even if a moving body drives the loop, and only positions are corrected: there is
+// no motion on the constraint to follow, and if limits keep the loop open it is at a dead centre. v⁺ is then v_f
+// projected on the rows, which adds no energy.
 #pragma once
 
 #include <memory>

@@ -66,7 +66,7 @@ void LoopReach::follow(const StepOptions& options, ContactSolvers& solvers, RowS
   sigma_.resize(s.rows());
   if (is_free(s, int(loops), leads)) return;
 
-  // steps of a proximal method: where loops can follow, their error falls to nothing; where not, to what it must be
+  // steps of a proximal method: the error of loops that can be closed goes to zero, that of others to its minimum
   softness_.assign(s.rows(), 0.0);
   std::fill_n(softness_.begin(), loops, open_softness);
   begin(s, softness_);

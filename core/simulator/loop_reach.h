@@ -1,12 +1,12 @@
-// Loops as nearly as limits and contacts let them be, where they need not be able to: loops that are far open, or that
-// a body leads to where joints cannot follow.
+// Closes loops as far as limits and contacts allow. For loops that may be impossible to close: those that are far open,
+// and those that a driven body moves to where the joints cannot follow.
 //
 //   u = M̂⁻¹ Jᵀ µ,   J u + g = −ε µ               loops, equalities of tendons
 //                    0 ≤ µ ⊥ J u + g ≥ 0          limits and normals of contacts
 //
-// which is the least of ½ uᵀ M̂ u + Σ (J u + g)² / 2 ε over u that limits and contacts allow. So there is an answer
-// wherever these alone have one. ε is a share of the row's inverse mass: 1e-3 where loops may stay open, which also
-// keeps u short near singular configurations, next to nothing where they may not.
+// which minimises ½ uᵀ M̂ u + Σ (J u + g)² / 2 ε over u that limits and contacts allow. So a solution exists whenever
+// limits and contacts are compatible. ε is a fraction of the row's inverse mass: 1e-3 where loops may stay open, which
+// also keeps u small near singular configurations, and almost zero where they may not.
 #pragma once
 
 #include <vector>

@@ -1,12 +1,12 @@
-// Bodies that a user moves: no force moves them, everything else meets them as they move.
+// Mocap bodies, which the user moves: no force moves them, and contacts and loops see their velocity.
 //
-// Such a body is set to a pose, its goal. Within a step it goes there, at no more than 10 m/s and 50 rad/s, so that a
-// goal far away is a fast motion and not a blow:
+// The user sets a goal pose. The body moves there within a step, at no more than 10 m/s and 50 rad/s, so that a distant
+// goal is a fast motion and not an impact:
 //
 //   x⁺ = x + dt ẋ,   R⁺ = exp(dt ω) R,   velocity of its point p: ẋ + ω × (p − x)
 //
-// Rows that touch it lose that velocity: contacts at the velocity of the point, loops by how their error changes from
-// one pose to the other.
+// Rows on such a body subtract this velocity: contacts that of the contact point, loops the change of their error
+// between the two poses.
 #pragma once
 
 #include <vector>

@@ -1,11 +1,11 @@
-// Calls of MuJoCo's shared library whose errors come back.
+// Calls of MuJoCo's shared library that return its errors.
 //
-// The library is found at run time: building needs nothing of it. Whoever knows it says where its functions are and
-// where its structures keep what is read here.
+// The library is found at run time and is not needed to build. The caller passes the addresses of its functions and the
+// offsets of the fields that are read here.
 //
-// MuJoCo ends the process where it cannot go on. For the time of a call the thread gets handlers of its own: an error
-// leaves MuJoCo's frames, which are C and own nothing, by longjmp to the frame of `attempt`, which holds plain data
-// only. Warnings stay silent: those that bear on contacts are counted in mjData and read there.
+// MuJoCo ends the process on an error. During a call the thread has its own handlers: an error leaves MuJoCo's frames,
+// which are C and own nothing, by longjmp to the frame of `attempt`, which holds plain data only. Warnings are
+// silenced; those about contacts are counted in mjData and read there.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ struct MujocoLibrary {
   void (*delete_data)(void* data) = nullptr;
   void (*kinematics)(const void* model, void* data) = nullptr;
   void (*collision)(const void* model, void* data) = nullptr;
-  // what follows from a state by MuJoCo's own rules, in this order (mujoco_mirror.h)
+  // functions that evaluate a state by MuJoCo's own rules, in this order (mujoco_mirror.h)
   void (*com_pos)(const void* model, void* data) = nullptr;
   void (*tendon)(const void* model, void* data) = nullptr;
   void (*transmission)(const void* model, void* data) = nullptr;
@@ -94,7 +94,7 @@ struct MujocoLibrary {
 
 namespace mujoco {
 
-// Where an error lands, and what it said.
+// Target of an error's longjmp, and its message.
 struct Landing {
   std::jmp_buf place;
   const MujocoLibrary* library;

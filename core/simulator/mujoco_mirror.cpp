@@ -54,7 +54,7 @@ void MujocoMirror::write(const State& now) {
   if (source_.mocap_signature != 0) l.set_state(model_.data(), data_.get(), now.mocap, source_.mocap_signature);
 }
 
-// What MuJoCo finds on the way from a state to forces.
+// The stages of MuJoCo's computation from a state to forces.
 bool MujocoMirror::forward() {
   return call([&] {
     const auto& l = source_.library;

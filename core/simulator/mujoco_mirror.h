@@ -1,4 +1,4 @@
-// MuJoCo's own view of a world: what follows from its state by MuJoCo's rules and needs no structure here.
+// MuJoCo's own copy of a world, for everything that only MuJoCo computes from the state.
 //
 //   forces    Q(q, v, a, u) = passive + actuation   springs of balls and of tendons, fluid, gravity compensation,
 //                                                   muscles, tendon drives …: all that is not ours (actuation.h);
@@ -6,8 +6,8 @@
 //   advance   a, and whatever plugins and delays keep, one step on
 //   tendons   ℓ(q) and dℓ/dq, for rows of limits, dry friction and equalities of tendons
 //
-// MuJoCo's model here is one in which everything that the core computes itself has no effect. The data is scratch: it
-// is written before it is read, so that nothing of one step is left for the next.
+// In this copy of the model everything that the core computes itself is switched off. Its mjData is scratch memory: it
+// is written before it is read, so nothing carries over from one step to the next.
 #pragma once
 
 #include <string>

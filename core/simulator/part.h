@@ -1,4 +1,4 @@
-// Some trees of a world as a world of their own, and which number in it is which in the whole.
+// Some trees of a world as a world of their own, with maps from its indices to those of the whole world.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ void set_velocities(const Model<double>& m, const ConstraintDescription& d, V va
   });
 }
 
-// What of a world belongs to which of its trees.
+// Which elements of a world belong to which of its trees.
 struct TreeContents {
   // Numbers of the whole, ascending; loops and dry friction at one of the trees that they are about.
   struct Tree {
@@ -55,7 +55,7 @@ struct WorldPart {
   // trees: ascending.
   WorldPart(const WorldDescription& whole, const TreeContents& contents, const std::vector<int>& trees);
 
-  // Takes anew what of the whole may change: options, inertias, armature, gravity, friction loss.
+  // Copies the data of the whole world that may change: options, inertias, armature, gravity, friction loss.
   void read_numbers(const WorldDescription& whole);
 
  private:

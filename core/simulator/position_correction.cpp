@@ -233,7 +233,7 @@ int PositionCorrection::hold_limits(ContactSolvers& solvers, RowSystem& s, LoopM
   return iterations;
 }
 
-// Position sets in which contacts bear nothing.
+// Position sets in which contact forces are zero.
 void PositionCorrection::leave_contacts(const RowSystem& s) {
   only_limits_ = s.position_sets;
   for (Interval& i : only_limits_.intervals)

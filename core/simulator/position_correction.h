@@ -1,18 +1,19 @@
-// The position correction: it moves q and no velocity, so it adds no motion. Where the step would end inside of
-// something, or with loops open,
+// The position correction moves q without changing velocities, so it adds no kinetic energy. Where the step would end
+// in penetration, or with open loops,
 //
 //   u = M̂⁻¹ Jᵀ µ,   0 ≤ µ_n ⊥ J u + φ⁺ / dt ≥ 0          limits and normals of contacts; no friction
 //                    J u + e⁺ / dt = 0                     loops
 //
-// where φ⁺ and e⁺ are gaps and errors at the end of the step without it. Loops are closed by themselves first; only
-// where something is then still inside of something, loops, limits and contacts are solved together. What is deep
-// inside comes out with a metre or a radian a second, not at once. Where contacts contradict each other, as those of
-// shapes that overlap in every position, they get no deeper, and limits are corrected without them.
+// where φ⁺ and e⁺ are gaps and errors at the end of the step without it. Loops are closed first, on their own; only if
+// something still penetrates are loops, limits and contacts solved together. Deep penetration is reduced at one metre
+// or radian per second, not at once. Where contacts contradict each other, as for shapes that overlap in every
+// position, they get no deeper, and limits are corrected without them.
 //
-// Values that tendons keep are corrected likewise, with a metre or a radian a second, together with all other rows.
+// Equality constraints of tendons are corrected in the same way, at one metre or radian per second, together with all
+// other rows.
 //
-// Loops that are far open are closed with a metre and three radians a second, as far as limits and contacts allow
-// (loop_reach.h). So are loops that limits keep from being closed: these stay open, and limits hold.
+// Loops that are far open are closed at one metre and three radians per second, as far as limits and contacts allow
+// (loop_reach.h). The same holds for loops that limits keep open: they stay open, and the limits hold.
 #pragma once
 
 #include <vector>
@@ -37,7 +38,7 @@ class PositionCorrection {
   const std::vector<double>& velocity() const { return u_; }   // u, a velocity
   const std::vector<double>& asked() const { return asked_; }  // per row: J u + asked is zero where µ is not
   bool separated() const { return separated_; }  // the problem of all rows, where there was one, was solved
-  // Something is about as deep inside of something as is just not worth a correction.
+  // A penetration is just below the depth from which it is corrected.
   bool on_the_edge() const { return on_the_edge_; }
   bool shortened() const { return shortened_; }                // u is shorter than asked for
   const std::vector<double>& impulses() const { return mu_; }  // µ, a row
@@ -88,8 +89,8 @@ class PositionCorrection {
 // The largest velocity that rows of positions ask for.
 double largest_asked(const RowSystem& s, const double* velocity);
 
-// Near a dead centre a small error asks for a long way, on which nothing is straight: u at most `max_ratio` times what
-// is asked for. Whether it was more.
+// Near a dead centre a small error requires a large displacement, for which the linearisation does not hold: limits u
+// to `max_ratio` times the requested velocity. Returns whether it was limited.
 bool shorten(const RowSystem& s, const double* asked, double max_ratio, std::vector<double>& u);
 
 }  // namespace delassus

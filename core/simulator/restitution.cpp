@@ -51,7 +51,7 @@ void Restitution::decompress(const StepOptions& options, RowSystem& s, ContactMa
   report.residuals = second.residuals;
 }
 
-// Sets of impulses that come on top of what was given back.
+// Sets of the impulses that are added to those of decompression.
 void Restitution::narrow_sets(const RowSystem& s) {
   sets_ = s.sets;
   for (auto& i : sets_.intervals) {

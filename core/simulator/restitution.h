@@ -1,4 +1,5 @@
-// Restitution in two phases (Poisson's law): what compression took is given back times e, then nothing may go in again.
+// Restitution in two phases (Poisson's law): the normal impulses of compression are applied again times e, then
+// contacts must not penetrate.
 //
 //   compression    λ in its sets with σ = G λ + J v_f, without waiting for gaps to close
 //   decompression  (1 + e) λ of the normals that bounce, then λ₂ in what remains of the sets with

@@ -1,7 +1,7 @@
-// Columns of an island's G as numbers, where there are loops and rows are few. Loops couple links, so that the factor
-// of M + Jᵀ R J fills; columns of G are found with M alone, several at a time in the lanes of a register, for less than
-// one such factor takes. After that products and solutions are those of a small dense matrix, and take less time than a
-// sweep over the links. Which columns are formed:
+// Forms columns of an island's G where there are loops and few rows. Loops couple links, which causes fill in the
+// factor of M + Jᵀ R J. Columns of G only need the factor of M, several at a time in the lanes of a register, and cost
+// less than one factor with fill. After that, products and solutions are those of a small dense matrix and are faster
+// than a sweep over the links. Which columns are formed:
 //
 //   of all rows   where there are few: one robot and what it touches
 //   of loops      where these are few, as in most mechanisms, and other rows are many

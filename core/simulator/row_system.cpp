@@ -96,7 +96,7 @@ void RowSystemCache::read_numbers() {
   maker_.read_model();
 }
 
-// Of a system that has others: bounds, inertias and armature, and how much dry friction bears.
+// For a system that has other ones: updates bounds, inertias, armature and the limits of dry friction.
 void RowSystemCache::read_numbers(RowSystem& s) const {
   maker_.find_bounds(*s.layout);
   s.G->read_model();

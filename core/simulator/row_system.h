@@ -1,4 +1,4 @@
-// Rows of an island's step and the operator G = J M̂⁻¹ Jᵀ over them, kept for as long as the same links touch.
+// The rows of an island's step and the operator G = J M̂⁻¹ Jᵀ over them, kept as long as the same links touch.
 //
 // Rows come in this order:
 //
@@ -9,10 +9,10 @@
 //   contacts      Coulomb's cone: normal, two tangents, and where there is torsional or rolling friction the rotation
 //                 about the normal, and about the tangents
 //
-// Which of these there are decides about the symbolic work (order, fill, memory), which a cache keeps by that. Where
-// points are, their normals and their friction may change from step to step. A system that comes up a second time is
-// kept for long. One that does not makes room for the next, which is made in its memory: where bodies fall onto each
-// other, links that touch are others in almost every step.
+// The symbolic work (order, fill, memory) depends on which of these rows exist, and is cached by that. Positions,
+// normals and friction of contacts may change from step to step. A system that is needed a second time stays in the
+// cache. One that is not is reused as memory for the next: when bodies fall onto each other, the set of touching links
+// is new in almost every step.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@
 
 namespace delassus {
 
-// What of a step decides about its rows, besides loops and dry friction, which are always there.
+// The data of a step that determine its rows, besides loops and dry friction, which are always present.
 struct ActiveRows {
   std::vector<int> limit_ends;            // that are near: 2 k the lower, 2 k + 1 the upper one of limit k; in order
   std::vector<int> added_ends;            // of these, what `add_broken_limits` added last
@@ -94,7 +94,7 @@ class RowSystemCache {
   std::uint64_t hash() const { return hash_; }  // of the rows that were looked for last
 
  private:
-  // A system, and what it was made for: ends of limits, then the links of every contact.
+  // A system, and the key it was made for: active limits, then the links of every contact.
   struct Kept {
     std::vector<int> key;
     std::size_t last_use = 0;
@@ -132,13 +132,13 @@ class RowSystemCache {
   std::size_t uses_ = 0, numbers_read_ = 0;
 };
 
-// Errors of loops and of values that spans keep, distances to limits and gaps of contacts [m or rad], a row; zero where
-// there is none. After G was updated at q.
+// Errors of loops and of values that spans keep, distances to limits and gaps of contacts [m or rad], one per row; zero
+// where there is none. After G was updated at q.
 void find_row_errors(const WorldDescription& world, const RowSystem& s, const ActiveRows& rows, const SpanValues& spans,
                      const double* q, std::vector<double>& error);
 
-// g += max(φ − slop, 0) / dt of limits and normals: what is apart may come together within the step. A contact that
-// bore in the step before, impulses > 0, counts as touching up to twice the slop: gaps of a patch waver by rounding.
+// g += max(φ − slop, 0) / dt of limits and normals: a gap may close within the step. A contact with an impulse > 0 in
+// the previous step counts as touching up to twice the slop, since the gaps of a patch fluctuate by rounding.
 void allow_approach(const StepOptions& options, const RowSystem& s, const ActiveRows& rows,
                     const std::vector<double>& error, const std::vector<double>& impulses, std::vector<double>& g);
 

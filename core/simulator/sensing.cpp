@@ -21,8 +21,7 @@ Pose<double> mujoco_pose(const MujocoLibrary& l, const void* data, int part) {
 
 Vec3<double> three(const double* x) { return {x[0], x[1], x[2]}; }
 
-// What the rows of a loop between two bodies do to the first: force, and torque beside that of its lever; and where the
-// force acts on it.
+// Effect of the rows of a loop on its first body: the force, its point of application, and the torque about that point.
 struct LoopPush {
   Vec3<double> force{}, torque{}, place{};
 };

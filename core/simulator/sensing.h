@@ -1,11 +1,11 @@
-// Sensors of a world, by MuJoCo's own functions on MuJoCo's data at our state:
+// Sensors, by MuJoCo's own functions on MuJoCo's data at our state:
 //
 //   q, v, activations, controls         positions, tendons, transmissions, passive and actuator forces: MuJoCo's
 //   contacts of the step                ours: points, distances, forces; no other contact is there
 //   qacc = M⁻¹ (smooth + Jᵀ λ / dt)     smooth forces at the state, Jᵀ λ of all rows of the step
 //   sensors                             MuJoCo's functions on these
 //
-// The data is scratch, as a mirror's is (mujoco_mirror.h).
+// The data is scratch memory, as in mujoco_mirror.h.
 #pragma once
 
 #include <string>

@@ -1,8 +1,8 @@
-// Islands at rest sleep: they are not stepped again until something happens to them.
+// Islands at rest sleep: they are not stepped until something acts on them.
 //
-// A tree is at rest in a step if its island was solved and no point of it is faster than options.sleep_speed, by its
-// velocity at the end and by its way over dt, so that what is pushed out of something is not at rest. An island whose
-// trees all were at rest for options.sleep_steps steps falls asleep:
+// A tree is at rest in a step if its island was solved and no point of it is faster than options.sleep_speed, both by
+// its velocity at the end and by its displacement over dt; the latter excludes bodies that are pushed out of a
+// penetration. An island falls asleep once all its trees have been at rest for options.sleep_steps steps:
 //
 //   v ← 0             q stays as it is
 //   contacts          stay as they were when they were last solved, with their forces; as does whatever the next solve
@@ -15,7 +15,7 @@
 //   forces on its joints or wrenches on its bodies are not those noted
 //   the state is set                        StepMemory is emptied or replaced
 //
-// What sleeps is a function of the state and StepMemory alone, so a snapshot has all of it.
+// Which islands sleep depends only on the state and StepMemory, so a snapshot includes it.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Everything that the next step of a world depends on, as numbers, and back.
+// Everything that the next step of a world depends on, as an array of numbers, and how to restore it.
 #pragma once
 
 #include <vector>

@@ -3,10 +3,10 @@
 //
 //   c v⁺ + λ / a = c v        the impulse on the joints is cᵀ λ
 //
-// which gives the same v⁺ as that matrix does. Its answer to the smooth forces alone is found first, by the small dense
-// matrix S = C + J M̂⁻¹ Jᵀ of these rows, and is part of the free motion. What it answers to contacts, limits and loops
-// is found with these: in the island's problem it is a row without a set, whose G has C = 1 / a on its diagonal, and
-// the status judges it by the law above. The force a cᵀ ċ v is MuJoCo's (mujoco_mirror.h).
+// which gives the same v⁺ as that matrix. Its response to the smooth forces is computed first, with the small dense
+// matrix S = C + J M̂⁻¹ Jᵀ of these rows, and is part of the free motion. Its response to contacts, limits and loops is
+// solved together with these: in the island's problem it is an equality row with C = 1 / a added to G's diagonal, and
+// the status checks the law above. The force a cᵀ ċ v is MuJoCo's (mujoco_mirror.h).
 #pragma once
 
 #include <vector>

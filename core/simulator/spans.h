@@ -1,11 +1,11 @@
-// Spans of a world at a state: x and the coefficients c of ẋ = Σ c_k ν_k, and which of them have rows in a step.
+// Spans are scalars x with ẋ = Σ c_k ν_k. This file computes x and c at a state, and which spans have rows in a step.
 //
 //   tendon     x = ℓ(q), c = dℓ/dq, by MuJoCo
 //   relation   x = (ℓ₁ − r₁) − p(ℓ₂ − r₂), c = dℓ₁/dq − p' dℓ₂/dq
 //   ball       x = θ, the angle of its rotation, c = its axis in the body's axes
 //
-// A span has up to five rows, each Σ ± c_k ν_k: of its lower end and its upper one where they are near, of its dry
-// friction, of the value zero that a relation keeps, and of its inertia (span_inertia.h).
+// A span has up to five rows, each Σ ± c_k ν_k: its lower and upper limits where they are near, its dry friction, the
+// equality x = 0 of a relation, and its inertia (span_inertia.h).
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// A world's step to first order: how q⁺ and v⁺ change with q and v, with forces on joints, controls and the friction of
-// contacts. All islands, each by itself (island_linearization.h), and forces on joints, which are of all (actuation.h).
+// Derivatives of a world's step: how q⁺ and v⁺ change with q and v, joint forces, controls and contact friction. Each
+// island is differentiated separately (island_linearization.h), joint forces for the whole world (actuation.h).
 #pragma once
 
 #include "simulator/world.h"

@@ -1,4 +1,4 @@
-// The options of a step: how a world goes from one moment to the next, the same for every step of a simulation.
+// Options of a step, the same for every step of a simulation.
 #pragma once
 
 namespace delassus {
@@ -15,7 +15,7 @@ struct StepOptions {
   int solver = automatic;      // one of StepSolver
   double time_limit = 0;       // that the contact solver may take on an island [s]; 0: as long as it takes
   double slop = 1e-5;          // gap, and penetration, that is taken for touching [m]: gaps of a patch that differ by
-                               // less would leave three of its points to bear the load by themselves
+                               // a smaller value would leave only three of its points to carry the load
   bool midpoint = true;        // h at half of the step's velocity, else at its start
   int sleep_steps = 0;         // at rest, after which an island sleeps; 0: none does
   double sleep_speed = 1e-4;   // below which a body is at rest [m/s]

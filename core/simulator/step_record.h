@@ -1,4 +1,4 @@
-// What a step left: copies of what the next step changes, and of what it bore.
+// Record of a step: copies of the data that the next step overwrites, and of its impulses.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What a step tells of itself: how its contact solver ended, what is wrong at its end, errors, and times.
+// Report of a step: how its contact solver ended, errors at the end of the step, and times.
 #pragma once
 
 #include <algorithm>

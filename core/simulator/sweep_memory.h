@@ -1,5 +1,4 @@
-// Memory of sweeps through many directions at once, which grows to what was ever needed; and how loops are closed in
-// them.
+// Memory for sweeps with many directions at once, which only grows; and the closing of loops in such sweeps.
 #pragma once
 
 #include <algorithm>

@@ -58,7 +58,7 @@ int TunnellingCheck::count(Collider& collider, const std::vector<Touch>& seen, c
                            const std::vector<char>* still) {
   const int places = find_ways(from, to);
   if (places == 0) return 0;
-  // pairs that are inside of each other somewhere on the way and were not seen before
+  // pairs that penetrate somewhere along the path and were not detected before
   entered_.clear();
   seen_.clear();
   for (const auto& t : seen) seen_.push_back(pair_key(t));

@@ -1,8 +1,7 @@
-// Whether shapes went through each other from one look at contacts to the next.
+// Detects shapes that passed through each other between two collision checks.
 //
-// A shape farther from another than the reach of contacts is not seen. It may be on the other side when contacts are
-// looked for again, if some point of it moved by more than half of its width and the reach. So, from cheap to
-// expensive:
+// Shapes farther apart than the contact margin are not detected. One may be on the other side at the next check, if
+// some point of it moved by more than half of its width plus the margin. So, from cheap to expensive:
 //
 //   1  a bound on the way of every shape from the speeds of its joints: mostly it is short, and that is all
 //   2  the way itself: it must be long, with something in it, a ball around another shape that the ball around this
@@ -10,7 +9,7 @@
 //   3  contacts at configurations on the way, half a width apart. A pair went through that is inside of each other
 //      there, was not seen at the start, and at the end is apart or on the other side
 //
-// Planes are half-spaces: what went into one is still in it.
+// Planes are half-spaces: a shape that entered one is still in it.
 #pragma once
 
 #include <cstdint>

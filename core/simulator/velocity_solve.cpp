@@ -49,8 +49,8 @@ bool VelocitySolve::loops_suffice(const StepOptions& options, RowSystem& s, Loop
   return false;
 }
 
-// The budget on entry, what is left of it on exit. False: the problem of all rows is to be solved from where it was;
-// but not where nothing is left for it.
+// The budget on entry, its rest on exit. Returns false if the problem of all rows is still to be solved, unless the
+// budget is used up.
 bool VelocitySolve::solve_without_loops(StepOptions& budget, ContactSolvers& solvers, RowSystem& s, LoopMidpoint& loops,
                                         const WarmStart& start) {
   const int l = loops.rows();

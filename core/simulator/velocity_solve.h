@@ -2,10 +2,10 @@
 //
 //   σ = G λ + g,   g = J v_f + max(φ − slop, 0) / dt          Signorini's and Coulomb's laws on velocities
 //
-// and of loops g as loop_midpoint.h wants it. Where there are loops alone, what closes them by themselves is the
-// answer, if their rows say so. Among few rows loops are eliminated first (loop_elimination.h), and what comes of that
-// is the answer if all rows say so; else all are solved together with what is left of the budget. Fast contacts bounce
-// (restitution.h).
+// with g of loops as loop_midpoint.h defines it. If there are only loops, closing them (loop_closure.h) gives the
+// solution, if its residual is small enough. With few rows, loops are eliminated first (loop_elimination.h), and the
+// result is accepted if the residual of all rows is small enough. Otherwise all rows are solved together, with the rest
+// of the iteration budget. Fast contacts bounce (restitution.h).
 #pragma once
 
 #include <vector>

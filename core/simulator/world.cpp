@@ -193,8 +193,8 @@ void World::sleep_on(StepReport& report) {
   time += world_->options.timestep;
 }
 
-// Contacts of this step with what they start from, and the islands that they make; those that something touches are
-// woken first. False: MuJoCo could not find contacts.
+// Contacts of this step with their warm starts, and the islands that they form; sleeping islands that something touches
+// are woken first. Returns false if MuJoCo failed to find contacts.
 bool World::find_islands() {
   do {
     if (!find_contacts()) return false;

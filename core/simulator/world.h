@@ -1,4 +1,4 @@
-// A world of rigid bodies that touch, and its steps in time. One step:
+// A world of rigid bodies with contacts, and its time steps. One step:
 //
 //   collide      contacts at q, with gaps φ                                                 collider.h
 //                points of the step before where faces rest on each other                   contact_persistence.h
@@ -23,9 +23,9 @@
 //                whether anything went through something on its way                         tunnelling.h
 //   sleep        islands at rest are left alone until something happens to them             sleep.h
 //
-// Trees in loops are looked at in the middle of the step, q½ = q ⊕ ½ dt v, and q ← q½ ⊕ dt (½ v⁺ + u): a step of second
-// order (loop_midpoint.h). Free bodies of one link turn after the impulses, by the midpoint rule on the rotation group,
-// so that contacts between them change no momentum.
+// Trees with loops are evaluated in the middle of the step, q½ = q ⊕ ½ dt v, and q ← q½ ⊕ dt (½ v⁺ + u): a second-order
+// step (loop_midpoint.h). Free single-link bodies rotate after the impulses, by the midpoint rule on SO(3), so that
+// contacts between them conserve momentum.
 #pragma once
 
 #include <memory>
@@ -86,8 +86,8 @@ class World {
   // Back to where the last step, which came to its end, began; once after each. Forces of rows stay.
   void undo_step();
 
-  // The state of a world of the same model with other loops, and its contacts with what they bore. What rows of loops
-  // remembered goes, and nothing sleeps.
+  // Takes over the state of a world of the same model with other loops, and its contacts with their impulses. The
+  // memory of loop rows is dropped, and nothing sleeps.
   void take_over(const World& other);
 
   // The problems of velocities that the next step would solve first, one for each island that is awake; state and

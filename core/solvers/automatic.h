@@ -1,5 +1,5 @@
-// Constrained dynamics by the loop-constrained articulated-body algorithm, and by the dense factor of both equations in
-// states where their certificate says that it failed.
+// Constrained dynamics by the loop-constrained articulated-body algorithm, with the dense factor of both equations as
+// fallback for states where the certificate rejects the result.
 #pragma once
 
 #include "solvers/constrained.h"

@@ -1,10 +1,11 @@
-// What accelerations and forces leave of the dynamics, joint by joint, and the scale of each joint's equation: O(n).
+// Residual of the equations of motion, joint by joint, for given accelerations and forces, and the scale of each
+// joint's equation: O(n).
 //
 //   F_i = I a_i + v ×* I v − f_ext − Σ Kᵀ λ,   f = τ − armature ν̇ − Sᵀ F_i,   F_p += F_i,   tips to base
 //
-// The scale is the sum of the magnitudes of τ, armature ν̇ and of the inertial and applied forces on what the joint
-// carries, or of their moments about its frame. Moments are about each link's own frame, so that a light part far from
-// the tree's origin loses no digits to forces that pass by.
+// The scale is the sum of the magnitudes of τ, armature ν̇ and the inertial and applied forces on the subtree of the
+// joint, or of their moments about its frame. Moments are about each link's own frame, so that a light part far from
+// the tree's origin loses no digits to large forces elsewhere.
 #pragma once
 
 #include <algorithm>
@@ -136,7 +137,7 @@ class JointBalance {
   // The largest f against its scale and roundings of these magnitudes, those of constraint forces bounded by the
   // largest scale of all joints that move alike.
   T balance_with_roundings(Real roundings) const {
-    // roundings of float32 are so large that more would excuse light parts beside heavy ones
+    // rounding errors of float32 are so large that a larger factor would hide errors of light parts next to heavy ones
     constexpr Real max_passing = sizeof(Real) == 8 ? 1e4 : 1;
     T linear{}, angular{}, worst{};
     const auto each = [&](auto&& visit) {
@@ -221,7 +222,7 @@ class JointBalance {
       scales[k] = scale;
       worst = larger(worst, quotient(f, scale));
     };
-    // tips to base; a link that comes right after the one it hangs on hands over what it carries in registers
+    // tips to base; a link that directly follows its parent passes its sum on in registers
     Wrench F;
     bool handed = false;
     for (int i = int(model_.links.size()) - 1; i >= 0; --i) {

@@ -1,7 +1,6 @@
-// Constrained dynamics of many states of one mechanism: as many states side by side as a register holds, groups of them
-// in turn, on one or more threads. The sweeps are those of one state (constrained.h), with T a pack of states; a group
-// iterates until its last state is done. States that this fails on are solved one by one by the dense factor, if
-// wanted.
+// Constrained dynamics of many states of one mechanism, on one or more threads. States are solved in groups of as many
+// as a register holds, by the sweeps for one state (constrained.h) with T a pack of states; a group iterates until its
+// last state has converged. On request, states that fail are solved one by one with the dense factor.
 #pragma once
 
 #include "operators/states.h"

@@ -1,19 +1,19 @@
-// Whether accelerations and forces solve constrained dynamics, judged from the equations and not by the method that
-// found them: O(n + m).
+// Certificate that accelerations and forces solve constrained dynamics, computed from the equations and not by the
+// method that found them: O(n + m).
 //
 //   f = τ − h − M ν̇ + Jᵀ λ   joint by joint (balance.h)
 //   r = −γ − J ν̇ − C λ       row by row
 //
-// Each is divided by the scale of its equation, a sum of magnitudes of what it is made of: of a joint τ and the
-// inertial and applied forces on what it carries, or their moments about its frame; of a row γ, C λ and the
-// accelerations of the joints that move its points against each other, with lengths about these points. Both quotients
-// have no unit: scaling masses, lengths or times changes neither.
+// Each is divided by the scale of its equation, the sum of the magnitudes of its terms. For a joint these are τ and the
+// inertial and applied forces on its subtree, or their moments about its frame. For a row they are γ, C λ and the
+// contributions of the joints that move its points relative to each other, with lever arms about these points. Both
+// quotients are dimensionless: scaling masses, lengths or times changes neither.
 //
-// What fails is looked at again, with a few roundings of more in the scales: for a joint of the constraint forces that
-// pass through it, up to 1e4 times the largest scale of any joint (without that bound, forces that grow along what Jᵀ
-// does not see would excuse everything), and of what joint accelerations that cancel in a_i would need; for a row of
-// the acceleration that all forces but those of constraints would give to all masses, for mechanisms that are held at
-// rest, and of what a row cancels that has both its ends on one link.
+// Equations that fail are checked again with larger scales, to which a few roundings of other quantities are added. For
+// a joint: the constraint forces that pass through it, up to 1e4 times the largest scale of any joint (without that
+// bound, forces that grow in the null space of Jᵀ would excuse any error), and joint accelerations that cancel in a_i.
+// For a row: the acceleration that all forces except constraint forces would give to all masses, which covers
+// mechanisms at rest, and terms that cancel in a row with both ends on one link.
 #pragma once
 
 #include "solvers/balance.h"

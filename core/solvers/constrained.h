@@ -5,15 +5,15 @@
 //
 //   (M + Jᵀ R J) ν̇ₖ₊₁ = τ − h + Jᵀ s,   s = R (b + ε λₖ),   λₖ₊₁ = s − R J ν̇ₖ₊₁,   R = (C + ε)⁻¹
 //
-// M + Jᵀ R J is eliminated once. The residual of the constraints is ε (λₖ − λₖ₊₁); where they contradict each other, ν̇
-// converges to the least-squares answer and λ grows along what Jᵀ does not see.
+// M + Jᵀ R J is eliminated once. The residual of the constraints is ε (λₖ − λₖ₊₁); if constraints contradict each
+// other, ν̇ converges to the least-squares solution and λ grows in the null space of Jᵀ.
 //
-// R is so large that M loses digits beside Jᵀ R J. So every iteration but the first corrects ν̇ by the residual of the
-// dynamics, in which M is as it is: with ε about 1e-8 of G, one correction leaves both equations rounding alone. They
-// go on until both hold (certificate.h), or no longer help.
+// R is so large that M loses digits in the sum M + Jᵀ R J. So every iteration but the first corrects ν̇ by the residual
+// of the dynamics, which is computed with M itself: with ε about 1e-8 of G, one correction brings both equations to
+// rounding level. Iterations continue until both hold (certificate.h) or no longer improve.
 //
 // "Constrained Articulated Body Dynamics Algorithms", algorithms 1 to 3, with loops as in "Matrix-Free Delassus
-// Operations", section III. ε is its 1 / µ.
+// Operations", section III, whose 1 / µ is ε here.
 #pragma once
 
 #include "errors/interrupt.h"
@@ -169,12 +169,12 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
     lambda = next;
   }
 
-  // Says of every state how the iteration ended, and whether all have come to an end: the residual of their rows is
-  // small, or J ν̇ no longer changes, or neither gets smaller.
+  // Sets how the iteration of every state ended, and returns whether all have stopped: the residual of their rows is
+  // small, J ν̇ no longer changes, or neither decreases.
   //
   // A residual r = ε δλ is measured as r² / ε against the largest (γ² + (J ν̇)²) R + ε λ²: the same unit for rows of
-  // lengths and of angles. The certificate looks closer. Rows that give way by ε λ have one solution, and need no
-  // iterations but for what rounding left of it.
+  // lengths and of angles. The certificate is stricter. Rows with the compliance ε have a unique solution, and need
+  // iterations only against rounding.
   bool follow(int n, const Moved& moved, Real tolerance, int max_iterations, T* lambda, T* vdot, Report<Real>* reports,
               StateProgress* progress) {
     const bool soft = this->gives_way_;

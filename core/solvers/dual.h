@@ -2,7 +2,8 @@
 //
 //   λₖ₊₁ = (G + C + ε)⁻¹ (β + ε λₖ) = λₖ + (G + C + ε)⁻¹ rₖ,   r = β − (G + C) λ,   β = b − J M⁻¹ (τ − h)
 //
-// r is the residual of the constraints; taken from G itself it has no rounding of the factor in it. J ν̇ = b − C λ − r.
+// r is the residual of the constraints. It is computed from G itself, so it is free of the rounding of the factor. J ν̇
+// = b − C λ − r.
 //
 // "Constrained Articulated Body Dynamics Algorithms", equation 13.
 #pragma once

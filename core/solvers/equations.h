@@ -1,4 +1,4 @@
-// The two equations of constrained dynamics in a state, and magnitudes of what they are made of.
+// The two equations of constrained dynamics at a state, and the magnitudes of their terms.
 //
 //   M ν̇ + h = τ + Jᵀ λ,   J ν̇ + C λ + γ = 0
 #pragma once

@@ -1,4 +1,4 @@
-// What a state asks of constrained dynamics: forces on links and joints without joint accelerations, and the bias of
+// The right-hand side of constrained dynamics: forces on links and joints at zero joint acceleration, and the bias of
 // the constraints. O(n + m).
 //
 //   f = I a + v ×* I v − f_ext at ν̇ = 0 (gravity an upward acceleration),   γ = J̇ν + k_d J ν + k_p e

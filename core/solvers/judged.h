@@ -1,4 +1,4 @@
-// How a solution is to be called, once the certificate has seen it.
+// The status of a solution, from its certificate.
 //
 //   solved          both equations hold
 //   least_squares   the dynamics hold, and no motion lessens the residual r of the constraints in the metric of R =

@@ -6,8 +6,8 @@
 //
 // Neither M⁻¹ nor R = (C + ε)⁻¹ is in it, so a part of inertia 1e-12 beside one of 1 costs no digits. Rows and columns
 // are scaled alike until the largest number of each is about one (Ruiz, "A scaling algorithm to equilibrate both rows
-// and columns norms in matrices", 2001), which takes all units out. δ is for rows that depend on each other; f and r
-// are without it, so iterations remove what it does, as proximal ones do.
+// and columns norms in matrices", 2001), which takes all units out. δ regularises dependent rows; it is not in f and r,
+// so iterations remove its effect, as proximal iterations do.
 #pragma once
 
 #include <limits>
@@ -142,8 +142,8 @@ class Kkt final : public SingleStateSolver<T> {
       A_[(nv + r) * n_ + nv + r] = -(this->gives_way_ ? compliance_[r] + damping[r] : compliance_[r]);
   }
 
-  // A ← s A s, eight times s = 1 / √(largest number of the row, or of a constraint's rows), which takes a factor of
-  // 1e30 to 1.3; then −δ
+  // A ← s A s, eight times, with s = 1 / √(largest entry of the row, or of a constraint's rows): this reduces a spread
+  // of 1e30 to 1.3. Then −δ.
   void equilibrate(T shift) {
     std::fill(scale_.begin(), scale_.end(), T(1));
     for (int n = 0; n < 8; ++n) {
@@ -152,8 +152,8 @@ class Kkt final : public SingleStateSolver<T> {
         for (std::size_t j = 0; j < n_; ++j) largest = std::max(largest, std::abs(A_[i * n_ + j]));
         x_[i] = largest;
       }
-      // rows of one constraint alike, lengths and angles apart: one that is small beside its siblings is so because it
-      // all but depends on others
+      // rows of one constraint are scaled alike, lengths and angles separately: a row that is much smaller than its
+      // siblings is nearly dependent on others
       for (const auto& c : set_.constraints)
         for (int first : {0, 3}) {
           T* rows = x_.data() + model_.nv + c.row;

@@ -90,7 +90,7 @@ LemkeReport Lemke::solve(int n, const bool* free, const double* M, const double*
   LemkeReport report{Pivoting::solved, 0, 0, residual(free, z)};
   if (report.residual == 0) return report;
 
-  // keeps z if it is better than what was
+  // keeps z if it is better than the best so far
   const auto consider = [&] {
     recover(trial_.data());
     for (int i = 0; i < n; ++i)

@@ -1,14 +1,14 @@
-// Lemke's method for linear complementarity problems, mixed with equations: O(n³) to eliminate equations, O(m²) a pivot
-// of the m pairs that remain.
+// Lemke's method for linear complementarity problems, mixed with equations: O(n³) to eliminate the equations, then
+// O(m²) per pivot of the m complementary pairs.
 //
 //   w = M z + q;   w_i = 0, z_i free   for i ∈ F;   w_i ≥ 0, z_i ≥ 0, w_i z_i = 0   for all others
 //
 // Scaling: rows and columns times powers of two until the largest entry of each is near one; q likewise. Once for the
-// elimination, and anew for the pairs: problems that differ in what they eliminate take the same pivots.
+// elimination and again for the pairs, so that problems that differ only in their equations take the same pivots.
 //
 // Equations: Gaussian elimination of M_FF with row pivoting; what remains is a problem of the pairs alone, and z_F
-// follows from its solution. Where M_FF is singular, columns without a pivot are put last. Such a variable l and an
-// equation e that is left over go out together with a pair c for which M_ec and M_cl are not zero: e gives z_c, w_c
+// follows from its solution. Where M_FF is singular, columns without a pivot are put last. Such a variable l and a
+// remaining equation e are eliminated together with a pair c for which M_ec and M_cl are not zero: e gives z_c, w_c
 // gives z_l, and the pair goes on with w_c and z_c exchanged. Where there is no such pair, z_l = 0 and the equation is
 // dropped: it depends on the others, or the residual will say that it contradicts them.
 //
@@ -47,8 +47,8 @@ class Lemke {
   int capacity() const { return capacity_; }
   std::size_t bytes() const;
 
-  // M: n × n, row by row. free: n, null for none. z: n, always finite, apart from q. Solved where the residual is at
-  // most tolerance times the largest |q|. Pivots of an attempt at most; negative for 100 and 10 a pair. Allocates
+  // M: n × n, row by row. free: n, null for none. z: n, always finite, apart from q. Solved if the residual is at most
+  // tolerance times the largest |q|. max_pivots is per attempt; a negative value means 100 plus 10 per pair. Allocates
   // nothing.
   LemkeReport solve(int n, const bool* free, const double* M, const double* q, double* z, double tolerance = 1e-9,
                     int max_pivots = -1);

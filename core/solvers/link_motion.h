@@ -1,4 +1,4 @@
-// Accelerations of links by those of joints, a_i = a_p + S ν̇, and the magnitudes that they are sums of: O(n).
+// Link accelerations from joint accelerations, a_i = a_p + S ν̇, and the sums of the magnitudes of their terms: O(n).
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Solvers of constrained dynamics behind their verbs.
+// Makes solvers of constrained dynamics, returned by their abstract interface (verbs.h).
 #pragma once
 
 #include "solvers/automatic.h"

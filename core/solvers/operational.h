@@ -4,9 +4,9 @@
 //     J̄ y  = M⁻¹ Jᵀ Λ y          J̄ᵀ τ = Λ J M⁻¹ τ
 //     N v   = v − J̄ J v           Nᵀ τ  = τ − Jᵀ J̄ᵀ τ
 //
-// O(n + m) a column, without a matrix. Where their matrices are small, products with them are cheaper still. They are
-// formed, from m columns of Λ, of M⁻¹ Jᵀ and of J, once half as many columns were asked for at the same numbers of the
-// operator: early enough for who multiplies often, and who does not never pays for them.
+// O(n + m) per column, without a matrix. Small matrices are even cheaper to multiply with. They are formed, from m
+// columns of Λ, M⁻¹ Jᵀ and J, after m / 2 products since the last update of the operator: callers with many products
+// gain, and callers with few never pay for them.
 //
 // Khatib, "A unified approach for motion and force control of robot manipulators: the operational space formulation",
 // IEEE J. Robotics and Automation 3(1), 1987.
@@ -30,8 +30,8 @@ class OperationalSpace {
   int rows_of(OperationalMap map) const { return map == OperationalMap::inertia ? m_ : n_; }
   int columns_of(OperationalMap map) const { return map == OperationalMap::null_space ? n_ : m_; }
 
-  // Y = map X, or mapᵀ X, of some columns, row-major. `version` tells the numbers of the operator apart: another one
-  // makes matrices of former numbers worthless. Returns the largest backward error of the solutions behind Y.
+  // Y = map X, or mapᵀ X, of some columns, row-major. `version` identifies the operator's last update: matrices of
+  // another version are discarded. Returns the largest backward error of the solutions behind Y.
   Real apply(OperationalMap map, bool transposed, std::size_t version, const Real* X, int columns, Real* Y,
              const Accuracy<Real>& wanted);
 

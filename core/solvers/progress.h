@@ -1,6 +1,5 @@
-// When proximal iterations have ended: the residual of the constraints is small, or J ν̇ no longer changes, which is
-// where constraints that contradict each other end, or neither of the two gets smaller. Whether the answer is right is
-// for judged.h to say.
+// When to stop proximal iterations: when the residual of the constraints is small, when J ν̇ no longer changes (where
+// contradicting constraints end), or when neither decreases. Whether the result is right is decided in judged.h.
 //
 //   r² / ε  against the largest  β² / ε,   the same unit for rows of lengths and of angles;
 //       δ(J ν̇)  against the largest β,   β what rows would have without constraint forces

@@ -77,7 +77,7 @@ class ProxLtls final : public SingleStateSolver<T> {
   }
 
  private:
-  // One iteration: δ, and what it adds to ν̇, J ν̇ and λ. The first one is from rest.
+  // One iteration: δ, and the updates of ν̇, J ν̇ and λ. The first one is from rest.
   void iterate(bool first, T* lambda, T* vdot) {
     const int m = set_.rows;
     for (int r = 0; r < m; ++r) {

@@ -6,8 +6,8 @@
 //   ground    (L + C + ε) λ = b − l
 //   forward   ν̇ = D⁻¹ (u + Sᵀ Kᵀ λ − Uᵀ a_p),   a = a_p + S ν̇
 //
-// ε is Tikhonov's: it pulls λ towards zero, and leaves ε λ of the constraints. Where rows depend on each other it
-// cannot go to zero; prox_pv.h removes what it does.
+// ε is Tikhonov regularisation: it pulls λ towards zero and leaves a residual of ε λ in the constraints. It cannot be
+// zero if rows are dependent; prox_pv.h removes its effect.
 //
 // Popov, Vereshchagin, Zenkevich, 1978; "Constrained Articulated Body Dynamics Algorithms", section II-G and
 // algorithm 4.

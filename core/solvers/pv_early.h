@@ -1,19 +1,19 @@
 // Constrained dynamics by Popov and Vereshchagin's recursion, each multiplier eliminated as soon as it can be
 // (PV-early): O(n + m), exact, no damping. Rows that act on one link each.
 //
-// Where rows K a + l = 0 pass a velocity with motion s, that leaves −½ λᵀ K s D⁻¹ sᵀ Kᵀ λ, of rank one. The part of λ
-// along q = K s / |K s| is now strictly concave and goes at once; the rest, N ⊥ q, travels on, and never is more than
-// six:
+// Where rows K a + l = 0 pass a velocity with motion s, that leaves −½ λᵀ K s D⁻¹ sᵀ Kᵀ λ, of rank one. The problem is
+// now strictly concave in the part of λ along q = K s / |K s|, which is eliminated at once; the rest, along N ⊥ q, is
+// passed on, and never has more than six components:
 //
 //   K' = K − K s D⁻¹ Uᵀ,   l' = l + K s D⁻¹ u,   r = K'ᵀ q,   σ = |K s|² / D
 //   H ← H − U D⁻¹ Uᵀ + r σ⁻¹ rᵀ,   f ← f − U D⁻¹ u − r σ⁻¹ qᵀ l',   K ← Nᵀ K',   l ← Nᵀ l'
 //   back:  λ = −q σ⁻¹ (rᵀ a + qᵀ l') + N λ_rest,   ν̇ = D⁻¹ (u + sᵀ Kᵀ λ − Uᵀ a)
 //
-// N is a reflection's, so no singular values are needed; ball and free joints go velocity by velocity. More than six
-// rows on a link are first turned into as many as are independent. Rows that nothing moves have no force and are
-// dropped: since all turns keep lengths, their residual is then the least-squares one. A row with compliance
-// is strictly concave where it stands, and goes there. Where rounding leaves a larger residual than wanted, the same is
-// done once more for that residual.
+// N comes from a reflection, so no singular values are needed; ball and free joints are processed one velocity at a
+// time. More than six rows on a link are first reduced to independent ones by orthogonal transformations. Rows that no
+// joint moves get no force and are dropped: since all transformations preserve lengths, their residual is the
+// least-squares one. A row with compliance is strictly concave from the start and is eliminated on its own link. If
+// rounding leaves too large a residual, the solve is repeated for that residual.
 //
 // Sathya et al., "Efficient constrained dynamics algorithms based on an equivalent LQR formulation using Gauss'
 // principle of least constraint", 2024, with a reflection for its decomposition; "Constrained Articulated Body Dynamics
@@ -55,7 +55,7 @@ class PvEarly final : public SingleStateSolver<T> {
       bundles_[limb.tip].first = limb.own;
       bundles_[limb.tip].past = limb.own_past;
     }
-    // room for the rows of a link: its own, and six at most of each that hangs on it
+    // room for the rows of a link: its own, and at most six of each child
     std::vector<int> max_rows(model.links.size());
     std::size_t room = 0, turns = 0;
     for (int i = int(max_rows.size()) - 1; i >= 0; --i) {
@@ -115,7 +115,7 @@ class PvEarly final : public SingleStateSolver<T> {
   static constexpr T share =
       sizeof(T) == 8 ? T(4e-11) : T(2.5e-5);  // of what a row is like: below is rounding; two thirds of the digits
 
-  // What the way back needs of a velocity.
+  // Data of a velocity for the backward substitution.
   struct Step {
     Vec6<T> U, r;  // r, qᵀ l' and σ⁻¹ of the multiplier that went with it
     T Dinv, u, value, inverse;

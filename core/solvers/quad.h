@@ -1,4 +1,4 @@
-// Three components of a vector and one number more that is treated along with them: of one state a register of four.
+// Three components of a vector and one further number that is processed with them: for one state, a register of four.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// The dense factor for states on which a fast method failed. Its memory is taken when it is first needed, which is
-// never in most mechanisms.
+// Solves states on which a fast method failed with the dense factor. Its memory is allocated on first use, which most
+// mechanisms never reach.
 #pragma once
 
 #include <memory>
@@ -19,7 +19,7 @@ class Repair {
   Repair(const Model<Real>& model, std::shared_ptr<const Layout<Real>> layout)
       : model_(&model), layout_(std::move(layout)) {}
 
-  // Seconds, at most, and some tens of megabytes.
+  // It may take seconds, and tens of megabytes.
   static bool affordable(const Layout<Real>& layout, int nv) { return nv + layout.set.rows <= 2000; }
   static bool needed(const Report<Real>& report) {
     return report.outcome == Outcome::unfinished || report.outcome == Outcome::stalled;

@@ -1,5 +1,5 @@
-// What solvers of one state share: the rows, what drives the motion (forcing.h), compliance, and the judge of answers
-// (judged.h). Those that take packs of states keep theirs (constrained.h).
+// Common parts of solvers for one state: the rows, the right-hand side (forcing.h), compliance, and the status of the
+// result (judged.h). Solvers of packs of states have their own (constrained.h).
 #pragma once
 
 #include <memory>

@@ -1,4 +1,5 @@
-// Solvers of constrained dynamics by their verbs alone: who only calls them need not compile the sweeps behind them.
+// Abstract interface of the solvers of constrained dynamics: callers of this interface do not compile the sweeps behind
+// it.
 #pragma once
 
 #include <memory>
@@ -33,9 +34,9 @@ class DynamicsSolver {
   virtual void set_compliance(const T* compliance) = 0;
   // Rows that give way by ε λ as well: one solution, which is to hold with that.
   virtual void give_way(bool yes) { gives_way_ = yes; }
-  // λ: what to start from on entry, the constraint forces on exit. tau, external and gamma may be null: nothing,
-  // nothing, what the constraints say. `damping` ε a row; `reports` one a lane; `history` may be null, else
-  // `max_iterations` numbers a lane: what was left of the constraints after every iteration.
+  // λ: the start on entry, the constraint forces on exit. tau and external may be null (zero), and so may gamma (taken
+  // from the constraints). `damping`: ε per row; `reports`: one per lane; `history`: null, or `max_iterations` numbers
+  // per lane for the residual of the constraints after every iteration.
   virtual void solve(const T* q, const T* v, const T* tau, const T* external, const T* gamma, const T* damping,
                      int max_iterations, Real tolerance, T* lambda, T* vdot, Report<Real>* reports, Real* history) = 0;
 
@@ -70,7 +71,7 @@ std::unique_ptr<BatchDynamicsSolver<Real>> make_batch_dynamics_solver(const Mode
                                                                       const ConstraintSet<Real>& constraints, int batch,
                                                                       int threads, bool repairs);
 
-// G's own diagonal at a configuration, a number a row; zero of rows that nothing moves.
+// G's own diagonal at a configuration, one number per row; zero for rows that no joint moves.
 template <class Real>
 void find_diagonal(const Model<Real>& model, const ConstraintSet<Real>& constraints, const Real* q, Real* diagonal);
 

@@ -1,6 +1,6 @@
-// Scalars a sweep may run on: float, double, or a pack of them, one lane a state.
+// Scalars that a sweep may run on: float, double, or a pack of them with one state per lane.
 //
-// A sweep never branches on a value of its scalar type T, so that the same source serves one state and many.
+// A sweep never branches on a value of its scalar type T, so the same source serves one state and many.
 #pragma once
 
 #include <cmath>

@@ -1,8 +1,8 @@
-// Three- and six-dimensional algebra of rigid bodies, in world axes, about one reference point a tree.
+// Three- and six-dimensional algebra of rigid bodies, in world axes, about one reference point per tree.
 //
 // Spatial vectors are [linear; angular]. A motion is (velocity of the body point that passes the reference point,
-// angular velocity); a force is (force, moment about the reference point). Everything is a plain aggregate. What sweeps
-// do to articulated inertias and rotations is inlined always: a call would send their numbers through memory.
+// angular velocity); a force is (force, moment about the reference point). Everything is a plain aggregate. Operations
+// on articulated inertias and rotations are always inlined: a function call would pass their numbers through memory.
 #pragma once
 
 #include <utility>
@@ -143,7 +143,7 @@ inline Sym3<T> congruence(const Mat3<T>& R, const Sym3<U>& A) {
           u.z * R.x.z + v.z * R.y.z + w.z * R.z.z};
 }
 
-// Placement of a frame: a point of the frame with coordinates c stands at R c + p.
+// Placement of a frame: a point with coordinates c in the frame is at R c + p.
 template <class T>
 struct Pose {
   Mat3<T> R;

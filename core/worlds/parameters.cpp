@@ -35,7 +35,7 @@ void Engine::take(const ParameterSource& source, const ParameterRow& row) {
   if (world.mirror() != nullptr) take_weights(source, row);
 }
 
-// Springs, dampers, motors and dry friction, and what they add to M̂ = M + dt D + dt² K.
+// Springs, dampers, motors and dry friction, and their part of M̂ = M + dt D + dt² K.
 void Engine::take_joints(const ParameterSource& source, const ParameterRow& row) {
   WorldDescription& d = *description_;
   const double dt = d.options.timestep;

@@ -1,6 +1,6 @@
-// Numbers in which worlds of one mechanism may differ, and how an engine takes those of a world. What a world with
-// these numbers does is, bit for bit, what one does that was made of a model with them: this file's source is compiled
-// without fused multiplication and addition, as the numbers of a model are computed.
+// Parameters in which worlds of one mechanism may differ, and how an engine loads those of a world. A world with these
+// parameters moves bit for bit like one built from a model that has them: the source file is compiled without fused
+// multiply-add, since the model's numbers are computed without it too.
 #pragma once
 
 #include <array>

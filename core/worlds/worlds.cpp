@@ -27,7 +27,7 @@ struct Part {
   std::size_t count;
 };
 
-// What was derived, if it was and all of it is finite; else NaN.
+// The derivatives if all of them exist and are finite; else NaN.
 bool keep_finite(bool derived, std::initializer_list<Part> parts) {
   const bool finite =
       derived && std::all_of(parts.begin(), parts.end(), [](const Part& p) { return is_finite(p.at, p.count); });
@@ -247,7 +247,7 @@ void Worlds::differentiate(const std::vector<int>& which, const StepInputs& inpu
                     std::any_of(kinks.begin(), kinks.end(), [](char kink) { return kink != 0; });
     }
 
-    // the step counts, or nothing of it does
+    // a step is kept as a whole, or not at all
     if (inputs.advance) {
       graphs_[k] = w.graph();
       note_step(k, found.status, report);

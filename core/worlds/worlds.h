@@ -1,10 +1,10 @@
 // Many worlds of one mechanism, each with its own state, stepped by a few engines.
 //
-// A step depends on q, v, the rest of MuJoCo's state, poses of bodies that a user moves, the time, StepMemory and what
-// acts, and on nothing else (snapshot.h). So a world here is these numbers alone. An engine, one per thread, is a World
-// (simulator/world.h) with its symbolic work and its memory; it takes the numbers of a world, steps, and gives them
-// back. Engines keep systems of touching links from all worlds that they step, so worlds of one contact graph share
-// their symbolic work. The results do not depend on which engine steps which world, nor on their order.
+// A step depends on q, v, the rest of MuJoCo's state, mocap poses, time, StepMemory and the applied forces, and on
+// nothing else (snapshot.h). So a world is stored as these numbers only. An engine, one per thread, is a World
+// (simulator/world.h) with symbolic work and memory; it loads the numbers of a world, steps, and stores them back. An
+// engine caches row systems of all worlds that it steps, so worlds with the same contact graph share symbolic work. The
+// results depend neither on which engine steps which world nor on the order.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ enum WorldStatus : std::int32_t {
   not_stepped,                   // since it was made or reset
 };
 
-// Numbers of all worlds, a row each, one row after the other.
+// State arrays of all worlds, one row per world.
 template <class Number>
 struct Rows {
   std::size_t width = 0;
@@ -70,8 +70,8 @@ class Worlds {
   Rows<std::int32_t> unsolved;  // steps since the last reset that ended otherwise than solved
   Rows<double> sensors;         // as of the last call of sense
 
-  // Numbers in which worlds differ: those of the model until somebody writes others. What is written counts once it is
-  // accepted; until then steps are with what was accepted last.
+  // Parameters in which worlds differ, initially those of the model. Written values take effect once they are accepted;
+  // until then steps use the values accepted last.
   Rows<double>& parameter(Parameter which);
   bool has(Parameter which) const { return !parameters_[which].numbers.empty(); }  // somebody asked for it
   bool changed(Parameter which) const;
@@ -83,10 +83,10 @@ class Worlds {
   // when all others are done, failure() says why, and of which world.
   void step(const std::vector<int>& which, int steps);
 
-  // Steps of some worlds to first order (step_linearization.h), from where they are, with the inputs that are given, a
-  // row for each of these worlds; null: those that they have. With `advance` a world is after its step then, as of
-  // step(which, 1); else all stays as it is. The i-th row of what is found is of world which[i]. Where a world could
-  // not step, or derivatives are not finite, these are NaN.
+  // Derivatives of the steps of some worlds (step_linearization.h) from their current states, with the given inputs,
+  // one row per world; null uses the current inputs. With `advance`, the worlds have made the step afterwards, as by
+  // step(which, 1); otherwise they are unchanged. Row i of the results belongs to world which[i]. Derivatives are NaN
+  // if the world could not step or they are not finite.
   struct StepInputs {
     const double *control = nullptr, *tau = nullptr;  // (n, nu), (n, nv)
     bool advance = false;
@@ -113,9 +113,9 @@ class Worlds {
   void adjoints(const std::vector<int>& which, const StepInputs& inputs, const double* q_bar, const double* v_bar,
                 const StepsAfter& after, const StepAdjoints& to);
 
-  // Sensors (sensing.h). Engines get what it takes once; from then on sense() finds those of some worlds after their
-  // last step, with the inputs as they are, and failure() says where MuJoCo could not go on. Of a world with parameters
-  // MuJoCo's model has numbers of its own, which the owner writes: of worlds whose parameters changed since.
+  // Sensors (sensing.h). Engines are prepared once; after that sense() evaluates the sensors of some worlds after their
+  // last step, with the current inputs, and failure() says where MuJoCo failed. MuJoCo's model needs the parameters of
+  // each world: the owner writes them for worlds whose parameters changed.
   void start_sensing(const SensingSource& source);
   std::vector<int> unsensed_parameters() const;
   void set_sensor_model(int k, const void* model);

@@ -120,7 +120,7 @@ def prepare(
     floor: bool = False,
     package_dirs: Sequence[Path] | None = None,
 ) -> tuple[Simulator, Any, NDArray[np.float64] | None, tuple[str, ...]]:
-    """Make a simulator of a name or a file, at its keyframe; MuJoCo's model of the same; the controls of the keyframe; and what is left out of the model."""
+    """Make a simulator of a name or a file, at its keyframe. Also return MuJoCo's model of it, the controls of the keyframe, and the ignored elements."""
     compiled, q = compiled_source(source, floating_base, floor, package_dirs)
     peer = compiled.model
     with warnings.catch_warnings():

@@ -101,7 +101,7 @@ def _rod(
 
 
 def _limb(b: ModelBuilder, stem: str, parent: str, links: int, first: Vector) -> str:
-    """Hang a serial limb of hinged rods on a body; returns the last one."""
+    """Attach a serial limb of hinged rods to a body; returns the last one."""
     for k in range(links):
         name = f"{stem}{k}"
         _rod(b, name, parent, first if k == 0 else (0.0, 0.0, -_ROD_LENGTH), 2)
@@ -297,9 +297,9 @@ def ladder(rungs: int) -> Model:
 def net(rows: int, columns: int) -> Model:
     """Square meshes of rods in the xz plane, ``rows`` × ``columns`` knots, hung at the middle of its top row.
 
-    nv = rows (columns − 1) + columns (rows − 1), one degree of freedom a rod; (rows − 1)(columns − 1) connects, one a mesh. The tree that the connects
-    close is one of nested separators: a line of knots that halves the net, lines that halve the halves and hang on it, and so on. Links are eliminated from leaves to
-    root, so an order of nested dissection is one of this tree; of columns that hang side by side it is not, and fronts are as wide as the net.
+    nv = rows (columns − 1) + columns (rows − 1), one degree of freedom per rod; (rows − 1)(columns − 1) connects, one per mesh. The spanning tree
+    follows nested separators: a line of knots that halves the net, attached lines that halve the halves, and so on. Links are eliminated from leaves to
+    root, so this tree allows an order of nested dissection. A tree of parallel columns does not, and its fronts are as wide as the net.
     """
     rows, columns = count(rows, "rows", minimum=2), count(columns, "columns", minimum=2)
     b = ModelBuilder(f"net_{rows}x{columns}")
@@ -334,7 +334,7 @@ def net(rows: int, columns: int) -> Model:
 
 
 def _nested_lines(rows: int, columns: int) -> Iterator[tuple[tuple[int, int], tuple[int, int] | None]]:
-    """Knots of a net with the knot each hangs on, those above first: lines that halve what lines before left over, across its longer side where an end of such a line meets one."""
+    """Knots of a net with the parent of each, parents first: lines that halve the remaining regions, across their longer side, starting where an end of the line meets an earlier one."""
     hung: set[tuple[int, int]] = set()
     regions = [(0, rows, 0, columns)]
     while regions:

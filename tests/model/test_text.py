@@ -63,7 +63,7 @@ def test_a_file_whose_name_is_not_utf8_is_told(tmp_path):
             file.write(GOOD)
     except OSError:
         pytest.skip("this file system has no such names")
-    with pytest.raises(LoadError, match="takes names of files for UTF-8"):
+    with pytest.raises(LoadError, match="expects file names in UTF-8"):
         dl.load(os.fsdecode(path))
 
 

@@ -192,6 +192,27 @@ def test_robots_have_their_own_colours_and_bodies_too():
     assert len(set(looks.body_colors(drawn))) == len({s.body for s in drawn})
 
 
+TETRAHEDRON = "v 0 0 0\nv .1 0 0\nv 0 .1 0\nv 0 0 .1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+INERTIAL = '<inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+
+
+@pytest.mark.parametrize("second", ["0.2 0.2 0.2 1", "0.7 0.7 0.7 1"])
+def test_meshes_of_a_urdf_are_drawn_without_more_words_and_keep_their_materials(tmp_path, second):
+    (tmp_path / "t.obj").write_text(TETRAHEDRON)
+    visual = '<visual><geometry><mesh filename="t.obj"/></geometry><material name=""><color rgba="{}"/></material></visual>'
+    links = [f'<link name="{name}">{INERTIAL}{visual.format(rgba)}<collision><geometry><box size="1 1 1"/></geometry></collision></link>' for name, rgba in (("a", "0.7 0.7 0.7 1"), ("b", second))]  # fmt: skip
+    joint = '<joint name="j" type="continuous"><parent link="a"/><child link="b"/><origin xyz="3 0 0"/></joint>'
+    (tmp_path / "r.urdf").write_text(f'<robot name="r">{"".join(links)}{joint}</robot>')
+    what = subject.subject(dl.load(tmp_path / "r.urdf", floating_base=True), None, None, None)
+    assert [s.kind for s in what.solids] == ["mesh", "mesh"]  # not the boxes that they touch with
+    colors, described = looks.robot_colors(what.model, what.solids), [s.rgba[:3] for s in what.solids]
+    if second.startswith("0.2"):
+        assert colors == described
+    else:  # one grey for all is no material
+        assert colors != described
+        assert np.ptp(colors[0]) > 0.1
+
+
 def test_names_of_bodies_are_shown_and_go_away(view):
     view._stage.show_names(True)
     assert {label.text for label in view._stage._labels} == {view._model.body_names[b] for b in view._stage._frames}

@@ -37,7 +37,7 @@ bool Admm::begin(const ContactProblem& p, const ContactOptions& options, double*
   split_.factorizations = 0;
   split_.begin(p);
 
-  // what it was given, or no forces at all, may do already
+  // the start, or zero forces, may already be a solution
   if (!options.warm)
     std::fill_n(lambda, p.rows(), 0.0);
   else

@@ -1,12 +1,11 @@
-// Contact forces by the alternating direction method of multipliers: one solve with (G + ρ)⁻¹, one projection an
-// iteration, extrapolated by Anderson's rule.
+// Contact forces by the alternating direction method of multipliers: per iteration one solve with (G + ρ)⁻¹ and one
+// projection, accelerated by Anderson extrapolation.
 //
 //   s ← s + f(s),   f = x − y as splitting.h has it,   until the residuals of λ = w y are within the tolerance
 //
-// ρ starts small, so that sticking contacts are found almost at once, and is balanced after 10, 20, 40 … iterations: a
-// handful of factorizations in all. An extrapolation after which x − y is longer is given back for the plain step,
-// which always leads on. Where the residual gets no smaller, it starts again with another ρ, and the best forces that
-// were found count. G may be singular.
+// ρ starts small, so that sticking contacts converge almost at once, and is rebalanced after 10, 20, 40 … iterations,
+// which needs only a few factorizations. An extrapolation that increases ‖x − y‖ is replaced by the plain step. If the
+// residual stagnates, the method restarts with another ρ; the best forces found are returned. G may be singular.
 //
 // Proximal ADMM for frictional contact as in Carpentier, Le Lidec, Montaut, "From Compliant to Rigid Contact
 // Simulation"; the sets with Γ updated in every iteration.
@@ -23,8 +22,8 @@ class Admm {
   ContactReport solve(const ContactProblem& p, const ContactOptions& options, double* lambda, double* sigma,
                       double* history);
 
-  // The same in parts, for those who do something in between. Units and start; whether what it was given solves the
-  // problem already.
+  // The same in parts, for callers that act in between. Sets scales and start; returns whether the start already solves
+  // the problem.
   bool begin(const ContactProblem& p, const ContactOptions& options, double* lambda, double* sigma,
              ContactReport& report);
   // Goes on to `last` iterations in all. Returns true if the problem is solved, or if there is no sense in going on.
@@ -54,7 +53,7 @@ class Admm {
   Splitting split_;
   const ContactProblem* problem_ = nullptr;
   const ContactOptions* options_ = nullptr;
-  // residuals: estimate below which an exact one is worth its product, least estimate, of the best forces
+  // residuals: estimate below which the exact residual is computed, smallest estimate, residual of the best forces
   double check_below_ = 0, least_estimate_ = 0, best_residual_ = 0;
   double length_ = 0;                                  // ‖f‖ of the iteration before
   int last_check_ = 0, last_gain_ = 0;                 // iterations when

@@ -3,7 +3,7 @@
 //   minimise ½ λᵀ G λ + gᵀ λ   over λ ∈ K:   λ ← P(µ − t (G µ + g)),   µ ← λ + β (λ − λ before)
 //
 // without de Saxcé's term: where a contact slides, it also opens with µ ‖σ_T‖. t is halved until the quadratic bound
-// holds; β starts anew when the step turns uphill. Units in which G has a diagonal of about one, as in splitting.h.
+// holds; β is reset when a step goes uphill. Rows are scaled so that the diagonal of G is about one, as in splitting.h.
 //
 // Nesterov's method as in Mazhar et al., "Using Nesterov's Method to Accelerate Multibody Dynamics with Friction and
 // Contact".

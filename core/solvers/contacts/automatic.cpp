@@ -37,7 +37,7 @@ ContactReport AutomaticContacts::solve(const ContactProblem& p, const ContactOpt
   const std::size_t n = std::size_t(p.rows());
   best_.assign(n, 0.0);
   semismooth_.begin(p);
-  // what it was given may do already; the largest residual may grow where most contacts are near their forces
+  // the start may already be a solution; the largest residual may grow while most contacts are near their forces
   bool judged = false;
   if (options.warm) {
     project(p.sets, lambda, lambda);
@@ -48,7 +48,7 @@ ContactReport AutomaticContacts::solve(const ContactProblem& p, const ContactOpt
   if (!judged) std::fill_n(lambda, n, 0.0);
   start_.assign(lambda, lambda + n);
 
-  // Newton's method from what it was given
+  // Newton's method from the given start
   double speed = 0;
   for (std::size_t r = 0; r < n; ++r) speed = std::max(speed, std::abs(p.g[r]));
   if (newton(first_rule, lambda, sigma, judged)) return report_;

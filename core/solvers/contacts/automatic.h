@@ -1,4 +1,4 @@
-// Contact forces by whatever it takes, chosen by one rule:
+// Contact forces by a sequence of methods, each tried where the previous ones fail:
 //
 //   1  Newton's method from where the solve starts, s = 3 (semismooth.h); given up where twenty iterations gain nothing
 //   2  the same with s = 10, if it was near
@@ -7,11 +7,11 @@
 //   4  a path from far away; then some from places moved at random
 //   5  ADMM, which is also the method where G has no factor with blocks
 //
-// Most steps of a simulation end in 1, with three to ten factorizations; about one in fifty needs the path. Where all
-// of this fails, or its budget of iterations or of time is used up, the answer is `approximate`: the best forces found,
-// if they are within a hundred tolerances; else the convex problem with Γ held at the best forces, and once more at the
-// smaller of that and its own. That always has a solution: forces in their cones that create no energy and let nothing
-// penetrate faster than the residual says.
+// Most steps of a simulation end in 1, with three to ten factorizations; about one in fifty needs the path. If all of
+// this fails, or the budget of iterations or time is used up, the status is `approximate`. The result is then the best
+// forces found, if their residual is within a hundred tolerances; otherwise the solution of the convex problem with Γ
+// held at the best forces, solved once more with the smaller of that Γ and the new one. That problem always has a
+// solution: forces in their cones that create no energy and let nothing penetrate faster than the residual.
 #pragma once
 
 #include <chrono>

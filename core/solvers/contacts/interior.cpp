@@ -41,7 +41,7 @@ ContactReport Interior::solve(const ContactProblem& p, const double* G, const Co
   project(p.sets, lambda, lambda);
   if (judged(p, options, lambda, sigma, report)) return report;
 
-  // from each start until the way is blocked
+  // from each start until the path is blocked
   for (const auto& start : starts) {
     set_start(start.force);
     int blocked = 0;

@@ -1,5 +1,5 @@
-// Contact forces by an interior point: Newton's method on a smooth path to the solution. Needs the matrix; a handful of
-// factorizations, whatever slides.
+// Contact forces by an interior-point method: Newton's method along a smooth path to the solution. Needs G as a matrix,
+// and a few factorizations, however many contacts slide.
 //
 //   r ∈ K, v ∈ K*,   v = G r + g + Γ(v),   r ∘ v = µ e,   µ → 0
 //       Γ: ‖v_T‖ on normals, in units in which cones have an opening of 45°
@@ -7,9 +7,9 @@
 //       t = v_T / ‖v_T‖: how Γ changes is part of it
 //   ⇒ (G + (1 − e tᵀ) H) Δr = (1 − e tᵀ) c − (G r + g + Γ − v)
 //
-// Predictor and corrector as Mehrotra's. With Γ held, which is usual, each problem is convex, but the sequence of them
-// need not settle where much slides; with its change it does. Intervals have one or two barriers, rows without a set
-// none. Coulomb's problem is not convex: where the way is blocked, another start is tried.
+// Mehrotra's predictor-corrector. The usual approach holds Γ fixed, so that each problem is convex, but the sequence of
+// these problems may not converge if many contacts slide. With the derivative of Γ it does. Intervals have one or two
+// barriers, rows without a set none. Coulomb's problem is not convex: if the path is blocked, another start is tried.
 #pragma once
 
 #include "solvers/contacts/cone_algebra.h"
@@ -48,8 +48,8 @@ class Interior {
               ContactReport& report);
   void forces(const ContactProblem& p, double* lambda) const;
 
-  // One step, `share` of the way to the border at most; returns its length, 0: the matrix is singular or numbers are
-  // lost.
+  // One step, at most `share` of the distance to the boundary. Returns its length; 0 if the matrix is singular or
+  // values are not finite.
   double advance(double share);
   double gap(double step, int* count) const;
   void find_residual();

@@ -1,11 +1,11 @@
 // Contact forces with polygons for friction cones, as a mixed linear complementarity problem by Lemke's pivoting. Needs
-// the matrix.
+// G as a matrix.
 //
 //   λ_T = Σ β_j d_j,   0 ≤ σ_n ⊥ λ_n ≥ 0,   0 ≤ d_jᵀ σ_T + γ ⊥ β_j ≥ 0,   0 ≤ µ λ_n − Σ β_j ⊥ γ ≥ 0
 //
-// d_j are `directions` unit vectors around the normal, so that friction is weaker than Coulomb's between them, by
-// cos(π / directions) at most, and not opposite to sliding. An interval is λ = lower + a with
-// 0 ≤ σ + b ⊥ a ≥ 0 and 0 ≤ upper − lower − a ⊥ b ≥ 0; a free row an equation.
+// d_j are `directions` unit vectors around the normal, so that between them friction is weaker than Coulomb's, by a
+// factor of at least cos(π / directions), and not exactly opposite to sliding. An interval is λ = lower + a with 0 ≤ σ
+// + b ⊥ a ≥ 0 and 0 ≤ upper − lower − a ⊥ b ≥ 0; a free row an equation.
 //
 // Stewart and Trinkle, "An Implicit Time-Stepping Scheme for Rigid Body Dynamics with Inelastic Collisions and Coulomb
 // Friction"; fallbacks of the pivoting in lemke.h.

@@ -1,4 +1,4 @@
-// G as a contact solver sees it: products, an estimate of its diagonal, and for those who ask (G + ε)⁻¹.
+// G as a contact solver sees it: products, an estimate of its diagonal and, where a solver needs it, (G + ε)⁻¹.
 #pragma once
 
 #include <vector>
@@ -31,8 +31,8 @@ class ContactMap {
   virtual bool sharpen() { return false; }
 };
 
-// One of our operators. Leaves it with another damping. Where there are rows without a set, which have hardly any
-// damping and may bear large forces, solutions may need to be refined once, which costs as much again and a half.
+// A DelassusOperator, whose damping is changed. Rows without a set have almost no damping and may have large forces;
+// solutions may then need one refinement, which costs one and a half times as much again.
 class OperatorMap final : public ContactMap {
  public:
   OperatorMap(Operator<double>& G, const ForceSets& sets);

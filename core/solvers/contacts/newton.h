@@ -1,10 +1,10 @@
-// Contact forces to high accuracy: Newton's method on the fixed point of ADMM, f(s) = 0, which is smooth where no
-// contact is between sticking, sliding and open.
+// Contact forces to high accuracy: Newton's method on the fixed point of ADMM, f(s) = 0, which is smooth away from the
+// boundaries between sticking, sliding and open contacts.
 //
 //   f'(s) e = −f   by GMRES, a product with f' being one solve with (G + ρ)⁻¹;
 //       s ← s + t e with t = 1, ½, ¼ … such that ‖f‖ shrinks
 //
-// ADMM comes first and goes on whenever no t is good enough: until it has found which contacts do what.
+// ADMM runs first, and again whenever no t is good enough, until it has found which contacts stick, slide and open.
 #pragma once
 
 #include "solvers/contacts/admm.h"

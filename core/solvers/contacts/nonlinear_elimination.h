@@ -1,22 +1,24 @@
-// The few contacts that spoil a Newton step get their exact law, all others keep the linear one.
+// Repairs a poor Newton step: the few contacts responsible for it follow their exact law, all others the linearised
+// one.
 //
-// The step (semismooth.h) solves (E + β C G) Δr = −f with the factor of M + Jᵀ B J, B = E⁻¹ β C. Forces z that are
-// added at some contacts change it, with the same factor, by
+// The step (semismooth.h) solves (E + β C G) Δr = −f with the factor of M + Jᵀ B J, B = E⁻¹ β C. Additional forces z at
+// some contacts change it, with the same factor, by
 //
 //   Δσ += A z,   Δr += z − B A z,   A = J (M + Jᵀ B J)⁻¹ Jᵀ
 //
-// and of all others Δr and Δσ still solve their linear equations. At the chosen contacts z is such that they solve
+// and at all other contacts Δr and Δσ still solve their linear equations. z is chosen so that the selected contacts
+// solve
 //
 //   φ(z) = δ Δr + f(r + Δr, σ + Δσ) = 0
 //
-// f being the map itself, with its corners and discs, and not its tangent. That is a small dense problem: only the rows
-// and columns of A that are the chosen contacts' are in it, and one more substitution spreads z to the others. Newton's
-// method again, with C' = P' at the present place:
+// with the map f itself, with its kinks and discs, instead of its tangent. That is a small dense problem: it only has
+// the rows and columns of A of the selected contacts, and one more substitution gives the effect of z on the others. It
+// is again solved by Newton's method, with C' = P' at the current point:
 //
 //   (E' + Q A) Δz = −φ,   E' = 1 + δ − C',   Q = β C' − E' B
 //
-// Q is zero where a contact does what the linear law says. Cai and Keyes, "Nonlinearly preconditioned inexact Newton
-// algorithms", 2002, have the idea of eliminating what is most nonlinear.
+// Q is zero where a contact follows its linearised law. The idea to eliminate the most nonlinear equations is that of
+// Cai and Keyes, "Nonlinearly preconditioned inexact Newton algorithms", 2002.
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// Contact forces by projected Gauss–Seidel: one set after another is solved exactly, the others held. Needs the matrix.
+// Contact forces by projected Gauss–Seidel: one set after another is solved exactly, with the others held fixed. Needs
+// G as a matrix.
 //
 //   σᵢ = Gᵢᵢ λᵢ + b:   open if b_n ≥ 0;   sticking if λᵢ = −Gᵢᵢ⁻¹ b is in the cone;
 //       else sliding: λᵢ = n (1, µ u), |u| = 1, σ_n = 0, σ_T = −κ u, κ ≥ 0

@@ -1,4 +1,4 @@
-// A contact problem, how to solve it, and how that ended.
+// A contact problem, the options of its solution, and the result.
 #pragma once
 
 #include <chrono>
@@ -51,9 +51,9 @@ inline double inner(int n, const double* a, const double* b) { return dense::dot
 // feels the largest of the others.
 void find_inverse_masses(const ForceSets& K, ContactMap& G, double* d);
 
-// The tolerance that a problem is held to: as given, but at most 1e-4 of the largest |g|, or no forces at all might do;
-// at least 1e-11 of it, below which there is rounding. Velocities of a millionth of the tolerance count as rounding
-// themselves.
+// The tolerance that is applied to a problem: the given one, but at most 1e-4 of the largest |g|, since otherwise zero
+// forces might pass, and at least 1e-11 of it, which is rounding level. Velocities below a millionth of the tolerance
+// count as rounding.
 double held_tolerance(double tolerance, int rows, const double* g);
 
 // σ = G λ + g, and its residuals.

@@ -365,7 +365,7 @@ bool Semismooth::run(const SemismoothRule& rule, const ContactOptions& options, 
   for (int r = 0; r < m; ++r) speed = std::max(speed, std::abs(p.g[r]));
   const double unit = std::max(options.tolerance, least_unit * speed);
 
-  // what it was given may do already
+  // the start may already be a solution
   const auto certify_forces = [&] {
     project(p.sets, lambda, lambda);
     report.residuals = judge(p, true, d_.data(), lambda, sigma);

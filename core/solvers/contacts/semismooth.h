@@ -1,4 +1,4 @@
-// Contact forces by a semismooth Newton method on the map of Alart and Curnier, with a proximal term that adapts: the
+// Contact forces by a semismooth Newton method on the map of Alart and Curnier, with an adaptive proximal term: the
 // method of choice from a warm start, however many bodies slide.
 //
 //   y = r − β σ,   σ = G r + g,   β = s / d           d: inverse mass that the rows of a set feel
@@ -8,20 +8,19 @@
 //   ((1 + δ) − C + β C G) Δr = −f,   C = P'(y)        sticking 1, open 0, sliding n nᵀ + µ h nᵀ + c (1 − h hᵀ),
 //                                                     h = y_T / ‖y_T‖, c = µ y_n / ‖y_T‖
 //
-// With E = (1 + δ) − C and B = E⁻¹ β C, a square block of each contact that friction makes unsymmetric, that is
+// With E = (1 + δ) − C and B = E⁻¹ β C, which is a square block per contact that friction makes unsymmetric, this is
 //
 //   Δr = w − B J (M + Jᵀ B J)⁻¹ Jᵀ w,   w = −E⁻¹ f
 //
-// one elimination of all joints (block_elimination.h) and one substitution; the residual of the equation is
-// found by G itself, and solved for again where it is too large. Steps are shortened until ‖d f‖ falls below the
-// largest of the last four. δ follows the success of steps.
+// one elimination of all joints (block_elimination.h) and one substitution. The residual of this equation is computed
+// with G itself, and the solution is refined if it is too large. Steps are shortened until ‖d f‖ is below the largest
+// of its last four values. δ is adapted to the success of the steps.
 //
-// Where a full step hardly makes ‖d f‖ shorter, the few contacts that hold most of it get their exact law with the
+// If a full step hardly reduces ‖d f‖, the few contacts that dominate it are solved with their exact law, using the
 // factor of that step (nonlinear_elimination.h).
 //
-// Redundant contacts: near the end forces may have far to go along directions that G does not feel, and δ allows them
-// only a small part of it in a step. Then the step is made as long as it takes for the first contact to open, close,
-// stick or slide.
+// Redundant contacts: near convergence, forces may still have to move far in the null space of G, of which δ allows
+// only a small part per step. The step is then extended until the first contact opens, closes, sticks or slides.
 //
 // Alart and Curnier, "A mixed formulation for frictional contact problems prone to Newton like solution methods", 1991.
 #pragma once

@@ -65,7 +65,7 @@ void change_cone(double mu, const double* x, const double* e, double* to) {
   to[0] = ray;
 }
 
-// Of one interval. σ pushes the force to one end of it: what it lacks to get there.
+// Residual of one interval: σ pushes the force to one bound, and this is its distance to that bound.
 void add_interval(const Interval& i, double d, double l, double s, ContactResiduals& all) {
   all.primal = larger(all.primal, d * std::abs(l - project(i, l)));
   const double end = s > 0 ? i.lower : i.upper;

@@ -3,10 +3,10 @@
 //   λ ∈ K,   σ = G λ + g,   K* ∋ σ̃ ⊥ λ,   σ̃ = σ + µ ‖σ_T‖ n
 //       (de Saxcé: true Coulomb friction; without the last term its convex relaxation)
 //
-// K is made of friction cones and of intervals, one row each: [0, ∞) limits, [−l, l] friction of joints, (−∞, ∞) loops.
-// A cone has three rows, the normal first and two tangents; or four or six, then also the torque about the normal and
-// those about the tangents, in units in which ‖λ_T‖ ≤ µ λ_n holds for all of them together: with rows of the rotation
-// scaled by µ_spin / µ and µ_roll / µ that is the ellipsoid of MuJoCo's coefficients.
+// K is a product of friction cones and of intervals, one row each: [0, ∞) limits, [−l, l] friction of joints, (−∞, ∞)
+// loops. A cone has three rows, the normal first and two tangents; or four or six, then also the torque about the
+// normal and those about the tangents, in units in which ‖λ_T‖ ≤ µ λ_n holds for all of them together: with rows of the
+// rotation scaled by µ_spin / µ and µ_roll / µ that is the ellipsoid of MuJoCo's coefficients.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Contact forces where Newton's method does not find them: a smooth path that starts at a problem solved beforehand and
-// ends at Coulomb's, followed by its arclength, so that it may fold back.
+// Contact forces by path following, for problems where Newton's method fails: a smooth path from a problem with a known
+// solution to Coulomb's problem. It is followed by arclength, so that it may fold back.
 //
 // In units in which cones have an opening of 45° and G a diagonal of about one (r = U x, U = diag(1 / µ, 1, 1 …) / √d):
 //
@@ -9,16 +9,17 @@
 //       m = m₀ e^−σ,   w = 1 − e^−σ,   c = m / m_ref,   Γ_m = √(‖s_T‖² + (0.3 m)²) − 0.3 m
 //
 // a is such that y₀ solves σ = 0, where the problem is monotone and has no other solution; at σ → ∞ it is Coulomb's
-// problem. The compliance c keeps forces determined that G does not feel, and fades. In dr = P_m' dy the Jacobian is
+// problem. The compliance c makes forces in the null space of G unique, and vanishes along the path. In dr = P_m' dy
+// the Jacobian is
 //
 //   G + N,   N = c + (1 − w e tᵀ) (P_m'⁻¹ − 1),   t = ∂Γ_m / ∂s
 //
 // so B = N⁻¹ are blocks of stiffness, by Sherman and Morrison's formula in the eigenvectors of P_m', and one
-// elimination (block_elimination.h) gives the tangent of the path and Newton's corrections to it (bordering). Its
-// direction is that in which the sign of the determinant says it goes on: continuity of the tangent alone turns back
-// at sharp bends. Near a fold the matrix is not positive, and an elimination that exchanges no pivots loses digits
-// there (residuals of 100 times the right-hand side were seen): GMRES with that factor finds them again, mostly in one
-// to four products (krylov.h).
+// elimination (block_elimination.h) gives the tangent of the path and Newton's corrections to it (bordering). The sign
+// of the determinant decides the direction along the path: continuity of the tangent is not enough at sharp bends,
+// where it would turn back. Near a fold the matrix is not positive definite, and an elimination without pivoting loses
+// digits (residuals of 100 times the right-hand side were seen). GMRES with that factor as preconditioner recovers
+// them, usually in one to four products (krylov.h).
 //
 // Chen and Mangasarian's smoothing of complementarity; arclength continuation as in Allgower and Georg, "Introduction
 // to Numerical Continuation Methods".
@@ -49,8 +50,8 @@ class SmoothPath {
   // Follows the path from forces λ; on exit λ is where it ended, in its sets, whether or not that was the end. Adds to
   // the report's iterations and factorizations. Returns whether it came to the end.
   bool follow(const PathStart& start, double* lambda, ContactReport& report);
-  // From now on Γ is not part of the problem but held: at µ ‖σ_T‖ of these velocities, later at the smaller of that and
-  // what it was. The path then leads to a convex problem.
+  // From now on Γ is held constant: at µ ‖σ_T‖ of these velocities, in later calls at the smaller of that and its
+  // previous value. The path then leads to a convex problem.
   void hold_gamma(const double* sigma, bool first);
   void release_gamma();
   // The size of velocities in the units used here, which m is measured by.

@@ -1,7 +1,7 @@
-// Every method for contact problems behind one table, and the memory of all of them. A problem of the same size is
-// solved without allocations, and gives the same bits whatever was solved before.
+// Table of all methods for contact problems, and their memory. A problem of the same size as the previous one is solved
+// without allocation, and the result is bitwise independent of earlier solves.
 //
-// Whatever method found the forces, the status is found anew from the definition (certify in problem.h).
+// Whatever the method, the status is computed from the definition of the problem (certify in problem.h).
 #pragma once
 
 #include <span>
@@ -18,7 +18,7 @@ namespace delassus {
 
 class ContactSolver;
 
-// A method: what it is called, what it needs, and how it is run.
+// A method: its name, its requirements, and its function.
 struct ContactMethod {
   const char* name;
   int max_iterations;  // by default

@@ -1,12 +1,12 @@
-// A contact problem as a fixed point of one vector s, which ADMM, as the splitting of Douglas and Rachford, and
-// Newton's method look for:
+// A contact problem as a fixed point of one vector s (Douglas-Rachford form), which both ADMM and Newton's method
+// solve:
 //
 //   y = P(s),   z = ρ (y − s),   (G + ρ) x = ρ y + z − g − Γ(z),   s ← s + x − y          Γ: µ ‖z_T‖ on normals
 //
-// y is in its set, z in its dual and at right angles to y by construction; where x = y they solve the problem. All in
-// units in which G has a diagonal of about one: λ = w y, σ = z / w with one w a set, so that cones keep their shape; in
-// G's own units ρ is a damping ρ / w² a row. Rows without a set need no penalty but for rounding: theirs is a million
-// times smaller.
+// By construction y is in its set, z in the dual set and orthogonal to y; where x = y they solve the problem. Rows are
+// scaled so that the diagonal of G is about one: λ = w y, σ = z / w with one w per set, so that cones keep their shape.
+// In G's own units ρ is a damping of ρ / w² per row. Rows without a set need a penalty only against rounding: theirs is
+// a million times smaller.
 #pragma once
 
 #include "solvers/contacts/anderson.h"

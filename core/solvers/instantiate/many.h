@@ -1,4 +1,4 @@
-// Operators and solvers of many states, as those of one (one.h).
+// Instantiates operators and solvers for many states, see one.h.
 #pragma once
 
 #include "constraints/compiled.h"

@@ -1,6 +1,6 @@
-// Operators and solvers of one state. All that share sweeps are compiled together, a precision a file: each sweep once,
-// and the files beside each other. Nothing but the functions that make them is instantiated by name: what is so the
-// compiler takes for replaceable, and does not inline.
+// Instantiates operators and solvers for one state. Those that share sweeps are compiled together, one file per
+// precision, so each sweep is compiled once and the files in parallel. Only the functions that make them are
+// instantiated explicitly: the compiler treats explicit instantiations as replaceable and does not inline them.
 #pragma once
 
 #include "constraints/compiled.h"

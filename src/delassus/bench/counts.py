@@ -21,7 +21,7 @@ _TEXTBOOK = {
     "inverse": {"ltl": "ltl-inverse", "lcaba": ""},
     "dynamics": {"soft-gauss": "lcaba", "kkt": ""},
 }
-# Operations to expect: of these methods about so many times m³; of the others m² or, without a matrix, what grows with n and m.
+# Expected operations: for these methods about this number times m³; for the others m² or, without a matrix, a multiple of n + m.
 _CUBIC = {"ltl-inverse": 2.0, "pv-osimf": 1.5, "prox-ltl": 0.6, "prox-pv": 0.6, "pv": 0.6, "pv-early": 0.6}
 _LINEAR = ("caba", "lcaba", "pv-soft", "prox-ltls")
 _A_SECOND = 3e4  # operations that CasADi takes in

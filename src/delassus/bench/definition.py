@@ -59,7 +59,7 @@ class Definition:
         rows = ConstraintRows(model, constraints)
         self.J = np.array([rows.velocity(q, e) for e in np.eye(model.nv)]).reshape(model.nv, -1).T
         self.gamma = rows.bias(q, v)
-        # M with a diagonal of ones: units of joints do not count
+        # M scaled to a unit diagonal, so that units of joints do not matter
         d = np.sqrt(self.M.diagonal())
         scaled = self.M / np.outer(d, d)
         worst = float(np.linalg.cond(scaled)) if model.nv else 1.0
@@ -142,10 +142,10 @@ def contact_residual(
 
 
 def polygon_residual(A: Array, g: Array, forces: Array, constraints: Sequence[Constraint], timestep: float, directions: int = 8) -> float:
-    """Residual of contact forces whose cones have polygons for circles, corners from the first tangent on [m/s]; of what is no contact the natural one.
+    """Residual of contact forces with polygons for friction cones, one corner at the first tangent [m/s]; for other rows the natural residual.
 
-    Of a contact, the largest of: the natural residual of its normal; d times how far its friction is outside of the polygon; and where it bears, the power that the best
-    friction of the polygon would take away beyond what this one does, over µ λ_n.
+    For a contact it is the largest of: the natural residual of its normal; d times the distance of its friction from the polygon; and, if its normal force is positive, the power
+    that the best friction in the polygon would dissipate beyond this one, divided by µ λ_n.
     """
     sigma, left = A @ forces + g, [0.0]
     angles = 2 * np.pi * np.arange(directions) / directions

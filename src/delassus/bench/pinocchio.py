@@ -22,7 +22,7 @@ Array = NDArray[Any]
 class PinocchioModel:
     """Pinocchio's model of ours, and coordinates in one pose: v = T v_pin.
 
-    Each joint becomes one of Pinocchio's of the same name, with its origin where the joint's anchor is; fixed bodies are added to what they hang on. Its order of joints is its own.
+    Each joint becomes one of Pinocchio's of the same name, with its origin where the joint's anchor is; fixed bodies are merged into their parents. Pinocchio orders the joints itself.
 
     Args:
         pin: the module ``pinocchio``.

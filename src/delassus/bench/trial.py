@@ -53,7 +53,7 @@ class Measurement:
         error: of its result, see :class:`Definition`; allowed: the largest that is none.
         operations: scalar operations.
         iterations: it needed.
-        note: what else is to be said.
+        note: a remark.
         reason: why there is no time.
         wrong: whether the reason is a result that is not right.
     """
@@ -103,7 +103,7 @@ class Section:
 
 
 def _judged(name: str, kind: str, make: Callable[[], Trial]) -> tuple[Measurement, Trial | None]:
-    """Run a method once; what it refuses or gets wrong is said, and it is not timed."""
+    """Run a method once. If it refuses the problem or its result is wrong, this is reported and the method is not timed."""
     try:
         trial = make()
         result = trial.run()

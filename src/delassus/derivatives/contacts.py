@@ -138,7 +138,7 @@ class ContactDerivatives:
         self.smoothing = None if smoothing is None else number(smoothing, "smoothing")
         self._modes: _core.ContactModes64 = found
         self._smoothed: _core.SmoothedContacts64 | None = None
-        # of the two bounds that of which a force is nearer
+        # the bound that is nearer to the force
         at = self.forces[intervals[:, 0].astype(int)]
         self._at_lower = np.abs(at - np.nan_to_num(intervals[:, 1], nan=-np.inf)) <= np.abs(at - np.nan_to_num(intervals[:, 2], nan=np.inf))
         if self.smoothing is not None:

@@ -106,7 +106,7 @@ class ModelBuilder:
 
         Args:
             name: unique; "world" is the ground.
-            parent: name of the body it hangs on.
+            parent: name of its parent body.
             position, quaternion: its frame in its parent's, (3,) [m] and (4,).
             mass: [kg].
             com: (3,) centre of mass in the body frame [m].
@@ -256,13 +256,13 @@ class ModelBuilder:
     ) -> str:
         """Close a loop by a pair of any kind; returns its name.
 
-        What is not said about ``other`` is as it is in the configuration described; if nothing is said about either side, frame is put on frame.
+        If a point, axis or orientation is given for ``body`` only, that of ``other`` is where it coincides in the reference configuration. If neither is given, the two frames are to coincide.
 
         Args:
-            kind: "connect" (or "ball"), "weld", "hinge", "universal", "prismatic", "cylindrical", "planar", "distance", "gear" or "coupling"; what each holds is told by the
-                constraint of the same name.
-            body: name of a body, or of a joint, whose frame is meant; of a gear or coupling the joint that follows.
-            other: likewise; None is the world; of a gear or coupling the joint that leads.
+            kind: "connect" (or "ball"), "weld", "hinge", "universal", "prismatic", "cylindrical", "planar", "distance", "gear" or "coupling"; the
+                constraint of the same name says what each holds.
+            body: name of a body or joint, whose frame is used. For a gear or coupling, the following joint.
+            other: the same for the other side; None is the world. For a gear or coupling, the leading joint.
             name: default is the kind and a number.
             point, other_point: (3,) in the frames of body and other [m].
             axis, other_axis: (3,) of a hinge, universal, prismatic (``axis`` alone), cylindrical or planar pair; default the axis of the joint, else z (universal: x and y).

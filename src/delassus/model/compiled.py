@@ -21,7 +21,7 @@ class Compiled(NamedTuple):
     Attributes:
         model: MuJoCo's.
         name: to use in place of MuJoCo's.
-        omitted: what was left out on the way, a line each.
+        omitted: elements that were left out, one line each.
         frames: joints of the source that MuJoCo does not name, and the bodies they carry.
         drawn: geoms that are only drawn.
         details: of a URDF, what was read of it.

@@ -156,7 +156,7 @@ def _damping(values: Any, native: bool) -> float:
 
 
 class _Smooth(NamedTuple):
-    """What of the forces of joints our own code computes: (njnt,) dampers, (njnt,) springs; and (nv,) armatures."""
+    """Joint forces that our own code computes: (njnt,) dampers, (njnt,) springs; and (nv,) armatures."""
 
     dampers: Any
     springs: Any

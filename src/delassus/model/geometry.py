@@ -12,7 +12,7 @@ from .records import SHAPE_SIZES
 
 __all__ = ["counted", "digest", "flags", "geom_kind", "set_flags", "touching", "unshaped"]
 
-# flags that bear on which contacts MuJoCo finds
+# flags that affect which contacts MuJoCo finds
 COLLISION_FLAGS = ("contact", "filterparent", "nativeccd", "multiccd", "override")
 
 
@@ -81,7 +81,7 @@ def _surface(m: mujoco.MjModel, geom: int) -> list[Any]:
 
 
 def unshaped(m: mujoco.MjModel) -> dict[str, list[Any]]:
-    """Return what bears on contacts and no Shape can hold: a line about each kind, and its content."""
+    """Return everything that affects contacts and that no Shape can represent: one line for each kind, and its content."""
     found: dict[str, list[Any]] = {}
     geoms = touching(m)
     odd = [g for g in geoms if geom_kind(m, g) not in SHAPE_SIZES]

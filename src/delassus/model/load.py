@@ -199,7 +199,7 @@ def _from_xml(text: str | bytes, where: str, options: UrdfOptions, path: Path | 
     try:
         str(path).encode()
     except UnicodeEncodeError:
-        raise LoadError(f"source: MuJoCo cannot open {where}: it takes names of files for UTF-8. Rename it, or give its text.") from None
+        raise LoadError(f"source: MuJoCo cannot open {where}: it expects file names in UTF-8. Rename the file, or give its text.") from None
     model, omitted = compiled(lambda: mujoco.MjModel.from_xml_path(str(path)) if path else mujoco.MjModel.from_xml_string(text), where)
     return Compiled(model, None, omitted)
 

@@ -308,7 +308,7 @@ class _Pair:
         return compose(frame.quaternion, given)
 
     def length(self, given: Mapping[str, Any]) -> float:
-        """Length that is said, else that of the reference configuration."""
+        """Given length, else that in the reference configuration."""
         if self.says("length"):
             return number(self.entry["length"], f"{self.what}: length")
         here = self.places.point_on(self.two.body, self.one.body, np.array(given["point"]))

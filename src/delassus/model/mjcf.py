@@ -264,7 +264,7 @@ def to_mjcf(model: Model, source: Any = None) -> str:
         "<worldbody>",
         *inside["world"],
     ]
-    # bodies are depth first: close every body that the next one does not hang on
+    # bodies are depth first: close every body that is not an ancestor of the next one
     open_bodies = ["world"]
     for body in model.bodies:
         while open_bodies[-1] != body.parent:

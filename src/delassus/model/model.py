@@ -117,7 +117,7 @@ class Model:
         loops: what closes the tree; shapes: collision shapes that are primitive; actuators; keyframes: name → q; keyframe_velocities: name → v of those that are not at rest.
         collision_excludes: pairs of body names whose shapes do not touch.
         frames: name → :class:`Frame` fixed to a body: sites of MJCF, fixed joints of URDF, operational frames of Pinocchio. :meth:`frame` finds bodies and joints too.
-        ignored: what the source had that would change its motion or report it, and that takes no part here, neither in the dynamics nor in a simulation.
+        ignored: elements of the source that would change or report its motion, and that neither the dynamics nor the simulation take into account.
     """
 
     name: str
@@ -428,7 +428,7 @@ class Model:
 
     @property
     def ntree(self) -> int:
-        """Separate trees: bodies that hang on the world by a joint."""
+        """Number of separate trees: bodies that a joint connects to the world."""
         return int(self._native.trees)
 
     def with_loops(self, loops: LoopList) -> Model:
@@ -494,7 +494,7 @@ class Model:
         return self._compiled if self._compiled is not None else mujoco.MjModel.from_xml_string(to_mjcf(self))
 
     def _compiled_as(self, compiled: Any, ignored: Iterable[str]) -> Model:
-        """Return the same model with another compiled one and another list of what is left out."""
+        """Return the same model with another compiled one and another list of ignored elements."""
         return _made((*self._content()[:-1], ignored), compiled)
 
     @cached_property

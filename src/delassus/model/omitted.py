@@ -26,7 +26,7 @@ _METHOD_FLAGS = ("eulerdamp", "refsafe", "sleep", "diagexact", "ipc", "speculati
 
 @lru_cache(maxsize=1)
 def _default() -> mujoco.MjModel:
-    """Return a model in which everything that can be said is as MuJoCo has it by default."""
+    """Return a model with MuJoCo's default for every attribute."""
     return mujoco.MjModel.from_xml_string(
         "<mujoco><worldbody><body><joint/><geom name='a' size='1'/></body><geom name='b' size='1'/></worldbody><contact><pair geom1='a' geom2='b'/></contact></mujoco>"
     )
@@ -75,7 +75,7 @@ def _contacts(m: mujoco.MjModel) -> list[str]:
 
 
 def _below_mocap(m: mujoco.MjModel) -> int:
-    """Return how many joints hang on a body that a user moves: their tree would move with it."""
+    """Return the number of joints below mocap bodies: their tree would move with the body."""
     carried = np.zeros(m.nbody, dtype=bool)
     for b in range(1, m.nbody):
         carried[b] = m.body_mocapid[b] >= 0 or carried[m.body_parentid[b]]
@@ -83,7 +83,7 @@ def _below_mocap(m: mujoco.MjModel) -> int:
 
 
 def omitted(m: mujoco.MjModel) -> list[str]:
-    """Return what bears on MuJoCo's motion, or reports it, and has no part in ours, one line each."""
+    """Return the elements that affect or report MuJoCo's motion but not ours, one line each."""
     counts = [(m.nflex, "flex", "flexes"), (_below_mocap(m), "joint below a mocap body", "joints below mocap bodies")]
     lines = [counted(n, what, plural) for n, what, plural in counts if n]
     lines += _contacts(m)

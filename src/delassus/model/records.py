@@ -239,8 +239,8 @@ LOOPS: tuple[type, ...] = get_args(Loop)
 class Actuator:
     """A force on one joint: gear · (gain · u + bias₀ + bias₁ q + bias₂ q̇), clipped to ``force_range`` before the gear.
 
-    ``joint`` None: of a file, and by a law of MuJoCo's that this record cannot hold (a muscle, a filter, a tendon drive …). MuJoCo computes its force from the state and
-    its ``controls`` controls, one but for some types; what else is said here is not used.
+    ``joint`` None: an actuator of a file with a law that this record cannot hold (a muscle, a filter, a tendon drive …). MuJoCo computes its force from the state and
+    its ``controls`` controls, usually one; the other attributes are not used.
     """
 
     name: str

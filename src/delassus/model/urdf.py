@@ -309,7 +309,7 @@ def _substitute(spec: mujoco.MjSpec, joints: Mapping[str, Any], carried: Mapping
 
 
 def _universal_axes(said: Mapping[str, Any], own: Any, what: str) -> tuple[Any, Any]:
-    """Both axes of a universal joint: what is said, else that of the URDF's joint and a coordinate axis across it."""
+    """Both axes of a universal joint: those given, else that of the URDF's joint and a coordinate axis perpendicular to it."""
     first = numbers(said.get("axis", own), f"{what}: axis", (3,))
     if not first.any():
         raise ArgumentError(f"{what}: axis: expected a direction other than zero, got {first.tolist()}.")

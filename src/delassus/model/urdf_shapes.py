@@ -32,7 +32,7 @@ _PLATE = 5e-4  # half the thickness that a flat mesh gets [m]
 
 
 class Lost(NamedTuple):
-    """A shape that takes no part, where it was and why."""
+    """A shape that is left out, its place and the reason."""
 
     role: str
     link: str
@@ -54,7 +54,7 @@ class UrdfShapes:
     Attributes:
         finder: of the files that are named.
         folders: more places for relative names: the ``meshdir`` of MuJoCo's extension.
-        lost: what takes no part.
+        lost: shapes that are left out.
         counts: role → kind → number of shapes that do.
         flat: names of collision meshes that are flat, and touch as plates of 1 mm.
         drawn_names: names of geoms that are only drawn.

@@ -129,7 +129,7 @@ class Explanation:
 
 @dataclass(frozen=True)
 class _Steps:
-    """Steps of an elimination, a number a step each."""
+    """Steps of an elimination, as arrays with one number per step."""
 
     nv: NDArray[np.int64]
     free: NDArray[np.bool_]

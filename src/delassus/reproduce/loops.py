@@ -61,7 +61,7 @@ class Family:
         make: of a size.
         counted: sizes at which operations are counted; the last three are fitted.
         timed: sizes at which times are measured; all are fitted.
-        grows: what grows with the size: "m", n with it, or "n", m being fixed.
+        grows: which dimension grows: "m", and n with it, or "n" with fixed m.
         sparse_until: largest size at which LTL is timed, whose time grows with the cube of the depth.
     """
 

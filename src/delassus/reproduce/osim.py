@@ -124,7 +124,7 @@ def _parts(progress: Progress, shares: Sequence[float]) -> list[Progress]:
 
 # ---- Table I ----------------------------------------------------------------------------------------------------------------
 
-# what grows, and the order that table I gives it for LTL, KJR, EFPA, PV-OSIM, PV-OSIMr
+# the dimension that grows, and the order that table I gives for LTL, KJR, EFPA, PV-OSIM, PV-OSIMr
 _GROWING = {
     "n: limbs, d and m fixed": (1, 1, 1, 1, 1),
     "d: links of both limbs, n = 2d + 1, m fixed": (3, 1, 1, 1, 1),
@@ -181,7 +181,7 @@ _TIMED = {"limbs": (16, 32, 64), "links": (100, 200, 400), "rows": (48, 96, 192)
 
 
 def _time_growth(quick: bool, progress: Progress) -> dict[str, dict[str, tuple[float, float]]]:
-    """Exponents of best times and the largest error, what grows by algorithm."""
+    """Exponents of the best times by growing dimension and algorithm, and the largest error."""
     turns = 7 if quick else 30
     short, long = _TIMED["longer"]
     cases = {
@@ -316,7 +316,7 @@ def _draw_fig_3(stems: list[int], counted: dict[int, dict[str, list[int]]], figu
 def _growth_output(
     title: str, size: str, sizes: Sequence[int], counted: dict[str, list[int]], orders: dict[str, int], found: dict[str, int | None], note: str, claims: tuple[Claim, ...]
 ) -> Output:  # fmt: skip
-    """Curves of counts over a size, and the order of each: stated, and found."""
+    """Curves of counts over a size, with the stated and the fitted order of each."""
     rows: list[tuple[Cell, ...]] = []
     for name, order in orders.items():
         p = found[name]
@@ -432,7 +432,7 @@ def _above(of: dict[str, int]) -> float:
 
 
 def fig_5(quick: bool, progress: Progress) -> Output:
-    """Operations on Atlas that stands, and with held hands as in the text's caveat."""
+    """Operations on standing Atlas, and with held hands as in the caveat of the text."""
     atlas = load("atlas")
     welds, corners, held = "Atlas, a weld a foot (m = 12)", "Atlas, four points a foot (m = 24)", "Atlas, welds on feet and hands (m = 24)"
     counted = _bars(

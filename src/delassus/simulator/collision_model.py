@@ -103,7 +103,7 @@ class ShownModel:
 
 
 def _differences(one: Any, other: Any, prefix: str = "") -> list[str]:
-    """Names of fields that bear on the motion and differ."""
+    """Names of fields that affect the motion and differ."""
     changed = []
     for name in dir(one):
         if name.startswith(("_", *_DRAWN)):

@@ -59,7 +59,7 @@ class ParameterAdjoint(NamedTuple):
         inertial: (10 nbody,) by the inertial parameters of bodies, in the order of :func:`~delassus.inertial_parameters`.
         armature, damping, stiffness: (nv,) by those of joints.
         gain: (nu,) by the gain of each actuator on a joint; zero for others.
-        bias: (nu, 3) by its bias, likewise: a position servo of gain kp and damping kv has gain kp, bias (0, −kp, −kv).
+        bias: (nu, 3) by its bias: a position servo of gain kp and damping kv has gain kp, bias (0, −kp, −kv).
         friction, restitution: (contacts,) by those of each contact.
     """
 

@@ -79,9 +79,9 @@ class Simulator:
             do not bounce. Default: what the file says in ``<custom><tuple name="restitution"><element objtype="geom" objname="ball" prm="0.8"/></tuple></custom>``, else none bounces.
         bounce_speed: [m/s].
         tolerance: of the contact solver, for each of its residuals.
-        max_iterations: of the contact solver; one of "auto" is a factorization. Where they run out before Coulomb's law is met, the step ends "approximate".
-        time_limit: [s] for the contact solver on each island, likewise; results then depend on the speed of the machine. Default: as long as it takes.
-        slop: gap, and penetration, that is taken for touching [m].
+        max_iterations: of the contact solver; an iteration of "auto" is a factorization. If Coulomb's law is not met after them, the step ends "approximate".
+        time_limit: [s] for the contact solver on each island, with the same consequence; results then depend on the speed of the machine. Default: none.
+        slop: gap or penetration up to which bodies count as touching [m].
         threads: that solve islands of a step at once. Results are the same bits for any number of them; collision detection stays on the calling thread. Where there is one island,
             or all are small, no thread is woken. For many worlds see :class:`~delassus.Worlds`.
         sleep_after: time at rest after which an island sleeps [s], say 0.5; None: never. Its velocity is then zero and it is not solved again, until something that is awake comes
@@ -402,7 +402,7 @@ class Simulator:
         armatures, rates = self._world.tendon_inertia()
         if not len(armatures):
             return forces
-        # J a + λ / armature = 0 with a = M⁻¹ (… + Jᵀ λ): the forces Jᵀ λ of what resists a change of tendon lengths
+        # J a + λ / armature = 0 with a = M⁻¹ (… + Jᵀ λ): the forces Jᵀ λ of tendon inertia
         J, q = rates.reshape(len(armatures), -1), self.q
         G = J @ solve_mass_matrix(self.model, q, J.T) + np.diag(1 / armatures)
         forces -= J.T @ np.linalg.solve(G, J @ forward_dynamics(self.model, q, self.v, forces))
@@ -550,7 +550,7 @@ class Simulator:
                 _viewers().record(trajectory, keeper.target, geometry=geometry)
         keeper.clear()
         if view:
-            # kept for as long as this simulator: who lets it go closes the page
+            # kept as long as this simulator: deleting it would close the page
             self.view = _viewers().View(trajectory, geometry=geometry)
             self.view.play()
         return trajectory

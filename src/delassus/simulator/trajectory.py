@@ -85,7 +85,7 @@ def _positive(values: Floats) -> Floats:
 
 
 def _setter(value: Any) -> Callable[[str, Any], None]:
-    """Return what sets the fields of a frozen value while it is made."""
+    """Return a function that sets the fields of a frozen value while it is made."""
     return partial(object.__setattr__, value)
 
 

@@ -39,7 +39,7 @@ _STATIONARY = 1e-7
 _DRAWN, _IDLE = 1e-6, 12
 # ‖t‖ below this part of ‖d‖: nearest
 _NEAREST = 1e-7
-# how often a step of sliding is shortened, how many steps close it again, how many are remembered, at most
+# at most: how often a step of sliding is shortened, how many steps close it again, how many steps are remembered
 _SHORTER, _PATIENCE, _MEMORY = 8, 12, 20
 # how hard a stationary error is kicked: parts of the motion x whose second order is the error, |J x| |x| = |e|
 _KICKS = (0.3, 1.0, 2.0)
@@ -247,7 +247,7 @@ class _Assembler:
             if found is None:
                 self.at(q)
                 return q, e, slope
-            # steps that gain next to nothing: the nearest configuration is singular
+            # steps hardly improve: the nearest configuration is singular
             poor = poor + 1 if found[3] < min(1e-3 * steep, 1e-6 * far) else 0
             before, lost = q, t
             q, e, d, _ = found

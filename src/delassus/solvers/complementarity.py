@@ -1,6 +1,6 @@
 """One step of contact dynamics, or a collision, as a mixed linear complementarity problem, in five formulations of the same problem.
 
-    M (v⁺ − v) = (τ − c) Δt + J_bᵀ p_b + J_uᵀ D β          momentum; D: unit normal and n_f directions in the tangent plane, a contact
+    M (v⁺ − v) = (τ − c) Δt + J_bᵀ p_b + J_uᵀ D β          momentum; D: unit normal and n_f tangent directions per contact
     J_b (v⁺ − v) + γ Δt = 0                                 loops, γ their bias
     0 ≤ Dᵀ (J_u v⁺ + s) + Ê σ   ⊥   β ≥ 0                  contacts do not approach; friction opposes sliding at speed σ
     0 ≤ Ē β = µ β_n − Σ β_t     ⊥   σ ≥ 0                  friction is at its limit where they slide

@@ -137,7 +137,7 @@ class _Foreign:
         return np.asarray(self.G @ x, dtype=float)
 
     def diagonal(self) -> Array:
-        # a product a row: found once
+        # one product per row, so it is computed once
         if self.known is None:
             self.known = np.array([self.G @ e for e in np.eye(self.rows)]).reshape(self.rows, self.rows).diagonal().astype(float)
         return self.known

@@ -131,7 +131,7 @@ def _balance(J: LinearMap, h: Array, driven: NDArray[np.bool_], minimize: str, r
         rank -= 1
     stuck = bool((sigma[rank:] > 1e-13 * sigma.max(initial=0.0)).any())
 
-    # λ of least norm, or of all λ + Z z, Z what the unactuated do not feel, that of the least torques
+    # λ of minimum norm; or, among all λ + Z z with Z the null space of the unactuated rows, that of minimum torques
     forces = Vt[:rank].T @ ((U[:, :rank].T @ h[free]) / sigma[:rank])
     if minimize == "torques" and rank < len(Vt):
         Z = Vt[rank:].T
@@ -192,7 +192,7 @@ def constrained_inverse_dynamics(
         v: (nv,) velocity.
         acceleration: (nv,) desired ν̇, the rate of v.
         constraints: constraints of this model, or its loops; or an operator of them to reuse, which is updated at q.
-        actuated: joint names (all their velocities) or velocity indices; default all but those of free joints. A model's motors:
+        actuated: joint names (all their velocities) or velocity indices; default: all except those of free joints. A model's motors:
             ``[a.joint for a in model.actuators]``.
         minimize: "forces" or "torques".
         external_forces: (nbody, 6) ``[force; torque]`` [N, N m], world axes, at each body's centre of mass.

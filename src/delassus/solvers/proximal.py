@@ -31,7 +31,7 @@ ProximalStatus = Literal["solved", "infeasible_least_squares", "iteration_limit"
 _DAMPING = 1e-8
 _LEAST_DAMPING = 1e-13
 _EPS = float(np.finfo(np.float64).eps)
-# A residual that an iteration changes by less than this part of itself will not go away.
+# A residual that an iteration changes by less than this fraction no longer decreases.
 _STALLED = 1e-9
 # Rows that nearly depend on each other, J to √rounding, do so in G to rounding: a residual below this part of b is theirs and contradicts nothing.
 _CONSISTENT = 1e-7
@@ -135,7 +135,7 @@ def proximal(
                 # it was found anew as far as it can be
                 status = outcome
                 break
-            # the residual is across the range of G: without it there is a solution
+            # the residual is orthogonal to the range of G: without it there is a solution
             if largest(new_residual) > _CONSISTENT * largest(b):
                 outcome = "infeasible_least_squares"
             b, forces = b - new_residual, np.zeros_like(b)
@@ -156,7 +156,7 @@ def proximal(
 
 
 def split(constraints: Sequence[Constraint], rows: Array) -> tuple[Array, ...]:
-    """Numbers of rows, a constraint each."""
+    """Split values of all rows into one array per constraint."""
     ends = np.cumsum([c.rows for c in constraints])[:-1]
     return tuple(np.split(rows, ends)) if constraints else ()
 

@@ -128,7 +128,7 @@ class Runner:
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def _run_batch(self, first: int, columns: Mapping[str, Array], n: int, stop: Callable[[], bool]) -> dict[str, Array] | None:
-        """Run at most as many rows as there are worlds: start them, step all that go on, and measure."""
+        """Run at most as many rows as there are worlds: start them, step those that still run, and measure."""
         job, worlds = self.job, self._ready(first, columns)
         values = [{name: column[k] if column.ndim > 1 else float(column[k]) for name, column in columns.items()} for k in range(n)]
         self._start(worlds, first, columns, values)
@@ -211,7 +211,7 @@ class Runner:
                 write_column(target, columns[name], {array: live})
 
     def _steering(self, worlds: Worlds, columns: Mapping[str, Array], n: int) -> Callable[[int, Array], None]:
-        """Return what sets the controls of a step, of the rows that go on."""
+        """Return a function that sets the controls of a step for the rows that still run."""
         controls = self.job.controls
         if callable(controls):
 

@@ -28,8 +28,8 @@ class Node:
     """A link that matters: touched by rows, or led to by several others.
 
     Attributes:
-        A: coefficients of the nodes that its acceleration is made of.
-        Q: (6, 6) its acceleration by forces that these do not feel.
+        A: coefficients of the nodes on which its acceleration depends.
+        Q: (6, 6) its acceleration by forces that do not act on these nodes.
     """
 
     A: dict[int, Matrix]

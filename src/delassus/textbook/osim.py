@@ -421,7 +421,7 @@ def branching(pose: Pose, ends: list[End]) -> Branching:
     """Find the branching links: those on which at least two things that support rows hang."""
     n = len(pose.parent)
     out = Branching()
-    hang: list[list[int]] = [[] for _ in range(n)]  # nodes that hang on a link, nothing between
+    hang: list[list[int]] = [[] for _ in range(n)]  # nodes that descend from a link, with none in between
     for e, end in enumerate(ends):
         hang[end.link].append(n + e)
     for i in reversed(range(n)):

@@ -130,7 +130,7 @@ class Robot:
         model: the mechanism.
         links: (:class:`Link`, …), a parent before its children.
         body_link, body_axes, body_origin: a body's link (−1: ground), its axes (3, 3) as columns and origin (3,) in that link's frame.
-        children: links that hang on each link.
+        children: child links of each link.
         nq, nv: sizes.
     """
 

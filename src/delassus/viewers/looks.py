@@ -63,9 +63,17 @@ def _mechanisms(model: Model) -> list[list[int]]:
     return [tree for tree in trees if len(tree) > 1]
 
 
+def _has_materials(tree: Sequence[int], solids: Sequence[Solid]) -> bool:
+    """Whether the meshes of a robot have colours that somebody chose: more than one, or one with a hue."""
+    colors = {s.rgba[:3] for s in solids if s.mesh is not None and s.body in tree}
+    return len(colors) > 1 or any(max(color) - min(color) >= _GREY for color in colors)
+
+
 def robot_colors(model: Model, solids: Sequence[Solid]) -> list[Color]:
-    """Colour of every shape: a shape without a hue of its own gets that of its robot, as light as it is described; all others keep theirs."""
-    hue = {body: _ROBOTS[k % len(_ROBOTS)] for k, tree in enumerate(_mechanisms(model)) for body in tree}
+    """Colour of every shape: grey shapes get the hue of their robot, as light as they are described; all others keep theirs, and so do robots with meshes of several colours."""
+    hue = {
+        body: _ROBOTS[k % len(_ROBOTS)] for k, tree in enumerate(_mechanisms(model)) for body in tree if not _has_materials(tree, solids)
+    }
     colors = []
     for s in solids:
         own = s.rgba[:3]

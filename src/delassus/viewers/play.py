@@ -218,9 +218,9 @@ class Play:
             self.running = False
 
     def _spring(self) -> Floats | None:
-        """Wrenches on bodies (nbody, 6) of the spring that pulls a body at the point that was grabbed: f = m k (target − x) − d ẋ, m the mass of all that hangs together.
+        """Wrenches on bodies (nbody, 6) of the spring that pulls a body at the point that was grabbed: f = m k (target − x) − d ẋ, m the mass of its whole tree.
 
-        Critical damping is d = 2 m √k; a light hand of a heavy robot, m̂ = 1 / max eig J M⁻¹ Jᵀ, would swing from step to step, so d ≤ m̂ / (2 dt).
+        Critical damping is d = 2 m √k; with it a light hand of a heavy robot, of effective mass m̂ = 1 / max eig J M⁻¹ Jᵀ, would oscillate from step to step, so d ≤ m̂ / (2 dt).
         """
         if self._pull is None:
             return None

@@ -50,7 +50,7 @@ def record(
         path: ends in ``.html``, ``.viser``, ``.gif``, ``.webp`` or ``.mp4``.
         fps: frames per second; frames of the trajectory between them are left out. Default: 30, of films 25.
         q, constraints: of a model: its pose (nq,), and constraints whose contacts are shown.
-        geometry: the ``mujoco.MjModel`` to draw instead of the one that the model was loaded from. A saved motion has the shapes that touch, meshes too; those that are only drawn need this.
+        geometry: a ``mujoco.MjModel`` with the same bodies, to show its shapes instead of those of the model; a saved motion has those that touch.
         cones: show friction cones, in pages.
         labels: show the names of bodies, in pages.
         look: "light" or "dark".
@@ -96,7 +96,7 @@ def _write_page(
             stage.groups["friction cones"].visible = cones
             stage.show_names(labels)
             stage.draw(what.states[0], what.contacts(0))
-            # the film begins with all that stands on the stage now, and a player that starts again begins there
+            # the recording begins with the current scene, and a player that loops starts there
             film = server.get_scene_serializer()
             _freeze(film)
             for k, wait in schedule:

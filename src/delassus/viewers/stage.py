@@ -110,7 +110,7 @@ def crowd(contacts: int) -> float:
 
 
 def radius(points: Floats) -> float:
-    """Return half the diagonal of the box around points, and something if they are one [m]."""
+    """Return half the diagonal of the box around points, and a positive number if they coincide [m]."""
     return max(float(np.linalg.norm(points.max(axis=0) - points.min(axis=0))) / 2, 0.05)
 
 
@@ -256,7 +256,7 @@ class Stage:
                 **style,
             )
         if not planes:
-            # no ground in the model: lines alone, to see sizes by
+            # no ground in the model: only grid lines, to judge sizes by
             x, y, _ = points.mean(axis=0)
             self._scene.add_grid("/grid", infinite_grid=True, position=(x, y, points[:, 2].min()), **style | {"shadow_opacity": 0.0})
 

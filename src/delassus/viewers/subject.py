@@ -91,9 +91,15 @@ def subject(source: Model | Trajectory, q: ArrayLike | None, constraints: Sequen
         states, held = np.array([pose]), collect(model, constraints or ())
     else:
         raise ArgumentTypeError(f"source: expected a delassus.Model or a Trajectory, got {type(source).__name__}. Use delassus.load.")
-    shapes = model._compiled if geometry is None else geometry
-    solids = of_model(model) if shapes is None else of_mujoco(shapes, model)
-    return Subject(model, solids, states, held, trajectory)
+    return Subject(model, _solids(model, geometry), states, held, trajectory)
+
+
+def _solids(model: Model, geometry: Any) -> list[Solid]:
+    """Shapes to draw: of MuJoCo's model if one is given, or if the model holds one with meshes or shapes that are only drawn; else the model's primitives."""
+    own = model._compiled
+    if geometry is None and own is not None and (own.nmesh or ((own.geom_contype | own.geom_conaffinity) == 0).any()):
+        geometry = own
+    return of_model(model) if geometry is None else of_mujoco(geometry, model)
 
 
 @contextmanager

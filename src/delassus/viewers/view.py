@@ -69,7 +69,7 @@ class View:
         source: a :class:`~delassus.Model` or a :class:`~delassus.Trajectory`.
         q: (nq,) pose of a model. Default: its first keyframe, or neutral.
         constraints: of a model: their contacts are shown, and they order the elimination. Default: its loops.
-        geometry: the ``mujoco.MjModel`` to draw instead of the one that the model was loaded from. A saved motion has the shapes that touch, meshes too; those that are only drawn need this.
+        geometry: a ``mujoco.MjModel`` with the same bodies, to show its shapes instead of those of the model; a saved motion has those that touch.
         pose: sliders for the joints of a model.
         look: "light" or "dark".
         plots: more curves beside a trajectory, say of sensors: title → (T,) or (T, k) numbers.

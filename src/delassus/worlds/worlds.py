@@ -260,8 +260,8 @@ class Worlds:
 
         Raises:
             NotFiniteError: an input, a state or a parameter of some worlds is not finite; the message names them, and no world was stepped.
-            ArgumentError: likewise, a parameter is invalid: a mass that is not positive, a negative friction …
-            QuaternionError: likewise, a quaternion does not have unit length.
+            ArgumentError: a parameter is invalid, and no world was stepped: a mass that is not positive, a negative friction …
+            QuaternionError: a quaternion does not have unit length, and no world was stepped.
             MujocoError: MuJoCo failed for a world, or it has more than 200,000 contacts. Its state does not change and its status is "failed"; all others were stepped.
         """
         steps = _count(n, "n")
@@ -334,7 +334,7 @@ class Worlds:
         )
 
     def _derived(self, where: Where, control: ArrayLike | None, tau: ArrayLike | None, advance: bool) -> tuple[list[int], dict[str, Any]]:
-        """Return which worlds are meant and inputs of their steps, a row each."""
+        """Return which worlds are meant, and the inputs of their steps with one row per world."""
         if not isinstance(advance, bool | np.bool_):
             raise ArgumentTypeError(f"advance: expected True or False, got {type(advance).__name__}.")
         which = self._ready(where)
@@ -519,7 +519,7 @@ def _write(block: Array, values: ArrayLike, name: str) -> None:
 
 
 def _rows(values: ArrayLike, name: str, rows: int, width: int) -> Array:
-    """Return finite numbers, a row for each of some worlds."""
+    """Return finite numbers, one row per world."""
     array = finite(as_array(values, name).astype(float), name)
     if array.shape not in ((width,), (1, width), (rows, width)):
         shape = f"({width},) or ({rows}, {width})" if width > 1 or name != "time" else f"() or ({rows},)"
