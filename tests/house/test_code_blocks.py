@@ -42,6 +42,8 @@ NOT_RUN = {
     "mkdocs": "test_site.py",
     "tools/sanitize": "compiles the core anew, minutes",
     "tools/zoo": "needs packages of models, minutes; test_zoo.py runs it on a folder",
+    "tools/matrix": "compiles the core for every compiler, minutes each",
+    "tools/version": "test_release.py",
     "tools/oldest": "installs old versions of all dependencies, minutes",
     "benchmarks/": "compiles Pinocchio's headers, minutes",
     "delassus demo": "drops robots for 1.5 s; test_examples.py runs it for 0.1 s",
