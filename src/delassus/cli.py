@@ -365,7 +365,12 @@ def simulate(
 
 @app.command()
 def bench(
-    source: RobotOrScene,
+    source: Annotated[
+        str | None, typer.Argument(help="Name of an embedded robot or a scene, or path to an MJCF or URDF file; not with --self.")
+    ] = None,
+    own: Annotated[
+        bool, typer.Option("--self", help="Measure this installation instead: is it as fast as it should be? About ten seconds.")
+    ] = False,
     contact: Contact = None,
     weld: Welded = None,
     loops: Annotated[
@@ -389,8 +394,25 @@ def bench(
 
     The constraints are the model's loops and the contacts of the simulation step that has the most. The simulation is timed too, by stage and
     against MuJoCo. --contact and --weld replace the contacts. Only checked results are shown. Exit 1 if one of our methods was wrong.
+
+    With --self no robot is given: instructions of the core are counted and compared with those of a good build. Exit 1 if it is not healthy.
     """
+    if own == (source is not None):
+        raise ArgumentError(f"delassus bench: expected a robot, a scene or --self, got {'both' if own else 'none'}.")
     from . import _core
+
+    if source is None:
+        from .bench import health
+        from .demo import Progress
+
+        console.print(f"delassus {dl.__version__}, {_core.compiler}, {_core.flags}", highlight=False, markup=False)
+        with Progress() as progress:
+            found = health.measure(progress.part("counting"))
+        health.show(found)
+        _save(json_file, {"version": dl.__version__, "compiler": _core.compiler, "flags": _core.flags, "health": found.as_data()})
+        if not found.healthy:
+            raise typer.Exit(1)
+        return
     from .bench.report import Settings, report
 
     settings = Settings(
