@@ -38,12 +38,12 @@ class Choice(NamedTuple):
 
 
 def installed() -> list[Build]:
-    """Builds of this installation, the fastest last."""
+    """Return the builds of this installation, the fastest last."""
     return [Build(arch, frozenset(features)) for arch, features in _cpu.builds()]
 
 
 def cpu_features() -> frozenset[str]:
-    """Features of the running CPU that the operating system supports too, of those that some compiler uses by itself."""
+    """Return the features of the running CPU that the operating system supports too, of those that some compiler uses by itself."""
     return frozenset(_cpu.features())
 
 
@@ -77,7 +77,7 @@ def choose(builds: Sequence[Build], cpu: Collection[str], wanted: str | None) ->
 
 
 def _wanted(builds: Sequence[Build], usable: Sequence[Build], cpu: Collection[str], wanted: str) -> Build:
-    """The build of that name, if it exists and the CPU can run it."""
+    """Return the build of that name, if it exists and the CPU can run it."""
     runs = ", ".join(b.arch for b in usable)
     advice = f"Unset it, or set it to one of: {runs}." if usable else "This CPU can run none of the installed builds."
     found = [b for b in builds if b.arch == wanted]
@@ -94,7 +94,7 @@ def _listed(features: Collection[str]) -> str:
 
 
 def chosen() -> Choice:
-    """The build that this process uses.
+    """Choose the build that this process uses.
 
     Raises:
         CpuError: No build runs on this CPU, or ``DELASSUS_ARCH`` names one that does not.

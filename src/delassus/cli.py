@@ -132,7 +132,9 @@ def _build_info() -> dict[str, Any]:
 @app.command()
 def info(
     robot: Annotated[str | None, typer.Argument(help="Name of an embedded robot or a scene, or path to an MJCF or URDF file.")] = None,
-    build: Annotated[bool, typer.Option("--build", help="Show the compiled builds of this installation, and which one this CPU uses.")] = False,
+    build: Annotated[
+        bool, typer.Option("--build", help="Show the compiled builds of this installation, and which one this CPU uses.")
+    ] = False,
     floating_base: Floating = False,
     package_dir: Packages = None,
     json_file: Json = None,
