@@ -4,17 +4,9 @@
 #include <cstddef>
 
 #include "spatial/scalar.h"
+#include "spatial/target.h"
 
 namespace delassus::dense {
-
-// Not the width of link blocks (dynamics/per_link.h), which are worth it also where a register holds half of one.
-#if defined(__AVX512F__)
-inline constexpr int vector_bytes = 64;
-#elif defined(__AVX__)
-inline constexpr int vector_bytes = 32;
-#else
-inline constexpr int vector_bytes = 16;
-#endif
 
 template <class Real>
 inline constexpr int vector_lanes = vector_bytes / int(sizeof(Real));
