@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-import platform
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
 from pathlib import Path
@@ -20,7 +19,7 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from .. import _core
+from .. import _builds, _core, _cpu
 from .._terminal import console
 from .clock import best, one_thread
 from .instructions import CannotCountError, count_by_counter, count_by_steps
@@ -32,9 +31,9 @@ __all__ = ["Finding", "Health", "diagnose", "keep", "level_of_processor", "measu
 # Ratios to the record within which a build is healthy. Instructions: other compilers differ by up to about a third in a verb. Times: processors
 # differ in how many instructions they do while they add twice.
 _BANDS = {"instructions": (0.6, 1.6, 1.3), "times": (0.2, 4.0, 2.5)}  # a verb: least, most; mean of all: most
-_CPU_FLAGS = {
-    "x86-64-v2": {"cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3"},
-    "x86-64-v3": {"avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"},
+_LEVELS = {
+    "x86-64-v2": {"sse3", "ssse3", "sse4_1", "sse4_2", "popcnt"},
+    "x86-64-v3": {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"},
     "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
 }
 _INSTRUMENTS = {
@@ -62,7 +61,7 @@ class Health:
     Attributes:
         instrument: "counter", "steps" or "clock".
         why: reasons why better instruments were not used.
-        level: what this processor can do, as compilers call it ("x86-64-v3"); empty where nothing is known of it.
+        level: what this processor can do, as compilers call it: "x86-64-v3", "aarch64".
         record: the recorded build that was compared with.
         findings: a verb each.
         mean: geometric mean of ratios.
@@ -94,22 +93,17 @@ def _unit(instrument: str) -> str:
     return "times" if instrument == "clock" else "instructions"
 
 
-def level_of_processor(flags: set[str] | None = None) -> str:
-    """Name of the highest x86-64 level whose features this processor has, "x86-64" for none; empty for other processors and systems.
+def level_of_processor(features: Collection[str], kind: str = "x86-64") -> str:
+    """Name of the highest x86-64 level whose features a processor has; other kinds of processors have one level, their name.
 
     Args:
-        flags: features as Linux names them; default: those of this processor.
+        features: extensions of the instruction set, as ``delassus info --build`` names them.
+        kind: of processor.
     """
-    if flags is None:
-        file = Path("/proc/cpuinfo")
-        if platform.machine() != "x86_64" or not file.exists():
-            return ""
-        line = next((line for line in file.read_text().splitlines() if line.startswith("flags")), "")
-        flags = set(line.partition(":")[2].split())
-    level, needed = "x86-64", set[str]()
-    for name, features in _CPU_FLAGS.items():
-        needed |= features
-        if needed <= flags:
+    level, needed = kind, set[str]()
+    for name, more in _LEVELS.items() if kind == "x86-64" else ():
+        needed |= more
+        if needed <= set(features):
             level = name
     return level
 
@@ -188,12 +182,12 @@ def _mean(found: dict[str, float], recorded: dict[str, float]) -> float:
 
 def measure(progress: Progress = quiet) -> Health:
     """Check the results of all verbs, measure them, and compare with the record."""
-    known, record, level = verbs(), load_record(), level_of_processor()
+    known, record, level = verbs(), load_record(), level_of_processor(_builds.cpu_features(), _cpu.kind)
     wrong = tuple(verb.name for verb in known if not verb.right)
     if level in record["instructions"] and not wrong:
         instrument, found, why = count(known, progress)
     else:
-        reason = "results are wrong" if wrong else f"no instructions are on record for {level or platform.machine()}"
+        reason = "results are wrong" if wrong else f"no instructions are on record for {level}"
         instrument, found, why = "clock", times(known, progress), (reason,)
     return diagnose(instrument, found, record, level, why, wrong)
 

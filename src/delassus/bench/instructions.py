@@ -4,7 +4,7 @@ The counter (perf_event_open) takes no time, but virtual machines often hide it 
 counter: the kernel stops a child process after every instruction, a few ten thousand a second. Both count what runs, with every instruction
 that the processor knows; valgrind, for one, knows no AVX-512. Linux only.
 
-A count is that of a call with two repeats of the work less that of a call with none, halved: what Python does in a call is in both.
+What Python does in a call is subtracted: a count is the difference of two calls in which the core repeats the work a different number of times.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ __all__ = ["CannotCountError", "EventCounter", "count_by_counter", "count_by_ste
 
 _SYSCALL = {"x86_64": 298, "aarch64": 241}  # of perf_event_open
 _ENABLE, _DISABLE, _RESET = 0x2400, 0x2401, 0x2403  # ioctl requests of its file
-_TRACEME, _CONTINUE, _STEP, _KILL = 0, 7, 9, 8  # ptrace requests
-_REPEATS = 2
+_TRACEME, _CONTINUE, _STEP = 0, 7, 9  # ptrace requests
 
 
 class CannotCountError(Exception):
@@ -101,8 +100,8 @@ def count_by_counter(verbs: Sequence[Verb], repeats: int = 64) -> dict[str, floa
         for verb in verbs:
             tries = []
             for _ in range(3):
-                none, several = (counter.count(lambda verb=verb, n=n: verb.repeated(n)) for n in (0, repeats))  # type: ignore[misc]
-                tries.append((several - none) / repeats)
+                few, many = (counter.count(lambda verb=verb, n=n: verb.repeated(n)) for n in (2, 2 + repeats))  # type: ignore[misc]
+                tries.append((many - few) / repeats)
             if not min(tries) > 0:
                 raise CannotCountError("the processor's counter did not move")
             counts[verb.name] = min(tries)
@@ -114,36 +113,39 @@ def count_by_counter(verbs: Sequence[Verb], repeats: int = 64) -> dict[str, floa
 # ---- one instruction at a time ----------------------------------------------------------------------------------------------
 
 
-def run_stopped() -> None:
-    """Do every verb between two stops of this process, with no repeat and with two: the child of :func:`count_by_steps`."""
+def run_stopped(names: Sequence[str]) -> None:
+    """Do some verbs, each between two stops of this process, once and more often, the first one twice more: the child of :func:`count_by_steps`."""
     from .verbs import verbs
 
-    known = verbs()
+    known = [verb for verb in verbs() if verb.name in names]
+    kill, process = os.kill, os.getpid()
+
+    def between(verb: Verb, repeats: int, number: int) -> None:
+        native, call = verb.native, verb.call
+        native.repeats = repeats
+        call()
+        kill(process, number)
+        call()
+        kill(process, number)
+
     for verb in known:
         if not verb.right:
             sys.exit(f"{verb.name}: wrong by {verb.error():.0e}")
-        for repeats in (0, _REPEATS, 0, _REPEATS):  # Python specializes its bytecode, memory is taken
-            verb.native.repeats = repeats
-            verb.call()
+        for repeats in (1, 2) * 8:  # Python specializes its bytecode, memory is taken; signal 0 does nothing
+            between(verb, repeats, 0)
     gc.disable()
     if ctypes.CDLL(None, use_errno=True).ptrace(_TRACEME, 0, 0, 0) != 0:
         sys.exit(f"single steps are forbidden ({os.strerror(ctypes.get_errno())})")
-    kill, process, stop = os.kill, os.getpid(), signal.SIGSTOP
     for verb in known:
-        native, call = verb.native, verb.call
-        for repeats in (0, _REPEATS):
-            native.repeats = repeats
-            call()
-            kill(process, stop)
-            call()
-            kill(process, stop)
+        for repeats in (1, 1, 1 + verb.more, 1 + 2 * verb.more) if verb is known[0] else (1, 1 + verb.more):
+            between(verb, repeats, signal.SIGSTOP)
 
 
 def count_by_steps(verbs: Sequence[Verb], progress: Progress = quiet, limit: float = 300.0) -> dict[str, float]:
     """Instructions of each verb, one at a time in a child process.
 
     Args:
-        verbs: all of them, as the child has them.
+        verbs: in the order of :func:`~delassus.bench.verbs.verbs`, of which the child takes those of the same names.
         progress: called with the fraction done.
         limit: longest time it may take [s].
 
@@ -152,7 +154,8 @@ def count_by_steps(verbs: Sequence[Verb], progress: Progress = quiet, limit: flo
     """
     if sys.platform != "linux":
         raise CannotCountError("single steps (ptrace) are used on Linux only")
-    command = [sys.executable, "-c", "from delassus.bench.instructions import run_stopped; run_stopped()"]
+    program = f"from delassus.bench.instructions import run_stopped; run_stopped({[verb.name for verb in verbs]!r})"
+    command = [sys.executable, "-c", program]
     with _on_one_processor():
         child = subprocess.Popen(command, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, stderr=subprocess.PIPE, text=True)
         counts: list[int] = []
@@ -160,7 +163,7 @@ def count_by_steps(verbs: Sequence[Verb], progress: Progress = quiet, limit: flo
         try:
             for steps in _stepped(child.pid, time.monotonic() + limit):
                 counts.append(steps)
-                progress(len(counts) / (2 * len(verbs)))
+                progress(len(counts) / (2 + 2 * len(verbs)))
             ended = True
         finally:
             if not ended:
@@ -169,44 +172,44 @@ def count_by_steps(verbs: Sequence[Verb], progress: Progress = quiet, limit: flo
                     os.waitpid(child.pid, 0)
             child.returncode = 0  # it was waited for
             complaint = child.stderr.read().strip() if child.stderr else ""
-    if len(counts) != 2 * len(verbs):
+    if len(counts) != 2 + 2 * len(verbs):
         raise CannotCountError(complaint.splitlines()[-1] if complaint else "single steps were not seen")
-    return {verb.name: (counts[2 * k + 1] - counts[2 * k]) / _REPEATS for k, verb in enumerate(verbs)}
+    # The first count warms up what no signal has met before. With more than one repeat, the core also looks at a clock: the third number of the
+    # first verb tells what that takes
+    once, twice, thrice = counts[1:4]
+    clock = (twice - once) - (thrice - twice)
+    differences = [twice - once, *(b - a for a, b in zip(counts[4::2], counts[5::2], strict=True))]
+    return {verb.name: (difference - clock) / verb.more for verb, difference in zip(verbs, differences, strict=True)}
 
 
 def _stepped(process: int, deadline: float) -> Iterator[int]:
-    """Let a child run from stop to stop, every other time by single steps; yields how many it took."""
+    """Let a child run from stop to stop, every other time by single steps; yield how many those were."""
     ptrace = ctypes.CDLL(None, use_errno=True).ptrace
     ptrace.argtypes = [ctypes.c_long] * 4
     ptrace.restype = ctypes.c_long
-    wait, trap, stop = os.waitpid, signal.SIGTRAP, signal.SIGSTOP
-    step_trap = trap << 8 | 0x7F  # status of a process that one step has stopped
-    _, status = wait(process, 0)
-    while not (os.WIFEXITED(status) or os.WIFSIGNALED(status)):
-        steps, stepping, given = 0, False, 0
-        # to the first stop, then step by step to the next
-        while True:
-            if ptrace(_STEP if stepping else _CONTINUE, process, 0, given) != 0:
-                raise CannotCountError(f"single steps failed ({os.strerror(ctypes.get_errno())})")
-            _, status = wait(process, 0)
+    wait, stop = os.waitpid, signal.SIGSTOP
+    step_trap = signal.SIGTRAP << 8 | 0x7F  # status of a process that one step has stopped
+
+    def resume(request: int, given: int) -> int:
+        if ptrace(request, process, 0, given) != 0:
+            raise CannotCountError(f"single steps failed ({os.strerror(ctypes.get_errno())})")
+        return wait(process, 0)[1]
+
+    status, steps, stepping = wait(process, 0)[1], 0, False
+    while os.WIFSTOPPED(status):
+        given = os.WSTOPSIG(status)
+        if given == stop:
             if stepping:
-                steps += 1
-                if status == step_trap:
-                    given = 0
-                    if steps % 4096 == 0 and time.monotonic() > deadline:
-                        raise CannotCountError("single steps are too slow here")
-                    continue
-            if not os.WIFSTOPPED(status):
-                return
-            given = os.WSTOPSIG(status)
-            if given == stop:
-                given = 0
-                if stepping:
-                    yield steps
-                    break
-                stepping = True
-            elif given == trap:
-                given = 0
+                yield steps
+            steps, stepping = 0, not stepping
+        # other signals than our own are handed on
+        status = resume(_STEP if stepping else _CONTINUE, 0 if given in (stop, signal.SIGTRAP) else given)
+        steps += 1
+        while stepping and status == step_trap:
+            status = resume(_STEP, 0)
+            steps += 1
+            if steps % 4096 == 0 and time.monotonic() > deadline:
+                raise CannotCountError("single steps are too slow here")
 
 
 @contextmanager

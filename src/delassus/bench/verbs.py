@@ -5,7 +5,7 @@ Each verb is repeated by the core itself (`repeats` of a native object), so the 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -24,6 +24,7 @@ __all__ = ["Verb", "verbs"]
 Array = NDArray[Any]
 _STATES = 8  # of the batch: one AVX-512 register, two of AVX2, four of SSE
 _ALLOWED = 1e-8  # error of a result
+_SHORT = ("apply", "solve", "batch of 8: apply")
 
 
 @dataclass(frozen=True)
@@ -32,15 +33,17 @@ class Verb:
 
     Attributes:
         name: "ROBOT: operation".
-        native: the object of the core that does it; its ``repeats`` is how often a call does it, zero included.
+        native: the object of the core that does it; its ``repeats`` is how often a call does it.
         call: does it.
         error: of the last result, by another way.
+        more: repeats by which two counts differ, more where the work is short.
     """
 
     name: str
     native: Any
     call: Callable[[], object]
     error: Callable[[], float]
+    more: int = 1
 
     @property
     def right(self) -> bool:
@@ -62,8 +65,8 @@ def verbs() -> list[Verb]:
     return [*_tree(), *_contacts(), *_loops()]
 
 
-def _named(robot: str, found: list[tuple[str, Any, Callable[[], object], Callable[[], float]]]) -> list[Verb]:
-    return [Verb(f"{robot}: {name}", *rest) for name, *rest in found]
+def _named(robot: str, found: Sequence[tuple[str, Any, Callable[[], object], Callable[[], float]]]) -> list[Verb]:
+    return [Verb(f"{robot}: {name}", native, call, error, 4 if name in _SHORT else 1) for name, native, call, error in found]
 
 
 def _tree() -> list[Verb]:
