@@ -10,6 +10,7 @@ template <class T>
 static void bind_workspace(nb::module_& m, const char* name) {
   WorkspaceClass<T> c(m, name);
   c.def(nb::init<std::shared_ptr<const HeldModel>>(), nb::arg("model"));
+  with_stopwatch(c);
   bind_dynamics<T>(c);
   bind_state<T>(c);
 }

@@ -383,7 +383,7 @@ void bind_operator(nb::module_& m, const char* name) {
 
 template <class T>
 void bind_batch(nb::module_& m, const char* name) {
-  nb::class_<HeldBatch<T>> c(m, name);
+  auto c = with_stopwatch(nb::class_<HeldBatch<T>>(m, name));
   c.def(nb::init<std::shared_ptr<const HeldModel>, const std::vector<ConstraintDescription>&, int, int>(), "model"_a,
         "constraints"_a, "batch"_a, "threads"_a);
   bind_damped<T>(c);

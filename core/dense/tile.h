@@ -12,11 +12,7 @@ namespace delassus::dense {
 
 template <class Real>
 struct Tile {
-#if defined(__AVX512F__)
-  static constexpr int rows = 8;
-#else
-  static constexpr int rows = 4;
-#endif
+  static constexpr int rows = vector_registers / 4;
   static constexpr int vectors = 3;
   static constexpr int lanes = vector_lanes<Real>;
   static constexpr int columns = vectors * lanes;

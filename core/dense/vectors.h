@@ -1,20 +1,12 @@
-// SIMD registers of numbers, and dot products of vectors that are always summed in the same order.
+// Numbers side by side in a register of the machine, and sums of products of vectors, each in one fixed order.
 #pragma once
 
 #include <cstddef>
 
 #include "spatial/scalar.h"
+#include "spatial/target.h"
 
 namespace delassus::dense {
-
-// Not the width of link blocks (dynamics/per_link.h), which pay off even if a register holds only half of one.
-#if defined(__AVX512F__)
-inline constexpr int vector_bytes = 64;
-#elif defined(__AVX__)
-inline constexpr int vector_bytes = 32;
-#else
-inline constexpr int vector_bytes = 16;
-#endif
 
 template <class Real>
 inline constexpr int vector_lanes = vector_bytes / int(sizeof(Real));

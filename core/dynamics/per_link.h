@@ -9,16 +9,11 @@
 #include <vector>
 
 #include "spatial/scalar.h"
+#include "spatial/target.h"
 
 namespace delassus {
 
-// Links side by side for one state: a vector register with AVX-512 or AVX, two or more elsewhere.
-#if defined(__AVX512F__)
-inline constexpr int register_bytes = 64;
-#else
-inline constexpr int register_bytes = 32;
-#endif
-
+// Links side by side for one state: a vector register with AVX-512 or AVX, two elsewhere.
 template <class T>
 inline constexpr int link_lanes = lanes_of<T> == 1 ? register_bytes / int(sizeof(T)) : 1;
 

@@ -44,7 +44,7 @@ class ColumnProgress {
   void finish(int s) { finished_[std::size_t(s)].store(round_, std::memory_order_release); }
   void wait_for(int s) const {
     for (int look = 0; finished_[std::size_t(s)].load(std::memory_order_acquire) != round_; ++look)
-      look < patience ? Team::relax() : std::this_thread::yield();
+      look < patience ? relax() : std::this_thread::yield();
   }
 
  private:

@@ -398,7 +398,8 @@ class Refinement {
       dense->factorize(damped_product, T(G.norm() * least_damping_share<Real>));
       reached = Fallback::dense;
     }
-    improve(G, y, x, wanted, size, best, [&](const Norms&) { dense->correct(memory_.correction.data(), x); });
+    improve(G, y, x, wanted, size, best,
+            [&, &dense = dense](const Norms&) { dense->correct(memory_.correction.data(), x); });
   }
   // Steps from the best solutions so far until these are within the goal or no longer halve their errors; a step finds
   // their residual in `correction` and changes x.

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "errors/interrupt.h"
+#include "spatial/target.h"
 
 namespace delassus {
 
@@ -69,13 +70,6 @@ class Team {
     attempt([&] { wait_for_others(true); });
     wait_for_others(false);
     if (ends_.load(std::memory_order_relaxed)) std::rethrow_exception(std::exchange(meeting_->error, nullptr));
-  }
-
-  // Between two looks at what another thread is to change.
-  static void relax() {
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#endif
   }
 
  private:

@@ -321,6 +321,10 @@ def _imported(name: str) -> Any:
 if not TYPE_CHECKING:  # to a type checker it would say that every name exists
     __getattr__ = _imported
 
+    from ._builds import chosen as _chosen
+
+    _chosen()  # a CPU that can run no build of the core is told here, not by an illegal instruction later
+
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *__all__, *_MODULES})

@@ -101,9 +101,50 @@ def _scene_info(scene: dl.scenes.Scene) -> dict[str, Any]:
     return {"scene": scene.name, "contacts": scene.contacts, "rows": scene.rows, "constraints": kinds, "operator": cost}
 
 
+def _build_info() -> dict[str, Any]:
+    """Show which builds of the core are installed, what each needs, what the CPU has, and which one is used and why; return the same."""
+    import platform
+
+    from . import _builds, _core, _cpu
+
+    cpu, choice = _builds.cpu_features(), _builds.chosen()
+    console.print(f"delassus {dl.__version__}, Python {platform.python_version()}, {platform.machine()}", highlight=False)
+    console.print(f"CPU ({_cpu.kind}): {' '.join(sorted(cpu)) or 'no features known'}", highlight=False)
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for column in ("build", "runs here", "uses of the CPU, beyond the builds above it"):
+        table.add_column(column)
+    builds, above = [], frozenset[str]()
+    for build in _builds.installed():
+        lacking = sorted(build.features - cpu)
+        state = "used" if build == choice.build else f"no: {' '.join(lacking)}" if lacking else "yes"
+        table.add_row(build.arch, state, " ".join(sorted(build.features - above)))
+        builds.append({"name": build.arch, "features": sorted(build.features), "lacking": lacking, "used": build == choice.build})
+        above |= build.features
+    console.print(table)
+    console.print(f"{choice.build.arch} is used: {choice.reason}", highlight=False)
+    console.print(f"compiled by {_core.compiler}, {_core.flags}", highlight=False)
+    return {
+        "version": dl.__version__, "python": platform.python_version(), "machine": platform.machine(), "cpu": sorted(cpu), "builds": builds,
+        "used": choice.build.arch, "reason": choice.reason, "file": _core.__file__, "compiler": _core.compiler, "flags": _core.flags,
+    }  # fmt: skip
+
+
 @app.command()
-def info(robot: RobotOrScene, floating_base: Floating = False, package_dir: Packages = None, json_file: Json = None) -> None:
+def info(
+    robot: Annotated[str | None, typer.Argument(help="Name of an embedded robot or a scene, or path to an MJCF or URDF file.")] = None,
+    build: Annotated[
+        bool, typer.Option("--build", help="Show the compiled builds of this installation, and which one this CPU uses.")
+    ] = False,
+    floating_base: Floating = False,
+    package_dir: Packages = None,
+    json_file: Json = None,
+) -> None:
     """Show the joints, masses, sizes, loops and ignored elements of a robot; for a scene also its constraints and the cost of their operator."""
+    if build == (robot is not None):
+        raise ArgumentError(f"delassus info: expected a robot, a scene or --build, got {'both' if build else 'none'}.")
+    if robot is None:
+        _save(json_file, _build_info())
+        return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the table below lists them
         model, scene = _robot_or_scene(robot, floating_base, package_dir)
@@ -363,7 +404,12 @@ def simulate(
 
 @app.command()
 def bench(
-    source: RobotOrScene,
+    source: Annotated[
+        str | None, typer.Argument(help="Name of an embedded robot or a scene, or path to an MJCF or URDF file; not with --self.")
+    ] = None,
+    own: Annotated[
+        bool, typer.Option("--self", help="Measure this installation instead: is it as fast as it should be? About ten seconds.")
+    ] = False,
     contact: Contact = None,
     weld: Welded = None,
     loops: Annotated[
@@ -387,8 +433,25 @@ def bench(
 
     The constraints are the model's loops and the contacts of the simulation step that has the most. The simulation is timed too, by stage and
     against MuJoCo. --contact and --weld replace the contacts. Only checked results are shown. Exit 1 if one of our methods was wrong.
+
+    With --self no robot is given: instructions of the core are counted and compared with those of a good build. Exit 1 if it is not healthy.
     """
+    if own == (source is not None):
+        raise ArgumentError(f"delassus bench: expected a robot, a scene or --self, got {'both' if own else 'none'}.")
     from . import _core
+
+    if source is None:
+        from .bench import health
+        from .demo import Progress
+
+        console.print(f"delassus {dl.__version__}, {_core.compiler}, {_core.flags}", highlight=False, markup=False)
+        with Progress() as progress:
+            found = health.measure(progress.part("counting"))
+        health.show(found)
+        _save(json_file, {"version": dl.__version__, "compiler": _core.compiler, "flags": _core.flags, "health": found.as_data()})
+        if not found.healthy:
+            raise typer.Exit(1)
+        return
     from .bench.report import Settings, report
 
     settings = Settings(

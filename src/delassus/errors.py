@@ -54,6 +54,10 @@ class StaleError(DelassusError, RuntimeError):
     """An operator was used before ``update``, or after something it depends on changed."""
 
 
+class CpuError(DelassusError, ImportError):
+    """The compiled core cannot run on this CPU, or ``DELASSUS_ARCH`` names a build that is not there or cannot."""
+
+
 class MissingExtraError(DelassusError, ImportError):
     """An optional package is not installed; the message names the extra to install."""
 
@@ -95,6 +99,7 @@ __all__ = [
     "ArgumentTypeError",
     "BusyError",
     "CapacityError",
+    "CpuError",
     "DatasetError",
     "DelassusError",
     "FunctionError",

@@ -10,14 +10,13 @@ struct ContactBlock {
 
 // Sliding: u among the roots of (A b_T − b_n (G_Tn + µ G_TT u)) × u, bracketed by samples around the circle.
 bool solve_sliding(const ContactBlock& G, double mu, const double* b, double* lambda) {
-  const auto [a00, a01, a02, a11, a12, a22] = G;
   struct {
     double across, along, pressed;
   } at;
   auto look = [&](double angle) {
-    const double c = std::cos(angle), s = std::sin(angle), A = a00 + mu * (a01 * c + a02 * s);
-    const double w1 = A * b[1] - b[0] * (a01 + mu * (a11 * c + a12 * s)),
-                 w2 = A * b[2] - b[0] * (a02 + mu * (a12 * c + a22 * s));
+    const double c = std::cos(angle), s = std::sin(angle), A = G.a00 + mu * (G.a01 * c + G.a02 * s);
+    const double w1 = A * b[1] - b[0] * (G.a01 + mu * (G.a11 * c + G.a12 * s)),
+                 w2 = A * b[2] - b[0] * (G.a02 + mu * (G.a12 * c + G.a22 * s));
     at = {w1 * s - w2 * c, w1 * c + w2 * s, A};
     return at.across;
   };
