@@ -12,6 +12,8 @@ namespace delassus::inline v0 {
 using In = std::span<const double>;
 using Out = std::span<double>;
 
+inline const double* or_null(In x) { return x.empty() ? nullptr : x.data(); }
+
 inline bool all_finite(In x) {
   double sum = 0;  // of zeros, but where a number is none or infinite
   for (const double value : x) sum += value * 0;

@@ -9,6 +9,7 @@
 #include "constraints/compiled.h"
 #include "errors/typed.h"
 #include "operators/verbs.h"
+#include "simulator/world.h"
 #include "solvers/contacts/solver.h"
 #include "solvers/verbs.h"
 #include "state/configuration.h"
@@ -31,6 +32,10 @@ using ContactSolver = delassus::ContactSolver;
 using ContactOptions = delassus::ContactOptions;
 using ContactReport = delassus::ContactReport;
 using ContactOutcome = delassus::ContactOutcome;
+using JointLimit = delassus::JointLimit;
+using StepFlaw = delassus::StepFlaw;
+using StepReport = delassus::StepReport;
+using World = delassus::World;
 using Point = delassus::Vec3<double>;
 using Turn = delassus::Mat3<double>;
 

@@ -39,12 +39,6 @@ struct TreeDynamics::Impl {
   }
 };
 
-namespace {
-
-const double* or_null(In x) { return x.empty() ? nullptr : x.data(); }
-
-}  // namespace
-
 TreeDynamics::TreeDynamics(const Model& model) : impl_(std::make_unique<Impl>(model)) {}
 TreeDynamics::TreeDynamics(TreeDynamics&&) noexcept = default;
 TreeDynamics& TreeDynamics::operator=(TreeDynamics&&) noexcept = default;

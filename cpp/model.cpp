@@ -93,6 +93,11 @@ void check_joint(const JointDescription& joint) {
   expect_finite(what + ": reference", std::array{joint.reference});
   expect_not_negative(what + ": armature", joint.armature);
   expect_not_negative(what + ": friction_loss", joint.friction_loss);
+  expect_not_negative(what + ": damping", joint.damping);
+  expect_not_negative(what + ": stiffness", joint.stiffness);
+  expect_finite(what + ": spring_reference", std::array{joint.spring_reference.value_or(0)});
+  if (joint.stiffness > 0 && (joint.type == JointType::ball || joint.type == JointType::free))
+    throw ModelError(what + ": stiffness is that of a hinge or slide, not of a ball or free joint.");
   const auto [low, high] = joint.range;
   if (!(low <= high && low < infinity && high > -infinity))
     throw ModelError(what + ": range must be (low, high) with low ≤ high, got (" + number(low) + ", " + number(high) +
@@ -261,6 +266,10 @@ int Model::joint_index(std::string_view name) const {
 const std::string& Model::body_name(int body) const {
   static const std::string world = "world";
   return body == 0 ? world : item(data_->description.bodies, body - 1, "body").name;
+}
+const Body& Model::body(int body) const {
+  if (body == 0) throw ArgumentError("body: the world is not described: expected a number from 1.");
+  return item(data_->description.bodies, body - 1, "body");
 }
 const JointDescription& Model::joint(int joint) const { return item(data_->description.joints, joint, "joint"); }
 int Model::joint_q(int joint) const { return item(data_->joint_q, joint, "joint"); }

@@ -4,7 +4,8 @@
 //   delassus-model 1
 //   name gravity(3)
 //   bodies n:       name parent position(3) quaternion(4) mass com(3) inertia(6)
-//   joints n:       name type body axis(3) position(3) reference range(2) armature friction_loss
+//   joints n:       name type body axis(3) position(3) reference range(2) armature friction_loss damping stiffness
+//                   spring_reference
 //   keyframes n:    name q v
 //   constraints n:  kind rows set friction open axes_on measured kp kd point_rows, then the lists bodies, points,
 //                   matrix, joints, numbers, target, damping, each after its length
@@ -116,6 +117,9 @@ JointDescription read_joint(Reader& in) {
   in.numbers(j.range, "range");
   j.armature = in.number("armature");
   j.friction_loss = in.number("friction_loss");
+  j.damping = in.number("damping");
+  j.stiffness = in.number("stiffness");
+  j.spring_reference = in.number("spring_reference");
   return j;
 }
 

@@ -97,8 +97,10 @@ def _text(model: Model, constraints: Sequence[Constraint | Loop]) -> str:
             _quoted(body.name), _quoted(body.parent), model.body_position[b], model.body_quaternion[b], [body.mass], body.com, body.inertia,
         ))  # fmt: skip
     lines.append(f"joints {len(model.joints)}")
-    for joint, axis in zip(model.joints, model.joint_axis, strict=True):
-        numbers = (axis, joint.position, [joint.reference], joint.range, [joint.armature], [joint.friction_loss])
+    for joint, axis, at in zip(model.joints, model.joint_axis, model.joint_qadr, strict=True):
+        # springs of balls are MuJoCo's to compute
+        spring = (joint.stiffness, model.spring_reference[at]) if joint.type in ("hinge", "slide") else (0.0, 0.0)
+        numbers = (axis, joint.position, [joint.reference], joint.range, [joint.armature, joint.friction_loss, joint.damping, *spring])
         lines.append(_row(_quoted(joint.name), joint.type, _quoted(joint.body), *numbers))
     lines.append(f"keyframes {len(model.keyframes)}")
     for name, q in model.keyframes.items():

@@ -1,4 +1,5 @@
-// The C++ package of delassus: models, constraints, the Delassus operator, dynamics and contacts.
+// The C++ package of delassus: models, constraints, the Delassus operator, dynamics,
+// contacts, and worlds that are stepped in time.
 //
 //   #include <delassus/delassus.hpp>
 //
@@ -18,3 +19,4 @@
 #include "delassus/model.hpp"
 #include "delassus/operator.hpp"
 #include "delassus/status.hpp"
+#include "delassus/world.hpp"

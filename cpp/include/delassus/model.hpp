@@ -50,6 +50,9 @@ struct JointDescription {
                               std::numeric_limits<double>::infinity()};  ///< of the coordinate [rad or m]
   double armature = 0;       ///< added to the diagonal of the mass matrix [kg m² or kg]
   double friction_loss = 0;  ///< dry friction [N m or N], the default of JointFriction
+  double damping = 0;        ///< of a World [N m s/rad or N s/m]
+  double stiffness = 0;      ///< spring of a hinge or slide, of a World [N m/rad or N/m]
+  std::optional<double> spring_reference{};  ///< coordinate at which it is at rest [rad or m]; by default `reference`
 };
 
 /// Coordinates with a name.
@@ -91,6 +94,8 @@ class DELASSUS_API Model {
   [[nodiscard]] int joint_index(std::string_view name) const;
   /// @throws ArgumentError for a number that no body has
   [[nodiscard]] const std::string& body_name(int body) const;
+  /// A body as it was described, by its number but 0. @throws ArgumentError
+  [[nodiscard]] const Body& body(int body) const;
   /// @throws ArgumentError for a number that no joint has
   [[nodiscard]] const JointDescription& joint(int joint) const;
   /// Where a joint's coordinates start in q. @throws ArgumentError
