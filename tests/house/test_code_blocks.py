@@ -43,6 +43,8 @@ NOT_RUN = {
     "tools/sanitize": "compiles the core anew, minutes",
     "tools/zoo": "needs packages of models, minutes; test_zoo.py runs it on a folder",
     "tools/oldest": "installs old versions of all dependencies, minutes",
+    "cmake ": "compiles; tests/native builds the project, and the C++ of the page",
+    "pkg-config": "tests/native asks it",
     "benchmarks/": "compiles Pinocchio's headers, minutes",
     "delassus demo": "drops robots for 1.5 s; test_examples.py runs it for 0.1 s",
     "delassus reproduce": "minutes; tests/reproduce",
@@ -105,7 +107,7 @@ def test_every_block_says_what_it_is(path):
     text = path.read_text(encoding="utf-8")
     found, _ = blocks(path)
     assert len(re.findall(r"^ *```", text, re.MULTILINE)) == 2 * len(found)
-    assert {language for language, *_ in found} <= {"python", "bash", "text"}
+    assert {language for language, *_ in found} <= {"python", "bash", "text", "cpp", "cmake"}
 
 
 def commands(block, line):
