@@ -46,7 +46,8 @@ Turn turn_of(const char* name, const Quat& q) {
   expect_finite(name, q);
   const double length = std::sqrt(q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]);
   if (!(std::abs(length - 1) <= quaternion_slack))
-    refuse(std::string(name) + ": (w, x, y, z) must have length 1, got " + std::to_string(length) + ". Divide it by its length.");
+    refuse(std::string(name) + ": (w, x, y, z) must have length 1, got " + std::to_string(length) +
+           ". Divide it by its length.");
   double largest = 0;
   for (const double c : q) largest = std::max(largest, std::abs(c));
   return rotation(q[0] / largest, q[1] / largest, q[2] / largest, q[3] / largest);
@@ -64,7 +65,9 @@ class Maker {
     not_negative("rolling_friction", c.rolling_friction);
     const int turns = c.rolling_friction > 0 ? 3 : c.torsional_friction > 0 ? 1 : 0;
     if (turns && !(c.friction > 0))
-      refuse("friction: a contact with torsional or rolling friction slides with friction too: expected a positive number.");
+      refuse(
+          "friction: a contact with torsional or rolling friction slides with friction too: expected a positive "
+          "number.");
     ConstraintData out = between(c.body, c.other, c.point, c.other_point, 1);
     out.core.kind = turns ? Kind::contact : Kind::frame;
     out.core.rows = 3 + turns;
@@ -98,7 +101,8 @@ class Maker {
   }
   ConstraintData operator()(const Distance& c) const {
     ConstraintData out = between(c.body, c.other, c.point, c.other_point, 3);
-    if (out.core.measured == 0) refuse("other_point: expected a point of the world to keep a distance from. Give its coordinates.");
+    if (out.core.measured == 0)
+      refuse("other_point: expected a point of the world to keep a distance from. Give its coordinates.");
     out.core.measured = 0;
     out.core.kind = Kind::distance;
     out.core.rows = 1;
@@ -185,7 +189,8 @@ class Maker {
     out.core.rows = c.rows;
     for (const auto& term : c.terms) {
       if (term.K.size() != 6 * std::size_t(c.rows))
-        refuse("K: expected (rows, 6), " + std::to_string(6 * c.rows) + " numbers, got " + std::to_string(term.K.size()) + ".");
+        refuse("K: expected (rows, 6), " + std::to_string(6 * c.rows) + " numbers, got " +
+               std::to_string(term.K.size()) + ".");
       expect_finite("K", term.K);
       out.core.bodies.push_back(model_.body_index(term.body));
       out.core.points.insert(out.core.points.end(), 3, 0.0);
@@ -266,7 +271,8 @@ int Constraints::size() const noexcept { return int(data_->list.size()); }
 int Constraints::rows() const noexcept { return data_->rows(); }
 int Constraints::first_row(int constraint) const {
   if (constraint < 0 || constraint > size())
-    refuse("constraint: expected a number from 0 to " + std::to_string(size()) + ", got " + std::to_string(constraint) + ".");
+    refuse("constraint: expected a number from 0 to " + std::to_string(size()) + ", got " + std::to_string(constraint) +
+           ".");
   return data_->first_row[std::size_t(constraint)];
 }
 const Model& Constraints::model() const noexcept { return data_->model; }

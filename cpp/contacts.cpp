@@ -58,7 +58,8 @@ struct ContactSolver::Impl {
 
   Impl(DelassusOperator& G_, const ContactOptions& o, double timestep)
       : G(G_.shared()), method(find_contact_method("auto")), tolerance(o.tolerance) {
-    if (!(o.tolerance > 0) || std::isinf(o.tolerance)) throw ArgumentError("tolerance: expected a finite positive number.");
+    if (!(o.tolerance > 0) || std::isinf(o.tolerance))
+      throw ArgumentError("tolerance: expected a finite positive number.");
     if (o.max_iterations < 1) throw ArgumentError("max_iterations: expected a positive number.");
     if (!(o.time_limit >= 0)) throw ArgumentError("time_limit: expected a time in seconds, or 0 for none.");
     if (!(timestep >= 0) || std::isinf(timestep)) throw ArgumentError("timestep: expected a time in seconds.");

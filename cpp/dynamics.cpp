@@ -133,9 +133,7 @@ constexpr double length_share = 5e-8, rotation_share = 3e-9;
 // Configurations of a model at which G's diagonal is looked at: neutral, and joints turned and slid from there.
 std::vector<std::vector<double>> probes(const Model& model) {
   std::mt19937_64 random(0);
-  const auto uniform = [&](double low, double high) {
-    return low + (high - low) * (double(random() >> 11) * 0x1p-53);
-  };
+  const auto uniform = [&](double low, double high) { return low + (high - low) * (double(random() >> 11) * 0x1p-53); };
   std::vector<std::vector<double>> found{model.neutral()};
   for (int n = 0; n < 2; ++n) {
     std::vector<double> q = model.neutral();
@@ -218,16 +216,20 @@ struct ConstrainedDynamics::Impl {
       : model(constraints.model()),
         options(o),
         solver(make_dynamics_solver(method_of(o.method), model.data().core, constraints.data().set())) {
-    if (!(o.tolerance >= 0) || std::isinf(o.tolerance)) throw ArgumentError("tolerance: expected a finite number that is not negative.");
+    if (!(o.tolerance >= 0) || std::isinf(o.tolerance))
+      throw ArgumentError("tolerance: expected a finite number that is not negative.");
     if (o.max_iterations < 1) throw ArgumentError("max_iterations: expected a positive number.");
-    if (!(o.compliance >= 0) || std::isinf(o.compliance)) throw ArgumentError("compliance: expected a finite number that is not negative.");
+    if (!(o.compliance >= 0) || std::isinf(o.compliance))
+      throw ArgumentError("compliance: expected a finite number that is not negative.");
     if (o.mu.empty()) {
       damping = own_damping(constraints);
     } else if (o.mu.size() != rows()) {
-      throw ArgumentError("mu: expected " + std::to_string(rows()) + " numbers, one per row, got " + std::to_string(o.mu.size()) + ".");
+      throw ArgumentError("mu: expected " + std::to_string(rows()) + " numbers, one per row, got " +
+                          std::to_string(o.mu.size()) + ".");
     }
     for (const double mu : o.mu) {
-      if (!(mu > 0) || std::isinf(mu)) throw ArgumentError("mu: expected positive numbers, got " + std::to_string(mu) + ".");
+      if (!(mu > 0) || std::isinf(mu))
+        throw ArgumentError("mu: expected positive numbers, got " + std::to_string(mu) + ".");
       damping.push_back(1 / mu);
     }
     const std::vector<double> compliance(rows(), o.compliance);

@@ -87,7 +87,8 @@ void check_body(const Body& body) {
 
 void check_joint(const JointDescription& joint) {
   const std::string what = "joint " + quoted(joint.name);
-  if (int(joint.type) < 0 || int(joint.type) > int(JointType::free)) throw ModelError(what + ": type is none of JointType.");
+  if (int(joint.type) < 0 || int(joint.type) > int(JointType::free))
+    throw ModelError(what + ": type is none of JointType.");
   expect_finite(what + ": axis", joint.axis);
   expect_finite(what + ": position", joint.position);
   expect_finite(what + ": reference", std::array{joint.reference});
@@ -111,7 +112,8 @@ ModelDescription ordered(const ModelDescription& d) {
   number_of["world"] = world;
   for (std::size_t b = 0; b < world; ++b)
     if (!number_of.emplace(d.bodies[b].name, b).second)
-      throw ModelError("body " + quoted(d.bodies[b].name) + ": another body, or the world, has this name; names must differ.");
+      throw ModelError("body " + quoted(d.bodies[b].name) +
+                       ": another body, or the world, has this name; names must differ.");
   std::vector<std::vector<std::size_t>> children(world + 1), joints(world);
   std::vector<std::string> names;
   for (const auto& body : d.bodies) names.push_back(body.name);
@@ -125,11 +127,12 @@ ModelDescription ordered(const ModelDescription& d) {
   std::map<std::string, int> seen;
   for (std::size_t j = 0; j < d.joints.size(); ++j) {
     const auto& joint = d.joints[j];
-    if (seen[joint.name]++) throw ModelError("joint " + quoted(joint.name) + ": two joints have this name; names must differ.");
+    if (seen[joint.name]++)
+      throw ModelError("joint " + quoted(joint.name) + ": two joints have this name; names must differ.");
     const auto body = number_of.find(joint.body);
     if (body == number_of.end() || body->second == world)
-      throw ModelError("joint " + quoted(joint.name) + ": its body " + quoted(joint.body) + " does not exist. Available: " +
-                       listed(names) + ".");
+      throw ModelError("joint " + quoted(joint.name) + ": its body " + quoted(joint.body) +
+                       " does not exist. Available: " + listed(names) + ".");
     joints[body->second].push_back(j);
   }
 
@@ -141,15 +144,17 @@ ModelDescription ordered(const ModelDescription& d) {
     out.bodies.push_back(d.bodies[b]);
     for (const std::size_t j : joints[b]) {
       if (d.joints[j].type == JointType::free && d.bodies[b].parent != "world")
-        throw ModelError("body " + quoted(d.bodies[b].name) +
-                         ": a free joint needs the world as parent. Move the body to the top, or use slides and a ball.");
+        throw ModelError(
+            "body " + quoted(d.bodies[b].name) +
+            ": a free joint needs the world as parent. Move the body to the top, or use slides and a ball.");
       if (d.joints[j].type == JointType::free && joints[b].size() > 1)
         throw ModelError("body " + quoted(d.bodies[b].name) + ": a free joint must be the body's only joint.");
       out.joints.push_back(d.joints[j]);
     }
     stack.insert(stack.end(), children[b].rbegin(), children[b].rend());
   }
-  if (out.bodies.size() < world) throw ModelError("bodies: the parents of some form a cycle that never reaches the world.");
+  if (out.bodies.size() < world)
+    throw ModelError("bodies: the parents of some form a cycle that never reaches the world.");
   return out;
 }
 
@@ -191,14 +196,15 @@ int find_name(const List& list, std::string_view name, const char* kind, Name&& 
     if (name_of(list[k]) == name) return int(k);
   std::vector<std::string> names;
   for (const auto& item : list) names.push_back(name_of(item));
-  throw ArgumentError(std::string(kind) + ": there is none called '" + std::string(name) + "'. Available: " + listed(names) + ".");
+  throw ArgumentError(std::string(kind) + ": there is none called '" + std::string(name) +
+                      "'. Available: " + listed(names) + ".");
 }
 
 template <class List>
 const typename List::value_type& item(const List& list, int number, const char* kind) {
   if (number < 0 || std::size_t(number) >= list.size())
-    throw ArgumentError(std::string(kind) + ": expected a number from 0 to " + std::to_string(int(list.size()) - 1) + ", got " +
-                        std::to_string(number) + ".");
+    throw ArgumentError(std::string(kind) + ": expected a number from 0 to " + std::to_string(int(list.size()) - 1) +
+                        ", got " + std::to_string(number) + ".");
   return list[std::size_t(number)];
 }
 

@@ -61,7 +61,8 @@ class Reader {
   }
   int integer(const char* what, int least, int most) {
     long long x = 0;
-    if (!(in_ >> x) || x < least || x > most) refuse(std::string(what) + ": expected an integer from " + std::to_string(least) + " to " + std::to_string(most));
+    if (!(in_ >> x) || x < least || x > most)
+      refuse(std::string(what) + ": expected an integer from " + std::to_string(least) + " to " + std::to_string(most));
     return int(x);
   }
   std::size_t count(const char* what) { return std::size_t(integer(what, 0, most_items)); }
@@ -141,7 +142,8 @@ void check_constraint(Reader& in, const ConstraintData& c) {
       fits = fits && bodies == 2 && rows == 1 && d.target.size() <= 1;
       break;
     case Kind::joint:
-      fits = fits && d.joints.size() == rows && d.numbers.size() == rows && (d.target.empty() || d.target.size() == rows);
+      fits =
+          fits && d.joints.size() == rows && d.numbers.size() == rows && (d.target.empty() || d.target.size() == rows);
       break;
     case Kind::coupling:
       fits = fits && d.joints.size() == 2 && rows == 1 && d.numbers.size() == 5;

@@ -127,7 +127,8 @@ CollisionSource source_of(Collisions& c, const std::vector<Shape>& shapes, const
   source.model = &c.head;
   for (const Shape& shape : shapes) {
     if (!(shape.restitution >= 0 && shape.restitution <= 1))
-      throw ArgumentError("shapes: restitution: expected a number from 0 to 1, got " + std::to_string(shape.restitution) + ".");
+      throw ArgumentError("shapes: restitution: expected a number from 0 to 1, got " +
+                          std::to_string(shape.restitution) + ".");
     source.geom_bodies.push_back(model.body_index(shape.body));
     source.geom_parts.push_back(source.geom_bodies.back());
     source.restitution.push_back(shape.restitution);
@@ -152,7 +153,8 @@ void drive(const Model& model, double dt, WorldDescription& world) {
       world.spring_coordinate[std::size_t(iv)] = iq;
       world.stiffness[std::size_t(iv)] = joint.stiffness;
       if (joint.spring_reference) world.spring_rest[std::size_t(iq)] = *joint.spring_reference;
-      const double lower = std::clamp(joint.range[0], -no_end, no_end), upper = std::clamp(joint.range[1], -no_end, no_end);
+      const double lower = std::clamp(joint.range[0], -no_end, no_end),
+                   upper = std::clamp(joint.range[1], -no_end, no_end);
       if (lower > -no_end || upper < no_end) world.limits.push_back(core::JointLimit{iq, iv, lower, upper, 0});
     }
     for (int k = 0; k < velocity_size(core::Joint(int(joint.type))); ++k)
@@ -163,7 +165,8 @@ void drive(const Model& model, double dt, WorldDescription& world) {
 }
 
 std::shared_ptr<const WorldDescription> describe_world(const Constraints& constraints, const WorldOptions& o) {
-  if (!(o.timestep > 0) || std::isinf(o.timestep)) throw ArgumentError("timestep: expected a positive time in seconds.");
+  if (!(o.timestep > 0) || std::isinf(o.timestep))
+    throw ArgumentError("timestep: expected a positive time in seconds.");
   if (!(o.tolerance > 0) || std::isinf(o.tolerance)) throw ArgumentError("tolerance: expected a positive speed.");
   if (o.max_iterations < 1) throw ArgumentError("max_iterations: expected a positive number.");
   if (o.max_contacts < 0) throw ArgumentError("max_contacts: expected a number that is not negative.");

@@ -41,7 +41,8 @@ double speed_after_a_step(double slope, double friction) {
     std::printf("contacts: %s\n", report.status == dl::Status::ok ? describe(report.outcome) : describe(report.status));
     return -1;
   }
-  if (G.jacobian_transpose(impulses, joint_impulse) != dl::Status::ok || G.mass_inverse(joint_impulse, change) != dl::Status::ok)
+  if (G.jacobian_transpose(impulses, joint_impulse) != dl::Status::ok ||
+      G.mass_inverse(joint_impulse, change) != dl::Status::ok)
     return -1;
   return free_velocity[0] + change[0];
 }

@@ -128,7 +128,9 @@ def _listed(values: Sequence[float]) -> str:
 
 def _row(*parts: str | Iterable[float | str]) -> str:
     """Words, and all numbers with all their digits."""
-    return " ".join(part if isinstance(part, str) else " ".join(x if isinstance(x, str) else repr(float(x)) for x in part) for part in parts)
+    return " ".join(
+        part if isinstance(part, str) else " ".join(x if isinstance(x, str) else repr(float(x)) for x in part) for part in parts
+    )
 
 
 def _quoted(name: str) -> str:

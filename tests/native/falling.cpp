@@ -58,9 +58,15 @@ void boxes(const dl::Model& model, Results& out) {
   };
   OK(step_with({}));
   CHECK(step_with([](auto, dl::ContactList& list) { list.add({.shape = 99}); }) == dl::Status::out_of_range);
-  CHECK(step_with([](auto, dl::ContactList& list) { list.add({.shape = 1, .normal = {0, 0, 2}}); }) == dl::Status::out_of_range);
-  CHECK(step_with([](auto, dl::ContactList& list) { list.add({.shape = 1, .gap = std::nan("")}); }) == dl::Status::out_of_range);
-  CHECK(step_with([](auto, dl::ContactList& list) { for (int k = 0; k < 9; ++k) list.add({.shape = 1}); }, 8) == dl::Status::capacity);
+  CHECK(step_with([](auto, dl::ContactList& list) { list.add({.shape = 1, .normal = {0, 0, 2}}); }) ==
+        dl::Status::out_of_range);
+  CHECK(step_with([](auto, dl::ContactList& list) { list.add({.shape = 1, .gap = std::nan("")}); }) ==
+        dl::Status::out_of_range);
+  CHECK(step_with(
+            [](auto, dl::ContactList& list) {
+              for (int k = 0; k < 9; ++k) list.add({.shape = 1});
+            },
+            8) == dl::Status::capacity);
   CHECK(step_with([](auto, dl::ContactList&) { throw 1; }) == dl::Status::failed);
   const std::vector<double> bad(std::size_t(model.nv()), std::nan("")), huge(bad.size(), 1e308);
   CHECK(world.step(bad).status == dl::Status::not_finite);

@@ -23,19 +23,35 @@ int main(int, char** arguments) {
   const dl::Constraints constraints(
       model,
       {dl::PointContact{.body = "left-foot", .point = {0.01, 0.02, 0.03}, .normal = {0.1, 0.2, 0.9}},
-       dl::PointContact{.body = "left-foot", .other = "right-foot", .other_point = dl::Vec3{0, 0.1, 0}, .normal = {0, -2, 0},
-                        .friction = 0.5, .torsional_friction = 0.02, .baumgarte = gains},
-       dl::PointContact{.body = "right-foot", .point = {0.1, 0, 0}, .friction = 0.5, .torsional_friction = 0.02,
+       dl::PointContact{.body = "left-foot",
+                        .other = "right-foot",
+                        .other_point = dl::Vec3{0, 0.1, 0},
+                        .normal = {0, -2, 0},
+                        .friction = 0.5,
+                        .torsional_friction = 0.02,
+                        .baumgarte = gains},
+       dl::PointContact{.body = "right-foot",
+                        .point = {0.1, 0, 0},
+                        .friction = 0.5,
+                        .torsional_friction = 0.02,
                         .rolling_friction = 0.001},
        dl::Connect{.body = "left-shin", .other = "right-shin", .point = {0.1, 0, 0.2}, .baumgarte = gains},
-       dl::Connect{.body = "left-shin", .point = {0.1, 0, 0.2}, .other_point = dl::Vec3{0.3, 0.2, 0.1}, .baumgarte = gains},
-       dl::Weld{.body = "left-shin", .other = "right-shin", .point = {0.1, 0, 0.2}, .quaternion = {0.8, 0, 0.6, 0},
-                .other_quaternion = dl::Quat{0, 0.6, 0, 0.8}, .baumgarte = gains},
+       dl::Connect{
+           .body = "left-shin", .point = {0.1, 0, 0.2}, .other_point = dl::Vec3{0.3, 0.2, 0.1}, .baumgarte = gains},
+       dl::Weld{.body = "left-shin",
+                .other = "right-shin",
+                .point = {0.1, 0, 0.2},
+                .quaternion = {0.8, 0, 0.6, 0},
+                .other_quaternion = dl::Quat{0, 0.6, 0, 0.8},
+                .baumgarte = gains},
        dl::Weld{.body = "right-tarsus", .point = {0.1, 0, 0.2}},
-       dl::Distance{.body = "left-shin", .other = "right-shin", .point = {0, 0, 0.1}, .length = 0.4, .baumgarte = gains},
-       dl::Hinge{.body = "left-shin", .other = "right-shin", .axis = {1, 2, 3}, .point = {0.1, 0, 0}, .baumgarte = gains},
+       dl::Distance{
+           .body = "left-shin", .other = "right-shin", .point = {0, 0, 0.1}, .length = 0.4, .baumgarte = gains},
+       dl::Hinge{
+           .body = "left-shin", .other = "right-shin", .axis = {1, 2, 3}, .point = {0.1, 0, 0}, .baumgarte = gains},
        dl::Hinge{.body = "left-shin", .axis = {0, 0, 2}, .other_axis = dl::Vec3{0, 1, 0}},
-       dl::JointCoupling{.joint = "left-knee", .other = "right-knee", .polynomial = {0.1, 0.9, 0.2, 0, 0.3}, .baumgarte = gains},
+       dl::JointCoupling{
+           .joint = "left-knee", .other = "right-knee", .polynomial = {0.1, 0.9, 0.2, 0, 0.3}, .baumgarte = gains},
        dl::JointCoupling{.joint = "left-knee", .polynomial = {-1, 0, 0, 0, 0}, .baumgarte = gains},
        dl::JointFriction{.joint = "left-foot", .friction = 2.0},
        dl::JointLimit{.joint = "left-knee", .baumgarte = gains},
@@ -59,7 +75,9 @@ int main(int, char** arguments) {
   std::vector<double> q2 = again.neutral();
   for (int j = 0; j < model.njoint(); ++j) {
     const int k = again.joint_index(model.joint(j).name);
-    const int size = model.joint(j).type == dl::JointType::free ? 7 : model.joint(j).type == dl::JointType::ball ? 4 : 1;
+    const int size = model.joint(j).type == dl::JointType::free   ? 7
+                     : model.joint(j).type == dl::JointType::ball ? 4
+                                                                  : 1;
     for (int i = 0; i < size; ++i) q2[std::size_t(again.joint_q(k) + i)] = q[std::size_t(model.joint_q(j) + i)];
   }
   std::vector<double> h(std::size_t(model.nv())), h2(h), still(h.size(), 0.0);
@@ -67,7 +85,9 @@ int main(int, char** arguments) {
   std::vector<double> sorted(h.size());
   for (int j = 0; j < model.njoint(); ++j) {
     const int k = again.joint_index(model.joint(j).name);
-    const int size = model.joint(j).type == dl::JointType::free ? 6 : model.joint(j).type == dl::JointType::ball ? 3 : 1;
+    const int size = model.joint(j).type == dl::JointType::free   ? 6
+                     : model.joint(j).type == dl::JointType::ball ? 3
+                                                                  : 1;
     for (int i = 0; i < size; ++i) sorted[std::size_t(model.joint_v(j) + i)] = h2[std::size_t(again.joint_v(k) + i)];
   }
   out.add(h), out.add(sorted);

@@ -10,12 +10,12 @@
 
 namespace dl = delassus;
 
-#define CHECK(...)                                                     \
-  do {                                                                 \
-    if (!(__VA_ARGS__)) {                                              \
-      std::printf("line %d: not so: %s\n", __LINE__, #__VA_ARGS__);    \
-      std::exit(1);                                                    \
-    }                                                                  \
+#define CHECK(...)                                                  \
+  do {                                                              \
+    if (!(__VA_ARGS__)) {                                           \
+      std::printf("line %d: not so: %s\n", __LINE__, #__VA_ARGS__); \
+      std::exit(1);                                                 \
+    }                                                               \
   } while (false)
 #define OK(...) CHECK((__VA_ARGS__) == dl::Status::ok)
 

@@ -99,7 +99,9 @@ def test_real_time_loop_takes_no_memory(examples, tmp_path):
 def test_program_of_the_page_runs(tmp_path):
     """Blocks of docs/cpp.md, one after the other, are a program that the project of the page builds."""
     text = (ROOT / "docs" / "cpp.md").read_text(encoding="utf-8")
-    found = {language: re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL) for language in ("cpp", "cmake", "python")}
+    found = {
+        language: re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL) for language in ("cpp", "cmake", "python")
+    }
     includes = "#include <cstdio>\n" + "".join(re.findall(r"^#include .*\n", "".join(found["cpp"]), re.MULTILINE))
     body = re.sub(r"^#include .*\n", "", "\n".join(found["cpp"]), flags=re.MULTILINE)
     end = 'std::printf("%d %d %d\\n", bool(report), bool(contact), world.q()[2] < 0.11);'
@@ -198,7 +200,9 @@ def probed(programs, tmp_path_factory):
 @pytest.mark.parametrize("name", SCENES)
 def test_cpp_gives_the_bits_of_python(probed, name):
     different = {
-        key: float(np.abs(cpp - python).max()) for key, (cpp, python) in probed[name].items() if cpp.tobytes() != (python + 0.0).tobytes() and not np.array_equal(cpp, python)
+        key: float(np.abs(cpp - python).max())
+        for key, (cpp, python) in probed[name].items()
+        if cpp.tobytes() != (python + 0.0).tobytes() and not np.array_equal(cpp, python)
     }
     assert different == {}
 
@@ -325,7 +329,11 @@ def test_made_objects_take_no_memory(programs, tmp_path, name):
     model, constraints, _ = scene(name)
     dl.save_model(tmp_path / "model", model, constraints)
     counts = dict(line.split(",") for line in run(programs / "quiet", tmp_path / "model").splitlines())
-    assert {k: n for k, n in counts.items() if k in ("inaccurate", "unsolved", "contacts without solution")}.keys() == {"inaccurate", "unsolved", "contacts without solution"}
+    assert {k: n for k, n in counts.items() if k in ("inaccurate", "unsolved", "contacts without solution")}.keys() == {
+        "inaccurate",
+        "unsolved",
+        "contacts without solution",
+    }
     asked = {k: int(n) for k, n in counts.items() if k not in ("inaccurate", "unsolved", "contacts without solution")}
     assert len(asked) == 15
     assert {k: n for k, n in asked.items() if n} == {}
@@ -345,3 +353,42 @@ def test_names_of_any_kind_reach_cpp(programs, tmp_path):
 def test_a_folder_that_is_not_there_is_a_typed_error(tmp_path):
     with pytest.raises(dl.errors.WriteError, match="save_model"):
         dl.save_model(tmp_path / "none" / "model", dl.load("iiwa"))
+
+
+# ---- without Python -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.exhaustive  # compiles the core
+def test_installed_from_sources_without_python(tmp_path):
+    for tool in ("cmake", "c++", "pkg-config"):
+        if shutil.which(tool) is None:
+            pytest.skip(f"needs {tool}")
+    build, prefix = tmp_path / "build", tmp_path / "prefix"
+    run(
+        "cmake",
+        "-S",
+        ROOT,
+        "-B",
+        build,
+        "-DDELASSUS_PYTHON=OFF",
+        f"-DCMAKE_INSTALL_PREFIX={prefix}",
+        "-DCMAKE_INSTALL_LIBDIR=lib",
+        "-DCMAKE_DISABLE_FIND_PACKAGE_Python=ON",
+    )
+    run("cmake", "--build", build, "-j2")
+    run("cmake", "--install", build)
+    version = dl.__version__.split(".")
+    assert {f.name for f in (prefix / "lib").glob("libdelassus*")} == {
+        "libdelassus.so",
+        f"libdelassus.so.{'.'.join(version[:2])}",
+        f"libdelassus.so.{'.'.join(version[:3])}",
+    }
+    flags = subprocess.run(
+        ["pkg-config", "--cflags", "--libs", "delassus"],
+        env={"PKG_CONFIG_PATH": str(prefix / "lib/pkgconfig"), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()
+    run("c++", "-std=c++20", ROOT / "examples/cpp/box_on_a_slope.cpp", "-o", tmp_path / "box", *flags, f"-Wl,-rpath,{prefix / 'lib'}")
+    assert run(tmp_path / "box").count("Coulomb") == 4

@@ -139,21 +139,21 @@ void constructors(const dl::Model& model, const std::string& folder) {
   const dl::Body body{.name = "a", .mass = 1, .inertia = {1, 1, 1}};
   const dl::JointDescription hinge{.name = "j", .body = "a"};
   CHECK(throws<ModelError>("parent", [&] { make({.bodies = {{.name = "a", .parent = "b"}}, .joints = {}}); }));
-  CHECK(throws<ModelError>("cycle", [&] {
-    make({.bodies = {{.name = "a", .parent = "b"}, {.name = "b", .parent = "a"}}, .joints = {}});
-  }));
+  CHECK(throws<ModelError>(
+      "cycle", [&] { make({.bodies = {{.name = "a", .parent = "b"}, {.name = "b", .parent = "a"}}, .joints = {}}); }));
   CHECK(throws<ModelError>("names must differ", [&] { make({.bodies = {body, body}, .joints = {}}); }));
   CHECK(throws<ModelError>("names must differ", [&] { make({.bodies = {body}, .joints = {hinge, hinge}}); }));
   CHECK(throws<ModelError>("moves no inertia", [&] { make({.bodies = {{.name = "a"}}, .joints = {hinge}}); }));
-  CHECK(throws<ModelError>("physical", [&] {
-    make({.bodies = {{.name = "a", .mass = 1, .inertia = {1, 1, 3}}}, .joints = {}});
-  }));
-  CHECK(throws<ModelError>("physical", [&] {
-    make({.bodies = {{.name = "a", .mass = 1, .inertia = {1, 1, 1, 2, 0, 0}}}, .joints = {}});
-  }));
-  CHECK(throws<ModelError>("without mass", [&] { make({.bodies = {{.name = "a", .inertia = {1, 1, 1}}}, .joints = {}}); }));
-  CHECK(throws<ModelError>("length 1", [&] { make({.bodies = {{.name = "a", .quaternion = {1, 1, 0, 0}}}, .joints = {}}); }));
-  CHECK(throws<ModelError>("axis", [&] { make({.bodies = {body}, .joints = {{.name = "j", .body = "a", .axis = {0, 0, 0}}}}); }));
+  CHECK(throws<ModelError>("physical",
+                           [&] { make({.bodies = {{.name = "a", .mass = 1, .inertia = {1, 1, 3}}}, .joints = {}}); }));
+  CHECK(throws<ModelError>(
+      "physical", [&] { make({.bodies = {{.name = "a", .mass = 1, .inertia = {1, 1, 1, 2, 0, 0}}}, .joints = {}}); }));
+  CHECK(throws<ModelError>("without mass",
+                           [&] { make({.bodies = {{.name = "a", .inertia = {1, 1, 1}}}, .joints = {}}); }));
+  CHECK(throws<ModelError>("length 1",
+                           [&] { make({.bodies = {{.name = "a", .quaternion = {1, 1, 0, 0}}}, .joints = {}}); }));
+  CHECK(throws<ModelError>(
+      "axis", [&] { make({.bodies = {body}, .joints = {{.name = "j", .body = "a", .axis = {0, 0, 0}}}}); }));
   CHECK(throws<ModelError>("finite", [&] { make({.bodies = {{.name = "a", .mass = nan}}, .joints = {}}); }));
   CHECK(throws<ModelError>("free joint", [&] {
     make({.bodies = {body, {.name = "b", .parent = "a", .mass = 1, .inertia = {1, 1, 1}}},
@@ -182,7 +182,8 @@ void constructors(const dl::Model& model, const std::string& folder) {
   twice.add(twice);
   CHECK(twice.rows() == 2 * model.saved_constraints().rows());
   CHECK(throws<ArgumentError>("damping", [&] { dl::DelassusOperator(twice, {.damping = nan}); }));
-  CHECK(throws<ArgumentError>("limits", [&] { dl::World(dl::Constraints(model, {dl::JointLimit{.joint = "left-knee"}})); }));
+  CHECK(throws<ArgumentError>("limits",
+                              [&] { dl::World(dl::Constraints(model, {dl::JointLimit{.joint = "left-knee"}})); }));
 
   // files: missing, of something else, cut short, with a number that is none, with indices that point nowhere
   CHECK(throws<LoadError>("opened", [&] { (void)dl::Model::load(folder + "/missing"); }));
@@ -190,7 +191,8 @@ void constructors(const dl::Model& model, const std::string& folder) {
     std::ofstream(folder + "/broken") << text;
     return folder + "/broken";
   };
-  const std::string head = "delassus-model 1 \"m\" 0 0 -9.81 bodies 1 \"a\" \"world\" 0 0 0 1 0 0 0 1 0 0 0 1 1 1 0 0 0 joints 0 ";
+  const std::string head =
+      "delassus-model 1 \"m\" 0 0 -9.81 bodies 1 \"a\" \"world\" 0 0 0 1 0 0 0 1 0 0 0 1 1 1 0 0 0 joints 0 ";
   CHECK(dl::Model::load(written(head + "keyframes 0 constraints 0 end")).nbody() == 2);
   CHECK(throws<LoadError>("delassus-model", [&] { (void)dl::Model::load(written("<mujoco/>")); }));
   CHECK(throws<LoadError>("version", [&] { (void)dl::Model::load(written("delassus-model 2")); }));
@@ -198,8 +200,10 @@ void constructors(const dl::Model& model, const std::string& folder) {
         throws<LoadError>("constraints", [&] { (void)dl::Model::load(written(head + "keyframes 0 constraints")); }));
   CHECK(throws<LoadError>("number", [&] { (void)dl::Model::load(written("delassus-model 1 \"m\" 0 0 down")); }));
   const std::string row = "keyframes 0 constraints 1 0 3 0 0 0 -1 0 0 0 3 ";
-  CHECK(throws<LoadError>("bodies", [&] { (void)dl::Model::load(written(head + row + "2 1 7 6 0 0 0 0 0 0 0 0 0 0 0 0 end")); }));
-  CHECK(throws<LoadError>("fit", [&] { (void)dl::Model::load(written(head + row + "2 1 0 6 0 0 0 0 0 0 0 0 0 0 0 end")); }));
+  CHECK(throws<LoadError>("bodies",
+                          [&] { (void)dl::Model::load(written(head + row + "2 1 7 6 0 0 0 0 0 0 0 0 0 0 0 0 end")); }));
+  CHECK(throws<LoadError>("fit",
+                          [&] { (void)dl::Model::load(written(head + row + "2 1 0 6 0 0 0 0 0 0 0 0 0 0 0 end")); }));
 }
 
 int main(int, char** arguments) {

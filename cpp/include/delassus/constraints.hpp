@@ -25,13 +25,13 @@ struct Baumgarte {
 /// torsional friction 4 rows, with rolling friction 6, scaled so that all of λ is in newtons and in one cone.
 struct PointContact {
   std::string body;
-  Vec3 point{};                     ///< on the body [m]
-  std::string other = "world";      ///< body touched
+  Vec3 point{};                       ///< on the body [m]
+  std::string other = "world";        ///< body touched
   std::optional<Vec3> other_point{};  ///< on the other [m]; on a body its origin by default
-  Vec3 normal{0, 0, 1};             ///< from other to body, world axes
-  double friction = 0.8;            ///< µ
-  double torsional_friction = 0;    ///< torque about the normal over normal force [m]
-  double rolling_friction = 0;      ///< torque about the tangents over normal force [m]
+  Vec3 normal{0, 0, 1};               ///< from other to body, world axes
+  double friction = 0.8;              ///< µ
+  double torsional_friction = 0;      ///< torque about the normal over normal force [m]
+  double rolling_friction = 0;        ///< torque about the tangents over normal force [m]
   Baumgarte baumgarte{};
 };
 
@@ -39,7 +39,7 @@ struct PointContact {
 struct Connect {
   std::string body;
   std::string other = "world";
-  Vec3 point{};                     ///< on the body [m]
+  Vec3 point{};                       ///< on the body [m]
   std::optional<Vec3> other_point{};  ///< on the other [m]; on a body its origin by default
   Baumgarte baumgarte{};
 };
@@ -48,8 +48,8 @@ struct Connect {
 struct Weld {
   std::string body;
   std::string other = "world";
-  Vec3 point{};                          ///< origin of the frame on the body [m]
-  Quat quaternion{1, 0, 0, 0};           ///< orientation of the frame on the body
+  Vec3 point{};                            ///< origin of the frame on the body [m]
+  Quat quaternion{1, 0, 0, 0};             ///< orientation of the frame on the body
   std::optional<Vec3> other_point{};       ///< on the other [m]; on a body its origin by default
   std::optional<Quat> other_quaternion{};  ///< on the other; on a body its axes by default
   Baumgarte baumgarte{};
@@ -59,7 +59,7 @@ struct Weld {
 struct Distance {
   std::string body;
   std::string other = "world";
-  Vec3 point{};                     ///< on the body [m]
+  Vec3 point{};                       ///< on the body [m]
   std::optional<Vec3> other_point{};  ///< on the other [m]; on a body its origin by default, in the world required
   std::optional<double> length{};     ///< [m]; the current one by default
   Baumgarte baumgarte{};
@@ -70,9 +70,9 @@ struct Distance {
 struct Hinge {
   std::string body;
   std::string other = "world";
-  Vec3 axis{0, 0, 1};               ///< on the body
+  Vec3 axis{0, 0, 1};                 ///< on the body
   std::optional<Vec3> other_axis{};   ///< on the other; on a body the same components by default
-  Vec3 point{};                     ///< on the body [m]
+  Vec3 point{};                       ///< on the body [m]
   std::optional<Vec3> other_point{};  ///< on the other [m]; on a body its origin by default
   Baumgarte baumgarte{};
 };
@@ -81,7 +81,7 @@ struct Hinge {
 /// ref + polynomial[0].
 struct JointCoupling {
   std::string joint;
-  std::string other{};                             ///< leader; empty: none
+  std::string other{};                              ///< leader; empty: none
   std::array<double, 5> polynomial{0, 1, 0, 0, 0};  ///< coefficients of p, lowest first
   Baumgarte baumgarte{};
 };
@@ -138,7 +138,8 @@ class DELASSUS_API Constraints {
 
   /// Adds one, its rows last. @throws ArgumentError
   Constraints& add(const Constraint& constraint);
-  /// Adds others of the same model, such as Model::saved_constraints(). @throws ArgumentError for those of another model
+  /// Adds others of the same model, such as Model::saved_constraints(). @throws ArgumentError for those of another
+  /// model
   Constraints& add(const Constraints& others);
 
   [[nodiscard]] int size() const noexcept;  ///< constraints

@@ -79,9 +79,9 @@ struct DynamicsReport {
 
 struct DynamicsOptions {
   DynamicsMethod method = DynamicsMethod::automatic;
-  double tolerance = 1e-12;   ///< of `constraints` and `dynamics` in the report
-  int max_iterations = 20;    ///< proximal iterations
-  double compliance = 0;      ///< C of all rows
+  double tolerance = 1e-12;  ///< of `constraints` and `dynamics` in the report
+  int max_iterations = 20;   ///< proximal iterations
+  double compliance = 0;     ///< C of all rows
   /// 1 / ε of the proximal iterations, one number per row (m,). Empty: ε is a small part of G's own diagonal; saved
   /// constraints bring it along from Python, so that results are the same bits.
   std::vector<double> mu{};

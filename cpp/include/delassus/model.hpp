@@ -31,10 +31,10 @@ enum class JointType : int { hinge, slide, ball, free };
 struct Body {
   std::string name;
   std::string parent = "world";
-  Vec3 position{};                 ///< of its frame in its parent's, joints at their reference [m]
-  Quat quaternion{1, 0, 0, 0};     ///< orientation of its frame in its parent's
-  double mass = 0;                 ///< [kg]
-  Vec3 com{};                      ///< centre of mass, body coordinates [m]
+  Vec3 position{};                  ///< of its frame in its parent's, joints at their reference [m]
+  Quat quaternion{1, 0, 0, 0};      ///< orientation of its frame in its parent's
+  double mass = 0;                  ///< [kg]
+  Vec3 com{};                       ///< centre of mass, body coordinates [m]
   std::array<double, 6> inertia{};  ///< xx, yy, zz, xy, xz, yz about the centre of mass, body axes [kg m²]
 };
 
@@ -48,10 +48,10 @@ struct JointDescription {
   double reference = 0;  ///< coordinate of a hinge [rad] or slide [m] at which the body stands as described
   std::array<double, 2> range{-std::numeric_limits<double>::infinity(),
                               std::numeric_limits<double>::infinity()};  ///< of the coordinate [rad or m]
-  double armature = 0;       ///< added to the diagonal of the mass matrix [kg m² or kg]
-  double friction_loss = 0;  ///< dry friction [N m or N], the default of JointFriction
-  double damping = 0;        ///< of a World [N m s/rad or N s/m]
-  double stiffness = 0;      ///< spring of a hinge or slide, of a World [N m/rad or N/m]
+  double armature = 0;                       ///< added to the diagonal of the mass matrix [kg m² or kg]
+  double friction_loss = 0;                  ///< dry friction [N m or N], the default of JointFriction
+  double damping = 0;                        ///< of a World [N m s/rad or N s/m]
+  double stiffness = 0;                      ///< spring of a hinge or slide, of a World [N m/rad or N/m]
   std::optional<double> spring_reference{};  ///< coordinate at which it is at rest [rad or m]; by default `reference`
 };
 

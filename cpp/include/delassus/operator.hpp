@@ -27,8 +27,8 @@ struct SolveReport {
 };
 
 struct OperatorOptions {
-  double damping = -1;     ///< ε of all rows; negative: none is set, and there is no inverse yet
-  double compliance = 0;   ///< C of all rows
+  double damping = -1;    ///< ε of all rows; negative: none is set, and there is no inverse yet
+  double compliance = 0;  ///< C of all rows
   /// Take the memory of Refinement::full now: 8 m² bytes for up to 1,024 rows, and 65 m numbers. Without it,
   /// Refinement::full does what Refinement::products does.
   bool reserve_full = true;

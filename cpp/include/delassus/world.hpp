@@ -58,12 +58,12 @@ struct StepReport {
   Status status = Status::failed;  ///< ok: the step was made; else the state stays as it was
   ContactOutcome outcome = ContactOutcome::stalled;
   StepFlaw flaw = StepFlaw::none;
-  int iterations = 0;           ///< of the contact solver, the most of any island
-  int islands = 0;              ///< problems that were solved
-  int contacts = 0;             ///< points that were there
-  double residual = 0;          ///< natural residual [m/s]
-  double penetration = 0;       ///< before the step [m]
-  double loop_error = 0;        ///< after the step [m or rad]
+  int iterations = 0;      ///< of the contact solver, the most of any island
+  int islands = 0;         ///< problems that were solved
+  int contacts = 0;        ///< points that were there
+  double residual = 0;     ///< natural residual [m/s]
+  double penetration = 0;  ///< before the step [m]
+  double loop_error = 0;   ///< after the step [m or rad]
   explicit operator bool() const noexcept {
     return status == Status::ok && outcome == ContactOutcome::solved && flaw == StepFlaw::none;
   }
