@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 #include <span>
+#include <string_view>
 
 #include "data.h"
 
@@ -62,21 +63,15 @@ class Check {
 // The status of work that left its result in `out`.
 inline Status finished(In out) { return all_finite(out) ? Status::ok : Status::overflow; }
 
-// What no work on the real-time path may let out.
+// The status of work, whatever it throws.
 template <class F>
-auto contained(F&& work) noexcept -> decltype(work()) {
+Status contained(F&& work) noexcept {
   try {
     return work();
   } catch (const TypedError& error) {
-    if constexpr (std::is_same_v<decltype(work()), Status>)
-      return std::string_view(error.kind()) == "CapacityError" ? Status::capacity : Status::failed;
-    else
-      return {};
+    return std::string_view(error.kind()) == "CapacityError" ? Status::capacity : Status::failed;
   } catch (...) {
-    if constexpr (std::is_same_v<decltype(work()), Status>)
-      return Status::failed;
-    else
-      return {};
+    return Status::failed;
   }
 }
 

@@ -143,17 +143,13 @@ SolveReport DelassusOperator::solve(In y, Out x, const SolveOptions& options, in
   if (!s.full || options.refinement != Refinement::full) wanted.limit = no_limit;
 
   SolveReport report;
-  if (!(options.tolerance >= 0)) {
-    report.status = Status::out_of_range;
-    return report;
-  }
-  report.status = s.map(y, s.rows(), x, s.rows(), columns, [&] {
-    if (s.factored) report.backward_error = s.core->solve(y.data(), columns, x.data(), wanted);
-  });
-  if (report.status == Status::ok && !s.factored)
-    report.status = Status::no_inverse;
-  else if (report.status == Status::ok && refined && !(report.backward_error <= limit))
-    report.status = Status::inaccurate;
+  report.status = !(options.tolerance >= 0) ? Status::out_of_range
+                  : s.fresh && !s.factored  ? Status::no_inverse
+                                            : Status::ok;
+  if (report.status != Status::ok) return report;
+  report.status = s.map(y, s.rows(), x, s.rows(), columns,
+                        [&] { report.backward_error = s.core->solve(y.data(), columns, x.data(), wanted); });
+  if (report.status == Status::ok && refined && !(report.backward_error <= limit)) report.status = Status::inaccurate;
   return report;
 }
 
