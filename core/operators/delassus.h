@@ -255,6 +255,9 @@ class Delassus {
     return worst;
   }
 
+  // Takes the memory of what refinement falls back to.
+  void reserve_fallbacks() { refinement_.reserve(*this); }
+
   // Normwise backward errors of columns, of a pack of states one a lane. After set_damping.
   void backward_error(const T* Y, const T* X, int columns, T* errors) {
     refinement_.find_errors(*this, Y, X, columns, errors);

@@ -38,6 +38,7 @@ class MatrixFree final : public MovingOperator<Real> {
   Real solve(const Real* Y, int columns, Real* X, const Accuracy<Real>& wanted) override {
     return G_->solve(Y, columns, X, wanted);
   }
+  void reserve_fallbacks() override { G_->reserve_fallbacks(); }
   void backward_error(const Real* Y, const Real* X, int columns, Real* errors) override {
     G_->backward_error(Y, X, columns, errors);
   }

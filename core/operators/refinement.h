@@ -149,6 +149,15 @@ class Refinement {
   // Operators that never work at the same time may share the memory, which outlives them.
   explicit Refinement(RefinementMemory<T>& memory) : memory_(memory) {}
 
+  // Takes the memory of fallbacks now, so that no solution has to.
+  template <class A>
+  void reserve(A& G) {
+    auto& dense = G.fallbacks().dense;
+    using Dense = typename std::remove_cvref_t<decltype(G.fallbacks())>::Dense;
+    if (!memory_.krylov) memory_.krylov = std::make_unique<FlexibleGmres<T>>(G.rows());
+    if (!dense && G.rows() <= Dense::max_rows) dense = std::make_unique<Dense>(G.rows());
+  }
+
   // x ← (G + ε)⁻¹ y of one column or a pack of them. Returns the largest backward error of a column, or the goal where
   // that is met; zero if nothing was refined.
   template <class A, class C>

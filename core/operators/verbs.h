@@ -29,6 +29,8 @@ class Operator {
   virtual void exchange_damping() = 0;
   virtual void apply(const Real* X, int columns, Real* Y) = 0;
   virtual Real solve(const Real* Y, int columns, Real* X, const Accuracy<Real>& wanted = {}) = 0;
+  // Takes the memory of what a solution may fall back to (refinement.h), which else is taken when it is needed first.
+  virtual void reserve_fallbacks() {}
   virtual void backward_error(const Real* Y, const Real* X, int columns, Real* errors) = 0;
   virtual void diagonal(Real* d) = 0;
   // Blocks of stiffness B, a square one for each constraint (delassus.h); an operator without such a factor has no

@@ -25,6 +25,9 @@ class Automatic final : public DynamicsSolver<T> {
     fast_.set_compliance(compliance);
     std::copy(compliance, compliance + rows(), compliance_.begin());
   }
+  void reserve() override {
+    if (affordable_) repair_.reserve();
+  }
   void give_way(bool yes) override {
     fast_.give_way(yes);
     repair_.give_way(yes);

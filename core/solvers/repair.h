@@ -28,16 +28,19 @@ class Repair {
   std::size_t bytes() const { return (kkt_ ? kkt_->bytes() : 0) + (lambda_.size() + vdot_.size()) * sizeof(Real); }
   void give_way(bool yes) { gives_way_ = yes; }
 
+  void reserve() {
+    if (kkt_) return;
+    kkt_ = std::make_unique<Kkt<Real>>(*model_, layout_);
+    lambda_.resize(std::size_t(layout_->set.rows));
+    vdot_.resize(std::size_t(model_->nv));
+  }
+
   // Solves from rest. Where this fails too, the better of both answers stays. The report has the iterations of the fast
   // method.
   void solve(const State& s, int max_iterations, Real tolerance, Real* lambda, Real* vdot, Report<Real>* report,
              Real* history) {
     const std::size_t rows = std::size_t(layout_->set.rows), nv = std::size_t(model_->nv);
-    if (!kkt_) {
-      kkt_ = std::make_unique<Kkt<Real>>(*model_, layout_);
-      lambda_.resize(rows);
-      vdot_.resize(nv);
-    }
+    reserve();
     const Report<Real> before = *report;
     std::copy(lambda, lambda + rows, lambda_.begin());
     std::copy(vdot, vdot + nv, vdot_.begin());

@@ -32,6 +32,8 @@ class DynamicsSolver {
   virtual bool suits_rows() const = 0;
   virtual std::size_t bytes() const = 0;
   virtual void set_compliance(const T* compliance) = 0;
+  // Takes all memory now that else is taken when it is needed first.
+  virtual void reserve() {}
   // Rows that give way by ε λ as well: one solution, which is to hold with that.
   virtual void give_way(bool yes) { gives_way_ = yes; }
   // λ: the start on entry, the constraint forces on exit. tau and external may be null (zero), and so may gamma (taken

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         constraint_velocity,
         constraint_wrenches,
     )
+    from .cpp import get_cmake_dir, get_include, save_model
     from .derivatives import (
         BatchLinearizedDynamics,
         CenterOfMassDerivatives,
@@ -241,6 +242,8 @@ __all__ = [
     "frame_derivatives",
     "frame_jacobian",
     "frame_velocity",
+    "get_cmake_dir",
+    "get_include",
     "impact",
     "inertial_parameters",
     "integrate",
@@ -263,6 +266,7 @@ __all__ = [
     "record",
     "rollout",
     "rollout_vjp",
+    "save_model",
     "scenes",
     "solve_contacts",
     "solve_lcp",
@@ -279,6 +283,7 @@ _HOMES = {
     "constraints": "CenterOfMass Connect Constraint ConstraintRows Cylindrical Distance Hinge JointCoupling JointFriction JointLimit LinkConstraint Planar PointContact "
     "Prismatic Universal Weld "
     "constraint_bias constraint_drift constraint_error constraint_velocity constraint_wrenches",
+    "cpp": "get_cmake_dir get_include save_model",
     "derivatives": "BatchLinearizedDynamics CenterOfMassDerivatives ConstrainedDynamicsDerivatives ContactAdjoint ContactDerivatives ContactTangent DynamicsAdjoint DynamicsParameterAdjoint DynamicsTangent "
     "EnergyDerivatives ForwardDynamicsDerivatives FrameDerivatives InverseDynamicsDerivatives LinearizedDynamics OperatorDerivatives "
     "center_of_mass_derivatives constrained_dynamics_derivatives energy_derivatives forward_dynamics_derivatives frame_derivatives "

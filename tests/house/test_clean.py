@@ -25,9 +25,9 @@ def test_tool_is_content(command, tmp_path):
 def test_core_and_bindings_are_formatted():
     files = [
         str(path)
-        for folder in ("core", "bindings", "benchmarks", "tests")
+        for folder in ("core", "bindings", "benchmarks", "cpp", "examples", "tests")
         for path in sorted((ROOT / folder).rglob("*"))
-        if path.suffix in (".h", ".hxx", ".cpp")
+        if path.suffix in (".h", ".hpp", ".hxx", ".cpp")
     ]
     assert len(files) > 100
     program = shutil.which("clang-format", path=os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]]))

@@ -49,6 +49,8 @@ NOT_RUN = {
     "tools/matrix": "compiles the core for every compiler, minutes each",
     "tools/version": "test_release.py",
     "tools/oldest": "installs old versions of all dependencies, minutes",
+    "cmake ": "compiles; tests/native builds the project, and the C++ of the page",
+    "pkg-config": "tests/native asks it",
     "benchmarks/": "compiles Pinocchio's headers, minutes",
     "delassus demo": "drops robots for 1.5 s; test_examples.py runs it for 0.1 s",
     "delassus reproduce": "minutes; tests/reproduce",
@@ -111,7 +113,7 @@ def test_every_block_says_what_it_is(path):
     text = path.read_text(encoding="utf-8")
     found, _ = blocks(path)
     assert len(re.findall(r"^ *```", text, re.MULTILINE)) == 2 * len(found)
-    assert {language for language, *_ in found} <= {"python", "bash", "text"}
+    assert {language for language, *_ in found} <= {"python", "bash", "text", "cpp", "cmake"}
 
 
 def commands(block, line):

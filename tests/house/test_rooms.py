@@ -36,6 +36,7 @@ ABOVE = {
     "bench",
     "gym",
     "casadi",
+    "cpp",
     "jax",
     "torch",
     "demo",
