@@ -1,6 +1,8 @@
 """A solver that keeps its memory: the same bits as a fresh one, no allocations, and an operator that comes out as it went in."""
 
+import re
 import signal
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -222,3 +224,16 @@ def test_no_rows_are_a_solved_problem():
     r = solver.solve(np.zeros(0))
     assert r.status == "solved"
     assert r.forces.shape == (0,)
+
+
+def test_iterations_that_the_docs_tell_of_a_stack_are_those_that_happen():
+    told = re.search(r"A stack of (\d+) boxes, (\d+) rows, takes (\d+) iterations", (Path(__file__).parents[2] / "docs/contacts.md").read_text())
+    boxes, rows, iterations = map(int, told.groups())
+    scene = dl.scenes.load("box-stack")
+    model, dt = scene.model, 1e-3
+    G = dl.DelassusOperator(model, scene.constraints)
+    G.update(scene.q)
+    g = G.jacobian @ (dt * dl.forward_dynamics(model, scene.q, model.zero_velocity(), np.zeros(model.nv)))
+    result = dl.solve_contacts(G, g, scene.constraints, method="admm", timestep=dt)
+    assert result.status == "solved"
+    assert (model.nbody - 1, G.shape[0], result.iterations) == (boxes, rows, iterations)
