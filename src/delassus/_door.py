@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import re
 import sys
 import warnings
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .errors import ArgumentError, ArgumentTypeError, NotFiniteError, UnknownNameError
+from .errors import ArgumentError, ArgumentTypeError, MatrixSizeError, NotFiniteError, UnknownNameError
 
 # What XML 1.0 cannot hold: lone halves of surrogate pairs, control characters, two that are none.
 _NOT_TEXT = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -128,6 +129,27 @@ def native_class(dtype: Any, natives: Mapping[np.dtype[Any], Any]) -> tuple[np.d
         return precision, natives[precision]
     except (TypeError, KeyError):
         raise ArgumentTypeError(f"dtype: expected float64 or float32, got {dtype!r}.") from None
+
+
+def physical_memory() -> float:
+    """Memory of this machine [B]; infinite where the system does not tell."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):
+        return math.inf
+
+
+def refuse_large(rows: int, dtype: Any, matrices: int, instead: str) -> None:
+    """Refuse to make matrices of ``rows`` × ``rows`` that are larger than the machine's memory: the system would end the process instead of an error.
+
+    Raises:
+        MatrixSizeError: they are; ``instead`` says what needs none.
+    """
+    needed = float(rows) ** 2 * np.dtype(dtype).itemsize * matrices
+    if needed > physical_memory():
+        raise MatrixSizeError(
+            f"constraints: {rows:,} rows; as a dense matrix they take {needed / 1e9:,.1f} GB, and this machine has {physical_memory() / 1e9:,.1f} GB. {instead}"
+        )
 
 
 def unknown(kind: str, name: Any, known: Iterable[str]) -> UnknownNameError:

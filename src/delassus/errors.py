@@ -90,6 +90,10 @@ class CapacityError(DelassusError, RuntimeError):
     """Too many contacts for one simulation step; the state did not change."""
 
 
+class MatrixSizeError(DelassusError, MemoryError):
+    """A dense matrix would not fit into the memory of this machine; the message has its size, and what needs no matrix."""
+
+
 class SingularError(DelassusError, ArithmeticError):
     """A result is not finite: the mass matrix is singular in this pose, or numbers overflowed."""
 
@@ -105,6 +109,7 @@ __all__ = [
     "FunctionError",
     "InaccurateError",
     "LoadError",
+    "MatrixSizeError",
     "MeshError",
     "MissingExtraError",
     "ModelError",

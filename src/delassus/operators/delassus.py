@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from scipy.sparse.linalg import LinearOperator
 
 from .. import _core
-from .._door import as_array, count, diagonal, number
+from .._door import as_array, count, diagonal, number, refuse_large
 from .._html import table
 from ..constraints import Constraint, OnConstraints
 from ..errors import ArgumentError, StaleError
@@ -254,6 +254,7 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
     """
 
     _natives: ClassVar[dict[np.dtype[Any], Any]] = _NATIVE
+    _matrices: ClassVar[int] = 0  # m × m, that its numbers take
 
     def __init__(
         self,
@@ -266,6 +267,7 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
     ) -> None:
         precision, native = self._prepare(model, constraints, dtype, self._natives)
         m = sum(c.rows for c in self._constraints)
+        refuse_large(m, precision, self._matrices, "DelassusOperator needs no matrix.")
         LinearOperator.__init__(self, precision, (m, m))
         self._rows = (m,)
         self._native = native(model._native, [c._native() for c in self._constraints])
@@ -332,7 +334,12 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
         return run
 
     def to_matrix(self) -> Array:
-        """G as a dense array (m, m): one product with the identity."""
+        """G as a dense array (m, m): one product with the identity.
+
+        Raises:
+            MatrixSizeError: it would not fit into memory.
+        """
+        refuse_large(self.shape[0], self.dtype, 2, "Products G @ x and G.solve(y) need no matrix.")
         return self._run("apply", np.eye(self.shape[0], dtype=self.dtype), None)
 
     # ---- for the curious ------------------------------------------------------------------------------------------------
@@ -439,6 +446,7 @@ class BatchDelassusOperator(_Damped):
     def to_matrix(self) -> Array:
         """G of every state as a dense array (batch_size, m, m)."""
         m = self._rows[1]
+        refuse_large(m, self.dtype, 2 * self.batch_size, "Products G @ x and G.solve(y) need no matrix.")
         return self._run("apply", np.ascontiguousarray(np.broadcast_to(np.eye(m, dtype=self.dtype), self.shape)), None)
 
     def explain(self) -> Explanation:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .. import _core
-from .._door import diagonal, unknown
+from .._door import diagonal, refuse_large, unknown
 from ..constraints import Constraint, OnConstraints
 from ..errors import ArgumentError
 from ..model import Loop, Model
@@ -26,6 +26,9 @@ Array = NDArray[Any]
 MATRIX_METHODS: tuple[MatrixMethod, ...] = tuple(name for name in get_args(MatrixMethod) if name != "auto")
 INVERSE_METHODS: tuple[InverseMethod, ...] = tuple(name for name in get_args(InverseMethod) if name != "auto")
 _DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
+# below this a matrix is some hundred megabytes, and whether there are as many is not asked on every call
+_MANY_ROWS = 5000
+_INSTEAD = "Products and solutions by DelassusOperator need no matrix."
 _NATIVE: dict[np.dtype[Any], Any] = {_DOUBLE: _core.Explicit64, _SINGLE: _core.Explicit32}
 
 
@@ -99,6 +102,7 @@ class ExplicitDelassus(OnConstraints):
         matrix, inverse = ({k: time for k, (time, *_) in costs} for costs in (self._native.matrix_costs, self._native.inverse_costs))
         refused = dict.fromkeys(k for k in (*MATRIX_METHODS, *INVERSE_METHODS) if k not in matrix and k not in inverse)
         self._costs = MethodCosts(model.name, self._rows, matrix, inverse, tuple(refused))
+        self._large = self._rows > _MANY_ROWS
 
     @staticmethod
     def _method(method: str, costs: dict[str, float], choice: str, known: tuple[str, ...]) -> str:
@@ -116,11 +120,15 @@ class ExplicitDelassus(OnConstraints):
     def matrix(self, q: ArrayLike, *, method: MatrixMethod = "auto", out: Array | None = None) -> Array:
         """G at q, (m, m); see :func:`delassus_matrix`. Fills ``out`` if given."""
         chosen = self._method(method, self._costs.matrix, self._costs.matrix_choice, MATRIX_METHODS)
+        if self._large:
+            refuse_large(self._rows, self._dtype, 2, _INSTEAD)
         return self._native.matrix(chosen, q, out)  # type: ignore[no-any-return]
 
     def inverse(self, q: ArrayLike, damping: ArrayLike, *, method: InverseMethod = "auto", out: Array | None = None) -> Array:
         """(G + damping)⁻¹ at q, (m, m); see :func:`damped_delassus_inverse`. Fills ``out`` if given."""
         chosen = self._method(method, self._costs.inverse, self._costs.inverse_choice, INVERSE_METHODS)
+        if self._large:
+            refuse_large(self._rows, self._dtype, 2, _INSTEAD)
         # an array has the shortest way: the native side checks it
         if type(damping) is not np.ndarray or damping.ndim != 1:
             damping = diagonal(damping, "damping", (self._rows,), self._dtype)
@@ -243,6 +251,7 @@ class DenseDelassus(DelassusOperator):
     """
 
     _natives: ClassVar[dict[np.dtype[Any], Any]] = {_DOUBLE: _core.Dense64, _SINGLE: _core.Dense32}
+    _matrices: ClassVar[int] = 5
     _takes_blocks: ClassVar[bool] = False
 
 
@@ -260,4 +269,5 @@ class CholeskyDelassus(DelassusOperator):
     """
 
     _natives: ClassVar[dict[np.dtype[Any], Any]] = {_DOUBLE: _core.Cholesky64, _SINGLE: _core.Cholesky32}
+    _matrices: ClassVar[int] = 3
     _takes_blocks: ClassVar[bool] = False
