@@ -3,13 +3,13 @@
 //
 //   L_kj = S_jᵀ U_k D_k⁻¹,
 //
-// U and D of the elimination by articulated bodies (aba.h), O(n d). A free root stays one block, D = (Pᵀ H⁻¹ P)⁻¹ with
-// P from its velocities to the motion of its link.
+// U and D of the elimination by articulated bodies (aba.h), O(n d). A free root stays one block, D⁻¹ = P H⁻¹ Pᵀ with P
+// from the motion of its link to its velocities.
 //
 //   X ← M⁻¹ Y   u_j = y_j − Σ_k L_kj u_k over all k that hang on j,   x_k = D⁻¹ u_k − Σ_j L_kj x_j
 //
-// Two products a pair (k, j) instead of 25 a velocity (solve.h): less while limbs hang less than a dozen velocities
-// deep, and sums that stay in registers. Featherstone, Rigid Body Dynamics Algorithms, section 6.5, finds L from M.
+// Two products a pair (k, j) instead of 25 a velocity (solve.h): taken while a velocity hangs on a dozen others at most
+// on average. Sums stay in registers. Featherstone, Rigid Body Dynamics Algorithms, section 6.5, finds L from M.
 #pragma once
 
 #include "dense/vectors.h"

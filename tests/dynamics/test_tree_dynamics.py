@@ -108,7 +108,7 @@ def shallow_or_deep(name):
 
 
 @pytest.mark.parametrize("columns", [0, 1, 7, 8, 9, 31, 64, 77])
-@pytest.mark.parametrize("name", ["g1", "chain-3", "chain-33", "chain-34", "chain-60"])
+@pytest.mark.parametrize("name", ["g1", "chain-3", "chain-25", "chain-26", "chain-60"])
 def test_every_column_of_a_solve_solves_its_equations(name, columns):
     model = shallow_or_deep(name)
     q = model.random(5)
@@ -120,7 +120,7 @@ def test_every_column_of_a_solve_solves_its_equations(name, columns):
     assert np.all(np.linalg.norm(M @ x - y, axis=0) <= 1e-13 * scale)
 
 
-@pytest.mark.parametrize("name", ["g1", "talos", "chain-1", "chain-7", "chain-33", "chain-34", "chain-60"])
+@pytest.mark.parametrize("name", ["g1", "talos", "chain-1", "chain-7", "chain-25", "chain-26", "chain-60"])
 def test_the_inverse_of_shallow_and_deep_trees_is_that_of_the_mass_matrix(name):
     model = shallow_or_deep(name)
     q = model.random(5)
