@@ -6,8 +6,8 @@
 // Featherstone, Rigid Body Dynamics Algorithms, table 6.2.
 #pragma once
 
+#include "dynamics/ancestors.h"
 #include "dynamics/inertia.h"
-#include "dynamics/kinematics.h"
 
 namespace delassus {
 
@@ -16,7 +16,7 @@ template <class T>
 struct SymmetricColumn {
   T *row, *column;
   std::ptrdiff_t n;
-  [[gnu::always_inline]] void set(int j, const T& x) { row[j] = column[j * n] = x; }
+  [[gnu::always_inline]] void set(int j, const T& x) const { row[j] = column[j * n] = x; }
 };
 template <class T>
 struct Symmetric {
@@ -25,34 +25,7 @@ struct Symmetric {
   [[gnu::always_inline]] SymmetricColumn<T> operator[](int k) const { return {M + k * n, M + k, n}; }
 };
 
-// M_jk of a column k, for all j from a velocity on towards the ground, none less than `past`.
-template <class T>
-[[gnu::always_inline]] inline void column_above(const Model<real_of<T>>& model, const Workspace<T>& w, int j, int past,
-                                                const Vec6<T>& F, SymmetricColumn<T> M) {
-  for (; j >= past; j = model.dof_parent[j]) M.set(j, dot(w.S[j], F));
-}
-// The same of the six velocities of a free root, whose linear axes are the world's; `base` is F with angular numbers in
-// the axes of the root.
-template <class T>
-[[gnu::always_inline]] inline void column_of_root(int iv, const Vec6<T>& base, SymmetricColumn<T> M) {
-  M.set(iv, base.lin.x), M.set(iv + 1, base.lin.y), M.set(iv + 2, base.lin.z);
-  M.set(iv + 3, base.ang.x), M.set(iv + 4, base.ang.y), M.set(iv + 5, base.ang.z);
-}
-
-// All that stands above k in its column.
-template <class T>
-[[gnu::always_inline]] inline void whole_column(const Model<real_of<T>>& model, const Workspace<T>& w, int j, int k,
-                                                const Vec6<T>& F, Symmetric<T> M) {
-  const int root = model.roots[model.links[model.dof_link[k]].tree], iv = model.links[root].iv;
-  if (model.links[root].type == Joint::free && k >= iv + 6) {
-    column_above(model, w, j, iv + 6, F, M[k]);
-    column_of_root(iv, {F.lin, transpose_times(w.pose[root].R, F.ang)}, M[k]);
-  } else {
-    column_above(model, w, j, 0, F, M[k]);
-  }
-}
-
-// A run of ranks, the leaves first: M_jk of as many k as there are lanes while j and k stay in the run.
+// A run of ranks, the leaves first.
 template <class T>
 inline void mass_of_ranks(const Model<real_of<T>>& model, Workspace<T>& w, int begin, int end, Symmetric<T> M) {
   using P = LinkPack<T>;
@@ -63,42 +36,36 @@ inline void mass_of_ranks(const Model<real_of<T>>& model, Workspace<T>& w, int b
     const auto& rank = ranks[r];
     const Inertia<P> Ic = w.inertia.gather(rank.link) + handed;
     const Vec6<P> F = Ic * w.rank_S[r];
-    SymmetricColumn<T> column[width];
-    for (int l = 0; l < width; ++l) column[l] = M[rank.iv[l]];
     const P own = dot(w.rank_S[r], F) + gather_lanes(model.armature.data(), rank.armature);
     for (int l = 0; l < width; ++l)
-      if (rank.has(l)) column[l].set(rank.iv[l], own[l]);
-
-    // towards the root in lanes that go on, above them limb by limb
-    unsigned lanes = rank.lanes;
-    for (int a = r;; --a) {
-      if (const unsigned leaving = lanes & ~ranks[a].joins) {
-        for (int l = 0; l < width; ++l)
-          if (leaving >> l & 1) {
-            const int j = model.dof_parent[ranks[a].iv[l]];
-            if (rank.root < 0)
-              whole_column(model, w, j, rank.iv[l], get_lane(F, l), M);
-            else if (const int past = model.links[rank.root].iv + 6; j >= past)
-              column_above(model, w, j, past, get_lane(F, l), column[l]);
-          }
-        lanes &= ~leaving;
-        if (!lanes) break;
-      }
-      const P x = dot(w.rank_S[a - 1], F);
-      for (int l = 0; l < width; ++l)
-        if (lanes >> l & 1) column[l].set(ranks[a - 1].iv[l], x[l]);
-    }
-    if (rank.root >= 0) {
-      const Vec6<P> base{F.lin, transpose_times(w.pose[rank.root].R, F.ang)};
-      for (int l = 0; l < width; ++l)
-        if (rank.has(l)) column_of_root(model.links[rank.root].iv, get_lane(base, l), column[l]);
-    }
+      if (rank.has(l)) M[rank.iv[l]].set(rank.iv[l], own[l]);
+    columns_of_rank(model, w, r, F, M);
 
     handed = Ic;
     if (rank.joined) continue;
     for (int l = 0; l < width; ++l)
       if (rank.leaves(l)) w.inertia.add(rank.parent[l], get_lane(Ic, l));
     handed = rank.kept(Ic);
+  }
+}
+
+// A free root's own block. About its place, with h and I of all that it carries: along the world's axes [m, −[h]×;
+// [h]×, I], angular numbers turned into those of the root.
+template <class T>
+inline void mass_of_free(const Inertia<T>& Ic, const Mat3<T>& R, const real_of<T>* armature, int iv, Symmetric<T> M) {
+  const Vec3<T> axes[3] = {R.x, R.y, R.z};
+  const Sym3<T> I = congruence(transpose(R), Ic.I);
+  const T turning[3][3] = {{I.xx}, {I.xy, I.yy}, {I.xz, I.yz, I.zz}};
+  for (int k = 0; k < 3; ++k) {
+    for (int j = 0; j < k; ++j) M[iv + k].set(iv + j, T{});
+    M[iv + k].set(iv + k, Ic.m + armature[k]);
+  }
+  for (int k = 0; k < 3; ++k) {
+    const SymmetricColumn<T> column = M[iv + 3 + k];
+    const Vec3<T> f = cross(axes[k], Ic.h);
+    column.set(iv, f.x), column.set(iv + 1, f.y), column.set(iv + 2, f.z);
+    for (int j = 0; j < k; ++j) column.set(iv + 3 + j, turning[k][j]);
+    column.set(iv + 3 + k, turning[k][k] + armature[3 + k]);
   }
 }
 
@@ -116,6 +83,10 @@ inline void mass_of_links(const Model<real_of<T>>& model, Workspace<T>& w, int b
       handed = Ic;
     else if (link.parent >= 0)
       w.inertia.add(link.parent, Ic);
+    if (link.type == Joint::free) {
+      mass_of_free(Ic, w.pose[i].R, &model.armature[link.iv], link.iv, M);
+      continue;
+    }
     for (int k = link.iv + link.nv - 1; k >= link.iv; --k) {
       const Vec6<T> F = Ic * w.S[k];
       M[k].set(k, dot(w.S[k], F) + model.armature[k]);

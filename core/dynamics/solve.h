@@ -9,6 +9,7 @@
 #include "dynamics/aba.h"
 #include "dynamics/columns.h"
 #include "dynamics/pair.h"
+#include "dynamics/triangle.h"
 
 namespace delassus {
 
@@ -93,6 +94,9 @@ inline void solve_sweeps(const Model<real_of<T>>& model, const Workspace<T>& w, 
   }
 }
 
+// Registers of columns from which on L (triangle.h) is worth finding.
+inline constexpr int worth_triangle = 4;
+
 // Y, X: nv × columns, row-major; may be the same array.
 template <class T>
 void solve_mass_matrix(const Model<real_of<T>>& model, Workspace<T>& w, const T* Y, int columns, T* X) {
@@ -101,7 +105,19 @@ void solve_mass_matrix(const Model<real_of<T>>& model, Workspace<T>& w, const T*
   const std::size_t nv = std::size_t(model.nv), stride = std::size_t(columns);
   int first = 0;
   if constexpr (width > 1) {
-    if (columns > 1)
+    if (w.triangle.pays() && columns >= worth_triangle * width) {
+      // many columns of shallow trees
+      find_triangle(model, w);
+      T* const between = reinterpret_cast<T*>(w.triangle.columns.data());
+      const auto take = [&]<int count>() {
+        for (; first + count * width <= columns; first += count * width)
+          solve_with_triangle(model, w, WideRows<count, const T>{Y + first, columns},
+                              WideRows<count, T>{X + first, columns}, WideRows<count, T>{between, count * width});
+      };
+      take.template operator()<8>();
+      take.template operator()<2>();
+    }
+    if (columns > first + 1)
       for (std::size_t k = 0; k < nv; ++k) w.UDinv[k] = w.U[k] * w.Dinv[k];
     for (; first + 2 * width <= columns; first += 2 * width)
       solve_sweeps(model, w, ColumnsAt<T, Pair<C>>{Y + first, X + first, stride}, w.column_motions.data());

@@ -46,6 +46,20 @@ struct Motions {
   std::size_t bytes() const { return v.bytes() + a.bytes() + f.bytes(); }
 };
 
+// The factor L of M = Lᵀ D L (triangle.h): L_kj of every velocity k that hangs on j is L[at[j] + k], k from begin[j] to
+// end[j]. A free root is one block.
+template <class T>
+struct UnitTriangle {
+  std::vector<int> at, begin, end;  // a velocity
+  std::vector<T> L;
+  std::vector<Sym6<T>> root;         // a tree: inverse of D of its root, if that is free
+  std::vector<LinkPack<T>> columns;  // eight registers of columns, a row a velocity
+
+  // Nothing, where limbs are so deep that products with L cost more than sweeps.
+  explicit UnitTriangle(const Model<real_of<T>>& model);
+  bool pays() const { return !at.empty(); }
+};
+
 template <class T>
 struct Workspace : Placement<T>, Motions<T> {
   using Real = real_of<T>;
@@ -59,6 +73,7 @@ struct Workspace : Placement<T>, Motions<T> {
   std::vector<Vec6<T>> U;             // a velocity: H S, then the factor's column
   std::vector<T> Dinv, u;             // a velocity
   std::vector<Sym6<T>> Hinv;          // a tree: inverse of the root's articulated inertia, if the root is free
+  UnitTriangle<T> triangle;           // the same factor, for many columns
 
   // explicit inverse, in blocks of columns: a force a velocity, accelerations a branch. Sized by prepare_inverse, since
   // a deep comb needs much of it, and the sweeps that are O(n) none.
@@ -108,7 +123,30 @@ std::size_t Placement<T>::bytes() const {
 }
 
 template <class T>
-Workspace<T>::Workspace(const Model<Real>& model) : Placement<T>(model), Motions<T>(model.links.size()) {
+UnitTriangle<T>::UnitTriangle(const Model<real_of<T>>& model) {
+  constexpr std::size_t deepest = 12;  // on average: 24 products a velocity instead of 25
+  if (link_lanes<T> == 1) return;
+  std::size_t size = 0;
+  for (int k = 0; k < model.nv; ++k)
+    for (int j = model.dof_parent[k]; j >= 0 && size <= deepest * std::size_t(model.nv); j = model.dof_parent[j])
+      ++size;
+  if (size > deepest * std::size_t(model.nv)) return;
+  int used = 0;
+  for (int j = 0; j < model.nv; ++j) {
+    const auto& link = model.links[model.dof_link[j]];
+    begin.push_back(link.type == Joint::free ? link.iv + 6 : j + 1);
+    end.push_back(link.end_v);
+    at.push_back(used - begin.back());
+    used += end.back() - begin.back();
+  }
+  L.resize(std::size_t(used));
+  root.resize(model.roots.size());
+  columns.resize(8 * std::size_t(model.nv));
+}
+
+template <class T>
+Workspace<T>::Workspace(const Model<Real>& model)
+    : Placement<T>(model), Motions<T>(model.links.size()), triangle(model) {
   const int nl = int(model.links.size()), nv = model.nv;
   composite.resize(nl);
   H.resize(PerLink<Pose, T>::spare(nl) + 1);
