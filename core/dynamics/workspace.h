@@ -1,4 +1,4 @@
-// Everything the tree sweeps write: sized once from the model, never resized.
+// Memory of all tree sweeps: sized once from the model, never resized.
 #pragma once
 
 #include <vector>

@@ -1,9 +1,9 @@
-// The Delassus matrix G = J M⁻¹ Jᵀ + C and its damped inverse (G + ε)⁻¹ as dense matrices, by every algorithm there is
-// for them.
+// The Delassus matrix G = J M⁻¹ Jᵀ + C and its damped inverse (G + ε)⁻¹ as dense matrices, by every published
+// algorithm.
 //
 // Kinematics and articulated inertias are those of the matrix-free operator (delassus.h); each algorithm has a file in
-// explicit/, with its equation, cost and source. Any rows, but for the inverses by caba_osim, caba_osimf and pv_osimf,
-// which take rows that act on one link each.
+// explicit/, with its equation, cost and source. All take any rows, except the inverses by caba_osim, caba_osimf and
+// pv_osimf: these need rows that act on one link each.
 #pragma once
 
 #include <limits>
