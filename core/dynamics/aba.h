@@ -159,7 +159,7 @@ void factorize(const Model<real_of<T>>& model, Workspace<T>& w) {
 }
 
 // Whether every pivot stands so far out of rounding that there is no need to ask is_regular: `bound` is at least SᵀIᶜS,
-// whatever q. Both have one number a velocity, Dinv of a free joint along the world's axes.
+// whatever q. Both have one number per velocity, Dinv of a free joint along the world's axes.
 template <class T>
 bool is_surely_regular(const std::vector<real_of<T>>& bound, const T* Dinv) {
   constexpr real_of<T> least = 64 * std::numeric_limits<real_of<T>>::epsilon();

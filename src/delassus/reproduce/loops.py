@@ -41,7 +41,7 @@ def _looped(model: Model) -> Case:
 
 
 def stacked(boxes: int) -> Case:
-    """Boxes on top of each other, four contact points a pair."""
+    """Boxes on top of each other, four contact points per pair."""
     model = box_stack(boxes)
     points = [(x, y, -0.1) for x in (-0.1, 0.1) for y in (-0.1, 0.1)]
     floor: list[Constraint] = [PointContact(model, "box0", point=p) for p in points]

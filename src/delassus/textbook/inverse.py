@@ -141,7 +141,7 @@ def caba_osimf(pose: Pose, rows: Rows, damping: Any) -> BranchedInverse:
 
 
 def pv_osimf(pose: Pose, rows: Rows, damping: Any) -> BranchedInverse:
-    """(G + ε)⁻¹ by PV-OSIM for trees that branch at the base: a Cholesky factor a branch, then the base. O(n + Σ m_b² d + Σ m_b³) over branches b.
+    """(G + ε)⁻¹ by PV-OSIM for trees that branch at the base: one Cholesky factor per branch, then the base. O(n + Σ m_b² d + Σ m_b³) over branches b.
 
         B = L₁ + ε,   Λ = B⁻¹ − B⁻¹ V (D + Vᵀ B⁻¹ V)⁻¹ Vᵀ B⁻¹,   V = K₁ S
 
