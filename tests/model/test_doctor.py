@@ -19,9 +19,7 @@ def link(name, inside=INERTIAL + BOX):
 
 
 def joint(name, parent, child, kind="revolute", extra=LIMIT):
-    return (
-        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/><origin xyz="0.3 0 0"/><axis xyz="0 1 0"/>{extra}</joint>'
-    )
+    return f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/><origin xyz="0.3 0 0"/><axis xyz="0 1 0"/>{extra}</joint>'
 
 
 def examined(folder, *parts, **options):
@@ -59,7 +57,20 @@ def test_next_commands_can_be_pasted(tmp_path):
 @pytest.mark.parametrize(("scale", "odd"), [("1 1 1", True), ("0.001 0.001 0.001", False)])
 def test_a_mesh_in_millimetres_is_noticed(tmp_path, scale, odd):
     corners = np.array([[x, y, z] for x in (0, 100) for y in (0, 200) for z in (0, 300)], dtype=float)
-    faces = [(0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5), (0, 4, 5), (0, 5, 1), (2, 3, 7), (2, 7, 6), (0, 2, 6), (0, 6, 4), (1, 5, 7), (1, 7, 3)]
+    faces = [
+        (0, 1, 3),
+        (0, 3, 2),
+        (4, 6, 7),
+        (4, 7, 5),
+        (0, 4, 5),
+        (0, 5, 1),
+        (2, 3, 7),
+        (2, 7, 6),
+        (0, 2, 6),
+        (0, 6, 4),
+        (1, 5, 7),
+        (1, 7, 3),
+    ]
     body = b"".join(struct.pack("<12fH", 0, 0, 0, *corners[list(f)].ravel(), 0) for f in faces)
     (tmp_path / "box.stl").write_bytes(b"\0" * 80 + struct.pack("<I", len(faces)) + body)
     mesh = f'<collision><geometry><mesh filename="box.stl" scale="{scale}"/></geometry></collision>'

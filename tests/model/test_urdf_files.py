@@ -272,7 +272,7 @@ def test_a_file_of_another_kind_is_named_as_what_it_is(tmp_path, name):
 def test_encodings_that_a_file_declares_and_a_default_namespace_are_read(tmp_path):
     text = '<?xml version="1.0" encoding="iso-8859-1"?><robot xmlns="http://www.ros.org" name="b\u00e4r"><link name="base"/></robot>'
     path = tmp_path / "r.urdf"
-    path.write_bytes(text.replace("<link name=\"base\"/>", f'<link name="base">{INERTIAL}</link>').encode("latin-1"))
+    path.write_bytes(text.replace('<link name="base"/>', f'<link name="base">{INERTIAL}</link>').encode("latin-1"))
     model = quietly(path)
     assert (model.name, model.body_names, model.mass) == ("b\u00e4r", ("world", "base"), 1.0)
 
