@@ -1,4 +1,4 @@
-"""Contact steps of the swinging pendulum of 004, table 2: operational space beside links as bodies of their own, velocities compared first.
+"""Contact steps of the swinging pendulum of Jain's paper, table 2: operational space beside links as bodies of their own, velocities compared first.
 
 The pendulum is simulated with the operational-space formulation; then steps from some of its states in contact, each with the four nearest contacts, are timed in both formulations.
 

@@ -1,4 +1,4 @@
-"""Operation counts of the textbook algorithms beside what texts 002 and 003 state: growth on chains, atlas, atlas_hands, a quadruped, M⁻¹.
+"""Operation counts of the textbook algorithms beside what the PV-OSIMr and constrained-dynamics papers state: growth on chains, atlas, atlas_hands, a quadruped, M⁻¹.
 
 python benchmarks/python/counts.py [--json FILE]        some minutes
 """
@@ -108,7 +108,7 @@ def main():
             model, ends = stem(links, branches)
             result["stem"][f"{branches} a side, stem of {links}"] = {n: total(n, model, ends) for n in ("efpa", "pv-osim", "pv-osimr")}
     table(
-        "Stem with branches of seven links (002, fig. 3)",
+        "Stem with branches of seven links (PV-OSIMr paper, fig. 3)",
         ("efpa", "pv-osim", "pv-osimr"),
         [(k, [f"{x:,}" for x in v.values()]) for k, v in result["stem"].items()],
     )

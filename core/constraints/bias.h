@@ -19,7 +19,7 @@ inline Vec3<Real> three(const std::vector<Real>& x, int row = 0) {
   return {x[3 * row], x[3 * row + 1], x[3 * row + 2]};
 }
 
-// A vector a lane, for functions that branch.
+// One vector per lane, for functions that branch.
 template <class T, class F>
 inline Vec3<T> lane_by_lane(F&& f) {
   Vec3<T> out;

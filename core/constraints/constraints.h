@@ -23,7 +23,7 @@ struct ConstraintDescription {
   Kind kind;
   int rows;
   std::vector<int> bodies;     // the first minus the second; `links`: any number
-  std::vector<double> points;  // three a body
+  std::vector<double> points;  // three per body
   std::vector<double> matrix;  // frame: 3×3 axes as rows; links: rows × 6 a body
   int axes_on = -1;  // frame: which of the bodies carries the axes, −1: the world. Rows of the point, then the rotation
                      // about the last axes; four rows with three of the point: about a × b, see `target`

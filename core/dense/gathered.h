@@ -1,6 +1,6 @@
 // Products with selected rows of a matrix, so that matrices with few nonzero rows use dense arithmetic.
 //
-//   C = Σ_e a_e b_eᵀ        a_e, b_e: row e of two lists, picked by offsets or one after the other
+//   C = Σ_e a_e b_eᵀ        a_e, b_e: row e of two lists, selected by offsets or consecutive
 //
 // A tile of C stays in registers during the loop over e. Numbers past the end of a row are read, so rows must be
 // padded.

@@ -6,7 +6,7 @@
 
 namespace delassus {
 
-// One value a velocity, component after component, so that values of consecutive velocities, such as those of a
+// One value per velocity, component after component, so that values of consecutive velocities, such as those of a
 // subtree, are read side by side from any of them on. With T a pack of states the width is one.
 template <template <class> class V, class T>
 class VelocityStrips {

@@ -4,9 +4,10 @@
 //   U = H S,   D = Sᵀ U + armature,   u = τ − Sᵀ f,   H −= U D⁻¹ Uᵀ,   f += U D⁻¹ u,   H_p += H,   f_p += f
 //   ν̇ = D⁻¹ (u − Uᵀ a_p),   a_i = a_p + S ν̇
 //
-// Featherstone, table 7.1, with the velocity-dependent accelerations taken out beforehand: f starts as the force of the
-// motion with ν̇ = 0, a is what ν̇ adds to it, and no product H c is needed. Velocities of one joint are eliminated one
-// by one, which is the LDLᵀ of its block; a free joint, whose S is square, gives a = H⁻¹ (S⁻ᵀ τ − f) at once.
+// Featherstone, table 7.1, with the velocity-dependent accelerations removed beforehand: f starts as the force of the
+// motion with ν̇ = 0, a is the acceleration that ν̇ adds, and no product H c is needed. Velocities of one joint are
+// eliminated one at a time, which gives the LDLᵀ factors of its block; a free joint, whose S is square, gives a = H⁻¹
+// (S⁻ᵀ τ − f) at once.
 #pragma once
 
 #include <algorithm>
@@ -43,7 +44,7 @@ inline void clear_waiting(const Model<real_of<T>>& model, Workspace<T>& w) {
     if (w.ranks.waits[i]) w.H[i] = Sym6<T>{};
 }
 
-// What moves as joints are eliminated: nothing, or the forces that joint torques tau (null: none) leave on the links.
+// The forces that an elimination carries along: none, or those that joint torques tau (null: zero) exert on the links.
 template <class T>
 struct NoForces {};
 template <class T>
@@ -158,7 +159,7 @@ void factorize(const Model<real_of<T>>& model, Workspace<T>& w) {
 }
 
 // Whether every pivot stands so far out of rounding that there is no need to ask is_regular: `bound` is at least SᵀIᶜS,
-// whatever q. Both have one number a velocity, Dinv of a free joint along the world's axes.
+// whatever q. Both have one number per velocity, Dinv of a free joint along the world's axes.
 template <class T>
 bool is_surely_regular(const std::vector<real_of<T>>& bound, const T* Dinv) {
   constexpr real_of<T> least = 64 * std::numeric_limits<real_of<T>>::epsilon();

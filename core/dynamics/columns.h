@@ -1,4 +1,4 @@
-// Columns of a matrix in the lanes of a register: the first and last of a row fill none.
+// Columns of a matrix in the lanes of registers, where the first and last register of a row may be partly used.
 #pragma once
 
 #include "dynamics/workspace.h"

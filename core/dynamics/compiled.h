@@ -1,4 +1,5 @@
-// The sweeps of one state, compiled once (instantiate.cpp): who includes this compiles none of them.
+// Declares the sweeps for one state as compiled elsewhere (instantiate.cpp), so that files that include this header do
+// not compile them again.
 #pragma once
 
 #include "dynamics/crba.h"

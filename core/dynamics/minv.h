@@ -1,8 +1,8 @@
 // M⁻¹(q) directly, without M: O(n²) numbers, each in constant time.
 //
 // Carpentier, "Analytical inverse of the joint space inertia matrix", 2018, algorithm 1, with line 14 replaced by its
-// correction F_p += F + U M⁻¹[i, subtree]: what a subtree transmits includes what its own subtrees transmitted.
-// Columns go in blocks of a register's width. In world axes one F serves all links, because the columns of disjoint
+// correction F_p += F + U M⁻¹[i, subtree]: what a subtree transmits includes what its own subtrees transmitted. Columns
+// are processed in blocks of a register's width. In world axes one F serves all links, because the columns of disjoint
 // subtrees are disjoint, and a parent's P is overwritten by its last child.
 //
 //   backward  row_k = D⁻¹ (e_k − S_kᵀ F),   F += U_k row_k          on the columns of k's subtree
@@ -37,7 +37,7 @@ struct RowBlocks {
   }
 };
 
-// From the factor of M that `factorize` or `aba` left. Minv: nv × nv, both triangles.
+// From the factor of M made by `factorize` or `aba`. Minv: nv × nv, both triangles.
 template <class T>
 void inverse_of_factor(const Model<real_of<T>>& model, Workspace<T>& w, T* __restrict Minv) {
   using C = LinkPack<T>;

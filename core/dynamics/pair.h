@@ -1,5 +1,5 @@
-// Two registers side by side as one scalar: twice the columns in a sweep whose numbers wait for each other. A vector
-// type of that width would go through memory where the processor has no register for it.
+// Two registers side by side as one scalar: twice the columns in a sweep that is limited by latency. A vector type of
+// that width would go through memory on processors without such a register.
 #pragma once
 
 #include "spatial/scalar.h"

@@ -2,7 +2,7 @@
 //
 //   U = H S,   D = Sᵀ U + armature + joint rows,   H −= U D⁻¹ Uᵀ
 //
-// T is a number, a pack of states, or a pack of links that do not know each other.
+// T is a number, a pack of states, or a pack of independent links.
 #pragma once
 
 #include "spatial/spatial.h"

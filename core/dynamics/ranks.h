@@ -1,9 +1,9 @@
-// Links abreast: hinges of equal height, the longest way to a leaf, which know nothing of each other, in the lanes of
-// one register. Limbs of equal length lie side by side, so that a sweep takes four legs in the time of one.
+// Ranks: hinges of equal height (longest path to a leaf) in the lanes of one register; such hinges are independent.
+// Limbs of equal length share registers, so that a sweep takes the time of one leg for four.
 //
-// A sweep goes through the parts: runs of ranks, and runs of single links, all other ones. Parents come before their
-// children. Numbers stay where they are kept a link and are gathered and scattered, so that nobody else knows of ranks.
-// With T a pack of states all links are single, in their order.
+// A sweep visits runs of ranks, and runs of single links for all others; parents come before their children. Data stay
+// in their per-link arrays and are gathered and scattered, so no other code depends on ranks. With T a pack of states,
+// all links are single, in their order.
 #pragma once
 
 #include <algorithm>

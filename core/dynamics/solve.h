@@ -1,9 +1,9 @@
-// X ← M⁻¹ Y with the factor of M (aba.h), O(n) a column, no matrix formed; several columns side by side.
+// X ← M⁻¹ Y with the factor of M (aba.h), O(n) per column, no matrix formed; several columns side by side.
 //
 //   backward  u = y − Sᵀ f,   f += U D⁻¹ u,   f_p += f        forward  x = D⁻¹ u − (U D⁻¹)ᵀ a_p,   a_i = a_p + S x
 //
-// 25 products a velocity and column. A joint waits for the one before it, so that two registers of columns take hardly
-// longer than one, and share what is read of S and U D⁻¹.
+// 25 products per velocity and column. Each joint depends on the previous one, so two registers of columns take hardly
+// longer than one, and they share the loads of S and U D⁻¹.
 #pragma once
 
 #include "dynamics/aba.h"

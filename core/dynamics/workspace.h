@@ -1,4 +1,4 @@
-// Everything the tree sweeps write: sized once from the model, never resized.
+// Memory of all tree sweeps: sized once from the model, never resized.
 #pragma once
 
 #include <vector>
@@ -83,7 +83,7 @@ struct Workspace : Placement<T>, Motions<T> {
   std::vector<int> slot;   // a link: where in P its accelerations are
   std::vector<char> leaf;  // a link: nobody reads its accelerations
 
-  // right-hand sides, one, a pack or two packs of them: a force or motion a link, a number a velocity
+  // right-hand sides, one, a pack or two packs of them: one force or motion per link, one number per velocity
   std::vector<Vec6<T>> single_motion;
   std::vector<Vec6<LinkPack<T>>> column_motion;
   std::vector<Vec6<Pair<LinkPack<T>>>> column_motions;

@@ -1,4 +1,4 @@
-// How exact a solution shall be.
+// Required accuracy of a solution.
 #pragma once
 
 #include <limits>

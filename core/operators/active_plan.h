@@ -1,9 +1,9 @@
 // The plan of M + Jᵀ B J without the couplings of contacts whose blocks are zero.
 //
 // In a deep pile about half of the contacts are open, and a third of the pairs of links touch at open contacts alone.
-// Those leave neither couplings nor fill. Who plans for them all the same keeps zeros, and an order that is not made
-// for the rest: in piles of 600 and 1,000 boxes six to seven times the products. Such a plan is made anew whenever
-// other groups couple, from these alone, so that bits do not depend on what was solved before.
+// Those cause neither couplings nor fill. A plan that includes them stores zeros and has an order that does not suit
+// the rest: six to seven times the products in piles of 600 and 1,000 boxes. The plan is made again whenever other
+// groups couple, and from these groups only, so that results do not depend on earlier solves.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// The Delassus operator of many states of one mechanism: as many states side by side as a register holds, groups of
-// them in turn, on one or more threads. The sweeps are those of one state (delassus.h), with T a pack of states.
+// The Delassus operator for many states of one mechanism, on one or more threads. States are processed in groups of as
+// many as a register holds, by the sweeps for one state (delassus.h) with T a pack of states.
 #pragma once
 
 #include "operators/delassus.h"

@@ -1,8 +1,8 @@
-// All that belongs to a damping D of square blocks, one for each constraint, symmetric or not:
+// Data of a block damping D, one square block per constraint, symmetric or not:
 //
 //   S = C + D,   B = S⁻¹ block by block,   (G + D)⁻¹ = B − B J (M + Jᵀ B J)⁻¹ Jᵀ B
 //
-// the factor of M + Jᵀ B J, and what solutions needed beyond it. Transposed, with the same numbers,
+// the factor of M + Jᵀ B J, and what solutions needed beyond it. The transposed problem uses the same factor:
 //
 //   (G + D)⁻ᵀ = Bᵀ − Bᵀ J (M + Jᵀ B J)⁻ᵀ Jᵀ Bᵀ
 //

@@ -1,16 +1,17 @@
 // The elimination rule (elimination.h) where blocks are not symmetric, as M + Jᵀ B J with friction in B: H_ij and H_ji
-// apart. For each velocity of link i, last first, with N its neighbours then,
+// apart. For each velocity of link i, last first, with N its neighbours at that time,
 //
 //   pivot      U = H_ii S,   V = H_iiᵀ S,   W_j = H_ji S,   Z_j = H_ijᵀ S,   D = Sᵀ U + armature + joint rows
 //   downdate   H_jk −= W_j D⁻¹ Z_kᵀ for j, k ∈ N ∪ {i}   (W_i = U, Z_i = V)
 //   merge      as there
 //
-// A free link goes at once: H_ii = L D Uᵀ, W_j = H_ji U⁻ᵀ, Z_j = H_ijᵀ L⁻ᵀ. Twice the arithmetic of the symmetric rule;
-// but neighbours whose coupling is zero, since all contacts between are open, are left out.
+// A free link is eliminated at once: H_ii = L D Uᵀ, W_j = H_ji U⁻ᵀ, Z_j = H_ijᵀ L⁻ᵀ. Twice the arithmetic of the
+// symmetric rule; but neighbours whose coupling is zero, because all contacts between them are open, are skipped.
 //
-// What stays are two factors as that rule leaves them: U, W, L for forces on their way to the root, V, Z, U for
+// The result is two factors in the form of that rule: U, W, L for forces on their way to the root, V, Z, U for
 // accelerations on their way back, so that substitution.h solves with the two; exchanged, they solve with the
-// transposed matrix. Pivots are taken in the plan's order, whatever their size: who uses the factor refines.
+// transposed matrix. Pivots are taken in the plan's order, whatever their size, so solutions have to be refined by the
+// caller.
 #pragma once
 
 #include "dynamics/aba.h"

@@ -1,5 +1,5 @@
-// Blocks of stiffness B, a square one for each constraint, on links: where their numbers are, and the memory of the
-// elimination of M + Jᵀ B J. Factors of it are kept by who asks for them.
+// Blocks of stiffness B, one square block per constraint, on links: their memory layout, and the memory of the
+// elimination of M + Jᵀ B J. The caller owns the factors.
 #pragma once
 
 #include <optional>

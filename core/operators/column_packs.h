@@ -1,5 +1,5 @@
-// Several right-hand sides at once, side by side in registers: the sweeps are those of one (substitution.h), with a
-// pack of columns for every number that depends on the right-hand side.
+// Several right-hand sides at once, in the lanes of registers: the sweeps for one (substitution.h), with a pack of
+// columns in place of every number that depends on the right-hand side.
 #pragma once
 
 #include <vector>

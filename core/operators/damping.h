@@ -1,5 +1,4 @@
-// All that belongs to one damping ε of an operator: R = (C + ε)⁻¹, the factor of M + Jᵀ R J, and what solutions needed
-// beyond it.
+// Data of one damping ε of an operator: R = (C + ε)⁻¹, the factor of M + Jᵀ R J, and what solutions needed beyond it.
 #pragma once
 
 #include <vector>

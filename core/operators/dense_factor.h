@@ -1,6 +1,6 @@
-// The last way to (G + ε)⁻¹ where rows are few: G column by column as a matrix, O(m (n + m)), and its factors,
-// Cholesky's, O(m³ / 3), or where blocks of damping are not symmetric L and U, O(2 m³ / 3). A dense factor has no lemma
-// whose terms cancel. Of a pack of states each has a matrix of its own.
+// The last fallback for (G + ε)⁻¹, with few rows: G as a matrix, column by column, O(m (n + m)), and its factors:
+// Cholesky, O(m³ / 3), or LU if blocks of damping are not symmetric, O(2 m³ / 3). Unlike the matrix inversion lemma, a
+// dense factor has no terms that cancel. In a pack of states, each state has its own matrix.
 #pragma once
 
 #include <vector>

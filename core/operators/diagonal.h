@@ -1,5 +1,5 @@
 // The diagonal of J M⁻¹ Jᵀ, O(n + m): inverse inertias Ω of links from base to tips (inverse_inertia.h), then K Ω Kᵀ of
-// every row. Where a row acts on two links of one tree, without what passes between these.
+// every row. For a row on two links of one tree, the coupling between these is left out.
 #pragma once
 
 #include "operators/factor.h"

@@ -1,7 +1,8 @@
-// The one elimination rule: all joints of a mechanism whose links are coupled by constraints, O(n) and what couplings
-// cost.
+// The one elimination rule: it eliminates all joints of a mechanism whose links are coupled by constraints, in O(n)
+// plus the cost of couplings.
 //
-// Link i, all its children gone, has the neighbours N; its parent p may be one. For each of its velocities, last first,
+// Link i has the neighbours N after all its children are eliminated; its parent p may be one of them. For each of its
+// velocities, last first,
 //
 //   pivot      U = H_ii S,   W_j = H_ji S for j ∈ N,   D = Sᵀ U + armature + joint rows
 //   downdate   H_jk −= W_j D⁻¹ W_kᵀ for j, k ∈ N ∪ {i}  (W_i = U)
@@ -10,12 +11,12 @@
 //
 //   merge      H_pp += H_ii (+ H_ip + H_pi if p ∈ N),   H_jp += H_ji for j ∈ N \ {p}
 //
-// A free link goes at once, S being the world's axes: H_ii = L D Lᵀ, W_j = H_ji L⁻ᵀ. What stays are V = U D⁻¹, W and
-// D⁻¹, the factor; substitution.h solves with it.
+// A free link is eliminated at once, since its S are the world's axes: H_ii = L D Lᵀ, W_j = H_ji L⁻ᵀ. The factor is V =
+// U D⁻¹, W and D⁻¹; substitution.h solves with it.
 //
 // No couplings: articulated bodies. Ground contacts only: constrainedABA. Loops: LCABA. Algorithm 4 of "Matrix-Free
-// Delassus Operations", derived anew from Gauss' principle. The ground has a = 0 and is nobody's neighbour. Links side
-// by side in a register: strip_elimination.h. Which link goes when, and who are its neighbours then: plan.h.
+// Delassus Operations", derived anew from Gauss' principle. The ground has a = 0 and is never a neighbour. Several
+// links in one register: strip_elimination.h. The order of links, and their neighbours at elimination: plan.h.
 #pragma once
 
 #include "dynamics/aba.h"

@@ -1,9 +1,9 @@
-// The Delassus matrix G = J M⁻¹ Jᵀ + C and its damped inverse (G + ε)⁻¹ as dense matrices, by every algorithm there is
-// for them.
+// The Delassus matrix G = J M⁻¹ Jᵀ + C and its damped inverse (G + ε)⁻¹ as dense matrices, by every published
+// algorithm.
 //
 // Kinematics and articulated inertias are those of the matrix-free operator (delassus.h); each algorithm has a file in
-// explicit/, with its equation, cost and source. Any rows, but for the inverses by caba_osim, caba_osimf and pv_osimf,
-// which take rows that act on one link each.
+// explicit/, with its equation, cost and source. All take any rows, except the inverses by caba_osim, caba_osimf and
+// pv_osimf: these need rows that act on one link each.
 #pragma once
 
 #include <limits>
@@ -60,8 +60,8 @@ class ExplicitDelassus final : public MatrixMaker<T> {
   // taken when they first run.
   bool matrix(MatrixMethod method, const T* q, T* G) override;
 
-  // (G + ε)⁻¹ at q for a damping ε, one number a row; damping plus compliance is positive in every row. Where the lemma
-  // behind caba_osim, caba_osimf and pv_osimf would leave fewer than nine digits (three in single precision), the
+  // (G + ε)⁻¹ at q for a damping ε, one number per row; damping plus compliance is positive in every row. Where the
+  // lemma behind caba_osim, caba_osimf and pv_osimf would leave fewer than nine digits (three in single precision), the
   // matrix by pv_osim is inverted instead; where even that has no positive pivots, columns are solved and refined.
   bool inverse(InverseMethod method, const T* q, const T* damping, T* X) override;
 

@@ -1,4 +1,4 @@
-// What an elimination reads and writes, and the factor it leaves behind for right-hand sides.
+// Input and output of an elimination, and the factor that solves for right-hand sides.
 #pragma once
 
 #include <memory>

@@ -1,12 +1,13 @@
-// Fill that the elimination of each link would make: pairs of its neighbours that are no neighbours of each other.
+// Fill that the elimination of each link would cause: pairs of its neighbours that are not yet neighbours of each
+// other.
 //
-// Kept as links go, with the neighbours of each as bits. When link i goes, of each neighbour j the pairs with i are no
-// longer counted, and each pair x, y that meets for the first time
+// The counts are updated at every elimination, with the neighbours of each link as a bit set. When link i is
+// eliminated, the pairs with i of each neighbour j are removed, and each pair x, y that becomes neighbours
 //
-//   is counted no more for the neighbours that x and y share,
-//   counts for x with those of its neighbours that y does not have, and for y likewise
+//   leaves the counts of the common neighbours of x and y,
+//   adds to the count of x its neighbours that y does not have, and the same for y,
 //
-// which costs n / 64 words for each coupling of the factor. Memory n² / 8 bytes, used again.
+// at a cost of n / 64 words for each coupling of the factor. Memory: n² / 8 bytes, reused.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,10 @@
-// Inverse inertia Ω of links, all joints below them free to move: from a link to the next one out, O(1) a velocity.
+// Inverse inertia Ω of links with all joints towards the base free to move: computed outwards from link to link, O(1)
+// per velocity.
 //
 //   Ωᵢ = (1 − S D⁻¹ Uᵀ) Ω_p (1 − U D⁻¹ Sᵀ) + S D⁻¹ Sᵀ = Ω_p − S zᵀ − z Sᵀ,   V = U D⁻¹,
 //       z = Ω_p V − ½ (Vᵀ Ω_p V + D⁻¹) S
 //
-// Vᵀ Ω_p V + D⁻¹ is the inverse inertia that the joint itself feels. A free root has Ω = H⁻¹ of its factor.
+// Vᵀ Ω_p V + D⁻¹ is the effective inverse inertia of the joint itself. A free root has Ω = H⁻¹ of its factor.
 #pragma once
 
 #include "operators/blocks.h"

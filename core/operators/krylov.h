@@ -5,10 +5,10 @@
 //
 // P stands for (G + δ)⁻¹ with δ ≥ ε so large that the matrix inversion lemma keeps most digits. A P has the eigenvalues
 // (λ + ε) / (λ + δ): one for all λ ≫ δ, ε / δ for the null space of G, and others only for λ between ε and δ. So a few
-// iterations do, each one product with G and one with P; "flexible" since P need not be exact.
+// iterations suffice, each with one product with G and one with P; "flexible" since P need not be exact.
 //
-// Saad, "A flexible inner-outer preconditioned GMRES algorithm", 1993. One state or a pack T of states, each with
-// coefficients of its own.
+// Saad, "A flexible inner-outer preconditioned GMRES algorithm", 1993. T is one state or a pack of states, each with
+// its own coefficients.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The symbolic part of an operator: who couples with whom, in which order they go, where numbers are kept.
+// The symbolic part of an operator: which links couple, their order of elimination, and the memory layout.
 #pragma once
 
 #include <span>

@@ -1,13 +1,13 @@
-// The order in which links are eliminated: of the links whose children are gone, one with the fewest neighbours
-// (minimum degree), the last of these; idle links before all others.
+// The order in which links are eliminated: among the links whose children are eliminated, the one with the fewest
+// neighbours (minimum degree), the last of these in case of ties; idle links come first.
 //
-// Where that leaves much to do, as in deep piles, the same with the link that makes the least fill (fill_counts.h) is
-// tried, and taken if its arithmetic is less: by 12 to 27 % for settled piles of 300 to 3,000 boxes, by nothing for one
-// of 600 that still fell. Variants of nested dissection by the places of boxes came out between 11 % less and 43 % more
-// than minimum degree, always above least fill: a box touches four or five others, and separators are wide.
+// Where the resulting work is large, as in deep piles, minimum fill (fill_counts.h) is tried too, and taken if it needs
+// less arithmetic: by 12 to 27 % for settled piles of 300 to 3,000 boxes, by nothing for one of 600 that still fell.
+// Variants of nested dissection by the places of boxes came out between 11 % less and 43 % more than minimum degree,
+// always above least fill: a box touches four or five others, and separators are wide.
 //
-// The neighbours are kept as lists that grow by fill, so that an elimination costs what its pairs of neighbours do. All
-// memory is flat and used again by the next order.
+// Neighbours are stored as lists that grow by fill, so that an elimination costs time proportional to its pairs of
+// neighbours. All memory is flat and reused for the next order.
 #pragma once
 
 #include <bit>

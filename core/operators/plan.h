@@ -1,4 +1,4 @@
-// In which order links are eliminated, who are their neighbours then, and where numbers are kept.
+// Plan of an elimination: the order of the links, their neighbours at elimination, and the memory layout.
 #pragma once
 
 #include <cstddef>

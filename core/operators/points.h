@@ -1,5 +1,5 @@
-// Points of constraints, the most common rows there are: three rows along the axes A of a point that is at p₁ on its
-// link and at p₂ on another link or on the ground.
+// Points of constraints, the most common rows: three rows along the axes A of a point that is at p₁ on its link and at
+// p₂ on another link or on the ground.
 //
 //   position     p = R p_local + p_link                              read_axes, place
 //   force        f₁ += Aᵀλ,  moment p₁ × Aᵀλ;  the opposite on 2     add_forces
@@ -7,7 +7,7 @@
 //   stiffness    H += Kᵀ R K of every pair of links                  stiffen
 //
 // Points between the same two links are a group. One state takes three or more points of a group side by side in
-// registers (point_packs.h), all others go point by point.
+// registers (point_packs.h), all others are processed one by one.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Memory of the sweeps, which nothing is kept in between two calls.
+// Scratch memory of the sweeps; nothing in it is kept between two calls.
 #pragma once
 
 #include <algorithm>

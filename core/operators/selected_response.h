@@ -1,12 +1,12 @@
 // Some rows and columns of J (M + Jᵀ B J)⁻¹ Jᵀ, without the others.
 //
-// A force on a row pushes the links of that row, and a sweep backward (substitution.h) hands it on to neighbours and
-// parents only: links that are eliminated before, and those on other branches, get nothing. On its way back the sweep
-// needs no others either. So both visit the links of the chosen rows and whatever can be reached from these,
+// A force on a row acts on the links of that row, and the backward sweep (substitution.h) passes it on to neighbours
+// and parents only, not to links that are eliminated earlier or lie on other branches. The forward sweep needs no
+// others either. So both visit only the links of the chosen rows and those that can be reached from them,
 //
 //   reached(i) → reached(j) for j ∈ N(i) ∪ {parent of i}
 //
-// in a pile of n bodies mostly a third to a half of them; columns go side by side in a register.
+// which is usually a third to a half of the bodies of a pile. Several columns share a register.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// Numbers of states side by side, one lane a state: n of every state, as a user has them, to n packs and back, a square
-// of them at a time.
+// Converts n numbers of every state, in the user's layout, to n packs with one state per lane and back, by transposing
+// square blocks.
 #pragma once
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Solutions with a factor (elimination.h): one sweep backward, one forward, O(n) and what couplings cost.
+// Solutions with a factor (elimination.h): one backward and one forward sweep, O(n) plus the cost of couplings.
 //
 //   backward   u = τ + Sᵀ f_i,   f_j −= W_j D⁻¹ u for j ∈ N ∪ {i},   f_p += f_i
 //   forward    ν̇ = D⁻¹ u − Σ_j (W_j D⁻¹)ᵀ a_j,   a_i = a_p + S ν̇
@@ -6,8 +6,8 @@
 // A free link, H = L D Lᵀ: u = L⁻¹ f_i;  back a_i = L⁻ᵀ D⁻¹ (u − Σ_j W_jᵀ a_j).
 //
 // A right-hand side is one column, C = T, or a pack of columns of T: the sweeps are the same. One column of one state
-// takes links side by side (strip_substitution.h). Both sweeps begin with the same local pointers: read through the
-// structs, the compiler would load them again after every store.
+// takes links side by side (strip_substitution.h). Both sweeps begin by copying pointers into locals: otherwise the
+// compiler would reload them from the structs after every store.
 #pragma once
 
 #include "operators/strip_substitution.h"

@@ -1,4 +1,4 @@
-// Rows with terms: K of every link they act on, one Vec6 a row.
+// Rows with terms: K of every link they act on, one Vec6 per row.
 //
 //   force f_i += Σ K_iᵀ λ,   projection y = Σ K_i a_i,   stiffness H_ij += K_iᵀ R K_j
 #pragma once

@@ -1,6 +1,6 @@
 // Blocks of a matrix that is not symmetric: H_ij is not H_jiᵀ, so both are kept, the second one transposed. Two links
-// have `down` = H_ji, with rows of the link that is eliminated later, and `up` = H_ijᵀ, which has the same shape.
-// Whatever happens to one of them happens to the other with left and right exchanged. One link has H_ii and H_iiᵀ.
+// have `down` = H_ji, with rows of the link that is eliminated later, and `up` = H_ijᵀ, which has the same shape. Every
+// operation on one is applied to the other with left and right exchanged. One link has H_ii and H_iiᵀ.
 #pragma once
 
 #include "operators/blocks.h"

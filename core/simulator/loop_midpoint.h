@@ -7,7 +7,7 @@
 //
 // The equation for J v⁺ also decides what happens to the velocity error r at the start:
 //
-//   J v⁺ = −½ dt J̇v − k r,   r = J v − ½ dt J̇v          k: the share of the error that is kept
+//   J v⁺ = −½ dt J̇v − k r,   r = J v − ½ dt J̇v          k: the part of the error that is kept
 //
 // k = 1, J v⁺ = −J v, conserves energy exactly, but r then persists and changes sign in every step. k = 0 removes r at
 // once, but near a dead centre this divides by almost zero. So k = ½ in calm motion; otherwise k = 0, or 1 where

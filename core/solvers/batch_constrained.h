@@ -25,7 +25,7 @@ class BatchConstrainedDynamics final : public BatchDynamicsSolver<Real> {
         batch_(batch),
         team_(std::min(threads, (batch + width - 1) / width)) {
     const std::size_t bodies = model.bodies.size(), rows = std::size_t(rows_), nv = std::size_t(model.nv);
-    // one solver and one set of numbers a thread: nothing is kept between two groups
+    // one solver and one set of numbers per thread: nothing is kept between two groups
     for (int t = 0; t < team_.size(); ++t) {
       solvers_.emplace_back(model, layout_);
       repairers_.emplace_back(model, layout_);

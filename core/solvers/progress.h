@@ -2,7 +2,7 @@
 // contradicting constraints end), or when neither decreases. Whether the result is right is decided in judged.h.
 //
 //   r² / ε  against the largest  β² / ε,   the same unit for rows of lengths and of angles;
-//       δ(J ν̇)  against the largest β,   β what rows would have without constraint forces
+//       δ(J ν̇)  against the largest β,   β: residual of the rows without constraint forces
 //
 // "Constrained Articulated Body Dynamics Algorithms", algorithm 3.
 #pragma once

@@ -32,6 +32,7 @@ app = typer.Typer(
 Robot = Annotated[str, typer.Argument(help="Name of an embedded robot, or path to an MJCF or URDF file.")]
 RobotOrScene = Annotated[str, typer.Argument(help="Name of an embedded robot or a scene, or path to an MJCF or URDF file.")]
 Floating = Annotated[bool, typer.Option("--floating-base", help="Give the root link of a URDF a free joint.")]
+Floor = Annotated[bool, typer.Option("--floor", help="Put the robot of the file on a floor.")]
 Packages = Annotated[
     list[Path] | None,
     typer.Option(
@@ -278,7 +279,7 @@ def count(
 
 
 Seconds = Annotated[float, typer.Option(min=0.0, help="Simulated time in seconds.")]
-Timestep = Annotated[float | None, typer.Option(help="Simulation time step in seconds. Default: that of the file, for bench 1 ms.")]
+Timestep = Annotated[float | None, typer.Option(help="Simulation time step in seconds. Default: that of the file.")]
 
 
 @app.command()
@@ -362,7 +363,7 @@ def simulate(
         Path | None, typer.Option(help="Write a film: .gif or .webp, or .mp4 (needs the extra video). It is drawn without a graphics card.")
     ] = None,
     floating_base: Floating = False,
-    floor: Annotated[bool, typer.Option("--floor", help="Put the robot of the file on a floor.")] = False,
+    floor: Floor = False,
     package_dir: Packages = None,
     json_file: Json = None,
 ) -> None:
@@ -421,7 +422,7 @@ def bench(
         bool, typer.Option("--simulation/--no-simulation", help="Simulate first, and use the contacts of the step that has the most.")
     ] = True,
     seconds: Seconds = 0.5,
-    timestep: Timestep = 1e-3,
+    timestep: Annotated[float | None, typer.Option(help="Simulation time step in seconds.")] = 1e-3,
     solver: Annotated[str, typer.Option(help="Contact solver: auto, admm or newton.")] = "auto",
     keyframe: Annotated[str | None, typer.Option(help="Keyframe to start from; default home, or the file's own pose.")] = None,
     control: Annotated[str | None, typer.Option(help="Actuator controls, comma-separated; default those of the keyframe.")] = None,
@@ -627,11 +628,13 @@ def play(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 for any free port.")] = 8080,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
     floating_base: Floating = False,
+    floor: Floor = False,
+    package_dir: Packages = None,
 ) -> None:
     """Simulate live in the browser: drag bodies, move controls, change friction and time step (needs the extra viewer). Embedded robots are placed on a floor."""
     from .demo import prepare
 
-    sim, _, control, left_out = prepare(source, timestep, "auto", keyframe, floating_base)
+    sim, _, control, left_out = prepare(source, timestep, "auto", keyframe, floating_base, floor, package_dir)
     with dl.Play(sim, control=control, paused=paused, look="dark" if dark else "light", port=port) as window:
         if left_out:
             console.print(f"ignored by the model: {escape('; '.join(left_out))}")

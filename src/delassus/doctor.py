@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -89,7 +90,7 @@ def examine(source: str, *, floating_base: bool = False, package_dirs: Sequence[
     if details is not None and not model.actuators:
         report.add("note", "A URDF has no actuators.", "Apply joint forces: sim.step(tau), with tau of shape (nv,).")
     _trial(report, model)
-    _advise(report, source, model, details, floating_base)
+    _advise(report, source, model, details, floating_base, package_dirs)
     return report
 
 
@@ -272,9 +273,16 @@ def _trial(report: Report, model: Model) -> None:
                f"fastest joint or base velocity {speed:.3g} (m/s or rad/s).")  # fmt: skip
 
 
-def _advise(report: Report, source: str, model: Model, details: UrdfDetails | None, floating_base: bool) -> None:
+def _advise(
+    report: Report, source: str, model: Model, details: UrdfDetails | None, floating_base: bool, package_dirs: Sequence[Path]
+) -> None:
     if details is not None and not floating_base and "free" not in model.joint_type:
         still = "" if model.nv else " It has no joint either, so nothing can move."
         report.add("note", f"Its base is fixed to the world.{still}", "For a robot that walks, flies or falls add --floating-base (floating_base=True).")  # fmt: skip
-    flags = " --floating-base" if floating_base else ""
-    report.next_steps = [f"delassus simulate {source}{flags} --floor --record motion.html", f"delassus view {source}{flags}"]
+    words = [
+        source,
+        *(["--floating-base"] if floating_base else []),
+        *(w for folder in package_dirs for w in ("--package-dir", str(folder))),
+    ]
+    what = " ".join(shlex.quote(word) for word in words)
+    report.next_steps = [f"delassus simulate {what} --floor --record motion.html", f"delassus play {what} --floor", f"delassus view {what}"]

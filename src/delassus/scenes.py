@@ -161,7 +161,7 @@ def fork(limbs: int, links: int) -> Model:
 
 
 def dual_arm() -> Model:
-    """Robot of 26 links on hinges: a head of 4, two arms of 7 with hands of three fingers that have 4 links (the example of 004, section 3): nv = 26."""
+    """Robot of 26 links on hinges: a head of 4, two arms of 7 with hands of three fingers that have 4 links (the example of Jain's paper, section 3): nv = 26."""
     b = ModelBuilder("dual_arm")
     _limb(b, "head", "world", 4, (0.0, 0.0, 1.0))
     for side, y in (("left", 0.3), ("right", -0.3)):

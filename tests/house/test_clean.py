@@ -1,6 +1,7 @@
 """The linter, the formatter and the type checker have nothing to say."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -34,3 +35,20 @@ def test_core_and_bindings_are_formatted():
     assert program, "clang-format is part of the extra 'test'"
     done = subprocess.run([program, "--dry-run", "--Werror", *files], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+CODE = re.compile(
+    r"\b(?:texts?|paper|source:?|of|source=\") ?00[0-9]\b|\b00[0-9], (?:algorithms?|eqs?\.|sections?|figs?\.|table|line)", re.IGNORECASE
+)
+
+
+def test_papers_have_names_not_numbers():
+    """A number and "algorithm 4" tell a reader nothing; "constrained-dynamics paper, algorithm 4" does."""
+    folders = ("src", "docs", "core", "bindings", "benchmarks", "examples")
+    files = [p for folder in folders for p in (ROOT / folder).rglob("*") if p.suffix in (".py", ".md", ".h", ".cpp")]
+    assert len(files) > 400
+    assert CODE.search("Source: 003, algorithm 4.")
+    found = [
+        f"{path.relative_to(ROOT)}: {line}" for path in files for line in path.read_text(encoding="utf-8").splitlines() if CODE.search(line)
+    ]
+    assert found == []

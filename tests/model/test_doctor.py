@@ -1,5 +1,6 @@
 """What the doctor says of files that are odd but load: each is noticed, in words and with a way out."""
 
+import shlex
 import struct
 import warnings
 
@@ -41,6 +42,16 @@ def test_a_sound_robot_is_complete_and_nothing_odd_is_found(tmp_path):
     assert [f.text for f in report.findings if f.kind == "note"] == ["A URDF has no actuators."]
     assert found(report, "URDF of 'r'").text == "URDF of 'r': 2 bodies, joints: 1 free joint, 1 hinge; nq = 8, nv = 7, 2 kg."
     assert "100 solved" in found(report, "100 steps").text
+
+
+def test_next_commands_can_be_pasted(tmp_path):
+    folder = tmp_path / "my packages"
+    folder.mkdir()
+    report = examined(tmp_path, link("a"), floating_base=True, package_dirs=[folder])
+    assert [command.split()[1] for command in report.next_steps] == ["simulate", "play", "view"]
+    for command in report.next_steps:
+        words = shlex.split(command)
+        assert words[2:6] == [str(tmp_path / "robot.urdf"), "--floating-base", "--package-dir", str(folder)]
 
 
 @pytest.mark.parametrize(("scale", "odd"), [("1 1 1", True), ("0.001 0.001 0.001", False)])

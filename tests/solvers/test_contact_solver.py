@@ -227,7 +227,9 @@ def test_no_rows_are_a_solved_problem():
 
 
 def test_iterations_that_the_docs_tell_of_a_stack_are_those_that_happen():
-    told = re.search(r"A stack of (\d+) boxes, (\d+) rows, takes (\d+) iterations", (Path(__file__).parents[2] / "docs/contacts.md").read_text())
+    told = re.search(
+        r"A stack of (\d+) boxes, (\d+) rows, takes (\d+) iterations", (Path(__file__).parents[2] / "docs/contacts.md").read_text()
+    )
     boxes, rows, iterations = map(int, told.groups())
     scene = dl.scenes.load("box-stack")
     model, dt = scene.model, 1e-3

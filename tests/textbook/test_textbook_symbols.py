@@ -132,7 +132,7 @@ def totals(model, constraints, *names, **options):
 
 
 def test_atlas_on_its_feet_and_hands_counts_as_in_pv_osimr():
-    """Text 002, section IV-C and IV-E: no difference with a weld a foot, 19.9 % with four points a foot, −1.5 % with hands welded too."""
+    """The PV-OSIMr paper, section IV-C and IV-E: no difference with a weld a foot, 19.9 % with four points a foot, −1.5 % with hands welded too."""
     model = dl.load("atlas")
     feet, hands = ("l_foot", "r_foot"), ("l_hand", "r_hand")
     pv, reduced = totals(model, [dl.Weld(model, b) for b in feet], "pv-osim", "pv-osimr")
@@ -146,7 +146,7 @@ def test_atlas_on_its_feet_and_hands_counts_as_in_pv_osimr():
 
 
 def test_atlas_with_hands_counts():
-    """Text 002, section IV-D: fewer operations by branching links. By how much ours differ from the text is in docs/textbook.md."""
+    """The PV-OSIMr paper, section IV-D: fewer operations by branching links. By how much ours differ from the text is in docs/textbook.md."""
     model = dl.load("atlas_hands")
     fingers = [f"{side}_rh_{finger}distal" for side in ("left", "right") for finger in ("ff", "mf", "rf", "lf", "th")]
     tips = [dl.PointContact(model, b, point=(0.0, 0.0, 0.02)) for b in fingers]
@@ -159,7 +159,7 @@ def test_atlas_with_hands_counts():
 
 
 def test_quadruped_counts_as_in_constrained_aba():
-    """Text 003, section VIII-B: constrainedABA about 20 % below proxLTL, three iterations, four points."""
+    """The constrained-dynamics paper, section VIII-B: constrainedABA about 20 % below proxLTL, three iterations, four points."""
     model = dl.load("go2")
     feet = [dl.PointContact(model, f"{leg}_calf", point=(0.0, 0.0, -0.213)) for leg in ("FL", "FR", "RL", "RR")]
     caba, ltl, ltls = totals(model, feet, "caba", "prox-ltl", "prox-ltls")
@@ -184,7 +184,7 @@ def chain_counts(name, ks, every_link=False):
 @pytest.mark.exhaustive
 @pytest.mark.parametrize(("name", "degree", "leading"), [("pv-osimr", 2, 2344 / 3), ("efpa", 3, 538 / 3), ("pv-osim", 4, 12.0)])
 def test_growth_on_the_k2_chain(name, degree, leading):
-    """Text 002, figure 4a. In steps of three (axes y, x, z) counts are polynomials in k but for the first links.
+    """The PV-OSIMr paper, figure 4a. In steps of three (axes y, x, z) counts are polynomials in k but for the first links.
 
     PV-OSIM's leading term by hand: Σ over links of rows²/2 multiplications and additions, k Σ_j (6 j)² → 12 k⁴.
     """
@@ -195,7 +195,7 @@ def test_growth_on_the_k2_chain(name, degree, leading):
 
 @pytest.mark.parametrize(("name", "degree"), [("pv-osimr", 2), ("efpa", 2), ("pv-osim", 3)])
 def test_growth_with_rows_on_every_link(name, degree):
-    """Text 002, figure 4b: from six links on, exactly a polynomial of this degree."""
+    """The PV-OSIMr paper, figure 4b: from six links on, exactly a polynomial of this degree."""
     counts = list(chain_counts(name, [3 * j for j in range(2, degree + 4)], every_link=True))
     assert (differences(counts, degree) > 0).all()
     assert not differences(counts, degree + 1).any()

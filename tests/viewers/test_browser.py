@@ -101,8 +101,6 @@ def purple(picture):
 def test_colours_of_the_elimination_reach_the_page(browser):
     model, q, constraints = dl.scenes.load("box-stack")
     with dl.View(model, q=q, constraints=constraints, port=0) as window:
-        for name in ("contact points", "contact forces", "force scale"):  # arrows have colours of their own
-            window._stage.groups[name].visible = False
         browser.open(window.url)
         browser.dismiss()
         before = browser.still_picture()

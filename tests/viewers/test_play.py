@@ -1,6 +1,11 @@
 """A simulation live in the browser: a drag moves the body, a slider moves the joint, buttons do what they say."""
 
+import os
+import signal
+import subprocess
+import sys
 import time
+import urllib.request
 
 import numpy as np
 import pytest
@@ -98,6 +103,39 @@ def test_friction_and_timestep_change_what_comes_next_and_keep_the_state():
         mu = step.contacts.friction[0]
         assert mu == pytest.approx(0.5)
         assert sim.v[0] - speed == pytest.approx(-mu * 9.81 * 0.1, rel=2e-2)
+
+
+URDF = """<robot name="r"><link name="base"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+<collision><geometry><mesh filename="package://my_robot/box.obj"/></geometry></collision></link></robot>"""
+CORNERS = (
+    "".join(f"v {x} {y} {z}\n" for x in (0, 1) for y in (0, 1) for z in (0, 1))
+    + "f 1 2 4 3\nf 5 7 8 6\nf 1 5 6 2\nf 3 4 8 7\nf 1 3 7 5\nf 2 6 8 4\n"
+)
+
+
+def test_command_plays_a_urdf_with_packages_on_a_floor(tmp_path):
+    (tmp_path / "packages" / "my_robot").mkdir(parents=True)
+    (tmp_path / "packages" / "my_robot" / "box.obj").write_text(CORNERS)
+    (tmp_path / "robot.urdf").write_text(URDF)
+    command = [sys.executable, "-c", "from delassus.cli import main; main()", "play", "robot.urdf", "--floating-base", "--floor"]
+    server = subprocess.Popen(
+        [*command, "--package-dir", "packages", "--port", "0", "--no-open"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=os.environ | {"PYTHONUNBUFFERED": "1"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    try:
+        line = server.stdout.readline()
+        assert "http://" in line, line
+        assert "ignored" not in line
+        with urllib.request.urlopen(next(word for word in line.split() if word.startswith("http://")).rstrip(","), timeout=30) as page:
+            assert b"<html" in page.read()
+    finally:
+        server.send_signal(signal.SIGINT)
+        assert server.wait(30) in (0, 130)  # 130 where it had not begun to wait
 
 
 # ---- with one ------------------------------------------------------------------------------------------------------------------

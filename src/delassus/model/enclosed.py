@@ -45,7 +45,7 @@ def load_enclosed(text: str, where: str) -> Model:
             raise LoadError(f"source: {where} has an element <{element.tag}>, which is not for a model that came inside a file.")
         if found := [key for key in element.attrib if _names_file(key.lower())]:
             raise LoadError(
-                f"source: {where} names a file, by {found[0]!r} of <{element.tag}>; a model that came inside a file may not open others."
+                f"source: {where} names a file, by {found[0]!r} of <{element.tag}>; a model embedded in a file may not open others."
             )
     checked = ElementTree.tostring(root, encoding="unicode")
     model, omitted = compiled(lambda: mujoco.MjModel.from_xml_string(checked), where)

@@ -1,6 +1,6 @@
 """Contact steps as complementarity problems in operational space: sizes, the swinging pendulum, its pictures and curves.
 
-Text 004. The pendulum is 12 m of balls hung at 10 m over a floor and 4 m beside a wall; it starts at π/4 with 1 rad/s. Friction 0.5,
+Jain's paper. The pendulum is 12 m of balls hung at 10 m over a floor and 4 m beside a wall; it starts at π/4 with 1 rad/s. Friction 0.5,
 restitution 0.7, four friction directions. The paper's NMC/OS keeps the links apart by equations; so does ours, but integrates joints, so that hinges never drift.
 """
 

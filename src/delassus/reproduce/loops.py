@@ -1,6 +1,6 @@
 """Explicit matrices through loops: operation counts and times as loops grow in number, beside the sparse factor of M.
 
-"Matrix-free Delassus operations" (000) leaves optimal explicit algorithms for loops to the future. Ours are PV-OSIMr with rows on several links, and LCABA-OSIM (docs/algorithms/explicit_loops.md).
+"Matrix-free Delassus operations" leaves optimal explicit algorithms for loops to the future. Ours are PV-OSIMr with rows on several links, and LCABA-OSIM (docs/algorithms/explicit_loops.md).
 Operations are counted as in the other papers, on CasADi expressions in link frames, see :mod:`delassus.textbook.counting`; times are those of the compiled algorithms.
 """
 
@@ -46,7 +46,7 @@ def _looped(model: Model) -> Case:
 
 
 def stacked(boxes: int) -> Case:
-    """Boxes on top of each other, four contact points a pair."""
+    """Boxes on top of each other, four contact points per pair."""
     model = box_stack(boxes)
     points = [(x, y, -0.1) for x in (-0.1, 0.1) for y in (-0.1, 0.1)]
     floor: list[Constraint] = [PointContact(model, "box0", point=p) for p in points]

@@ -1,6 +1,6 @@
 """Algorithms for the Delassus matrix: orders of growth, and operation counts on stems, chains and Atlas.
 
-Sathya, Decré, Swevers: PV-OSIMr (002). Operations are counted as the text counts them, on CasADi expressions in link frames, see :mod:`delassus.textbook.counting`. The text prints its counts as curves and
+Sathya, Decré, Swevers: PV-OSIMr. Operations are counted as the text counts them, on CasADi expressions in link frames, see :mod:`delassus.textbook.counting`. The text prints its counts as curves and
 bars without numbers; what it says of them in words is judged.
 """
 

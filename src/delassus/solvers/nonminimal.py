@@ -189,7 +189,7 @@ class Links:
             B[links], least = split(self._columns(links, velocities))
             if not least > 1e-9:
                 raise ArgumentError(
-                    "model: joints of one body move the same here, so that links have no velocities of their own. Use 'os'."
+                    "model: in this configuration several joints of one body have the same motion, so the velocities of its links are not unique. Use 'os'."
                 )
         numbers[self._own_at] = B
         hung, over = self._ends

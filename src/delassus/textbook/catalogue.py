@@ -68,34 +68,46 @@ ALGORITHMS: dict[str, Algorithm] = {
     "rnea": _TREE(rnea, ("v", "acceleration"), does="τ", source="Featherstone (2008), table 5.1"),
     "crba": _TREE(crba, does="M", source="Featherstone (2008), table 6.2"),
     "aba": _TREE(aba, ("v", "tau"), does="ν̇", source="Featherstone (2008), table 7.1"),
-    "minv-printed": _TREE(partial(mass_matrix_inverse, form="printed"), does="M⁻¹", source="001, line 14 as printed, one frame"),
-    "minv-replaced": _TREE(partial(mass_matrix_inverse, form="replaced"), does="M⁻¹", source="001, line 14 replaced, link frames"),
+    "minv-printed": _TREE(
+        partial(mass_matrix_inverse, form="printed"), does="M⁻¹", source="Carpentier (2018), line 14 as printed, one frame"
+    ),
+    "minv-replaced": _TREE(
+        partial(mass_matrix_inverse, form="replaced"), does="M⁻¹", source="Carpentier (2018), line 14 replaced, link frames"
+    ),
     "rnea-derivatives": _TREE(rnea_derivatives, ("v", "acceleration"), does="τ, ∂τ/∂(q, v, ν̇)", source="Carpentier, Mansard (2018)"),
     "aba-derivatives": _TREE(aba_derivatives, ("v", "tau"), does="ν̇, ∂ν̇/∂(q, v, τ)", source="Carpentier, Mansard (2018)"),
-    "ltl": Algorithm(ltl_osim, any_rows=True, does="G", source="002, eqs. 4 to 6"),
-    "kjr": Algorithm(kjr, any_rows=True, does="G", source="002, eqs. 11 and 13"),
-    "efpa": Algorithm(efpa, any_rows=True, does="G", source="002, algorithm 2"),
-    "pv-osim": Algorithm(pv_osim, any_rows=True, does="G", source="002, algorithm 1"),
-    "pv-osimr": Algorithm(pv_osimr, any_rows=True, does="G", source="002, algorithm 3"),
-    "ltl-inverse": Algorithm(ltl_inverse, ("damping",), any_rows=True, does="(G + ε)⁻¹", source="003, section VIII-C"),
-    "lcaba-osim": Algorithm(lcaba_osim, ("damping",), any_rows=True, does="(G + ε)⁻¹", source="textbook/loops.py, from 000, algorithm 4"),
-    "caba-osim": Algorithm(caba_osim, ("damping",), does="(G + ε)⁻¹", source="003, algorithm 5"),
-    "caba-osimf": Algorithm(caba_osimf, ("damping",), does="(G + ε)⁻¹, factored", source="003, eq. 41"),
-    "pv-osimf": Algorithm(pv_osimf, ("damping",), does="(G + ε)⁻¹, factored", source="003, section VIII-C"),
-    "jacobian-transpose": Algorithm(jacobian_transpose_apply, ("x",), any_rows=True, does="Jᵀ x", source="000, algorithm 1"),
-    "mass-inverse": _TREE(mass_inverse_apply, ("tau",), does="M⁻¹ τ", source="000, algorithm 2"),
-    "jacobian": Algorithm(jacobian_apply, ("v",), any_rows=True, does="J ν", source="000, algorithm 3"),
-    "delassus": Algorithm(delassus_apply, ("x",), any_rows=True, does="G x", source="000, section IV-D"),
-    "loop-inverse": Algorithm(loop_inverse_apply, ("damping", "tau"), any_rows=True, does="(M + Jᵀ R J)⁻¹ τ", source="000, algorithm 4"),
-    "damped-inverse": Algorithm(damped_inverse_apply, ("damping", "x"), any_rows=True, does="(G + ε)⁻¹ x", source="000, section V-D"),
-    "prox-ltl": _PROXIMAL(prox_ltl, any_rows=True, source="003, eq. 13"),
-    "prox-ltls": _PROXIMAL(prox_ltls, source="003, eq. 16"),
-    "pv": Algorithm(pv, ("v", "tau", "k"), does="ν̇, λ", source="003, section II-G"),
-    "prox-pv": _PROXIMAL(prox_pv, source="003, algorithm 4"),
-    "pv-soft": Algorithm(pv_soft, ("v", "tau", "k", "mu"), does="ν̇, λ", source="003, section VII-A"),
-    "pv-early": Algorithm(pv_early, ("v", "tau", "k"), does="ν̇, λ", source="003, section VII-B"),
-    "caba": _PROXIMAL(constrained_aba, source="003, algorithms 1 to 3"),
-    "lcaba": _PROXIMAL(lcaba, any_rows=True, source="000, section III-B"),
+    "ltl": Algorithm(ltl_osim, any_rows=True, does="G", source="PV-OSIMr paper, eqs. 4 to 6"),
+    "kjr": Algorithm(kjr, any_rows=True, does="G", source="PV-OSIMr paper, eqs. 11 and 13"),
+    "efpa": Algorithm(efpa, any_rows=True, does="G", source="PV-OSIMr paper, algorithm 2"),
+    "pv-osim": Algorithm(pv_osim, any_rows=True, does="G", source="PV-OSIMr paper, algorithm 1"),
+    "pv-osimr": Algorithm(pv_osimr, any_rows=True, does="G", source="PV-OSIMr paper, algorithm 3"),
+    "ltl-inverse": Algorithm(
+        ltl_inverse, ("damping",), any_rows=True, does="(G + ε)⁻¹", source="constrained-dynamics paper, section VIII-C"
+    ),
+    "lcaba-osim": Algorithm(
+        lcaba_osim, ("damping",), any_rows=True, does="(G + ε)⁻¹", source="textbook/loops.py, from the matrix-free paper, algorithm 4"
+    ),
+    "caba-osim": Algorithm(caba_osim, ("damping",), does="(G + ε)⁻¹", source="constrained-dynamics paper, algorithm 5"),
+    "caba-osimf": Algorithm(caba_osimf, ("damping",), does="(G + ε)⁻¹, factored", source="constrained-dynamics paper, eq. 41"),
+    "pv-osimf": Algorithm(pv_osimf, ("damping",), does="(G + ε)⁻¹, factored", source="constrained-dynamics paper, section VIII-C"),
+    "jacobian-transpose": Algorithm(jacobian_transpose_apply, ("x",), any_rows=True, does="Jᵀ x", source="matrix-free paper, algorithm 1"),
+    "mass-inverse": _TREE(mass_inverse_apply, ("tau",), does="M⁻¹ τ", source="matrix-free paper, algorithm 2"),
+    "jacobian": Algorithm(jacobian_apply, ("v",), any_rows=True, does="J ν", source="matrix-free paper, algorithm 3"),
+    "delassus": Algorithm(delassus_apply, ("x",), any_rows=True, does="G x", source="matrix-free paper, section IV-D"),
+    "loop-inverse": Algorithm(
+        loop_inverse_apply, ("damping", "tau"), any_rows=True, does="(M + Jᵀ R J)⁻¹ τ", source="matrix-free paper, algorithm 4"
+    ),
+    "damped-inverse": Algorithm(
+        damped_inverse_apply, ("damping", "x"), any_rows=True, does="(G + ε)⁻¹ x", source="matrix-free paper, section V-D"
+    ),
+    "prox-ltl": _PROXIMAL(prox_ltl, any_rows=True, source="constrained-dynamics paper, eq. 13"),
+    "prox-ltls": _PROXIMAL(prox_ltls, source="constrained-dynamics paper, eq. 16"),
+    "pv": Algorithm(pv, ("v", "tau", "k"), does="ν̇, λ", source="constrained-dynamics paper, section II-G"),
+    "prox-pv": _PROXIMAL(prox_pv, source="constrained-dynamics paper, algorithm 4"),
+    "pv-soft": Algorithm(pv_soft, ("v", "tau", "k", "mu"), does="ν̇, λ", source="constrained-dynamics paper, section VII-A"),
+    "pv-early": Algorithm(pv_early, ("v", "tau", "k"), does="ν̇, λ", source="constrained-dynamics paper, section VII-B"),
+    "caba": _PROXIMAL(constrained_aba, source="constrained-dynamics paper, algorithms 1 to 3"),
+    "lcaba": _PROXIMAL(lcaba, any_rows=True, source="matrix-free paper, section III-B"),
 }
 
 

@@ -1,6 +1,6 @@
 """Operation counts: an algorithm run on CasADi symbols, its scalar operations counted.
 
-What is counted, as in texts 002 and 003: link frames, sines and cosines and the change of frames included; placements, inertias and rows on links are numbers, so
+What is counted, as in the PV-OSIMr and constrained-dynamics papers: link frames, sines and cosines and the change of frames included; placements, inertias and rows on links are numbers, so
 that their zeros and ones fold as the expression is built; matrices known to be symmetric are computed by half; a result used twice is
 computed once where the algorithm names it, and CasADi is not asked to look for more (``cse=True`` asks). What no result needs is not counted.
 CasADi writes x · (1/d) as x / d: divisions are more than a program would do, multiplications as many fewer.

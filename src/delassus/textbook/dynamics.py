@@ -5,7 +5,7 @@ They also write −Jᵀ λ; the λ inside the sweeps is theirs, the forces retur
 
 The proximal ones iterate λ⁺ = (G + 1/μ)⁻¹ (b + λ/μ), which any of them does in its own way; after the same number of iterations they agree.
 
-Source of all: "Constrained articulated body dynamics algorithms" (Sathya, Carpentier), text 003; LCABA: text 000, section III-B.
+Source of all: "Constrained articulated body dynamics algorithms" (Sathya, Carpentier), the constrained-dynamics paper; LCABA: the matrix-free paper, section III-B.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def prox_ltl(
 
         λ ← (G + 1/μ)⁻¹ (J ν̇_free + γ − … + λ/μ),   ν̇ = M⁻¹ (τ − c − Jᵀ λ)
 
-    Source: 003, section II-D1, eqs. 10 and 13; stopping rule eq. 14.
+    Source: constrained-dynamics paper, section II-D1, eqs. 10 and 13; stopping rule eq. 14.
 
     Args:
         pose: of the robot.
@@ -171,7 +171,7 @@ def prox_ltls(
 
         ν̇ = (M + μ JᵀJ)⁻¹ (τ − c − Jᵀ (λ + μ γ)),   λ ← λ + μ (J ν̇ + γ)
 
-    Source: 003, section II-D2, eq. 16; M + μ JᵀJ by composite bodies with augmented inertias, eq. 24.
+    Source: constrained-dynamics paper, section II-D2, eq. 16; M + μ JᵀJ by composite bodies with augmented inertias, eq. 24.
 
     Args:
         pose: of the robot.
@@ -231,7 +231,7 @@ def _roll_out(pose: Pose, art: Articulated, c: list[Matrix], u: list[Matrix], li
 
 
 def _popov_vereshchagin(pose: Pose, rows: Rows, ends: list[End], v: Matrix, tau: Matrix, k: Matrix, solve: Any) -> Motion:
-    """Algorithm 4 of 003; ``solve`` finds the multipliers of G and b."""
+    """Algorithm 4 of the constrained-dynamics paper; ``solve`` finds the multipliers of G and b."""
     ops = pose.ops
     art = articulated(pose)  # 6, 8
     _, c, f = _velocities(pose, v)  # 1 to 4
@@ -261,7 +261,7 @@ def prox_pv(
 
         backward: H^A, f^A, K^A, L^A, l^A,   λ ← (L₀ + 1/μ)⁻¹ (K₀ a₀ + l₀ + λ/μ),   forward: ν̇
 
-    Source: 003, algorithm 4.
+    Source: constrained-dynamics paper, algorithm 4.
 
     Args:
         pose: of the robot.
@@ -285,7 +285,7 @@ def pv(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix) -> Motion:
 
         L₀ λ = K₀ a₀ + l₀
 
-    Source: 003, section II-G, and algorithm 4 with 1/μ = 0; Popov, Vereshchagin, Zenkevich (1978).
+    Source: constrained-dynamics paper, section II-G, and algorithm 4 with 1/μ = 0; Popov, Vereshchagin, Zenkevich (1978).
 
     Args:
         pose: of the robot.
@@ -312,7 +312,7 @@ def constrained_aba(
 
         H_i ← H_i + μ K_iᵀ K_i,   f_i ← f_i + K_iᵀ (μ k_i − λ_i),   λ_i ← λ_i + μ (K_i a_i − k_i)
 
-    Source: 003, algorithms 1 (three sweeps, the first iteration), 2 (two sweeps, each further one) and 3 (both). Algorithm 2 as printed sets Δf
+    Source: constrained-dynamics paper, algorithms 1 (three sweeps, the first iteration), 2 (two sweeps, each further one) and 3 (both). Algorithm 2 as printed sets Δf
     to zero without keeping it; here it stays in u.
 
     Args:
@@ -366,7 +366,7 @@ def _two_reduced_sweeps(
     pose: Pose, rows: Rows, art: Articulated, c: list[Matrix], u: list[Matrix], ends: list[End], push: Matrix, supports: list[int],
     a: list[Matrix], nudot: Matrix,
 ) -> None:  # fmt: skip
-    """Algorithm 2 of 003: the change of forces backward, accelerations forward, over links that support rows."""
+    """Algorithm 2 of the constrained-dynamics paper: the change of forces backward, accelerations forward, over links that support rows."""
     df = {i: pose.ops.zeros(6, 1) for i in supports}
     for i, K, block in ends:
         df[i] = df[i] + K.T @ push[rows.blocks[block].at, :]  # 2
@@ -383,7 +383,7 @@ def pv_soft(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix, *, mu: An
 
         minimise Σ ½ aᵀH a − fᵀa + ½ μ |K a − k|²
 
-    Source: 003, section VII-A; Sathya et al. (2024).
+    Source: constrained-dynamics paper, section VII-A; Sathya et al. (2024).
 
     Args:
         pose: of the robot.
@@ -410,7 +410,7 @@ def pv_early(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix) -> Motio
     N is a reflection's, so no singular value decomposition is needed; a joint with several velocities passes one at a time. Rows that no joint
     can move stay to the end and get no force: they are redundant.
 
-    Source: 003, sections I-A and VII-B; Sathya et al. (2024).
+    Source: constrained-dynamics paper, sections I-A and VII-B; Sathya et al. (2024).
 
     Args:
         pose: of the robot.
@@ -549,7 +549,7 @@ def lcaba(
 
         (M + Jᵀ μ J) ν̇ = τ − c − Jᵀ (λ + μ γ),   λ ← λ + μ (J ν̇ + γ)
 
-    Source: 000, section III-B and algorithm 4; Sathya, Carpentier (2026).
+    Source: matrix-free paper, section III-B and algorithm 4; Sathya, Carpentier (2026).
 
     Args:
         pose: of the robot.

@@ -6,7 +6,7 @@ By the matrix inversion lemma, with R = ε⁻¹,
 
 so any algorithm for G, run on links whose inertia has K_iᵀ R K_i added, gives the inverse without a factorisation.
 
-Source of all: "Constrained articulated body dynamics algorithms" (Sathya, Carpentier), text 003, section VI.
+Source of all: "Constrained articulated body dynamics algorithms" (Sathya, Carpentier), the constrained-dynamics paper, section VI.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def caba_osim(pose: Pose, rows: Rows, damping: Any) -> Matrix:
 
         H_i ← H_i + K_iᵀ R K_i,   K_i ← R K_i,   Λ = R − L₀
 
-    Source: 003, algorithm 5.
+    Source: constrained-dynamics paper, algorithm 5.
 
     Args:
         pose: of the robot.
@@ -114,7 +114,7 @@ def caba_osimf(pose: Pose, rows: Rows, damping: Any) -> BranchedInverse:
 
         Λ = R − L₁ − K₁ S D⁻¹ Sᵀ K₁ᵀ        (S = 1 and D = H₁ for a floating base)
 
-    Source: 003, section VI-B, eq. 41.
+    Source: constrained-dynamics paper, section VI-B, eq. 41.
 
     Args:
         pose: of the robot.
@@ -141,11 +141,11 @@ def caba_osimf(pose: Pose, rows: Rows, damping: Any) -> BranchedInverse:
 
 
 def pv_osimf(pose: Pose, rows: Rows, damping: Any) -> BranchedInverse:
-    """(G + ε)⁻¹ by PV-OSIM for trees that branch at the base: a Cholesky factor a branch, then the base. O(n + Σ m_b² d + Σ m_b³) over branches b.
+    """(G + ε)⁻¹ by PV-OSIM for trees that branch at the base: one Cholesky factor per branch, then the base. O(n + Σ m_b² d + Σ m_b³) over branches b.
 
         B = L₁ + ε,   Λ = B⁻¹ − B⁻¹ V (D + Vᵀ B⁻¹ V)⁻¹ Vᵀ B⁻¹,   V = K₁ S
 
-    Source: Sathya et al. (2024), as 003 uses it in its figure 5.
+    Source: Sathya et al. (2024), as the constrained-dynamics paper uses it in its figure 5.
 
     Args:
         pose: of the robot.
@@ -194,7 +194,7 @@ def pv_osimf(pose: Pose, rows: Rows, damping: Any) -> BranchedInverse:
 def ltl_inverse(pose: Pose, rows: Rows, damping: Any) -> Matrix:
     """(G + ε)⁻¹ by LTL-OSIM, a dense Cholesky factor and its inverse; any rows. O(n d² + m d² + m² d + m³).
 
-    Source: 003, section VIII-C, "LTL-inv".
+    Source: constrained-dynamics paper, section VIII-C, "LTL-inv".
 
     Args:
         pose: of the robot.

@@ -1,6 +1,6 @@
 """The damped inverse Λ = (G + ε)⁻¹ through loops, from all blocks of the inverse of M + Jᵀ R J; any rows.
 
-Derived from the elimination of text 000, algorithm 4. What it leaves of link i is its acceleration by those of its boundary (the parent and the links it was coupled
+Derived from the elimination of the matrix-free paper, algorithm 4. What it leaves of link i is its acceleration by those of its boundary (the parent and the links it was coupled
 with) and by the force u_i on its own joint,
 
     a_i = X a_π + S ν,   ν = D⁻¹ (u_i − Σ_j W_jᵀ a_j)        so        a_i = Σ_k A_ik a_k + S D⁻¹ u_i,   A_ij = −S D⁻¹ W_jᵀ (+ X for the parent)

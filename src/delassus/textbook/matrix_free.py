@@ -1,6 +1,6 @@
 """G and its damped inverse as operators, never formed; any rows, loops included.
 
-Source of all: "Matrix-free Delassus operations" (Sathya, Montaut, de Mont-Marin, Carpentier), text 000, algorithms 1 to 4 and sections IV-D, V-D.
+Source of all: "Matrix-free Delassus operations" (Sathya, Montaut, de Mont-Marin, Carpentier), the matrix-free paper, algorithms 1 to 4 and sections IV-D, V-D.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _row_accelerations(pose: Pose, rows: Rows, a: list[Matrix], nudot: Matrix) -
 def jacobian_transpose_apply(pose: Pose, rows: Rows, x: Matrix) -> Matrix:
     """Jᵀ x by one backward sweep, as forces of Newton and Euler go. O(n + m).
 
-    Source: 000, algorithm 1.
+    Source: matrix-free paper, algorithm 1.
 
     Args:
         pose: of the robot.
@@ -86,7 +86,7 @@ def jacobian_transpose_apply(pose: Pose, rows: Rows, x: Matrix) -> Matrix:
 def mass_inverse_apply(pose: Pose, tau: Matrix) -> Matrix:
     """M⁻¹ τ by articulated bodies without bias. O(n).
 
-    Source: 000, algorithm 2.
+    Source: matrix-free paper, algorithm 2.
 
     Args:
         pose: of the robot.
@@ -129,7 +129,7 @@ def _two_sweeps(pose: Pose, f: list[Matrix], tau: Matrix) -> tuple[Matrix, list[
 def jacobian_apply(pose: Pose, rows: Rows, nudot: Matrix) -> Matrix:
     """J ν̇ by one forward sweep. O(n + m).
 
-    Source: 000, algorithm 3.
+    Source: matrix-free paper, algorithm 3.
 
     Args:
         pose: of the robot.
@@ -152,7 +152,7 @@ def delassus_apply(pose: Pose, rows: Rows, x: Matrix) -> Matrix:
 
         K_eᵀ x on links → articulated bodies → K_e a
 
-    Source: 000, section IV-D.
+    Source: matrix-free paper, section IV-D.
 
     Args:
         pose: of the robot.
@@ -279,7 +279,7 @@ def loop_solve(pose: Pose, factor: LoopFactor, f: list[Matrix], tau: Matrix) -> 
 def loop_inverse_apply(pose: Pose, rows: Rows, damping: Any, tau: Matrix) -> Matrix:
     """(M + Jᵀ R J)⁻¹ τ with R = ε⁻¹, by elimination along tree and loops. O(n + m) with loops that share no joints.
 
-    Source: 000, algorithm 4.
+    Source: matrix-free paper, algorithm 4.
 
     Args:
         pose: of the robot.
@@ -301,7 +301,7 @@ def damped_inverse_apply(pose: Pose, rows: Rows, damping: Any, y: Matrix) -> Mat
 
         λ_R = R y,   (M + Jᵀ R J) ν̇ = Jᵀ λ_R,   λ = λ_R − R J ν̇
 
-    Source: 000, sections V-B and V-D.
+    Source: matrix-free paper, sections V-B and V-D.
 
     Args:
         pose: of the robot.

@@ -5,7 +5,7 @@ G_ef = Σ_i Σ_j K_eⁱ Ω_ij K_fʲᵀ. In link frames the propagator of acceler
 
     (1 − S_i D_i⁻¹ U_iᵀ) X_i,   U_i = H^A_i S_i,   D_i = S_iᵀ U_i
 
-Source of all: "PV-OSIMr: a lowest order complexity algorithm for computing the Delassus matrix" (Sathya, Decré, Swevers), text 002.
+Source of all: "PV-OSIMr: a lowest order complexity algorithm for computing the Delassus matrix" (Sathya, Decré, Swevers), the PV-OSIMr paper.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class SparseFactor:
 def ltl(pose: Pose, M: Matrix, above: list[list[int]] | None = None) -> SparseFactor:
     """Factor LᵀL = M from the leaves, without fill. O(n d²).
 
-    Source: Featherstone (2005); 002, eq. 4.
+    Source: Featherstone (2005); PV-OSIMr paper, eq. 4.
     """
     root = pose.ops.root
     above = dofs_above(pose) if above is None else above
@@ -115,7 +115,7 @@ def ltl_osim(pose: Pose, rows: Rows) -> Matrix:
 
         LᵀL = M,   Y = J L⁻¹,   G = Y Yᵀ
 
-    Source: 002, eqs. 4 to 6; Featherstone (2010); with loops Carpentier, Budhiraja, Mansard (2021).
+    Source: PV-OSIMr paper, eqs. 4 to 6; Featherstone (2010); with loops Carpentier, Budhiraja, Mansard (2021).
 
     Args:
         pose: of the robot.
@@ -169,7 +169,7 @@ def kjr(pose: Pose, rows: Rows) -> Matrix:
 
         Ω_i = P_iᵀ Ω_π P_i + S D⁻¹ Sᵀ,   Ω_ij = P_iᵀ Ω_π(i)j,   G_ij = K_i Ω_ij K_jᵀ
 
-    Source: Kreutz-Delgado, Jain, Rodriguez (1992), in the notation of 002, eqs. 11 and 13.
+    Source: Kreutz-Delgado, Jain, Rodriguez (1992), in the notation of the PV-OSIMr paper, eqs. 11 and 13.
 
     Args:
         pose: of the robot.
@@ -236,7 +236,7 @@ def efpa(pose: Pose, rows: Rows) -> Matrix:
 
         ^πK_j = ^iK_j ^πP_iᵀ,   (⁰Ω_i ^iK_jᵀ) = ^πP_iᵀ (⁰Ω_π ^πK_jᵀ) + ^πΩ_i ^iK_jᵀ,   G_ij = ^ccaK_i (⁰Ω_cca ^ccaK_jᵀ)
 
-    Source: 002, algorithm 2; Wensing, Featherstone, Orin (2012).
+    Source: PV-OSIMr paper, algorithm 2; Wensing, Featherstone, Orin (2012).
 
     Args:
         pose: of the robot.
@@ -278,7 +278,7 @@ def pv_osim(pose: Pose, rows: Rows) -> Matrix:
 
         K^A_π ← [K^A_π; K^A_i ^πP_iᵀ],   L^A_π ← diag(L^A_π, L^A_i + K^A_i S D⁻¹ Sᵀ K^A_iᵀ),   G = L^A_0
 
-    Source: 002, algorithm 1; Sathya et al. (2024).
+    Source: PV-OSIMr paper, algorithm 1; Sathya et al. (2024).
 
     Args:
         pose: of the robot.
@@ -335,12 +335,12 @@ def gather(
     stop: bool = False,
     affine: tuple[list[Matrix], list[Matrix], Matrix] | None = None,
 ) -> Gathered:
-    """Backward sweep of PV over the rows: lines 3 to 14 of algorithm 1 of 002.
+    """Backward sweep of PV over the rows: lines 3 to 14 of algorithm 1 of the PV-OSIMr paper.
 
     Args:
         pose, rows, ends, art: the robot, the rows, the end-effectors, the articulated inertias.
         stop: lock the joints of the roots.
-        affine: (c, u, k) of a motion, for l^A: lines 4 and 11 of algorithm 4 of 003.
+        affine: (c, u, k) of a motion, for l^A: lines 4 and 11 of algorithm 4 of the constrained-dynamics paper.
     """
     ops, parent = pose.ops, pose.parent
     n = len(parent)
@@ -404,7 +404,7 @@ def _merge(ops: Arithmetic, order: list[int], L: Matrix, others: list[int], more
 
 @dataclass
 class Branching:
-    """The links where rows meet: 𝓝 of 002, section I-C, without the ground. End-effectors are numbered n_b, n_b + 1, ….
+    """The links where rows meet: 𝓝 of the PV-OSIMr paper, section I-C, without the ground. End-effectors are numbered n_b, n_b + 1, ….
 
     Attributes:
         nodes: branching links and end-effectors, ancestors first.
@@ -447,7 +447,7 @@ def pv_osimr(pose: Pose, rows: Rows, *, inertia: list[Matrix] | None = None) -> 
         ^𝓐K_e = ^iK_e ^𝓐P_iᵀ                                                branching links, backward
         G_ij = ^ccaK_i ⁰Ω_cca ^ccaK_jᵀ
 
-    Source: 002, algorithm 3.
+    Source: PV-OSIMr paper, algorithm 3.
 
     Args:
         pose: of the robot.
@@ -464,7 +464,7 @@ def pv_osimr(pose: Pose, rows: Rows, *, inertia: list[Matrix] | None = None) -> 
 def between_branches(
     pose: Pose, ends: list[End], art: Articulated, *, stop: bool = False
 ) -> tuple[dict[tuple[int, int], Matrix], list[tuple[int, Matrix]]]:
-    """Algorithm 3 of 002: the upper blocks of G, and for every end-effector its root and ^rootK_e.
+    """Algorithm 3 of the PV-OSIMr paper: the upper blocks of G, and for every end-effector its root and ^rootK_e.
 
     With ``stop`` the roots' own joints are locked; what they alone couple is left out.
     """

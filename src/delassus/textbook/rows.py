@@ -59,10 +59,10 @@ class Rows:
         pose: of the robot.
         constraints: constraints of its model, or its loops.
         axes: "world" as the library has them; "link" leaves points and welds on one link in the axes of that link, which makes their K constant and turns
-            each block of G by a rotation. Papers count that way.
+            each block of G by a rotation. The papers count operations in these axes.
 
     Attributes:
-        blocks: a :class:`Block` a constraint; m: how many rows.
+        blocks: one :class:`Block` per constraint; m: number of rows.
     """
 
     def __init__(self, pose: Pose, constraints: Sequence[Constraint | Loop], axes: Literal["world", "link"] = "world") -> None:

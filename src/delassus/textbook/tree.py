@@ -62,7 +62,7 @@ def crba(pose: Pose, inertia: list[Matrix] | None = None) -> Matrix:
 
     Args:
         pose: of the robot.
-        inertia: of the links; default theirs. Augmented ones give M + Jᵀ R J of rows that touch one link (003, eq. 24).
+        inertia: of the links; default theirs. Augmented ones give M + Jᵀ R J of rows that touch one link (constrained-dynamics paper, eq. 24).
 
     Returns:
         (nv, nv) M.
@@ -176,7 +176,7 @@ def mass_matrix_inverse(pose: Pose, form: Literal["replaced", "printed"] = "repl
         printed    F in one frame for all links, and one array: F_i is in F_π already, F += U_i M⁻¹[i, sub]
         replaced   F_i in link frames: F^a = F_i + U_i M⁻¹[i, sub],  F_π += Xᵀ F^a
 
-    Source: Carpentier (2018), algorithm 1; text 001 with its note on line 14.
+    Source: Carpentier (2018), algorithm 1, with the note on line 14.
 
     Args:
         pose: of the robot.

@@ -438,7 +438,9 @@ class Worlds:
         switches = self._switches()
         at = len(switches)
         if not np.array_equal(numbers[:at], switches):
-            raise ArgumentError("snapshot: other loops were switched on when it was saved. Switch them likewise before you make Worlds.")
+            raise ArgumentError(
+                "snapshot: other loops were switched on when it was saved. Switch the same loops on and off before you make Worlds."
+            )
         if at + 1 >= len(numbers) or numbers[at] != n:
             raise ArgumentError(f"snapshot: expected one of {n} worlds, got one of {numbers[at] if at + 1 < len(numbers) else 0:g}.")
         written, at = self.parameters.named(numbers[at + 1]), at + 2
