@@ -186,7 +186,7 @@ def explicit_loops(quick: bool, progress: Progress) -> Output:
         title="Explicit matrices through loops: operations and times as mechanisms grow",
         columns=("mechanism", "matrix", "algorithm", "what grows", "exponent of operations", "operations", "at size", "exponent of times", "time [µs]", "at size ", "off by"),
         rows=tuple(table),
-        note="Exponents of operations are those of the last three sizes, of times those of all: ladders of 40 to 160 rungs, 20 to 80 boxes, 8 to 32 platforms, rings of 400 to 6,400 links (half as many in a quick run). With loops that touch their neighbours only, PV-OSIMr and LCABA-OSIM grow with at most the square of m where n grows with it, and with n where m is fixed; "
+        note="Exponents of operations are those of the last three sizes, of times those of all: ladders of 40 to 160 rungs, 20 to 80 boxes, 8 to 32 platforms, rings of 400 to 6,400 links (half as many in a quick run). With loops that touch their neighbours only, operations of PV-OSIMr and LCABA-OSIM grow with at most the square of m where n grows with it, and with n where m is fixed; "
         f"LTL grows with the cube of the depth, and its inverse with that of m. On the longest ladder LTL takes {ladder_gain['G']:.1f} times the time of PV-OSIMr for G and {ladder_gain['(G + ε)⁻¹']:.1f} times that of LCABA-OSIM for the inverse. "
         f"All matrices were checked against the operator, inverses by their backward error: ours are at most {worst['ours']:.0e} off, LTL's {worst['LTL']:.0e}, on the longest ladder, whose M has a condition number of 5e9. Times are those of the core alone, on the thread's clock. On cassie, with few rows, LTL needs fewer operations.",
         claims=(
@@ -234,7 +234,7 @@ def _draw(data: dict[str, Any], figure: Any) -> None:
         times_of.set_xlabel("rows m" if of["grows"] == "m" else "joints n, with m = 3", fontsize=8)
     axes[0][0].set_ylabel("operations", fontsize=8)
     axes[1][0].set_ylabel("time [µs]", fontsize=8)
-    figure.legend(lines.values(), lines, loc="outside lower center", ncols=len(lines), frameon=False, fontsize=8)
+    figure.legend(lines.values(), lines, loc="outside upper center", ncols=len(lines), frameon=False, fontsize=8)
 
 
 ITEMS = (
