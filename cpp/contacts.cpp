@@ -75,8 +75,8 @@ struct ContactSolver::Impl {
     return solver.solve(*method, ContactProblem{map, g, sets}, nullptr, how, lambda, sigma, history.data());
   }
 
-  // Solvers take memory when they need it first: they all come to their turn with a problem that none may solve, at the
-  // configuration of the operator, or at the neutral one if it has none.
+  // Solvers and factors take memory when they need it first: a problem that none may solve, at the configuration of the
+  // operator, or at the neutral one if it has none; then what no turn came to.
   void reserve() {
     core::ContactOptions how = options;
     how.max_iterations = reserving_iterations;
@@ -87,7 +87,11 @@ struct ContactSolver::Impl {
     std::vector<double> g(n), lambda(n), sigma(n);
     for (const auto& cone : sets.cones) g[std::size_t(cone.row)] = -1, g[std::size_t(cone.row + 1)] = 0.5;
     for (const auto& interval : sets.intervals) g[std::size_t(interval.row)] = -1;
-    if (G->fresh || G->core->update(G->model.neutral().data())) run(how, g.data(), lambda.data(), sigma.data());
+    if (!G->fresh && !G->core->update(G->model.neutral().data())) return;
+    run(how, g.data(), lambda.data(), sigma.data());
+    OperatorMap map(*G->core, sets);
+    const DampingAside aside(*G->core);
+    solver.automatic.reserve(ContactProblem{map, g.data(), sets}, lambda.data(), sigma.data());
   }
 };
 

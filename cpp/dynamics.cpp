@@ -12,9 +12,16 @@ struct TreeDynamics::Impl {
   Model model;
   const core::Model<double>& m;
   Workspace<double> w;
-  std::vector<double> zero;  // a velocity
 
-  explicit Impl(const Model& model_) : model(model_), m(model.data().core), w(m), zero(std::size_t(m.nv)) {}
+  explicit Impl(const Model& model_) : model(model_), m(model.data().core), w(m) {
+    // sweeps take memory when they need it first
+    const std::vector<double> y(2 * nv());
+    std::vector<double> x(y.size()), inverse(nv() * nv());
+    kinematics(m, w, model.data().neutral.data());
+    delassus::mass_matrix_inverse(m, w, inverse.data());
+    factorize(m, w);
+    delassus::solve_mass_matrix(m, w, y.data(), 2, x.data());
+  }
   std::size_t nv() const { return std::size_t(m.nv); }
 
   // A configuration, arguments of nv numbers each, forces on bodies or none, and an output.

@@ -73,7 +73,7 @@ int main(int count, char** arguments) try {
   const long before = requests;
   for (int k = 0; k < steps; ++k) {
     const auto start = std::chrono::steady_clock::now();
-    for (std::size_t i = 0; i < n; ++i) tau[i] = -0.1 * v[i];
+    // a controller would set tau here
     const dl::DynamicsReport report = dynamics.solve({.q = q, .v = v, .tau = tau}, a, forces, k > 0);
     if (report.status != dl::Status::ok) {
       std::printf("step %d: %s\n", k, describe(report.status));

@@ -7,7 +7,7 @@
 
 // Corners of boxes of half a width of 0.1 m above the plane z = 0, as MuJoCo lists them.
 void boxes(const dl::Model& model, Results& out) {
-  constexpr double half = 0.1, reach = 0.01, friction = 0.7;
+  constexpr double half = 0.1, reach = 2e-3, friction = 0.7;  // seen from as far as in Python
   dl::WorldOptions options{.timestep = 2e-3};
   options.shapes.push_back({});  // the floor
   for (int b = 1; b < model.nbody(); ++b) options.shapes.push_back({.body = model.body_name(b)});

@@ -68,8 +68,6 @@ int main(int, char** arguments) {
   OK(G.apply(x, rows)), out.add(rows);
 
   const dl::Model again = remade(model);
-  CHECK(again.neutral() == model.neutral());
-  for (int j = 0; j < model.njoint(); ++j) CHECK(again.joint_index(model.joint(j).name) >= 0);
   dl::TreeDynamics one(model), two(again);
   // siblings come in the opposite order: the same joints by name, elsewhere in q
   std::vector<double> q2 = again.neutral();
@@ -78,6 +76,8 @@ int main(int, char** arguments) {
     const int size = model.joint(j).type == dl::JointType::free   ? 7
                      : model.joint(j).type == dl::JointType::ball ? 4
                                                                   : 1;
+    for (int i = 0; i < size; ++i)
+      CHECK(q2[std::size_t(again.joint_q(k) + i)] == model.neutral()[std::size_t(model.joint_q(j) + i)]);
     for (int i = 0; i < size; ++i) q2[std::size_t(again.joint_q(k) + i)] = q[std::size_t(model.joint_q(j) + i)];
   }
   std::vector<double> h(std::size_t(model.nv())), h2(h), still(h.size(), 0.0);

@@ -10,13 +10,13 @@
 
 namespace dl = delassus;
 
-#define CHECK(...)                                                  \
-  do {                                                              \
-    if (!(__VA_ARGS__)) {                                           \
-      std::printf("line %d: not so: %s\n", __LINE__, #__VA_ARGS__); \
-      std::exit(1);                                                 \
-    }                                                               \
-  } while (false)
+// Ends the program where something is not so.
+inline void check(bool so, int line, const char* what) {
+  if (so) return;
+  std::printf("line %d: not so: %s\n", line, what);
+  std::exit(1);
+}
+#define CHECK(...) check(static_cast<bool>(__VA_ARGS__), __LINE__, #__VA_ARGS__)
 #define OK(...) CHECK((__VA_ARGS__) == dl::Status::ok)
 
 inline std::vector<double> read_numbers(const char* path) {

@@ -7,7 +7,7 @@
 #include "numbers.h"
 
 using S = dl::Status;
-constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
 // Whether the work throws this exception with this text in its message.
 template <class Exception, class F>
@@ -29,22 +29,23 @@ void operators(const dl::Model& model) {
   const auto q = model.keyframe("home").q;
   dl::DelassusOperator G(loops);
   std::vector<double> x(m, 1.0), y(m), bad(m, 1.0);
-  bad[3] = nan;
+  bad[3] = no_number;
 
   CHECK(G.apply(x, y) == S::stale);
   CHECK(G.solve(x, y).status == S::stale);
-  CHECK(G.to_matrix(std::vector<double>(m * m)) == S::stale);
+  std::vector<double> matrix(m * m);
+  CHECK(G.to_matrix(matrix) == S::stale);
   CHECK(G.update(std::vector<double>(3)) == S::wrong_size);
   auto turned = q;
   turned[3] = 2;
   CHECK(G.update(turned) == S::not_normalized);
   auto wrong = q;
-  wrong[0] = nan;
+  wrong[0] = no_number;
   CHECK(G.update(wrong) == S::not_finite);
   OK(G.update(q));
   CHECK(G.solve(x, y).status == S::no_inverse);
   CHECK(G.set_damping(-1.0) == S::out_of_range);
-  CHECK(G.set_damping(nan) == S::not_finite);
+  CHECK(G.set_damping(no_number) == S::not_finite);
   CHECK(G.set_damping(bad) == S::not_finite);
   CHECK(G.set_damping(std::vector<double>(m - 1, 1.0)) == S::wrong_size);
   CHECK(G.solve(x, y).status == S::no_inverse);
@@ -90,7 +91,7 @@ void nothing(const dl::Model& model) {
   dl::ContactSolver contacts(G);
   CHECK(contacts.solve({}, {}, {}));
   dl::World world(model);
-  CHECK(world.step());
+  OK(world.step().status);  // neutral is beyond the range of some joints
 
   const dl::Model empty{dl::ModelDescription{}};
   CHECK(empty.nq() == 0 && empty.nbody() == 1);
@@ -103,13 +104,13 @@ void dynamics(const dl::Model& model) {
   const auto q = model.keyframe("home").q;
   const std::size_t nv = std::size_t(model.nv()), m = std::size_t(loops.rows());
   dl::ConstrainedDynamics solver(loops);
-  std::vector<double> v(nv), a(nv), forces(m), bad(nv, nan), shorter(nv - 1);
+  std::vector<double> v(nv), a(nv), forces(m), bad(nv, no_number), shorter(nv - 1);
   CHECK(solver.solve({.q = q, .v = v}, a, forces));
   CHECK(solver.solve({.q = q, .v = bad}, a, forces).status == S::not_finite);
   CHECK(solver.solve({.q = q, .v = v, .tau = shorter}, a, forces).status == S::wrong_size);
   CHECK(solver.solve({.q = q, .v = v}, v, forces).status == S::overlapping);
   CHECK(solver.solve({.q = {}, .v = v}, a, forces).status == S::wrong_size);
-  std::fill(forces.begin(), forces.end(), nan);
+  std::fill(forces.begin(), forces.end(), no_number);
   CHECK(solver.solve({.q = q, .v = v}, a, forces, true).status == S::not_finite);
   CHECK(solver.solve({.q = q, .v = v}, a, forces));
   CHECK(throws<dl::ArgumentError>("max_iterations", [&] { dl::ConstrainedDynamics(loops, {.max_iterations = 0}); }));
@@ -129,7 +130,7 @@ void dynamics(const dl::Model& model) {
   OK(G.update(q));
   CHECK(contacts.solve(g, forces, sigma));
   CHECK(contacts.solve(g, forces, forces).status == S::overlapping);
-  g[0] = nan;
+  g[0] = no_number;
   CHECK(contacts.solve(g, forces, sigma).status == S::not_finite);
 }
 
@@ -154,7 +155,7 @@ void constructors(const dl::Model& model, const std::string& folder) {
                            [&] { make({.bodies = {{.name = "a", .quaternion = {1, 1, 0, 0}}}, .joints = {}}); }));
   CHECK(throws<ModelError>(
       "axis", [&] { make({.bodies = {body}, .joints = {{.name = "j", .body = "a", .axis = {0, 0, 0}}}}); }));
-  CHECK(throws<ModelError>("finite", [&] { make({.bodies = {{.name = "a", .mass = nan}}, .joints = {}}); }));
+  CHECK(throws<ModelError>("finite", [&] { make({.bodies = {{.name = "a", .mass = no_number}}, .joints = {}}); }));
   CHECK(throws<ModelError>("free joint", [&] {
     make({.bodies = {body, {.name = "b", .parent = "a", .mass = 1, .inertia = {1, 1, 1}}},
           .joints = {{.name = "j", .type = dl::JointType::free, .body = "b"}}});
@@ -181,7 +182,7 @@ void constructors(const dl::Model& model, const std::string& folder) {
   dl::Constraints twice = model.saved_constraints();
   twice.add(twice);
   CHECK(twice.rows() == 2 * model.saved_constraints().rows());
-  CHECK(throws<ArgumentError>("damping", [&] { dl::DelassusOperator(twice, {.damping = nan}); }));
+  CHECK(throws<ArgumentError>("damping", [&] { dl::DelassusOperator(twice, {.damping = no_number}); }));
   CHECK(throws<ArgumentError>("limits",
                               [&] { dl::World(dl::Constraints(model, {dl::JointLimit{.joint = "left-knee"}})); }));
 

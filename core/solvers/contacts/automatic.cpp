@@ -76,6 +76,17 @@ ContactReport AutomaticContacts::solve(const ContactProblem& p, const ContactOpt
   return report_;
 }
 
+void AutomaticContacts::reserve(const ContactProblem& p, double* lambda, double* sigma) {
+  for (auto* x : {&best_, &start_}) x->resize(std::size_t(p.rows()));
+  if (p.G.block_index(p.sets)) {
+    semismooth_.begin(p);
+    path_.begin(p, semismooth_.d());
+    path_.reserve();
+  }
+  ContactReport report;
+  admm_.begin(p, {.tolerance = 0}, lambda, sigma, report);
+}
+
 bool AutomaticContacts::over_budget() const { return report_.iterations >= options_->max_iterations || is_over(end_); }
 
 bool AutomaticContacts::newton(const SemismoothRule& rule, double* lambda, double* sigma, bool judged) {

@@ -28,6 +28,9 @@ class AutomaticContacts {
   // numbers as iterations are allowed.
   ContactReport solve(const ContactProblem& p, const ContactOptions& options, double* lambda, double* sigma,
                       double* history);
+  // Takes the memory of every method for problems of these sets, which else is taken when its turn comes first. λ, σ:
+  // a number a row.
+  void reserve(const ContactProblem& p, double* lambda, double* sigma);
 
  private:
   bool newton(const SemismoothRule& rule, double* lambda, double* sigma, bool judged = false);

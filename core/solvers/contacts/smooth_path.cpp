@@ -268,6 +268,11 @@ void SmoothPath::invert(const double* b, double* x) {
   apply_blocks(w_.data(), x);
 }
 
+void SmoothPath::reserve() {
+  gmres_.resize(rows_, gmres_depth);
+  gamma_.reserve(problem_->sets.cones.size());
+}
+
 // dy with (∂H / ∂y) dy = b: (G + N) x = b, dy = P_m'⁻¹ x.
 void SmoothPath::solve(const Point& p, const double* b, double* dy) {
   invert(b, x_.data());

@@ -47,6 +47,8 @@ class SmoothPath {
  public:
   // Reads the problem; d: a row, the inverse mass of its set. Whether G has the factor that is needed.
   bool begin(const ContactProblem& p, const double* d);
+  // After that, takes the memory that else is taken when it is needed first.
+  void reserve();
   // Follows the path from forces λ; on exit λ is where it ended, in its sets, whether or not that was the end. Adds to
   // the report's iterations and factorizations. Returns whether it came to the end.
   bool follow(const PathStart& start, double* lambda, ContactReport& report);
