@@ -212,8 +212,8 @@ def advice(health: Health) -> list[str]:
             )
         else:
             said.append(
-                "Compiled without optimization, with sanitizers, or by a compiler that does badly: look at CXXFLAGS and CMAKE_BUILD_TYPE (Release), try GCC 12 "
-                "or later, and reinstall: pip install --force-reinstall --no-deps."
+                "Compiled without optimization, with sanitizers, for an older instruction set (delassus info --build), or by a compiler that does badly: look at "
+                "CXXFLAGS, DELASSUS_ARCH and CMAKE_BUILD_TYPE (Release), try GCC 12 or later, and reinstall: pip install --force-reinstall --no-deps."
             )
         if health.instrument == "clock":
             said.append("Times depend on what else runs: close other programs, plug in the laptop, and try again.")
