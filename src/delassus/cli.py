@@ -410,7 +410,7 @@ def bench(
         str | None, typer.Argument(help="Name of an embedded robot or a scene, or path to an MJCF or URDF file; not with --self.")
     ] = None,
     own: Annotated[
-        bool, typer.Option("--self", help="Measure this installation instead: is it as fast as it should be? About ten seconds.")
+        bool, typer.Option("--self", help="Measure this installation instead: is it as fast as it should be? Ten to thirty seconds.")
     ] = False,
     contact: Contact = None,
     weld: Welded = None,
