@@ -12,10 +12,11 @@ namespace delassus::dense {
 
 template <class Real>
 struct Tile {
-  static constexpr int rows = vector_registers / 4;
+  static constexpr int rows = vector_bytes < 64 ? 4 : 8;  // AVX-512 has 32 registers
   static constexpr int vectors = 3;
   static constexpr int lanes = vector_lanes<Real>;
   static constexpr int columns = vectors * lanes;
+  static_assert(rows <= columns, "a square block of the diagonal is within a tile");
   using V = Vector<Real>;
 
   V sums[rows][vectors]{};

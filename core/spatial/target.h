@@ -21,13 +21,6 @@ inline constexpr int vector_bytes = 32;
 inline constexpr int vector_bytes = 16;
 #endif
 
-// Vector registers that the instruction set has.
-#if defined(__AVX512F__) || defined(__aarch64__)
-inline constexpr int vector_registers = 32;
-#else
-inline constexpr int vector_registers = 16;
-#endif
-
 // Links and states side by side: a register, or two where it holds less than four numbers of double precision.
 inline constexpr int register_bytes = vector_bytes < 32 ? 32 : vector_bytes;
 

@@ -80,9 +80,9 @@ def test_variable_with_a_build_that_is_not_there_or_cannot_run_is_refused(wanted
         choose(LEVELS, HASWELL, wanted)
 
 
-def in_new_process(code, **variables):
+def in_new_process(code, emulator=(), **variables):
     env = {k: v for k, v in os.environ.items() if k != _builds.VARIABLE} | variables
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=env)
+    return subprocess.run([*emulator, sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env=env)
 
 
 def test_import_obeys_the_variable():
@@ -104,7 +104,7 @@ def test_lesser_cpu_gets_a_build_that_it_can_run_or_a_sentence(cpu):
     """Under an emulator that has the instructions of that processor only: what is wrong ends with an illegal instruction."""
     has = {"core2duo": CORE_2, "Nehalem": NEHALEM, "SandyBridge": SANDY_BRIDGE, "Haswell": HASWELL}[cpu]
     code = "import delassus, delassus._core as c; w = c.Lemke(3); print(c.__file__)"
-    said = subprocess.run(["qemu-x86_64-static", "-cpu", cpu, sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    said = in_new_process(code, ["qemu-x86_64-static", "-cpu", cpu])
     usable = [b for b in _builds.installed() if b.features <= has]
     if usable:
         assert Path(said.stdout.strip()).name.startswith(usable[-1].module), said.stderr

@@ -4,7 +4,7 @@
 //   M = Σ J_bᵀ I_b J_b + armature,   bias = Σ J_bᵀ (I_b J̇_b ν + gyroscopic − m g),   J̇ν by a central difference
 //   G = J M⁻¹ Jᵀ,   (G + ε)⁻¹,   M ν̇ + bias = τ + Jᵀ λ,  J ν̇ + J̇ν = 0
 //
-// Nothing here but `delassus::integrate`-free arithmetic on the description of a mechanism is shared with the core.
+// Nothing here is shared with the core but the description of a mechanism.
 // Prints a line for each check, and fails if one does.
 #include <cstdio>
 #include <cstring>
@@ -296,7 +296,7 @@ Description robot() {
     add(add(hip, {0, 0.05, -0.1}, Joint::hinge, {0, 1, 0}), {0, 0, -0.3}, Joint::hinge, {0, 0.6, 0.8});
   }
   const int hand = add(add(trunk, {0.2, 0, 0.2}, Joint::ball, {0, 0, 1}), {0.3, 0, 0}, Joint::hinge, {0, 0, 1});
-  add(hand, {0.1, 0, 0}, Joint::slide, {1, 0.2, 0});
+  add(hand, {0.1, 0, 0}, Joint::slide, {0.8, 0.6, 0});
   add(add(0, {2, 0, 0}, Joint::slide, {1, 0, 0}), {0, 0.1, 0.4}, Joint::hinge, {0, 1, 0});
   for (int k = 0, n = 6 + 12 + 3 + 1 + 1 + 2; k < n; ++k) d.armature.push_back(0.01 * (1 + k % 3));
   return d;
