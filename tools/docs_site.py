@@ -361,7 +361,7 @@ def outputs():
 def api():
     """Public names by room, in the order of the package's imports; then the modules that are public themselves."""
     tree = ast.parse((ROOT / "src/delassus/__init__.py").read_text(encoding="utf-8"))
-    imports = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.level == 1]
+    imports = [n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.level == 1 and not (n.module or "").startswith("_")]
     modules = [alias.name for n in imports if not n.module for alias in n.names]
     rooms = {}
     for n in imports:
@@ -426,7 +426,7 @@ def site_page(path):
         return ELSEWHERE[path]
     if path == "examples":
         return "tutorials/index.md"
-    if path.startswith("examples/"):
+    if path.startswith("examples/") and path.endswith(".py"):
         return f"tutorials/{Path(path).stem}.md"
     if path in (f"{TEXTBOOK}/robot.py", f"{TEXTBOOK}/rows.py"):
         return f"algorithms/{Path(path).stem}.md"

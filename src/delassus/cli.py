@@ -409,7 +409,7 @@ def bench(
         str | None, typer.Argument(help="Name of an embedded robot or a scene, or path to an MJCF or URDF file; not with --self.")
     ] = None,
     own: Annotated[
-        bool, typer.Option("--self", help="Measure this installation instead: is it as fast as it should be? About ten seconds.")
+        bool, typer.Option("--self", help="Measure this installation instead: is it as fast as it should be? Ten to thirty seconds.")
     ] = False,
     contact: Contact = None,
     weld: Welded = None,
@@ -442,14 +442,19 @@ def bench(
     from . import _core
 
     if source is None:
+        from . import _builds
         from .bench import health
         from .demo import Progress
 
-        console.print(f"delassus {dl.__version__}, {_core.compiler}, {_core.flags}", highlight=False, markup=False)
+        build = _builds.chosen().build.arch
+        console.print(f"delassus {dl.__version__}, build for {build}, {_core.compiler}, {_core.flags}", highlight=False, markup=False)
         with Progress() as progress:
             found = health.measure(progress.part("counting"))
         health.show(found)
-        _save(json_file, {"version": dl.__version__, "compiler": _core.compiler, "flags": _core.flags, "health": found.as_data()})
+        _save(
+            json_file,
+            {"version": dl.__version__, "compiler": _core.compiler, "flags": _core.flags, "build": build, "health": found.as_data()},
+        )
         if not found.healthy:
             raise typer.Exit(1)
         return

@@ -25,7 +25,7 @@ def few():
 def counted(few):
     try:
         return instructions.count_by_steps(few)
-    except instructions.CannotCountError as reason:
+    except NotImplementedError as reason:
         pytest.skip(str(reason))
 
 
@@ -60,7 +60,7 @@ def test_counter_counts_an_event_whose_number_is_known():
             memory.madvise(mmap.MADV_NOHUGEPAGE)
         try:
             counter = instructions.EventCounter(kind=1, event=2)
-        except instructions.CannotCountError as reason:
+        except NotImplementedError as reason:
             pytest.skip(str(reason))
         try:
             faults = counter.count(lambda: [memory.__setitem__(k * size, 1) for k in range(pages)])
@@ -80,19 +80,21 @@ def test_steps_repeat_to_a_thousandth(few, counted):
 def test_steps_agree_with_the_counter_of_the_processor(few, counted):
     try:
         other = instructions.count_by_counter(few)
-    except instructions.CannotCountError as reason:
+    except NotImplementedError as reason:
         pytest.skip(str(reason))
     assert other == pytest.approx(counted, rel=0.02)
 
 
 def test_an_event_that_does_not_exist_is_said():
-    with pytest.raises(instructions.CannotCountError, match="not available"):
+    with pytest.raises(NotImplementedError, match="not available"):
         instructions.EventCounter(kind=77, event=77)
 
 
 def test_counts_on_record_agree_with_those_of_callgrind():
     """benchmarks/counts.json was made by another program and another instrument, at four states near ours."""
-    record = health.load_record()["instructions"]["x86-64-v3"]
+    record = health.load_record()["instructions"].get("x86-64-v3")
+    if record is None:
+        pytest.skip("x86-64-v3 is not on record")
     kept = json.loads((ROOT / "benchmarks" / "counts.json").read_text())["counts"]
     pairs = {
         "go2-standing": {"go2: rnea": "rnea", "go2: aba": "aba", "go2: crba": "crba", "go2: apply": "apply", "go2: solve": "solve"},
@@ -121,7 +123,8 @@ def test_every_verb_is_right_and_on_record():
     for unit in ("instructions", "times"):
         for name, counts in record[unit].items():
             assert sorted(counts) == sorted(verb.name for verb in known), name
-    assert {"x86-64-v2", "x86-64-v3", "x86-64-v4"} <= set(record["instructions"])
+    assert "x86-64-v4" in record["instructions"]
+    assert set(record["instructions"]) == set(record["times"]) == set(record["builds"])
 
 
 def test_a_verb_whose_result_is_wrong_is_named(tmp_path, monkeypatch, few, counted):
@@ -161,16 +164,18 @@ def test_one_slow_verb_is_enough(tmp_path, monkeypatch, few, counted):
 
 
 def test_a_build_for_a_lesser_processor_is_recognized():
-    record = health.load_record()
-    found = health.diagnose("steps", record["instructions"]["x86-64"], record, "x86-64-v4")
+    good = {"go2: rnea": 5000.0, "go2: apply": 1600.0}
+    poor = {"go2: rnea": 9000.0, "go2: apply": 2200.0}
+    record = {"instructions": {"x86-64-v2": poor, "x86-64-v4": good}}
+    found = health.diagnose("steps", {verb: 1.03 * n for verb, n in poor.items()}, record, "x86-64-v4")
     assert not found.healthy
-    assert found.resembles == "x86-64"
-    assert "It counts like a build for x86-64; this processor can do x86-64-v4" in " ".join(health.advice(found))
+    assert found.resembles == "x86-64-v2"
+    assert "It counts like a build for x86-64-v2; this processor can do x86-64-v4" in " ".join(health.advice(found))
 
 
 def test_times_are_taken_where_nothing_can_be_counted(tmp_path, monkeypatch, few, counted):
     def refuse(*_):
-        raise instructions.CannotCountError("not in this test")
+        raise NotImplementedError("not in this test")
 
     with_record(monkeypatch, few, counted)
     times = health.times(few, budget=0.02)

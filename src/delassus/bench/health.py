@@ -11,7 +11,6 @@ import math
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, dataclass
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,14 @@ from rich.box import SIMPLE_HEAD
 from rich.markup import escape
 from rich.table import Table
 
-from .. import _builds, _core, _cpu
+from .. import _builds, _cpu
 from .._terminal import console
 from .clock import best, one_thread
-from .instructions import CannotCountError, count_by_counter, count_by_steps
+from .instructions import count_by_counter, count_by_steps
 from .motion import Progress, quiet
 from .verbs import Verb, verbs
 
-__all__ = ["Finding", "Health", "diagnose", "keep", "level_of_processor", "measure", "show"]
+__all__ = ["Finding", "Health", "count", "diagnose", "level_of_processor", "measure", "show"]
 
 # Ratios to the record within which a build is healthy. Instructions: other compilers differ by up to about a third in a verb. Times: processors
 # differ in how many instructions they do while they add twice.
@@ -122,11 +121,11 @@ def count(known: Sequence[Verb], progress: Progress = quiet) -> tuple[str, dict[
     why = []
     try:
         return "counter", count_by_counter(known), ()
-    except CannotCountError as error:
+    except NotImplementedError as error:
         why.append(str(error))
     try:
         return "steps", count_by_steps(known, progress), tuple(why)
-    except CannotCountError as error:
+    except NotImplementedError as error:
         why.append(str(error))
     return "clock", times(known, progress), tuple(why)
 
@@ -192,24 +191,6 @@ def measure(progress: Progress = quiet) -> Health:
     return diagnose(instrument, found, record, level, why, wrong)
 
 
-def keep(path: Path, name: str, progress: Progress = quiet) -> Health:
-    """Write instructions and times of the installed build into a record, as those of a good build for processors called ``name``."""
-    record = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"instructions": {}, "times": {}, "builds": {}}
-    known = verbs()
-    if wrong := [verb.name for verb in known if not verb.right]:
-        raise RuntimeError(f"wrong: {', '.join(wrong)}")
-    instrument, found, why = count(known, progress)
-    if instrument == "clock":
-        raise RuntimeError(f"instructions cannot be counted: {'; '.join(why)}")
-    record["instructions"][name] = {k: round(n) for k, n in found.items()}
-    record["times"][name] = {k: float(f"{n:.3g}") for k, n in times(known).items()}
-    record["builds"][name] = {"compiler": _core.compiler, "flags": _core.flags, "instrument": instrument}
-    for part in record:
-        record[part] = dict(sorted(record[part].items()))
-    path.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-    return diagnose(instrument, found, record, name)
-
-
 def advice(health: Health) -> list[str]:
     """Say what to do, a sentence each; nothing for a healthy build."""
     if health.healthy:
@@ -231,8 +212,8 @@ def advice(health: Health) -> list[str]:
             )
         else:
             said.append(
-                "Compiled without optimization, with sanitizers, or by a compiler that does badly: look at CXXFLAGS and CMAKE_BUILD_TYPE (Release), try GCC 12 "
-                "or later, and reinstall: pip install --force-reinstall --no-deps."
+                "Compiled without optimization, with sanitizers, for an older instruction set (delassus info --build), or by a compiler that does badly: look at "
+                "CXXFLAGS, DELASSUS_ARCH and CMAKE_BUILD_TYPE (Release), try GCC 12 or later, and reinstall: pip install --force-reinstall --no-deps."
             )
         if health.instrument == "clock":
             said.append("Times depend on what else runs: close other programs, plug in the laptop, and try again.")

@@ -29,15 +29,11 @@ if TYPE_CHECKING:
 
     from .verbs import Verb
 
-__all__ = ["CannotCountError", "EventCounter", "count_by_counter", "count_by_steps"]
+__all__ = ["EventCounter", "count_by_counter", "count_by_steps"]
 
 _SYSCALL = {"x86_64": 298, "aarch64": 241}  # of perf_event_open
 _ENABLE, _DISABLE, _RESET = 0x2400, 0x2401, 0x2403  # ioctl requests of its file
 _TRACEME, _CONTINUE, _STEP = 0, 7, 9  # ptrace requests
-
-
-class CannotCountError(Exception):
-    """Instructions cannot be counted on this system; the message says why."""
 
 
 class EventCounter:
@@ -47,13 +43,13 @@ class EventCounter:
         kind, event: numbers of the event in linux/perf_event.h; by default instructions, counted by the processor.
 
     Raises:
-        CannotCountError: there is no such event here, or it is forbidden.
+        NotImplementedError: there is no such event here, or it is forbidden.
     """
 
     def __init__(self, kind: int = 0, event: int = 1) -> None:
         call = _SYSCALL.get(platform.machine())
         if sys.platform != "linux" or call is None:
-            raise CannotCountError("perf_event_open is known for Linux on x86-64 and AArch64 only")
+            raise NotImplementedError("perf_event_open is known for Linux on x86-64 and AArch64 only")
         library = ctypes.CDLL(None, use_errno=True)
         # struct perf_event_attr: type, size, config; read_format: both times; flags: disabled, exclude_kernel, exclude_hv
         attributes = ctypes.create_string_buffer(128)
@@ -62,7 +58,7 @@ class EventCounter:
         library.syscall.restype = ctypes.c_long
         self._file = int(library.syscall(call, ctypes.cast(attributes, ctypes.c_char_p), 0, -1, -1, 0))
         if self._file < 0:
-            raise CannotCountError(f"the processor's counter is not available ({os.strerror(ctypes.get_errno())})")
+            raise NotImplementedError(f"the processor's counter is not available ({os.strerror(ctypes.get_errno())})")
 
     def count(self, call: Callable[[], object]) -> int:
         """Return the number of events during a call."""
@@ -76,7 +72,7 @@ class EventCounter:
         after = self._read()
         value, enabled, running = after[0], after[1] - before[1], after[2] - before[2]
         if running != enabled:  # another user of the counter, or a core that has another one
-            raise CannotCountError("the processor's counter ran only part of the time")
+            raise NotImplementedError("the processor's counter ran only part of the time")
         return value
 
     def _read(self) -> tuple[int, int, int]:
@@ -92,7 +88,7 @@ def count_by_counter(verbs: Sequence[Verb], repeats: int = 64) -> dict[str, floa
     """Instructions of each verb, by the processor's counter: the least of three counts.
 
     Raises:
-        CannotCountError: there is no counter, or it told nothing.
+        NotImplementedError: there is no counter, or it told nothing.
     """
     counter = EventCounter()
     counts = {}
@@ -103,7 +99,7 @@ def count_by_counter(verbs: Sequence[Verb], repeats: int = 64) -> dict[str, floa
                 few, many = (counter.count(lambda verb=verb, n=n: verb.repeated(n)) for n in (2, 2 + repeats))  # type: ignore[misc]
                 tries.append((many - few) / repeats)
             if not min(tries) > 0:
-                raise CannotCountError("the processor's counter did not move")
+                raise NotImplementedError("the processor's counter did not move")
             counts[verb.name] = min(tries)
     finally:
         counter.close()
@@ -150,10 +146,10 @@ def count_by_steps(verbs: Sequence[Verb], progress: Progress = quiet, limit: flo
         limit: longest time it may take [s].
 
     Raises:
-        CannotCountError: this system has no single steps, forbids them, or is too slow.
+        NotImplementedError: this system has no single steps, forbids them, or is too slow.
     """
     if sys.platform != "linux":
-        raise CannotCountError("single steps (ptrace) are used on Linux only")
+        raise NotImplementedError("single steps (ptrace) are used on Linux only")
     program = f"from delassus.bench.instructions import run_stopped; run_stopped({[verb.name for verb in verbs]!r})"
     command = [sys.executable, "-c", program]
     with _on_one_processor():
@@ -173,7 +169,7 @@ def count_by_steps(verbs: Sequence[Verb], progress: Progress = quiet, limit: flo
             child.returncode = 0  # it was waited for
             complaint = child.stderr.read().strip() if child.stderr else ""
     if len(counts) != 2 + 2 * len(verbs):
-        raise CannotCountError(complaint.splitlines()[-1] if complaint else "single steps were not seen")
+        raise NotImplementedError(complaint.splitlines()[-1] if complaint else "single steps were not seen")
     # The first count warms up what no signal has met before. With more than one repeat, the core also looks at a clock: the third number of the
     # first verb tells what that takes
     once, twice, thrice = counts[1:4]
@@ -192,7 +188,7 @@ def _stepped(process: int, deadline: float) -> Iterator[int]:
 
     def resume(request: int, given: int) -> int:
         if ptrace(request, process, 0, given) != 0:
-            raise CannotCountError(f"single steps failed ({os.strerror(ctypes.get_errno())})")
+            raise NotImplementedError(f"single steps failed ({os.strerror(ctypes.get_errno())})")
         return wait(process, 0)[1]
 
     status, steps, stepping = wait(process, 0)[1], 0, False
@@ -209,7 +205,7 @@ def _stepped(process: int, deadline: float) -> Iterator[int]:
             status = resume(_STEP, 0)
             steps += 1
             if steps % 4096 == 0 and time.monotonic() > deadline:
-                raise CannotCountError("single steps are too slow here")
+                raise NotImplementedError("single steps are too slow here")
 
 
 @contextmanager
