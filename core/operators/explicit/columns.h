@@ -7,16 +7,15 @@
 #pragma once
 
 #include "operators/delassus.h"
+#include "operators/explicit/symmetric.h"
 
 namespace delassus {
 
 // The operator is up to date. Columns are right to rounding each; the upper triangle stands for both.
 template <class T>
 void columns(Delassus<T>& G, const std::vector<T>& identity, T* out) {
-  const std::size_t m = std::size_t(G.rows());
   G.apply(identity.data(), G.rows(), out);
-  for (std::size_t i = 1; i < m; ++i)
-    for (std::size_t j = 0; j < i; ++j) out[i * m + j] = out[j * m + i];
+  mirror_upper(G.rows(), out);
 }
 
 }  // namespace delassus

@@ -39,44 +39,45 @@ struct LcabaOsimWork {
     A.resize(std::size_t(reach.max_slots));
     Omega.assign(six * omega_room, T{});
     V.assign(six * rows_room, T{});
-    X.assign(std::size_t(reach.max_rows) * rows_room, T{});
-    columns.resize(3 * probes * std::size_t(rows));
+    strip.assign(std::size_t(tall) * rows_room, T{});
+    columns.resize(2 * std::size_t(probes) * std::size_t(rows));
+    signs.resize(std::size_t(probes) * row_room<T>(rows));
     for (const auto& component : reach.components) {
-      pieces_end.push_back(int(pieces.size()));
+      runs_of.push_back(int(runs.size()));
       for (int r = 0; r < component.rows(); ++r) {
         const int row = reach.row[std::size_t(component.row + r)];
-        const bool goes_on = int(pieces.size()) > pieces_end.back() && pieces.back().count < side &&
-                             pieces.back().row + pieces.back().count == row;
-        if (goes_on)
-          ++pieces.back().count;
+        if (r > 0 && runs.back().row + runs.back().count == row)
+          ++runs.back().count;
         else
-          pieces.push_back({r, row, 1});
+          runs.push_back({r, row, 1});
       }
     }
-    pieces_end.push_back(int(pieces.size()));
+    runs_of.push_back(int(runs.size()));
   }
 
   // Columns that are probed, and refined, at a time.
-  static constexpr int probes = row_lanes<T> > 4 ? row_lanes<T> : 4, refined = 64;
-  // Rows of a component one after the other that are so in the user's order too, as far as a square of its matrix goes.
-  struct Piece {
+  static constexpr int probes = 4, refined = 64;
+  // Rows of a component one after the other that are so in the user's order too.
+  struct Run {
     int at, row, count;
+    int past() const { return at + count; }
   };
-  static constexpr int side = 16;
+  static constexpr int tall = 24;  // rows of the result that are found at a time
 
   const ReachPlan& reach;
   std::size_t omega_room = 0, rows_room = 0;
   std::vector<Mat6<T>> A;  // a slot: coefficient of a link
   std::vector<T> Omega;    // 6 a place: Ω of the front, both triangles, `omega_room` apart
   std::vector<T> V;        // 6 a place: Ω Kᵀ of the front and all rows so far, `rows_room` apart
-  std::vector<T> X;        // rows of a component in their order, its lower triangle, `rows_room` apart
-  std::vector<Piece> pieces;
-  std::vector<int> pieces_end;  // a component: where its pieces start; where the last ones end
-  std::vector<T> columns;  // some columns of X, of its residual and of its correction; grown by the first refinement
+  std::vector<T> strip;    // rows of X, with all of their component so far, `rows_room` apart
+  std::vector<Run> runs;
+  std::vector<int> runs_of;  // a component: where its runs start; where the last ones end
+  std::vector<T> columns;    // some columns of X and of its residual; grown by the first refinement
+  std::vector<T> signs;      // a probe: a row of them
 
   std::size_t bytes() const {
-    return A.size() * sizeof(Mat6<T>) + pieces.size() * sizeof(Piece) + pieces_end.size() * sizeof(int) +
-           (Omega.size() + V.size() + X.size() + columns.size()) * sizeof(T);
+    return A.size() * sizeof(Mat6<T>) + runs.size() * sizeof(Run) + runs_of.size() * sizeof(int) +
+           (Omega.size() + V.size() + strip.size() + columns.size() + signs.size()) * sizeof(T);
   }
 };
 
@@ -219,49 +220,56 @@ inline void find_responses(LcabaOsimWork<T>& e, const ReachPlan::Node& node, con
   }
 }
 
-// Rows of X = −K V: of a block, with all rows so far.
+// A strip of X = −K V: `count` rows of a block from row i of it on, with all rows so far.
 template <class T>
-inline void multiply_responses(LcabaOsimWork<T>& e, const ReachPlan::Block& block, const RowWork<T>& w) {
+inline void multiply_responses(LcabaOsimWork<T>& e, const ReachPlan::Block& block, int i, int count,
+                               const RowWork<T>& w) {
   constexpr int lanes = row_lanes<T>;
   const auto* terms = e.reach.terms.data();
-  const auto tiles = [&]<int R>(int i) {
-    T* X = e.X.data() + std::size_t(block.row + i) * e.rows_room;
-    for (int c = 0; c < block.row + block.rows; c += 2 * lanes) {
+  const int columns = block.row + i + count;
+  const auto tiles = [&]<int R>(int r) {
+    T* X = e.strip.data() + std::size_t(r) * e.rows_room;
+    for (int c = 0; c < columns; c += 2 * lanes) {
       RowPack<T> sum[R][2]{};
-      sum_tile<R, ByTerm::K, ByTerm::place>(terms + block.term, terms + block.past_term, w.K.data() + i, w.room,
+      sum_tile<R, ByTerm::K, ByTerm::place>(terms + block.term, terms + block.past_term, w.K.data() + i + r, w.room,
                                             e.V.data() + c, e.rows_room, sum);
-      for (int r = 0; r < R; ++r) {
-        store_rows(X + std::size_t(r) * e.rows_room + c, RowPack<T>(-sum[r][0]));
-        store_rows(X + std::size_t(r) * e.rows_room + c + lanes, RowPack<T>(-sum[r][1]));
+      for (int k = 0; k < R; ++k) {
+        store_rows(X + std::size_t(k) * e.rows_room + c, RowPack<T>(-sum[k][0]));
+        store_rows(X + std::size_t(k) * e.rows_room + c + lanes, RowPack<T>(-sum[k][1]));
       }
     }
   };
-  int i = 0;
-  for (; block.rows - i >= 6; i += 6) tiles.template operator()<6>(i);
-  for (; block.rows - i >= 3; i += 3) tiles.template operator()<3>(i);
-  for (; i < block.rows; ++i) tiles.template operator()<1>(i);
+  int r = 0;
+  for (; count - r >= 6; r += 6) tiles.template operator()<6>(r);
+  for (; count - r >= 3; r += 3) tiles.template operator()<3>(r);
+  for (; r < count; ++r) tiles.template operator()<1>(r);
 }
 
-// Both triangles of a component to the user's matrix, square by square, so that both stay in the caches.
+// A strip to both triangles of the user's matrix, m × m: its rows are `count` of a component's from `first` on. It is
+// still in the caches, and so is what lies beside the columns that it becomes.
 template <class T>
-void write_component(const LcabaOsimWork<T>& e, int component, std::size_t m, T* __restrict X) {
+inline void write_strip(const LcabaOsimWork<T>& e, int component, int first, int count, std::size_t m,
+                        T* __restrict X) {
+  using Run = typename LcabaOsimWork<T>::Run;
   const std::size_t room = e.rows_room;
-  const auto* first = e.pieces.data() + e.pieces_end[std::size_t(component)];
-  const auto* past = e.pieces.data() + e.pieces_end[std::size_t(component) + 1];
-  for (const auto* a = first; a < past; ++a) {
-    const T* rows = e.X.data() + std::size_t(a->at) * room;
-    for (const auto* b = first; b < a; ++b) {
-      const T* from = rows + b->at;
-      T *lower = X + std::size_t(a->row) * m + b->row, *upper = X + std::size_t(b->row) * m + a->row;
-      for (int i = 0; i < a->count; ++i)
-        std::copy_n(from + std::size_t(i) * room, b->count, lower + std::size_t(i) * m);
-      for (int j = 0; j < b->count; ++j)
-        for (int i = 0; i < a->count; ++i) upper[std::size_t(j) * m + i] = from[std::size_t(i) * room + j];
+  const Run *all = e.runs.data() + e.runs_of[std::size_t(component)],
+            *past = e.runs.data() + e.runs_of[std::size_t(component) + 1],
+            *a = std::upper_bound(all, past, first, [](int row, const Run& run) { return row < run.past(); });
+  for (int begin = first; begin < first + count; ++a) {
+    const int end = std::min(first + count, a->past()), row = a->row + begin - a->at;
+    const T* rows = e.strip.data() + std::size_t(begin - first) * room;
+    for (const Run* b = all; b < past && b->at < begin; ++b) {
+      const int n = std::min(b->past(), begin) - b->at;
+      for (int i = 0; i < end - begin; ++i)
+        copy_run(rows + std::size_t(i) * room + b->at, n, X + std::size_t(row + i) * m + std::size_t(b->row));
+      transpose(end - begin, n, rows + b->at, room, X + std::size_t(b->row) * m + std::size_t(row), m);
     }
-    T* own = X + std::size_t(a->row) * m + a->row;
-    for (int i = 0; i < a->count; ++i)
+    T* own = X + std::size_t(row) * (m + 1);
+    for (int i = 0; i < end - begin; ++i)
       for (int j = 0; j <= i; ++j)
-        own[std::size_t(i) * m + j] = own[std::size_t(j) * m + i] = rows[std::size_t(i) * room + a->at + j];
+        own[std::size_t(i) * m + std::size_t(j)] = own[std::size_t(j) * m + std::size_t(i)] =
+            rows[std::size_t(i) * room + std::size_t(begin + j)];
+    begin = end;
   }
 }
 
@@ -285,11 +293,14 @@ void lcaba_osim(LcabaOsimWork<T>& e, RowWork<T>& w, const EliminationPlan& plan,
       for (int b = node.block; b < node.past_block; ++b) {
         const auto& block = reach.blocks[std::size_t(b)];
         find_responses(e, node, block, w);
-        multiply_responses(e, block, w);
+        for (int i = 0; i < block.rows; i += LcabaOsimWork<T>::tall) {
+          const int count = std::min(block.rows - i, LcabaOsimWork<T>::tall);
+          multiply_responses(e, block, i, count, w);
+          write_strip(e, int(c), block.row + i, count, m, X);
+        }
         rows = block.row + block.rows;
       }
     }
-    write_component(e, int(c), m, X);
   }
   for (std::size_t r = 0; r < m; ++r) X[r * m + r] += R[r];
 }
@@ -300,41 +311,53 @@ void lcaba_osim(LcabaOsimWork<T>& e, RowWork<T>& w, const EliminationPlan& plan,
 template <class T>
 T probe_inverse(Delassus<T>& G, const T* damping, const T* X, LcabaOsimWork<T>& e) {
   using Real = real_of<T>;
-  constexpr int columns = LcabaOsimWork<T>::probes;
+  constexpr std::size_t columns = LcabaOsimWork<T>::probes;
   const std::size_t m = std::size_t(G.rows());
-  T *z = e.columns.data(), *x = z + columns * m, *y = x + columns * m;
+  const std::size_t room = row_room<T>(G.rows());
+  T *z = e.signs.data(), *x = e.columns.data(), *y = x + columns * m;
   std::uint64_t state = 0x9e3779b97f4a7c15u;
-  for (std::size_t k = 0; k < columns * m; ++k) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    z[k] = T(state >> 63 ? 1 : -1);
-  }
-  // x = X z, four rows at once
+  for (std::size_t j = 0; j < m; ++j)
+    for (std::size_t k = 0; k < columns; ++k) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      z[k * room + j] = T(state >> 63 ? 1 : -1);
+    }
+  // x = X z, four rows and all vectors at once, a register of columns after the other
   constexpr std::size_t group = 4;
-  constexpr int lanes = row_lanes<T>, packs = columns / lanes;
+  constexpr int lanes = row_lanes<T>;
   T largest{}, shift{};
   for (std::size_t i = 0; i < m; i += group) {
     const T* row[group];
     for (std::size_t g = 0; g < group; ++g) row[g] = X + std::min(i + g, m - 1) * m;
-    RowPack<T> sum[group][packs]{};
-    for (std::size_t j = 0; j < m; ++j)
-      for (int p = 0; p < packs; ++p) {
-        const RowPack<T> signs = load_rows(z + j * columns + std::size_t(p * lanes));
+    RowPack<T> sum[group][columns]{};
+    std::size_t j = 0;
+    for (; j + lanes <= m; j += lanes) {
+      RowPack<T> a[group];
 #pragma GCC unroll 4
-        for (std::size_t g = 0; g < group; ++g) sum[g][p] += signs * row[g][j];
+      for (std::size_t g = 0; g < group; ++g) a[g] = load_rows(row[g] + j);
+#pragma GCC unroll 4
+      for (std::size_t k = 0; k < columns; ++k) {
+        const RowPack<T> signs = load_rows(z + k * room + j);
+#pragma GCC unroll 4
+        for (std::size_t g = 0; g < group; ++g) sum[g][k] += a[g] * signs;
       }
+    }
     for (std::size_t g = 0; g < group && i + g < m; ++g) {
-      for (int p = 0; p < packs; ++p) store_rows(x + (i + g) * columns + std::size_t(p * lanes), sum[g][p]);
+      for (std::size_t k = 0; k < columns; ++k) {
+        T s = sum_rows<T>(sum[g][k]);
+        for (std::size_t c = j; c < m; ++c) s += row[g][c] * z[k * room + c];
+        x[(i + g) * columns + k] = s;
+      }
       largest = larger_of(largest, row[g][i + g]);
       shift = larger_of(shift, damping[i + g]);
     }
   }
-  G.apply(x, columns, y);
+  G.apply(x, int(columns), y);
   T worst{};
-  for (int k = 0; k < columns; ++k) {
+  for (std::size_t k = 0; k < columns; ++k) {
     T square{};
     for (std::size_t i = 0; i < m; ++i) {
-      const std::size_t at = i * columns + std::size_t(k);
-      const T r = z[at] - y[at] - damping[i] * x[at];
+      const std::size_t at = i * columns + k;
+      const T r = z[k * room + i] - y[at] - damping[i] * x[at];
       square += r * r;
     }
     // what is no number is not small

@@ -4,6 +4,9 @@
 // what the limb writes.
 #pragma once
 
+#include <algorithm>
+#include <utility>
+
 #include "dynamics/minv.h"
 #include "operators/blocks.h"
 
@@ -71,6 +74,66 @@ template <class T>
   store_rows(to + 3 * room, x.ang.x);
   store_rows(to + 4 * room, x.ang.y);
   store_rows(to + 5 * room, x.ang.z);
+}
+
+// to[c, r] ← from[r, c] of a square of L rows and columns in registers: the quarters beside the diagonal change places,
+// then those of every quarter.
+template <int L, class T>
+[[gnu::always_inline]] inline void transpose_square(const T* from, std::size_t from_stride, T* to,
+                                                    std::size_t to_stride) {
+  using P = Pack<T, L>;
+  P x[L];
+#pragma GCC unroll 16
+  for (int r = 0; r < L; ++r) __builtin_memcpy(&x[r], from + std::size_t(r) * from_stride, sizeof(P));
+  const auto exchange = [&]<int side, int... l>(std::integral_constant<int, side>, std::integer_sequence<int, l...>) {
+#pragma GCC unroll 16
+    for (int r = 0; r < L; ++r) {
+      if (r & side) continue;
+      const P a = x[r], b = x[r + side];
+      x[r] = __builtin_shufflevector(a, b, (l & side ? L + l - side : l)...);
+      x[r + side] = __builtin_shufflevector(a, b, (l & side ? L + l : l + side)...);
+    }
+  };
+  constexpr std::make_integer_sequence<int, L> lanes{};
+  if constexpr (L >= 16) exchange(std::integral_constant<int, 8>{}, lanes);
+  if constexpr (L >= 8) exchange(std::integral_constant<int, 4>{}, lanes);
+  if constexpr (L >= 4) exchange(std::integral_constant<int, 2>{}, lanes);
+  exchange(std::integral_constant<int, 1>{}, lanes);
+#pragma GCC unroll 16
+  for (int r = 0; r < L; ++r) __builtin_memcpy(to + std::size_t(r) * to_stride, &x[r], sizeof(P));
+}
+
+// to[c, r] ← from[r, c] of any number of rows and columns, which lie apart. Squares at the ends overlap those before.
+template <class T>
+inline void transpose(int rows, int columns, const T* from, std::size_t from_stride, T* to, std::size_t to_stride) {
+  const auto squares = [&]<int L>(std::integral_constant<int, L>) {
+    for (int r = 0; r < rows; r += L)
+      for (int c = 0; c < columns; c += L) {
+        const auto i = std::size_t(std::min(r, rows - L)), j = std::size_t(std::min(c, columns - L));
+        transpose_square<L>(from + i * from_stride + j, from_stride, to + j * to_stride + i, to_stride);
+      }
+  };
+  const int least = std::min(rows, columns);
+  if (row_lanes<T> > 4 && least >= row_lanes<T>)
+    squares(std::integral_constant<int, (row_lanes<T> > 4 ? row_lanes<T> : 4)>{});
+  else if (least >= 4)
+    squares(std::integral_constant<int, 4>{});
+  else
+    for (int r = 0; r < rows; ++r)
+      for (int c = 0; c < columns; ++c)
+        to[std::size_t(c) * to_stride + std::size_t(r)] = from[std::size_t(r) * from_stride + std::size_t(c)];
+}
+
+// to ← from, n numbers. The last register overlaps the one before.
+template <class T>
+[[gnu::always_inline]] inline void copy_run(const T* from, int n, T* to) {
+  constexpr int lanes = row_lanes<T>;
+  if (n < lanes) {
+    for (int k = 0; k < n; ++k) to[k] = from[k];
+    return;
+  }
+  for (int k = 0; k + lanes < n; k += lanes) store_rows(to + k, load_rows(from + k));
+  store_rows(to + n - lanes, load_rows(from + n - lanes));
 }
 
 // G[i + r, c + l] += Σ_k A[k, i + r] B[k, c + l] for r < R and the first `lanes` of a pack of columns; rows k are

@@ -18,6 +18,21 @@ T longest_row(const T* A, int n, std::size_t stride) {
   return square_root(largest);
 }
 
+// A ← its upper triangle in both, n × n, row by row. A few rows at a time, so that what is read against the rows comes
+// into the cache once.
+template <class T>
+void mirror_upper(int n, T* A) {
+  constexpr int few = 16;
+  const std::size_t m = std::size_t(n);
+  for (int i = 0; i < n; i += few) {
+    const int rows = std::min(few, n - i);
+    T* own = A + std::size_t(i) * m;
+    for (int j = 0; j < i; j += few) transpose(few, rows, A + std::size_t(j) * m + i, m, own + j, m);
+    for (int r = 1; r < rows; ++r)
+      for (int c = 0; c < r; ++c) own[std::size_t(r) * m + i + c] = own[std::size_t(c) * m + i + r];
+  }
+}
+
 // X ← sign G + diagonal. G: upper triangle, rows `stride` apart, in the order of the limbs, or in the user's if there
 // are none; X: n × n.
 template <class T>
@@ -34,8 +49,7 @@ void write_symmetric(const T* G, std::size_t stride, const Limbs* tree, int n, r
       for (; j < n; ++j) x[j] = g[j] * sign;
       x[i] += diagonal[i];
     }
-    for (int i = 1; i < n; ++i)
-      for (int j = 0; j < i; ++j) X[i * m + j] = X[j * m + i];
+    mirror_upper(n, X);
     return;
   }
   for (std::size_t e = 0; e < m * m; ++e) X[e] = T{};
@@ -72,8 +86,7 @@ void fold_symmetric(const T* G, std::size_t stride, const Limbs& tree, int n, co
   for (const auto& t : tree.trees)
     for (int a = t.range; a < t.past_range; ++a)
       for (int b = a; b < t.past_range; ++b) add(tree.ranges[std::size_t(a)], tree.ranges[std::size_t(b)]);
-  for (std::size_t i = 1; i < m; ++i)
-    for (std::size_t j = 0; j < i; ++j) X[i * m + j] = X[j * m + i];
+  mirror_upper(n, X);
 }
 
 }  // namespace delassus
