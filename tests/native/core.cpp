@@ -472,7 +472,7 @@ void check_operator(const std::string& precision, const Description& d, const st
   check(precision + "operator", product, 1e-12 * loose);
   check(precision + "solution with damping", solution, 1e-12 * loose);
   check(precision + "matrices, every method", matrices, 1e-11 * loose);
-  check(precision + "damped inverses, every method", inverses, 1e-9 * loose);
+  check(precision + "damped inverses, every method", inverses, 1e-11 * loose);
   check(precision + "methods that were left out", double(methods < 9 * batch), 0);
   many->update(Q.data());
   many->apply(X.data(), 1, Y.data());
