@@ -45,7 +45,9 @@ def test_fastest_build_that_the_cpu_can_run_is_chosen(cpu, level):
 
 
 def test_older_cpu_than_any_build_is_refused_with_what_it_lacks_and_a_way_out():
-    with pytest.raises(CpuError, match=r"x86-64-v2 or better: its code uses popcnt, sse4_1, sse4_2, which this CPU does not have.*pip install"):
+    with pytest.raises(
+        CpuError, match=r"x86-64-v2 or better: its code uses popcnt, sse4_1, sse4_2, which this CPU does not have.*pip install"
+    ):
         choose(LEVELS, CORE_2, None)
 
 
