@@ -253,23 +253,36 @@ class Refinement {
   template <class A, class C>
   T refine_columns(A& G, const C* y, C* x, const Accuracy<Real>& wanted) {
     const auto norms = find_residual(G, y, static_cast<const C*>(x), memory_.columns.residual.data());
-    bool enough = true, representable[lanes_of<C>];
+    bool enough = true, representable[lanes_of<C>], zero[lanes_of<C>];
     for (int k = 0; k < lanes_of<C>; ++k) {
       representable[k] = norms.representable(k);
-      enough = enough && (representable[k] ? norms.error(norms.shift, k) <= wanted.goal : is_zero(y, k, G.rows()));
+      zero[k] = !representable[k] && is_zero(y, k, G.rows());
+      enough = enough && (zero[k] || (representable[k] && norms.error(norms.shift, k) <= wanted.goal));
     }
+    // a factor that is not finite makes NaN of zero, too
+    const auto clear = [&] {
+      for (int k = 0; k < lanes_of<C>; ++k)
+        if (zero[k])
+          for (int i = 0; i < G.rows(); ++i) lane(x[i], k) = 0;
+    };
     T worst = wanted.goal;
-    if (enough) return worst;
+    if (enough) {
+      clear();
+      return worst;
+    }
     int n = 0;
     C best = correct(G, y, x, wanted, norms, n);
+    clear();
     bool lucky = n > 1, alone[lanes_of<C>];
     for (int k = 0; k < lanes_of<C>; ++k) {
+      if (zero[k]) lane(best, k) = 0;
       const bool beyond = A::has_fallbacks && !(lane(best, k) <= wanted.limit);
-      alone[k] = representable[k] ? beyond : !is_zero(y, k, G.rows());
+      alone[k] = !zero[k] && (beyond || !representable[k]);
       lucky = lucky || !(lane(best, k) <= wanted.goal);
     }
     if (A::has_fallbacks && lucky && !std::isinf(wanted.limit)) add_rounding(G, y, x, best);
     for (int k = 0; k < lanes_of<C>; ++k) {
+      if (zero[k]) continue;
       if (alone[k]) {
         for (int i = 0; i < G.rows(); ++i) memory_.x[i] = lane(x[i], k), memory_.y[i] = lane(y[i], k);
         lane(best, k) = refine(G, static_cast<const T*>(memory_.y.data()), memory_.x.data(), wanted);

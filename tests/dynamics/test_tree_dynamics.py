@@ -108,6 +108,9 @@ def test_every_column_of_a_solve_is_the_solve_of_that_column(columns):
     y = np.random.default_rng(6).standard_normal((model.nv, columns))
     x = dl.solve_mass_matrix(model, q, y)
     assert x.shape == y.shape
+    if columns != 9:  # whose last is left over, alone
+        # columns that are solved together take the same operations: not a bit depends on a column's place
+        assert np.array_equal(dl.solve_mass_matrix(model, q, np.roll(y, 1, axis=1)), np.roll(x, 1, axis=1))
     for k in range(columns):
-        # one recipe for every column; with some instruction sets the compiler contracts its products in another way for a pack
-        np.testing.assert_allclose(x[:, k], dl.solve_mass_matrix(model, q, y[:, k]), rtol=0, atol=1e-14 * abs(x).max())
+        # a column alone takes U and D⁻¹ in place of U D⁻¹
+        agree(x[:, k], dl.solve_mass_matrix(model, q, y[:, k]), CLOSE_INVERSE, np.abs(x[:, k]).max())

@@ -15,7 +15,7 @@ STATES = 20
 
 SCENES = {
     "chain": dl.scenes.chain(30), "binary_tree": dl.scenes.binary_tree(3), "stem_with_branches": dl.scenes.stem_with_branches(4, 3),
-    "swimmer": dl.scenes.swimmer(8), "pendulum": dl.scenes.pendulum(5), "four_bar": dl.scenes.four_bar(), "ring": dl.scenes.ring(12), "ladder": dl.scenes.ladder(5), "stewart_platforms": dl.scenes.stewart_platforms(2), "n_four_bar": dl.scenes.n_four_bar(4),
+    "swimmer": dl.scenes.swimmer(8), "pendulum": dl.scenes.pendulum(5), "four_bar": dl.scenes.four_bar(), "ring": dl.scenes.ring(12), "ladder": dl.scenes.ladder(5), "net": dl.scenes.net(2, 2), "stewart_platforms": dl.scenes.stewart_platforms(2), "n_four_bar": dl.scenes.n_four_bar(4),
     "box_stack": dl.scenes.box_stack(5), "box_pyramid": dl.scenes.box_pyramid(4), "flat_pyramid": dl.scenes.flat_pyramid(4), "pyramid_with_robots": dl.scenes.pyramid_with_robots(),
     "fork": dl.scenes.fork(4, 3), "dual_arm": dl.scenes.dual_arm(), "on_floor": dl.scenes.on_floor("g1"), "box_bin": dl.scenes.box_bin(8), "brick_wall": dl.scenes.brick_wall(2, 3), "robot_heap": dl.scenes.robot_heap(2), "model_of": dl.scenes.model_of("cassie-standing"),
 }  # fmt: skip
