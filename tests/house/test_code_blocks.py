@@ -201,7 +201,7 @@ def test_algorithm_shows_equations_and_code(algorithm):
 MODULES = [
     m.name
     for m in pkgutil.walk_packages(dl.__path__, "delassus.")
-    if m.name not in ("delassus._core", "delassus.jax", "delassus.torch") and not m.name.startswith("delassus.gym")
+    if m.name not in ("delassus.jax", "delassus.torch") and not m.name.startswith(("delassus._core", "delassus.gym"))
 ]
 
 

@@ -76,7 +76,7 @@ def test_random_loops_close(block):
 
 def test_cassie_closes_from_any_pose():
     model = dl.load("cassie")
-    for seed in range(20):
+    for seed in range(60):
         done = dl.close_loops(model, model.random(seed))
         assert done.status == "solved"
         assert done.residual <= CLOSED

@@ -27,7 +27,7 @@ from ..model import Loop, Model
 from ..operators import DelassusOperator
 from ..state import body_placements, difference, integrate, kinetic_energy
 from ..types import AssemblyStatus
-from .bounded_assembly import BoundedAssembly, inverse_derivative, joint_bounds, outside
+from .bounded_assembly import Bounded, BoundedAssembly, inverse_derivative, joint_bounds, outside
 from .proximal import default_damping, largest, norm_of, operator_of, proximal
 
 __all__ = ["AssemblyResult", "close_loops"]
@@ -42,7 +42,7 @@ _NEAREST = 1e-7
 # at most: how often a step of sliding is shortened, how many steps close it again, how many steps are remembered
 _SHORTER, _PATIENCE, _MEMORY = 8, 12, 20
 # how hard a stationary error is kicked: parts of the motion x whose second order is the error, |J x| |x| = |e|
-_KICKS = (0.3, 1.0, 2.0)
+_KICKS, _ROUNDS = (0.3, 1.0, 2.0), 4
 _ADVICE: dict[AssemblyStatus, str] = {
     "solved": "",
     "redundant": "Closed as far as the mechanism is drawn: some rows depend on others, and no motion reduces their remaining errors, see errors.",
@@ -343,7 +343,8 @@ def close_loops(
     # an error that no motion reduces, no larger than the precision to which the mechanism is drawn
     redundant = not closed and work.size(e) <= _DRAWN and work.stationarity(e) <= 1e-3
     still = work.stationarity(e) if not closed else 0.0
-    if nearest and not wanted and (closed or redundant):
+    # where ranges matter, the nearest without them is not wanted
+    if nearest and not wanted and (closed or redundant) and not (limits and outside(model, q) > _RANGE):
         work.tolerance = max(tolerance, 1.5 * work.size(e))
         q, e, slope = work.slide(q, e)
         work.tolerance = tolerance
@@ -405,9 +406,23 @@ def _within(
     """Solve the bounded problem from the start and from the unbounded answer q; returns the better one: q, errors, errors of targets, slope."""
     unit = _units(work.model, targets, work.start)
     problem = BoundedAssembly(work.model, work.start, work.G.constraints, work.unit, targets, weights, unit, limits)
-    tries = [problem.solve(start, work.tolerance, max(limit - work.iterations, 20) // 2) for start in (q, work.start)]
-    # the one that closes; of two that close, the one with the lower objective
-    best = min(tries, key=lambda t: (max(largest(t.errors / work.unit), work.tolerance), t.objective))
+    budget = max(limit - work.iterations, limit // 2, 20)
+    tries = [problem.solve(start, work.tolerance, budget // 2) for start in (q, work.start)]
+
+    def error(t: Bounded) -> float:
+        return max(largest(t.errors / work.unit), work.tolerance)
+
+    # the one that closes; of those that close, the one with the lowest objective
+    best = min(tries, key=lambda t: (error(t), t.objective))
+    # an error that is least within the ranges and not zero: from elsewhere, always in the same way
+    rng = np.random.default_rng(0)
+    for kick in _KICKS * _ROUNDS:
+        left = budget - sum(t.iterations for t in tries)
+        if error(best) <= work.tolerance or left <= 0 or not limits:
+            break
+        push = rng.standard_normal(work.model.nv)
+        tries.append(problem.solve(integrate(work.work, work.start, push, kick), work.tolerance, left))
+        best = min(best, tries[-1], key=lambda t: (error(t), t.objective))
     work.iterations += sum(t.iterations for t in tries)
     work.history += best.history
     return best.q, best.errors, best.target_errors, best.slope

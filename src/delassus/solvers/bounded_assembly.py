@@ -33,6 +33,8 @@ __all__ = ["Bounded", "BoundedAssembly", "inverse_derivative", "joint_bounds", "
 Array = NDArray[Any]
 # penalty µ of moving off the constraints, relative; weight ρ of the distance to the start, relative to targets of weight one
 _PENALTY, _NEARNESS = 1e-10, 1e-6
+# it ends after so many steps in a row that lower the objective by less than this part
+_IDLE, _LITTLE = 3, 1e-6
 
 
 def inverse_derivative(x: Array) -> Array:
@@ -163,11 +165,11 @@ class BoundedAssembly:
 
     def solve(self, q: Array, tolerance: float, limit: int) -> Bounded:
         """Minimise from q within the bounds; at most ``limit`` steps."""
-        n, slope, damping = self.model.nv, 1.0, 1e-4
+        n, slope, damping, idle = self.model.nv, 1.0, 1e-4, 0
         self.iterations, self.history = 0, []
         q, error = self.restore(self.inside(q), tolerance, limit)
         _, s, d = self.errors(q)
-        while error <= tolerance and self.iterations < limit and damping < 1e8:
+        while error <= tolerance and self.iterations < limit and damping < 1e8 and idle < _IDLE:
             J, S, D = self.rows(q)
             F, f = np.vstack([S, D]), np.concatenate([s, d])
             bounds, damp = self.step_bounds(q), np.sqrt(damping) * np.linalg.norm(F) * np.eye(n)
@@ -188,6 +190,8 @@ class BoundedAssembly:
             _, s_there, d_there = self.errors(trial)
             fell = float(f @ f - s_there @ s_there - d_there @ d_there)
             if missed <= tolerance and fell > 1e-4 * promised:
+                # near the answer steps turn within the constraints' curvature: the last digits are not worth hundreds of them
+                idle = idle + 1 if damping <= 1.0 and fell < _LITTLE * float(f @ f) else 0
                 q, error, s, d = trial, missed, s_there, d_there
             else:
                 del self.history[known:]
