@@ -1,6 +1,7 @@
 """In a notebook values are short tables, never dumps, and names of a file are never markup."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -58,10 +59,12 @@ def test_arrays_are_told_by_shape_and_range(shown):
     assert f"shape {q.shape}, from {q.min():.4g} to {q.max():.4g}" in html
 
 
-def test_plot_is_a_picture_in_a_notebook_and_leaves_the_backend_alone(shown):
+def test_plot_is_a_picture_in_a_notebook_and_leaves_the_backend_alone(shown, monkeypatch):
     import matplotlib
 
     before = matplotlib.get_backend()
+    # a caller without pyplot, which other packages or this question may have loaded
+    monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
     figure = shown["Trajectory"].plot()
     assert figure._repr_png_()[:4] == b"\x89PNG"
     assert matplotlib.get_backend() == before
