@@ -103,7 +103,7 @@ def test_counts_on_record_agree_with_those_of_callgrind():
     for scene, names in pairs.items():
         for ours, theirs in names.items():
             assert record[ours] == pytest.approx(kept[scene][theirs], rel=0.05), ours
-    # compiled in another unit here, where the compiler inlines less of them
+    # here forward dynamics also judges whether M is regular, and the compiler inlines less
     for ours in ("aba", "crba"):
         assert kept["go2-standing"][ours] * 0.95 <= record[f"go2: {ours}"] <= kept["go2-standing"][ours] * 1.4, ours
     both = record["go2: update"] + record["go2: apply"]
