@@ -53,7 +53,7 @@ struct UnitTriangle {
   std::vector<int> at, begin, end;  // a velocity
   std::vector<T> L;
   std::vector<Sym6<T>> root;         // a tree: inverse of D of its root, if that is free
-  std::vector<LinkPack<T>> columns;  // eight registers of columns, a row a velocity
+  std::vector<LinkPack<T>> columns;  // eight registers of columns, one row per velocity
 
   // Nothing, where limbs are so deep that products with L cost more than sweeps.
   explicit UnitTriangle(const Model<real_of<T>>& model);

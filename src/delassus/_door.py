@@ -172,14 +172,14 @@ def warn(message: str) -> None:
     warnings.warn(message, stacklevel=level)
 
 
-def sealed(owner: Any, name: str, way_out: str) -> None:
+def sealed(owner: Any, name: str, fixed: frozenset[str], way_out: str) -> None:
     """Raise where a public attribute would be set that nothing reads. Subclasses may have names of their own, and methods may be replaced."""
-    kind = type(owner)
-    known = getattr(kind, name, None)
-    there = name in owner.__dict__ or known is not None
+    library = next(kind for kind in type(owner).__mro__ if kind.__module__.startswith("delassus."))
+    known = getattr(library, name, None)
+    there = name in fixed or known is not None
     settable = callable(known) or (isinstance(known, property) and known.fset is not None)
-    if not name.startswith("_") and not settable and (there or kind.__module__.startswith("delassus.")):
-        raise AttributeError(f"{kind.__name__}.{name} {'cannot be assigned' if there else 'does not exist'}. {way_out}")
+    if not settable and (there or type(owner) is library):
+        raise AttributeError(f"{type(owner).__name__}.{name} {'cannot be assigned' if there else 'does not exist'}. {way_out}")
 
 
 def columns_of(arrays: dict[str, tuple[Any, int]], batch: tuple[int, ...] = ()) -> tuple[int, bool]:

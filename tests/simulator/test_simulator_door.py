@@ -251,13 +251,17 @@ def test_what_nothing_would_read_cannot_be_assigned(go2, name):
 
 def test_subclasses_have_attributes_of_their_own_but_not_other_options():
     class Mine(dl.Simulator):
+        steps = 0
+
         def __init__(self, model):
             super().__init__(model)
             self.rewards = []
 
     sim = Mine(dl.scenes.box_stack(1))
-    sim.goal = 3.0
-    assert (sim.rewards, sim.goal) == ([], 3.0)
+    for sim.goal in (2.0, 3.0):
+        sim.steps += 1
+    sim.rewards = [1.0]
+    assert (sim.rewards, sim.goal, sim.steps) == ([1.0], 3.0, 2)
     with pytest.raises(AttributeError, match=r"Mine\.timestep cannot be assigned"):
         sim.timestep = 0.01
 

@@ -54,6 +54,7 @@ def _viewers() -> Any:
 
 Control = Callable[[float, Array, Array], ArrayLike]
 
+_FIXED = frozenset({"model", "solver", "integrator", "timestep", "tolerance", "max_iterations", "restitution", "threads"})
 _WAY_OUT = (
     "Options are arguments of delassus.Simulator; the state is set by reset(q, v, time); masses, friction and gravity are those of the model: "
     "change the mujoco.MjModel of model.to_mujoco() and make a simulator of it, or use delassus.Worlds, whose parameters can be written."
@@ -166,7 +167,7 @@ class Simulator:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name[0] != "_" and name != "view" and "_made" in self.__dict__:
-            sealed(self, name, _WAY_OUT)
+            sealed(self, name, _FIXED, _WAY_OUT)
         object.__setattr__(self, name, value)
 
     def _hold(self, active: tuple[bool, ...], *, state: Array | None = None, before: _core.World | None = None) -> None:

@@ -26,6 +26,7 @@ __all__ = ["Worlds"]
 
 Array = NDArray[Any]
 
+_FIXED = frozenset({"threads", "parameters", "status", "residual", "penetration", "contact_forces", "contact_counts", "unsolved"})
 _WAY_OUT = "Options are arguments of delassus.Worlds; numbers in which worlds differ are written to worlds.parameters, states and inputs to worlds.q, v, control and tau."
 
 
@@ -101,7 +102,7 @@ class Worlds:
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name[0] != "_" and "_made" in self.__dict__:
-            sealed(self, name, _WAY_OUT)
+            sealed(self, name, _FIXED, _WAY_OUT)
         object.__setattr__(self, name, value)
 
     STATUSES: tuple[WorldStatus, ...] = get_args(WorldStatus)
