@@ -227,7 +227,7 @@ class Trajectory:
         ):
             put(name, _ints(getattr(self, name), name, shape))
         put("status", _words(self.status, "status", T))
-        if strange := [word for word in np.unique(self.status).tolist() if not _STATUS.fullmatch(word)]:
+        if strange := sorted(word for word in set(self.status.tolist()) if not _STATUS.fullmatch(word)):
             raise ArgumentError(f"status: expected words of small letters, got {strange[0][:80]!r}.")
         if (np.diff(self.times) <= 0).any():
             raise ArgumentError("times: expected increasing numbers.")

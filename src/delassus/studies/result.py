@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -80,8 +81,7 @@ class StudyResult:
 
     def counts(self) -> dict[str, int]:
         """Return the number of runs per status."""
-        words, numbers = np.unique(self.column("status").astype(str), return_counts=True)
-        return dict(zip(words.tolist(), numbers.tolist(), strict=True))
+        return dict(sorted(Counter(map(str, self.column("status").tolist())).items()))
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
         """Draw every metric against every varied number: at most five of one and four of the other.
