@@ -12,12 +12,12 @@ template <class Real>
   using Four = Pack<Real, 4>;
   const Four a = load<Four>(from), b = load<Four>(from + stride), c = load<Four>(from + 2 * stride),
              d = load<Four>(from + 3 * stride);
-  const Four e = __builtin_shufflevector(a, b, 0, 4, 2, 6), f = __builtin_shufflevector(a, b, 1, 5, 3, 7),
-             g = __builtin_shufflevector(c, d, 0, 4, 2, 6), h = __builtin_shufflevector(c, d, 1, 5, 3, 7);
-  store(to, Four(__builtin_shufflevector(e, g, 0, 1, 4, 5)));
-  store(to + to_stride, Four(__builtin_shufflevector(f, h, 0, 1, 4, 5)));
-  store(to + 2 * to_stride, Four(__builtin_shufflevector(e, g, 2, 3, 6, 7)));
-  store(to + 3 * to_stride, Four(__builtin_shufflevector(f, h, 2, 3, 6, 7)));
+  const Four e = shuffle<0, 4, 2, 6>(a, b), f = shuffle<1, 5, 3, 7>(a, b), g = shuffle<0, 4, 2, 6>(c, d),
+             h = shuffle<1, 5, 3, 7>(c, d);
+  store(to, Four(shuffle<0, 1, 4, 5>(e, g)));
+  store(to + to_stride, Four(shuffle<0, 1, 4, 5>(f, h)));
+  store(to + 2 * to_stride, Four(shuffle<2, 3, 6, 7>(e, g)));
+  store(to + 3 * to_stride, Four(shuffle<2, 3, 6, 7>(f, h)));
 }
 
 // B ← Aᵀ; A: m × n.

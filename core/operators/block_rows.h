@@ -221,10 +221,9 @@ class BlockRows {
     return {{half(M[0].x, M[1].x, M[2].x), half(M[0].y, M[1].y, M[2].y), half(M[0].z, M[1].z, M[2].z)}};
   }
   static Halves transposed(const Halves& M) {
-    const Half even = __builtin_shufflevector(M.of[0], M.of[1], 0, 4, 2, 6),
-               odd = __builtin_shufflevector(M.of[0], M.of[1], 1, 5, 3, 7);
-    return {{__builtin_shufflevector(even, M.of[2], 0, 1, 4, 7), __builtin_shufflevector(odd, M.of[2], 0, 1, 5, 7),
-             __builtin_shufflevector(even, M.of[2], 2, 3, 6, 7)}};
+    const Half even = shuffle<0, 4, 2, 6>(M.of[0], M.of[1]), odd = shuffle<1, 5, 3, 7>(M.of[0], M.of[1]);
+    return {
+        {shuffle<0, 1, 4, 7>(even, M.of[2]), shuffle<0, 1, 5, 7>(odd, M.of[2]), shuffle<2, 3, 6, 7>(even, M.of[2])}};
   }
   // Three columns [low; high], and y ± these.
   struct Columns {
@@ -235,10 +234,10 @@ class BlockRows {
     for (int c = 0; c < 3; ++c) {
       const Half &l = low.of[c], &h = high.of[c];
       if constexpr (Column<T>::parts == 1) {
-        y.of[c].part[0] = __builtin_shufflevector(l, h, 0, 1, 2, 4, 5, 6, 3, 7);
+        y.of[c].part[0] = shuffle<0, 1, 2, 4, 5, 6, 3, 7>(l, h);
       } else {
-        y.of[c].part[0] = __builtin_shufflevector(l, h, 0, 1, 2, 4);
-        y.of[c].part[1] = __builtin_shufflevector(l, h, 5, 6, 3, 7);
+        y.of[c].part[0] = shuffle<0, 1, 2, 4>(l, h);
+        y.of[c].part[1] = shuffle<5, 6, 3, 7>(l, h);
       }
     }
     return y;

@@ -83,11 +83,11 @@ inline void downdate(Sym6<T>& H, const Column<T>& w, T d) {
       sum += x * y;
       __builtin_memcpy(h + at, &sum, sizeof(P));
     };
-    add(0, __builtin_shufflevector(a, a, 0, 0, 0, 1), __builtin_shufflevector(u, u, 0, 1, 2, 1));   // A.xx xy xz yy
-    add(4, __builtin_shufflevector(a, a, 1, 2, 0, 1), __builtin_shufflevector(u, u, 2, 2, 3, 3));   // A.yz zz B.x.x x.y
-    add(8, __builtin_shufflevector(a, a, 2, 0, 1, 2), __builtin_shufflevector(u, v, 3, 4, 4, 4));   // B.x.z, B.y
-    add(12, a, __builtin_shufflevector(u, v, 5, 5, 5, 3));                                          // B.z, C.xx
-    add(16, __builtin_shufflevector(a, b, 3, 3, 4, 4), __builtin_shufflevector(v, v, 0, 1, 0, 1));  // C.xy xz yy yz
+    add(0, shuffle<0, 0, 0, 1>(a, a), shuffle<0, 1, 2, 1>(u, u));   // A.xx xy xz yy
+    add(4, shuffle<1, 2, 0, 1>(a, a), shuffle<2, 2, 3, 3>(u, u));   // A.yz zz B.x.x x.y
+    add(8, shuffle<2, 0, 1, 2>(a, a), shuffle<3, 4, 4, 4>(u, v));   // B.x.z, B.y
+    add(12, a, shuffle<5, 5, 5, 3>(u, v));                          // B.z, C.xx
+    add(16, shuffle<3, 3, 4, 4>(a, b), shuffle<0, 1, 0, 1>(v, v));  // C.xy xz yy yz
     h[20] += b[1] * v[1];
   }
 }

@@ -16,8 +16,8 @@ template <int step, class P, std::size_t... j>
   for (int i = 0; i < width; ++i) {
     if (i & step) continue;
     const P a = packs[i], b = packs[i + step];
-    packs[i] = __builtin_shufflevector(a, b, (int(j) & step ? width + int(j) - step : int(j))...);
-    packs[i + step] = __builtin_shufflevector(a, b, (int(j) & step ? width + int(j) : int(j) + step)...);
+    packs[i] = shuffle<(int(j) & step ? width + int(j) - step : int(j))...>(a, b);
+    packs[i + step] = shuffle<(int(j) & step ? width + int(j) : int(j) + step)...>(a, b);
   }
   if constexpr (step > 1) transpose<step / 2>(packs, lanes);
 }

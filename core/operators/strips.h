@@ -41,12 +41,10 @@ inline void sum_lanes(const StripPack<T> (&packs)[n], T (&sums)[n]) {
     for (std::size_t k = 0; k < n; ++k) sums[k] = packs[k];
   } else {
     using P = StripPack<T>;
-    const auto paired = [](const P& a, const P& b) {
-      return __builtin_shufflevector(a, b, 0, 4, 2, 6) + __builtin_shufflevector(a, b, 1, 5, 3, 7);
-    };
+    const auto paired = [](const P& a, const P& b) { return shuffle<0, 4, 2, 6>(a, b) + shuffle<1, 5, 3, 7>(a, b); };
     for (std::size_t k = 0; k < n; k += 4) {
       const P a = paired(packs[k], packs[k + 1]), b = paired(packs[k + 2], packs[k + 3]);
-      const P all = __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
+      const P all = shuffle<0, 1, 4, 5>(a, b) + shuffle<2, 3, 6, 7>(a, b);
       __builtin_memcpy(sums + k, &all, sizeof(all));
     }
   }

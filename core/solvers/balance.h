@@ -176,13 +176,10 @@ class JointBalance {
     if constexpr (link_lanes<T> == 4) {
       for (int half = 0; half < 2; ++half) {
         const auto* x = numbers.data() + 4 * half;
-        const auto low01 = __builtin_shufflevector(x[0], x[1], 0, 4, 2, 6),
-                   low23 = __builtin_shufflevector(x[2], x[3], 0, 4, 2, 6),
-                   high01 = __builtin_shufflevector(x[0], x[1], 1, 5, 3, 7),
-                   high23 = __builtin_shufflevector(x[2], x[3], 1, 5, 3, 7);
-        const LinkPack<T> rows[4] = {
-            __builtin_shufflevector(low01, low23, 0, 1, 4, 5), __builtin_shufflevector(high01, high23, 0, 1, 4, 5),
-            __builtin_shufflevector(low01, low23, 2, 3, 6, 7), __builtin_shufflevector(high01, high23, 2, 3, 6, 7)};
+        const auto low01 = shuffle<0, 4, 2, 6>(x[0], x[1]), low23 = shuffle<0, 4, 2, 6>(x[2], x[3]),
+                   high01 = shuffle<1, 5, 3, 7>(x[0], x[1]), high23 = shuffle<1, 5, 3, 7>(x[2], x[3]);
+        const LinkPack<T> rows[4] = {shuffle<0, 1, 4, 5>(low01, low23), shuffle<0, 1, 4, 5>(high01, high23),
+                                     shuffle<2, 3, 6, 7>(low01, low23), shuffle<2, 3, 6, 7>(high01, high23)};
         for (int l = 0; l < 4; ++l) std::memcpy(out + 8 * l + 4 * half, &rows[l], sizeof(rows[l]));
       }
     } else {

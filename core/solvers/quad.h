@@ -48,8 +48,8 @@ class Quad {
     if constexpr (packed) {
       using Four = typename storage<T>::type;
       Quad out;
-      out.x_ = __builtin_shufflevector(a.x_, a.x_, 1, 2, 0, 3) * __builtin_shufflevector(b.x_, b.x_, 2, 0, 1, 3) -
-               __builtin_shufflevector(a.x_, Four{}, 2, 0, 1, 4) * __builtin_shufflevector(b.x_, b.x_, 1, 2, 0, 3);
+      out.x_ = shuffle<1, 2, 0, 3>(a.x_, a.x_) * shuffle<2, 0, 1, 3>(b.x_, b.x_) -
+               shuffle<2, 0, 1, 4>(a.x_, Four{}) * shuffle<1, 2, 0, 3>(b.x_, b.x_);
       return out;
     } else {
       return {cross(a.vector(), b.vector()), T(a.number() * b.number())};

@@ -47,6 +47,17 @@ inline real_of<T> lane(const T& x, int k) {
   return reinterpret_cast<const real_of<T>*>(&x)[k];
 }
 
+// (a₀, …, b₀, …) at these places: lanes of two packs, chosen when compiling.
+template <int... at, class P>
+[[gnu::always_inline]] inline auto shuffle(const P& a, const P& b) {
+#if __has_builtin(__builtin_shufflevector)
+  return __builtin_shufflevector(a, b, at...);
+#else  // GCC 11
+  constexpr int n = lanes_of<P>;
+  return Pack<real_of<P>, sizeof...(at)>{(at < n ? a[at % n] : b[at % n])...};
+#endif
+}
+
 template <class T>
 inline T square_root(T x) {
   if constexpr (lanes_of<T> == 1) {

@@ -28,10 +28,11 @@ namespace {
 using Vector = std::vector<double>;
 using Three = Vec3<double>;
 
-int failures = 0;
+int checks = 0, failures = 0;
 
 void check(const std::string& what, double error, double bound) {
   const bool passed = error <= bound;  // false for NaN
+  ++checks;
   failures += !passed;
   std::printf("%-52s %8.1e  %s %.0e\n", what.c_str(), error, passed ? "<=" : "IS MORE THAN", bound);
 }
@@ -614,6 +615,6 @@ int main() {
   check_operator<float>("float: ", d, states, 1e8);
   check_constrained_dynamics(d, states[2]);
   check_contacts(d, states[3]);
-  std::printf("%d failures\n", failures);
+  std::printf("%d checks, %d failures\n", checks, failures);
   return failures != 0;
 }

@@ -373,11 +373,14 @@ def test_installed_from_sources_without_python(tmp_path):
         "-B",
         build,
         "-DDELASSUS_PYTHON=OFF",
+        "-DDELASSUS_CORE_TESTS=ON",
         f"-DCMAKE_INSTALL_PREFIX={prefix}",
         "-DCMAKE_INSTALL_LIBDIR=lib",
         "-DCMAKE_DISABLE_FIND_PACKAGE_Python=ON",
     )
     run("cmake", "--build", build, "-j2")
+    said = run(build / "core_tests")
+    assert re.search(r"^35 checks, 0 failures$", said, re.M), said
     run("cmake", "--install", build)
     version = dl.__version__.split(".")
     assert {f.name for f in (prefix / "lib").glob("libdelassus*")} == {

@@ -90,8 +90,8 @@ template <int L, class T>
     for (int r = 0; r < L; ++r) {
       if (r & side) continue;
       const P a = x[r], b = x[r + side];
-      x[r] = __builtin_shufflevector(a, b, (l & side ? L + l - side : l)...);
-      x[r + side] = __builtin_shufflevector(a, b, (l & side ? L + l : l + side)...);
+      x[r] = shuffle<(l & side ? L + l - side : l)...>(a, b);
+      x[r + side] = shuffle<(l & side ? L + l : l + side)...>(a, b);
     }
   };
   constexpr std::make_integer_sequence<int, L> lanes{};
