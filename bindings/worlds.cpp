@@ -63,7 +63,7 @@ void check(const HeldWorlds& s) {
   for (const auto& [name, rows] : read)
     if (!door::all_finite(rows->numbers.data(), rows->numbers.size()))
       refuse(w, "NotFiniteError", name, "every number must be finite",
-             [&](std::size_t k) { return !door::all_finite((*rows)[k], rows->width); });
+             [&numbers = *rows](std::size_t k) { return !door::all_finite(numbers[k], numbers.width); });
   for (const auto& link : s.plan->world->model.links) {
     if (link.type != Joint::ball && link.type != Joint::free) continue;
     const int at = link.iq + (link.type == Joint::free ? 3 : 0);

@@ -259,7 +259,7 @@ DynamicsReport ConstrainedDynamics::solve(const DynamicsInput& input, Out accele
                                           bool warm_start) noexcept {
   auto& s = *impl_;
   const auto& m = s.model.data().core;
-  const auto& [q, v, tau, external, bias] = input;
+  const auto &q = input.q, &v = input.v, &tau = input.tau, &external = input.external, &bias = input.bias;
   DynamicsReport report;
   Check check;
   check.size(q, std::size_t(m.nq))
