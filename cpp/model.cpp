@@ -12,7 +12,7 @@ namespace {
 constexpr double triangle_slack = 1e-3;  // published inertias are rounded to a few digits
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-std::string quoted(const std::string& name) { return "'" + name + "'"; }
+std::string in_quotes(const std::string& name) { return "'" + name + "'"; }
 std::string number(double x) {
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", x);
@@ -68,7 +68,7 @@ Vec3 principal_moments(const std::array<double, 6>& I) {
 }
 
 void check_body(const Body& body) {
-  const std::string what = "body " + quoted(body.name);
+  const std::string what = "body " + in_quotes(body.name);
   expect_finite(what + ": position", body.position);
   expect_finite(what + ": com", body.com);
   expect_finite(what + ": inertia", body.inertia);
@@ -86,7 +86,7 @@ void check_body(const Body& body) {
 }
 
 void check_joint(const JointDescription& joint) {
-  const std::string what = "joint " + quoted(joint.name);
+  const std::string what = "joint " + in_quotes(joint.name);
   if (int(joint.type) < 0 || int(joint.type) > int(JointType::free))
     throw ModelError(what + ": type is none of JointType.");
   expect_finite(what + ": axis", joint.axis);
@@ -112,7 +112,7 @@ ModelDescription ordered(const ModelDescription& d) {
   number_of["world"] = world;
   for (std::size_t b = 0; b < world; ++b)
     if (!number_of.emplace(d.bodies[b].name, b).second)
-      throw ModelError("body " + quoted(d.bodies[b].name) +
+      throw ModelError("body " + in_quotes(d.bodies[b].name) +
                        ": another body, or the world, has this name; names must differ.");
   std::vector<std::vector<std::size_t>> children(world + 1), joints(world);
   std::vector<std::string> names;
@@ -120,7 +120,7 @@ ModelDescription ordered(const ModelDescription& d) {
   for (std::size_t b = 0; b < world; ++b) {
     const auto parent = number_of.find(d.bodies[b].parent);
     if (parent == number_of.end())
-      throw ModelError("body " + quoted(d.bodies[b].name) + ": its parent " + quoted(d.bodies[b].parent) +
+      throw ModelError("body " + in_quotes(d.bodies[b].name) + ": its parent " + in_quotes(d.bodies[b].parent) +
                        " does not exist. Available: 'world', " + listed(names) + ".");
     children[parent->second].push_back(b);
   }
@@ -128,10 +128,10 @@ ModelDescription ordered(const ModelDescription& d) {
   for (std::size_t j = 0; j < d.joints.size(); ++j) {
     const auto& joint = d.joints[j];
     if (seen[joint.name]++)
-      throw ModelError("joint " + quoted(joint.name) + ": two joints have this name; names must differ.");
+      throw ModelError("joint " + in_quotes(joint.name) + ": two joints have this name; names must differ.");
     const auto body = number_of.find(joint.body);
     if (body == number_of.end() || body->second == world)
-      throw ModelError("joint " + quoted(joint.name) + ": its body " + quoted(joint.body) +
+      throw ModelError("joint " + in_quotes(joint.name) + ": its body " + in_quotes(joint.body) +
                        " does not exist. Available: " + listed(names) + ".");
     joints[body->second].push_back(j);
   }
@@ -145,10 +145,10 @@ ModelDescription ordered(const ModelDescription& d) {
     for (const std::size_t j : joints[b]) {
       if (d.joints[j].type == JointType::free && d.bodies[b].parent != "world")
         throw ModelError(
-            "body " + quoted(d.bodies[b].name) +
+            "body " + in_quotes(d.bodies[b].name) +
             ": a free joint needs the world as parent. Move the body to the top, or use slides and a ball.");
       if (d.joints[j].type == JointType::free && joints[b].size() > 1)
-        throw ModelError("body " + quoted(d.bodies[b].name) + ": a free joint must be the body's only joint.");
+        throw ModelError("body " + in_quotes(d.bodies[b].name) + ": a free joint must be the body's only joint.");
       out.joints.push_back(d.joints[j]);
     }
     stack.insert(stack.end(), children[b].rbegin(), children[b].rend());
@@ -216,11 +216,11 @@ std::shared_ptr<ModelData> make_model(const ModelDescription& description, bool 
   expect_finite("gravity", d.gravity);
   for (auto& body : d.bodies) {
     check_body(body);
-    body.quaternion = unit_quaternion("body " + quoted(body.name) + ": quaternion", body.quaternion, exact);
+    body.quaternion = unit_quaternion("body " + in_quotes(body.name) + ": quaternion", body.quaternion, exact);
   }
   for (auto& joint : d.joints) {
     check_joint(joint);
-    if (!exact) joint.axis = to_unit_length("joint " + quoted(joint.name) + ": axis", joint.axis);
+    if (!exact) joint.axis = to_unit_length("joint " + in_quotes(joint.name) + ": axis", joint.axis);
   }
   data->core = build_model(for_core(d));
 
@@ -246,7 +246,7 @@ std::shared_ptr<ModelData> make_model(const ModelDescription& description, bool 
   kinematics(data->core, w, static_cast<const double*>(data->neutral.data()));
   factorize(data->core, w);
   if (!is_regular(data->core, w))
-    throw ModelError("model " + quoted(d.name) +
+    throw ModelError("model " + in_quotes(d.name) +
                      ": a joint moves no inertia, so its acceleration is not defined. Give the bodies it carries mass "
                      "and inertia, or the joint an armature.");
   return data;
