@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from .cpp import get_cmake_dir, get_include, save_model
     from .derivatives import (
         BatchLinearizedDynamics,
+        BodyGradient,
         CenterOfMassDerivatives,
         ConstrainedDynamicsDerivatives,
         ContactAdjoint,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
         InverseDynamicsDerivatives,
         LinearizedDynamics,
         OperatorDerivatives,
+        body_gradient,
         center_of_mass_derivatives,
         constrained_dynamics_derivatives,
         energy_derivatives,
@@ -147,6 +149,7 @@ __all__ = [
     "BatchDelassusOperator",
     "BatchDynamicsResult",
     "BatchLinearizedDynamics",
+    "BodyGradient",
     "CenterOfMass",
     "CenterOfMassDerivatives",
     "CholeskyDelassus",
@@ -216,6 +219,7 @@ __all__ = [
     "WorldsLinearization",
     "__version__",
     "bias_forces",
+    "body_gradient",
     "body_placement",
     "body_placements",
     "center_of_mass",
@@ -284,9 +288,9 @@ _HOMES = {
     "Prismatic Universal Weld "
     "constraint_bias constraint_drift constraint_error constraint_velocity constraint_wrenches",
     "cpp": "get_cmake_dir get_include save_model",
-    "derivatives": "BatchLinearizedDynamics CenterOfMassDerivatives ConstrainedDynamicsDerivatives ContactAdjoint ContactDerivatives ContactTangent DynamicsAdjoint DynamicsParameterAdjoint DynamicsTangent "
+    "derivatives": "BatchLinearizedDynamics BodyGradient CenterOfMassDerivatives ConstrainedDynamicsDerivatives ContactAdjoint ContactDerivatives ContactTangent DynamicsAdjoint DynamicsParameterAdjoint DynamicsTangent "
     "EnergyDerivatives ForwardDynamicsDerivatives FrameDerivatives InverseDynamicsDerivatives LinearizedDynamics OperatorDerivatives "
-    "center_of_mass_derivatives constrained_dynamics_derivatives energy_derivatives forward_dynamics_derivatives frame_derivatives "
+    "body_gradient center_of_mass_derivatives constrained_dynamics_derivatives energy_derivatives forward_dynamics_derivatives frame_derivatives "
     "inertial_parameters inverse_dynamics_derivatives jacobian_product_derivative jacobian_transpose_product_derivative linearize "
     "point_derivatives torque_regressor",
     "dynamics": "Workspace bias_forces forward_dynamics inverse_dynamics mass_matrix mass_matrix_inverse solve_mass_matrix",

@@ -64,7 +64,10 @@ def numbers(value: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.float64
 def finite(array: NDArray[Any], name: str) -> NDArray[Any]:
     """Return the array if all of it is finite."""
     if not np.isfinite(array).all():
-        raise NotFiniteError(f"{name}: every number must be finite, got {array.tolist()}.")
+        wrong = np.argwhere(~np.isfinite(array))
+        first = f"{array[tuple(wrong[0])]} at {name}[{', '.join(map(str, wrong[0]))}], the first of {len(wrong)}"
+        got = array.tolist() if array.size <= 24 else first
+        raise NotFiniteError(f"{name}: every number must be finite, got {got}.")
     return array
 
 
@@ -160,7 +163,8 @@ def unknown(kind: str, name: Any, known: Iterable[str]) -> UnknownNameError:
     similar = [plain[n] for n in difflib.get_close_matches(str(name).lower(), plain, n=3, cutoff=0.5)]
     hint = f" Did you mean {' or '.join(repr(n) for n in similar)}?" if similar else ""
     shown = ", ".join(names[:60]) + (f", … ({len(names)} in all)" if len(names) > 60 else "")
-    return UnknownNameError(f"{kind} {name!r} does not exist.{hint} {f'Available: {shown}.' if names else 'There are none.'}")
+    none = "There are none: give q itself." if kind == "keyframe" else "There are none."
+    return UnknownNameError(f"{kind} {name!r} does not exist.{hint} {f'Available: {shown}.' if names else none}")
 
 
 def warn(message: str) -> None:

@@ -71,3 +71,41 @@ def test_bodies_that_do_not_move_have_zero_columns_and_bad_arguments_are_named()
         dl.torque_regressor(model, one, one, one, out=np.empty((1, 20)))
     with pytest.raises(dl.errors.NotFiniteError, match="acceleration"):
         dl.torque_regressor(model, one, one, np.full(1, np.nan))
+
+
+@pytest.mark.parametrize("changed", ["mass", "com", "inertia"])
+def test_gradient_by_the_mass_the_centre_and_the_inertia_of_bodies(changed):
+    """Each alone, the others as they are: against differences of θ, which is quadratic in c, so that central ones are exact."""
+    model = dl.load("go2")
+    rng = np.random.default_rng(2)
+    by_theta = rng.standard_normal((10 * model.nbody, 3))
+    gradient = dl.body_gradient(model, by_theta)
+    assert gradient.mass.shape == (model.nbody, 3)
+    body = 5
+    if changed == "inertia":
+        step = rng.standard_normal((3, 3))
+        step = 1e-3 * (step + step.T)
+        entries = step[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
+        want = np.einsum("ij,ijk->k", step, gradient.inertia[body])
+    else:
+        step = 0.01 if changed == "mass" else np.array([0.02, -0.01, 0.03])
+        want = step * gradient.mass[body] if changed == "mass" else step @ gradient.com[body]
+
+    def theta(sign):
+        b = model.bodies[body - 1]  # the world is not among them
+        if changed == "inertia":
+            new = replace(b, inertia=tuple(np.array([1.0, 1.2, 1.4, 0.0, 0.0, 0.0]) + sign * entries))  # θ is linear in it
+        else:
+            new = replace(b, **{changed: b.mass + sign * step if changed == "mass" else tuple(np.asarray(b.com) + sign * step)})
+        bodies = list(model.bodies)
+        bodies[body - 1] = new
+        return dl.inertial_parameters(dl.Model("other", tuple(bodies), model.joints))
+
+    agree(by_theta.T @ (theta(1) - theta(-1)) / 2, want, 1e-12)
+    single = dl.body_gradient(model, by_theta[:, 1])
+    assert all(np.array_equal(one, many[..., 1]) for one, many in zip(single, gradient, strict=True))
+
+
+def test_gradients_of_another_shape_are_refused():
+    with pytest.raises(dl.errors.ArgumentError, match="inertial"):
+        dl.body_gradient(dl.load("iiwa"), np.zeros(10))

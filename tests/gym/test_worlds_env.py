@@ -47,6 +47,10 @@ def test_entry_point_registers_every_task():
         assert spec.max_episode_steps == task.max_episode_steps
 
 
+def test_a_task_has_its_registered_name_too():
+    assert [type(WorldsEnv(name, 1).task).__name__ for name in ("Go2Walk", "delassus/Go2Walk-v0")] == ["Go2Walk"] * 2
+
+
 # ---- the same as single ones --------------------------------------------------------------------------------------------------
 
 

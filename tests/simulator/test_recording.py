@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import delassus as dl
-from delassus.errors import ArgumentError, WriteError
+from delassus.errors import ArgumentError, MissingExtraError, WriteError
 
 ENDLESS = """
 import delassus as dl
@@ -117,7 +117,22 @@ def test_an_ending_that_is_no_recording_is_told_before_the_run(tmp_path):
     sim = dl.Simulator(dl.scenes.box_stack(1))
     with pytest.raises(ArgumentError, match=r"record: expected a file that ends in \.html, \.viser, \.npz"):
         sim.run(0.1, record=tmp_path / "fall.avi", progress=False)
+    with pytest.raises(ArgumentError, match=r"A picture is what the trajectory's plot"):
+        sim.run(0.1, record=tmp_path / "fall.png", progress=False)
     assert sim.time == 0
+
+
+@pytest.mark.parametrize(
+    ("missing", "wanted"), [("viser", {"record": "fall.html"}), ("viser", {"view": True}), ("imageio_ffmpeg", {"record": "fall.mp4"})]
+)
+def test_a_missing_extra_is_told_before_the_run(tmp_path, monkeypatch, missing, wanted):
+    monkeypatch.setitem(sys.modules, missing, None)  # importing it fails
+    monkeypatch.chdir(tmp_path)
+    sim = dl.Simulator(dl.scenes.box_stack(1))
+    with pytest.raises(MissingExtraError, match="pip install"):
+        sim.run(0.1, progress=False, **wanted)
+    assert sim.time == 0
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_two_that_write_one_file_at_once_do_not_meet(tmp_path):

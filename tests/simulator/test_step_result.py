@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import delassus as dl
+from delassus.errors import ArgumentError
 
 FIELDS = [
     "time", "q", "v", "contacts", "loop_forces", "status", "islands", "sleeping", "iterations", "factorizations", "corrections", "residual", "penetration", "penetration_after",
@@ -90,3 +91,14 @@ def test_a_world_without_contacts_has_empty_arrays_of_their_shapes():
     assert [x.shape for x in (c.position, c.normal, c.force, c.friction, c.bodies)] == [(0, 3), (0, 3), (0, 3), (0,), (0, 2)]
     assert c.bodies.dtype == np.int64
     assert np.array_equal(step.body_forces(2), np.zeros((2, 3)))
+
+
+def test_forces_of_bodies_add_up_to_zero_and_know_how_many_bodies_there_are():
+    sim = falling_stack()
+    sim.run(0.5, progress=False)
+    step = sim.step()
+    forces = step.body_forces(sim.model.nbody)
+    assert np.abs(forces[1:]).max() > 1
+    assert np.abs(forces.sum(axis=0)).max() < 1e-9 * np.abs(forces).max()
+    with pytest.raises(ArgumentError, match="nbody: expected the model's number of bodies"):
+        step.body_forces(1)

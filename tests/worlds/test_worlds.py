@@ -266,6 +266,8 @@ def test_bad_input_is_refused_before_any_world_steps():
         worlds.v = np.zeros((3, 4))
     with pytest.raises(NotFiniteError, match="control"):
         worlds.control = np.inf
+    with pytest.raises(ArgumentTypeError, match=r"given as q='home'"):
+        worlds.reset("home")
     for arguments, kind in (({"q": np.zeros(3)}, ArgumentError), ({"q": np.zeros(19)}, QuaternionError), ({"v": np.full(18, np.nan)}, NotFiniteError), ({"q": "nowhere"}, UnknownNameError), ({"time": np.zeros(5)}, ArgumentError), ({"q": np.zeros((5, 19))}, ArgumentError)):  # fmt: skip
         with pytest.raises(kind):
             worlds.reset([1, 2], **arguments)

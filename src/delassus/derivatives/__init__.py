@@ -28,8 +28,10 @@ from .linearized import (
     linearize,
 )
 from .masses import (
+    BodyGradient,
     CenterOfMassDerivatives,
     EnergyDerivatives,
+    body_gradient,
     center_of_mass_derivatives,
     energy_derivatives,
     inertial_parameters,
@@ -38,6 +40,7 @@ from .masses import (
 
 __all__ = [
     "BatchLinearizedDynamics",
+    "BodyGradient",
     "CenterOfMassDerivatives",
     "ConstrainedDynamicsDerivatives",
     "ContactAdjoint",
@@ -52,6 +55,7 @@ __all__ = [
     "InverseDynamicsDerivatives",
     "LinearizedDynamics",
     "OperatorDerivatives",
+    "body_gradient",
     "center_of_mass_derivatives",
     "constrained_dynamics_derivatives",
     "energy_derivatives",

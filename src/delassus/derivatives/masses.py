@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._door import as_array
 from ..dynamics import Workspace
-from ..errors import ArgumentTypeError
+from ..errors import ArgumentError, ArgumentTypeError
 from ..model import Model
 from ..model.model import as_model
 from ..state import difference, normalize
 from .native import model_of, run_single
 
 __all__ = [
+    "BodyGradient",
     "CenterOfMassDerivatives",
     "EnergyDerivatives",
+    "body_gradient",
     "center_of_mass_derivatives",
     "energy_derivatives",
     "inertial_parameters",
@@ -59,6 +62,14 @@ class EnergyDerivatives:
     kinetic_q: Array
     kinetic_v: Array
     potential_q: Array
+
+
+class BodyGradient(NamedTuple):
+    """Derivatives of a number by ``mass`` (nbody,), ``com`` (nbody, 3) and ``inertia`` (nbody, 3, 3) of bodies, see :func:`body_gradient`; with k numbers (…, k)."""
+
+    mass: Array
+    com: Array
+    inertia: Array
 
 
 def center_of_mass_derivatives(
@@ -145,3 +156,33 @@ def inertial_parameters(model: Model) -> NDArray[np.float64]:
     )
     entries = about_origin[:, [0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]
     return np.column_stack([m, m[:, None] * c, entries]).ravel()
+
+
+def body_gradient(model: Model, inertial: ArrayLike) -> BodyGradient:
+    """Turn derivatives by :func:`inertial_parameters` θ into those by mass, centre of mass, and inertia about it.
+
+    θ has the inertia about the body's origin, I + m (c·c 1 − c cᵀ), so its first entry is not the derivative by a mass that is changed alone. Here one of ``model.body_mass``, ``model.body_com``
+    and ``model.body_inertia`` changes and the others stay, as in ``Worlds.parameters``.
+
+    Args:
+        model: the mechanism.
+        inertial: (10 nbody,) derivatives of a number by θ, such as ``inertial`` of ``parameter_vjp``; or (10 nbody, k) of k numbers.
+
+    Returns:
+        derivatives by mass [1/kg], by c [1/m], and by I as a symmetric matrix W: the number changes by Σ W_ij dI_ij.
+    """
+    m, c = as_model(model).body_mass, model.body_com
+    given = as_array(inertial, "inertial")
+    if given.ndim not in (1, 2) or given.shape[0] != 10 * len(m):
+        raise ArgumentError(f"inertial: expected shape (10 nbody,) = ({10 * len(m)},) or ({10 * len(m)}, k), got {given.shape}.")
+    g = given.reshape(len(m), 10, -1)
+    W = np.empty((len(m), 3, 3, g.shape[2]))
+    for at, (i, j) in zip(range(4, 10), ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2)), strict=True):
+        W[:, i, j] = W[:, j, i] = g[:, at] * (1.0 if i == j else 0.5)
+    # of c·c 1 − c cᵀ: W by c
+    trace, turned = np.einsum("biik->bk", W), np.einsum("bijk,bj->bik", W, c)
+    mass = (
+        g[:, 0] + np.einsum("bi,bik->bk", c, g[:, 1:4]) + np.einsum("bi,bi->b", c, c)[:, None] * trace - np.einsum("bi,bik->bk", c, turned)
+    )
+    com = m[:, None, None] * (g[:, 1:4] + 2 * (c[:, :, None] * trace[:, None] - turned))
+    return BodyGradient(mass, com, W) if given.ndim == 2 else BodyGradient(mass[..., 0], com[..., 0], W[..., 0])

@@ -43,7 +43,7 @@ class WorldsEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
     A world whose step fails (see ``infos["status"]``) is terminated with reward 0.
 
     Args:
-        task: a name of ``TASKS``, or a :class:`Task` of your own.
+        task: a name of ``TASKS``, with or without Gymnasium's "delassus/" and "-v0", or a :class:`Task` of your own.
         num_envs: worlds.
         autoreset_mode: what happens to a world whose episode ended. "NextStep": the next call of :meth:`step` ignores its action, resets it and returns its first observation with reward 0.
             "SameStep": it is reset at once; ``infos["final_obs"]`` has the last observation. "Disabled": it continues until you reset it, by ``reset(options={"reset_mask": mask})``.
@@ -287,6 +287,7 @@ def _task(task: str | Task, options: dict[str, Any]) -> Task:
         return task
     if not isinstance(task, str):
         raise ArgumentTypeError(f"task: expected a name or a Task, got {type(task).__name__}.")
-    if task not in TASKS:
+    name = task.removeprefix("delassus/").removesuffix("-v0")
+    if name not in TASKS:
         raise unknown("task", task, TASKS)
-    return TASKS[task](**options)
+    return TASKS[name](**options)

@@ -72,7 +72,8 @@ class Simulator:
 
     Args:
         model: a name, a path to MJCF, URDF or MJB or to a zip file of one, MJCF text, a ``mujoco.MjModel`` or ``mujoco.MjSpec``, or a :class:`~delassus.Model`.
-        timestep: [s]. Default: the model's own, see :attr:`Model.timestep`.
+            A robot alone has no floor unless ``floor`` asks for one, and starts in its neutral configuration: see :meth:`reset`.
+        timestep: [s]. Default: the model's own, see :attr:`Model.timestep`: that of the file (MuJoCo's 2 ms where it has none), 1 ms of models built by hand and of scenes, such as with ``floor``.
         solver: "auto": Newton's method, a smooth path where that fails, and more, see :func:`~delassus.solve_contacts`; "admm"; "newton", on the fixed point of ADMM.
         integrator: both are semi-implicit, q with the new velocity; "midpoint" takes Coriolis and centrifugal forces at half of the step's velocity, so that what whirls gains no
             energy, "euler" at its start, which is a little faster.
@@ -509,7 +510,7 @@ class Simulator:
             external_forces: (nbody, 6) wrenches on bodies as in :meth:`step`, likewise.
             every: number of steps between recorded frames.
             progress: show a progress bar in a terminal.
-            record: also write a page that plays in a browser, ``.html`` or ``.viser`` (extra ``viewer``), or a trajectory, ``.npz``. Every few seconds the frames so far are
+            record: also write a page that plays in a browser, ``.html`` or ``.viser`` (extra ``viewer``), a film, ``.gif``, ``.webp`` or ``.mp4`` (extra ``video``), or a trajectory, ``.npz``. Every few seconds the frames so far are
                 saved, so that little is lost if the process is killed: in that ``.npz``; for a page in a hidden file beside it, ``.NAME.xxxxxxxx.npz``, which
                 :meth:`Trajectory.load` reads and which is removed when the page is complete. No other file is written or removed.
             view: also show it in a browser when done (extra ``viewer``).
@@ -526,6 +527,10 @@ class Simulator:
         chunk = every if steered else max(every, 200 // every * every)
         frames = Frames(self)
         keeper = Keeper(record)
+        if keeper.target is not None and keeper.target.suffix != ".npz":
+            _viewers().recording.check_recording(keeper.target.suffix)
+        if view:
+            _viewers().recording.check_recording(".html")
         with keeper, Bar(progress, f"{self.model.name}: {seconds:g} s") as advance:
             done = 0
             while done < steps:

@@ -10,7 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _core
+from .._door import count
 from .._html import table
+from ..errors import ArgumentError
 from ..model import Model
 from ..types import StepStatus
 from .loop_rows import LoopRows
@@ -159,7 +161,16 @@ class StepResult:
         self.__dict__.update(state)
 
     def body_forces(self, nbody: int) -> Array:
-        """Total contact force on every body, (nbody, 3) [N], world axes."""
+        """Total contact force on every body, (nbody, 3) [N], world axes.
+
+        Row 0 is the world, which gets the reactions to the forces on all others: the sum of all rows is zero.
+
+        Args:
+            nbody: number of bodies, ``model.nbody``.
+        """
+        last = int(self.contacts.bodies.max(initial=0))
+        if count(nbody, "nbody") <= last:
+            raise ArgumentError(f"nbody: expected the model's number of bodies, at least {last + 1}, got {nbody}.")
         total = np.zeros((nbody, 3))
         np.add.at(total, self.contacts.bodies[:, 0], self.contacts.force)
         np.add.at(total, self.contacts.bodies[:, 1], -self.contacts.force)

@@ -18,7 +18,7 @@ from ..model import Loop, Model
 from ..simulator import Trajectory
 from ..simulator.files import named_path, whole_file
 from .looks import check_look
-from .subject import Subject, serve, stop, subject
+from .subject import Subject, find_viser, serve, stop, subject
 from .video import VIDEOS, check_video, write_video
 
 __all__ = ["record"]
@@ -83,6 +83,18 @@ def record(
     else:
         _write_page(target, what, schedule, rate, cones=cones, labels=labels, look=look)
     return target
+
+
+def check_recording(suffix: str) -> None:
+    """Check that what writes files with this ending is installed.
+
+    Raises:
+        MissingExtraError: viser is not installed, or for an ``.mp4`` ffmpeg.
+    """
+    if suffix in VIDEOS:
+        check_video(suffix)
+    else:
+        find_viser()
 
 
 def _write_page(

@@ -121,6 +121,18 @@ def stop(server: Any) -> None:
         server.stop()
 
 
+def find_viser() -> Any:
+    """Return the module of the viewer's server.
+
+    Raises:
+        MissingExtraError: it is not installed.
+    """
+    try:
+        return importlib.import_module("viser")
+    except ImportError:
+        raise MissingExtraError('viser is not installed, and the viewer needs it: pip install "delassus[viewer]".') from None
+
+
 def serve(host: str, port: int, label: str, look: str = "light") -> Any:
     """Start a viser server that says nothing and answers no pages of other sites; port 0 is any that is free.
 
@@ -128,10 +140,7 @@ def serve(host: str, port: int, label: str, look: str = "light") -> Any:
         MissingExtraError: viser is not installed.
         ArgumentError: the port is taken, or no port.
     """
-    try:
-        viser = importlib.import_module("viser")
-    except ImportError:
-        raise MissingExtraError('viser is not installed, and the viewer needs it: pip install "delassus[viewer]".') from None
+    viser = find_viser()
     try:
         with socket.socket() as trial:
             trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -358,6 +358,8 @@ class Worlds:
             v: (nv,) or (k, nv). Default: at rest, or the keyframe's.
             time: one for all of them or (k,) [s]. Default: zero, or the keyframe's.
         """
+        if isinstance(where, str):
+            raise ArgumentTypeError(f"where: expected worlds, got {where!r}. The name of a keyframe is given as q={where!r}.")
         which = chosen(where, len(self))
         model, source = self.model, self._sim._source
         key = source.nkey
