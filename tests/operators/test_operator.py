@@ -20,7 +20,7 @@ from oracles.dense import Mechanism
 CLOSE = 1e-9
 CLOSE_SINGLE = 1e-3
 # the same operations in another order of instructions
-SAME = 1e-12
+SAME = 3e-12
 # normwise backward error of a solve
 BACKWARD, BACKWARD_SINGLE = 1e-12, 3e-5
 DAMPING = [1e-10, 1e-8, 1e-6, 1e-3, 1.0, 1e3]

@@ -111,7 +111,9 @@ def test_few_iterations_are_enough(name):
         result = dynamics.solve(q, v, rng.standard_normal(scene.model.nv))
         assert result.status == "solved"
         assert result.iterations <= 10
-        assert result.residuals.primal <= 1e-10 * max(1.0, np.abs(dl.constraint_bias(scene.model, q, v, scene.constraints)).max())
+        bias = dl.constraint_bias(scene.model, q, v, scene.constraints)
+        terms = np.abs(G.jacobian @ np.eye(scene.model.nv)) @ np.abs(result.acceleration)  # fingers reach 1e4 rad/s²
+        assert result.residuals.primal <= max(1e-10, 1e-10 * np.abs(bias).max(), 1e-12 * terms.max())
 
 
 def test_redundant_rows_of_talos_converge_in_a_few_iterations():
