@@ -185,7 +185,7 @@ void bind_diagonal(nb::module_& m, const char* name) {
         auto q_ = door::configuration(model, q);
         door::Output<T> d(nb::none(), {std::size_t(set.rows)});
         {
-          nb::gil_scoped_release unlocked;
+          door::Unlocked unlocked;
           find_diagonal(model, set, q_.data, d.data);
         }
         return d.object;

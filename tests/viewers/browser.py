@@ -86,11 +86,17 @@ class Browser:
             Path(path).write_bytes(data)
         return np.asarray(Image.open(io.BytesIO(data)).convert("RGB"), dtype=np.int16)
 
-    def still_picture(self, path=None, seconds=60):
-        """Screenshot when two in a row are the same."""
+    def frames(self, count):
+        """Wait until the page has drawn that many times: on a busy machine without a graphics card a frame may take seconds."""
+        self.evaluate(f"new Promise(done => {{ const next = k => k ? requestAnimationFrame(() => next(k - 1)) : done(); next({count}); }})")
+
+    def still_picture(self, path=None, seconds=90):
+        """Screenshot when two in a row are the same, with frames drawn before and between them."""
+        self.frames(3)
         last, end = self.picture(), time.monotonic() + seconds
         while True:
             time.sleep(0.5)
+            self.frames(3)
             now = self.picture(path)
             if now.shape == last.shape and np.abs(now - last).mean() < 0.02:
                 return now
