@@ -5,12 +5,17 @@
 namespace delassus {
 
 FreeMotion::FreeMotion(const WorldDescription& world, LoopMidpoint& loops, const FreeBodies& bodies)
-    : world_(world), loops_(loops), bodies_(bodies), motions_(world.model.links.size()) {
+    : world_(world),
+      loops_(loops),
+      bodies_(bodies),
+      contacts_(std::size_t(world.model.nv)),
+      motions_(world.model.links.size()) {
   for (auto* x : {&tau_, &acceleration_, &first_, &half_, &free_}) x->assign(std::size_t(world.model.nv), 0.0);
 }
 
-const std::vector<double>& FreeMotion::find(RowSystem& s, const IslandState& state, ImpulseResponse& response,
-                                            SpanInertia& inertia) {
+const std::vector<double>& FreeMotion::find(RowSystem& s, const ActiveRows& rows, const IslandState& state,
+                                            const std::vector<double>& error, const WarmStart& start,
+                                            ImpulseResponse& response, SpanInertia& inertia) {
   const double dt = world_.options.timestep;
   const std::vector<double>& v = state.v;
   const bool has_loops = loops_.rows() > 0;
@@ -22,9 +27,20 @@ const std::vector<double>& FreeMotion::find(RowSystem& s, const IslandState& sta
   accelerate(s, state, half_.data());
   inertia.resist(acceleration_);
   if (has_loops) loops_.begin(s, state.q.data(), v.data(), motions_);
+  has_middle_ = world_.options.midpoint && !bodies_.all();
+  holds_ = false;
+  if (has_middle_ && s.rows() > std::size_t(loops_.rows())) {
+    first_order();
+    const auto rule =
+        contacts_.find(world_.options, s, rows, error, start, std::size_t(loops_.rows()), response, free_);
+    has_middle_ = rule != ContactMidpoint::Rule::start;
+    holds_ = rule == ContactMidpoint::Rule::held;
+    if (holds_)
+      for (std::size_t k = 0; k < v.size(); ++k) acceleration_[k] += contacts_.response()[k] / dt;
+  }
   first_ = acceleration_;
   // h at half of the step's velocity
-  if (world_.options.midpoint && !bodies_.all()) {
+  if (has_middle_) {
     for (std::size_t k = 0; k < v.size(); ++k)
       if (!bodies_.owns(k)) half_[k] += 0.5 * dt * acceleration_[k];
     if (has_loops) {

@@ -44,6 +44,7 @@ IslandLinearization::IslandLinearization(const WorldDescription& world, int loop
       l_(loop_rows),
       middle_(model_, loops_of(world, 0)),
       correction_(model_, loops_of(world, 0)),
+      middle_contacts_(model_),
       motion_(world, loop_rows > 0),
       corrected_(model_),
       going_(model_) {
@@ -78,7 +79,7 @@ void IslandLinearization::update(const IslandStep& step, const std::vector<const
   for (auto* x : {&sigma_, &inverse_masses_, &scaled_, &column_g_, &column_lambda_, &column_sigma_})
     x->assign(std::size_t(m_), 0.0);
 
-  update_middle(step);
+  update_middle(step, motions);
   find_gap_gains(step);
   bounces_ = step.velocities.bounced();
   const Numbers& impulses = step.velocities.impulses();
@@ -104,9 +105,12 @@ void IslandLinearization::update(const IslandStep& step, const std::vector<const
 }
 
 // F(q, v, α₀, λ₀ / dt) = f, and rows of loops J (v + dt α₀) + half J̇v + kept (J v − half J̇v)
-void IslandLinearization::update_middle(const IslandStep& step) {
-  has_middle_ = world_.options.midpoint && !step.bodies.all();
+void IslandLinearization::update_middle(const IslandStep& step, const std::vector<const ContactMotion*>& motions) {
+  has_middle_ = step.free_motion.has_middle();
+  const ContactMidpoint* held = step.free_motion.contacts();
+  middle_holds_ = has_middle_ && held;
   if (!has_middle_) return;
+  if (middle_holds_) middle_contacts_.update(*s_, step.rows, motions, v_.data(), held->impulses().data(), true);
   const IslandState& state = step.state;
   acceleration_ = step.free_motion.first_acceleration();
   if (l_ > 0) {

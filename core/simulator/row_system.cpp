@@ -341,16 +341,10 @@ void find_row_errors(const WorldDescription& world, const RowSystem& s, const Ac
 
 void allow_approach(const StepOptions& options, const RowSystem& s, const ActiveRows& rows,
                     const std::vector<double>& error, const std::vector<double>& impulses, std::vector<double>& g) {
-  const auto approach = [&](std::size_t r) { g[r] += std::max(error[r] - options.slop, 0.0) / options.timestep; };
-  for (std::size_t r = std::size_t(s.first_limit); r < std::size_t(s.first_contact); ++r) {
-    const int kind =
-        int(r) < s.first_span ? int(span_lower) : span_row_kind(rows.span_rows[r - std::size_t(s.first_span)]);
-    if (kind == span_lower || kind == span_upper) approach(r);
-  }
-  for (const int row : s.contact_rows) {
-    const std::size_t r = std::size_t(row);
-    if (!(impulses[r] > 0 && error[r] < 2 * options.slop)) approach(r);
-  }
+  for_each_push(s, rows, [&](std::size_t r) {
+    const bool touched = r >= std::size_t(s.first_contact) && impulses[r] > 0 && error[r] < 2 * options.slop;
+    if (!touched) g[r] += std::max(error[r] - options.slop, 0.0) / options.timestep;
+  });
 }
 
 const std::vector<double>& ImpulseResponse::of(RowSystem& s, const double* lambda) {

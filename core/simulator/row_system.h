@@ -137,6 +137,17 @@ class RowSystemCache {
 void find_row_errors(const WorldDescription& world, const RowSystem& s, const ActiveRows& rows, const SpanValues& spans,
                      const double* q, std::vector<double>& error);
 
+// Calls work(row) for every row whose impulse only pushes: ends of limits and of spans, normals of contacts.
+template <class F>
+void for_each_push(const RowSystem& s, const ActiveRows& rows, F&& work) {
+  for (std::size_t r = std::size_t(s.first_limit); r < std::size_t(s.first_contact); ++r) {
+    const int kind =
+        int(r) < s.first_span ? int(span_lower) : span_row_kind(rows.span_rows[r - std::size_t(s.first_span)]);
+    if (kind == span_lower || kind == span_upper) work(r);
+  }
+  for (const int row : s.contact_rows) work(std::size_t(row));
+}
+
 // g += max(φ − slop, 0) / dt of limits and normals: a gap may close within the step. A contact with an impulse > 0 in
 // the previous step counts as touching up to twice the slop, since the gaps of a patch fluctuate by rounding.
 void allow_approach(const StepOptions& options, const RowSystem& s, const ActiveRows& rows,
