@@ -17,7 +17,7 @@ Vec6<double> ContactRates::turning_motion(int i, const double* x, int columns, i
 }
 
 void ContactRates::update(const RowSystem& s, const ActiveRows& rows, const std::vector<const ContactMotion*>& motions,
-                          const double* v, const double* lambda, bool fixed) {
+                          const double* v, const double* lambda) {
   const Placement<double>& w = s.G->placement();
   S_ = &w.S;
   const int links = int(model_.links.size());
@@ -40,7 +40,6 @@ void ContactRates::update(const RowSystem& s, const ActiveRows& rows, const std:
     Point& p = points_[k];
     p.row = s.contact_rows[k], p.rows = t.rows, p.motion = motions[k];
     p.velocity = p.spin = p.force = p.torque = {};
-    p.force_turns = fixed && t.rows >= 3 ? 0 : 1, p.torque_turns = fixed && t.rows == 6 ? 0 : 1;
     for (std::size_t r = 0; r < 3; ++r) p.axes[r] = rows.frames[k][r];
     for (int r = 0; r < t.rows; ++r) {
       p.scales[r] = row_scale(t, r);
@@ -102,8 +101,7 @@ void ContactRates::tangents(const double* dq, int columns, double* rows, double*
                          turn = V.ang + cross(p.spin, d.turn);
       for (int r = 0; r < p.rows; ++r)
         rows[std::size_t(p.row + r) * stride + at] += p.scales[r] * dot(p.axes[r % 3], r < 3 ? push : turn);
-      const Vec3<double> df = cross(d.turn, p.force) * p.force_turns,
-                         dm = cross(d.turn, p.torque) * p.torque_turns + cross(d.place, p.force);
+      const Vec3<double> df = cross(d.turn, p.force), dm = cross(d.turn, p.torque) + cross(d.place, p.force);
       for (int b = 0; b < 2; ++b)
         if (const Side& side = p.side[b]; side.link >= 0)
           force_[std::size_t(side.link)] += Vec6<double>{df, cross(side.x, df) + dm} * (b == 0 ? 1.0 : -1.0);
@@ -148,10 +146,10 @@ void ContactRates::adjoints(const double* kappa, const double* gap_bar, const do
           W += displaced(side, virtual_[std::size_t(side.link)]) * sign;
           velocity_bar_[std::size_t(side.link)] += Vec6<double>{push, cross(side.x, push) + turn} * sign;
         }
-      const ContactMotion::Change d{cross(push, p.spin) + cross(p.force, W.ang),
-                                    cross(push, p.velocity) + cross(turn, p.spin) +
-                                        cross(p.force, W.lin) * p.force_turns + cross(p.torque, W.ang) * p.torque_turns,
-                                    gap_bar[k * stride + at]};
+      const ContactMotion::Change d{
+          cross(push, p.spin) + cross(p.force, W.ang),
+          cross(push, p.velocity) + cross(turn, p.spin) + cross(p.force, W.lin) + cross(p.torque, W.ang),
+          gap_bar[k * stride + at]};
       Vec6<double> moved[2];
       p.motion->adjoint(d, moved);
       for (int b = 0; b < 2; ++b)

@@ -24,10 +24,9 @@ class ContactRates {
  public:
   explicit ContactRates(const Model<double>& model);
 
-  // The contacts at the q of G's last update, their motions, v (nv,), and λ (rows of the system) of their rows. fixed:
-  // λ is what their axes make of a force and a torque that stay in the world, and so does E λ if all axes have rows.
+  // The contacts at the q of G's last update, their motions, v (nv,), and λ (rows of the system) of their rows.
   void update(const RowSystem& s, const ActiveRows& rows, const std::vector<const ContactMotion*>& motions,
-              const double* v, const double* lambda, bool fixed = false);
+              const double* v, const double* lambda);
 
   // Along dq (nv × columns, row-major): d(J) v added to the rows of contacts in `rows` (all rows × columns), dφ
   // (contacts × columns), and d(Jᵀ) λ (nv × columns).
@@ -46,9 +45,8 @@ class ContactRates {
     Vec3<double> axes[3];
     double scales[max_cone_rows];
     int row, rows;
-    Vec3<double> velocity, spin;       // V, Ω
-    Vec3<double> force, torque;        // f, m
-    double force_turns, torque_turns;  // 1: with the axes; 0: fixed in the world
+    Vec3<double> velocity, spin;  // V, Ω
+    Vec3<double> force, torque;   // f, m
     const ContactMotion* motion;
   };
   // What the bodies of a contact are displaced by there: displacement and rotation.

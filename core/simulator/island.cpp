@@ -183,13 +183,13 @@ RowSystem* Island::pose(const StepMemory& before, ContactSolvers& solvers, StepR
     loops_.carry(carried_, followed_);
   }
   inertia_.begin(s, state_.v.size());
-  start_.recall(part_, s, rows_, before, trees_);
-  const std::vector<double>& free = free_motion_.find(s, rows_, state_, velocities_.error, start_, response_, inertia_);
+  const std::vector<double>& free = free_motion_.find(s, rows_, state_, velocities_.error, response_, inertia_);
   std::vector<double>& g = velocities_.g;
   g.resize(s.rows());
   s.G->jacobian(free.data(), 1, g.data());
   if (loops_.rows() > 0) loops_.aim(g.data());
   inertia_.aim(s, world_.options.timestep, state_.v.data(), g);
+  start_.recall(part_, s, rows_, before, trees_);
   allow_approach(world_.options, s, rows_, velocities_.error, start_.impulses, g);
   meet_mocaps(s);
   meet_surfaces(s);

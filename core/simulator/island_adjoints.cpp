@@ -197,15 +197,9 @@ void IslandLinearization::middle_adjoints(const Bars& to) {
   mass_inverse(forces_, to.columns, forces_);
   middle_.adjoints(forces_.data(), nullptr, to.columns, part_q_.data(), part_v_.data());
   for (std::size_t e = 0; e < count; ++e) {
-    to.f[e] += forces_[e];
+    if (!held_) to.f[e] += forces_[e];
     to.q[e] -= part_q_[e];
     if (!owned_[e / k]) to.v[e] -= part_v_[e];
-  }
-  if (middle_holds_) {
-    std::fill_n(work_rows_.data(), std::size_t(m_) * k, 0.0);
-    std::fill_n(gaps_d_.data(), s_->contact_rows.size() * k, 0.0);
-    for (std::size_t e = 0; e < count; ++e) work_[e] = forces_[e] / dt_;
-    middle_contacts_.adjoints(work_rows_.data(), gaps_d_.data(), work_.data(), to.columns, to.q);
   }
   if (to.parameters.inertial)
     middle_.parameter_adjoints(forces_.data(), to.columns, -1.0, to.parameters.inertial, to.parameters.armature);

@@ -44,7 +44,6 @@ IslandLinearization::IslandLinearization(const WorldDescription& world, int loop
       l_(loop_rows),
       middle_(model_, loops_of(world, 0)),
       correction_(model_, loops_of(world, 0)),
-      middle_contacts_(model_),
       motion_(world, loop_rows > 0),
       corrected_(model_),
       going_(model_) {
@@ -79,7 +78,7 @@ void IslandLinearization::update(const IslandStep& step, const std::vector<const
   for (auto* x : {&sigma_, &inverse_masses_, &scaled_, &column_g_, &column_lambda_, &column_sigma_})
     x->assign(std::size_t(m_), 0.0);
 
-  update_middle(step, motions);
+  update_middle(step);
   find_gap_gains(step);
   bounces_ = step.velocities.bounced();
   const Numbers& impulses = step.velocities.impulses();
@@ -105,12 +104,10 @@ void IslandLinearization::update(const IslandStep& step, const std::vector<const
 }
 
 // F(q, v, α₀, λ₀ / dt) = f, and rows of loops J (v + dt α₀) + half J̇v + kept (J v − half J̇v)
-void IslandLinearization::update_middle(const IslandStep& step, const std::vector<const ContactMotion*>& motions) {
-  has_middle_ = step.free_motion.has_middle();
-  const ContactMidpoint* held = step.free_motion.contacts();
-  middle_holds_ = has_middle_ && held;
+void IslandLinearization::update_middle(const IslandStep& step) {
+  has_middle_ = world_.options.midpoint && !step.bodies.all();
+  held_ = has_middle_ && step.free_motion.is_held();
   if (!has_middle_) return;
-  if (middle_holds_) middle_contacts_.update(*s_, step.rows, motions, v_.data(), held->impulses().data(), true);
   const IslandState& state = step.state;
   acceleration_ = step.free_motion.first_acceleration();
   if (l_ > 0) {
@@ -121,7 +118,7 @@ void IslandLinearization::update_middle(const IslandStep& step, const std::vecto
   }
   for (std::size_t k = 0; k < v_.size(); ++k) moved_[k] = owned_[k] ? 0.0 : v_[k];
   middle_.update(state.q.data(), moved_.data(), acceleration_.data(), l_ > 0 ? scaled_.data() : nullptr,
-                 state.has_external ? state.external.data() : nullptr, true);
+                 state.has_external && !held_ ? state.external.data() : nullptr, !held_);
   if (l_ == 0) return;
   const double bend = std::sqrt(aim_.half * (1 - middle_kept_));
   for (std::size_t k = 0; k < v_.size(); ++k) {

@@ -6,8 +6,8 @@
 // loop_midpoint.h). With F(q, ν, α, λ) = M̂ α + h(q, ν) − Jᵀ λ and f the forces on joints:
 //
 //   start     q_m = q, or q ⊕ ½ dt v of trees in loops; all of the following is there
-//   middle    F(q_m, v, α₀, λ₀ / dt) = f,   v½ = v + ½ dt α₀        λ₀ of loops by themselves, and what other rows had
-//             in the step before: forces that are fixed in the world
+//   middle    F(q_m, v, α₀, λ₀ / dt) = f,   v½ = v + ½ dt α₀        λ₀ of loops by themselves; F without weight and
+//             external forces and f = 0 where the mechanism may be held (free_motion.h)
 //   motion    F(q_m, v½, (v' − v) / dt, λ / dt) = f
 //   rows      σ = J v' + b                                          laws of contacts between λ and σ
 //   bounce    λ of compression, then what is given back of it, and impulses on top      restitution.h
@@ -126,7 +126,7 @@ class IslandLinearization {
     Numbers given_d, coefficient_d, velocity_d, rows_d;  // rows × columns, velocities × columns: of sweeps
   };
 
-  void update_middle(const IslandStep& step, const std::vector<const ContactMotion*>& motions);
+  void update_middle(const IslandStep& step);
   void update_motion(const IslandStep& step, const std::vector<const ContactMotion*>& motions, const Numbers& impulses,
                      const Numbers& law_impulses, const ForceSets& sets, Motion& motion);
   void update_bounce(const IslandStep& step, const std::vector<const ContactMotion*>& motions);
@@ -177,7 +177,6 @@ class IslandLinearization {
   // equations in their state
   Residual middle_, correction_;                    // F of the middle and of the correction
   std::unique_ptr<Residual> middle_rows_;           // rows of loops of the middle
-  ContactRates middle_contacts_;                    // contacts of the middle, with the impulses that they had
   std::unique_ptr<Residual> corrected_rows_, end_;  // the same of the correction, and errors at q⁺
   Motion motion_;
   SmoothedContacts smoothed_;       // in place of its modes
@@ -187,8 +186,7 @@ class IslandLinearization {
   std::optional<OperatorMap> corrected_map_;
   const void* user_ = nullptr;  // whose factor the operator of the rows has
   bool correction_factored_ = false;
-  bool has_middle_ = false, middle_holds_ = false, smooths_ = false, bounces_ = false, corrects_ = false,
-       arrives_ = false;
+  bool has_middle_ = false, held_ = false, smooths_ = false, bounces_ = false, corrects_ = false, arrives_ = false;
   LoopMidpoint::Aim aim_{};
   double middle_kept_ = 0;  // of the middle: `kept`
 

@@ -85,12 +85,7 @@ void IslandLinearization::middle_tangents(const Direction& d) {
   for (std::size_t e = 0; e < count; ++e) middle_d_[e] = owned_[e / k] ? 0.0 : d.v[e];
   if (!has_middle_) return;
   middle_.tangents(q_.data(), middle_d_.data(), nullptr, nullptr, d.columns, forces_.data(), loop_rows_.data());
-  for (std::size_t e = 0; e < count; ++e) forces_[e] = d.f[e] - forces_[e];
-  if (middle_holds_) {
-    std::fill_n(work_rows_.data(), std::size_t(m_) * k, 0.0);  // what it adds to rows of velocities is not used
-    middle_contacts_.tangents(q_.data(), d.columns, work_rows_.data(), gaps_d_.data(), work_.data());
-    for (std::size_t e = 0; e < count; ++e) forces_[e] += work_[e] / dt_;
-  }
+  for (std::size_t e = 0; e < count; ++e) forces_[e] = (held_ ? 0.0 : d.f[e]) - forces_[e];
   mass_inverse(forces_, d.columns, forces_);
   if (l_ > 0) {
     const double bend = std::sqrt(aim_.half * (1 - middle_kept_));

@@ -48,7 +48,6 @@ def test_a_standing_leg_bears_its_weight(timestep):
 
 
 def test_a_robot_that_rests_from_the_first_step_on_is_not_moved():
-    """Without memory of the floor's forces, the first step from rest has no Coriolis forces either."""
     sim = dl.Simulator(LEG, timestep=5e-3, tolerance=1e-12)
     sim.reset([0, *BENT])
     for _ in range(800):
@@ -85,7 +84,7 @@ def test_dry_friction_holds_without_coriolis_forces():
 
 @pytest.mark.parametrize("timestep", [1e-3, 2e-3])
 def test_what_whirls_against_a_stop_gains_no_energy(timestep):
-    """Coriolis forces at the velocity of the start gain energy; with the stop's impulses in the middle they do not. Stops only take energy away."""
+    """Coriolis forces at the velocity of the start gain energy. Stops only take energy away."""
     drift = {}
     for integrator in ("midpoint", "euler"):
         sim = dl.Simulator(STOPPED, timestep=timestep, tolerance=1e-10, integrator=integrator)
@@ -102,8 +101,7 @@ def test_what_whirls_against_a_stop_gains_no_energy(timestep):
 
 
 @pytest.mark.parametrize("cone", ['condim="1"', 'condim="3"', 'condim="4" friction=".4 .02 .01"', 'condim="6" friction=".4 .02 .01"'], ids=["1", "3", "4", "6"])
-def test_a_step_with_impulses_in_its_middle_is_differentiated(cone):
-    """Without the change of these impulses' torques, derivatives are off by 4e-4 to 4e-3 here."""
+def test_a_step_in_contact_is_differentiated(cone):
     sim = simulator(WHIP.format(cone=cone), timestep=0.005)
     sim.reset([0.05, 0.1, 0.02, 0.3])
     checked = 0
@@ -113,6 +111,6 @@ def test_a_step_with_impulses_in_its_middle_is_differentiated(cone):
             S = sim.linearize()
             if S.kinks.any() or S.row_kinks or S.correction_kink or set(S.modes) <= {"open"}:
                 continue
-            check(sim, directions=2)
+            check(sim, h=3e-6, directions=2)
             checked += 1
     assert checked > 3
