@@ -225,23 +225,28 @@ struct HeldWorld : SingleUser {
     if (!report.regular) door::raise_singular(what);
     return report;
   }
-  bool finite() const { return door::all_finite(world->v.data(), world->v.size()); }
 };
 
-// The next step; null where velocities are no longer finite.
+// The next step; null where velocities are no longer finite: the world is then as it was before it.
 std::unique_ptr<StepRecord> step(HeldWorld& s, nb::handle tau, nb::handle control, nb::handle external) {
   const HeldWorld::Forces forces(*s.plan, tau, control, external);
   std::unique_ptr<StepRecord> record;
   s.work("step", [&](World& w) {
     poll(2e4);
     const StepReport report = w.step(forces);
-    if (report.collided && report.regular && s.finite()) record = recorded(report, w);
+    if (report.collided && report.regular) {
+      if (w.is_finite())
+        record = recorded(report, w);
+      else
+        w.undo_step();
+    }
     return report;
   });
   return record;
 }
 
-// Steps with the same forces, every `every`-th of which is kept; fewer where velocities are no longer finite.
+// Steps with the same forces, every `every`-th of which is kept; fewer where velocities are no longer finite: the world
+// is then as it was before that step.
 std::unique_ptr<RunRecord> run(HeldWorld& s, int steps, int every, nb::handle tau, nb::handle control,
                                nb::handle external) {
   const HeldWorld::Forces forces(*s.plan, tau, control, external);
@@ -253,7 +258,11 @@ std::unique_ptr<RunRecord> run(HeldWorld& s, int steps, int every, nb::handle ta
       poll(2e4);
       report = w.step(forces);
       if (!report.collided || !report.regular) break;
-      record->finite = s.finite();
+      record->finite = w.is_finite();
+      if (!record->finite) {
+        w.undo_step();
+        break;
+      }
       if (k % every == 0) record->add(report, w);
     }
     return report;
@@ -275,7 +284,7 @@ std::unique_ptr<StepRecord> linearize(HeldWorld& s, nb::handle tau, nb::handle c
     s.row_forces = w.row_forces;
     const StepReport report = s.linearization->update(forces, smoothing);
     const bool stepped = report.collided && report.regular;
-    if (stepped && s.finite()) record = recorded(report, w);
+    if (stepped && w.is_finite()) record = recorded(report, w);
     if (!advance || !record) {
       if (stepped) w.undo_step();
       w.row_forces = s.row_forces;

@@ -118,7 +118,7 @@ std::vector<std::string> names_of(const StepGaps& g) {
   const std::pair<bool, const char*> named[] = {
       {g.contradiction, "contradiction"}, {g.open_loops, "open_loops"}, {g.tendons, "tendons"},
       {g.moved_bodies, "moved_bodies"},   {g.bounce, "bounce"},         {g.contacts, "contacts"},
-      {g.singular, "singular"},           {g.smoothing, "smoothing"}};
+      {g.singular, "singular"},           {g.isolated, "isolated"},     {g.smoothing, "smoothing"}};
   for (const auto& [is, name] : named)
     if (is) gaps.emplace_back(name);
   return gaps;

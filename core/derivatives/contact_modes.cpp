@@ -50,7 +50,7 @@ void ContactModes::find(const ForceSets& K, const double* lambda, const double* 
   kinks_.resize(modes_.size());
   d_.assign(d, d + m);
   by_friction_.assign(m, 0.0);
-  for (auto* x : {&s_, &b_, &dlambda_, &dsigma_}) x->resize(m);
+  for (auto* x : {&s_, &b_, &dlambda_, &dsigma_, &change_, &rate_}) x->resize(m);
   for (std::size_t k = 0; k < cones; ++k)
     with_rows(K.cones[k], [&](auto n) {
       find_cone<n()>(k, lambda, sigma, d[K.cones[k].row]);
@@ -96,6 +96,19 @@ void ContactModes::tangents(const double* s, const double* dfriction, const doub
     G_->apply(dlambda_.data(), dsigma_.data());
     for (std::size_t r = 0; r < m; ++r) dsigma[r * n + j] = dsigma_[r] + s_[r];
   }
+}
+
+// dλ = C (dλ − dσ / d), which is E dλ + C dσ / d = 0
+bool ContactModes::solvable(const double* s) {
+  tangents(s, nullptr, nullptr, 1, change_.data(), rate_.data());
+  for (std::size_t r = 0; r < d_.size(); ++r) s_[r] = change_[r] - rate_[r] / d_[r];
+  equation_.apply_blocks(s_.data(), b_.data());
+  double size = 0, violation = 0;
+  for (std::size_t r = 0; r < d_.size(); ++r) {
+    size = std::max(size, std::abs(s[r]));
+    violation = std::max(violation, d_[r] * std::abs(change_[r] - b_[r]));
+  }
+  return violation <= solvable_share * size;
 }
 
 // Aᵀ p = λ_bar + G σ_bar,   s_bar = σ_bar − Cᵀ p / d

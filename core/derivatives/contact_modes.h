@@ -23,6 +23,8 @@ class ContactModes {
   enum Mode : char { open, sticking, sliding, free, bound };
   // Relative to the size of its forces: what is nearer to another mode is a kink.
   static constexpr double kink_distance = 1e-6;
+  // What equations are violated by at most where they have a solution, relative to s.
+  static constexpr double solvable_share = 1e-6;
 
   // The modes of forces λ with velocities σ; d: inverse mass per row (find_inverse_masses). The sets outlive their use.
   void find(const ForceSets& K, const double* lambda, const double* sigma, const double* d);
@@ -36,6 +38,9 @@ class ContactModes {
   // (intervals × columns): the change of the bound that a force is at; null: zero.
   void tangents(const double* s, const double* dfriction, const double* dbound, int columns, double* dlambda,
                 double* dsigma);
+  // Whether the equations have a solution for s (m). Where forces are redundant they may have none: then rows depend on
+  // each other in this configuration only, or do not fit each other, and there is no derivative.
+  bool solvable(const double* s);
   // For weights of λ and σ (m × columns, null: zero) the derivatives of their sum by s (m × columns), friction
   // (cones × columns) and bounds (intervals × columns); each may be null. By G: s_bar λᵀ.
   void adjoints(const double* lambda_bar, const double* sigma_bar, int columns, double* s_bar, double* friction_bar,
@@ -61,6 +66,7 @@ class ContactModes {
   std::vector<char> kinks_;
   std::vector<double> d_, by_friction_;           // a row: inverse mass; λ_n u of what slides
   std::vector<double> s_, b_, dlambda_, dsigma_;  // a row: a column
+  std::vector<double> change_, rate_;             // a row: dλ and dσ of `solvable`
 };
 
 }  // namespace delassus

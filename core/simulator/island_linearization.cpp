@@ -21,7 +21,8 @@ ConstraintSet<double> loops_of(const WorldDescription& world, double error_gain)
 
 void StepGaps::add(const StepGaps& o) {
   contradiction |= o.contradiction, open_loops |= o.open_loops, tendons |= o.tendons, moved_bodies |= o.moved_bodies,
-      bounce |= o.bounce, contacts |= o.contacts, singular |= o.singular, smoothing |= o.smoothing;
+      bounce |= o.bounce, contacts |= o.contacts, singular |= o.singular, isolated |= o.isolated,
+      smoothing |= o.smoothing;
 }
 
 IslandLinearization::Motion::Motion(const WorldDescription& world, bool loops)
@@ -101,6 +102,18 @@ void IslandLinearization::update(const IslandStep& step, const std::vector<const
   arrives_ = l_ > 0 && !step.correction.held_open();
   if (arrives_) end_->update(step.next_q.data(), nullptr, nullptr, nullptr, nullptr, false);
   find_gaps(step);
+  if (redundant_ && !bounces_ && !smooths_ && l_ == 0) probe_redundancy();
+}
+
+// Redundant rows must stay so along any direction; otherwise what they ask for contradicts each other beside this
+// configuration, and forces and velocities have a kink there.
+void IslandLinearization::probe_redundancy() {
+  for (auto* x : {&probe_q_, &probe_v_, &probe_f_}) x->assign(v_.size(), 0.0);
+  for (std::size_t k = 0; k < v_.size(); ++k)
+    probe_q_[k] = std::cos(1.0 + double(k)), probe_v_[k] = std::sin(2.0 + double(k) * double(k));
+  find_impulse_rows({probe_q_.data(), probe_v_.data(), probe_f_.data(), nullptr, nullptr, 1});
+  use(motion_);
+  gaps_.isolated = !motion_.modes.solvable(rows_d_.data());
 }
 
 // F(q, v, α₀, λ₀ / dt) = f, and rows of loops J (v + dt α₀) + half J̇v + kept (J v − half J̇v)

@@ -57,6 +57,7 @@ struct StepGaps {
   bool bounce = false;         // only a part was given back when contacts bounced
   bool contacts = false;       // a contact was not found again when its bodies were displaced
   bool singular = false;       // the equation of the rows could not be solved to rounding
+  bool isolated = false;       // impulses are redundant in this configuration alone: it is a kink
   bool smoothing = false;      // smoothed forces could not be found, or contacts bounced: forces are not smoothed
 
   void add(const StepGaps& other);
@@ -133,7 +134,9 @@ class IslandLinearization {
   void update_correction(const IslandStep& step, const std::vector<const ContactMotion*>& motions);
   void find_gap_gains(const IslandStep& step);
   void find_gaps(const IslandStep& step);
+  void probe_redundancy();
 
+  void find_impulse_rows(const Direction& d);
   void middle_tangents(const Direction& d);
   void motion_tangents(const Direction& d, Motion& motion, Numbers& free, Numbers& rows);
   void bounce_tangents(const Direction& d);
@@ -204,6 +207,7 @@ class IslandLinearization {
   Numbers q_, middle_d_, free_d_, next_d_, u_d_, w_d_, way_d_, forces_, work_, part_q_, part_v_;
   // a number per row and column; gaps: per contact and column
   Numbers rows_d_, lambda_d_, work_rows_, loop_rows_, gaps_d_, bound_d_, friction_d_;
+  Numbers probe_q_, probe_v_, probe_f_;              // per velocity
   Numbers column_g_, column_lambda_, column_sigma_;  // per row: of `close_loops`
 };
 

@@ -8,7 +8,8 @@
 
 namespace delassus {
 
-void IslandLinearization::tangents(const Direction& d, double* next_dq, double* next_dv) {
+// v' as it would be with the same impulses, and what rows then change by.
+void IslandLinearization::find_impulse_rows(const Direction& d) {
   const std::size_t n = std::size_t(n_), m = std::size_t(m_), k = std::size_t(d.columns), count = n * k;
   for (auto* x : {&q_, &middle_d_, &free_d_, &next_d_, &u_d_, &way_d_, &forces_, &work_}) sized(*x, n, d.columns);
   for (auto* x : {&rows_d_, &lambda_d_, &work_rows_}) sized(*x, m, d.columns);
@@ -23,10 +24,16 @@ void IslandLinearization::tangents(const Direction& d, double* next_dq, double* 
       if (remaining_[i] != 1) std::copy_n(work_.data() + i * k, k, q_.data() + i * k);
   }
 
-  // v½, v' as it would be with the same impulses, and impulses
   middle_tangents(d);
   if (bounces_) bounce_tangents(d);
   motion_tangents(d, motion_, free_d_, rows_d_);
+}
+
+void IslandLinearization::tangents(const Direction& d, double* next_dq, double* next_dv) {
+  const std::size_t m = std::size_t(m_), k = std::size_t(d.columns), count = std::size_t(n_) * k;
+  find_impulse_rows(d);
+
+  // v' with its impulses
   copy(free_d_.data(), count, next_d_);
   if (m > 0) {
     const double* bounds = nullptr;

@@ -254,6 +254,12 @@ void World::finish_step(const StepForces& forces) {
   std::swap(memory, next_memory_);
 }
 
+bool World::is_finite() const {
+  constexpr double largest = 1e100;  // [m, m/s, rad, rad/s]
+  const auto small = [](double x) { return std::abs(x) <= largest; };
+  return std::all_of(q.begin(), q.end(), small) && std::all_of(v.begin(), v.end(), small);
+}
+
 void World::undo_step() {
   std::swap(hidden, last_hidden_);
   time = last_time_;

@@ -83,6 +83,9 @@ class World {
   // memory stay as they were; likewise where there are more contacts than a step takes, a CapacityError.
   StepReport step(const StepForces& forces);
 
+  // Whether the state is one to go on from: its numbers, and their products, are finite.
+  bool is_finite() const;
+
   // Back to where the last step, which came to its end, began; once after each. Forces of rows stay.
   void undo_step();
 

@@ -19,7 +19,6 @@ bool is_finite(const double* x, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) sum += x[i] - x[i];
   return sum == 0;
 }
-bool is_finite(const std::vector<double>& x) { return is_finite(x.data(), x.size()); }
 
 // Some numbers of a result.
 struct Part {
@@ -204,7 +203,7 @@ std::int32_t Worlds::try_step(World& w, std::size_t k, StepReport& report, Step&
     return failed;
   }
   if (!report.regular) return singular;
-  if (is_finite(w.q) && is_finite(w.v)) return step_status_number(report);
+  if (w.is_finite()) return step_status_number(report);
   w.undo_step();
   return unstable;
 }
@@ -384,7 +383,7 @@ void Worlds::roll(const Motions& m) {
           return;
         }
         m.unsolved[k] += !report.solved();
-        if (!report.regular || !is_finite(w.v)) m.unstable[k] = std::int64_t(s);
+        if (!report.regular || !w.is_finite()) m.unstable[k] = std::int64_t(s);
       }
       std::copy(w.q.begin(), w.q.end(), m.q_after + at * q.width);
       std::copy(w.v.begin(), w.v.end(), m.v_after + at * v.width);

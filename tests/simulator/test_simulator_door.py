@@ -214,6 +214,13 @@ def test_velocities_beyond_numbers_raise_and_a_rollout_says_when():
     huge = np.full(6, 1e308)
     with pytest.raises(UnstableError, match=r"no longer finite at t = .* Use a smaller timestep than 0.001 s"):
         sim.run(1.0, tau=huge, progress=False)
+    # the state is that of the last good step, from which one may go on
+    assert np.abs(sim.v).max() <= 1e100
+    assert np.isfinite(sim.q).all()
+    q = sim.q
+    with pytest.raises(UnstableError, match="no longer finite"):
+        sim.step(tau=huge)
+    assert np.array_equal(sim.q, q)
     sim.reset()
     assert sim.step().v[2] == pytest.approx(-9.81e-3)
     many = dl.rollout(sim, np.tile(sim.q, (2, 1)), tau=np.stack([np.zeros((50, 6)), np.tile(huge, (50, 1))]))

@@ -32,6 +32,7 @@ _GAPS = {
     "contacts": "a contact was not found again when its bodies were displaced: it is taken for a corner on a face",
     "smoothing": "forces on the central path were not found, or contacts bounced: the law of contacts is not smoothed",
     "singular": "the linear equation of the contact forces could not be solved",
+    "isolated": "contacts, limits and dry friction depend on each other in this configuration only: the step has a kink here",
 }
 
 

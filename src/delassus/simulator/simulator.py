@@ -577,8 +577,8 @@ class Simulator:
 
     def _unstable(self) -> UnstableError:
         return UnstableError(
-            f"{self.model.name}: velocities are no longer finite at t = {self.time:g} s. Use a smaller timestep than {self.timestep:g} s, "
-            "give light joints some armature or damping, or look at the forces you apply; reset() starts again."
+            f"{self.model.name}: velocities are no longer finite at t = {self.time + self.timestep:g} s. Use a smaller timestep than {self.timestep:g} s, "
+            "give light joints some armature or damping, or look at the forces you apply. The state is that of the step before; reset() starts again."
         )
 
     def _inputs(self, tau: Any, control: Any) -> tuple[Any, Any]:
