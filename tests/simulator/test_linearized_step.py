@@ -570,3 +570,28 @@ def test_shapes_that_fall_on_a_plane(shape):
             if checked == 2:
                 return
     raise AssertionError("it never touched the plane away from a kink")
+
+
+def test_redundancy_of_one_configuration_is_named():
+    """Legs that stand symmetrically with stuck hips: beside that configuration all that sticks cannot stick on, and one hip or the other gives way."""
+    sim = dl.Simulator(dl.scenes.on_floor("go2"), tolerance=TOLERANCE)
+    sim.reset("home")
+    home, hip = sim.q[7:].copy(), 12
+    named = 0
+    for k in range(345):
+        control = 60 * (home - sim.q[7:]) - 2 * sim.v[6:]
+        if k >= 300 and k % 5 == 0:
+            S = sim.linearize(control=control)
+            near = Perturbed(sim, control)
+            zero = np.zeros(sim.model.nv)
+            here = near.step(zero, zero, 0, zero)[1]
+            sides = [(near.step(h * np.eye(18)[hip], zero, 0, zero)[1] - here) / h for h in (1e-6, -1e-6)]
+            near.put_back()
+            if any("in this configuration only" in words for words in S.left_out):
+                named += 1
+                assert np.abs(sides[0] - sides[1]).max() > 1e-3
+            elif not (S.kinks.any() or S.row_kinks or S.correction_kink):
+                for side in sides:
+                    assert np.abs(side - S.A[18:, hip]).max() < 1e-4 * np.abs(side).max()
+        sim.step(control=control)
+    assert named > 2
