@@ -63,8 +63,8 @@ def examine(source: str, *, floating_base: bool = False, package_dirs: Sequence[
 
     Args:
         source: a name, or a path to an MJCF or URDF file.
-        floating_base: let the root of a URDF float.
-        package_dirs: folders of the packages that a URDF names.
+        floating_base: URDF only: let the root float.
+        package_dirs: folders of the packages named in a URDF.
 
     Raises:
         LoadError: the file is no model; the message says why.

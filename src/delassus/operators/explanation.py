@@ -1,7 +1,7 @@
 """Operations and memory of an elimination, counted from its plan.
 
-Multiply-adds, an addition or a multiplication alone counting as one; sines, divisions and checks are left out, zeros are not. A link has nv velocities, N neighbours and
-P = N (N − 1) / 2 pairs of them when its turn comes; links that no constraint reaches are eliminated with M, once a configuration.
+Multiply-adds; a lone addition or multiplication counts as one; sines, divisions and checks are left out, zeros are not. A link has nv velocities, N neighbours and
+P = N (N − 1) / 2 pairs of them when it is eliminated; links that no constraint reaches are eliminated with M, once per configuration.
 
     kinematics    a link: R 27, its turn 12, p 9, S 6; inertia in world axes 63.  A point: 9 a link.  A row with terms: 6 a term
     elimination   a velocity: H S 36, D 6, downdate 27; a neighbour W 36, downdates 27 + 36; a pair 36.  A link that merges: 21 + 36 N
@@ -14,13 +14,13 @@ P = N (N − 1) / 2 pairs of them when its turn comes; links that no constraint 
     product       sweeps of the factor of M + rows + compliance, 1 a row
     solve         sweeps of the damped factor + rows + stiffness, 2 a row; a residual of its refinement is a product, a correction a solve
 
-Bytes are those of the numbers a phase touches, each once; what passes from link to link in registers is left out.
+Bytes are those of the numbers that a phase touches, each counted once; values passed from link to link in registers are left out.
 
     kinematics    q; a link: placement 12 and inertia 10, given and in world axes; S, 6 a velocity; a point: 3 + 3 a link; K, 6 a term of a row
     factors       inertias; a velocity: S 6, U 6, D⁻¹ 1, W 6 a neighbour; a free link: L 15, D⁻¹ 6, W 36 a neighbour; with damping also the
                   couplings, 36 each, points, K and stiffness
     product       the factor of what constraints reach; forces 6 a link, 1 a velocity; a point: axes 9, place 3 a link; K; x, y and compliance
-    solve         the same with the damped factor, stiffness in the place of compliance
+    solve         the same with the damped factor, stiffness in place of compliance
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["Explanation", "Phase"]
 
 @dataclass(frozen=True)
 class Phase:
-    """Arithmetic and memory of a phase of the work, for one state and one column."""
+    """Arithmetic and memory of one phase, for one state and one column."""
 
     multiply_adds: int
     bytes: int
@@ -54,8 +54,8 @@ class Explanation:
     Attributes:
         model: name of the mechanism.
         dtype: name of the scalar type.
-        velocities, constraints, rows: their numbers.
-        order: joints in the order they are eliminated.
+        velocities, constraints, rows: number of each.
+        order: joints in elimination order.
         idle: number of joints that no constraint reaches; they come first in ``order``.
         widest: maximum number of neighbours of a link when it is eliminated.
         given: couplings between links due to constraints.
@@ -85,7 +85,7 @@ class Explanation:
 
     @property
     def forming(self) -> int:
-        """Multiply-adds that form the matrix G: one product per row."""
+        """Multiply-adds to form the matrix G: one product per row."""
         return self.rows * self.product.multiply_adds
 
     @property
@@ -158,7 +158,7 @@ class _Steps:
 
     @property
     def factor_numbers(self) -> int:
-        """S, U and D⁻¹ a velocity, L and D⁻¹ of a free link, and W."""
+        """S, U and D⁻¹ per velocity, L and D⁻¹ of a free link, and W."""
         return int((np.where(self.free, 21, 13 * self.nv) + 6 * self.nv * self.neighbours).sum())
 
 
@@ -170,7 +170,7 @@ def explained(model: Model, constraints: Sequence[Constraint], dtype: np.dtype[A
     idle, joint_rows = plan["idle"], plan["joint_rows"]
     reached, links = steps[idle:], len(steps.nv)
 
-    # points, and on how many links; rows with terms, and how many terms
+    # points, and the number of links they touch; rows with terms, and the number of terms
     points = [(count, 1 + (other >= 0)) for _, other, count in plan["points"]]
     placed = sum(count * on for count, on in points)
     terms = [(rows, len(of)) for rows, of in plan["terms"]]

@@ -25,7 +25,7 @@ _FUNCTIONS = (
     "mj_Euler", "mj_getState", "mj_setState", "mj_tendonBias", "mj_camlight", "mj_flex", "mj_factorM", "mj_solveM", "mj_addContact", "mj_makeConstraint", "mj_energyPos", "mj_energyVel",
     "mj_subtreeVel", "mj_fwdAcceleration", "mj_rnePostConstraint", "mj_sensorPos", "mj_sensorVel", "mj_sensorAcc",
 )  # fmt: skip
-# handlers of a thread's errors: later versions have one for all messages, earlier ones four functions
+# a thread's error handlers: later versions have one for all messages, earlier ones four functions
 _HANDLERS = (
     ("_mjPRIVATE_setTlsLogHandler",),
     ("_mjPRIVATE__get_tls_error_fn", "_mjPRIVATE__set_tls_error_fn", "_mjPRIVATE__get_tls_warning_fn", "_mjPRIVATE__set_tls_warning_fn"),
@@ -99,7 +99,7 @@ def _pointer(address: int) -> int:
 
 
 def _check() -> None:
-    """Compare the layout with what the Python module shows of a model in contact."""
+    """Compare the layout with what the Python module shows for a model in contact."""
     m = mujoco.MjModel.from_xml_string(
         "<mujoco><option><flag energy='enable'/></option><worldbody><geom type='plane' size='9 9 1' condim='1' friction='.3 .01 .01'/><body pos='0 0 .09'><freejoint/><geom type='box' size='.1 .1 .1'/></body>"
         "<body pos='1 0 .09'><freejoint/><geom size='.1' condim='1'/></body></worldbody></mujoco>"
@@ -139,7 +139,7 @@ def _check() -> None:
 
 
 def _sleep() -> dict[str, int]:
-    """Return what it takes to have pairs of sleeping bodies left out by collisions; nothing where a version has no sleep."""
+    """Return what the core needs to skip pairs of sleeping bodies in collision detection; empty for versions without sleep."""
     bit = enums.ENUMS["mjtEnableBit"].values.get("mjENBL_SLEEP")
     offsets = layout("mjData")[0]
     if bit is None or not {"body_awake", "nbody_awake"} <= offsets.keys():

@@ -24,7 +24,7 @@ __all__ = ["identity", "seal", "unseal"]
 Floats = NDArray[np.float64]
 MARK, FORMAT = 81_220_071.0, 5.0
 HEADER = 6
-# MuJoCo's model as far as collisions depend on it
+# the parts of MuJoCo's model that collisions depend on
 GEOMETRY = (
     "body_parentid", "body_weldid", "geom_type", "geom_bodyid", "geom_contype", "geom_conaffinity", "geom_condim", "geom_priority", "geom_size", "geom_pos",
     "geom_quat", "geom_friction", "geom_margin", "geom_gap", "geom_dataid", "mesh_vert", "mesh_face", "hfield_size", "hfield_data", "pair_geom1", "pair_geom2",
