@@ -1,4 +1,4 @@
-"""Builds of the compiled core: what each needs of the CPU, what the CPU has, and which one is used.
+"""Builds of the compiled core: the CPU features that each needs, those of this CPU, and the choice of one.
 
 An installation holds one build, for the machine that compiled it, or several, for x86-64-v2, -v3 and -v4. Nothing here runs code of a build,
 which could stop the process with an illegal instruction.
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from . import _cpu
 from .errors import CpuError
 
-VARIABLE = "DELASSUS_ARCH"  # names the build to use, in the environment
+VARIABLE = "DELASSUS_ARCH"  # environment variable that names the build to use
 _REBUILD = "pip install --force-reinstall --no-deps --no-cache-dir --no-binary delassus delassus"
 
 
@@ -43,7 +43,7 @@ def installed() -> list[Build]:
 
 
 def cpu_features() -> frozenset[str]:
-    """Return the features of the running CPU that the operating system supports too, of those that some compiler uses by itself."""
+    """Return the features of this CPU that the operating system also supports, among those that compilers may use automatically."""
     return frozenset(_cpu.features())
 
 

@@ -1,7 +1,7 @@
-"""Contact steps as complementarity problems in operational space: sizes, the swinging pendulum, its pictures and curves.
+"""Contact steps as complementarity problems in operational space: sizes, and the swinging pendulum with its pictures and curves.
 
-Jain's paper. The pendulum is 12 m of balls hung at 10 m over a floor and 4 m beside a wall; it starts at π/4 with 1 rad/s. Friction 0.5,
-restitution 0.7, four friction directions. The paper's NMC/OS keeps the links apart by equations; so does ours, but integrates joints, so that hinges never drift.
+Jain's paper. The pendulum is 12 m of balls hung 10 m above a floor and 4 m from a wall; it starts at π/4 with 1 rad/s. Friction 0.5,
+restitution 0.7, four friction directions. The paper's NMC/OS treats links as separate bodies with equations; so does ours, but it integrates joints, so that hinges never drift.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Pendulum:
     """The pendulum; its balls may touch the floor, the wall, and each other except for neighbours.
 
     Attributes:
-        model: the mechanism; radius: of a ball [m].
+        model: the mechanism; radius: radius of a ball [m].
     """
 
     def __init__(self, links: int) -> None:
@@ -65,7 +65,7 @@ class Pendulum:
 
     @property
     def start(self) -> tuple[Array, Array]:
-        """State at the start: left of the base, moving to the right."""
+        """Initial state: left of the base, moving to the right."""
         q, v = self.model.neutral(), self.model.zero_velocity()
         q[0], v[0] = np.pi / 4, -1.0
         return q, v
@@ -82,7 +82,7 @@ class Pendulum:
         return np.concatenate([centers[:, 2] - r, 4.0 - r - centers[:, 0], np.sqrt(np.einsum("ij,ij->i", apart, apart)) - 2 * r])
 
     def contact(self, candidate: int, centers: Array, X: Array) -> PointContact:
-        """Contact of a candidate where it is nearest."""
+        """Contact of a candidate at its closest points."""
         k, j = int(self.ball[candidate]), int(self.other[candidate])
         normal = np.array([0.0, 0.0, 1.0] if j == -1 else [-1.0, 0.0, 0.0])
         if j >= 0:
@@ -96,7 +96,7 @@ class Pendulum:
         return PointContact(self.model, f"ball{k}", point=place(k, -normal), normal=normal, friction=FRICTION, **other)
 
     def nearest(self, q: Array, limit: int) -> list[PointContact]:
-        """Contacts of the nearest candidates."""
+        """Contacts of the closest candidates."""
         centers, X = self.centers(q)
         order = np.argsort(self.gaps(centers), kind="stable")
         return [self.contact(int(k), centers, X) for k in order[:limit]]
@@ -107,9 +107,9 @@ class Swing:
     """A simulation of T steps.
 
     Attributes:
-        times: (T + 1,) [s]; q, v: (T + 1, nv).
+        times: (T + 1,) [s]; q, v: (T + 1, nv) states.
         contacts: (step, ball, other) of all contacts; other is a ball, −1 for the floor, −2 for the wall.
-        seconds: processor time of blocks of steps [s]; unsolved: complementarity problems without a solution.
+        seconds: processor time of blocks of steps [s]; unsolved: number of complementarity problems without a solution.
     """
 
     times: Array
@@ -126,9 +126,9 @@ class Swing:
 
 
 def swing(p: Pendulum, formulation: str, timestep: float, duration: float, progress: Progress = lambda share: None) -> Swing:
-    """Simulate: collide what touches, step, integrate.
+    """Simulate: resolve collisions, step, integrate.
 
-    Every step is a problem of the formulation, whichever it is: without contacts that of OS is empty, and NMC/OS still has the equations of all hinges.
+    Every step is a problem of the formulation: without contacts that of OS is empty, and NMC/OS still has the equations of all hinges.
     """
     model, steps = p.model, round(duration / timestep)
     q, v = p.start
@@ -160,10 +160,10 @@ def swing(p: Pendulum, formulation: str, timestep: float, duration: float, progr
 
 
 def contact_steps(p: Pendulum, states: list[tuple[Array, Array]], turns: int) -> dict[str, Any]:
-    """Time one step of 0.1 ms with the four nearest contacts in OS and NMC/OS, and solving its problem alone; velocities are compared first.
+    """Time one step of 0.1 ms with the four nearest contacts in OS and NMC/OS, and the solution of its problem only; velocities are compared first.
 
     Returns:
-        sizes of the formulations, the largest difference of velocities relative to 1 + the largest |v|, mean of the best times [µs].
+        sizes of the formulations, the largest difference of velocities relative to 1 + the largest |v|, means of the best times [µs].
     """
     calls: dict[tuple[str, int], Callable[[], object]] = {}
     worst, sizes = 0.0, {}
@@ -186,7 +186,7 @@ def contact_steps(p: Pendulum, states: list[tuple[Array, Array]], turns: int) ->
 
 
 def states_in_contact(motion: Swing, limit: int) -> list[tuple[Array, Array]]:
-    """Return states in which something touches, evenly among all of them."""
+    """Return states with contacts, evenly spaced among all of them."""
     steps = sorted({step for step, _, _ in motion.contacts})
     chosen = sorted({round(k) for k in np.linspace(0, len(steps) - 1, limit)}) if steps else []
     return [(motion.q[steps[k]], motion.v[steps[k]]) for k in chosen]
@@ -196,7 +196,7 @@ def states_in_contact(motion: Swing, limit: int) -> list[tuple[Array, Array]]:
 
 
 def table_1(quick: bool, progress: Progress) -> Output:
-    """Sizes for the arm robot, from the formulations themselves; and the formulas, on pendulums."""
+    """Sizes for the arm robot, from the formulations themselves; and the formulas, for pendulums."""
     model = dual_arm()
     contacts = [PointContact(model, f"{side}_finger{k}_0", friction=FRICTION) for side in ("left", "right") for k in (0, 1)]
     n, nv, nu, nf = model.nbody - 1, model.nv, len(contacts), 4
@@ -234,7 +234,7 @@ def table_1(quick: bool, progress: Progress) -> Output:
 
 
 def table_2(quick: bool, progress: Progress) -> Output:
-    """Both formulations simulate the pendulum in turns; and steps from states in contact are timed apart."""
+    """Simulate the pendulum in both formulations, alternating; steps from states in contact are timed separately."""
     timestep, duration, rounds, turns = (1e-3, 1.5, 3, 20) if quick else (5e-4, 1.5, 6, 80)
     rows: list[tuple[Cell, ...]] = []
     kept: dict[str, Any] = {"timestep": timestep, "duration": duration}
@@ -329,7 +329,7 @@ _WHO = {-1: "the floor", -2: "the wall", 0: "each other"}
 
 
 def fig_5(quick: bool, progress: Progress) -> Output:
-    """Pictures of the pendulum of 12 links, and what touched between them."""
+    """Pictures of the pendulum of 12 links, and the contacts between them."""
     timestep, end, pictures = (1e-3 if quick else 1e-4), 2.1, 8
     p = Pendulum(12)
     motion = swing(p, "os", timestep, end, progress)

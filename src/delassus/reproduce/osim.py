@@ -1,7 +1,7 @@
 """Algorithms for the Delassus matrix: orders of growth, and operation counts on stems, chains and Atlas.
 
-Sathya, Decré, Swevers: PV-OSIMr. Operations are counted as the text counts them, on CasADi expressions in link frames, see :mod:`delassus.textbook.counting`. The text prints its counts as curves and
-bars without numbers; what it says of them in words is judged.
+Sathya, Decré, Swevers: PV-OSIMr. Operations are counted as in the paper, on CasADi expressions in link frames, see :mod:`delassus.textbook.counting`. The paper shows its counts as curves and
+bars without numbers; its statements about them are checked.
 """
 
 from __future__ import annotations
@@ -47,37 +47,37 @@ LOOKS = {
 
 
 def k2_chain(k: int) -> Case:
-    """Chain of k² links, a weld on every k-th (fig. 4a)."""
+    """Chain of k² links with a weld on every k-th (fig. 4a)."""
     model = chain(k * k)
     return model, [Weld(model, i) for i in range(k, k * k + 1, k)]
 
 
 def full_chain(n: int) -> Case:
-    """Chain of n links, a weld on every one (fig. 4b)."""
+    """Chain of n links with a weld on each (fig. 4b)."""
     model = chain(n)
     return model, [Weld(model, i) for i in range(1, n + 1)]
 
 
 def stem(links: int, branches: int) -> Case:
-    """Stem with branches of seven links at each of its ends, a weld on each of their tips (fig. 3a)."""
+    """Stem with branches of seven links at both ends, and a weld on each tip (fig. 3a)."""
     model = stem_with_branches(links, branches)
     return model, [Weld(model, f"{side}{k}_6") for side in ("left", "right") for k in range(branches)]
 
 
 def held_fork(links: int, rows: int, limbs: int = 2) -> Case:
-    """Limbs of this many links on a trunk; the tips of the first two are held at points, three rows each."""
+    """Trunk with limbs of this many links; the tips of the first two are held at points, three rows each."""
     model, rng = fork(limbs, links), np.random.default_rng(0)
     return model, [PointContact(model, f"limb{k % 2}_{links - 1}", point=rng.uniform(-0.1, 0.1, 3)) for k in range(rows // 3)]
 
 
 def atlas_constraints(model: Model, *, feet: str = "", wrists: bool = False, hands: Sequence[str] = ()) -> list[Constraint]:
-    """Constraints on Atlas, with or without hands, and on the hand alone.
+    """Constraints on Atlas, with or without hands, or on a single hand.
 
     Args:
-        model: one of them.
-        feet: "welds", or "corners" for four points a sole.
-        wrists: whether the arms end in welds.
-        hands: prefixes of hands, each held at its five fingertips.
+        model: one of these.
+        feet: "welds", or "corners" for four points per sole.
+        wrists: weld the ends of the arms.
+        hands: prefixes of the hands that are held at their five fingertips.
     """
     ends = [f"rh_{finger}distal" for finger in ("ff", "mf", "rf", "lf", "th")]
     soles = ("l_foot", "r_foot") if feet else ()
@@ -106,7 +106,7 @@ def operations(names: Iterable[str], cases: Iterable[Case], progress: Progress =
 
 
 def degree(values: Sequence[int]) -> int | None:
-    """Degree of a polynomial through equidistant values, found where the next differences are below 1 %; None if there are too few values."""
+    """Degree of a polynomial through equidistant values: the first whose next differences are below 1 %; None if there are too few values."""
     differences = np.array(values, dtype=float)
     for p in range(len(values) - 1):
         further = np.diff(differences)
@@ -117,7 +117,7 @@ def degree(values: Sequence[int]) -> int | None:
 
 
 def _parts(progress: Progress, shares: Sequence[float]) -> list[Progress]:
-    """Progress of parts of the work, one after the other."""
+    """Progress callbacks for consecutive parts of the work."""
     ends = np.cumsum([0.0, *shares]) / sum(shares)
     return [lambda x, a=a, b=b: progress(a + x * (b - a)) for a, b in pairwise(ends)]  # type: ignore[misc]
 
@@ -134,7 +134,7 @@ _GROWING = {
 
 
 def complexity(quick: bool, progress: Progress) -> Output:
-    """Grow one size at a time, and fit orders to operation counts and to times of the compiled algorithms."""
+    """Vary one size at a time, and fit orders to operation counts and to times of the compiled algorithms."""
     names = list(NAMES)
     more = 0 if quick else 2
     limbs, depths, rows = range(2, 6 + more), range(6, 21 + 3 * more, 3), range(12, 61 + 12 * more, 12)
@@ -213,7 +213,7 @@ def _time_growth(quick: bool, progress: Progress) -> dict[str, dict[str, tuple[f
 
 
 def _whole_numbers(ax: Any) -> None:
-    """Label an axis of operations that is logarithmic at 1, 2 and 5."""
+    """Label a logarithmic axis of operations at 1, 2 and 5."""
     from matplotlib.ticker import FuncFormatter, LogLocator
 
     ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -244,7 +244,7 @@ def _draw_complexity(sizes: dict[str, list[int]], counted: dict[str, dict[str, l
 
 
 def fig_3(quick: bool, progress: Progress) -> Output:
-    """Operations over the length of the stem, for one to ten branches a side."""
+    """Operations over the length of the stem, for one to ten branches per side."""
     stems = range(4, 29, 12) if quick else range(4, 41, 6)
     branches = (1, 2, 4, 7, 10)
     parts = _parts(progress, [b * b + 5 for b in branches])
@@ -254,7 +254,7 @@ def fig_3(quick: bool, progress: Progress) -> Output:
         for b in branches
         for i, k in enumerate(stems)
     ]  # fmt: skip
-    # every count is a line in the length of the stem
+    # every count is linear in the length of the stem
     x = np.array(stems, dtype=float)
     lines = {b: {n: np.polyfit(x, counted[b][n], 1) for n in RECURSIVE} for b in branches}
     crossings: dict[int, float | None] = {}
@@ -291,7 +291,7 @@ def _draw_fig_3(stems: list[int], counted: dict[int, dict[str, list[int]]], figu
     figure.set_size_inches(7.2, 4.6)
     axes = figure.subplots(2, 3, sharex=True).ravel()
     for ax, (b, of) in zip(axes[1:], counted.items(), strict=True):
-        for name in ("efpa", "pv-osimr", "pv-osim"):  # the last two may lie on each other
+        for name in ("efpa", "pv-osimr", "pv-osim"):  # the last two may coincide
             color, marker = LOOKS[name]
             ax.plot(
                 stems,
@@ -351,7 +351,7 @@ def fig_4a(quick: bool, progress: Progress) -> Output:
     """Operations on chains of k² links with a weld on every k-th, where m d dominates."""
     ks, orders = range(3, 16 if quick else 22, 3), {"pv-osim": 4, "efpa": 3, "pv-osimr": 2}
     counted = operations(orders, [k2_chain(k) for k in ks], progress)
-    # the first chain is too short to be like the others
+    # the first chain is too short to follow the trend
     found = {name: degree(counts[1:]) for name, counts in counted.items()}
     counted_slope = {NAMES[n]: slope(ks[-3:], c[-3:]) for n, c in counted.items()}
     slow = counted_slope["PV-OSIMr"]
@@ -399,7 +399,7 @@ def _bars(cases: dict[str, Case], progress: Progress) -> dict[str, dict[str, int
 
 
 def _bar_rows(counted: dict[str, dict[str, int]], stated: Iterable[tuple[str, str, float | None, float]]) -> tuple[tuple[Cell, ...], ...]:
-    """Operations of every case, and after each what the text says of it: label, quantity, paper, ours."""
+    """Operations of every case, each followed by the paper's statements on it: label, quantity, paper, ours."""
     rows: list[tuple[Cell, ...]] = []
     for label, of in counted.items():
         rows += [(label, f"{NAMES[name]}, operations", None, total, None) for name, total in of.items()]
@@ -427,12 +427,12 @@ def _draw_bars(counted: dict[str, dict[str, int]], figure: Any) -> None:
 
 
 def _above(of: dict[str, int]) -> float:
-    """How much PV-OSIM is above PV-OSIMr [%]."""
+    """Excess of PV-OSIM over PV-OSIMr [%]."""
     return 100 * (of["pv-osim"] / of["pv-osimr"] - 1)
 
 
 def fig_5(quick: bool, progress: Progress) -> Output:
-    """Operations on standing Atlas, and with held hands as in the caveat of the text."""
+    """Operations on standing Atlas, and with held hands as in the paper's caveat."""
     atlas = load("atlas")
     welds, corners, held = "Atlas, a weld a foot (m = 12)", "Atlas, four points a foot (m = 24)", "Atlas, welds on feet and hands (m = 24)"
     counted = _bars(
