@@ -100,8 +100,7 @@ struct DynamicsInput {
 /// use a ContactSolver. One thread at a time.
 class DELASSUS_API ConstrainedDynamics {
  public:
-  /// Allocates all memory, with that of kkt (8 (n + m)² bytes for up to 2,000 velocities and rows). @throws
-  /// ArgumentError
+  /// Allocates all memory, also for kkt (8 (n + m)² bytes for up to 2,000 velocities and rows). @throws ArgumentError
   explicit ConstrainedDynamics(const Constraints& constraints, const DynamicsOptions& options = {});
   ConstrainedDynamics(ConstrainedDynamics&&) noexcept;
   ConstrainedDynamics& operator=(ConstrainedDynamics&&) noexcept;

@@ -563,7 +563,7 @@ class OperatorDerivatives:
         if not self._placed:
             raise StaleError("OperatorDerivatives: there is no configuration yet. Call update(q) first.")
         if damped and not self._damped:
-            raise StaleError("OperatorDerivatives: products with the inverse need damping. Call update(q, damping=1e-6), say.")
+            raise StaleError("OperatorDerivatives: products with the inverse need damping. Call, for example, update(q, damping=1e-6).")
 
     def apply_jvp(self, x: ArrayLike, dq: ArrayLike | None = None, dx: ArrayLike | None = None) -> Array:
         """d(G x) along dq (nv,) or (nv, k) in the tangent space, and along dx (m,) or (m, k)."""

@@ -224,7 +224,7 @@ def warn_of_loops(model: Model, *, stacklevel: int, compiled: Any = None) -> Non
         lost = [loop.name for loop in model.loops if loop.name not in known]
     if lost:
         warnings.warn(
-            f"{model.name}: MuJoCo has no element for, or was not told of, the loops {', '.join(lost)}: it moves without them.",
+            f"{model.name}: MuJoCo has no element for, or was not given, the loops {', '.join(lost)}: it moves without them.",
             stacklevel=stacklevel,
         )
 

@@ -66,7 +66,7 @@ class Joint:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A named frame fixed to a body, such as that of a tool, a sensor or a foot. Usable wherever a body is named; points and axes are then in its coordinates.
+    """A named frame fixed to a body, such as that of a tool, a sensor or a foot. Usable wherever a body is expected; points and axes are then in its coordinates.
 
     ``body`` names the body, or another frame, that carries it; ``position`` (3,) [m] and ``quaternion`` (4,) place it there.
 

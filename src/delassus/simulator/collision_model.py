@@ -96,8 +96,8 @@ class ShownModel:
         changed = _differences(self.model, self._before)
         if changed:
             raise StaleError(
-                f"mujoco_model: {', '.join(changed)} {'was' if len(changed) == 1 else 'were'} written, which this simulator does not read: it was made of the model as it was. "
-                "Change your own mujoco.MjModel and make a Simulator of it."
+                f"mujoco_model: {', '.join(changed)} {'was' if len(changed) == 1 else 'were'} written, but this simulator was built from the model before that and does not read it. "
+                "Change your own mujoco.MjModel and make a Simulator from it."
             )
         self._seen = now
 

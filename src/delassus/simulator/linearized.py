@@ -24,13 +24,13 @@ _MODES: tuple[ContactMode, ...] = ("open", "sticking", "sliding")
 
 # What a derivative may leave out, by the core's names.
 _GAPS = {
-    "contradiction": "positions were corrected as far as rows that contradict each other allow: how far is taken as fixed",
-    "open_loops": "a loop was far open: how it is closed is taken as fixed",
-    "tendons": "rows of tendons and of turned ball joints keep their direction",
+    "contradiction": "rows that contradict each other limited the position correction: its extent is taken as fixed",
+    "open_loops": "a loop was wide open: its closing motion is taken as fixed",
+    "tendons": "directions of the rows of tendons and ball-joint limits are taken as fixed",
     "moved_bodies": "velocities of mocap bodies and of moving surfaces at contacts are taken as fixed",
-    "bounce": "contacts bounced and gave back only a part of what they might: which part is taken as fixed",
-    "contacts": "a contact was not found again when its bodies were displaced: it is taken for a corner on a face",
-    "smoothing": "forces on the central path were not found, or contacts bounced: the law of contacts is not smoothed",
+    "bounce": "contacts bounced with only a part of their restitution: that part is taken as fixed",
+    "contacts": "a contact was not found again after displacing its bodies: it is treated as a corner on a face",
+    "smoothing": "forces on the central path were not found, or contacts bounced: the contact law is not smoothed",
     "singular": "the linear equation of the contact forces could not be solved",
 }
 

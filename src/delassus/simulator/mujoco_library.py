@@ -116,24 +116,24 @@ def _check() -> None:
             found = _pointer(value._address + layout(struct)[0][field.name])
             # arrays of MuJoCo's own solver are not there yet
             if found != shown.ctypes.data and (found or field.name in _FIELDS[struct]):
-                raise _unsupported(f"{struct}.{field.name} is not where its own description says")
+                raise _unsupported(f"{struct}.{field.name} is not at the documented offset")
     for struct, value, field in (("mjData", d, "ncon"), ("mjData", d, "nefc"), ("mjModel", m, "narena"), ("mjModel", m, "ngeom")):
         size = _size(struct, field)
         kind = ctypes.c_int64 if size == 8 else ctypes.c_int32
         if size != _READ.get(field, size) or kind.from_address(value._address + layout(struct)[0][field]).value != getattr(value, field):
-            raise _unsupported(f"{struct}.{field} is not what its own description says")
+            raise _unsupported(f"{struct}.{field} differs from its documented layout")
     if (sleep := _sleep()) and (
         ctypes.c_int32.from_address(d._address + sleep["mjData.nbody_awake"]).value != d.nbody_awake
         or ctypes.c_int32.from_address(m._address + sleep["mjModel.enableflags"]).value != m.opt.enableflags
     ):
-        raise _unsupported("its sleeping bodies are not where its own description says")
+        raise _unsupported("its sleeping bodies are not at the documented offsets")
     first = _pointer(d._address + layout("mjData")[0]["contact"])
     for k in range(d.ncon):
         at, shown = first + k * contact[1], d.contact[k]
         same = all(at + contact[0][field] == getattr(shown, field).ctypes.data for field in ("pos", "frame", "friction", "geom"))
         same &= ctypes.c_double.from_address(at + contact[0]["dist"]).value == shown.dist
         if not (same and ctypes.c_int.from_address(at + contact[0]["dim"]).value == shown.dim):
-            raise _unsupported("its contacts are not laid out as its own description says")
+            raise _unsupported("its contacts differ from their documented layout")
     if {c.dim for c in d.contact} != {1, 3}:
         raise _unsupported("it does not find the contacts of a box and a ball on a plane")
 
@@ -169,7 +169,7 @@ def library() -> _core.MujocoLibrary:
     shared = ctypes.CDLL(str(files[0]))
     handlers = next((names for names in _HANDLERS if all(hasattr(shared, name) for name in names)), None)
     if handlers is None:
-        raise _unsupported("its library has no handler of errors for a thread")
+        raise _unsupported("its library has no per-thread error handler")
     places = {name: _address(shared, name) for name in (*_FUNCTIONS, *handlers)}
     places["mj_makeM"] = _address(shared, "mj_makeM" if hasattr(shared, "mj_makeM") else "mj_crb")
     _check()

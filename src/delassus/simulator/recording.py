@@ -92,7 +92,7 @@ class Keeper:
     def __init__(self, record: str | os.PathLike[str] | None) -> None:
         self.target = None if record is None else named_path(record, "record")
         if self.target is not None and self.target.suffix not in RECORDINGS:
-            picture = " A picture is what the trajectory's plot(path) writes." if self.target.suffix in (".png", ".svg", ".pdf") else ""
+            picture = " For a picture use the trajectory's plot(path)." if self.target.suffix in (".png", ".svg", ".pdf") else ""
             raise ArgumentError(f"record: expected a file that ends in {', '.join(RECORDINGS)}, got {str(self.target)!r}.{picture}")
         self.path = self.target if self.target is not None and self.target.suffix == ".npz" else None
         self.last = time.monotonic()

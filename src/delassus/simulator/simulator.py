@@ -56,8 +56,8 @@ Control = Callable[[float, Array, Array], ArrayLike]
 
 _FIXED = frozenset({"model", "solver", "integrator", "timestep", "tolerance", "max_iterations", "restitution", "threads"})
 _WAY_OUT = (
-    "Options are arguments of delassus.Simulator; the state is set by reset(q, v, time); masses, friction and gravity are those of the model: "
-    "change the mujoco.MjModel of model.to_mujoco() and make a simulator of it, or use delassus.Worlds, whose parameters can be written."
+    "Options are arguments of delassus.Simulator; reset(q, v, time) sets the state; masses, friction and gravity come from the model: "
+    "change the mujoco.MjModel of model.to_mujoco() and make a simulator from it, or use delassus.Worlds, whose parameters can be written."
 )
 
 

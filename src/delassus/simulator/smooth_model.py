@@ -63,7 +63,7 @@ def _check_types(m: mujoco.MjModel) -> None:
         if any(kinds.values()):
             name = mujoco.mj_id2name(m, mujoco.mjtObj.mjOBJ_ACTUATOR, a) or f"actuator_{a}"
             raise ModelError(
-                f"actuator {name!r}: {' and '.join(k for k, user in kinds.items() if user)} user is a law that only a callback of MuJoCo's knows, and callbacks take no part here. "
+                f"actuator {name!r}: {' and '.join(k for k, user in kinds.items() if user)} user is a law defined by a MuJoCo callback, and callbacks are not supported. "
                 "Use a general actuator, or apply its force with tau."
             )
 

@@ -69,7 +69,7 @@ def unseal(own: Floats, snapshot: ArrayLike) -> Floats:
     """
     numbers = as_array(snapshot, "snapshot", "an array that save() returned").astype(float).ravel()
     if len(numbers) < HEADER or numbers[0] != MARK:
-        raise ArgumentError(f"snapshot: expected an array that save() returned, got {len(numbers)} numbers that begin otherwise.")
+        raise ArgumentError(f"snapshot: expected an array that save() returned, got {len(numbers)} numbers that begin differently.")
     if numbers[1] != FORMAT:
         raise ArgumentError(f"snapshot: it has format {numbers[1]:g}; this version reads {FORMAT:g}. Use reset(q, v) with its state.")
     if (numbers[2:4] != own[:2]).any():

@@ -228,12 +228,12 @@ class Trajectory:
             put(name, _ints(getattr(self, name), name, shape))
         put("status", _words(self.status, "status", T))
         if strange := sorted(word for word in set(self.status.tolist()) if not _STATUS.fullmatch(word)):
-            raise ArgumentError(f"status: expected words of small letters, got {strange[0][:80]!r}.")
+            raise ArgumentError(f"status: expected lower-case words, got {strange[0][:80]!r}.")
         if (np.diff(self.times) <= 0).any():
             raise ArgumentError("times: expected increasing numbers.")
         steps = np.diff(self.contact_start)
         if self.contact_start[0] != 0 or self.contact_start[-1] != contacts or (steps < 0).any():
-            raise ArgumentError(f"contact_start: expected numbers that rise from 0 to {contacts}, the number of contacts.")
+            raise ArgumentError(f"contact_start: expected non-decreasing numbers from 0 to {contacts}, the number of contacts.")
         if contacts and not np.isin(self.contact_bodies, range(self.model.nbody)).all():
             raise ArgumentError(f"contact_bodies: expected indices from 0 to {self.model.nbody - 1}.")
 

@@ -125,7 +125,7 @@ class Parameters(Mapping[str, Array]):
         return name == "friction" or name in NAMES
 
     def __repr__(self) -> str:
-        return f"<Parameters: {', '.join(self)}; asked for: {', '.join(self._arrays) or 'none'}>"
+        return f"<Parameters: {', '.join(self)}; in use: {', '.join(self._arrays) or 'none'}>"
 
     def __setitem__(self, name: str, values: Any) -> None:
         array = self[name]
@@ -180,18 +180,18 @@ class Parameters(Mapping[str, Array]):
         x, own, m = self._arrays[name], self._own[name], self._sim._source
         _refuse(name, "finite numbers", ~np.isfinite(x), x, NotFiniteError)
         if name == "body_mass":
-            _refuse(name, "positive numbers, and zero of bodies without mass", ((x <= 0) & (own > 0)) | ((x != 0) & (own == 0)), x)
+            _refuse(name, "positive numbers, and zero for bodies without mass", ((x <= 0) & (own > 0)) | ((x != 0) & (own == 0)), x)
         elif name == "body_inertia":
             _refuse(name, "symmetric matrices", x != x.swapaxes(-1, -2), x)
             massive = np.linalg.eigvalsh(own)[..., 0] > 0
             _refuse(name, "positive definite matrices where the model's are", (np.linalg.eigvalsh(x)[..., 0] <= 0) & massive, x)
-            _refuse(name, "what the model has where its inertia is singular", (x != own) & ~massive[..., None, None], x)
+            _refuse(name, "the model's value where its inertia is singular", (x != own) & ~massive[..., None, None], x)
         elif name.startswith("joint_"):
             _refuse(name, "numbers that are not negative", x < 0, x)
             self._check_joints(name, x, own)
         elif name.startswith("actuator_"):
             alien = np.array([a.joint is None for a in self._sim.model.actuators], dtype=bool)
-            _refuse(name, "what the model has, of actuators that MuJoCo computes", (x != own) & alien.reshape(-1, *[1] * (own.ndim - 1)), x)
+            _refuse(name, "the model's value for actuators that MuJoCo computes", (x != own) & alien.reshape(-1, *[1] * (own.ndim - 1)), x)
         elif name == "geom_friction":
             _refuse(name, "numbers that are not negative", x < 0, x)
         elif name == "geom_size":
@@ -203,12 +203,12 @@ class Parameters(Mapping[str, Array]):
             simple[[self._sim.model.body_index(b) for b in body_names(m)]] = np.asarray(m.body_simple) > 0
             _refuse(
                 name,
-                "what the model has, of bodies that MuJoCo compiled as simple and whose sensors it would get wrong",
+                "the model's value for bodies that MuJoCo compiled as simple and whose sensors it would get wrong",
                 (x != own) & simple.reshape(-1, *[1] * (own.ndim - 1)),
                 x,
             )
         if name in ("body_mass", "body_inertia", "body_com") and (m.opt.density or m.opt.viscosity):
-            _refuse(name, "what the model has, which moves in a fluid whose forces depend on it", x != own, x)
+            _refuse(name, "the model's value, because fluid forces depend on it", x != own, x)
 
     def _check_sizes(self, x: Array, own: Array) -> None:
         m, used = self._sim._source, np.arange(3) < np.array([_SIZED.get(int(kind), 0) for kind in self._sim._source.geom_type])[:, None]
@@ -216,22 +216,22 @@ class Parameters(Mapping[str, Array]):
         if fixed.any():
             g = int(np.nonzero(fixed)[1][0])
             what = f"geom {geom_names(m)[g]!r}, a {_GEOM(m.geom_type[g]).name.removeprefix('mjGEOM_').lower()},"
-            _refuse("geom_size", f"what the model has: {what} has no such size, or one that cannot differ", fixed, x)
+            _refuse("geom_size", f"the model's value: {what} has no such size, or one that cannot differ", fixed, x)
         _refuse("geom_size", "positive numbers", (x <= 0) & used, x)
         if m.opt.density or m.opt.viscosity:
-            _refuse("geom_size", "what the model has, which moves in a fluid whose forces depend on it", x != own, x)
+            _refuse("geom_size", "the model's value, because fluid forces depend on it", x != own, x)
 
     def _check_joints(self, name: str, x: Array, own: Array) -> None:
         kinds = np.array(self._sim.model.joint_type)
         if name == "joint_stiffness":
-            _refuse(name, "what the model has, of joints other than hinges and slides", (x != own) & ~np.isin(kinds, _SINGLE), x)
+            _refuse(name, "the model's value for joints other than hinges and slides", (x != own) & ~np.isin(kinds, _SINGLE), x)
         elif name == "joint_friction_loss":
             _refuse(name, "positive numbers where the model has dry friction, zero elsewhere", (x > 0) != (own > 0), x)
         elif name in ("joint_damping", "joint_armature"):
             other = self._own["joint_armature" if name == "joint_damping" else "joint_damping"]
             _refuse(
                 name,
-                "zero of free joints that have neither damping nor armature, and not zero of others",
+                "zero for free joints that have neither damping nor armature, and nonzero for others",
                 (kinds == "free") & ((x + other > 0) != (own + other > 0)),
                 x,
             )

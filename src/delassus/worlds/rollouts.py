@@ -72,7 +72,7 @@ def rollout(
         raise ArgumentError("parameters, threads, options: prepared Worlds have their own. Write to worlds.parameters, or give a model.")
     if q is None:
         if prepared is None:
-            raise ArgumentError("q: expected (worlds, nq) states to start from, got None; only of Worlds there is a default.")
+            raise ArgumentError("q: expected (worlds, nq) initial states, got None; only prepared Worlds have a default.")
         q, v = prepared.q, prepared.v if v is None else v
     starts = np.atleast_2d(as_array(q, "q"))
     n = len(starts)
@@ -90,7 +90,7 @@ def rollout(
         for name, values in (parameters or {}).items():
             worlds.parameters[name] = values
     if worlds.parameters.opened and n != len(worlds):
-        raise ArgumentError(f"q: expected a row for each of {len(worlds)} worlds, since these have parameters of their own, got {n}.")
+        raise ArgumentError(f"q: expected one row for each of {len(worlds)} worlds, which have their own parameters, got {n}.")
     worlds.parameters.accept()
     worlds._sim._check_untouched()
     speeds = np.zeros((n, worlds.model.nv)) if v is None else v

@@ -27,7 +27,7 @@ __all__ = ["Worlds"]
 Array = NDArray[Any]
 
 _FIXED = frozenset({"threads", "parameters", "status", "residual", "penetration", "contact_forces", "contact_counts", "unsolved"})
-_WAY_OUT = "Options are arguments of delassus.Worlds; numbers in which worlds differ are written to worlds.parameters, states and inputs to worlds.q, v, control and tau."
+_WAY_OUT = "Options are arguments of delassus.Worlds; parameters that differ between worlds are written to worlds.parameters, states and inputs to worlds.q, v, control and tau."
 
 
 class Worlds:
