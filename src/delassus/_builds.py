@@ -48,7 +48,7 @@ def cpu_features() -> frozenset[str]:
 
 
 def choose(builds: Sequence[Build], cpu: Collection[str], wanted: str | None) -> Choice:
-    """Choose the last build whose features the CPU has, or the one that is wanted.
+    """Choose the last build whose features the CPU has, or the requested one.
 
     Args:
         builds: Builds, the fastest last.
@@ -56,7 +56,7 @@ def choose(builds: Sequence[Build], cpu: Collection[str], wanted: str | None) ->
         wanted: Value of ``DELASSUS_ARCH``, or None.
 
     Raises:
-        CpuError: No build runs on this CPU, or the wanted one does not, or it does not exist.
+        CpuError: No build runs on this CPU, or the requested one does not, or it does not exist.
     """
     usable = [b for b in builds if b.features <= set(cpu)]
     if wanted:

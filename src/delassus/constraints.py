@@ -121,7 +121,7 @@ class Constraint:
 class _End(NamedTuple):
     """One side of a constraint: a body, and the frame on it in which points and axes are given; no frame: the body's own.
 
-    ``said``: whether its origin and axes stand in for a point or axis that is not given: not for the world, unless a frame there is named.
+    ``said``: whether its origin and axes are the defaults of points and axes: true, except for the world without a named frame.
     """
 
     body: int
@@ -337,7 +337,7 @@ class Distance(Constraint):
         body, other: names or indices of bodies, or joints or frames on them; other=None is the world.
         point: (3,) on the body [m].
         other_point: (3,) on the other [m]. Default: the body's origin; in the world it must be given.
-        length: the distance [m]; default the current one, so that there is no error.
+        length: the distance [m]; default: the current one, so that there is no error.
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
@@ -596,7 +596,7 @@ class JointFriction(Constraint):
     Args:
         model: the mechanism.
         joint: name or index.
-        friction: largest force [N m or N]; default the model's friction loss.
+        friction: largest force [N m or N]; default: the model's friction loss.
         baumgarte: gains (0, k_d [1/s]): there is no position error.
     """
 
@@ -619,7 +619,7 @@ class JointLimit(Constraint):
         model: the mechanism.
         joint: name or index.
         side: "lower" or "upper".
-        bound: the limit [rad or m]; default that of the joint's range. Without one, the error is undefined.
+        bound: the limit [rad or m]; default: that of the joint's range. Without one, the error is undefined.
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
@@ -656,7 +656,7 @@ class CenterOfMass(Constraint):
 
     Args:
         model: the mechanism.
-        target: (3,) in the world [m]; default the current position, so that there is no error.
+        target: (3,) in the world [m]; default: the current position, so that there is no error.
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 

@@ -299,7 +299,7 @@ def film(motion: Motion, folder: Path, stem: str, geometry: Any = None) -> Path:
         console.print(f"wrote {escape(str(path))}: the motion, to open in any browser")
     except MissingExtraError:
         path = motion.trajectory.save(folder / f"{stem}.npz")
-        console.print(f'wrote {escape(str(path))}: the motion as numbers; for one that plays in a browser pip install "delassus\\[viewer]"')
+        console.print(f'wrote {escape(str(path))}: the motion as arrays; for one that plays in a browser pip install "delassus\\[viewer]"')
     return path
 
 

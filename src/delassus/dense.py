@@ -38,7 +38,7 @@ class Cholesky:
     """A = Uᵀ U of a symmetric positive definite matrix, O(n³ / 3).
 
     Args:
-        A: (n, n), of which the upper triangle is read.
+        A: (n, n) matrix; only the upper triangle is read.
 
     Raises:
         SingularError: the matrix is not positive definite, or has numbers that are not finite.

@@ -59,7 +59,7 @@ class Report:
 
 
 def examine(source: str, *, floating_base: bool = False, package_dirs: Sequence[Path] = ()) -> Report:
-    """Examine a model file: read it, look for what is missing or odd, and step it on a floor.
+    """Examine a model file: read it, look for missing or suspicious parts, and step it on a floor.
 
     Args:
         source: name of a robot, or path to an MJCF or URDF file.

@@ -414,7 +414,7 @@ def stewart_platforms(n: int) -> Model:
 
 
 def _bar(b: ModelBuilder, name: str, parent: str, position: Vector, length: float, angle: float, *, mass: float | None = None) -> None:
-    """Add a bar along its x axis, turned up by ``angle`` in the xz plane, hinged about y; bars pass through each other."""
+    """Add a bar along its x axis, rotated upwards by ``angle`` in the xz plane, hinged about y; bars pass through each other."""
     mass = length if mass is None else mass
     turn = (math.cos(angle / 2), 0.0, -math.sin(angle / 2), 0.0)
     b.add_body(
@@ -536,7 +536,7 @@ def on_floor(
 
 _BOX_HALF = (0.03, 0.05)  # half edges of loose boxes [m]
 _BOX_DENSITY = (200.0, 1000.0)  # [kg/m³]
-_CELL = 2 * math.sqrt(3) * _BOX_HALF[1] + 0.002  # width of a column of boxes, however they are turned [m]
+_CELL = 2 * math.sqrt(3) * _BOX_HALF[1] + 0.002  # width of a column of boxes in any orientation [m]
 _CLEARANCE = 0.005  # between boxes of a column at the start [m]
 
 
@@ -598,7 +598,7 @@ def _walls(b: ModelBuilder, inside: float, height: float, friction: float) -> No
 def box_bin(
     n: int, layers: int | None = None, *, robots: int = 0, robot: Any = "go2", seed: int = 0, friction: tuple[float, float] = (0.3, 0.8)
 ) -> Model:
-    """``n`` boxes of different size, mass and friction above each other in a square bin, turned at random, none touching another: nv = 6n, and that of robots.
+    """``n`` boxes of different size, mass and friction above each other in a square bin, randomly oriented, none touching another: nv = 6n, plus that of robots.
 
     Let go, they fall into a pile of about a quarter of their initial height. Edges are 6 to 10 cm, densities 200 to 1,000 kg/m³.
 

@@ -176,7 +176,7 @@ def point_position(model: Model | Workspace, q: ArrayLike, body: str | int | Fra
         model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
-        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
+        point: (3,) in coordinates of the body, or of the frame [m]; default: its origin.
 
     Returns:
         (3,) world coordinates [m].
@@ -195,7 +195,7 @@ def frame_jacobian(
         model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
-        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
+        point: (3,) in coordinates of the body, or of the frame [m]; default: its origin.
         out: array (6, nv) to fill.
 
     Returns:
@@ -211,7 +211,7 @@ def point_jacobian(model: Model | Workspace, q: ArrayLike, body: str | int | Fra
         model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
-        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
+        point: (3,) in coordinates of the body, or of the frame [m]; default: its origin.
 
     Returns:
         (3, nv), world axes.
@@ -235,7 +235,7 @@ def frame_velocity(
         q: (nq,) configuration.
         v: (nv,) velocity.
         body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
-        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
+        point: (3,) in coordinates of the body, or of the frame [m]; default: its origin.
         out: array (6,) to fill.
 
     Returns:
@@ -265,7 +265,7 @@ def frame_bias_acceleration(
         q: (nq,) configuration.
         v: (nv,) velocity.
         body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
-        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
+        point: (3,) in coordinates of the body, or of the frame [m]; default: its origin.
         out: array (6,) to fill.
 
     Returns:

@@ -83,7 +83,7 @@ def frame_derivatives(
         v: (nv,) velocity.
         acceleration: (nv,) ν̇, the rate of v; None is zero.
         body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
-        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
+        point: (3,) in coordinates of the body, or of the frame [m]; default: its origin.
 
     Returns:
         the motion in world axes, and its derivatives with respect to q (in the tangent space, coordinates of v), v and ν̇.
@@ -107,7 +107,7 @@ def point_derivatives(
         v: (nv,) velocity.
         acceleration: (nv,) ν̇, the rate of v; None is zero.
         body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
-        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
+        point: (3,) in coordinates of the body, or of the frame [m]; default: its origin.
 
     Returns:
         the same with (3,) and (3, nv) in place of (6,) and (6, nv).
@@ -126,7 +126,7 @@ def jacobian_product_derivative(
         q: (nq,) configuration.
         w: (nv,) vector.
         body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
-        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
+        point: (3,) in coordinates of the body, or of the frame [m]; default: its origin.
 
     Returns:
         (6, nv), column k for a change of q along v[k].
@@ -144,7 +144,7 @@ def jacobian_transpose_product_derivative(
         q: (nq,) configuration.
         force: (6,) ``[force; torque]`` [N, N m], world axes, at the point.
         body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
-        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
+        point: (3,) in coordinates of the body, or of the frame [m]; default: its origin.
 
     Returns:
         (nv, nv), column k for a change of q along v[k]. Not symmetric in general.

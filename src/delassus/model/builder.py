@@ -1,4 +1,4 @@
-"""Building a model by hand, body by body."""
+"""Builds a model by hand, body by body."""
 
 from __future__ import annotations
 
@@ -320,7 +320,7 @@ class ModelBuilder:
 
         Args:
             model: model to add.
-            prefix: put before each of its names, so that one model can be added several times.
+            prefix: prefix of all its names, so that one model can be added several times.
             position, quaternion: pose of its world in this one, (3,) [m] and (4,).
         """
         if not isinstance(model, Model) or not isinstance(prefix, str):

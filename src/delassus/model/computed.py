@@ -34,7 +34,7 @@ def _content(m: mujoco.MjModel, prefixes: tuple[str, ...]) -> list[Any]:
 
 
 def computed(m: mujoco.MjModel) -> dict[str, list[Any]]:
-    """Return what MuJoCo's functions alone compute in a simulation: one line per kind, and its content."""
+    """Return everything that only MuJoCo's functions compute in a simulation: one line per kind, and its content."""
     found: dict[str, list[Any]] = {}
     if m.ntendon:
         found[counted(m.ntendon, "tendon")] = _content(m, _TENDONS)

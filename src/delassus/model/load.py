@@ -70,12 +70,12 @@ def load(
             the parts, and would push them apart. ``ignored`` lists the pairs.
 
     Returns:
-        The model. Its ``ignored`` lists what it could not represent; a warning says the same once.
+        The model. Its ``ignored`` lists the elements that it could not represent; a warning says the same once.
 
     Raises:
         LoadError: a file is missing, or cannot be read as a model.
         ArgumentError: ``floating_base``, ``joints`` or ``package_dirs`` with something other than a URDF.
-        UnknownNameError: neither a file nor an embedded robot has this name; a loop names what does not exist.
+        UnknownNameError: neither a file nor an embedded robot has this name; a loop names something that does not exist.
         ArgumentTypeError: an object of a class that is not supported.
         ModelError: the description is not of a possible mechanism.
     """

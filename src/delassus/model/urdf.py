@@ -53,7 +53,7 @@ class UrdfOptions:
     def refuse(self, what: str) -> None:
         """Raise an error if any option is given for something other than a URDF."""
         if self.floating_base:
-            raise ArgumentError(f"floating_base: only applies to a URDF, got {what}. Give its base a free joint instead.")
+            raise ArgumentError(f"floating_base: only a URDF can get a floating base, got {what}. Give its base a free joint instead.")
         if self.joints:
             raise ArgumentError(f"joints: only those of a URDF can be substituted, got {what}. Change the joints in the file instead.")
         if self.package_dirs:

@@ -129,7 +129,7 @@ class _Damped(OnConstraints):
                 ‖G + D‖ is the larger of ‖G‖ and ‖C + D‖. The matrix inversion lemma alone loses digits when ε is small; they are recovered by refinement with
                 G itself, then by Krylov iterations preconditioned with larger damping, and finally, up to 1,024 rows, by a dense factorization.
                 False: the unrefined solution; check it with :meth:`backward_error`.
-            tolerance: guaranteed backward error. Default 1e-12 (float32: 5e-4), and at least 4 roundings per velocity of the mechanism.
+            tolerance: guaranteed backward error. Default: 1e-12 (float32: 5e-4), and at least 4 roundings per velocity of the mechanism.
             out: array of the shape of y to fill.
 
         Returns:

@@ -41,7 +41,7 @@ def margin_shift(m: mujoco.MjModel) -> float:
 def collision_model(m: mujoco.MjModel) -> mujoco.MjModel:
     """Return a copy of MuJoCo's model that finds exactly the contacts the simulator needs."""
     c = copy.copy(m)
-    # what is about to touch is a contact already: it may come as near as its margin within the step, and no nearer
+    # shapes about to touch are contacts already: within the step they may approach up to the margin, and no closer
     for gap in (c.geom_gap, c.pair_gap):
         gap[:] += REACH
     if not _gap_extends():

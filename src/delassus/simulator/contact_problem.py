@@ -47,7 +47,7 @@ class ContactProblem:
         q, v, time: state at the start of the step.
         timestep: time step [s]; tolerance [m/s], max_iterations, method ("auto", "admm" or "newton"): options of the step's solver.
         model: name of the model.
-        sizes: (c,) rows of every contact: 3, 4 or 6; default 3 each.
+        sizes: (c,) rows of every contact: 3, 4 or 6; default: 3 each.
     """
 
     G: Floats

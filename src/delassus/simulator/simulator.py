@@ -78,7 +78,7 @@ class Simulator:
         integrator: both are semi-implicit, q with the new velocity; "midpoint" takes Coriolis and centrifugal forces at half of the step's velocity, so that fast rotation gains no
             energy, "euler" at its start, which is a little faster.
         restitution: e from 0 to 1 of all contacts, by the two-phase law, or a mapping of names of shapes: a contact has the larger of its two. Contacts slower than ``bounce_speed``
-            do not bounce. Default: what the file says in ``<custom><tuple name="restitution"><element objtype="geom" objname="ball" prm="0.8"/></tuple></custom>``, else no contact bounces.
+            do not bounce. Default: the values of the file in ``<custom><tuple name="restitution"><element objtype="geom" objname="ball" prm="0.8"/></tuple></custom>``, else no contact bounces.
         bounce_speed: approach speed above which contacts bounce [m/s].
         tolerance: contact-solver tolerance, applied to each of its residuals.
         max_iterations: maximum number of contact-solver iterations; for "auto", of factorizations. If Coulomb's law is not met by then, the step ends "approximate".
@@ -398,7 +398,7 @@ class Simulator:
         ``dl.forward_dynamics(model, sim.q, sim.v, sim.smooth_forces(control))`` is the acceleration without contacts, limits, dry friction and loops.
 
         Args:
-            control: (nu,) actuator commands, default zero; their ranges apply.
+            control: (nu,) actuator commands; their ranges apply. Default: zero.
         """
         forces: Array = self._world.smooth_forces(self._inputs(None, control)[1])
         armatures, rates = self._world.tendon_inertia()

@@ -18,7 +18,7 @@ from .mujoco_library import library
 
 __all__ = ["control_places", "hidden_state", "keyframe_state", "mirror_source", "mocap_state"]
 
-# what MuJoCo keeps from step to step besides q and v, in the order of its bits; versions differ
+# parts of MuJoCo's state besides q and v, in the order of its bits; versions differ
 _KEPT = ("mjSTATE_ACT", "mjSTATE_HISTORY", "mjSTATE_PLUGIN", "mjSTATE_PLASTIC")
 # arrays in which any nonzero number means a force
 _ACTING = ("dof_damping", "dof_dampingpoly", "jnt_stiffness", "jnt_stiffnesspoly", "tendon_stiffness", "tendon_stiffnesspoly", "tendon_damping", "tendon_dampingpoly", "body_gravcomp")  # fmt: skip

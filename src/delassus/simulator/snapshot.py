@@ -3,7 +3,7 @@
     [mark, format, model (2 numbers), options, checksum | 1 or 0 for each loop: whether it is active | state and memory, as the core writes them]
 
 Identities and the checksum are parts of SHA-256 digests, 48 bits per number, so that they are exact in float64. Another model or other options are refused: the next step
-would not be the one that was saved. The core checks sizes, indices and numbers by itself.
+would not be the one that was saved. The core checks sizes, indices and numbers itself.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def _limits(model: Model, mj: Any) -> list[_core.JointLimit]:
 
 
 def _drive(world: _core.WorldDescription, model: Model, mj: Any, dt: float) -> None:
-    """Springs, dampers and motors, and what they add to M̂ = M + dt D + dt² K: they act at the end of the step."""
+    """Springs, dampers and motors, and their terms in M̂ = M + dt D + dt² K: they act at the end of the step."""
     stiffness, damping = np.array(model.dof_stiffness, dtype=float), np.array(model.dof_damping, dtype=float)
     armature = model.dof_armature + dt * damping + dt * dt * stiffness
     spring_coordinate = np.full(model.nv, -1)
@@ -141,7 +141,7 @@ def _drive(world: _core.WorldDescription, model: Model, mj: Any, dt: float) -> N
 
 
 def _mocap_bodies(world: _core.WorldDescription, mj: Any, bodies: list[int]) -> list[_core.MocapBody]:
-    """Bodies that a user moves, and what is fixed to them."""
+    """Mocap bodies, and the bodies fixed to them."""
     found = []
     for b in range(1, mj.nbody):
         carrier = b

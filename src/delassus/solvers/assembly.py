@@ -2,11 +2,11 @@
 
 Closing is Levenberg's method in the metric of M, on the operator, with e the position errors of the rows:
 
-    δ = −M⁻¹ Jᵀ (G + ε)⁻¹ e        least ‖e + J δ‖² + ε δᵀ M δ;   q ← q ⊕ δ if ‖e‖ falls as it should, else more ε
+    δ = −M⁻¹ Jᵀ (G + ε)⁻¹ e        least ‖e + J δ‖² + ε δᵀ M δ;   q ← q ⊕ δ if ‖e‖ falls sufficiently, else larger ε
 
 Sliding then goes along the constraints towards the start q₀, with d = q ⊖ q₀, M₀ = M(q₀) and N = 1 − M⁻¹ Jᵀ G⁺ J, closing again after each step:
 
-    t = −N M⁻¹ ∂(½ dᵀ M₀ d) ≈ −N d;   q ← close(q ⊕ α t) if dᵀ M₀ d falls as it should, else less α;   t = 0 at the nearest configuration
+    t = −N M⁻¹ ∂(½ dᵀ M₀ d) ≈ −N d;   q ← close(q ⊕ α t) if dᵀ M₀ d falls sufficiently, else smaller α;   t = 0 at the nearest configuration
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _ADVICE: dict[AssemblyStatus, str] = {
 _AT_LIMITS = "The error cannot be reduced further within the joint ranges (see at_limit). Check lengths and targets, start from another configuration, or give limits=False."
 # tolerance of joint ranges [rad or m]
 _RANGE = 1e-9
-_NOT_NEAREST = "Closed, but not nearest: see slope. Start closer to it, or give more max_iterations."
+_NOT_NEAREST = "Closed, but not at the nearest configuration: see slope. Start closer to it, or give more max_iterations."
 
 
 @dataclass(frozen=True, eq=False)
@@ -412,7 +412,7 @@ def _within(
     def error(t: Bounded) -> float:
         return max(largest(t.errors / work.unit), work.tolerance)
 
-    # the one that closes; of those that close, the one with the lowest objective
+    # prefer one that closes; of those that close, the one with the lowest objective
     best = min(tries, key=lambda t: (error(t), t.objective))
     # a minimum within the ranges that is not zero: restart from other points, the same every time
     rng = np.random.default_rng(0)

@@ -115,7 +115,7 @@ def impact(
             ``damping`` is given. Its compliance softens the rows: J v⁺ + C p = −e J v.
         restitution: e from 0 to 1. A number applies to contact normals and joint limits; all other rows, including loops, have e = 0. An array has one
             value per constraint, for the normal of a contact and for all rows of any other constraint.
-        damping: ε of the iterations, scalar or (m,); default 1e-8 ‖G‖, reduced where they converge slowly. The velocity does not depend on it.
+        damping: ε of the iterations, scalar or (m,); default: 1e-8 ‖G‖, reduced where they converge slowly. The velocity does not depend on it.
         tolerance: tolerance for the residual, relative to the largest velocity jump; 1e-7 where rows are nearly dependent.
         max_iterations: maximum number of proximal iterations.
 

@@ -72,9 +72,9 @@ def solve_lcp(
     Args:
         M: (n, n) any matrix.
         q: (n,).
-        free: (n,) bool, True for equations; default none.
+        free: (n,) bool, True for equations; default: none.
         tolerance: tolerance for the residual, relative to the largest |q|.
-        max_pivots: maximum number of pivots per attempt; default 100 + 10 per pair.
+        max_pivots: maximum number of pivots per attempt; default: 100 + 10 per pair.
 
     Returns:
         solution, slack, status and residual.

@@ -135,7 +135,7 @@ class Study:
         """Return values of the table: name → (last − first, …).
 
         Args:
-            first: number of the first row; last: one beyond the last, default the number of rows.
+            first: number of the first row; last: one beyond the last; default: the number of rows.
         """
         last = self.rows if last is None else last
         if not 0 <= first <= last <= self.rows:

@@ -53,7 +53,7 @@ def rollout(
     parameters: Mapping[str, ArrayLike] | None = None,
     **options: Any,
 ) -> Rollout:
-    """Step many independent worlds in native threads, open loop. Each does, bit for bit, what a :class:`Simulator` does after a reset to its state.
+    """Step many independent worlds in native threads, open loop. Each behaves, bit for bit, like a :class:`Simulator` after a reset to its state.
 
     Prepared :class:`Worlds` start without set-up and are left unchanged.
 
@@ -90,7 +90,7 @@ def rollout(
         for name, values in (parameters or {}).items():
             worlds.parameters[name] = values
     if worlds.parameters.opened and n != len(worlds):
-        raise ArgumentError(f"q: expected one row for each of {len(worlds)} worlds, which have their own parameters, got {n}.")
+        raise ArgumentError(f"q: expected a row for each of {len(worlds)} worlds, which have their own parameters, got {n}.")
     worlds.parameters.accept()
     worlds._sim._check_untouched()
     speeds = np.zeros((n, worlds.model.nv)) if v is None else v

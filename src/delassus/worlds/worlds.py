@@ -42,7 +42,7 @@ class Worlds:
 
     Inputs stay until you change them. Writing ``q`` or ``v`` between steps keeps the warm start of the contact solver; :meth:`reset` discards it.
 
-    Every world does, bit for bit, what a :class:`Simulator` in its state with its inputs does, for any number of threads and any order. A world whose velocities are no longer finite, or
+    Every world behaves, bit for bit, like a :class:`Simulator` with its state and inputs, for any number of threads and any order. A world whose velocities are no longer finite, or
     whose mass matrix becomes singular, keeps its state from before that step, reports it in its status and stops in that call; the others continue.
 
     Args:
@@ -286,7 +286,7 @@ class Worlds:
         tau: ArrayLike | None = None,
         advance: bool = False,
     ) -> WorldsLinearization:
-        """Differentiate the next step of worlds: q⁺ and v⁺ with respect to q, v and controls, in native threads. Each is, bit for bit, what :meth:`Simulator.linearize` finds from the same state.
+        """Differentiate the next step of worlds: q⁺ and v⁺ with respect to q, v and controls, in native threads. Each result is, bit for bit, that of :meth:`Simulator.linearize` from the same state.
 
         Exact as long as no contact, limit or dry friction changes its mode, see there. For accurate derivatives use a small ``tolerance``, such as 1e-10.
 
