@@ -293,7 +293,7 @@ def table_2(quick: bool, progress: Progress) -> Output:
             Claim("The speed-up of solving the problem alone grows with the number of links.", bool((np.diff(solve) > 0).all()), dict(zip(by_links, solve.tolist(), strict=True))),
             Claim("OS is about 3.6 times faster with 3 links.", bool(whole[0] > 3), ends),
             Claim("OS is over 55 times faster with 30 links.", bool(whole[-1] > 55), ends),
-            Claim("Steps that were timed give the same velocities to 1e-8 of their size, and all problems were solved.", worst < 1e-8 and not unsolved, {"largest difference": worst, "unsolved": float(unsolved)}),
+            Claim("Timed steps give the same velocities to 1e-8 of their size, and all problems were solved.", worst < 1e-8 and not unsolved, {"largest difference": worst, "unsolved": float(unsolved)}),
         ),
         data=kept,
         figure=partial(_draw_table_2, np.array(list(TABLE_2), dtype=float), of("speed-up, paper"), whole, contact, solve),
@@ -365,7 +365,7 @@ def fig_5(quick: bool, progress: Progress) -> Output:
         claims=(
             Claim("It collides with the ground, bounces off, and eventually collides with the wall.", in_order and bool(floor), {f"first contact with {who} [s]": t for who, t in seen.items()} | {"rise of the last ball [m]": rose}),
             Claim("Links are in collision with the ground, the wall and each other.", len(seen) == 3, {f"contacts with {_WHO[o]}": float(sum((c[2] >= 0 if o >= 0 else c[2] == o) for c in motion.contacts)) for o in _WHO}),
-            Claim("Several links collide in the course of it.", len({b for c in motion.contacts for b in c[1:] if b >= 0}) > 1, {"links that collided": float(len({b for c in motion.contacts for b in c[1:] if b >= 0})), "most contacts in a step": float(max(per_step.values(), default=0))}),
+            Claim("Several links collide during the motion.", len({b for c in motion.contacts for b in c[1:] if b >= 0}) > 1, {"links that collided": float(len({b for c in motion.contacts for b in c[1:] if b >= 0})), "most contacts in a step": float(max(per_step.values(), default=0))}),
         ),
         data={"timestep": timestep, "q": [motion.q[step].round(6).tolist() for step in moments], "unsolved": motion.unsolved, "deepest": deepest},
         figure=partial(_draw_fig_5, p.radius, shown),
@@ -431,7 +431,7 @@ def fig_6(quick: bool, progress: Progress) -> Output:
         ),
         rows=tuple(rows),
         note=f"The two formulations agree as in the paper, and closer: heights differ by {largest:.1e} m at most over {end} s, {largest / span:.0e} of their range, since both solve one problem and integrate the same joints, and only rounding "
-        f"differs, which collisions amplify. What the text sees shrink with the step is not there: with half the step they differ by {float(apart[sizes[1]].max()):.1e} m, while the curve itself moves by up to {float(coarse.max()):.2g} m. Velocities jump at collisions, by up to {float(jumps.max()):.1f} m/s in a step. The paper prints no numbers.",
+        f"differs, which collisions amplify. The difference that the paper sees shrink with the step does not appear: with half the step they differ by {float(apart[sizes[1]].max()):.1e} m, while the curve itself moves by up to {float(coarse.max()):.2g} m. Velocities jump at collisions, by up to {float(jumps.max()):.1f} m/s in a step. The paper prints no numbers.",
         claims=(
             Claim("The simulations of the two methods show good agreement.", largest < 0.01 * span, {"largest difference of heights [m]": largest, "range of heights [m]": span}),
             Claim("Spikes in the velocity are jumps from collisions.", bool(len(hits)) and float(jumps.max()) > 10 * float(calm.max()), {"largest jump [m/s]": float(jumps.max()), "largest change of a step without contacts [m/s]": float(calm.max()), "largest velocity [m/s]": fast}),

@@ -186,8 +186,8 @@ def _fig_1(quick: bool, progress: Progress) -> Output:
     dearer = [n for n in names if each[n]["caba"] > each[n]["prox-ltls"]]
     note = (
         f"constrainedABA needs {100 * saved:.0f} % fewer operations than proxLTL on Go2 (paper: about 20 % on Go1) and 1/{total[last]['prox-ltl'] / total[last]['caba']:.1f} of them on "
-        f"{last}. The paper prints no counts, only bars. It has dearer iterations in constrainedABA than in proxLTLs; ours are in {len(dearer)} of {len(names)} cases: products with J and its transpose "
-        "take as many operations as J has entries, more than two sweeps where rows are many."
+        f"{last}. The paper prints no counts, only bars. Its iterations are more expensive in constrainedABA than in proxLTLs; ours are in {len(dearer)} of {len(names)} cases: products with J and its transpose "
+        "take as many operations as J has entries, more than two sweeps if there are many rows."
     )
 
     return _counts_output("operations of constrained dynamics, three proximal iterations", METHODS, found, note, claims)
@@ -359,7 +359,7 @@ def _table_2(quick: bool, progress: Progress) -> Output:
     claims = (
         Claim("constrainedABA is the fastest of the four on Talos and on Atlas with hands", all(r > 1 for r in second.values()), second),
         Claim("There it is about twice as fast as proxLTL, or more", all(times[n]["prox-ltl"] / times[n]["caba"] > 1.5 for n in _LARGE), {n: times[n]["prox-ltl"] / times[n]["caba"] for n in _LARGE}),
-        Claim(f"Accelerations that were timed agree with dense matrices to {TOLERANCE:g}", max(worst.values()) < TOLERANCE, {"largest error": max(worst.values())}),
+        Claim(f"Timed accelerations agree with dense matrices to {TOLERANCE:g}", max(worst.values()) < TOLERANCE, {"largest error": max(worst.values())}),
     )  # fmt: skip
     ratios = [times[n]["caba"] / TABLE_2[n][0] for n in TABLE_2]
     note = (
@@ -414,7 +414,7 @@ def _fig_2(quick: bool, progress: Progress) -> Output:
             if slower
             else ""
         )
-        + ". The paper switched its clock's turbo off and prints bars only, so only shapes compare. The share of the iterations is three times what one more takes."
+        + ". The paper disabled the turbo clock and shows bars only, so only shapes are comparable. The share of the iterations is three times the time of one more."
     )
 
     def draw(figure: Any) -> None:
@@ -597,7 +597,7 @@ def _fig_4(quick: bool, progress: Progress) -> Output:
     primal, dual = ("constrainedABA", "proxLTLs"), ("proxPV", "proxLTL")
     claims = (
         Claim("Three iterations suffice at the median: further ones do not bring the residual down by a factor of ten, or it is below 1e-10", all(third[m] < max(10 * end[m], 1e-10) for m in third), {f"{m}, third": x for m, x in third.items()} | {f"{m}, tenth": x for m, x in end.items()}),
-        Claim("constrainedABA and proxLTLs come to smaller errors than proxLTL and proxPV", max(end[m] for m in primal) < min(end[m] for m in dual), end),
+        Claim("constrainedABA and proxLTLs reach smaller errors than proxLTL and proxPV", max(end[m] for m in primal) < min(end[m] for m in dual), end),
     )  # fmt: skip
     G = DelassusOperator(model, constraints)
     G.update(model.random(np.random.default_rng(0)))
@@ -606,9 +606,9 @@ def _fig_4(quick: bool, progress: Progress) -> Output:
         f"After three iterations the median residual is {min(third.values()):.0e} to {max(third.values()):.0e} of the largest |γ|, after ten {min(end.values()):.0e} to {max(end.values()):.0e}, over {states} states. "
         f"Rows are 24 with rank {rank}; the paper has 24 with feet, a hand and an elbow, and prints a figure without numbers. "
         + (
-            "As there, methods that feed the primal error back end nearer."
+            "As there, methods that feed the primal error back end closer to the solution."
             if claims[1].holds
-            else "Methods that feed the primal error back do not end nearer here: ours of the dual kind find accelerations again from refined forces."
+            else "Methods that feed the primal error back do not end closer here: our dual methods recompute accelerations from refined forces."
         )
     )
 
@@ -683,7 +683,7 @@ def _table_3(quick: bool, progress: Progress) -> Output:
         Claim("They are over twice as fast on Talos with feet and hands", gain["talos-F6x2-H6x2"] > 2, {"paper": printed["talos-F6x2-H6x2"], "ours": gain["talos-F6x2-H6x2"]}),
         Claim("With a floating base cABA-OSIMf is faster than cABA-OSIM", all(times[n][0] < times[n][1] for n in TABLE_3 if not n.startswith("iiwa")), {n: times[n][1] / times[n][0] for n in TABLE_3}),
         Claim("On an arm LTL is competitive: the better cABA algorithm gains less than a quarter", gain["iiwa-H3"] < 1.25, {"paper": printed["iiwa-H3"], "ours": gain["iiwa-H3"]}),
-        Claim("Every inverse that was timed is right, to a backward error of 1e-9", max(errors.values()) < 1e-9, {"largest": max(errors.values())}),
+        Claim("Every timed inverse is correct, to a backward error of 1e-9", max(errors.values()) < 1e-9, {"largest": max(errors.values())}),
     )  # fmt: skip
     note = (
         f"The better cABA algorithm is {min(gain[n] for n in _LARGE):.2f} to {max(gain[n] for n in _LARGE):.2f} times as fast as LTL with the inverse on Talos and Atlas, in the paper {min(printed[n] for n in _LARGE):.2f} to {max(printed[n] for n in _LARGE):.2f}. "

@@ -193,7 +193,7 @@ def explicit_loops(quick: bool, progress: Progress) -> Output:
             Claim("Operations of PV-OSIMr and LCABA-OSIM grow with an exponent of at most 2.1 in m where n grows with it, and of 1.1 in n where m is fixed.", all(local[k] <= bound[k] for k in local), local),
             Claim("So do their times.", all(timed_local[k] <= bound[k] for k in timed_local), timed_local),
             Claim("On a ladder LTL grows with the cube.", exponents["ladder ltl-inverse"] > 2.5 and exponents["ladder ltl"] > 2.3, {k: v for k, v in exponents.items() if k.startswith("ladder ltl")}),
-            Claim("Every matrix of ours that was timed is right to 1e-9.", worst["ours"] < 1e-9, {"largest error": worst["ours"], "of LTL": worst["LTL"]}),
+            Claim("Every timed matrix of ours is correct to 1e-9.", worst["ours"] < 1e-9, {"largest error": worst["ours"], "of LTL": worst["LTL"]}),
         ),
         data=data,
         figure=partial(_draw, data),

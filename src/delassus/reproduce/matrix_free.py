@@ -276,8 +276,8 @@ def _judged_table(measured: dict[str, dict[str, Any]], rows: tuple[Any, ...], li
         Claim("A new damping is cheaper without a matrix wherever rows are more than 300", min(gains[n]["new damping"] for n in large) > 1,
               {n: gains[n]["new damping"] for n in large}),
         Claim("Memory without a matrix grows with rows and velocities, not with their square", max(linear) / min(linear) < 4,
-              {"least bytes a row and velocity": min(linear), "most": max(linear), "explicit over matrix-free, pyramid": measured["box-pyramid"]["memory"][1] / measured["box-pyramid"]["memory"][0]}),
-        Claim("Every result that was timed is right: G x and the explicit matrix to 1e-9, the inverse to a backward error of 1e-9", max(worst.values()) < TOLERANCE, worst),
+              {"least bytes per row and velocity": min(linear), "most": max(linear), "explicit over matrix-free, pyramid": measured["box-pyramid"]["memory"][1] / measured["box-pyramid"]["memory"][0]}),
+        Claim("Every timed result is correct: G x and the explicit matrix to 1e-9, the inverse to a backward error of 1e-9", max(worst.values()) < TOLERANCE, worst),
     )  # fmt: skip
     told = "" if lines else f" Cache lines: {absent}."
     note = (
@@ -359,7 +359,7 @@ def _fig_2(quick: bool, progress: Progress) -> Output:
         Claim("Matrix-free operations grow linearly with the number of velocities", min(free) > 0.85 and max(free) < 1.15, {op: slopes[f"matrix-free, {op}"] for op in OPERATIONS}),
         Claim("Explicit ones grow faster than linearly", min(slopes[f"explicit, {op}"] for op in OPERATIONS) > 1.3, {op: slopes[f"explicit, {op}"] for op in OPERATIONS}),
         Claim("A swimmer of three links has 5 velocities, 6 contacts and 18 rows", rows[0][1:4] == (5, 6, 18), dict(zip(("velocities", "contacts", "rows"), map(float, rows[0][1:4]), strict=True))),
-        Claim("Results that were timed are right to 1e-6", max(r[-1] for r in rows) < 1e-6, {"largest error": max(r[-1] for r in rows)}),
+        Claim("Timed results are correct to 1e-6", max(r[-1] for r in rows) < 1e-6, {"largest error": max(r[-1] for r in rows)}),
     )  # fmt: skip
     note = (
         f"From 30 links on, matrix-free times grow as n to the power {min(free):.2f} to {max(free):.2f}; explicit ones, up to {both[-1]} links, to the power {min(firsts):.2f} to "
