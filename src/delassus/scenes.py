@@ -557,7 +557,7 @@ def _turn(rng: np.random.Generator) -> Quaternion:
 def _loose_boxes(b: ModelBuilder, n: int, side: int, bottom: ArrayLike, rng: np.random.Generator, friction: tuple[float, float]) -> float:
     """Add boxes of random size, mass, friction and orientation in side × side columns above ``bottom``, none touching another; returns the height of their top [m].
 
-    ``bottom`` is one height, or one per column. A column is as wide as the longest box is in any direction. Boxes in a column are stacked without contact; each takes the height of its rotated extent.
+    ``bottom`` is one height, or one per column. A column is as wide as the longest box is in any direction. In a column each box takes the height of its rotated extent.
     """
     tops = np.zeros(side * side) + np.asarray(bottom, dtype=float)
     for k in range(n):

@@ -60,7 +60,7 @@ def load(
         source: the name of an embedded robot ("go2", "g1", …), a path to an MJCF, URDF or MJB file, to a zip file of one with its meshes, MJCF or URDF text, a
             ``mujoco.MjModel`` or ``mujoco.MjSpec``, a ``pinocchio.Model`` or a :class:`Model`.
         floating_base: URDF only: let the root float, which URDF itself cannot specify.
-        loops: loops that close the tree, in addition to those of the source: a list of dictionaries with the arguments of :meth:`ModelBuilder.add_loop`, or the path of a JSON or TOML file with
+        loops: loops in addition to those of the source: a list of dictionaries with the arguments of :meth:`ModelBuilder.add_loop`, or the path of a JSON or TOML file with
             a list ``loops``. They may name bodies, joints (in a URDF also fixed ones) and sites.
         joints: URDF only: joints to replace by types that URDF lacks: name → "ball", "universal", or ``{"type": "universal", "axis": …, "other_axis": …}``. A file of
             loops may hold them as a table ``joints``.

@@ -300,7 +300,7 @@ def to_mjcf(model: Model, source: Any = None) -> str:
 
 
 def with_geometry_of(model: Model, source: Model) -> Model:
-    """Return a model that contains all bodies of ``source``, with the geometry that its shapes cannot hold: meshes, height fields, pairs, priorities, and geometry that is only drawn."""
+    """Return a model that contains all bodies of ``source``, with geometry that its shapes cannot hold: meshes, height fields, pairs, priorities, and what is only drawn."""
     m = source._compiled
     drawn = [] if m is None else _only_drawn(m, {shape.name for shape in model.shapes})
     if not source._unshaped and not drawn:

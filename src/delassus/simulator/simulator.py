@@ -84,7 +84,7 @@ class Simulator:
         max_iterations: maximum number of contact-solver iterations; for "auto", of factorizations. If Coulomb's law is not met by then, the step ends "approximate".
         time_limit: time limit of the contact solver for each island [s], with the same consequence; results then depend on the speed of the machine. Default: none.
         slop: gap or penetration up to which bodies count as touching [m].
-        threads: number of threads that solve the islands of a step in parallel. Results are bitwise the same for any number; collision detection stays on the calling thread. If there is one island,
+        threads: number of threads that solve islands in parallel. Results are bitwise the same for any number; collision detection stays on the calling thread. If there is one island,
             or all are small, no other thread is woken. For many worlds see :class:`~delassus.Worlds`.
         sleep_after: time at rest after which an island sleeps [s], e.g. 0.5; None: never. Its velocity is then zero and it is not solved again, until something that is awake comes
             within reach, forces on its joints or wrenches on its bodies change, or the state is set. Off by default: motion slower than ``sleep_speed`` is lost.

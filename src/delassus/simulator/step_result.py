@@ -62,7 +62,7 @@ class StepResult:
         loop_forces: name of a loop → (rows,) its forces over the step [N, for rotation rows N m], in the axes of its rows, see the constraint class of its kind: on the first body,
             the opposite on the other. Rows are those of the middle of the step, q ⊕ ½ dt v. Zero where a loop is switched off. For wrenches on bodies see
             :func:`~delassus.constraint_wrenches`.
-        status: "solved" certifies the whole step: contact forces within the tolerance on all islands, and after the step loops closed (within 1e-5 of the mechanism's size, or of 1 m if that is less),
+        status: "solved" certifies the whole step: contact forces within the tolerance on all islands, and then loops closed (to 1e-5 of the mechanism's size, at most 1e-5 m),
             limits kept (within 1e-5 plus twice the slop), no penetration deeper than before (by twice the slop), and no shape on the other side of another. Otherwise the status of the contact
             solver, see :class:`~delassus.ContactResult`, or, if the forces are right, the first check that fails: "tunnelling", "open_loops", "limit_violated", "penetrating".
         islands: number of awake groups of bodies connected by contacts or loops; each is solved separately.

@@ -44,7 +44,7 @@ class Play:
     actuators' controls, for friction and the time step, and plots of residual, contact forces, sensors and loop forces in real time. Also a context manager, which closes it.
 
     Args:
-        simulator: a simulator, continued from its current state, or anything that :class:`~delassus.Simulator` takes. A change of friction or time step creates a new one, see :attr:`simulator`.
+        simulator: a simulator, continued from its state, or anything that :class:`~delassus.Simulator` takes. New friction or time step: a new one, see :attr:`simulator`.
         control: (nu,) initial actuator commands; default: those of the keyframe "home", else zero.
         paused: start paused, until *Run*.
         look: "light" or "dark".
