@@ -1,13 +1,13 @@
 """Delassus operators and constrained dynamics of robots with loops and contacts.
 
-A name is imported when it is first used: ``import delassus`` alone loads neither NumPy nor the compiled core, and who only computes never loads the viewer.
+A name is imported when it is first used: ``import delassus`` alone loads neither NumPy nor the compiled core, and computing never loads the viewer.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    # what type checkers, editors and the docs see; at run time the tables below say the same
+    # for type checkers, editors and the docs; at run time the tables below have the same content
     from . import errors, scenes, spatial, studies, textbook, types
     from .constraints import (
         CenterOfMass,
@@ -312,7 +312,7 @@ _MODULES = {*_HOMES, "_core", "_door", "errors", "scenes", "spatial", "textbook"
 
 
 def _imported(name: str) -> Any:
-    """Import what is first asked for; from then on it is an attribute like any other."""
+    """Import a name at its first use; from then on it is an ordinary attribute."""
     value: Any
     if name in _HOME_OF:
         value = getattr(import_module(f".{_HOME_OF[name]}", __name__), name)
@@ -322,17 +322,17 @@ def _imported(name: str) -> Any:
         value = import_module("importlib.metadata").version("delassus")
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # threads that get here together put the same object: modules are imported once, under the interpreter's own locks
+    # threads that get here at the same time set the same object: modules are imported once, under the interpreter's own locks
     globals()[name] = value
     return value
 
 
-if not TYPE_CHECKING:  # to a type checker it would say that every name exists
+if not TYPE_CHECKING:  # a type checker would conclude that every name exists
     __getattr__ = _imported
 
     from ._builds import chosen as _chosen
 
-    _chosen()  # a CPU that can run no build of the core is told here, not by an illegal instruction later
+    _chosen()  # if this CPU can run no build of the core, fail here, not by an illegal instruction later
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""Builds of the compiled core: what each needs of the CPU, what the CPU has, and which one is used.
+"""Builds of the compiled core: the CPU features that each needs, those of this CPU, and the choice of one.
 
 An installation holds one build, for the machine that compiled it, or several, for x86-64-v2, -v3 and -v4. Nothing here runs code of a build,
 which could stop the process with an illegal instruction.
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from . import _cpu
 from .errors import CpuError
 
-VARIABLE = "DELASSUS_ARCH"  # names the build to use, in the environment
+VARIABLE = "DELASSUS_ARCH"  # environment variable that names the build to use
 _REBUILD = "pip install --force-reinstall --no-deps --no-cache-dir --no-binary delassus delassus"
 
 
@@ -43,12 +43,12 @@ def installed() -> list[Build]:
 
 
 def cpu_features() -> frozenset[str]:
-    """Return the features of the running CPU that the operating system supports too, of those that some compiler uses by itself."""
+    """Return the features of this CPU that the operating system also supports, among those that compilers may use automatically."""
     return frozenset(_cpu.features())
 
 
 def choose(builds: Sequence[Build], cpu: Collection[str], wanted: str | None) -> Choice:
-    """Choose the last build whose features the CPU has, or the one that is wanted.
+    """Choose the last build whose features the CPU has, or the requested one.
 
     Args:
         builds: Builds, the fastest last.
@@ -56,7 +56,7 @@ def choose(builds: Sequence[Build], cpu: Collection[str], wanted: str | None) ->
         wanted: Value of ``DELASSUS_ARCH``, or None.
 
     Raises:
-        CpuError: No build runs on this CPU, or the wanted one does not, or it does not exist.
+        CpuError: No build runs on this CPU, or the requested one does not, or it does not exist.
     """
     usable = [b for b in builds if b.features <= set(cpu)]
     if wanted:

@@ -1,4 +1,4 @@
-"""Puts the build of the compiled core that suits the CPU in its own place: whoever imports ``delassus._core`` gets that one."""
+"""Replaces itself by the build of the compiled core that suits the CPU: importing ``delassus._core`` gives that build."""
 
 import sys
 from importlib.machinery import ExtensionFileLoader, PathFinder

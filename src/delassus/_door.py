@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from .errors import ArgumentError, ArgumentTypeError, MatrixSizeError, NotFiniteError, UnknownNameError
 
-# What XML 1.0 cannot hold: lone halves of surrogate pairs, control characters, two that are none.
+# Characters that XML 1.0 cannot hold: lone surrogates, control characters, two noncharacters.
 _NOT_TEXT = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -62,7 +62,7 @@ def numbers(value: Any, name: str, shape: tuple[int, ...]) -> NDArray[np.float64
 
 
 def finite(array: NDArray[Any], name: str) -> NDArray[Any]:
-    """Return the array if all of it is finite."""
+    """Return the array if all its numbers are finite."""
     if not np.isfinite(array).all():
         wrong = np.argwhere(~np.isfinite(array))
         first = f"{array[tuple(wrong[0])]} at {name}[{', '.join(map(str, wrong[0]))}], the first of {len(wrong)}"
@@ -80,14 +80,14 @@ def are_floats(value: Any, n: int) -> bool:
 
 
 def vector(value: Any, name: str, n: int) -> tuple[float, ...]:
-    """Return n finite numbers as a tuple: as it is given if it is a tuple of floats, which most are, without the way through an array."""
+    """Return n finite numbers as a tuple: a tuple of floats, the usual case, is returned as it is, without conversion to an array."""
     if are_floats(value, n):
         return value  # type: ignore[no-any-return]
     return tuple(numbers(value, name, (n,)).tolist())
 
 
 def number(value: Any, name: str, *, minimum: float | None = None) -> float:
-    """Return one finite number, at least ``minimum`` if that is given."""
+    """Return one finite number, at least ``minimum`` if given."""
     x = value if type(value) is float and math.isfinite(value) else float(numbers(value, name, ()))
     if minimum is not None and x < minimum:
         raise ArgumentError(f"{name}: expected at least {minimum:g}, got {x:g}.")
@@ -135,7 +135,7 @@ def native_class(dtype: Any, natives: Mapping[np.dtype[Any], Any]) -> tuple[np.d
 
 
 def physical_memory() -> float:
-    """Memory of this machine [B]; infinite where the system does not tell."""
+    """Memory of this machine [B]; infinite if the system does not report it."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, OSError, ValueError):
@@ -143,10 +143,10 @@ def physical_memory() -> float:
 
 
 def refuse_large(rows: int, dtype: Any, matrices: int, instead: str) -> None:
-    """Refuse to make matrices of ``rows`` × ``rows`` that are larger than the machine's memory: the system would end the process instead of an error.
+    """Refuse to make matrices of ``rows`` × ``rows`` that exceed the machine's memory: the system would kill the process instead of raising an error.
 
     Raises:
-        MatrixSizeError: they are; ``instead`` says what needs none.
+        MatrixSizeError: they do; ``instead`` names an alternative without matrices.
     """
     needed = float(rows) ** 2 * np.dtype(dtype).itemsize * matrices
     if needed > physical_memory():
@@ -156,9 +156,9 @@ def refuse_large(rows: int, dtype: Any, matrices: int, instead: str) -> None:
 
 
 def unknown(kind: str, name: Any, known: Iterable[str]) -> UnknownNameError:
-    """Make the error for a name that does not exist; it offers similar ones and lists all."""
+    """Make the error for a name that does not exist; it suggests similar ones and lists all."""
     names: Sequence[str] = list(known)
-    # upper and lower case apart first: FL_calf for fl_calf, before RL_calf
+    # first names that differ only in case: FL_calf for fl_calf, before RL_calf
     plain = {n.lower(): n for n in names}
     similar = [plain[n] for n in difflib.get_close_matches(str(name).lower(), plain, n=3, cutoff=0.5)]
     hint = f" Did you mean {' or '.join(repr(n) for n in similar)}?" if similar else ""
@@ -168,7 +168,7 @@ def unknown(kind: str, name: Any, known: Iterable[str]) -> UnknownNameError:
 
 
 def warn(message: str) -> None:
-    """Warn, and name the caller's line outside this package."""
+    """Issue a warning at the caller's line outside this package."""
     frame: FrameType | None = sys._getframe(1)
     level = 2
     while frame is not None and frame.f_globals.get("__name__", "").startswith("delassus."):
@@ -177,7 +177,7 @@ def warn(message: str) -> None:
 
 
 def sealed(owner: Any, name: str, fixed: frozenset[str], way_out: str) -> None:
-    """Raise where a public attribute would be set that nothing reads. Subclasses may have names of their own, and methods may be replaced."""
+    """Raise an error if a public attribute would be set that nothing reads. Subclasses may add names, and methods may be replaced."""
     library = next(kind for kind in type(owner).__mro__ if kind.__module__.startswith("delassus."))
     known = getattr(library, name, None)
     there = name in fixed or known is not None
@@ -190,8 +190,8 @@ def columns_of(arrays: dict[str, tuple[Any, int]], batch: tuple[int, ...] = ()) 
     """Return the number of columns of the given arrays, and whether they are vectors.
 
     Args:
-        arrays: by name: an array or None, and its number of rows.
-        batch: axes before the rows.
+        arrays: name → an array or None, and its number of rows.
+        batch: leading axes, before the rows.
     """
     shapes = {name: as_array(x, name).shape for name, (x, _) in arrays.items() if x is not None}
     if not shapes:

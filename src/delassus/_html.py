@@ -1,4 +1,4 @@
-"""Short tables for notebooks: what a value is, in a few rows, never a dump of its arrays."""
+"""Short tables for notebooks: a value in a few rows, never a dump of its arrays."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 __all__ = ["result_table", "table"]
 
-_FEW = 6  # numbers of an array that are written out
+_FEW = 6  # maximum size of an array that is written out
 _LEFT_OUT = {"history", "constraint_forces", "model"}
 _CELL = "text-align:left;padding:0.1em 0.8em 0.1em 0"
 
 
 def _short(value: Any) -> str:
-    """Write a value in at most a line."""
+    """Write a value in at most one line."""
     if isinstance(value, float):
         return f"{value:.4g}"
     if hasattr(value, "dtype") and hasattr(value, "shape"):
@@ -36,7 +36,7 @@ def _short(value: Any) -> str:
 
 
 def _counted(words: list[str]) -> tuple[list[str], list[int]]:
-    """Different words and how often each is there, the most frequent first."""
+    """Distinct words and their counts, most frequent first."""
     counts: dict[str, int] = {}
     for word in words:
         counts[word] = counts.get(word, 0) + 1
@@ -45,7 +45,7 @@ def _counted(words: list[str]) -> tuple[list[str], list[int]]:
 
 
 def table(title: str, rows: Iterable[tuple[str, Any]]) -> str:
-    """Return a table of names and values in HTML; values are shortened, and never markup."""
+    """Return a table of names and values in HTML; values are shortened and escaped."""
     body = "".join(
         f'<tr><th style="{_CELL};font-weight:500;opacity:0.7">{escape(name)}</th><td style="{_CELL}">{escape(_short(value))}</td></tr>'
         for name, value in rows

@@ -1,4 +1,4 @@
-"""Where the commands print."""
+"""Console of the commands."""
 
 from __future__ import annotations
 

@@ -6,9 +6,9 @@
     q, v, tau = opti.variable(7), opti.variable(7), opti.variable(7)
     opti.subject_to(dc.forward_dynamics(model, q, v, tau) == 0)
 
-Jacobians, forward and reverse derivatives of first order are analytic; Jacobians of inverse dynamics have the sparsity of the tree's branches. Second ones are not offered: give IPOPT
-``{"ipopt.hessian_approximation": "limited-memory"}``. A configuration's quaternions are normalized first. Arguments with k columns are k states, one after the other. Expressions in ``SX``
-are those of :mod:`delassus.textbook`.
+Jacobians, forward and reverse derivatives of first order are analytic; Jacobians of inverse dynamics have the sparsity of the tree's branches. Second derivatives are not supported: give IPOPT
+``{"ipopt.hessian_approximation": "limited-memory"}``. A configuration's quaternions are normalized first. Arguments with k columns are k states, one after the other. For expressions in ``SX``
+use :mod:`delassus.textbook`.
 
 CasADi keeps no references to Python objects, so a function made for a model and its constraints is kept until the process ends.
 """
@@ -47,10 +47,10 @@ __all__ = ["constrained_dynamics", "delassus_apply", "delassus_solve", "forward_
 
 
 class _Call(casadi.Callback):  # type: ignore[misc]
-    """A function of dense columns that Python computes.
+    """A function of dense columns, computed in Python.
 
     Args:
-        name: in CasADi's graphs.
+        name: name in CasADi's graphs.
         inputs, outputs: names and sparsities of arguments and results.
     """
 
@@ -85,7 +85,7 @@ class _Call(casadi.Callback):  # type: ignore[misc]
         return self._outputs[i][1]
 
     def has_eval_buffer(self) -> bool:
-        """Arguments come as memory, without a copy."""
+        """Tell CasADi to pass arguments as memory, without a copy."""
         return True
 
     def eval_buffer(self, arguments: Sequence[Any], results: Sequence[Any]) -> int:
@@ -100,7 +100,7 @@ class _Call(casadi.Callback):  # type: ignore[misc]
         return 0
 
     def _compute(self, given: list[NDArray[np.float64]]) -> Sequence[NDArray[np.float64]]:
-        """Non-zeros of the results, column after column."""
+        """Nonzeros of the results, column by column."""
         raise NotImplementedError
 
 
@@ -120,24 +120,24 @@ class _Value(_Call):
         return [y[0] for y in self._f.value([x[None] for x in given])]
 
     def _with_results(self) -> list[tuple[str, Any]]:
-        """Arguments and results at which a derivative is taken."""
+        """List the inputs of a derivative: the arguments and results at which it is taken."""
         return [*self._inputs, *((f"out_{name}", sparsity) for name, sparsity in self._outputs)]
 
     def has_jacobian(self) -> bool:
         """Tell CasADi that Jacobians are available."""
-        return not isinstance(self._f, ContactFunction)  # by G that would be m² columns
+        return not isinstance(self._f, ContactFunction)  # with respect to G it would have m² columns
 
     def get_jacobian(self, name: str, inames: Sequence[str], onames: Sequence[str], opts: Any) -> Any:
-        """Matrices of the first result by every argument, then of the next."""
+        """Matrices of the first result with respect to every argument, then of the next."""
         self._derived.append(_Jacobian(name, self._f, self._with_results(), list(zip(onames, self._sparsities, strict=True))))
         return self._derived[-1]
 
     def has_jac_sparsity(self, oind: int, iind: int) -> bool:
-        """Which entries are not zero is known."""
+        """Tell CasADi that the sparsity pattern is known."""
         return True
 
     def get_jac_sparsity(self, oind: int, iind: int, symmetric: bool) -> Any:
-        """Which entries are not zero."""
+        """Sparsity pattern of a Jacobian."""
         return self._sparsities[oind * len(self._inputs) + iind]
 
     def has_forward(self, nfwd: int) -> bool:
@@ -145,15 +145,15 @@ class _Value(_Call):
         return True
 
     def get_forward(self, nfwd: int, name: str, inames: Sequence[str], onames: Sequence[str], opts: Any) -> Any:
-        """Products with derivatives, of so many directions at once."""
+        """Products with derivatives, for ``nfwd`` directions."""
         return self._product(name, nfwd, inames, onames, False)
 
     def has_reverse(self, nadj: int) -> bool:
-        """Products with transposed derivatives."""
+        """Tell CasADi that products with transposed derivatives are available."""
         return True
 
     def get_reverse(self, nadj: int, name: str, inames: Sequence[str], onames: Sequence[str], opts: Any) -> Any:
-        """Products with transposed derivatives, of so many weights at once."""
+        """Products with transposed derivatives, for ``nadj`` weights."""
         return self._product(name, nadj, inames, onames, True)
 
     def _product(self, name: str, width: int, inames: Sequence[str], onames: Sequence[str], transposed: bool) -> Any:
@@ -165,11 +165,11 @@ class _Value(_Call):
 
 
 class _Jacobian(_Call):
-    """Derivatives of a function as matrices, of which the entries that are not zero are kept."""
+    """Derivatives of a function as sparse matrices."""
 
     def __init__(self, name: str, f: Function, inputs: Sequence[tuple[str, Any]], outputs: Sequence[tuple[str, Any]]) -> None:
         self._f = f
-        # rows and columns of the entries, column after column
+        # rows and columns of the entries, column by column
         self._entries = [(np.array(s.row(), dtype=int), np.array(s.get_col(), dtype=int)) for _, s in outputs]
         super().__init__(name, inputs, outputs)
 
@@ -190,13 +190,13 @@ class _Product(_Call):
     def _compute(self, given: list[NDArray[np.float64]]) -> Sequence[NDArray[np.float64]]:
         f = self._f
         directions = given[len(f.inputs) + len(f.outputs) :]
-        # memory column after column: a row of the array per direction
+        # column-major memory: a row of the array per direction
         found = self._multiply([x[None] for x in given[: len(f.inputs)]], [d.reshape(1, self._width, -1) for d in directions])
         return [y.ravel() for y in found]
 
 
 def _sparsity(mask: NDArray[np.bool_]) -> Any:
-    """CasADi's pattern of a matrix's entries that are not zero."""
+    """CasADi's sparsity pattern of a matrix."""
     rows, columns = np.nonzero(mask)
     return casadi.Sparsity.triplet(mask.shape[0], mask.shape[1], rows.tolist(), columns.tolist())
 
@@ -213,7 +213,7 @@ _NAMES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 
 
-# CasADi's expressions do not keep these alive: they stay.
+# Kept forever: CasADi's expressions do not keep these alive.
 @cache
 def _value(name: str, f: Function) -> _Value:
     return _Value(name, f, *_NAMES[name])
@@ -223,7 +223,7 @@ def _matrix(x: Any, name: str) -> Any:
     """Return an ``MX`` or ``DM``."""
     if isinstance(x, casadi.SX):
         raise ArgumentTypeError(
-            f"{name}: expected MX, DM or numbers, got SX, which has no place for native functions. Use MX, or delassus.textbook for SX."
+            f"{name}: expected MX, DM or numbers, got SX, which cannot contain native functions. Use MX, or delassus.textbook for SX."
         )
     return x if isinstance(x, (casadi.MX, casadi.DM)) else casadi.DM(np.asarray(x, dtype=np.float64))
 
@@ -241,31 +241,31 @@ def _called(name: str, f: Function, *given: Any) -> list[Any]:
 
 
 def inverse_dynamics(model: Model, q: Any, v: Any, acceleration: Any) -> Any:
-    """Joint forces τ (nv, 1) of :func:`delassus.inverse_dynamics`, differentiable by q (nq, 1), v (nv, 1) and ν̇ (nv, 1)."""
+    """Joint forces τ (nv, 1) of :func:`delassus.inverse_dynamics`, differentiable with respect to q (nq, 1), v (nv, 1) and ν̇ (nv, 1)."""
     return _called("inverse_dynamics", made(TreeFunction, model, True), q, v, acceleration)[0]
 
 
 def forward_dynamics(model: Model, q: Any, v: Any, tau: Any) -> Any:
-    """Accelerations ν̇ (nv, 1) of :func:`delassus.forward_dynamics`, differentiable by q (nq, 1), v (nv, 1) and τ (nv, 1)."""
+    """Accelerations ν̇ (nv, 1) of :func:`delassus.forward_dynamics`, differentiable with respect to q (nq, 1), v (nv, 1) and τ (nv, 1)."""
     return _called("forward_dynamics", made(TreeFunction, model, False), q, v, tau)[0]
 
 
 def constrained_dynamics(model: Model, q: Any, v: Any, tau: Any, constraints: Sequence[Constraint | Loop]) -> tuple[Any, Any]:
-    """Accelerations ν̇ (nv, 1) and forces λ (m, 1) of :func:`delassus.constrained_dynamics`, differentiable by q, v and τ.
+    """Accelerations ν̇ (nv, 1) and forces λ (m, 1) of :func:`delassus.constrained_dynamics`, differentiable with respect to q, v and τ.
 
-    Where the equations have no solution the evaluation fails.
+    The evaluation fails if the equations have no solution.
     """
     acceleration, forces = _called("constrained_dynamics", made_with_rows(ConstrainedFunction, model, constraints), q, v, tau)
     return acceleration, forces
 
 
 def delassus_apply(model: Model, q: Any, x: Any, constraints: Sequence[Constraint | Loop]) -> Any:
-    """G(q) x (m, 1), differentiable by q (nq, 1) and x (m, 1)."""
+    """G(q) x (m, 1), differentiable with respect to q (nq, 1) and x (m, 1)."""
     return _called("delassus_apply", made_with_rows(OperatorFunction, model, constraints), q, x)[0]
 
 
 def delassus_solve(model: Model, q: Any, y: Any, damping: Any, constraints: Sequence[Constraint | Loop]) -> Any:
-    """(G(q) + ε)⁻¹ y (m, 1), differentiable by q (nq, 1), y (m, 1) and the damping ε, a scalar or (m, 1)."""
+    """(G(q) + ε)⁻¹ y (m, 1), differentiable with respect to q (nq, 1), y (m, 1) and the damping ε, a scalar or (m, 1)."""
     f = made_with_rows(InverseOperatorFunction, model, constraints)
     damping = _matrix(damping, "damping")
     damping = casadi.repmat(damping, f.inputs[1], 1) if damping.shape[0] == 1 else damping
@@ -273,10 +273,10 @@ def delassus_solve(model: Model, q: Any, y: Any, damping: Any, constraints: Sequ
 
 
 def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -> Any:
-    """Contact forces λ (m, 1) of :func:`delassus.solve_contacts`, differentiable by G (m, m), g (m, 1) and friction (m / 3, 1).
+    """Contact forces λ (m, 1) of :func:`delassus.solve_contacts`, differentiable with respect to G (m, m), g (m, 1) and friction (m / 3, 1).
 
-    Only the symmetric part of G is used, and its adjoint is symmetric. Where a contact is about to change its mode the derivative is one-sided, see
-    :class:`delassus.ContactDerivatives`. Where the problem is not solved to ``tolerance`` the evaluation fails.
+    Only the symmetric part of G is used, and its adjoint is symmetric. If a contact is about to change its mode the derivative is one-sided, see
+    :class:`delassus.ContactDerivatives`. The evaluation fails if the problem is not solved to ``tolerance``.
     """
     G, friction = _matrix(G, "G"), _matrix(friction, "friction")
     m = 3 * friction.shape[0]
@@ -286,10 +286,10 @@ def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -
 
 
 def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -> tuple[Any, Any]:
-    """State (q⁺, v⁺) after a step of a simulator from (q, v), differentiable by q (nq, 1), v (nv, 1), control (nu, 1) and τ (nv, 1), both zero by default.
+    """State (q⁺, v⁺) after a step of a simulator from (q, v), differentiable with respect to q (nq, 1), v (nv, 1), control (nu, 1) and τ (nv, 1); the last two default to zero.
 
-    The simulator is not changed, and starts without contact memory. Derivatives are those of :meth:`delassus.Simulator.linearize`; give it a small ``tolerance``, say 1e-10, for they
-    are as exact as that.
+    The simulator is not changed, and starts without contact memory. Derivatives are those of :meth:`delassus.Simulator.linearize`; give it a small ``tolerance``, such as 1e-10, which
+    limits their accuracy.
     """
     f = made(StepFunction, sim)
     given = (casadi.DM.zeros(n, 1) if x is None else x for x, n in zip((control, tau), f.inputs[2:], strict=True))

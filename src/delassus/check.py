@@ -47,10 +47,10 @@ def compare_with_mujoco(model: Model, peer: mujoco.MjModel, *, states: int = 20,
     Constraints, springs, dampers and actuators are switched off on MuJoCo's side; ``peer`` is not changed.
 
     Args:
-        model: ours.
+        model: our model.
         peer: the MuJoCo model of the same robot.
         states: number of random states.
-        seed: of the random states.
+        seed: random seed of the states.
 
     Returns:
         One comparison per quantity; relative errors are in the maximum norm.
@@ -101,7 +101,7 @@ def _compare(model: Model, peer: mujoco.MjModel, states: int, rng: np.random.Gen
         note("accelerations", dynamics.forward_dynamics(model, q, v, tau, external_forces=push), d.qacc)
         note("M⁻¹M − 1", dynamics.mass_matrix_inverse(model, q) @ M - np.eye(model.nv), np.zeros(()))
         note("kinetic energy", state.kinetic_energy(model, q, v), d.energy[1])
-        # MuJoCo includes the weight of bodies that never move, and leaves out springs while they are switched off
+        # MuJoCo includes the weight of fixed bodies, and leaves out springs that are switched off
         still = -(peer.body_mass[fixed] @ d.xipos[fixed]) @ model.gravity
         note("potential energy", state.potential_energy(model, q) - state.spring_energy(model, q), d.energy[0] - still)
     loose: Callable[[str], float] = lambda quantity: 1e-9 if quantity.startswith("M⁻¹") else TOLERANCE  # noqa: E731

@@ -23,7 +23,7 @@ import delassus as dl
 from ._terminal import console
 from .errors import ArgumentError, DelassusError, MissingExtraError, UnknownNameError
 
-# what a command works with is imported by it: `--help` waits for none of it
+# each command imports what it needs, so that `--help` is fast
 
 app = typer.Typer(
     help="Delassus operators and constrained dynamics of robots with loops and contacts.", no_args_is_help=True, add_completion=False
@@ -32,12 +32,12 @@ app = typer.Typer(
 Robot = Annotated[str, typer.Argument(help="Name of an embedded robot, or path to an MJCF or URDF file.")]
 RobotOrScene = Annotated[str, typer.Argument(help="Name of an embedded robot or a scene, or path to an MJCF or URDF file.")]
 Floating = Annotated[bool, typer.Option("--floating-base", help="Give the root link of a URDF a free joint.")]
-Floor = Annotated[bool, typer.Option("--floor", help="Put the robot of the file on a floor.")]
+Floor = Annotated[bool, typer.Option("--floor", help="Add a floor below the robot.")]
 Packages = Annotated[
     list[Path] | None,
     typer.Option(
         "--package-dir",
-        help="Folder with the packages that a URDF names (package://); may be repeated. ROS_PACKAGE_PATH and AMENT_PREFIX_PATH are searched too.",
+        help="Folder with the packages named in a URDF (package://); may be repeated. ROS_PACKAGE_PATH and AMENT_PREFIX_PATH are searched too.",
     ),
 ]
 Contact = Annotated[
@@ -48,7 +48,7 @@ Welded = Annotated[list[str] | None, typer.Option("--weld", help="Weld this body
 
 
 def _writable(path: Path | None) -> Path | None:
-    """Check before the work that its result can be written."""
+    """Check before the computation that its result can be written."""
     if path is not None and not path.parent.is_dir():
         raise ArgumentError(f"--json: expected a file in an existing folder, got {str(path)!r}.")
     return path
@@ -103,7 +103,7 @@ def _scene_info(scene: dl.scenes.Scene) -> dict[str, Any]:
 
 
 def _build_info() -> dict[str, Any]:
-    """Show which builds of the core are installed, what each needs, what the CPU has, and which one is used and why; return the same."""
+    """Show the installed builds of the core, their requirements, the features of the CPU, and which build is used and why; return the same."""
     import platform
 
     from . import _builds, _core, _cpu
@@ -181,7 +181,7 @@ def info(
 
 @app.command()
 def doctor(robot: Robot, floating_base: Floating = False, package_dir: Packages = None, json_file: Json = None) -> None:
-    """Explain what was read of a robot's file, what is missing and what to do. Exit 1 if something is missing."""
+    """Report what was read from a robot's file, what is missing and what to do. Exit 1 if something is missing."""
     from .doctor import examine
 
     report = examine(robot, floating_base=floating_base, package_dirs=package_dir or ())
@@ -263,7 +263,7 @@ def count(
             counts[name] = count_operations(name, model, constraints, iterations=iterations)
         except ArgumentError:
             if algorithm != "all":
-                raise  # of all, those that take these constraints are shown
+                raise  # with "all", those that take these constraints are shown
     rows = sum(c.rows if isinstance(c, dl.Constraint) else from_loop(model, c).rows for c in constraints)
     table = Table(title=escape(f"{model.name}: n_v = {model.nv}, {rows} rows, scalar operations"), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("algorithm")
@@ -349,8 +349,8 @@ def simulate(
     seconds: Seconds = 2.0,
     timestep: Timestep = None,
     solver: Annotated[str, typer.Option(help="Contact solver: auto, admm or newton.")] = "auto",
-    keyframe: Annotated[str | None, typer.Option(help="Keyframe to start from; default home, or the file's own pose.")] = None,
-    control: Annotated[str | None, typer.Option(help="Actuator controls, comma-separated; default those of the keyframe.")] = None,
+    keyframe: Annotated[str | None, typer.Option(help="Keyframe to start from; default: home, or the file's own pose.")] = None,
+    control: Annotated[str | None, typer.Option(help="Actuator controls, comma-separated; default: those of the keyframe.")] = None,
     record_file: Annotated[
         Path | None,
         typer.Option(
@@ -360,7 +360,7 @@ def simulate(
     ] = None,
     figure: Annotated[Path | None, typer.Option(help="Write a summary figure (.png).")] = None,
     video: Annotated[
-        Path | None, typer.Option(help="Write a film: .gif or .webp, or .mp4 (needs the extra video). It is drawn without a graphics card.")
+        Path | None, typer.Option(help="Write a video: .gif or .webp, or .mp4 (needs the extra video). Drawn without a graphics card.")
     ] = None,
     floating_base: Floating = False,
     floor: Floor = False,
@@ -382,7 +382,7 @@ def simulate(
     facts = show_motion(sim, motion, None, f"{sim.model.name}: n_v = {sim.model.nv}, {seconds:g} s in steps of {1e3 * sim.timestep:g} ms")
     if motion.contacts.max() == 0:
         way_out = "give the file shapes that collide" if floor else "add --floor, or give the file shapes that collide"
-        console.print(f"there were no contacts: if there should be, {way_out}; delassus doctor tells which it has")
+        console.print(f"there were no contacts: if there should be, {way_out}; delassus doctor lists those it has")
     if left_out:
         console.print(f"ignored by the model: {escape('; '.join(left_out))}")
     if record_file is not None:
@@ -419,20 +419,20 @@ def bench(
     methods: Annotated[str | None, typer.Option(help="Measure only these methods, comma-separated; matrix-free is one of them.")] = None,
     peers: Annotated[bool, typer.Option("--peers", help="Also measure Pinocchio and MuJoCo where they can represent the problem.")] = False,
     simulation: Annotated[
-        bool, typer.Option("--simulation/--no-simulation", help="Simulate first, and use the contacts of the step that has the most.")
+        bool, typer.Option("--simulation/--no-simulation", help="Simulate first, and use the contacts of the step with the most contacts.")
     ] = True,
     seconds: Seconds = 0.5,
     timestep: Annotated[float | None, typer.Option(help="Simulation time step in seconds.")] = 1e-3,
     solver: Annotated[str, typer.Option(help="Contact solver: auto, admm or newton.")] = "auto",
-    keyframe: Annotated[str | None, typer.Option(help="Keyframe to start from; default home, or the file's own pose.")] = None,
-    control: Annotated[str | None, typer.Option(help="Actuator controls, comma-separated; default those of the keyframe.")] = None,
+    keyframe: Annotated[str | None, typer.Option(help="Keyframe to start from; default: home, or the file's own pose.")] = None,
+    control: Annotated[str | None, typer.Option(help="Actuator controls, comma-separated; default: those of the keyframe.")] = None,
     counting: Annotated[float, typer.Option(min=0.0, help="Time limit in seconds for counting operations (needs CasADi).")] = 6.0,
     floating_base: Floating = False,
     json_file: Json = None,
 ) -> None:
     """Measure every method on your robot and its constraints: time, memory, error, operations, and which method auto chooses.
 
-    The constraints are the model's loops and the contacts of the simulation step that has the most. The simulation is timed too, by stage and
+    The constraints are the model's loops and the contacts of the simulation step with the most contacts. The simulation is timed too, by stage and
     against MuJoCo. --contact and --weld replace the contacts. Only checked results are shown. Exit 1 if one of our methods was wrong.
 
     With --self no robot is given: instructions of the core are counted and compared with those of a good build. Exit 1 if it is not healthy.
@@ -497,7 +497,7 @@ def reproduce(
     check_index(out)
     made: dict[Item, Made] = {}
     left_out: dict[str, str] = {}
-    with Progress() as progress, suppress(KeyboardInterrupt):  # what is finished stays and is shown
+    with Progress() as progress, suppress(KeyboardInterrupt):  # finished items are kept and shown
         for item in items:
             try:
                 made[item] = make(item, out, quick=quick, force=force, progress=progress.part(item.name))
@@ -521,7 +521,7 @@ def reproduce(
     if made:
         console.print(f"wrote {escape(str(write_index(out, PAPERS)))}, an overview of all of them")
     if missing := [item.name for item in items if item not in made and item.name not in left_out]:
-        console.print(f"stopped before {', '.join(missing)}; the same command goes on from there")
+        console.print(f"stopped before {', '.join(missing)}; the same command continues from there")
         raise typer.Exit(130)
     if left_out:
         raise typer.Exit(1)
@@ -547,7 +547,7 @@ def study(
         try:
             result = asked.run(executor, target)
         except KeyboardInterrupt:
-            console.print(f"stopped; finished rows are in {escape(str(target))}, and the same command goes on from there")
+            console.print(f"stopped; finished rows are in {escape(str(target))}, and the same command continues from there")
             raise typer.Exit(130) from None
     facts = summary(result)
     table = Table(title=escape(f"{asked.model.name}: {len(result):,} runs of {asked.seconds:g} s"), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
@@ -577,7 +577,7 @@ def view(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 for any free port.")] = 8080,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
     model_file: Annotated[
-        str | None, typer.Option("--model", help="MJCF or URDF file that a saved trajectory is of, to draw its meshes.")
+        str | None, typer.Option("--model", help="MJCF or URDF file of a saved trajectory's model, to draw its meshes.")
     ] = None,
     floating_base: Floating = False,
     package_dir: Packages = None,
@@ -627,8 +627,8 @@ def view(
 def play(
     source: RobotOrScene,
     timestep: Timestep = None,
-    keyframe: Annotated[str | None, typer.Option(help="Keyframe to start from; default home, or the file's own pose.")] = None,
-    paused: Annotated[bool, typer.Option("--paused", help="Wait for the button Run.")] = False,
+    keyframe: Annotated[str | None, typer.Option(help="Keyframe to start from; default: home, or the file's own pose.")] = None,
+    paused: Annotated[bool, typer.Option("--paused", help="Start paused, until the button Run.")] = False,
     dark: Annotated[bool, typer.Option("--dark", help="Dark background.")] = False,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 for any free port.")] = 8080,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,
@@ -662,10 +662,10 @@ def _version(version: Annotated[bool, typer.Option("--version", help="Print the 
 
 
 def main() -> None:
-    """Run the command; a mistake of the user's is one line on stderr and exit code 2."""
+    """Run the command; a user error gives one line on stderr and exit code 2."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # what a terminal cannot show is no reason to fail
+            stream.reconfigure(errors="backslashreplace")  # characters that a terminal cannot show must not cause a failure
     try:
         app()
     except (DelassusError, OSError) as error:

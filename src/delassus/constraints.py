@@ -6,7 +6,7 @@ Baumgarte's gains (k_p, k_d). A body is given by name or index, or by a joint or
 between two bodies are the velocity of ``point`` on ``body`` minus that of ``other_point`` on ``other``, each at its own place. A positive force
 pushes ``body`` away from ``other``.
 
-If a position in the world, a length or a target is not given, the constraint holds wherever it is: that part of its error is always zero.
+A world position, length or target that is not given is the current one in every state: that part of the error is always zero.
 
 Every docstring lists all arguments, so that each can be read on its own.
 """
@@ -121,7 +121,7 @@ class Constraint:
 class _End(NamedTuple):
     """One side of a constraint: a body, and the frame on it in which points and axes are given; no frame: the body's own.
 
-    ``said`` is whether its origin and axes are meant where no point or axis is given: not on the world, unless a frame there is named.
+    ``said``: whether its origin and axes are the defaults of points and axes: true, except for the world without a named frame.
     """
 
     body: int
@@ -193,14 +193,14 @@ def _axes_along(x: float, y: float, z: float, name: str) -> NDArray[np.float64]:
 
 
 def _other_axis(two: _End, axis: ArrayLike, other_axis: ArrayLike | None) -> list[float]:
-    """Axis on the other body; nothing where it is the world's and not said."""
+    """Axis on the other body; empty if the other body is the world and no axis is given."""
     if other_axis is not None:
         return list(two.directions(_axes(other_axis, "other_axis")[:1])[0].tolist())
     return list(two.directions(_axes(axis, "axis")[:1])[0].tolist()) if two.said else []
 
 
 def _relative_turn(one: _End, two: _End, quaternion: ArrayLike, other_quaternion: ArrayLike | None) -> list[float]:
-    """C = F F_otherᵀ in body coordinates, as rows; nothing where the frame is the world's and not said."""
+    """C = F F_otherᵀ in body coordinates, as rows; empty if the frame is on the world and not given."""
     F = one.orientation(quaternion, "quaternion")
     if other_quaternion is not None:
         return list((F @ two.orientation(other_quaternion, "other_quaternion").T).ravel().tolist())
@@ -229,8 +229,8 @@ class PointContact(Constraint):
         other_point: (3,) on the other body [m]. Default: the body's origin; in the world the current position of ``point``, so that there is no gap.
         normal: (3,) n from other to body, world axes. The tangents are e × n, scaled, and n × that, with e the coordinate axis most perpendicular to n.
         friction: sliding coefficient µ.
-        torsional_friction: of the rotation about the normal [m]: torque over normal force.
-        rolling_friction: of the rotations about the tangents, likewise [m].
+        torsional_friction: coefficient for rotation about the normal [m]: torque over normal force.
+        rolling_friction: coefficient for rotation about the tangents, likewise [m].
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
@@ -337,7 +337,7 @@ class Distance(Constraint):
         body, other: names or indices of bodies, or joints or frames on them; other=None is the world.
         point: (3,) on the body [m].
         other_point: (3,) on the other [m]. Default: the body's origin; in the world it must be given.
-        length: the distance [m]; default the current one, so that there is no error.
+        length: the distance [m]; default: the current one, so that there is no error.
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
@@ -443,7 +443,7 @@ class _Sliding(Constraint):
         self, model: Model, ends: tuple[_End, _End], points: tuple[ArrayLike, ArrayLike | None], axis: ArrayLike, rows: tuple[int, int],
         target: list[float], baumgarte: ArrayLike,
     ) -> None:  # fmt: skip
-        """Finish with so many rows of the point and of the rotation."""
+        """Finish construction; ``rows`` are the numbers of rows of the point and of the rotation."""
         place = _place(*ends, *points, measured=rows[0])
         if not place["measured"]:
             raise _on_world("other_point", "a point of the world that slides")
@@ -596,7 +596,7 @@ class JointFriction(Constraint):
     Args:
         model: the mechanism.
         joint: name or index.
-        friction: largest force [N m or N]; default the model's friction loss.
+        friction: largest force [N m or N]; default: the model's friction loss.
         baumgarte: gains (0, k_d [1/s]): there is no position error.
     """
 
@@ -619,7 +619,7 @@ class JointLimit(Constraint):
         model: the mechanism.
         joint: name or index.
         side: "lower" or "upper".
-        bound: the limit [rad or m]; default that of the joint's range. Without one, the error is undefined.
+        bound: the limit [rad or m]; default: that of the joint's range. Without one, the error is undefined.
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
@@ -656,7 +656,7 @@ class CenterOfMass(Constraint):
 
     Args:
         model: the mechanism.
-        target: (3,) in the world [m]; default the current position, so that there is no error.
+        target: (3,) in the world [m]; default: the current position, so that there is no error.
         baumgarte: gains (k_p [1/s²], k_d [1/s]).
     """
 
@@ -918,7 +918,7 @@ def constraint_wrenches(model: Model, q: ArrayLike, constraint: Constraint | Loo
         model: the mechanism.
         q: (nq,) configuration.
         constraint: a constraint of this model, or one of its loops, also an inactive one.
-        forces: (rows,) of its rows [N or N m], such as ``step.loop_forces[name]``.
+        forces: (rows,) forces of its rows [N or N m], such as ``step.loop_forces[name]``.
 
     Returns:
         (nbody, 6) [force; torque] in world axes at each body's centre of mass; zero for bodies that it does not touch.
@@ -937,7 +937,7 @@ def constraint_wrenches(model: Model, q: ArrayLike, constraint: Constraint | Loo
     one, two = data["bodies"]
     x, x_other = (X[b, :3, :3] @ data["points"][3 * k : 3 * k + 3] + X[b, :3, 3] for k, b in enumerate((one, two)))
     force, torque = _along_line(x - x_other, f) if kind == _DISTANCE else _in_axes(data, X, f)
-    # a point that slides is pushed where it is
+    # the force on a sliding point acts at its current position
     places = (x_other if kind == _FRAME and data["point_rows"] < 3 else x, x_other)
     wrenches = np.zeros((model.nbody, 6))
     for body, place, sign in zip((one, two), places, (1.0, -1.0), strict=True):
@@ -951,7 +951,7 @@ def _along_line(d: Array, f: Array) -> tuple[Array, Array]:
 
 
 def _in_axes(data: dict[str, Any], X: Array, f: Array) -> tuple[Array, Array]:
-    """Force, and torque beside that of its lever, of rows in the axes of a frame; world axes."""
+    """Force of rows in the axes of a frame, and their torque without that of the force's lever arm; world axes."""
     carrier = data["bodies"][data["axes_on"]] if data["axes_on"] >= 0 else 0
     axes = np.reshape(data["matrix"], (3, 3)) @ X[carrier, :3, :3].T
     pushes = data["point_rows"]

@@ -1,4 +1,4 @@
-"""The C++ package that this one brings along: where it is, and files that hand models over to it."""
+"""The C++ package included in this one: its location, and model files for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["get_cmake_dir", "get_include", "save_model"]
 
-_SETS = ("free", "cone", "half-line", "box")  # as cpp/data.h counts them
+_SETS = ("free", "cone", "half-line", "box")  # in the order of cpp/data.h
 
 
 def _folder(*parts: str) -> str:
@@ -26,7 +26,7 @@ def _folder(*parts: str) -> str:
 
 
 def get_include() -> str:
-    """Return the folder of the C++ headers, which has ``delassus/delassus.hpp``: for compilers' ``-I``.
+    """Return the folder of the C++ headers, with ``delassus/delassus.hpp``, for the compiler option ``-I``.
 
     Raises:
         LoadError: this build has no C++ package.
@@ -41,7 +41,7 @@ def get_include() -> str:
 
 
 def get_cmake_dir() -> str:
-    """Return the folder of ``delassusConfig.cmake``: for CMake's ``-Ddelassus_DIR=``, after which ``find_package(delassus)`` gives ``delassus::delassus``.
+    """Return the folder of ``delassusConfig.cmake``, for CMake's ``-Ddelassus_DIR=``; ``find_package(delassus)`` then defines ``delassus::delassus``.
 
     The shared library is two folders above it.
 
@@ -63,9 +63,9 @@ def save_model(path: str | os.PathLike[str], model: Model, constraints: Sequence
     Numbers keep all their digits: from the same model, C++ computes the same bits. Shapes, actuators and sensors are not written.
 
     Args:
-        path: of the file, which is replaced as a whole.
+        path: path of the file, which is replaced.
         model: the mechanism.
-        constraints: what ``saved_constraints()`` gives in C++. None: the loops of the model that are active.
+        constraints: constraints that ``saved_constraints()`` returns in C++. None: the model's active loops.
 
     Raises:
         WriteError: the folder is missing, the disk is full, …
@@ -87,7 +87,7 @@ def save_model(path: str | os.PathLike[str], model: Model, constraints: Sequence
 
 
 def _text(model: Model, constraints: Sequence[Constraint | Loop]) -> str:
-    """Content of the file, as cpp/model_file.cpp reads it."""
+    """Content of the file, in the format that cpp/model_file.cpp reads."""
     from .solvers import ConstrainedDynamics
 
     lines = ["delassus-model 1", _row(_quoted(model.name), model.gravity)]
@@ -98,7 +98,7 @@ def _text(model: Model, constraints: Sequence[Constraint | Loop]) -> str:
         ))  # fmt: skip
     lines.append(f"joints {len(model.joints)}")
     for joint, axis, at in zip(model.joints, model.joint_axis, model.joint_qadr, strict=True):
-        # springs of balls are MuJoCo's to compute
+        # springs of balls are computed by MuJoCo
         spring = (joint.stiffness, model.spring_reference[at]) if joint.type in ("hinge", "slide") else (0.0, 0.0)
         numbers = (axis, joint.position, [joint.reference], joint.range, [joint.armature, joint.friction_loss, joint.damping, *spring])
         lines.append(_row(_quoted(joint.name), joint.type, _quoted(joint.body), *numbers))
@@ -122,7 +122,7 @@ def _constraint(constraint: Constraint, damping: Iterable[float]) -> str:
 
 
 def _listed(values: Sequence[float]) -> str:
-    """Numbers after how many they are."""
+    """Numbers, preceded by their count."""
     return _row(str(len(values)), *([str(v)] if isinstance(v, int) else [v] for v in values))
 
 

@@ -1,4 +1,4 @@
-"""What the commands that simulate share: a simulator of a name or a file, bars, tables, recordings."""
+"""Shared parts of the simulating commands: a simulator for a name or file, progress bars, tables, recordings."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ __all__ = [
 
 
 class Progress:
-    """A bar for several parts of some work; nothing where there is no terminal."""
+    """A progress bar for work in several parts; nothing without a terminal."""
 
     def __enter__(self) -> Progress:
         self.bar = bars.Progress(
@@ -63,7 +63,7 @@ class Progress:
         return self
 
     def part(self, title: str) -> Callable[[float], None]:
-        """Begin a part; returns what to call with the share of it that is done."""
+        """Begin a part; returns its progress callback, which takes the completed fraction."""
         task = self.bar.add_task(title, total=1.0)
         return lambda share: self.bar.update(task, completed=share)
 
@@ -74,7 +74,7 @@ class Progress:
 def compiled_source(
     source: str, floating_base: bool, floor: bool = False, package_dirs: Sequence[Path] | None = None
 ) -> tuple[Compiled, NDArray[np.float64] | None]:
-    """Compile a name or a file, and the pose that belongs to it, if any. Robots that come with us get a floor, others where it is asked for."""
+    """Compile a name or a file, and the pose that belongs to it, if any. Embedded robots get a floor, others on request."""
     options = UrdfOptions(floating_base, package_dirs=package_dirs)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -98,7 +98,7 @@ def compiled_source(
 def start_of(
     model: Model, peer: Any, keyframe: str | None, q: NDArray[np.float64] | None
 ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
-    """Pose and controls to start from: of the keyframe, else q, else of the keyframe home."""
+    """Choose the initial pose and controls: those of the keyframe, else q, else those of the keyframe home."""
     keys = list(model.keyframes)
     if keyframe is not None and keyframe not in keys:
         raise unknown("keyframe", keyframe, keys)
@@ -120,12 +120,12 @@ def prepare(
     floor: bool = False,
     package_dirs: Sequence[Path] | None = None,
 ) -> tuple[Simulator, Any, NDArray[np.float64] | None, tuple[str, ...]]:
-    """Make a simulator of a name or a file, at its keyframe. Also return MuJoCo's model of it, the controls of the keyframe, and the ignored elements."""
+    """Make a simulator for a name or file, at its keyframe. Also return MuJoCo's model of it, the controls of the keyframe, and the ignored elements."""
     compiled, q = compiled_source(source, floating_base, floor, package_dirs)
     peer = compiled.model
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        sim = Simulator(peer, timestep=timestep, solver=cast(SimulatorSolver, solver))  # which says what it takes
+        sim = Simulator(peer, timestep=timestep, solver=cast(SimulatorSolver, solver))  # checks the name itself
         left_out = from_compiled(compiled).ignored
     q, control = start_of(sim.model, peer, keyframe, q)
     sim.reset(q)
@@ -133,7 +133,7 @@ def prepare(
 
 
 def check_record(path: Path | None) -> None:
-    """Say before the work whether its result could be written."""
+    """Check before the simulation that its recording can be written."""
     if path is None:
         return
     if path.suffix not in (".html", ".viser", ".npz"):
@@ -145,7 +145,7 @@ def check_record(path: Path | None) -> None:
 
 
 def check_film(path: Path | None) -> None:
-    """Say before the work whether its film could be written."""
+    """Check before the simulation that its video can be written."""
     if path is None:
         return
     if path.suffix not in VIDEOS or not path.parent.is_dir():
@@ -154,13 +154,13 @@ def check_film(path: Path | None) -> None:
 
 
 def numbers_of(text: str | None, default: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-    """Read numbers with commas between them; the default where there is no text."""
+    """Read comma-separated numbers; without text the default."""
     if text is None:
         return default
     try:
         return np.array([float(word) for word in text.split(",")])
     except ValueError:
-        raise ArgumentError(f"--control: expected numbers with commas between them, got {text!r}.") from None
+        raise ArgumentError(f"--control: expected comma-separated numbers, got {text!r}.") from None
 
 
 def _deepest(motion: Motion | PeerMotion) -> str:
@@ -168,7 +168,7 @@ def _deepest(motion: Motion | PeerMotion) -> str:
 
 
 def show_motion(sim: Simulator, motion: Motion, peer: PeerMotion | None, title: str) -> dict[str, Any]:
-    """Show how a simulation went, MuJoCo's beside it where its numbers are sound; returns the same."""
+    """Show a summary of a simulation, beside MuJoCo's if its numbers are valid; returns the same."""
     n, dt = len(motion.seconds), sim.timestep
     sound = peer is not None and peer.finite
     table = Table(title=escape(title), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
@@ -211,7 +211,7 @@ def show_motion(sim: Simulator, motion: Motion, peer: PeerMotion | None, title: 
 
 
 def show_stages(motion: Motion) -> None:
-    """Show where the time of a step goes."""
+    """Show the time of each stage of a step."""
     table = Table(title="Mean time by stage", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("stage")
     table.add_column("µs", justify="right")
@@ -223,7 +223,7 @@ def show_stages(motion: Motion) -> None:
 
 
 def show_costs(costs: Costs, moment: float) -> dict[str, Any]:
-    """Show what the operator costs against a matrix, if they agree; returns the same."""
+    """Show the costs of the operator and of a matrix, if their results agree; returns the same."""
     if not costs.agree:
         raise DelassusError(
             f"the operator and the matrix differ by {costs.product_error:.1e} in G x and {costs.solve_error:.1e} in its inverse: no times are shown."
@@ -253,14 +253,14 @@ def show_costs(costs: Costs, moment: float) -> dict[str, Any]:
 
 
 def show_verdict(motion: Motion, peer: PeerMotion | None, costs: Costs | None) -> None:
-    """Say in words what the tables above show."""
+    """Summarize the tables in words."""
     n = len(motion.status)
     if motion.unsolved == 0:
         told = f"every one of {n:,} steps is solved: Coulomb friction and rigid contact hold to {motion.residual.max():.0e} m/s"
     else:
         words, counts = np.unique(motion.status[motion.status != "solved"], return_counts=True)
         kinds = ", ".join(f"{count} {word}" for word, count in zip(words, counts, strict=True))
-        told = f"{n - motion.unsolved:,} of {n:,} steps are solved; the others: {kinds} (docs/statuses.md says what that means)"
+        told = f"{n - motion.unsolved:,} of {n:,} steps are solved; the others: {kinds} (explained in docs/statuses.md)"
     console.print(f"• {told}", highlight=False)
     if peer is not None and peer.finite:
         ratio = peer.penetration.max() / max(float(motion.penetration.max()), 1e-12)
@@ -278,14 +278,14 @@ def show_verdict(motion: Motion, peer: PeerMotion | None, costs: Costs | None) -
 
 
 def next_commands() -> list[tuple[str, str]]:
-    """Three commands to try, and what they do, that run with what is installed."""
+    """Three commands to try, with descriptions, that run with the installed packages."""
     has = {name: importlib.util.find_spec(name) is not None for name in ("viser", "pinocchio", "imageio_ffmpeg")}
     video = "fall.mp4" if has["imageio_ffmpeg"] else "fall.gif"
     return [
         ("delassus play go2", "a robot in your browser, to push and to steer")
         if has["viser"]
         else ('pip install "delassus[viewer]"', "then delassus play go2: a robot in your browser, to push and to steer"),
-        (f"delassus simulate your_robot.xml --video {video}", "your own MJCF or URDF file as a film"),
+        (f"delassus simulate your_robot.xml --video {video}", "your own MJCF or URDF file as a video"),
         ("delassus bench cassie --peers", "every method beside Pinocchio and MuJoCo")
         if has["pinocchio"]
         else ("delassus bench cassie", "every method on a robot with loops, timed and checked"),
@@ -293,13 +293,13 @@ def next_commands() -> list[tuple[str, str]]:
 
 
 def film(motion: Motion, folder: Path, stem: str, geometry: Any = None) -> Path:
-    """Write the motion as a page, or as numbers where there is no viewer."""
+    """Write the motion as a page, or as arrays if there is no viewer."""
     try:
         path = record(motion.trajectory, folder / f"{stem}.html", geometry=geometry)
         console.print(f"wrote {escape(str(path))}: the motion, to open in any browser")
     except MissingExtraError:
         path = motion.trajectory.save(folder / f"{stem}.npz")
-        console.print(f'wrote {escape(str(path))}: the motion as numbers; for one that plays in a browser pip install "delassus\\[viewer]"')
+        console.print(f'wrote {escape(str(path))}: the motion as arrays; for one that plays in a browser pip install "delassus\\[viewer]"')
     return path
 
 
@@ -309,7 +309,7 @@ def fullest_frame(motion: Motion) -> int:
 
 
 def costs_at(sim: Simulator, motion: Motion, frame: int) -> Costs | None:
-    """Measure the operator in a frame of a motion; None where nothing is held and nothing touches."""
+    """Measure the operator in a frame of a motion; None without any constraint or contact."""
     tr = motion.trajectory
     constraints = constraints_of(sim.model, tr.q[frame], tr.contacts(frame))
     return operator_costs(sim.model, tr.q[frame], tr.v[frame], constraints, sim.timestep) if constraints else None

@@ -20,7 +20,7 @@ Array = NDArray[Any]
 
 
 def _square(A: ArrayLike) -> Array:
-    """Return a copy of a square matrix, float32 if it is that."""
+    """Return a copy of a square matrix; float32 stays float32."""
     given = as_array(A, "A", "a square matrix")
     if given.ndim != 2 or given.shape[0] != given.shape[1]:
         raise ArgumentError(f"A: expected a square matrix, got shape {given.shape}.")
@@ -38,7 +38,7 @@ class Cholesky:
     """A = Uᵀ U of a symmetric positive definite matrix, O(n³ / 3).
 
     Args:
-        A: (n, n), of which the upper triangle is read.
+        A: (n, n) matrix; only the upper triangle is read.
 
     Raises:
         SingularError: the matrix is not positive definite, or has numbers that are not finite.
@@ -148,7 +148,7 @@ class Orthogonal:
 
     @property
     def rank(self) -> int:
-        """How many columns are independent."""
+        """Number of independent columns."""
         return int(self._native.rank)
 
     def solve(self, y: ArrayLike) -> Array:

@@ -1,4 +1,4 @@
-"""What was read of a model file, what is missing and what to do about it, in plain words."""
+"""Report on a model file: what was read, what is missing and what to do about it, in plain words."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ __all__ = ["Finding", "Report", "examine"]
 
 _STEPS = 100
 _JOINTS = {"free": "free joint", "ball": "ball joint", "slide": "slide", "hinge": "hinge"}
-_LARGE, _SMALL = 10.0, 5e-3  # sizes of a shape and of a whole robot beyond which their unit is in doubt [m]
+_LARGE, _SMALL = 10.0, 5e-3  # a larger shape, or a smaller robot, suggests a wrong unit [m]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was found: "read" is as it should be, "note" is worth knowing, "missing" takes no part; and what to do, if anything."""
+    """One finding: "read" is fine, "note" is worth knowing, "missing" is left out; with advice, if any."""
 
     kind: Literal["read", "note", "missing"]
     text: str
@@ -42,7 +42,7 @@ class Finding:
 
 @dataclass
 class Report:
-    """All findings on a file, in the order to read them, and commands to go on with."""
+    """All findings on a file, in reading order, and commands to try next."""
 
     name: str
     findings: list[Finding] = field(default_factory=list)
@@ -59,15 +59,15 @@ class Report:
 
 
 def examine(source: str, *, floating_base: bool = False, package_dirs: Sequence[Path] = ()) -> Report:
-    """Examine a model file: read it, look for what is missing or odd, and step it on a floor.
+    """Examine a model file: read it, look for missing or suspicious parts, and step it on a floor.
 
     Args:
-        source: a name, or a path to an MJCF or URDF file.
-        floating_base: let the root of a URDF float.
-        package_dirs: folders of the packages that a URDF names.
+        source: name of a robot, or path to an MJCF or URDF file.
+        floating_base: URDF only: let the root float.
+        package_dirs: folders of the packages named in a URDF.
 
     Raises:
-        LoadError: the file is no model; the message says why.
+        LoadError: the file is not a model; the message says why.
     """
     made = compile_source(source, floating_base=floating_base, package_dirs=package_dirs or None)
     model = from_compiled(made)
@@ -95,7 +95,7 @@ def examine(source: str, *, floating_base: bool = False, package_dirs: Sequence[
 
 
 def _told(line: str) -> bool:
-    """Whether a line of ``ignored`` is told in words of its own."""
+    """Whether a line of ``ignored`` is reported separately."""
     return any(part in line for part in (" collision mesh", " visual mesh", " collision shape", " visual shape", "that overlap in the reference", "links without mass", "beyond what is physical"))  # fmt: skip
 
 
@@ -167,7 +167,7 @@ def _shapes(report: Report, model: Model, details: UrdfDetails | None) -> None:
 
 
 def _extent(model: Model, geoms: Sequence[int]) -> float:
-    """Return the diagonal [m] of the box around shapes at the reference configuration."""
+    """Return the diagonal [m] of the bounding box of shapes at the reference configuration."""
     m = model._in_mujoco()
     d = mujoco.MjData(m)
     d.qpos[:] = model.neutral()
@@ -183,7 +183,7 @@ def _bounded(model: Model) -> list[int]:
 
 
 def _sizes(report: Report, model: Model) -> None:
-    """Sizes that speak of another unit than the metre."""
+    """Report sizes that suggest a unit other than the metre."""
     m, geoms = model._in_mujoco(), _bounded(model)
     longest = {g: 2 * float(m.geom_aabb[g, 3:].max()) for g in geoms}
     large = [g for g in geoms if longest[g] > _LARGE]
@@ -256,7 +256,7 @@ def _within(model: Model) -> np.ndarray[Any, Any]:
 
 
 def _trial(report: Report, model: Model) -> None:
-    """Step it on a floor."""
+    """Simulate it on a floor."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

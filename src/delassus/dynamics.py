@@ -84,8 +84,8 @@ def run(
 
     Args:
         where: a model, or a workspace of it.
-        method: of the native class.
-        arguments: of the method; if all are float32, so is the computation.
+        method: method name of the native class.
+        arguments: arguments of that method; if all are float32, so is the computation.
         natives: the native class of each precision.
         options: further arguments of its constructor.
     """
@@ -125,13 +125,13 @@ def inverse_dynamics(
     """Joint forces for a motion, τ = M ν̇ + c(q, ν) − Σ Jᵀ f, by the recursive Newton–Euler algorithm, O(n).
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         v: (nv,) velocity.
         acceleration: (nv,) ν̇, the rate of v.
         external_forces: (nbody, 6) ``[force; torque]`` on each body [N, N m], world axes, at its centre of mass, as in
             MuJoCo's ``xfrc_applied``.
-        out: (nv,) to fill.
+        out: array (nv,) to fill.
 
     Returns:
         (nv,) τ [N m or N].
@@ -147,11 +147,11 @@ def bias_forces(
     """Coriolis, centrifugal and gravity forces c(q, ν): the inverse dynamics at zero acceleration. MuJoCo's ``qfrc_bias``.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         v: (nv,) velocity.
         external_forces: (nbody, 6) as in :func:`inverse_dynamics`; their Jᵀ f is subtracted.
-        out: (nv,) to fill.
+        out: array (nv,) to fill.
 
     Returns:
         (nv,) c [N m or N].
@@ -171,12 +171,12 @@ def forward_dynamics(
     """Accelerations without constraints, ν̇ = M⁻¹ (τ − c(q, ν) + Σ Jᵀ f), by articulated bodies, O(n).
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         v: (nv,) velocity.
         tau: (nv,) joint forces [N m or N]; None is zero. Springs, dampers and actuators are not added.
         external_forces: (nbody, 6) as in :func:`inverse_dynamics`.
-        out: (nv,) to fill.
+        out: array (nv,) to fill.
 
     Returns:
         (nv,) ν̇, the rate of v.
@@ -188,9 +188,9 @@ def mass_matrix(model: Model | Workspace, q: ArrayLike, *, out: Array | None = N
     """Mass matrix M(q), armature included, by composite rigid bodies, O(n d) for depth d.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
-        out: (nv, nv) to fill.
+        out: array (nv, nv) to fill.
 
     Returns:
         (nv, nv) symmetric, positive definite.
@@ -202,9 +202,9 @@ def mass_matrix_inverse(model: Model | Workspace, q: ArrayLike, *, out: Array | 
     """Inverse M(q)⁻¹, computed directly without M, O(n²).
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
-        out: (nv, nv) to fill.
+        out: array (nv, nv) to fill.
 
     Returns:
         (nv, nv) symmetric, positive definite.
@@ -216,7 +216,7 @@ def solve_mass_matrix(model: Model | Workspace, q: ArrayLike, y: ArrayLike, *, o
     """M(q)⁻¹ y without forming a matrix, O(n) per column.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         y: (nv,) or (nv, k) right-hand sides.
         out: array of the shape of y to fill; may be y itself.

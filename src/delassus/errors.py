@@ -39,7 +39,7 @@ class LoadError(DelassusError, ValueError):
 
 
 class MeshError(LoadError):
-    """A mesh file that a robot description names is missing, damaged or of another kind; loading lists the shape in ``ignored`` and goes on."""
+    """A mesh file that a robot description names is missing, damaged or of an unsupported kind; loading lists the shape in ``ignored`` and continues."""
 
 
 class MujocoError(DelassusError, RuntimeError):
@@ -47,7 +47,7 @@ class MujocoError(DelassusError, RuntimeError):
 
 
 class BusyError(DelassusError, RuntimeError):
-    """Two threads used one workspace at once."""
+    """Two threads used one workspace at the same time."""
 
 
 class StaleError(DelassusError, RuntimeError):
@@ -55,7 +55,7 @@ class StaleError(DelassusError, RuntimeError):
 
 
 class CpuError(DelassusError, ImportError):
-    """The compiled core cannot run on this CPU, or ``DELASSUS_ARCH`` names a build that is not there or cannot."""
+    """The compiled core cannot run on this CPU, or ``DELASSUS_ARCH`` names a build that is missing or cannot run on it."""
 
 
 class MissingExtraError(DelassusError, ImportError):
@@ -83,7 +83,7 @@ class DatasetError(DelassusError, ValueError):
 
 
 class InaccurateError(DelassusError, ArithmeticError):
-    """No method reached the guaranteed backward error; the message has the error reached."""
+    """No method reached the guaranteed backward error; the message states the error reached."""
 
 
 class CapacityError(DelassusError, RuntimeError):
@@ -91,7 +91,7 @@ class CapacityError(DelassusError, RuntimeError):
 
 
 class MatrixSizeError(DelassusError, MemoryError):
-    """A dense matrix would not fit into the memory of this machine; the message has its size, and what needs no matrix."""
+    """A dense matrix would not fit into the memory of this machine; the message states its size and names an alternative that needs no matrix."""
 
 
 class SingularError(DelassusError, ArithmeticError):

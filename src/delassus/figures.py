@@ -1,4 +1,4 @@
-"""A figure of how a simulation went: three moments of it, its accuracy beside MuJoCo's, and where its time goes."""
+"""Summary figure of a simulation: three moments, its accuracy beside MuJoCo's, and the time of its stages."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def _hex(color: tuple[int, int, int]) -> str:
 def simulation_figure(
     path: str | os.PathLike[str], motion: Motion, peer: PeerMotion | None, costs: Costs | None, geometry: Any = None, *, samples: int = 2
 ) -> None:
-    """Draw three moments of a simulation, its contacts and forces, its penetration beside MuJoCo's, where time goes, and what a matrix would cost.
+    """Draw three moments of a simulation, its contacts and forces, its penetration beside MuJoCo's, the time of its stages, and the cost of a dense matrix.
 
     Args:
-        path: of a PNG file.
-        motion: ours.
-        peer: MuJoCo's, if there is one.
-        costs: of the operator in one pose, if there are constraints.
+        path: path of the PNG file.
+        motion: our motion.
+        peer: MuJoCo's motion, if there is one.
+        costs: costs of the operator in one pose, if there are constraints.
         geometry: the ``mujoco.MjModel`` that the model came from, for its meshes.
-        samples: rays per pixel, in each direction; one is faster, and has rough edges.
+        samples: rays per pixel, in each direction; one is faster, with rough edges.
     """
     from matplotlib.figure import Figure
 
     tr = motion.trajectory
-    # places of all axes are given: matplotlib takes seconds to find them
+    # all axes are placed explicitly: automatic layout takes matplotlib seconds
     figure = Figure(figsize=(14, 8))
     upper = figure.add_gridspec(1, 3, left=0.008, right=0.992, top=0.955, bottom=0.46, wspace=0.03)
     lower = figure.add_gridspec(1, 4, left=0.05, right=0.988, top=0.395, bottom=0.085, wspace=0.36)
@@ -84,7 +84,7 @@ def simulation_figure(
         depth.text(0.5, 0.5, "no penetration", ha="center", transform=depth.transAxes)
     depth.set(title="Deepest penetration [mm]", xlabel="t [s]")
 
-    # the curve of a residual jumps by decades from step to step: its largest in each of 150 parts of the time is what matters
+    # residuals jump by decades from step to step: plot the maximum in each of 150 time intervals
     parts = np.array_split(np.arange(len(t)), min(150, len(t)))
     work.semilogy(
         [t[part[-1]] for part in parts], _log(np.array([motion.residual[part].max() for part in parts])), color="#7b3fa0", linewidth=1.2

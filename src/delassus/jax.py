@@ -4,9 +4,9 @@
     model = dl.load("go2")
     gradient = jax.grad(lambda tau: dj.forward_dynamics(model, q, v, tau).sum())(tau)
 
-Functions are computed by the native library through a callback. Under ``vmap`` a callback gets all states at once and goes through the native batch where there is one. Derivatives
-of first order are analytic, and products with them matrix-free where the library is, in both modes; several directions of one state, as ``jax.jacrev`` takes them, share its factor.
-Second derivatives are not offered. A configuration's quaternions are normalized first.
+Functions are computed by the native library through a callback. Under ``vmap`` a callback gets all states together and uses the native batch if there is one. Derivatives
+of first order are analytic, and products with them matrix-free where the library is, in both modes; several directions of one state, as in ``jax.jacrev``, share its factor.
+Second derivatives are not supported. A configuration's quaternions are normalized first.
 """
 
 from __future__ import annotations
@@ -59,12 +59,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class _OnHost:
-    """What a callback computes, on float64 arrays with any axes before; equal ones share compiled code.
+    """The computation of a callback, on float64 arrays with any leading axes; equal ones share compiled code.
 
     Attributes:
         f: the function.
-        dtypes: of the results.
-        transposed: None for the function itself, else whether products are with its derivative or with the transpose.
+        dtypes: dtypes of the results.
+        transposed: None for the function itself, False for products with its Jacobian, True for products with the transpose.
     """
 
     f: Function
@@ -78,14 +78,14 @@ class _OnHost:
 
 
 def _callback(f: Function, shapes: Sequence[tuple[int, ...]], arguments: Sequence[Any], transposed: bool | None = None) -> tuple[Any, ...]:
-    """Call a function from traced code; arrays may get axes before, by which they are mapped."""
+    """Call a function from traced code; mapping may add leading axes to arrays."""
     results = tuple(jax.ShapeDtypeStruct(shape, arguments[0].dtype) for shape in shapes)
     host = _OnHost(f, tuple(r.dtype for r in results), transposed)
     return tuple(jax.pure_callback(host, results, *arguments, vmap_method="expand_dims"))
 
 
 # ---- products with derivatives: linear in the last arguments, transposed into each other ------------------------------------------
-# JAX has no way to give a linear function with its transpose that can be mapped as well (``linear_call`` has no rule for vmap), so this is a primitive.
+# JAX cannot define a linear function with its transpose that also supports vmap (``linear_call`` has no rule for it), so this is a primitive.
 
 _product = Primitive("delassus_product")
 _product.multiple_results = True
@@ -106,7 +106,7 @@ def _product_callback(*arguments: Any, of: Function, transposed: bool) -> tuple[
 
 
 def _product_mapped(arguments: Sequence[Any], axes: Sequence[Any], of: Function, transposed: bool) -> tuple[list[Any], list[int]]:
-    """Axis of the map in front; what is not mapped broadcasts, so that one state is told from many."""
+    """Move the mapped axis to the front; unmapped arguments broadcast, so that one state is distinguished from many."""
     deepest = max(jnp.ndim(a) - (k is not None) for a, k in zip(arguments, axes, strict=True))
 
     def in_front(a: Any, axis: Any) -> Any:
@@ -121,7 +121,7 @@ def _product_transposed(y_bar: Sequence[Any], *arguments: Any, of: Function, tra
     many = len(of.inputs)
     x, directions = arguments[:many], arguments[many:]
     found = _product.bind(*x, *(ad.instantiate_zeros(b) for b in y_bar), of=of, transposed=not transposed)
-    # directions that were the same for several states get the sum
+    # cotangents of directions shared by several states are summed
     wanted = [d.aval.shape if ad.is_undefined_primal(d) else None for d in directions]
     return [None] * many + [None if shape is None else _summed(b, shape) for b, shape in zip(found, wanted, strict=True)]
 
@@ -191,7 +191,7 @@ def _called(f: Function, names: str, given: Sequence[Any]) -> Any:
 
 
 def inverse_dynamics(model: Model, q: Any, v: Any, acceleration: Any, *, threads: int = 1) -> Any:
-    """Joint forces τ (nv,) of :func:`delassus.inverse_dynamics`, differentiable by q (nq,), v (nv,) and ν̇ (nv,).
+    """Joint forces τ (nv,) of :func:`delassus.inverse_dynamics`, differentiable with respect to q (nq,), v (nv,) and ν̇ (nv,).
 
     Args:
         model: the mechanism.
@@ -203,7 +203,7 @@ def inverse_dynamics(model: Model, q: Any, v: Any, acceleration: Any, *, threads
 
 
 def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, *, threads: int = 1) -> Any:
-    """Accelerations ν̇ (nv,) of :func:`delassus.forward_dynamics`, differentiable by q (nq,), v (nv,) and τ (nv,).
+    """Accelerations ν̇ (nv,) of :func:`delassus.forward_dynamics`, differentiable with respect to q (nq,), v (nv,) and τ (nv,).
 
     Args:
         model: the mechanism.
@@ -217,7 +217,7 @@ def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, *, threads: int = 1
 def constrained_dynamics(
     model: Model, q: Any, v: Any, tau: Any, constraints: Sequence[Constraint | Loop], *, threads: int = 1
 ) -> tuple[Any, Any]:
-    """Accelerations ν̇ (nv,) and forces λ (m,) of :func:`delassus.constrained_dynamics`, differentiable by q, v and τ.
+    """Accelerations ν̇ (nv,) and forces λ (m,) of :func:`delassus.constrained_dynamics`, differentiable with respect to q, v and τ.
 
     Args:
         model: the mechanism.
@@ -226,7 +226,7 @@ def constrained_dynamics(
         threads: number of threads for the states of a ``vmap``.
 
     Raises:
-        InaccurateError: from the callback, where the equations have no solution.
+        InaccurateError: raised in the callback if the equations have no solution.
     """
     f = made_with_rows(ConstrainedFunction, model, constraints, threads)
     acceleration, forces = _called(f, "q v tau", (q, v, tau))
@@ -234,32 +234,32 @@ def constrained_dynamics(
 
 
 def delassus_apply(model: Model, q: Any, x: Any, constraints: Sequence[Constraint | Loop], *, threads: int = 1) -> Any:
-    """G(q) x (m,), differentiable by q (nq,) and x (m,); ``threads`` share the states of a ``vmap``."""
+    """G(q) x (m,), differentiable with respect to q (nq,) and x (m,); ``threads`` share the states of a ``vmap``."""
     f = made_with_rows(OperatorFunction, model, constraints, threads)
     return _called(f, "q x", (q, x))[0]
 
 
 def delassus_solve(model: Model, q: Any, y: Any, damping: Any, constraints: Sequence[Constraint | Loop], *, threads: int = 1) -> Any:
-    """(G(q) + ε)⁻¹ y (m,), differentiable by q (nq,), y (m,) and the damping ε, a scalar or (m,); ``threads`` share the states of a ``vmap``."""
+    """(G(q) + ε)⁻¹ y (m,), differentiable with respect to q (nq,), y (m,) and the damping ε, a scalar or (m,); ``threads`` share the states of a ``vmap``."""
     f = made_with_rows(InverseOperatorFunction, model, constraints, threads)
     damping = jnp.broadcast_to(jnp.asarray(damping), (f.inputs[1],)) if jnp.ndim(damping) == 0 else damping
     return _called(f, "q y damping", (q, y, damping))[0]
 
 
 def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -> Any:
-    """Contact forces λ (m,) of :func:`delassus.solve_contacts`, differentiable by G (m, m), g (m,) and friction (m / 3,).
+    """Contact forces λ (m,) of :func:`delassus.solve_contacts`, differentiable with respect to G (m, m), g (m,) and friction (m / 3,).
 
-    Only the symmetric part of G is used, and its adjoint is symmetric. Where a contact is about to change its mode the derivative is one-sided, see
+    Only the symmetric part of G is used, and its adjoint is symmetric. If a contact is about to change its mode the derivative is one-sided, see
     :class:`delassus.ContactDerivatives`.
 
     Args:
         G: (m, m) Delassus matrix, three rows per contact, normal first.
         g: (m,) velocities without forces.
         friction: (m / 3,) coefficients µ.
-        tolerance: of the solution; derivatives are as exact as that.
+        tolerance: tolerance of the solution, which limits the accuracy of derivatives.
 
     Raises:
-        InaccurateError: from the callback, where the problem was not solved to that tolerance.
+        InaccurateError: raised in the callback if the problem was not solved to that tolerance.
     """
     G, g, friction = _typed((G, g, friction))
     contacts = friction.shape[0] if friction.ndim == 1 else -1
@@ -272,16 +272,16 @@ def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -
 
 
 def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -> tuple[Any, Any]:
-    """State (q⁺, v⁺) after a step of a simulator from (q, v), differentiable by q (nq,), v (nv,), control (nu,) and τ (nv,).
+    """State (q⁺, v⁺) after a step of a simulator from (q, v), differentiable with respect to q (nq,), v (nv,), control (nu,) and τ (nv,).
 
     The simulator is not changed, and starts without contact memory. One thread at a time may use it. Derivatives are those of :meth:`delassus.Simulator.linearize`; give it a small
-    ``tolerance``, say 1e-10, for they are as exact as that.
+    ``tolerance``, such as 1e-10, which limits their accuracy.
 
     Args:
         sim: the simulator; its current time, activations and mocap poses are used.
         q, v: configuration (nq,) and velocity (nv,).
-        control: (nu,) of the actuators; default zero.
-        tau: (nv,) forces on joints; default zero.
+        control: (nu,) actuator commands; default: zero.
+        tau: (nv,) joint forces; default: zero.
     """
     f = made(StepFunction, sim)
     control, tau = jnp.zeros(f.inputs[2]) if control is None else control, jnp.zeros(f.inputs[3]) if tau is None else tau
@@ -290,9 +290,9 @@ def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -
 
 
 def rollout(sim: Simulator, q: Any, v: Any, controls: Any) -> tuple[Any, Any]:
-    """States after every step of a simulator that starts from (q, v): (steps, nq) and (steps, nv), differentiable by q (nq,), v (nv,) and the controls (steps, nu).
+    """States after every step of a simulator that starts from (q, v): (steps, nq) and (steps, nv), differentiable with respect to q (nq,), v (nv,) and the controls (steps, nu).
 
-    As :func:`step`, but contacts are remembered from step to step. Reverse mode keeps the start of every step, of more than 256 of every √steps-th, and takes the steps again, last first.
+    As :func:`step`, but with warm starts from step to step. Reverse mode keeps the start of every step (of every √steps-th if there are more than 256), and takes the steps again, last first.
     """
     model, (controls, q, v) = sim.model, _typed((controls, q, v))
     if controls.ndim != 2 or controls.shape[1] != model.nu:

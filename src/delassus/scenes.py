@@ -264,7 +264,7 @@ def n_four_bar(n: int) -> Model:
 def ring(n: int) -> Model:
     """Chain of ``n`` rods of 0.2 m, closed, in the xz plane, a regular polygon at neutral, the first hinged to the world: nv = n, one connect.
 
-    One loop however many links: fixed m, growing n.
+    One loop for any number of links: fixed m, growing n.
     """
     n = count(n, "n", minimum=3)
     b = ModelBuilder(f"ring_{n}")
@@ -279,7 +279,7 @@ def ring(n: int) -> Model:
 def ladder(rungs: int) -> Model:
     """Two upright chains of ``rungs`` rods each, joined by a rung at every hinge, in the xz plane: nv = 3 rungs, as many connects.
 
-    Loops that touch: each closes over the one below it. n and m grow alike.
+    Loops that touch: each closes over the one below it. n and m grow together.
     """
     rungs = count(rungs, "rungs")
     b = ModelBuilder(f"ladder_{rungs}")
@@ -370,7 +370,7 @@ def _nested_lines(rows: int, columns: int) -> Iterator[tuple[tuple[int, int], tu
 def stewart_platforms(n: int) -> Model:
     """``n`` Stewart platforms side by side: a free plate each, on six legs that turn about two axes and lengthen: nv = 24 n, 6 n connects.
 
-    Loops that do not touch those of the next platform.
+    The loops of one platform do not touch those of the next.
     """
     n = count(n, "n")
     b = ModelBuilder(f"stewart_platforms_{n}")
@@ -414,7 +414,7 @@ def stewart_platforms(n: int) -> Model:
 
 
 def _bar(b: ModelBuilder, name: str, parent: str, position: Vector, length: float, angle: float, *, mass: float | None = None) -> None:
-    """Add a bar along its x axis, turned up by ``angle`` in the xz plane, hinged about y; bars pass through each other."""
+    """Add a bar along its x axis, rotated upwards by ``angle`` in the xz plane, hinged about y; bars pass through each other."""
     mass = length if mass is None else mass
     turn = (math.cos(angle / 2), 0.0, -math.sin(angle / 2), 0.0)
     b.add_body(
@@ -514,15 +514,15 @@ def pyramid_with_robots(rows: int = 4, robots: int = 3) -> Model:
 def on_floor(
     robot: Any, *, floating_base: bool = False, package_dirs: str | os.PathLike[str] | Sequence[str | os.PathLike[str]] | None = None
 ) -> Model:
-    """Put a robot on a floor at z = 0; its keyframes stay, and so do its meshes, height fields and explicit pairs. One that has a floor stays as it is.
+    """Put a robot on a floor at z = 0; its keyframes stay, and so do its meshes, height fields and explicit pairs. A model that has a floor already is returned unchanged.
 
     A floating robot without keyframes that reaches below the floor is lifted until its lowest shape is on it. Where a robot that is fixed to the world reaches below z = 0, the floor
     is as deep as its lowest shape.
 
     Args:
-        robot: whatever :func:`delassus.load` takes.
-        floating_base: let the root of a URDF float.
-        package_dirs: folders of the packages that a URDF names, see :func:`delassus.load`.
+        robot: any source that :func:`delassus.load` takes.
+        floating_base: URDF only: let the root float.
+        package_dirs: folders of the packages named in a URDF, see :func:`delassus.load`.
 
     Examples:
         >>> import delassus as dl
@@ -536,7 +536,7 @@ def on_floor(
 
 _BOX_HALF = (0.03, 0.05)  # half edges of loose boxes [m]
 _BOX_DENSITY = (200.0, 1000.0)  # [kg/m³]
-_CELL = 2 * math.sqrt(3) * _BOX_HALF[1] + 0.002  # width of a column of boxes, however they are turned [m]
+_CELL = 2 * math.sqrt(3) * _BOX_HALF[1] + 0.002  # width of a column of boxes in any orientation [m]
 _CLEARANCE = 0.005  # between boxes of a column at the start [m]
 
 
@@ -548,7 +548,7 @@ def _friction_range(friction: tuple[float, float]) -> tuple[float, float]:
 
 
 def _turn(rng: np.random.Generator) -> Quaternion:
-    """Draw an orientation, all alike likely."""
+    """Draw an orientation, uniformly distributed."""
     w, x, y, z = rng.standard_normal(4)
     size = math.sqrt(w * w + x * x + y * y + z * z)
     return float(w / size), float(x / size), float(y / size), float(z / size)
@@ -557,7 +557,7 @@ def _turn(rng: np.random.Generator) -> Quaternion:
 def _loose_boxes(b: ModelBuilder, n: int, side: int, bottom: ArrayLike, rng: np.random.Generator, friction: tuple[float, float]) -> float:
     """Add boxes of random size, mass, friction and orientation in side × side columns above ``bottom``, none touching another; returns the height of their top [m].
 
-    ``bottom`` is one height, or one per column. A column is as wide as the longest box is in any direction. In it boxes stand above each other, each as high as it is the way it is turned.
+    ``bottom`` is one height, or one per column. A column is as wide as the longest box is in any direction. In a column each box takes the height of its rotated extent.
     """
     tops = np.zeros(side * side) + np.asarray(bottom, dtype=float)
     for k in range(n):
@@ -598,15 +598,15 @@ def _walls(b: ModelBuilder, inside: float, height: float, friction: float) -> No
 def box_bin(
     n: int, layers: int | None = None, *, robots: int = 0, robot: Any = "go2", seed: int = 0, friction: tuple[float, float] = (0.3, 0.8)
 ) -> Model:
-    """``n`` boxes of different size, mass and friction above each other in a square bin, turned at random, none touching another: nv = 6n, and that of robots.
+    """``n`` boxes of different size, mass and friction above each other in a square bin, randomly oriented, none touching another: nv = 6n, plus that of robots.
 
-    Let go, they fall into a pile about a quarter as high as they stood. Edges are 6 to 10 cm, densities 200 to 1,000 kg/m³.
+    Let go, they fall into a pile of about a quarter of their initial height. Edges are 6 to 10 cm, densities 200 to 1,000 kg/m³.
 
     Args:
         n: number of boxes.
         layers: boxes above each other at the start. Few make a wide, shallow bin, many a narrow, deep one. Default: a pile about two thirds as high as wide.
         robots: number of robots on the floor of the bin, upright with random headings; columns of boxes above them start higher. The bin is at least as wide as they need.
-        robot: as for :func:`delassus.load`; it stands in its neutral configuration, without servos.
+        robot: any source that :func:`delassus.load` takes; it stands in its neutral configuration, without servos.
         seed: the same seed makes the same boxes.
         friction: range of the coefficients of boxes; floor and walls have the minimum, so that the coefficient of the box applies there.
 
@@ -689,7 +689,7 @@ def robot_heap(robots: int = 3, boxes: int = 0, *, robot: Any = "g1", seed: int 
     Args:
         robots: number of robots.
         boxes: number of loose boxes below them, in columns on a square as wide as the robot is high.
-        robot: as for :func:`delassus.load`; it falls in its neutral configuration.
+        robot: any source that :func:`delassus.load` takes; it falls in its neutral configuration.
         seed: the same seed makes the same heap.
     """
     robots, boxes = count(robots, "robots", 0), count(boxes, "boxes", 0)
@@ -738,7 +738,7 @@ class Scene:
     """A mechanism in a pose, with its constraints and contacts; ``model, q, constraints = scene``.
 
     Attributes:
-        name: of the scene.
+        name: scene name.
         model: the mechanism, its floor included.
         q: (nq,) the pose, read-only.
         constraints: the model's loops, then contacts, then joint friction.
@@ -889,7 +889,7 @@ contact_sets: tuple[str, ...] = (
 
 
 def contact_set(name: str) -> Scene:
-    """Load a robot at its keyframe ``home``, held to the world: rows of Table III of the constrained ABA paper, and the like for Go2 and G1.
+    """Load a robot at its keyframe ``home``, held to the world: rows of Table III of the constrained ABA paper, and similar sets for Go2 and G1.
 
     "talos-F6x2-H6x2" is Talos with six rows (a :class:`Weld`) on two feet F and two hands H; 3 stands for three rows (a :class:`Connect`), T for fingertips.
     Points are the middle of a sole, the centre of a round foot, the flange of a hand or the end of G1's, the end of a finger.

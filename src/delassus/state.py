@@ -59,7 +59,7 @@ def _spot(where: Model | Workspace, q: ArrayLike, body: str | int | Frame, point
 
 
 def on_body(frame: Frame, point: ArrayLike) -> Array:
-    """Coordinates (3,) in the frame of a body of a point with these coordinates (3,) in a frame on it; both in the precision of the point."""
+    """Body coordinates (3,) of a point given in the coordinates of a frame on that body (3,); both in the precision of the point."""
     given = finite(as_array(point, "point"), "point")
     if given.shape != (3,):
         raise ArgumentError(f"point: expected shape (3,), got {given.shape}.")
@@ -68,7 +68,7 @@ def on_body(frame: Frame, point: ArrayLike) -> Array:
 
 
 def _like(q: ArrayLike, point: ArrayLike | None) -> Any:
-    """Point as an array; the default, and anything that is no array yet, in the precision of q."""
+    """Point as an array; the default, and anything that is not yet an array, in the precision of q."""
     if isinstance(point, np.ndarray):
         return point
     return conform(_ORIGIN if point is None else point, "point", (3,), "float32" if getattr(q, "dtype", None) == np.float32 else "float64")
@@ -78,11 +78,11 @@ def integrate(model: Model | Workspace, q: ArrayLike, v: ArrayLike, dt: float = 
     """Move along a velocity on the configuration manifold, q ⊕ v dt.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
-        v: (nv,) velocity, held for the time ``dt`` [s].
-        dt: time.
-        out: (nq,) to fill; may be q.
+        v: (nv,) velocity, held constant for ``dt``.
+        dt: duration [s].
+        out: array (nq,) to fill; may be q.
 
     Returns:
         (nq,) configuration; quaternions are normalised.
@@ -95,9 +95,9 @@ def difference(model: Model | Workspace, q_from: ArrayLike, q_to: ArrayLike, *, 
     """Shortest velocity that carries one configuration to another in unit time: integrate(q_from, v) = q_to.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q_from, q_to: (nq,) configurations.
-        out: (nv,) to fill.
+        out: array (nv,) to fill.
 
     Returns:
         (nv,) velocity.
@@ -109,7 +109,7 @@ def normalize(model: Model | Workspace, q: ArrayLike) -> Array:
     """Scale the quaternions of a configuration to unit length.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,).
 
     Returns:
@@ -137,9 +137,9 @@ def body_placements(model: Model | Workspace, q: ArrayLike, *, out: Array | None
     """Placements of all bodies.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
-        out: (nbody, 4, 4) to fill.
+        out: array (nbody, 4, 4) to fill.
 
     Returns:
         (nbody, 4, 4) homogeneous matrices [[R, p], [0, 1]], body to world; body 0 is the world.
@@ -151,7 +151,7 @@ def body_placement(model: Model | Workspace, q: ArrayLike, body: str | int | Fra
     """Placement of one body, or of a frame on it.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
 
@@ -173,10 +173,10 @@ def point_position(model: Model | Workspace, q: ArrayLike, body: str | int | Fra
     """Position of a point of a body.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
-        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
+        point: (3,) in coordinates of the body, or of the frame [m]; default: its origin.
 
     Returns:
         (3,) world coordinates [m].
@@ -192,11 +192,11 @@ def frame_jacobian(
     """Jacobian of a frame fixed to a body: ``[velocity of the point; angular velocity]`` = J v.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
-        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
-        out: (6, nv) to fill.
+        point: (3,) in coordinates of the body, or of the frame [m]; default: its origin.
+        out: array (6, nv) to fill.
 
     Returns:
         (6, nv), world axes.
@@ -208,10 +208,10 @@ def point_jacobian(model: Model | Workspace, q: ArrayLike, body: str | int | Fra
     """Jacobian of a point of a body: velocity of the point = J v. MuJoCo's ``mj_jac``.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
-        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
+        point: (3,) in coordinates of the body, or of the frame [m]; default: its origin.
 
     Returns:
         (3, nv), world axes.
@@ -231,12 +231,12 @@ def frame_velocity(
     """Velocity of a frame fixed to a body, without forming a Jacobian.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         v: (nv,) velocity.
         body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
-        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
-        out: (6,) to fill.
+        point: (3,) in coordinates of the body, or of the frame [m]; default: its origin.
+        out: array (6,) to fill.
 
     Returns:
         (6,) ``[velocity of the point; angular velocity]`` [m/s, rad/s], world axes.
@@ -261,12 +261,12 @@ def frame_bias_acceleration(
     """J̇v of a frame fixed to a body: its acceleration when v stays constant.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         v: (nv,) velocity.
         body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
-        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
-        out: (6,) to fill.
+        point: (3,) in coordinates of the body, or of the frame [m]; default: its origin.
+        out: array (6,) to fill.
 
     Returns:
         (6,) ``[acceleration of the point; angular acceleration]`` [m/s², rad/s²], world axes.
@@ -285,9 +285,9 @@ def center_of_mass(model: Model | Workspace, q: ArrayLike, *, out: Array | None 
     """Centre of mass of all moving bodies.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
-        out: (3,) to fill.
+        out: array (3,) to fill.
 
     Returns:
         (3,) world coordinates [m].
@@ -299,7 +299,7 @@ def kinetic_energy(model: Model | Workspace, q: ArrayLike, v: ArrayLike) -> floa
     """Kinetic energy ½ vᵀ M(q) v [J], armature included, M not formed.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         v: (nv,) velocity.
     """
@@ -310,7 +310,7 @@ def potential_energy(model: Model | Workspace, q: ArrayLike) -> float:
     """Potential energy of gravity and joint springs [J], −Σ m gᵀc + ½ Σ k (q ⊖ q_spring)², over all moving bodies.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
     """
     return float(run(model, "gravitational_energy", q)) + spring_energy(_model(model), q)

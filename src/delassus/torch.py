@@ -4,8 +4,8 @@
     model = dl.load("go2")
     dt.forward_dynamics(model, q, v, tau).sum().backward()
 
-Every argument may have leading batch axes, the same for all that have them; ``torch.func.vmap`` makes such a batch too. It goes through the native batch where there is one.
-Derivatives of first order are analytic and matrix-free where the library is; second ones are not offered. A configuration's quaternions are normalized first.
+Every argument may have leading batch axes, the same for all that have them; ``torch.func.vmap`` makes such a batch too. It uses the native batch if there is one.
+Derivatives of first order are analytic and matrix-free where the library is; second derivatives are not supported. A configuration's quaternions are normalized first.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ def _on_arrays(work: Callable[[list[np.ndarray]], tuple[np.ndarray, ...]], argum
 
 
 def _in_front(arguments: Sequence[Any], axes: Sequence[int | None]) -> list[Any]:
-    """Axis of a map in front, and as many axes in all: what is not mapped broadcasts."""
+    """Move the mapped axis to the front, with equal numbers of axes: unmapped arguments broadcast."""
     moved = [x[None] if axis is None else x.movedim(axis, 0) for x, axis in zip(arguments, axes, strict=True)]
     deepest = max(x.ndim for x in moved)
     return [x.reshape(x.shape[0], *(1,) * (deepest - x.ndim), *x.shape[1:]) for x in moved]
 
 
 def _product(f: Function, transposed: bool) -> Any:
-    """Products with the derivatives of a function, or with their transposes: of its arguments and of directions."""
+    """Products with the Jacobian of a function, or with its transpose, as a function of arguments and directions."""
     count = len(f.inputs)
 
     class Product(torch.autograd.Function):  # type: ignore[misc]
@@ -154,24 +154,24 @@ def _called(f: Function, names: str, given: Sequence[Any]) -> Any:
 
 
 def inverse_dynamics(model: Model, q: Any, v: Any, acceleration: Any, *, threads: int = 1) -> Any:
-    """Joint forces τ (…, nv) of :func:`delassus.inverse_dynamics`, differentiable by q (…, nq), v (…, nv) and ν̇ (…, nv).
+    """Joint forces τ (…, nv) of :func:`delassus.inverse_dynamics`, differentiable with respect to q (…, nq), v (…, nv) and ν̇ (…, nv).
 
     Args:
         model: the mechanism.
         q, v, acceleration: configuration (…, nq), velocity (…, nv) and its rate (…, nv).
-        threads: how many share a batch.
+        threads: number of threads for a batch.
     """
     f = made(TreeFunction, model, True, threads)
     return _called(f, "q v acceleration", (q, v, acceleration))[0]
 
 
 def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, *, threads: int = 1) -> Any:
-    """Accelerations ν̇ (…, nv) of :func:`delassus.forward_dynamics`, differentiable by q (…, nq), v (…, nv) and τ (…, nv).
+    """Accelerations ν̇ (…, nv) of :func:`delassus.forward_dynamics`, differentiable with respect to q (…, nq), v (…, nv) and τ (…, nv).
 
     Args:
         model: the mechanism.
         q, v, tau: configuration (…, nq), velocity (…, nv) and joint forces (…, nv).
-        threads: how many share a batch.
+        threads: number of threads for a batch.
     """
     f = made(TreeFunction, model, False, threads)
     return _called(f, "q v tau", (q, v, tau))[0]
@@ -180,13 +180,13 @@ def forward_dynamics(model: Model, q: Any, v: Any, tau: Any, *, threads: int = 1
 def constrained_dynamics(
     model: Model, q: Any, v: Any, tau: Any, constraints: Sequence[Constraint | Loop], *, threads: int = 1
 ) -> tuple[Any, Any]:
-    """Accelerations ν̇ (…, nv) and forces λ (…, m) of :func:`delassus.constrained_dynamics`, differentiable by q, v and τ.
+    """Accelerations ν̇ (…, nv) and forces λ (…, m) of :func:`delassus.constrained_dynamics`, differentiable with respect to q, v and τ.
 
     Args:
         model: the mechanism.
         q, v, tau: configuration (…, nq), velocity (…, nv) and joint forces (…, nv).
         constraints: constraints of this model, or its loops.
-        threads: how many share a batch.
+        threads: number of threads for a batch.
 
     Raises:
         InaccurateError: the equations have no solution.
@@ -197,13 +197,13 @@ def constrained_dynamics(
 
 
 def delassus_apply(model: Model, q: Any, x: Any, constraints: Sequence[Constraint | Loop], *, threads: int = 1) -> Any:
-    """G(q) x (…, m), differentiable by q (…, nq) and x (…, m); ``threads`` share a batch."""
+    """G(q) x (…, m), differentiable with respect to q (…, nq) and x (…, m); ``threads`` share a batch."""
     f = made_with_rows(OperatorFunction, model, constraints, threads)
     return _called(f, "q x", (q, x))[0]
 
 
 def delassus_solve(model: Model, q: Any, y: Any, damping: Any, constraints: Sequence[Constraint | Loop], *, threads: int = 1) -> Any:
-    """(G(q) + ε)⁻¹ y (…, m), differentiable by q (…, nq), y (…, m) and the damping ε, a scalar or (…, m); ``threads`` share a batch."""
+    """(G(q) + ε)⁻¹ y (…, m), differentiable with respect to q (…, nq), y (…, m) and the damping ε, a scalar or (…, m); ``threads`` share a batch."""
     f = made_with_rows(InverseOperatorFunction, model, constraints, threads)
     damping = torch.as_tensor(damping)
     damping = damping.expand(f.inputs[1]) if damping.ndim == 0 else damping
@@ -211,16 +211,16 @@ def delassus_solve(model: Model, q: Any, y: Any, damping: Any, constraints: Sequ
 
 
 def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -> Any:
-    """Contact forces λ (…, m) of :func:`delassus.solve_contacts`, differentiable by G (…, m, m), g (…, m) and friction (…, m / 3).
+    """Contact forces λ (…, m) of :func:`delassus.solve_contacts`, differentiable with respect to G (…, m, m), g (…, m) and friction (…, m / 3).
 
-    Only the symmetric part of G is used, and its adjoint is symmetric. Where a contact is about to change its mode the derivative is one-sided, see
+    Only the symmetric part of G is used, and its adjoint is symmetric. If a contact is about to change its mode the derivative is one-sided, see
     :class:`delassus.ContactDerivatives`.
 
     Args:
         G: (…, m, m) Delassus matrix, three rows per contact, normal first.
         g: (…, m) velocities without forces.
         friction: (…, m / 3) coefficients µ.
-        tolerance: of the solution; derivatives are as exact as that.
+        tolerance: tolerance of the solution, which limits the accuracy of derivatives.
 
     Raises:
         InaccurateError: the problem was not solved to that tolerance.
@@ -236,16 +236,16 @@ def solve_contacts(G: Any, g: Any, friction: Any, *, tolerance: float = 1e-11) -
 
 
 def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -> tuple[Any, Any]:
-    """State (q⁺, v⁺) after a step of a simulator from (q, v), differentiable by q (…, nq), v (…, nv), control (…, nu) and τ (…, nv).
+    """State (q⁺, v⁺) after a step of a simulator from (q, v), differentiable with respect to q (…, nq), v (…, nv), control (…, nu) and τ (…, nv).
 
     The simulator is not changed, and starts without contact memory. One thread at a time may use it. Derivatives are those of :meth:`delassus.Simulator.linearize`; give it a small
-    ``tolerance``, say 1e-10, for they are as exact as that.
+    ``tolerance``, such as 1e-10, which limits their accuracy.
 
     Args:
         sim: the simulator; its current time, activations and mocap poses are used.
         q, v: configuration (…, nq) and velocity (…, nv).
-        control: (…, nu) of the actuators; default zero.
-        tau: (…, nv) forces on joints; default zero.
+        control: (…, nu) actuator commands; default: zero.
+        tau: (…, nv) joint forces; default: zero.
     """
     f = made(StepFunction, sim)
     q = torch.as_tensor(q)
@@ -255,9 +255,9 @@ def step(sim: Simulator, q: Any, v: Any, control: Any = None, tau: Any = None) -
 
 
 def rollout(sim: Simulator, q: Any, v: Any, controls: Any) -> tuple[Any, Any]:
-    """States after every step of a simulator that starts from (q, v): (…, steps, nq) and (…, steps, nv), differentiable by q (…, nq), v (…, nv) and the controls (…, steps, nu).
+    """States after every step of a simulator that starts from (q, v): (…, steps, nq) and (…, steps, nv), differentiable with respect to q (…, nq), v (…, nv) and the controls (…, steps, nu).
 
-    As :func:`step`, but contacts are remembered from step to step. Backward mode keeps the start of every step, of more than 256 of every √steps-th, and takes the steps again, last first.
+    As :func:`step`, but with warm starts from step to step. Backward mode keeps the start of every step (of every √steps-th if there are more than 256), and takes the steps again, last first.
     """
     model, controls = sim.model, torch.as_tensor(controls)
     if controls.ndim < 2 or controls.shape[-1] != model.nu:

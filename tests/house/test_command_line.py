@@ -34,7 +34,7 @@ def test_an_embedded_robot_cannot_be_told_to_float():
     for command in ("simulate", "info", "check", "view", "doctor", "bench"):
         said = run(command, "go2", "--floating-base")
         assert said.returncode == 2, command
-        assert b"floating_base: only a URDF can be told to float" in said.stderr
+        assert b"floating_base: only a URDF can get a floating base" in said.stderr
     assert run("simulate", "box-stack", "--floating-base").returncode == 2
 
 

@@ -117,7 +117,7 @@ def test_an_ending_that_is_no_recording_is_told_before_the_run(tmp_path):
     sim = dl.Simulator(dl.scenes.box_stack(1))
     with pytest.raises(ArgumentError, match=r"record: expected a file that ends in \.html, \.viser, \.npz"):
         sim.run(0.1, record=tmp_path / "fall.avi", progress=False)
-    with pytest.raises(ArgumentError, match=r"A picture is what the trajectory's plot"):
+    with pytest.raises(ArgumentError, match=r"For a picture use the trajectory's plot"):
         sim.run(0.1, record=tmp_path / "fall.png", progress=False)
     assert sim.time == 0
 

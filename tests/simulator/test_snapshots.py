@@ -90,10 +90,10 @@ def test_snapshots_of_other_models_and_options_are_refused(sim):
     ("made", "error", "said"),
     [
         (lambda s: s[:-1], ArgumentError, "not what save"), (lambda s: np.append(s, 0.0), ArgumentError, "not what save"), (lambda s: s[:4], ArgumentError, "expected an array"),
-        (lambda s: s[1:], ArgumentError, "begin otherwise"), (lambda s: np.where(np.arange(len(s)) == 1, 1.0, s), ArgumentError, "format 1; this version reads 5"),
+        (lambda s: s[1:], ArgumentError, "begin differently"), (lambda s: np.where(np.arange(len(s)) == 1, 1.0, s), ArgumentError, "format 1; this version reads 5"),
         (lambda s: np.where(np.arange(len(s)) == 20, np.inf, s), NotFiniteError, "finite"), (lambda s: None, ArgumentTypeError, "got None"),
         (lambda s: "garbage", ArgumentTypeError, "real numbers"), (lambda s: [[1.0], [2.0, 3.0]], ArgumentTypeError, "snapshot"),
-        (lambda s: s.astype(complex), ArgumentTypeError, "real numbers"), (lambda s: np.random.default_rng(0).standard_normal(300), ArgumentError, "begin otherwise"),
+        (lambda s: s.astype(complex), ArgumentTypeError, "real numbers"), (lambda s: np.random.default_rng(0).standard_normal(300), ArgumentError, "begin differently"),
     ],
 )  # fmt: skip
 def test_what_is_no_snapshot_says_so(sim, made, error, said):

@@ -1,11 +1,11 @@
 // Constraints between bodies, with the world, and on joints.
 //
-// A constraint is some rows: their velocity J v, the set their forces λ live in, and a bias γ = J̇v + k_d J v + k_p e of
+// A constraint is a set of rows: their velocity J v, the set of their forces λ, and a bias γ = J̇v + k_d J v + k_p e of
 // the acceleration, e its position error. Points and axes are in the coordinates of the body they are on; the world's
 // are world coordinates. Rows between two bodies are the velocity of `point` on `body` minus that of `other_point` on
 // `other`. Positive forces push `body` away from `other`.
 //
-// Where an optional value of the world is not given, the constraint holds wherever it is: that part of e is zero.
+// An optional value of the world that is not given is the current one in every state: that part of e is zero.
 #pragma once
 
 #include <variant>
@@ -15,21 +15,21 @@
 namespace delassus {
 inline namespace v0 {
 
-/// Gains that pull a constraint back: acceleration −k_d J v − k_p e of the rows; k_d = 2 √k_p is critical damping.
+/// Baumgarte gains: acceleration −k_d J v − k_p e of the rows; k_d = 2 √k_p is critical damping.
 struct Baumgarte {
   double kp = 0;  ///< [1/s²]
   double kd = 0;  ///< [1/s]
 };
 
-/// A point that touches: 3 rows, normal first, then two tangents, world axes; force in the cone ‖λ_T‖ ≤ µ λ_n. With
+/// A point contact: 3 rows, normal first, then two tangents, world axes; force in the cone ‖λ_T‖ ≤ µ λ_n. With
 /// torsional friction 4 rows, with rolling friction 6, scaled so that all of λ is in newtons and in one cone.
 struct PointContact {
   std::string body;
-  Vec3 point{};                       ///< on the body [m]
+  Vec3 point{};                       ///< point on the body [m]
   std::string other = "world";        ///< body touched
-  std::optional<Vec3> other_point{};  ///< on the other [m]; on a body its origin by default
-  Vec3 normal{0, 0, 1};               ///< from other to body, world axes
-  double friction = 0.8;              ///< µ
+  std::optional<Vec3> other_point{};  ///< point on the other [m]; on a body its origin by default
+  Vec3 normal{0, 0, 1};               ///< unit vector from other to body, world axes
+  double friction = 0.8;              ///< sliding coefficient µ
   double torsional_friction = 0;      ///< torque about the normal over normal force [m]
   double rolling_friction = 0;        ///< torque about the tangents over normal force [m]
   Baumgarte baumgarte{};
@@ -39,8 +39,8 @@ struct PointContact {
 struct Connect {
   std::string body;
   std::string other = "world";
-  Vec3 point{};                       ///< on the body [m]
-  std::optional<Vec3> other_point{};  ///< on the other [m]; on a body its origin by default
+  Vec3 point{};                       ///< point on the body [m]
+  std::optional<Vec3> other_point{};  ///< point on the other [m]; on a body its origin by default
   Baumgarte baumgarte{};
 };
 
@@ -50,8 +50,8 @@ struct Weld {
   std::string other = "world";
   Vec3 point{};                            ///< origin of the frame on the body [m]
   Quat quaternion{1, 0, 0, 0};             ///< orientation of the frame on the body
-  std::optional<Vec3> other_point{};       ///< on the other [m]; on a body its origin by default
-  std::optional<Quat> other_quaternion{};  ///< on the other; on a body its axes by default
+  std::optional<Vec3> other_point{};       ///< point on the other [m]; on a body its origin by default
+  std::optional<Quat> other_quaternion{};  ///< orientation on the other; on a body its axes by default
   Baumgarte baumgarte{};
 };
 
@@ -59,9 +59,9 @@ struct Weld {
 struct Distance {
   std::string body;
   std::string other = "world";
-  Vec3 point{};                       ///< on the body [m]
-  std::optional<Vec3> other_point{};  ///< on the other [m]; on a body its origin by default, in the world required
-  std::optional<double> length{};     ///< [m]; the current one by default
+  Vec3 point{};                       ///< point on the body [m]
+  std::optional<Vec3> other_point{};  ///< point on the other [m]; by default a body's origin, required in the world
+  std::optional<double> length{};     ///< distance [m]; the current one by default
   Baumgarte baumgarte{};
 };
 
@@ -70,10 +70,10 @@ struct Distance {
 struct Hinge {
   std::string body;
   std::string other = "world";
-  Vec3 axis{0, 0, 1};                 ///< on the body
-  std::optional<Vec3> other_axis{};   ///< on the other; on a body the same components by default
-  Vec3 point{};                       ///< on the body [m]
-  std::optional<Vec3> other_point{};  ///< on the other [m]; on a body its origin by default
+  Vec3 axis{0, 0, 1};                 ///< axis on the body
+  std::optional<Vec3> other_axis{};   ///< axis on the other; on a body the same components by default
+  Vec3 point{};                       ///< point on the body [m]
+  std::optional<Vec3> other_point{};  ///< point on the other [m]; on a body its origin by default
   Baumgarte baumgarte{};
 };
 
@@ -89,22 +89,22 @@ struct JointCoupling {
 /// Dry friction of a joint: one row per velocity, forces in [−friction, friction].
 struct JointFriction {
   std::string joint;
-  std::optional<double> friction{};  ///< [N m or N]; the model's friction loss by default
+  std::optional<double> friction{};  ///< largest force [N m or N]; the model's friction loss by default
   double kd = 0;                     ///< [1/s]
 };
 
-/// One end of the range of a hinge or slide: 1 row, force ≥ 0 away from it.
+/// A limit of the range of a hinge or slide: 1 row, force ≥ 0 away from it.
 struct JointLimit {
   enum Side { lower, upper };
   std::string joint;
   Side side = lower;
-  std::optional<double> bound{};  ///< [rad or m]; the end of the joint's range by default
+  std::optional<double> bound{};  ///< the limit [rad or m]; by default that of the joint's range
   Baumgarte baumgarte{};
 };
 
-/// The centre of mass of all that moves: 3 rows, world axes.
+/// The centre of mass of all moving bodies: 3 rows, world axes.
 struct CenterOfMass {
-  std::optional<Vec3> target{};  ///< in the world [m]
+  std::optional<Vec3> target{};  ///< position in the world [m]
   Baumgarte baumgarte{};
 };
 
@@ -122,13 +122,13 @@ struct LinkConstraint {
 using Constraint = std::variant<PointContact, Connect, Weld, Distance, Hinge, JointCoupling, JointFriction, JointLimit,
                                 CenterOfMass, LinkConstraint>;
 
-struct ConstraintsData;  // the inside of Constraints
+struct ConstraintsData;  // the content of Constraints
 
 /// Constraints of one model in order; their rows in order are the rows of J. May be empty.
 class DELASSUS_API Constraints {
  public:
   explicit Constraints(const Model& model);
-  /// @throws ArgumentError that names the constraint, the argument and the way out
+  /// @throws ArgumentError that names the constraint, the argument and a remedy
   Constraints(const Model& model, const std::vector<Constraint>& list);
   Constraints(const Constraints&);
   Constraints(Constraints&&) noexcept;
@@ -136,14 +136,14 @@ class DELASSUS_API Constraints {
   Constraints& operator=(Constraints&&) noexcept;
   ~Constraints();
 
-  /// Adds one, its rows last. @throws ArgumentError
+  /// Adds a constraint, its rows last. @throws ArgumentError
   Constraints& add(const Constraint& constraint);
-  /// Adds others of the same model, such as Model::saved_constraints(). @throws ArgumentError for those of another
+  /// Adds constraints of the same model, such as Model::saved_constraints(). @throws ArgumentError for those of another
   /// model
   Constraints& add(const Constraints& others);
 
-  [[nodiscard]] int size() const noexcept;  ///< constraints
-  [[nodiscard]] int rows() const noexcept;  ///< m, of all
+  [[nodiscard]] int size() const noexcept;  ///< number of constraints
+  [[nodiscard]] int rows() const noexcept;  ///< m, number of all rows
   /// First row of a constraint; of size() it is rows(). @throws ArgumentError
   [[nodiscard]] int first_row(int constraint) const;
   [[nodiscard]] const Model& model() const noexcept;

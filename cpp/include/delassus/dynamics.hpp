@@ -8,9 +8,9 @@
 namespace delassus {
 inline namespace v0 {
 
-/// Recursive algorithms of a tree, constraints left out: O(n). One thread at a time.
+/// Recursive algorithms of the tree, without constraints: O(n). One thread at a time.
 ///
-/// q (nq,), v and a (nv,), forces on joints tau (nv,) [N m or N]. `external` is (nbody, 6) row-major, force and torque
+/// q (nq,), v and a (nv,), joint forces tau (nv,) [N m or N]. `external` is (nbody, 6) row-major, force and torque
 /// on each body at its centre of mass, world axes; an empty span is none.
 class DELASSUS_API TreeDynamics {
  public:
@@ -34,7 +34,7 @@ class DELASSUS_API TreeDynamics {
   /// a ← M⁻¹ (tau − h + external).
   Status forward_dynamics(std::span<const double> q, std::span<const double> v, std::span<const double> tau,
                           std::span<double> a, std::span<const double> external = {}) noexcept;
-  /// h ← forces of gravity, Coriolis and centrifugal: inverse dynamics without acceleration.
+  /// h ← gravity, Coriolis and centrifugal forces: inverse dynamics at zero acceleration.
   Status bias_forces(std::span<const double> q, std::span<const double> v, std::span<double> h) noexcept;
   /// X (nbody, 4, 4) row-major ← placements of all bodies in the world.
   Status body_placements(std::span<const double> q, std::span<double> X) noexcept;
@@ -46,61 +46,61 @@ class DELASSUS_API TreeDynamics {
   std::unique_ptr<Impl> impl_;
 };
 
-/// How constrained dynamics are solved.
+/// Method of constrained dynamics.
 enum class DynamicsMethod : int {
-  automatic,  ///< lcaba; where its certificate says that it failed, kkt
-  lcaba,      ///< loop-constrained articulated bodies: O(n + m) an iteration
+  automatic,  ///< lcaba; if its certificate reports a failure, kkt
+  lcaba,      ///< loop-constrained articulated bodies: O(n + m) per iteration
   kkt,        ///< one dense factor of both equations: O((n + m)³), the most robust
 };
 
-/// What an answer is, computed from the two equations by whatever method it was found.
+/// Status of a solution, recomputed from the two equations for every method.
 enum class DynamicsOutcome : int {
   solved,                    ///< both equations hold
-  infeasible_least_squares,  ///< rows contradict each other: the least-squares answer
-  iteration_limit,           ///< not yet
-  stalled,                   ///< rounding keeps the residual from decreasing
-  redundant,                 ///< rows depend on each other but for how exactly the mechanism is drawn, and hold to that
+  infeasible_least_squares,  ///< rows contradict each other: the least-squares solution
+  iteration_limit,           ///< not yet within the tolerance
+  stalled,                   ///< rounding errors keep the residual from decreasing
+  redundant,                 ///< rows depend on each other up to the accuracy of the model, and hold up to that
 };
 [[nodiscard]] DELASSUS_API const char* describe(DynamicsOutcome outcome) noexcept;
 
 /// True in a condition if both equations hold.
 struct DynamicsReport {
-  Status status = Status::failed;  ///< ok: there are accelerations and forces, whatever the outcome
+  Status status = Status::failed;  ///< ok: accelerations and forces were written, whatever the outcome
   DynamicsOutcome outcome = DynamicsOutcome::stalled;
-  int iterations = 0;        ///< proximal iterations
-  double constraints = 0;    ///< largest |J v̇ + C λ + γ|, each row's over the scale of its equation
+  int iterations = 0;        ///< number of proximal iterations
+  double constraints = 0;    ///< largest |J v̇ + C λ + γ|, each row over the scale of its equation
   double dynamics = 0;       ///< largest |M v̇ + h − τ − Jᵀ λ|, each joint's over the scale of its equation
   double primal = 0;         ///< largest |J v̇ + C λ + γ| [m/s² or rad/s²]
   double dual = 0;           ///< largest change of J v̇ in the last iteration [m/s² or rad/s²]
   double least_squares = 0;  ///< largest gradient of the least-squares problem [1 / mu]
-  bool repaired = false;     ///< the answer is kkt's
+  bool repaired = false;     ///< the solution is that of kkt
   explicit operator bool() const noexcept { return status == Status::ok && outcome == DynamicsOutcome::solved; }
 };
 
 struct DynamicsOptions {
   DynamicsMethod method = DynamicsMethod::automatic;
-  double tolerance = 1e-12;  ///< of `constraints` and `dynamics` in the report
-  int max_iterations = 20;   ///< proximal iterations
+  double tolerance = 1e-12;  ///< tolerance of `constraints` and `dynamics` in the report
+  int max_iterations = 20;   ///< maximum number of proximal iterations
   double compliance = 0;     ///< C of all rows
-  /// 1 / ε of the proximal iterations, one number per row (m,). Empty: ε is a small part of G's own diagonal; saved
-  /// constraints bring it along from Python, so that results are the same bits.
+  /// 1 / ε of the proximal iterations, one number per row (m,). Empty: ε is a small fraction of G's own diagonal; saved
+  /// constraints include Python's value, so that results are the same bits.
   std::vector<double> mu{};
 };
 
-/// A state and what acts in it; empty spans but those of q and v are none.
+/// A state and its inputs; an empty span other than q and v means none.
 struct DynamicsInput {
   std::span<const double> q;           ///< (nq,)
   std::span<const double> v;           ///< (nv,)
-  std::span<const double> tau{};       ///< (nv,) forces on joints [N m or N]
+  std::span<const double> tau{};       ///< (nv,) joint forces [N m or N]
   std::span<const double> external{};  ///< (nbody, 6) force and torque at centres of mass, world axes
-  std::span<const double> bias{};      ///< (m,) γ instead of that of the constraints [m/s² or rad/s²]
+  std::span<const double> bias{};      ///< (m,) γ instead of the constraints' own [m/s² or rad/s²]
 };
 
 /// Accelerations and constraint forces. Forces are not restricted to cones or boxes: contacts also pull; with friction
 /// use a ContactSolver. One thread at a time.
 class DELASSUS_API ConstrainedDynamics {
  public:
-  /// Takes all memory, also that of kkt (8 (n + m)² bytes for up to 2,000 velocities and rows). @throws ArgumentError
+  /// Allocates all memory, also for kkt (8 (n + m)² bytes for up to 2,000 velocities and rows). @throws ArgumentError
   explicit ConstrainedDynamics(const Constraints& constraints, const DynamicsOptions& options = {});
   ConstrainedDynamics(ConstrainedDynamics&&) noexcept;
   ConstrainedDynamics& operator=(ConstrainedDynamics&&) noexcept;
@@ -109,7 +109,7 @@ class DELASSUS_API ConstrainedDynamics {
   [[nodiscard]] int rows() const noexcept;
   [[nodiscard]] const Model& model() const noexcept;
 
-  /// acceleration (nv,) ← v̇, forces (m,) ← λ. With `warm_start`, forces are what the iterations start from.
+  /// acceleration (nv,) ← v̇, forces (m,) ← λ. With `warm_start`, forces holds the initial forces.
   DynamicsReport solve(const DynamicsInput& input, std::span<double> acceleration, std::span<double> forces,
                        bool warm_start = false) noexcept;
 

@@ -6,16 +6,16 @@
 namespace delassus {
 inline namespace v0 {
 
-/// What a solve goes through to be exact.
+/// Refinement of a solution.
 enum class Refinement : int {
-  none,      ///< as the factor gives it: fastest, loses digits when damping is small
+  none,      ///< unrefined: fastest, loses digits when damping is small
   products,  ///< up to 8 corrections with G itself: bounded time
   full,      ///< then Krylov iterations and, up to 1,024 rows, a dense factor, as Python's `G.solve`
 };
 
 struct SolveOptions {
   Refinement refinement = Refinement::full;
-  double tolerance = 0;  ///< of the backward error; 0: 1e-12, or 4 roundings per velocity if that is more
+  double tolerance = 0;  ///< tolerance of the backward error; 0: 1e-12, or 4 roundings per velocity if that is more
 };
 
 /// Result of a solve; true in a condition if the solution is within the tolerance.
@@ -27,10 +27,10 @@ struct SolveReport {
 };
 
 struct OperatorOptions {
-  double damping = -1;    ///< ε of all rows; negative: none is set, and there is no inverse yet
+  double damping = -1;    ///< ε of all rows; negative: not set, so there is no inverse yet
   double compliance = 0;  ///< C of all rows
-  /// Take the memory of Refinement::full now: 8 m² bytes for up to 1,024 rows, and 65 m numbers. Without it,
-  /// Refinement::full does what Refinement::products does.
+  /// Allocate the memory of Refinement::full now: 8 m² bytes for up to 1,024 rows, and 65 m numbers. Without it,
+  /// Refinement::full does the same as Refinement::products.
   bool reserve_full = true;
 };
 
@@ -50,7 +50,7 @@ class DELASSUS_API DelassusOperator {
   [[nodiscard]] const Model& model() const noexcept;
   [[nodiscard]] const Constraints& constraints() const noexcept;
 
-  /// Numeric work at q (nq,): kinematics, rows, factors. The only call that reads q; whatever it reports but ok leaves
+  /// Numeric work at q (nq,): kinematics, rows, factors. The only call that reads q; any status other than ok leaves
   /// the operator stale.
   Status update(std::span<const double> q) noexcept;
   /// Damping ε ≥ 0, one number for all rows or one per row (m,); refactors what depends on it.
@@ -69,7 +69,7 @@ class DELASSUS_API DelassusOperator {
   Status backward_error(std::span<const double> x, std::span<const double> y, double& error) noexcept;
   /// G (m, m) row-major: m products.
   Status to_matrix(std::span<double> G) noexcept;
-  /// d (m,) ← diagonal of G; where a row acts on two links of one tree, without what passes between these.
+  /// d (m,) ← diagonal of G; for a row that acts on two links of one tree, without the coupling between these.
   Status diagonal(std::span<double> d) noexcept;
 
   /// y ← J x, x (nv, k), y (m, k).

@@ -1,8 +1,8 @@
-// What a call reports, and what a constructor throws.
+// Statuses that calls report, and exceptions that constructors throw.
 //
 // Constructors allocate and may throw one of the exceptions below. All other functions of classes that compute are
-// noexcept, allocate nothing, and report a Status; whatever is not Status::ok leaves outputs without meaning, but the
-// object as usable as before.
+// noexcept, allocate nothing, and report a Status; if it is not Status::ok, outputs are meaningless, but the
+// object remains usable.
 #pragma once
 
 #include <array>
@@ -22,55 +22,55 @@ using Vec3 = std::array<double, 3>;
 /// Unit quaternion (w, x, y, z).
 using Quat = std::array<double, 4>;
 
-/// How a call ended.
+/// Outcome of a call.
 enum class [[nodiscard]] Status : int {
   ok = 0,
-  wrong_size,      ///< an argument has another length than its comment says
+  wrong_size,      ///< the length of an argument differs from that in its comment
   not_finite,      ///< an argument holds NaN or infinity
-  not_normalized,  ///< a quaternion in q is not of length 1 (to 1e-6)
-  out_of_range,    ///< a number that must be positive or not negative is not, or a body index does not exist
+  not_normalized,  ///< a quaternion in q does not have length 1 (to 1e-6)
+  out_of_range,    ///< a number has the wrong sign, or a body index does not exist
   overlapping,     ///< an output shares memory with an input or another output
   stale,           ///< no update(q) has succeeded yet, or the last one failed
   no_inverse,      ///< damping + compliance is not positive in every row, so G + damping has no inverse
   singular,        ///< the mass matrix is singular here
   inaccurate,      ///< no solution within the tolerance; the report has the error reached
   overflow,        ///< the result is not finite: numbers overflowed, or the points of a Distance coincide
-  capacity,        ///< a world has no room for so many contacts
+  capacity,        ///< too many contacts for a world
   failed,          ///< out of memory, or an error inside the library
 };
 
-/// The status in words, with the way out; never null, static storage.
+/// The status in words, with a remedy; never null, static storage.
 [[nodiscard]] DELASSUS_API const char* describe(Status status) noexcept;
 
-/// Base of all exceptions of this library. The message names the argument, what was expected, and what it got.
+/// Base of all exceptions of this library. The message names the argument, the expected and the given value.
 class DELASSUS_API Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
   ~Error() override;
 };
 
-/// An argument of a constructor does not make sense.
+/// An argument of a constructor is invalid.
 class DELASSUS_API ArgumentError : public Error {
  public:
   using Error::Error;
   ~ArgumentError() override;
 };
 
-/// A model that no mechanism can have: an unknown parent, an unphysical inertia, a joint that moves nothing.
+/// An impossible model: an unknown parent, an unphysical inertia, a joint that moves no inertia.
 class DELASSUS_API ModelError : public Error {
  public:
   using Error::Error;
   ~ModelError() override;
 };
 
-/// A file cannot be read, or is not what delassus.save_model of the Python package writes.
+/// A file cannot be read, or was not written by delassus.save_model of the Python package.
 class DELASSUS_API LoadError : public Error {
  public:
   using Error::Error;
   ~LoadError() override;
 };
 
-/// Version of the library that is running, such as "0.1.0"; DELASSUS_VERSION is that of the headers.
+/// Version of the running library, such as "0.1.0"; DELASSUS_VERSION is that of the headers.
 [[nodiscard]] DELASSUS_API const char* version() noexcept;
 
 /// Instruction set the library was compiled for, as given to -march; "" for the compiler's default.

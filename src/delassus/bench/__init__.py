@@ -1,4 +1,4 @@
-"""Benchmarks of a model: our steps by stage compared with MuJoCo's, and every method on its constraints. Every time is shown with a check of its result."""
+"""Benchmarks of a model: our steps by stage compared with MuJoCo's, and every method on its constraints. Every time is shown with a check of the result."""
 
 from .methods import Problem, measure_methods
 from .motion import Motion, PeerMotion, constraints_of, run, run_mujoco

@@ -1,4 +1,4 @@
-"""Times of calls on one thread, as the processor tells them."""
+"""Processor times of calls on one thread."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["Timing", "best", "in_turn", "one_thread"]
 
 
 def best(call: Callable[[], object], budget: float) -> float:
-    """Best time of a call [µs], on the processor, of as many as a budget [s] holds and five samples at least, after one to warm up."""
+    """Best processor time of a call [µs], over as many samples as fit in a budget [s] and at least five, after a warm-up call."""
     start = time.perf_counter()
     call()
     inner = max(1, round(3e-4 / max(time.perf_counter() - start, 1e-9)))
     best, end, samples = np.inf, time.perf_counter() + budget, 0
     while samples < 5 or time.perf_counter() < end:
-        start = time.thread_time()  # what others do on the machine meanwhile does not count
+        start = time.thread_time()  # other processes on the machine do not count
         for _ in range(inner):
             call()
         best = min(best, (time.thread_time() - start) / inner)
@@ -37,11 +37,11 @@ class Timing(NamedTuple):
 
 
 def in_turn(calls: Sequence[Callable[[], object]], budget: float, progress: Callable[[float], object]) -> list[Timing]:
-    """Time calls, one sample of each in turn, so that what the machine does meanwhile meets them all alike.
+    """Time calls, one sample of each in turn, so that other load affects all of them equally.
 
     Args:
-        calls: each was called before.
-        budget: for each of them [s]; what takes longer than it has three samples.
+        calls: the calls, each called at least once before.
+        budget: time for each of them [s]; slower calls get three samples.
         progress: called with the fraction done.
     """
     inner, spent = [0] * len(calls), [0.0] * len(calls)
@@ -54,8 +54,8 @@ def in_turn(calls: Sequence[Callable[[], object]], budget: float, progress: Call
             took = (time.thread_time() - start) / (inner[k] or 1)
             spent[k] += time.perf_counter() - begin
             if inner[k]:
-                samples[k] += [took] if took > 0 else []  # a clock that stood still told nothing
-            else:  # the first says how many calls a sample needs
+                samples[k] += [took] if took > 0 else []  # discard samples in which the clock did not advance
+            else:  # the first sample determines the number of calls per sample
                 inner[k] = max(1, round(3e-4 / max(took, 1e-9)))
         progress(sum(min(1.0, s / budget) for s in spent) / len(calls))
     return [Timing(1e6 * min(times), 1e6 * float(np.median(times))) for times in samples]
@@ -63,7 +63,7 @@ def in_turn(calls: Sequence[Callable[[], object]], budget: float, progress: Call
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Keep OpenBLAS, where NumPy and SciPy use it, on one thread, as the operator is: two that wait for each other on a busy machine measure the machine."""
+    """Keep OpenBLAS, if NumPy and SciPy use it, on one thread, like the operator: several threads on a busy machine would measure the load."""
     before = []
     maps = Path("/proc/self/maps")
     files = {line.split()[-1] for line in maps.read_text().splitlines() if "openblas" in line} if maps.exists() else set()

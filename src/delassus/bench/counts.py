@@ -1,4 +1,4 @@
-"""Scalar operations of methods: the textbook's on CasADi symbols, the operator's from its plan."""
+"""Scalar operations of methods: of the textbook's on CasADi symbols, of the operator from its plan."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from .trial import Measurement, Section
 
 __all__ = ["with_operations"]
 
-# Names in the textbook where they differ; what it does not have is not counted.
+# Names in the textbook where they differ; methods that it lacks are not counted.
 _TEXTBOOK = {
     "matrix": {"oscm": "", "columns": ""},
     "inverse": {"ltl": "ltl-inverse", "lcaba": ""},
     "dynamics": {"soft-gauss": "lcaba", "kkt": ""},
 }
-# Expected operations: for these methods about this number times m³; for the others m² or, without a matrix, a multiple of n + m.
+# Expected operations: for these methods about this number times m³; for the others m² or, matrix-free, a multiple of n + m.
 _CUBIC = {"ltl-inverse": 2.0, "pv-osimf": 1.5, "prox-ltl": 0.6, "prox-pv": 0.6, "pv": 0.6, "pv-early": 0.6}
 _LINEAR = ("caba", "lcaba", "pv-soft", "prox-ltls")
-_A_SECOND = 3e4  # operations that CasADi takes in
+_A_SECOND = 3e4  # operations that CasADi processes per second
 
 
 def with_operations(problem: Problem, sections: Sequence[Section], limit: float, progress: Progress = quiet) -> tuple[list[Section], str]:
     """Add operation counts to measurements that have a time, the cheap ones first.
 
     Args:
-        problem: what was measured.
+        problem: the measured problem.
         sections: the measurements.
-        limit: for all counting [s].
+        limit: time limit for all counting [s].
         progress: called with the fraction done.
 
     Returns:
-        The sections, and a sentence on what was not counted and why; empty if all was.
+        The sections, and a sentence on what was not counted and why; empty if everything was.
     """
     wanted = []
     for s in sections:
@@ -74,14 +74,14 @@ def with_operations(problem: Problem, sections: Sequence[Section], limit: float,
 
 
 def _expected(name: str, p: Problem, iterations: int) -> float:
-    """Seconds that counting will take."""
+    """Estimate the duration of counting [s]."""
     n, m = p.model.nv, p.rows
     once, again = (0, 60 * (n + m)) if name in _LINEAR else (12 * m**2, 2 * m**2)
     return (250 * n + 100 * m + once + iterations * again + _CUBIC.get(name, 0.0) * m**3) / _A_SECOND
 
 
 def _planned(p: Problem) -> dict[str, int]:
-    """Operations of the operator, a multiply-add being two."""
+    """Operations of the operator, a multiply-add counting as two."""
     if p.rows == 0:
         return {}
     e = DelassusOperator(p.model, p.constraints).explain()

@@ -1,4 +1,4 @@
-"""What every method is held against: M, J and what follows from them, dense, by LAPACK."""
+"""The reference for every method: M, J and derived quantities as dense matrices, by LAPACK."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ __all__ = ["Definition", "contact_residual", "polygon_residual", "relative"]
 Array = NDArray[Any]
 _ROUNDING = 100 * np.finfo(float).eps
 _LEAST_ALLOWED, _MOST_ALLOWED = 1e-9, 1e-4
-_KEPT = 1e-7  # of the largest singular value of J M^-½: what is below is a combination of rows that nothing moves
+_KEPT = 1e-7  # relative to the largest singular value of J M^-½: smaller ones are combinations of rows that no joint moves
 
 
 def relative(a: Array, b: Array) -> float:
-    """Largest difference over the largest number of b."""
+    """Largest difference, relative to the largest number of b."""
     return float(np.abs(a - b).max(initial=0.0) / max(np.abs(b).max(initial=0.0), 1e-300))
 
 
@@ -31,35 +31,35 @@ def _over(difference: Array, *sizes: Array) -> float:
 
 
 class Definition:
-    """A mechanism with constraints in one state, by definition: M by Newton and Euler and J, a velocity at a time, G = J M⁻¹ Jᵀ by the Cholesky factor of M.
+    """A mechanism with constraints in one state, by definition: M by Newton–Euler and J, one velocity at a time, G = J M⁻¹ Jᵀ by the Cholesky factor of M.
 
     Args:
         model: the mechanism.
-        q, v: its state; nothing drives it.
-        constraints: of it.
+        q, v: its state; joint forces are zero.
+        constraints: its constraints.
 
     Attributes:
         M: (n, n); h: (n,) bias forces.
         J: (m, n); gamma: (m,) bias of the rows.
         G: (m, m).
         damping: ε of the damped inverse, a thousandth of the mean diagonal of G.
-        inverse: (m, m) of G + ε.
-        matrix_allowed, inverse_allowed: errors of a matrix that rounding explains, given how M and G + ε are conditioned; 1e-9 at least, 1e-4 at most.
+        inverse: (m, m) inverse of G + ε.
+        matrix_allowed, inverse_allowed: errors of a matrix attributable to rounding, given the conditioning of M and G + ε; from 1e-9 to 1e-4.
 
     Raises:
-        SingularError: M is singular in this pose, or so near to it that nothing could be checked.
+        SingularError: M is singular in this pose, or so close to it that nothing could be checked.
     """
 
     def __init__(self, model: Model, q: ArrayLike, v: ArrayLike, constraints: Sequence[Constraint]) -> None:
         self.h = bias_forces(model, q, v)
-        still, unit = np.zeros(model.nv), 1e6 * np.eye(model.nv)  # so large that gravity leaves no rounding behind
+        still, unit = np.zeros(model.nv), 1e6 * np.eye(model.nv)  # so large that gravity causes no rounding error
         rest = inverse_dynamics(model, q, still, still)
         M = np.array([inverse_dynamics(model, q, still, e) - rest for e in unit]).reshape(model.nv, model.nv) / 1e6
         self.M = (M + M.T) / 2
         rows = ConstraintRows(model, constraints)
         self.J = np.array([rows.velocity(q, e) for e in np.eye(model.nv)]).reshape(model.nv, -1).T
         self.gamma = rows.bias(q, v)
-        # M scaled to a unit diagonal, so that units of joints do not matter
+        # M scaled to unit diagonal, so that units of joints do not matter
         d = np.sqrt(self.M.diagonal())
         scaled = self.M / np.outer(d, d)
         worst = float(np.linalg.cond(scaled)) if model.nv else 1.0
@@ -83,20 +83,20 @@ class Definition:
         self._moved, self._singular = u[:, kept], (s[kept], vt[kept])
 
     def acceleration_error(self, acceleration: Array) -> float:
-        """Difference to ν̇ by Gauss' principle: of those that meet the rows best, the nearest to the free one in the metric of M. Over the largest of both, or 1."""
+        """Difference from ν̇ by Gauss's principle: among those that satisfy the rows best, the closest to the free one in the metric of M. Relative to the largest of both, or 1."""
         s, vt = self._singular
         want = self.free - self._half.T @ (vt.T @ ((self._moved.T @ (self.gamma + self.J @ self.free)) / s))
         return _over(acceleration - want, want, self.free)
 
     def free_error(self, acceleration: Array, tau: Array) -> float:
-        """Difference to ν̇ = M⁻¹ (τ − h), of the mechanism without constraints, over its largest or 1."""
+        """Difference from ν̇ = M⁻¹ (τ − h) of the mechanism without constraints, relative to its largest or 1."""
         want = self.free + self._half.T @ (self._half @ tau)
         return _over(acceleration - want, want)
 
     def dynamics_error(self, acceleration: Array, forces: Array, softness: Array | None = None) -> float:
-        """Return the residuals of M ν̇ + h = Jᵀ λ and of the rows, each over the largest number in it; one for the rows where accelerations are smaller.
+        """Return the residuals of M ν̇ + h = Jᵀ λ and of the rows, each relative to its largest term; for the rows at least 1.
 
-        Rows are rigid, J ν̇ + γ = 0, of which what nothing moves is left out: so least squares count where rows contradict each other. Or they are
+        Rows are rigid, J ν̇ + γ = 0, without the part that no joint moves, so that least-squares solutions pass if rows contradict each other. Or they are
         springs, J ν̇ + γ + softness λ = 0.
         """
         dynamics = self.M @ acceleration + self.h - self.J.T @ forces
@@ -114,14 +114,14 @@ def contact_residual(
 ) -> float:
     """Natural residual of contact forces: the largest d ‖λ − P(λ − σ̃ / d)‖, σ̃ = A λ + g + Γ [m/s].
 
-    d is the mean diagonal over the rows of a contact, and of any other row its own.
+    d is the mean diagonal over the rows of a contact, and for any other row its own diagonal entry.
 
     Args:
         A: (m, m) G.
         g: (m,) velocities without forces.
         forces: (m,) λ.
-        constraints: whose sets they are in.
-        timestep: of which dry friction has its bound [s].
+        constraints: constraints that define their sets.
+        timestep: time step for the bounds of dry friction [s].
         relaxed: leave out Γ.
     """
     sigma, left = A @ forces + g, [0.0]
@@ -130,7 +130,7 @@ def contact_residual(
         if c.force_set == "free":
             left.append(np.abs(s).max())  # loops do not move
             continue
-        if not isinstance(c, PointContact):  # each row is a set of its own
+        if not isinstance(c, PointContact):  # each row is a separate set
             own = np.array([_felt(A, slice(r, r + 1)) for r in range(at.start, at.stop)])
             left.append(np.abs(own * (y - _into_set(y - s / own, c, timestep))).max())
             continue
@@ -164,7 +164,7 @@ def polygon_residual(A: Array, g: Array, forces: Array, constraints: Sequence[Co
 
 
 def _felt(A: Array, at: slice) -> float:
-    """Inverse mass that rows feel, the mean diagonal over them; 1 where nothing moves them."""
+    """Effective inverse mass of rows, the mean diagonal over them; 1 if no joint moves them."""
     return float(A.diagonal()[at].mean()) or 1.0
 
 
@@ -182,7 +182,7 @@ def _into_set(z: Array, c: Constraint, timestep: float) -> Array:
 
 
 def _into_cone(z: Array, friction: float) -> Array:
-    """Nearest point of the cone ‖z_T‖ ≤ µ z_n."""
+    """Closest point of the cone ‖z_T‖ ≤ µ z_n."""
     n, t = float(z[0]), float(np.linalg.norm(z[1:]))
     if t <= friction * n:
         return z

@@ -1,7 +1,7 @@
-"""Whether the installed build is healthy: what its verbs cost here, beside what they cost in a good build.
+"""Health of the installed build: the cost of its operations here, compared with a good build.
 
-Instructions are compared with those recorded for this kind of processor. Where none can be counted, times are, as multiples of the time of an
-addition that waits for the one before it: a clock of the processor's own, which no compiler flag of ours changes.
+Instructions are compared with those recorded for this kind of processor. If they cannot be counted, times are compared, as multiples of the time of an
+addition that depends on the previous one: a processor clock that no compiler flag changes.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from .verbs import Verb, verbs
 
 __all__ = ["Finding", "Health", "count", "diagnose", "level_of_processor", "measure", "show"]
 
-# Ratios to the record within which a build is healthy. Instructions: other compilers differ by up to about a third in a verb. Times: processors
-# differ in how many instructions they do while they add twice.
-_BANDS = {"instructions": (0.6, 1.6, 1.3), "times": (0.2, 4.0, 2.5)}  # a verb: least, most; mean of all: most
+# Ratios to the record within which a build is healthy. Instructions: other compilers differ by up to about a third per verb. Times: processors
+# differ in the number of instructions per addition.
+_BANDS = {"instructions": (0.6, 1.6, 1.3), "times": (0.2, 4.0, 2.5)}  # per verb: minimum, maximum; mean of all: maximum
 _LEVELS = {
     "x86-64-v2": {"sse3", "ssse3", "sse4_1", "sse4_2", "popcnt"},
     "x86-64-v3": {"avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe"},
@@ -44,7 +44,7 @@ _INSTRUMENTS = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One verb: what it took, what is on record, their ratio, and "healthy", "slow" or "not comparable" (so much less that the measurement must be wrong)."""
+    """One verb: its measurement, the recorded one, their ratio, and "healthy", "slow" or "not comparable" (so much lower that the measurement must be wrong)."""
 
     verb: str
     found: float
@@ -55,16 +55,16 @@ class Finding:
 
 @dataclass(frozen=True)
 class Health:
-    """What was found of a build.
+    """Diagnosis of a build.
 
     Attributes:
         instrument: "counter", "steps" or "clock".
         why: reasons why better instruments were not used.
-        level: what this processor can do, as compilers call it: "x86-64-v3", "aarch64".
-        record: the recorded build that was compared with.
-        findings: a verb each.
+        level: instruction-set level of this processor, as named by compilers: "x86-64-v3", "aarch64".
+        record: the recorded build used for comparison.
+        findings: one per verb.
         mean: geometric mean of ratios.
-        resembles: the recorded build whose counts are nearest; None for times.
+        resembles: the recorded build with the closest counts; None for times.
         wrong: verbs whose result was wrong.
     """
 
@@ -84,7 +84,7 @@ class Health:
         return not self.wrong and all(f.verdict == "healthy" for f in self.findings) and self.mean <= bound
 
     def as_data(self) -> dict[str, Any]:
-        """Everything, as plain data."""
+        """All fields, as plain data."""
         return asdict(self) | {"healthy": self.healthy, "findings": [asdict(f) for f in self.findings]}
 
 
@@ -97,7 +97,7 @@ def level_of_processor(features: Collection[str], kind: str = "x86-64") -> str:
 
     Args:
         features: extensions of the instruction set, as ``delassus info --build`` names them.
-        kind: of processor.
+        kind: kind of processor.
     """
     level, needed = kind, set[str]()
     for name, more in _LEVELS.items() if kind == "x86-64" else ():
@@ -108,15 +108,15 @@ def level_of_processor(features: Collection[str], kind: str = "x86-64") -> str:
 
 
 def load_record() -> dict[str, Any]:
-    """Return the record that is part of the package."""
+    """Return the record included in the package."""
     return json.loads(resources.files(__package__).joinpath("healthy.json").read_text(encoding="utf-8"))  # type: ignore[no-any-return]
 
 
 def count(known: Sequence[Verb], progress: Progress = quiet) -> tuple[str, dict[str, float], tuple[str, ...]]:
-    """Measure by the best instrument there is.
+    """Measure with the best available instrument.
 
     Returns:
-        its name, a number for each verb, and why better ones were not used.
+        its name, a number per verb, and the reasons why better ones were not used.
     """
     why = []
     try:
@@ -131,7 +131,7 @@ def count(known: Sequence[Verb], progress: Progress = quiet) -> tuple[str, dict[
 
 
 def times(known: Sequence[Verb], progress: Progress = quiet, budget: float = 0.15) -> dict[str, float]:
-    """Time of each verb over that of one addition in a running sum; each is the best of what its budget [s] holds, in turn with the sum."""
+    """Time of each verb over that of one addition in a running sum; the best of as many samples as fit in its budget [s], in turn with the sum."""
     numbers, sums = np.full(2048, 1e-3), np.empty(2048)
     found = {}
     with one_thread():
@@ -152,13 +152,13 @@ def times(known: Sequence[Verb], progress: Progress = quiet, budget: float = 0.1
 def diagnose(
     instrument: str, found: dict[str, float], record: dict[str, Any], level: str, why: Sequence[str] = (), wrong: Sequence[str] = ()
 ) -> Health:
-    """Compare what was found with the record.
+    """Compare measurements with the record.
 
     Args:
         instrument: see :class:`Health`.
         found: instructions, or times in additions, of each verb.
         record: see :func:`load_record`.
-        level: of the processor; where nothing was recorded for it, times of the highest level are compared.
+        level: level of the processor; if nothing was recorded for it, times of the highest level are compared.
         why, wrong: see :class:`Health`.
     """
     unit = _unit(instrument)
@@ -192,7 +192,7 @@ def measure(progress: Progress = quiet) -> Health:
 
 
 def advice(health: Health) -> list[str]:
-    """Say what to do, a sentence each; nothing for a healthy build."""
+    """Give advice, one sentence each; none for a healthy build."""
     if health.healthy:
         return []
     said = []

@@ -1,10 +1,10 @@
-"""Number of instructions that native work executes: by the processor's own counter, or one instruction at a time.
+"""Number of instructions executed by native work: by the processor's own counter, or by single steps.
 
 The counter (perf_event_open) takes no time, but virtual machines often hide it and some systems forbid it. Single steps (ptrace) need no
-counter: the kernel stops a child process after every instruction, a few ten thousand a second. Both count what runs, with every instruction
-that the processor knows; valgrind, for one, knows no AVX-512. Linux only.
+counter: the kernel stops a child process after every instruction, some ten thousand per second. Both count the instructions executed, including all
+that the processor supports; valgrind, for example, does not support AVX-512. Linux only.
 
-What Python does in a call is subtracted: a count is the difference of two calls in which the core repeats the work a different number of times.
+The cost of Python in a call is subtracted: a count is the difference of two calls in which the core repeats the work a different number of times.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class EventCounter:
         kind, event: numbers of the event in linux/perf_event.h; by default instructions, counted by the processor.
 
     Raises:
-        NotImplementedError: there is no such event here, or it is forbidden.
+        NotImplementedError: the event is unavailable or forbidden.
     """
 
     def __init__(self, kind: int = 0, event: int = 1) -> None:
@@ -71,7 +71,7 @@ class EventCounter:
         fcntl.ioctl(self._file, _DISABLE, 0)
         after = self._read()
         value, enabled, running = after[0], after[1] - before[1], after[2] - before[2]
-        if running != enabled:  # another user of the counter, or a core that has another one
+        if running != enabled:  # another user of the counter, or another type of core
             raise NotImplementedError("the processor's counter ran only part of the time")
         return value
 
@@ -80,15 +80,15 @@ class EventCounter:
         return value, enabled, running
 
     def close(self) -> None:
-        """Give the counter back."""
+        """Release the counter."""
         os.close(self._file)
 
 
 def count_by_counter(verbs: Sequence[Verb], repeats: int = 64) -> dict[str, float]:
-    """Instructions of each verb, by the processor's counter: the least of three counts.
+    """Instructions of each verb, by the processor's counter: the minimum of three counts.
 
     Raises:
-        NotImplementedError: there is no counter, or it told nothing.
+        NotImplementedError: there is no counter, or it does not work.
     """
     counter = EventCounter()
     counts = {}
@@ -110,7 +110,7 @@ def count_by_counter(verbs: Sequence[Verb], repeats: int = 64) -> dict[str, floa
 
 
 def run_stopped(names: Sequence[str]) -> None:
-    """Do some verbs, each between two stops of this process, once and more often, the first one twice more: the child of :func:`count_by_steps`."""
+    """Run some verbs, each between two stops of this process, once and repeatedly, the first one twice more: the child of :func:`count_by_steps`."""
     from .verbs import verbs
 
     known = [verb for verb in verbs() if verb.name in names]
@@ -127,7 +127,7 @@ def run_stopped(names: Sequence[str]) -> None:
     for verb in known:
         if not verb.right:
             sys.exit(f"{verb.name}: wrong by {verb.error():.0e}")
-        for repeats in (1, 2) * 8:  # Python specializes its bytecode, memory is taken; signal 0 does nothing
+        for repeats in (1, 2) * 8:  # Python specializes its bytecode, memory is allocated; signal 0 does nothing
             between(verb, repeats, 0)
     gc.disable()
     if ctypes.CDLL(None, use_errno=True).ptrace(_TRACEME, 0, 0, 0) != 0:
@@ -141,12 +141,12 @@ def count_by_steps(verbs: Sequence[Verb], progress: Progress = quiet, limit: flo
     """Instructions of each verb, one at a time in a child process.
 
     Args:
-        verbs: in the order of :func:`~delassus.bench.verbs.verbs`, of which the child takes those of the same names.
+        verbs: in the order of :func:`~delassus.bench.verbs.verbs`, the child runs those of the same names.
         progress: called with the fraction done.
-        limit: longest time it may take [s].
+        limit: time limit [s].
 
     Raises:
-        NotImplementedError: this system has no single steps, forbids them, or is too slow.
+        NotImplementedError: single steps are unavailable, forbidden or too slow.
     """
     if sys.platform != "linux":
         raise NotImplementedError("single steps (ptrace) are used on Linux only")
@@ -166,12 +166,12 @@ def count_by_steps(verbs: Sequence[Verb], progress: Progress = quiet, limit: flo
                 with suppress(ProcessLookupError):
                     os.kill(child.pid, signal.SIGKILL)
                     os.waitpid(child.pid, 0)
-            child.returncode = 0  # it was waited for
+            child.returncode = 0  # it has been reaped
             complaint = child.stderr.read().strip() if child.stderr else ""
     if len(counts) != 2 + 2 * len(verbs):
         raise NotImplementedError(complaint.splitlines()[-1] if complaint else "single steps were not seen")
-    # The first count warms up what no signal has met before. With more than one repeat, the core also looks at a clock: the third number of the
-    # first verb tells what that takes
+    # The first count warms up code not run with signals before. With more than one repeat, the core also reads a clock: the third number of the
+    # first verb gives the cost of that
     once, twice, thrice = counts[1:4]
     clock = (twice - once) - (thrice - twice)
     differences = [twice - once, *(b - a for a, b in zip(counts[4::2], counts[5::2], strict=True))]
@@ -179,12 +179,12 @@ def count_by_steps(verbs: Sequence[Verb], progress: Progress = quiet, limit: flo
 
 
 def _stepped(process: int, deadline: float) -> Iterator[int]:
-    """Let a child run from stop to stop, every other time by single steps; yield how many those were."""
+    """Run a child from stop to stop, every other time by single steps; yield the number of steps."""
     ptrace = ctypes.CDLL(None, use_errno=True).ptrace
     ptrace.argtypes = [ctypes.c_long] * 4
     ptrace.restype = ctypes.c_long
     wait, stop = os.waitpid, signal.SIGSTOP
-    step_trap = signal.SIGTRAP << 8 | 0x7F  # status of a process that one step has stopped
+    step_trap = signal.SIGTRAP << 8 | 0x7F  # status of a process stopped by a single step
 
     def resume(request: int, given: int) -> int:
         if ptrace(request, process, 0, given) != 0:
@@ -198,7 +198,7 @@ def _stepped(process: int, deadline: float) -> Iterator[int]:
             if stepping:
                 yield steps
             steps, stepping = 0, not stepping
-        # other signals than our own are handed on
+        # signals other than our own are passed on
         status = resume(_STEP if stepping else _CONTINUE, 0 if given in (stop, signal.SIGTRAP) else given)
         steps += 1
         while stepping and status == step_trap:
@@ -210,7 +210,7 @@ def _stepped(process: int, deadline: float) -> Iterator[int]:
 
 @contextmanager
 def _on_one_processor() -> Iterator[None]:
-    """Stay on one processor, as a child begun meanwhile does: a step is two changes between both, which are quicker there."""
+    """Stay on one processor, with child processes: a step takes two context switches between both, which are faster there."""
     before = os.sched_getaffinity(0)
     with suppress(OSError):
         os.sched_setaffinity(0, {max(before)})

@@ -1,4 +1,4 @@
-"""Every method there is on one model with its constraints: time, memory, error, and which of them ``auto`` takes."""
+"""Every available method on one model with its constraints: time, memory, error, and the choice of ``auto``."""
 
 from __future__ import annotations
 
@@ -41,19 +41,19 @@ MATRIX_FREE = ("update", "update, G x", "G x again", "update, solve", "solve aga
 
 _SOFT = ("pv", "pv-soft", "soft-gauss")
 _DYNAMICS_ALLOWED = 1e-8
-CONTACT_ALLOWED = 5e-5  # [m/s], five times the tolerance of the solvers: their d leaves out what passes between two links
-_PATIENCE = 3.0  # [s], the longest that one call may be expected to take
+CONTACT_ALLOWED = 5e-5  # [m/s], five times the tolerance of the solvers, whose d omits the coupling between two links
+_PATIENCE = 3.0  # [s], maximum expected duration of one call
 _MU, _MAX_ITERATIONS = 1e6, 100  # of proximal iterations
 
 
 class Problem:
-    """A model with constraints in one state, and the dense definition of it.
+    """A model with constraints in one state, and its dense definition.
 
     Args:
         model: the mechanism.
         q, v: its state.
-        constraints: of it; may be empty.
-        timestep: of the contact problem [s].
+        constraints: its constraints; may be empty.
+        timestep: time step of the contact problem [s].
     """
 
     def __init__(self, model: Model, q: ArrayLike, v: ArrayLike, constraints: Sequence[Constraint], timestep: float = 1e-3) -> None:
@@ -70,7 +70,7 @@ class Problem:
         return np.asarray(D.J @ (self.v + self.timestep * D.free))
 
     def contact_error(self, forces: Array, *, relaxed: bool = False) -> float:
-        """Natural residual of contact forces, found anew from the dense matrix [m/s]; ``relaxed`` without de Saxcé's term."""
+        """Natural residual of contact forces, recomputed from the dense matrix [m/s]; ``relaxed`` without de Saxcé's term."""
         return contact_residual(self.definition.G, self.contact_velocities(), forces, self.constraints, self.timestep, relaxed=relaxed)
 
 
@@ -93,13 +93,13 @@ def measure_methods(
     budget: float = 0.1,
     progress: Progress = quiet,
 ) -> list[Section]:
-    """Measure every method on a problem, by what they compute.
+    """Measure every method on a problem, grouped by what they compute.
 
     Args:
         problem: the model, its state and its constraints.
-        only: names of methods; default all.
-        peers: methods of other libraries for a section of this name.
-        budget: for each measurement [s].
+        only: names of methods; default: all.
+        peers: function that returns the methods of other libraries for a section, by its name.
+        budget: time for each measurement [s].
         progress: called with the fraction done.
     """
     check_names(only)
@@ -151,7 +151,7 @@ def _matrix(p: Problem) -> tuple[Section, Methods]:
 
 
 def _inverse(p: Problem) -> tuple[Section, Methods]:
-    """(G + ε)⁻¹ by every explicit algorithm, and the operator that solves without."""
+    """(G + ε)⁻¹ by every explicit algorithm, and the operator that solves without a matrix."""
     D = p.definition
     if p.rows == 0:
         return Section("inverse", "(G + ε)⁻¹", reason="no rows"), []
@@ -185,7 +185,7 @@ def _inverse(p: Problem) -> tuple[Section, Methods]:
 
 
 def _dynamics(p: Problem) -> tuple[Section, Methods]:
-    """Accelerations and forces, by every method; springs where a method gives way."""
+    """Accelerations and forces, by every method; springs for methods with soft constraints."""
     D = p.definition
 
     def make(method: DynamicsMethod) -> Trial:
@@ -218,7 +218,7 @@ def _dynamics(p: Problem) -> tuple[Section, Methods]:
 
 
 def _contacts(p: Problem) -> tuple[Section, Methods]:
-    """Contact forces in their sets, over one timestep from the state; residuals are found anew from the dense matrix."""
+    """Contact forces in their sets, over one timestep from the state; residuals are recomputed from the dense matrix."""
     D, title = p.definition, f"contact forces over {1e3 * p.timestep:g} ms"
     if all(c.force_set == "free" for c in p.constraints):
         return Section("contacts", title, reason="no contacts"), []
@@ -241,7 +241,7 @@ def _contacts(p: Problem) -> tuple[Section, Methods]:
             return p.contact_error(r.forces, relaxed=method == "apgd")
 
         def unsolved(r: ContactResult) -> str:
-            # other problems than Coulomb's, solved: the judge knows which
+            # solved problems other than Coulomb's: the judge accounts for them
             return (
                 ""
                 if r.status in ("solved", "approximate")

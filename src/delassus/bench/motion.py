@@ -21,7 +21,7 @@ __all__ = ["Motion", "PeerMotion", "constraints_of", "run", "run_mujoco"]
 
 Array = NDArray[Any]
 Progress = Callable[[float], object]
-_RESETS = tuple(getattr(mujoco.mjtWarning, f"mjWARN_BADQ{what}") for what in ("POS", "VEL", "ACC"))  # where MuJoCo starts again by itself
+_RESETS = tuple(getattr(mujoco.mjtWarning, f"mjWARN_BADQ{what}") for what in ("POS", "VEL", "ACC"))  # MuJoCo resets itself after these
 
 
 def quiet(_: float) -> None:
@@ -30,15 +30,15 @@ def quiet(_: float) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """Our simulation, T steps.
+    """Our simulation of T steps.
 
     Attributes:
         trajectory: kept frames.
-        seconds: (T,) a step takes, seen from Python.
-        stages: seconds of a stage, a step in the mean.
-        status: (T,) of the contact solver.
-        contacts: (T,) that bear a force; iterations: (T,).
-        residual: (T,) natural [m/s]; penetration, loop_error: (T,) [m].
+        seconds: (T,) duration of each step, measured in Python [s].
+        stages: mean time per step of each stage [s].
+        status: (T,) status of the contact solver.
+        contacts: (T,) number of contacts with a force; iterations: (T,).
+        residual: (T,) natural residual [m/s]; penetration, loop_error: (T,) [m].
     """
 
     trajectory: Trajectory
@@ -53,7 +53,7 @@ class Motion:
 
     @property
     def unsolved(self) -> int:
-        """Steps that ended otherwise than solved."""
+        """Number of steps that did not end "solved"."""
         return int((self.status != "solved").sum())
 
 
@@ -62,9 +62,9 @@ class PeerMotion:
     """MuJoCo's simulation of the same model, T steps.
 
     Attributes:
-        seconds: (T,) a step takes; contacts: (T,) that it found.
-        penetration: (T,) deepest before the step [m].
-        finite: whether all numbers stayed finite, and nothing was reset.
+        seconds: (T,) duration of each step [s]; contacts: (T,) number of contacts found.
+        penetration: (T,) maximum penetration before the step [m].
+        finite: True if all numbers stayed finite, and nothing was reset.
     """
 
     seconds: Array
@@ -78,8 +78,8 @@ def run(sim: Simulator, seconds: float, *, control: ArrayLike | None = None, eve
 
     Args:
         sim: the simulator, from its current state.
-        seconds: of simulated time.
-        control: of the actuators.
+        seconds: simulated time [s].
+        control: actuator commands.
         every: number of steps between recorded frames.
         progress: called with the fraction done.
     """
@@ -128,21 +128,21 @@ def run(sim: Simulator, seconds: float, *, control: ArrayLike | None = None, eve
 def run_mujoco(
     m: Any, q: ArrayLike, v: ArrayLike, timestep: float, seconds: float, *, control: ArrayLike | None = None, progress: Progress = quiet
 ) -> PeerMotion:
-    """Simulate the same with MuJoCo, its settings as the model has them but for the timestep.
+    """Simulate the same with MuJoCo, with the model's settings except for the time step.
 
     Args:
-        m: a ``mujoco.MjModel``; it is as before afterwards.
-        q, v: where to start.
-        timestep: [s].
-        seconds: of simulated time.
-        control: of the actuators.
+        m: a ``mujoco.MjModel``; unchanged afterwards.
+        q, v: initial state.
+        timestep: time step [s].
+        seconds: simulated time [s].
+        control: actuator commands.
         progress: called with the fraction done.
     """
     before, steps = m.opt.timestep, max(1, round(seconds / timestep))
     took, contacts, depth = np.empty(steps), np.empty(steps, dtype=int), np.zeros(steps)
     m.opt.timestep, sound = timestep, True
     said = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(lambda _: None)  # it would print, and write a file; what it does about it is counted
+    mujoco.set_mju_user_warning(lambda _: None)  # it would print, and write a file; its resets are counted
     try:
         d = mujoco.MjData(m)
         d.qpos[:], d.qvel[:] = q, v
@@ -166,7 +166,7 @@ def run_mujoco(
 
 
 def constraints_of(model: Model, q: ArrayLike, contacts: Contacts) -> list[Constraint]:
-    """Make constraints of the loops of a model and of contacts at q."""
+    """Make constraints for the loops of a model and for contacts at q."""
     placements = body_placements(model, q)
 
     def inside(body: int, x: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The operator without a matrix against a dense one, in one pose."""
+"""The matrix-free operator compared with a dense one, in one pose."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Costs:
-    """The operator without a matrix against a dense G, by the explicit algorithm that suits best, with LAPACK's Cholesky factor; in one pose, on one thread.
+    """The matrix-free operator compared with a dense G, by the most suitable explicit algorithm, with LAPACK's Cholesky factor; in one pose, on one thread.
 
     Attributes:
-        rows: of all constraints; contacts: among them.
-        update, product, solve: µs of (matrix-free, explicit): new numbers and factors at q; G x; (G + ρ)⁻¹ y.
-        nbytes: of the two.
-        method: by which the explicit matrix is found.
-        product_error, solve_error: largest difference of the two, over the largest number.
-        problem: µs of a whole contact problem, matrix-free.
-        iterations, status: of it.
-        residual: of it, the natural one found anew from the dense matrix [m/s].
+        rows: number of rows of all constraints; contacts: number of contacts among them.
+        update, product, solve: times (matrix-free, explicit) [µs]: new numbers and factors at q; G x; (G + ρ)⁻¹ y.
+        nbytes: memory of the two [B].
+        method: method that computes the explicit matrix.
+        product_error, solve_error: largest difference of the two, relative to the largest number.
+        problem: time of a whole contact problem, matrix-free [µs].
+        iterations, status: iterations and status of that problem.
+        residual: its natural residual, recomputed from the dense matrix [m/s].
     """
 
     rows: int
@@ -53,21 +53,21 @@ class Costs:
 
     @property
     def agree(self) -> bool:
-        """Whether both give the same numbers, but for rounding."""
+        """Whether both give the same numbers, up to rounding."""
         return self.product_error < 1e-9 and self.solve_error < 1e-6
 
 
 def operator_costs(
     model: Model, q: ArrayLike, v: ArrayLike, constraints: list[Constraint], timestep: float, *, budget: float = 0.2
 ) -> Costs:
-    """Time the operator without a matrix against a dense one, and check them against each other.
+    """Time the matrix-free operator and a dense one, and check them against each other.
 
     Args:
         model: the mechanism.
         q, v: its state.
-        constraints: at least one.
-        timestep: of the contact problem, whose rows move with J (v + dt M⁻¹ (τ − h)) [s].
-        budget: for each measurement [s].
+        constraints: its constraints, at least one.
+        timestep: time step dt of the contact problem, whose rows have velocities J (v + dt M⁻¹ (τ − h)) [s].
+        budget: time for each measurement [s].
     """
     G, explicit = DelassusOperator(model, constraints), ExplicitDelassus(model, constraints)
     rows = G.shape[0]

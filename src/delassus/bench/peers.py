@@ -1,4 +1,4 @@
-"""Pinocchio and MuJoCo on the same problem, where they can represent it. What they find is held against the same definition."""
+"""Pinocchio and MuJoCo on the same problem, where they can represent it. Their results are checked against the same definition."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .trial import Section, Trial, measured
 __all__ = ["Peers"]
 
 Array = NDArray[Any]
-_ACCELERATION_ALLOWED = 1e-6  # proximal iterations of others stop by rules of their own
+_ACCELERATION_ALLOWED = 1e-6  # proximal iterations of others have their own stopping rules
 _SOFTENS = "not comparable: it softens every constraint, and these are rigid"
 _DISABLED = mujoco.mjtDisableBit.mjDSBL_FRICTIONLOSS | mujoco.mjtDisableBit.mjDSBL_LIMIT
 
@@ -33,8 +33,8 @@ class Peers:
 
     Args:
         problem: the model, its state and its constraints.
-        compiled: MuJoCo's model of the same.
-        simulated: whether the contacts are those of a simulation, so that MuJoCo has the like.
+        compiled: MuJoCo's model of the same mechanism.
+        simulated: True if the contacts come from a simulation, so that MuJoCo has similar ones.
     """
 
     def __init__(self, problem: Problem, compiled: Any, *, simulated: bool) -> None:
@@ -54,17 +54,17 @@ class Peers:
 
     @cached_property
     def _rest(self) -> Definition:
-        """The definition at rest: rows of Pinocchio turn with bodies, and ours with the world."""
+        """The definition at rest: Pinocchio's rows rotate with bodies, ours are in world axes."""
         p = self._problem
         return Definition(p.model, p.q, np.zeros(p.model.nv), p.constraints)
 
     @cached_property
     def _tau(self) -> Array:
-        """Joint forces: without them all that falls falls alike."""
+        """Joint forces: without them everything would fall with the same acceleration."""
         return np.random.default_rng(1).standard_normal(self._problem.model.nv)
 
     def versions(self) -> dict[str, str]:
-        """Of the libraries that are installed."""
+        """Versions of the installed libraries."""
         found = {"MuJoCo": mujoco.__version__}
         return found | ({"Pinocchio": self._pin.__version__} if find_spec("pinocchio") else {})
 
@@ -192,7 +192,7 @@ class Peers:
 
     @cached_property
     def _mujoco(self) -> tuple[Any, Any]:
-        """Its model with circular cones and nothing but loops and contacts, and data in the pose, collisions found."""
+        """Its model with circular cones and only loops and contacts, and data in the pose, with collisions detected."""
         m = self._compiled
         m.opt.solver, m.opt.cone, m.opt.jacobian = (
             mujoco.mjtSolver.mjSOL_PGS,

@@ -1,4 +1,4 @@
-"""A model as Pinocchio's: joints, inertias, drives; and the same rows of constraints in one pose."""
+"""Conversion to Pinocchio's model: joints, inertias, drives; and the same rows of constraints in one pose."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ Array = NDArray[Any]
 
 
 class PinocchioModel:
-    """Pinocchio's model of ours, and coordinates in one pose: v = T v_pin.
+    """Pinocchio's version of our model, and coordinates in one pose: v = T v_pin.
 
-    Each joint becomes one of Pinocchio's of the same name, with its origin where the joint's anchor is; fixed bodies are merged into their parents. Pinocchio orders the joints itself.
+    Each joint becomes a Pinocchio joint of the same name, with its origin at the joint's anchor; fixed bodies are merged into their parents. Pinocchio orders the joints itself.
 
     Args:
         pin: the module ``pinocchio``.
-        model: ours.
-        q: (nq,) the pose.
+        model: our model.
+        q: (nq,) configuration.
 
     Attributes:
-        model: ``pinocchio.Model``; data: of it.
-        q: (nq,) the pose in its coordinates.
-        T: (nv, nv) orthogonal.
+        model: ``pinocchio.Model``; data: its data.
+        q: (nq,) configuration in its coordinates.
+        T: (nv, nv) orthogonal matrix.
     """
 
     def __init__(self, pin: Any, model: Model, q: Array) -> None:
         self._pin, self._ours = pin, model
         peer = self.model = pin.Model()
         peer.name, peer.gravity.linear = model.name, np.array(model.gravity)
-        # of every body: Pinocchio's joint that carries it, and its place in that joint's frame
+        # for every body: the Pinocchio joint that carries it, and its pose in that joint's frame
         self._at: list[tuple[int, Any]] = [(0, pin.SE3.Identity())]
         for b in range(1, model.nbody):
             joint, place = self._at[model.body_parent[b]]
@@ -52,7 +52,7 @@ class PinocchioModel:
             if model.body_mass[b] > 0:
                 mass, c = float(model.body_mass[b]), model.body_com[b]
                 about = model.body_inertia[b] + mass * (c @ c * np.eye(3) - np.outer(c, c))  # the body's origin
-                # the constructor of mass, centre and inertia would refuse point masses
+                # the constructor from mass, centre and inertia would refuse point masses
                 inertia = pin.Inertia.FromDynamicParameters(np.r_[mass, mass * c, about[[0, 0, 1, 0, 1, 2], [0, 1, 1, 2, 2, 2]]])
                 peer.appendBodyToJoint(joint, inertia, place)
             self._at.append((joint, place))
@@ -88,10 +88,10 @@ class PinocchioModel:
         peer.armature = armature
 
     def constraints(self, constraints: Sequence[Constraint], q: Array) -> tuple[Any, Any]:
-        """Rigid constraints with our rows at q, their order ours; and data for them.
+        """Rigid constraints with our rows at q, in our order; and data for them.
 
         Raises:
-            ArgumentError: a constraint that Pinocchio's rigid ones cannot be; it says which.
+            ArgumentError: Pinocchio cannot represent a constraint as a rigid one; the message names it.
         """
         pin, models, datas = self._pin, self._pin.StdVec_RigidConstraintModel(), self._pin.StdVec_RigidConstraintData()
         placements = body_placements(self._ours, q)
@@ -113,14 +113,14 @@ class PinocchioModel:
         return models, datas
 
     def contact_sets(self, constraints: Sequence[Constraint]) -> tuple[Any, Any, Array]:
-        """Constraints whose forces are in the sets of ours, data for them, and where its rows are among ours: its normals come last.
+        """Constraints whose forces are in our sets, data for them, and the places of its rows among ours: its normals come last.
 
         Raises:
             ArgumentError: a set that is neither a cone nor free.
         """
         pin, models, datas = self._pin, self._pin.StdVec_ConstraintModel(), self._pin.StdVec_ConstraintData()
         order: list[int] = []
-        here = (1, pin.SE3.Identity(), 0, pin.SE3.Identity())  # the matrix is given: no one asks where
+        here = (1, pin.SE3.Identity(), 0, pin.SE3.Identity())  # the matrix is given, so placements are not used
         for c in constraints:
             first, turned = len(order), isinstance(c, PointContact)
             if isinstance(c, PointContact):

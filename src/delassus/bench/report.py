@@ -1,4 +1,4 @@
-"""The command ``delassus bench``: a simulation by stage, then every method on the constraints of its fullest step."""
+"""The command ``delassus bench``: a simulation by stage, then every method on the constraints of the step with the most contacts."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ from .trial import Section
 __all__ = ["Settings", "report"]
 
 Array = NDArray[Any]
-_BUDGET = 0.1  # of one measurement [s]
+_BUDGET = 0.1  # time of one measurement [s]
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What is asked for, see ``delassus bench --help``."""
+    """Options, see ``delassus bench --help``."""
 
     contact: Sequence[str] = ()
     weld: Sequence[str] = ()
@@ -56,20 +56,20 @@ class Settings:
 
 @dataclass(frozen=True)
 class _Moment:
-    """A state with its constraints, and where it comes from."""
+    """A state with its constraints, and its origin."""
 
     q: Array
     v: Array
     constraints: list[Constraint]
     source: str
-    found: bool = True  # by collisions, not asked for
+    found: bool = True  # found by collision detection, not requested
 
 
 def report(source: str, settings: Settings) -> tuple[dict[str, Any], bool]:
     """Measure, and print tables.
 
     Returns:
-        Everything that was found, as plain data, and whether every method of ours that gave a result gave the right one.
+        All results, as plain data, and whether every method of ours that gave a result gave a correct one.
     """
     check_names(settings.methods)
     compiled, pose = compiled_source(source, settings.floating_base)
@@ -123,10 +123,10 @@ def _simulated(
     *,
     loops: list[Constraint] | None,
 ) -> _Moment:
-    """Simulate, here and with MuJoCo, and show it; returns its state with the most contacts, or the start."""
+    """Simulate, here and with MuJoCo, and show a summary; returns the state with the most contacts, or the initial one."""
     try:
         with warnings.catch_warnings(), Progress() as progress:
-            warnings.simplefilter("ignore")  # what the model ignores is printed below
+            warnings.simplefilter("ignore")  # ignored elements are printed below
             sim = Simulator(peer, timestep=settings.timestep, solver=cast(SimulatorSolver, settings.solver))
             sim.reset(start.q)
             every = max(1, round(0.01 / settings.timestep))

@@ -16,12 +16,12 @@ from .trial import Measurement, Section
 
 __all__ = ["as_data", "show_sections", "verdict"]
 
-_ALIKE = 1.05  # times that a busy machine cannot tell apart
+_ALIKE = 1.05  # ratio of times that are indistinguishable on a busy machine
 _KINDS = {"matrix-free": "matrix-free: ", "explicit": "", "approximate": "", "peer": ""}
 
 
 def show_sections(console: Console, sections: Sequence[Section]) -> None:
-    """Print a table a section, beneath it what was not timed and why, and whether the choice was the fastest."""
+    """Print one table per section, with the methods not timed and why, and whether the choice was the fastest."""
     for section in sections:
         console.print()
         timed = [m for m in section.measurements if m.microseconds is not None]
@@ -68,7 +68,7 @@ def _number(x: float | None) -> str:
 
 
 def verdict(section: Section) -> str:
-    """Say which method is used by default, and whether it was the fastest."""
+    """State the default method, and whether it was the fastest."""
     word = "the default is" if section.name == "contacts" else "auto chooses"
     chosen, fastest = section.chosen, section.fastest
     if chosen is None or fastest is None or chosen.microseconds is None or fastest.microseconds is None:
@@ -82,7 +82,7 @@ def verdict(section: Section) -> str:
 
 
 def as_data(sections: Sequence[Section]) -> dict[str, Any]:
-    """Return sections as what JSON can hold."""
+    """Return sections as JSON data."""
     return {
         s.name: {"title": s.title, "reason": s.reason, "choice": s.choice, "fastest": s.fastest.method if s.choice and s.fastest else None, "verdict": verdict(s) if s.choice and s.measurements else ""}
         | {"methods": [asdict(m) for m in s.measurements]}

@@ -1,4 +1,4 @@
-"""One method on trial: run, judged, and only then timed."""
+"""Trial of one method: run, checked, and only then timed."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ __all__ = ["Measurement", "Section", "Trial", "measured", "nothing"]
 
 
 def nothing(_: Any) -> str:
-    """Say nothing of a result."""
+    """Return no remark on a result."""
     return ""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """A method that is ready to run: memory is taken, symbolic work is done.
+    """A method that is ready to run: memory is allocated, symbolic work is done.
 
     Attributes:
-        run: the call that is timed.
-        judge: error of its result.
-        allowed: the largest error that is none.
-        nbytes: memory it works with [B], asked after the first call.
-        unsolved: why a result is no solution; empty if it is one.
-        note: what else to say of a result.
-        iterations: of a result.
+        run: the call to time.
+        judge: function that returns the error of a result.
+        allowed: largest acceptable error.
+        nbytes: its memory [B], evaluated after the first call.
+        unsolved: reason why a result is not a solution; empty if it is one.
+        note: further remark on a result.
+        iterations: number of iterations of a result.
     """
 
     run: Callable[[], Any]
@@ -43,19 +43,19 @@ class Trial:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What a method took. Where its result was not right there is no time, and ``reason`` says why.
+    """Measurements of a method. If its result was wrong there is no time, and ``reason`` says why.
 
     Attributes:
-        method: its name.
-        kind: "explicit", one that ``auto`` may take; "approximate", one that solves an approximation of the problem, with springs or with polygons for cones; "matrix-free"; "peer".
-        microseconds, median: best and median time of a call, seen from Python [µs].
-        nbytes: memory it works with.
-        error: of its result, see :class:`Definition`; allowed: the largest that is none.
+        method: method name.
+        kind: "explicit": ``auto`` may take it; "approximate": it solves an approximation of the problem, with springs or with polygons for cones; "matrix-free"; "peer".
+        microseconds, median: best and median time of a call, measured in Python [µs].
+        nbytes: its memory [B].
+        error: error of its result, see :class:`Definition`; allowed: largest acceptable error.
         operations: scalar operations.
-        iterations: it needed.
+        iterations: number of iterations.
         note: a remark.
-        reason: why there is no time.
-        wrong: whether the reason is a result that is not right.
+        reason: reason why there is no time.
+        wrong: True if the reason is a wrong result.
     """
 
     method: str
@@ -79,9 +79,9 @@ class Section:
     Attributes:
         name: "matrix", "inverse", "dynamics", "contacts" or "tree".
         title: what they compute.
-        measurements: of all methods.
-        choice: the one that is taken where no method is asked for; empty where there is none.
-        reason: why there are none.
+        measurements: measurements of all methods.
+        choice: default method; empty if there is none.
+        reason: reason why there are no measurements.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Section:
 
     @property
     def fastest(self) -> Measurement | None:
-        """The fastest of those that were timed and compute what the choice does."""
+        """The fastest timed method that computes the same as the choice."""
         timed = [m for m in self.measurements if m.microseconds is not None and m.kind == "explicit"]
         return min(timed, key=lambda m: m.microseconds or 0.0, default=None)
 
@@ -123,18 +123,18 @@ def _judged(name: str, kind: str, make: Callable[[], Trial]) -> tuple[Measuremen
 
 
 def _refuted(found: Measurement, error: float) -> Measurement:
-    """Take the time away: the error speaks."""
+    """Replace the time by the error."""
     return replace(
         found, microseconds=None, median=None, error=error, wrong=True, reason=f"its result is off by {error:.0e}, allowed {found.allowed:.0e}"
     )  # fmt: skip
 
 
 def measured(methods: Sequence[tuple[str, str, Callable[[], Trial]]], budget: float, progress: Progress) -> tuple[Measurement, ...]:
-    """Judge methods, time those that are right in turn, and judge them again.
+    """Check methods, time the correct ones in turn, and check them again.
 
     Args:
-        methods: name, kind and what makes the trial; a :class:`DelassusError` of it is the reason why there is none.
-        budget: for each [s].
+        methods: name, kind and function that makes the trial; a :class:`DelassusError` that it raises is the reason why there is none.
+        budget: time for each [s].
         progress: called with the fraction done.
     """
     judged = [_judged(*method) for method in methods]

@@ -1,4 +1,4 @@
-"""Work of the core whose cost is known in advance: two robots, one state each, no branch on a random number.
+"""Core operations with reproducible cost: two robots, one state each, no branch on random numbers.
 
 Each verb is repeated by the core itself (`repeats` of a native object), so the cost of calling it from Python can be subtracted.
 """
@@ -22,21 +22,21 @@ from .definition import Definition, relative
 __all__ = ["Verb", "verbs"]
 
 Array = NDArray[Any]
-_STATES = 8  # of the batch: one AVX-512 register, two of AVX2, four of SSE
-_ALLOWED = 1e-8  # error of a result
+_STATES = 8  # batch size: one AVX-512 register, two of AVX2, four of SSE
+_ALLOWED = 1e-8  # allowed error of a result
 _SHORT = ("apply", "solve", "batch of 8: apply")
 
 
 @dataclass(frozen=True)
 class Verb:
-    """One operation of the core, in a state that is fixed.
+    """One operation of the core, in a fixed state.
 
     Attributes:
         name: "ROBOT: operation".
-        native: the object of the core that does it; its ``repeats`` is how often a call does it.
-        call: does it.
-        error: of the last result, by another way.
-        more: repeats by which two counts differ, more where the work is short.
+        native: native object that performs it; its ``repeats`` is the number of repetitions per call.
+        call: function that performs it.
+        error: error of the last result, checked independently.
+        more: difference in repeats of two counts, larger for short work.
     """
 
     name: str
@@ -47,12 +47,12 @@ class Verb:
 
     @property
     def right(self) -> bool:
-        """Whether the result is right; does the work."""
+        """Whether the result is correct; performs the operation."""
         self.call()
         return bool(self.error() <= _ALLOWED)
 
     def repeated(self, times: int) -> None:
-        """Do the work so many times in one call."""
+        """Perform the operation ``times`` times in one call."""
         self.native.repeats = times
         try:
             self.call()
@@ -70,7 +70,7 @@ def _named(robot: str, found: Sequence[tuple[str, Any, Callable[[], object], Cal
 
 
 def _tree() -> list[Verb]:
-    """Verify each by another: ABA inverts RNEA, and M ν̇ is the difference of two RNEA."""
+    """Verify each by another: ABA inverts RNEA, and M ν̇ is the difference of two RNEA results."""
     model, q, _ = scenes.load("go2-standing")
     rng = np.random.default_rng(7)
     v, a = rng.uniform(-1, 1, (2, model.nv))

@@ -23,7 +23,7 @@ __all__ = ["ContactAdjoint", "ContactDerivatives", "ContactTangent"]
 Array = NDArray[np.float64]
 Mode = Literal["open", "sticking", "sliding", "free", "bound"]
 _MODES: tuple[Mode, ...] = ("open", "sticking", "sliding", "free", "bound")
-_MATRIX_ROWS = 64  # up to which the matrix of an operator is formed
+_MATRIX_ROWS = 64  # maximum number of rows for which the matrix of an operator is formed
 
 
 class ContactTangent(NamedTuple):
@@ -34,9 +34,9 @@ class ContactTangent(NamedTuple):
 
 
 class ContactAdjoint(NamedTuple):
-    """Derivatives of a number: by ``g`` (m,), by ``friction`` (contacts,), by bounds of the other rows, ``lower`` and ``upper`` (rows,), and by ``q`` (nv,), or None.
+    """Derivatives of a scalar with respect to ``g`` (m,), ``friction`` (contacts,), bounds of the other rows, ``lower`` and ``upper`` (rows,), and ``q`` (nv,), or None.
 
-    That by G is ``g`` λᵀ with λ the ``forces`` of the :class:`ContactDerivatives`. For k numbers at once every array has a last axis of length k.
+    The derivative with respect to G is ``g`` λᵀ with λ the ``forces`` of the :class:`ContactDerivatives`. For k scalars every array has a last axis of length k.
     """
 
     g: Array
@@ -47,48 +47,48 @@ class ContactAdjoint(NamedTuple):
 
 
 class ContactDerivatives:
-    """Forces λ and velocities σ = G λ + g of :func:`~delassus.solve_contacts` differentiated by G, g, friction and bounds.
+    """Forces λ and velocities σ = G λ + g of :func:`~delassus.solve_contacts` differentiated with respect to G, g, friction and bounds.
 
-    At a solution every contact is open, sticks or slides, and while it stays so the laws are equations:
+    At a solution every contact is open, sticks or slides, and as long as it does the laws are equations:
 
         open: λ = 0;   sticking: σ = 0;   sliding: σ_n = 0, λ_T = −µ λ_n h, h = σ_T / |σ_T|
 
     Active limits, dry friction within its bounds and equalities have σ = 0 like sticking contacts; others stay at their bound. A product takes O(n + m) with the factor of
     an operator, O(m²) with a matrix, after a factorization. Where forces are not unique (redundant contacts) their change minimises Σ d dλ² with d the
-    inverse effective mass of a constraint. The effect of sticking contacts on joints is unique nevertheless; that of sliding ones depends on how they share the load, which
+    inverse effective mass of a constraint. The effect of sticking contacts on joints is still unique; that of sliding ones depends on how they share the load, which
     the solver may choose differently next time.
 
-    Where a contact is about to change its mode there are only one-sided derivatives: this one is that of the current mode, sticking where it is about
+    Where a contact is about to change its mode there are only one-sided derivatives: this one is that of the current mode, sticking if it is about
     to slide. ``kinks`` marks these contacts. With ``smoothing`` there are no modes: forces are those on the central path near the solution, which is smooth,
 
         λ · σ̃ = κ,   µ² λ_n σ_T + σ̃_n λ_T = 0,   σ̃ = σ + µ Γ n,   Γ = √(|σ_T|² + ε²) − ε,   ε = 0.3 √(κ d)
 
-    for contacts and (λ − lower) σ = κ for limits, and so are exact derivatives of them, d held. They are not zero where a contact is open or friction holds, and tend to those of the modes as κ → 0.
+    for contacts and (λ − lower) σ = κ for limits, and the derivatives are exact for these forces, with d fixed. They are not zero where a contact is open or sticks, and tend to those of the modes as κ → 0.
 
     Args:
-        G: (m, m) the matrix or the operator of the problem, at the same numbers. With up to 64 rows the matrix of an operator is formed; with more the operator itself is used, and must stay at its q.
-        solution: of :func:`~delassus.solve_contacts`; use a small tolerance, which limits the accuracy of the derivative.
-        constraints: those of the solved problem. Default those of G.
-        timestep: that of the solved problem.
+        G: (m, m) the matrix or the operator of the problem, unchanged. With up to 64 rows the matrix of an operator is formed; with more the operator itself is used, and must stay at its q.
+        solution: result of :func:`~delassus.solve_contacts`; use a small tolerance, which limits the accuracy of the derivative.
+        constraints: constraints of the solved problem. Default: those of G.
+        timestep: time step of the solved problem [s].
         smoothing: κ > 0 [J where λ are impulses, W where they are forces]. Default: none.
         operator: an :class:`OperatorDerivatives` of G at the same q: with it :meth:`jvp` takes ``dq``, and :meth:`vjp` returns ``q``.
 
     Attributes:
-        modes: per contact "open", "sticking" or "sliding", then one per row of all other constraints, "free" (σ = 0) or "bound" (λ at its bound, or zero).
-        kinks: (modes,) whether each is within 1e-6 of another mode, relative to its forces.
-        redundant: whether forces are not unique.
-        forces, velocities: (m,) where the derivative is taken: those of the solution, or on the central path.
+        modes: "open", "sticking" or "sliding" per contact, then per row of all other constraints "free" (σ = 0) or "bound" (λ at its bound, or zero).
+        kinks: (modes,) True if a mode is within 1e-6 of another one, relative to its forces.
+        redundant: True if forces are not unique.
+        forces, velocities: (m,) the point where the derivative is taken: the solution, or a point on the central path.
 
     Raises:
         InaccurateError: the solution is not "solved", or the central path was not reached.
-        StaleError: an operator without numbers; in :meth:`jvp` and :meth:`vjp`, one that was updated since then.
+        StaleError: the operator has no numbers; in :meth:`jvp` and :meth:`vjp`, it was updated since then.
 
     Examples:
         >>> import delassus as dl, numpy as np
-        >>> G = np.eye(3) / 2.0  # a point of 2 kg that slides
+        >>> G = np.eye(3) / 2.0  # a 2 kg point that slides
         >>> r = dl.solve_contacts(G, [-1.0, 2.0, 0.0], [0.5], tolerance=1e-11)
         >>> d = dl.ContactDerivatives(G, r, [0.5])
-        >>> d.modes, round(float(d.jvp(dfriction=[1.0]).forces[1]), 6)  # more friction, more force against the motion
+        >>> d.modes, round(float(d.jvp(dfriction=[1.0]).forces[1]), 6)  # more friction means more force against the motion
         (('sliding',), -2.0)
     """
 
@@ -123,7 +123,7 @@ class ContactDerivatives:
             raise ArgumentError(f"G: it has {G.shape[0]} rows, but the solution has {m}.")
         if own and not G._fresh:
             raise StaleError("G: the operator has no numbers yet: call update(q) first.")
-        # blocks of an operator's factor know nothing of compliance
+        # blocks of an operator's factor do not include compliance
         matrix_free = own and m > _MATRIX_ROWS and G.dtype == np.float64 and not G.compliance.any()
         native: Any = G._native if matrix_free else numbers(G.to_matrix() if own else G, "G", (m, m))
         cones, intervals, _ = _sets(m, constraints, G.model if own else None, timestep)
@@ -138,7 +138,7 @@ class ContactDerivatives:
         self.smoothing = None if smoothing is None else number(smoothing, "smoothing")
         self._modes: _core.ContactModes64 = found
         self._smoothed: _core.SmoothedContacts64 | None = None
-        # the bound that is nearer to the force
+        # the bound closer to the force
         at = self.forces[intervals[:, 0].astype(int)]
         self._at_lower = np.abs(at - np.nan_to_num(intervals[:, 1], nan=-np.inf)) <= np.abs(at - np.nan_to_num(intervals[:, 2], nan=np.inf))
         if self.smoothing is not None:
@@ -159,13 +159,13 @@ class ContactDerivatives:
         dupper: ArrayLike | None = None,
         dq: ArrayLike | None = None,
     ) -> ContactTangent:
-        """Change of forces and velocities along a direction of the problem, or along k of them: then every argument has a last axis of k.
+        """Change of forces and velocities along a direction of the problem, or along k of them: then every argument has a last axis of length k.
 
         Args:
             dG_forces: (m,) d(G) λ, which :meth:`OperatorDerivatives.apply_jvp` gives for a change of q, or dG @ λ of a matrix, with λ the ``forces`` here.
             dg: (m,) change of g.
             dfriction: (contacts,) change of µ.
-            dlower, dupper: change of the bounds of all other rows, one number per row: of dry friction ∓ and ± that of the loss times ``timestep``.
+            dlower, dupper: change of the bounds of all other rows, one number per row: for dry friction ∓ and ± the change of the loss times ``timestep``.
             dq: (nv,) change of q, for its effect on G only; its effect on g is ``dg``. Needs ``operator``. None: no change.
         """
         m = self.forces.size
@@ -187,14 +187,14 @@ class ContactDerivatives:
         )
         if self._smoothed is not None:
             return ContactTangent(*self._smoothed.tangents(s, dfriction, lower, upper, columns, vector))
-        # what a bound does matters to those at it only
+        # a bound's change affects only the rows at that bound
         none = np.zeros((self._others, *axis))
         here = self._at_lower.reshape(-1, *(1,) * len(axis))
         chosen = np.where(here, none if lower is None else lower, none if upper is None else upper)
         return ContactTangent(*self._modes.tangents(s, dfriction, chosen, columns, vector))
 
     def vjp(self, forces_bar: ArrayLike | None = None, velocities_bar: ArrayLike | None = None) -> ContactAdjoint:
-        """Differentiate forces_bar · λ + velocities_bar · σ by g, friction, bounds and, where ``operator`` was given, by q through G only.
+        """Differentiate forces_bar · λ + velocities_bar · σ with respect to g, friction, bounds and, if ``operator`` was given, q through G only.
 
         Args:
             forces_bar, velocities_bar: (m,) or (m, k) weights. None: zero.

@@ -88,7 +88,7 @@ def inverse_dynamics_derivatives(
     All arguments may have a leading batch axis: q (batch, nq), v (batch, nv) and so on.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         v: (nv,) velocity.
         acceleration: (nv,) ν̇, the rate of v.
@@ -97,7 +97,7 @@ def inverse_dynamics_derivatives(
         out: an earlier result to fill.
 
     Returns:
-        τ and its derivatives by q (in the tangent space, coordinates of v), v and ν̇.
+        τ and its derivatives with respect to q (in the tangent space, coordinates of v), v and ν̇.
     """
     if acceleration is None:
         raise ArgumentTypeError("acceleration: expected an array, got None. For zero acceleration give zeros.")
@@ -120,7 +120,7 @@ def forward_dynamics_derivatives(
     All arguments may have a leading batch axis: q (batch, nq), v (batch, nv) and so on.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         v: (nv,) velocity.
         tau: (nv,) joint forces [N m or N]; None is zero.
@@ -129,7 +129,7 @@ def forward_dynamics_derivatives(
         out: an earlier result to fill.
 
     Returns:
-        ν̇ and its derivatives by q (in the tangent space, coordinates of v), v and τ.
+        ν̇ and its derivatives with respect to q (in the tangent space, coordinates of v), v and τ.
 
     Raises:
         SingularError: the mass matrix is singular to working precision.

@@ -31,7 +31,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class FrameDerivatives:
-    """Motion of a frame and its derivatives, see :func:`frame_derivatives`; of a point, the first three rows of all.
+    """Motion of a frame and its derivatives, see :func:`frame_derivatives`; for a point, the first three rows of each.
 
     Attributes:
         velocity: (6,) ``[velocity of the point; angular velocity]`` [m/s, rad/s].
@@ -51,7 +51,7 @@ class FrameDerivatives:
 
 
 def _point(q: ArrayLike, point: ArrayLike | None) -> Any:
-    """Point as an array; the default, and anything that is no array yet, in the precision of q."""
+    """Point as an array; the default, and anything that is not yet an array, in the precision of q."""
     if isinstance(point, np.ndarray):
         return point
     single = getattr(q, "dtype", None) == np.float32
@@ -78,15 +78,15 @@ def frame_derivatives(
     """Velocity and acceleration of a frame fixed to a body, and their derivatives. O(d) for depth d.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         v: (nv,) velocity.
         acceleration: (nv,) ν̇, the rate of v; None is zero.
         body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
-        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
+        point: (3,) in coordinates of the body, or of the frame [m]; default: its origin.
 
     Returns:
-        the motion in world axes, and its derivatives by q (in the tangent space, coordinates of v), v and ν̇.
+        the motion in world axes, and its derivatives with respect to q (in the tangent space, coordinates of v), v and ν̇.
     """
     return FrameDerivatives(*run_single(model, "frame_derivatives", q, v, acceleration, *_spot(model, q, body, point)))
 
@@ -102,12 +102,12 @@ def point_derivatives(
     """Velocity and acceleration of a point of a body, and their derivatives: the first three rows of :func:`frame_derivatives`.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         v: (nv,) velocity.
         acceleration: (nv,) ν̇, the rate of v; None is zero.
         body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
-        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
+        point: (3,) in coordinates of the body, or of the frame [m]; default: its origin.
 
     Returns:
         the same with (3,) and (3, nv) in place of (6,) and (6, nv).
@@ -122,11 +122,11 @@ def jacobian_product_derivative(
     """Return ∂(J(q) w)/∂q for constant w, J being :func:`~delassus.frame_jacobian`.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         w: (nv,) vector.
         body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
-        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
+        point: (3,) in coordinates of the body, or of the frame [m]; default: its origin.
 
     Returns:
         (6, nv), column k for a change of q along v[k].
@@ -140,11 +140,11 @@ def jacobian_transpose_product_derivative(
     """Return ∂(J(q)ᵀ f)/∂q for a wrench f that keeps its direction in the world, J being :func:`~delassus.frame_jacobian`.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         force: (6,) ``[force; torque]`` [N, N m], world axes, at the point.
         body: name or index of a body, or a joint or frame on it (name or :class:`~delassus.Frame`).
-        point: (3,) in coordinates of the body, or of the frame [m]; default its origin.
+        point: (3,) in coordinates of the body, or of the frame [m]; default: its origin.
 
     Returns:
         (nv, nv), column k for a change of q along v[k]. Not symmetric in general.

@@ -5,10 +5,10 @@ Every function takes float64 arrays of S states side by side, one row each, and 
     value(x)          x_i (S, n_i) → y_j (S, m_j)
     jvp(x, dx)        dx_i (S, C, n_i) → dy_j (S, C, m_j)
     vjp(x, y_bar)     y_bar_j (S, C, m_j) → x_bar_i (S, C, n_i)
-    jacobian(x)       (S, m_j, n_i), of the first result by every argument, then of the next
+    jacobian(x)       (S, m_j, n_i), of the first result with respect to every argument, then of the next
 
 Arguments that are configurations have nq numbers, and so do their directions and adjoints: a quaternion is normalized first, so a function does not depend on its length.
-:func:`evaluate` and :func:`multiply` take any leading axes and sort them into states and directions.
+:func:`evaluate` and :func:`multiply` take any leading axes and split them into states and directions.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _SOLVED = ("solved", "redundant")
 
 
 class _Coordinates:
-    """Between rates of q (nq) and velocities (nv): ω = 2 Im(q̄ ∘ q̇) / ‖q‖² of quaternions, the numbers themselves of all else. Arrays (S, …, nq) with q (S, nq)."""
+    """Conversion between rates of q (nq) and velocities (nv): ω = 2 Im(q̄ ∘ q̇) / ‖q‖² for quaternions, the identity for all else. Arrays (S, …, nq) with q (S, nq)."""
 
     def __init__(self, model: Model) -> None:
         plain, turned = [], []
@@ -81,13 +81,13 @@ class _Coordinates:
             c = out[:, at : at + 4]
             length = np.linalg.norm(c, axis=1, keepdims=True)
             if not (np.isfinite(length) & (length > 0)).all():
-                return np.stack([normalize(self._model, one) for one in q])  # raises, and says why
+                return np.stack([normalize(self._model, one) for one in q])  # raises the error
             c /= length
         return out
 
     @staticmethod
     def _imaginary(c: Array) -> Array:
-        """(S, 3, 4) matrices that take the rate of a quaternion to its angular velocity, body axes."""
+        """(S, 3, 4) matrices that map the rate of a quaternion to its angular velocity, body axes."""
         w, x, y, z = c.T
         rows = np.array([[-x, w, z, -y], [-y, -z, w, x], [-z, y, -x, w]])
         return np.moveaxis(rows * (2 / (c * c).sum(1)), -1, 0)
@@ -133,7 +133,7 @@ class _Coordinates:
         return v_bar
 
     def pattern(self, by_v: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Sparsity pattern by q, from that by velocities (…, nv)."""
+        """Sparsity pattern with respect to q, from that with respect to velocities (…, nv)."""
         by_q = np.zeros((len(by_v), self._model.nq), dtype=bool)
         by_q[:, self._from] = by_v[:, self._to]
         for at, to in self._turned:
@@ -146,13 +146,13 @@ class Function:
 
     def __init__(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
         self.inputs, self.outputs = tuple(inputs), tuple(outputs)
-        # What works for one thread at a time, while none uses it. Not a threading.local: threads of frameworks are strangers to Python, which forgets them after every call.
+        # Idle objects that one thread at a time may use. Not a threading.local: frameworks call from foreign threads, whose locals Python drops after every call.
         self._idle: list[tuple[Any, Any]] = []
         self._guard = threading.Lock()
 
     @contextmanager
     def _lent(self, make: Callable[..., Any], *arguments: Any) -> Iterator[Any]:
-        """Lend ``make(*arguments)``, one that was made before if there is one idle; eight are kept."""
+        """Lend ``make(*arguments)``, an idle one made earlier if there is one; eight are kept."""
         key, found = (make, arguments), None
         with self._guard:
             for k in reversed(range(len(self._idle))):
@@ -175,11 +175,11 @@ class Function:
         raise NotImplementedError
 
     def vjp(self, x: Arrays, y_bar: Arrays) -> tuple[Array, ...]:
-        """Differentiate Σ y_bar · y by the arguments."""
+        """Differentiate Σ y_bar · y with respect to the arguments."""
         raise NotImplementedError
 
     def jacobian(self, x: Arrays) -> tuple[Array, ...]:
-        """Return derivatives as matrices: of the first result by every argument, then of the next."""
+        """Return derivatives as matrices: of the first result with respect to every argument, then of the next."""
         by_result: list[Array] = []
         for i, n in enumerate(self.inputs):
             along = [np.zeros((len(x[0]), n, other)) for other in self.inputs]
@@ -204,7 +204,7 @@ def made_with_rows(kind: Callable[..., Function], model: Model, constraints: Seq
     try:
         return made(kind, model, tuple(constraints), *options)
     except TypeError:
-        collect(as_model(model), constraints)  # raises, and says what is no constraint
+        collect(as_model(model), constraints)  # raises an error that names what is not a constraint
         raise
 
 
@@ -219,7 +219,7 @@ def evaluate(f: Function, x: Arrays) -> tuple[Array, ...]:
 
 
 def multiply(f: Function, x: Arrays, d: Arrays, transposed: bool) -> tuple[Array, ...]:
-    """Products with the derivative of a function, or with its transpose, for leading axes that broadcast.
+    """Products with the Jacobian of a function, or with its transpose, for leading axes that broadcast.
 
     Axes along which no argument changes are directions of one state, which share its factorization.
     """
@@ -277,7 +277,7 @@ class TreeFunction(_OfModel):
         return (out,)
 
     def _matrices(self, x: Arrays) -> tuple[Array, Array, Array]:
-        """By q on the tangent space, by v and by what is given; (S, nv, nv) each."""
+        """Compute derivatives with respect to q (tangent space), v, and ν̇ or τ; (S, nv, nv) each."""
         q = self._coordinates.unit(x[0])
         if self._inverse:
             d = inverse_dynamics_derivatives(self.model, q, x[1], x[2], threads=self.threads)
@@ -296,7 +296,7 @@ class TreeFunction(_OfModel):
         return self._coordinates.adjoint(x[0], by_q), by_v, by_given
 
     def jacobian(self, x: Arrays) -> tuple[Array, ...]:
-        """By q, v and ν̇ or τ."""
+        """Return derivatives with respect to q, v, and ν̇ or τ."""
         by_q, by_v, by_given = self._matrices(x)
         return by_q @ self._coordinates.matrix(x[0]), by_v, by_given
 
@@ -304,13 +304,13 @@ class TreeFunction(_OfModel):
         """Inverse dynamics: velocities on one path to the root; forward dynamics: those of one tree."""
         model = self.model
         owner = np.repeat(model.joint_body, [VELOCITIES[kind] for kind in model.joint_type])
-        above = np.eye(model.nbody, dtype=bool)  # [b, a]: a is b, or between it and the world
+        above = np.eye(model.nbody, dtype=bool)  # [b, a]: a is b or an ancestor of b
         for b in range(1, model.nbody):
             above[b] |= above[model.body_parent[b]]
         above[:, 0] = False
         related = (above | above.T)[np.ix_(owner, owner)]
         if not self._inverse:
-            # two branches of a body that moves
+            # two branches of a moving body
             moving = np.isin(np.arange(model.nbody), owner)
             related = (above[owner][:, moving].astype(int) @ above[owner][:, moving].T) > 0
         return self._coordinates.pattern(related), related, related
@@ -365,7 +365,7 @@ class ConstrainedFunction(_WithRows):
                 )
 
     def _states(self, x: Arrays) -> Iterator[tuple[int, LinearizedDynamics]]:
-        """State after state, linearized."""
+        """Iterate over the states, linearized."""
         q = self._coordinates.unit(x[0])
         with self._lent(LinearizedDynamics, self.model, self._constraints) as linearized:
             for k in range(len(q)):
@@ -390,7 +390,7 @@ class ConstrainedFunction(_WithRows):
         return self._coordinates.adjoint(x[0], out[0]), out[1], out[2]
 
     def jacobian(self, x: Arrays) -> tuple[Array, ...]:
-        """Of accelerations by q, v and τ, and of forces."""
+        """Return derivatives of accelerations with respect to q, v and τ, then of forces."""
         names = ("acceleration_q", "acceleration_v", "acceleration_tau", "forces_q", "forces_v", "forces_tau")
         out = [np.empty((len(x[0]), rows, self.model.nv)) for rows in self.outputs for _ in range(3)]
         for k, L in self._states(x):
@@ -402,7 +402,7 @@ class ConstrainedFunction(_WithRows):
 
 
 class _OfOperator(_WithRows):
-    """What products with G and with its inverse share."""
+    """Base of products with G and with its inverse."""
 
     _damped: bool
 
@@ -425,7 +425,7 @@ class _OfOperator(_WithRows):
         return (np.asarray(y).reshape(S, self._m),)
 
     def _states(self, x: Arrays) -> Iterator[tuple[int, OperatorDerivatives]]:
-        """State after state, to first order."""
+        """Iterate over the states, with first-order operators."""
         q = self._coordinates.unit(x[0])
         with self._lent(OperatorDerivatives, self.model, self._constraints) as d:
             for k in range(len(q)):
@@ -440,7 +440,7 @@ class _OfOperator(_WithRows):
         return (out,)
 
     def vjp(self, x: Arrays, y_bar: Arrays) -> tuple[Array, ...]:
-        """By q and the other arguments."""
+        """Differentiate with respect to q and the other arguments."""
         out = [np.empty((*y_bar[0].shape[:2], n)) for n in (self.model.nv, *self.inputs[1:])]
         for k, d in self._states(x):
             for y, found in zip(out, (d.solve_vjp if self._damped else d.apply_vjp)(x[1][k], y_bar[0][k].T), strict=True):
@@ -459,7 +459,7 @@ class OperatorFunction(_OfOperator):
 
 
 class InverseOperatorFunction(_OfOperator):
-    """(q, y, ε) → (G(q) + ε)⁻¹ y, ε a number per row."""
+    """(q, y, ε) → (G(q) + ε)⁻¹ y, ε one number per row."""
 
     _damped = True
 
@@ -498,7 +498,7 @@ class ContactFunction(Function):
         return (np.stack([self._solve(x, k)[1].forces for k in range(len(x[1]))]),)
 
     def _states(self, x: Arrays) -> Iterator[tuple[int, Array, ContactDerivatives]]:
-        """Problem after problem: its forces and its derivatives."""
+        """Iterate over the problems: forces and derivatives of each."""
         for k in range(len(x[1])):
             G, r = self._solve(x, k)
             yield k, r.forces, ContactDerivatives(G, r, x[2][k])
@@ -512,7 +512,7 @@ class ContactFunction(Function):
         return (out,)
 
     def vjp(self, x: Arrays, y_bar: Arrays) -> tuple[Array, ...]:
-        """By G, the symmetric part of g_bar λᵀ, by g and by friction."""
+        """Differentiate with respect to G, the symmetric part of g_bar λᵀ, g and friction."""
         out = [np.empty((*y_bar[0].shape[:2], n)) for n in self.inputs]
         for k, forces, d in self._states(x):
             for c in range(out[0].shape[1]):
@@ -522,15 +522,15 @@ class ContactFunction(Function):
         return tuple(out)
 
 
-# One lock per simulator, whatever functions use it.
+# One lock per simulator, shared by all functions that use it.
 _LOCKS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _LOCKS_LOCK = threading.Lock()
 
 
 class _OfSimulator(Function):
-    """A function that a simulator computes, from a state that is given. The simulator is left as it was; one thread at a time uses it.
+    """A function that a simulator computes from a given state. The simulator is left as it was; one thread at a time uses it.
 
-    Time and activations of actuators are as the simulator has them when the function is called, mocap bodies stand where they are, contacts are not remembered.
+    Time, actuator activations and mocap poses are the simulator's own at the time of the call; there is no warm start of contacts.
     """
 
     def __init__(self, sim: Any, inputs: Sequence[int], outputs: Sequence[int]) -> None:
@@ -542,7 +542,7 @@ class _OfSimulator(Function):
 
     @contextmanager
     def _borrowed(self) -> Iterator[Callable[[Array, Array], None]]:
-        """Give a function that puts the simulator in a state; it is as it was afterwards."""
+        """Yield a function that sets the simulator's state; afterwards the simulator is as it was."""
         sim = self._sim
         with self._lock:
             before = sim.save()
@@ -579,7 +579,7 @@ class StepFunction(_OfSimulator):
         return out
 
     def _states(self, x: Arrays) -> Iterator[tuple[int, Any]]:
-        """State after state: the step from it, to first order."""
+        """Iterate over the states: the linearized step from each."""
         q = self._coordinates.unit(x[0])
         with self._borrowed() as put:
             for k in range(len(q)):
@@ -596,7 +596,7 @@ class StepFunction(_OfSimulator):
         return tuple(out)
 
     def vjp(self, x: Arrays, y_bar: Arrays) -> tuple[Array, ...]:
-        """By q, v, control and τ."""
+        """Differentiate with respect to q, v, control and τ."""
         out = [np.empty((*y_bar[0].shape[:2], n)) for n in (self.outputs[1], *self.inputs[1:])]
         for k, step in self._states(x):
             by = step.vjp(self._coordinates.rate_adjoint(step.q[None], y_bar[0][k][None])[0].T, y_bar[1][k].T)
@@ -605,13 +605,13 @@ class StepFunction(_OfSimulator):
 
 
 class RolloutFunction(_OfSimulator):
-    """Some steps of a simulator: (q, v, controls of every step) → states after every step (steps × nq, steps × nv)."""
+    """Several steps of a simulator: (q, v, controls of every step) → states after every step (steps × nq, steps × nv)."""
 
     def __init__(self, sim: Any, steps: int) -> None:
         model = sim.model
         super().__init__(sim, (steps * model.nu,), (steps * model.nq, steps * model.nv))
         self.steps = steps
-        # reverse mode keeps the start of every step, of long motions that of every √steps-th
+        # reverse mode keeps the start of every step, in long motions of every √steps-th
         self._every = 1 if steps <= 256 else math.isqrt(steps)
 
     def value(self, x: Arrays) -> tuple[Array, ...]:
@@ -644,7 +644,7 @@ class RolloutFunction(_OfSimulator):
         return out[0].reshape(S, C, -1), out[1].reshape(S, C, -1)
 
     def vjp(self, x: Arrays, y_bar: Arrays) -> tuple[Array, ...]:
-        """By the initial state and all controls, backwards with checkpoints."""
+        """Differentiate with respect to the initial state and all controls, backwards with checkpoints."""
         sim, place = self._sim, self._coordinates
         (S, C), T, model = y_bar[0].shape[:2], self.steps, self._sim.model
         q, by_controls = place.unit(x[0]), np.empty((S, C, T, model.nu))
@@ -660,7 +660,7 @@ class RolloutFunction(_OfSimulator):
                     sim.step(control=controls[t])
                 by_q, by_v = by_state[0][k], by_state[1][k]
                 for first in reversed(range(0, T, self._every)):
-                    # the starts of these steps again
+                    # recompute the starts of these steps
                     sim.restore(kept.pop())
                     starts = [sim.save()]
                     for t in range(first, min(first + self._every, T) - 1):

@@ -32,7 +32,7 @@ __all__ = [
 ]
 
 Array = NDArray[Any]
-# Damping of the solutions here over that of constrained_dynamics: more leaves more digits where rows depend on each other, and takes an iteration or two more.
+# Ratio of the damping here to that of constrained_dynamics: a larger one keeps more digits for redundant rows, and takes an iteration or two more.
 _MORE_DAMPING = 100.0
 
 
@@ -44,7 +44,7 @@ class DynamicsTangent(NamedTuple):
 
 
 class DynamicsAdjoint(NamedTuple):
-    """Derivatives of a number by ``q`` (tangent space), ``v`` and ``tau``: (nv,) each, or (nv, k) of k numbers."""
+    """Derivatives of a scalar with respect to ``q`` (tangent space), ``v`` and ``tau``: (nv,) each, or (nv, k) for k scalars."""
 
     q: Array
     v: Array
@@ -52,7 +52,7 @@ class DynamicsAdjoint(NamedTuple):
 
 
 class DynamicsParameterAdjoint(NamedTuple):
-    """Derivatives of a number by ``inertial`` parameters (10 nbody,), in the order of :func:`~delassus.inertial_parameters`, and by the ``armature`` (nv,) of joints; with k numbers (…, k)."""
+    """Derivatives of a scalar with respect to ``inertial`` parameters (10 nbody,), in the order of :func:`~delassus.inertial_parameters`, and the ``armature`` (nv,) of joints; (…, k) for k scalars."""
 
     inertial: Array
     armature: Array
@@ -65,8 +65,8 @@ class ConstrainedDynamicsDerivatives:
     Attributes:
         acceleration: (nv,) ν̇.
         forces: (m,) λ.
-        acceleration_q, acceleration_v, acceleration_tau: (nv, nv) ∂ν̇, column k for a change of q along v[k], of v[k], of τ[k].
-        forces_q, forces_v, forces_tau: (m, nv) ∂λ.
+        acceleration_q, acceleration_v, acceleration_tau: (nv, nv) ∂ν̇, column k for a change of q along v[k], of v[k] or of τ[k].
+        forces_q, forces_v, forces_tau: (m, nv) ∂λ, likewise.
     """
 
     acceleration: Array
@@ -80,7 +80,7 @@ class ConstrainedDynamicsDerivatives:
 
 
 def _unsolved(status: str, state: int | None, advice: str) -> InaccurateError:
-    """Make the error that says why there is nothing to differentiate."""
+    """Make the error that explains why there is nothing to differentiate."""
     where = "here" if state is None else f"in state {state}"
     return InaccurateError(
         f"linearize: constrained_dynamics ended with {status!r} {where}, so there is nothing to differentiate. {advice}".strip()
@@ -99,7 +99,7 @@ def _to_fill(out: ConstrainedDynamicsDerivatives | None) -> tuple[Any, ...]:
 
 
 def _batch_of(q: ArrayLike) -> int:
-    """How many states q has before its coordinates; 0: it is one state."""
+    """Batch size of q; 0 for a single state."""
     shape = np.shape(q) if isinstance(q, np.ndarray) else as_array(q, "q").shape
     if len(shape) != 2:
         return 0
@@ -124,27 +124,27 @@ class _Linearized:
 
     @property
     def constraints(self) -> tuple[Constraint, ...]:
-        """The constraints whose rows are taken, in order."""
+        """The constraints, in the order of the rows."""
         return self._dynamics.constraints
 
     def _solved(self) -> Any:
-        """Return ν̇ and λ of the last update, or raise."""
+        """Return ν̇ and λ of the last update, or raise an error."""
         if self._result is None:
             raise StaleError(f"{type(self).__name__}: there is no state yet. Call update(q, v, tau) first.")
         return self._result
 
     def _keep(self, q: ArrayLike, v: ArrayLike, external_forces: ArrayLike | None, result: Any) -> None:
-        """Remember a state that was solved."""
+        """Keep a solved state."""
         external = None if external_forces is None else np.array(external_forces, dtype=np.float64)
         self._state = np.array(q, dtype=np.float64), np.array(v, dtype=np.float64), external
         self._result = result
 
     def _make_matrices(self, threads: int) -> Any:
-        """Make what matrices need."""
+        """Create the native object that forms matrices."""
         return _core.DynamicsMatrices64(self.model._native, [c._native() for c in self.constraints], threads)
 
     def _differentiate(self, native: Any, out: ConstrainedDynamicsDerivatives | None, batch: int) -> ConstrainedDynamicsDerivatives:
-        """Form all matrices at the solution that is kept."""
+        """Form all matrices at the kept solution."""
         r = self._solved()
         assert self._state is not None
         q, v, external = self._state
@@ -191,20 +191,20 @@ class LinearizedDynamics(_Linearized):
 
     @property
     def _native(self) -> Any:
-        """What products need; made when first asked for."""
+        """Native object for products, created when first needed."""
         if self._made is None:
             self._made = _core.Linearization64(self.model._native, [c._native() for c in self.constraints])
         return self._made
 
     def _native_matrices(self, threads: int) -> Any:
-        """Make what matrices need, anew for another number of threads."""
+        """Create the native object that forms matrices; a new one for another number of threads."""
         if self._matrices[0] != threads:
             self._matrices = threads, self._make_matrices(threads)
         return self._matrices[1]
 
     @property
     def nbytes(self) -> int:
-        """Bytes of numbers that it keeps."""
+        """Memory of its arrays [B]."""
         parts = (self._made, self._matrices[1])
         return self._dynamics.nbytes + sum(int(p.nbytes) for p in parts if p is not None)
 
@@ -216,7 +216,7 @@ class LinearizedDynamics(_Linearized):
 
     @property
     def redundant(self) -> bool:
-        """Whether rows depend on each other in that state."""
+        """Whether rows are redundant in that state."""
         _ = self.result  # there is a state, or this raises
         return bool(self._native.redundant)
 
@@ -247,18 +247,18 @@ class LinearizedDynamics(_Linearized):
 
         Args:
             dq: (nv,) or (nv, k) along q, in the tangent space: q ⊕ dq as in :func:`~delassus.integrate`.
-            dv, dtau: the same along v and τ. What is None does not change.
+            dv, dtau: (nv,) or (nv, k) along v and τ. None: no change.
         """
         n = self.result.acceleration.size
         columns, vector = columns_of({"dq": (dq, n), "dv": (dv, n), "dtau": (dtau, n)})
         return DynamicsTangent(*self._native.tangents(dq, dv, dtau, columns, vector))
 
     def vjp(self, acceleration_bar: ArrayLike | None = None, forces_bar: ArrayLike | None = None) -> DynamicsAdjoint:
-        """Differentiate acceleration_bar · ν̇ + forces_bar · λ by q, v and τ.
+        """Differentiate acceleration_bar · ν̇ + forces_bar · λ with respect to q, v and τ.
 
         Args:
             acceleration_bar: (nv,) or (nv, k) weights of ν̇.
-            forces_bar: (m,) or (m, k) weights of λ. What is None has no weight.
+            forces_bar: (m,) or (m, k) weights of λ. None: zero.
         """
         r = self.result
         columns, vector = columns_of(
@@ -267,21 +267,21 @@ class LinearizedDynamics(_Linearized):
         return DynamicsAdjoint(*self._native.adjoints(acceleration_bar, forces_bar, columns, vector))
 
     def parameter_vjp(self, acceleration_bar: ArrayLike | None = None, forces_bar: ArrayLike | None = None) -> DynamicsParameterAdjoint:
-        """Differentiate acceleration_bar · ν̇ + forces_bar · λ by the inertial parameters of bodies and the armature of joints.
+        """Differentiate acceleration_bar · ν̇ + forces_bar · λ with respect to the inertial parameters of bodies and the armature of joints.
 
-        Parameters act as joint forces do: M ν̇ + h = Y θ + armature ν̇ with the regressor Y, so what is −Yᵀ τ_bar here is, as matrices, ∂ν̇/∂θ = −∂ν̇/∂τ Y and ∂λ/∂θ = −∂λ/∂τ Y
-        (:func:`~delassus.torque_regressor`). External forces act at the centre of mass where it is: that it moves with the parameters is not counted.
+        Parameters act like joint forces: M ν̇ + h = Y θ + armature ν̇ with the regressor Y, so the result is −Yᵀ τ_bar; in matrices, ∂ν̇/∂θ = −∂ν̇/∂τ Y and ∂λ/∂θ = −∂λ/∂τ Y
+        (:func:`~delassus.torque_regressor`). External forces act at the current centre of mass: its dependence on the parameters is neglected.
 
         Args:
             acceleration_bar, forces_bar: see :meth:`vjp`.
 
         Raises:
-            InaccurateError: rows depend on each other and forces have a weight: how they share their load depends on the parameters in ways that are not counted.
+            InaccurateError: rows are redundant and forces have a weight: the dependence of the forces' load sharing on the parameters is not computed.
         """
         if forces_bar is not None and self.redundant:
             raise InaccurateError(
-                "forces_bar: rows depend on each other here, and how their forces share a load is not differentiated by parameters. "
-                "Give acceleration_bar alone, or leave out rows that repeat others."
+                "forces_bar: rows are redundant here, and the load sharing of their forces is not differentiated with respect to parameters. "
+                "Give only acceleration_bar, or leave out redundant rows."
             )
         tau = self.vjp(acceleration_bar, forces_bar).tau
         assert self._state is not None
@@ -307,10 +307,10 @@ class LinearizedDynamics(_Linearized):
         threads: int = 1,
         out: ConstrainedDynamicsDerivatives | None = None,
     ) -> ConstrainedDynamicsDerivatives:
-        """Solve for ν̇ and λ in a state, or in each of a batch, and differentiate them, as matrices. The state of :meth:`update` stays.
+        """Solve for ν̇ and λ in a state, or in each of a batch, and differentiate them, as matrices. The state of :meth:`update` is kept.
 
         Args:
-            q, v, tau, external_forces: as of :meth:`update`, or with a batch of states before: q (batch, nq), v (batch, nv) and so on.
+            q, v, tau, external_forces: see :meth:`update`; or with a leading batch axis: q (batch, nq), v (batch, nv) and so on.
             threads: number of threads for a batch, including the caller.
             out: an earlier result to fill.
 
@@ -344,13 +344,13 @@ class LinearizedDynamics(_Linearized):
 
 
 class BatchLinearizedDynamics(_Linearized):
-    """Constrained dynamics linearized at many states of one mechanism at once, see :class:`LinearizedDynamics`; every array has a leading batch axis.
+    """Constrained dynamics linearized at many states of one mechanism together, see :class:`LinearizedDynamics`; every array has a leading batch axis.
 
     Args:
         model: the mechanism.
         constraints: constraints of this model, or its loops, the same for all states. May be empty.
         batch_size: number of states.
-        compliance: C, scalar or (m,), that of all states.
+        compliance: C, scalar or (m,), the same for all states.
         threads: number of threads, including the caller.
 
     Examples:
@@ -385,7 +385,7 @@ class BatchLinearizedDynamics(_Linearized):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of numbers that it keeps."""
+        """Memory of its arrays [B]."""
         return int(self._native.nbytes) + self._dynamics.nbytes + (0 if self._matrices is None else int(self._matrices.nbytes))
 
     @property
@@ -396,7 +396,7 @@ class BatchLinearizedDynamics(_Linearized):
 
     @property
     def redundant(self) -> Array:
-        """(batch_size,) whether rows depend on each other."""
+        """(batch_size,) bool, True where rows are redundant."""
         _ = self.result  # there are states, or this raises
         return np.array([self._native.redundant(k) for k in range(self.batch_size)])
 
@@ -430,14 +430,14 @@ class BatchLinearizedDynamics(_Linearized):
         return DynamicsTangent(*self._native.tangents(dq, dv, dtau, columns, vector))
 
     def vjp(self, acceleration_bar: ArrayLike | None = None, forces_bar: ArrayLike | None = None) -> DynamicsAdjoint:
-        """Differentiate acceleration_bar · ν̇ + forces_bar · λ of each state by its q, v and τ: weights (batch_size, nv) and (batch_size, m), or with k columns."""
+        """Differentiate acceleration_bar · ν̇ + forces_bar · λ of each state with respect to its q, v and τ: weights (batch_size, nv) and (batch_size, m), or with k columns."""
         r = self.result
         sizes = {"acceleration_bar": (acceleration_bar, r.acceleration.shape[1]), "forces_bar": (forces_bar, r.forces.shape[1])}
         columns, vector = columns_of(sizes, (self.batch_size,))
         return DynamicsAdjoint(*self._native.adjoints(acceleration_bar, forces_bar, columns, vector))
 
     def derivatives(self, *, out: ConstrainedDynamicsDerivatives | None = None) -> ConstrainedDynamicsDerivatives:
-        """All derivatives as matrices, with the batch before.
+        """All derivatives as matrices, with a leading batch axis.
 
         Args:
             out: an earlier result to fill.
@@ -461,7 +461,7 @@ def linearize(
     compliance: ArrayLike = 0.0,
     threads: int = 1,
 ) -> LinearizedDynamics | BatchLinearizedDynamics:
-    """Linearize constrained dynamics at a state or a batch of states, matrix-free. For many calls with the same constraints keep the result and call its ``update``.
+    """Linearize constrained dynamics at a state or a batch of states, matrix-free. For repeated calls with the same constraints keep the result and call its ``update``.
 
     Args:
         model, q, v, tau, constraints, external_forces, compliance: see :func:`~delassus.constrained_dynamics`; arrays may have a leading batch axis.
@@ -500,9 +500,9 @@ def constrained_dynamics_derivatives(
     threads: int = 1,
     out: ConstrainedDynamicsDerivatives | None = None,
 ) -> ConstrainedDynamicsDerivatives:
-    """Differentiate ν̇ and λ of :func:`~delassus.constrained_dynamics` by q, v and τ, as matrices. For many calls with the same constraints use :meth:`LinearizedDynamics.derivatives_at`.
+    """Differentiate ν̇ and λ of :func:`~delassus.constrained_dynamics` with respect to q, v and τ, as matrices. For repeated calls with the same constraints use :meth:`LinearizedDynamics.derivatives_at`.
 
-    All arrays may have a batch of states before: q (batch, nq), v (batch, nv) and so on.
+    All arrays may have a leading batch axis: q (batch, nq), v (batch, nv) and so on.
 
     Args:
         model, q, v, tau, constraints, external_forces, compliance: see :func:`~delassus.constrained_dynamics`.
@@ -510,10 +510,10 @@ def constrained_dynamics_derivatives(
         out: an earlier result to fill.
 
     Returns:
-        ν̇, λ, and their derivatives: by q on the tangent space, coordinates of v. For products with these alone, :func:`linearize` is O(n + m).
+        ν̇, λ, and their derivatives; those with respect to q in its tangent space, coordinates of v. If only products with these are needed, :func:`linearize` takes O(n + m).
 
     Raises:
-        InaccurateError: the equations have no solution there, as where rows contradict each other.
+        InaccurateError: the equations have no solution there, for example because rows contradict each other.
     """
     linearized = LinearizedDynamics(model, constraints, compliance=compliance)
     return linearized.derivatives_at(q, v, tau, external_forces=external_forces, threads=threads, out=out)
@@ -551,7 +551,7 @@ class OperatorDerivatives:
         return self._m, self._m
 
     def update(self, q: ArrayLike, damping: ArrayLike | None = None) -> None:
-        """Take a configuration, and the damping ε that products with the inverse need: scalar or (m,), positive."""
+        """Set the configuration, and the damping ε that products with the inverse need: scalar or (m,), positive."""
         self._placed = self._damped = False
         given = None if damping is None else diagonal(damping, "damping", (self._m,), np.float64)
         if given is not None and not (given + self._compliance > 0).all():
@@ -563,7 +563,7 @@ class OperatorDerivatives:
         if not self._placed:
             raise StaleError("OperatorDerivatives: there is no configuration yet. Call update(q) first.")
         if damped and not self._damped:
-            raise StaleError("OperatorDerivatives: products with the inverse need damping. Call update(q, damping=1e-6), say.")
+            raise StaleError("OperatorDerivatives: products with the inverse need damping. Call, for example, update(q, damping=1e-6).")
 
     def apply_jvp(self, x: ArrayLike, dq: ArrayLike | None = None, dx: ArrayLike | None = None) -> Array:
         """d(G x) along dq (nv,) or (nv, k) in the tangent space, and along dx (m,) or (m, k)."""
@@ -573,14 +573,14 @@ class OperatorDerivatives:
         return np.asarray(dy)
 
     def apply_vjp(self, x: ArrayLike, y_bar: ArrayLike) -> tuple[Array, Array]:
-        """Differentiate y_bar · G x by q and by x; y_bar: (m,) or (m, k)."""
+        """Differentiate y_bar · G x with respect to q and x; y_bar: (m,) or (m, k)."""
         self._fresh()
         columns, vector = columns_of({"y_bar": (y_bar, self._m)})
         by_q, by_x = self._native.apply_adjoints(x, y_bar, columns, vector)
         return by_q, by_x
 
     def quadratic_gradient(self, x: ArrayLike) -> Array:
-        """Differentiate xᵀ G(q) x by q: (nv,)."""
+        """Differentiate xᵀ G(q) x with respect to q: (nv,)."""
         return self.apply_vjp(x, x)[0]
 
     def solve_jvp(self, y: ArrayLike, dq: ArrayLike | None = None, dy: ArrayLike | None = None, ddamping: ArrayLike | None = None) -> Array:
@@ -591,7 +591,7 @@ class OperatorDerivatives:
         return np.asarray(dx)
 
     def solve_vjp(self, y: ArrayLike, x_bar: ArrayLike) -> tuple[Array, Array, Array]:
-        """Differentiate x_bar · (G + ε)⁻¹ y by q, y and ε; x_bar: (m,) or (m, k)."""
+        """Differentiate x_bar · (G + ε)⁻¹ y with respect to q, y and ε; x_bar: (m,) or (m, k)."""
         self._fresh(damped=True)
         columns, vector = columns_of({"x_bar": (x_bar, self._m)})
         by_q, by_y, by_damping = self._native.solve_adjoints(y, x_bar, columns, vector)

@@ -56,7 +56,7 @@ class EnergyDerivatives:
     Attributes:
         kinetic_q: (nv,) ∂T/∂q, entry k for a change of q along v[k].
         kinetic_v: (nv,) ∂T/∂v = M v.
-        potential_q: (nv,) ∂V/∂q, of gravity and joint springs.
+        potential_q: (nv,) ∂V/∂q, from gravity and joint springs.
     """
 
     kinetic_q: Array
@@ -65,7 +65,7 @@ class EnergyDerivatives:
 
 
 class BodyGradient(NamedTuple):
-    """Derivatives of a number by ``mass`` (nbody,), ``com`` (nbody, 3) and ``inertia`` (nbody, 3, 3) of bodies, see :func:`body_gradient`; with k numbers (…, k)."""
+    """Derivatives of a scalar with respect to ``mass`` (nbody,), ``com`` (nbody, 3) and ``inertia`` (nbody, 3, 3) of bodies, see :func:`body_gradient`; (…, k) for k scalars."""
 
     mass: Array
     com: Array
@@ -75,33 +75,33 @@ class BodyGradient(NamedTuple):
 def center_of_mass_derivatives(
     model: Model | Workspace, q: ArrayLike, v: ArrayLike, acceleration: ArrayLike | None = None
 ) -> CenterOfMassDerivatives:
-    """Velocity and acceleration of the centre of mass of everything that moves, and their derivatives. O(n).
+    """Velocity and acceleration of the centre of mass of all moving bodies, and their derivatives. O(n).
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         v: (nv,) velocity.
         acceleration: (nv,) ν̇, the rate of v; None is zero.
 
     Returns:
-        the motion in world axes, and its derivatives by q (in the tangent space, coordinates of v), v and ν̇.
+        the motion in world axes, and its derivatives with respect to q (in the tangent space, coordinates of v), v and ν̇.
 
     Raises:
-        SingularError: nothing that moves has mass.
+        SingularError: no moving body has mass.
     """
     return CenterOfMassDerivatives(*run_single(model, "center_of_mass_derivatives", q, v, acceleration))
 
 
 def energy_derivatives(model: Model | Workspace, q: ArrayLike, v: ArrayLike) -> EnergyDerivatives:
-    """Differentiate :func:`~delassus.kinetic_energy` T and :func:`~delassus.potential_energy` V by q and v. O(n).
+    """Differentiate :func:`~delassus.kinetic_energy` T and :func:`~delassus.potential_energy` V with respect to q and v. O(n).
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         v: (nv,) velocity.
 
     Returns:
-        the derivatives, those by q in the tangent space, coordinates of v.
+        the derivatives; those with respect to q in its tangent space, coordinates of v.
     """
     kinetic_q, kinetic_v, potential_q = run_single(model, "energy_derivatives", q, v)
     robot = model_of(model)
@@ -111,9 +111,9 @@ def energy_derivatives(model: Model | Workspace, q: ArrayLike, v: ArrayLike) -> 
 
 
 def _spring_gradient(model: Model, q: ArrayLike) -> NDArray[np.float64]:
-    """Gradient (nv,) of the energy ½ Σ k (q ⊖ q_spring)² of joint springs, for a configuration that has been checked.
+    """Gradient (nv,) of the energy ½ Σ k (q ⊖ q_spring)² of joint springs, for a checked configuration.
 
-    Where a joint turns about a point, q ⊖ q_spring = r is a rotation vector and k r is also the gradient in body axes: a turn across r leaves its length.
+    For a joint that rotates about a point, q ⊖ q_spring = r is a rotation vector and k r is also the gradient in body axes: a rotation perpendicular to r keeps its length.
     """
     stretch = difference(model, model.spring_reference, normalize(model, np.asarray(q, dtype=np.float64)))
     return np.asarray(model.dof_stiffness * stretch)
@@ -126,11 +126,11 @@ def torque_regressor(model: Model | Workspace, q: ArrayLike, v: ArrayLike, accel
     (xx, xy, yy, xz, yz, zz), both in body axes. :func:`inertial_parameters` gives the model's own. The order is Pinocchio's.
 
     Args:
-        model: or a workspace of it.
+        model: the mechanism, or a workspace of it.
         q: (nq,) configuration.
         v: (nv,) velocity.
         acceleration: (nv,) ν̇, the rate of v.
-        out: (nv, 10 nbody) to fill.
+        out: array (nv, 10 nbody) to fill.
 
     Returns:
         (nv, 10 nbody) Y = ∂τ/∂θ.
@@ -159,17 +159,17 @@ def inertial_parameters(model: Model) -> NDArray[np.float64]:
 
 
 def body_gradient(model: Model, inertial: ArrayLike) -> BodyGradient:
-    """Turn derivatives by :func:`inertial_parameters` θ into those by mass, centre of mass, and inertia about it.
+    """Convert derivatives with respect to :func:`inertial_parameters` θ into those with respect to mass, centre of mass, and inertia about it.
 
-    θ has the inertia about the body's origin, I + m (c·c 1 − c cᵀ), so its first entry is not the derivative by a mass that is changed alone. Here one of ``model.body_mass``, ``model.body_com``
+    θ has the inertia about the body's origin, I + m (c·c 1 − c cᵀ), so its first entry is not the derivative with respect to the mass alone. Here one of ``model.body_mass``, ``model.body_com``
     and ``model.body_inertia`` changes and the others stay, as in ``Worlds.parameters``.
 
     Args:
         model: the mechanism.
-        inertial: (10 nbody,) derivatives of a number by θ, such as ``inertial`` of ``parameter_vjp``; or (10 nbody, k) of k numbers.
+        inertial: (10 nbody,) derivatives of a scalar with respect to θ, such as ``inertial`` of ``parameter_vjp``; or (10 nbody, k) for k scalars.
 
     Returns:
-        derivatives by mass [1/kg], by c [1/m], and by I as a symmetric matrix W: the number changes by Σ W_ij dI_ij.
+        derivatives with respect to mass [1/kg], c [1/m], and I as a symmetric matrix W: the scalar changes by Σ W_ij dI_ij.
     """
     m, c = as_model(model).body_mass, model.body_com
     given = as_array(inertial, "inertial")
@@ -179,7 +179,7 @@ def body_gradient(model: Model, inertial: ArrayLike) -> BodyGradient:
     W = np.empty((len(m), 3, 3, g.shape[2]))
     for at, (i, j) in zip(range(4, 10), ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2)), strict=True):
         W[:, i, j] = W[:, j, i] = g[:, at] * (1.0 if i == j else 0.5)
-    # of c·c 1 − c cᵀ: W by c
+    # W : (c·c 1 − c cᵀ) and its derivative with respect to c
     trace, turned = np.einsum("biik->bk", W), np.einsum("bijk,bj->bik", W, c)
     mass = (
         g[:, 0] + np.einsum("bi,bik->bk", c, g[:, 1:4]) + np.einsum("bi,bi->b", c, c)[:, None] * trace - np.einsum("bi,bik->bk", c, turned)

@@ -17,7 +17,7 @@ BATCH: dict[np.dtype[Any], Any] = {np.dtype(np.float64): _core.BatchDerivatives6
 
 
 def run_single(where: Model | Workspace, method: str, *arguments: Any) -> Any:
-    """Call a method of one state."""
+    """Call a method for a single state."""
     return run(where, method, *arguments, natives=SINGLE)
 
 

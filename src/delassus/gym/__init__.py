@@ -1,7 +1,7 @@
-"""Environments for reinforcement learning with rigid contacts, as Gymnasium knows them (extra ``gym``).
+"""Gymnasium environments for reinforcement learning with rigid contacts (extra ``gym``).
 
-:class:`WorldsEnv` steps many worlds of a :class:`Task` together, :class:`WorldEnv` one of them; six tasks are ready made and registered when this module is imported.
-:class:`SimulatorEnv` makes an environment of any model. :mod:`delassus.gym.ppo` learns policies.
+:class:`WorldsEnv` steps many worlds of a :class:`Task` together, :class:`WorldEnv` one of them; six tasks are included and registered when this module is imported.
+:class:`SimulatorEnv` makes an environment from any model. :mod:`delassus.gym.ppo` trains policies.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ __all__ = [
 
 
 def register() -> None:
-    """Make the tasks known to ``gymnasium.make`` and ``gymnasium.make_vec``, as "delassus/Go2Walk-v0" and so on. Importing this module does it; a second call does nothing.
+    """Register the tasks with ``gymnasium.make`` and ``gymnasium.make_vec``, as "delassus/Go2Walk-v0" and so on. Importing this module does this; further calls do nothing.
 
     It is also the entry point of the group ``gymnasium.envs``. Gymnasium has not loaded entry points since 1.0: ``gymnasium.make("delassus.gym:delassus/Go2Walk-v0")`` imports this module.
     """

@@ -1,4 +1,4 @@
-"""The arm iiwa pushes a box over the floor."""
+"""The iiwa arm pushes a box across the floor."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ __all__ = ["ArmPush"]
 Array = NDArray[Any]
 
 _POSE = np.array([0.0, 0.7671, 0.0, -1.8262, 0.0, 0.5483, 0.0])  # the rod points down, its tip is 4 cm above the floor at x = 0.5 m
-_TIP = np.array([0.0, 0.0, 0.2])  # of the rod, in axes of link7 [m]
-_HALF, _MASS = 0.06, 0.5  # of the box [m, kg]
+_TIP = np.array([0.0, 0.0, 0.2])  # tip of the rod, in axes of link7 [m]
+_HALF, _MASS = 0.06, 0.5  # half edge and mass of the box [m, kg]
 
 
 class ArmPush(Task):
     """An iiwa with a rod on its flange pushes a box on the floor to a goal.
 
-    - Action (7): targets of the joints, up to 0.6 rad from a pose behind the box.
-    - Observation (29): joint angles less those of the pose and joint velocities (7 each), the tip of the rod less the box (3), the box less the goal (2), the box's linear velocity (3), the last
+    - Action (7): joint targets, up to 0.6 rad from a pose behind the box.
+    - Observation (29): joint angles minus those of the pose and joint velocities (7 each), rod tip minus box (3), box minus goal (2), the box's linear velocity (3), the last
       action (7).
     - Reward: exp(−5 · distance of the box to the goal) + 0.2 · exp(−5 · distance of the tip to the box) − 0.02 · action cost; distances in m.
-    - Start: box 12 cm in front of the rod, up to 5 cm aside; goal 10 to 25 cm farther, up to 10 cm aside. Terminated: the box is more than 50 cm from the goal. Truncated after 200 actions of
+    - Start: box 12 cm in front of the rod, up to 5 cm sideways; goal 10 to 25 cm farther, up to 10 cm sideways. Terminated: the box is more than 50 cm from the goal. Truncated after 200 actions of
       20 ms.
     """
 
@@ -59,7 +59,7 @@ class ArmPush(Task):
         ]
 
     def tip(self, q: Array) -> Array:
-        """(n, 3) where the tip of the rod is [m]: forward kinematics along the chain, all rows at once."""
+        """(n, 3) position of the rod's tip [m]: forward kinematics along the chain, for all rows together."""
         at, turn = np.zeros((len(q), 3)), np.tile([1.0, 0.0, 0.0, 0.0], (len(q), 1))
         for position, quaternion, axis, column in self._chain:
             at = at + rotate(turn, position)

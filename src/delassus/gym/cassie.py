@@ -17,16 +17,16 @@ Array = NDArray[Any]
 
 _STANDING = np.array(
     [0.04, 0.0, 0.0, -0.03, -0.08, -0.04, 0.0, 0.0, -0.03, -0.08]
-)  # targets that hold it upright, less those of the keyframe [rad]
+)  # targets that hold it upright, minus those of the keyframe [rad]
 
 
 class CassieHop(LeggedTask):
     """Cassie hops in place: rods and leaf springs of its legs are loops, kept rigidly.
 
-    - Action (10): targets of the motors, up to 0.5 rad from standing.
-    - Observation (42): see :class:`LeggedTask`, and the vertical force on each foot over the robot's weight (2).
-    - Reward: cosine of the tilt (not below zero) · (0.2 + 2 where nothing touches the floor, the base is higher than 1 m (3 cm above standing) and 0.2 s have passed) − 0.1 · horizontal speed² − 0.02 · action cost.
-    - Start: standing, a little off. Terminated: tilt above 60° or base lower than 60 cm. Truncated after 250 actions of 20 ms.
+    - Action (10): motor targets, up to 0.5 rad from standing.
+    - Observation (42): see :class:`LeggedTask`, and the vertical force on each foot divided by the robot's weight (2).
+    - Reward: cosine of the tilt (not below zero) · (0.2 + 2 if nothing touches the floor, the base is higher than 1 m (3 cm above standing) and 0.2 s have passed) − 0.1 · horizontal speed² − 0.02 · action cost.
+    - Start: standing, slightly perturbed. Terminated: tilt above 60° or base lower than 60 cm. Truncated after 250 actions of 20 ms.
     """
 
     def __init__(self) -> None:
@@ -38,11 +38,11 @@ class CassieHop(LeggedTask):
         self.observations += 2
 
     def start(self, draws: Array) -> Start:
-        """Return standing robots, a little off; loops stay closed."""
+        """Return standing robots, slightly perturbed; loops stay closed."""
         return self.around_home(draws, turn=0.02, velocity=0.05)
 
     def observe(self, batch: Batch) -> Array:
-        """Return what is listed above."""
+        """Return the observations listed above."""
         return np.concatenate([super().observe(batch), batch.contact_forces[:, self.feet, 2] / self.weight], axis=1)
 
     def reward(self, batch: Batch) -> Array:
@@ -52,5 +52,5 @@ class CassieHop(LeggedTask):
         return np.asarray(np.maximum(self.upright(batch), 0.0) * (0.2 + 2.0 * flies) - 0.1 * drift - 0.02 * batch.action_cost())
 
     def terminated(self, batch: Batch) -> Array:
-        """Return which robots fell."""
+        """Return which robots have fallen."""
         return np.asarray((self.upright(batch) < 0.5) | (batch.q[:, 2] < 0.6))

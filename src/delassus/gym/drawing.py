@@ -15,7 +15,7 @@ __all__ = ["check_mode", "drawn"]
 
 
 def check_mode(render_mode: str | None) -> str | None:
-    """Return a render mode that exists."""
+    """Return the render mode if it is supported."""
     if render_mode not in (None, "rgb_array"):
         raise ArgumentError(f"render_mode: expected 'rgb_array' or None, got {render_mode!r}.")
     return render_mode

@@ -1,4 +1,4 @@
-"""Random numbers of many worlds at once: each is a hash of (seed, episode, column), so none depends on other worlds or on the order of calls."""
+"""Random numbers for many worlds together: each is a hash of (seed, episode, column), so none depends on other worlds or on the order of calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2⁶⁴ / golden ratio, odd: its mult
 
 
 def _mix(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Hash of 64 bits, one to one: the finalizer of SplitMix64 (Steele, Lea, Flood 2014)."""
+    """Bijective 64-bit hash: the finalizer of SplitMix64 (Steele, Lea, Flood 2014)."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(x ^ (x >> np.uint64(31)))

@@ -37,24 +37,24 @@ _STOPPED = [Worlds.STATUSES.index(name) for name in ("unstable", "singular", "fa
 class WorldsEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
     """Many worlds of one task, stepped together in native threads: a vector environment on :class:`~delassus.Worlds`.
 
-    Actions and observations are float32. What is observed and rewarded is computed for all worlds at once.
+    Actions and observations are float32. Observations and rewards are computed for all worlds together.
 
-    With a seed s, world k starts its episodes as a :class:`WorldEnv` with seed s + k does, bit for bit: a start depends on the world's seed and on the number of its episode, on nothing else.
+    With a seed s, world k starts its episodes as a :class:`WorldEnv` with seed s + k does, bit for bit: a start depends only on the world's seed and the number of its episode.
     A world whose step fails (see ``infos["status"]``) is terminated with reward 0.
 
     Args:
         task: a name of ``TASKS``, with or without Gymnasium's "delassus/" and "-v0", or a :class:`Task` of your own.
-        num_envs: worlds.
+        num_envs: number of worlds.
         autoreset_mode: what happens to a world whose episode ended. "NextStep": the next call of :meth:`step` ignores its action, resets it and returns its first observation with reward 0.
-            "SameStep": it is reset at once; ``infos["final_obs"]`` has the last observation. "Disabled": it continues until you reset it, by ``reset(options={"reset_mask": mask})``.
-        max_episode_steps: actions after which an episode is truncated; default the task's, None: never.
-        frame_skip: simulation steps an action lasts; timestep: of the simulation [s]. Default the task's.
-        threads: default: as many as there are processors for this process.
+            "SameStep": it is reset immediately; ``infos["final_obs"]`` has the last observation. "Disabled": it continues until you reset it, by ``reset(options={"reset_mask": mask})``.
+        max_episode_steps: number of actions after which an episode is truncated; default: the task's; None: never.
+        frame_skip: number of simulation steps per action; timestep: simulation time step [s]. Default: the task's.
+        threads: number of threads; default: number of processors available to this process.
         render_mode: "rgb_array": :meth:`render` returns a picture of every world.
-        **options: of the task, if it is given by name.
+        **options: options of the task, if it is given by name.
 
     Attributes:
-        worlds: the :class:`~delassus.Worlds`, for looking at; task: the :class:`Task`.
+        worlds: the :class:`~delassus.Worlds`, for inspection; task: the :class:`Task`.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 50, "autoreset_mode": AutoresetMode.NEXT_STEP}  # noqa: RUF012
@@ -93,10 +93,10 @@ class WorldsEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         self.action_space = batch_space(self.single_action_space, n)
         self.observation_space = batch_space(self.single_observation_space, n)
 
-        # which start each world takes next, and how far its episode is
+        # next start of each world, and progress of its episode
         self._seeds: NDArray[np.uint64] | None = None
         self._episodes, self._steps = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-        self._resting = np.zeros(n, dtype=bool)  # their episode ended, and the next step resets them
+        self._resting = np.zeros(n, dtype=bool)  # worlds whose episode ended, to be reset by the next step
         w = self.worlds
         self._batch = Batch(w.q, w.v, w.time, w.contact_forces, np.zeros((n, nu)), np.zeros((n, nu)), np.zeros((n, task.goals)))
 
@@ -104,9 +104,9 @@ class WorldsEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         """Start episodes.
 
         Args:
-            seed: s: world k gets the seed s + k; a list: one for each, None for those that go on. None: the next episode of the seeds there are; at first, random ones.
-            options: ``{"reset_mask": mask}``, (num_envs,), to reset some worlds; ``{"q": …, "v": …}``, a row for all or one for each that is reset, to start from states; ``{"stagger": True}``
-                to truncate the first episode of world k after (k + 1)/num_envs of the limit, so that episodes do not end all at once.
+            seed: s: world k gets the seed s + k; a list: one for each, None for those that continue. None: the next episode of the current seeds; initially, random ones.
+            options: ``{"reset_mask": mask}``, (num_envs,), to reset some worlds; ``{"q": …, "v": …}``, one row for all or one for each that is reset, to start from given states; ``{"stagger": True}``
+                to truncate the first episode of world k after (k + 1)/num_envs of the limit, so that episodes do not all end at the same time.
 
         Returns:
             observations (num_envs, observations), and infos.
@@ -124,13 +124,13 @@ class WorldsEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         return self._observation(), self._infos()
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array, dict[str, Any]]:
-        """Let actions last for ``frame_skip`` simulation steps.
+        """Apply actions for ``frame_skip`` simulation steps.
 
         Args:
-            actions: (num_envs, nu) from −1 to 1; beyond that they are cut.
+            actions: (num_envs, nu) from −1 to 1; larger values are clipped.
 
         Returns:
-            observations (num_envs, observations), rewards, whether each episode failed or is done, whether its time is up (num_envs,), and infos: arrays ``time`` [s], ``status`` (see
+            observations (num_envs, observations), rewards, whether each episode failed or is done, whether its time limit was reached (num_envs,), and infos: arrays ``time`` [s], ``status`` (see
             :attr:`Worlds.status <delassus.Worlds.status>`), with autoreset in the same step ``final_obs`` where ``_final_obs`` is true.
         """
         if self._seeds is None:
@@ -141,7 +141,7 @@ class WorldsEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         batch.previous_action[:] = batch.action
         np.clip(wanted, -1.0, 1.0, out=batch.action)
         self.worlds.control[:] = self.task.control(batch.action)
-        with suppress(MujocoError):  # the status of that world says so, and all others were stepped
+        with suppress(MujocoError):  # reported in the status of that world; all others were stepped
             self.worlds.step(self.frame_skip, moving if resting.any() else None)
         self._steps += 1
 
@@ -168,7 +168,7 @@ class WorldsEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         return None if self.render_mode is None else tuple(drawn(self.task.model, q) for q in self.worlds.q)
 
     def _seed(self, seed: int | list[int | None] | None, mask: Array) -> None:
-        """Take seeds for the worlds that are reset, or go on to their next episodes."""
+        """Set seeds for the worlds that are reset, or advance to their next episodes."""
         n = self.num_envs
         if isinstance(seed, (list, tuple, np.ndarray)):
             seeds = [None if own is None else count(own, "seed", 0) for own in seed]
@@ -189,7 +189,7 @@ class WorldsEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         self._start(mask, {})
 
     def _start(self, mask: Array, given: dict[str, Any]) -> None:
-        """Reset some worlds to the starts of their seeds and episodes, or to given states."""
+        """Reset some worlds to the starts for their seeds and episodes, or to given states."""
         assert self._seeds is not None
         start, batch = self.task.start(uniform(self._seeds[mask], self._episodes[mask], self.task.draws)), self._batch
         self.worlds.reset(mask, given.get("q", start.q), given.get("v", start.v))
@@ -202,7 +202,7 @@ class WorldsEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
         return self.task.observe(self._batch).astype(np.float32)
 
     def _infos(self) -> dict[str, Any]:
-        """Return facts about each world, and that all of them have them."""
+        """Return the infos of all worlds, with masks that say that all have them."""
         there = np.ones(self.num_envs, dtype=bool)
         return {"time": self.worlds.time.copy(), "_time": there, "status": self.worlds.status.copy(), "_status": there}
 
@@ -210,7 +210,7 @@ class WorldsEnv(gymnasium.vector.VectorEnv[Array, Array, Array]):
 class WorldEnv(gymnasium.Env[Array, Array]):
     """One world of a task: the same code as :class:`WorldsEnv`, with a batch of one.
 
-    ``gymnasium.make`` truncates its episodes by a ``TimeLimit``; made directly, it never truncates them.
+    ``gymnasium.make`` truncates its episodes by a ``TimeLimit``; if constructed directly, it never truncates them.
 
     Args:
         task: a name of ``TASKS``, or a :class:`Task` of your own.
@@ -248,8 +248,8 @@ class WorldEnv(gymnasium.Env[Array, Array]):
         """Start an episode.
 
         Args:
-            seed: of this episode and those that follow. None: the next episode of the seed there is; at first, a random one.
-            options: ``{"q": …, "v": …}`` to start from a state.
+            seed: seed of this episode and the following ones. None: the next episode of the current seed; initially, a random one.
+            options: ``{"q": …, "v": …}`` to start from a given state.
 
         Returns:
             the observation, and ``{"time": 0, "status": "not_stepped"}``.
@@ -259,10 +259,10 @@ class WorldEnv(gymnasium.Env[Array, Array]):
         return observations[0], self._info()
 
     def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        """Let an action last for ``frame_skip`` simulation steps.
+        """Apply an action for ``frame_skip`` simulation steps.
 
         Args:
-            action: (nu,) from −1 to 1; beyond that it is cut.
+            action: (nu,) from −1 to 1; larger values are clipped.
 
         Returns:
             observation, reward, whether the episode failed or is done, False, and a dict with ``time`` and ``status``.

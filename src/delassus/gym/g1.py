@@ -20,13 +20,13 @@ Array = NDArray[Any]
 class G1Balance(LeggedTask):
     """G1 stands on a floor, is pushed, and has to stay upright.
 
-    - Action (29): targets of the joints, up to 0.3 rad from standing.
+    - Action (29): joint targets, up to 0.3 rad from standing.
     - Observation (97): see :class:`LeggedTask`.
     - Reward: cosine of the tilt · height/standing height (at most 1) − 0.1 · horizontal speed² of the base − 0.02 · action cost.
     - Start: standing, with a random velocity of the base of up to ``push`` in each direction. Terminated: tilt above 60° or base lower than 50 cm. Truncated after 250 actions of 20 ms.
 
     Args:
-        push: [m/s].
+        push: largest initial velocity of the base in each direction [m/s].
     """
 
     def __init__(self, *, push: float = 0.4) -> None:
@@ -36,7 +36,7 @@ class G1Balance(LeggedTask):
         super().__init__(model, home, home[actuated(model)[0]], 0.3)
 
     def start(self, draws: Array) -> Start:
-        """Return robots that stand and were pushed."""
+        """Return standing robots that were pushed."""
         p = self.push
         return self.around_home(draws, turn=0.02, joints=0.02, velocity=[p, p, 0.0, p, p, p])
 
@@ -47,5 +47,5 @@ class G1Balance(LeggedTask):
         return np.asarray(height * self.upright(batch) - 0.1 * drift - 0.02 * batch.action_cost())
 
     def terminated(self, batch: Batch) -> Array:
-        """Return which robots fell."""
+        """Return which robots have fallen."""
         return np.asarray((self.upright(batch) < 0.5) | (batch.q[:, 2] < 0.5))

@@ -23,13 +23,13 @@ _STIFFNESS, _DAMPING = 40.0, 1.0  # N m/rad, N m s/rad
 class Go2Walk(LeggedTask):
     """Go2 walks forwards on a floor.
 
-    - Action (12): targets of the joints, up to 0.4 rad from standing.
+    - Action (12): joint targets, up to 0.4 rad from standing.
     - Observation (46): see :class:`LeggedTask`.
     - Reward: exp(−8 (forward velocity − speed)²) + 0.3 · cosine of the tilt − 0.2 (sideways velocity² + yaw rate²) − 0.02 · action cost; velocities in the base's axes.
-    - Start: standing, joints and base a little off. Terminated: tilt above 72° or base lower than 12 cm. Truncated after 500 actions of 20 ms.
+    - Start: standing, joints and base slightly perturbed. Terminated: tilt above 72° or base lower than 12 cm. Truncated after 500 actions of 20 ms.
 
     Args:
-        speed: wanted [m/s].
+        speed: desired speed [m/s].
     """
 
     max_episode_steps = 500
@@ -41,7 +41,7 @@ class Go2Walk(LeggedTask):
         super().__init__(model, home, home[actuated(model)[0]], 0.4)
 
     def start(self, draws: Array) -> Start:
-        """Return standing robots, a little off."""
+        """Return standing robots, slightly perturbed."""
         return self.around_home(draws, turn=0.05, joints=0.05, velocity=0.1)
 
     def reward(self, batch: Batch) -> Array:
@@ -53,21 +53,21 @@ class Go2Walk(LeggedTask):
         )
 
     def terminated(self, batch: Batch) -> Array:
-        """Return which robots fell."""
+        """Return which robots have fallen."""
         return np.asarray((self.upright(batch) < 0.3) | (batch.q[:, 2] < 0.12))
 
 
 class Go2StandUp(LeggedTask):
     """Go2 lies on the floor with folded legs and learns to stand.
 
-    - Action (12): targets of the joints, up to 1.2 rad from the folded pose, so that action zero stays down.
+    - Action (12): joint targets, up to 1.2 rad from the folded pose, so that with action zero it stays down.
     - Observation (46): see :class:`LeggedTask`.
     - Reward: h · u · (1 + p)/2 − 0.02 · action cost − 0.002 · mean square of joint velocities, with h = 1 − |1 − height/standing height|, the cosine u of the tilt (both not below zero) and
-      p = exp(−4 · mean square of joint angles less standing ones). Standing still earns about 0.95 per action, lying about 0.25.
+      p = exp(−4 · mean square of joint angles minus standing ones). Standing still earns about 0.95 per action, lying about 0.25.
     - Start: folded, joints up to 0.2 rad and the base up to ``tilt`` off. Never terminated. Truncated after 150 actions of 20 ms.
 
     Args:
-        tilt: largest roll and pitch of the start [rad].
+        tilt: largest initial roll and pitch [rad].
     """
 
     max_episode_steps = 150

@@ -1,4 +1,4 @@
-"""A gripper, each of whose fingers is a parallelogram closed by a loop, lifts a box."""
+"""A gripper whose fingers are parallelograms, closed by loops, lifts a box."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _CRANK, _ROOT, _OPEN, _HALF = (
 class GripperLift(Task):
     """A gripper on two slides closes around a box and lifts it. Its fingers stay upright by parallelograms, closed by loops, and mirror each other by a joint coupling.
 
-    - Action (3): targets of the hand across (±8 cm), up (±10 cm) and of the crank's angle (0.35 ± 0.4 rad; below 0.14 rad the fingers press on the box).
-    - Observation (16): across, up, crank angle and their velocities, the box less the middle of the fingers (3), its height, its linear velocity (3) and the last action (3).
-    - Reward: (0.3 + 0.3 where both fingers are pressed apart + min(lift / 10 cm, 1)) · exp(−10 · distance from the middle of the fingers to the box) − 0.1 · speed² of the box − 0.02 · action cost; in m and m/s. So a box that is thrown
-      up earns less than one that is held.
-    - Start: open, above a box that is up to 4 cm aside. Never terminated. Truncated after 150 actions of 20 ms.
+    - Action (3): targets of the hand sideways (±8 cm) and up (±10 cm), and of the crank's angle (0.35 ± 0.4 rad; below 0.14 rad the fingers press on the box).
+    - Observation (16): sideways, up, crank angle and their velocities, the box minus the middle of the fingers (3), its height, its linear velocity (3) and the last action (3).
+    - Reward: (0.3 + 0.3 if both fingers are pressed apart + min(lift / 10 cm, 1)) · exp(−10 · distance from the middle of the fingers to the box) − 0.1 · speed² of the box − 0.02 · action cost; in m and m/s. So throwing the box
+      up earns less than holding it.
+    - Start: open, above a box up to 4 cm off-centre. Never terminated. Truncated after 150 actions of 20 ms.
     """
 
     max_episode_steps = 150
@@ -83,7 +83,7 @@ class GripperLift(Task):
         return np.asarray((0.3 + 0.3 * pressed + lift) * np.exp(-10.0 * distance) - 0.1 * speed - 0.02 * batch.action_cost())
 
     def _missing(self, batch: Batch) -> Array:
-        """(n, 3) the box less the middle between the fingers [m]."""
+        """(n, 3) box minus the middle between the fingers [m]."""
         across, up, angle = (batch.q[:, k] for k in self.at)
         middle = np.stack([across, np.zeros_like(across), 0.25 + up - _ROOT - _CRANK * np.cos(angle) - 0.025], axis=1)
         return np.asarray(batch.q[:, self.box : self.box + 3] - middle)

@@ -1,4 +1,4 @@
-"""Proximal policy optimization (Schulman et al. 2017) in NumPy: two small tanh networks, their gradients by hand, Adam, generalized advantages, the clipped objective.
+"""Proximal policy optimization (Schulman et al. 2017) in NumPy: two small tanh networks, hand-written gradients, Adam, generalized advantages, the clipped objective.
 
 The policy is Gaussian: action = μ(o) + σ ξ with ξ normal, μ a network of the observation o, log σ a parameter per action. A second network estimates the value V(o) of a state.
 """
@@ -24,14 +24,14 @@ Array = NDArray[Any]
 
 
 class Network:
-    """Layers y = tanh(x W + b), the last one without tanh. Weights are views into a part of one vector of parameters."""
+    """Layers y = tanh(x W + b), the last one without tanh. Weights are views into one vector of parameters."""
 
     def __init__(self, sizes: list[int], parameters: Array, gradient: Array) -> None:
         self.layers, self.gradients = self._views(sizes, parameters), self._views(sizes, gradient)
 
     @staticmethod
     def count(sizes: list[int]) -> int:
-        """How many parameters there are."""
+        """Return the number of parameters."""
         return sum((i + 1) * o for i, o in pairwise(sizes))
 
     @staticmethod
@@ -52,7 +52,7 @@ class Network:
         return x, inputs
 
     def backward(self, inputs: list[Array], dy: Array) -> None:
-        """Write the gradient of a loss whose derivative by the output is dy (n, last)."""
+        """Write the gradient of a loss whose derivative with respect to the output is dy (n, last)."""
         for k in reversed(range(len(self.layers))):
             dW, db = self.gradients[k]
             np.matmul(inputs[k].T, dy, out=dW)
@@ -65,14 +65,14 @@ class Policy:
     """A Gaussian policy and a value estimate.
 
     Args:
-        observations, actions: how many numbers each has.
+        observations, actions: number of each.
         hidden: sizes of the hidden layers of both networks.
-        seed: of the first weights.
-        deviation: σ at the start.
-        dtype: of all numbers.
+        seed: seed of the initial weights.
+        deviation: initial σ.
+        dtype: dtype of all numbers.
 
     Attributes:
-        parameters: (p,) all of them in one vector: networks of μ and V, then log σ.
+        parameters: (p,) all parameters in one vector: networks of μ and V, then log σ.
         gradient: (p,) written by :func:`loss_and_gradient`.
     """
 
@@ -114,7 +114,7 @@ class Policy:
 
 @dataclass(frozen=True, eq=False)
 class Samples:
-    """What a policy did: observations (n, observations), actions (n, actions), log_likelihoods (n,) of them, advantages (n,), returns (n,) that the value is to be."""
+    """Samples of a policy: observations (n, observations), actions (n, actions) and their log_likelihoods (n,), advantages (n,), returns (n,), the targets of the value."""
 
     observations: Array
     actions: Array
@@ -139,7 +139,7 @@ def loss_and_gradient(policy: Policy, s: Samples, *, clip: float = 0.2, value_we
     error = value[:, 0] - s.returns
     loss = -np.minimum(plain, clipped).mean() + value_weight * 0.5 * (error**2).mean() - entropy_weight * policy.log_deviation.sum()
 
-    # d loss / d log π = −r A / n where the plain term is the smaller one, else zero: there the clipped one is constant
+    # d loss / d log π = −r A / n if the unclipped term is the smaller one, else zero, since the clipped one is constant
     d_log = np.where(plain <= clipped, -plain, 0).astype(mean.dtype)[:, None] / n
     deviation = np.exp(policy.log_deviation)
     z = (s.actions - mean) / deviation
@@ -150,14 +150,14 @@ def loss_and_gradient(policy: Policy, s: Samples, *, clip: float = 0.2, value_we
 
 
 class Adam:
-    """Adam (Kingma, Ba 2015) with the gradient's norm bounded."""
+    """Adam (Kingma, Ba 2015) with a bound on the gradient norm."""
 
     def __init__(self, parameters: Array, *, rate: float = 1e-3, max_norm: float = 1.0) -> None:
         self.parameters, self.rate, self.max_norm, self.t = parameters, rate, max_norm, 0
         self.m, self.v = np.zeros_like(parameters), np.zeros_like(parameters)
 
     def step(self, gradient: Array) -> None:
-        """Go against a gradient."""
+        """Take a step against a gradient."""
         g = gradient * min(1.0, self.max_norm / (float(np.sqrt((gradient**2).sum())) + 1e-12))
         self.t += 1
         self.m += 0.1 * (g - self.m)
@@ -169,9 +169,9 @@ def advantages(rewards: Array, values: Array, next_values: Array, ended: Array, 
     """Return generalized advantages (T, n): A_t = δ_t + γ λ A_{t+1} within an episode, δ_t = r_t + γ V(o_{t+1}) − V(o_t).
 
     Args:
-        rewards, values: (T, n) of T steps of n worlds.
-        next_values: (T, n) value of the state that each step led to: zero where it is terminal, that of the last observation where time was up.
-        ended: (T, n) whether an episode ended with the step, for either reason.
+        rewards, values: (T, n) for T steps of n worlds.
+        next_values: (T, n) value of the state after each step: zero if it is terminal, that of the last observation if the time limit was reached.
+        ended: (T, n) True if an episode ended with the step, for either reason.
         discount: γ; trace: λ.
     """
     result, running = np.zeros_like(values), np.zeros_like(values[0])
@@ -204,7 +204,7 @@ def collect(
         ended[t] = terminated | truncated
         if t:
             next_values[t - 1] = np.where(ended[t - 1], next_values[t - 1], values[t])
-        if ended[t].any():  # the value after a terminal state is zero; where only time was up, the episode would have gone on
+        if ended[t].any():  # the value after a terminal state is zero; after a time limit the episode would have continued
             next_values[t, ended[t]] = policy.values(infos["final_obs"][ended[t]]) * ~terminated[ended[t]]
     next_values[-1] = np.where(ended[-1], next_values[-1], policy.values(observations[-1]))
     gain = advantages(rewards, values, next_values, ended, discount=discount)
@@ -217,9 +217,9 @@ class Progress:
     """Statistics of an update.
 
     Attributes:
-        update: its number, from 1; steps: of all worlds so far; reward: mean per step while it collected.
-        divergence: from the previous policy: half the mean square of log likelihood ratios.
-        seconds, cpu_seconds: since training began: wall time and CPU time; collecting_seconds: wall time spent in the environment.
+        update: its number, from 1; steps: total steps of all worlds so far; reward: mean reward per step during collection.
+        divergence: divergence from the previous policy: half the mean square of log likelihood ratios.
+        seconds, cpu_seconds: wall time and CPU time since training began; collecting_seconds: wall time spent in the environment.
     """
 
     update: int
@@ -248,10 +248,10 @@ def train(
 
     Args:
         env: a :class:`~delassus.gym.WorldsEnv` with autoreset in the same step.
-        policy: changed in place.
-        updates: how many; the rate falls to a tenth over them.
-        steps: of each world per update; epochs: passes over its samples; minibatches: parts of a pass.
-        rate: of Adam; discount: γ; entropy_weight: reward for a wide policy; seed: of starts, actions and the order of samples.
+        policy: policy to train, changed in place.
+        updates: number of updates, over which the learning rate falls to a tenth.
+        steps: steps of each world per update; epochs: passes over its samples; minibatches: parts of a pass.
+        rate: learning rate of Adam; discount: γ; entropy_weight: weight of the policy's entropy; seed: seed of starts, actions and the order of samples.
     """
     if env.metadata.get("autoreset_mode") != AutoresetMode.SAME_STEP:
         raise ArgumentError('env: expected one that resets in the same step. Make it with autoreset_mode="SameStep".')

@@ -1,4 +1,4 @@
-"""Rotations of many bodies at once; quaternions are (w, x, y, z) of length 1, one per row."""
+"""Rotations of many bodies together; quaternions are (w, x, y, z) of length 1, one per row."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = NDArray[Any]
 
 
 def _cross(a: Array, b: Array) -> Array:
-    """Cross products of rows (n, 3) or (1, 3); a quarter of the time that np.cross takes for some hundred rows."""
+    """Cross products of rows (n, 3) or (1, 3); takes a quarter of the time of np.cross for some hundred rows."""
     out = np.empty((max(len(a), len(b)), 3))
     for k, (i, j) in enumerate(((1, 2), (2, 0), (0, 1))):
         np.subtract(a[:, i] * b[:, j], a[:, j] * b[:, i], out=out[:, k])
@@ -21,14 +21,14 @@ def _cross(a: Array, b: Array) -> Array:
 
 
 def rotate(q: Array, x: Array) -> Array:
-    """Turn body coordinates x (n, 3) into world axes: x + 2 w (u × x) + 2 u × (u × x), u the vector part of q (n, 4)."""
+    """Rotate body coordinates x (n, 3) into world axes: x + 2 w (u × x) + 2 u × (u × x), u the vector part of q (n, 4)."""
     u = q[:, 1:]
     t = 2.0 * _cross(u, x)
     return np.asarray(x + q[:, :1] * t + _cross(u, t))
 
 
 def rotate_back(q: Array, x: Array) -> Array:
-    """Turn world coordinates x (n, 3) into axes of the body."""
+    """Rotate world coordinates x (n, 3) into body axes."""
     return rotate(q * [1.0, -1.0, -1.0, -1.0], x)
 
 

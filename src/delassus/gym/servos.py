@@ -1,4 +1,4 @@
-"""Robots whose motors hold position targets."""
+"""Robots whose motors track position targets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def with_servos(model: Model, stiffness: ArrayLike, damping: ArrayLike) -> Model
 
     Args:
         model: its actuators are motors on hinges or slides.
-        stiffness, damping: [N m/rad, N m s/rad] or, of slides, [N/m, N s/m]; one for all or (nu,).
+        stiffness, damping: gains [N m/rad, N m s/rad], for slides [N/m, N s/m]; one for all or (nu,).
     """
     m = model.to_mujoco()
     force = np.sort(m.actuator_gear[:, :1] * m.actuator_ctrlrange, axis=1)

@@ -25,13 +25,13 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """What a reward is made of: one step of an environment.
+    """One step of an environment, passed to reward functions.
 
     Attributes:
         model: the mechanism.
         before: (nq,) configuration before the action; step: the last of its simulation steps, with ``q``, ``v``, ``contacts``.
         action: (nu,) as given.
-        seconds: of simulated time that the action lasted.
+        seconds: simulated duration of the action [s].
     """
 
     model: Model
@@ -48,16 +48,16 @@ class SimulatorEnv(gymnasium.Env[Array, Array]):
     horizontal position of a first free joint, then the velocity.
 
     Args:
-        model: what a :class:`~delassus.Simulator` takes.
-        reward: function of a :class:`Moment`; default zero.
-        terminated: function of a :class:`Moment` that says whether the episode failed; default never. Velocities that are no longer finite end it too.
-        start: (nq,) configuration of a reset; default the keyframe ``home``, or neutral.
-        noise: of the start: standard deviation of its coordinates, tangent to the manifold [m, rad].
-        frame_skip: simulation steps an action lasts.
-        max_steps: actions after which an episode is truncated; None for no limit.
-        control: function of (action, q, v) that gives the actuators' controls, evaluated before every simulation step; default the map above.
-        render_mode: "rgb_array": :meth:`render` returns pictures, drawn without a graphics card and slowly; None: it is not called.
-        **options: of the :class:`~delassus.Simulator`.
+        model: anything that a :class:`~delassus.Simulator` takes.
+        reward: function of a :class:`Moment`; default: zero.
+        terminated: function of a :class:`Moment` that returns whether the episode failed; default: never. Velocities that are no longer finite also end it.
+        start: (nq,) configuration of a reset; default: the keyframe ``home``, or neutral.
+        noise: standard deviation of the initial coordinates, tangent to the manifold [m, rad].
+        frame_skip: number of simulation steps per action.
+        max_steps: number of actions after which an episode is truncated; None for no limit.
+        control: function of (action, q, v) that returns the actuators' controls, evaluated before every simulation step; default: the map above.
+        render_mode: "rgb_array": :meth:`render` returns pictures, drawn slowly, without a graphics card; None: no pictures.
+        **options: passed to :class:`~delassus.Simulator`.
     """
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array"], "render_fps": 50}  # noqa: RUF012
@@ -105,8 +105,8 @@ class SimulatorEnv(gymnasium.Env[Array, Array]):
         """Start an episode.
 
         Args:
-            seed: of the noise.
-            options: ``{"q": …, "v": …}`` to start from a state.
+            seed: seed of the noise.
+            options: ``{"q": …, "v": …}`` to start from a given state.
 
         Returns:
             the observation, and ``{"time": 0}``.
@@ -121,13 +121,13 @@ class SimulatorEnv(gymnasium.Env[Array, Array]):
         return self._observation(), {"time": sim.time}
 
     def step(self, action: Array) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        """Let an action last for ``frame_skip`` steps.
+        """Apply an action for ``frame_skip`` steps.
 
         Args:
-            action: (nu,) from −1 to 1; beyond that it is cut.
+            action: (nu,) from −1 to 1; larger values are clipped.
 
         Returns:
-            observation, reward, whether it failed, whether time is up, and a dict with ``time``, ``contacts``, ``status``, ``residual`` and ``penetration``.
+            observation, reward, whether the episode failed, whether the time limit was reached, and a dict with ``time``, ``contacts``, ``status``, ``residual`` and ``penetration``.
         """
         sim = self.simulator
         wanted = np.clip(np.asarray(action, dtype=float), -1.0, 1.0)
@@ -155,15 +155,15 @@ class SimulatorEnv(gymnasium.Env[Array, Array]):
 
 
 class Go2Env(SimulatorEnv):
-    """The quadruped Go2 on a floor. Actions move its joints' targets by up to 0.5 rad from standing; motors follow by springs and dampers.
+    """The quadruped Go2 on a floor. Actions move the joint targets by up to 0.5 rad from standing; motors track them as springs and dampers.
 
-    The reward is the forward velocity, at most ``speed``, less a cost of torques and of tilting; task "stand" takes height instead, from lying on the floor. An episode ends where it
+    The reward is the forward velocity, at most ``speed``, minus a cost of torques and tilt; task "stand" rewards height instead, starting from lying on the floor. An episode ends when it
     falls over.
 
     Args:
         task: "walk" or "stand".
-        speed: wanted forwards [m/s].
-        **options: of :class:`SimulatorEnv`.
+        speed: desired forward speed [m/s].
+        **options: passed to :class:`SimulatorEnv`.
     """
 
     stiffness, damping, reach = 40.0, 1.0, 0.5  # N m/rad, N m s/rad, rad

@@ -22,13 +22,13 @@ Array = NDArray[Any]
 class Batch:
     """States of n worlds, after an action or a reset.
 
-    The result of a row must not depend on the others: a single world must give the same bits. So sum along rows of arrays in C order (``q.take(columns, axis=1)`` is,
+    The result for a row must not depend on the others: a single world must give the same bits. So sum along rows of arrays in C order (``q.take(columns, axis=1)`` is,
     ``q[:, columns]`` is not), and use no matrix products.
 
     Attributes:
         q: (n, nq) configurations; v: (n, nv) velocities.
-        time: (n,) since the episode began [s].
-        contact_forces: (n, nbody, 3) total contact force on each body, in world axes [N]; of the last step.
+        time: (n,) time since the episode began [s].
+        contact_forces: (n, nbody, 3) total contact force on each body, in world axes [N], in the last step.
         action: (n, nu) the last action, from −1 to 1; previous_action: (n, nu) the one before. Zero after a reset.
         goal: (n, goals) goals of the episodes, from :class:`Start`.
     """
@@ -49,11 +49,11 @@ class Batch:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where k episodes start.
+    """Initial states of k episodes.
 
     Attributes:
         q: (k, nq); v: (k, nv).
-        goal: (k, goals) numbers that the task keeps for the episode.
+        goal: (k, goals) goals that the task keeps for the episode.
     """
 
     q: Array
@@ -67,9 +67,9 @@ class Task(ABC):
     Actions are (n, nu) from −1 to 1; controls are ``nominal + reach · action``: targets of the servos.
 
     Attributes:
-        model: the mechanism. nominal: (nu,) controls of action zero. reach: (nu,) or a number, what an action of 1 adds.
+        model: the mechanism. nominal: (nu,) controls of action zero. reach: (nu,) or a number, added by an action of 1.
         observations: number of observations; goals: number of goals of a :class:`Start`; draws: number of random numbers per start.
-        timestep: [s] of the simulation; frame_skip: simulation steps an action lasts; max_episode_steps: actions until an episode is truncated.
+        timestep: simulation time step [s]; frame_skip: number of simulation steps per action; max_episode_steps: number of actions until an episode is truncated.
     """
 
     model: Model
@@ -84,7 +84,7 @@ class Task(ABC):
 
     @abstractmethod
     def start(self, draws: Array) -> Start:
-        """Return where episodes start: a function of uniform random numbers (k, draws) from −1 to 1."""
+        """Return the initial states of episodes, as a function of uniform random numbers (k, draws) from −1 to 1."""
 
     @abstractmethod
     def observe(self, batch: Batch) -> Array:
@@ -106,14 +106,14 @@ class Task(ABC):
 class LeggedTask(Task):
     """A robot with a free base whose motors are servos.
 
-    Observed are the base's height, the vertical in its axes (3), its linear and angular velocity in its axes (3 + 3), angles of the motors less nominal ones, their velocities
+    Observations are the base's height, the vertical in its axes (3), its linear and angular velocity in its axes (3 + 3), motor angles minus nominal ones, their velocities
     and the last action (nu each).
 
     Args:
-        model: with servos.
+        model: model with servos.
         home: (nq,) nominal initial configuration, with the base unrotated.
-        nominal: (nu,) targets of action zero.
-        reach: what an action of 1 adds [rad].
+        nominal: (nu,) targets for action zero.
+        reach: change of target by an action of 1 [rad].
     """
 
     def __init__(self, model: Model, home: Array, nominal: Array, reach: float) -> None:
@@ -129,7 +129,7 @@ class LeggedTask(Task):
 
         Args:
             draws: (k, 9 + nu) random numbers from −1 to 1.
-            lift: of the base, so that turned feet are above the floor [m].
+            lift: height added to the base, so that rotated feet are above the floor [m].
             turn: largest rotation vector of the base (3,), or one number for each of its coordinates [rad].
             joints: largest change of a motor's angle [rad].
             velocity: largest velocity of the base (6,), linear in world axes, then angular [m/s, rad/s].

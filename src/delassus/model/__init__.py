@@ -1,4 +1,4 @@
-"""The model module: what a robot is, and where it is loaded from."""
+"""Robot models: their description, and loading them."""
 
 from .builder import ModelBuilder
 from .load import embedded_names, load

@@ -1,4 +1,4 @@
-"""A model by hand, body after body."""
+"""Builds a model by hand, body by body."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _bounds(value: ArrayLike, name: str) -> Any:
 
 
 def _inertia(inertia: ArrayLike, name: str) -> tuple[float, ...]:
-    """(xx, yy, zz, xy, xz, yz) of any of the forms of a body's inertia."""
+    """(xx, yy, zz, xy, xz, yz) from any form of a body's inertia."""
     if isinstance(inertia, tuple) and len(inertia) in (3, 6) and isinstance(inertia[0], float):
         return (*vector(inertia, f"body {name!r}: inertia", len(inertia)), 0.0, 0.0, 0.0)[:6]
     I = numbers(inertia, f"body {name!r}: inertia", _shape(inertia))  # noqa: E741
@@ -64,7 +64,7 @@ def _inertia(inertia: ArrayLike, name: str) -> tuple[float, ...]:
 class ModelBuilder:
     """Collects bodies, joints, shapes and loops; :meth:`build` checks them and makes a :class:`Model`.
 
-    Parents may be added after their children. Coordinates of the model are ordered depth first, as MuJoCo orders them.
+    Parents may be added after their children. Coordinates of the model are ordered depth first, as in MuJoCo.
 
     Examples:
         >>> b = ModelBuilder("pendulum")
@@ -105,12 +105,12 @@ class ModelBuilder:
         """Add a body; returns its name.
 
         Args:
-            name: unique; "world" is the ground.
+            name: unique name; "world" is the ground.
             parent: name of its parent body.
-            position, quaternion: its frame in its parent's, (3,) [m] and (4,).
-            mass: [kg].
+            position, quaternion: pose of its frame in its parent's, (3,) [m] and (4,).
+            mass: mass [kg].
             com: (3,) centre of mass in the body frame [m].
-            inertia: about the centre of mass in body axes [kg m²]: (xx, yy, zz, xy, xz, yz), (xx, yy, zz) or (3, 3) symmetric.
+            inertia: inertia about the centre of mass in body axes [kg m²]: (xx, yy, zz, xy, xz, yz), (xx, yy, zz) or (3, 3) symmetric.
         """
         self._bodies.append(Body(
             text(name, "name"), text(parent, "parent"), _tuple(position, "position", 3), _tuple(quaternion, "quaternion", 4), number(mass, "mass"),
@@ -139,14 +139,14 @@ class ModelBuilder:
         Args:
             body: name of the body it moves. Joints of one body act in the order they are added.
             type: "hinge", "slide", "ball" or "free" (only alone, on a body whose parent is the world).
-            name: default is the body's name and the type.
-            axis: (3,) of a hinge or slide, body frame.
+            name: default: the body's name and the type.
+            axis: (3,) axis of a hinge or slide, body frame.
             position: (3,) anchor, body frame [m].
-            reference: coordinate at which the body stands as described [rad or m].
+            reference: coordinate at which the body has its described pose [rad or m].
             range: bounds of the coordinate.
             armature: inertia of the drive [kg m² or kg], added to each diagonal entry of M.
-            damping, stiffness, friction_loss: kept with the model for simulators.
-            spring_reference: coordinates at which the spring is at rest; default: as described.
+            damping, stiffness, friction_loss: parameters used by simulators.
+            spring_reference: coordinates at which the spring is relaxed; default: the described pose.
         """
         body, kind = text(body, "body"), text(type, "type")
         if name is None:
@@ -183,11 +183,11 @@ class ModelBuilder:
         """Add a collision shape; returns its name.
 
         Args:
-            body: name, or "world".
+            body: name of the body, or "world".
             kind: "plane", "sphere", "capsule", "ellipsoid", "cylinder" or "box".
-            size: MuJoCo's: radius and half lengths [m].
-            name: default is the body's name and a number.
-            position, quaternion: in the body frame.
+            size: sizes as in MuJoCo: radius and half lengths [m].
+            name: default: the body's name and a number.
+            position, quaternion: pose in the body frame.
             friction: sliding coefficient.
             contype, conaffinity: MuJoCo's collision bits.
             rgba: colour.
@@ -254,23 +254,23 @@ class ModelBuilder:
         polynomial: ArrayLike | None = None,
         active: bool = True,
     ) -> str:
-        """Close a loop by a pair of any kind; returns its name.
+        """Close a loop by a joint or constraint of any kind; returns its name.
 
-        If a point, axis or orientation is given for ``body`` only, that of ``other`` is where it coincides in the reference configuration. If neither is given, the two frames are to coincide.
+        A point, axis or orientation that is given for ``body`` only is placed on ``other`` so that both coincide in the reference configuration. If neither is given, the two frames shall coincide.
 
         Args:
             kind: "connect" (or "ball"), "weld", "hinge", "universal", "prismatic", "cylindrical", "planar", "distance", "gear" or "coupling"; the
-                constraint of the same name says what each holds.
+                constraint of the same name describes its rows.
             body: name of a body or joint, whose frame is used. For a gear or coupling, the following joint.
             other: the same for the other side; None is the world. For a gear or coupling, the leading joint.
-            name: default is the kind and a number.
+            name: default: the kind and a number.
             point, other_point: (3,) in the frames of body and other [m].
-            axis, other_axis: (3,) of a hinge, universal, prismatic (``axis`` alone), cylindrical or planar pair; default the axis of the joint, else z (universal: x and y).
-            quaternion, other_quaternion: (4,) frames of a weld or prismatic pair.
-            length: of a distance [m].
-            ratio: of a gear, q − ref over q_other − ref_other.
-            polynomial: (5,) of a coupling, see :meth:`add_coupling`.
-            active: False: it is there, and switched off.
+            axis, other_axis: (3,) axes of a hinge, universal, prismatic (``axis`` alone), cylindrical or planar loop; default: the axis of the joint, else z (universal: x and y).
+            quaternion, other_quaternion: (4,) frames of a weld or prismatic loop.
+            length: length of a distance loop [m].
+            ratio: ratio of a gear, q − ref over q_other − ref_other.
+            polynomial: (5,) coefficients of a coupling, see :meth:`add_coupling`.
+            active: False to add it switched off.
         """
         loop_kind = text(kind, "kind")
         name = f"{loop_kind}_{len(self._loops)}" if name is None else text(name, "name")
@@ -293,7 +293,7 @@ class ModelBuilder:
         return name
 
     def add_keyframe(self, name: str, q: ArrayLike, v: ArrayLike | None = None) -> None:
-        """Keep a configuration (nq,), and perhaps a velocity (nv,), under a name."""
+        """Store a configuration (nq,), and optionally a velocity (nv,), under a name."""
         self._keyframes[text(name, "name")] = tuple(float(x) for x in numbers(q, "q", _shape(q)))
         if v is not None:
             self._keyframe_velocities[name] = tuple(float(x) for x in numbers(v, "v", _shape(v)))
@@ -302,9 +302,9 @@ class ModelBuilder:
         """Name a frame fixed to a body, or to another frame; returns its name.
 
         Args:
-            name: unique among frames.
+            name: name, unique among frames.
             body: name of the body, or frame, that carries it.
-            position, quaternion: where it is there, (3,) [m] and (4,).
+            position, quaternion: pose on that body or frame, (3,) [m] and (4,).
         """
         self._frames.append(Frame(name, body, _tuple(position, "position", 3), _tuple(quaternion, "quaternion", 4)))
         return name
@@ -314,14 +314,14 @@ class ModelBuilder:
         self._excludes.append((text(body, "body"), text(other, "other")))
 
     def add_model(self, model: Model, *, prefix: str, position: ArrayLike = ZERO, quaternion: ArrayLike = IDENTITY) -> None:
-        """Place a whole model on the ground, every name behind ``prefix``; its gravity and keyframes stay behind.
+        """Place a whole model on the ground, with ``prefix`` before every name; its gravity and keyframes are not copied.
 
-        So do meshes, height fields, explicit pairs and priorities of a model that was loaded: ``ignored`` of what is built lists them.
+        Nor are meshes, height fields, explicit pairs and priorities of a loaded model: ``ignored`` of the built model lists them.
 
         Args:
-            model: what to add.
-            prefix: put before each of its names, so that one model can be added several times.
-            position, quaternion: where its world stands in this one.
+            model: model to add.
+            prefix: prefix of all its names, so that one model can be added several times.
+            position, quaternion: pose of its world in this one, (3,) [m] and (4,).
         """
         if not isinstance(model, Model) or not isinstance(prefix, str):
             got = f"{type(model).__name__} and {type(prefix).__name__}"
@@ -381,11 +381,11 @@ class ModelBuilder:
         """Check everything and make the model.
 
         Raises:
-            ModelError: what was described cannot exist: the message names body or joint and the way out.
+            ModelError: the description is not of a possible mechanism; the message names the body or joint and a remedy.
         """
         loops: Any = self._loops
         if any(isinstance(loop, dict) for loop in loops):
-            # what a loop does not say follows from where bodies stand
+            # what a loop leaves out follows from the reference poses of the bodies
             loops = loops_from(Model(self.name, self._bodies, self._joints), self._loops)
         return Model(
             self.name, self._bodies, self._joints, gravity=self.gravity, loops=loops, shapes=self._shapes, actuators=self._actuators,

@@ -1,4 +1,4 @@
-"""Whether a description is one of a mechanism that can exist. Each check names what it refuses and the way out."""
+"""Checks that a description is of a possible mechanism. Each check names what it refuses and a remedy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TRIANGLE_SLACK = 1e-3
 
 
 def check_everything(model: Model) -> None:
-    """Raise the first thing that is wrong with a model's records."""
+    """Raise an error for the first invalid record of a model."""
     for body in model.bodies:
         _check_body(body)
     for joint in model.joints:
@@ -141,7 +141,7 @@ def _check_body(body: Body) -> None:
 
 
 def is_physical(mass: float, a: float, b: float, c: float) -> bool:
-    """Whether some distribution of this mass has the principal moments a ≤ b ≤ c, but for their rounding."""
+    """Whether some distribution of this mass has the principal moments a ≤ b ≤ c, up to rounding."""
     rounding = 1e-15 * mass
     return (mass > 0 or a == b == c == 0) and a >= -1e-9 * c - rounding and a + b >= c * (1 - TRIANGLE_SLACK) - rounding
 
@@ -200,7 +200,7 @@ def _check_shape(shape: Shape, names: set[str]) -> None:
 
 
 def _check_tree(model: Model) -> None:
-    """Free joints stand alone at the root; every joint moves some inertia."""
+    """Check that free joints are alone at the root, and that every joint moves some inertia."""
     bodies = {b.name: b for b in model.bodies}
     of_body: dict[str, list[Joint]] = {name: [] for name in bodies}
     for joint in model.joints:

@@ -1,7 +1,7 @@
 """COLLADA (.dae): triangles and diffuse colours of a scene, in metres, in the axes of the file.
 
-Nodes are followed with their transforms, polygons are cut into triangles, the unit of length is applied. The declared ``up_axis`` is not: URDF viewers and collision libraries
-read the coordinates as they are written, so robots are drawn and collide here as they do there.
+Node transforms and the unit of length are applied, polygons are cut into triangles. The declared ``up_axis`` is ignored: URDF viewers and collision libraries
+read the coordinates as written, so robots look and collide the same here as there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .mesh_part import Part, Rgba, joined_polygons
 __all__ = ["read_collada"]
 
 Floats = NDArray[np.float64]
-_DEEP = 64  # nodes within nodes; instances that call themselves end here
+_DEEP = 64  # limit of nested nodes, also for instances that refer to themselves
 _PRIMITIVES = ("triangles", "polylist", "polygons", "tristrips", "trifans")
 
 
@@ -27,7 +27,7 @@ def read_collada(content: bytes) -> list[Part]:
     """Return the parts of a file, one per primitive element of every instance of a geometry.
 
     Raises:
-        MeshError: the file is no COLLADA file, or damaged.
+        MeshError: the file is not a COLLADA file, or damaged.
     """
     try:
         root = ElementTree.fromstring(content)
@@ -76,7 +76,7 @@ class _Document:
         return self.by_id[key]
 
     def _node(self, node: ElementTree.Element, above: Floats, depth: int) -> Iterator[Part]:
-        """Parts of a node and all below it: X = X_above · (product of its transforms, in the order they are written)."""
+        """Parts of a node and all below it: X = X_above · (product of its transforms, in file order)."""
         if depth > _DEEP:
             raise MeshError(f"nodes are nested more than {_DEEP} deep")
         X = above
@@ -155,7 +155,7 @@ class _Document:
         return values[: len(values) // stride * stride].reshape(-1, stride)[:, :3]
 
     def _colour(self, target: str) -> Rgba | None:
-        """Diffuse colour of a material; none where it is a texture or not said."""
+        """Diffuse colour of a material; None if it is a texture or missing."""
         if target not in self.colours:
             material = self.by_id.get(target.removeprefix("#"))
             instance = material.find("instance_effect") if material is not None else None
@@ -163,7 +163,7 @@ class _Document:
             diffuse = next(effect.iter("diffuse"), None) if effect is not None else None
             colour = diffuse.find("color") if diffuse is not None else None
             values = _numbers(colour) if colour is not None else np.zeros(0)
-            # the fourth number is opaque or not by rules that few writers keep: solid, unless it is in between
+            # few writers follow the rules for the fourth number: opaque, unless it is strictly between 0 and 1
             solid = len(values) < 4 or not 0.05 < values[3] < 1
             rgb = np.clip(values[:3], 0, 1)
             self.colours[target] = (*rgb.tolist(), 1.0 if solid else float(values[3])) if len(rgb) == 3 else None
@@ -197,7 +197,7 @@ def _scale(x: Floats) -> Floats:
 
 
 def _rotate(x: Floats) -> Floats:
-    """Turn about an axis by an angle in degrees, (x, y, z, angle)."""
+    """Rotation about an axis by an angle in degrees, (x, y, z, angle)."""
     length = np.linalg.norm(x[:3])
     X = np.eye(4)
     if length > 0:

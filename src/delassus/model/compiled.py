@@ -1,4 +1,4 @@
-"""What MuJoCo makes of XML, with its warnings caught and its errors named."""
+"""Compilation of XML by MuJoCo, with its warnings caught and its errors named."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ import mujoco
 
 from ..errors import DelassusError, LoadError
 
-# MuJoCo's handler of warnings belongs to the process
+# MuJoCo's warning handler is global to the process
 _ONE_AT_A_TIME = threading.Lock()
 
 
 class Compiled(NamedTuple):
-    """What MuJoCo made of a source.
+    """Result of compiling a source with MuJoCo.
 
     Attributes:
-        model: MuJoCo's.
-        name: to use in place of MuJoCo's.
+        model: MuJoCo's model.
+        name: name to use instead of MuJoCo's.
         omitted: elements that were left out, one line each.
         frames: joints of the source that MuJoCo does not name, and the bodies they carry.
         drawn: geoms that are only drawn.
-        details: of a URDF, what was read of it.
+        details: URDF only: its parsed content.
     """
 
     model: mujoco.MjModel

@@ -1,4 +1,4 @@
-"""What a MuJoCo model has that no record of ours holds and that takes part all the same: the simulator asks MuJoCo for it, at our state."""
+"""Parts of a MuJoCo model that our records cannot hold but that still take part in simulation: the simulator has MuJoCo compute them, at our state."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from .native import actuator_count, column, motors, native_dampers
 
 __all__ = ["computed"]
 
-# forces of joints beyond a linear spring and one damping, by the arrays that tell them
+# joint forces beyond a linear spring and one damping coefficient, by the arrays that define them
 _JOINTS = {
     "non-linear joint stiffness": ("jnt_stiffnesspoly", "njnt"),
     "non-linear joint damping": ("dof_dampingpoly", "nv"),
     "joint spring yield": ("jnt_springyield", "njnt"),
     "gravity compensation": ("body_gravcomp", "nbody"),
 }
-# arrays that tell everything of tendons and actuators
+# prefixes of all arrays of tendons and actuators
 _TENDONS = ("tendon_", "wrap_")
 _ACTUATORS = ("actuator_",)
-# flags that take a part of the model out of the motion
+# flags that disable parts of the model
 _DISABLED = {"constraint", "equality", "frictionloss", "limit", "passive", "spring", "damper", "actuation", "clampctrl"}
 _DRAWN = ("_rgba", "_matid", "_width", "_user", "_group")
 
 
 def _content(m: mujoco.MjModel, prefixes: tuple[str, ...]) -> list[Any]:
-    """All arrays of the model whose names begin so, but those that are only drawn."""
+    """All arrays of the model with these prefixes, except those that are only drawn."""
     names = [name for name in dir(m) if name.startswith(prefixes) and not name.endswith(_DRAWN)]
     return [np.asarray(getattr(m, name)) for name in names if isinstance(getattr(m, name), np.ndarray)]
 
 
 def computed(m: mujoco.MjModel) -> dict[str, list[Any]]:
-    """Return what takes part in a simulation by MuJoCo's functions alone: a line about each kind, and its content."""
+    """Return everything that only MuJoCo's functions compute in a simulation: one line per kind, and its content."""
     found: dict[str, list[Any]] = {}
     if m.ntendon:
         found[counted(m.ntendon, "tendon")] = _content(m, _TENDONS)

@@ -1,7 +1,7 @@
-"""A model from text that came in somebody else's file: whatever it says, nothing else is opened.
+"""A model from text embedded in an untrusted file: whatever it says, no other file is opened.
 
-MJCF can name files in many places: <include>, meshes, textures, height fields, skins, flexible bodies, models to attach, plugins. Text that names any is refused. What is
-checked is what is compiled: the text is written anew from the elements that were looked at, so that no second parser can find others in it.
+MJCF can name files in many places: <include>, meshes, textures, height fields, skins, flexible bodies, models to attach, plugins. Text that names any is refused. Only
+checked elements are compiled: the text is rewritten from them, so that a second parser cannot find others in it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .model import Model
 
 __all__ = ["load_enclosed"]
 
-# Elements that bring something from elsewhere, or that make more of themselves than they say.
+# Elements that load other files, or that expand into more than they contain.
 REFUSED = {"include", "extension", "plugin", "attach", "model", "replicate", "composite", "flexcomp"}
 
 
@@ -30,11 +30,11 @@ def load_enclosed(text: str, where: str) -> Model:
     """Load MJCF text that names no file and no plugin.
 
     Args:
-        text: of a model, as ``Model.to_mjcf`` writes it; neither a path nor a name.
-        where: the text is from, for errors.
+        text: MJCF text, as ``Model.to_mjcf`` writes it; neither a path nor a name.
+        where: source of the text, for error messages.
 
     Raises:
-        LoadError: it names some, or is no MJCF.
+        LoadError: it names files or plugins, or is not MJCF.
     """
     root = parse(text, where)
     if root.tag != "mujoco":

@@ -21,7 +21,7 @@ FRICTION = 0.8
 
 
 def with_floor(model: Model) -> Model:
-    """Return a model on a floor at z = 0; one that has a horizontal plane of its own stays as it is.
+    """Return a model on a floor at z = 0; one that already has a horizontal plane is returned unchanged.
 
     A floating robot without keyframes whose shapes reach below the floor is lifted until the lowest of them is on it: URDF puts the base at the origin, and so its feet below. Where
     a robot that is fixed to the world reaches below z = 0, the floor is as deep as its lowest shape. Keyframes stay.

@@ -1,4 +1,4 @@
-"""Models out of MuJoCo's: what it compiled, in our records."""
+"""Conversion of compiled MuJoCo models to our records."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ JOINTS = {
 }
 LARGE = 1e10  # MuJoCo's largest number
 LOOPS_TEXT = "delassus_loops"  # name of a <custom> text
-LOOP_SITE = "_loop_"  # how names of sites begin that stand for ends of loops
+LOOP_SITE = "_loop_"  # prefix of the names of sites that stand for ends of loops
 
 
 def _names(m: mujoco.MjModel, kind: Any, n: int, default: str) -> list[str]:
-    """Names of all objects of a kind; those without get one that no other has."""
+    """Names of all objects of a kind; unnamed ones get a unique name."""
     names = [mujoco.mj_id2name(m, kind, k) or "" for k in range(n)]
     taken = set(names)
     for k, name in enumerate(names):
@@ -63,12 +63,12 @@ def _names(m: mujoco.MjModel, kind: Any, n: int, default: str) -> list[str]:
 
 
 def body_names(m: mujoco.MjModel) -> list[str]:
-    """Names of its bodies, as a model made of it has them."""
+    """Names of its bodies, as in a model made from it."""
     return _names(m, mujoco.mjtObj.mjOBJ_BODY, m.nbody, "body")
 
 
 def geom_names(m: mujoco.MjModel) -> list[str]:
-    """Names of its geoms, as the shapes of a model made of it have them."""
+    """Names of its geoms, as for the shapes of a model made from it."""
     return _names(m, mujoco.mjtObj.mjOBJ_GEOM, m.ngeom, "geom")
 
 
@@ -77,12 +77,12 @@ def _row(array: Any) -> Any:
 
 
 def finite_or_open(low: float, high: float) -> tuple[float, float]:
-    """Bounds, where numbers too large to bound anything stand for none."""
+    """Bounds; numbers too large to bound anything become infinite."""
     return (-math.inf if low <= -LARGE else float(low), math.inf if high >= LARGE else float(high))
 
 
 def one_value(values: Any, what: str, ignored: list[str]) -> float:
-    """Return the value that all degrees of freedom of a joint share; if they do not, it is left out."""
+    """Return the value that all degrees of freedom of a joint share; if they differ, it is left out."""
     if not np.isfinite(values).all():
         return math.nan
     if np.all(values == values[0]):
@@ -92,12 +92,12 @@ def one_value(values: Any, what: str, ignored: list[str]) -> float:
 
 
 def from_mujoco(m: mujoco.MjModel) -> Model:
-    """Take bodies, joints, loops, shapes, actuators, keyframes and sites from a compiled MuJoCo model, and keep a copy of it; list what it ignores."""
+    """Take bodies, joints, loops, shapes, actuators, keyframes and sites from a compiled MuJoCo model, and keep a copy of it; list what is ignored."""
     return from_compiled(Compiled(m))
 
 
 def from_compiled(made: Compiled) -> Model:
-    """Take a model from what MuJoCo made of a source."""
+    """Make a model from a source compiled by MuJoCo."""
     m, name = made.model, made.name
     try:
         bytes(m.names).decode()
@@ -151,7 +151,7 @@ def _model_name(m: mujoco.MjModel) -> str:
 
 
 def _damping(values: Any, native: bool) -> float:
-    """Damping that our own code computes; what is not finite stays, to be refused."""
+    """Damping that our own code computes; a value that is not finite is kept, to be refused."""
     return float(values[0]) if native else 0.0 if np.isfinite(values).all() else math.nan
 
 
@@ -207,7 +207,7 @@ def _loops(m: mujoco.MjModel, names: list[str], joint_names: list[str], ignored:
             else:
                 # MuJoCo keeps the anchor on the second body first, then the pose on the first
                 body, other, points, turns = names[one], names[two], [_row(data[3:6]), _row(data[:3])], [_row(data[6:10]), IDENTITY]
-            # the torque scale of a weld weighs how soft its rotation is: here nothing is, but zero leaves the rotation free
+            # the torque scale of a weld sets the softness of its rotation: here it is rigid, but zero leaves it free
             if kind == eq.mjEQ_CONNECT or data[10] == 0:
                 loops.append(ConnectLoop(name, body, other, points[0], points[1], active))
             else:
@@ -218,7 +218,7 @@ def _loops(m: mujoco.MjModel, names: list[str], joint_names: list[str], ignored:
 
 
 def _own_loops(m: mujoco.MjModel) -> tuple[list[Loop], set[str]]:
-    """Loops that ``to_mjcf`` writes as a text, where MJCF has no element for some of them, and names of the elements that stand for the others."""
+    """Loops that ``to_mjcf`` writes as a text, if MJCF lacks an element for some of them, and names of the elements that stand for the others."""
     t = mujoco.mj_name2id(m, mujoco.mjtObj.mjOBJ_TEXT, LOOPS_TEXT)
     if t < 0:
         return [], set()
@@ -234,7 +234,7 @@ def _own_loops(m: mujoco.MjModel) -> tuple[list[Loop], set[str]]:
 
 
 def _frames(m: mujoco.MjModel, names: list[str], carried: Mapping[str, str]) -> list[Frame]:
-    """Frames of sites that have a name, but for those that ``to_mjcf`` writes for loops, and of joints that MuJoCo does not name."""
+    """Frames of named sites, except those that ``to_mjcf`` writes for loops, and of joints that MuJoCo does not name."""
     sites = [(mujoco.mj_id2name(m, mujoco.mjtObj.mjOBJ_SITE, s) or "", s) for s in range(m.nsite)]
     frames = [
         Frame(name, names[m.site_bodyid[s]], _row(m.site_pos[s]), _row(m.site_quat[s]))

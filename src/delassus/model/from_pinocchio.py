@@ -1,4 +1,4 @@
-"""Models out of Pinocchio's. The order of coordinates becomes depth first; joints keep their names."""
+"""Conversion of Pinocchio models. The order of coordinates becomes depth first; joints keep their names."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SUPPORTED = "revolute, prismatic, spherical, spherical ZYX, planar, translation 
 def from_pinocchio(m: Any, name: str | None = None) -> Model:
     """Take joints, inertias and body frames from a ``pinocchio.Model``.
 
-    Each Pinocchio joint becomes a body of the same name; each of its body frames a further, fixed one; other frames stay frames. Planar joints become
+    Each Pinocchio joint becomes a body of the same name; each of its body frames another, fixed one; other frames stay frames. Planar joints become
     two slides and a hinge, translations three slides, ZYX spherical joints three hinges. Velocities of a free flyer become
     MuJoCo's: linear in world, angular in body.
     """
@@ -113,7 +113,7 @@ def _joints(m: Any, j: int, name: str, ignored: list[str]) -> list[Joint]:
         "SphericalZYX": [("Z", "hinge"), ("Y", "hinge"), ("X", "hinge")],
     }
     if kind in several:
-        # the angle of a planar joint is kept as cosine and sine, which have no range
+        # the angle of a planar joint is stored as cosine and sine, which have no range
         return [
             one(f"{name}_{axis.lower()}", type_, AXES[axis], v + k, q + k if kind != "Planar" or type_ == "slide" else None)
             for k, (axis, type_) in enumerate(several[kind])

@@ -1,4 +1,4 @@
-"""What bodies touch with that no Shape can hold: meshes, height fields, signed distances, explicit pairs, priorities, flags of collision."""
+"""Collision geometry that no Shape can hold: meshes, height fields, signed distances, explicit pairs, priorities, collision flags."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COLLISION_FLAGS = ("contact", "filterparent", "nativeccd", "multiccd", "override
 
 
 def counted(n: int, what: str, plural: str | None = None) -> str:
-    """Return a number of things in words."""
+    """Return a count with its noun in singular or plural."""
     return f"{n} {what if n == 1 else plural or what + 's'}"
 
 
@@ -33,7 +33,7 @@ def touching(m: mujoco.MjModel) -> list[int]:
 
 
 def flags() -> dict[str, tuple[str, int]]:
-    """Return every flag of the option element: where its bit is kept, "disableflags" or "enableflags", and the bit."""
+    """Return every flag of the option element: the field of its bit, "disableflags" or "enableflags", and the bit."""
     where: dict[str, tuple[str, int]] = {}
     for kind, prefix, field in ((mujoco.mjtDisableBit, "mjDSBL_", "disableflags"), (mujoco.mjtEnableBit, "mjENBL_", "enableflags")):
         where |= {name[len(prefix) :].lower(): (field, int(bit)) for name, bit in kind.__members__.items() if name.startswith(prefix)}
@@ -41,7 +41,7 @@ def flags() -> dict[str, tuple[str, int]]:
 
 
 def set_flags(m: mujoco.MjModel) -> dict[str, str]:
-    """Return the flags that are not as they are by default, name → "enable" or "disable"."""
+    """Return the flags that differ from their defaults, name → "enable" or "disable"."""
     return {
         name: "disable" if field == "disableflags" else "enable" for name, (field, bit) in flags().items() if getattr(m.opt, field) & bit
     }
@@ -55,7 +55,7 @@ def _mesh(m: mujoco.MjModel, mesh: int) -> list[Any]:
 
 
 def hull(m: mujoco.MjModel, mesh: int) -> Any:
-    """(n, 3) corners of the convex hull that a mesh touches with, in its own frame."""
+    """(n, 3) corners of the convex hull of a mesh, which makes its contacts, in its own frame."""
     start, n = int(m.mesh_vertadr[mesh]), int(m.mesh_vertnum[mesh])
     vertices = np.asarray(m.mesh_vert)[start : start + n]
     graph = int(m.mesh_graphadr[mesh])
@@ -67,7 +67,7 @@ def hull(m: mujoco.MjModel, mesh: int) -> Any:
 
 
 def field_data(m: mujoco.MjModel, field: int) -> Any:
-    """(nrow, ncol) heights of a height field, as shares of its size."""
+    """(nrow, ncol) heights of a height field, as fractions of its size."""
     rows, columns, start = int(m.hfield_nrow[field]), int(m.hfield_ncol[field]), int(m.hfield_adr[field])
     return np.asarray(m.hfield_data)[start : start + rows * columns].reshape(rows, columns)
 
@@ -104,7 +104,7 @@ def unshaped(m: mujoco.MjModel) -> dict[str, list[Any]]:
 
 
 def digest(found: dict[str, list[Any]]) -> str:
-    """Return a digest of lines and their content; empty where there are none."""
+    """Return a digest of lines and their content; empty if there are none."""
     if not found:
         return ""
     hashed = hashlib.sha256()

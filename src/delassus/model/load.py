@@ -1,4 +1,4 @@
-"""One way in for every kind of robot: names, files, texts, models of other libraries."""
+"""One entry point for every kind of robot: names, files, texts, models of other libraries."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from .urdf import UrdfOptions, from_urdf, xacro_error
 __all__ = ["embedded_names", "load"]
 
 _MAX_UNPACKED = 4_000_000_000  # bytes of a zip file
-_NO_ELEMENT = 3  # expat's code of a file that ends too early
-# what to do with XML files of other kinds, by their root element
+_NO_ELEMENT = 3  # expat's error code for a file that ends too early
+# advice for XML files of other kinds, by their root element
 _OTHER_ROOTS = {
     "sdf": " SDF is not read: export the robot as URDF or MJCF.",
     "html": " This is a web page: download the raw file.",
@@ -40,7 +40,7 @@ _OTHER_ROOTS = {
 
 
 def embedded_names() -> tuple[str, ...]:
-    """Return the names of the robots that come with the package."""
+    """Return the names of the robots included in the package."""
     folder = resources.files("delassus") / "assets"
     return tuple(sorted(entry.name[:-4] for entry in folder.iterdir() if entry.name.endswith(".xml")))
 
@@ -59,25 +59,25 @@ def load(
     Args:
         source: the name of an embedded robot ("go2", "g1", …), a path to an MJCF, URDF or MJB file, to a zip file of one with its meshes, MJCF or URDF text, a
             ``mujoco.MjModel`` or ``mujoco.MjSpec``, a ``pinocchio.Model`` or a :class:`Model`.
-        floating_base: let the root of a URDF float (URDF cannot say so itself).
-        loops: that close the tree, besides those of the source: a list of dictionaries with the arguments of :meth:`ModelBuilder.add_loop`, or the path of a JSON or TOML file with
-            a list ``loops``. They may name bodies, joints (of a URDF also fixed ones) and sites.
-        joints: of a URDF to put others in place of, which URDF does not know: name → "ball", "universal", or ``{"type": "universal", "axis": …, "other_axis": …}``. A file of
+        floating_base: URDF only: let the root float, which URDF itself cannot specify.
+        loops: loops in addition to those of the source: a list of dictionaries with the arguments of :meth:`ModelBuilder.add_loop`, or the path of a JSON or TOML file with
+            a list ``loops``. They may name bodies, joints (in a URDF also fixed ones) and sites.
+        joints: URDF only: joints to replace by types that URDF lacks: name → "ball", "universal", or ``{"type": "universal", "axis": …, "other_axis": …}``. A file of
             loops may hold them as a table ``joints``.
-        package_dirs: folders that hold the packages a URDF names by ``package://``. Also searched are those of ``ROS_PACKAGE_PATH`` and ``AMENT_PREFIX_PATH``, and all folders
+        package_dirs: URDF only: folders of the packages in ``package://`` paths. Also searched are those of ``ROS_PACKAGE_PATH`` and ``AMENT_PREFIX_PATH``, and all folders
             above the file.
-        exclude_overlaps: of a URDF: let links that overlap in the reference configuration pass through each other, as planners do. Their collision shapes are often larger than
+        exclude_overlaps: URDF only: let links that overlap in the reference configuration pass through each other, as planners do. Their collision shapes are often larger than
             the parts, and would push them apart. ``ignored`` lists the pairs.
 
     Returns:
-        The model. Its ``ignored`` lists what it could not represent; a warning says the same once.
+        The model. Its ``ignored`` lists the elements that it could not represent; a warning says the same once.
 
     Raises:
         LoadError: a file is missing, or cannot be read as a model.
         ArgumentError: ``floating_base``, ``joints`` or ``package_dirs`` with something other than a URDF.
-        UnknownNameError: neither a file nor an embedded robot has this name; a loop names what does not exist.
+        UnknownNameError: neither a file nor an embedded robot has this name; a loop names something that does not exist.
         ArgumentTypeError: an object of a class that is not supported.
-        ModelError: the description is not of a mechanism that can exist.
+        ModelError: the description is not of a possible mechanism.
     """
     model = model_of(source, UrdfOptions(floating_base, joints or {}, package_dirs, exclude_overlaps), loops)
     if not isinstance(source, Model):
@@ -86,7 +86,7 @@ def load(
 
 
 def model_of(source: Any, options: UrdfOptions, loops: LoopList | None, argument: str = "source") -> Model:
-    """Return the model of whatever :func:`load` takes as this argument, without warnings."""
+    """Return the model of any source that :func:`load` takes, without warnings."""
     if loops is not None and isinstance(loops, str | os.PathLike):
         loops, joints = read_list(loops)
         options = replace(options, joints={**joints, **options.joints})
@@ -95,7 +95,7 @@ def model_of(source: Any, options: UrdfOptions, loops: LoopList | None, argument
 
 
 def tell_ignored(model: Model) -> None:
-    """Warn of what a source had and the model has not."""
+    """Warn about parts of the source that the model lacks."""
     if model.ignored:
         warn(f"{model.name}: not simulated as the file has it: {'; '.join(model.ignored)}. See model.ignored.")
 
@@ -157,7 +157,7 @@ def _from_path(path: Path, options: UrdfOptions) -> Compiled:
 
 
 def _models_in(folder: Path) -> str:
-    """Say which models a folder holds, at most two folders down."""
+    """List the models in a folder, at most two levels deep."""
     found = [
         str(path.relative_to(folder))
         for pattern in ("*", "*/*", "*/*/*")
@@ -169,7 +169,7 @@ def _models_in(folder: Path) -> str:
 
 
 def _from_zip(path: Path, options: UrdfOptions) -> Compiled:
-    """Compile the model in a zip file: the one XML or URDF file that is least deep, with the files around it."""
+    """Compile the model in a zip file: the one XML or URDF file at the lowest depth, with the files around it."""
     where = repr(str(path))
     try:
         with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory() as folder:
@@ -212,7 +212,7 @@ def parse(text: str | bytes, where: str) -> ElementTree.Element:
         if "unbound prefix" in str(error) and (b"<xacro:" if isinstance(text, bytes) else "<xacro:") in text:  # type: ignore[operator]
             raise xacro_error(where, "elements <xacro:…>") from None
         raise LoadError(f"source: {where} {_malformed(text, where, error)}") from None
-    except (ValueError, LookupError) as error:  # encodings that do not exist, or that a text has not
+    except (ValueError, LookupError) as error:  # unknown encodings, or text that does not match its encoding
         raise LoadError(f"source: {where} cannot be read as text: {error}. Save it as UTF-8.") from None
     _drop_default_namespace(root)
     if root.tag not in ("mujoco", "robot"):
@@ -222,7 +222,7 @@ def parse(text: str | bytes, where: str) -> ElementTree.Element:
 
 
 def _malformed(text: str | bytes, where: str, error: ElementTree.ParseError) -> str:
-    """Say what a file is that is no XML, as far as its first bytes and its name tell."""
+    """Describe a file that is not XML, by its first bytes and its name."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     suffix = Path(where.strip("'\"")).suffix.lower()
     if not data.strip():
@@ -243,7 +243,7 @@ def _malformed(text: str | bytes, where: str, error: ElementTree.ParseError) -> 
 
 
 def _drop_default_namespace(root: ElementTree.Element) -> None:
-    """Take the default namespace out of the tags, as readers of URDF and MJCF know none."""
+    """Remove the default namespace from the tags, which readers of URDF and MJCF do not know."""
     namespace, mark, name = root.tag.rpartition("}")
     if mark and name in ("mujoco", "robot"):
         for element in root.iter():

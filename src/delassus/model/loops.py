@@ -1,9 +1,9 @@
-"""Loops given as lists: dictionaries, or files of them, that name bodies, joints or sites, and leave out what the reference configuration says.
+"""Loops given as lists: dictionaries, or files of them, that name bodies, joints or sites, and leave out what follows from the reference configuration.
 
     {"kind": "hinge", "body": "rod", "other": "crank", "point": [0.3, 0, 0], "axis": [0, 1, 0]}
 
-What the list does not say about ``other`` is taken from the configuration the model's description shows (``model.neutral()``), as MuJoCo's <equality> does. Where it says nothing about
-either side, frame is put on frame: the origin of one body, joint or site on that of the other.
+What the list leaves out about ``other`` is taken from the described configuration (``model.neutral()``), as MuJoCo's <equality> does. If it says nothing about
+either side, the two frames coincide: the origin of one body, joint or site is at that of the other.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = ["KINDS", "LoopList", "across", "entry_of", "loops_from", "parsed", "r
 Floats = NDArray[np.float64]
 LoopList = str | os.PathLike[str] | Iterable[Loop | Mapping[str, Any]]
 
-# words for kinds of loops, and what else an entry of each may say
+# names of the kinds of loops, and the other keys of an entry of each kind
 KINDS: dict[str, type] = {
     "connect": ConnectLoop, "ball": ConnectLoop, "spherical": ConnectLoop, "weld": WeldLoop, "hinge": HingeLoop, "universal": UniversalLoop,
     "prismatic": PrismaticLoop, "cylindrical": CylindricalLoop, "planar": PlanarLoop, "distance": DistanceLoop, "coupling": JointLoop, "gear": JointLoop,
@@ -61,7 +61,7 @@ _KEYS: dict[str, set[str]] = {kind: _COMMON | _ENDS for kind in ("connect", "bal
 
 
 def read_list(source: Any) -> tuple[list[Any], dict[str, Any]]:
-    """Return the entries of a list of loops, and the joints to substitute: of a list none, of a JSON or TOML file what it holds as ``loops`` and ``joints``.
+    """Return the entries of a list of loops, and the joints to substitute: for a list none, for a JSON or TOML file its ``loops`` and ``joints``.
 
     Raises:
         LoadError: the file is missing, of another kind, or damaged.
@@ -80,11 +80,11 @@ def read_list(source: Any) -> tuple[list[Any], dict[str, Any]]:
 
 
 def parsed(path: Path, argument: str) -> Any:
-    """Return what a JSON or TOML file holds.
+    """Return the content of a JSON or TOML file.
 
     Args:
-        path: of the file.
-        argument: that names it, for errors.
+        path: path of the file.
+        argument: name of the argument, for error messages.
 
     Raises:
         LoadError: the file is missing, of another kind, or damaged.
@@ -112,7 +112,7 @@ def loops_from(model: Model, source: LoopList) -> tuple[Loop, ...]:
     """Return the records of a list of loops.
 
     Args:
-        model: whose loops they will be.
+        model: model that the loops will belong to.
         source: records, dictionaries, or the path of a file of dictionaries.
     """
     places = _Places(model)
@@ -131,7 +131,7 @@ def loops_from(model: Model, source: LoopList) -> tuple[Loop, ...]:
 
 @dataclass(frozen=True)
 class _Frame:
-    """A frame on a body: of the body itself, of a joint or of a site. R, p: in body coordinates; axis: of a joint."""
+    """A frame on a body: that of the body itself, of a joint or of a site. R, p: in body coordinates; axis: the joint's."""
 
     body: str
     R: Floats
@@ -141,7 +141,7 @@ class _Frame:
 
 
 class _Places:
-    """Frames of a model by name, and where bodies stand in the reference configuration."""
+    """Frames of a model by name, and poses of bodies in the reference configuration."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
@@ -164,7 +164,7 @@ class _Places:
         return _Frame(found.body, rotation_matrix(found.quaternion), np.array(found.position), found.quaternion, axis)
 
     def point_on(self, other: str, body: str, point: Floats) -> Floats:
-        """Point of another body that a point of a body is at, in the reference configuration."""
+        """Coordinates, on another body, of a point of a body in the reference configuration."""
         a, b = self.model.body_index(body), self.model.body_index(other)
         return self.R[b].T @ (self.p[a] + self.R[a] @ point - self.p[b])
 
@@ -179,7 +179,7 @@ class _Places:
 
 
 def _made(places: _Places, entry: Mapping[str, Any], where: str, taken: set[str]) -> Loop:
-    """Return the record of a dictionary."""
+    """Return the loop record for a dictionary."""
     kind = entry.get("kind")
     if kind not in KINDS:
         raise unknown(f"{where}: kind", kind, KINDS)
@@ -225,7 +225,7 @@ def _tuple(value: Any, name: str, n: int) -> Any:
 
 
 class _Pair:
-    """Two ends of a loop, and what an entry says and does not say of them."""
+    """Two ends of a loop, and what an entry specifies of them."""
 
     def __init__(self, places: _Places, entry: Mapping[str, Any], what: str) -> None:
         if "body" not in entry:
@@ -256,7 +256,7 @@ class _Pair:
         return self.entry.get(key) is not None
 
     def from_reference(self, key: str) -> bool:
-        """Whether the other side is to be found in the reference configuration."""
+        """Whether the other side follows from the reference configuration."""
         return self.says(key) or self.to_world
 
     def points(self) -> dict[str, Any]:
@@ -316,7 +316,7 @@ class _Pair:
 
 
 def across(axis: Floats) -> Floats:
-    """Coordinate axis that an axis leans to least, made perpendicular to it."""
+    """Coordinate axis most perpendicular to an axis, made exactly perpendicular."""
     n = axis / np.linalg.norm(axis)
     e = np.eye(3)[np.argmin(np.abs(n))]
     return np.asarray(e - n * (n @ e))
@@ -331,10 +331,10 @@ def entry_of(loop: Loop) -> dict[str, Any]:
 
 
 def record_of(entry: Any) -> Loop:
-    """Return the loop of what :func:`entry_of` returned, perhaps through JSON. The model checks its numbers.
+    """Return the loop for an entry of :func:`entry_of`, possibly after JSON. The model checks its numbers.
 
     Raises:
-        LoadError: it is not of that form.
+        LoadError: the entry does not have that form.
     """
     if not isinstance(entry, dict) or entry.get("kind") not in KINDS:
         raise LoadError(f"loops: expected dictionaries with a kind, got {entry!r}.")

@@ -15,7 +15,7 @@ Rgba = tuple[float, float, float, float]
 
 
 class Part(NamedTuple):
-    """Vertices (V, 3) [m], triangles (F, 3), turning left as seen from outside, and their colour if the file tells."""
+    """Vertices (V, 3) [m], triangles (F, 3), counter-clockwise seen from outside, and their colour if the file has one."""
 
     vertices: NDArray[np.float64]
     faces: NDArray[np.int32]
@@ -26,8 +26,8 @@ def joined_polygons(corners: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDA
     """Cut polygons into fans of triangles (F, 3).
 
     Args:
-        corners: of all polygons, one after the other.
-        sizes: corners of each; those with fewer than three are lines, and go.
+        corners: corners of all polygons, one after the other.
+        sizes: number of corners of each polygon; those with fewer than three are lines, and are dropped.
     """
     if sizes.sum() > len(corners):
         raise MeshError(f"polygons have {int(sizes.sum())} corners, of which {len(corners)} are listed")
@@ -40,9 +40,9 @@ def joined_polygons(corners: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDA
 
 
 def welded(vertices: NDArray[np.float64], faces: NDArray[np.int32]) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-    """Return single precision vertices that each occur once and are used, and the triangles between them that have three corners."""
+    """Return the used vertices in single precision, without duplicates, and the triangles with three distinct corners."""
     used = np.ascontiguousarray(vertices[faces.ravel()], dtype=np.float32) + np.float32(0)  # −0 is 0
-    # one number per vertex to sort by: its bits, mixed by odd factors; should two vertices share one, nothing is welded
+    # one number per vertex to sort by: its bits, mixed by odd factors; if two vertices share one, nothing is welded
     bits = used.view(np.uint32).astype(np.uint64)
     keys = (bits[:, 0] * np.uint64(0x9E3779B97F4A7C15)) ^ (
         bits[:, 1] * np.uint64(0xC2B2AE3D27D4EB4F) + (bits[:, 2] * np.uint64(0x165667B19E3779F9))

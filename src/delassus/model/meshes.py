@@ -72,7 +72,7 @@ def _stl(content: bytes) -> list[Part]:
 def _obj(content: bytes, folder: Path) -> list[Part]:
     """Vertices, and faces by material."""
     vertices: list[list[bytes]] = []
-    # by material: corners of all its polygons, and how many each has
+    # by material: corners of all its polygons, and the number of corners of each
     faces: dict[str, tuple[list[int], list[int]]] = {}
     current = faces.setdefault("", ([], []))
     colours: dict[str, Rgba] = {}
@@ -85,7 +85,7 @@ def _obj(content: bytes, folder: Path) -> list[Part]:
                 vertices.append(words[1:4])
             elif words[0] == b"f":
                 corners = [int(word.partition(b"/")[0]) for word in words[1:]]
-                # counted from one, or backwards from the last one read
+                # indices from one, or negative from the last one read
                 current[0].extend(k - 1 if k > 0 else len(vertices) + k for k in corners)
                 current[1].append(len(corners))
             elif words[0] == b"usemtl":
@@ -107,7 +107,7 @@ def _obj(content: bytes, folder: Path) -> list[Part]:
 
 
 def _mtl(path: Path) -> dict[str, Rgba]:
-    """Diffuse colours by material; a missing or damaged file has none."""
+    """Diffuse colours by material; none if the file is missing or damaged."""
     found: dict[str, Rgba] = {}
     name, rgb, opaque = "", None, 1.0
     try:
@@ -131,6 +131,6 @@ def _mtl(path: Path) -> dict[str, Rgba]:
 
 
 def box_of(parts: list[Part]) -> NDArray[np.float64]:
-    """Corners (2, 3) of a box about some parts, lowest and highest [m]."""
+    """Lowest and highest corners (2, 3) of the bounding box of some parts [m]."""
     points = np.concatenate([part.vertices[np.unique(part.faces)] for part in parts])
     return np.array([points.min(axis=0), points.max(axis=0)])

@@ -1,4 +1,4 @@
-"""A model written as MJCF, so that MuJoCo and other tools can read what was built here."""
+"""A model written as MJCF, so that MuJoCo and other tools can read models built here."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .model import Model
 
 
-# MuJoCo sets aside memory for dense matrices, 14 GB with 3,000 free bodies and more than it gets with 5,000: what it needs to step that many fits into this
+# by default MuJoCo reserves memory for dense matrices, 14 GB for 3,000 free bodies and more than it can get for 5,000: this is enough to step that many
 _MANY, _MEMORY = 12_000, "2G"
 _ARM = 0.1  # [m] between the two points that stand for a hinge
 
@@ -53,12 +53,12 @@ def _key(model: Model, name: str) -> str:
 
 
 def _range(bounds: tuple[float, float], name: str) -> dict[str, str]:
-    # MuJoCo knows no one-sided range, and takes an empty one for none
+    # MuJoCo has no one-sided ranges, and takes an empty one as none
     large = 1e10
     if bounds == (-math.inf, math.inf):
         return {}
     low, high = max(bounds[0], -large), min(bounds[1], large)
-    # the least above a number; above zero one that is not subnormal, which MuJoCo 3.3 would refuse
+    # the next number above; above zero the smallest that is not subnormal, which MuJoCo 3.3 would refuse
     above = math.nextafter(low, math.inf) if low else sys.float_info.min
     return {name: _numbers((low, max(high, above)))}
 
@@ -87,7 +87,7 @@ def _joint(joint: Joint) -> str:
 
 
 def _inertial(body: Body, moves: bool) -> str:
-    """Principal moments and axes, which MuJoCo keeps as they are; it wants some of each on a moving body, and the triangle inequality to the last digit."""
+    """Principal moments and axes, which MuJoCo keeps unchanged; it requires positive ones on a moving body, and the triangle inequality to the last digit."""
     least = 1e-14 if moves else 0.0
     if not (body.mass > 0 or moves):
         return ""
@@ -114,15 +114,15 @@ def _geom(shape: Shape, extra: dict[str, object]) -> str:
 
 
 class _Unshaped:
-    """What no Shape can hold of MuJoCo's model, as elements.
+    """Parts of MuJoCo's model that no Shape can hold, as XML elements.
 
     Attributes:
         assets: meshes and height fields.
         geoms: (body, element) of the shapes made of them.
-        extra: by the name of a geom, attributes that a Shape has not.
+        extra: name of a geom → attributes that a Shape lacks.
         pairs: explicit contact pairs.
-        flags, options: of the option element.
-        unwritten: how many shapes cannot be written.
+        flags, options: attributes of the option element.
+        unwritten: number of shapes that cannot be written.
     """
 
     def __init__(self, m: Any) -> None:
@@ -177,12 +177,12 @@ class _Unshaped:
         )))  # fmt: skip
 
 
-# loops that MJCF has an element for
+# loops for which MJCF has an element
 _ELEMENTS = (ConnectLoop, WeldLoop, JointLoop)
 
 
 def _equalities(loop: Loop, inside: dict[str, list[str]]) -> list[str]:
-    """Elements of a loop, as far as MJCF has some. They hold sites, which go into bodies, because only sites carry a place on both bodies."""
+    """Elements of a loop, if MJCF has any. They refer to sites in the bodies, because only sites define a point on both bodies."""
     active = None if loop.active else "false"
     if isinstance(loop, JointLoop):
         return [_element("joint", name=loop.name, joint1=loop.joint, joint2=loop.other, polycoef=_numbers(loop.polynomial), active=active)]
@@ -198,7 +198,7 @@ def _equalities(loop: Loop, inside: dict[str, list[str]]) -> list[str]:
     if isinstance(loop, WeldLoop):
         return [tied("weld", loop.name, loop.point, loop.other_point, (loop.quaternion, loop.other_quaternion))]
     if isinstance(loop, HingeLoop):
-        # a second point, an arm's length along the axis
+        # a second point, at the distance of _ARM along the axis
         ends = [_along(loop.point, loop.axis), _along(loop.other_point, loop.other_axis)]
         places = [(loop.point, loop.other_point), ends]
         return [tied("connect", name, *place) for name, place in zip(_written_as(loop), places, strict=True)]
@@ -217,14 +217,14 @@ def _written_as(loop: Loop) -> list[str]:
 
 
 def warn_of_loops(model: Model, *, stacklevel: int, compiled: Any = None) -> None:
-    """Warn of loops that MuJoCo will not hold."""
+    """Warn about loops that MuJoCo will not hold closed."""
     lost = [loop.name for loop in model.loops if not isinstance(loop, (*_ELEMENTS, HingeLoop))]
     if compiled is not None:
         known = {mujoco.mj_id2name(compiled, mujoco.mjtObj.mjOBJ_EQUALITY, e) or f"equality_{e}" for e in range(compiled.neq)}
         lost = [loop.name for loop in model.loops if loop.name not in known]
     if lost:
         warnings.warn(
-            f"{model.name}: MuJoCo has no element for, or was not told of, the loops {', '.join(lost)}: it moves without them.",
+            f"{model.name}: MuJoCo has no element for, or was not given, the loops {', '.join(lost)}: it moves without them.",
             stacklevel=stacklevel,
         )
 
@@ -233,8 +233,8 @@ def to_mjcf(model: Model, source: Any = None) -> str:
     """Write a model as MJCF text. MuJoCo refuses moving bodies without mass or inertia: they get 1e-14.
 
     Args:
-        model: what to write.
-        source: MuJoCo's model to take from what no Shape can hold; default: what the model was loaded from.
+        model: model to write.
+        source: MuJoCo model that provides what no Shape can hold; default: the one that the model was loaded from.
     """
     odd = _Unshaped(model._compiled if source is None else source)
     inside: dict[str, list[str]] = {name: [] for name in model.body_names}
@@ -300,7 +300,7 @@ def to_mjcf(model: Model, source: Any = None) -> str:
 
 
 def with_geometry_of(model: Model, source: Model) -> Model:
-    """Return a model that holds all bodies of another, with what its shapes cannot hold: meshes, height fields, pairs, priorities, and what is only drawn."""
+    """Return a model that contains all bodies of ``source``, with geometry that its shapes cannot hold: meshes, height fields, pairs, priorities, and what is only drawn."""
     m = source._compiled
     drawn = [] if m is None else _only_drawn(m, {shape.name for shape in model.shapes})
     if not source._unshaped and not drawn:
@@ -315,7 +315,7 @@ def with_geometry_of(model: Model, source: Model) -> Model:
 
 
 def _only_drawn(m: Any, kept: set[str]) -> list[int]:
-    """Geoms that touch nothing and are no shapes of a model: meshes and primitives that are drawn."""
+    """Geoms that collide with nothing and are not shapes of the model: meshes and primitives that are only drawn."""
     names, touch = geom_names(m), set(touching(m))
     return [g for g in range(m.ngeom) if g not in touch and names[g] not in kept and geom_kind(m, g) in (*SHAPE_SIZES, "mesh")]
 

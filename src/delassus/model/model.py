@@ -47,7 +47,7 @@ _LOOPS_AT = 4  # in a model's content
 
 
 def _frozen(values: Any, dtype: Any, shape: tuple[int, ...]) -> Any:
-    """Array over immutable bytes: nobody can make it writeable again."""
+    """Array over immutable bytes, which cannot be made writeable again."""
     array = np.array(values, dtype=dtype).reshape(shape)
     if array.size:
         return np.frombuffer(array.tobytes(), dtype=array.dtype).reshape(shape)
@@ -68,7 +68,7 @@ _FIELDS: dict[type, tuple[str, ...]] = {
 
 
 def _canonical(value: Any) -> Any:
-    """Content without the way it was written: 1, 1.0 and numpy.float64(1) are one number, and so are 0.0 and −0.0."""
+    """Content in canonical form: 1, 1.0 and numpy.float64(1) are the same number, and so are 0.0 and −0.0."""
     kind = type(value)
     if kind is float:  # nearly all of it
         return value + 0.0
@@ -100,24 +100,24 @@ class Model:
     means equal models and equal hashes; it can be pickled. Coordinates q (nq,) and velocities v (nv,) are MuJoCo's qpos and
     qvel. Arrays over bodies include the world as body 0; points and axes are in body coordinates, SI units.
 
-    A model that was loaded keeps what MuJoCo compiled of its source, so that meshes, height fields and explicit pairs take part in
-    contacts though they are not among ``shapes``. They count as content; what is only drawn does not.
+    A loaded model keeps MuJoCo's compiled model, so that meshes, height fields and explicit pairs take part in
+    contacts although they are not among ``shapes``. They count as content; geometry that is only drawn does not.
 
     Attributes:
-        name: of the model.
+        name: name of the model.
         nq, nv, nbody, njoint: sizes.
         gravity: (3,) [m/s²], world.
         body_names, body_parent, body_moves (whether any joint carries it), body_position (nbody, 3), body_quaternion (nbody, 4), body_mass, body_com (nbody, 3),
             body_inertia (nbody, 3, 3) about the centre of mass in body axes.
         joint_names, joint_type, joint_body, joint_position (njoint, 3), joint_axis (njoint, 3), joint_reference,
-            joint_range (njoint, 2), joint_stiffness, joint_qadr, joint_vadr: where its coordinates and velocities start.
+            joint_range (njoint, 2), joint_stiffness; joint_qadr, joint_vadr: index of a joint's first coordinate and velocity.
         dof_armature, dof_damping, dof_stiffness, dof_friction_loss: (nv,).
-        spring_reference: (nq,) coordinates at which springs are at rest.
-        nu: controls of all actuators.
-        loops: what closes the tree; shapes: collision shapes that are primitive; actuators; keyframes: name → q; keyframe_velocities: name → v of those that are not at rest.
+        spring_reference: (nq,) coordinates at which springs are relaxed.
+        nu: number of controls of all actuators.
+        loops: loop closures; shapes: primitive collision shapes; actuators; keyframes: name → q; keyframe_velocities: name → v, for those that are not at rest.
         collision_excludes: pairs of body names whose shapes do not touch.
         frames: name → :class:`Frame` fixed to a body: sites of MJCF, fixed joints of URDF, operational frames of Pinocchio. :meth:`frame` finds bodies and joints too.
-        ignored: elements of the source that would change or report its motion, and that neither the dynamics nor the simulation take into account.
+        ignored: elements of the source that would affect or report its motion, but that neither the dynamics nor the simulation use.
     """
 
     name: str
@@ -213,15 +213,15 @@ class Model:
             raise ModelError(
                 f"actuator {alien[0]!r}: joint: expected the name of a hinge or slide, got None, which only an actuator of a loaded file may have."
             )
-        # what MuJoCo made of the source: nobody writes to it
+        # MuJoCo's compiled model of the source, never written to
         put("_compiled", compiled)
         put("_unshaped", "" if compiled is None else digest(unshaped(compiled)))
         put("_computed", "" if compiled is None else digest(computed(compiled)))
-        # workspaces that wait for the next caller, by their class and its options; more callers at once than this make their own
+        # idle workspaces, by their class and its options; if more callers need one at the same time, they make their own
         put("_pools", defaultdict(partial(deque, maxlen=8)))
 
     def _lay_out(self, put: Any) -> None:
-        """Arrays of everything, read-only."""
+        """Set all public arrays, read-only."""
         bodies, joints = self.bodies, self.joints
         nb, nj = len(bodies) + 1, len(joints)
         index = {"world": 0} | {b.name: i + 1 for i, b in enumerate(bodies)}
@@ -296,7 +296,7 @@ class Model:
     # ---- states -------------------------------------------------------------------------------------------------------
 
     def neutral(self) -> Floats:
-        """Return the configuration the description shows, MuJoCo's qpos0: (nq,), a new array."""
+        """Return the configuration of the description, MuJoCo's qpos0: (nq,), a new array."""
         return self._neutral.copy()
 
     def zero_velocity(self) -> Floats:
@@ -338,7 +338,7 @@ class Model:
         return q
 
     def _moving_keyframes(self, velocities: Mapping[str, Iterable[float]]) -> dict[str, Floats]:
-        """Velocities of keyframes that have one."""
+        """Velocities of keyframes that are not at rest."""
         found = {}
         for name, v in velocities.items():
             if name not in self.keyframes:
@@ -355,12 +355,12 @@ class Model:
         return self._find(body, self._body_index, self.body_names, "body")
 
     def frame(self, name: str | int | Frame) -> Frame:
-        """Return a frame by name, placed on a body: of a body, else of a joint, else one of ``frames``.
+        """Return a frame by name, placed on a body: that of a body, else of a joint, else one of ``frames``.
 
-        The frame of a joint has the axes of its body, and its origin at the anchor. Wherever a body is expected, the name of a joint or frame, or a :class:`Frame`, does too.
+        The frame of a joint has the axes of its body, and its origin at the anchor. Wherever a body is expected, the name of a joint or frame, or a :class:`Frame`, also works.
 
         Args:
-            name: of a body, joint or frame, the index of a body, or a frame on one of these.
+            name: name of a body, joint or frame, index of a body, or a frame on one of these.
 
         Raises:
             UnknownNameError: nothing has this name.
@@ -378,11 +378,11 @@ class Model:
         raise unknown("body, joint or frame", name, [*self.body_names, *self.joint_names, *self.frames])
 
     def _names_body(self, name: object) -> bool:
-        """Whether a body is meant, and no joint or frame on it; what is neither a name nor a frame is left to :meth:`body_index` to refuse."""
+        """Whether a body is meant, not a joint or frame on it; :meth:`body_index` refuses anything that is neither a name nor a frame."""
         return name in self._body_index if isinstance(name, str) else not isinstance(name, Frame)
 
     def _below(self, frame: Frame, passed: tuple[str, ...]) -> Frame:
-        """Place a frame that is on another frame on the body that carries both."""
+        """Express a frame that is on another frame as one on the body that carries both."""
         if frame.body in self._body_index:
             return frame
         if frame.name in passed:
@@ -423,7 +423,7 @@ class Model:
 
     @property
     def depth(self) -> int:
-        """Joints on the longest path to the ground."""
+        """Number of joints on the longest path to the ground."""
         return int(self._native.depth)
 
     @property
@@ -435,8 +435,8 @@ class Model:
         """Return this model with more loops.
 
         Args:
-            loops: records of loops, or dictionaries of the arguments of :meth:`ModelBuilder.add_loop`, or the path of a JSON or TOML file of these. A site of the file that the
-                model was loaded from may be named too.
+            loops: records of loops, or dictionaries of the arguments of :meth:`ModelBuilder.add_loop`, or the path of a JSON or TOML file of these. They may also name sites of the file that the
+                model was loaded from.
         """
         return self._with_loops(loops_from(self, loops))
 
@@ -448,7 +448,7 @@ class Model:
     def to_mjcf(self) -> str:
         """Return the model as MJCF text, which :func:`delassus.load` and MuJoCo read back.
 
-        Meshes are written as their convex hulls, which is what MuJoCo touches with; shapes given by a signed distance cannot be written. A hinge loop is written as two points that
+        Meshes are written as their convex hulls, which MuJoCo uses for contacts; shapes given by a signed distance cannot be written. A hinge loop is written as two points that
         MuJoCo connects. Loops that MJCF has no element for are in a <custom> text, which only delassus reads: a warning says so.
         """
         from .mjcf import to_mjcf, warn_of_loops
@@ -457,9 +457,9 @@ class Model:
         return to_mjcf(self)
 
     def to_mujoco(self) -> Any:
-        """Return a ``mujoco.MjModel`` of this model: a copy of what it was loaded from, else its MJCF text compiled.
+        """Return a ``mujoco.MjModel`` of this model: a copy of the one it was loaded from, else its MJCF text compiled.
 
-        It lacks loops that MuJoCo does not know, and those that were added to what was loaded: a warning says so.
+        It lacks loops that MuJoCo does not know, and those added after loading: a warning says so.
         """
         from .mjcf import to_mjcf, warn_of_loops
 
@@ -468,7 +468,7 @@ class Model:
 
     @property
     def timestep(self) -> float:
-        """Step of a simulation [s]: that of the file that the model was loaded from (MuJoCo's 2 ms where it says nothing), else 1 ms."""
+        """Simulation time step [s]: that of the file that the model was loaded from (MuJoCo's 2 ms if it has none), else 1 ms."""
         return 1e-3 if self._compiled is None else float(self._compiled.opt.timestep)
 
     @property
@@ -488,7 +488,7 @@ class Model:
         )  # fmt: skip
 
     def _in_mujoco(self) -> Any:
-        """Return MuJoCo's model to collide with, which is not to be written to; whether it has the loops does not matter."""
+        """Return MuJoCo's model for collision detection, not to be written to; it may lack the loops."""
         from .mjcf import to_mjcf
 
         return self._compiled if self._compiled is not None else mujoco.MjModel.from_xml_string(to_mjcf(self))
@@ -499,7 +499,7 @@ class Model:
 
     @cached_property
     def _hash(self) -> str:
-        """Of all content, found when first asked for: of many bodies it takes as long as the checks of all."""
+        """Hash of all content, computed when first needed: for many bodies it takes as long as all checks."""
         return hashlib.sha256(repr((_canonical(self._content()), self._unshaped, self._computed)).encode()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -566,7 +566,7 @@ class Model:
 
 
 def as_model(model: Any) -> Model:
-    """Return the argument if it is a model, or raise an error that says how to get one."""
+    """Return the argument if it is a model, or raise an error that explains how to get one."""
     if not isinstance(model, Model):
         raise ArgumentTypeError(f"model: expected a delassus.Model, got {type(model).__name__}. Use delassus.load.")
     return model
@@ -588,7 +588,7 @@ def _unpickle(*state: Any) -> Model:
 
 
 def _made(content: Iterable[Any], compiled: Any) -> Model:
-    """Make a model of what ``_content`` returns, and what MuJoCo compiled of it."""
+    """Make a model from the result of ``_content`` and MuJoCo's compiled model."""
     name, bodies, joints, gravity, loops, shapes, actuators, keys, speeds, excludes, frames, ignored = content
     return Model(
         name, bodies, joints, gravity=gravity, loops=loops, shapes=shapes, actuators=actuators, keyframes=dict(keys),

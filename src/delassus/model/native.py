@@ -1,4 +1,4 @@
-"""Which smooth forces of a MuJoCo model our own code computes: springs, dampers and motors on single joints, which act at the end of a step. All others MuJoCo computes (``simulator/smooth_model.py``)."""
+"""Smooth forces of a MuJoCo model that our own code computes: springs, dampers and motors on single joints, which act at the end of a step. MuJoCo computes all others (``simulator/smooth_model.py``)."""
 
 from __future__ import annotations
 
@@ -16,35 +16,35 @@ _ONE_AXIS = (int(mujoco.mjtJoint.mjJNT_HINGE), int(mujoco.mjtJoint.mjJNT_SLIDE))
 
 
 def actuator_count(m: mujoco.MjModel) -> int:
-    """Return how many actuators there are; later MuJoCo versions have some with several controls."""
+    """Return the number of actuators; later MuJoCo versions have some with several controls."""
     return int(getattr(m, "nactuator", m.nu))
 
 
 def column(m: mujoco.MjModel, name: str, rows: int, default: float = 0.0) -> Any:
-    """Return an array of the model with a row for each of something, or what it would hold in versions that have it not."""
+    """Return an array of the model with ``rows`` rows, or its default in versions that lack it."""
     return np.asarray(getattr(m, name, np.full(rows, default))).reshape(rows, -1) if rows else np.zeros((0, 1))
 
 
 def controls(m: mujoco.MjModel) -> Any:
-    """(actuators, 2) where the controls of each actuator start, and how many there are."""
+    """(actuators, 2) index of each actuator's first control, and number of its controls."""
     n = actuator_count(m)
     return np.column_stack([column(m, "actuator_ctrladr", n)[:, 0] if hasattr(m, "actuator_ctrladr") else np.arange(n), column(m, "actuator_ctrlnum", n, 1)[:, 0]]).astype(int)  # fmt: skip
 
 
 def outputs(m: mujoco.MjModel) -> Any:
-    """(actuators,) where the forces of each actuator start."""
+    """(actuators,) index of each actuator's first force."""
     return getattr(m, "actuator_outadr", np.arange(actuator_count(m)))
 
 
 def native_dampers(m: mujoco.MjModel) -> Any:
-    """(njnt,) whether a joint's damping is one number for all its velocities and acts."""
+    """(njnt,) whether a joint's damping is enabled and one number for all its velocities."""
     values = column(m, "dof_damping", m.nv)[:, 0]
     off = not {"damper", "passive"}.isdisjoint(set_flags(m))
     return np.array([not off and bool(np.all(values[m.dof_jntid == j] == values[m.dof_jntid == j][0])) for j in range(m.njnt)], dtype=bool)
 
 
 def native_springs(m: mujoco.MjModel) -> Any:
-    """(njnt,) whether a joint's spring, if it has one, never yields, and acts."""
+    """(njnt,) whether a joint's spring, if it has one, is enabled and linear."""
     off = not {"spring", "passive"}.isdisjoint(set_flags(m))
     return ~column(m, "jnt_springyield", m.njnt)[: m.njnt].any(axis=1) & (not off)
 
@@ -73,7 +73,7 @@ def _driven_alone(m: mujoco.MjModel) -> Any:
 def motors(m: mujoco.MjModel) -> Any:
     """(actuators,) whether our own code computes an actuator.
 
-    Where the force of all actuators of a joint has bounds, all that may act on it are computed by one side.
+    If the total actuator force of a joint is limited, all its actuators are computed by one side.
     """
     plain = _driven_alone(m)
     if not len(plain) or not m.njnt:
@@ -88,7 +88,7 @@ def motors(m: mujoco.MjModel) -> Any:
 
 
 def actuator_armature(m: mujoco.MjModel) -> tuple[Any, int]:
-    """(nv,) what armatures of actuators on single joints add to those of the joints, gear² times; and how many actuators have one that is not diagonal in M."""
+    """(nv,) armature, times gear², that actuators on single joints add to that of the joints; and the number of actuators whose armature is not diagonal in M."""
     armature, n = np.zeros(m.nv), actuator_count(m)
     values, elsewhere = column(m, "actuator_armature", n)[:, 0], 0
     for a in np.flatnonzero(values):

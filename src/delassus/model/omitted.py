@@ -1,6 +1,6 @@
-"""Lines about all that a MuJoCo model has, that changes MuJoCo's motion or reports it, and that has no part in ours.
+"""Lines about everything in a MuJoCo model that affects or reports MuJoCo's motion, but is not used in ours.
 
-What is read one by one on the way (loops, actuators, joints) lists its own omissions in ``from_mujoco``; the rest is here. ``tests/model/test_every_attribute.py`` holds the verdict on every
+Omissions of elements that are converted one by one (loops, actuators, joints) are listed in ``from_mujoco``; the others here. ``tests/model/test_every_attribute.py`` has the verdict on every
 attribute of MJCF.
 """
 
@@ -16,7 +16,7 @@ from .geometry import counted, set_flags, touching
 
 __all__ = ["omitted"]
 
-# how MuJoCo solves and integrates: options with their enumerations, and flags
+# settings of MuJoCo's solver and integrator: options with their enumerations, and flags
 _METHOD = {
     "integrator": "mjtIntegrator", "cone": "mjtCone", "impratio": None, "solver": "mjtSolver", "jacobian": "mjtJacobian", "iterations": None,
     "tolerance": None, "ls_iterations": None, "ls_tolerance": None, "noslip_iterations": None, "noslip_tolerance": None, "apirate": None,
@@ -33,7 +33,7 @@ def _default() -> mujoco.MjModel:
 
 
 def _rows(m: mujoco.MjModel, name: str, where: Any = slice(None)) -> int:
-    """Return how many rows of an array hold a number other than zero; none where this version has no such array."""
+    """Return the number of rows of an array with a nonzero number; zero if this version lacks the array."""
     array = np.asarray(getattr(m, name, np.zeros(0)))
     array = array[where] if len(array) else array
     return int(np.count_nonzero(array.any(axis=tuple(range(1, array.ndim))) if array.ndim > 1 else array))
@@ -53,7 +53,7 @@ def _method(m: mujoco.MjModel) -> list[str]:
 
 
 def _soft(m: mujoco.MjModel) -> list[str]:
-    """Whether anything that takes part has parameters of softness: constraints are rigid here."""
+    """Report softness parameters of anything that takes part: constraints are rigid here."""
     default, geoms = _default(), touching(m)
     rows = [
         (m.geom_solref[geoms], default.geom_solref[0]), (m.geom_solimp[geoms], default.geom_solimp[0]),

@@ -11,7 +11,7 @@ def depth_first(bodies: tuple[Body, ...], joints: tuple[Joint, ...]) -> tuple[tu
     """Return bodies parents first, children in the order given, each subtree together; joints follow their bodies.
 
     Raises:
-        ModelError: two bodies or joints of one name, an unknown parent, a cycle of parents.
+        ModelError: two bodies or joints have the same name, a parent is unknown, or parents form a cycle.
     """
     by_name: dict[str, Body] = {}
     for body in bodies:

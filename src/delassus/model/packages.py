@@ -1,4 +1,4 @@
-"""Where the files are that a robot description names: package://, model://, file://, relative and absolute paths."""
+"""Locating the files that a robot description names: package://, model://, file://, relative and absolute paths."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..errors import ArgumentError, ArgumentTypeError, MeshError
 
 __all__ = ["Finder", "folders"]
 
-# environment variables that list folders of packages, and what lies between such a folder and a package
+# environment variables that list package folders, and the path between such a folder and a package
 _VARIABLES = {"ROS_PACKAGE_PATH": "", "AMENT_PREFIX_PATH": "share", "GAZEBO_MODEL_PATH": "", "GZ_SIM_RESOURCE_PATH": ""}
 
-_DEPTH, _MOST_FOLDERS = 4, 20_000  # of a workspace that is searched
+_DEPTH, _MOST_FOLDERS = 4, 20_000  # search limits in a workspace
 
 
 def folders(package_dirs: object) -> tuple[Path, ...]:
@@ -44,11 +44,11 @@ class Finder:
     """Finds the files of one description.
 
     A package is looked for in ``package_dirs``, then in the folders of ``ROS_PACKAGE_PATH``, ``AMENT_PREFIX_PATH`` (their ``share``), ``GAZEBO_MODEL_PATH`` and
-    ``GZ_SIM_RESOURCE_PATH``, then in every folder above the description. A folder is package NAME if it has this name, or if its ``package.xml`` says so. Where none is,
+    ``GZ_SIM_RESOURCE_PATH``, then in every folder above the description. A folder is package NAME if it has this name, or if its ``package.xml`` says so. If there is none,
     workspaces (``package_dirs`` and ``ROS_PACKAGE_PATH``) are searched four folders deep, as ROS does.
 
     Args:
-        folder: of the description; None where it is a text.
+        folder: folder of the description; None if it was given as text.
         package_dirs: folders that hold packages, or are packages.
     """
 
@@ -59,10 +59,10 @@ class Finder:
         self._candidates_of: dict[str, tuple[Path, ...]] = {}
 
     def find(self, uri: str) -> Path:
-        """Return the file that a description means.
+        """Return the file for a URI in the description.
 
         Raises:
-            MeshError: there is none.
+            MeshError: there is no such file.
         """
         uri = uri.strip()
         scheme, mark, rest = uri.partition("://")
@@ -82,7 +82,7 @@ class Finder:
         return _existing(path, "the file does not exist beside the description")
 
     def _in_package(self, uri: str, rest: str) -> Path:
-        """File of package://NAME/PATH; a third slash, which some tools write, does no harm."""
+        """File of package://NAME/PATH; a third slash, which some tools write, is accepted."""
         name, _, inside = rest.lstrip("/").partition("/")
         if name not in self._candidates_of:
             self._candidates_of[name] = tuple(self._candidates(name))
@@ -99,7 +99,7 @@ class Finder:
         raise MeshError(f"package {name!r} is in {str(found)!r}, but has no such file")
 
     def _candidates(self, name: str) -> Iterator[Path]:
-        """Folders that are the package, best first."""
+        """Folders that may be the package, best first."""
         roots, found = list(self.package_dirs), False
         for variable, between in _VARIABLES.items():
             roots += [Path(entry) / between for entry in os.environ.get(variable, "").split(os.pathsep) if entry]
@@ -130,7 +130,7 @@ def _existing(path: Path, otherwise: str) -> Path:
 
 
 def _packages_below(root: Path) -> Iterator[Path]:
-    """Folders with a package.xml below a folder, the least deep first; packages hold no others."""
+    """Folders with a package.xml below a folder, breadth first; packages are not nested."""
     level, visited = [root], 0
     for _ in range(_DEPTH):
         below: list[Path] = []

@@ -1,4 +1,4 @@
-"""What a model is made of, as plain immutable values. Points and axes are in body coordinates, SI units, quaternions (w, x, y, z)."""
+"""The records that make up a model, as plain immutable values. Points and axes are in body coordinates, SI units, quaternions (w, x, y, z)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ JointType = Literal["hinge", "slide", "ball", "free"]
 LoopKind = Literal["connect", "ball", "weld", "hinge", "universal", "prismatic", "cylindrical", "planar", "distance", "gear", "coupling"]
 
 UNBOUNDED = (-math.inf, math.inf)
-QUATERNION_SLACK = 1e-6  # how far the length of a quaternion may be off and still be taken for rounding
+QUATERNION_SLACK = 1e-6  # deviation of a quaternion's length from 1 that counts as rounding
 IDENTITY: Quaternion = (1.0, 0.0, 0.0, 0.0)
 ZERO: Vector = (0.0, 0.0, 0.0)
 
@@ -29,7 +29,7 @@ SHAPE_SIZES: dict[str, int] = {"plane": 3, "sphere": 1, "capsule": 2, "ellipsoid
 class Body:
     """A rigid body.
 
-    ``position`` and ``quaternion`` place its frame in its parent's while its joints are at their reference; ``inertia`` is
+    ``position`` and ``quaternion`` place its frame in its parent's with its joints at their reference; ``inertia`` is
     (xx, yy, zz, xy, xz, yz) about its centre of mass ``com``, in body axes.
     """
 
@@ -46,8 +46,8 @@ class Body:
 class Joint:
     """A joint between a body and its parent; several on one body act in the order given.
 
-    ``reference`` is the coordinate of a hinge [rad] or slide [m] at which the body stands as described. ``range`` bounds the
-    coordinate (for a ball, the rotation angle). ``spring_reference`` are the coordinates at which a spring is at rest.
+    ``reference`` is the coordinate of a hinge [rad] or slide [m] at which the body has its described pose. ``range`` bounds the
+    coordinate (for a ball, the rotation angle). ``spring_reference`` are the coordinates at which a spring is relaxed.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Joint:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """A named frame fixed to a body: where a tool, a sensor or a foot is. Usable wherever a body is named; points and axes are then in its coordinates.
+    """A named frame fixed to a body, such as that of a tool, a sensor or a foot. Usable wherever a body is expected; points and axes are then in its coordinates.
 
     ``body`` names the body, or another frame, that carries it; ``position`` (3,) [m] and ``quaternion`` (4,) place it there.
 
@@ -148,7 +148,7 @@ class WeldLoop:
 
 @dataclass(frozen=True, slots=True)
 class AxisLoop:
-    """A point and an axis on each body; subclasses say what they hold."""
+    """A point and an axis on each body; subclasses define what they constrain."""
 
     kind: ClassVar[str] = ""
     name: str
@@ -163,28 +163,28 @@ class AxisLoop:
 
 @dataclass(frozen=True, slots=True)
 class HingeLoop(AxisLoop):
-    """Points and axes stay together: bodies turn about the axis (5 rows)."""
+    """Points and axes stay together: bodies rotate about the axis (5 rows)."""
 
     kind: ClassVar[str] = "hinge"
 
 
 @dataclass(frozen=True, slots=True)
 class UniversalLoop(AxisLoop):
-    """Points stay together, axes across each other: bodies turn about both (4 rows)."""
+    """Points stay together, axes perpendicular to each other: bodies rotate about both (4 rows)."""
 
     kind: ClassVar[str] = "universal"
 
 
 @dataclass(frozen=True, slots=True)
 class CylindricalLoop(AxisLoop):
-    """Axes stay on one line: bodies slide along it and turn about it (4 rows)."""
+    """Axes stay on one line: bodies slide along it and rotate about it (4 rows)."""
 
     kind: ClassVar[str] = "cylindrical"
 
 
 @dataclass(frozen=True, slots=True)
 class PlanarLoop(AxisLoop):
-    """Planes across the axes stay in one: bodies slide on it and turn about the axis (3 rows)."""
+    """Planes perpendicular to the axes coincide: bodies slide on the plane and rotate about its normal (3 rows)."""
 
     kind: ClassVar[str] = "planar"
 
@@ -239,8 +239,8 @@ LOOPS: tuple[type, ...] = get_args(Loop)
 class Actuator:
     """A force on one joint: gear · (gain · u + bias₀ + bias₁ q + bias₂ q̇), clipped to ``force_range`` before the gear.
 
-    ``joint`` None: an actuator of a file with a law that this record cannot hold (a muscle, a filter, a tendon drive …). MuJoCo computes its force from the state and
-    its ``controls`` controls, usually one; the other attributes are not used.
+    ``joint`` None: an actuator of a file whose law this record cannot represent (a muscle, a filter, a tendon drive …). MuJoCo computes its force from the state and
+    its controls (``controls`` of them, usually one); the other attributes are not used.
     """
 
     name: str

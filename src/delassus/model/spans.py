@@ -1,4 +1,4 @@
-"""Which joints change the lengths of a MuJoCo model's tendons, and which equalities there are between these."""
+"""Joints that change the lengths of a MuJoCo model's tendons, and equalities between these."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ __all__ = ["tendon_equalities", "tendon_velocities"]
 
 
 def tendon_velocities(m: mujoco.MjModel, tendon: int) -> tuple[list[int], list[int]]:
-    """Return the velocities that change a tendon's length, and where mjData.ten_J has their numbers.
+    """Return the velocities that change a tendon's length, and the places of their numbers in mjData.ten_J.
 
-    Later versions of MuJoCo say it; in earlier ones, with ``opt.jacobian`` dense, ten_J is a table with a column for each velocity.
+    Later versions of MuJoCo list them; in earlier ones, with ``opt.jacobian`` dense, ten_J is a table with a column for each velocity.
     """
     if hasattr(m, "ten_J_rownnz"):
         start, count = int(m.ten_J_rowadr[tendon]), int(m.ten_J_rownnz[tendon])
@@ -22,7 +22,7 @@ def tendon_velocities(m: mujoco.MjModel, tendon: int) -> tuple[list[int], list[i
 
 
 def _touched_bodies(m: mujoco.MjModel, tendon: int) -> set[int]:
-    """Bodies on a tendon's way, and all that carry them."""
+    """Bodies on a tendon's path, and all their ancestors."""
     bodies: set[int] = set()
     for w in range(m.tendon_adr[tendon], m.tendon_adr[tendon] + m.tendon_num[tendon]):
         kind, what = m.wrap_type[w], int(m.wrap_objid[w])

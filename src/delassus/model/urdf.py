@@ -1,4 +1,4 @@
-"""URDF made ready for MuJoCo, its dynamics kept as written."""
+"""URDF prepared for MuJoCo, its dynamics kept as written."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from .packages import Finder, folders
 from .urdf_shapes import Lost, UrdfShapes
 
 JOINTS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
-SUBSTITUTES = ("ball", "spherical", "universal")  # joints that can be put in place of a URDF's
+SUBSTITUTES = ("ball", "spherical", "universal")  # joint types that can replace those of a URDF
 
 
 @dataclass(frozen=True)
 class UrdfOptions:
-    """What can be told to a URDF that it cannot say itself.
+    """Options for what a URDF itself cannot specify.
 
     Attributes:
-        floating_base: whether its root floats.
-        joints: to put in place of its own, name → type.
-        package_dirs: folders of the packages that it names.
-        exclude_overlaps: whether links that overlap in the reference configuration pass through each other.
+        floating_base: let the root float.
+        joints: joints to replace, name → type.
+        package_dirs: folders of the packages named in it.
+        exclude_overlaps: let links that overlap in the reference configuration pass through each other.
     """
 
     floating_base: bool = False
@@ -51,9 +51,9 @@ class UrdfOptions:
             raise ArgumentTypeError(f"joints: expected a dictionary of names and types, got {type(self.joints).__name__}.")
 
     def refuse(self, what: str) -> None:
-        """Raise if anything is told to what is no URDF."""
+        """Raise an error if any option is given for something other than a URDF."""
         if self.floating_base:
-            raise ArgumentError(f"floating_base: only a URDF can be told to float, got {what}. Give its base a free joint instead.")
+            raise ArgumentError(f"floating_base: only a URDF can get a floating base, got {what}. Give its base a free joint instead.")
         if self.joints:
             raise ArgumentError(f"joints: only those of a URDF can be substituted, got {what}. Change the joints in the file instead.")
         if self.package_dirs:
@@ -62,18 +62,18 @@ class UrdfOptions:
 
 @dataclass(frozen=True)
 class UrdfDetails:
-    """What was read of a URDF, for a report.
+    """Content of a URDF, for a report.
 
     Attributes:
-        links: their number.
-        joints: type → number.
+        links: number of links.
+        joints: joint type → number.
         shapes: role → kind → number.
-        lost: shapes that take no part.
+        lost: shapes that are left out.
         flat: files of collision meshes that are flat.
-        packages: name → folder, None where it is not found.
+        packages: name → folder, None if it is not found.
         overlaps: pairs of links that overlap in the reference configuration, and pass through each other.
         massless: links without mass.
-        roots: links that are no joint's child.
+        roots: links that are not the child of any joint.
         unlimited: revolute and prismatic joints without limits.
         unread: tag → number of elements that URDF leaves to other programs.
     """
@@ -92,7 +92,7 @@ class UrdfDetails:
 
 
 def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | None, where: str) -> Compiled:
-    """Ready a URDF for MuJoCo: fixed links stay bodies, inertias as they are written, collision and visual shapes are read here."""
+    """Prepare a URDF for MuJoCo: fixed links remain bodies, inertias are kept as written, collision and visual shapes are read here."""
     _refuse_xacro(root, where)
     _check_structure(root, where)
     floating_base = options.floating_base
@@ -126,7 +126,7 @@ def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | No
         compiler.set(key, value)
     inertials = {} if adjusts else {link.get("name"): _take_inertial(link, where) for link in links}
     held = [] if adjusts else _hold_massless(root, {name: mass for name, (mass, *_) in inertials.items()}, options.joints)
-    # what is put in place of a joint has no limits, and follows no other
+    # a substituted joint has no limits, and does not mimic another
     for joint in root.findall("joint"):
         if joint.get("name") in options.joints and joint.get("type") != "fixed":
             joint.set("type", "continuous")
@@ -148,7 +148,7 @@ def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | No
         for k, (one, two) in enumerate(overlaps):
             spec.add_exclude(name=f"overlap_{k}", bodyname1=one, bodyname2=two)
         model, omitted = compiled(spec.compile, where)
-    omitted = tuple(line for line in said + omitted if "<mimic>" not in line)  # which _unread counts
+    omitted = tuple(line for line in said + omitted if "<mimic>" not in line)  # counted by _unread
     omitted += _unread(root, model, omitted)
     if held:
         some = ", ".join(held[:3]) + (" …" if len(held) > 3 else "")
@@ -158,7 +158,7 @@ def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | No
         some = ", ".join(f"{one} and {two}" for one, two in overlaps[:3]) + (" …" if len(overlaps) > 3 else "")
         omitted += (f"collisions of {counted(len(overlaps), 'pair')} of links that overlap in the reference configuration ({some})",)
 
-    # many links carry made-up numbers: these are lowered to what a mass can have
+    # many links have made-up inertias: they are lowered to what their mass can have
     for name, (mass, center, axes, moments) in inertials.items():
         if mass >= 0 and not is_physical(mass, *moments):
             omitted += (f"inertia of link {name!r} beyond what is physical (lowered to what its mass can have)",)
@@ -179,7 +179,7 @@ def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | No
 
 
 def overlapping(m: mujoco.MjModel, depth: float = 1e-4) -> tuple[tuple[str, str], ...]:
-    """Pairs of bodies whose shapes are in each other by more than a depth [m] in the reference configuration, and would be pushed apart there."""
+    """Pairs of bodies whose shapes overlap by more than a depth [m] in the reference configuration, and would be pushed apart there."""
     d = mujoco.MjData(m)
     mujoco.mj_kinematics(m, d)
     mujoco.mj_comPos(m, d)
@@ -194,7 +194,7 @@ def overlapping(m: mujoco.MjModel, depth: float = 1e-4) -> tuple[tuple[str, str]
 
 
 def _hold_massless(root: ElementTree.Element, mass: Mapping[str | None, float], told: Mapping[str, Any]) -> list[str]:
-    """Fix joints that move nothing with mass, whose acceleration no force defines; returns their names. Where nothing at all has mass, none is."""
+    """Fix joints that move no mass, whose acceleration is undefined; returns their names. If no link has mass, none is fixed."""
     if not any(mass.values()):
         return []
     joints = root.findall("joint")
@@ -226,7 +226,7 @@ def _end_of(joint: ElementTree.Element, end: str) -> str | None:
 
 
 def _refuse_xacro(root: ElementTree.Element, where: str) -> None:
-    """Raise where macros are not expanded."""
+    """Raise an error if macros are not expanded."""
     tag = next((e.tag for e in root.iter() if isinstance(e.tag, str) and "xacro" in e.tag.lower()), None)
     if tag is not None:
         raise xacro_error(where, f"the element <xacro:{tag.rpartition('}')[2]}>")
@@ -238,7 +238,7 @@ def _refuse_xacro(root: ElementTree.Element, where: str) -> None:
 
 
 def xacro_error(where: str, what: str) -> LoadError:
-    """Say how to expand macros."""
+    """Make the error that explains how to expand macros."""
     name = where.strip("'\"") if where != "the text" else "robot.urdf.xacro"
     target = name.removesuffix(".xacro").removesuffix(".urdf") + "_expanded.urdf"
     return LoadError(
@@ -247,7 +247,7 @@ def xacro_error(where: str, what: str) -> LoadError:
 
 
 def _check_structure(root: ElementTree.Element, where: str) -> None:
-    """Raise where names are missing or repeated, or joints hold links that do not exist: MuJoCo would say less."""
+    """Raise an error if names are missing or repeated, or joints refer to missing links: MuJoCo's messages say less."""
     for tag in ("link", "joint"):
         names = Counter(element.get("name") for element in root.findall(tag))
         if None in names or "" in names:
@@ -286,7 +286,7 @@ def _check_structure(root: ElementTree.Element, where: str) -> None:
 
 
 def _substitute(spec: mujoco.MjSpec, joints: Mapping[str, Any], carried: Mapping[str, str]) -> None:
-    """Put other joints in place of some of a URDF's: balls, and universal joints, which are two hinges of one body."""
+    """Replace some joints of a URDF: by balls, or by universal joints, which are two hinges of one body."""
     for name, wanted in joints.items():
         if name not in carried:
             raise unknown("joints: joint", name, carried)
@@ -296,7 +296,7 @@ def _substitute(spec: mujoco.MjSpec, joints: Mapping[str, Any], carried: Mapping
         if strange := sorted(set(said) - {"type", "axis", "other_axis"}):
             raise unknown(f"joints[{name!r}]: argument", strange[0], ("type", "axis", "other_axis"))
         body = spec.body(carried[name])
-        # a fixed joint of the URDF is none of MuJoCo's
+        # a fixed joint of the URDF does not exist in MuJoCo
         joint = spec.joint(name) or body.add_joint(name=name)
         joint.limited, joint.actfrclimited = mujoco.mjtLimited.mjLIMITED_FALSE, mujoco.mjtLimited.mjLIMITED_FALSE
         if said["type"] != "universal":
@@ -320,7 +320,7 @@ def _universal_axes(said: Mapping[str, Any], own: Any, what: str) -> tuple[Any, 
 
 
 def _unread(root: ElementTree.Element, model: mujoco.MjModel, said: tuple[str, ...]) -> tuple[str, ...]:
-    """Lines about mimic joints that follow nothing or that this MuJoCo does not read, and about limits that leave no range."""
+    """Lines about mimic joints without a leader or that this MuJoCo does not read, and about limits with an empty range."""
     omitted: tuple[str, ...] = ()
     couplings = int(np.count_nonzero(model.eq_type == mujoco.mjtEq.mjEQ_JOINT))
     moving = {joint.get("name") for joint in root.findall("joint") if joint.get("type") != "fixed"}
@@ -342,7 +342,7 @@ def _unread(root: ElementTree.Element, model: mujoco.MjModel, said: tuple[str, .
 
 
 def _number(element: ElementTree.Element, key: str) -> float:
-    """Return the number of an attribute, 0 where there is none."""
+    """Return the number of an attribute, 0 if it is missing."""
     try:
         return float(element.get(key, "0"))
     except ValueError:
@@ -350,7 +350,7 @@ def _number(element: ElementTree.Element, key: str) -> float:
 
 
 def _take_inertial(link: ElementTree.Element, where: str) -> tuple[float, Any, Any, Any]:
-    """Mass, centre, principal axes and moments of a link. MuJoCo gets others in their place, that it cannot refuse or find simple.
+    """Mass, centre, principal axes and moments of a link. MuJoCo gets placeholders that it can neither refuse nor simplify.
 
     It would refuse massless links and published numbers whose rounding breaks the triangle inequality.
     """

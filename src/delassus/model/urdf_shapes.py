@@ -1,6 +1,6 @@
-"""Collision and visual geometry of a URDF, kept apart: what touches, and what is only drawn.
+"""Collision and visual geometry of a URDF, kept separate: shapes for contacts, and shapes that are only drawn.
 
-Meshes touch with their convex hulls and are drawn as they are, in the colours of the mesh file or else of the URDF. Nothing is lost in silence: every shape that cannot be read is listed
+Meshes make contact with their convex hulls and are drawn as they are, in the colours of the mesh file or else of the URDF. Nothing is dropped silently: every shape that cannot be read is listed
 with the reason.
 """
 
@@ -28,11 +28,11 @@ __all__ = ["Lost", "UrdfShapes"]
 COLLISION_GROUP, VISUAL_GROUP = 3, 2  # MuJoCo shows groups 0, 1 and 2
 _GREY: Rgba = (0.7, 0.7, 0.7, 1.0)
 _FLAT = 1e-6  # thickness over width below which a mesh has no volume
-_PLATE = 5e-4  # half the thickness that a flat mesh gets [m]
+_PLATE = 5e-4  # half the thickness given to a flat mesh [m]
 
 
 class Lost(NamedTuple):
-    """A shape that is left out, its place and the reason."""
+    """A shape that is left out, its location and the reason."""
 
     role: str
     link: str
@@ -49,14 +49,14 @@ class _Asset(NamedTuple):
 
 @dataclass
 class UrdfShapes:
-    """Shapes of a URDF on their way into MuJoCo's model.
+    """Shapes of a URDF, to be added to MuJoCo's model.
 
     Attributes:
-        finder: of the files that are named.
-        folders: more places for relative names: the ``meshdir`` of MuJoCo's extension.
+        finder: finder of the named files.
+        folders: more folders for relative names: the ``meshdir`` of MuJoCo's extension.
         lost: shapes that are left out.
-        counts: role → kind → number of shapes that do.
-        flat: names of collision meshes that are flat, and touch as plates of 1 mm.
+        counts: role → kind → number of shapes that are read.
+        flat: names of flat collision meshes, which become plates of 1 mm.
         drawn_names: names of geoms that are only drawn.
     """
 
@@ -73,8 +73,8 @@ class UrdfShapes:
     _names: set[str] = field(default_factory=set)
 
     def take_from(self, root: ElementTree.Element) -> None:
-        """Take all shapes out of the description: MuJoCo's own reader gets none of them."""
-        # a material with a colour may be anywhere, and be named anywhere
+        """Remove all shapes from the description, so that MuJoCo's own reader gets none of them."""
+        # a material with a colour may be defined anywhere, and used anywhere
         for element in root.iter("material"):
             colour = element.find("color")
             if colour is not None and element.get("name"):
@@ -114,7 +114,7 @@ class UrdfShapes:
             self.counts[role][kind] = self.counts[role].get(kind, 0) + 1
 
     def lines(self) -> list[str]:
-        """Return what is lost in lines for ``ignored``, one per reason."""
+        """Return the lost shapes as lines for ``ignored``, one per reason."""
         by_reason: dict[str, list[Lost]] = {}
         for lost in self.lost:
             by_reason.setdefault(lost.reason, []).append(lost)
@@ -140,7 +140,7 @@ class UrdfShapes:
         return name
 
     def _geoms(self, spec: Any, role: str, element: ElementTree.Element) -> Iterable[dict[str, Any]]:
-        """Arguments of MuJoCo's geoms for one shape: one, or of a visual mesh one per colour."""
+        """Arguments of MuJoCo's geoms for one shape: one, or for a visual mesh one per colour."""
         geometry = element.find("geometry")
         if geometry is None or len(geometry) == 0:
             raise MeshError("it has no geometry")
@@ -171,7 +171,7 @@ class UrdfShapes:
             raise
 
     def _mesh(self, spec: Any, role: str, shape: ElementTree.Element) -> list[_Asset]:
-        """Meshes of MuJoCo for a <mesh>: its hull, or its triangles by colour. The same file with the same scale is one."""
+        """Meshes of MuJoCo for a <mesh>: its hull, or its triangles by colour. The same file with the same scale is shared."""
         path = self._find(shape.get("filename") or "")
         scale = _scale(shape)
         key = (role, path, scale)
@@ -214,7 +214,7 @@ class UrdfShapes:
             if len(faces) == 0 or len(vertices) < 3 or not spread[1] > _FLAT * spread[0]:
                 continue
             if len(vertices) == 3:
-                vertices = np.concatenate([vertices, vertices.mean(axis=0, keepdims=True)])  # MuJoCo wants four
+                vertices = np.concatenate([vertices, vertices.mean(axis=0, keepdims=True)])  # MuJoCo requires four
             mesh = spec.add_mesh(name=self._named(path.stem), uservert=vertices.ravel(), userface=faces.astype(np.int32).ravel())
             mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
             made.append(_Asset(mesh.name, rgba))
@@ -224,7 +224,7 @@ class UrdfShapes:
 
 
 def _hull_corners(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], bool]:
-    """Corners (n, 3) of the convex hull of points, and whether these are flat: then it is a plate of 1 mm."""
+    """Corners (n, 3) of the convex hull of points, and whether the points are flat: then it is a plate of 1 mm."""
     middle = points.mean(axis=0)
     spread, axes = np.linalg.eigh((points - middle).T @ (points - middle) / max(len(points), 1))
     widths = np.sqrt(np.maximum(spread, 0.0))
@@ -240,7 +240,7 @@ def _hull_corners(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], boo
 
 
 def _scaled(part: Part, scale: tuple[float, ...]) -> Part:
-    """Scale a part; where a reflection turns it inside out, triangles turn the other way round."""
+    """Scale a part; if a reflection turns it inside out, the orientation of its triangles is reversed."""
     if scale == (1.0, 1.0, 1.0):
         return part
     return Part(part.vertices * scale, part.faces[:, ::-1] if np.prod(scale) < 0 else part.faces, part.rgba)

@@ -24,7 +24,7 @@ def are_blocks(value: Any) -> bool:
 
 
 def _axes(value: Any) -> int:
-    """How many axes a nested sequence or an array has, by its first numbers."""
+    """Axes of a nested sequence or an array, counted along its first entries."""
     if isinstance(value, np.ndarray):
         return value.ndim
     return 1 + (_axes(value[0]) if len(value) else 0) if isinstance(value, (list, tuple)) else 0
@@ -34,20 +34,20 @@ def pack(value: Any, rows: Sequence[int], states: int | None, dtype: np.dtype[An
     """Return blocks one after the other, each row-major.
 
     Args:
-        value: one (r, r) per constraint of r rows, of a batch also (states, r, r); or one array of all, (k, r, r), of a batch also (states, k, r, r).
-        rows: of each constraint.
-        states: of a batch, None of a single state.
-        dtype: of the result.
+        value: one (r, r) per constraint of r rows, for a batch also (states, r, r); or one array of all, (k, r, r), for a batch also (states, k, r, r).
+        rows: number of rows of each constraint.
+        states: number of states of a batch; None for a single state.
+        dtype: dtype of the result.
 
     Returns:
-        (numbers of all blocks,), of a batch with the states before.
+        (numbers of all blocks,), for a batch with a leading axis of states.
     """
     before = () if states is None else (states,)
     if isinstance(value, np.ndarray) and len(set(rows)) == 1 and value.shape == (*before, len(rows), rows[0], rows[0]):
-        # one array of all, as the core has it
+        # one array of all blocks, in the core's layout
         return finite(np.ascontiguousarray(as_array(value, "damping"), dtype).reshape(*before, -1), "damping")
     if isinstance(value, np.ndarray) and value.ndim == 3 + len(before):
-        # the states of one array come first, those of a block too
+        # the axis of states comes first in one array of all blocks, and in each block
         blocks: Sequence[Any] = np.moveaxis(value, len(before), 0)  # type: ignore[assignment]
     else:
         blocks = value
@@ -72,6 +72,6 @@ def pack(value: Any, rows: Sequence[int], states: int | None, dtype: np.dtype[An
 
 
 def unpack(numbers: Array, rows: Sequence[int]) -> tuple[Array, ...]:
-    """Return the block of each constraint, (r, r), of a batch (states, r, r)."""
+    """Return the block of each constraint, (r, r), for a batch (states, r, r)."""
     ends = np.cumsum([r * r for r in rows])
     return tuple(numbers[..., end - r * r : end].reshape(*numbers.shape[:-1], r, r).copy() for r, end in zip(rows, ends, strict=True))

@@ -27,7 +27,7 @@ __all__ = ["BatchDelassusOperator", "DelassusOperator", "LinearMap"]
 Array = NDArray[Any]
 _NATIVE: dict[np.dtype[Any], Any] = {np.dtype(np.float64): _core.Delassus64, np.dtype(np.float32): _core.Delassus32}
 _NATIVE_BATCH: dict[np.dtype[Any], Any] = {np.dtype(np.float64): _core.BatchDelassus64, np.dtype(np.float32): _core.BatchDelassus32}
-# Normwise backward errors: what `solve` aims at, and what it promises, where that is more than this many roundings a velocity; how often it refines before it takes the slower way.
+# Normwise backward errors: what `solve` aims at, and what it guarantees if that exceeds this many roundings per velocity; number of refinements before it takes the slower way.
 _GOAL = {np.dtype(np.float64): 2e-13, np.dtype(np.float32): 1e-5}
 _LIMIT = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 5e-4}
 _ROUNDINGS = 4
@@ -35,7 +35,7 @@ _REFINEMENTS = 8
 
 
 class _Damped(OnConstraints):
-    """What one state and a batch share: the constraints, damping and compliance, and whether the numbers are fresh."""
+    """What one state and a batch share: the constraints, damping and compliance, and whether ``update`` was called."""
 
     _native: Any
     dtype: np.dtype[Any]
@@ -43,7 +43,7 @@ class _Damped(OnConstraints):
     _takes_blocks: ClassVar[bool] = True
 
     def _begin(self, damping: ArrayLike | Sequence[ArrayLike] | None, compliance: ArrayLike) -> None:
-        """Hand the native operator what it keeps: compliance, damping, and the accuracy that ``solve`` promises by default."""
+        """Set what the native operator keeps: compliance, damping, and the accuracy that ``solve`` guarantees by default."""
         self._limit = max(_LIMIT[self.dtype], _ROUNDINGS * self._model.nv * float(np.finfo(self.dtype).eps))
         self._native.set_accuracy(_REFINEMENTS, _GOAL[self.dtype], self._limit)
         self._native.set_compliance(diagonal(compliance, "compliance", self._rows, self.dtype))
@@ -51,7 +51,7 @@ class _Damped(OnConstraints):
             self._damp(damping)
 
     def _damp(self, value: ArrayLike | Sequence[ArrayLike]) -> None:
-        """Hand over damping in whichever form it comes."""
+        """Set damping given in any of its forms."""
         if not blocks.are_blocks(value):
             self._native.set_damping(diagonal(value, "damping", self._rows, self.dtype))
             return
@@ -75,7 +75,7 @@ class _Damped(OnConstraints):
     def damping(self) -> Array | tuple[Array, ...] | None:
         """Damping D, added to G for the inverse; setting it refactors what depends on it. Reading returns a copy, or None if it was not set.
 
-        Set a scalar or (m,), a number ε ≥ 0 per row, for a batch also (batch_size, m): reading gives an array of one number per row. Or set blocks, a square one
+        Set a scalar or (m,), a number ε ≥ 0 per row, for a batch also (batch_size, m): reading gives an array with one number per row. Or set blocks, a square one
         per constraint, symmetric or not: a sequence of arrays (r, r) for constraints of r rows each, or one array (k, r, r) if all have r; for a batch
         the arrays may have a leading axis of states, (batch_size, r, r) or (batch_size, k, r, r). Reading gives a tuple of one array per constraint.
         A block with compliance on its diagonal must be invertible. Rows that act on joints only (such as ``JointFriction`` of a ball joint) need a diagonal block.
@@ -99,7 +99,7 @@ class _Damped(OnConstraints):
         self._native.set_compliance(diagonal(value, "compliance", self._rows, self.dtype))
 
     def _columns_of(self, x: ArrayLike, name: str) -> tuple[int, bool]:
-        """Columns of an argument, and whether it has no axis for them."""
+        """Columns of an argument, and whether it is a vector, without an axis for them."""
         if not self._fresh:
             raise StaleError("the operator has no numbers yet: call update(q) first.")
         shape = x.shape if isinstance(x, np.ndarray) else as_array(x, name).shape
@@ -113,7 +113,7 @@ class _Damped(OnConstraints):
         return getattr(self._native, method)(x, columns, vector, out)  # type: ignore[no-any-return]
 
     def _product(self, x: ArrayLike, out: Array | None = None) -> Array:
-        """G x; the usual case has the shortest way, and None sends everything unusual along the careful one."""
+        """G x; the usual case takes the fast path, None sends every other case through the careful one."""
         if out is None:
             y: Array | None = self._native.product(x)
             if y is not None:
@@ -129,7 +129,7 @@ class _Damped(OnConstraints):
                 ‖G + D‖ is the larger of ‖G‖ and ‖C + D‖. The matrix inversion lemma alone loses digits when ε is small; they are recovered by refinement with
                 G itself, then by Krylov iterations preconditioned with larger damping, and finally, up to 1,024 rows, by a dense factorization.
                 False: the unrefined solution; check it with :meth:`backward_error`.
-            tolerance: guaranteed backward error. Default 1e-12 (float32: 5e-4), and at least 4 roundings per velocity of the mechanism.
+            tolerance: guaranteed backward error. Default: 1e-12 (float32: 5e-4), and at least 4 roundings per velocity of the mechanism.
             out: array of the shape of y to fill.
 
         Returns:
@@ -138,7 +138,7 @@ class _Damped(OnConstraints):
         Raises:
             StaleError: before :meth:`update`.
             ArgumentError: damping plus compliance is not positive in every row, so there is no inverse.
-            InaccurateError: no method reached that backward error; the message has the one reached.
+            InaccurateError: no method reached that backward error; the message states the one reached.
         """
         if refine is True and tolerance is None and out is None:
             x: Array | None = self._native.solution(y)
@@ -165,8 +165,8 @@ class _Damped(OnConstraints):
 
         Args:
             x: (m,) or (m, k), with a leading batch axis for a batch.
-            y: of the shape of x.
-            transposed: judge x as a solution of (G + damping)ᵀ x = y.
+            y: right-hand side, of the shape of x.
+            transposed: test x as a solution of (G + damping)ᵀ x = y.
 
         Returns:
             One number per column and state: a scalar array for x (m,), else of the shape of x without its axis of rows.
@@ -254,7 +254,7 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
     """
 
     _natives: ClassVar[dict[np.dtype[Any], Any]] = _NATIVE
-    _matrices: ClassVar[int] = 0  # m × m, that its numbers take
+    _matrices: ClassVar[int] = 0  # number of m × m matrices that it stores
 
     def __init__(
         self,
@@ -324,7 +324,7 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
         return LinearMap((self._model.nv, self._model.nv), self.dtype, run, run)
 
     def _verb(self, name: str) -> Callable[[ArrayLike], Array]:
-        """Return a verb of the native operator for whatever has the shape of a vector or of columns."""
+        """Return a method of the native operator that takes a vector or columns."""
         native = getattr(self._native, name)
 
         def run(x: ArrayLike) -> Array:
@@ -342,16 +342,16 @@ class DelassusOperator(_Damped, LinearOperator):  # type: ignore[misc]
         refuse_large(self.shape[0], self.dtype, 2, "Products G @ x and G.solve(y) need no matrix.")
         return self._run("apply", np.eye(self.shape[0], dtype=self.dtype), None)
 
-    # ---- for the curious ------------------------------------------------------------------------------------------------
+    # ---- inspection -----------------------------------------------------------------------------------------------------
 
     @property
     def order(self) -> tuple[str, ...]:
-        """Joints in the order they are eliminated."""
+        """Joints in elimination order."""
         return tuple(self._model.joint_names[i] for i in self._native.order)
 
     @property
     def fill(self) -> int:
-        """Couplings between links that the elimination keeps, those of the constraints and fill-in."""
+        """Number of couplings between links that the elimination stores: those of the constraints and fill-in."""
         return len(self._native.couplings)
 
     def explain(self) -> Explanation:
@@ -385,12 +385,12 @@ def _rebuild(
     compliance: Array,
     dtype: np.dtype[Any],
 ) -> DelassusOperator:
-    """Unpickled and copied operators have no numbers yet."""
+    """Rebuild an unpickled or copied operator; it has no numbers until ``update``."""
     return kind(model, constraints, damping=damping, compliance=compliance, dtype=dtype)
 
 
 class BatchDelassusOperator(_Damped):
-    """The operators G of many states of one mechanism, as many at once as a vector register holds.
+    """The operators G of many states of one mechanism, processed as many at a time as a vector register holds.
 
     It has the methods of :class:`DelassusOperator`; arrays have a leading batch axis. Results equal those of single states to rounding.
 
@@ -474,5 +474,5 @@ class BatchDelassusOperator(_Damped):
 def _rebuild_batch(
     model: Model, constraints: Any, batch_size: int, damping: Any, compliance: Any, dtype: Any, threads: int
 ) -> BatchDelassusOperator:
-    """Unpickled and copied operators have no numbers yet."""
+    """Rebuild an unpickled or copied operator; it has no numbers until ``update``."""
     return BatchDelassusOperator(model, constraints, batch_size, damping=damping, compliance=compliance, dtype=dtype, threads=threads)

@@ -1,26 +1,26 @@
 """Operations and memory of an elimination, counted from its plan.
 
-Multiply-adds, an addition or a multiplication alone counting as one; sines, divisions and checks are left out, zeros are not. A link has nv velocities, N neighbours and
-P = N (N − 1) / 2 pairs of them when its turn comes; links that no constraint reaches are eliminated with M, once a configuration.
+Multiply-adds; a lone addition or multiplication counts as one; sines, divisions and checks are left out, zeros are not. A link has nv velocities, N neighbours and
+P = N (N − 1) / 2 pairs of them when it is eliminated; links that no constraint reaches are eliminated with M, once per configuration.
 
-    kinematics    a link: R 27, its turn 12, p 9, S 6; inertia in world axes 63.  A point: 9 a link.  A row with terms: 6 a term
-    elimination   a velocity: H S 36, D 6, downdate 27; a neighbour W 36, downdates 27 + 36; a pair 36.  A link that merges: 21 + 36 N
-                  a free link: L D Lᵀ 50; a neighbour W 90, W D⁻¹ 36, downdate 126; a pair 216
-    stiffness     a point: 13 a link, 9 between two; added up once for all points of two links: 21 a link, 36 between two
-                  a row with terms: 27 a term, 42 a pair of terms.  A joint row: 1
-    sweeps        a velocity: 26, a neighbour 12.  A link that merges: 6.  A free link: 36, turned into its axes where joints have rows 18;
-                  with neighbours 6, a neighbour 72
-    rows          both ways. A point: 9 and 6 a link.  A row with terms: 6 a term.  A joint row: 1
-    product       sweeps of the factor of M + rows + compliance, 1 a row
-    solve         sweeps of the damped factor + rows + stiffness, 2 a row; a residual of its refinement is a product, a correction a solve
+    kinematics    per link: R 27, its rotation 12, p 9, S 6; inertia in world axes 63.  Point: 9 per link.  Row with terms: 6 per term
+    elimination   per velocity: H S 36, D 6, downdate 27; per neighbour W 36, downdates 27 + 36; per pair 36.  Merging link: 21 + 36 N
+                  free link: L D Lᵀ 50; per neighbour W 90, W D⁻¹ 36, downdate 126; per pair 216
+    stiffness     point: 13 per link, 9 between two; added up once for all points of two links: 21 per link, 36 between two
+                  row with terms: 27 per term, 42 per pair of terms.  Joint row: 1
+    sweeps        per velocity: 26, per neighbour 12.  Merging link: 6.  Free link: 36, rotated into its axes if joints have rows 18;
+                  with neighbours 6, per neighbour 72
+    rows          in each direction. Point: 9, and 6 per link.  Row with terms: 6 per term.  Joint row: 1
+    product       sweeps of the factor of M + rows + compliance, 1 per row
+    solve         sweeps of the damped factor + rows + stiffness, 2 per row; in refinement a residual is a product, a correction a solve
 
-Bytes are those of the numbers a phase touches, each once; what passes from link to link in registers is left out.
+Bytes are those of the numbers that a phase touches, each counted once; values passed from link to link in registers are left out.
 
-    kinematics    q; a link: placement 12 and inertia 10, given and in world axes; S, 6 a velocity; a point: 3 + 3 a link; K, 6 a term of a row
-    factors       inertias; a velocity: S 6, U 6, D⁻¹ 1, W 6 a neighbour; a free link: L 15, D⁻¹ 6, W 36 a neighbour; with damping also the
+    kinematics    q; per link: placement 12 and inertia 10, given and in world axes; S, 6 per velocity; point: 3 + 3 per link; K, 6 per term of a row
+    factors       inertias; per velocity: S 6, U 6, D⁻¹ 1, W 6 per neighbour; free link: L 15, D⁻¹ 6, W 36 per neighbour; with damping also the
                   couplings, 36 each, points, K and stiffness
-    product       the factor of what constraints reach; forces 6 a link, 1 a velocity; a point: axes 9, place 3 a link; K; x, y and compliance
-    solve         the same with the damped factor, stiffness in the place of compliance
+    product       the factor of what constraints reach; forces 6 per link, 1 per velocity; point: axes 9, position 3 per link; K; x, y and compliance
+    solve         the same with the damped factor, stiffness in place of compliance
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = ["Explanation", "Phase"]
 
 @dataclass(frozen=True)
 class Phase:
-    """Arithmetic and memory of a phase of the work, for one state and one column."""
+    """Arithmetic and memory of one phase, for one state and one column."""
 
     multiply_adds: int
     bytes: int
@@ -54,8 +54,8 @@ class Explanation:
     Attributes:
         model: name of the mechanism.
         dtype: name of the scalar type.
-        velocities, constraints, rows: their numbers.
-        order: joints in the order they are eliminated.
+        velocities, constraints, rows: number of each.
+        order: joints in elimination order.
         idle: number of joints that no constraint reaches; they come first in ``order``.
         widest: maximum number of neighbours of a link when it is eliminated.
         given: couplings between links due to constraints.
@@ -85,7 +85,7 @@ class Explanation:
 
     @property
     def forming(self) -> int:
-        """Multiply-adds that form the matrix G: one product per row."""
+        """Multiply-adds to form the matrix G: one product per row."""
         return self.rows * self.product.multiply_adds
 
     @property
@@ -158,7 +158,7 @@ class _Steps:
 
     @property
     def factor_numbers(self) -> int:
-        """S, U and D⁻¹ a velocity, L and D⁻¹ of a free link, and W."""
+        """S, U and D⁻¹ per velocity, L and D⁻¹ of a free link, and W."""
         return int((np.where(self.free, 21, 13 * self.nv) + 6 * self.nv * self.neighbours).sum())
 
 
@@ -170,7 +170,7 @@ def explained(model: Model, constraints: Sequence[Constraint], dtype: np.dtype[A
     idle, joint_rows = plan["idle"], plan["joint_rows"]
     reached, links = steps[idle:], len(steps.nv)
 
-    # points, and on how many links; rows with terms, and how many terms
+    # points, and the number of links they touch; rows with terms, and the number of terms
     points = [(count, 1 + (other >= 0)) for _, other, count in plan["points"]]
     placed = sum(count * on for count, on in points)
     terms = [(rows, len(of)) for rows, of in plan["terms"]]

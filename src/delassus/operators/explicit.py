@@ -26,7 +26,7 @@ Array = NDArray[Any]
 MATRIX_METHODS: tuple[MatrixMethod, ...] = tuple(name for name in get_args(MatrixMethod) if name != "auto")
 INVERSE_METHODS: tuple[InverseMethod, ...] = tuple(name for name in get_args(InverseMethod) if name != "auto")
 _DOUBLE, _SINGLE = np.dtype(np.float64), np.dtype(np.float32)
-# below this a matrix is some hundred megabytes, and whether there are as many is not asked on every call
+# below this a matrix has at most some hundred megabytes, and free memory is not checked on every call
 _MANY_ROWS = 5000
 _INSTEAD = "Products and solutions by DelassusOperator need no matrix."
 _NATIVE: dict[np.dtype[Any], Any] = {_DOUBLE: _core.Explicit64, _SINGLE: _core.Explicit32}
@@ -38,8 +38,8 @@ class MethodCosts:
 
     Attributes:
         model: name of the mechanism.
-        rows: m.
-        matrix: expected time [µs] of every method for G that supports these constraints.
+        rows: number of rows m.
+        matrix: expected time [µs] of each method for G that supports these constraints.
         inverse: the same for (G + damping)⁻¹.
         refused: methods that do not support them.
     """
@@ -52,12 +52,12 @@ class MethodCosts:
 
     @property
     def matrix_choice(self) -> str:
-        """The method that ``"auto"`` is for G."""
+        """The method that ``"auto"`` chooses for G."""
         return min(self.matrix, key=self.matrix.__getitem__)
 
     @property
     def inverse_choice(self) -> str:
-        """The method that ``"auto"`` is for the damped inverse."""
+        """The method that ``"auto"`` chooses for the damped inverse."""
         return min(self.inverse, key=self.inverse.__getitem__)
 
     def __str__(self) -> str:
@@ -129,7 +129,7 @@ class ExplicitDelassus(OnConstraints):
         chosen = self._method(method, self._costs.inverse, self._costs.inverse_choice, INVERSE_METHODS)
         if self._large:
             refuse_large(self._rows, self._dtype, 2, _INSTEAD)
-        # an array has the shortest way: the native side checks it
+        # an array takes the fast path: the native side checks it
         if type(damping) is not np.ndarray or damping.ndim != 1:
             damping = diagonal(damping, "damping", (self._rows,), self._dtype)
         return self._native.inverse(chosen, q, damping, out)  # type: ignore[no-any-return]
@@ -155,7 +155,7 @@ class ExplicitDelassus(OnConstraints):
         return int(self._native.nbytes)
 
     def explain(self) -> MethodCosts:
-        """Tell what the methods are expected to take and which ``"auto"`` is; ``print`` it."""
+        """Report the expected times of the methods and the choice of ``"auto"``; ``print`` it."""
         return self._costs
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -173,7 +173,7 @@ def _rebuild(model: Model, constraints: tuple[Constraint, ...], compliance: Arra
 
 
 def _dtype_of(*arrays: Any) -> np.dtype[Any]:
-    """Single precision if every array is."""
+    """Float32 if all arrays are, otherwise float64."""
     return _SINGLE if all(getattr(a, "dtype", None) == _SINGLE for a in arrays) else _DOUBLE
 
 
@@ -184,12 +184,12 @@ def delassus_matrix(
 
     Args:
         model: the mechanism.
-        q: (nq,) configuration. Float32 gives float32 work and result.
+        q: (nq,) configuration; if float32, so are computation and result.
         constraints: constraints of this model, or its loops; their rows in order are the rows of G.
         method: ``"ltl"`` O(n d² + m d² + m² d), ``"columns"`` O(m (n + m)), ``"kjr"`` O(n + m² d), ``"efpa"`` O(n + m d + m²), ``"pv-osim"`` O(n + m² d),
-            ``"pv-osimr"`` O(n + m²), ``"oscm"`` O(n + m d + m²); d is the depth of the tree, and in the last five a row counts once for every link it touches.
-            ``"auto"`` is the one expected to be the fastest. They agree to rounding.
-        out: (m, m) to fill.
+            ``"pv-osimr"`` O(n + m²), ``"oscm"`` O(n + m d + m²); d is the depth of the tree, and in the last five a row counts once per link that it touches.
+            ``"auto"`` takes the one expected to be the fastest. They agree to rounding.
+        out: array (m, m) to fill.
 
     Returns:
         (m, m), symmetric, positive semidefinite.
@@ -216,13 +216,13 @@ def damped_delassus_inverse(
 
     Args:
         model: the mechanism.
-        q: (nq,) configuration. Float32 gives float32 work and result.
+        q: (nq,) configuration; if float32, so are computation and result.
         constraints: constraints of this model, or its loops; their rows in order are the rows of G.
         damping: ε added to the diagonal, scalar or (m,), positive.
         method: for any constraints ``"ltl"`` (the matrix, its Cholesky factor and inverse) O(n d² + m d² + m² d + m³), ``"lcaba-osim"`` (blocks of the inverse of M + Jᵀ R J,
-            fronts of w links) O(n w² + m² w), ``"lcaba"`` (columns) O(m (n + m)); for rows that act on one link each ``"caba-osim"``, ``"caba-osimf"`` O(n + m²), ``"pv-osimf"`` O(n + m² d + m³). ``"auto"`` is the one expected to be the
+            fronts of w links) O(n w² + m² w), ``"lcaba"`` (columns) O(m (n + m)); for rows that act on one link each also ``"caba-osim"``, ``"caba-osimf"`` O(n + m²), ``"pv-osimf"`` O(n + m² d + m³). ``"auto"`` takes the one expected to be the
             fastest. They agree to rounding.
-        out: (m, m) to fill.
+        out: array (m, m) to fill.
 
     Returns:
         (m, m), symmetric, positive definite.

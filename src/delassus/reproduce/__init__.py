@@ -1,6 +1,6 @@
-"""The papers' tables and figures, made anew on this machine: ``delassus reproduce`` and what it runs.
+"""The papers' tables and figures, reproduced on this machine: ``delassus reproduce`` and the code it runs.
 
-A paper is a file with its ``ITEMS``; an item makes an :class:`Output`, which :func:`make` writes as Markdown, CSV, JSON, PNG and SVG.
+Each paper is a file with its ``ITEMS``; an item makes an :class:`Output`, which :func:`make` writes as Markdown, CSV, JSON, PNG and SVG.
 """
 
 from .items import PAPERS, Item, Made, all_items, find, make

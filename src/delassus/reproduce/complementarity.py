@@ -1,7 +1,7 @@
-"""Contact steps as complementarity problems in operational space: sizes, the swinging pendulum, its pictures and curves.
+"""Contact steps as complementarity problems in operational space: sizes, and the swinging pendulum with its pictures and curves.
 
-Jain's paper. The pendulum is 12 m of balls hung at 10 m over a floor and 4 m beside a wall; it starts at π/4 with 1 rad/s. Friction 0.5,
-restitution 0.7, four friction directions. The paper's NMC/OS keeps the links apart by equations; so does ours, but integrates joints, so that hinges never drift.
+Jain's paper. The pendulum is 12 m of balls hung 10 m above a floor and 4 m from a wall; it starts at π/4 with 1 rad/s. Friction 0.5,
+restitution 0.7, four friction directions. The paper's NMC/OS treats links as separate bodies with equations; so does ours, but it integrates joints, so that hinges never drift.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Pendulum:
     """The pendulum; its balls may touch the floor, the wall, and each other except for neighbours.
 
     Attributes:
-        model: the mechanism; radius: of a ball [m].
+        model: the mechanism; radius: radius of a ball [m].
     """
 
     def __init__(self, links: int) -> None:
@@ -65,7 +65,7 @@ class Pendulum:
 
     @property
     def start(self) -> tuple[Array, Array]:
-        """State at the start: left of the base, moving to the right."""
+        """Initial state: left of the base, moving to the right."""
         q, v = self.model.neutral(), self.model.zero_velocity()
         q[0], v[0] = np.pi / 4, -1.0
         return q, v
@@ -82,7 +82,7 @@ class Pendulum:
         return np.concatenate([centers[:, 2] - r, 4.0 - r - centers[:, 0], np.sqrt(np.einsum("ij,ij->i", apart, apart)) - 2 * r])
 
     def contact(self, candidate: int, centers: Array, X: Array) -> PointContact:
-        """Contact of a candidate where it is nearest."""
+        """Contact of a candidate at its closest points."""
         k, j = int(self.ball[candidate]), int(self.other[candidate])
         normal = np.array([0.0, 0.0, 1.0] if j == -1 else [-1.0, 0.0, 0.0])
         if j >= 0:
@@ -96,7 +96,7 @@ class Pendulum:
         return PointContact(self.model, f"ball{k}", point=place(k, -normal), normal=normal, friction=FRICTION, **other)
 
     def nearest(self, q: Array, limit: int) -> list[PointContact]:
-        """Contacts of the nearest candidates."""
+        """Contacts of the closest candidates."""
         centers, X = self.centers(q)
         order = np.argsort(self.gaps(centers), kind="stable")
         return [self.contact(int(k), centers, X) for k in order[:limit]]
@@ -107,9 +107,9 @@ class Swing:
     """A simulation of T steps.
 
     Attributes:
-        times: (T + 1,) [s]; q, v: (T + 1, nv).
+        times: (T + 1,) [s]; q, v: (T + 1, nv) states.
         contacts: (step, ball, other) of all contacts; other is a ball, −1 for the floor, −2 for the wall.
-        seconds: processor time of blocks of steps [s]; unsolved: complementarity problems without a solution.
+        seconds: processor time of blocks of steps [s]; unsolved: number of complementarity problems without a solution.
     """
 
     times: Array
@@ -126,9 +126,9 @@ class Swing:
 
 
 def swing(p: Pendulum, formulation: str, timestep: float, duration: float, progress: Progress = lambda share: None) -> Swing:
-    """Simulate: collide what touches, step, integrate.
+    """Simulate: resolve collisions, step, integrate.
 
-    Every step is a problem of the formulation, whichever it is: without contacts that of OS is empty, and NMC/OS still has the equations of all hinges.
+    Every step is a problem of the formulation: without contacts that of OS is empty, and NMC/OS still has the equations of all hinges.
     """
     model, steps = p.model, round(duration / timestep)
     q, v = p.start
@@ -160,10 +160,10 @@ def swing(p: Pendulum, formulation: str, timestep: float, duration: float, progr
 
 
 def contact_steps(p: Pendulum, states: list[tuple[Array, Array]], turns: int) -> dict[str, Any]:
-    """Time one step of 0.1 ms with the four nearest contacts in OS and NMC/OS, and solving its problem alone; velocities are compared first.
+    """Time one step of 0.1 ms with the four nearest contacts in OS and NMC/OS, and the solution of its problem only; velocities are compared first.
 
     Returns:
-        sizes of the formulations, the largest difference of velocities relative to 1 + the largest |v|, mean of the best times [µs].
+        sizes of the formulations, the largest difference of velocities relative to 1 + the largest |v|, means of the best times [µs].
     """
     calls: dict[tuple[str, int], Callable[[], object]] = {}
     worst, sizes = 0.0, {}
@@ -186,7 +186,7 @@ def contact_steps(p: Pendulum, states: list[tuple[Array, Array]], turns: int) ->
 
 
 def states_in_contact(motion: Swing, limit: int) -> list[tuple[Array, Array]]:
-    """Return states in which something touches, evenly among all of them."""
+    """Return states with contacts, evenly spaced among all of them."""
     steps = sorted({step for step, _, _ in motion.contacts})
     chosen = sorted({round(k) for k in np.linspace(0, len(steps) - 1, limit)}) if steps else []
     return [(motion.q[steps[k]], motion.v[steps[k]]) for k in chosen]
@@ -196,7 +196,7 @@ def states_in_contact(motion: Swing, limit: int) -> list[tuple[Array, Array]]:
 
 
 def table_1(quick: bool, progress: Progress) -> Output:
-    """Sizes for the arm robot, from the formulations themselves; and the formulas, on pendulums."""
+    """Sizes for the arm robot, from the formulations themselves; and the formulas, for pendulums."""
     model = dual_arm()
     contacts = [PointContact(model, f"{side}_finger{k}_0", friction=FRICTION) for side in ("left", "right") for k in (0, 1)]
     n, nv, nu, nf = model.nbody - 1, model.nv, len(contacts), 4
@@ -234,7 +234,7 @@ def table_1(quick: bool, progress: Progress) -> Output:
 
 
 def table_2(quick: bool, progress: Progress) -> Output:
-    """Both formulations simulate the pendulum in turns; and steps from states in contact are timed apart."""
+    """Simulate the pendulum in both formulations, alternating; steps from states in contact are timed separately."""
     timestep, duration, rounds, turns = (1e-3, 1.5, 3, 20) if quick else (5e-4, 1.5, 6, 80)
     rows: list[tuple[Cell, ...]] = []
     kept: dict[str, Any] = {"timestep": timestep, "duration": duration}
@@ -293,7 +293,7 @@ def table_2(quick: bool, progress: Progress) -> Output:
             Claim("The speed-up of solving the problem alone grows with the number of links.", bool((np.diff(solve) > 0).all()), dict(zip(by_links, solve.tolist(), strict=True))),
             Claim("OS is about 3.6 times faster with 3 links.", bool(whole[0] > 3), ends),
             Claim("OS is over 55 times faster with 30 links.", bool(whole[-1] > 55), ends),
-            Claim("Steps that were timed give the same velocities to 1e-8 of their size, and all problems were solved.", worst < 1e-8 and not unsolved, {"largest difference": worst, "unsolved": float(unsolved)}),
+            Claim("Timed steps give the same velocities to 1e-8 of their size, and all problems were solved.", worst < 1e-8 and not unsolved, {"largest difference": worst, "unsolved": float(unsolved)}),
         ),
         data=kept,
         figure=partial(_draw_table_2, np.array(list(TABLE_2), dtype=float), of("speed-up, paper"), whole, contact, solve),
@@ -329,7 +329,7 @@ _WHO = {-1: "the floor", -2: "the wall", 0: "each other"}
 
 
 def fig_5(quick: bool, progress: Progress) -> Output:
-    """Pictures of the pendulum of 12 links, and what touched between them."""
+    """Pictures of the pendulum of 12 links, and the contacts between them."""
     timestep, end, pictures = (1e-3 if quick else 1e-4), 2.1, 8
     p = Pendulum(12)
     motion = swing(p, "os", timestep, end, progress)
@@ -365,7 +365,7 @@ def fig_5(quick: bool, progress: Progress) -> Output:
         claims=(
             Claim("It collides with the ground, bounces off, and eventually collides with the wall.", in_order and bool(floor), {f"first contact with {who} [s]": t for who, t in seen.items()} | {"rise of the last ball [m]": rose}),
             Claim("Links are in collision with the ground, the wall and each other.", len(seen) == 3, {f"contacts with {_WHO[o]}": float(sum((c[2] >= 0 if o >= 0 else c[2] == o) for c in motion.contacts)) for o in _WHO}),
-            Claim("Several links collide in the course of it.", len({b for c in motion.contacts for b in c[1:] if b >= 0}) > 1, {"links that collided": float(len({b for c in motion.contacts for b in c[1:] if b >= 0})), "most contacts in a step": float(max(per_step.values(), default=0))}),
+            Claim("Several links collide during the motion.", len({b for c in motion.contacts for b in c[1:] if b >= 0}) > 1, {"links that collided": float(len({b for c in motion.contacts for b in c[1:] if b >= 0})), "most contacts in a step": float(max(per_step.values(), default=0))}),
         ),
         data={"timestep": timestep, "q": [motion.q[step].round(6).tolist() for step in moments], "unsolved": motion.unsolved, "deepest": deepest},
         figure=partial(_draw_fig_5, p.radius, shown),
@@ -431,7 +431,7 @@ def fig_6(quick: bool, progress: Progress) -> Output:
         ),
         rows=tuple(rows),
         note=f"The two formulations agree as in the paper, and closer: heights differ by {largest:.1e} m at most over {end} s, {largest / span:.0e} of their range, since both solve one problem and integrate the same joints, and only rounding "
-        f"differs, which collisions amplify. What the text sees shrink with the step is not there: with half the step they differ by {float(apart[sizes[1]].max()):.1e} m, while the curve itself moves by up to {float(coarse.max()):.2g} m. Velocities jump at collisions, by up to {float(jumps.max()):.1f} m/s in a step. The paper prints no numbers.",
+        f"differs, which collisions amplify. The difference that the paper sees shrink with the step does not appear: with half the step they differ by {float(apart[sizes[1]].max()):.1e} m, while the curve itself moves by up to {float(coarse.max()):.2g} m. Velocities jump at collisions, by up to {float(jumps.max()):.1f} m/s in a step. The paper prints no numbers.",
         claims=(
             Claim("The simulations of the two methods show good agreement.", largest < 0.01 * span, {"largest difference of heights [m]": largest, "range of heights [m]": span}),
             Claim("Spikes in the velocity are jumps from collisions.", bool(len(hits)) and float(jumps.max()) > 10 * float(calm.max()), {"largest jump [m/s]": float(jumps.max()), "largest change of a step without contacts [m/s]": float(calm.max()), "largest velocity [m/s]": fast}),

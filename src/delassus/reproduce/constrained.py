@@ -1,6 +1,6 @@
 """Figures 1 to 5 and tables II and III of "Constrained Articulated Body Dynamics Algorithms".
 
-Counts are of the textbook, by CasADi as in the paper; times are of the compiled core, without Python in them. Contact sets are :func:`delassus.scenes.contact_set`.
+Operation counts are those of the textbook, by CasADi as in the paper; times are those of the compiled core, without Python. Contact sets are :func:`delassus.scenes.contact_set`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ METHODS = {"caba": "constrainedABA", "prox-pv": "proxPV", "prox-ltls": "proxLTLs
 INVERSES = {"caba-osimf": "cABA-OSIMf", "caba-osim": "cABA-OSIM", "pv-osimf": "PV-OSIMf", "pv-osimr": "PV-OSIMr", "ltl": "LTL-OSIM"}
 MU, ITERATIONS, TOLERANCE = 1e6, 3, 1e-6
 
-# Table II [µs]: constrainedABA, proxPV, proxLTLs, proxLTL. The paper prints Solo F₃³ and twice Atlas F₆²T₃⁵: the rows as their order has them.
+# Table II [µs]: constrainedABA, proxPV, proxLTLs, proxLTL. The paper prints Solo F₃³ and Atlas F₆²T₃⁵ twice: rows are identified by their order.
 TABLE_2 = {
     "iiwa-H3": (0.97, 0.95, 0.99, 1.51),
     "iiwa-H6": (1.02, 1.33, 1.0, 2.0),
@@ -70,7 +70,7 @@ _LARGE = tuple(name for name in TABLE_2 if name.startswith(("talos", "atlas")))
 
 
 class _Counter:
-    """Expressions of a model and its rows in the paper's coordinates, and how many operations they take together."""
+    """Expressions of a model and its rows in the paper's coordinates, and their joint operation count."""
 
     def __init__(self, model: Model, constraints: Sequence[Constraint]) -> None:
         self.ca = Symbols().casadi
@@ -82,7 +82,7 @@ class _Counter:
         self.augmented = augmented(self.pose, self.rows, self.ends, R)
 
     def __call__(self, *parts: Any, given: Sequence[Any] = ()) -> int:
-        """Operations of all results in these parts, each computed once, of the pose and damping, and what else is given."""
+        """Operations of all results in these parts, each computed once, from the pose, damping and further inputs ``given``."""
         scalars: list[Any] = []
         self._flatten(parts, scalars)
         return count_function(self.ca.Function("part", [*self.pose.arguments, self.damping, *given], [self.ca.vertcat(*scalars)])).total
@@ -97,12 +97,12 @@ class _Counter:
             into.append(self.ca.vec(self.ca.SX(part)))
 
     def bodies(self, art: Articulated) -> int:
-        """Operations of articulated inertias and what the elimination of joints keeps."""
+        """Operations of articulated inertias and the stored results of eliminating joints."""
         return self(*self.kept(art))
 
     @staticmethod
     def kept(art: Articulated) -> tuple[Any, ...]:
-        """Results of an elimination."""
+        """Return the stored results of an elimination."""
         return art.H, art.U, art.Dinv
 
     def mass_factor(self, inertia: Any = None) -> Any:
@@ -120,7 +120,7 @@ class _Counter:
 
 
 def _dynamics_blocks(model: Model, constraints: Sequence[Constraint]) -> dict[str, dict[str, int]]:
-    """Of every method, operations of its blocks: inertias and their elimination, the matrix of the rows, three iterations, the rest."""
+    """Operations of each method by block: inertias and their elimination, the matrix of the rows, three iterations, the rest."""
     c, found = _Counter(model, constraints), {}
     pose, rows = c.pose, c.rows
     J, support = jacobian(pose, rows)
@@ -139,11 +139,11 @@ def _dynamics_blocks(model: Model, constraints: Sequence[Constraint]) -> dict[st
     return found
 
 
-Blocks = dict[str, dict[str, int]]  # of every method, operations of its blocks, "total" last
+Blocks = dict[str, dict[str, int]]  # method → operations by block, "total" last
 
 
 def _counted(blocks: Callable[[Model, Sequence[Constraint]], Blocks], quick: bool, progress: Progress) -> tuple[dict[str, Blocks], Blocks]:
-    """Count on every contact set; return blocks and totals of all methods by set."""
+    """Count for every contact set; return blocks and totals of all methods by set."""
     names = [n for n in _COUNTED if not quick or n in _COUNTED_QUICKLY]
     found = {}
     for k, name in enumerate(names):
@@ -154,7 +154,7 @@ def _counted(blocks: Callable[[Model, Sequence[Constraint]], Blocks], quick: boo
 
 
 def _counts_output(title: str, labels: dict[str, str], found: dict[str, Blocks], note: str, claims: tuple[Claim, ...]) -> Output:
-    """Put counts into a row a method and a bar a method."""
+    """Make a table with one row, and a figure with one bar, per method."""
     parts = tuple(next(iter(next(iter(found.values())).values())))
     rows: Rowed = tuple((name, labels[m], *(blocks[p] for p in parts)) for name, by in found.items() for m, blocks in by.items())
 
@@ -186,8 +186,8 @@ def _fig_1(quick: bool, progress: Progress) -> Output:
     dearer = [n for n in names if each[n]["caba"] > each[n]["prox-ltls"]]
     note = (
         f"constrainedABA needs {100 * saved:.0f} % fewer operations than proxLTL on Go2 (paper: about 20 % on Go1) and 1/{total[last]['prox-ltl'] / total[last]['caba']:.1f} of them on "
-        f"{last}. The paper prints no counts, only bars. It has dearer iterations in constrainedABA than in proxLTLs; ours are in {len(dearer)} of {len(names)} cases: products with J and its transpose "
-        "take as many operations as J has entries, more than two sweeps where rows are many."
+        f"{last}. The paper prints no counts, only bars. Its iterations are more expensive in constrainedABA than in proxLTLs; ours are in {len(dearer)} of {len(names)} cases: products with J and its transpose "
+        "take as many operations as J has entries, more than two sweeps if there are many rows."
     )
 
     return _counts_output("operations of constrained dynamics, three proximal iterations", METHODS, found, note, claims)
@@ -196,7 +196,7 @@ def _fig_1(quick: bool, progress: Progress) -> Output:
 def _beside_paper(
     figure: Any, labels: Sequence[str], ours: Mapping[str, Sequence[float]], printed: Mapping[str, Sequence[float]], unit: str
 ) -> None:
-    """Draw a bar a method and contact set, the paper's number as a mark on each."""
+    """Draw one bar per method and contact set, with the paper's number as a mark."""
     ax = figure.add_subplot()
     place = np.arange(len(ours))
     for k, label in enumerate(labels):
@@ -210,7 +210,7 @@ def _beside_paper(
 
 
 def _bars(figure: Any, found: dict[str, dict[str, Any]], parts: Sequence[str], labels: dict[str, str], unit: str, scale: float) -> None:
-    """Draw a panel a contact set, a stacked bar a method."""
+    """Draw one panel per contact set, with one stacked bar per method."""
     names = list(found)
     axes = figure.subplots((len(names) + 1) // 2, 2, squeeze=False)
     for ax, name in zip(axes.flat, names, strict=False):
@@ -231,7 +231,7 @@ def _bars(figure: Any, found: dict[str, dict[str, Any]], parts: Sequence[str], l
 
 
 def _inverse_blocks(model: Model, constraints: Sequence[Constraint]) -> dict[str, dict[str, int]]:
-    """Of every method, operations of its blocks: inertias and their elimination, rows, and the factor or inverse of their matrix."""
+    """Operations of each method by block: inertias and their elimination, rows, and the factor or inverse of their matrix."""
     c = _Counter(model, constraints)
     pose, rows, ops = c.pose, c.rows, c.pose.ops
     J, support = jacobian(pose, rows)
@@ -284,7 +284,7 @@ def _fig_5(quick: bool, progress: Progress) -> Output:
 
 
 def consistent_state(G: DelassusOperator, rng: np.random.Generator) -> tuple[Array, Array, Array]:
-    """Return a random configuration, a velocity that keeps the constraints, J v = 0, and torques; G is updated to it and has a small damping."""
+    """Return a random configuration, a velocity that keeps the constraints, J v = 0, and torques; G is updated to it, with a small damping."""
     model = G.model
     q = model.random(rng)
     G.update(q)
@@ -295,7 +295,7 @@ def consistent_state(G: DelassusOperator, rng: np.random.Generator) -> tuple[Arr
 
 
 def _dense_acceleration(G: DelassusOperator, q: Array, v: Array, tau: Array, gamma: Array) -> Array:
-    """ν̇ of M ν̇ + h = τ + Jᵀ λ, J ν̇ + γ = 0 by dense matrices, least squares in the rows."""
+    """ν̇ of M ν̇ + h = τ + Jᵀ λ, J ν̇ + γ = 0 by dense matrices, with least squares for the rows."""
     model = G.model
     J = G.jacobian.matmat(np.eye(model.nv))
     L = np.linalg.cholesky(mass_matrix(model, q))
@@ -315,7 +315,7 @@ def _solvers(model: Model, constraints: Sequence[Constraint], iterations: int) -
 def dynamics_times(
     model: Model, constraints: Sequence[Constraint], budget: float, iterations: Sequence[int] = (1, ITERATIONS)
 ) -> dict[str, Any]:
-    """Return times [µs] of every method with these numbers of iterations, in one random state, and the error of accelerations against dense matrices."""
+    """Return times [µs] of every method for these numbers of iterations, in one random state, and the error of accelerations against dense matrices."""
     G = DelassusOperator(model, constraints, damping=1e-9)
     q, v, tau = consistent_state(G, np.random.default_rng(0))
     gamma = constraint_bias(model, q, v, constraints)
@@ -359,7 +359,7 @@ def _table_2(quick: bool, progress: Progress) -> Output:
     claims = (
         Claim("constrainedABA is the fastest of the four on Talos and on Atlas with hands", all(r > 1 for r in second.values()), second),
         Claim("There it is about twice as fast as proxLTL, or more", all(times[n]["prox-ltl"] / times[n]["caba"] > 1.5 for n in _LARGE), {n: times[n]["prox-ltl"] / times[n]["caba"] for n in _LARGE}),
-        Claim(f"Accelerations that were timed agree with dense matrices to {TOLERANCE:g}", max(worst.values()) < TOLERANCE, {"largest error": max(worst.values())}),
+        Claim(f"Timed accelerations agree with dense matrices to {TOLERANCE:g}", max(worst.values()) < TOLERANCE, {"largest error": max(worst.values())}),
     )  # fmt: skip
     ratios = [times[n]["caba"] / TABLE_2[n][0] for n in TABLE_2]
     note = (
@@ -389,7 +389,7 @@ def _fig_2(quick: bool, progress: Progress) -> Output:
         blocks[name] = {}
         for m in METHODS:
             one, three = f["times"][m]["1"], f["times"][m]["3"]
-            iterations = 1.5 * (three - one)  # what two more take, times three halves
+            iterations = 1.5 * (three - one)  # time of two further ones, times three halves
             blocks[name][m] = {"without iterations": three - iterations, "three iterations": iterations, "total": three}
     rows: Rowed = tuple(
         (name, METHODS[m], *b.values(), found[name]["errors"][m]["3"]) for name, by in blocks.items() for m, b in by.items()
@@ -414,7 +414,7 @@ def _fig_2(quick: bool, progress: Progress) -> Output:
             if slower
             else ""
         )
-        + ". The paper switched its clock's turbo off and prints bars only, so only shapes compare. The share of the iterations is three times what one more takes."
+        + ". The paper disabled the turbo clock and shows bars only, so only shapes are comparable. The share of the iterations is three times the time of one more."
     )
 
     def draw(figure: Any) -> None:
@@ -437,7 +437,7 @@ def _tree(levels: int) -> tuple[Model, list[Constraint]]:
 
 
 def _growth_claims(found: dict[str, list[dict[str, Any]]], slopes: dict[str, dict[str, dict[str, float]]]) -> tuple[tuple[Claim, ...], str]:
-    """Hold the claims of figure 3 against measured times and their exponents; returns them and the note beside the figure."""
+    """Check the claims of figure 3 against measured times and their exponents; returns them and the note on the figure."""
     hundred = next(f for f in found["chain"] if f["velocities"] == 100)
     gain = {n: hundred["times"]["prox-ltl"][n] / hundred["times"]["caba"][n] for n in ("1", "3")}
     chain, tree = slopes["chain"], slopes["tree"]
@@ -477,7 +477,7 @@ def _fig_3(quick: bool, progress: Progress) -> Output:
         for kind, list_ in found.items()
         for f in list_
     )
-    # laws of large sizes: from 35 links on
+    # asymptotic growth: from 35 links on
     slopes = {
         kind: {m: {n: slope([f["velocities"] for f in part], [f["times"][m][n] for f in part]) for n in ("1", "3")} for m in METHODS}
         for kind, part in ((kind, [f for f in list_ if f["velocities"] >= 35]) for kind, list_ in found.items())
@@ -539,10 +539,10 @@ def convergence(
     model: Model, constraints: Sequence[Constraint], methods: Sequence[str], states: int, *, mu: float = MU, max_iterations: int = 10, tolerance: float = 0.0,
     progress: Progress = lambda share: None,
 ) -> dict[str, dict[str, list[Any]]]:  # fmt: skip
-    """How the residual |J ν̇ + γ| falls, relative to the largest |γ| or 1, over random states with J v = 0.
+    """Decrease of the residual |J ν̇ + γ|, relative to the largest |γ| or 1, over random states with J v = 0.
 
     Returns:
-        of every method: ``histories``, the residual after every iteration as the method reports it; ``found``, that of its last accelerations, recomputed; ``status``.
+        for every method: ``histories``, the reported residual after every iteration; ``found``, the residual recomputed from its last accelerations; ``status``.
     """
     G = DelassusOperator(model, constraints, damping=1e-9)
     solvers = {
@@ -568,7 +568,7 @@ def convergence(
 
 
 def _held_talos() -> tuple[Model, list[Constraint]]:
-    """Talos with both feet and a hand welded and both elbows pinned: 24 rows, of which the hand and the elbow above it share one."""
+    """Talos with both feet and a hand welded and both elbows pinned: 24 rows, one of them redundant between the hand and the elbow above it."""
     model = load("talos")
     held: list[Constraint] = [Weld(model, f"leg_{side}_6_link", point=(0.0, 0.0, -0.107)) for side in ("left", "right")]
     held.append(Weld(model, "arm_left_7_link", point=(0.0, 0.0, -0.145)))
@@ -582,7 +582,7 @@ def _within(progress: Progress, before: int, all_of_them: int, share: float) -> 
 def _fig_4(quick: bool, progress: Progress) -> Output:
     states, limit = (100, 10) if quick else (1000, 10)
     model, constraints = _held_talos()
-    # each number of iterations by itself: the residual after n of them, found anew from the accelerations
+    # for each number of iterations n: the residual after n of them, recomputed from the accelerations
     residuals: dict[str, list[list[float]]] = {m: [] for m in METHODS}
     for n in range(1, limit + 1):
         results = convergence(
@@ -597,7 +597,7 @@ def _fig_4(quick: bool, progress: Progress) -> Output:
     primal, dual = ("constrainedABA", "proxLTLs"), ("proxPV", "proxLTL")
     claims = (
         Claim("Three iterations suffice at the median: further ones do not bring the residual down by a factor of ten, or it is below 1e-10", all(third[m] < max(10 * end[m], 1e-10) for m in third), {f"{m}, third": x for m, x in third.items()} | {f"{m}, tenth": x for m, x in end.items()}),
-        Claim("constrainedABA and proxLTLs come to smaller errors than proxLTL and proxPV", max(end[m] for m in primal) < min(end[m] for m in dual), end),
+        Claim("constrainedABA and proxLTLs reach smaller errors than proxLTL and proxPV", max(end[m] for m in primal) < min(end[m] for m in dual), end),
     )  # fmt: skip
     G = DelassusOperator(model, constraints)
     G.update(model.random(np.random.default_rng(0)))
@@ -606,9 +606,9 @@ def _fig_4(quick: bool, progress: Progress) -> Output:
         f"After three iterations the median residual is {min(third.values()):.0e} to {max(third.values()):.0e} of the largest |γ|, after ten {min(end.values()):.0e} to {max(end.values()):.0e}, over {states} states. "
         f"Rows are 24 with rank {rank}; the paper has 24 with feet, a hand and an elbow, and prints a figure without numbers. "
         + (
-            "As there, methods that feed the primal error back end nearer."
+            "As there, methods that feed the primal error back end closer to the solution."
             if claims[1].holds
-            else "Methods that feed the primal error back do not end nearer here: ours of the dual kind find accelerations again from refined forces."
+            else "Methods that feed the primal error back do not end closer here: our dual methods recompute accelerations from refined forces."
         )
     )
 
@@ -647,7 +647,7 @@ def _fig_4(quick: bool, progress: Progress) -> Output:
 
 
 def _table_3(quick: bool, progress: Progress) -> Output:
-    damping = 1.0  # large enough that the lemma keeps its digits in every set, and the algorithm itself is timed
+    damping = 1.0  # large enough that the lemma is accurate in every set, and the algorithm itself is timed
     labels = ("cABA-OSIMf", "cABA-OSIM", "LTL, factor", "LTL, inverse")
     times: dict[str, tuple[float, ...]] = {}
     errors: dict[str, float] = {}
@@ -683,7 +683,7 @@ def _table_3(quick: bool, progress: Progress) -> Output:
         Claim("They are over twice as fast on Talos with feet and hands", gain["talos-F6x2-H6x2"] > 2, {"paper": printed["talos-F6x2-H6x2"], "ours": gain["talos-F6x2-H6x2"]}),
         Claim("With a floating base cABA-OSIMf is faster than cABA-OSIM", all(times[n][0] < times[n][1] for n in TABLE_3 if not n.startswith("iiwa")), {n: times[n][1] / times[n][0] for n in TABLE_3}),
         Claim("On an arm LTL is competitive: the better cABA algorithm gains less than a quarter", gain["iiwa-H3"] < 1.25, {"paper": printed["iiwa-H3"], "ours": gain["iiwa-H3"]}),
-        Claim("Every inverse that was timed is right, to a backward error of 1e-9", max(errors.values()) < 1e-9, {"largest": max(errors.values())}),
+        Claim("Every timed inverse is correct, to a backward error of 1e-9", max(errors.values()) < 1e-9, {"largest": max(errors.values())}),
     )  # fmt: skip
     note = (
         f"The better cABA algorithm is {min(gain[n] for n in _LARGE):.2f} to {max(gain[n] for n in _LARGE):.2f} times as fast as LTL with the inverse on Talos and Atlas, in the paper {min(printed[n] for n in _LARGE):.2f} to {max(printed[n] for n in _LARGE):.2f}. "

@@ -1,4 +1,4 @@
-"""What can be reproduced, by name, and the making of it."""
+"""Reproducible items, by name, and how to make them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAPERS = {
     "lcp": "complementarity",
     "loops": "loops",
 }  # nickname: module
-_PACKAGES = {"symbolic": "casadi", "robots": "example_robot_data", "peers": "pinocchio"}  # what an extra brings
+_PACKAGES = {"symbolic": "casadi", "robots": "example_robot_data", "peers": "pinocchio"}  # package that an extra installs
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class Item:
     """A table or a figure of a paper.
 
     Attributes:
-        name: nickname of the paper, a slash, and which table or figure.
-        paper: authors, title, where and when.
-        title: one line.
-        make: of whether to be quick, and what to call with the share that is done.
+        name: nickname of the paper, a slash, and the table or figure.
+        paper: authors, title, venue and year.
+        title: one-line title.
+        make: function of ``quick`` and a progress callback, which takes the completed fraction.
         needs: extras of this package.
-        short: whether the last part of its name may stand for it.
+        short: True if the last part of its name identifies it.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Item:
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Extras that are needed and not installed."""
+        """Required extras that are not installed."""
         return tuple(extra for extra in self.needs if importlib.util.find_spec(_PACKAGES[extra]) is None)
 
 
@@ -64,14 +64,14 @@ def all_items() -> tuple[Item, ...]:
 
 
 def find(name: str) -> tuple[Item, ...]:
-    """Return the items a name stands for, importing no more papers than it must.
+    """Return the items that a name stands for, importing no more papers than necessary.
 
     Args:
-        name: of an item ("osim/fig-3", also "osim-fig-3"), of a paper ("osim": all of it), or the last part of an item's name where
-            no other item has it; tables of "lcp" go by their whole name only.
+        name: name of an item ("osim/fig-3", also "osim-fig-3"), name of a paper ("osim": all items), or the last part of an item's name if
+            no other item has it; tables of "lcp" need their full name.
 
     Raises:
-        UnknownNameError: nothing has this name; the message lists what there is.
+        UnknownNameError: nothing has this name; the message lists the available names.
         ArgumentError: several items have this last part.
     """
     if name in PAPERS:
@@ -92,7 +92,7 @@ def find(name: str) -> tuple[Item, ...]:
 
 
 class Made(NamedTuple):
-    """What became of an item: its record (see :func:`read`), its files, and whether it was there before."""
+    """Result of making an item: its record (see :func:`read`), its files, and whether it existed before."""
 
     record: dict[str, Any]
     files: tuple[Path, ...]
@@ -102,14 +102,14 @@ class Made(NamedTuple):
 def make(
     item: Item, folder: Path, *, quick: bool = False, force: bool = False, progress: Callable[[float], object] = lambda share: None
 ) -> Made:
-    """Make an item and write it, or find it written by this version on this machine.
+    """Make an item and write it, or return the existing one written by this version on this machine.
 
     Args:
         item: one of :func:`find`.
-        folder: of all papers; the item's files are ``folder/paper/item.*``.
+        folder: output folder of all papers; the item's files are ``folder/paper/item.*``.
         quick: fewer repeats and smaller sizes.
-        force: make it again where it is there.
-        progress: called with the share that is done.
+        force: make it again if it exists.
+        progress: called with the completed fraction.
 
     Raises:
         MissingExtraError: an extra is not installed.

@@ -1,6 +1,6 @@
-"""Explicit matrices through loops: operation counts and times as loops grow in number, beside the sparse factor of M.
+"""Explicit matrices through loops: operation counts and times as the number of loops grows, compared with the sparse factor of M.
 
-"Matrix-free Delassus operations" leaves optimal explicit algorithms for loops to the future. Ours are PV-OSIMr with rows on several links, and LCABA-OSIM (docs/algorithms/explicit_loops.md).
+"Matrix-free Delassus operations" leaves optimal explicit algorithms for loops to future work. Ours are PV-OSIMr with rows on several links, and LCABA-OSIM (docs/algorithms/explicit_loops.md).
 Operations are counted as in the other papers, on CasADi expressions in link frames, see :mod:`delassus.textbook.counting`; times are those of the compiled algorithms.
 """
 
@@ -30,7 +30,7 @@ Case = tuple[Model, list[Constraint]]
 
 PAPER = "This library, after the future work of Sathya, Montaut, de Mont-Marin, Carpentier: Matrix-free Delassus operations"
 DAMPING = 1e-2
-# ours, and the sparse factor of M: in the textbook, compiled
+# our method and the sparse factor of M: textbook names, compiled names
 PAIRS = {"G": (("pv-osimr", "ltl"), ("pv-osimr", "ltl")), "(G + ε)⁻¹": (("lcaba-osim", "ltl-inverse"), ("lcaba-osim", "ltl"))}
 NAMES = {"pv-osimr": "PV-OSIMr", "ltl": "LTL", "lcaba-osim": "LCABA-OSIM", "ltl-inverse": "LTL and Cholesky"}
 LOOKS = {
@@ -60,14 +60,14 @@ def stacked(boxes: int) -> Case:
 
 @dataclass(frozen=True)
 class Family:
-    """A mechanism of any size.
+    """A mechanism of variable size.
 
     Attributes:
-        make: of a size.
+        make: function of the size.
         counted: sizes at which operations are counted; the last three are fitted.
         timed: sizes at which times are measured; all are fitted.
-        grows: which dimension grows: "m", and n with it, or "n" with fixed m.
-        sparse_until: largest size at which LTL is timed, whose time grows with the cube of the depth.
+        grows: dimension that grows: "m", and n with it, or "n" with fixed m.
+        sparse_until: largest size at which LTL is timed; its time grows with the cube of the depth.
     """
 
     make: Callable[[int], Case]
@@ -86,7 +86,7 @@ FAMILIES = {
 
 
 def _power(sizes: list[int], values: list[int]) -> float | None:
-    """Exponent of the last three; None where nothing is counted: free bodies are constant in the papers' coordinates, and so is their G."""
+    """Exponent of the last three; None if nothing is counted: free bodies are constant in the papers' coordinates, and so is their G."""
     return slope(sizes[-3:], values[-3:]) if min(values[-3:]) > 0 else None
 
 
@@ -96,7 +96,7 @@ def _size(family: Family, case: Case) -> int:
 
 
 def _time(case: Case, budget: float, sparse: bool) -> tuple[dict[tuple[str, str], float], dict[tuple[str, str], float]]:
-    """Best time [µs] and error against the operator of every method by task, LTL only if ``sparse``; of inverses the backward error."""
+    """Best time [µs] and error against the operator of every method by task, LTL only if ``sparse``; for inverses the backward error."""
     model, constraints = case
     q, explicit = model.neutral(), ExplicitDelassus(model, constraints)
     native = explicit._native
@@ -121,8 +121,8 @@ def _time(case: Case, budget: float, sparse: bool) -> tuple[dict[tuple[str, str]
 
 
 def explicit_loops(quick: bool, progress: Progress) -> Output:
-    """Grow mechanisms with loops, and fit exponents to operations and times of both ways to G and to its damped inverse."""
-    budget = 0.1 if quick else 1.5  # seconds a mechanism
+    """Grow mechanisms with loops, and fit exponents to operations and times of both methods for G and its damped inverse."""
+    budget = 0.1 if quick else 1.5  # seconds per mechanism
     table: list[tuple[Cell, ...]] = []
     data: dict[str, Any] = {}
     exponents: dict[str, float] = {}
@@ -193,7 +193,7 @@ def explicit_loops(quick: bool, progress: Progress) -> Output:
             Claim("Operations of PV-OSIMr and LCABA-OSIM grow with an exponent of at most 2.1 in m where n grows with it, and of 1.1 in n where m is fixed.", all(local[k] <= bound[k] for k in local), local),
             Claim("So do their times.", all(timed_local[k] <= bound[k] for k in timed_local), timed_local),
             Claim("On a ladder LTL grows with the cube.", exponents["ladder ltl-inverse"] > 2.5 and exponents["ladder ltl"] > 2.3, {k: v for k, v in exponents.items() if k.startswith("ladder ltl")}),
-            Claim("Every matrix of ours that was timed is right to 1e-9.", worst["ours"] < 1e-9, {"largest error": worst["ours"], "of LTL": worst["LTL"]}),
+            Claim("Every timed matrix of ours is correct to 1e-9.", worst["ours"] < 1e-9, {"largest error": worst["ours"], "of LTL": worst["LTL"]}),
         ),
         data=data,
         figure=partial(_draw, data),
@@ -201,7 +201,7 @@ def explicit_loops(quick: bool, progress: Progress) -> Output:
 
 
 def _draw(data: dict[str, Any], figure: Any) -> None:
-    """Operations above, times below, a column a family: both matrices by both ways, with the exponents that were fitted."""
+    """Operations above, times below, one column per family: both matrices by both methods, with the fitted exponents."""
     figure.set_size_inches(10.0, 5.8)
     axes = figure.subplots(2, len(FAMILIES), squeeze=False)
     lines: dict[str, Any] = {}
@@ -228,7 +228,7 @@ def _draw(data: dict[str, Any], figure: Any) -> None:
             ax.tick_params(labelsize=7)
             ax.grid(alpha=0.25)
             low, high = ax.get_ylim()
-            ax.set_ylim(low, high * (high / low) ** 0.45)  # room for the exponents
+            ax.set_ylim(low, high * (high / low) ** 0.45)  # space for the exponents
             ax.legend(frameon=False, fontsize=7, loc="upper left", ncols=2, columnspacing=1.0, title="exponents", title_fontsize=7)
         operations_of.set_title(label, fontsize=9)
         times_of.set_xlabel("rows m" if of["grows"] == "m" else "joints n, with m = 3", fontsize=8)

@@ -1,6 +1,6 @@
 """Table I and figure 2 of "Matrix-Free Delassus Operations".
 
-Matrix-free is :class:`~delassus.DelassusOperator`; explicit is our own LTL matrix, with the faster of our Cholesky factor and LAPACK's behind it, on one thread.
+Matrix-free is :class:`~delassus.DelassusOperator`; explicit is our own LTL matrix, followed by the faster of our Cholesky factor and LAPACK's, on one thread.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ TABLE_1: dict[str, tuple[float, ...]] = {
 
 
 def printed(scene: str) -> dict[str, tuple[float, float]]:
-    """Return the paper's numbers of a scene: of every quantity, matrix-free and explicit."""
+    """Return the paper's numbers for a scene: matrix-free and explicit, for every quantity."""
     numbers = TABLE_1[scene][2:]
     operator, inverse, again = numbers[:6], numbers[6:12], numbers[12:]
     times = {"first application": (operator[0], operator[3]), "first inverse": (inverse[0], inverse[3])}
@@ -71,7 +71,7 @@ def printed(scene: str) -> dict[str, tuple[float, float]]:
 
 
 def _errors(G: DelassusOperator, scene: Scene, matrix: Array, x: Array) -> tuple[float, float, float]:
-    """Relative error of G x and of the explicit matrix against J M⁻¹ Jᵀ, and the backward error of the inverse as it is timed."""
+    """Relative error of G x and of the explicit matrix against J M⁻¹ Jᵀ, and the backward error of the timed inverse."""
     J = G.jacobian.matmat(np.eye(scene.model.nv))
     dense = J @ np.linalg.solve(mass_matrix(scene.model, scene.q), J.T)
     largest = np.abs(dense).max()
@@ -91,7 +91,7 @@ def _repeat(call: Callable[[], object], times: int) -> None:
 
 
 def measure(scene: Scene, budget: float, *, explicit: bool = True) -> dict[str, Any]:
-    """Return times [µs] of the five operations, matrix-free and explicit, without the kinematics and rows that both begin with; memory [B]; errors."""
+    """Return times [µs] of the five operations, matrix-free and explicit, without the kinematics and rows common to both; memory [B]; errors."""
     model, q, constraints = scene
     G = DelassusOperator(model, constraints, damping=DAMPING)
     G.update(q)
@@ -113,7 +113,7 @@ def measure(scene: Scene, budget: float, *, explicit: bool = True) -> dict[str, 
         seen = (first + t["apply"], first + t["damp"] + t["solve"], t["apply"], t["solve"], t["damp"] + t["solve"])
         z = G.solve(x, refine=False)
         w = x
-        for _ in range(10):  # ‖G‖ from below
+        for _ in range(10):  # lower bound of ‖G‖
             w = G @ (w / np.linalg.norm(w))
         residual = G @ z + DAMPING * z - x
         result["errors"] = {"inverse": float(np.linalg.norm(residual) / (np.linalg.norm(w) * np.linalg.norm(z) + np.linalg.norm(x)))}
@@ -130,7 +130,7 @@ def measure(scene: Scene, budget: float, *, explicit: bool = True) -> dict[str, 
         "substitute": (C._native, lambda: C._native.solve(x, 1, True, False, 0, 0.0, 1.0, y)),
     }
     E.matrix(q, method="ltl", out=matrix)
-    result["memory"][1] = E.nbytes - G.nbytes + matrix.nbytes  # what LTL works with, and its result
+    result["memory"][1] = E.nbytes - G.nbytes + matrix.nbytes  # working memory of LTL, and its result
     shifted = np.asfortranarray(matrix + DAMPING * np.eye(m))
     factor, failed = lapack.dpotrf(shifted)
     assert failed == 0, "the explicit matrix is not positive definite"
@@ -172,7 +172,7 @@ def _invert(native: Any, q: Array, damping: Array, x: Array, y: Array) -> None:
 
 
 def trace(names: list[str], most: int) -> None:
-    """Run what callgrind is to count: of every scene the operator and the inverse, and up to ``most`` rows the same explicitly; a dump each."""
+    """Run the work that callgrind counts: for every scene the operator and the inverse, and up to ``most`` rows also the explicit ones; one dump each."""
     for name in names:
         model, q, constraints = scenes.load(name)
         G = DelassusOperator(model, constraints, damping=DAMPING)
@@ -184,7 +184,7 @@ def trace(names: list[str], most: int) -> None:
             explicit, X = ExplicitDelassus(model, constraints)._native, np.empty((m, m))
             ways += [(explicit, partial(explicit.matrix, "ltl", q, X)), (explicit, partial(explicit.inverse, "ltl", q, damping, X))]
         for owner, work in ways:
-            work()  # memory is taken
+            work()  # allocate memory
             owner.traced = True
             _core.callgrind(4)
             work()
@@ -194,10 +194,10 @@ def trace(names: list[str], most: int) -> None:
 
 
 def cache_lines(names: list[str], most: int) -> tuple[dict[str, list[float | None]], str]:
-    """Count lines of 64 bytes that are read or written from a cache that was empty and holds all, as the paper does: callgrind with 32 MB.
+    """Count 64-byte lines that are read or written, starting from an empty cache large enough for all, as in the paper: callgrind with 32 MB.
 
     Returns:
-        of every scene, thousands: operator and inverse, matrix-free, then both explicit; and why there is nothing, if so.
+        for every scene, in thousands: operator and inverse, matrix-free, then both explicit; and the reason if there are none.
     """
     if shutil.which("valgrind") is None:
         return {}, "valgrind is not installed"
@@ -218,7 +218,7 @@ def cache_lines(names: list[str], most: int) -> tuple[dict[str, list[float | Non
 
 
 def _missed(path: Path) -> float:
-    """Thousands of first touches that a dump of callgrind has."""
+    """Thousands of cold misses in a callgrind dump."""
     text = path.read_text().splitlines()
     events = next(line for line in text if line.startswith("events:")).split()[1:]
     totals = next(line for line in text if line.startswith("totals:")).split()[1:]
@@ -276,8 +276,8 @@ def _judged_table(measured: dict[str, dict[str, Any]], rows: tuple[Any, ...], li
         Claim("A new damping is cheaper without a matrix wherever rows are more than 300", min(gains[n]["new damping"] for n in large) > 1,
               {n: gains[n]["new damping"] for n in large}),
         Claim("Memory without a matrix grows with rows and velocities, not with their square", max(linear) / min(linear) < 4,
-              {"least bytes a row and velocity": min(linear), "most": max(linear), "explicit over matrix-free, pyramid": measured["box-pyramid"]["memory"][1] / measured["box-pyramid"]["memory"][0]}),
-        Claim("Every result that was timed is right: G x and the explicit matrix to 1e-9, the inverse to a backward error of 1e-9", max(worst.values()) < TOLERANCE, worst),
+              {"least bytes per row and velocity": min(linear), "most": max(linear), "explicit over matrix-free, pyramid": measured["box-pyramid"]["memory"][1] / measured["box-pyramid"]["memory"][0]}),
+        Claim("Every timed result is correct: G x and the explicit matrix to 1e-9, the inverse to a backward error of 1e-9", max(worst.values()) < TOLERANCE, worst),
     )  # fmt: skip
     told = "" if lines else f" Cache lines: {absent}."
     note = (
@@ -329,7 +329,7 @@ def _fig_2(quick: bool, progress: Progress) -> Output:
         found[links] = measure(scenes.swimmer_scene(links), 0.2 if quick else 2.0, explicit=links in both)
         progress((k + 1) / len(sizes))
     velocities = {links: found[links]["velocities"] for links in sizes}
-    # the laws of large sizes: from 30 links on, where a call costs more than its beginning and end
+    # asymptotic growth: from 30 links on, where the work outweighs the overhead of a call
     far = [n for n in sizes if n >= 30]
     slopes = {f"matrix-free, {op}": slope([velocities[n] for n in far], [found[n]["times"][op][0] for n in far]) for op in OPERATIONS}
     dense = [n for n in both if n >= 30]
@@ -359,7 +359,7 @@ def _fig_2(quick: bool, progress: Progress) -> Output:
         Claim("Matrix-free operations grow linearly with the number of velocities", min(free) > 0.85 and max(free) < 1.15, {op: slopes[f"matrix-free, {op}"] for op in OPERATIONS}),
         Claim("Explicit ones grow faster than linearly", min(slopes[f"explicit, {op}"] for op in OPERATIONS) > 1.3, {op: slopes[f"explicit, {op}"] for op in OPERATIONS}),
         Claim("A swimmer of three links has 5 velocities, 6 contacts and 18 rows", rows[0][1:4] == (5, 6, 18), dict(zip(("velocities", "contacts", "rows"), map(float, rows[0][1:4]), strict=True))),
-        Claim("Results that were timed are right to 1e-6", max(r[-1] for r in rows) < 1e-6, {"largest error": max(r[-1] for r in rows)}),
+        Claim("Timed results are correct to 1e-6", max(r[-1] for r in rows) < 1e-6, {"largest error": max(r[-1] for r in rows)}),
     )  # fmt: skip
     note = (
         f"From 30 links on, matrix-free times grow as n to the power {min(free):.2f} to {max(free):.2f}; explicit ones, up to {both[-1]} links, to the power {min(firsts):.2f} to "

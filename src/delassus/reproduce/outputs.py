@@ -1,4 +1,4 @@
-"""What an item yields, and the files it becomes."""
+"""The output of an item, and its files."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from ..simulator.files import whole_file
 __all__ = ["Claim", "Output", "cell", "check_index", "read", "stamp", "write", "write_index"]
 
 Cell = str | int | float | None
-TITLE = "# Reproduced: "  # of the index
+TITLE = "# Reproduced: "  # title of the index
 _PACKAGES = ("delassus", "numpy", "scipy", "mujoco", "matplotlib", "casadi", "pin")
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a paper says of the shape of its data, whether ours shows it, and the numbers that decide."""
+    """A paper's statement about its data, whether ours agree, and the numbers that decide."""
 
     sentence: str
     holds: bool
@@ -42,12 +42,12 @@ class Output:
     """A table, a figure, or both.
 
     Attributes:
-        title: one line.
-        columns: names with units; where the paper gives a number, three: paper, ours, ratio.
-        rows: cells; None where there is nothing.
-        note: what agrees and what does not, made of the data.
-        claims: of the paper, judged.
-        data: what JSON can hold, beyond the table.
+        title: one-line title.
+        columns: names with units; if the paper gives a number, three: paper, ours, ratio.
+        rows: cells; None if empty.
+        note: agreements and differences, derived from the data.
+        claims: claims of the paper, checked.
+        data: JSON data beyond the table.
         figure: draws into an empty matplotlib figure.
     """
 
@@ -60,7 +60,7 @@ class Output:
     figure: Callable[[Any], None] | None = None
 
 
-# ---- where it was made ------------------------------------------------------------------------------------------------------
+# ---- environment ------------------------------------------------------------------------------------------------------------
 
 
 def _processor() -> str:
@@ -85,7 +85,7 @@ def _versions() -> dict[str, str]:
 
 
 def stamp(quick: bool) -> dict[str, Any]:
-    """Return machine, cores, compiler, flags, versions, date, and whether it was done quickly."""
+    """Return machine, cores, compiler, flags, versions, date, and whether it was a quick run."""
     return {
         "machine": f"{platform.system()} {platform.machine()}, {_processor()}",
         "cores": os.cpu_count(),
@@ -108,7 +108,7 @@ def _stamp_line(made: dict[str, Any]) -> str:
 
 
 def cell(value: Cell) -> str:
-    """Return a number with three digits, a whole one with all of them, nothing as a dash."""
+    """Return a number with three digits, an integer with all digits, None as a dash."""
     if value is None:
         return "–"
     if isinstance(value, str):
@@ -199,7 +199,7 @@ def _pictures(path: Path, draw: Callable[[Any], None], foot: str) -> list[Path]:
 
 
 def write(path: Path, name: str, paper: str, output: Output, made: dict[str, Any], seconds: float) -> tuple[Path, ...]:
-    """Write an output beside ``path``, its JSON, which comes last: where it is, the rest is whole.
+    """Write the files of an output beside ``path``, its JSON, which is written last: if it exists, the others are complete.
 
     Raises:
         WriteError: a folder or file cannot be written.
@@ -224,7 +224,7 @@ def write(path: Path, name: str, paper: str, output: Output, made: dict[str, Any
 
 
 def read(path: Path) -> dict[str, Any] | None:
-    """Return what the JSON of an item holds: name, paper, stamp, seconds, figure, title, columns, rows, note, claims, data; None where there is none."""
+    """Return the JSON content of an item: name, paper, stamp, seconds, figure, title, columns, rows, note, claims, data; None if there is none."""
     try:
         record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -233,10 +233,10 @@ def read(path: Path) -> dict[str, Any] | None:
 
 
 def check_index(folder: Path) -> None:
-    """Say before the work whether ``README.md`` of a folder could be written; one that somebody else wrote stays.
+    """Check before the computation that ``README.md`` of a folder can be written; an unrelated one is not overwritten.
 
     Raises:
-        WriteError: there is one that does not begin as ours do.
+        WriteError: an unrelated one exists.
     """
     path = folder / "README.md"
     if path.exists() and not path.read_bytes().startswith(TITLE.encode()):
@@ -244,7 +244,7 @@ def check_index(folder: Path) -> None:
 
 
 def write_index(folder: Path, papers: Iterable[str]) -> Path:
-    """Write ``README.md``: every item that is there, of these papers and in their order, with table and figure."""
+    """Write ``README.md``: every existing item of these papers, in their order, with table and figure."""
     found = [read(path) for paper in papers for path in sorted((folder / paper).glob("*.json"))]
     records = [record for record in found if record is not None]
     claims = [c for record in records for c in record["claims"]]

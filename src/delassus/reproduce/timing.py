@@ -1,4 +1,4 @@
-"""How long calls take: the best of several samples, contenders taking turns, since a shared machine only ever adds time."""
+"""Times of calls: the best of several samples, with contenders taking turns, since other load can only add time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Name = TypeVar("Name", bound=Hashable)
 
 
 def best(calls: Mapping[str, Call], repeats: int = 60, inner: int = 100) -> dict[str, float]:
-    """Best time of each call as Python sees it [µs], the calls taking turns, ``inner`` calls a sample."""
+    """Best time of each call, measured in Python [µs], the calls taking turns, ``inner`` calls per sample."""
     times = dict.fromkeys(calls, math.inf)
     for _ in range(repeats):
         for name, call in calls.items():
@@ -30,31 +30,31 @@ def best(calls: Mapping[str, Call], repeats: int = 60, inner: int = 100) -> dict
 
 
 def in_turns(calls: dict[Name, Call], turns: int) -> dict[Name, float]:
-    """Best time of each call [s], on the processor and on one thread, the calls taking turns."""
+    """Best processor time of each call on one thread [s], the calls taking turns."""
     times = dict.fromkeys(calls, math.inf)
     with one_thread():
         for _ in range(turns):
             for name, call in calls.items():
-                start = time.thread_time()  # what others do on the machine meanwhile does not count
+                start = time.thread_time()  # other processes on the machine do not count
                 call()
                 times[name] = min(times[name], time.thread_time() - start)
     return times
 
 
 def best_native(calls: Mapping[str, tuple[Any, Call]], budget: float, sample: float = 2e-4) -> dict[str, float]:
-    """Best time of native work [µs], no Python in it, the calls taking turns.
+    """Best time of native work [µs], without Python, the calls taking turns.
 
     Args:
-        calls: of each, an object of the core with a stopwatch, and what calls a verb of it once; the core repeats the verb.
-        budget: seconds for all of them together, but three samples each at least.
-        sample: seconds of a sample, two repeats at least.
+        calls: name → a native object with a stopwatch, and a function that calls one of its methods once; the core repeats the method.
+        budget: time for all of them together [s], with at least three samples each.
+        sample: duration of a sample [s], with at least two repeats.
     """
     number: dict[str, int] = {}
     times: dict[str, float] = {}
 
     def measure(name: str, repeats: int) -> float:
         owner, call = calls[name]
-        call()  # its memory comes into the caches, and is not timed
+        call()  # untimed, to bring its memory into the caches
         owner.repeats = repeats
         try:
             call()
@@ -74,5 +74,5 @@ def best_native(calls: Mapping[str, tuple[Any, Call]], budget: float, sample: fl
 
 
 def slope(sizes: Any, values: Any) -> float:
-    """Exponent p of the power law value ∝ sizeᵖ that fits best."""
+    """Exponent p of the best-fitting power law value ∝ sizeᵖ."""
     return float(np.polyfit(np.log(np.asarray(sizes, dtype=float)), np.log(np.asarray(values, dtype=float)), 1)[0])

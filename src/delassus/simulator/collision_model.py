@@ -24,7 +24,7 @@ _DRAWN = ("cam_", "light_", "mat_", "skin_", "tex_", "text", "vis", "names", "si
 
 @lru_cache(maxsize=1)
 def _gap_extends() -> bool:
-    """Whether contacts are found up to margin + gap and count up to the margin, as later versions of MuJoCo have it; else they are found up to the margin and count up to margin − gap."""
+    """Whether contacts are detected up to margin + gap and active up to the margin, as in later versions of MuJoCo; else they are detected up to the margin and active up to margin − gap."""
     m = mujoco.MjModel.from_xml_string(
         "<mujoco><worldbody><geom type='plane' size='1 1 1' margin='.02' gap='.02'/><body pos='0 0 .15'><freejoint/><geom size='.1' margin='.02' gap='.02'/></body></worldbody></mujoco>"
     )
@@ -41,7 +41,7 @@ def margin_shift(m: mujoco.MjModel) -> float:
 def collision_model(m: mujoco.MjModel) -> mujoco.MjModel:
     """Return a copy of MuJoCo's model that finds exactly the contacts the simulator needs."""
     c = copy.copy(m)
-    # what is about to touch is a contact already: it may come as near as its margin within the step, and no nearer
+    # shapes about to touch are contacts already: within the step they may approach up to the margin, and no closer
     for gap in (c.geom_gap, c.pair_gap):
         gap[:] += REACH
     if not _gap_extends():
@@ -49,7 +49,7 @@ def collision_model(m: mujoco.MjModel) -> mujoco.MjModel:
             margin[:] += REACH
     c.body_margin[:] += REACH
     c.opt.o_margin += REACH
-    # flexible bodies do not take part, and nothing falls asleep
+    # flexible bodies are left out, and nothing falls asleep
     for name in ("flex_contype", "flex_conaffinity", "flex_internal", "flex_selfcollide"):
         if hasattr(c, name):
             getattr(c, name)[:] = 0
@@ -61,7 +61,7 @@ def collision_model(m: mujoco.MjModel) -> mujoco.MjModel:
 
 
 class ShownModel:
-    """A copy of MuJoCo's model to read. Writing to it would not affect the motion, so it is refused.
+    """A copy of MuJoCo's model for reading. Writing to it would not affect the motion, so it is refused.
 
     Only its appearance (colours, materials, cameras, lights) may be changed.
     """
@@ -96,8 +96,8 @@ class ShownModel:
         changed = _differences(self.model, self._before)
         if changed:
             raise StaleError(
-                f"mujoco_model: {', '.join(changed)} {'was' if len(changed) == 1 else 'were'} written, which this simulator does not read: it was made of the model as it was. "
-                "Change your own mujoco.MjModel and make a Simulator of it."
+                f"mujoco_model: {', '.join(changed)} {'was' if len(changed) == 1 else 'were'} written, but this simulator was built from the model before that and does not read it. "
+                "Change your own mujoco.MjModel and make a Simulator from it."
             )
         self._seen = now
 

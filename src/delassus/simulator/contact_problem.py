@@ -45,9 +45,9 @@ class ContactProblem:
         bodies: (c, 2) indices of the two bodies in ``body_names``.
         body_names: (nbody,) names.
         q, v, time: state at the start of the step.
-        timestep: [s]; tolerance: [m/s]; max_iterations; method: "auto", "admm" or "newton": of the step's solver.
+        timestep: time step [s]; tolerance [m/s], max_iterations, method ("auto", "admm" or "newton"): options of the step's solver.
         model: name of the model.
-        sizes: (c,) rows of every contact: 3, 4 or 6; default 3 each.
+        sizes: (c,) rows of every contact: 3, 4 or 6; default: 3 each.
     """
 
     G: Floats
@@ -96,7 +96,7 @@ class ContactProblem:
         self._check_sets(m, c)
 
     def _check_sets(self, m: int, c: int) -> None:
-        """Every row is in one set, sets make sense, and indices are those of something."""
+        """Check that every row is in exactly one set, that the sets are valid, and that indices are in range."""
         intervals = np.array(as_array(self.intervals, "intervals"), dtype=float)
         if not np.isin(self.sizes, (3, 4, 6)).all():
             raise ArgumentError(f"sizes: expected 3, 4 or 6 rows of every contact, got {np.unique(self.sizes).tolist()}.")
@@ -129,15 +129,15 @@ class ContactProblem:
     def solve(
         self, method: str | None = None, *, tolerance: float | None = None, max_iterations: int | None = None, warm: bool = True
     ) -> ContactResult:
-        """Solve the problem by any method of :func:`~delassus.solve_contacts`, all islands at once.
+        """Solve the problem by any method of :func:`~delassus.solve_contacts`, all islands together.
 
-        With the defaults it has the warm start of the step and finds its velocities, within the tolerance; forces may differ where they are not unique. The step itself solves
+        With the defaults it has the warm start of the step and finds the same velocities, within the tolerance; forces may differ where they are not unique. The step itself solves
         island by island, and uses ``interior`` for small ones on which its own method does not converge.
 
         Args:
-            method: default the step's.
-            tolerance: default the step's; see :func:`~delassus.solve_contacts`.
-            max_iterations: default that of the step, or of the method if another one is given.
+            method: any of :func:`~delassus.solve_contacts`; default: that of the step.
+            tolerance: see :func:`~delassus.solve_contacts`; default: that of the step.
+            max_iterations: default: that of the step, or of the method if another one is given.
             warm: start from ``warm_start``.
         """
         method = self.method if method is None else method
@@ -160,7 +160,7 @@ class ContactProblem:
     # ---- files ----------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write everything to a file of plain arrays and return its path; ``.npz`` is appended if missing. The file is complete or absent.
+        """Write everything to a file of plain arrays and return its path; ``.npz`` is appended if missing. The file is either complete or absent.
 
         Raises:
             WriteError: it cannot be written there.
@@ -210,7 +210,7 @@ def problem_of_step(islands: list[_core.IslandProblem], **context: Any) -> Conta
     G = np.zeros((first[-1], first[-1]))
     kinds: list[str] = []
     for start, island in zip(first, islands, strict=False):
-        # the operator is symmetric but for rounding
+        # the operator is symmetric up to rounding
         block = slice(start, start + len(island.g))
         G[block, block] = (island.matrix + island.matrix.T) / 2
         counts = (
@@ -226,7 +226,7 @@ def problem_of_step(islands: list[_core.IslandProblem], **context: Any) -> Conta
         parts: list[NDArray[Any]] = [np.reshape(np.array(getattr(island, name), dtype=dtype), shape) for island in islands]
         return np.concatenate([np.zeros((0, *shape[1:]), dtype=dtype), *parts])
 
-    # rows of sets count from the first of their island
+    # row numbers of sets start at the first row of their island
     cones, intervals = joined("cones", (-1, 3)), joined("intervals", (-1, 3))
     cones[:, 0] += np.repeat(first[:-1], [len(island.cones) for island in islands])
     intervals[:, 0] += np.repeat(first[:-1], [len(island.intervals) for island in islands])

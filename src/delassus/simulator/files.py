@@ -1,4 +1,4 @@
-"""Files that are complete or absent, and never overwrite a file that was not named."""
+"""Files that are either complete or absent, and never overwrite a file that was not named."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def whole_file(path: str | os.PathLike[str], what: str) -> Iterator[BinaryIO]:
     """Open a file for writing that gets its name only when it is complete; until then, and after an error, an existing file is unchanged.
 
     Args:
-        path: of the file.
+        path: path of the file.
         what: description of its content, for error messages.
 
     Raises:

@@ -24,13 +24,13 @@ _MODES: tuple[ContactMode, ...] = ("open", "sticking", "sliding")
 
 # What a derivative may leave out, by the core's names.
 _GAPS = {
-    "contradiction": "positions were corrected as far as rows that contradict each other allow: how far is taken as fixed",
-    "open_loops": "a loop was far open: how it is closed is taken as fixed",
-    "tendons": "rows of tendons and of turned ball joints keep their direction",
+    "contradiction": "rows that contradict each other limited the position correction: its extent is taken as fixed",
+    "open_loops": "a loop was wide open: its closing motion is taken as fixed",
+    "tendons": "directions of the rows of tendons and ball-joint limits are taken as fixed",
     "moved_bodies": "velocities of mocap bodies and of moving surfaces at contacts are taken as fixed",
-    "bounce": "contacts bounced and gave back only a part of what they might: which part is taken as fixed",
-    "contacts": "a contact was not found again when its bodies were displaced: it is taken for a corner on a face",
-    "smoothing": "forces on the central path were not found, or contacts bounced: the law of contacts is not smoothed",
+    "bounce": "contacts bounced with only a part of their restitution: that part is taken as fixed",
+    "contacts": "a contact was not found again after displacing its bodies: it is treated as a corner on a face",
+    "smoothing": "forces on the central path were not found, or contacts bounced: the contact law is not smoothed",
     "singular": "the linear equation of the contact forces could not be solved",
     "isolated": "contacts, limits and dry friction depend on each other in this configuration only: the step has a kink here",
 }
@@ -44,7 +44,7 @@ class StepTangent(NamedTuple):
 
 
 class StepAdjoint(NamedTuple):
-    """Derivatives of a number by ``q`` (tangent space), ``v``, ``tau`` (nv,), ``control`` (nu,) and the ``friction`` of each contact (contacts,); with k numbers (…, k)."""
+    """Derivatives of a scalar with respect to ``q`` (tangent space), ``v``, ``tau`` (nv,), ``control`` (nu,) and the ``friction`` of each contact (contacts,); (…, k) for k scalars."""
 
     q: Array
     v: Array
@@ -54,14 +54,14 @@ class StepAdjoint(NamedTuple):
 
 
 class ParameterAdjoint(NamedTuple):
-    """Derivatives of a number by parameters of the model; with k numbers (…, k).
+    """Derivatives of a scalar with respect to model parameters; (…, k) for k scalars.
 
     Attributes:
-        inertial: (10 nbody,) by the inertial parameters of bodies, in the order of :func:`~delassus.inertial_parameters`.
-        armature, damping, stiffness: (nv,) by those of joints.
-        gain: (nu,) by the gain of each actuator on a joint; zero for others.
-        bias: (nu, 3) by its bias: a position servo of gain kp and damping kv has gain kp, bias (0, −kp, −kv).
-        friction, restitution: (contacts,) by those of each contact.
+        inertial: (10 nbody,) inertial parameters of bodies, in the order of :func:`~delassus.inertial_parameters`.
+        armature, damping, stiffness: (nv,) joint parameters.
+        gain: (nu,) gain of each actuator on a joint; zero for others.
+        bias: (nu, 3) its bias: a position servo of gain kp and damping kv has gain kp, bias (0, −kp, −kv).
+        friction, restitution: (contacts,) coefficients of each contact.
     """
 
     inertial: Array
@@ -76,7 +76,7 @@ class ParameterAdjoint(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class StepStart:
-    """Initial state and inputs of a step, for derivatives by the parameters of springs, dampers and motors."""
+    """Initial state and inputs of a step, for derivatives with respect to the parameters of springs, dampers and motors."""
 
     model: Model
     timestep: float
@@ -92,7 +92,7 @@ class StepStart:
         The velocity-dependent part of a motor's force is in M̂ too: −gear² (dt bias₂ + dt² bias₁).
         """
         m, dt = self.model, self.timestep
-        v, at_end = self.v, np.zeros(m.nv)  # coordinates at the end of the step, where a joint has one
+        v, at_end = self.v, np.zeros(m.nv)  # coordinates at the end of the step, for joints that have one
         stretch = np.zeros(m.nv)
         for j, joint in enumerate(m.joints):
             if joint.type in ("hinge", "slide"):
@@ -133,12 +133,12 @@ class LinearizedStep:
         q, v: (nq,), (nv,) state after the step.
         step: the :class:`~delassus.StepResult`.
         modes: per contact of the step: "open", "sticking" or "sliding".
-        kinks: (contacts,) bool: the contact is about to change its mode.
-        row_kinks: whether a limit or dry friction is about to change its mode.
-        correction_kink: whether a penetration is at the threshold of being corrected.
-        redundant: whether contact forces are not unique, as those of four legs of a table. Their change is then the minimum-norm one. Where such contacts slide, the
+        kinks: (contacts,) bool: true if the contact is about to change its mode.
+        row_kinks: True if a limit or dry friction is about to change its mode.
+        correction_kink: True if a penetration is at the threshold of being corrected.
+        redundant: True if contact forces are not unique, as under the four legs of a table. Their change is then the minimum-norm one. Where such contacts slide, the
             derivative depends on how they share the load, and a mode may change without a kink.
-        left_out: description of what is not differentiated; empty if nothing.
+        left_out: description of what is not differentiated; empty if nothing is left out.
     """
 
     def __init__(self, world: _core.World, changes: list[int], step: StepResult, start: StepStart, q: Array, v: Array) -> None:
@@ -154,7 +154,7 @@ class LinearizedStep:
 
     @property
     def status(self) -> str:
-        """Of the step, see :attr:`StepResult.status`."""
+        """Status of the step, see :attr:`StepResult.status`."""
         return str(self.step.status)
 
     def _fresh(self) -> _core.World:
@@ -178,7 +178,7 @@ class LinearizedStep:
         Args:
             dq, dv, dtau: (nv,) or (nv, k).
             dcontrol: (nu,) or (nu, k).
-            dfriction, drestitution: (contacts,) or (contacts, k): of the coefficients of each contact. None: no change.
+            dfriction, drestitution: (contacts,) or (contacts, k) for the coefficients of each contact. None: no change.
         """
         world, n, contacts = self._fresh(), self.v.size, self.kinks.size
         sizes = {"dq": (dq, n), "dv": (dv, n), "dcontrol": (dcontrol, self._controls), "dtau": (dtau, n)}
@@ -186,7 +186,7 @@ class LinearizedStep:
         return StepTangent(*world.tangents(dq, dv, dtau, dcontrol, dfriction, drestitution, k, vector))
 
     def vjp(self, q_bar: ArrayLike | None = None, v_bar: ArrayLike | None = None) -> StepAdjoint:
-        """Differentiate q_bar · q⁺ + v_bar · v⁺ by all inputs of the step.
+        """Differentiate q_bar · q⁺ + v_bar · v⁺ with respect to all inputs of the step.
 
         Args:
             q_bar, v_bar: (nv,) or (nv, k) weights; those of q⁺ in its tangent space. None: zero.
@@ -196,9 +196,9 @@ class LinearizedStep:
         return StepAdjoint(*world.adjoints(q_bar, v_bar, k, vector, False))
 
     def parameter_vjp(self, q_bar: ArrayLike | None = None, v_bar: ArrayLike | None = None) -> ParameterAdjoint:
-        """Differentiate q_bar · q⁺ + v_bar · v⁺ by masses, inertias, armature, damping, stiffness, gains, friction and restitution.
+        """Differentiate q_bar · q⁺ + v_bar · v⁺ with respect to masses, inertias, armature, damping, stiffness, gains, friction and restitution.
 
-        Not differentiated: the motion of the centre of mass, where external forces act, with the inertial parameters; forces computed by MuJoCo, such as those of tendons and fluids.
+        Not differentiated: the centre of mass, where external forces act, with respect to the inertial parameters; forces computed by MuJoCo, such as those of tendons and fluids.
 
         Args:
             q_bar, v_bar: see :meth:`vjp`.
@@ -210,7 +210,7 @@ class LinearizedStep:
 
     @property
     def A(self) -> Array:
-        """(2 nv, 2 nv): of (q⁺, v⁺) by (q, v), both stacked, in tangent coordinates."""
+        """(2 nv, 2 nv) derivative of (q⁺, v⁺) with respect to (q, v), both stacked, in tangent coordinates."""
         if self._A is None:
             n = self.v.size
             one, zero = np.eye(n), np.zeros((n, n))
@@ -219,7 +219,7 @@ class LinearizedStep:
 
     @property
     def B(self) -> Array:
-        """(2 nv, nu): of (q⁺, v⁺) by the controls of actuators."""
+        """(2 nv, nu) derivative of (q⁺, v⁺) with respect to the actuator controls."""
         if self._B is None:
             self._B = np.vstack(self.jvp(dcontrol=np.eye(self._controls))) if self._controls else np.zeros((2 * self.v.size, 0))
         return self._B

@@ -27,7 +27,7 @@ class LoopRows:
 
     Attributes:
         slices: rows of each loop.
-        count: of all rows.
+        count: total number of rows.
     """
 
     def __init__(self, model: Model, active: Sequence[bool]) -> None:
@@ -37,7 +37,7 @@ class LoopRows:
         self._held = np.concatenate([np.zeros(0, dtype=int), *held])
 
     def spread(self, forces: Array) -> Array:
-        """Return forces of all rows (…, count) from those of the active loops."""
+        """Return the forces of all rows (…, count), given those of the active loops."""
         if len(self._held) == self.count:
             return forces
         full = np.zeros((*forces.shape[:-1], self.count))

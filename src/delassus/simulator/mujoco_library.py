@@ -25,7 +25,7 @@ _FUNCTIONS = (
     "mj_Euler", "mj_getState", "mj_setState", "mj_tendonBias", "mj_camlight", "mj_flex", "mj_factorM", "mj_solveM", "mj_addContact", "mj_makeConstraint", "mj_energyPos", "mj_energyVel",
     "mj_subtreeVel", "mj_fwdAcceleration", "mj_rnePostConstraint", "mj_sensorPos", "mj_sensorVel", "mj_sensorAcc",
 )  # fmt: skip
-# handlers of a thread's errors: later versions have one for all messages, earlier ones four functions
+# a thread's error handlers: later versions have one for all messages, earlier ones four functions
 _HANDLERS = (
     ("_mjPRIVATE_setTlsLogHandler",),
     ("_mjPRIVATE__get_tls_error_fn", "_mjPRIVATE__set_tls_error_fn", "_mjPRIVATE__get_tls_warning_fn", "_mjPRIVATE__set_tls_warning_fn"),
@@ -99,7 +99,7 @@ def _pointer(address: int) -> int:
 
 
 def _check() -> None:
-    """Compare the layout with what the Python module shows of a model in contact."""
+    """Compare the layout with what the Python module shows for a model in contact."""
     m = mujoco.MjModel.from_xml_string(
         "<mujoco><option><flag energy='enable'/></option><worldbody><geom type='plane' size='9 9 1' condim='1' friction='.3 .01 .01'/><body pos='0 0 .09'><freejoint/><geom type='box' size='.1 .1 .1'/></body>"
         "<body pos='1 0 .09'><freejoint/><geom size='.1' condim='1'/></body></worldbody></mujoco>"
@@ -116,30 +116,30 @@ def _check() -> None:
             found = _pointer(value._address + layout(struct)[0][field.name])
             # arrays of MuJoCo's own solver are not there yet
             if found != shown.ctypes.data and (found or field.name in _FIELDS[struct]):
-                raise _unsupported(f"{struct}.{field.name} is not where its own description says")
+                raise _unsupported(f"{struct}.{field.name} is not at the documented offset")
     for struct, value, field in (("mjData", d, "ncon"), ("mjData", d, "nefc"), ("mjModel", m, "narena"), ("mjModel", m, "ngeom")):
         size = _size(struct, field)
         kind = ctypes.c_int64 if size == 8 else ctypes.c_int32
         if size != _READ.get(field, size) or kind.from_address(value._address + layout(struct)[0][field]).value != getattr(value, field):
-            raise _unsupported(f"{struct}.{field} is not what its own description says")
+            raise _unsupported(f"{struct}.{field} differs from its documented layout")
     if (sleep := _sleep()) and (
         ctypes.c_int32.from_address(d._address + sleep["mjData.nbody_awake"]).value != d.nbody_awake
         or ctypes.c_int32.from_address(m._address + sleep["mjModel.enableflags"]).value != m.opt.enableflags
     ):
-        raise _unsupported("its sleeping bodies are not where its own description says")
+        raise _unsupported("its sleeping bodies are not at the documented offsets")
     first = _pointer(d._address + layout("mjData")[0]["contact"])
     for k in range(d.ncon):
         at, shown = first + k * contact[1], d.contact[k]
         same = all(at + contact[0][field] == getattr(shown, field).ctypes.data for field in ("pos", "frame", "friction", "geom"))
         same &= ctypes.c_double.from_address(at + contact[0]["dist"]).value == shown.dist
         if not (same and ctypes.c_int.from_address(at + contact[0]["dim"]).value == shown.dim):
-            raise _unsupported("its contacts are not laid out as its own description says")
+            raise _unsupported("its contacts differ from their documented layout")
     if {c.dim for c in d.contact} != {1, 3}:
         raise _unsupported("it does not find the contacts of a box and a ball on a plane")
 
 
 def _sleep() -> dict[str, int]:
-    """Return what it takes to have pairs of sleeping bodies left out by collisions; nothing where a version has no sleep."""
+    """Return what the core needs to skip pairs of sleeping bodies in collision detection; empty for versions without sleep."""
     bit = enums.ENUMS["mjtEnableBit"].values.get("mjENBL_SLEEP")
     offsets = layout("mjData")[0]
     if bit is None or not {"body_awake", "nbody_awake"} <= offsets.keys():
@@ -169,7 +169,7 @@ def library() -> _core.MujocoLibrary:
     shared = ctypes.CDLL(str(files[0]))
     handlers = next((names for names in _HANDLERS if all(hasattr(shared, name) for name in names)), None)
     if handlers is None:
-        raise _unsupported("its library has no handler of errors for a thread")
+        raise _unsupported("its library has no per-thread error handler")
     places = {name: _address(shared, name) for name in (*_FUNCTIONS, *handlers)}
     places["mj_makeM"] = _address(shared, "mj_makeM" if hasattr(shared, "mj_makeM") else "mj_crb")
     _check()

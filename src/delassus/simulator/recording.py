@@ -27,7 +27,7 @@ RECORDINGS = (".html", ".viser", ".npz", ".gif", ".webp", ".mp4")
 
 
 class _Moving(Protocol):
-    """A simulator, as far as frames need it."""
+    """The part of a simulator that frames need."""
 
     model: Model
     timestep: float
@@ -60,7 +60,7 @@ class Frames:
         self.steps += every * n
 
     def _column(self, name: str, first: Array) -> Array:
-        """Return a column of all records after what the first frame has in it."""
+        """Return a column: the value of the first frame, then those of all records."""
         return np.concatenate([first, *(getattr(record, name) for record in self.records)])
 
     def trajectory(self) -> Trajectory:
@@ -92,7 +92,7 @@ class Keeper:
     def __init__(self, record: str | os.PathLike[str] | None) -> None:
         self.target = None if record is None else named_path(record, "record")
         if self.target is not None and self.target.suffix not in RECORDINGS:
-            picture = " A picture is what the trajectory's plot(path) writes." if self.target.suffix in (".png", ".svg", ".pdf") else ""
+            picture = " For a picture use the trajectory's plot(path)." if self.target.suffix in (".png", ".svg", ".pdf") else ""
             raise ArgumentError(f"record: expected a file that ends in {', '.join(RECORDINGS)}, got {str(self.target)!r}.{picture}")
         self.path = self.target if self.target is not None and self.target.suffix == ".npz" else None
         self.last = time.monotonic()
@@ -108,11 +108,11 @@ class Keeper:
         """Save the frames so far, if it is time to."""
         if self.target is None or time.monotonic() < self.last + self.seconds:
             return
-        # what fails now fails again at the end, and is told then
+        # an error now will recur at the end, and is reported then
         with suppress(WriteError, OSError):
             self.path = self.path or private_file(self.target, "npz")
             frames.trajectory().save(self.path)
-        # a long motion takes long to save: at most a tenth of the time goes there
+        # long motions take long to save: spend at most a tenth of the time on it
         self.last = time.monotonic() + 9 * (time.monotonic() - self.last - self.seconds)
 
     def clear(self) -> None:

@@ -26,7 +26,7 @@ def _checked(value: Any, name: str) -> float:
 
 
 def _of_file(m: mujoco.MjModel) -> dict[int, float]:
-    """Return what the file says of its geoms."""
+    """Return the restitution of geoms given in the file."""
     t = mujoco.mj_name2id(m, mujoco.mjtObj.mjOBJ_TUPLE, _TUPLE)
     if t < 0:
         return {}

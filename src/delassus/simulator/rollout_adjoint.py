@@ -20,13 +20,13 @@ _ALL_KEPT = 256  # steps up to which the start of every step is kept by default
 
 
 class RolloutAdjoint(NamedTuple):
-    """Derivatives of a number that depends on the states of a motion.
+    """Derivatives of a scalar that depends on the states of a motion.
 
     Attributes:
-        q, v: (nv,) by the state at the start, that of q in its tangent space.
-        control: (steps, nu) by the controls of every step.
-        tau: (steps, nv) by the joint forces of every step.
-        parameters: by parameters of the model, summed over steps; ``friction`` and ``restitution`` are for a common change of all contacts, (1,). None if not requested.
+        q, v: (nv,) with respect to the initial state, that of q in its tangent space.
+        control: (steps, nu) with respect to the controls of every step.
+        tau: (steps, nv) with respect to the joint forces of every step.
+        parameters: with respect to model parameters, summed over steps; ``friction`` and ``restitution`` are for a common change of all contacts, (1,). None if not requested.
     """
 
     q: Array
@@ -46,19 +46,19 @@ def rollout_vjp(
     checkpoint_every: int | None = None,
     parameters: bool = False,
 ) -> RolloutAdjoint:
-    """Differentiate a number that depends on the states of a motion: the adjoint of ``steps`` steps from the present state.
+    """Differentiate a scalar that depends on the states of a motion: the adjoint of ``steps`` steps from the current state.
 
-    Steps are taken once, keeping the start of every ``checkpoint_every``-th. Then, part by part from the end, they are taken again and each is differentiated (:meth:`Simulator.linearize`). That costs
+    Steps are taken once, keeping the start of every ``checkpoint_every``-th. Then, segment by segment from the end, they are taken again and each is differentiated (:meth:`Simulator.linearize`). That costs
     two steps and one derivative per step, and memory for √steps states by default. The simulator is unchanged afterwards.
 
     Args:
         sim: the simulator, in the state where the motion starts.
-        controls: (steps, nu) of the actuators; (steps, 0) without any.
+        controls: (steps, nu) actuator commands; (steps, 0) without actuators.
         q_bar: (steps, nv) weights of the states after every step, in the tangent space of q, or (nv,) of the last one.
         v_bar: the same for velocities. Default: none.
-        tau: (steps, nv) forces on joints.
+        tau: (steps, nv) joint forces added to the actuators'. Default: none.
         checkpoint_every: number of steps between checkpoints. Default: every state up to 256 steps, then √steps.
-        parameters: also differentiate by parameters of the model.
+        parameters: also differentiate with respect to model parameters.
 
     Examples:
         >>> import delassus as dl, numpy as np
@@ -84,14 +84,14 @@ def rollout_vjp(
 
     start, kept = sim.save(), {}
     try:
-        last = (steps - 1) // every * every  # where the last part begins
+        last = (steps - 1) // every * every  # where the last segment begins
         for t in range(last):
             if t % every == 0:
                 kept[t] = sim.save()
             sim.step(**inputs(t))
         kept[last] = sim.save()
 
-        # part by part from the end
+        # segment by segment from the end
         q, v = np.zeros(m.nv), np.zeros(m.nv)
         by_control, by_tau = np.zeros((steps, m.nu)), np.zeros((steps, m.nv))
         total: list[Array] | None = None
@@ -118,7 +118,7 @@ def rollout_vjp(
 
 
 def _weights(given: ArrayLike, name: str, steps: int, n: int) -> Array:
-    """Return weights of the states after every step; those of the last alone are zero before it."""
+    """Return weights of the states after every step; weights of the last state alone are zero before it."""
     if np.shape(given) == (n,):
         weights = np.zeros((steps, n))
         weights[-1] = conform(given, name, (n,), "float64")

@@ -1,4 +1,4 @@
-"""MuJoCo's data at our state, and the sensors that read it: the core does it (core/simulator/sensing.h)."""
+"""MuJoCo's data at our state, and the sensors that read it; the core fills it (core/simulator/sensing.h)."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def sensing_source(m: mujoco.MjModel, model: Model, fields: Sequence[str] = ()) 
 
     Args:
         m: MuJoCo's model; it is not written to.
-        model: the same, ours.
+        model: the same model, as ours.
         fields: arrays of MuJoCo's model that may differ between worlds.
     """
     kinds = np.asarray(m.sensor_type)
@@ -98,7 +98,7 @@ class Sensing:
 
     Args:
         m: MuJoCo's model; it is not written to.
-        model: the same, ours.
+        model: the same model, as ours.
     """
 
     def __init__(self, m: mujoco.MjModel, model: Model) -> None:

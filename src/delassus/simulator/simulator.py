@@ -48,7 +48,7 @@ Array = NDArray[Any]
 
 
 def _viewers() -> Any:
-    """Find the viewers by name when a motion is to be shown or recorded: nothing else here knows them, and who only computes does not load them."""
+    """Find the viewers by name when a motion is to be shown or recorded: nothing else here imports them, so that pure computation does not load them."""
     return import_module("delassus.viewers")
 
 
@@ -56,8 +56,8 @@ Control = Callable[[float, Array, Array], ArrayLike]
 
 _FIXED = frozenset({"model", "solver", "integrator", "timestep", "tolerance", "max_iterations", "restitution", "threads"})
 _WAY_OUT = (
-    "Options are arguments of delassus.Simulator; the state is set by reset(q, v, time); masses, friction and gravity are those of the model: "
-    "change the mujoco.MjModel of model.to_mujoco() and make a simulator of it, or use delassus.Worlds, whose parameters can be written."
+    "Options are arguments of delassus.Simulator; reset(q, v, time) sets the state; masses, friction and gravity come from the model: "
+    "change the mujoco.MjModel of model.to_mujoco() and make a simulator from it, or use delassus.Worlds, whose parameters can be written."
 )
 
 
@@ -73,26 +73,26 @@ class Simulator:
     Args:
         model: a name, a path to MJCF, URDF or MJB or to a zip file of one, MJCF text, a ``mujoco.MjModel`` or ``mujoco.MjSpec``, or a :class:`~delassus.Model`.
             A robot alone has no floor unless ``floor`` asks for one, and starts in its neutral configuration: see :meth:`reset`.
-        timestep: [s]. Default: the model's own, see :attr:`Model.timestep`: that of the file (MuJoCo's 2 ms where it has none), 1 ms of models built by hand and of scenes, such as with ``floor``.
+        timestep: time step [s]. Default: the model's own, see :attr:`Model.timestep`: that of the file (MuJoCo's 2 ms if it has none), 1 ms for models built by hand and scenes, also with ``floor``.
         solver: "auto": Newton's method, a smooth path where that fails, and more, see :func:`~delassus.solve_contacts`; "admm"; "newton", on the fixed point of ADMM.
-        integrator: both are semi-implicit, q with the new velocity; "midpoint" takes Coriolis and centrifugal forces at half of the step's velocity, so that what whirls gains no
+        integrator: both are semi-implicit, q with the new velocity; "midpoint" takes Coriolis and centrifugal forces at half of the step's velocity, so that fast rotation gains no
             energy, "euler" at its start, which is a little faster.
         restitution: e from 0 to 1 of all contacts, by the two-phase law, or a mapping of names of shapes: a contact has the larger of its two. Contacts slower than ``bounce_speed``
-            do not bounce. Default: what the file says in ``<custom><tuple name="restitution"><element objtype="geom" objname="ball" prm="0.8"/></tuple></custom>``, else none bounces.
-        bounce_speed: [m/s].
-        tolerance: of the contact solver, for each of its residuals.
-        max_iterations: of the contact solver; an iteration of "auto" is a factorization. If Coulomb's law is not met after them, the step ends "approximate".
-        time_limit: [s] for the contact solver on each island, with the same consequence; results then depend on the speed of the machine. Default: none.
+            do not bounce. Default: the values of the file in ``<custom><tuple name="restitution"><element objtype="geom" objname="ball" prm="0.8"/></tuple></custom>``, else no contact bounces.
+        bounce_speed: approach speed above which contacts bounce [m/s].
+        tolerance: contact-solver tolerance, applied to each of its residuals.
+        max_iterations: maximum number of contact-solver iterations; for "auto", of factorizations. If Coulomb's law is not met by then, the step ends "approximate".
+        time_limit: time limit of the contact solver for each island [s], with the same consequence; results then depend on the speed of the machine. Default: none.
         slop: gap or penetration up to which bodies count as touching [m].
-        threads: that solve islands of a step at once. Results are the same bits for any number of them; collision detection stays on the calling thread. Where there is one island,
-            or all are small, no thread is woken. For many worlds see :class:`~delassus.Worlds`.
-        sleep_after: time at rest after which an island sleeps [s], say 0.5; None: never. Its velocity is then zero and it is not solved again, until something that is awake comes
+        threads: number of threads that solve islands in parallel. Results are bitwise the same for any number; collision detection stays on the calling thread. If there is one island,
+            or all are small, no other thread is woken. For many worlds see :class:`~delassus.Worlds`.
+        sleep_after: time at rest after which an island sleeps [s], e.g. 0.5; None: never. Its velocity is then zero and it is not solved again, until something that is awake comes
             within reach, forces on its joints or wrenches on its bodies change, or the state is set. Off by default: motion slower than ``sleep_speed`` is lost.
-        sleep_speed: below which a body is at rest, everywhere on it, by its velocity and by the way it goes in the step [m/s].
-        loops: that are closed besides those of the model: a list, or a file of one, see :func:`~delassus.load`.
-        floating_base: let the root of a URDF float.
-        floor: put a model that has none on a floor, see :func:`~delassus.scenes.on_floor`.
-        package_dirs: folders of the packages that a URDF names, see :func:`~delassus.load`.
+        sleep_speed: speed below which a body is at rest: that of every point of it, both by its velocity and by its displacement in the step [m/s].
+        loops: loops to close in addition to those of the model: a list, or a file with one, see :func:`~delassus.load`.
+        floating_base: URDF only: let the root float.
+        floor: add a floor if the model has none, see :func:`~delassus.scenes.on_floor`.
+        package_dirs: folders of the packages named in a URDF, see :func:`~delassus.load`.
 
     Examples:
         >>> import delassus as dl
@@ -160,7 +160,7 @@ class Simulator:
         equalities = {"constraint", "equality"}.isdisjoint(set_flags(self._source))
         self._hold(tuple(loop.active and equalities for loop in self.model.loops))
         self._applied: tuple[Any, Any, Any] = (None, None, None)
-        self._changes = [0]  # how often the world was changed, for what depends on its state
+        self._changes = [0]  # number of changes of the world, for objects that depend on its state
         self._has_sensors = self._source.nsensor > 0
         self._control_shape, self._tau_shape = (self.model.nu,), (self.model.nv,)
         self.reset()
@@ -172,7 +172,7 @@ class Simulator:
         object.__setattr__(self, name, value)
 
     def _hold(self, active: tuple[bool, ...], *, state: Array | None = None, before: _core.World | None = None) -> None:
-        """Go on with these loops, from a state that was saved with them, or that of a world with others."""
+        """Continue with these active loops, from a state that was saved with them, or from that of a world with others."""
         if active not in self._plans:
             self._plans[active] = (
                 world_plan(self.model, self._collisions, self.restitution, self._mirror, self._options, active),
@@ -187,7 +187,7 @@ class Simulator:
         self._world, self._plan, self._loop_rows, self._active = world, plan, rows, active
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what makes a simulator that goes on as this one does, bit for bit; what is shown stays behind."""
+        """Return what rebuilds a simulator that continues as this one does, bit for bit; open viewers are not included."""
         return _resumed, (self.model, self._settings, self.save())
 
     def _repr_html_(self) -> str:
@@ -202,7 +202,7 @@ class Simulator:
 
     @property
     def mujoco_model(self) -> Any:
-        """MuJoCo's model of this world, a copy to read. Colours and other things that are only drawn may be written; once anything else is, steps and resets raise a ``StaleError``."""
+        """MuJoCo's model of this world, a copy for reading. Colours and other fields that are only drawn may be written; after writing any other, steps and resets raise a ``StaleError``."""
         if self._shown is None:
             self._shown = ShownModel(self._source)
         return self._shown.model
@@ -226,17 +226,17 @@ class Simulator:
 
     @property
     def loop_active(self) -> dict[str, bool]:
-        """Which loops are closed: name → whether it is, a copy. :meth:`set_loop_active` changes it."""
+        """Which loops are closed: name → bool, a copy. :meth:`set_loop_active` changes it."""
         return {loop.name: on for loop, on in zip(self.model.loops, self._active, strict=True)}
 
     def set_loop_active(self, loop: str, active: bool = True) -> None:
-        """Switch a loop on or off from the next step on: a gripper that holds, a coupling that opens. State and contacts stay; sleeping bodies wake.
+        """Switch a loop on or off from the next step on, such as a gripper's grasp or a coupling. State and contacts stay; sleeping bodies wake.
 
-        A loop that is open when it is switched on is closed within some steps, by moving positions; close it before (:func:`~delassus.close_loops`) where that matters.
+        A loop that is open when it is switched on is closed within a few steps by position correction; where that matters, close it first (:func:`~delassus.close_loops`).
 
         Args:
-            loop: its name.
-            active: whether it is closed.
+            loop: loop name.
+            active: True to close it.
         """
         names = [record.name for record in self.model.loops]
         if loop not in names:
@@ -255,7 +255,7 @@ class Simulator:
             q: (nq,) configuration, or the name of a keyframe, whose velocity and time are then the defaults of ``v`` and ``time``, and whose activations and poses of mocap bodies are
                 taken too; its controls are in ``model.keyframe_controls``. Default: the model's neutral configuration.
             v: (nv,) velocity. Default: at rest.
-            time: [s]. Default: zero.
+            time: time [s]. Default: zero.
         """
         self._check_untouched()
         if isinstance(q, str):
@@ -275,7 +275,7 @@ class Simulator:
             self._take_keyframe(key)
 
     def _take_keyframe(self, key: int) -> None:
-        """Activations, and what else MuJoCo keeps, and poses of mocap bodies of a keyframe of the file."""
+        """Take the activations, MuJoCo's other hidden state and the mocap poses of a keyframe of the file."""
         m = self._source
         self._world.hidden = keyframe_state(m, key)
         for k in range(m.nmocap):
@@ -299,9 +299,9 @@ class Simulator:
 
         Args:
             body: name of the mocap body, or its number among mocap bodies.
-            position: (3,) of its frame in the world [m]; default: the current target.
-            quaternion: (4,) (w, x, y, z), of any length but zero, likewise.
-            at_once: jump there now, without moving.
+            position: (3,) position of its frame in the world [m]; default: the current target.
+            quaternion: (4,) (w, x, y, z), of any nonzero length, likewise.
+            at_once: jump there immediately, without a motion.
         """
         names = self.mocap_names
         if body not in names and body not in range(len(names)):
@@ -339,13 +339,13 @@ class Simulator:
         return Sensing(self._source, self.model)
 
     def to_mujoco(self, data: Any = None) -> Any:
-        """Return MuJoCo's data at the present state: for its renderer, its viewers, and code that reads an ``MjData``.
+        """Return MuJoCo's data at the current state: for its renderer, its viewers, and code that reads an ``MjData``.
 
         Positions, velocities, tendons, actuator and passive forces are computed by MuJoCo at the state. Contacts are those of the last step, with their forces in ``efc_force`` (read them with
         ``mujoco.mj_contactForce``), ``qacc`` is the acceleration with all constraint forces of that step, and sensors read these. Its model is :attr:`mujoco_model`.
 
         Args:
-            data: of :attr:`mujoco_model` to fill; default: new data.
+            data: an ``MjData`` of :attr:`mujoco_model` to fill; default: a new one.
         """
         if data is None:
             data = mujoco.MjData(self._source)
@@ -393,12 +393,12 @@ class Simulator:
         )  # fmt: skip
 
     def smooth_forces(self, control: ArrayLike | None = None) -> Array:
-        """Return the forces of springs, dampers, tendons and their inertia, fluids, gravity compensation and actuators at the present state, (nv,) [N or N m].
+        """Return the forces of springs, dampers, tendons and their inertia, fluids, gravity compensation and actuators at the current state, (nv,) [N or N m].
 
         ``dl.forward_dynamics(model, sim.q, sim.v, sim.smooth_forces(control))`` is the acceleration without contacts, limits, dry friction and loops.
 
         Args:
-            control: (nu,) of the actuators, default zero; their ranges apply.
+            control: (nu,) actuator commands; their ranges apply. Default: zero.
         """
         forces: Array = self._world.smooth_forces(self._inputs(None, control)[1])
         armatures, rates = self._world.tendon_inertia()
@@ -418,8 +418,8 @@ class Simulator:
         """Advance by one time step.
 
         Args:
-            tau: (nv,) forces on joints [N or N m].
-            control: of the model's actuators, in their order; their ranges apply.
+            tau: (nv,) joint forces, added to those of actuators [N or N m].
+            control: (nu,) actuator commands, in the model's order; their ranges apply.
             external_forces: (nbody, 6) [force; torque] in world axes at each body's centre of mass.
 
         Raises:
@@ -427,7 +427,7 @@ class Simulator:
             SingularError: the mass matrix is singular.
             MujocoError: MuJoCo's collision detection failed.
             StaleError: :attr:`mujoco_model` was written to.
-            CapacityError: more than 200,000 contacts at once. The state does not change.
+            CapacityError: more than 200,000 contacts in the step. The state does not change.
         """
         if self._shown is not None:
             self._shown.check()
@@ -454,9 +454,9 @@ class Simulator:
         smoothing: float | None = None,
         advance: bool = False,
     ) -> LinearizedStep:
-        """Differentiate the next :meth:`step` with these arguments: q⁺ and v⁺ by q, v, controls, forces and friction.
+        """Differentiate the next :meth:`step` with these arguments: q⁺ and v⁺ with respect to q, v, controls, forces and friction.
 
-        Exact, by implicit differentiation of the equations of the step, while no contact, limit or dry friction changes its mode; :attr:`LinearizedStep.kinks` marks where that is about to happen,
+        Exact, by implicit differentiation of the equations of the step, as long as no contact, limit or dry friction changes its mode; :attr:`LinearizedStep.kinks` marks where that is about to happen,
         :attr:`LinearizedStep.left_out` lists what is not differentiated. For accurate derivatives use a small ``tolerance``, such as 1e-10.
 
         Args:
@@ -501,22 +501,22 @@ class Simulator:
         record: str | os.PathLike[str] | None = None,
         view: bool = False,
     ) -> Trajectory:
-        """Simulate for some time.
+        """Simulate for a given time.
 
         Args:
             seconds: simulated time [s].
-            control: of the actuators: constant, or a function of (time, q, v) that is called before every step.
-            tau: forces on joints, likewise.
+            control: actuator commands: a constant array, or a function of (time, q, v) that is called before every step.
+            tau: joint forces, likewise.
             external_forces: (nbody, 6) wrenches on bodies as in :meth:`step`, likewise.
             every: number of steps between recorded frames.
             progress: show a progress bar in a terminal.
-            record: also write a page that plays in a browser, ``.html`` or ``.viser`` (extra ``viewer``), a film, ``.gif``, ``.webp`` or ``.mp4`` (extra ``video``), or a trajectory, ``.npz``. Every few seconds the frames so far are
+            record: also write a page that plays in a browser, ``.html`` or ``.viser`` (extra ``viewer``), a video, ``.gif``, ``.webp`` or ``.mp4`` (extra ``video``), or a trajectory, ``.npz``. Every few seconds the frames so far are
                 saved, so that little is lost if the process is killed: in that ``.npz``; for a page in a hidden file beside it, ``.NAME.xxxxxxxx.npz``, which
                 :meth:`Trajectory.load` reads and which is removed when the page is complete. No other file is written or removed.
             view: also show it in a browser when done (extra ``viewer``).
 
         Returns:
-            A :class:`~delassus.Trajectory`, the present state first.
+            A :class:`~delassus.Trajectory`, starting with the current state.
         """
         steps = round(number(seconds, "seconds", minimum=0.0) / self.timestep)
         every = count(every, "every")
@@ -556,7 +556,7 @@ class Simulator:
                 _viewers().record(trajectory, keeper.target, geometry=geometry)
         keeper.clear()
         if view:
-            # kept as long as this simulator: deleting it would close the page
+            # kept alive with this simulator: deleting it would close the page
             self.view = _viewers().View(trajectory, geometry=geometry)
             self.view.play()
         return trajectory
@@ -582,12 +582,12 @@ class Simulator:
         )
 
     def _inputs(self, tau: Any, control: Any) -> tuple[Any, Any]:
-        """Check forces on joints and values of actuators."""
+        """Check joint forces and actuator commands."""
         return _forces(tau, "tau", self._tau_shape, "velocities"), _forces(control, "control", self._control_shape, "controls")
 
 
 def _check_call(given: Any, name: str) -> None:
-    """Raise where a function cannot be called with (time, q, v)."""
+    """Raise an error if a function cannot be called with (time, q, v)."""
     if not callable(given):
         return
     try:
@@ -599,30 +599,30 @@ def _check_call(given: Any, name: str) -> None:
 
 
 def _kept(tau: Any, control: Any, external: Any) -> Applied:
-    """Return copies of what acted."""
+    """Return copies of the applied inputs."""
     return Applied(*(None if x is None else np.array(x, dtype=float) for x in (tau, control, external)))
 
 
 def _resumed(model: Model, settings: dict[str, Any], snapshot: Array) -> Simulator:
-    """Make a simulator again, where another one was saved."""
+    """Rebuild a simulator at the state in which another one was saved."""
     sim = Simulator(model, **settings)
     sim.restore(snapshot)
     return sim
 
 
 def _read_only(array: Array) -> Array:
-    """Return an array that cannot be written to: what is written to a copy would be lost without a word."""
+    """Return the array as read-only: anything written to a copy would be lost silently."""
     array.flags.writeable = False
     return array
 
 
 def _steps_in(seconds: float, timestep: float) -> int:
-    """Return the number of steps that take a time, at least one."""
+    """Return the number of steps in a time span, at least one."""
     return int(np.clip(np.ceil(seconds / timestep - 1e-6), 1, 10**9))
 
 
 def _forces(value: Any, name: str, shape: tuple[int], what: str) -> Any:
-    """Return an argument of a step in the shape that it must have; arrays that have it go to the core as they are, which checks their numbers."""
+    """Return an argument of a step in the required shape; arrays that have it go to the core as they are, and the core checks their numbers."""
     if value is None or (type(value) is np.ndarray and value.shape == shape and value.dtype == np.float64):
         return value
     array = conform(value, name, np.shape(value), "float64")

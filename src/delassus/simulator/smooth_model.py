@@ -1,4 +1,4 @@
-"""The MuJoCo model from which the core reads smooth forces: everything that our own code computes is disabled in it, so that the sum of both is complete."""
+"""The MuJoCo model from which the core reads smooth forces: everything that our own code computes is disabled in it, so that nothing is counted twice."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from .mujoco_library import library
 
 __all__ = ["control_places", "hidden_state", "keyframe_state", "mirror_source", "mocap_state"]
 
-# what MuJoCo keeps from step to step besides q and v, in the order of its bits; versions differ
+# parts of MuJoCo's state besides q and v, in the order of its bits; versions differ
 _KEPT = ("mjSTATE_ACT", "mjSTATE_HISTORY", "mjSTATE_PLUGIN", "mjSTATE_PLASTIC")
-# arrays of which any number other than zero is a force
+# arrays in which any nonzero number means a force
 _ACTING = ("dof_damping", "dof_dampingpoly", "jnt_stiffness", "jnt_stiffnesspoly", "tendon_stiffness", "tendon_stiffnesspoly", "tendon_damping", "tendon_dampingpoly", "body_gravcomp")  # fmt: skip
 
 
@@ -38,7 +38,7 @@ def hidden_state(m: mujoco.MjModel) -> tuple[int, Any]:
 
 
 def keyframe_state(m: mujoco.MjModel, key: int) -> Any:
-    """Return the same numbers of a keyframe."""
+    """Return the same numbers for a keyframe."""
     signature, state = hidden_state(m)
     if len(state):
         d = mujoco.MjData(m)
@@ -56,20 +56,20 @@ def mocap_state(m: mujoco.MjModel) -> tuple[int, Any]:
 
 
 def _check_types(m: mujoco.MjModel) -> None:
-    """Refuse actuators whose law only a callback knows."""
+    """Refuse actuators whose law is defined by a callback."""
     for a in range(actuator_count(m)):
         kinds = {"dyntype": m.actuator_dyntype[a] == mujoco.mjtDyn.mjDYN_USER, "gaintype": m.actuator_gaintype[a] == mujoco.mjtGain.mjGAIN_USER,
                  "biastype": m.actuator_biastype[a] == mujoco.mjtBias.mjBIAS_USER}  # fmt: skip
         if any(kinds.values()):
             name = mujoco.mj_id2name(m, mujoco.mjtObj.mjOBJ_ACTUATOR, a) or f"actuator_{a}"
             raise ModelError(
-                f"actuator {name!r}: {' and '.join(k for k, user in kinds.items() if user)} user is a law that only a callback of MuJoCo's knows, and callbacks take no part here. "
+                f"actuator {name!r}: {' and '.join(k for k, user in kinds.items() if user)} user is a law defined by a MuJoCo callback, and callbacks are not supported. "
                 "Use a general actuator, or apply its force with tau."
             )
 
 
 def _silenced(model: Model, m: mujoco.MjModel) -> mujoco.MjModel:
-    """Return a copy in which nothing acts that our own code computes."""
+    """Return a copy without the forces that our own code computes."""
     c = copy.copy(m)
     column(c, "dof_damping", c.nv)[np.asarray(model.dof_damping) != 0, 0] = 0.0
     column(c, "jnt_stiffness", c.njnt)[[joint.stiffness != 0 and joint.type in ("hinge", "slide") for joint in model.joints], 0] = 0.0
@@ -79,7 +79,7 @@ def _silenced(model: Model, m: mujoco.MjModel) -> mujoco.MjModel:
             c.actuator_forcelimited[a] = 0
             c.jnt_actfrclimited[model.joint_index(record.joint)] = 0
     c.opt.jacobian = mujoco.mjtJacobian.mjJAC_DENSE  # earlier versions then have ten_J as a table
-    # a step of activations alone; contacts, where they are looked for, are those of the model
+    # a step of activations only; contacts, where they are detected, are those of the model
     for name in ("eulerdamp", "island", "sleep", "autoreset"):
         if name in flags():
             field, bit = flags()[name]
@@ -89,7 +89,7 @@ def _silenced(model: Model, m: mujoco.MjModel) -> mujoco.MjModel:
 
 
 def _acts(model: Model, c: mujoco.MjModel) -> bool:
-    """Whether anything is left in it that acts, or that rows of tendons need."""
+    """Whether any force remains in it, or anything that rows of tendons need."""
     moving = any(np.any(np.asarray(getattr(c, name, 0.0))) for name in _ACTING)
     shapes = {int(p) for p in c.geom_plugin if p >= 0}
     held = c.ntendon and (c.tendon_limited.any() or c.tendon_frictionloss.any() or c.tendon_armature.any() or len(tendon_equalities(c)))
@@ -99,7 +99,7 @@ def _acts(model: Model, c: mujoco.MjModel) -> bool:
 
 
 def mirror_source(model: Model, m: mujoco.MjModel, timestep: float) -> _core.MirrorSource:
-    """Return what the core needs to ask MuJoCo for smooth forces; without a model where there are none.
+    """Return what the core needs to get smooth forces from MuJoCo; without a model if there are none.
 
     Raises:
         ModelError: an actuator needs a callback.

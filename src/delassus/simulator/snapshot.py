@@ -3,7 +3,7 @@
     [mark, format, model (2 numbers), options, checksum | 1 or 0 for each loop: whether it is active | state and memory, as the core writes them]
 
 Identities and the checksum are parts of SHA-256 digests, 48 bits per number, so that they are exact in float64. Another model or other options are refused: the next step
-would not be the one that was saved. The core checks sizes, indices and numbers by itself.
+would not be the one that was saved. The core checks sizes, indices and numbers itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["identity", "seal", "unseal"]
 Floats = NDArray[np.float64]
 MARK, FORMAT = 81_220_071.0, 5.0
 HEADER = 6
-# MuJoCo's model as far as collisions depend on it
+# the parts of MuJoCo's model that collisions depend on
 GEOMETRY = (
     "body_parentid", "body_weldid", "geom_type", "geom_bodyid", "geom_contype", "geom_conaffinity", "geom_condim", "geom_priority", "geom_size", "geom_pos",
     "geom_quat", "geom_friction", "geom_margin", "geom_gap", "geom_dataid", "mesh_vert", "mesh_face", "hfield_size", "hfield_data", "pair_geom1", "pair_geom2",
@@ -69,7 +69,7 @@ def unseal(own: Floats, snapshot: ArrayLike) -> Floats:
     """
     numbers = as_array(snapshot, "snapshot", "an array that save() returned").astype(float).ravel()
     if len(numbers) < HEADER or numbers[0] != MARK:
-        raise ArgumentError(f"snapshot: expected an array that save() returned, got {len(numbers)} numbers that begin otherwise.")
+        raise ArgumentError(f"snapshot: expected an array that save() returned, got {len(numbers)} numbers that begin differently.")
     if numbers[1] != FORMAT:
         raise ArgumentError(f"snapshot: it has format {numbers[1]:g}; this version reads {FORMAT:g}. Use reset(q, v) with its state.")
     if (numbers[2:4] != own[:2]).any():

@@ -18,7 +18,7 @@ _BALL, _TENDON, _RELATION = range(3)
 
 
 class _Tendon(NamedTuple):
-    """Velocities that change a tendon's length, and where MuJoCo's Jacobian has their numbers."""
+    """Velocities that change a tendon's length, and the places of their numbers in MuJoCo's Jacobian."""
 
     velocities: list[int]
     places: list[int]
@@ -38,7 +38,7 @@ def _span(kind: int, velocities: list[int], **what: Any) -> _core.Span:
 
 
 def _ball_limits(model: Model) -> list[_core.Span]:
-    """Angles of balls, which have an upper end only."""
+    """Angles of ball joints, which have an upper limit only."""
     found = []
     for j, joint in enumerate(model.joints):
         if joint.type == "ball" and np.isfinite(joint.range).any():
@@ -48,7 +48,7 @@ def _ball_limits(model: Model) -> list[_core.Span]:
 
 
 def _tendons(m: mujoco.MjModel, has_limits: bool, has_friction: bool) -> list[_core.Span]:
-    """Those with a range, dry friction or inertia."""
+    """Tendons with a range, dry friction or inertia."""
     found = []
     for t in range(m.ntendon):
         limited = has_limits and bool(m.tendon_limited[t])
@@ -69,7 +69,7 @@ def _tendons(m: mujoco.MjModel, has_limits: bool, has_friction: bool) -> list[_c
 
 
 def _equalities(m: mujoco.MjModel) -> list[_core.Span]:
-    """One tendon's length as a polynomial of another's, or a constant."""
+    """Equalities: one tendon's length is a polynomial of another's, or a constant."""
     found = []
     for e in tendon_equalities(m):
         one, two = int(m.eq_obj1id[e]), int(m.eq_obj2id[e])
@@ -89,7 +89,7 @@ def _equalities(m: mujoco.MjModel) -> list[_core.Span]:
 
 
 def spans(model: Model, m: mujoco.MjModel) -> list[_core.Span]:
-    """Return all that have a row."""
+    """Return all spans that have a row."""
     off = set_flags(m)
     has_limits, has_friction, has_equalities = ({"constraint", name}.isdisjoint(off) for name in ("limit", "frictionloss", "equality"))
     found = _ball_limits(model) if has_limits else []

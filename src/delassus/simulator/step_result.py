@@ -53,33 +53,33 @@ class LimitNames:
 
 
 class StepResult:
-    """Result of a step. Attributes are computed when first read, and stay valid when the simulator moves on.
+    """Result of a step. Attributes are computed when first read, and stay valid after further steps.
 
     Attributes:
-        time: at its end [s].
-        q, v: (nq,), (nv,) at its end.
+        time: time at its end [s].
+        q, v: (nq,), (nv,) state at its end.
         contacts: contact points, with mean forces over the step [N].
-        loop_forces: name of a loop → (rows,) its forces over the step [N, of rows that are rotations N m], in the axes of its rows, see the constraint of its kind: on the first body,
+        loop_forces: name of a loop → (rows,) its forces over the step [N, for rotation rows N m], in the axes of its rows, see the constraint class of its kind: on the first body,
             the opposite on the other. Rows are those of the middle of the step, q ⊕ ½ dt v. Zero where a loop is switched off. For wrenches on bodies see
             :func:`~delassus.constraint_wrenches`.
-        status: "solved" certifies the whole step: contact forces within the tolerance on all islands, and after the step loops closed (1e-5 of the mechanism's size, a metre at most),
-            limits kept (1e-5 and twice the slop), no penetration deeper than before (by twice the slop), and no shape on the other side of another. Otherwise the status of the contact
-            solver, see :class:`~delassus.ContactResult`, or, where forces are right, the first check that fails: "tunnelling", "open_loops", "limit_violated", "penetrating".
+        status: "solved" certifies the whole step: contact forces within the tolerance on all islands, and then loops closed (to 1e-5 of the mechanism's size, at most 1e-5 m),
+            limits kept (within 1e-5 plus twice the slop), no penetration deeper than before (by twice the slop), and no shape on the other side of another. Otherwise the status of the contact
+            solver, see :class:`~delassus.ContactResult`, or, if the forces are right, the first check that fails: "tunnelling", "open_loops", "limit_violated", "penetrating".
         islands: number of awake groups of bodies connected by contacts or loops; each is solved separately.
         sleeping: number of kinematic trees (free bodies, robots) asleep after the step. Their contacts are listed with the forces of their last solve; residuals and errors, except
             penetration, are for awake bodies.
-        iterations, factorizations: of the contact solver: maximum over the islands; total.
-        corrections: iterations that closed loops and gaps; zero where nothing was open.
+        iterations, factorizations: of the contact solver: maximum over the islands, and total.
+        corrections: number of position-correction iterations; zero if nothing was open.
         residual: natural residual [m/s].
-        penetration: maximum before the step [m].
-        penetration_after: maximum of the same contacts after the step, from their velocities [m].
-        loop_error, loop_error_after: largest, before and after the step [m or rad].
+        penetration: maximum penetration before the step [m].
+        penetration_after: maximum penetration of the same contacts after the step, from their velocities [m].
+        loop_error, loop_error_after: largest loop error before and after the step [m or rad].
         limit_error: largest limit violation after the step [m or rad].
         limit_name: the joint or tendon with that violation, or empty.
-        limit_forces: name of a joint or tendon that was held at an end of its range → force of that limit over the step [N or N m], positive.
+        limit_forces: name of a joint or tendon held at a limit of its range → force of that limit over the step [N or N m], positive.
         tunnelled: number of pairs of shapes that passed through each other during the step.
         sensors: values of the model's sensors by name, and all of them as ``sensors.data``, at the end of the step: by MuJoCo's functions, from our state, contacts and forces.
-        timings: seconds of the stages, "step" of the whole. Those of islands are added up, so with several threads they may exceed the whole.
+        timings: time of each stage [s], "step" for the whole. Times of islands are added up, so with several threads they may exceed the whole.
     """
 
     time: float
@@ -111,7 +111,7 @@ class StepResult:
         self.__dict__.update(_record=record, _loops=loops, _limits=limits, _sensed=(sensing, applied))
 
     def __getattr__(self, name: str) -> Any:
-        """Return an attribute that was not asked for before, and keep it."""
+        """Compute an attribute at its first use, and keep it."""
         if name not in StepResult.__annotations__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         record = self.__dict__["_record"]
@@ -154,7 +154,7 @@ class StepResult:
         return f"<StepResult at t = {self.time:g} s: {self.status}{whose}, {len(self.contacts)} contacts>"
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return everything, for copies and for files."""
+        """Return all attributes, for copying and pickling."""
         return {name: getattr(self, name) for name in StepResult.__annotations__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:

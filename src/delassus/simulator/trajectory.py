@@ -28,15 +28,15 @@ from .loop_rows import loop_slices
 
 __all__ = ["Contacts", "Trajectory"]
 
-FORMAT = 1  # of the files; another number means another layout
-_STATUS = re.compile("[a-z][a-z_ -]{0,60}")  # viewers show it as it is
+FORMAT = 1  # version of the file layout
+_STATUS = re.compile("[a-z][a-z_ -]{0,60}")  # viewers show it unescaped
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-# stand for what is not given
+# stand for fields that are not given
 _NONE: Ints = np.zeros(0, dtype=np.int64)
 _UNSAID: Floats = np.zeros(0)
-_LATER = {"sleeping", "contact_distance", "contact_geoms", "loop_forces"}  # that files of earlier versions do not tell
+_LATER = {"sleeping", "contact_distance", "contact_geoms", "loop_forces"}  # fields that files of earlier versions do not have
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
@@ -67,7 +67,7 @@ def _frozen(array: NDArray[Scalar], name: str, shape: tuple[int, ...]) -> NDArra
 
 
 def _array(file: Any, name: str) -> NDArray[Any]:
-    """Return an array of an ``.npz`` file, if it has room in the file for what it says it holds."""
+    """Return an array of an ``.npz`` file, if the file is large enough for the shape it declares."""
     inside = file.zip.getinfo(f"{name}.npy")
     with file.zip.open(inside) as member:
         version = np.lib.format.read_magic(member)
@@ -80,12 +80,12 @@ def _array(file: Any, name: str) -> NDArray[Any]:
 
 
 def _positive(values: Floats) -> Floats:
-    """Return what a logarithmic axis can show; gaps elsewhere."""
+    """Return the values that a logarithmic axis can show; gaps elsewhere."""
     return np.where(values > 0, values, np.nan)
 
 
 def _setter(value: Any) -> Callable[[str, Any], None]:
-    """Return a function that sets the fields of a frozen value while it is made."""
+    """Return a function that sets the fields of a frozen value during construction."""
     return partial(object.__setattr__, value)
 
 
@@ -96,7 +96,7 @@ class Contacts:
     Attributes:
         position: (K, 3) [m], world.
         normal: (K, 3) from second to first body, unit length, world.
-        force: (K, 3) on the first body [N], world.
+        force: (K, 3) force on the first body [N], world.
         friction: (K,) sliding coefficients.
         bodies: (K, 2) indices of the two bodies; 0 is the world.
         distance: (K,) gap between the shapes at detection, negative for penetration [m]; zero if unknown.
@@ -142,7 +142,7 @@ class Contacts:
         return np.stack([n, first, np.cross(n, first)], axis=1)
 
     def __len__(self) -> int:
-        """Return how many there are."""
+        """Return the number of contacts."""
         return len(self.position)
 
 
@@ -160,15 +160,15 @@ class Trajectory:
         contact_start: (T + 1,); the contacts of frame k are ``contact_start[k]:contact_start[k + 1]`` of the next five.
         contact_position: (K, 3) [m], world.
         contact_normal: (K, 3) from second to first body, world.
-        contact_force: (K, 3) on the first body [N], world.
+        contact_force: (K, 3) force on the first body [N], world.
         contact_friction: (K,) sliding coefficients.
         contact_bodies: (K, 2) indices of the two bodies; 0 is the world.
         status: (T,) status of each step, "solved" if successful.
-        iterations: (T,) of the solver.
+        iterations: (T,) solver iterations.
         residual: (T,) natural residual [m/s].
         kinetic_energy, potential_energy: (T,) [J].
         loop_error: (T,) largest gap of a loop [m].
-        penetration: (T,) maximum [m].
+        penetration: (T,) maximum penetration [m].
         sleeping: (T,) number of sleeping trees; zero if unknown.
         contact_distance: (K,) gap between shapes at detection [m]; zero if unknown.
         contact_geoms: (K, 2) geom indices in MuJoCo's model; −1 if unknown.
@@ -228,12 +228,12 @@ class Trajectory:
             put(name, _ints(getattr(self, name), name, shape))
         put("status", _words(self.status, "status", T))
         if strange := sorted(word for word in set(self.status.tolist()) if not _STATUS.fullmatch(word)):
-            raise ArgumentError(f"status: expected words of small letters, got {strange[0][:80]!r}.")
+            raise ArgumentError(f"status: expected lower-case words, got {strange[0][:80]!r}.")
         if (np.diff(self.times) <= 0).any():
             raise ArgumentError("times: expected increasing numbers.")
         steps = np.diff(self.contact_start)
         if self.contact_start[0] != 0 or self.contact_start[-1] != contacts or (steps < 0).any():
-            raise ArgumentError(f"contact_start: expected numbers that rise from 0 to {contacts}, the number of contacts.")
+            raise ArgumentError(f"contact_start: expected non-decreasing numbers from 0 to {contacts}, the number of contacts.")
         if contacts and not np.isin(self.contact_bodies, range(self.model.nbody)).all():
             raise ArgumentError(f"contact_bodies: expected indices from 0 to {self.model.nbody - 1}.")
 
@@ -272,7 +272,7 @@ class Trajectory:
         """Return the contacts of a frame.
 
         Args:
-            frame: from 0 to T − 1, or from the end if negative.
+            frame: frame index, from 0 to T − 1, or from the end if negative.
         """
         if not -len(self) <= frame < len(self):
             raise ArgumentError(f"frame: expected a number from {-len(self)} to {len(self) - 1}, got {frame}.")
@@ -287,7 +287,7 @@ class Trajectory:
         """Return the forces of one loop's rows, (T, rows) [N or N m], see ``loop_forces``.
 
         Args:
-            loop: its name.
+            loop: loop name.
         """
         slices = loop_slices(self.model)
         if loop not in slices:
@@ -297,10 +297,10 @@ class Trajectory:
     # ---- files and other libraries ------------------------------------------------------------------------------------
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write everything to an ``.npz`` file, with the model as MJCF text; the file is complete or absent.
+        """Write everything to an ``.npz`` file, with the model as MJCF text; the file is either complete or absent.
 
         Args:
-            path: of the file; ``.npz`` is added if it is missing.
+            path: path of the file; ``.npz`` is added if it is missing.
 
         Returns:
             The path written.
@@ -320,7 +320,7 @@ class Trajectory:
     def load(cls, path: str | os.PathLike[str]) -> Trajectory:
         """Read what :meth:`save` wrote. The model is read from its MJCF text, so ``model.ignored`` of the original is lost.
 
-        Files of others are safe to load: nothing in them is run, and no other file is opened.
+        Files from others are safe to load: nothing in them is run, and no other file is opened.
 
         Raises:
             LoadError: no such file, or not a complete trajectory of this format.
@@ -340,7 +340,7 @@ class Trajectory:
             raise
         except FileNotFoundError:
             raise LoadError(f"path: the file {where} does not exist.") from None
-        except Exception as error:  # whatever NumPy's and zip's readers stumble over in a file that they did not write
+        except Exception as error:  # whatever NumPy's and zip's readers raise for a file that they did not write
             why = (
                 "it is no .npz file, or not one of plain arrays"
                 if "pickle" in str(error)
@@ -377,7 +377,7 @@ class Trajectory:
             path: also write the figure there; its suffix gives the format (.png, .svg, .pdf).
 
         Returns:
-            A ``matplotlib.figure.Figure`` that notebooks show by themselves; elsewhere ``figure.show()`` opens a window by your matplotlib backend.
+            A ``matplotlib.figure.Figure`` that notebooks show by themselves; elsewhere ``figure.show()`` opens a window with your matplotlib backend.
         """
         figure = new_figure(figsize=(10, 6.5), layout="constrained")
         energies, residuals, depths, contacts = figure.subplots(2, 2, sharex=True).ravel()

@@ -20,9 +20,9 @@ from .spans import spans
 
 __all__ = ["world_plan"]
 
-_LARGE = 1e300  # stands for a range without an end
-_SINGLE = ("hinge", "slide")  # joints of one coordinate
-# what shapes are where they touch a plane, see RoundShape of core/simulator/collider.h
+_LARGE = 1e300  # stands for an open end of a range
+_SINGLE = ("hinge", "slide")  # joints with one coordinate
+# what kind of shape touches a plane, see RoundShape of core/simulator/collider.h
 _ROUND_SHAPES = {
     int(mujoco.mjtGeom.mjGEOM_PLANE): 1,
     int(mujoco.mjtGeom.mjGEOM_SPHERE): 2,
@@ -35,15 +35,15 @@ _ROUND_SHAPES = {
 def world_plan(
     model: Model, mj: Any, restitution: Any, mirror: _core.MirrorSource, options: _core.StepOptions, active: Sequence[bool]
 ) -> _core.WorldPlan:
-    """Return everything the core needs: implicit parts of M̂, those loops that are active, friction, limits, motors, and access to MuJoCo's collision detection and smooth forces.
+    """Return everything the core needs: implicit parts of M̂, the active loops, friction, limits, motors, and access to MuJoCo's collision detection and smooth forces.
 
     Args:
-        model: of the world.
+        model: model of the world.
         mj: its :func:`~delassus.simulator.collision_model.collision_model`.
-        restitution: (ngeom,) of its shapes.
-        mirror: where smooth forces come from.
-        options: of its steps.
-        active: which loops hold.
+        restitution: (ngeom,) restitution of its shapes.
+        mirror: source of the smooth forces.
+        options: step options.
+        active: which loops are active.
     """
     off = set_flags(mj)
     has_friction, has_limits = ({"constraint", name}.isdisjoint(off) for name in ("frictionloss", "limit"))
@@ -76,7 +76,7 @@ def world_plan(
 
 
 def _surfaces(mj: Any) -> list[float]:
-    """Six numbers a shape: how its surface moves at its body's origin, and its spin, in the body's axes; none where no surface moves."""
+    """Six numbers per shape: the velocity of its surface at its body's origin, and its spin, in the body's axes; empty if no surface moves."""
     fields = getattr(mj, "geom_surfacevel", None)  # later MuJoCo versions only
     if fields is None or not fields.any():
         return []
@@ -89,7 +89,7 @@ def _surfaces(mj: Any) -> list[float]:
 
 
 def _limits(model: Model, mj: Any) -> list[_core.JointLimit]:
-    """Ranges of hinges and slides that have an end, less their margins."""
+    """Ranges of hinges and slides that have a bound, less their margins."""
     limits = []
     for j, joint in enumerate(model.joints):
         margin = float(mj.jnt_margin[j])
@@ -104,7 +104,7 @@ def _limits(model: Model, mj: Any) -> list[_core.JointLimit]:
 
 
 def _drive(world: _core.WorldDescription, model: Model, mj: Any, dt: float) -> None:
-    """Springs, dampers and motors, and what they add to M̂ = M + dt D + dt² K: they act at the end of the step."""
+    """Springs, dampers and motors, and their terms in M̂ = M + dt D + dt² K: they act at the end of the step."""
     stiffness, damping = np.array(model.dof_stiffness, dtype=float), np.array(model.dof_damping, dtype=float)
     armature = model.dof_armature + dt * damping + dt * dt * stiffness
     spring_coordinate = np.full(model.nv, -1)
@@ -141,7 +141,7 @@ def _drive(world: _core.WorldDescription, model: Model, mj: Any, dt: float) -> N
 
 
 def _mocap_bodies(world: _core.WorldDescription, mj: Any, bodies: list[int]) -> list[_core.MocapBody]:
-    """Bodies that a user moves, and what is fixed to them."""
+    """Mocap bodies, and the bodies fixed to them."""
     found = []
     for b in range(1, mj.nbody):
         carrier = b
@@ -153,7 +153,7 @@ def _mocap_bodies(world: _core.WorldDescription, mj: Any, bodies: list[int]) -> 
 
 
 def _shapes(mj: Any, bodies: list[int]) -> list[_core.CollisionShape]:
-    """Every shape that may touch others, but planes."""
+    """Every shape that may touch others, except planes."""
     kind = mujoco.mjtGeom
     shapes = []
     for g in range(mj.ngeom):
@@ -162,7 +162,7 @@ def _shapes(mj: Any, bodies: list[int]) -> list[_core.CollisionShape]:
         if apart or type_ == kind.mjGEOM_PLANE:
             continue
         radius = float(mj.geom_rbound[g])
-        # a height field moves nothing: it is in the way only
+        # a height field moves no other body: it is only an obstacle
         half_width = np.inf if type_ == kind.mjGEOM_HFIELD else float(mj.geom_aabb[g, 3:].min())
         lever = 0.0 if type_ == kind.mjGEOM_SPHERE else radius
         body = bodies[mj.geom_bodyid[g]]

@@ -1,4 +1,4 @@
-"""What stands on the operator: dynamics with constraints, forward and inverse, impacts, complementarity, assembly, operational space."""
+"""Solvers built on the operator: dynamics with constraints, forward and inverse, impacts, complementarity, assembly, operational space."""
 
 from . import complementarity
 from .assembly import AssemblyResult, close_loops

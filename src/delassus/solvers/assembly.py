@@ -2,11 +2,11 @@
 
 Closing is Levenberg's method in the metric of M, on the operator, with e the position errors of the rows:
 
-    δ = −M⁻¹ Jᵀ (G + ε)⁻¹ e        least ‖e + J δ‖² + ε δᵀ M δ;   q ← q ⊕ δ if ‖e‖ falls as it should, else more ε
+    δ = −M⁻¹ Jᵀ (G + ε)⁻¹ e        least ‖e + J δ‖² + ε δᵀ M δ;   q ← q ⊕ δ if ‖e‖ falls sufficiently, else larger ε
 
 Sliding then goes along the constraints towards the start q₀, with d = q ⊖ q₀, M₀ = M(q₀) and N = 1 − M⁻¹ Jᵀ G⁺ J, closing again after each step:
 
-    t = −N M⁻¹ ∂(½ dᵀ M₀ d) ≈ −N d;   q ← close(q ⊕ α t) if dᵀ M₀ d falls as it should, else less α;   t = 0 at the nearest configuration
+    t = −N M⁻¹ ∂(½ dᵀ M₀ d) ≈ −N d;   q ← close(q ⊕ α t) if dᵀ M₀ d falls sufficiently, else smaller α;   t = 0 at the nearest configuration
 """
 
 from __future__ import annotations
@@ -33,46 +33,46 @@ from .proximal import default_damping, largest, norm_of, operator_of, proximal
 __all__ = ["AssemblyResult", "close_loops"]
 
 Array = NDArray[Any]
-# √(eᵀ G e) below this part of √‖G‖ ‖e‖: no motion lessens the error, to first order
+# √(eᵀ G e) below this fraction of √‖G‖ ‖e‖: no motion reduces the error, to first order
 _STATIONARY = 1e-7
-# errors below this part of the mechanism's size that no motion lessens: how exactly it is drawn; this many steps that hardly lessen them are enough
+# errors below this fraction of the mechanism's size that no motion reduces are inaccuracies of the model; stop after this many steps that hardly reduce them
 _DRAWN, _IDLE = 1e-6, 12
-# ‖t‖ below this part of ‖d‖: nearest
+# ‖t‖ below this fraction of ‖d‖: nearest
 _NEAREST = 1e-7
-# at most: how often a step of sliding is shortened, how many steps close it again, how many steps are remembered
+# maximum numbers: reductions of a sliding step, steps to close it again, steps in memory
 _SHORTER, _PATIENCE, _MEMORY = 8, 12, 20
-# how hard a stationary error is kicked: parts of the motion x whose second order is the error, |J x| |x| = |e|
+# perturbations of a stationary error: fractions of the motion x whose second-order effect is the error, |J x| |x| = |e|
 _KICKS, _ROUNDS = (0.3, 1.0, 2.0), 4
 _ADVICE: dict[AssemblyStatus, str] = {
     "solved": "",
-    "redundant": "Closed as far as the mechanism is drawn: some rows depend on others, and no motion reduces their remaining errors, see errors.",
+    "redundant": "Closed to the accuracy of the model: some rows depend on others, and no motion reduces their remaining errors, see errors.",
     "not_closable": "The error has a minimum here that is not zero. Check lengths and targets, or start from another configuration.",
-    "iteration_limit": "Not closed yet: see residual. Give more max_iterations, or start nearer.",
+    "iteration_limit": "Not closed yet: see residual. Give more max_iterations, or start closer to a solution.",
 }
-_AT_LIMITS = "The error cannot be reduced further within the joint ranges (see at_limit). Check lengths and targets, start elsewhere, or give limits=False."
-# how far beyond its range a joint may end [rad or m]
+_AT_LIMITS = "The error cannot be reduced further within the joint ranges (see at_limit). Check lengths and targets, start from another configuration, or give limits=False."
+# tolerance of joint ranges [rad or m]
 _RANGE = 1e-9
-_NOT_NEAREST = "Closed, but not nearest: see slope. Start nearer, or give more max_iterations."
+_NOT_NEAREST = "Closed, but not at the nearest configuration: see slope. Start closer to it, or give more max_iterations."
 
 
 @dataclass(frozen=True, eq=False)
 class AssemblyResult:
-    """Where constraints hold, or nearly, see :func:`close_loops`.
+    """Configuration in which constraints hold, or nearly, see :func:`close_loops`.
 
     Attributes:
         configuration: (nq,) q.
-        status: "solved"; "redundant": closed, but for errors below 1e-6 of the mechanism's size that no motion lessens, as of a plane loop whose hinges are not quite
-            parallel; "not_closable": the error is least here, to first order, and not zero; "iteration_limit".
-        iterations: steps tried, of closing and sliding.
+        status: "solved"; "redundant": closed, except for errors below 1e-6 of the mechanism's size that no motion reduces, as in a planar loop whose hinges are not quite
+            parallel; "not_closable": the error is minimal here, to first order, and not zero; "iteration_limit".
+        iterations: number of steps tried, of closing and sliding.
         residual: largest error |e| of the rows [m or rad].
         least_squares: ½ ‖e‖².
-        stationarity: √(eᵀ G e) / (√‖G‖ ‖e‖), zero where no motion lessens the error; zero if there is none.
+        stationarity: √(eᵀ G e) / (√‖G‖ ‖e‖), zero where no motion reduces the error, or if there is none.
         distance: √(dᵀ M(q₀) d) from the start q₀, d = q ⊖ q₀ [√kg m].
-        slope: ‖t‖ / ‖d‖ in the metric of the mass matrix, t the way along the constraints on which d falls most; zero at the nearest configuration, one if it was not
+        slope: ‖t‖ / ‖d‖ in the metric of the mass matrix, t the direction of steepest descent of d along the constraints; zero at the nearest configuration, one if it was not
             sought.
         errors: (m,) e of the rows.
-        history: largest error at the start and after each step that led to the answer.
-        advice: what to do about a status that is not "solved", or if the nearest was not reached; else empty.
+        history: largest error at the start and after each step that led to the result.
+        advice: what to do about a status that is not "solved", or if the nearest configuration was not reached; else empty.
         target_errors: (mt,) errors of the soft targets' rows [m or rad]; empty without targets.
         at_limit: names of the joints that end at a bound of their range.
     """
@@ -110,14 +110,14 @@ class _Assembler:
         ]
         self.iterations, self.history = 0, [largest(self.rows.error(self.start))]
         self.unit = _units(model, G.constraints, self.start)
-        self.norm = self.relative = 0.0  # ‖G‖ at the configuration, ε / ‖G‖ that the next step begins with
+        self.norm = self.relative = 0.0  # ‖G‖ at the configuration, initial ε / ‖G‖ of the next step
 
     @property
     def exhausted(self) -> bool:
         return self.iterations >= self.limit
 
     def size(self, e: Array) -> float:
-        """Largest error, lengths as parts of the mechanism's size."""
+        """Largest error, lengths as fractions of the mechanism's size."""
         return largest(e / self.unit)
 
     def at(self, q: Array) -> None:
@@ -134,7 +134,7 @@ class _Assembler:
     def close(self, q: Array, rival: float = np.inf, patience: float = np.inf) -> tuple[Array, Array]:
         """Close from q until errors are within tolerance, stationary, or the steps are used up; returns q and its errors. G is left at q.
 
-        Gives up early where ‖e‖² will not be less than that of a rival, and after as many steps as it has patience for.
+        Stops early if ‖e‖² will not fall below ``rival``, or after ``patience`` steps.
         """
         G, e, end = self.G, self.rows.error(q), self.iterations + patience
         self.at(q)
@@ -142,7 +142,7 @@ class _Assembler:
         idle, last = 0, (np.inf, np.inf)
         while self.size(e) > self.tolerance and not self.exhausted:
             square, still = float(e @ e), self.stationarity(e)
-            # neither the error nor what motions do to it gets smaller; at singular positions the former does, slowly
+            # neither the error nor its gradient gets smaller; at singular positions the error does, slowly
             size = self.size(e)
             idle, last = idle + 1 if size <= _DRAWN and size > 0.5 * last[0] and still > 0.5 * last[1] else 0, (size, still)
             if idle == _IDLE:
@@ -157,14 +157,14 @@ class _Assembler:
                 predicted = e + G.jacobian @ step
                 trial = integrate(self.work, q, step)
                 there = self.rows.error(trial)
-                # fall of ‖e‖² against what the linear rows promise
+                # decrease of ‖e‖² compared with that predicted by the linearized rows
                 promised, fell = square - float(predicted @ predicted), square - float(there @ there)
                 taken = promised > 0 and fell > 1e-4 * promised
                 gain = fell / promised if promised > 0 else 0.0
                 self.relative *= 0.1 if gain > 0.75 else 1.0 if gain > 0.25 else 3.0 if taken else 10.0
                 self.relative = max(self.relative, 1e-14)
                 if self.relative > 1e8:
-                    return q, e  # no step lessens the error
+                    return q, e  # no step reduces the error
             if not taken:
                 break
             q, e = trial, there
@@ -173,7 +173,7 @@ class _Assembler:
         return q, e
 
     def assemble(self, q: Array) -> tuple[Array, Array]:
-        """Close; where the error is stationary but not zero, kick and close again; returns the best."""
+        """Close; where the error is stationary but not zero, perturb and close again; returns the best result."""
         q, e = self.close(q)
         rng = np.random.default_rng(0)
         for kick in _KICKS:
@@ -185,7 +185,7 @@ class _Assembler:
                 break
             known = len(self.history)
             trial, there = self.close(integrate(self.work, q, push, kick * float(np.sqrt(np.linalg.norm(e) / moved))), float(e @ e))
-            # what is small is left only for much less: else it is how the mechanism is drawn
+            # a small error is given up only for a much smaller one: otherwise it is an inaccuracy of the model
             if there @ there < (0.25 if self.size(e) <= _DRAWN else 1.0) * (e @ e):
                 q, e = trial, there
             else:
@@ -194,22 +194,22 @@ class _Assembler:
         return q, e
 
     def along(self, x: Array) -> Array:
-        """N x: the part of a motion (nv,) that leaves the rows alone. G is at q, suitably damped."""
+        """N x: the part of a motion (nv,) that does not move the rows. G is at q, suitably damped."""
         G = self.G
         taken = proximal(G, G.jacobian @ x, self.norm, 1e-12, 20, rounding=1e-14 * largest(x)).forces
         return x - G.mass_inverse @ (G.jacobian.H @ taken)  # type: ignore[no-any-return]
 
     def descent(self, d: Array) -> Array:
-        """Find t = −N M⁻¹ ∂(½ dᵀ M₀ d), the way along the constraints on which d falls most."""
+        """Find t = −N M⁻¹ ∂(½ dᵀ M₀ d), the direction of steepest descent of d along the constraints."""
         self.G.damping = default_damping(self.norm)
         pull = self.M0 @ d
-        # turning by δ on the right changes a rotation vector d by D⁻¹(d) δ
+        # rotating by δ on the right changes a rotation vector d by D⁻¹(d) δ
         for at in self.turns:
             pull[at : at + 3] = inverse_derivative(d[at : at + 3]).T @ pull[at : at + 3]
         return -self.along(self.G.mass_inverse @ pull)
 
     def advance(self, q: Array, way: Array, down: float, far: float) -> tuple[Array, Array, Array, float] | None:
-        """Close after a step along a way on which ½ dᵀ M₀ d = ½ far falls at the rate ``down``: q, its errors, d and the fall; None if no step is good."""
+        """Take a step in a direction in which ½ dᵀ M₀ d = ½ far falls at the rate ``down``, and close: q, its errors, d and the decrease; None if no step is good."""
         step = 1.0
         for _ in range(_SHORTER):
             if self.exhausted:
@@ -226,7 +226,7 @@ class _Assembler:
         return None
 
     def slide(self, q: Array, e: Array) -> tuple[Array, Array, float]:
-        """Go along the constraints towards the start, remembering from some steps how they bend (L-BFGS); returns q, its errors and ‖t‖ / ‖d‖."""
+        """Move along the constraints towards the start, with curvature from the last steps (L-BFGS); returns q, its errors and ‖t‖ / ‖d‖."""
         self.M0, M, d = mass_matrix(self.work, self.start), np.empty((self.model.nv, self.model.nv)), difference(self.work, self.start, q)
         memory: list[tuple[Array, Array]] = []
         t, poor, nothing = self.descent(d), 0, float(np.trace(self.M0)) * 1e-28
@@ -257,7 +257,7 @@ class _Assembler:
 
 
 def _units(model: Model, constraints: Sequence[Constraint], q: Array) -> Array:
-    """Find what errors of the rows are measured in, (m,): the size of the mechanism for lengths, one for angles."""
+    """Find the units of the rows' errors, (m,): the size of the mechanism for lengths, one for angles."""
     places = body_placements(model, q)[1:, :3, 3]
     size = float(np.linalg.norm(places - places.mean(axis=0), axis=1).max(initial=0.0)) if len(places) else 0.0
     size = size if size > 0 else 1.0
@@ -270,7 +270,7 @@ def _units(model: Model, constraints: Sequence[Constraint], q: Array) -> Array:
 
 
 def _quasi_newton(memory: list[tuple[Array, Array]], M: Array, t: Array) -> Array:
-    """Two loops over steps s and what t lost on them, y, in the inner product of M (Nocedal and Wright, algorithm 7.4)."""
+    """Two loops over steps s and the decreases y of t over them, in the inner product of M (Nocedal and Wright, algorithm 7.4)."""
     pairs = [(s, y, s @ M @ y) for s, y in memory]
     pairs = [(s, y, sy) for s, y, sy in pairs if sy > 1e-12 * np.sqrt((s @ M @ s) * (y @ M @ y))]
     x: Array = t.copy()
@@ -299,7 +299,7 @@ def close_loops(
 ) -> AssemblyResult:
     """Find the configuration nearest to q in which constraints hold, e(q) = 0, within joint ranges; also inverse kinematics with soft targets.
 
-    Nearest means the least dᵀ M(q₀) d, d = q ⊖ q₀, M(q₀) the mass matrix at the start: heavy bodies move least. The answer is a local minimum: a mechanism that can be
+    Nearest means the minimum of dᵀ M(q₀) d, d = q ⊖ q₀, M(q₀) the mass matrix at the start: heavy bodies move least. The result is a local minimum: a mechanism that can be
     assembled in several ways is assembled in the way closest to the start. Singular positions and redundant constraints are allowed. At a dead centre, where the error is
     stationary but not zero, the configuration is perturbed (always in the same way) and the search repeated.
 
@@ -308,14 +308,14 @@ def close_loops(
 
     Args:
         model: the mechanism.
-        q: (nq,) where to start.
-        constraints: constraints of this model, or its loops; default ``model.loops``; or an operator of them to reuse, which is left updated at the answer and keeps its
+        q: (nq,) initial configuration.
+        constraints: constraints of this model, or its loops; default ``model.loops``; or an operator of them to reuse, which is left updated at the result and keeps its
             damping. The gap of contacts is closed. Rows without a position (tangents of contacts, ``LinkConstraint``) do not move, to first order.
         targets: soft constraints, or pairs (constraint, weight): Σ weight ‖e‖² is minimised subject to the constraints and ranges, lengths in units of the mechanism's size,
-            angles in rad. The default weight is 1. The distance to the start counts 1e-6 beside it, so reachable targets are reached.
+            angles in rad. The default weight is 1. The distance to the start has weight 1e-6, so reachable targets are reached.
         limits: keep hinges and slides within ``model.joint_range``.
-        nearest: slide to the nearest configuration after closing; False keeps what closing from q gives, which is close to it. Ignored where targets or ranges matter.
-        tolerance: for the largest error, lengths relative to the mechanism's size (the largest distance of a body from the centre of all), angles in rad.
+        nearest: slide to the nearest configuration after closing; False keeps the result of closing from q, which is close to it. Ignored where targets or ranges matter.
+        tolerance: tolerance for the largest error, lengths relative to the mechanism's size (the largest distance of a body from the centre of all bodies), angles in rad.
         max_iterations: maximum number of steps, of closing and sliding together.
 
     Returns:
@@ -340,10 +340,10 @@ def close_loops(
     work, damping = _Assembler(model, G, q, tolerance, limit), G.damping
     q, e = work.assemble(work.start)
     closed, slope = work.size(e) <= tolerance, 1.0
-    # an error that no motion reduces, no larger than the precision to which the mechanism is drawn
+    # an error that no motion reduces, no larger than the accuracy of the model
     redundant = not closed and work.size(e) <= _DRAWN and work.stationarity(e) <= 1e-3
     still = work.stationarity(e) if not closed else 0.0
-    # where ranges matter, the nearest without them is not wanted
+    # where ranges matter, the nearest configuration without them is not needed
     if nearest and not wanted and (closed or redundant) and not (limits and outside(model, q) > _RANGE):
         work.tolerance = max(tolerance, 1.5 * work.size(e))
         q, e, slope = work.slide(q, e)
@@ -403,7 +403,7 @@ def _targets(model: Model, targets: Sequence[Constraint | tuple[Constraint, floa
 def _within(
     work: _Assembler, q: Array, targets: list[Constraint], weights: Array, limits: bool, limit: int
 ) -> tuple[Array, Array, Array, float]:
-    """Solve the bounded problem from the start and from the unbounded answer q; returns the better one: q, errors, errors of targets, slope."""
+    """Solve the bounded problem from the start and from the unbounded result q; returns the better one: q, errors, errors of targets, slope."""
     unit = _units(work.model, targets, work.start)
     problem = BoundedAssembly(work.model, work.start, work.G.constraints, work.unit, targets, weights, unit, limits)
     budget = max(limit - work.iterations, limit // 2, 20)
@@ -412,9 +412,9 @@ def _within(
     def error(t: Bounded) -> float:
         return max(largest(t.errors / work.unit), work.tolerance)
 
-    # the one that closes; of those that close, the one with the lowest objective
+    # prefer one that closes; of those that close, the one with the lowest objective
     best = min(tries, key=lambda t: (error(t), t.objective))
-    # an error that is least within the ranges and not zero: from elsewhere, always in the same way
+    # a minimum within the ranges that is not zero: restart from other points, the same every time
     rng = np.random.default_rng(0)
     for kick in _KICKS * _ROUNDS:
         left = budget - sum(t.iterations for t in tries)

@@ -31,14 +31,14 @@ from .proximal import largest
 __all__ = ["Bounded", "BoundedAssembly", "inverse_derivative", "joint_bounds", "outside"]
 
 Array = NDArray[Any]
-# penalty µ of moving off the constraints, relative; weight ρ of the distance to the start, relative to targets of weight one
+# penalty µ of leaving the constraints, relative; weight ρ of the distance to the start, relative to targets of weight one
 _PENALTY, _NEARNESS = 1e-10, 1e-6
-# it ends after so many steps in a row that lower the objective by less than this part
+# it stops after this many steps in a row that reduce the objective by less than this fraction
 _IDLE, _LITTLE = 3, 1e-6
 
 
 def inverse_derivative(x: Array) -> Array:
-    """D⁻¹(x) of exp(x) under turns on the right: 1 + [x]× / 2 + k [x]×², k = (1 − θ/2 cot θ/2) / θ²."""
+    """D⁻¹(x) of exp(x) under rotations on the right: 1 + [x]× / 2 + k [x]×², k = (1 − θ/2 cot θ/2) / θ²."""
     angle = float(np.linalg.norm(x))
     k = 1 / 12 + angle**2 / 720 if angle < 1e-2 else (1 - angle / 2 / np.tan(angle / 2)) / angle**2
     X = np.array([[0.0, -x[2], x[1]], [x[2], 0.0, -x[0]], [-x[1], x[0], 0.0]])
@@ -79,7 +79,7 @@ class Bounded:
 
 
 class BoundedAssembly:
-    """One problem: rows that hold, rows that are wanted, bounds, and the start."""
+    """One problem: hard rows, soft rows, bounds, and the start."""
 
     iterations: int
     history: list[float]
@@ -118,7 +118,7 @@ class BoundedAssembly:
         return hard, soft, np.sqrt(self.rho) * self.metric @ difference(self.work, self.start, q)
 
     def rows(self, q: Array) -> tuple[Array, Array, Array]:
-        """Differentiate :meth:`errors` by a motion δ of q."""
+        """Differentiate :meth:`errors` with respect to a motion δ of q."""
         n = self.model.nv
         hard = self.jacobian(self.hard, q) / self.unit[:, None] if self.hard else np.zeros((0, n))
         soft = self.jacobian(self.soft, q) * self.scale[:, None] if self.soft else np.zeros((0, n))
@@ -190,7 +190,7 @@ class BoundedAssembly:
             _, s_there, d_there = self.errors(trial)
             fell = float(f @ f - s_there @ s_there - d_there @ d_there)
             if missed <= tolerance and fell > 1e-4 * promised:
-                # near the answer steps turn within the constraints' curvature: the last digits are not worth hundreds of them
+                # near the solution steps zigzag along the curved constraints: the last digits are not worth hundreds of them
                 idle = idle + 1 if damping <= 1.0 and fell < _LITTLE * float(f @ f) else 0
                 q, error, s, d = trial, missed, s_there, d_there
             else:

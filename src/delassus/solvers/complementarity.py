@@ -43,14 +43,14 @@ class ComplementarityStep:
 
     Attributes:
         velocity: (nv,) v⁺, the same in every formulation.
-        impulses: (m,) of all rows, in the order of the constraints, axes of the rows [N s or N m s].
-        contact_impulses: (n_u, 3) normal first, axes of the contacts.
+        impulses: (m,) impulses of all rows, in the order of the constraints, axes of the rows [N s or N m s].
+        contact_impulses: (n_u, 3) those of the contacts, normal first, axes of the contacts.
         contact_velocities: (n_u, 3) J_u v⁺, axes of the contacts.
         sliding: (n_u,) σ, sliding speed of each contact, measured along the friction directions.
         solution: (size,) z of the formulation.
         status: "solved", "inaccurate", "ray" or "pivot_limit", see :func:`delassus.solve_lcp`.
-        pivots: their number.
-        residual: of the complementarity problem, see :class:`delassus.LcpResult`; with "rmc" also of the equations that it eliminated.
+        pivots: number of pivots.
+        residual: residual of the complementarity problem, see :class:`delassus.LcpResult`; with "rmc" also of the eliminated equations.
         advice: what to do about the status, or empty.
     """
 
@@ -72,11 +72,11 @@ class CollisionResult:
 
     Attributes:
         velocity: (nv,) v⁺.
-        impulses: (m,) of both phases together, in the order of the constraints [N s or N m s].
-        contact_impulses: (n_u, 3) the same, of contacts.
+        impulses: (m,) impulses of both phases together, in the order of the constraints [N s or N m s].
+        contact_impulses: (n_u, 3) the same for contacts.
         compression: the first phase.
         decompression: the second phase; None without restitution, or if the first has no solution.
-        status: the worse one of both phases.
+        status: the worse of the two phases.
     """
 
     velocity: Array
@@ -92,10 +92,10 @@ class Problem:
     """A step as w = M z + q, w ⊥ z ≥ 0; where ``free``, w = 0 and z has any sign. Made by :func:`build` and :meth:`Formulation.build`.
 
     Attributes:
-        formulation: its name.
+        formulation: name of the formulation.
         matrix: (size, size) M.
         vector: (size,) q.
-        free: (size,) bool, which rows are equations.
+        free: (size,) bool, True for equations.
     """
 
     formulation: str
@@ -129,7 +129,7 @@ class _Joints:
 
     def __init__(self, model: Model, constraints: Sequence[Constraint], formulation: str) -> None:
         self.model, self.size, self.own_rows = model, model.nv, 0
-        # Λ as a matrix where it is asked for; what the operators do is that of the last update
+        # Λ is formed as a matrix only on request; operators are those of the last update
         self._operator = (DenseDelassus if formulation == "os" else DelassusOperator)(model, constraints)
         self._J, self._inverse = self._operator.jacobian, self._operator.mass_inverse
         self._JT = self._J.H
@@ -217,12 +217,12 @@ class Formulation:
         constraints: contacts, and constraints that hold as equations (loops, welds …); or the model's loops.
         formulation: "nmc": velocities of links, joints and loops as equations, 6n + n_b + n_u (n_f + 2) unknowns; "mc": velocities of joints, nv + n_b + n_u (n_f + 2);
             "rmc": contacts only, n_u (n_f + 2), with the inverse mass matrix; "os": loops and contacts, n_b + n_u (n_f + 2), with the Delassus matrix by the explicit
-            algorithms; "nmc-os": the same of the links. n_b counts joints' rows where joints are equations.
-        directions: n_f, friction directions of a contact, even, at least 4.
+            algorithms; "nmc-os": the same for the links. n_b includes joints' rows where joints are equations.
+        directions: n_f, number of friction directions per contact, even, at least 4.
 
     Attributes:
         size: number of unknowns.
-        constraints, contacts: all of them, and the contacts, in order.
+        constraints, contacts: all constraints, and the contacts among them, in order.
         model, formulation, directions: as given.
 
     Examples:
@@ -272,7 +272,7 @@ class Formulation:
         self._D = np.kron(
             np.eye(nu), np.block([[np.ones((1, 1)), np.zeros((1, nf))], [np.zeros((2, 1)), np.array([np.cos(angles), np.sin(angles)])]])
         )
-        # M with what does not depend on the state: Ê and Ē
+        # M with the parts that do not depend on the state: Ê and Ē
         self._free = (self._system.size if self._primal else 0) + (0 if formulation == "rmc" else self._nb)
         self._contact = slice(self._free, self._free + nu * (nf + 1))
         cone = self._contact.stop
@@ -287,11 +287,11 @@ class Formulation:
         self._builds = 0
 
     def _state(self, q: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
-        """Copy a state that was checked: the problem is solved later."""
+        """Copy a checked state: the problem is solved later."""
         return numbers(q, "q", (self.model.nq,)).copy(), numbers(v, "v", (self.model.nv,)).copy()
 
     def build(self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, timestep: float = 1e-3) -> Problem:
-        """Make the problem of a step from a state.
+        """Build the problem of a step from a state.
 
         Args:
             q: (nq,) configuration.
@@ -304,7 +304,7 @@ class Formulation:
         return self._build(q, v, tau, number(timestep, "timestep", minimum=0.0), np.zeros(3 * self._nu))
 
     def _build(self, q: Array, v: Array, tau: Array, dt: float, given: Array) -> Problem:
-        """Problem of a step with impulses at contacts that are known."""
+        """Problem of a step with known impulses at contacts."""
         system, nb = self._system, self._nb
         system.at(q, v, tau, dt)
         self._builds += 1
@@ -327,7 +327,7 @@ class Formulation:
             x, equations = after(z, contacts)
             velocity, missed = system.rates(x), 0.0
             if self.formulation == "rmc" and nb:
-                # equations that are no rows of the problem are met in the sense of least squares
+                # equations that are not rows of the problem hold in the least-squares sense
                 jump = system.rows(x - v)[:nb]
                 missed = float(np.abs(jump + bias).max())
                 if solved.status == "solved" and missed > tolerance * max(np.abs(vector).max(), np.abs(bias).max(), np.abs(jump).max()):
@@ -394,11 +394,11 @@ class Formulation:
         return lambda z, contacts: (start + system.push(np.concatenate([z[:nb], contacts])), z[:nb])
 
     def collide(self, q: ArrayLike, v: ArrayLike, restitution: ArrayLike = 0.0, *, tolerance: float = 1e-9) -> CollisionResult:
-        """Collide: compression, then decompression with a part of the normal impulses; see :func:`collide`.
+        """Collide: compression, then decompression with a fraction of the normal impulses; see :func:`collide`.
 
         Args:
             q: (nq,) configuration.
-            v: (nv,) velocity before.
+            v: (nv,) velocity before the collision.
             restitution: ε from 0 to 1, one number or one per contact.
             tolerance: see :func:`delassus.solve_lcp`.
         """
@@ -437,7 +437,7 @@ def build(
     formulation: str = "os",
     directions: int = 4,
 ) -> Problem:
-    """Make the complementarity problem of one step. In a loop keep a :class:`Formulation`.
+    """Build the complementarity problem of one step. For repeated calls keep a :class:`Formulation`.
 
     Args:
         model: the mechanism.
@@ -447,7 +447,7 @@ def build(
         timestep: Δt [s].
         constraints: contacts, and constraints that hold as equations; or the model's loops.
         formulation: "nmc", "mc", "rmc", "os" or "nmc-os", see :class:`Formulation`.
-        directions: n_f, friction directions of a contact, even, at least 4.
+        directions: n_f, number of friction directions per contact, even, at least 4.
 
     Returns:
         the problem: size, matrix, vector, and ``solve()``.
@@ -482,13 +482,13 @@ def collide(
     Args:
         model: the mechanism.
         q: (nq,) configuration.
-        v: (nv,) velocity before.
+        v: (nv,) velocity before the collision.
         constraints: contacts, and constraints that hold as equations; or the model's loops.
         restitution: ε from 0 to 1, one number or one per contact.
         formulation, directions: see :func:`build`.
 
     Returns:
-        the velocity after, impulses, both phases.
+        velocity after the collision, impulses, and both phases.
 
     Examples:
         >>> import delassus as dl

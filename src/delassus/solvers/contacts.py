@@ -1,4 +1,4 @@
-"""Contact forces: λ in its set with σ = G λ + g, for friction cones, limits, dry friction and loops at once.
+"""Contact forces: λ in its set with σ = G λ + g, for friction cones, limits, dry friction and loops together.
 
     K ∋ λ ⊥ σ + Γ(σ) ∈ K*,   σ = G λ + g,   Γ(σ) = µ ‖σ_T‖ n on every contact
 
@@ -30,16 +30,16 @@ Array = NDArray[Any]
 _STATUS: tuple[ContactStatus, ...] = ("solved", "iteration_limit", "stalled", "infeasible", "approximate")  # by the core's numbers
 _ADVICE: dict[ContactStatus, str] = {
     "solved": "",
-    "approximate": "Forces are in their cones, but Coulomb's law is missed by what the residuals say: 'lcp' and 'apgd' solve another problem, 'auto' ran out of iterations, of time "
-    "or methods. Use method 'auto' with more max_iterations, or more directions of 'lcp'.",
+    "approximate": "Forces are in their cones, but violate Coulomb's law by the residuals: 'lcp' and 'apgd' solve another problem, 'auto' ran out of iterations, time "
+    "or methods. Use method 'auto' with more max_iterations, or more directions for 'lcp'.",
     "iteration_limit": "Not within the tolerance yet: raise max_iterations, warm-start with this result, or try method 'interior'.",
-    "stalled": "The residual no longer decreases; see residuals for how large it is. Loosen the tolerance, add compliance to G, or try method 'interior', which forms the matrix.",
+    "stalled": "The residual no longer decreases; see residuals for its size. Loosen the tolerance, add compliance to G, or try method 'interior', which forms the matrix.",
     "infeasible": "No forces meet these constraints: some require a velocity that the others forbid, and forces grow without bound. Look at g of redundant loops.",
 }
 
 
 class _Method(NamedTuple):
-    """Iterations allowed by default, whether the matrix itself is needed, whether (G + damping)⁻¹ is."""
+    """Default maximum of iterations, whether the matrix itself is needed, whether (G + damping)⁻¹ is."""
 
     max_iterations: int
     needs_matrix: bool
@@ -49,8 +49,8 @@ class _Method(NamedTuple):
 # The core's table of methods.
 _METHODS: dict[str, _Method] = {m.name: _Method(m.max_iterations, m.needs_matrix, m.needs_inverse) for m in _core.contact_methods()}
 assert set(_METHODS) == set(get_args(ContactMethod))
-_SYMMETRY = 1e-8  # of the largest entry: above it a matrix is not symmetric
-_ROUNDED = 1e-2  # the same: above it symmetrize does not take it for one that was rounded
+_SYMMETRY = 1e-8  # relative to the largest entry: above it a matrix is not symmetric
+_ROUNDED = 1e-2  # likewise: above it symmetrize does not accept it as rounded
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class ContactResiduals:
         primal: d times the distance of a force to its set.
         dual: violation of σ̃ ∈ K*: velocity into a contact or a limit, any velocity of a loop.
         complementarity: |λ · σ̃| / max(‖λ‖, ‖σ̃‖ / d); for dry friction and limits the smaller of |σ| and d times the distance of the force to its bound. At most three times ``natural``.
-        natural: d ‖λ − P(λ − σ̃ / d)‖ with the projection P onto the set: all of the above in one; at least 2e-16 d ‖λ‖, its rounding.
+        natural: d ‖λ − P(λ − σ̃ / d)‖ with the projection P onto the set: combines all of the above; at least 2e-16 d ‖λ‖, its rounding error.
     """
 
     primal: float
@@ -81,11 +81,11 @@ class ContactResult:
         velocities: (m,) σ = G λ + g.
         status: "solved": Coulomb's residuals are within ``tolerance``; "approximate": the method solved another problem within it, see ``own_residual``; "iteration_limit"; "stalled":
             its residual no longer decreases; "infeasible": no forces satisfy the constraints.
-        iterations: of the method; for ``newton`` the products with its Jacobian, for ``lcp`` the pivots.
+        iterations: number of iterations of the method; for ``newton`` of products with its Jacobian, for ``lcp`` of pivots.
         factorizations: number of factorizations of (G + damping).
-        residuals: ``primal``, ``dual``, ``complementarity``, ``natural`` of Coulomb's problem, recomputed from these forces, for all methods alike.
+        residuals: ``primal``, ``dual``, ``complementarity``, ``natural`` of Coulomb's problem, recomputed from these forces, for every method.
         own_residual: natural residual of the problem that the method solves [unit of g]: with polygons for cones (``lcp``), without Γ (``apgd``), else Coulomb's.
-        tolerance: tolerance of ``primal`` and ``dual``; that of ``natural`` is ten times as large [unit of g].
+        tolerance: tolerance used for ``primal`` and ``dual``; that of ``natural`` is ten times as large [unit of g].
         history: (iterations,) estimated natural residual after each iteration; empty for ``lcp``.
         constraint_forces: the forces, an array per constraint.
         advice: what to do about the status, or empty.
@@ -110,7 +110,7 @@ class ContactResult:
 
 
 class _Foreign:
-    """Any operator with ``@``, and ``damping`` and ``solve`` where an inverse is needed, as the core calls it."""
+    """Adapter for the core of any operator with ``@``, and ``damping`` and ``solve`` where an inverse is needed."""
 
     def __init__(self, G: Any, inverse: bool, method: str) -> None:
         self.G, self.rows, self.inverse = G, G.shape[0], inverse
@@ -129,7 +129,7 @@ class _Foreign:
             self.before = self.G.damping
 
     def end(self) -> None:
-        """Put the damping back."""
+        """Restore the damping."""
         if self.inverse and self.before is not None:
             self.G.damping = self.before
 
@@ -150,7 +150,7 @@ class _Foreign:
 
 
 def _matrix(G: ArrayLike, symmetrize: bool) -> Array:
-    """Return a finite symmetric matrix, on request the symmetric part of one that was rounded."""
+    """Return a finite symmetric matrix, on request the symmetric part of a rounded one."""
     A = as_array(G, "G", "a matrix or an operator")
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise ArgumentError(f"G: expected a square matrix, got shape {A.shape}.")
@@ -160,7 +160,7 @@ def _matrix(G: ArrayLike, symmetrize: bool) -> Array:
         way = (
             "That is more than rounding: use (G + G.T) / 2 if it is meant."
             if symmetrize or off > _ROUNDED * largest
-            else "symmetrize=True takes (G + G.T) / 2 of a matrix that was rounded."
+            else "symmetrize=True takes (G + G.T) / 2 of a rounded matrix."
         )
         raise ArgumentError(f"G: expected a symmetric matrix, got entries that differ by {off:g} from the transpose. {way}")
     A = (A + A.T) / 2 if symmetrize else A
@@ -176,7 +176,7 @@ def _finite_large(A: Array) -> Array:
 
 
 def _sets(rows: int, constraints: Sequence[Constraint | Loop] | ArrayLike, model: Any, timestep: float) -> tuple[Array, Array, list[int]]:
-    """Cones (row, friction), intervals (row, lower, upper; NaN is open) and the rows of each constraint."""
+    """Cones (row, friction), intervals (row, lower, upper; NaN: unbounded) and the number of rows of each constraint."""
     cones: list[tuple[float, float, float]] = []
     intervals: list[tuple[float, float, float]] = []
     sizes: list[int] = []
@@ -222,11 +222,11 @@ class ContactSolver:
     Results are bitwise those of :func:`solve_contacts`.
 
     Args:
-        G: (m, m) a :class:`~delassus.DelassusOperator`, whose numbers are read at every solve, or a symmetric positive semidefinite matrix, which is read once, or any
+        G: (m, m) a :class:`~delassus.DelassusOperator`, read at every solve, or a symmetric positive semidefinite matrix, read once, or any
             SciPy ``LinearOperator`` with ``damping`` and ``solve`` as in :class:`~delassus.DelassusOperator`. An operator is unchanged afterwards.
         constraints: see :func:`solve_contacts`.
         method: see :func:`solve_contacts`.
-        timestep: [s] see :func:`solve_contacts`.
+        timestep: see :func:`solve_contacts` [s].
         directions: see :func:`solve_contacts`.
         symmetrize: see :func:`solve_contacts`.
 
@@ -285,7 +285,7 @@ class ContactSolver:
         return self._method
 
     def _numbers(self) -> Any:
-        """G as the core takes it: numbers of an operator are those of its last update."""
+        """G in the form that the core takes: an operator with the numbers of its last update."""
         if self._matrix is not None:
             return self._matrix
         G = self._operator
@@ -313,11 +313,11 @@ class ContactSolver:
             g: (m,) velocity of the rows without constraint forces [m/s or rad/s].
             tolerance: see :func:`solve_contacts`.
             max_iterations: see :func:`solve_contacts`.
-            time_limit: [s] see :func:`solve_contacts`.
+            time_limit: see :func:`solve_contacts` [s].
             warm_start: a result of a similar problem, or its forces, (m,).
 
         Returns:
-            A :class:`ContactResult` with arrays of its own.
+            A :class:`ContactResult` with its own arrays.
 
         Raises:
             StaleError: the operator was not updated.
@@ -368,30 +368,30 @@ def solve_contacts(
     ============ ============================================================================================== =============================
     ``auto``     semismooth Newton, where that fails a smooth path, then ADMM; where all fail a convex problem   the same; blocks of damping
     ``admm``     alternating directions, extrapolated; penalties balanced with few factorizations               ``@``, ``solve``, ``damping``
-    ``newton``   that, then Newton's method on its fixed point: many digits                                     the same
-    ``interior`` Newton's method on a smooth path to the solution: few iterations, whatever slides              the matrix
+    ``newton``   ADMM, then Newton's method on its fixed point: high accuracy                                   the same
+    ``interior`` Newton's method on a smooth path to the solution: few iterations, also with sliding            the matrix
     ``pgs``      one constraint after another, each solved exactly                                              the matrix
-    ``lcp``      Lemke's pivoting with polygons for cones: "approximate" where a contact slides between corners the matrix
-    ``apgd``     accelerated projected gradients, Γ = 0: what slides also opens, which is "approximate"         ``@``
+    ``lcp``      Lemke's pivoting with polygons for cones: "approximate" if a contact slides between corners    the matrix
+    ``apgd``     accelerated projected gradients, Γ = 0: sliding contacts also open, which is "approximate"     ``@``
     ============ ============================================================================================== =============================
 
     Args:
         G: (m, m) a :class:`~delassus.DelassusOperator` after ``update``, a symmetric positive semidefinite matrix, or any SciPy ``LinearOperator`` that has
-            ``damping`` and ``solve``. It is unchanged afterwards. Our operators keep memory for a second factorization
-            from then on; others get their damping back.
+            ``damping`` and ``solve``. It is unchanged afterwards. Delassus operators keep memory for a second factorization
+            from then on; for others the damping is restored.
         g: (m,) velocity of the rows without constraint forces [m/s or rad/s].
-        constraints: in the order of the rows: contacts are cones, limits half-lines, dry friction boxes, all others free. Default those of G. Or friction, (m / 3,),
+        constraints: constraints in the order of the rows: contacts are cones, limits half-lines, dry friction boxes, all others free. Default: those of G. Or friction, (m / 3,),
             of contacts with three rows each, normal first.
         method: see above.
-        tolerance: of the primal and dual residual, and ten times that of the natural one, all of them velocities [unit of g, m/s]. If all of g is small it is
+        tolerance: tolerance for the primal and dual residuals, ten times as large for the natural one, all of them velocities [unit of g, m/s]. If all of g is small it is
             1e-4 of the largest |g| (otherwise zero forces might count as a solution), down to 1e-6 of the given value. It is never below 1e-11 of the largest |g|.
             ``ContactResult.tolerance`` is the value used.
-        max_iterations: default 1,000; 2,000 factorizations of ``auto``, 120 iterations of ``interior``, 5,000 sweeps of ``pgs``, 10,000 of ``apgd``, 100,000 pivots of ``lcp``.
-        time_limit: [s] that ``auto`` may take; after that the status is "approximate". Default: no limit.
+        max_iterations: default 1,000; for ``auto`` 2,000 factorizations, for ``interior`` 120 iterations, for ``pgs`` 5,000 sweeps, for ``apgd`` 10,000, for ``lcp`` 100,000 pivots.
+        time_limit: time limit of ``auto`` [s]; after that the status is "approximate". Default: none.
         warm_start: a result of a similar problem, or its forces, (m,).
-        directions: corners of the polygons of ``lcp``, an even number.
-        symmetrize: take (G + Gᵀ) / 2 of a matrix whose entries differ from their mirrors by up to 1 % of the largest, for example after rounding in a file.
-        timestep: [s] λ are impulses over that time: bounds of dry friction, which are forces, are multiplied by it. 1 if g is an acceleration.
+        directions: number of corners of the polygons of ``lcp``, even.
+        symmetrize: use (G + Gᵀ) / 2 for a matrix whose entries differ from their mirror images by up to 1 % of the largest, for example after rounding in a file.
+        timestep: duration over which λ are impulses [s]: bounds of dry friction, which are forces, are multiplied by it. 1 if g is an acceleration.
 
     Returns:
         A :class:`ContactResult`; ``status`` is "solved" only if Coulomb's residuals, recomputed from the forces with G, are within the tolerance.
@@ -402,7 +402,7 @@ def solve_contacts(
 
     Examples:
         >>> import delassus as dl, numpy as np
-        >>> # a point of 2 kg pressed on the ground while it is pushed sideways with less than friction can hold
+        >>> # a 2 kg point pressed on the ground and pushed sideways with less force than friction can resist
         >>> r = dl.solve_contacts(np.eye(3) / 2.0, [-1.0, 0.4, 0.0], [0.5])
         >>> r.status, r.forces.round(6).tolist()
         ('solved', [2.0, -0.8, 0.0])
@@ -424,14 +424,14 @@ def solve_sets(
     rho: float = 0.0,
     directions: int = 8,
 ) -> ContactResult:
-    """Solve a problem that has been checked: cones (row, friction, rows) and intervals (row, lower, upper; NaN is open) in place of constraints of so many rows each."""
+    """Solve a checked problem: cones (row, friction, rows) and intervals (row, lower, upper; NaN: unbounded) instead of constraints, which have ``sizes`` rows each."""
     solver = _core.ContactSolver(method, len(g), cones, intervals)
     options = _core.ContactOptions(tolerance=tolerance, max_iterations=max_iterations, rho=rho, directions=directions)
     return _result(solver.solve(native, g, options, start), sizes)
 
 
 def _result(s: _core.ContactSolution, sizes: Sequence[int]) -> ContactResult:
-    """Return the core's solution as users see it; sizes: rows of every constraint."""
+    """Return the core's solution as a public result; sizes: number of rows of each constraint."""
     status, r = _STATUS[s.outcome], s.residuals
     return ContactResult(
         forces=s.forces,

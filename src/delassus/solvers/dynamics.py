@@ -38,24 +38,24 @@ Array = NDArray[Any]
 STATUSES: tuple[DynamicsStatus, ...] = ("solved", "infeasible_least_squares", "iteration_limit", "stalled", "redundant")
 _ADVICE: dict[DynamicsStatus, str] = {
     "solved": "",
-    "redundant": "Some rows depend on others but for how exactly the mechanism is drawn, and are met up to that, see residuals.constraints: take them out, or close the "
+    "redundant": "Some rows depend on others up to the accuracy of the model, and hold up to that, see residuals.constraints: remove them, or close the "
     "loops with close_loops.",
-    "infeasible_least_squares": "The constraints contradict each other here: their accelerations are met in the sense of least squares. Look at Baumgarte gains and at "
+    "infeasible_least_squares": "The constraints contradict each other here: their accelerations are met in the least-squares sense. Look at Baumgarte gains and at "
     "rows that fix the same motion.",
     "iteration_limit": "The equations do not hold to the tolerance yet, see residuals: raise max_iterations or mu, warm-start with these forces, or use method 'auto'.",
-    "stalled": "Rounding keeps the equations from holding to the tolerance, see residuals: use method 'auto', float64 or a looser tolerance, or look for parts that are very "
+    "stalled": "Rounding errors keep the equations from holding to the tolerance, see residuals: use method 'auto', float64 or a looser tolerance, or look for parts that are very "
     "light and rows that nearly depend on each other.",
     "relaxed": "",
 }
-# Of the method that comes last.
+# Advice when the last method fails too.
 _NOTHING_HELPS = (
     "No method meets the equations to the tolerance, see residuals: loosen it, use float64, or look for parts that are very light and rows that nearly depend on each "
     "other."
 )
-# Part of G's own diagonal that the damping ε of the proximal iterations is where none is given: of rows of lengths, of rotations. In float64 so little that one
+# Default damping ε of the proximal iterations as a fraction of G's own diagonal: for rows of lengths, of rotations. In float64 so small that one
 # correction suffices; less costs digits of M.
 _DAMPING = {8: (5e-8, 3e-9), 4: (1e-3, 1e-3)}
-# How the names of native classes end.
+# Suffixes of the names of native classes.
 _BITS: dict[np.dtype[Any], int] = {np.dtype(np.float64): 64, np.dtype(np.float32): 32}
 # Native class, whether it takes rows on more than one link and rows of joints, whether it stops after one iteration.
 _METHODS: dict[str, tuple[str, bool, bool]] = {
@@ -80,7 +80,7 @@ class DynamicsResiduals:
     Attributes:
         primal: largest |J ν̇ + C λ + γ| [m/s² or rad/s²].
         constraints: the same, each row divided by the scale of its equation: the sum of |γ|, |C λ| and the magnitudes of the joint accelerations that move its points.
-        dynamics: largest |M ν̇ + h − τ − Jᵀ λ|, each joint's divided by the scale of its equation: the sum of the magnitudes of all forces on its subtree, or of
+        dynamics: largest |M ν̇ + h − τ − Jᵀ λ|, each joint's row divided by the scale of its equation: the sum of the magnitudes of all forces on its subtree, or of
             their moments about the joint. Neither this nor ``constraints`` has a unit.
         dual: largest change of J ν̇ in the last iteration [m/s² or rad/s²]; zero after a single one.
         least_squares: largest |G (J ν̇ + C λ + γ)|, the gradient of ½ ‖J ν̇ + C λ + γ‖² along forces, in the metric of 1 / mu.
@@ -101,12 +101,12 @@ class DynamicsResult:
         acceleration: (nv,) ν̇ [m/s² or rad/s²], the rate of v.
         forces: (m,) λ [N or N m], axes of the rows; a positive one pushes the first body away from the second.
         status: "solved": both equations hold; "redundant": rows depend on each other up to 1e-6 of their scale, and hold up to that;
-            "infeasible_least_squares": the rows contradict each other, this is the least-squares answer; "iteration_limit"; "stalled": rounding keeps the
+            "infeasible_least_squares": the rows contradict each other, this is the least-squares solution; "iteration_limit"; "stalled": rounding errors keep the
             residual from decreasing; "relaxed": a soft method, whose own equations hold.
-        iterations: proximal iterations.
+        iterations: number of proximal iterations.
         residuals: ``primal``, ``constraints``, ``dynamics``, ``dual``, ``least_squares``.
-        method: method that found the answer: the one requested, or for "auto" and "soft-gauss" "lcaba" or "kkt".
-        history: (iterations,) the primal residual after each.
+        method: method that found the solution: the one requested, or for "auto" and "soft-gauss" "lcaba" or "kkt".
+        history: (iterations,) primal residual after each iteration.
         constraint_forces: the forces, an array per constraint.
         advice: what to do about the status, or empty.
     """
@@ -136,7 +136,7 @@ class BatchDynamicsResult:
         status: (batch_size,) strings, see :class:`DynamicsResult`.
         iterations: (batch_size,).
         primal, constraints, dynamics, dual, least_squares: (batch_size,) residuals, see :class:`DynamicsResiduals`.
-        repaired: (batch_size,) whether "kkt" was used.
+        repaired: (batch_size,) True where "kkt" was used.
     """
 
     acceleration: Array
@@ -156,7 +156,7 @@ class BatchDynamicsResult:
 
 
 class _Settings:
-    """What one state and a batch share: the constraints, and how to iterate."""
+    """What one state and a batch share: the constraints and the iteration settings."""
 
     _native: Any
     _rows: tuple[int, ...]  # shape of one number per row
@@ -198,7 +198,7 @@ class _Settings:
         return 1 / weight, given
 
     def _own_damping(self) -> Array:
-        """ε as a part of G's own diagonal: its geometric mean over some configurations, which are the same each time, and over the three rows of a point."""
+        """ε as a fraction of G's own diagonal: its geometric mean over some configurations, the same each time, and over the three rows of a point."""
         native = [c._native() for c in self.constraints]
         rng = np.random.default_rng(0)
         configurations = [self.model.neutral(), self.model.random(rng), self.model.random(rng)]
@@ -210,7 +210,7 @@ class _Settings:
             middle = min(first + 3, end)
             part[middle:end] = rotations
             own[:, first:middle] = own[:, first:middle].mean(axis=1, keepdims=True)
-            # a rotation that nothing moves here says nothing of its size
+            # a rotation row that no joint moves gives no scale
             turns = own[:, middle:end]
             largest = turns.max(axis=1, initial=0.0, keepdims=True)
             own[:, middle:end] = np.where(turns > 1e-12 * largest, turns, largest)
@@ -280,7 +280,7 @@ class ConstrainedDynamics(_Settings):
 
         Args:
             q, v, tau, external_forces, warm_start: see :func:`constrained_dynamics`.
-            bias: (m,) γ to use instead of that of the constraints.
+            bias: (m,) γ to use instead of the constraints' own.
             acceleration, forces: (nv,), (m,) arrays to fill.
         """
         a, f, outcome, iterations, primal, dual, least, dynamics, rows, repaired = self._native.solve(
@@ -309,7 +309,7 @@ class ConstrainedDynamics(_Settings):
 
 
 class BatchConstrainedDynamics(_Settings):
-    """Constrained forward dynamics of many states of one mechanism, as many at once as a vector register holds.
+    """Constrained forward dynamics of many states of one mechanism, processed as many at a time as a vector register holds.
 
     Args:
         model: the mechanism.
@@ -411,26 +411,26 @@ def constrained_dynamics(
 
         minimise ½ ‖ν̇ − M⁻¹ (τ − h)‖²_M   where   J ν̇ + C λ + γ = 0,   γ = J̇ν + k_d J ν + k_p e
 
-    Forces are not restricted to cones or boxes: contacts also pull. Rows may be redundant; where they contradict each other the answer is the least-squares one.
+    Forces are not restricted to cones or boxes: contacts also pull. Rows may be redundant; if they contradict each other the result is the least-squares solution.
 
     Args:
         model: the mechanism.
         q: (nq,) configuration.
         v: (nv,) velocity.
         tau: (nv,) joint forces [N m or N], None for none.
-        constraints: constraints of this model, or its loops. For many calls with the same ones keep a :class:`ConstrainedDynamics`.
+        constraints: constraints of this model, or its loops. For repeated calls with the same ones keep a :class:`ConstrainedDynamics`.
         method: "auto": "lcaba", then "kkt" where it does not solve the equations; "lcaba": any rows, O(n + m) per iteration; "kkt": any rows, one dense factor of both
             equations, the most robust and slowest; "caba": the same for rows on one body each; "pv-soft": one iteration of it, a spring of stiffness
             ``mu`` on every row's acceleration; "soft-gauss": springs of compliance ``compliance``, as MuJoCo's equality constraints; "prox-ltl": any
             rows, by the sparse factor of M and a dense one of G; "prox-ltls": by the sparse factor of M + μ JᵀJ, rows on one body or joint each; "prox-pv": by Popov and Vereshchagin's recursion, rows on one body
-            each; "pv": the same with a single solve, biased towards zero by 1 / ``mu``; "pv-early": multipliers eliminated along the way, exact and without
+            each; "pv": the same with a single solve, biased towards zero by 1 / ``mu``; "pv-early": multipliers eliminated early, exact and without
             ``mu``.
         external_forces: (nbody, 6) ``[force; torque]`` [N, N m], world axes, at each body's centre of mass.
         mu: 1 / ε of the proximal iterations, scalar or (m,): a larger value needs fewer iterations and loses more digits. None: ε is 5e-8 (rotations: 3e-9) of G's own diagonal at some configurations
             of the model (1e-3 in float32), so that units of mass, length and time do not matter.
-        tolerance: for ``residuals.constraints`` and ``residuals.dynamics``; at least 256 roundings.
+        tolerance: tolerance for ``residuals.constraints`` and ``residuals.dynamics``; at least 256 roundings.
         max_iterations: maximum number of proximal iterations.
-        warm_start: (m,) initial forces, for instance those of the previous state.
+        warm_start: (m,) initial forces, such as those of the previous state.
         compliance: C, scalar or (m,): rows are soft, J ν̇ + C λ + γ = 0.
 
     Returns:

@@ -41,15 +41,15 @@ class ImpactResult:
     """Result of an impact, see :func:`impact`.
 
     Attributes:
-        velocity: (nv,) v⁺ after it.
+        velocity: (nv,) v⁺ after the impact.
         impulses: (m,) p [N s or N m s], axes of the rows; minimum norm where rows are redundant.
-        status: "solved"; "infeasible_least_squares": rows contradict each other, J v⁺ is the least-squares answer; "iteration_limit".
-        iterations: proximal iterations.
+        status: "solved"; "infeasible_least_squares": rows contradict each other, J v⁺ is the least-squares solution; "iteration_limit".
+        iterations: number of proximal iterations.
         residuals: ``primal`` and ``least_squares``.
         energy_change: ½ v⁺ᵀ M v⁺ − ½ v⁻ᵀ M v⁻ [J].
         constraint_impulses: the impulses, an array per constraint.
         history: (iterations + 1,) largest residual before each iteration and after the last.
-        advice: what to do about a status that is not "solved", or about energy that was created; else empty.
+        advice: what to do about a status that is not "solved", or about a gain of energy; else empty.
     """
 
     velocity: Array
@@ -75,7 +75,7 @@ _ADVICE = {
 
 
 def _restitution(constraints: Sequence[Constraint], restitution: ArrayLike) -> Array:
-    """Coefficient of every row."""
+    """Coefficient of restitution of each row."""
     if np.ndim(restitution) == 0:
         e = number(restitution, "restitution", minimum=0.0)
         each = [e * isinstance(c, PointContact | JointLimit) for c in constraints]
@@ -110,17 +110,17 @@ def impact(
     Args:
         model: the mechanism.
         q: (nq,) configuration.
-        v: (nv,) velocity before.
-        constraints: constraints of this model, or its loops; or an operator of them to reuse: it is updated at q, and its damping stays unless it has none or
+        v: (nv,) velocity before the impact.
+        constraints: constraints of this model, or its loops; or an operator of them to reuse: it is updated at q, and its damping is kept unless it has none or
             ``damping`` is given. Its compliance softens the rows: J v⁺ + C p = −e J v.
         restitution: e from 0 to 1. A number applies to contact normals and joint limits; all other rows, including loops, have e = 0. An array has one
             value per constraint, for the normal of a contact and for all rows of any other constraint.
-        damping: ε of the iterations, scalar or (m,); default 1e-8 ‖G‖, reduced where they converge slowly. The velocity does not depend on it.
-        tolerance: of the residual, relative to the largest velocity jump; 1e-7 where rows nearly depend on each other.
+        damping: ε of the iterations, scalar or (m,); default: 1e-8 ‖G‖, reduced where they converge slowly. The velocity does not depend on it.
+        tolerance: tolerance for the residual, relative to the largest velocity jump; 1e-7 where rows are nearly dependent.
         max_iterations: maximum number of proximal iterations.
 
     Returns:
-        the velocity after, impulses, status and residuals.
+        velocity after the impact, impulses, status and residuals.
 
     Examples:
         >>> import delassus as dl
@@ -148,7 +148,7 @@ def impact(
     energy = 0.5 * float((before + after) @ jump)
     advice = _ADVICE[solved.status]
     if energy > 1e-8 * kinetic_energy(model, q, before) and solved.status == "solved":
-        advice = "Kinetic energy grew: rows of different restitution feed each other. Use one restitution for all rows that are coupled."
+        advice = "Kinetic energy grew: coupled rows have different restitution. Use one restitution for all rows that are coupled."
     return ImpactResult(
         velocity=after,
         impulses=p,

@@ -1,6 +1,6 @@
 """Inverse dynamics with constraints: M ν̇ + c = τ + Jᵀ λ + Σ Jᵀ f, where τ is zero for unactuated velocities.
 
-With h = M ν̇ + c − Σ Jᵀ f of the tree (Newton–Euler) and U the velocities that are not actuated,
+With h = M ν̇ + c − Σ Jᵀ f of the tree (Newton–Euler) and U the unactuated velocities,
 
     (Jᵀ)_U λ = h_U        small and dense, by singular values: minimum-norm λ, or least squares where there is no solution
     τ = h − Jᵀ λ          in the actuated velocities
@@ -30,7 +30,7 @@ from .proximal import largest, norm_of, operator_of, split
 __all__ = ["InverseDynamicsResult", "constrained_inverse_dynamics"]
 
 Array = NDArray[Any]
-# How many times the forces of the motion torques may be before the mechanism counts as singular.
+# Ratio of torques to the forces of the motion above which the mechanism counts as singular.
 _AMPLIFIED = 1e5
 
 
@@ -40,7 +40,7 @@ class InverseDynamicsResiduals:
 
     Attributes:
         primal: largest |J ν̇ + γ| [m/s² or rad/s²], violation of the constraints by the acceleration.
-        unactuated: largest |h − Jᵀ λ| over unactuated velocities [N m or N], the generalized force that is missing there.
+        unactuated: largest |h − Jᵀ λ| over unactuated velocities [N m or N], the generalized force missing there.
     """
 
     primal: float
@@ -55,11 +55,11 @@ class InverseDynamicsResult:
         torques: (nv,) τ [N m or N], zero for unactuated velocities.
         forces: (m,) λ [N or N m], axes of the rows.
         status: "solved"; "singular": near a singular position the motion needs torques beyond 1e5 times its forces, or none
-            suffice; bounded ones are returned, see ``residuals.unactuated``; "underactuated": no torques and forces produce this motion, these come closest;
+            suffice; bounded ones are returned, see ``residuals.unactuated``; "underactuated": no torques and forces produce this motion; these come closest;
             "violates_constraints": they produce it, but the acceleration violates the constraints.
         residuals: ``primal`` and ``unactuated``.
         constraint_forces: the forces, an array per constraint.
-        rank: of (Jᵀ)_U.
+        rank: rank of (Jᵀ)_U.
         condition: ratio of the largest to the smallest nonzero singular value; large where joints act through a nearly straight linkage.
         advice: what to do about a status that is not "solved"; else empty.
     """
@@ -111,7 +111,7 @@ class _Balance:
     forces: Array
     rank: int
     condition: float
-    stuck: bool  # some singular values that were cut off are no zeros: torques there would be unbounded
+    stuck: bool  # some singular values that were cut off are nonzero: torques there would be unbounded
 
 
 def _balance(J: LinearMap, h: Array, driven: NDArray[np.bool_], minimize: str, rank_tolerance: float) -> _Balance:
@@ -142,27 +142,27 @@ def _balance(J: LinearMap, h: Array, driven: NDArray[np.bool_], minimize: str, r
 
 
 def _row_scale(model: Model, G: DelassusOperator, q: ArrayLike, v: Array, acceleration: Array, c: Array) -> float:
-    """How large the terms of J ν̇ + γ can be, also where they cancel: a joint force f moves rows by at most √(‖G‖ fᵀ M⁻¹ f), a velocity x by √(‖G‖ xᵀ M x)."""
+    """Bound on the terms of J ν̇ + γ, which may cancel: a joint force f moves rows by at most √(‖G‖ fᵀ M⁻¹ f), a velocity x by √(‖G‖ xᵀ M x)."""
     pushed = np.sqrt(float(c @ (G.mass_inverse @ c)))
     moving = np.sqrt(2 * kinetic_energy(model, q, acceleration)) + np.sqrt(2 * kinetic_energy(model, q, v)) * largest(v)
     return float(np.sqrt(norm_of(G)) * (pushed + moving))
 
 
 def _advice(singular: bool, lacks: bool, breaks: bool, residuals: InverseDynamicsResiduals) -> str:
-    """Say what to do about torques that are missing, and about an acceleration that breaks the constraints."""
+    """Give advice on missing torques, and on an acceleration that violates the constraints."""
     advice = []
     if singular:
         advice.append(
-            f"The mechanism is singular here, or nearly: {residuals.unactuated:.3g} N m or N in velocities that are not actuated take torques beyond {_AMPLIFIED:g} times the "
+            f"The mechanism is singular here, or nearly: {residuals.unactuated:.3g} N m or N in unactuated velocities take torques beyond {_AMPLIFIED:g} times the "
             "forces of the motion. Move away from this position, actuate another joint, or ask for another motion."
         )
     elif lacks:
         advice.append(
-            f"{residuals.unactuated:.3g} N m or N are missing in velocities that are not actuated: actuate more, constrain more, or ask for another motion."
+            f"{residuals.unactuated:.3g} N m or N are missing in unactuated velocities: actuate more, constrain more, or ask for another motion."
         )
     if breaks:
         advice.append(
-            f"The acceleration breaks the constraints by {residuals.primal:.3g}: take a − J̄ (J a + γ) with OperationalSpace.pseudo_inverse and constraint_bias."
+            f"The acceleration violates the constraints by {residuals.primal:.3g}: take a − J̄ (J a + γ) with OperationalSpace.pseudo_inverse and constraint_bias."
         )
     return " ".join(advice)
 
@@ -196,11 +196,11 @@ def constrained_inverse_dynamics(
             ``[a.joint for a in model.actuators]``.
         minimize: "forces" or "torques".
         external_forces: (nbody, 6) ``[force; torque]`` [N, N m], world axes, at each body's centre of mass.
-        tolerance: relative to the largest numbers of the equations; above it a residual is a status.
+        tolerance: tolerance for the residuals, relative to the largest terms of the equations; a larger residual sets the status.
         rank_tolerance: singular values of (Jᵀ)_U below this fraction of the largest count as zero: a singular position known to 1e-14 is singular to 1e-7.
 
     Returns:
-        torques, forces, status and residuals.
+        torques, constraint forces, status and residuals.
 
     Examples:
         >>> import delassus as dl, numpy as np
@@ -217,7 +217,7 @@ def constrained_inverse_dynamics(
     tolerance, cut = number(tolerance, "tolerance", minimum=0.0), number(rank_tolerance, "rank_tolerance", minimum=0.0)
     driven = _actuated(model, actuated)
 
-    # h, γ and J at this state; λ from what is not actuated, τ from the rest
+    # h, γ and J at this state; λ from the unactuated velocities, τ from the others
     h = np.asarray(inverse_dynamics(model, q, v, wanted, external_forces=external_forces), dtype=np.float64)
     bias = ConstraintRows(model, G.constraints).bias(q, v)
     G.update(q)
@@ -226,7 +226,7 @@ def constrained_inverse_dynamics(
     passed = J.H @ found.forces
     rest = h - passed
 
-    # residuals against the size of the terms that they are sums of
+    # residuals relative to the size of the terms that they sum
     residuals = InverseDynamicsResiduals(primal=largest(J @ wanted + bias), unactuated=largest(rest[~driven]))
     v = np.asarray(v, dtype=np.float64)
     c = bias_forces(model, q, v, external_forces=external_forces)

@@ -19,7 +19,7 @@ Array = NDArray[Any]
 _STATUS: tuple[LcpStatus, ...] = ("solved", "inaccurate", "ray", "pivot_limit")
 _ADVICE: dict[LcpStatus, str] = {
     "solved": "",
-    "inaccurate": "Complementary, but the residual is above the tolerance: equations contradict each other, or rounding. Look at the equations, or loosen the tolerance.",
+    "inaccurate": "Complementary, but the residual is above the tolerance: contradictory equations, or rounding errors. Look at the equations, or loosen the tolerance.",
     "ray": "The pivots ended on a ray: if M is copositive plus there is no solution, else there may be one. See residual.",
     "pivot_limit": "Give more max_pivots.",
 }
@@ -30,12 +30,12 @@ class LcpResult:
     """Result of :func:`solve_lcp`.
 
     Attributes:
-        solution: (n,) z, finite, non-negative where it is not free; if there is no solution, the best found.
+        solution: (n,) z, finite, non-negative where it is not free; if there is no solution, the best point found.
         slack: (n,) w = M z + q.
         status: "solved"; "inaccurate": complementary, but the residual is above the tolerance, because of rounding or contradictory equations; "ray": no solution was found, and if M is copositive plus there
             is none; "pivot_limit".
-        pivots: in all attempts.
-        attempts: 1, or more if the first found no solution.
+        pivots: number of pivots in all attempts.
+        attempts: number of attempts: 1, or more if the first found no solution.
         residual: largest |w_i| of equations and of z_i > 0, and of −w_i otherwise.
         advice: what to do about the status, or empty.
     """
@@ -66,15 +66,15 @@ def solve_lcp(
 ) -> LcpResult:
     """Solve w = M z + q, w ≥ 0, z ≥ 0, wᵀ z = 0; where ``free``, w = 0 and z has any sign: by Lemke's method, O(n³).
 
-    Free variables are eliminated first, also where their own block of M is singular; rows and columns are scaled; ties are broken lexicographically, so that pivots do not cycle. Where
+    Free variables are eliminated first, even if their own block of M is singular; rows and columns are scaled; ties are broken lexicographically, so that pivots do not cycle. If
     they end on a ray, the method is repeated with another covering vector and with slight damping.
 
     Args:
         M: (n, n) any matrix.
         q: (n,).
-        free: (n,) bool, True for equations; default none.
-        tolerance: of the residual, relative to the largest |q|.
-        max_pivots: maximum number of pivots per attempt; default 100 + 10 per pair.
+        free: (n,) bool, True for equations; default: none.
+        tolerance: tolerance for the residual, relative to the largest |q|.
+        max_pivots: maximum number of pivots per attempt; default: 100 + 10 per pair.
 
     Returns:
         solution, slack, status and residual.

@@ -1,6 +1,6 @@
-"""Links as bodies of their own, V = [velocity of the origin; angular velocity] of every link, world axes; joints as equations on them.
+"""Links as separate bodies, V = [velocity of the origin; angular velocity] of every link, world axes; joints as equations on them.
 
-A link is a body with joints, and what is fused to it. With E the Jacobian of all links, V = E v, everything about the joints is in E: of link i and its parent p
+A link is a body with joints, and everything fused to it. With E the Jacobian of all links, V = E v, everything about the joints is in E: for link i and its parent p
 
     V_i − X V_p = S v_i,   X V_p the motion of the parent at the origin of i,   S the columns of E of the joints of i
 
@@ -43,7 +43,7 @@ def cross(x: Array) -> Array:
 
 
 def shift(r: Array) -> Array:
-    """Make [1 −[r]×; 0 1] of vectors (n, 3), a motion at a point r further on."""
+    """Make [1 −[r]×; 0 1] of vectors (n, 3), a motion at a point displaced by r."""
     return np.asarray((r @ _SHIFT.reshape(3, 36)).reshape(-1, 6, 6) + _ONE)
 
 
@@ -53,7 +53,7 @@ def turned(A: Array, R: Array) -> Array:
 
 
 def split(S: Array) -> tuple[Array, Array]:
-    """[R⁻¹ Qᵀ; Q'ᵀ] (n, 6, 6) of columns S (n, 6, k), and the least number on a diagonal of R."""
+    """[R⁻¹ Qᵀ; Q'ᵀ] (n, 6, 6) of columns S (n, 6, k), and the smallest number on a diagonal of R."""
     k = S.shape[2]
     Q, R = np.linalg.qr(S, mode="complete")
     least = np.abs(np.diagonal(R, axis1=1, axis2=2)).min(initial=np.inf)
@@ -67,11 +67,11 @@ class Links:
     """A mechanism in velocities of its links, and constraints on them; ``at`` moves it to a state.
 
     Attributes:
-        count: links n.
-        joint_rows: rows of all joints, 6 n − nv.
+        count: number of links n.
+        joint_rows: number of rows of all joints, 6 n − nv.
         inertia: (6 n, 6 n).
-        rates: (nv, 6 n) P with v = P V; jacobian: (joint_rows + m, 6 n) J of the joints, then of the constraints. Those of the last state.
-        massive: whether every link has inertia of its own.
+        rates: (nv, 6 n) P with v = P V; jacobian: (joint_rows + m, 6 n) J of the joints, then of the constraints. At the last state.
+        massive: True if every link has its own inertia.
     """
 
     def __init__(self, model: Model, constraints: Sequence[Constraint]) -> None:
@@ -99,7 +99,7 @@ class Links:
         self._place_constraints(link)
 
     def _numbers(self, row: Array, link: Array) -> Array:
-        """Where six numbers per row (…), on a link, are in ``_all``."""
+        """Find the indices in ``_all`` of six numbers per row (…) on a link."""
         return np.asarray(row[..., None] * 6 * self.count + 6 * link[..., None] + np.arange(6))
 
     def _mass_of_links(self, link: Array, X: Array) -> None:
@@ -115,7 +115,7 @@ class Links:
         self._inertias = np.stack([out, np.linalg.inv(out)]) if self.massive else out[None]
 
     def _place_joints(self, X: Array) -> None:
-        """Rows of rates and joints of every link; of links with one joint their numbers too, in the axes of the link."""
+        """Rows of rates and joints of every link; for links with one joint also their values, in the axes of the link."""
         model, n = self.model, self.count
         ends = np.append(model.joint_vadr, model.nv)
         joints = [np.flatnonzero(model.joint_body == b) for b in self.bodies]
@@ -145,14 +145,14 @@ class Links:
         return np.asarray(E[links[:, None, None], np.arange(6)[:, None], own[:, None, :]])
 
     def _place_constraints(self, link: Array) -> None:
-        """Bodies, points and axes of constraints that hold frames; all others are written on joint velocities."""
+        """Bodies, points and axes of constraints that hold frames; all others are written in joint velocities."""
         first = 6 * self.count + np.cumsum([0, *(c.rows for c in self.constraints)])
         framed = [k for k, c in enumerate(self.constraints) if isinstance(c, PointContact | Connect | Weld | Hinge)]
         data = [self.constraints[k]._recipe[2] for k in framed]
         self._carrier = np.array([d["bodies"][0] for d in data], dtype=int)
         self._axes = np.array([d["matrix"] for d in data]).reshape(-1, 3, 3)
         self._carried = np.array([d["axes_on"] == 0 for d in data], dtype=bool)[:, None, None]
-        # sides that move: constraint, sign, body, point, link
+        # moving sides: constraint, sign, body, point, link
         sides = [
             (i, sign, body, d["points"][3 * k : 3 * k + 3])
             for i, d in enumerate(data)
@@ -164,7 +164,7 @@ class Links:
         self._body = np.array([side[2] for side in sides], dtype=int)
         self._point = np.array([side[3] for side in sides]).reshape(-1, 3)
         self._link = link[self._body]
-        # two sides on one link are one
+        # two sides on one link are merged
         self._same = [k for k in range(1, len(sides)) if self._side[k] == self._side[k - 1] and self._link[k] == self._link[k - 1]]
         rows = [(k, r, first[framed[i]] + n) for k, (i, *_) in enumerate(sides) if k not in self._same for n, r in enumerate(_ROWS[self.constraints[framed[i]].rows])]  # fmt: skip
         taken = np.array(rows, dtype=int).reshape(-1, 3)
@@ -215,7 +215,7 @@ class Links:
 
     @property
     def inertia(self) -> Array:
-        """Blocks of the links; and of the drives, Pᵀ armature P."""
+        """Blocks of the links, and the armature term Pᵀ armature P."""
         n = self.count
         out = np.zeros((n, 6, n, 6))
         out[range(n), :, range(n), :] = self._here[0]

@@ -22,7 +22,7 @@ _NATIVE: dict[np.dtype[Any], Any] = {np.dtype(np.float64): _core.OperationalSpac
 class OperationalSpace:
     """Inertia, dynamically consistent pseudo-inverse and null space of the rows of an operator, as SciPy operators, O(n + m) per column.
 
-    They read the operator when they are used, so ``G.update`` and a new ``G.damping`` take effect at once. Where a matrix is small and used for many columns at one
+    They read the operator when they are used, so ``G.update`` and a new ``G.damping`` take effect immediately. Where a matrix is small and used for many columns at one
     configuration, it is formed.
 
     Damping bounds them at singularities: an eigenvector of G with eigenvalue σ is controlled by the fraction σ / (σ + ε). More proximal
@@ -58,7 +58,7 @@ class OperationalSpace:
         self._null_space = LinearMap((n, n), G.dtype, *null)
 
     def _checked(self, native: Any) -> Any:
-        """Let a native map take a vector or columns; one that has no inverse to work with answers None."""
+        """Make a native map take a vector or columns; without an inverse it returns None."""
         G = self._G
 
         def run(x: ArrayLike) -> Array:

@@ -1,10 +1,10 @@
-"""Proximal iterations on the operator: G λ = b where rows may repeat or contradict each other.
+"""Proximal iterations on the operator: G λ = b with rows that may repeat or contradict each other.
 
     λ ← λ + (G + ε)⁻¹ (b − G λ),   λ = 0 at first
 
-An eigenvector of G with eigenvalue σ loses the factor ε / (σ + ε) of its residual in each iteration, so a few are enough whatever ε is. If b is in the range of
-G, λ tends to the solution of least norm, G⁺ b. If it is not, the part of b across the range stays as residual: the least-squares answer ("Constrained
-Articulated Body Dynamics Algorithms", section II-C and eq. 14), and λ is found anew without it, G⁺ b again. Where ε differs from row to row, the norm is
+An eigenvector of G with eigenvalue σ loses the factor ε / (σ + ε) of its residual in each iteration, so a few are enough for any ε. If b is in the range of
+G, λ tends to the minimum-norm solution, G⁺ b. If it is not, the part of b orthogonal to the range remains as the residual: the least-squares solution ("Constrained
+Articulated Body Dynamics Algorithms", section II-C and eq. 14), and λ is recomputed without it, G⁺ b again. Where ε differs from row to row, the norm is
 √(Σ ε λ²).
 """
 
@@ -27,18 +27,18 @@ __all__ = ["Proximal", "ProximalStatus", "default_damping", "largest", "norm_of"
 
 Array = NDArray[Any]
 ProximalStatus = Literal["solved", "infeasible_least_squares", "iteration_limit"]
-# ε / ‖G‖ where none is given, and how little it may become: three iterations solve rows with σ > 1e-4 ‖G‖, and rounding of b, 1e-16, costs redundant rows 1e-8 of their forces.
+# default ε / ‖G‖, and its minimum: three iterations solve rows with σ > 1e-4 ‖G‖, and rounding of b, 1e-16, costs redundant rows 1e-8 of their forces.
 _DAMPING = 1e-8
 _LEAST_DAMPING = 1e-13
 _EPS = float(np.finfo(np.float64).eps)
 # A residual that an iteration changes by less than this fraction no longer decreases.
 _STALLED = 1e-9
-# Rows that nearly depend on each other, J to √rounding, do so in G to rounding: a residual below this part of b is theirs and contradicts nothing.
+# Rows that are nearly dependent, in J to √rounding, are so in G to rounding: a residual below this fraction of b is due to them, not to a contradiction.
 _CONSISTENT = 1e-7
 
 
 def operator_of(model: Model, constraints: Sequence[Constraint | Loop] | DelassusOperator) -> DelassusOperator:
-    """Make the operator of some constraints, or check one that is given in their place."""
+    """Make the operator of some constraints, or check one given instead."""
     if not isinstance(constraints, DelassusOperator):
         return DelassusOperator(model, constraints)
     if constraints.model is not as_model(model) and constraints.model != model:
@@ -51,7 +51,7 @@ def operator_of(model: Model, constraints: Sequence[Constraint | Loop] | Delassu
 
 
 def norm_of(G: DelassusOperator) -> float:
-    """‖G‖ from below, some per cent exact: power iterations from numbers that are the same each time."""
+    """Lower bound of ‖G‖, accurate to a few per cent: power iterations from the same start each time."""
     x = np.random.default_rng(0).standard_normal(G.shape[0])
     size = 0.0
     for _ in range(6):
@@ -69,7 +69,7 @@ def default_damping(norm: float) -> float:
 
 
 def prepare(G: DelassusOperator, damping: ArrayLike | None) -> tuple[float, bool]:
-    """See that an updated operator has an inverse: with the damping given, its own, or one that suits it. Returns ‖G‖, and whether nobody chose the damping."""
+    """Make sure that an updated operator has an inverse: with the given damping, its own, or a suitable one. Returns ‖G‖, and whether the damping is a default."""
     norm = norm_of(G)
     if damping is not None:
         G.damping = damping
@@ -85,7 +85,7 @@ def prepare(G: DelassusOperator, damping: ArrayLike | None) -> tuple[float, bool
 
 @dataclass(frozen=True, eq=False)
 class Proximal:
-    """λ (m,), what came of it, and the largest residual before each iteration and after the last."""
+    """λ (m,), the status, and the largest residual before each iteration and after the last."""
 
     forces: Array
     status: ProximalStatus
@@ -93,7 +93,7 @@ class Proximal:
 
     @property
     def iterations(self) -> int:
-        """How many, those that find λ anew included."""
+        """Number of iterations, including those that recompute λ."""
         return len(self.history) - 1
 
 
@@ -103,13 +103,13 @@ def proximal(
     """Solve G λ = b by proximal iterations.
 
     Args:
-        G: updated, with damping.
-        b: (m,).
+        G: operator, updated and with damping.
+        b: (m,) right-hand side.
         norm: ‖G‖, roughly.
-        tolerance: of the largest residual, relative to the largest number of b; 1e-7 where rows nearly depend on each other.
+        tolerance: tolerance for the largest residual, relative to the largest |b|; 1e-7 where rows are nearly dependent.
         max_iterations: maximum number of proximal iterations.
-        rounding: of the numbers of b; what is less counts as zero.
-        adapt: lessen the damping while iterations are slow, as they are where rows are nearly dependent or of very different size.
+        rounding: rounding error of the numbers of b; anything below counts as zero.
+        adapt: reduce the damping while iterations are slow, as happens for nearly dependent rows or rows of very different scale.
     """
     first = damping = G.damping if isinstance(G.damping, np.ndarray) else np.zeros_like(b)
     forces, residual = np.zeros_like(b), b.copy()
@@ -118,7 +118,7 @@ def proximal(
     status: ProximalStatus = "iteration_limit"
     outcome: ProximalStatus = "solved"
     while True:
-        # what rounding leaves of G λ
+        # rounding error of G λ
         noise = 4 * _EPS * norm * float(np.linalg.norm(forces))
         if history[-1] <= max(goal, noise):
             status = outcome
@@ -128,11 +128,11 @@ def proximal(
         step = forces + G.solve(residual)
         new_residual = b - G @ step
         noise = 4 * _EPS * norm * float(np.linalg.norm(step))
-        # what the iteration took away: of the range of G, whatever stands across it
+        # what the iteration removed: a part within the range of G, whatever is orthogonal to it
         gone = float(np.linalg.norm(residual - new_residual))
         if gone <= max(_STALLED * float(np.linalg.norm(residual)), noise):
             if b is not given:
-                # it was found anew as far as it can be
+                # recomputed as accurately as possible
                 status = outcome
                 break
             # the residual is orthogonal to the range of G: without it there is a solution
@@ -162,5 +162,5 @@ def split(constraints: Sequence[Constraint], rows: Array) -> tuple[Array, ...]:
 
 
 def largest(x: Array) -> float:
-    """Largest size of some numbers; zero of none."""
+    """Largest magnitude; zero for an empty array."""
     return float(np.abs(x).max(initial=0.0))

@@ -1,4 +1,4 @@
-"""What columns of a study are of: parameters of worlds, coordinates, velocities and controls to start with; all of an array, one number of it, or a factor on it."""
+"""Targets of the columns of a study: parameters of worlds, initial coordinates and velocities, controls; a whole array, one number of it, or a factor on it."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Shapes = dict[str, tuple[int, ...]]
 _FORM = re.compile(r"(?P<array>\w+)(?:\[(?P<index>[^\]]+)\])?")
 
 STATES = ("q", "v", "control")
-# factors on the model's numbers: the arrays that one multiplies
+# factors on the model's numbers: name → the arrays that it multiplies
 SCALES = {
     "mass_scale": ("body_mass", "body_inertia"), "gravity_scale": ("gravity",), "damping_scale": ("joint_damping",), "stiffness_scale": ("joint_stiffness",),
     "armature_scale": ("joint_armature",), "friction_loss_scale": ("joint_friction_loss",), "gain_scale": ("actuator_gain", "actuator_bias"),
 }  # fmt: skip
-_ALIKE = ("friction", "restitution")  # one number of a row may stand for those of all shapes
+_ALIKE = ("friction", "restitution")  # one number per row may stand for all shapes
 _SIGNED = (
     *STATES,
     "gravity",
@@ -41,7 +41,7 @@ _SIGNED = (
 
 
 def row_shapes(worlds: Worlds) -> Shapes:
-    """Return the shape in one row of everything that a column may be of; one number has ()."""
+    """Return the shape per row of every possible target of a column; () for one number."""
     model = worlds.model
     arrays = {name: worlds.parameters[name].shape[1:] for name in worlds.parameters}
     return {**arrays, **dict.fromkeys(SCALES, ()), "q": (model.nq,), "v": (model.nv,), "control": (model.nu,)}
@@ -87,7 +87,7 @@ def _index(model: Model, array: str, word: str) -> int:
 
 
 def _names(model: Model, array: str) -> dict[str, int]:
-    """Names of elements of an array, where each has one."""
+    """Names of elements of an array, if each has one."""
     if array in ("q", "v"):
         places = model.joint_qadr if array == "q" else model.joint_vadr
         return {
@@ -104,7 +104,7 @@ def check_values(model: Model, design: Design, targets: Mapping[str, Target], sh
     """Check shapes and signs of all values of a design; worlds check the rest when values are set.
 
     Raises:
-        ArgumentError: and names the column and the rows.
+        ArgumentError: a value is invalid; the message names the column and the rows.
     """
     for name, values in design.extremes().items():
         target = targets[name]
@@ -117,7 +117,7 @@ def check_values(model: Model, design: Design, targets: Mapping[str, Target], sh
         if target.array == "mass_scale":
             wrong = values <= 0
         elif target.array == "body_mass":
-            # the world and bodies without mass stay without
+            # the world and massless bodies stay massless
             wrong = (values <= 0) & ((model.body_mass[target.index] if target.index else model.body_mass) > 0) | (values < 0)
         if wrong.any():
             sign = "positive numbers" if "mass" in target.array else "numbers that are not negative"
@@ -129,9 +129,9 @@ def write_column(target: Target, column: Array, live: Mapping[str, Array]) -> No
     """Write the values of some rows into the live arrays of the first worlds.
 
     Args:
-        target: where they belong.
+        target: target of the column.
         column: (n,) or (n, …) values.
-        live: name → (count, …); holds the model's values where they are scaled.
+        live: name → (count, …); holds the model's values if the column scales them.
     """
     first: Any = slice(0, len(column))
     for name in SCALES.get(target.array, ()):

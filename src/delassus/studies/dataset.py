@@ -1,8 +1,8 @@
-"""Results on disk: a folder of Parquet files, each complete and of some rows, with the identity of the study they belong to.
+"""Results on disk: a folder of Parquet files, each complete and with some of the rows, and the identity of their study.
 
     study.parquet/
         _study.json                      identity of the study, and its columns
-        part-000000000000-1a2b3c4d.parquet   rows of some chunks; which ones is in its metadata
+        part-000000000000-1a2b3c4d.parquet   rows of some chunks, listed in its metadata
 
 A part gets its name only when it is complete, so a killed process leaves no partial file. Readers of Parquet datasets ignore names that begin with ``_`` or ``.``.
 """
@@ -29,7 +29,7 @@ from ..simulator.files import named_path, whole_file
 __all__ = ["Dataset", "Ranges", "arrow", "table_of"]
 
 Array = NDArray[Any]
-Ranges = list[tuple[int, int]]  # of rows, from first to one beyond the last, in order, not touching each other
+Ranges = list[tuple[int, int]]  # of rows, from first to one beyond the last, in order, separated by gaps
 
 _IDENTITY, _ROWS = b"delassus.study", b"delassus.rows"
 
@@ -45,7 +45,7 @@ def arrow() -> tuple[Any, Any]:
 
 
 def table_of(columns: Mapping[str, Array]) -> Any:
-    """Return columns as a ``pyarrow.Table``: numbers of a row as they are, arrays of a row as lists of fixed length, NaN as null."""
+    """Return columns as a ``pyarrow.Table``: one number per row as it is, arrays as lists of fixed length, NaN as null."""
     pa, _ = arrow()
 
     def column(values: Array) -> Any:
@@ -78,9 +78,9 @@ class Dataset:
     """A folder of parts of one study.
 
     Args:
-        path: of the folder; made if it is missing.
-        identity: of the study: name → digest. A folder with another one is refused.
-        rows: of the whole study.
+        path: path of the folder, created if missing.
+        identity: identity of the study: name → digest. A folder with another one is refused.
+        rows: number of rows of the whole study.
     """
 
     def __init__(self, path: str | os.PathLike[str], identity: Mapping[str, str], rows: int) -> None:
@@ -90,10 +90,10 @@ class Dataset:
 
     @contextmanager
     def opened(self, *, resume: bool) -> Iterator[Dataset]:
-        """Make the folder, or check that it is of this study, and keep other processes from writing to it.
+        """Create the folder, or check that it belongs to this study, and lock out other processes.
 
         Raises:
-            DatasetError: it is of another study; or it has rows already, and they are not to be kept.
+            DatasetError: it belongs to another study; or it has rows already, and ``resume`` is False.
             BusyError: another process runs this study.
             WriteError: the folder cannot be written to.
         """
@@ -119,7 +119,7 @@ class Dataset:
             os.close(lock)
 
     def _check_folder(self) -> None:
-        """Refuse a folder with files of somebody else's, or of another study."""
+        """Refuse a folder with unrelated files, or of another study."""
         names = {entry.name for entry in self.path.iterdir() if not entry.name.startswith(".")} - {"_lock"}
         if "_study.json" not in names:
             if names:
@@ -140,7 +140,7 @@ class Dataset:
         return sorted(self.path.glob("part-*.parquet"))
 
     def _part_rows(self, path: Path) -> list[tuple[int, int]]:
-        """Rows of a part, by its metadata."""
+        """Rows of a part, from its metadata."""
         pa, parquet = arrow()
         try:
             meta = parquet.read_schema(path).metadata or {}
@@ -153,10 +153,10 @@ class Dataset:
             raise DatasetError(f"path: {str(path)!r} cannot be read: {error}. Move it away; its rows are then run again.") from None
 
     def finished(self) -> Ranges:
-        """Return which rows there are.
+        """Return the rows that are finished.
 
         Raises:
-            DatasetError: a part cannot be read, is of another study, or has rows that another one has.
+            DatasetError: a part cannot be read, belongs to another study, or repeats rows of another part.
         """
         every = [(pair, path) for path in self.parts() for pair in self._part_rows(path)]
         every.sort()
@@ -172,7 +172,7 @@ class Dataset:
             chunks: (first, one beyond the last) row and the table of each chunk.
 
         Raises:
-            WriteError: the disk is full, …; parts that were written before stay.
+            WriteError: the disk is full, …; parts written earlier are kept.
         """
         pa, parquet = arrow()
         chunks = sorted(chunks, key=lambda chunk: chunk[0])
@@ -183,14 +183,14 @@ class Dataset:
             parquet.write_table(table.replace_schema_metadata({_IDENTITY: self.label, _ROWS: ranges}), file)
 
     def read(self) -> Any:
-        """Return all rows that there are as one ``pyarrow.Table``, by their numbers."""
+        """Return all finished rows as one ``pyarrow.Table``, sorted by row number."""
         _, parquet = arrow()
         tables = [parquet.read_table(path).replace_schema_metadata(None) for path in self.parts()]
         return sorted_rows(tables) if tables else None
 
 
 def sorted_rows(tables: list[Any]) -> Any:
-    """Return tables as one, by the number of the row."""
+    """Return tables joined into one, sorted by row number."""
     pa, _ = arrow()
     table = pa.concat_tables(tables)
     order = np.argsort(table.column("row").to_numpy(), kind="stable")

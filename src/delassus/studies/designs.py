@@ -27,8 +27,8 @@ class Design:
     """A table of runs, made by :func:`grid`, :func:`random` or :func:`latin_hypercube`.
 
     Attributes:
-        rows: how many runs.
-        names: of its columns.
+        rows: number of runs.
+        names: column names.
     """
 
     rows: int
@@ -39,11 +39,11 @@ class Design:
         raise NotImplementedError
 
     def extremes(self) -> dict[str, Array]:
-        """Return values that are valid only if all are: name → (k, …), by rows where they are listed."""
+        """Return values that are valid only if all values are: name → (k, …), all rows if they are listed."""
         raise NotImplementedError
 
     def content(self) -> dict[str, Any]:
-        """Return what the values depend on, for the identity of a study; JSON can hold it."""
+        """Return everything the values depend on, for the identity of a study, as JSON data."""
         raise NotImplementedError
 
 
@@ -51,7 +51,7 @@ def bad_rows(wrong: Array, first: int = 0) -> str:
     """Return the indices of the invalid rows, as text.
 
     Args:
-        wrong: (rows, …) whether it is.
+        wrong: (rows, …) True for invalid values.
         first: number of the first row.
     """
     found = np.flatnonzero(wrong.reshape(len(wrong), -1).any(axis=1)) + first
@@ -63,12 +63,12 @@ def bad_rows(wrong: Array, first: int = 0) -> str:
 
 
 def _key(*parts: object) -> int:
-    """128 bits that stand for these parts."""
+    """Hash of these parts, 128 bits."""
     return int.from_bytes(hashlib.sha256(json.dumps(parts).encode()).digest()[:16], "little")
 
 
 def _uniform(key: int, start: int, stop: int) -> Array:
-    """Uniform numbers of [0, 1), one for each row: block number row // 4 of the Philox stream of this key has those of four rows."""
+    """Uniform numbers of [0, 1), one for each row: block row // 4 of the Philox stream of this key has the numbers of four rows."""
     stream = np.random.Philox(key=key)
     stream.advance(start // 4)
     skipped = start % 4
@@ -77,9 +77,9 @@ def _uniform(key: int, start: int, stop: int) -> Array:
 
 
 def _permuted(rows: Array, n: int, key: int) -> Array:
-    """Return where a random permutation of 0 … n − 1 puts these rows.
+    """Return the images of these rows under a random permutation of 0 … n − 1.
 
-    A Feistel network permutes the numbers of 2h bits, 2^2h ≥ n: (l, r) → (r, l ⊕ F(r)), F a hash with a key per round. What comes out beyond n goes through it again until it does not,
+    A Feistel network permutes the numbers of 2h bits, 2^2h ≥ n: (l, r) → (r, l ⊕ F(r)), F a hash with a key per round. A result beyond n − 1 is passed through it again,
     which permutes 0 … n − 1. Less than four passes on average, and no memory of the other rows.
     """
     half = np.uint64(max(1, math.ceil(math.log2(max(n, 2)) / 2)))
@@ -103,7 +103,7 @@ def _permuted(rows: Array, n: int, key: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class _Listed(Design):
-    """Values that are listed."""
+    """A design with listed values."""
 
     values: dict[str, Array]
 
@@ -195,12 +195,12 @@ def grid(values: Mapping[str, Any]) -> Design:
 
 
 def random(rows: int, ranges: Mapping[str, Range], *, seed: int = 0) -> Design:
-    """Return independent uniform values. A value depends on the seed, its name and its row only: more rows or names change none of the others.
+    """Return independent uniform values. A value depends only on the seed, its name and its row: more rows or names do not change the others.
 
     Args:
-        rows: how many.
+        rows: number of rows.
         ranges: name → (low, high), or (low, high, "log") for values whose logarithm is uniform.
-        seed: of all values.
+        seed: random seed.
     """
     return _sampled(rows, ranges, seed, latin=False)
 
@@ -209,9 +209,9 @@ def latin_hypercube(rows: int, ranges: Mapping[str, Range], *, seed: int = 0) ->
     """Return a Latin hypercube: each of ``rows`` equal parts of every range has exactly one value, in random order.
 
     Args:
-        rows: how many.
+        rows: number of rows.
         ranges: name → (low, high), or (low, high, "log") for equal parts of the logarithm.
-        seed: of all values.
+        seed: random seed.
     """
     return _sampled(rows, ranges, seed, latin=True)
 
@@ -254,7 +254,7 @@ def _finite_column(values: Any, name: str) -> Array:
 
 
 def _column_getter(table: Any) -> tuple[Iterable[Any], Callable[[Any], Any]] | None:
-    """Return the names of a table's columns and how to get one: of a mapping, a pyarrow Table or a DataFrame."""
+    """Return the column names of a mapping, pyarrow Table or DataFrame, and a function that gets a column."""
     if isinstance(table, Mapping):
         return table, table.__getitem__
     if hasattr(table, "column_names") and hasattr(table, "column"):
@@ -265,7 +265,7 @@ def _column_getter(table: Any) -> tuple[Iterable[Any], Callable[[Any], Any]] | N
 
 
 def _arrow_values(column: Any) -> Array:
-    """Numbers of a column of pyarrow's: (rows,), or (rows, k) where it has lists of equal length."""
+    """Numbers of a pyarrow column: (rows,), or (rows, k) for lists of equal length."""
     kind = column.type
     if hasattr(kind, "list_size"):
         return np.asarray(column.combine_chunks().flatten().to_numpy(zero_copy_only=False)).reshape(-1, kind.list_size)
@@ -277,8 +277,8 @@ def as_design(table: Any, name: str, rows: int | None = None) -> Design:
 
     Args:
         table: the design.
-        name: of the argument, for errors.
-        rows: how many, if that is known.
+        name: name of the argument, for error messages.
+        rows: number of rows, if known.
     """
     if isinstance(table, Design):
         return table
@@ -300,7 +300,7 @@ def as_design(table: Any, name: str, rows: int | None = None) -> Design:
 
 
 def joined(*parts: Design) -> Design:
-    """Return a design with the columns of several of equal length."""
+    """Return a design with the columns of several designs of equal length."""
     if len(parts) == 1:
         return parts[0]
     names = [name for part in parts for name in part.names]

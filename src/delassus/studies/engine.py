@@ -1,4 +1,4 @@
-"""Sends chunks of rows to an executor until all are done: a few at a time, again where a worker was lost."""
+"""Sends chunks of rows to an executor until all are done: a few at a time, and again if a worker was lost."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from .work import keep, local, message, run_chunk
 
 __all__ = ["Engine", "Threads", "worker_count"]
 
-CHUNK_SECONDS = 1.0  # that a chunk takes: a scheduler that takes a millisecond for it takes a thousandth
+CHUNK_SECONDS = 1.0  # duration of a chunk: scheduling that takes a millisecond is then a thousandth of it
 MAX_CHUNK = 10_000  # rows
-ATTEMPTS = 4  # of a chunk whose worker is lost
-HEARTBEAT = 0.25  # [s] without an answer after which the caller is asked again
+ATTEMPTS = 4  # at a chunk whose worker is lost
+HEARTBEAT = 0.25  # [s] without an answer after which the caller is polled
 
 
 class Threads(ThreadPoolExecutor):
-    """Threads of this process. Their work is native and runs without the interpreter's lock; they stop in the middle of a chunk.
+    """Threads of this process. Their work is native and runs without the interpreter's lock; they can stop within a chunk.
 
     Args:
-        workers: their number; default one per core available to this process.
+        workers: number of threads; default: one per core available to this process.
     """
 
     def __init__(self, workers: int | None = None) -> None:
@@ -53,7 +53,7 @@ def worker_count(executor: Any) -> int:
 
 @dataclass
 class _Chunk:
-    """Rows from ``first`` to one before ``last``; ``lost``: how often their worker was; ``sends``: how often they were sent."""
+    """Rows from ``first`` to ``last`` − 1; ``lost``: number of lost workers; ``sends``: number of times they were sent."""
 
     first: int
     last: int
@@ -66,12 +66,12 @@ class Engine:
     """Runs rows on an executor.
 
     Args:
-        executor: with the interface of ``concurrent.futures.Executor``; None for threads of this process.
-        job: the study; key: what stands for it.
+        executor: executor with the interface of ``concurrent.futures.Executor``; None for threads of this process.
+        job: the study; key: its identifier.
         design: values of the rows.
         ranges: rows to run.
-        chunk: rows that are sent at once; None: as many as take a second.
-        take: called with (first, last, columns) of every chunk that is done.
+        chunk: number of rows per message; None: as many as take a second.
+        take: called with (first, last, columns) of every finished chunk.
         beat: called several times a second.
     """
 
@@ -88,14 +88,14 @@ class Engine:
     ) -> None:
         if executor is not None and not callable(getattr(executor, "submit", None)):
             raise ArgumentTypeError(f"executor: expected the interface of concurrent.futures.Executor, got {type(executor).__name__}.")
-        self.own = executor is None  # whether it is ours to shut down
+        self.own = executor is None  # whether we shut it down
         self.executor: Any = Threads() if executor is None else executor
         self.workers = worker_count(self.executor)
         self.job, self.key, self.design, self.chunk, self.take, self.beat = job, key, design, chunk, take, beat
         self.blob = None if executor is None else packed(job)
         self.fresh = deque(ranges)
         self.again: deque[_Chunk] = deque()  # to be sent again
-        self.suspects: deque[_Chunk] = deque()  # lost more than once: sent by themselves, at the end
+        self.suspects: deque[_Chunk] = deque()  # lost more than once: sent one at a time, at the end
         self.flying: dict[Future[bytes], _Chunk] = {}
         self.arrived: queue.SimpleQueue[Future[bytes]] = queue.SimpleQueue()
         self.alone = False
@@ -106,7 +106,7 @@ class Engine:
 
         Raises:
             WorkerError: workers were lost too often, or cannot be used.
-            FunctionError: a function of the user's failed.
+            FunctionError: a user function failed.
         """
         try:
             while self._send() or self.flying:
@@ -125,7 +125,7 @@ class Engine:
     # ---- sending ----------------------------------------------------------------------------------------------------------------
 
     def _send(self) -> bool:
-        """Send chunks, two for each worker; returns whether any are left to send."""
+        """Send chunks, two per worker; returns whether any remain to be sent."""
         while len(self.flying) < 2 * self.workers and not self.alone:
             if self.again:
                 chunk = self.again.popleft()
@@ -140,7 +140,7 @@ class Engine:
         return bool(self.again or self.fresh or self.suspects)
 
     def _cut(self) -> _Chunk:
-        """Take the next rows: as many as were asked for, or as many as take a second, but no more than leave every worker some."""
+        """Take the next rows: as many as requested, or as many as take a second, but few enough that every worker gets some."""
         first, stop = self.fresh.popleft()
         rows = self.chunk
         if rows is None:
@@ -167,11 +167,11 @@ class Engine:
         future.add_done_callback(self.arrived.put)
 
     def _replace(self, error: Exception, chunk: _Chunk) -> None:
-        """Put a new pool of processes in place of one that broke; other executors that take no more work are given up."""
+        """Replace a broken pool of processes by a new one; other executors that accept no more work are an error."""
         old = self.executor
         if not isinstance(old, ProcessPoolExecutor) or not getattr(old, "_broken", False):
             raise WorkerError(
-                f"rows {chunk.first} to {chunk.last - 1}: the executor takes no more work: {type(error).__name__}: {error}. The same call with another executor goes on from here."
+                f"rows {chunk.first} to {chunk.last - 1}: the executor takes no more work: {type(error).__name__}: {error}. The same call with another executor continues from here."
             ) from error
         self.executor = ProcessPoolExecutor(
             self.workers, mp_context=getattr(old, "_mp_context", None), initializer=getattr(old, "_initializer", None), initargs=getattr(old, "_initargs", ())
@@ -183,7 +183,7 @@ class Engine:
     # ---- receiving --------------------------------------------------------------------------------------------------------------
 
     def _receive(self, future: Future[bytes]) -> None:
-        """Take the answer to a chunk, or send the chunk again."""
+        """Process the answer to a chunk, or send the chunk again."""
         chunk = self.flying.pop(future)
         self.alone = False
         error = CancelledError("it was called off") if future.cancelled() else future.exception()
@@ -204,7 +204,7 @@ class Engine:
             self.take(chunk.first, chunk.last, answer["columns"])
 
     def _lost(self, chunk: _Chunk, error: BaseException) -> None:
-        """Send a chunk again whose worker was lost. One that was lost twice waits until no other is out, so that the next loss is its own."""
+        """Send a chunk again whose worker was lost. A chunk lost twice waits until no other is running, so that the next loss is its own."""
         why = f"{type(error).__name__}: {error}"
         if "No module named 'delassus" in _chain(error):
             raise WorkerError(
@@ -215,14 +215,14 @@ class Engine:
         if chunk.lost >= ATTEMPTS:
             raise WorkerError(
                 f"rows {chunk.first} to {chunk.last - 1}: their worker was lost {chunk.lost} times, the last time by {why}. "
-                "All other rows are finished or can go on; look at the memory of workers, and run these rows with chunk=1 to find the one."
+                "All other rows are finished or can continue; check the memory of workers, and run these rows with chunk=1 to find the one at fault."
             ) from error
         (self.again if chunk.lost < 2 else self.suspects).append(chunk)
 
     # ---- ending -----------------------------------------------------------------------------------------------------------------
 
     def _collect(self) -> None:
-        """After an error or an interrupt: take what is finished, and call off what has not begun."""
+        """After an error or an interrupt: take finished chunks, and cancel those that have not begun."""
         if isinstance(self.executor, Threads):
             self.executor.stopped.set()
         for future in list(self.flying):
@@ -239,7 +239,7 @@ class Engine:
 
 
 def _chain(error: BaseException | None) -> str:
-    """Texts of an error and of all that caused it."""
+    """Texts of an error and of all its causes."""
     texts = []
     while error is not None:
         texts.append(str(error))

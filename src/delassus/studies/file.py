@@ -41,8 +41,8 @@ def read_study(path: Path, rows: int | None = None) -> Study:
     """Return the study that a file describes.
 
     Args:
-        path: of the JSON or TOML file.
-        rows: in place of what the file says.
+        path: path of the JSON or TOML file.
+        rows: number of rows, instead of that in the file.
 
     Raises:
         LoadError: the file is missing or damaged, or lacks the model or the time.
@@ -93,7 +93,7 @@ def _table(found: Mapping[str, Any], path: Path, rows: int | None) -> Any:
 
 
 def _values(name: str, given: Any) -> Any:
-    """Return values of a grid: those listed, or some at equal distances."""
+    """Return values of a grid: listed ones, or equally spaced ones."""
     if not isinstance(given, Mapping):
         return given
     if set(given) != {"low", "high", "count"}:
@@ -118,7 +118,7 @@ def _read_table(path: Path) -> Any:
 
 @contextmanager
 def executor_of(place: str) -> Iterator[Executor | None]:
-    """Return the executor that a text names; it is shut down at the end, and so is a cluster that was started for it.
+    """Return the executor that a text names; it is shut down at the end, as is a cluster that was started for it.
 
     Args:
         place: ``threads``, ``processes`` or ``processes:N``, ``dask`` or ``dask://host:port``, ``ray`` or ``ray://host:port``; without a host a cluster on this machine is started.
@@ -150,7 +150,7 @@ def _dask_client(address: str) -> Any:
 
 
 def summary(result: StudyResult) -> dict[str, Any]:
-    """Return how runs ended, and smallest, median and largest number of every column that has one in a row; JSON can hold it."""
+    """Return the number of runs per status, and minimum, median and maximum of every column with one number per row, as JSON data."""
     columns = {}
     for name in (*result.study.names, *result.study.metrics):
         values = result.column(name)

@@ -1,4 +1,4 @@
-"""What workers need of a study besides the values of its rows: everything that is the same in all of them."""
+"""What workers need of a study besides the values of its rows: everything that all rows share."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Target:
-    """What a column is of: a parameter, q, v or control; all of it, or one number of it.
+    """Target of a column: a parameter, q, v or control; the whole array, or one number of it.
 
     Attributes:
-        array: its name.
-        index: of the number; empty for all.
+        array: name of the array.
+        index: index of the number; empty for the whole array.
     """
 
     array: str
@@ -40,15 +40,15 @@ class Job:
     """A study without its table.
 
     Attributes:
-        model: of all rows.
-        targets: name of a column → what it is of.
+        model: model of all rows.
+        targets: name of a column → its target.
         metrics: name → function of a run.
-        keyframe: that worlds are reset to before they are put where they start, for its activations and mocap bodies.
-        initial: (q, v) that rows start from, or a function of a row.
-        controls: (nu,), (steps, nu), a function of (time, q, v), or none.
-        steps: of every run; every: steps from one frame to the next.
-        options: of the simulator.
-        seed: of random numbers that ``initial`` may draw.
+        keyframe: keyframe to which worlds are reset before their initial states are set, for its activations and mocap bodies.
+        initial: initial (q, v) of all rows, or a function of a row.
+        controls: (nu,), (steps, nu), a function of (time, q, v), or None.
+        steps: number of steps of each run; every: number of steps between frames.
+        options: simulator options.
+        seed: seed of the random numbers that ``initial`` may draw.
     """
 
     model: Model
@@ -64,7 +64,7 @@ class Job:
 
 
 def packed(job: Any) -> bytes:
-    """Return a job as bytes, by cloudpickle where that is installed: it also takes functions of a notebook, or inside of others.
+    """Return a job as bytes, by cloudpickle if installed, which also takes functions defined in notebooks or other functions.
 
     Raises:
         ArgumentTypeError: a function cannot be sent to another process.
@@ -82,7 +82,7 @@ def packed(job: Any) -> bytes:
 
 
 def function_digest(function: Any) -> str:
-    """Return a digest of a function: name, code, defaults and closure; of other callables their pickle."""
+    """Return a digest of a function: name, code, defaults and closure; for other callables of their pickle."""
     code = getattr(function, "__code__", None)
     if code is None:
         return hashlib.sha256(packed(function)).hexdigest()[:32]
@@ -96,7 +96,7 @@ def _code(code: CodeType) -> tuple[Any, ...]:
 
 
 def _value(value: Any) -> str:
-    """Return what stands for a default, or for a value that a function closes over."""
+    """Return a text for a default, or for a value in a function's closure."""
     if callable(value) and hasattr(value, "__code__"):
         return function_digest(value)
     if isinstance(value, ModuleType) or value is None:

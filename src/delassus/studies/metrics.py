@@ -1,4 +1,4 @@
-"""What a study keeps of every run: numbers made of its motion."""
+"""Metrics that a study keeps for each run: numbers computed from its motion."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """The motion of one row of a study: T frames, the start first.
+    """The motion of one row of a study: T frames, starting with the initial state.
 
     Attributes:
-        model: as the study has it; parameters of the row are not in it.
+        model: model of the study, without the parameters of the row.
         row: number of the row.
         parameters: name → its value in this row, a number or an array.
         time: (T,) [s]; frames are ``every`` steps apart.
         q: (T, nq) configurations; v: (T, nv) velocities.
-        penetration: (T,) deepest of all contacts in the steps since the frame before [m].
-        contact_force: (T,) largest total contact force on a body in the steps since the frame before [N].
+        penetration: (T,) maximum penetration in the steps since the previous frame [m].
+        contact_force: (T,) largest total contact force on a body in the steps since the previous frame [N].
     """
 
     model: Model
@@ -81,10 +81,10 @@ def _final_v(run: Run) -> Any:
 
 METRICS: dict[str, tuple[Metric, str]] = {
     "height": (_height, "height of the centre of mass at the end [m]"),
-    "distance": (_distance, "how far the centre of mass went, start to end, in the plane [m]"),
+    "distance": (_distance, "horizontal distance of the centre of mass from start to end [m]"),
     "energy": (_energy, "kinetic and potential energy at the end, with the masses of the model [J]"),
-    "max_speed": (_max_speed, "largest number of v in any frame [m/s or rad/s]"),
-    "max_penetration": (_max_penetration, "deepest penetration of any step [m]"),
+    "max_speed": (_max_speed, "largest entry of v in any frame [m/s or rad/s]"),
+    "max_penetration": (_max_penetration, "maximum penetration in any step [m]"),
     "max_contact_force": (_max_contact_force, "largest total contact force on a body in any step [N]"),
     "q": (_final_q, "configuration at the end, (nq,)"),
     "v": (_final_v, "velocity at the end, (nv,)"),
@@ -98,11 +98,11 @@ def metric_shape(metric: Metric, model: Model) -> tuple[int, ...]:
 
 
 def as_metrics(given: Any, taken: Iterable[str]) -> dict[str, Metric]:
-    """Return the metrics that a user gave: name → function.
+    """Return the requested metrics: name → function.
 
     Args:
         given: a name, an iterable of names, or a mapping of names to functions, or to names of built-in metrics.
-        taken: names that columns have already.
+        taken: names of existing columns.
     """
     if isinstance(given, str):
         given = (given,)
@@ -125,10 +125,10 @@ def as_metrics(given: Any, taken: Iterable[str]) -> dict[str, Metric]:
 
 
 def measured(name: str, metric: Metric, run: Run) -> Any:
-    """Return what a metric says of a run.
+    """Return the value of a metric for a run.
 
     Raises:
-        FunctionError: a function of the user's raised, or returned something other than one number.
+        FunctionError: a user function raised an error, or returned something other than one number.
     """
     try:
         value = metric(run)

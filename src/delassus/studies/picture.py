@@ -1,4 +1,4 @@
-"""Results of a study as a picture: every metric against every varied number."""
+"""Results of a study as a figure: every metric against every varied number."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ __all__ = ["picture"]
 
 Array = NDArray[Any]
 MAX_ACROSS, MAX_DOWN = 4, 5
-MAX_POINTS = 20_000  # drawn in a panel
+MAX_POINTS = 20_000  # drawn per panel
 _COLOURS = {"solved": "tab:blue", "unsolved": "tab:orange"}
 
 
 def _numbers(result: StudyResult, names: tuple[str, ...], *, varied: bool) -> dict[str, Array]:
-    """Columns with one number in a row; of those that are given, only what varies."""
+    """Columns with one number per row; with ``varied``, only those that vary."""
     found = {name: result.column(name) for name in names}
     return {name: column for name, column in found.items() if column.ndim == 1 and not (varied and np.ptp(column) == 0)}
 
@@ -34,7 +34,7 @@ def picture(result: StudyResult, path: str | os.PathLike[str] | None = None) -> 
     """Draw a panel for each metric and each varied number, runs as points by status, with the median of equal or neighbouring values as a line.
 
     Args:
-        result: of a study.
+        result: result of a study.
         path: also write the figure there; its suffix gives the format (.png, .svg, .pdf).
 
     Returns:
@@ -79,7 +79,7 @@ def picture(result: StudyResult, path: str | os.PathLike[str] | None = None) -> 
 
 
 def _with_unit(metric: str) -> str:
-    """Return the name of a metric, with its unit where it is a built-in one."""
+    """Return the name of a metric, with its unit if it is built in."""
     unit = re.search(r"\[.*\]$", METRICS[metric][1]) if metric in METRICS else None
     return f"{metric} {unit.group()}" if unit else metric
 

@@ -1,4 +1,4 @@
-"""How far a study is."""
+"""Progress of a study."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ class RowBar:
     """A progress bar with rows, rows per second and remaining time; nothing without a terminal.
 
     Args:
-        shown: whether it is wanted.
-        title: before the bar.
-        rows: of the study.
-        finished: rows that were finished before.
+        shown: show the bar.
+        title: text before the bar.
+        rows: number of rows of the study.
+        finished: number of rows finished earlier.
     """
 
     def __init__(self, shown: bool, title: str, rows: int, finished: int) -> None:

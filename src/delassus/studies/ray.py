@@ -16,8 +16,8 @@ class RayExecutor(Executor):
     """Tasks of Ray behind the interface of ``concurrent.futures.Executor``.
 
     Args:
-        address: of a cluster, as for ``ray.init``; default: the connected cluster, else a new one on this machine.
-        **options: of each task, as for ``ray.remote``: ``num_cpus``, ``resources``, ``runtime_env``, …
+        address: address of a cluster, as for ``ray.init``; default: the connected cluster, else a new one on this machine.
+        **options: options of each task, as for ``ray.remote``: ``num_cpus``, ``resources``, ``runtime_env``, …
 
     Examples:
         >>> import delassus as dl
@@ -32,13 +32,13 @@ class RayExecutor(Executor):
         self._ray = ray
         if not ray.is_initialized():
             ray.init(address, **({"log_to_driver": False, "include_dashboard": False} if address is None else {}))
-        # a lost task is sent again by the study, which counts how often
+        # a lost task is sent again by the study, which counts the losses
         self._options = {"max_retries": 0, **options}
         self._remote = ray.remote(_called).options(**self._options)
 
     @property
     def workers(self) -> int:
-        """Tasks that the cluster runs at once: its CPUs over those of a task."""
+        """Number of tasks that the cluster runs in parallel: its CPUs divided by those of a task."""
         return max(1, int(self._ray.cluster_resources().get("CPU", 1) / (self._options.get("num_cpus") or 1)))
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:

@@ -29,9 +29,9 @@ Array = NDArray[Any]
 class StudyResult:
     """Rows of a study, read when first used. Read tables larger than memory with ``pyarrow.dataset`` from :attr:`path`.
 
-    Columns: ``row``; what the table of the study varies; metrics, null where a run failed; ``status``: "solved" where all steps were, "unsolved" where some were not, "unstable" or "singular" or
-    "failed" (MuJoCo failed, or there were too many contacts) where the run ended early; ``unsolved``: number of steps that were not solved; ``unstable``: the step at which
-    the run ended early, −1 where it did not.
+    Columns: ``row``; those of the study's table; metrics, null if a run failed; ``status``: "solved" if all steps were, "unsolved" if some were not, "unstable", "singular" or
+    "failed" (MuJoCo failed, or there were too many contacts) if the run ended early; ``unsolved``: number of steps that were not solved; ``unstable``: the step at which
+    the run ended early, else −1.
     """
 
     def __init__(self, study: Study, dataset: Dataset | None, tables: list[Any]) -> None:
@@ -40,7 +40,7 @@ class StudyResult:
 
     @property
     def path(self) -> Path | None:
-        """Folder of the results; None where they are in memory only."""
+        """Folder of the results; None if they are only in memory."""
         return None if self._dataset is None else self._dataset.path
 
     @cached_property
@@ -56,7 +56,7 @@ class StudyResult:
         """Return a column: (rows,) or (rows, k); NaN where a run failed.
 
         Args:
-            name: of the column.
+            name: column name.
         """
         if name not in self.table.column_names:
             raise unknown("column", name, self.table.column_names)
@@ -84,7 +84,7 @@ class StudyResult:
         return dict(sorted(Counter(map(str, self.column("status").tolist())).items()))
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Any:
-        """Draw every metric against every varied number: at most five of one and four of the other.
+        """Draw every metric against every varied number: at most five metrics and four numbers.
 
         Args:
             path: also write the figure there; its suffix gives the format (.png, .svg, .pdf).

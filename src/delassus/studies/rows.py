@@ -22,20 +22,20 @@ from .metrics import Run, measured, metric_shape
 __all__ = ["RowStart", "Runner"]
 
 Array = NDArray[Any]
-BATCH = 32  # worlds that step together
-FRAME_BYTES = 2**26  # that the frames of a batch may take
-_ENDED = Worlds.STATUSES.index("unstable")  # the first status of worlds that go no further
+BATCH = 32  # number of worlds stepped together
+FRAME_BYTES = 2**26  # memory limit for the frames of a batch
+_ENDED = Worlds.STATUSES.index("unstable")  # the first status of worlds that have stopped
 
 
 @dataclass(frozen=True, eq=False)
 class RowStart:
-    """Row passed to a function that gives initial states.
+    """Row passed to a function that returns initial states.
 
     Attributes:
-        number: of the row.
+        number: row number.
         parameters: name → its value in this row, a number or an array.
-        model: of the study.
-        seed: of the study.
+        model: model of the study.
+        seed: seed of the study.
     """
 
     number: int
@@ -45,13 +45,13 @@ class RowStart:
 
     @cached_property
     def rng(self) -> np.random.Generator:
-        """Random numbers that depend on the seed of the study and the number of the row only."""
+        """Random generator that depends only on the seed of the study and the row number."""
         return np.random.default_rng([self.seed, self.number])
 
 
 @dataclass
 class _Motion:
-    """Frames of a batch of n rows as they come: T of each, the start first."""
+    """Frames of a batch of n rows: T of each, starting with the initial state."""
 
     time: Array
     q: Array
@@ -64,13 +64,13 @@ class _Motion:
         return cls(*(np.zeros((n, frames, *shape)) for shape in ((), (model.nq,), (model.nv,), (), ())))
 
     def take(self, frame: int, worlds: Worlds) -> None:
-        """Keep the states of all."""
+        """Keep the states of all rows."""
         n = len(self.time)
         for kept, live in ((self.time, worlds.time), (self.q, worlds.q), (self.v, worlds.v)):
             kept[:, frame] = live[:n]
 
     def see(self, frame: int, worlds: Worlds) -> None:
-        """Keep what the last step left, if it is larger than what the frame has."""
+        """Update a frame's maxima with the last step."""
         n = len(self.time)
         forces = worlds.contact_forces[:n]
         squares = np.square(forces)
@@ -80,7 +80,7 @@ class _Motion:
 
 
 class Runner:
-    """Runs rows in one thread, and keeps its worlds for the next ones.
+    """Runs rows in one thread, and keeps its worlds for further rows.
 
     Args:
         job: the study.
@@ -91,7 +91,7 @@ class Runner:
         self.frames = 1 + -(-job.steps // job.every)
         per_row = 8 * self.frames * (job.model.nq + job.model.nv + 3)
         self.batch = max(1, min(BATCH, FRAME_BYTES // per_row))
-        # factors come first, then arrays, then single numbers of them
+        # factors first, then arrays, then single numbers of them
         parameters = [(name, target) for name, target in job.targets.items() if target.array not in STATES]
         self._parameters = sorted(parameters, key=lambda pair: (pair[1].array not in SCALES, len(pair[1].index)))
         self._worlds: Worlds | None = None
@@ -105,17 +105,17 @@ class Runner:
         """Run rows.
 
         Args:
-            first: number of the first one; last: one beyond the last.
+            first: number of the first row; last: one beyond the last.
             columns: name → their values.
-            stop: says whether to give up.
+            stop: returns True to give up.
 
         Returns:
-            Metrics of all rows, NaN where a run ended early; ``status``, ``unsolved`` and ``unstable``. None: ``stop`` said so.
+            Metrics of all rows, NaN where a run ended early; ``status``, ``unsolved`` and ``unstable``. None if ``stop`` returned True.
 
         Raises:
-            FunctionError: a function of the user's failed.
-            QuaternionError: rows start with quaternions that are none.
-            ArgumentError: parameters of rows cannot be.
+            FunctionError: a user function failed.
+            QuaternionError: initial states have invalid quaternions.
+            ArgumentError: parameters are invalid.
         """
         parts = []
         for start in range(first, last, self.batch):
@@ -128,7 +128,7 @@ class Runner:
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def _run_batch(self, first: int, columns: Mapping[str, Array], n: int, stop: Callable[[], bool]) -> dict[str, Array] | None:
-        """Run at most as many rows as there are worlds: start them, step those that still run, and measure."""
+        """Run at most as many rows as there are worlds: start them, step those still running, and evaluate metrics."""
         job, worlds = self.job, self._ready(first, columns)
         values = [{name: column[k] if column.ndim > 1 else float(column[k]) for name, column in columns.items()} for k in range(n)]
         self._start(worlds, first, columns, values)
@@ -145,7 +145,7 @@ class Runner:
             _step(worlds, alive)
             frame = 1 + k // job.every
             motion.see(frame, worlds)
-            # those that end early keep the status of that step, and go no further
+            # those that end early keep the status of that step, and stop
             codes = worlds.status[:n]
             if codes.max() >= _ENDED:
                 ended = alive & (codes >= _ENDED)
@@ -162,7 +162,7 @@ class Runner:
     # ---- parts of a batch -------------------------------------------------------------------------------------------------------
 
     def _ready(self, first: int, columns: Mapping[str, Array]) -> Worlds:
-        """Return worlds with the parameters of these rows: the model's, factors on them, and then what columns say."""
+        """Return worlds with the parameters of these rows: the model's, with factors, then overridden by columns."""
         if self._worlds is None:
             self._worlds = Worlds(self.job.model, self.batch, **self.job.options)
         worlds = self._worlds
@@ -176,7 +176,7 @@ class Runner:
         return worlds
 
     def _start(self, worlds: Worlds, first: int, columns: Mapping[str, Array], values: list[dict[str, Any]]) -> None:
-        """Put rows where they start: as all of them do, or as a function says, and then what their columns say."""
+        """Set initial states: the common one, or that of a function, then overridden by columns."""
         job, n = self.job, len(values)
         model = job.model
         worlds.reset(slice(0, n), q=job.keyframe)
@@ -205,7 +205,7 @@ class Runner:
             raise FunctionError(f"initial: the function failed in row {row.number}: {type(error).__name__}: {error}") from error
 
     def _put(self, array: str, live: Array, columns: Mapping[str, Array]) -> None:
-        """Write the columns that are of this array of the start."""
+        """Write the columns whose target is this array of the initial state."""
         for name, target in self.job.targets.items():
             if target.array == array:
                 write_column(target, columns[name], {array: live})
@@ -248,7 +248,7 @@ class Runner:
 
 
 def _step(worlds: Worlds, alive: Array) -> None:
-    """Step those that go on; of those that MuJoCo cannot go on with the status says so."""
+    """Step the worlds still running; those where MuJoCo fails report it in their status."""
     try:
         worlds.step(1, None if len(alive) == len(worlds) and alive.all() else np.flatnonzero(alive))
     except MujocoError:

@@ -38,7 +38,7 @@ FLUSH_SECONDS, FLUSH_SHARE, FLUSH_ROWS = (
     2.0,
     0.002,
     200_000,
-)  # time, its share of all time so far, and rows after which finished rows are written
+)  # finished rows are written after this time, at this fraction of all time so far, and after this many rows
 _RESERVED = ("row", "status", "unsolved", "unstable")
 
 
@@ -46,21 +46,21 @@ class Study:
     """A table of simulation runs of equal duration.
 
     Args:
-        model: what a :class:`~delassus.Simulator` takes.
+        model: anything that a :class:`~delassus.Simulator` takes.
         parameters: the table: :func:`~delassus.studies.grid`, :func:`~delassus.studies.random` or :func:`~delassus.studies.latin_hypercube`, or columns of equal length as a mapping, a
-            DataFrame or a pyarrow Table. A column is a parameter, see :attr:`Worlds.parameters` (``friction`` of all shapes, ``gravity`` (rows, 3), ``body_mass`` (rows, nbody), …), one number of it by
+            DataFrame or a pyarrow Table. A column is a parameter, see :attr:`Worlds.parameters` (``friction`` for all shapes, ``gravity`` (rows, 3), ``body_mass`` (rows, nbody), …), one number of it by
             name or index (``body_mass[torso]``, ``geom_friction[floor,0]``), a factor on the model's (``mass_scale``, ``gravity_scale``, ``damping_scale``, ``stiffness_scale``,
-            ``armature_scale``, ``friction_loss_scale``, ``gain_scale``), or a part of the start: ``q``, ``v``, ``control``, ``q[2]``, ``v[hip]``, ``control[knee]``.
+            ``armature_scale``, ``friction_loss_scale``, ``gain_scale``), or a part of the initial state or controls: ``q``, ``v``, ``control``, ``q[2]``, ``v[hip]``, ``control[knee]``.
         initial: initial states: a keyframe, (nq,) or (rows, nq) configurations, a mapping of ``q`` and ``v``, each (n,) or (rows, n), or a function of a
-            :class:`~delassus.studies.RowStart` that returns q or (q, v). Default: the model's neutral configuration, at rest. Columns of the table come on top.
-        controls: of the actuators: (nu,), (steps, nu), those of a keyframe by its name, or a function of (time, q, v), called before every step, which is slow. Default: zero. Columns of the table come on top of (nu,).
-        metrics: recorded per run: names of built-in ones (``height``, ``distance``, ``energy``, ``max_speed``, ``max_penetration``, ``max_contact_force``, ``q``, ``v``), or a mapping of
-            names to functions of a :class:`~delassus.studies.Run` that return a number. Where a run fails they are null.
-        seconds: of simulated time.
-        every: steps from one frame that a metric sees to the next.
-        rows: how many, where the table does not say.
-        seed: of the random numbers that ``initial`` may draw.
-        **options: of the :class:`~delassus.Simulator`; ``threads`` is one for each world.
+            :class:`~delassus.studies.RowStart` that returns q or (q, v). Default: the model's neutral configuration, at rest. Columns of the table override.
+        controls: actuator commands: (nu,), (steps, nu), the name of a keyframe, or a function of (time, q, v), called before every step, which is slow. Default: zero. Columns of the table override of (nu,).
+        metrics: values recorded per run: names of built-in ones (``height``, ``distance``, ``energy``, ``max_speed``, ``max_penetration``, ``max_contact_force``, ``q``, ``v``), or a mapping of
+            names to functions of a :class:`~delassus.studies.Run` that return a number. They are null if a run fails.
+        seconds: simulated time [s].
+        every: number of steps between the frames passed to metrics.
+        rows: number of rows, if the table does not determine it.
+        seed: seed of the random numbers that ``initial`` may draw.
+        **options: passed to :class:`~delassus.Simulator`, except ``threads``: each world has one.
 
     Examples:
         >>> import delassus as dl
@@ -84,7 +84,7 @@ class Study:
         **options: Any,
     ) -> None:
         if "threads" in options:
-            raise ArgumentError("threads: a world of a study has one. How many worlds run at once is the executor's.")
+            raise ArgumentError("threads: each world of a study has one. The executor determines how many worlds run in parallel.")
         sim = Simulator(model_of(model, UrdfOptions(), options.pop("loops", None), "model"), **options)
         if not isinstance(model, Model):
             tell_ignored(sim.model)
@@ -120,7 +120,7 @@ class Study:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Columns that the table gives."""
+        """Names of the table's columns."""
         return self.design.names
 
     @property
@@ -135,7 +135,7 @@ class Study:
         """Return values of the table: name → (last − first, …).
 
         Args:
-            first: number of the first row; last: one beyond the last, default the number of rows.
+            first: number of the first row; last: one beyond the last; default: the number of rows.
         """
         last = self.rows if last is None else last
         if not 0 <= first <= last <= self.rows:
@@ -144,7 +144,7 @@ class Study:
 
     @property
     def identity(self) -> dict[str, str]:
-        """Digests of everything the results depend on. A folder of results stores them, and refuses rows of another study."""
+        """Digests of everything that the results depend on. A folder of results stores them, and refuses rows of another study."""
         job = self._job
         start = function_digest(job.initial) if callable(job.initial) else " ".join(map(digest, job.initial))
         steer = function_digest(job.controls) if callable(job.controls) else "none" if job.controls is None else digest(job.controls)
@@ -170,16 +170,16 @@ class Study:
 
         Args:
             executor: anything with the interface of ``concurrent.futures.Executor``: pools, ``dask.distributed.Client(…).get_executor()``, ``mpi4py.futures.MPIPoolExecutor``,
-                :class:`~delassus.studies.RayExecutor`. Default: native threads of this process, one for each core.
-            path: of the folder of Parquet files that results go to; None: they stay in memory.
-            resume: keep the rows that are in the folder; otherwise it must have none.
+                :class:`~delassus.studies.RayExecutor`. Default: native threads of this process, one per core.
+            path: folder of Parquet files for the results; None: keep them in memory.
+            resume: keep the rows already in the folder; if False, it must have none.
             progress: show a bar in a terminal.
-            chunk: rows that are sent to a worker at once. Default: as many as take a second.
+            chunk: number of rows sent to a worker in one message. Default: as many as take a second.
 
         Raises:
-            DatasetError: the folder is of another study.
-            WorkerError: workers were lost too often, or do not have this version of the package.
-            FunctionError: a function of yours failed in a row.
+            DatasetError: the folder belongs to another study.
+            WorkerError: workers were lost too often, or lack this version of the package.
+            FunctionError: one of your functions failed in a row.
             BusyError: another process runs this study.
             WriteError: results cannot be written.
         """
@@ -202,7 +202,7 @@ class Study:
                 try:
                     engine.run()
                 except BaseException:
-                    with suppress(Exception):  # the first error is the one to tell
+                    with suppress(Exception):  # report the first error
                         writer.flush()
                     raise
                 writer.flush()
@@ -218,7 +218,7 @@ class Study:
 
 
 class _Writer:
-    """Takes finished chunks, and writes them now and then; without a folder it keeps them."""
+    """Takes finished chunks, and writes them periodically; without a folder it keeps them."""
 
     def __init__(self, study: Study, dataset: Dataset | None) -> None:
         self.study, self.dataset = study, dataset
@@ -234,13 +234,13 @@ class _Writer:
         self.beat()
 
     def beat(self) -> None:
-        """Write, if it is time to."""
+        """Write, if it is time."""
         now = time.monotonic()
         if self.waiting and (self.rows >= FLUSH_ROWS or now > self.last + FLUSH_SECONDS + FLUSH_SHARE * (now - self.began)):
             self.flush()
 
     def flush(self) -> None:
-        """Write what is waiting."""
+        """Write the pending chunks."""
         if self.waiting and self.dataset is not None:
             self.dataset.write(self.waiting)
         elif self.waiting:
@@ -249,7 +249,7 @@ class _Writer:
 
 
 def _initial(sim: Simulator, given: Any) -> tuple[tuple[Array, Array] | Callable[[Any], Any], dict[str, Any]]:
-    """Return the state that all rows start from or a function of a row, and columns of states."""
+    """Return the common initial state or a function of a row, and columns of states."""
     model, rest = sim.model, (sim.model.neutral(), np.zeros(sim.model.nv))
     if given is None:
         return rest, {}
@@ -270,7 +270,7 @@ def _initial(sim: Simulator, given: Any) -> tuple[tuple[Array, Array] | Callable
 
 
 def _controls(model: Model, given: Any, steps: int) -> Any:
-    """Return controls as numbers of this shape, or a function."""
+    """Return controls as a checked array, or a function."""
     if given is None or callable(given):
         return given
     if isinstance(given, str):

@@ -1,6 +1,6 @@
 """Worker of a study: receives a chunk of rows as bytes and answers with bytes.
 
-A message has the key of its job, but not the job, which may be megabytes: a worker that does not have it asks for it, and keeps it from then on.
+A message has the key of its job, but not the job, which may be megabytes: a worker that lacks it requests it, and keeps it from then on.
 Errors in a chunk are answers too, so an exception of an executor always means that a worker was lost.
 """
 
@@ -27,11 +27,11 @@ from .rows import Runner
 __all__ = ["keep", "local", "message", "run_chunk", "versions"]
 
 Array = NDArray[Any]
-KEPT = 4  # jobs that a worker keeps
+KEPT = 4  # number of jobs that a worker keeps
 
 
 class _Held:
-    """A job, and what runs its rows: one for each thread that works at once."""
+    """A job and its runners, one per working thread."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
@@ -45,7 +45,7 @@ local = threading.local()  # `stop`, in threads of this process: whether the stu
 
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
-    """Return the versions that results depend on, to the bit."""
+    """Return the versions on which results depend to the bit."""
     return {
         "delassus": metadata.version("delassus"),
         "mujoco": str(mujoco.mj_versionString()),
@@ -55,7 +55,7 @@ def versions() -> dict[str, str]:
 
 
 def keep(key: str, job: Job) -> _Held:
-    """Keep a job, and let go of the one that was not used for longest."""
+    """Keep a job, and drop the least recently used one."""
     with _guard:
         held = _held.setdefault(key, _Held(job))
         _held.move_to_end(key)
@@ -68,11 +68,11 @@ def message(key: str, blob: bytes | None, first: int, last: int, columns: Mappin
     """Return a chunk as bytes.
 
     Args:
-        key: of the job.
-        blob: the job, where the worker has to be told.
+        key: key of the job.
+        blob: the job, if the worker needs it.
         first: number of the first row; last: one beyond the last.
         columns: name → values of the rows.
-        attempt: which attempt this is; engines that remember calls do not take it for the one before.
+        attempt: number of the attempt, so that executors that cache calls do not return an earlier result.
     """
     return pickle.dumps(
         {"versions": versions(), "key": key, "blob": blob, "first": first, "last": last, "columns": dict(columns), "attempt": attempt}
@@ -83,7 +83,7 @@ def run_chunk(sent: bytes) -> bytes:
     """Run a chunk.
 
     Returns:
-        A pickled dictionary: ``columns`` and ``seconds``; or ``missing``, where the job is not known here; or ``stopped``, where the study was interrupted; or ``error``.
+        A pickled dictionary: ``columns`` and ``seconds``; or ``missing``, if this worker lacks the job; or ``stopped``, if the study was interrupted; or ``error``.
     """
     return pickle.dumps(_answer(pickle.loads(sent)))
 
@@ -95,7 +95,7 @@ def _answer(asked: dict[str, Any]) -> dict[str, Any]:
         differ = ", ".join(
             f"{name} {own.get(name, 'none')} and not {version}" for name, version in asked["versions"].items() if own.get(name) != version
         )
-        return {"error": WorkerError(f"{rows}: a worker has {differ}. Install what this process has on every worker.")}
+        return {"error": WorkerError(f"{rows}: a worker has {differ}. Install the versions of this process on every worker.")}
     try:
         held = _held.get(asked["key"])
         if held is None:

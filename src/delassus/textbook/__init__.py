@@ -1,9 +1,9 @@
-"""Every algorithm of the papers in plain Python, to be read beside them: link frames, any scalar.
+"""Every algorithm of the papers in plain Python, to read beside them: link frames, any scalar type.
 
 A :class:`Robot` is a model's tree of links; ``robot.at(q)`` puts it in a configuration, of numbers or of CasADi expressions; :class:`Rows` are
-constraints in that pose. Algorithms take both. :func:`function` and :func:`count` do all of it for a name of ``ALGORITHMS``.
+constraints in that pose. Algorithms take both. :func:`function` and :func:`count` do all this for a name of ``ALGORITHMS``.
 
-Each algorithm is there to be read whole, with its arguments and beside its paper: a few lines that several begin or end with are repeated.
+Each algorithm can be read as a whole, with its arguments and beside its paper: a few lines that several begin or end with are repeated.
 """
 
 from __future__ import annotations

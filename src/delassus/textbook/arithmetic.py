@@ -1,7 +1,7 @@
-"""What the algorithms compute with: matrices with two axes, of NumPy numbers or of CasADi expressions.
+"""The arithmetic of the algorithms: matrices with two axes, of NumPy numbers or of CasADi expressions.
 
-A vector is a matrix of one column. The algorithms use ``@ + - * .T``, slices and the few functions of :class:`Arithmetic`; nothing in them asks which of
-the two it is. No branch depends on a number, except where an algorithm with a tolerance stops.
+A vector is a matrix of one column. The algorithms use ``@ + - * .T``, slices and the few functions of :class:`Arithmetic`, and never ask which of
+the two it is. No branch depends on a number, except the stopping test of an algorithm with a tolerance.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Scalar = Any
 
 
 class Arithmetic:
-    """The functions that NumPy and CasADi spell differently."""
+    """Functions that differ between NumPy and CasADi."""
 
     symbolic: bool = False
 
@@ -42,7 +42,7 @@ class Arithmetic:
         raise NotImplementedError
 
     def symmetric(self, A: Matrix) -> Matrix:
-        """Matrix of the upper triangle of A and its mirror image: what is known to be symmetric is computed by half."""
+        """Matrix of the upper triangle of A and its mirror image: only half of a symmetric matrix is computed."""
         raise NotImplementedError
 
     def sine_cosine(self, angle: Scalar) -> tuple[Scalar, Scalar]:
@@ -61,10 +61,10 @@ class Arithmetic:
         """Whether a scalar is zero: by structure if it is symbolic, at most ``bound`` if it is a number."""
         raise NotImplementedError
 
-    # ---- made of these ----------------------------------------------------------------------------------------------------
+    # ---- derived from these------------------------------------------------------------------------------------------------
 
     def identity(self, n: int) -> Matrix:
-        """Return the unit matrix."""
+        """Return the identity matrix."""
         return self.matrix(np.eye(n))
 
     def diagonal(self, entries: Sequence[Scalar]) -> Matrix:
@@ -80,7 +80,7 @@ class Arithmetic:
         return [[A[i, j] for j in range(columns)] for i in range(rows)]
 
     def block_diagonal(self, A: Matrix, B: Matrix) -> Matrix:
-        """Two matrices along the diagonal."""
+        """Block-diagonal matrix of two matrices."""
         return self.stack([self.beside([A, self.zeros(A.shape[0], B.shape[1])]), self.beside([self.zeros(B.shape[0], A.shape[1]), B])])
 
     def take(self, A: Matrix, order: Sequence[int]) -> Matrix:
@@ -88,7 +88,7 @@ class Arithmetic:
         raise NotImplementedError
 
     def assemble(self, sizes: Sequence[int], blocks: dict[tuple[int, int], Matrix]) -> Matrix:
-        """Symmetric matrix of its upper blocks (i, j), i ≤ j; a missing one is zero."""
+        """Symmetric matrix from its upper blocks (i, j), i ≤ j; missing ones are zero."""
         n = len(sizes)
 
         def block(i: int, j: int) -> Matrix:
@@ -99,7 +99,7 @@ class Arithmetic:
         return self.stack([self.beside([block(i, j) for j in range(n)]) for i in range(n)]) if n else self.zeros(0, 0)
 
     def inverse_of_any(self, A: Matrix) -> Matrix:
-        """Inverse of a small matrix that need not be symmetric, by Gauss and Jordan's elimination; pivots are taken in order, since none may depend on a number."""
+        """Inverse of a small matrix that need not be symmetric, by Gauss–Jordan elimination; pivots are taken in order, since their choice must not depend on numbers."""
         a = self.entries(A)
         n = len(a)
         for k in range(n):
@@ -112,7 +112,7 @@ class Arithmetic:
         return self.matrix(a)
 
     def inverse(self, A: Matrix) -> Matrix:
-        """Inverse of a small symmetric positive matrix: A = L D Lᵀ, A⁻¹ = L⁻ᵀ D⁻¹ L⁻¹, symmetric; one division a row."""
+        """Inverse of a small symmetric positive matrix: A = L D Lᵀ, A⁻¹ = L⁻ᵀ D⁻¹ L⁻¹, symmetric; one division per row."""
         n = A.shape[0]
         L, d = self._factor(A)
         W = [[0.0] * n for _ in range(n)]  # L⁻¹
@@ -151,7 +151,7 @@ class Arithmetic:
         return L, d
 
     def cholesky(self, A: Matrix) -> list[list[Scalar]]:
-        """Lower C of A = C Cᵀ, a list per row; its diagonal is kept as reciprocals."""
+        """Lower-triangular C of A = C Cᵀ, a list per row; its diagonal is stored as reciprocals."""
         n = A.shape[0]
         a = self.entries(A)
         C: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
@@ -168,7 +168,7 @@ class Arithmetic:
         return C
 
     def cholesky_solve(self, C: list[list[Scalar]], B: Matrix) -> Matrix:
-        """A⁻¹ B by the factor of :meth:`cholesky`."""
+        """A⁻¹ B with the factor of :meth:`cholesky`."""
         n, columns = B.shape
         x = self.entries(B)
         for c in range(columns):
@@ -187,7 +187,7 @@ class Numbers(Arithmetic):
     """NumPy arrays: of floats, or of any objects that add and multiply.
 
     Args:
-        dtype: of the arrays; ``object`` for scalars of another kind, which need methods ``sin``, ``cos`` and ``sqrt`` where the algorithm has them.
+        dtype: dtype of the arrays; ``object`` for other scalar types, which need methods ``sin``, ``cos`` and ``sqrt`` if the algorithm uses these functions.
     """
 
     def __init__(self, dtype: Any = np.float64) -> None:
@@ -291,7 +291,7 @@ class Symbols(Arithmetic):
 
 
 def casadi() -> Any:
-    """Import CasADi, or say which extra brings it."""
+    """Import CasADi, or raise an error that names the extra to install."""
     try:
         import casadi
     except ImportError:
@@ -300,7 +300,7 @@ def casadi() -> Any:
 
 
 def arithmetic_of(*values: Any) -> Arithmetic:
-    """Arithmetic that fits some values: symbolic if any is a CasADi expression, of objects if any array is, else float64."""
+    """Arithmetic that fits some values: symbolic if any is a CasADi expression, of objects if any is an object array, else float64."""
     for x in values:
         if type(x).__module__.partition(".")[0] == "casadi":
             return Symbols()

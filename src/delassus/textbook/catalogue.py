@@ -1,4 +1,4 @@
-"""Every algorithm by name, with what it is given, so that all can be run, turned into expressions and counted alike."""
+"""Every algorithm by name, with its arguments, so that all can be run, turned into expressions and counted in the same way."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class Algorithm:
 
     Attributes:
         run: the function: pose, then rows if ``constrained``, then ``arguments``.
-        arguments: names of what else it takes: velocities ``v``, joint forces ``tau``, ``acceleration``, wanted row accelerations ``k``, rows ``x``,
+        arguments: names of its further arguments: velocities ``v``, joint forces ``tau``, ``acceleration``, wanted row accelerations ``k``, rows ``x``,
             ``damping``, ``mu``.
-        constrained: whether it takes rows; any_rows: whether these may touch several links or joints.
-        iterative: whether it takes ``iterations``.
-        does: what it computes.
-        source: where it is printed.
+        constrained: True if it takes rows; any_rows: True if these may touch several links or joints.
+        iterative: True if it takes ``iterations``.
+        does: the quantity that it computes.
+        source: publication.
     """
 
     run: Callable[..., Any]
@@ -112,14 +112,14 @@ ALGORITHMS: dict[str, Algorithm] = {
 
 
 def find(name: str) -> Algorithm:
-    """Algorithm of a name."""
+    """Find the algorithm with this name."""
     if name not in ALGORITHMS:
         raise unknown("algorithm", name, ALGORITHMS)
     return ALGORITHMS[name]
 
 
 def results(value: Any) -> list[Matrix]:
-    """Matrices that a result consists of."""
+    """Matrices of a result."""
     if isinstance(value, Motion):
         return [value.acceleration, value.forces]
     if isinstance(value, (InverseDerivatives, ForwardDerivatives)):
@@ -139,17 +139,17 @@ def function(
     iterations: int = 3,
     cse: bool = False,
 ) -> Any:
-    """Make a CasADi function of an algorithm on a model and constraints: to evaluate, differentiate, or generate C code from.
+    """Make a CasADi function of an algorithm on a model and constraints, to evaluate, differentiate, or generate C code.
 
     Args:
         algorithm: a name of ``ALGORITHMS``.
         model: the mechanism.
-        constraints: of the model, or its loops.
-        coordinates: "mujoco": its first argument is q (nq); "papers": a floating base is where the world is, S = 1, and its arguments are the other
+        constraints: constraints of the model, or its loops.
+        coordinates: "mujoco": its first argument is q (nq); "papers": a floating base coincides with the world, S = 1, and the arguments are the other
             coordinates, and gravity in the base's axes if it floats.
-        axes: of the rows, see :class:`Rows`.
-        iterations: of proximal algorithms.
-        cse: let CasADi look for common subexpressions.
+        axes: axes of the rows, see :class:`Rows`.
+        iterations: number of iterations of proximal algorithms.
+        cse: let CasADi eliminate common subexpressions.
 
     Returns:
         ``casadi.Function``; after the coordinates, arguments are the algorithm's ``arguments``, ``damping`` and ``mu`` being scalars.

@@ -27,12 +27,12 @@ def contact_tangents(
         G: (m, m) the Delassus matrix.
         friction: µ of each contact.
         forces, velocities: λ and σ, (m,), of a solution.
-        s: (m,) change of σ while forces stay, d(G) λ + dg.
+        s: (m,) change of σ at constant forces, d(G) λ + dg.
         dfriction: change of each µ.
-        tolerance: parts of the largest force and velocity that count as zero.
+        tolerance: fraction of the largest force and velocity that counts as zero.
 
     Returns:
-        dλ and dσ, (m,). Where contacts are redundant, the shortest dλ.
+        dλ and dσ, (m,). For redundant contacts, the minimum-norm dλ.
     """
     m = len(forces)
     no_force, no_velocity = tolerance * np.abs(forces).max(), tolerance * (np.abs(velocities).max() + np.abs(G @ forces).max())

@@ -1,9 +1,9 @@
 """Operation counts: an algorithm run on CasADi symbols, its scalar operations counted.
 
-What is counted, as in the PV-OSIMr and constrained-dynamics papers: link frames, sines and cosines and the change of frames included; placements, inertias and rows on links are numbers, so
-that their zeros and ones fold as the expression is built; matrices known to be symmetric are computed by half; a result used twice is
-computed once where the algorithm names it, and CasADi is not asked to look for more (``cse=True`` asks). What no result needs is not counted.
-CasADi writes x · (1/d) as x / d: divisions are more than a program would do, multiplications as many fewer.
+Counting follows the PV-OSIMr and constrained-dynamics papers: link frames, including sines, cosines and changes of frame; placements, inertias and rows on links are numbers, so
+that their zeros and ones fold as the expression is built; only half of a symmetric matrix is computed; a result used twice is
+computed once if the algorithm names it, and CasADi does not look for more (unless ``cse=True``). Operations that no result needs are not counted.
+CasADi writes x · (1/d) as x / d: there are more divisions than in a program, and correspondingly fewer multiplications.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class OperationCount:
     """Scalar operations of an algorithm.
 
     Attributes:
-        additions: and subtractions; a doubling is one.
-        multiplications: a square is one.
-        divisions: a reciprocal is one.
+        additions: additions and subtractions; a doubling counts as one.
+        multiplications: multiplications; a square counts as one.
+        divisions: divisions; a reciprocal counts as one.
         roots: square roots.
         trigonometric: sines and cosines.
-        other: comparisons and choices. Sign changes are not counted.
+        other: comparisons and selections. Sign changes are not counted.
     """
 
     additions: int = 0
@@ -60,7 +60,7 @@ def count_function(function: Any) -> OperationCount:
         function: a ``casadi.Function``.
 
     Returns:
-        the count; inputs, outputs, constants and sign changes are no operations.
+        the count; inputs, outputs, constants and sign changes do not count.
     """
     ca = casadi()
     kinds = {
@@ -85,15 +85,15 @@ def count(
     iterations: int = 3,
     cse: bool = False,
 ) -> OperationCount:
-    """Count the operations of an algorithm on a model and constraints, as the papers do; the top of the file says how.
+    """Count the operations of an algorithm on a model and constraints, as the papers do; see the top of the file.
 
     Args:
         algorithm: a name of ``ALGORITHMS``.
         model: the mechanism.
-        constraints: of the model, or its loops.
-        axes: of the rows; "link" makes the rows of points and welds on one link constant.
-        iterations: of proximal algorithms.
-        cse: let CasADi look for common subexpressions first.
+        constraints: constraints of the model, or its loops.
+        axes: axes of the rows; "link" makes the rows of points and welds on one link constant.
+        iterations: number of iterations of proximal algorithms.
+        cse: let CasADi eliminate common subexpressions first.
 
     Returns:
         the count.

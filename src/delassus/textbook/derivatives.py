@@ -1,7 +1,7 @@
 """Derivatives of inverse and forward dynamics of the tree, in link frames.
 
-A change dq of coordinates is one of the tangent space, q ⊕ dq, in the coordinates of v. It carries what lies beyond joint j along with S_j; what carries the joint
-stays: its parent and, of a free joint whose linear axes are the world's, its own linear motion.
+A change dq of coordinates is in the tangent space, q ⊕ dq, in the coordinates of v. It moves everything beyond joint j along S_j; what carries the joint
+stays: its parent and, for a free joint, whose linear axes are the world's, its own linear motion.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["ForwardDerivatives", "InverseDerivatives", "aba_derivatives", "rnea_
 
 @dataclass
 class InverseDerivatives:
-    """Joint forces (nv, 1) and their derivatives (nv, nv) by q, v and ν̇."""
+    """Joint forces (nv, 1) and their derivatives (nv, nv) with respect to q, v and ν̇."""
 
     tau: Matrix
     tau_q: Matrix
@@ -27,7 +27,7 @@ class InverseDerivatives:
 
 @dataclass
 class ForwardDerivatives:
-    """Accelerations (nv, 1) and their derivatives (nv, nv) by q, v and τ."""
+    """Accelerations (nv, 1) and their derivatives (nv, nv) with respect to q, v and τ."""
 
     acceleration: Matrix
     acceleration_q: Matrix
@@ -46,8 +46,8 @@ def rnea_derivatives(pose: Pose, v: Matrix, acceleration: Matrix) -> InverseDeri
     Source: Carpentier, Mansard (2018); Singh, Russell, Wensing (2022).
 
     Args:
-        pose: of the robot.
-        v, acceleration: (nv, 1).
+        pose: robot pose.
+        v, acceleration: (nv, 1) velocities and accelerations ν̇.
 
     Returns:
         τ, ∂τ/∂q, ∂τ/∂v and ∂τ/∂ν̇ = M.
@@ -94,7 +94,7 @@ def rnea_derivatives(pose: Pose, v: Matrix, acceleration: Matrix) -> InverseDeri
         out.tau_v[at, at] = U.T @ Phi[i] + W.T @ S
         out.tau_a[at, at] = ops.symmetric(U.T @ S) + pose.Ic[i]
         if fixed := _fixed_axes(pose, i):
-            # axes of the world do not turn with the joint
+            # the world's axes do not rotate with the joint
             rows, columns = slice(at.start, at.start + fixed), slice(at.start + fixed, at.stop)
             out.tau_q[rows, columns] = out.tau_q[rows, columns] + S[:, :fixed].T @ (_force_matrix(ops, f[i]) @ S[:, fixed:])
         j = i
@@ -113,15 +113,15 @@ def rnea_derivatives(pose: Pose, v: Matrix, acceleration: Matrix) -> InverseDeri
 
 
 def aba_derivatives(pose: Pose, v: Matrix, tau: Matrix) -> ForwardDerivatives:
-    """Differentiate ν̇ = M⁻¹ (τ − c). O(n³) for the products, which leave no zeros.
+    """Differentiate ν̇ = M⁻¹ (τ − c). O(n³) for the products, which are dense.
 
         ∂ν̇/∂τ = M⁻¹,   ∂ν̇/∂q = −M⁻¹ ∂τ/∂q,   ∂ν̇/∂ν = −M⁻¹ ∂τ/∂ν      at ν̇
 
     Source: Carpentier, Mansard (2018), section III-D.
 
     Args:
-        pose: of the robot.
-        v, tau: (nv, 1).
+        pose: robot pose.
+        v, tau: (nv, 1) velocities and joint forces.
 
     Returns:
         ν̇, ∂ν̇/∂q, ∂ν̇/∂v and ∂ν̇/∂τ = M⁻¹.
@@ -137,7 +137,7 @@ def _dofs(pose: Pose, i: int) -> slice:
 
 
 def _fixed_axes(pose: Pose, i: int) -> int:
-    """Return how many of a joint's first axes are the world's: the linear ones of a free joint."""
+    """Return the number of a joint's first axes that are the world's: the linear ones of a free joint."""
     return 3 if pose.robot.links[i].type == "free" and pose.floating == "world" else 0
 
 

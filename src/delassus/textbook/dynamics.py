@@ -1,9 +1,9 @@
 """Constrained dynamics: M ν̇ + c = τ + Jᵀ λ with J ν̇ + γ = 0, eight ways.
 
-The papers write the rows on links, K_i a_i = k_i, where a_i is the spatial acceleration of link i under a ground that accelerates by −g; :func:`wanted` makes k of γ.
-They also write −Jᵀ λ; the λ inside the sweeps is theirs, the forces returned have the library's sign.
+The papers write the rows on links, K_i a_i = k_i, where a_i is the spatial acceleration of link i with the ground accelerating by −g; :func:`wanted` computes k from γ.
+They also write −Jᵀ λ; λ inside the sweeps has their sign, the returned forces have the library's.
 
-The proximal ones iterate λ⁺ = (G + 1/μ)⁻¹ (b + λ/μ), which any of them does in its own way; after the same number of iterations they agree.
+The proximal ones iterate λ⁺ = (G + 1/μ)⁻¹ (b + λ/μ), each in its own way; after the same number of iterations they agree.
 
 Source of all: "Constrained articulated body dynamics algorithms" (Sathya, Carpentier), the constrained-dynamics paper; LCABA: the matrix-free paper, section III-B.
 """
@@ -29,12 +29,12 @@ ANY_ROWS = "prox_ltl or lcaba"
 
 
 class Motion(NamedTuple):
-    """What constrained dynamics returns.
+    """Result of constrained dynamics.
 
     Attributes:
         acceleration: (nv, 1) ν̇.
         forces: (m, 1) λ of M ν̇ + c = τ + Jᵀ λ.
-        iterations: how many were done.
+        iterations: number of iterations done.
     """
 
     acceleration: Matrix
@@ -78,13 +78,13 @@ def _at_rest(pose: Pose, c: list[Matrix]) -> list[Matrix]:
 
 
 def wanted(pose: Pose, rows: Rows, v: Matrix, bias: Matrix) -> Matrix:
-    """Make k of K a = k from the bias γ of J ν̇ + γ = 0: k = K ā − γ with ā the accelerations of the links at ν̇ = 0.
+    """Compute k of K a = k from the bias γ of J ν̇ + γ = 0: k = K ā − γ with ā the accelerations of the links at ν̇ = 0.
 
     Args:
-        pose: of the robot.
-        rows: of the constraints.
+        pose: robot pose.
+        rows: constraint rows.
         v: (nv, 1) velocities.
-        bias: (m, 1) γ, what :func:`delassus.constraint_bias` returns.
+        bias: (m, 1) γ, see :func:`delassus.constraint_bias`.
 
     Returns:
         (m, 1) k.
@@ -117,13 +117,13 @@ def prox_ltl(
     Source: constrained-dynamics paper, section II-D1, eqs. 10 and 13; stopping rule eq. 14.
 
     Args:
-        pose: of the robot.
-        rows: of the constraints.
-        v, tau: (nv, 1).
+        pose: robot pose.
+        rows: constraint rows.
+        v, tau: (nv, 1) velocities and joint forces.
         k: (m, 1) wanted accelerations, see :func:`wanted`.
         mu: step μ; a scalar or one per row.
-        iterations: limit of proximal iterations.
-        tolerance: stop when the least-squares residual G (G λ − b) is below; numbers only.
+        iterations: maximum number of proximal iterations.
+        tolerance: stop when the least-squares residual G (G λ − b) is below this; only for numbers.
     """
     _door(pose, rows, v, tau, k)
     c, gamma = _free(pose, rows, v, k)
@@ -152,7 +152,7 @@ def _column(pose: Pose, x: list[Scalar]) -> Matrix:
 
 
 def _proximal(pose: Pose, rows: Rows, G: Matrix, b: Matrix, mu: Any, iterations: int, tolerance: float | None) -> tuple[Matrix, int]:
-    """λ ← (G + 1/μ)⁻¹ (b + λ/μ) from zero, one Cholesky factor for all: lines 12 to 16 of algorithm 4."""
+    """λ ← (G + 1/μ)⁻¹ (b + λ/μ) from zero, with a single Cholesky factor: lines 12 to 16 of algorithm 4."""
     ops = pose.ops
     eps = ops.diagonal([1.0 / x for x in per_row(rows, mu, "mu")])
     C = ops.cholesky(G + eps)
@@ -174,13 +174,13 @@ def prox_ltls(
     Source: constrained-dynamics paper, section II-D2, eq. 16; M + μ JᵀJ by composite bodies with augmented inertias, eq. 24.
 
     Args:
-        pose: of the robot.
-        rows: of the constraints, each touching one link: others would fill the factor.
-        v, tau: (nv, 1).
+        pose: robot pose.
+        rows: constraint rows, each touching one link: others would fill the factor.
+        v, tau: (nv, 1) velocities and joint forces.
         k: (m, 1) wanted accelerations, see :func:`wanted`.
         mu: step μ; a scalar or one per row.
-        iterations: limit of proximal iterations.
-        tolerance: stop when no row is off by more; numbers only.
+        iterations: maximum number of proximal iterations.
+        tolerance: stop when the residual of every row is below this; only for numbers.
 
     Raises:
         ArgumentError: some rows touch several links or a joint.
@@ -237,7 +237,7 @@ def _popov_vereshchagin(pose: Pose, rows: Rows, ends: list[End], v: Matrix, tau:
     _, c, f = _velocities(pose, v)  # 1 to 4
     u = _forces_backward(pose, art, f, c, tau)  # 7
     got = gather(pose, rows, ends, art, affine=(c, u, k))  # 9 to 11
-    # K₀ a₀ + l₀, through the joint of each root; rows on the ground have −k
+    # K₀ a₀ + l₀, through each root's joint; rows on the ground have −k
     affine = [-k[row, 0] for row in range(rows.m)]
     for i in got.roots(pose):
         at_root = got.K[i] @ pass_down(pose, art, i, pose.a0) + got.bias[i]
@@ -264,13 +264,13 @@ def prox_pv(
     Source: constrained-dynamics paper, algorithm 4.
 
     Args:
-        pose: of the robot.
-        rows: of the constraints, each touching one link.
-        v, tau: (nv, 1).
+        pose: robot pose.
+        rows: constraint rows, each touching one link.
+        v, tau: (nv, 1) velocities and joint forces.
         k: (m, 1) wanted accelerations, see :func:`wanted`.
         mu: step μ; a scalar or one per row.
-        iterations: limit of proximal iterations.
-        tolerance: stop when the least-squares residual L₀ (L₀ λ − b) is below; numbers only.
+        iterations: maximum number of proximal iterations.
+        tolerance: stop when the least-squares residual L₀ (L₀ λ − b) is below this; only for numbers.
 
     Raises:
         ArgumentError: some rows touch several links or a joint.
@@ -288,9 +288,9 @@ def pv(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix) -> Motion:
     Source: constrained-dynamics paper, section II-G, and algorithm 4 with 1/μ = 0; Popov, Vereshchagin, Zenkevich (1978).
 
     Args:
-        pose: of the robot.
-        rows: of the constraints, each touching one link.
-        v, tau: (nv, 1).
+        pose: robot pose.
+        rows: constraint rows, each touching one link.
+        v, tau: (nv, 1) velocities and joint forces.
         k: (m, 1) wanted accelerations, see :func:`wanted`.
 
     Raises:
@@ -313,16 +313,16 @@ def constrained_aba(
         H_i ← H_i + μ K_iᵀ K_i,   f_i ← f_i + K_iᵀ (μ k_i − λ_i),   λ_i ← λ_i + μ (K_i a_i − k_i)
 
     Source: constrained-dynamics paper, algorithms 1 (three sweeps, the first iteration), 2 (two sweeps, each further one) and 3 (both). Algorithm 2 as printed sets Δf
-    to zero without keeping it; here it stays in u.
+    to zero without keeping it; here it is kept in u.
 
     Args:
-        pose: of the robot.
-        rows: of the constraints, each touching one link.
-        v, tau: (nv, 1).
+        pose: robot pose.
+        rows: constraint rows, each touching one link.
+        v, tau: (nv, 1) velocities and joint forces.
         k: (m, 1) wanted accelerations, see :func:`wanted`.
         mu: step μ; a scalar or one per row.
-        iterations: limit of proximal iterations.
-        tolerance: stop when no row is off by more; numbers only.
+        iterations: maximum number of proximal iterations.
+        tolerance: stop when the residual of every row is below this; only for numbers.
 
     Raises:
         ArgumentError: some rows touch several links or a joint.
@@ -379,16 +379,16 @@ def _two_reduced_sweeps(
 
 
 def pv_soft(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix, *, mu: Any = 1e6) -> Motion:
-    """Rows as springs of stiffness μ: the first iteration of :func:`constrained_aba`, and all there is. O(n + m).
+    """Rows as springs of stiffness μ: the first iteration of :func:`constrained_aba` only. O(n + m).
 
         minimise Σ ½ aᵀH a − fᵀa + ½ μ |K a − k|²
 
     Source: constrained-dynamics paper, section VII-A; Sathya et al. (2024).
 
     Args:
-        pose: of the robot.
-        rows: of the constraints, each touching one link.
-        v, tau: (nv, 1).
+        pose: robot pose.
+        rows: constraint rows, each touching one link.
+        v, tau: (nv, 1) velocities and joint forces.
         k: (m, 1) wanted accelerations, see :func:`wanted`.
         mu: stiffness; a scalar or one per row.
 
@@ -400,22 +400,22 @@ def pv_soft(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix, *, mu: An
 
 
 def pv_early(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix) -> Motion:
-    """Multipliers eliminated as early as they can be: exact, and at most a few rows travel. O(n + m).
+    """Multipliers eliminated as early as possible: exact, and only a few rows are passed on. O(n + m).
 
     Where rows K a + l = 0 pass a joint with motion s, minimising over its acceleration leaves −½ λᵀ L λ with L = K s D⁻¹ sᵀ Kᵀ, of rank one. The part of λ along
-    q = K s / |K s| is now strictly concave and is maximised at once; the rest, N ⊥ q, travels on:
+    q = K s / |K s| is now strictly concave and is maximised immediately; the rest, N ⊥ q, is passed on:
 
         σ = |K s|² / D,   H ← H + K'ᵀ q σ⁻¹ qᵀ K',   f ← f − K'ᵀ q σ⁻¹ qᵀ l',   K ← Nᵀ K',   l ← Nᵀ l'
 
-    N is a reflection's, so no singular value decomposition is needed; a joint with several velocities passes one at a time. Rows that no joint
-    can move stay to the end and get no force: they are redundant.
+    N comes from a reflection, so no singular value decomposition is needed; a joint with several velocities is processed one velocity at a time. Rows that no joint
+    can move remain to the end and get no force: they are redundant.
 
     Source: constrained-dynamics paper, sections I-A and VII-B; Sathya et al. (2024).
 
     Args:
-        pose: of the robot.
-        rows: of the constraints, each touching one link.
-        v, tau: (nv, 1).
+        pose: robot pose.
+        rows: constraint rows, each touching one link.
+        v, tau: (nv, 1) velocities and joint forces.
         k: (m, 1) wanted accelerations, see :func:`wanted`.
 
     Raises:
@@ -429,7 +429,7 @@ def pv_early(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix) -> Motio
     H = list(pose.H)
     K: list[Matrix] = [ops.zeros(0, 6) for _ in range(n)]
     l: list[Matrix] = [ops.zeros(0, 1) for _ in range(n)]  # noqa: E741
-    sources: list[list[tuple[int, int]]] = [[] for _ in range(n)]  # (link or −1 − block, rows) that the rows of a link come from
+    sources: list[list[tuple[int, int]]] = [[] for _ in range(n)]  # (link or −1 − block, rows): origins of the rows of a link
     for i, Ki, block in ends:
         K[i], l[i] = ops.stack([K[i], Ki]), ops.stack([l[i], -k[rows.blocks[block].at, :]])
         sources[i].append((-1 - block, Ki.shape[0]))
@@ -452,7 +452,7 @@ def pv_early(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix) -> Motio
                 sources[p].append((i, Ki.shape[0]))
     a: list[Matrix] = [None] * n
     nudot, forces = ops.zeros(pose.nv, 1), ops.zeros(rows.m, 1)
-    lam: list[Matrix] = [None] * n  # multipliers of the rows that left each link
+    lam: list[Matrix] = [None] * n  # multipliers of the rows passed on by each link
     for i in range(n):
         if parent[i] < 0 or lam[i] is None:
             last = steps[i][-1]
@@ -478,20 +478,20 @@ def pv_early(pose: Pose, rows: Rows, v: Matrix, tau: Matrix, k: Matrix) -> Motio
 
 
 class _Step(NamedTuple):
-    """What the forward sweep of PV-early needs of one velocity."""
+    """Data of one velocity for the forward sweep of PV-early."""
 
     U: Matrix
     Dinv: Scalar
     u: Scalar
     Ks: Matrix
-    remaining: int  # rows that travel on
+    remaining: int  # number of rows passed on
     w: Matrix | None  # reflection 1 − 2 w wᵀ whose first column is ±q; None: nothing was eliminated
     row: Matrix | None  # ±qᵀ K' and ±qᵀ l'
     value: Scalar
     inverse: Scalar  # σ⁻¹
 
     def expand(self, pose: Pose, rest: Matrix, a: Matrix) -> Matrix:
-        """Multipliers before the velocity from those after it and the acceleration above."""
+        """Multipliers before the velocity, from those after it and the acceleration above."""
         if self.w is None:
             return rest
         first = self.inverse * ((self.row @ a)[0, 0] + self.value)
@@ -510,7 +510,7 @@ def _pass_joint(
     l: Matrix,  # noqa: E741
     bound: float,
 ) -> tuple[_Step, Matrix, Matrix, Matrix, Matrix]:
-    """Eliminate one velocity, and the one multiplier that this makes possible."""
+    """Eliminate one velocity, and the one multiplier that can then be eliminated."""
     ops = pose.ops
     U = H @ s
     Dinv = 1.0 / ((s.T @ U)[0, 0] + armature)
@@ -526,7 +526,7 @@ def _pass_joint(
     K = K - Ks @ (U.T * Dinv)
     if ops.vanishes(squared, bound):
         return _Step(U, Dinv, u, Ks, m, None, None, 0.0, 0.0), H, f, K, l
-    # reflection that takes q to −sign(q₁) e₁: w ∝ q + sign(q₁) e₁
+    # reflection that maps q to −sign(q₁) e₁: w ∝ q + sign(q₁) e₁
     q = Ks * (1.0 / ops.root(squared))
     sign = ops.sign(q[0, 0])
     w = q + ops.matrix([[sign]] + [[0.0]] * (m - 1))
@@ -552,13 +552,13 @@ def lcaba(
     Source: matrix-free paper, section III-B and algorithm 4; Sathya, Carpentier (2026).
 
     Args:
-        pose: of the robot.
-        rows: of the constraints.
-        v, tau: (nv, 1).
+        pose: robot pose.
+        rows: constraint rows.
+        v, tau: (nv, 1) velocities and joint forces.
         k: (m, 1) wanted accelerations, see :func:`wanted`.
         mu: step μ; a scalar or one per row.
-        iterations: limit of proximal iterations.
-        tolerance: stop when no row is off by more; numbers only.
+        iterations: maximum number of proximal iterations.
+        tolerance: stop when the residual of every row is below this; only for numbers.
     """
     _door(pose, rows, v, tau, k)
     ops = pose.ops

@@ -62,8 +62,8 @@ def caba_osim(pose: Pose, rows: Rows, damping: Any) -> Matrix:
     Source: constrained-dynamics paper, algorithm 5.
 
     Args:
-        pose: of the robot.
-        rows: of the constraints, each touching one link.
+        pose: robot pose.
+        rows: constraint rows, each touching one link.
         damping: ε, a scalar or one per row.
 
     Returns:
@@ -82,12 +82,12 @@ def caba_osim(pose: Pose, rows: Rows, damping: Any) -> Matrix:
 
 @dataclass
 class BranchedInverse:
-    """B − Σ W T Wᵀ: what the branches of a floating base do each for themselves, and what the base couples, never multiplied out.
+    """B − Σ W T Wᵀ: the separate contributions of the branches of a floating base, and their coupling by the base, never multiplied out.
 
     Attributes:
-        B: (m, m) block diagonal, a block per branch.
-        base: (W (m, n₁), T (n₁, n₁)) a root.
-        pose: whose arithmetic it is.
+        B: (m, m) block diagonal, one block per branch.
+        base: (W (m, n₁), T (n₁, n₁)) per root.
+        pose: pose that provides the arithmetic.
     """
 
     pose: Pose
@@ -95,7 +95,7 @@ class BranchedInverse:
     base: list[tuple[Matrix, Matrix]]
 
     def __matmul__(self, x: Matrix) -> Matrix:
-        """Λ x of columns (m, k). O(m) with rows evenly on branches."""
+        """Λ x for columns (m, k). O(m) with rows spread evenly over branches."""
         y = self.B @ x
         for W, T in self.base:
             y = y - W @ (T @ (W.T @ x))
@@ -110,15 +110,15 @@ class BranchedInverse:
 
 
 def caba_osimf(pose: Pose, rows: Rows, damping: Any) -> BranchedInverse:
-    """(G + ε)⁻¹ for trees that branch at the base: L₁ has a block per branch, and the base is kept apart. O(n + m²), O(n) with few rows per branch.
+    """(G + ε)⁻¹ for trees that branch at the base: L₁ has one block per branch, and the base is kept separate. O(n + m²), O(n) with few rows per branch.
 
         Λ = R − L₁ − K₁ S D⁻¹ Sᵀ K₁ᵀ        (S = 1 and D = H₁ for a floating base)
 
     Source: constrained-dynamics paper, section VI-B, eq. 41.
 
     Args:
-        pose: of the robot.
-        rows: of the constraints, each touching one link.
+        pose: robot pose.
+        rows: constraint rows, each touching one link.
         damping: ε, a scalar or one per row.
 
     Returns:
@@ -145,11 +145,11 @@ def pv_osimf(pose: Pose, rows: Rows, damping: Any) -> BranchedInverse:
 
         B = L₁ + ε,   Λ = B⁻¹ − B⁻¹ V (D + Vᵀ B⁻¹ V)⁻¹ Vᵀ B⁻¹,   V = K₁ S
 
-    Source: Sathya et al. (2024), as the constrained-dynamics paper uses it in its figure 5.
+    Source: Sathya et al. (2024), as used in figure 5 of the constrained-dynamics paper.
 
     Args:
-        pose: of the robot.
-        rows: of the constraints, each touching one link.
+        pose: robot pose.
+        rows: constraint rows, each touching one link.
         damping: ε, a scalar or one per row.
 
     Returns:
@@ -197,8 +197,8 @@ def ltl_inverse(pose: Pose, rows: Rows, damping: Any) -> Matrix:
     Source: constrained-dynamics paper, section VIII-C, "LTL-inv".
 
     Args:
-        pose: of the robot.
-        rows: of the constraints.
+        pose: robot pose.
+        rows: constraint rows.
         damping: ε, a scalar or one per row.
 
     Returns:

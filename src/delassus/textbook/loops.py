@@ -1,12 +1,12 @@
 """The damped inverse Λ = (G + ε)⁻¹ through loops, from all blocks of the inverse of M + Jᵀ R J; any rows.
 
-Derived from the elimination of the matrix-free paper, algorithm 4. What it leaves of link i is its acceleration by those of its boundary (the parent and the links it was coupled
-with) and by the force u_i on its own joint,
+Derived from the elimination of the matrix-free paper, algorithm 4. It leaves the acceleration of link i as a function of those of its boundary (the parent and the links it was coupled
+with) and of the force u_i on its own joint,
 
     a_i = X a_π + S ν,   ν = D⁻¹ (u_i − Σ_j W_jᵀ a_j)        so        a_i = Σ_k A_ik a_k + S D⁻¹ u_i,   A_ij = −S D⁻¹ W_jᵀ (+ X for the parent)
 
-The u_i of different joints are coordinates in which the inverse is diagonal, with D⁻¹ on its diagonal, and links that were eliminated after i do not depend on u_i.
-So the blocks Ω_ij, the acceleration of link i by a force on link j, follow root first.
+The u_i of different joints are coordinates in which the inverse is diagonal, with D⁻¹ on its diagonal, and links eliminated after i do not depend on u_i.
+So the blocks Ω_ij, the acceleration of link i due to a force on link j, follow from the root on.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ __all__ = ["lcaba_osim"]
 
 @dataclass
 class Node:
-    """A link that matters: touched by rows, or led to by several others.
+    """A relevant link: touched by rows, or in the boundary of several others.
 
     Attributes:
         A: coefficients of the nodes on which its acceleration depends.
-        Q: (6, 6) its acceleration by forces that do not act on these nodes.
+        Q: (6, 6) its acceleration due to forces that do not act on these nodes.
     """
 
     A: dict[int, Matrix]
@@ -37,7 +37,7 @@ class Node:
 
 
 def find_nodes(pose: Pose, factor: LoopFactor, touched: set[int]) -> dict[int, Node]:
-    """Links that matter, those eliminated last first; a link that no row touches and one other alone leads to is passed, as in PV-OSIMr."""
+    """Relevant links, those eliminated last first; a link that no row touches and that is in the boundary of only one other is skipped, as in PV-OSIMr."""
     ops, parent = pose.ops, pose.parent
     needed, leading = set(touched), dict.fromkeys(range(len(parent)), 0)
     for i in factor.order:
@@ -69,7 +69,7 @@ def find_nodes(pose: Pose, factor: LoopFactor, touched: set[int]) -> dict[int, N
 
 
 def depth_first(nodes: dict[int, Node]) -> list[int]:
-    """Nodes from the roots of the elimination's tree on, depth first: all that a node leads to lies on its way to the root."""
+    """Nodes from the roots of the elimination tree on, depth first: everything a node depends on lies on its path to the root."""
     place = {i: k for k, i in enumerate(nodes)}
     children: dict[int, list[int]] = {i: [] for i in nodes}
     waiting = []
@@ -86,20 +86,20 @@ def depth_first(nodes: dict[int, Node]) -> list[int]:
 
 
 def lcaba_osim(pose: Pose, rows: Rows, damping: Any) -> Matrix:
-    """(G + ε)⁻¹ through loops, no factorisation of rows; any rows. O(n w² + t w m + m²) with t links that matter and fronts of w links.
+    """(G + ε)⁻¹ through loops, no factorisation of rows; any rows. O(n w² + t w m + m²) with t relevant links and fronts of w links.
 
         Λ = R − R K Ω Kᵀ R,   R = ε⁻¹,   Ω of M + Jᵀ R J
 
         Ω_ij = Σ_k A_ik Ω_kj  for j of the front,      Ω_ii = Q_i + Σ_k A_ik Ω_ki
-        V_ie = Σ_k A_ik V_ke  for rows e that were complete before,      V_ke = Σ_j Ω_kj K_eʲᵀ  for rows that are with i
+        V_ie = Σ_k A_ik V_ke  for rows e that were complete before,      V_ke = Σ_j Ω_kj K_eʲᵀ  for rows completed at i
 
-    The front are the links before to which this one or a later one leads: nothing else of Ω and V = Ω Kᵀ is kept. Without loops it does what :func:`caba_osim` does.
+    The front consists of the earlier links on which this one or a later one depends: nothing else of Ω and V = Ω Kᵀ is kept. Without loops the result is that of :func:`caba_osim`.
 
     Source: derived here, see the top of the file.
 
     Args:
-        pose: of the robot.
-        rows: of the constraints.
+        pose: robot pose.
+        rows: constraint rows.
         damping: ε, a scalar or one per row.
 
     Returns:
@@ -111,7 +111,7 @@ def lcaba_osim(pose: Pose, rows: Rows, damping: Any) -> Matrix:
     nodes = find_nodes(pose, loop_factor(pose, rows, R), {end.link for end in ends})
     order = depth_first(nodes)
     place = {i: k for k, i in enumerate(order)}
-    last = dict(place)  # when a node is led to for the last time
+    last = dict(place)  # the last node that depends on each node
     ends_of: list[list[End]] = [[] for _ in rows.blocks]
     completed: dict[int, list[int]] = {i: [] for i in order}
     for i in order:

@@ -61,13 +61,13 @@ def _row_accelerations(pose: Pose, rows: Rows, a: list[Matrix], nudot: Matrix) -
 
 
 def jacobian_transpose_apply(pose: Pose, rows: Rows, x: Matrix) -> Matrix:
-    """Jᵀ x by one backward sweep, as forces of Newton and Euler go. O(n + m).
+    """Jᵀ x by one backward sweep, like the forces of Newton–Euler. O(n + m).
 
     Source: matrix-free paper, algorithm 1.
 
     Args:
-        pose: of the robot.
-        rows: of the constraints.
+        pose: robot pose.
+        rows: constraint rows.
         x: (m, k) forces of the rows.
 
     Returns:
@@ -89,7 +89,7 @@ def mass_inverse_apply(pose: Pose, tau: Matrix) -> Matrix:
     Source: matrix-free paper, algorithm 2.
 
     Args:
-        pose: of the robot.
+        pose: robot pose.
         tau: (nv, k) joint forces.
 
     Returns:
@@ -103,7 +103,7 @@ def mass_inverse_apply(pose: Pose, tau: Matrix) -> Matrix:
 def _two_sweeps(pose: Pose, f: list[Matrix], tau: Matrix) -> tuple[Matrix, list[Matrix]]:
     """ν̇ and a of the free robot under forces f on links and τ on joints.
 
-    f is the force on a link, so line 3's sign of f, and with it line 6's, are turned.
+    f is the force on a link, so the signs of f in line 3, and hence in line 6, are reversed.
     """
     ops, parent = pose.ops, pose.parent
     n = len(parent)
@@ -132,8 +132,8 @@ def jacobian_apply(pose: Pose, rows: Rows, nudot: Matrix) -> Matrix:
     Source: matrix-free paper, algorithm 3.
 
     Args:
-        pose: of the robot.
-        rows: of the constraints.
+        pose: robot pose.
+        rows: constraint rows.
         nudot: (nv, k) accelerations, or velocities.
 
     Returns:
@@ -155,8 +155,8 @@ def delassus_apply(pose: Pose, rows: Rows, x: Matrix) -> Matrix:
     Source: matrix-free paper, section IV-D.
 
     Args:
-        pose: of the robot.
-        rows: of the constraints.
+        pose: robot pose.
+        rows: constraint rows.
         x: (m, k) forces of the rows.
 
     Returns:
@@ -175,7 +175,7 @@ class LoopFactor:
     """The factor of M + Jᵀ R J after all joints are eliminated.
 
     Attributes:
-        order: of elimination, 𝓢^E.
+        order: elimination order, 𝓢^E.
         Dinv: inverse pivot of each joint.
         W: {j: W_j} of the boundary of each joint: the parent and the links that it was coupled with.
     """
@@ -188,7 +188,7 @@ class LoopFactor:
 def loop_factor(pose: Pose, rows: Rows, R: list[Scalar]) -> LoopFactor:
     """Eliminate all joints of M + Jᵀ R J, leaves first, the link with the fewest neighbours next: the backward sweep of algorithm 4.
 
-    Written as merge, then downdate, which has no special case where the parent is a neighbour (lines 22 to 30 of the listing):
+    Written as merge, then downdate, without a special case for a parent that is a neighbour (lines 22 to 30 of the listing):
 
         W_j = H_ji S,   W_π = (Xᵀ H_ii + H_πi) S
         H_ππ += Xᵀ H_ii X + Xᵀ H_iπ + H_πi X,   H_πj += Xᵀ H_ij
@@ -254,7 +254,7 @@ def loop_factor(pose: Pose, rows: Rows, R: list[Scalar]) -> LoopFactor:
 
 
 def loop_solve(pose: Pose, factor: LoopFactor, f: list[Matrix], tau: Matrix) -> tuple[Matrix, list[Matrix]]:
-    """ν̇ and a of (M + Jᵀ R J) ν̇ = τ + Σ J_iᵀ f_i: the sweeps of algorithm 4 on a right-hand side."""
+    """ν̇ and a of (M + Jᵀ R J) ν̇ = τ + Σ J_iᵀ f_i: the sweeps of algorithm 4 for a right-hand side."""
     ops, parent = pose.ops, pose.parent
     u: list[Matrix] = [None] * len(parent)
     for i in factor.order:  # 13
@@ -282,8 +282,8 @@ def loop_inverse_apply(pose: Pose, rows: Rows, damping: Any, tau: Matrix) -> Mat
     Source: matrix-free paper, algorithm 4.
 
     Args:
-        pose: of the robot.
-        rows: of the constraints.
+        pose: robot pose.
+        rows: constraint rows.
         damping: ε, a scalar or one per row.
         tau: (nv, k) joint forces.
 
@@ -304,10 +304,10 @@ def damped_inverse_apply(pose: Pose, rows: Rows, damping: Any, y: Matrix) -> Mat
     Source: matrix-free paper, sections V-B and V-D.
 
     Args:
-        pose: of the robot.
-        rows: of the constraints.
+        pose: robot pose.
+        rows: constraint rows.
         damping: ε, a scalar or one per row.
-        y: (m, k).
+        y: (m, k) right-hand sides.
 
     Returns:
         (m, k) x of (G + ε) x = y.
@@ -334,7 +334,7 @@ class BlockFactor:
 
 
 def block_factor(pose: Pose, rows: Rows, B: list[Matrix]) -> BlockFactor:
-    """Eliminate all joints of M + Jᵀ B J, B a square block per constraint: the rule of :func:`loop_factor` with H_ij and H_ji apart.
+    """Eliminate all joints of M + Jᵀ B J, B a square block per constraint: the rule of :func:`loop_factor` with H_ij and H_ji stored separately.
 
     Pivots are taken in that order, whatever their size:
 
@@ -393,7 +393,7 @@ def block_factor(pose: Pose, rows: Rows, B: list[Matrix]) -> BlockFactor:
 
 
 def block_solve(pose: Pose, factor: BlockFactor, f: list[Matrix], tau: Matrix) -> tuple[Matrix, list[Matrix]]:
-    """ν̇ and a of (M + Jᵀ B J) ν̇ = τ + Σ J_iᵀ f_i, as :func:`loop_solve`; with W and Z exchanged and D⁻ᵀ it would be the transposed matrix."""
+    """ν̇ and a of (M + Jᵀ B J) ν̇ = τ + Σ J_iᵀ f_i, as :func:`loop_solve`; exchanging W and Z, with D⁻ᵀ, would give the transposed matrix."""
     ops, parent = pose.ops, pose.parent
     u: list[Matrix] = [None] * len(parent)
     for i in factor.order:
@@ -419,13 +419,13 @@ def block_damped_inverse_apply(pose: Pose, rows: Rows, blocks: list[Matrix], y: 
 
         λ_B = B y,   (M + Jᵀ B J) ν̇ = Jᵀ λ_B,   λ = λ_B − B J ν̇,   B = D⁻¹ block by block
 
-    Pivots are taken as they come, so that D should not be far from positive: xᵀ D x > 0.
+    Pivots are taken in order, so D should not be far from positive: xᵀ D x > 0.
 
     Args:
-        pose: of the robot.
-        rows: of the constraints.
+        pose: robot pose.
+        rows: constraint rows.
         blocks: (r, r) per constraint of r rows; diagonal for rows of joints.
-        y: (m, k).
+        y: (m, k) right-hand sides.
 
     Returns:
         (m, k) x of (G + D) x = y.

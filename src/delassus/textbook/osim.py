@@ -1,6 +1,6 @@
 """The Delassus matrix G = J M⁻¹ Jᵀ, also called the inverse operational-space inertia matrix.
 
-All take any rows. To the recursive ones, :func:`kjr`, :func:`efpa`, :func:`pv_osim` and :func:`pv_osimr`, a row that touches several links is several end-effectors:
+All take any rows. To the recursive ones, :func:`kjr`, :func:`efpa`, :func:`pv_osim` and :func:`pv_osimr`, a row that touches several links counts as several end-effectors:
 G_ef = Σ_i Σ_j K_eⁱ Ω_ij K_fʲᵀ. In link frames the propagator of accelerations from π(i) to i, the papers' ^π(i)P_iᵀ, comes with the change of frame:
 
     (1 − S_i D_i⁻¹ U_iᵀ) X_i,   U_i = H^A_i S_i,   D_i = S_iᵀ U_i
@@ -24,7 +24,7 @@ __all__ = ["efpa", "kjr", "ltl_osim", "pv_osim", "pv_osimr"]
 
 
 def jacobian(pose: Pose, rows: Rows) -> tuple[Matrix, list[set[int]]]:
-    """J (m, nv) by walking every K up to the ground, and the velocities on which each block depends."""
+    """J (m, nv) by propagating every K to the ground, and the velocities on which each block depends."""
     J = pose.ops.zeros(rows.m, pose.nv)
     support: list[set[int]] = []
     for block in rows.blocks:
@@ -43,11 +43,11 @@ def jacobian(pose: Pose, rows: Rows) -> tuple[Matrix, list[set[int]]]:
 
 @dataclass
 class SparseFactor:
-    """L of LᵀL = M. Row i has entries for the velocities above i only, as M has (branch-induced sparsity).
+    """L of LᵀL = M. Row i has entries only for the velocities above i, like M (branch-induced sparsity).
 
     Attributes:
-        L: {j: L_ij} a row; the diagonal is kept as reciprocals.
-        above: velocities above each, nearest first.
+        L: {j: L_ij} per row; the diagonal is stored as reciprocals.
+        above: velocities above each velocity, nearest first.
     """
 
     L: list[dict[int, Scalar]]
@@ -102,7 +102,7 @@ def other_half(pose: Pose, factor: SparseFactor, x: list[Scalar]) -> Matrix:
 
 
 def rows_times_inverse(factor: SparseFactor, y: dict[int, Scalar]) -> dict[int, Scalar]:
-    """Row times L⁻¹, in place; it keeps its pattern if that is closed upwards."""
+    """Row times L⁻¹, in place; its pattern is preserved if it is closed upwards."""
     for i in sorted(y, reverse=True):
         y[i] = y[i] * factor.L[i][i]
         for j in factor.above[i]:
@@ -118,8 +118,8 @@ def ltl_osim(pose: Pose, rows: Rows) -> Matrix:
     Source: PV-OSIMr paper, eqs. 4 to 6; Featherstone (2010); with loops Carpentier, Budhiraja, Mansard (2021).
 
     Args:
-        pose: of the robot.
-        rows: of the constraints.
+        pose: robot pose.
+        rows: constraint rows.
 
     Returns:
         (m, m) G.
@@ -130,7 +130,7 @@ def ltl_osim(pose: Pose, rows: Rows) -> Matrix:
 
 
 def rows_of_y(rows: Rows, factor: SparseFactor, J: Matrix, support: list[set[int]]) -> list[dict[int, Scalar]]:
-    """Y = J L⁻¹, a sparse row each: eq. 5."""
+    """Y = J L⁻¹ as sparse rows: eq. 5."""
     return [
         rows_times_inverse(factor, {v: J[k, v] for v in pattern.union(*(factor.above[v] for v in pattern))})
         for block, pattern in zip(rows.blocks, support, strict=True)
@@ -154,7 +154,7 @@ def gram(pose: Pose, Y: list[dict[int, Scalar]]) -> Matrix:
 
 
 def pass_up(pose: Pose, art: Articulated, i: int, K: Matrix) -> Matrix:
-    """K ^π(i)P_iᵀ: rows on link i become rows on its parent, joint i moving freely. One column of S: a rank-one correction."""
+    """K ^π(i)P_iᵀ: rows on link i become rows on its parent, with joint i free. One column of S: a rank-one correction."""
     return (K - (K @ pose.S[i]) @ (art.Dinv[i] @ art.U[i].T)) @ pose.X[i]
 
 
@@ -172,8 +172,8 @@ def kjr(pose: Pose, rows: Rows) -> Matrix:
     Source: Kreutz-Delgado, Jain, Rodriguez (1992), in the notation of the PV-OSIMr paper, eqs. 11 and 13.
 
     Args:
-        pose: of the robot.
-        rows: of the constraints.
+        pose: robot pose.
+        rows: constraint rows.
 
     Returns:
         (m, m) G.
@@ -200,14 +200,14 @@ def kjr(pose: Pose, rows: Rows) -> Matrix:
             for link in between(pose, c, j):
                 T = pass_up(pose, art, link, T)
             T = Omega[c] @ T.T
-            for link in reversed(between(pose, c, i)):  # and its acceleration on to link i
+            for link in reversed(between(pose, c, i)):  # and its acceleration down to link i
                 T = pass_down(pose, art, link, T)
             G[n, n + k] = ops.symmetric(Ki @ T) if k == 0 else Ki @ T
     return ops.assemble(rows.sizes, sum_ends(ends, G))
 
 
 def sum_ends(ends: list[End], found: dict[tuple[int, int], Matrix]) -> dict[tuple[int, int], Matrix]:
-    """Upper blocks of G from those of all pairs of end-effectors, i ≤ j: constraints that touch several links have several."""
+    """Upper blocks of G from those of all pairs of end-effectors, i ≤ j: constraints that touch several links have several end-effectors."""
     G: dict[tuple[int, int], Matrix] = {}
     for (i, j), block in found.items():
         a, b = ends[i].block, ends[j].block
@@ -220,27 +220,27 @@ def sum_ends(ends: list[End], found: dict[tuple[int, int], Matrix]) -> dict[tupl
 
 
 def cca(pose: Pose, i: int, j: int) -> int | None:
-    """Closest common ancestor of two links; None in different trees."""
+    """Closest common ancestor of two links; None if they are in different trees."""
     other = set(pose.ancestors(j))
     return next((k for k in pose.ancestors(i) if k in other), None)
 
 
 def between(pose: Pose, c: int, i: int) -> list[int]:
-    """Links from i up to c, c not among them."""
+    """Links from i up to c, excluding c."""
     path = pose.ancestors(i)
     return path[: path.index(c)]
 
 
 def efpa(pose: Pose, rows: Rows) -> Matrix:
-    """G by extended force propagators: every end-effector's force taken to every link above it. O(n + m d + m²).
+    """G by extended force propagators: every end-effector's force is propagated to every link above it. O(n + m d + m²).
 
         ^πK_j = ^iK_j ^πP_iᵀ,   (⁰Ω_i ^iK_jᵀ) = ^πP_iᵀ (⁰Ω_π ^πK_jᵀ) + ^πΩ_i ^iK_jᵀ,   G_ij = ^ccaK_i (⁰Ω_cca ^ccaK_jᵀ)
 
     Source: PV-OSIMr paper, algorithm 2; Wensing, Featherstone, Orin (2012).
 
     Args:
-        pose: of the robot.
-        rows: of the constraints.
+        pose: robot pose.
+        rows: constraint rows.
 
     Returns:
         (m, m) G.
@@ -274,15 +274,15 @@ def efpa(pose: Pose, rows: Rows) -> Matrix:
 
 
 def pv_osim(pose: Pose, rows: Rows) -> Matrix:
-    """G by the backward sweep of Popov and Vereshchagin: all rows of a subtree travel together. O(n + m² d).
+    """G by the backward sweep of Popov and Vereshchagin: all rows of a subtree are propagated together. O(n + m² d).
 
         K^A_π ← [K^A_π; K^A_i ^πP_iᵀ],   L^A_π ← diag(L^A_π, L^A_i + K^A_i S D⁻¹ Sᵀ K^A_iᵀ),   G = L^A_0
 
     Source: PV-OSIMr paper, algorithm 1; Sathya et al. (2024).
 
     Args:
-        pose: of the robot.
-        rows: of the constraints.
+        pose: robot pose.
+        rows: constraint rows.
 
     Returns:
         (m, m) G.
@@ -297,8 +297,8 @@ class Gathered:
     """Rows of subtrees, gathered backward.
 
     Attributes:
-        K: K^A of every link; order: which rows these are; L, bias: L^A and l^A above the joint of every link.
-        parts: at every link, how many rows each of its own blocks and each of its children brought.
+        K: K^A of every link; order: the indices of its rows; L, bias: L^A and l^A above the joint of every link.
+        parts: at every link, the number of rows from each of its own blocks and each of its children.
     """
 
     K: list[Matrix]
@@ -312,7 +312,7 @@ class Gathered:
         return [i for i, p in enumerate(pose.parent) if p < 0 and self.order[i]]
 
     def matrix(self, pose: Pose, rows: Rows) -> Matrix:
-        """L^A_0 of all rows, of those on several trees the sum; rows on the ground have zeros."""
+        """L^A_0 of all rows, summed for rows on several trees; zero for rows on the ground."""
         ops = pose.ops
         L = ops.zeros(0, 0)
         order: list[int] = []
@@ -339,7 +339,7 @@ def gather(
 
     Args:
         pose, rows, ends, art: the robot, the rows, the end-effectors, the articulated inertias.
-        stop: lock the joints of the roots.
+        stop: lock the root joints.
         affine: (c, u, k) of a motion, for l^A: lines 4 and 11 of algorithm 4 of the constrained-dynamics paper.
     """
     ops, parent = pose.ops, pose.parent
@@ -388,7 +388,7 @@ def gather(
 
 
 def _merge(ops: Arithmetic, order: list[int], L: Matrix, others: list[int], more: Matrix) -> tuple[list[int], Matrix]:
-    """Rows of two lists and their L^A; of those in both it is the sum."""
+    """Merge the rows of two lists and their L^A, summed for rows in both."""
     both = [*order, *(row for row in others if row not in order)]
     place = {row: k for k, row in enumerate(both)}
     missing = len(both) - len(order)
@@ -404,7 +404,7 @@ def _merge(ops: Arithmetic, order: list[int], L: Matrix, others: list[int], more
 
 @dataclass
 class Branching:
-    """The links where rows meet: 𝓝 of the PV-OSIMr paper, section I-C, without the ground. End-effectors are numbered n_b, n_b + 1, ….
+    """The links where branches with rows meet: 𝓝 of the PV-OSIMr paper, section I-C, without the ground. End-effectors are numbered n_b, n_b + 1, ….
 
     Attributes:
         nodes: branching links and end-effectors, ancestors first.
@@ -418,10 +418,10 @@ class Branching:
 
 
 def branching(pose: Pose, ends: list[End]) -> Branching:
-    """Find the branching links: those on which at least two things that support rows hang."""
+    """Find the branching links: those with at least two children or end-effectors that support rows."""
     n = len(pose.parent)
     out = Branching()
-    hang: list[list[int]] = [[] for _ in range(n)]  # nodes that descend from a link, with none in between
+    hang: list[list[int]] = [[] for _ in range(n)]  # nodes that descend from a link, with no node in between
     for e, end in enumerate(ends):
         hang[end.link].append(n + e)
     for i in reversed(range(n)):
@@ -440,7 +440,7 @@ def branching(pose: Pose, ends: list[End]) -> Branching:
 
 
 def pv_osimr(pose: Pose, rows: Rows, *, inertia: list[Matrix] | None = None) -> Matrix:
-    """G by propagators between branching links only. O(n + m²), which is the least possible.
+    """G by propagators between branching links only. O(n + m²), the lowest possible order.
 
         ^πP_𝓓 = ^πP_i ^iP_𝓓,   ^πΩ_𝓓 = ^iΩ_𝓓 + ^iP_𝓓ᵀ S D⁻¹ Sᵀ ^iP_𝓓        all links, backward
         ⁰Ω_i = ^𝓐Ω_i + ^𝓐P_iᵀ ⁰Ω_𝓐 ^𝓐P_i                                    branching links, forward
@@ -450,9 +450,9 @@ def pv_osimr(pose: Pose, rows: Rows, *, inertia: list[Matrix] | None = None) -> 
     Source: PV-OSIMr paper, algorithm 3.
 
     Args:
-        pose: of the robot.
-        rows: of the constraints.
-        inertia: of the links; default theirs.
+        pose: robot pose.
+        rows: constraint rows.
+        inertia: inertias of the links; default: their own.
 
     Returns:
         (m, m) G.
@@ -466,12 +466,12 @@ def between_branches(
 ) -> tuple[dict[tuple[int, int], Matrix], list[tuple[int, Matrix]]]:
     """Algorithm 3 of the PV-OSIMr paper: the upper blocks of G, and for every end-effector its root and ^rootK_e.
 
-    With ``stop`` the roots' own joints are locked; what they alone couple is left out.
+    With ``stop`` the root joints are locked, which leaves out their coupling.
     """
     ops, parent = pose.ops, pose.parent
     n = len(parent)
     tree = branching(pose, ends)
-    PT: dict[int, Matrix] = {}  # ^iP_𝓓ᵀ of the node below the link at hand, ^𝓐P_iᵀ in the end
+    PT: dict[int, Matrix] = {}  # ^iP_𝓓ᵀ of the node below the current link, finally ^𝓐P_iᵀ
     Omega: dict[int, Matrix] = {}
     for e, end in enumerate(ends):  # 3
         PT[n + e], Omega[n + e] = end.K, ops.zeros(end.K.shape[0], end.K.shape[0])  # 4

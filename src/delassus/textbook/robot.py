@@ -1,10 +1,10 @@
-"""A robot in link frames: the tree of links, its constants, and where a configuration puts them.
+"""A robot in link frames: the tree of links, its constants, and their poses in a configuration.
 
 One link per joint, in the order of the model's joints, so a parent comes before its children; a body with k joints is k links, k − 1 of them
-massless; a body without joints is part of the link that carries its parent. A link's frame sits at its joint's anchor and turns with it; the axis of a hinge or
-slide is its z axis. Spatial vectors are ``[linear; angular]`` in the frame of the link they belong to.
+massless; a body without joints is part of the link that carries its parent. A link's frame is at its joint's anchor and moves with the link; the axis of a hinge or
+slide is its z axis. Spatial vectors are ``[linear; angular]`` in the frame of their link.
 
-    X_i    (6, 6) takes a motion from the parent's frame to link i's; its transpose takes a force from link i's to the parent's
+    X_i    (6, 6) maps a motion from the parent's frame to link i's; its transpose maps a force from link i's to the parent's
     S_i    (6, n_i) motion subspace of joint i
     H_i    (6, 6) inertia of link i
 """
@@ -79,17 +79,17 @@ def rotation(ops: Arithmetic, quaternion: Sequence[Any]) -> Matrix:
 
 @dataclass(frozen=True)
 class Link:
-    """What one joint moves.
+    """The body moved by one joint.
 
     Attributes:
-        name: of the joint.
-        parent: link, −1 for the ground.
-        type: of the joint: hinge, slide, ball or free.
-        q, v: where its coordinates and velocities start; nv: how many velocities.
+        name: joint name.
+        parent: parent link, −1 for the ground.
+        type: joint type: hinge, slide, ball or free.
+        q, v: index of its first coordinate and velocity; nv: number of velocities.
         E, r: (3, 3) axes as rows and (3,) origin of its frame in the parent link's, at zero displacement.
         reference: coordinate of a hinge or slide at zero displacement.
         H: (6, 6) inertia.
-        armature: (nv,).
+        armature: (nv,) armature.
     """
 
     name: str
@@ -106,7 +106,7 @@ class Link:
 
 
 def _clean(A: Floats) -> Floats:
-    """Zeros and ones to rounding become exact, so that they fold in expressions."""
+    """Make zeros and ones exact that are so up to rounding, so that they fold in expressions."""
     rounded = np.round(A)
     return np.where(np.abs(A - rounded) < 1e-14, rounded, A) + 0.0
 
@@ -141,7 +141,7 @@ class Robot:
         frames: list[tuple[int, Floats, Floats]] = []  # parent link, axes and origin of each link in it
         for b in range(1, nb):
             p = int(model.body_parent[b])
-            # frame of the body in the last link, moved on by its joints
+            # frame of the body in the last link, advanced by its joints
             link, Rb = self.body_link[p], self.body_axes[p]
             axes, origin = Rb @ _clean(rotation_matrix(model.body_quaternion[b])), self.body_origin[p] + Rb @ model.body_position[b]
             for j in np.flatnonzero(model.joint_body == b):
@@ -179,7 +179,7 @@ class Robot:
                 self.children[link_.parent].append(i)
 
     def at(self, q: Any) -> Pose:
-        """Put the links where a configuration has them.
+        """Compute the pose of the links in a configuration.
 
         Args:
             q: (nq,) MuJoCo's coordinates: an array of numbers or objects, or CasADi ``SX``.
@@ -195,10 +195,10 @@ class Robot:
         return Pose(self, ops, [q[k] for k in range(self.nq)], floating="world")
 
     def symbols(self) -> Pose:
-        """Put the links where symbols have them, as papers count: hinges, slides and balls move by symbols ``q``.
+        """Compute the pose of the links for symbols, as papers count: hinges, slides and balls move by symbols ``q``.
 
-        A floating base has S = 1, its velocity in its own frame, which is where the world's would be: what depends on its place is gravity alone,
-        whose direction in the base is three symbols.
+        A floating base has S = 1, its velocity in its own frame, which coincides with the world's: only gravity depends on its pose,
+        so the direction of gravity in the base is three symbols.
         """
         ops = Symbols()
         ca = ops.casadi
@@ -224,7 +224,7 @@ class Pose:
 
     Attributes:
         robot: the constants; ops: the arithmetic.
-        X, S, H: of every link, see the top of the file; Ic: (n_i, n_i) armature of its joint.
+        X, S, H: matrices of every link, see the top of the file; Ic: (n_i, n_i) armature of its joint.
         a0: (6, 1) acceleration of the ground that stands for gravity, −g.
         arguments: symbols, if made of symbols.
     """
@@ -270,7 +270,7 @@ class Pose:
         return E, ops.matrix([[x] for x in q[link.q : link.q + 3]]), ops.block_diagonal(E, ops.identity(3))
 
     def check(self, rows: int, **columns: Matrix) -> None:
-        """Raise an error for what has not this many rows, or is no matrix of columns."""
+        """Raise an error for anything that is not a matrix with this many rows."""
         for name, x in columns.items():
             shape = tuple(getattr(x, "shape", ()))
             if len(shape) != 2 or shape[0] != rows:
@@ -282,11 +282,11 @@ class Pose:
         return v[link.v : link.v + link.nv, :]
 
     def bias(self, i: int, velocity: Matrix, nu: Matrix) -> Matrix:
-        """Acceleration (6, 1) of link i over its parent at constant joint velocities: v × S ν + Ṡ ν."""
+        """Acceleration (6, 1) of link i relative to its parent at constant joint velocities: v × S ν + Ṡ ν."""
         ops, link = self.ops, self.robot.links[i]
         m = self.S[i] @ nu
         if link.type == "free":
-            # S turns the world's axes into the body's: Ṡ ν = −ω × (Rᵀ v); v = S ν, so v × S ν = 0
+            # S rotates world axes into body axes: Ṡ ν = −ω × (Rᵀ v); v = S ν, so v × S ν = 0
             return ops.stack([cross(ops, m[0:3, :], m[3:6, :]), ops.zeros(3, 1)]) if self.floating == "world" else ops.zeros(6, 1)
         return motion_cross(ops, velocity, m)
 

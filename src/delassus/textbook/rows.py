@@ -1,7 +1,7 @@
 """Rows of constraints in link frames: velocity of the rows = Σ K_i v_i over links + rows of joints.
 
-The papers' end-effectors, 𝓔, are rows that touch one link. A row that touches several is here several of them, and what it is in G is their sum; a row of a joint
-touches its link and, backward, the parent. Algorithms that have not been extended to that take rows that touch one link.
+The papers' end-effectors, 𝓔, are rows that touch one link. A row that touches several counts here as several of them, summed in G; a row of a joint
+touches its link and, with the opposite sign, the parent. Algorithms not extended to this take only rows that touch one link.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Block:
     """Rows of one constraint.
 
     Attributes:
-        first, rows: where they start, how many.
-        K: (rows, 6) a link that they touch.
-        joints: (row, velocity, coefficient) of rows of joints.
+        first, rows: index of the first row, and number of rows.
+        K: (rows, 6) per link that they touch.
+        joints: (row, velocity, coefficient) for rows of joints.
     """
 
     first: int
@@ -40,7 +40,7 @@ class Block:
 
     @property
     def at(self) -> slice:
-        """Its rows among all."""
+        """Slice of its rows among all rows."""
         return slice(self.first, self.first + self.rows)
 
 
@@ -56,10 +56,10 @@ class Rows:
     """All rows of some constraints in a pose.
 
     Args:
-        pose: of the robot.
+        pose: robot pose.
         constraints: constraints of its model, or its loops.
-        axes: "world" as the library has them; "link" leaves points and welds on one link in the axes of that link, which makes their K constant and turns
-            each block of G by a rotation. The papers count operations in these axes.
+        axes: "world" as in the library; "link" keeps points and welds on one link in the axes of that link, which makes their K constant and rotates
+            each block of G. The papers count operations in these axes.
 
     Attributes:
         blocks: one :class:`Block` per constraint; m: number of rows.
@@ -86,7 +86,7 @@ class Rows:
 
     @property
     def sizes(self) -> list[int]:
-        """Rows of each block."""
+        """Number of rows of each block."""
         return [block.rows for block in self.blocks]
 
     def ends(self) -> list[End]:
@@ -129,7 +129,7 @@ def _add(block: Block, link: int, K: Matrix) -> None:
 
 
 def _point(pose: Pose, body: int, point: Any) -> tuple[int, Matrix, Matrix]:
-    """Link of a body's point, its place (3, 1) in the link, and J (3, 6): its velocity in link axes."""
+    """Link of a body's point, the point (3, 1) in the link's frame, and J (3, 6): its velocity in link axes."""
     ops, robot = pose.ops, pose.robot
     p = ops.matrix((robot.body_origin[body] + robot.body_axes[body] @ np.asarray(point))[:, None] + 0.0)
     return robot.body_link[body], p, ops.beside([ops.identity(3), -hat(ops, p)])
@@ -155,14 +155,14 @@ def _contact(pose: Pose, block: Block, data: dict[str, Any], axes: str) -> None:
 def _frame(pose: Pose, block: Block, data: dict[str, Any], axes: str) -> None:
     """Rows A (v₁ + ω₁ × p₁ − v₂ − ω₂ × p₂), then ω₁ − ω₂ about the last axes.
 
-    Rows of a point that slides take both velocities where the second point is; a universal joint's last row is about a × b.
+    Rows of a sliding point take both velocities at the second point; a universal joint's last row is about a × b.
     """
     ops, robot = pose.ops, pose.robot
     A = ops.matrix(np.reshape(data["matrix"], (3, 3)))
     pushes, crosses = data["point_rows"], block.rows == 4 and data["point_rows"] == 3
     moving = [b for b in data["bodies"] if robot.body_link[b] >= 0]
     links = {robot.body_link[b] for b in moving}
-    carrier = None  # link whose axes the rows are in; None: the world's
+    carrier = None  # link in whose axes the rows are; None: world axes
     if data["axes_on"] >= 0:
         body = data["bodies"][data["axes_on"]]
         A = A @ ops.matrix(robot.body_axes[body].T)
@@ -189,7 +189,7 @@ def _frame(pose: Pose, block: Block, data: dict[str, Any], axes: str) -> None:
 
 
 def _slid(pose: Pose, link: int, data: dict[str, Any]) -> Matrix:
-    """J (3, 6) of a link where the second body's point is, in link axes."""
+    """J (3, 6) of a link at the second body's point, in link axes."""
     ops = pose.ops
     other, p, _ = _point(pose, data["bodies"][1], data["points"][3:6])
     x = p if other < 0 else pose.placements[other][1] + pose.placements[other][0] @ p
@@ -226,7 +226,7 @@ def _joint(pose: Pose, block: Block, data: dict[str, Any], axes: str) -> None:
 
 
 def _coupling(pose: Pose, block: Block, data: dict[str, Any], axes: str) -> None:
-    """ν₁ − p'(q₂) ν₂ with ν = Sᵀ (v_i − X v_π(i)), S being one column of the unit matrix."""
+    """ν₁ − p'(q₂) ν₂ with ν = Sᵀ (v_i − X v_π(i)), where S is one column of the identity."""
     slope: Any = -1.0
     for k, j in enumerate(data["joints"]):
         link = pose.robot.links[j]

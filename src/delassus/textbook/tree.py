@@ -24,8 +24,8 @@ def rnea(pose: Pose, v: Matrix, acceleration: Matrix) -> Matrix:
     Source: Luh, Walker, Paul (1980); Featherstone (2008), table 5.1.
 
     Args:
-        pose: of the robot.
-        v, acceleration: (nv, 1).
+        pose: robot pose.
+        v, acceleration: (nv, 1) velocities and accelerations ν̇.
 
     Returns:
         (nv, 1) joint forces τ.
@@ -61,8 +61,8 @@ def crba(pose: Pose, inertia: list[Matrix] | None = None) -> Matrix:
     Source: Walker, Orin (1982); Featherstone (2008), table 6.2.
 
     Args:
-        pose: of the robot.
-        inertia: of the links; default theirs. Augmented ones give M + Jᵀ R J of rows that touch one link (constrained-dynamics paper, eq. 24).
+        pose: robot pose.
+        inertia: inertias of the links; default: their own. Augmented ones give M + Jᵀ R J for rows that touch one link (constrained-dynamics paper, eq. 24).
 
     Returns:
         (nv, nv) M.
@@ -93,7 +93,7 @@ def _dofs(pose: Pose, i: int) -> slice:
 
 @dataclass
 class Articulated:
-    """Articulated bodies: what the elimination of all joints leaves.
+    """Articulated bodies: the factors of the elimination of all joints.
 
     Attributes:
         H: articulated inertia of each link; U = H S; D⁻¹ with D = Sᵀ U + armature.
@@ -128,8 +128,8 @@ def aba(pose: Pose, v: Matrix, tau: Matrix) -> Matrix:
     Source: Featherstone (1983, 2008 table 7.1); Vereshchagin (1974).
 
     Args:
-        pose: of the robot.
-        v, tau: (nv, 1).
+        pose: robot pose.
+        v, tau: (nv, 1) velocities and joint forces.
 
     Returns:
         (nv, 1) accelerations ν̇.
@@ -167,20 +167,20 @@ def aba(pose: Pose, v: Matrix, tau: Matrix) -> Matrix:
 
 
 def mass_matrix_inverse(pose: Pose, form: Literal["replaced", "printed"] = "replaced") -> Matrix:
-    """Direct inverse of the mass matrix, by articulated bodies on all columns at once. O(n²).
+    """Direct inverse of the mass matrix, by articulated bodies on all columns together. O(n²).
 
         M⁻¹[i, :] = D⁻¹ (1 − Sᵀ F_i − Uᵀ X P_π),   F: bias force columns,   P: acceleration columns
 
-    The printed line 14 hands U_i M⁻¹[i, sub] alone to the parent. What the subtree handed to link i has to go on too, so there are two ways to read it:
+    The printed line 14 passes only U_i M⁻¹[i, sub] to the parent. The part that link i received from its subtree must be passed on too, so there are two ways to read it:
 
-        printed    F in one frame for all links, and one array: F_i is in F_π already, F += U_i M⁻¹[i, sub]
+        printed    F in one frame for all links, and one array: F_i is already in F_π, F += U_i M⁻¹[i, sub]
         replaced   F_i in link frames: F^a = F_i + U_i M⁻¹[i, sub],  F_π += Xᵀ F^a
 
     Source: Carpentier (2018), algorithm 1, with the note on line 14.
 
     Args:
-        pose: of the robot.
-        form: of line 14.
+        pose: robot pose.
+        form: form of line 14.
 
     Returns:
         (nv, nv) M⁻¹, symmetric.

@@ -1,4 +1,4 @@
-"""Viewers draw states in a browser or as a film; all but ``Play``, which steps a simulator, compute no motion."""
+"""Viewers draw states in a browser or as a video; none computes motion, except ``Play``, which steps a simulator."""
 
 from .play import Play
 from .recording import record

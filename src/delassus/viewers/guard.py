@@ -1,7 +1,7 @@
-"""Who may talk to the page: pages of other sites in the same browser may not.
+"""Access control for the page: pages of other sites in the same browser are refused.
 
-A browser lets any site ask a server on this machine. Two questions tell such a request: under which name it came (Host), since a site can make its own name point here (DNS
-rebinding), and which page sent it (Origin), since a socket may be opened from any page. Host must be an address, or a name that is this machine's; Origin, where there is one,
+A browser lets any site send requests to a server on this machine. Two headers reveal them: the name used (Host), since a site can make its own name point here (DNS
+rebinding), and the page that sent it (Origin), since a socket may be opened from any page. Host must be an address, or a name of this machine; Origin, if there is one,
 must be the page that this server served. All else is answered with 403, pages and sockets alike.
 """
 
@@ -19,14 +19,14 @@ from urllib.parse import urlsplit
 
 __all__ = ["guarded", "refusal"]
 
-_ONE_AT_A_TIME = threading.Lock()  # the function that is replaced belongs to the process
+_ONE_AT_A_TIME = threading.Lock()  # the replaced function is global to the process
 
 
 def _is_own(name: str, listening: str) -> bool:
-    """Whether a server that listens there can have been meant by this name, by whoever could not choose it."""
+    """Whether this name can only mean a server that listens there, not one that an attacker could choose."""
     if name == "localhost" or name.endswith(".localhost") or name == listening.lower():
         return True
-    # a server for this machine alone is asked by its own addresses; nobody can make an address point elsewhere
+    # a server for this machine only is reached by loopback addresses; nobody can make an address point elsewhere
     local_only = listening == "localhost" or _is_loopback(listening) is True
     if (loopback := _is_loopback(name)) is not None:
         return loopback or not local_only
@@ -35,7 +35,7 @@ def _is_own(name: str, listening: str) -> bool:
 
 
 def _is_loopback(name: str) -> bool | None:
-    """Whether an address is of the machine itself; None if it is no address."""
+    """Whether an address is a loopback address; None if it is not an address."""
     try:
         return ipaddress.ip_address(name).is_loopback
     except ValueError:
@@ -43,11 +43,11 @@ def _is_loopback(name: str) -> bool | None:
 
 
 def refusal(listening: str, hosts: list[str], origins: list[str]) -> str | None:
-    """Why a request is refused; None if it is not.
+    """Reason for refusing a request; None if it is accepted.
 
     Args:
         listening: host that the server was opened with.
-        hosts, origins: values of these headers, as they came.
+        hosts, origins: values of these headers, as received.
     """
     if len(hosts) != 1 or len(origins) > 1:
         return "expected one Host and at most one Origin"
@@ -75,9 +75,9 @@ def _guard(listening: str, process: Callable[[Any, Any], Any] | None) -> Callabl
 
 @contextmanager
 def guarded() -> Iterator[None]:
-    """Have a viser server that starts meanwhile ask :func:`refusal` first, about every request.
+    """Make a viser server that is started in this context check every request with :func:`refusal` first.
 
-    viser has no setting for it, so the function by which it opens its socket, ``websockets.asyncio.server.serve``, is replaced until it has. A server that was opened in
+    viser has no setting for it, so the function that opens its socket, ``websockets.asyncio.server.serve``, is replaced until the socket is open. A server that was opened in
     another way is an error, not a server without a guard.
     """
     module: Any = importlib.import_module("websockets.asyncio.server")

@@ -1,4 +1,4 @@
-"""Colours: of bodies and robots, of arrows, and of a light and a dark scene."""
+"""Colours of bodies and robots, of arrows, and of a light and a dark scene."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _ROBOTS: tuple[Color, ...] = (
     (0.83, 0.69, 0.32),
     (0.35, 0.66, 0.68),
 )
-_GREY = 0.1  # largest difference of a colour's parts that counts as no colour
+_GREY = 0.1  # largest difference between the components of a colour that counts as grey
 
 
 @dataclass(frozen=True)
 class Look:
-    """Colours of a scene from 0 to 1: sky, two tiles of a floor, lines on it; and how bright the light is."""
+    """Colours of a scene from 0 to 1: sky, two tiles of a floor, lines on it; and the brightness of the light."""
 
     sky: Color
     tiles: tuple[Color, Color]
@@ -64,13 +64,13 @@ def _mechanisms(model: Model) -> list[list[int]]:
 
 
 def _has_materials(tree: Sequence[int], solids: Sequence[Solid]) -> bool:
-    """Whether the meshes of a robot have colours that somebody chose: more than one, or one with a hue."""
+    """Whether the meshes of a robot have deliberate colours: more than one, or one with a hue."""
     colors = {s.rgba[:3] for s in solids if s.mesh is not None and s.body in tree}
     return len(colors) > 1 or any(max(color) - min(color) >= _GREY for color in colors)
 
 
 def robot_colors(model: Model, solids: Sequence[Solid]) -> list[Color]:
-    """Colour of every shape: grey shapes get the hue of their robot, as light as they are described; all others keep theirs, and so do robots with meshes of several colours."""
+    """Colour of every shape: grey shapes get the hue of their robot with their own lightness; all others keep theirs, and so do robots with meshes of several colours."""
     hue = {
         body: _ROBOTS[k % len(_ROBOTS)] for k, tree in enumerate(_mechanisms(model)) for body in tree if not _has_materials(tree, solids)
     }
@@ -78,7 +78,7 @@ def robot_colors(model: Model, solids: Sequence[Solid]) -> list[Color]:
     for s in solids:
         own = s.rgba[:3]
         if s.body in hue and max(own) - min(own) < _GREY:
-            # light grey takes the whole hue, black none of it
+            # light grey takes the full hue, black none of it
             light = float(np.clip(sum(own) / 3 / 0.7, 0.0, 1.15))
             r, g, b = (float(np.clip(part * light, 0.0, 1.0)) for part in hue[s.body])
             own = (r, g, b)
@@ -87,6 +87,6 @@ def robot_colors(model: Model, solids: Sequence[Solid]) -> list[Color]:
 
 
 def body_colors(solids: Sequence[Solid]) -> list[Color]:
-    """Colour of every shape: another one for every body, neighbours far apart."""
-    golden = 0.381966  # of the circle of hues: the next body is never near the last ones
+    """Colour of every shape: a different one for every body, far apart for neighbours."""
+    golden = 0.381966  # of the hue circle: consecutive bodies get distant hues
     return [colorsys.hls_to_rgb((0.58 + golden * s.body) % 1.0, 0.58, 0.5) for s in solids]

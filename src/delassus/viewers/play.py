@@ -1,4 +1,4 @@
-"""A simulation that goes on in a browser window, in real time: drag bodies, move controls, change friction and time step."""
+"""A live simulation in a browser window, in real time: drag bodies, move controls, change friction and time step."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from .subject import ARROW, serve, stop
 __all__ = ["Play"]
 
 Floats = NDArray[np.float64]
-RATE = 30.0  # pictures per second
-BEHIND = 0.1  # where steps take longer than this, simulated time runs slower than real time rather than catch up [s]
-KEPT = 300  # points of a plot
-PLOT_EVERY = 6  # pictures from one drawing of the plots to the next
-STIFFNESS = 90.0  # of the spring that pulls a dragged body: ω² of the mass it pulls [1/s²]
+RATE = 30.0  # frames per second
+BEHIND = 0.1  # beyond this lag simulated time runs slower than real time instead of catching up [s]
+KEPT = 300  # number of points in a plot
+PLOT_EVERY = 6  # frames between updates of the plots
+STIFFNESS = 90.0  # stiffness of the dragging spring per mass it pulls, ω² [1/s²]
 SPEEDS = {"0.1 ×": 0.1, "0.25 ×": 0.25, "0.5 ×": 0.5, "1 ×": 1.0, "2 ×": 2.0}
 FEW_SENSORS = 6
 COLORS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd", "#268b94", "#d62782")
@@ -40,15 +40,15 @@ COLORS = ("#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd", "#268b94", "#d62782")
 class Play:
     """Simulate in a browser window at ``url``, in real time.
 
-    Drag a body to pull it with a spring: its mass times 90 /s² times how far the pointer is away. The panel has pause, single step, reset to a keyframe, speed, sliders for the
-    actuators' controls, for friction and the time step, and plots of residual, contact forces, sensors and loop forces as they happen. Also a context manager, which closes it.
+    Drag a body to pull it with a spring: its mass times 90 /s² times the distance to the pointer. The panel has pause, single step, reset to a keyframe, speed, sliders for the
+    actuators' controls, for friction and the time step, and plots of residual, contact forces, sensors and loop forces in real time. Also a context manager, which closes it.
 
     Args:
-        simulator: that goes on from its present state, or what :class:`~delassus.Simulator` takes. Another friction or time step makes another one, see :attr:`simulator`.
-        control: (nu,) to start with; default those of the keyframe "home", else zero.
-        paused: wait for *Run*.
+        simulator: a simulator, continued from its state, or anything that :class:`~delassus.Simulator` takes. New friction or time step: a new one, see :attr:`simulator`.
+        control: (nu,) initial actuator commands; default: those of the keyframe "home", else zero.
+        paused: start paused, until *Run*.
         look: "light" or "dark".
-        host, port: where to listen; only this machine by default; port 0 is any that is free.
+        host, port: address to listen on; by default only this machine; port 0 picks any free one.
 
     Raises:
         MissingExtraError: viser is not installed.
@@ -97,7 +97,7 @@ class Play:
     def _make_stage(self, look: str) -> Stage:
         solids = of_mujoco(self._source, self._model)
         points = outline(self._model, [s for s in solids if s.body] or solids, self._sim.q[None])
-        # room to move in: around its middle, not below its lowest point
+        # space to move in: around its middle, not below its lowest point
         middle, reach = (points.min(axis=0) + points.max(axis=0)) / 2, radius(points)
         around = middle + 0.75 * reach * np.array([[1, 1, 0], [-1, -1, 0], [1, -1, 0], [-1, 1, 0]])
         weight = max(9.81 * self._model.mass, 1e-9)
@@ -106,7 +106,7 @@ class Play:
         example = max(k * size for k in (1, 2, 5) if k * size <= weight * (1 + 1e-9))
         return Stage(self._server, self._model, solids, np.vstack([points, around]), contacts=16, newton=newton, example=example, look=look)
 
-    # ---- for programs -------------------------------------------------------------------------------------------------
+    # ---- public methods -----------------------------------------------------------------------------------------------
 
     @property
     def url(self) -> str:
@@ -116,12 +116,12 @@ class Play:
 
     @property
     def simulator(self) -> Simulator:
-        """The simulator that goes on; another one after a change of friction or time step. Do not step it while this runs."""
+        """The running simulator; a new one after a change of friction or time step. Do not step it while this runs."""
         return self._sim
 
     @property
     def running(self) -> bool:
-        """Whether time passes; assign to change it."""
+        """Whether the simulation runs; assign to change it."""
         return self._running
 
     @running.setter
@@ -132,7 +132,7 @@ class Play:
             self._controls["run"].label = "Pause" if running else "Run"
 
     def step(self) -> StepResult:
-        """Pause, and go one time step on."""
+        """Pause, and advance by one time step."""
         with self._lock:
             self.running = False
             self._advance(1)
@@ -141,7 +141,7 @@ class Play:
             return self._step
 
     def reset(self, keyframe: str | None = None) -> None:
-        """Go back to the state at the beginning, or to a keyframe and its controls."""
+        """Return to the initial state, or to a keyframe and its controls."""
         with self._lock:
             self._open()
             if keyframe is None:
@@ -158,19 +158,19 @@ class Play:
             self._draw()
 
     def pull(self, body: str | int, point: Any, target: Any) -> None:
-        """Pull a body by a spring, as dragging it does, until :meth:`release`.
+        """Pull a body with a spring, as by dragging, until :meth:`release`.
 
         Args:
-            body: name or index.
-            point: (3,) on it, in its frame [m].
-            target: (3,) where the spring pulls to, world [m].
+            body: name or index of the body.
+            point: (3,) point on it, in its frame [m].
+            target: (3,) point that the spring pulls towards, world [m].
         """
         index = self._model.body_index(body) if isinstance(body, str) else int(body)
         with self._lock:
             self._pull = (index, np.array(point, dtype=float), np.array(target, dtype=float))
 
     def release(self) -> None:
-        """Let go of what is pulled."""
+        """Release the pulled body."""
         with self._lock:
             self._pull = None
 
@@ -180,7 +180,7 @@ class Play:
             pass
 
     def close(self) -> None:
-        """Stop the simulation and the page; a second time does nothing."""
+        """Stop the simulation and the page; further calls do nothing."""
         with self._lock:
             if not self._closed.is_set():
                 self._closed.set()
@@ -197,7 +197,7 @@ class Play:
         return f"<Play of {self._model.name!r}: {'closed' if self._closed.is_set() else self.url}>"
 
     def _repr_html_(self) -> str:
-        """Return the page itself, within a notebook."""
+        """Return the page, embedded in a notebook."""
         if self._closed.is_set():
             return f"<p>{escape(repr(self))}</p>"
         return f'<iframe src="{self.url}" width="100%" height="520" style="border:1px solid #ccc;border-radius:4px"></iframe>'
@@ -209,7 +209,7 @@ class Play:
     # ---- motion -------------------------------------------------------------------------------------------------------
 
     def _advance(self, steps: int) -> None:
-        """Take some steps, with the spring of the pointer; what goes wrong is shown, and time stops."""
+        """Take some steps, with the spring of the pointer; an error is shown and pauses the simulation."""
         try:
             for _ in range(steps):
                 self._step = self._sim.step(control=self._control if self._model.nu else None, external_forces=self._spring())
@@ -218,9 +218,9 @@ class Play:
             self.running = False
 
     def _spring(self) -> Floats | None:
-        """Wrenches on bodies (nbody, 6) of the spring that pulls a body at the point that was grabbed: f = m k (target − x) − d ẋ, m the mass of its whole tree.
+        """Wrenches on bodies (nbody, 6) of the spring that pulls a body at the grabbed point: f = m k (target − x) − d ẋ, m the mass of its whole tree.
 
-        Critical damping is d = 2 m √k; with it a light hand of a heavy robot, of effective mass m̂ = 1 / max eig J M⁻¹ Jᵀ, would oscillate from step to step, so d ≤ m̂ / (2 dt).
+        Critical damping is d = 2 m √k; with it the light hand of a heavy robot, of effective mass m̂ = 1 / max eig J M⁻¹ Jᵀ, would oscillate from step to step, so d ≤ m̂ / (2 dt).
         """
         if self._pull is None:
             return None
@@ -239,7 +239,7 @@ class Play:
         return wrenches
 
     def _pulled_mass(self, body: int) -> float:
-        """Mass of the free body or robot that a body belongs to; of one that is fixed to the ground, of what the joint carries [kg]."""
+        """Mass of the whole tree of a body: its topmost ancestor below the world, and all descendants of that [kg]."""
         parent = self._model.body_parent
         top = body
         while parent[top]:
@@ -273,7 +273,7 @@ class Play:
                 self._draw(plots=pictures % PLOT_EVERY == 0)
 
     def _change(self, *, friction: float | None = None, timestep: float | None = None) -> None:
-        """Go on with another friction, a multiple of the model's, or another time step [s]."""
+        """Continue with another friction, a multiple of the model's, or another time step [s]."""
         with self._lock:
             self._friction = self._friction if friction is None else friction
             self._timestep = self._timestep if timestep is None else timestep
@@ -316,7 +316,7 @@ class Play:
         return f"<small>{told}</small>"
 
     def _remember(self) -> None:
-        """Keep what the plots show."""
+        """Record the values for the plots."""
         if self._step is None:
             return
         step = self._step
@@ -450,7 +450,7 @@ class Play:
 
     def _watch_drags(self) -> None:
         def watch(body: int, handle: Any) -> None:
-            # asynchronous, so that the phases of a drag come in their order
+            # asynchronous, so that the phases of a drag arrive in order
             async def dragged(event: Any) -> None:
                 with self._lock:
                     if event.phase == "end":

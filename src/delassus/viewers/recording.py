@@ -1,4 +1,4 @@
-"""A motion as one file: a page that plays in a browser, without Python and without a network, or a film."""
+"""A motion as one file: a page that plays in a browser, without Python and without a network, or a video."""
 
 from __future__ import annotations
 
@@ -40,28 +40,28 @@ def record(
     size: tuple[int, int] = (640, 480),
     progress: Callable[[float], object] | None = None,
 ) -> Path:
-    """Write a motion, or a model in a pose, to a file: a page that plays in a browser, or a film.
+    """Write a motion, or a model in a pose, to a file: a page that plays in a browser, or a video.
 
-    ``.html`` holds viser's player (MIT licence) and opens by itself, from a disk, without a network. ``.viser`` holds the motion alone, for a
-    player elsewhere. ``.gif``, ``.webp`` and ``.mp4`` (extra ``video``) are drawn without a graphics card, without a browser and without viser. The file appears whole or not at all.
+    ``.html`` contains viser's player (MIT licence) and opens from disk, without a network. ``.viser`` contains the motion only, for a
+    player elsewhere. ``.gif``, ``.webp`` and ``.mp4`` (extra ``video``) are drawn without a graphics card, a browser or viser. The file is either complete or absent.
 
     Args:
         source: a trajectory, or a model.
-        path: ends in ``.html``, ``.viser``, ``.gif``, ``.webp`` or ``.mp4``.
-        fps: frames per second; frames of the trajectory between them are left out. Default: 30, of films 25.
-        q, constraints: of a model: its pose (nq,), and constraints whose contacts are shown.
-        geometry: a ``mujoco.MjModel`` with the same bodies, to show its shapes instead of those of the model; a saved motion has those that touch.
+        path: path that ends in ``.html``, ``.viser``, ``.gif``, ``.webp`` or ``.mp4``.
+        fps: frames per second; frames of the trajectory between them are left out. Default: 30, for videos 25.
+        q, constraints: models only: pose (nq,), and constraints whose contacts are shown.
+        geometry: a ``mujoco.MjModel`` with the same bodies, to show its shapes instead of those of the model; a saved motion only has collision shapes.
         cones: show friction cones, in pages.
         labels: show the names of bodies, in pages.
         look: "light" or "dark".
-        size: width and height of a film [pixels].
-        progress: called with the share of a film that is drawn.
+        size: width and height of a video [pixels].
+        progress: called with the fraction of a video that is drawn, from 0 to 1.
 
     Returns:
         The path written.
 
     Raises:
-        ArgumentError: another ending, an empty trajectory, …
+        ArgumentError: unknown suffix, empty trajectory, …
         MissingExtraError: viser is not installed, or for an ``.mp4`` ffmpeg.
         WriteError: the folder is missing, the disk is full, …
     """
@@ -86,7 +86,7 @@ def record(
 
 
 def check_recording(suffix: str) -> None:
-    """Check that what writes files with this ending is installed.
+    """Check that the packages that write files with this suffix are installed.
 
     Raises:
         MissingExtraError: viser is not installed, or for an ``.mp4`` ffmpeg.
@@ -100,7 +100,7 @@ def check_recording(suffix: str) -> None:
 def _write_page(
     target: Path, what: Subject, schedule: list[tuple[int, float]], fps: float, *, cones: bool, labels: bool, look: str
 ) -> None:
-    """Write a motion as viser plays it."""
+    """Write a motion in viser's format."""
     server = serve("127.0.0.1", 0, what.model.name, look)
     try:
         with whole_file(target, f"recording of {len(what.states)} frames") as file:
@@ -108,7 +108,7 @@ def _write_page(
             stage.groups["friction cones"].visible = cones
             stage.show_names(labels)
             stage.draw(what.states[0], what.contacts(0))
-            # the recording begins with the current scene, and a player that loops starts there
+            # the recording begins with the current scene, where a looping player restarts
             film = server.get_scene_serializer()
             _freeze(film)
             for k, wait in schedule:
@@ -126,12 +126,12 @@ def _write_page(
 
 
 def _freeze(film: Any) -> None:
-    """Copy the arrays that a film has taken so far: viser writes later values of a property into the same memory, and the film would begin with its last frame."""
+    """Copy the arrays recorded so far: viser writes later values of a property into the same memory, so the recording would begin with its last frame."""
     film._binary_buffers[:] = [memoryview(bytes(buffer)) for buffer in film._binary_buffers]
 
 
 def _schedule(trajectory: Trajectory | None, fps: float) -> list[tuple[int, float]]:
-    """Frames after the first to show, and how long to wait before each [s]."""
+    """Frames to show after the first, and the delay before each [s]."""
     if trajectory is None or len(trajectory) == 1:
         return []
     t = trajectory.times - trajectory.times[0]

@@ -24,16 +24,16 @@ __all__ = ["Camera", "Studio", "camera_for", "picture"]
 Array = NDArray[Any]
 _LIGHT = np.array([0.35, -0.45, 0.82]) / np.linalg.norm([0.35, -0.45, 0.82])
 _NEVER = np.inf
-_SHADE_CELLS = 700  # of the shadow map, in each direction
+_SHADE_CELLS = 700  # cells of the shadow map, in each direction
 _SIDES = 8
-# profile of an arrow from its tail to its tip: radius over the shaft's; position as a share of its length, less a share of its head
+# profile of an arrow from its tail to its tip: radius over the shaft's; position as a fraction of its length, minus a fraction of its head
 _ARROW = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (1.0, 1.0, 1.0), (2.4, 1.0, 1.0), (0.0, 1.0, 0.0))
 _ARROW_FACES = lathe(np.ones(len(_ARROW)), np.arange(len(_ARROW)), _SIDES).faces.astype(int)
 
 
 @dataclass(frozen=True)
 class Camera:
-    """Where a picture is taken from: it looks at ``target`` [m] from ``distance`` [m], turned by angles [rad], ``width`` × ``height`` pixels."""
+    """Camera that looks at ``target`` [m] from ``distance`` [m], rotated by angles [rad], ``width`` × ``height`` pixels."""
 
     target: tuple[float, float, float]
     distance: float
@@ -56,22 +56,22 @@ class Camera:
 
     @property
     def scale(self) -> float:
-        """Pixels of what is 1 m across at a distance of 1 m."""
+        """Pixels per metre at a distance of 1 m."""
         return self.height / 2 / float(np.tan(self.opening / 2))
 
     def pixels(self, points: ArrayLike) -> Array:
-        """(K, 2) where points (K, 3) are in the picture, columns and rows."""
+        """(K, 2) positions of points (K, 3) in the picture, columns and rows."""
         x = (np.asarray(points, dtype=float).reshape(-1, 3) - self.eye) @ self.axes.T
         scale = self.scale / np.maximum(-x[:, 2], 1e-9)
         return np.stack([self.width / 2 + scale * x[:, 0], self.height / 2 - scale * x[:, 1]], axis=-1)
 
 
 def camera_for(points: ArrayLike, **options: Any) -> Camera:
-    """Return the nearest camera that has all points (K, 3) in its picture, with a margin, and in its middle; options are those of :class:`Camera`."""
+    """Return the closest camera that shows all points (K, 3), centred and with a margin; options are those of :class:`Camera`."""
     camera = Camera((0.0, 0.0, 0.0), 1.0, **options)
     seen = np.asarray(points, dtype=float).reshape(-1, 3) @ camera.axes.T
     half = np.tan(camera.opening / 2) * np.array([camera.width / camera.height, 1.0]) / 1.12
-    # a point with coordinates x across and z towards the camera is in the picture if |x − c| ≤ half (distance − z): the largest of both sides gives the middle c and the distance
+    # a point with coordinates x across and z towards the camera is in the picture if |x − c| ≤ half (distance − z): the extremes of both sides give the middle c and the distance
     middle, distance = np.zeros(2), 0.05
     for k in range(2):
         low, high = np.max(-seen[:, k] + half[k] * seen[:, 2]), np.max(seen[:, k] + half[k] * seen[:, 2])
@@ -112,7 +112,7 @@ def _tube(o: Array, d: Array, r: float, half: float) -> Array:
 
 
 def _meet(kind: str, lengths: Sequence[float], o: Array, d: Array) -> Array:
-    """Return t where rays first meet a shape, infinite where they do not."""
+    """Return t where rays first hit a shape, infinite where they miss it."""
     size = np.array(lengths)
     if kind == "sphere":
         return _sphere(o, d, size[0])
@@ -124,7 +124,7 @@ def _meet(kind: str, lengths: Sequence[float], o: Array, d: Array) -> Array:
     if kind == "capsule":
         ends = [_sphere(o - end, d, size[0]) for end in ((0.0, 0.0, size[1]), (0.0, 0.0, -size[1]))]
         return np.minimum(side, np.minimum(*ends))
-    for end in (size[1], -size[1]):  # the lids of a cylinder
+    for end in (size[1], -size[1]):  # the end caps of a cylinder
         t = (end - o[..., 2]) / np.where(np.abs(d[..., 2]) < 1e-12, 1e-12, d[..., 2])
         x = o + t[..., None] * d
         side = np.minimum(side, np.where(_dot(x, x, 2) <= size[0] ** 2, t, _NEVER))
@@ -156,7 +156,7 @@ def _fill(corners: Array, depths: Array, shape: tuple[int, int]) -> tuple[Array,
 
     Args:
         corners: (F, 3, 2) columns and rows of the corners.
-        depths: (F, 3) what is interpolated linearly in the picture.
+        depths: (F, 3) values to interpolate linearly in the picture.
         shape: height and width of the picture.
 
     Returns:
@@ -188,7 +188,7 @@ def _fill(corners: Array, depths: Array, shape: tuple[int, int]) -> tuple[Array,
 
 
 def _nearest(row: Array, column: Array, depth: Array, triangle: Array, shape: tuple[int, int]) -> tuple[Array, Array]:
-    """Depths (h, w) of the nearest triangles, infinite where there is none, and which they are."""
+    """Depths (h, w) of the nearest triangles, infinite where there is none, and their indices."""
     best, which = np.full(shape[0] * shape[1], _NEVER), np.zeros(shape[0] * shape[1], dtype=int)
     pixel = row * shape[1] + column
     order = np.argsort(-depth, kind="stable")  # the nearest is written last
@@ -198,7 +198,7 @@ def _nearest(row: Array, column: Array, depth: Array, triangle: Array, shape: tu
 
 @dataclass(frozen=True, eq=False)
 class _Placed:
-    """A shape in the world. One that glows is drawn in its plain colour, and casts no shadow."""
+    """A shape in the world. A glowing one is drawn in its plain colour, and casts no shadow."""
 
     kind: str
     size: Sequence[float]
@@ -210,7 +210,7 @@ class _Placed:
 
     @cached_property
     def radius(self) -> float:
-        """Of a sphere around it [m]."""
+        """Radius of a bounding sphere [m]."""
         if self.mesh is not None:
             return float(np.linalg.norm(self.mesh.vertices, axis=1).max(initial=0.0))
         if self.kind in ("capsule", "cylinder"):
@@ -225,7 +225,7 @@ class _Placed:
 
 
 class _Shadow:
-    """What the light sees, in cells of a square that holds all that is drawn."""
+    """Shadow map: what the light sees, in cells of a square around everything drawn."""
 
     def __init__(self, middle: Array, reach: float) -> None:
         side = np.cross(_LIGHT, (0.0, 1.0, 0.0))
@@ -241,7 +241,7 @@ class _Shadow:
         return ((u[:, :2] + self.reach) * (_SHADE_CELLS / 2 / self.reach)).astype(np.float32), (2 * self.reach - u[:, 2]).astype(np.float32)
 
     def cast(self, solids: Sequence[_Placed]) -> None:
-        """Find what the light meets first."""
+        """Find the surfaces that the light hits first."""
         n, reach = _SHADE_CELLS, self.reach
         depth = self.depth = np.full((n, n), _NEVER)
         steps = (np.arange(n) + 0.5) / n * 2 * reach - reach
@@ -264,16 +264,16 @@ class _Shadow:
             depth[i, j] = np.minimum(depth[i, j], t)
 
     def clear(self, cells: Array, depths: Array) -> Array:
-        """Share of the light that reaches points, (K,)."""
+        """Fraction of the light that reaches points, (K,)."""
         clear = np.zeros(len(cells), dtype=np.float32)
         for shift in ((-0.6, -0.6), (0.6, -0.6), (-0.6, 0.6), (0.6, 0.6)):  # soft edges
-            k = np.clip((cells + np.array(shift, dtype=np.float32)).astype(np.int32), 0, _SHADE_CELLS - 1)  # nothing is at the border
+            k = np.clip((cells + np.array(shift, dtype=np.float32)).astype(np.int32), 0, _SHADE_CELLS - 1)  # the border is empty
             clear += np.where(self.depth[k[:, 0], k[:, 1]] < depths - self.bias, np.float32(0.0), np.float32(0.25))
         return clear
 
 
 class _Backdrop:
-    """What does not change while the camera stands still: rays, sky and floor."""
+    """Fixed parts for a fixed camera: rays, sky and floor."""
 
     def __init__(self, camera: Camera, samples: int, look: Look, floors: Sequence[float], tile: float, shadow: _Shadow) -> None:
         self.camera, self.eye, self.scale = camera, camera.eye, camera.scale * samples
@@ -311,7 +311,7 @@ class _Backdrop:
 
 
 class _Canvas:
-    """Depth, normal and colour of what rays through pixels meet first."""
+    """Depth, normal and colour of the first surface that the ray of each pixel hits."""
 
     def __init__(self, backdrop: _Backdrop) -> None:
         self.backdrop = backdrop
@@ -325,7 +325,7 @@ class _Canvas:
     def _window(self, s: _Placed) -> tuple[slice, slice] | None:
         """Rows and columns around a shape; None if it is not in the picture."""
         centre = self.camera.axes @ (s.place - self.eye)
-        if -centre[2] <= s.radius:  # around the camera: parts of a mesh may be before it
+        if -centre[2] <= s.radius:  # around the camera: parts of a mesh may be in front of it
             return None if s.mesh is None else (slice(0, self.h), slice(0, self.w))
         column, row = self.w / 2 - self.scale * centre[0] / centre[2], self.h / 2 + self.scale * centre[1] / centre[2]
         r = self.scale * s.radius / (-centre[2] - s.radius) + 2
@@ -333,7 +333,7 @@ class _Canvas:
         return None if i.start >= i.stop or j.start >= j.stop else (i, j)
 
     def put(self, s: _Placed) -> None:
-        """Draw a shape where it is nearer than what was drawn before."""
+        """Draw a shape where it is closer than what was drawn before."""
         window = self._window(s)
         if window is None:
             return
@@ -367,7 +367,7 @@ class _Canvas:
         return along_ray, lambda chosen: normals[which[chosen]]
 
     def shade(self, shadow: _Shadow, brightness: float) -> None:
-        """Light: even from above, direct where no shape is between."""
+        """Apply light: ambient from above, direct where no shape is in the way."""
         back = self.backdrop
         light = back.light.copy()
         light.ravel()[back.shaded] = back.unlit + (back.lit - back.unlit) * shadow.clear(back.cells, back.depths)
@@ -387,12 +387,12 @@ class Studio:
 
     Args:
         model: the mechanism.
-        states: (K, nq) that the camera must see.
-        solids: what is drawn of it; default the shapes that the model keeps.
+        states: (K, nq) states that the camera must show.
+        solids: shapes to draw; default: those of the model.
         size: width and height [pixels].
         look: "light" or "dark".
-        newton: length of an arrow of 1 N [m]; no arrows without it.
-        camera: default one that frames all states.
+        newton: length of an arrow for 1 N [m]; None: no arrows.
+        camera: default: one that frames all states.
         samples: rays per pixel, in each direction.
     """
 
@@ -436,7 +436,7 @@ class Studio:
         return np.asarray(np.clip(canvas.color.reshape(self.camera.height, k, self.camera.width, k, 3).mean((1, 3)), 0, 1))
 
     def _place(self, X: Array) -> tuple[list[_Placed], list[float]]:
-        """Shapes where they are, and the heights of level planes."""
+        """Shapes in their poses, and the heights of level planes."""
         solids, floors = [], []
         for s, color in zip(self.solids, self._colors, strict=True):
             R, p = X[s.body, :3, :3], X[s.body, :3, 3]
@@ -449,7 +449,7 @@ class Studio:
         return solids, floors
 
     def _arrows(self, contacts: Contacts) -> list[_Placed]:
-        """Shafts and heads, in colours that tell sticking from sliding."""
+        """Shafts and heads, in colours that distinguish sticking from sliding."""
         assert self.newton is not None
         size = np.linalg.norm(contacts.force, axis=1)
         length = np.minimum(size * self.newton, LONGEST * self.reach * crowd(len(contacts)))
@@ -458,7 +458,7 @@ class Studio:
         across = np.sqrt(np.maximum(size**2 - normal**2, 0.0))
         slides = (across >= 0.98 * contacts.friction * normal) & (contacts.friction > 0)
         width = 0.009 * self.reach * crowd(len(contacts))
-        # all arrows of a colour are one mesh: a profile turned around its axis, scaled to the length of each
+        # all arrows of a colour are one mesh: a profile rotated about its axis, scaled to the length of each
         placed = []
         for chosen, color in ((pressed[~slides[pressed]], STICKS), (pressed[slides[pressed]], SLIDES)):
             if not len(chosen):
@@ -466,7 +466,7 @@ class Studio:
             way, long = contacts.force[chosen] / size[chosen, None], length[chosen, None]
             head = np.minimum(5 * width, 0.4 * long)
             thin = np.minimum(width, 0.35 * head)
-            # rings of the arrow: its radius in units of the shaft's, and how far along it is, in lengths and heads
+            # rings of the arrow: its radius in units of the shaft's, and its position along the arrow, in lengths and heads
             radii, lengths, heads = (column.repeat(_SIDES) for column in np.array(_ARROW).T)
             angle = np.tile(np.arange(_SIDES) * (2 * np.pi / _SIDES), len(_ARROW))
             local = np.stack([thin * radii * np.cos(angle), thin * radii * np.sin(angle), long * lengths - head * heads], axis=-1)
@@ -480,13 +480,13 @@ class Studio:
 
 
 def picture(model: Model, q: ArrayLike, camera: Camera | None = None, *, width: int = 520, height: int = 400, samples: int = 2) -> Array:
-    """Draw a mechanism in light and shade: no graphics card, no window.
+    """Draw a mechanism with light and shadow, without a graphics card or window.
 
     Args:
         model: the mechanism.
-        q: (nq,) its pose.
-        camera: where from; default one that frames it.
-        width, height: pixels, where no camera is given.
+        q: (nq,) configuration.
+        camera: default: one that frames the mechanism.
+        width, height: size in pixels if no camera is given.
         samples: rays per pixel, in each direction.
 
     Returns:

@@ -1,4 +1,4 @@
-"""What is drawn of a body: primitive shapes and meshes, as values; and the meshes of markers, of unit size."""
+"""Drawn shapes of bodies: primitives and meshes, as values; and meshes of markers, of unit size."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from ..model.records import SHAPE_SIZES, Quaternion, Vector
 __all__ = ["Mesh", "Solid", "along", "capsule", "cone", "cylinder", "lathe", "of_model", "of_mujoco", "quaternions", "sphere", "torus"]
 
 Floats = NDArray[np.float64]
-VISIBLE_GROUPS = 3  # MuJoCo shows geoms of groups 0, 1 and 2; collision shapes are by custom in 3
+VISIBLE_GROUPS = 3  # MuJoCo shows geoms of groups 0, 1 and 2; collision shapes are by convention in 3
 
 
 @dataclass(frozen=True, eq=False)
 class Mesh:
-    """Triangles: vertices (V, 3), faces (F, 3), turning left as seen from outside."""
+    """Triangles: vertices (V, 3), faces (F, 3), counter-clockwise seen from outside."""
 
     vertices: Floats
     faces: NDArray[np.uint32]
@@ -30,7 +30,7 @@ class Mesh:
 
 @dataclass(frozen=True, eq=False)
 class Solid:
-    """One shape of a body, placed in the body's frame; ``size`` is MuJoCo's. A ``mesh`` has its vertices in ``mesh``."""
+    """One shape of a body, placed in the body's frame; ``size`` is MuJoCo's. Kind ``mesh`` has its vertices in ``mesh``."""
 
     name: str
     body: int
@@ -43,7 +43,7 @@ class Solid:
 
     @property
     def corners(self) -> Floats:
-        """Corners (8, 3) of a box around it, in its own frame [m]; a plane has only its centre."""
+        """Corners (8, 3) of its bounding box, in its own frame [m]; for a plane only its centre."""
         if self.mesh is not None:
             low, high = self.mesh.vertices.min(axis=0), self.mesh.vertices.max(axis=0)
         else:
@@ -58,14 +58,14 @@ class Solid:
 
 
 def of_model(model: Model) -> list[Solid]:
-    """Return the shapes a model keeps: primitives."""
+    """Return the shapes of a model: primitives."""
     return [
         Solid(s.name, model.body_index(s.body), s.kind, s.size, s.position, s.quaternion, s.rgba) for s in model.shapes if s.rgba[3] > 0
     ]
 
 
 def of_mujoco(m: Any, model: Model) -> list[Solid]:
-    """Return what MuJoCo shows of its model, meshes too; bodies are those of ``model``, which was loaded from it."""
+    """Return the shapes that MuJoCo shows of its model, including meshes; bodies are those of ``model``, which was loaded from it."""
     if m.nbody != model.nbody or m.nq != model.nq:
         raise ArgumentError(
             f"geometry: expected the mujoco.MjModel that {model.name!r} came from, with {model.nbody} bodies and nq = {model.nq}; "
@@ -97,7 +97,7 @@ def of_mujoco(m: Any, model: Model) -> list[Solid]:
 
 
 def lathe(radii: Any, heights: Any, sides: int = 24) -> Mesh:
-    """Turn a profile, radii over heights, from bottom to top around z."""
+    """Rotate a profile, radii over heights from bottom to top, about z."""
     radii, heights = np.asarray(radii, dtype=float), np.asarray(heights, dtype=float)
     angle = np.arange(sides) * (2 * np.pi / sides)
     x, y = radii[:, None] * np.cos(angle), radii[:, None] * np.sin(angle)
@@ -127,7 +127,7 @@ def cylinder(sides: int = 16) -> Mesh:
 
 
 def cone(sides: int = 32, *, point_up: bool = False) -> Mesh:
-    """Return a cone of radius and height 1 on z from 0 to 1: its point at the origin, its mouth open; or its point at 1 and its base closed."""
+    """Return a cone of radius and height 1 on z from 0 to 1: apex at the origin and open; or apex at 1 and base closed."""
     return lathe([0, 1, 1, 0], [0, 0, 0, 1], sides) if point_up else lathe([0, 1], [0, 1], sides)
 
 
@@ -138,7 +138,7 @@ def torus(thickness: float = 0.22, sides: int = 28) -> Mesh:
 
 
 def along(directions: Floats) -> Floats:
-    """Quaternions (N, 4) that turn z into unit directions (N, 3), the shortest way."""
+    """Quaternions (N, 4) of the shortest rotations from z to unit directions (N, 3)."""
     x, y, z = directions.T
     turned = np.stack([1 + z, -y, x, np.zeros_like(x)], axis=-1)
     turned[z < -1 + 1e-12] = (0.0, 1.0, 0.0, 0.0)

@@ -1,4 +1,4 @@
-"""A mechanism on a viser scene: bodies, ground, contacts, loops. It is told a state and draws it."""
+"""A mechanism on a viser scene: draws the bodies, ground, contacts and loops of a given state."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ __all__ = ["Stage", "crowd", "elimination_shares", "outline", "radius", "resting
 
 Floats = NDArray[np.float64]
 
-FIELD, ASPECT, MARGIN = np.deg2rad(38), 1.2, 1.12  # of the camera: its angle, width over height of what must be seen, and space around
+FIELD, ASPECT, MARGIN = np.deg2rad(38), 1.2, 1.12  # camera: field of view, aspect ratio of the region to show, and margin around it
 TOWARD, UPWARD = (1.0, -1.35, 0.62), (0.0, 0.0, 1.0)  # from the scene to the camera
 POINT, EXAMPLE = (30, 34, 42), (96, 104, 116)
 ONE_END, OTHER_END, GAP = (214, 39, 130), (255, 196, 0), (220, 20, 20)
-PULL = (216, 32, 120)  # the spring of a pointer that drags
+PULL = (216, 32, 120)  # colour of the dragging spring
 IDLE = (205, 208, 214)  # bodies that no constraint reaches
-HIDDEN = 1e-9  # scale of markers that are not in use
-CONE = 0.13  # height of a friction cone, as a part of the scene's radius
-CROWD = 30  # contacts from which on their markers get smaller
-LONGEST = 0.8  # arrow of a blow, as a part of the scene's radius
-STILL = 1e-6  # a body that moved less than this since it was last sent stays: [m] and of a quaternion
+HIDDEN = 1e-9  # scale of unused markers
+CONE = 0.13  # height of a friction cone, as a fraction of the scene's radius
+CROWD = 30  # number of contacts from which their markers shrink
+LONGEST = 0.8  # arrow of an impact, as a fraction of the scene's radius
+STILL = 1e-6  # a body that moved less than this since its last update is not sent: [m], and quaternion entries
 
 
 def _color(rgba: Sequence[float]) -> tuple[int, int, int]:
@@ -43,12 +43,12 @@ def _color(rgba: Sequence[float]) -> tuple[int, int, int]:
 
 
 def _node(name: str) -> str:
-    """Name of a node of the scene: a slash would begin a branch."""
+    """Name of a scene node, without slashes, which would start a branch."""
     return name.replace("/", "∕")
 
 
 def resting_forces(model: Model, q: Floats, constraints: Sequence[Constraint]) -> Floats:
-    """Return the forces of all rows (m,) [N or N m] on a model that is let go at rest, without torques: λ in its sets with σ = G λ + J a, a the free acceleration; zero where not solved."""
+    """Return the forces of all rows (m,) [N or N m] on a model released at rest, without torques: λ in its sets with σ = G λ + J a, a the free acceleration; zero where not solved."""
     if not constraints:
         return np.zeros(0)
     G = DelassusOperator(model, constraints)
@@ -61,7 +61,7 @@ def resting_forces(model: Model, q: Floats, constraints: Sequence[Constraint]) -
 
 
 def touching(model: Model, q: Floats, constraints: Sequence[Constraint]) -> Contacts:
-    """Contacts where point contacts say that bodies touch, with the forces on a model that is let go at rest."""
+    """Contacts at the point contacts, with the forces on a model released at rest."""
     X = body_placements(model, q)
     ends = np.cumsum([0, *(c.rows for c in constraints)])
     rows = [slice(a, a + 3) for a, c in zip(ends, constraints, strict=False) if isinstance(c, PointContact)]
@@ -79,13 +79,13 @@ def touching(model: Model, q: Floats, constraints: Sequence[Constraint]) -> Cont
 
 
 def elimination_shares(model: Model, constraints: Sequence[Constraint | Loop]) -> Floats:
-    """When the elimination reaches each body, (nbody,): 0 first, 1 last; NaN where no constraint reaches it, or nothing moves it."""
+    """Position of each body in the elimination, (nbody,): 0 first, 1 last; NaN if no constraint reaches it or no joint moves it."""
     shares = np.full(model.nbody, np.nan)
     explanation = DelassusOperator(model, collect(model, constraints)).explain()
     reached = explanation.order[explanation.idle :]
     for turn, joint in enumerate(reached):
         shares[model.joint_body[model.joint_index(joint)]] = turn / max(len(reached) - 1, 1)
-    # a body without joints goes with its parent
+    # a body without joints has the share of its parent
     carries = np.isin(np.arange(model.nbody), model.joint_body)
     for body in range(1, model.nbody):
         if not carries[body]:
@@ -94,7 +94,7 @@ def elimination_shares(model: Model, constraints: Sequence[Constraint | Loop]) -
 
 
 def outline(model: Model, solids: Sequence[Solid], states: Floats) -> Floats:
-    """Corners (N, 3) of boxes around all that is drawn in states (K, nq), planes left out [m]; origins of bodies if there are no shapes."""
+    """Corners (N, 3) of the bounding boxes of everything drawn in states (K, nq), except planes [m]; origins of bodies if there are no shapes."""
     drawn = [s for s in solids if s.kind != "plane"]
     X = np.array([body_placements(model, q) for q in states])
     if not drawn:
@@ -105,17 +105,17 @@ def outline(model: Model, solids: Sequence[Solid], states: Floats) -> Floats:
 
 
 def crowd(contacts: int) -> float:
-    """Return by how much markers of contacts get smaller where there are many at once."""
+    """Return the factor by which contact markers shrink when there are many."""
     return float(np.clip(np.sqrt(CROWD / max(contacts, 1)), 0.35, 1.0))
 
 
 def radius(points: Floats) -> float:
-    """Return half the diagonal of the box around points, and a positive number if they coincide [m]."""
+    """Return half the diagonal of the bounding box of points, or a positive number if they coincide [m]."""
     return max(float(np.linalg.norm(points.max(axis=0) - points.min(axis=0))) / 2, 0.05)
 
 
 def viewpoint(points: Floats) -> tuple[Floats, Floats]:
-    """Return where a camera stands, and what it looks at, that has all points in the middle of its picture [m]."""
+    """Return the position and the target of a camera that shows all points, centred [m]."""
     back = np.array(TOWARD) / np.linalg.norm(TOWARD)
     right = np.cross(UPWARD, back)
     axes = np.array([right / np.linalg.norm(right), np.cross(back, right) / np.linalg.norm(right), back])
@@ -128,7 +128,7 @@ def viewpoint(points: Floats) -> tuple[Floats, Floats]:
 
 
 class _Markers:
-    """Copies of one mesh, at most ``capacity`` shown; more of them make the node anew."""
+    """Copies of one mesh, at most ``capacity`` shown; for more of them the node is recreated."""
 
     def __init__(self, scene: Any, name: str, mesh: Mesh, color: tuple[int, int, int], **options: Any) -> None:
         self._scene, self._name, self._mesh, self._color, self._options = scene, name, mesh, color, options
@@ -136,7 +136,7 @@ class _Markers:
         self.reserve(1)
 
     def reserve(self, capacity: int) -> None:
-        """Make room for as many as will be shown."""
+        """Allocate markers for the number to be shown."""
         if self._handle is not None:
             self._handle.remove()
         self.capacity = capacity
@@ -173,13 +173,13 @@ class Stage:
     """Draws a model in any state on a viser scene.
 
     Args:
-        server: of viser.
-        model: what is drawn.
+        server: viser server.
+        model: model to draw.
         solids: its shapes.
-        points: (N, 3) that the motion reaches; sizes of markers and the camera follow from them.
-        contacts: how many contacts to make room for.
-        newton: length of an arrow of 1 N [m].
-        example: force of the arrow on the ground that shows the scale [N]; none if zero.
+        points: (N, 3) extent of the motion; sizes of markers and the camera follow from them.
+        contacts: number of contacts to allocate markers for.
+        newton: length of an arrow for 1 N [m].
+        example: force of the scale arrow on the ground [N]; zero: no arrow.
         look: "light" or "dark".
     """
 
@@ -217,7 +217,7 @@ class Stage:
         self._pull: _Markers | None = None
         self._show_scale()
 
-    # ---- what stands still --------------------------------------------------------------------------------------------
+    # ---- fixed parts --------------------------------------------------------------------------------------------------
 
     def _look(self, points: Floats) -> None:
         self._scene.set_up_direction("+z")
@@ -227,7 +227,7 @@ class Stage:
         camera.near, camera.far = self.radius / 200, self.radius * 400
 
     def _light(self) -> None:
-        """Light from above and from one side that leaves colours as they are; viser's own washes them out."""
+        """Light from above and from one side that preserves colours; viser's own washes them out."""
         dim = 0.75 if self._theme.dark else 1.0
         self._scene.configure_default_lights(False)
         self._scene.configure_environment_map(None)
@@ -256,7 +256,7 @@ class Stage:
                 **style,
             )
         if not planes:
-            # no ground in the model: only grid lines, to judge sizes by
+            # no ground in the model: only grid lines, as a scale
             x, y, _ = points.mean(axis=0)
             self._scene.add_grid("/grid", infinite_grid=True, position=(x, y, points[:, 2].min()), **style | {"shadow_opacity": 0.0})
 
@@ -306,7 +306,7 @@ class Stage:
                 markers.reserve(len(self._loops))
 
     def _place_scale(self, points: Floats, force: float) -> None:
-        """Choose where an arrow of a round force lies on the ground, between the camera and what is shown, across the picture."""
+        """Choose the place of the scale arrow on the ground, between the camera and the scene, across the picture."""
         self._example, self._scale_label = force, None
         low, high = points.min(axis=0), points.max(axis=0)
         toward = np.array([*TOWARD[:2], 0.0]) / np.hypot(*TOWARD[:2])
@@ -316,7 +316,7 @@ class Stage:
         self._scale_ends = np.array([middle - half, middle + half])
 
     def _show_scale(self) -> None:
-        """Lay the arrow there, and write on it what it stands for."""
+        """Draw the scale arrow there, with its label."""
         if self._example <= 0:
             return
         self.groups["force scale"] = self._scene.add_frame("/force scale", show_axes=False)
@@ -342,7 +342,7 @@ class Stage:
         self._scale_label.position = middle + 0.03 * self.radius * np.array(UPWARD)
 
     def show_names(self, shown: bool) -> None:
-        """Write the names of bodies where they are."""
+        """Write the names of bodies at their positions."""
         for label in self._labels:
             label.remove()
         self._labels = []
@@ -358,7 +358,7 @@ class Stage:
         """Whether any loop has two places to mark."""
         return bool(self._loops)
 
-    # ---- what moves ---------------------------------------------------------------------------------------------------
+    # ---- moving parts -------------------------------------------------------------------------------------------------
 
     def draw(self, q: Floats, contacts: Contacts | None) -> None:
         """Draw a state, and the contacts in it if they are known."""
@@ -375,14 +375,14 @@ class Stage:
         self._contacts = contacts
 
     def scale_forces(self, newton: float) -> None:
-        """Set the length of an arrow of 1 N [m]."""
+        """Set the length of an arrow for 1 N [m]."""
         self.newton = newton
         with self._server.atomic():
             self._draw_contacts(self._contacts)
             self._draw_scale()
 
     def draw_pull(self, start: Floats | None, end: Floats | None) -> None:
-        """Draw the spring from a point that is dragged to the pointer; None: there is none."""
+        """Draw the spring from the dragged point to the pointer; None: hide it."""
         if start is None or end is None:
             if self._pull is not None:
                 self._pull.put(np.empty((0, 3)), np.empty((0, 4)), np.empty((0, 3)))
@@ -422,7 +422,7 @@ class Stage:
         upright = np.tile((1.0, 0.0, 0.0, 0.0), (n, 1))
         self._points.put(contacts.position, upright, np.full((n, 3), r))
 
-        # arrows: a head of fixed size while there is room for it
+        # arrows: a head of fixed size if there is room for it
         size = np.linalg.norm(contacts.force, axis=1)
         length = np.minimum(size * self.newton, LONGEST * self.radius * self._crowd)
         way = np.where(size[:, None] > 0, contacts.force / np.maximum(size, 1e-300)[:, None], contacts.normal)
@@ -437,7 +437,7 @@ class Stage:
         wide = np.minimum(2.2 * r, 0.45 * head)
         self._heads.put(contacts.position + way * (length - head)[:, None], turns, np.stack([wide, wide, head], axis=-1), colors)
 
-        # cones, where bodies press or no force is known
+        # cones, where there is a contact force or none is known
         height = np.where((along_normal > 0) | ~size.any(), CONE * self.radius * self._crowd, 0.0)
         mouth = contacts.friction * height
         self._cones.put(contacts.position, along(contacts.normal), np.stack([mouth, mouth, height], axis=-1), colors)
@@ -445,7 +445,7 @@ class Stage:
     # ---- colours ------------------------------------------------------------------------------------------------------
 
     def color_as_described(self) -> None:
-        """Give every shape the colour that its file says."""
+        """Give every shape the colour in its file."""
         for solid, handle in self._handles:
             handle.color = _color(solid.rgba)
 
@@ -454,7 +454,7 @@ class Stage:
         self._paint(robot_colors(self.model, [solid for solid, _ in self._handles]))
 
     def color_by_body(self) -> None:
-        """Give every body another colour."""
+        """Give every body a different colour."""
         self._paint(body_colors([solid for solid, _ in self._handles]))
 
     def _paint(self, colors: Sequence[Sequence[float]]) -> None:
@@ -470,6 +470,6 @@ class Stage:
             handle.color = IDLE if np.isnan(shares[solid.body]) else _color(colors[solid.body])
 
     def set_opacity(self, opacity: float | None) -> None:
-        """Let light through bodies; None: as they are described."""
+        """Make bodies transparent; None: as described."""
         for solid, handle in self._handles:
             handle.opacity = opacity if opacity is not None else (solid.rgba[3] if solid.rgba[3] < 1 else None)

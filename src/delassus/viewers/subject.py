@@ -1,4 +1,4 @@
-"""What a viewer is given: a model in a pose, or a trajectory; and the viser server it is drawn on."""
+"""The subject of a viewer: a model in a pose, or a trajectory; and the viser server it is drawn on."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ from .stage import Stage, crowd, outline, radius, touching
 __all__ = ["Subject", "force_scale", "serve", "stop", "subject"]
 
 Floats = NDArray[np.float64]
-ARROW = 0.4  # length of the arrow of a large force, the upper tenth begins there, as a part of the scene's radius
-GLANCES = 40  # frames that the camera's box is made of
+ARROW = 0.4  # length of the arrow of a large force (90th percentile), as a fraction of the scene's radius
+GLANCES = 40  # number of frames from which the camera's box is made
 
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """A model, what is drawn of it, its states (K, nq), and the trajectory if they are of one."""
+    """A model, its drawn shapes, its states (K, nq), and their trajectory if there is one."""
 
     model: Model
     solids: list[Solid]
@@ -42,18 +42,18 @@ class Subject:
     trajectory: Trajectory | None
 
     def contacts(self, frame: int) -> Contacts:
-        """Contacts of a frame; in a pose alone those that its constraints tell."""
+        """Contacts of a frame; for a single pose those of its constraints."""
         if self.trajectory is not None:
             return self.trajectory.contacts(frame)
         return self._held
 
     @cached_property
     def _held(self) -> Contacts:
-        """Contacts of a pose alone, with the forces that act on it at rest."""
+        """Contacts of a single pose, with the forces that act on it at rest."""
         return touching(self.model, self.states[0], self.constraints)
 
     def stage(self, server: Any, look: str) -> Stage:
-        """Set it up on a server, sizes and camera fit for all its frames."""
+        """Set it up on a server, with sizes and camera that fit all its frames."""
         looks = self.states[np.unique(np.linspace(0, len(self.states) - 1, GLANCES).astype(int))]
         points = outline(self.model, self.solids, looks)
         room = len(self.contacts(0)) if self.trajectory is None else int(np.diff(self.trajectory.contact_start).max())
@@ -62,7 +62,7 @@ class Subject:
 
 
 def force_scale(what: Subject, reach: float) -> tuple[float, float]:
-    """Return how long an arrow of 1 N is [m] in a scene of this radius, and a round force whose arrow is of a good length for a legend [N]; zero where there are no forces."""
+    """Return the length of an arrow for 1 N [m] in a scene of this radius, and a round force whose arrow suits a legend [N]; zero if there are no forces."""
     if what.trajectory is not None:
         forces, most = np.linalg.norm(what.trajectory.contact_force, axis=1), int(np.diff(what.trajectory.contact_start).max())
     else:
@@ -77,7 +77,7 @@ def force_scale(what: Subject, reach: float) -> tuple[float, float]:
 
 
 def subject(source: Model | Trajectory, q: ArrayLike | None, constraints: Sequence[Constraint | Loop] | None, geometry: Any) -> Subject:
-    """Check what a viewer was given."""
+    """Check the arguments of a viewer."""
     if isinstance(source, Trajectory):
         if q is not None or constraints is not None:
             raise ArgumentError("q, constraints: a trajectory has its own states and contacts. Give them with a model only.")
@@ -95,7 +95,7 @@ def subject(source: Model | Trajectory, q: ArrayLike | None, constraints: Sequen
 
 
 def _solids(model: Model, geometry: Any) -> list[Solid]:
-    """Shapes to draw: of MuJoCo's model if one is given, or if the model holds one with meshes or shapes that are only drawn; else the model's primitives."""
+    """Shapes to draw: those of MuJoCo's model if one is given, or if the model has one with meshes or shapes that are only drawn; else the model's primitives."""
     own = model._compiled
     if geometry is None and own is not None and (own.nmesh or ((own.geom_contype | own.geom_conaffinity) == 0).any()):
         geometry = own
@@ -104,7 +104,7 @@ def _solids(model: Model, geometry: Any) -> list[Solid]:
 
 @contextmanager
 def _quietly() -> Iterator[None]:
-    """Keep viser, which prints by rich's console, from printing."""
+    """Keep viser, which uses rich's console, from printing."""
     import rich
 
     console = rich.get_console()
@@ -134,11 +134,11 @@ def find_viser() -> Any:
 
 
 def serve(host: str, port: int, label: str, look: str = "light") -> Any:
-    """Start a viser server that says nothing and answers no pages of other sites; port 0 is any that is free.
+    """Start a viser server that prints nothing and refuses pages of other sites; port 0 picks any free one.
 
     Raises:
         MissingExtraError: viser is not installed.
-        ArgumentError: the port is taken, or no port.
+        ArgumentError: the port is taken or invalid.
     """
     viser = find_viser()
     try:

@@ -1,4 +1,4 @@
-"""A motion as a film that needs no browser: GIF and WebP by Pillow, MP4 by ffmpeg; every frame is drawn by :mod:`.render`."""
+"""A motion as a video, without a browser: GIF and WebP by Pillow, MP4 by ffmpeg; every frame is drawn by :mod:`.render`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .subject import Subject, force_scale
 __all__ = ["VIDEOS", "check_video", "frames", "write_video"]
 
 VIDEOS = (".gif", ".webp", ".mp4")
-_HOLD = 0.6  # the last frame stays for this long before a GIF or WebP starts again [s]
+_HOLD = 0.6  # time that the last frame stays before a GIF or WebP repeats [s]
 
 
 def check_video(suffix: str) -> Any:
-    """Return the module that writes such a film.
+    """Return the module that writes such a video.
 
     Raises:
         MissingExtraError: MP4 needs ffmpeg.
@@ -41,7 +41,7 @@ def check_video(suffix: str) -> Any:
 def frames(
     what: Subject, chosen: list[int], *, size: tuple[int, int], look: str, progress: Callable[[float], object] | None = None
 ) -> Iterator[NDArray[np.uint8]]:
-    """Draw frames of a subject, (height, width, 3) numbers from 0 to 255, with the time and the scale of arrows written on them."""
+    """Draw frames of a subject, (height, width, 3) numbers from 0 to 255, with the time and the scale of arrows drawn on them."""
     from PIL import Image, ImageDraw
 
     looks = what.states[np.unique(np.linspace(0, len(what.states) - 1, 24).astype(int))]
@@ -65,7 +65,7 @@ def frames(
 
 
 def _legend(pen: Any, size: tuple[int, int], edge: int, force: float, length: float, ink: tuple[int, int, int], font: Any) -> None:
-    """Draw an arrow of a round force where the camera looks, and what the colours mean."""
+    """Draw the scale arrow, at the distance of the camera's target, and the meaning of the colours."""
     y = size[1] - edge - round(size[1] / 50)
     pen.line([(edge, y), (edge + length, y)], fill=ink, width=2)
     head = max(4, size[1] // 80)
@@ -77,7 +77,7 @@ def _legend(pen: Any, size: tuple[int, int], edge: int, force: float, length: fl
 
 
 def _font(height: int) -> Any:
-    """Return matplotlib's own font: it is there on every machine."""
+    """Return matplotlib's own font, available on every machine."""
     import matplotlib
     from PIL import ImageFont
 
@@ -88,12 +88,12 @@ def write_video(
     file: BinaryIO, suffix: str, what: Subject, schedule: list[tuple[int, float]], *, fps: float, size: tuple[int, int], look: str,
     progress: Callable[[float], object] | None = None,
 ) -> None:  # fmt: skip
-    """Write the first frame and those of a schedule, (frame, wait before it [s]), to a file."""
+    """Write the first frame and those of a schedule, (frame, delay before it [s]), to a file."""
     module = check_video(suffix)
     chosen = [0, *(k for k, _ in schedule)]
     drawn = frames(what, chosen, size=size, look=look, progress=progress)
     if suffix == ".mp4":
-        # every frame lasts as long as another; yuv420p, which all players know, has even sizes
+        # all frames last equally long; yuv420p, which all players support, needs even sizes
         with module.get_writer(file, format="mp4", fps=fps, codec="libx264", macro_block_size=2, output_params=["-crf", "20"]) as writer:
             for image in drawn:
                 writer.append_data(image)
@@ -105,7 +105,7 @@ def write_video(
     lasts = np.diff(np.round(ends * 1000 / unit), prepend=0.0).astype(int) * unit
     if suffix == ".gif":
         sample = [np.asarray(images[k]) for k in np.unique(np.linspace(0, len(images) - 1, 5).astype(int))]
-        # thin arrows are few pixels: a strip of their colours has them in the palette
+        # thin arrows cover few pixels: a strip of their colours gets them into the palette
         strip = np.zeros((sample[0].shape[0] // 3, sample[0].shape[1], 3), dtype=np.uint8)
         half = strip.shape[1] // 2
         strip[:, :half], strip[:, half:] = STICKS, SLIDES

@@ -27,7 +27,7 @@ __all__ = ["View"]
 
 Floats = NDArray[np.float64]
 RATE = 30.0  # frames per second while playing
-PLOTTED = 400  # points of a plot
+PLOTTED = 400  # number of points in a plot
 BLUE, ORANGE, GREEN, PURPLE, TEAL, PINK = "#1f77b4", "#ff7f0e", "#2ca02c", "#9467bd", "#268b94", "#d62782"
 PALETTE = (BLUE, ORANGE, GREEN, PURPLE, TEAL, PINK)
 SPEEDS = {"0.1 ×": 0.1, "0.25 ×": 0.25, "0.5 ×": 0.5, "1 ×": 1.0, "2 ×": 2.0, "4 ×": 4.0}
@@ -40,7 +40,7 @@ LEGEND = (
 
 
 def _short(moment: float) -> float:
-    """Round a time to what a slider shows [s]."""
+    """Round a time to the resolution of a slider [s]."""
     return round(float(moment), 6)
 
 
@@ -62,18 +62,18 @@ class View:
     """Show a model, or play a trajectory, in a browser window at ``url``.
 
     A trajectory has a time slider, play and pause, speed, plots of energies and residuals. Contacts are points with force arrows (green where
-    they stick, orange where they slide) and friction cones; the ends of a loop are a ball and a ring. Bodies can be coloured by when the
-    elimination of the Delassus operator reaches them. Also a context manager, which closes it.
+    they stick, orange where they slide) and friction cones; the ends of a loop are a ball and a ring. Bodies can be coloured by their position in
+    the elimination of the Delassus operator. Also a context manager, which closes it.
 
     Args:
         source: a :class:`~delassus.Model` or a :class:`~delassus.Trajectory`.
         q: (nq,) pose of a model. Default: its first keyframe, or neutral.
-        constraints: of a model: their contacts are shown, and they order the elimination. Default: its loops.
-        geometry: a ``mujoco.MjModel`` with the same bodies, to show its shapes instead of those of the model; a saved motion has those that touch.
+        constraints: models only: their contacts are shown, and they determine the elimination order. Default: its loops.
+        geometry: a ``mujoco.MjModel`` with the same bodies, to show its shapes instead of those of the model; a saved motion only has collision shapes.
         pose: sliders for the joints of a model.
         look: "light" or "dark".
-        plots: more curves beside a trajectory, say of sensors: title → (T,) or (T, k) numbers.
-        host, port: where to listen; only this machine by default; port 0 is any that is free.
+        plots: further curves for a trajectory, such as sensors: title → (T,) or (T, k) numbers.
+        host, port: address to listen on; by default only this machine; port 0 picks any free one.
 
     Raises:
         MissingExtraError: viser is not installed.
@@ -104,7 +104,7 @@ class View:
         self._frame = 0
         self._q: Floats = self._subject.states[0]
         self._contacts: Contacts | None = self._subject.contacts(0)
-        self._pairs: Any = None  # contacts that the colours of the elimination are of
+        self._pairs: Any = None  # pairs in contact for which the elimination colours were computed
         self._painted = BY_ROBOT
         self._controls: dict[str, Any] = {}
         atexit.register(self.close)
@@ -114,7 +114,7 @@ class View:
         if self._trajectory is not None and len(self._trajectory) > 1:
             threading.Thread(target=self._run, name="delassus view", daemon=True).start()
 
-    # ---- for programs -------------------------------------------------------------------------------------------------
+    # ---- public methods -----------------------------------------------------------------------------------------------
 
     @property
     def url(self) -> str:
@@ -143,11 +143,11 @@ class View:
             self._draw()
 
     def update(self, q: ArrayLike, contacts: Contacts | None = None) -> None:
-        """Show a state at once, for live use.
+        """Show a state immediately, for live use.
 
         Args:
             q: (nq,) configuration.
-            contacts: in this state.
+            contacts: contacts in this state.
         """
         pose = numbers(q, "q", (self._model.nq,))
         with self._lock:
@@ -157,7 +157,7 @@ class View:
             self._draw()
 
     def play(self) -> None:
-        """Play the trajectory from the frame shown, over and over."""
+        """Play the trajectory in a loop, from the current frame on."""
         self._set_playing(True)
 
     def pause(self) -> None:
@@ -170,7 +170,7 @@ class View:
             pass
 
     def close(self) -> None:
-        """Stop serving the page; a second time does nothing."""
+        """Stop serving the page; further calls do nothing."""
         with self._lock:
             if not self._closed.is_set():
                 self._closed.set()
@@ -187,7 +187,7 @@ class View:
         return f"<View of {self._model.name!r}: {'closed' if self._closed.is_set() else self.url}>"
 
     def _repr_html_(self) -> str:
-        """Return the page itself, within a notebook."""
+        """Return the page, embedded in a notebook."""
         if self._closed.is_set():
             return f"<p>{escape(repr(self))}</p>"
         return f'<iframe src="{self.url}" width="100%" height="520" style="border:1px solid #ccc;border-radius:4px"></iframe>'
@@ -213,7 +213,7 @@ class View:
         return f"<small>{told}</small>"
 
     def _recolor(self) -> None:
-        """Colour bodies as the user chose; the elimination's order only changes with the pairs of bodies in contact."""
+        """Colour bodies as the user chose; the elimination order changes only with the pairs of bodies in contact."""
         chosen = self._controls["colors"].value
         if chosen != BY_ELIMINATION:
             if chosen != self._painted:
@@ -262,7 +262,7 @@ class View:
         self._controls |= {"time": slider, "button": button, "speed": speed}
 
         def moved(event: Any) -> None:
-            if event.client is not None:  # the user's hand, not our own
+            if event.client is not None:  # moved by the user, not by our own code
                 self.pause()
                 self.show(int(np.abs(t - slider.value).argmin()))
 
@@ -367,7 +367,7 @@ class View:
             chart(title, curves)
 
     def _pose_controls(self, gui: Any) -> None:
-        """Sliders of hinges and slides; unbounded ones go half a turn, or half a metre, either way."""
+        """Sliders of hinges and slides; unbounded ones extend half a turn, or half a metre, either way."""
 
         def control(joint: int) -> None:
             at = int(self._model.joint_qadr[joint])
@@ -402,7 +402,7 @@ class View:
                 self._controls["button"].label = "Pause" if playing else "Play"
 
     def _run(self) -> None:
-        """Show frames as time passes, leaving out those there is no time for."""
+        """Show frames in real time, skipping those there is no time for."""
         t = self._trajectory.times if self._trajectory is not None else np.zeros(1)
         before = time.monotonic()
         now = float(t[0])
@@ -414,7 +414,7 @@ class View:
                     continue
                 now += elapsed * SPEEDS[self._controls["speed"].value]
                 if now > t[-1] + 0.5 * SPEEDS[self._controls["speed"].value]:
-                    now = float(t[0])  # after a breath at the end, from the start
+                    now = float(t[0])  # restart after a short pause at the end
                 frame = int(np.searchsorted(t, now + 1e-9, side="right")) - 1
                 if frame != self._frame:
                     self.show(frame)

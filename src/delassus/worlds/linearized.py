@@ -40,9 +40,9 @@ class WorldsLinearization(_Steps):
         status: (count,) status of the step, an index into :attr:`Worlds.STATUSES`; zero is "solved".
         kinks: (count,) bool: a contact, a limit or dry friction is about to change its mode, or positions are about to be corrected. The derivative is then one-sided.
         redundant: (count,) bool: contact forces are not unique.
-        left_out: per world, description of what is not differentiated; empty if nothing.
-        A: (count, 2 nv, 2 nv) of (q⁺, v⁺) by (q, v), both stacked, in the tangent space of q. NaN where the step failed.
-        B: (count, 2 nv, nu) of (q⁺, v⁺) by the controls of actuators, likewise.
+        left_out: per world, description of what is not differentiated; empty if nothing is left out.
+        A: (count, 2 nv, 2 nv) derivatives of (q⁺, v⁺) with respect to (q, v), both stacked, in the tangent space of q. NaN where the step failed.
+        B: (count, 2 nv, nu) derivatives of (q⁺, v⁺) with respect to the actuator controls, likewise.
     """
 
     A: Array
@@ -51,14 +51,14 @@ class WorldsLinearization(_Steps):
 
 @dataclass(frozen=True, eq=False)
 class WorldsAdjoint(_Steps):
-    """Gradients of one number per world by the inputs of its step, from :meth:`Worlds.step_vjp`.
+    """Gradients of one scalar per world with respect to the inputs of its step, from :meth:`Worlds.step_vjp`.
 
     Attributes:
-        q, v: (count, nv) derivatives by q (tangent space) and v at the start of the step. NaN where the step failed.
+        q, v: (count, nv) derivatives with respect to q (tangent space) and v at the start of the step. NaN where the step failed.
         status, kinks, redundant, left_out: see :class:`WorldsLinearization`.
         next_q, next_v: (count, nq), (count, nv) states after the step.
-        control: (count, nu) derivatives by the controls of actuators.
-        tau: (count, nv) derivatives by forces on joints.
+        control: (count, nu) derivatives with respect to the actuator controls.
+        tau: (count, nv) derivatives with respect to joint forces.
     """
 
     next_q: Array
@@ -68,7 +68,7 @@ class WorldsAdjoint(_Steps):
 
 
 def of_steps(record: _core.StepsRecord) -> dict[str, Any]:
-    """Return the common attributes of every step."""
+    """Return the attributes that all step results share."""
     words = (tuple(_GAPS_OF_WORLDS[name] for name in names) for names in record.left_out)
     return {
         "status": record.status,

@@ -29,24 +29,24 @@ NAMES = (
     "body_mass", "body_com", "body_inertia", "gravity", "joint_damping", "joint_stiffness", "joint_armature", "joint_friction_loss", "actuator_gain", "actuator_bias",
     "geom_friction", "restitution", "geom_size",
 )  # fmt: skip
-# arrays of MuJoCo's model that they are written to, besides gravity
+# arrays of MuJoCo's model to which they are written, besides gravity
 FIELDS = (
     "body_mass", "body_subtreemass", "body_ipos", "body_inertia", "body_iquat", "body_sameframe", "geom_sameframe", "site_sameframe", "geom_friction", "geom_size", "geom_rbound", "geom_aabb", "dof_damping",
     "dof_armature", "dof_frictionloss", "jnt_stiffness", "actuator_gainprm", "actuator_biasprm",
 )  # fmt: skip
-_SINGLE = ("hinge", "slide")  # joints of one coordinate
-# shapes whose size may differ, as the core counts them from one on: how many of its three numbers they have
+_SINGLE = ("hinge", "slide")  # joints with one coordinate
+# shapes whose size may differ, in the core's order from one on: how many of the three size numbers they use
 _GEOM = mujoco.mjtGeom
 _SIZED = {
     int(_GEOM.mjGEOM_SPHERE): 1, int(_GEOM.mjGEOM_CAPSULE): 2, int(_GEOM.mjGEOM_ELLIPSOID): 3, int(_GEOM.mjGEOM_CYLINDER): 2, int(_GEOM.mjGEOM_BOX): 3
 }  # fmt: skip
 _MIDPHASE = int(mujoco.mjtDisableBit.mjDSBL_MIDPHASE)
-# shapes that MuJoCo places by the frame of their body's inertia
+# shapes that MuJoCo places relative to the inertial frame of their body
 _BY_INERTIA = (int(mujoco.mjtSameFrame.mjSAMEFRAME_INERTIA), int(mujoco.mjtSameFrame.mjSAMEFRAME_INERTIAROT))
 
 
 def _own(sim: Simulator) -> dict[str, Array]:
-    """Return the numbers of the model, in the shapes that users see."""
+    """Return the model's values, in the shapes that users see."""
     model, actuators = sim.model, sim.model.actuators
     per_joint = {f"joint_{what}": np.array([getattr(joint, what) for joint in model.joints], dtype=float) for what in ("damping", "stiffness", "armature", "friction_loss")}  # fmt: skip
     return {
@@ -74,7 +74,7 @@ def parameter_source(sim: Simulator) -> _core.ParameterSource:
 
 
 def _shape_kinds(m: Any) -> list[int]:
-    """Return what the core calls each shape, zero where its size cannot differ."""
+    """Return the core's kind of each shape, zero if its size cannot differ."""
     kinds = list(_SIZED)
     return [kinds.index(kind) + 1 if kind in _SIZED else 0 for kind in np.asarray(m.geom_type).tolist()]
 
@@ -85,9 +85,9 @@ class Parameters(Mapping[str, Array]):
     ===================================================================  ==============================================================================================
     ``body_mass`` (count, nbody)                                         [kg]
     ``body_com`` (count, nbody, 3)                                       centres of mass, in body axes [m]
-    ``body_inertia`` (count, nbody, 3, 3)                                about these, in body axes [kg m²]
+    ``body_inertia`` (count, nbody, 3, 3)                                about the centre of mass, in body axes [kg m²]
     ``gravity`` (count, 3)                                               [m/s²]
-    ``joint_damping``, ``joint_stiffness``, ``joint_armature``,          (count, njoint), one number for all velocities of a joint; stiffness of hinges and slides
+    ``joint_damping``, ``joint_stiffness``, ``joint_armature``,          (count, njoint), one number for all velocities of a joint; stiffness only for hinges and slides
     ``joint_friction_loss``
     ``actuator_gain`` (count, nactuator), ``actuator_bias`` (…, 3)       of actuators on single joints, see :class:`Actuator`
     ``geom_friction`` (count, ngeom, 3)                                  MuJoCo's: sliding, torsional, rolling; combined by its rule, by MuJoCo's geom index
@@ -125,7 +125,7 @@ class Parameters(Mapping[str, Array]):
         return name == "friction" or name in NAMES
 
     def __repr__(self) -> str:
-        return f"<Parameters: {', '.join(self)}; asked for: {', '.join(self._arrays) or 'none'}>"
+        return f"<Parameters: {', '.join(self)}; in use: {', '.join(self._arrays) or 'none'}>"
 
     def __setitem__(self, name: str, values: Any) -> None:
         array = self[name]
@@ -142,13 +142,13 @@ class Parameters(Mapping[str, Array]):
         return float(sum(1 << NAMES.index(name) for name in self._arrays))
 
     def named(self, mask: float) -> list[str]:
-        """Return the names in a mask, in the order in which :attr:`opened` has them."""
+        """Return the names in a mask, in the order of :attr:`opened`."""
         if not (0 <= mask < 1 << len(NAMES) and mask == int(mask)):
             raise ArgumentError("snapshot: its parameters do not match these worlds. Give what save() returned, unchanged.")
         return [name for k, name in enumerate(NAMES) if int(mask) >> k & 1]
 
     def size(self, name: str) -> int:
-        """Return the number of values per world of a name."""
+        """Return the number of values per world of a parameter."""
         return int(self._own[name].size)
 
     def clear(self) -> None:
@@ -180,18 +180,18 @@ class Parameters(Mapping[str, Array]):
         x, own, m = self._arrays[name], self._own[name], self._sim._source
         _refuse(name, "finite numbers", ~np.isfinite(x), x, NotFiniteError)
         if name == "body_mass":
-            _refuse(name, "positive numbers, and zero of bodies without mass", ((x <= 0) & (own > 0)) | ((x != 0) & (own == 0)), x)
+            _refuse(name, "positive numbers, and zero for bodies without mass", ((x <= 0) & (own > 0)) | ((x != 0) & (own == 0)), x)
         elif name == "body_inertia":
             _refuse(name, "symmetric matrices", x != x.swapaxes(-1, -2), x)
             massive = np.linalg.eigvalsh(own)[..., 0] > 0
             _refuse(name, "positive definite matrices where the model's are", (np.linalg.eigvalsh(x)[..., 0] <= 0) & massive, x)
-            _refuse(name, "what the model has where its inertia is singular", (x != own) & ~massive[..., None, None], x)
+            _refuse(name, "the model's value where its inertia is singular", (x != own) & ~massive[..., None, None], x)
         elif name.startswith("joint_"):
             _refuse(name, "numbers that are not negative", x < 0, x)
             self._check_joints(name, x, own)
         elif name.startswith("actuator_"):
             alien = np.array([a.joint is None for a in self._sim.model.actuators], dtype=bool)
-            _refuse(name, "what the model has, of actuators that MuJoCo computes", (x != own) & alien.reshape(-1, *[1] * (own.ndim - 1)), x)
+            _refuse(name, "the model's value for actuators that MuJoCo computes", (x != own) & alien.reshape(-1, *[1] * (own.ndim - 1)), x)
         elif name == "geom_friction":
             _refuse(name, "numbers that are not negative", x < 0, x)
         elif name == "geom_size":
@@ -203,12 +203,12 @@ class Parameters(Mapping[str, Array]):
             simple[[self._sim.model.body_index(b) for b in body_names(m)]] = np.asarray(m.body_simple) > 0
             _refuse(
                 name,
-                "what the model has, of bodies that MuJoCo compiled as simple and whose sensors it would get wrong",
+                "the model's value for bodies that MuJoCo compiled as simple and whose sensors it would get wrong",
                 (x != own) & simple.reshape(-1, *[1] * (own.ndim - 1)),
                 x,
             )
         if name in ("body_mass", "body_inertia", "body_com") and (m.opt.density or m.opt.viscosity):
-            _refuse(name, "what the model has, which moves in a fluid whose forces depend on it", x != own, x)
+            _refuse(name, "the model's value, because fluid forces depend on it", x != own, x)
 
     def _check_sizes(self, x: Array, own: Array) -> None:
         m, used = self._sim._source, np.arange(3) < np.array([_SIZED.get(int(kind), 0) for kind in self._sim._source.geom_type])[:, None]
@@ -216,22 +216,22 @@ class Parameters(Mapping[str, Array]):
         if fixed.any():
             g = int(np.nonzero(fixed)[1][0])
             what = f"geom {geom_names(m)[g]!r}, a {_GEOM(m.geom_type[g]).name.removeprefix('mjGEOM_').lower()},"
-            _refuse("geom_size", f"what the model has: {what} has no such size, or one that cannot differ", fixed, x)
+            _refuse("geom_size", f"the model's value: {what} has no such size, or one that cannot differ", fixed, x)
         _refuse("geom_size", "positive numbers", (x <= 0) & used, x)
         if m.opt.density or m.opt.viscosity:
-            _refuse("geom_size", "what the model has, which moves in a fluid whose forces depend on it", x != own, x)
+            _refuse("geom_size", "the model's value, because fluid forces depend on it", x != own, x)
 
     def _check_joints(self, name: str, x: Array, own: Array) -> None:
         kinds = np.array(self._sim.model.joint_type)
         if name == "joint_stiffness":
-            _refuse(name, "what the model has, of joints other than hinges and slides", (x != own) & ~np.isin(kinds, _SINGLE), x)
+            _refuse(name, "the model's value for joints other than hinges and slides", (x != own) & ~np.isin(kinds, _SINGLE), x)
         elif name == "joint_friction_loss":
             _refuse(name, "positive numbers where the model has dry friction, zero elsewhere", (x > 0) != (own > 0), x)
         elif name in ("joint_damping", "joint_armature"):
             other = self._own["joint_armature" if name == "joint_damping" else "joint_damping"]
             _refuse(
                 name,
-                "zero of free joints that have neither damping nor armature, and not zero of others",
+                "zero for free joints that have neither damping nor armature, and nonzero for others",
                 (kinds == "free") & ((x + other > 0) != (own + other > 0)),
                 x,
             )
@@ -250,7 +250,7 @@ class Parameters(Mapping[str, Array]):
             for name in _DRAWN[what]:
                 array, own = self[name], self._own[name]
                 for k in range(len(array)):
-                    # the same draw for all arrays of a name, whatever else is drawn
+                    # the same draw for all arrays of a name, regardless of what else is drawn
                     rng = np.random.default_rng([seed, k, list(_DRAWN).index(what)])
                     array[k] = _drawn(what, own, rng, low, high)
                     if name == "geom_size":  # of shapes whose size may differ
@@ -272,7 +272,7 @@ class Parameters(Mapping[str, Array]):
             source = self._sim._source
             m = copy.copy(source)
             for k in worlds:
-                for field in FIELDS:  # nothing is left of the world before
+                for field in FIELDS:  # clear the values of the previous world
                     getattr(m, field)[...] = getattr(source, field)
                 self.write(k, m)
                 self._core.set_sensor_model(k, int(m._address))
@@ -290,7 +290,7 @@ class Parameters(Mapping[str, Array]):
                 axes[:, 0] *= np.linalg.det(axes)
                 m.body_inertia[b] = moments
                 mujoco.mju_mat2Quat(m.body_iquat[b], np.ascontiguousarray(axes).ravel())
-        # shapes that MuJoCo places by the frame of inertia stay where they are
+        # shapes that MuJoCo places relative to the inertial frame stay where they are
         moved = (x["body_com"] != self._own["body_com"]).any(axis=-1) | (x["body_inertia"] != self._own["body_inertia"]).any(axis=(-1, -2))
         m.body_sameframe[moved[bodies]] = 0
         for flags, carriers in ((m.geom_sameframe, m.geom_bodyid), (m.site_sameframe, m.site_bodyid)):
@@ -298,7 +298,7 @@ class Parameters(Mapping[str, Array]):
         m.body_subtreemass[:] = m.body_mass
         for b in range(m.nbody - 1, 0, -1):
             m.body_subtreemass[m.body_parentid[b]] += m.body_subtreemass[b]
-        # of joints only what was written: a file may have more than one number where a record has none
+        # of joint parameters only those that were written: a file may have several numbers where a record has one
         dofs = np.asarray(m.dof_jntid)
         for name, rows, joints in (
             ("damping", m.nv, dofs),
@@ -314,7 +314,7 @@ class Parameters(Mapping[str, Array]):
                 m.actuator_gainprm[a, 0], m.actuator_biasprm[a, :3] = x["actuator_gain"][a], x["actuator_bias"][a]
 
     def _write_sizes(self, sizes: Array, m: Any) -> None:
-        """Write sizes of shapes, and bounds that follow; trees of boxes, which do not, are switched off: contacts come in the same order without them."""
+        """Write sizes of shapes, and the bounds that depend on them; bounding-box trees, which are not updated, are switched off: contacts come in the same order without them."""
         kinds = _shape_kinds(m)
         for g in np.flatnonzero((sizes != self._own["geom_size"]).any(axis=1)).tolist():
             m.geom_size[g] = sizes[g]
@@ -344,7 +344,7 @@ class Parameters(Mapping[str, Array]):
         return _made((name, new_bodies, new_joints, x["gravity"].tolist(), loops, new_shapes, new_actuators, *others), m)
 
 
-# what is drawn: the arrays that it changes
+# name of a draw: the arrays that it changes
 _DRAWN = {
     "friction": ("geom_friction",), "mass_scale": ("body_mass", "body_inertia"), "com_offset": ("body_com",), "damping_scale": ("joint_damping",),
     "stiffness_scale": ("joint_stiffness",), "armature_scale": ("joint_armature",), "friction_loss_scale": ("joint_friction_loss",),
@@ -353,7 +353,7 @@ _DRAWN = {
 
 
 def _drawn(what: str, own: Array, rng: np.random.Generator, low: float, high: float) -> Array:
-    """Return numbers of one world: one draw for the whole world, or one for each body, joint or actuator."""
+    """Return the values of one world: one draw for the whole world, or one for each body, joint or actuator."""
     if what in ("friction", "restitution"):
         value = rng.uniform(low, high)
         return np.column_stack([np.full(len(own), value), own[:, 1:]]) if what == "friction" else np.full(own.shape, value)
@@ -364,7 +364,7 @@ def _drawn(what: str, own: Array, rng: np.random.Generator, low: float, high: fl
 
 
 def _refuse(name: str, expected: str, wrong: Array, x: Array, kind: type[ArgumentError] = ArgumentError) -> None:
-    """Raise where something is wrong, and name the worlds."""
+    """Raise an error if any value is wrong, and name the worlds."""
     if not wrong.any():
         return
     worlds = np.unique(np.nonzero(wrong)[0])

@@ -1,4 +1,4 @@
-"""Many motions at once, open loop."""
+"""Many motions in parallel, open loop."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Rollout:
     """Many motions, see :func:`rollout`.
 
     Attributes:
-        q: (worlds, steps, nq) after every step; v: (worlds, steps, nv).
+        q, v: (worlds, steps, nq), (worlds, steps, nv) states after every step.
         unsolved: (worlds,) number of steps that were not "solved".
-        unstable: (worlds,) the step at which velocities were no longer finite, or −1; from there on states are repeated.
+        unstable: (worlds,) the first step at which velocities were not finite, or −1; from there on states are repeated.
     """
 
     q: Array
@@ -53,26 +53,26 @@ def rollout(
     parameters: Mapping[str, ArrayLike] | None = None,
     **options: Any,
 ) -> Rollout:
-    """Step many independent worlds in native threads, open loop. Each does, bit for bit, what a :class:`Simulator` does after a reset to its state.
+    """Step many independent worlds in native threads, open loop. Each behaves, bit for bit, like a :class:`Simulator` after a reset to its state.
 
-    Prepared :class:`Worlds` start at once and are left unchanged.
+    Prepared :class:`Worlds` start without set-up and are left unchanged.
 
     Args:
-        model: as for :class:`Simulator`; or a simulator, whose settings are used; or :class:`Worlds`, whose settings, threads and parameters are used.
-        q: (worlds, nq) initial states, for :class:`Worlds` default their current ones; v: (worlds, nv), default at rest.
-        control: (worlds, steps, nu) of the actuators; tau: (worlds, steps, nv) forces on joints.
+        model: anything that :class:`Simulator` takes; or a simulator, whose settings are used; or :class:`Worlds`, whose settings, threads and parameters are used.
+        q: (worlds, nq) initial configurations; default for :class:`Worlds`: their current states; v: (worlds, nv), default: at rest.
+        control: (worlds, steps, nu) actuator commands; tau: (worlds, steps, nv) joint forces.
         external_forces: (worlds, steps, nbody, 6) [force; torque] in world axes at each body's centre of mass.
-        steps: number of steps, if none of these gives it.
+        steps: number of steps, required if none of these arrays gives it.
         threads: number of threads.
-        parameters: of each world, by name, see :attr:`Worlds.parameters`; arrays that broadcast to (worlds, …).
-        **options: of the :class:`Simulator`.
+        parameters: parameters of each world, by name, see :attr:`Worlds.parameters`; arrays that broadcast to (worlds, …).
+        **options: passed to :class:`Simulator`.
     """
     prepared = model if isinstance(model, Worlds) else None
     if prepared is not None and (parameters or options or threads != 1):
         raise ArgumentError("parameters, threads, options: prepared Worlds have their own. Write to worlds.parameters, or give a model.")
     if q is None:
         if prepared is None:
-            raise ArgumentError("q: expected (worlds, nq) states to start from, got None; only of Worlds there is a default.")
+            raise ArgumentError("q: expected (worlds, nq) initial states, got None; only prepared Worlds have a default.")
         q, v = prepared.q, prepared.v if v is None else v
     starts = np.atleast_2d(as_array(q, "q"))
     n = len(starts)
@@ -90,7 +90,7 @@ def rollout(
         for name, values in (parameters or {}).items():
             worlds.parameters[name] = values
     if worlds.parameters.opened and n != len(worlds):
-        raise ArgumentError(f"q: expected a row for each of {len(worlds)} worlds, since these have parameters of their own, got {n}.")
+        raise ArgumentError(f"q: expected a row for each of {len(worlds)} worlds, which have their own parameters, got {n}.")
     worlds.parameters.accept()
     worlds._sim._check_untouched()
     speeds = np.zeros((n, worlds.model.nv)) if v is None else v

@@ -27,7 +27,7 @@ __all__ = ["Worlds"]
 Array = NDArray[Any]
 
 _FIXED = frozenset({"threads", "parameters", "status", "residual", "penetration", "contact_forces", "contact_counts", "unsolved"})
-_WAY_OUT = "Options are arguments of delassus.Worlds; numbers in which worlds differ are written to worlds.parameters, states and inputs to worlds.q, v, control and tau."
+_WAY_OUT = "Options are arguments of delassus.Worlds; parameters that differ between worlds are written to worlds.parameters, states and inputs to worlds.q, v, control and tau."
 
 
 class Worlds:
@@ -42,15 +42,15 @@ class Worlds:
 
     Inputs stay until you change them. Writing ``q`` or ``v`` between steps keeps the warm start of the contact solver; :meth:`reset` discards it.
 
-    Every world does, bit for bit, what a :class:`Simulator` in its state with its inputs does, for any number of threads and any order. A world whose velocities are no longer finite, or
+    Every world behaves, bit for bit, like a :class:`Simulator` with its state and inputs, for any number of threads and any order. A world whose velocities are no longer finite, or
     whose mass matrix becomes singular, keeps its state from before that step, reports it in its status and stops in that call; the others continue.
 
     Args:
-        model: as for :class:`Simulator`, or a simulator, whose settings and active loops are used.
-        count: of worlds.
+        model: anything that :class:`Simulator` takes, or a simulator, whose settings and active loops are used.
+        count: number of worlds.
         threads: number of threads.
-        timestep: [s]. Default: the model's own.
-        **options: of the :class:`Simulator`.
+        timestep: time step [s]. Default: the model's own.
+        **options: passed to :class:`Simulator`.
 
     Examples:
         >>> import delassus as dl
@@ -77,22 +77,22 @@ class Worlds:
             threads=self.threads,
         )
         self.parameters = Parameters(self._sim, core)
-        """Numbers in which worlds differ, by name, see :class:`~delassus.worlds.parameters.Parameters`."""
+        """Parameters that may differ between worlds, by name, see :class:`~delassus.worlds.parameters.Parameters`."""
         self._q, self._v, self._time, self._hidden = core.q, core.v, core.time, core.hidden
         self._control, self._tau, self._external = core.control, core.tau, core.external_forces
         self._mocap, self._mocap_goal = core.mocap, core.mocap_goal
         self.status: Array = core.status
-        """(count,) int32: how the last step of each world ended, a place in :attr:`STATUSES`; zero is "solved"."""
+        """(count,) int32: status of the last step of each world, an index into :attr:`STATUSES`; zero is "solved"."""
         self.residual: Array = core.residual
         """(count,) natural residual of the last step [m/s]."""
         self.penetration: Array = core.penetration
-        """(count,) deepest, where contacts of the last step were looked for [m]."""
+        """(count,) maximum penetration at contact detection in the last step [m]."""
         self.contact_forces: Array = core.contact_forces
         """(count, nbody, 3) total contact force on each body over the last step, in world axes [N]."""
         self.contact_counts: Array = core.contacts
-        """(count,) int32: contacts of the last step."""
+        """(count,) int32: number of contacts in the last step."""
         self.unsolved: Array = core.unsolved
-        """(count,) int32: steps since the last reset that ended otherwise than "solved"."""
+        """(count,) int32: number of steps since the last reset that did not end "solved"."""
         self._all = list(range(len(self)))
         self._sensors = core.sensors
         self._sensed = np.zeros(len(self), dtype=bool)
@@ -114,7 +114,7 @@ class Worlds:
         return f"<Worlds: {len(self)} of {self.model.name!r}, timestep {self.timestep:g} s, threads {self.threads}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Return what makes worlds that go on as these do, bit for bit."""
+        """Return what rebuilds worlds that continue as these do, bit for bit."""
         return _resumed, (self._sim, len(self), self.threads, self.save())
 
     @property
@@ -163,7 +163,7 @@ class Worlds:
 
     @property
     def control(self) -> Array:
-        """(count, nu) of the model's actuators, in their order; their ranges apply."""
+        """(count, nu) actuator commands, in the model's order; their ranges apply."""
         return self._control
 
     @control.setter
@@ -172,7 +172,7 @@ class Worlds:
 
     @property
     def tau(self) -> Array:
-        """(count, nv) forces on joints [N or N m]."""
+        """(count, nv) joint forces, added to those of actuators [N or N m]."""
         return self._tau
 
     @tau.setter
@@ -218,7 +218,7 @@ class Worlds:
         _write(self.mocap_quaternion, values, "mocap_quaternion")
 
     def place_mocap(self, where: Where = None) -> None:
-        """Move mocap bodies to their targets at once, without a motion."""
+        """Move mocap bodies to their targets immediately, without a motion."""
         self._make_unit()
         which = chosen(where, len(self))
         self._mocap[which] = self._mocap_goal[which]
@@ -227,7 +227,7 @@ class Worlds:
     def sensors(self) -> Array:
         """(count, nsensordata) values of the model's sensors after the last step, as in :attr:`StepResult.sensors`.
 
-        They are computed when read, for worlds that were stepped or reset since, by MuJoCo's functions with the current inputs: read them before you write the inputs of the next
+        They are computed when read, for worlds that were stepped or reset since, by MuJoCo's functions with the current inputs: read them before you write the inputs for the next
         step. The first read creates MuJoCo's data for every thread. :attr:`sensor_slices` gives the columns of each sensor.
 
         Raises:
@@ -256,14 +256,14 @@ class Worlds:
         """Advance by n time steps with the current inputs.
 
         Args:
-            n: number of steps. After Ctrl-C, or an error below, some worlds may be further on than others; each is valid.
-            where: which worlds: a mask (count,), indices, a slice; default: all.
+            n: number of steps. After Ctrl-C, or an error below, some worlds may be ahead of others; each is valid.
+            where: worlds: a mask (count,), indices or a slice; default: all.
 
         Raises:
             NotFiniteError: an input, a state or a parameter of some worlds is not finite; the message names them, and no world was stepped.
             ArgumentError: a parameter is invalid, and no world was stepped: a mass that is not positive, a negative friction …
             QuaternionError: a quaternion does not have unit length, and no world was stepped.
-            MujocoError: MuJoCo failed for a world, or it has more than 200,000 contacts. Its state does not change and its status is "failed"; all others were stepped.
+            MujocoError: MuJoCo failed for a world, or it has more than 200,000 contacts. Its state does not change and its status is "failed"; all others are stepped.
         """
         steps = _count(n, "n")
         which = self._ready(where)
@@ -271,7 +271,7 @@ class Worlds:
         self._core.step(which, steps)
 
     def _ready(self, where: Where) -> list[int]:
-        """Return which worlds are meant, when all that their steps read is as it has to be."""
+        """Return the indices of the chosen worlds, after checking everything that their steps read."""
         which = self._all if where is None else chosen(where, len(self)).tolist()
         self._make_unit()
         self._sim._check_untouched()
@@ -286,14 +286,14 @@ class Worlds:
         tau: ArrayLike | None = None,
         advance: bool = False,
     ) -> WorldsLinearization:
-        """Differentiate the next step of worlds: q⁺ and v⁺ by q, v and controls, in native threads. Each is, bit for bit, what :meth:`Simulator.linearize` finds from the same state.
+        """Differentiate the next step of worlds: q⁺ and v⁺ with respect to q, v and controls, in native threads. Each result is, bit for bit, that of :meth:`Simulator.linearize` from the same state.
 
-        Exact while no contact, limit or dry friction changes its mode, see there. For accurate derivatives use a small ``tolerance``, such as 1e-10.
+        Exact as long as no contact, limit or dry friction changes its mode, see there. For accurate derivatives use a small ``tolerance``, such as 1e-10.
 
         Args:
-            where: which worlds: a mask (count,), indices, a slice; default: all. The result has a row for each, in their order.
-            control: (nu,) for all of them or (k, nu) for the k chosen ones, for this step only. Default: :attr:`control`.
-            tau: (nv,) or (k, nv) forces on joints, likewise. Default: :attr:`tau`.
+            where: worlds: a mask (count,), indices or a slice; default: all. The result has one row per world, in their order.
+            control: (nu,) for all of them, or (k, nu) for the k chosen ones, for this step only. Default: :attr:`control`.
+            tau: (nv,) or (k, nv) joint forces, likewise. Default: :attr:`tau`.
             advance: also take the step, as :meth:`step` does. Otherwise the worlds do not change.
 
         Raises:
@@ -320,10 +320,10 @@ class Worlds:
         tau: ArrayLike | None = None,
         advance: bool = False,
     ) -> WorldsAdjoint:
-        """Differentiate q_bar · q⁺ + v_bar · v⁺ of every world by its q, v, controls and forces on joints, matrix-free.
+        """Differentiate q_bar · q⁺ + v_bar · v⁺ of every world with respect to its q, v, controls and joint forces, matrix-free.
 
         Args:
-            q_bar, v_bar: (nv,) for all of the worlds or (k, nv): weights; those of q⁺ in its tangent space. None: zero.
+            q_bar, v_bar: weights, (nv,) for all worlds or (k, nv); those of q⁺ in its tangent space. None: zero.
             where, control, tau, advance: see :meth:`linearize`.
         """
         which, inputs = self._derived(where, control, tau, advance)
@@ -335,7 +335,7 @@ class Worlds:
         )
 
     def _derived(self, where: Where, control: ArrayLike | None, tau: ArrayLike | None, advance: bool) -> tuple[list[int], dict[str, Any]]:
-        """Return which worlds are meant, and the inputs of their steps with one row per world."""
+        """Return the indices of the chosen worlds, and the inputs of their steps with one row per world."""
         if not isinstance(advance, bool | np.bool_):
             raise ArgumentTypeError(f"advance: expected True or False, got {type(advance).__name__}.")
         which = self._ready(where)
@@ -353,10 +353,10 @@ class Worlds:
         """Set the states of some worlds and discard their contact memory. Inputs do not change.
 
         Args:
-            where: which worlds: a mask (count,), indices, a slice; default: all.
+            where: worlds: a mask (count,), indices or a slice; default: all.
             q: (nq,) for all of them, or (k, nq) for the k chosen ones in their order, or the name of a keyframe, see :meth:`Simulator.reset`. Default: the model's neutral configuration.
             v: (nv,) or (k, nv). Default: at rest, or the keyframe's.
-            time: one for all of them or (k,) [s]. Default: zero, or the keyframe's.
+            time: one for all of them, or (k,) [s]. Default: zero, or the keyframe's.
         """
         if isinstance(where, str):
             raise ArgumentTypeError(f"where: expected worlds, got {where!r}. The name of a keyframe is given as q={where!r}.")
@@ -396,17 +396,17 @@ class Worlds:
         restitution: tuple[float, float] | None = None,
         size_scale: tuple[float, float] | None = None,
     ) -> None:
-        """Draw :attr:`parameters` of all worlds, uniformly in given ranges. The values of world k depend on the seed and k only.
+        """Draw :attr:`parameters` of all worlds, uniformly in the given ranges. The values of world k depend only on the seed and k.
 
         Args:
             seed: an integer.
-            friction: sliding friction of all shapes of a world.
+            friction: sliding friction, one value for all shapes of a world.
             mass_scale: factors on the model's masses and inertias, one per body.
             com_offset: added to centres of mass, three per body [m].
             damping_scale, stiffness_scale, armature_scale, friction_loss_scale: factors on the model's, one per joint.
             gain_scale: factors on gain and bias, one per actuator.
             gravity_scale: one factor per world.
-            restitution: of all shapes of a world.
+            restitution: one value for all shapes of a world.
             size_scale: factors on sizes, one per sphere, capsule, ellipsoid, cylinder and box; masses stay.
         """
         ranges = {
@@ -424,7 +424,7 @@ class Worlds:
     # ---- moments --------------------------------------------------------------------------------------------------------------
 
     def save(self) -> Array:
-        """Return a snapshot of everything later steps depend on, and the last results, as an array. It may be stored in a file."""
+        """Return a snapshot of everything that later steps depend on, and the last results, as an array. It may be stored in a file."""
         states = [self._core.save(k) for k in self._all]
         self.parameters.accept()
         blocks = [np.ravel(block).astype(float) for block in (*self._blocks(), *self.parameters.opened.values())]
@@ -432,7 +432,7 @@ class Worlds:
         return seal(self._sim._identity, np.concatenate([self._switches(), head, *states, *blocks]))
 
     def restore(self, snapshot: ArrayLike) -> None:
-        """Return to a snapshot of :meth:`save`, bit for bit, in these worlds or as many others with the same model and options.
+        """Return to a snapshot of :meth:`save`, bit for bit, in these worlds or in the same number of others with the same model and options.
 
         Raises:
             ArgumentError: the snapshot is for another model, other options or another number of worlds, or was modified. The worlds are then unchanged.
@@ -487,14 +487,14 @@ class Worlds:
         return np.array(self._sim._active, dtype=float)
 
     def _blocks(self) -> tuple[Array, ...]:
-        """Return inputs and results, besides states."""
+        """Return inputs and results, without states."""
         core = self._core
         return (
             self._control, self._tau, self._external, self.status, self.residual, self.penetration, self.contact_forces, self.contact_counts, self.unsolved, core.row_forces
         )  # fmt: skip
 
     def _make_unit(self) -> None:
-        """Scale quaternions of mocap goals to length 1."""
+        """Scale the quaternions of mocap targets to length 1."""
         if not self._sim._source.nmocap:
             return
         turns = self.mocap_quaternion
@@ -508,7 +508,7 @@ _count = count  # the name of an argument hides it
 
 
 def _resumed(sim: Simulator, n: int, threads: int, snapshot: Array) -> Worlds:
-    """Make worlds again, where others were saved."""
+    """Rebuild worlds at the state in which others were saved."""
     worlds = Worlds(sim, n, threads=threads)
     worlds.restore(snapshot)
     return worlds
