@@ -5,7 +5,7 @@
 //
 // A sample is the mean time of a call over some calls that walk through vectors, dampings and states. Samples of all
 // contenders alternate, so that a slow moment of the machine hits all of them; the table shows the best. Pinocchio's
-// fastest way to a result stands in the table.
+// fastest variant stands in the table.
 #include "operators/batch.h"
 #include "pinocchio_operator.h"
 #include "timing.h"

@@ -54,7 +54,7 @@ struct Tasks {
 // The table of benchmarks/README.md: best (median) of both sides.
 inline std::string markdown(const std::vector<Row>& rows) {
   std::string out =
-      "| robot | task | difference | delassus, µs | Pinocchio, µs | its fastest way | ratio of bests | of medians "
+      "| robot | task | difference | delassus, µs | Pinocchio, µs | its fastest variant | ratio of bests | of medians "
       "|\n|---|---|---|---|---|---|---|---|\n";
   Spread bests, medians;
   for (const Row& r : rows) {
