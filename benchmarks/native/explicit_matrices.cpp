@@ -334,7 +334,8 @@ std::string markdown(const std::vector<Row>& rows, const std::vector<FormRow>& f
     }
     if (!rows.empty())
       out << text(
-          "\nPinocchio's `%s` over our best: %.2f in geometric mean, %.2f at least; its fastest variant over our best %.2f "
+          "\nPinocchio's `%s` over our best: %.2f in geometric mean, %.2f at least; its fastest variant over our best "
+          "%.2f "
           "and %.2f, over `auto` %.2f and %.2f. "
           "`auto` over our best: %.2f, at most %.2f.\n\n",
           task.function, function.mean(), function.least, fastest.mean(), fastest.least, to_auto.mean(), to_auto.least,
