@@ -42,6 +42,7 @@ struct LcabaOsimWork {
     strip.assign(std::size_t(tall) * rows_room, T{});
     columns.resize(2 * std::size_t(probes) * std::size_t(rows));
     signs.resize(std::size_t(probes) * row_room<T>(rows));
+    products.resize(signs.size());
     for (const auto& component : reach.components) {
       runs_of.push_back(int(runs.size()));
       for (int r = 0; r < component.rows(); ++r) {
@@ -71,13 +72,13 @@ struct LcabaOsimWork {
   std::vector<T> V;        // 6 a place: Ω Kᵀ of the front and all rows so far, `rows_room` apart
   std::vector<T> strip;    // rows of X, with all of their component so far, `rows_room` apart
   std::vector<Run> runs;
-  std::vector<int> runs_of;  // a component: where its runs start; where the last ones end
-  std::vector<T> columns;    // some columns of X and of its residual; grown by the first refinement
-  std::vector<T> signs;      // a probe: a row of them
+  std::vector<int> runs_of;        // a component: where its runs start; where the last ones end
+  std::vector<T> columns;          // some columns of X and of its residual; grown by the first refinement
+  std::vector<T> signs, products;  // a probe: a row of them; X times that
 
   std::size_t bytes() const {
     return A.size() * sizeof(Mat6<T>) + runs.size() * sizeof(Run) + runs_of.size() * sizeof(int) +
-           (Omega.size() + V.size() + strip.size() + columns.size() + signs.size()) * sizeof(T);
+           (Omega.size() + V.size() + strip.size() + columns.size() + signs.size() + products.size()) * sizeof(T);
   }
 };
 
@@ -321,15 +322,19 @@ T probe_inverse(Delassus<T>& G, const T* damping, const T* X, LcabaOsimWork<T>& 
       state = state * 6364136223846793005u + 1442695040888963407u;
       z[k * room + j] = T(state >> 63 ? 1 : -1);
     }
-  // x = X z, four rows and all vectors at once, a register of columns after the other
+  // x = X z from the upper triangle of X alone, four rows and all vectors at once: an entry to the right of the rows
+  // counts in its row and, mirrored, in its column
   constexpr std::size_t group = 4;
   constexpr int lanes = row_lanes<T>;
+  T* product = e.products.data();
+  std::fill_n(product, columns * room, T{});
   T largest{}, shift{};
   for (std::size_t i = 0; i < m; i += group) {
+    const std::size_t rows = std::min(group, m - i);
     const T* row[group];
     for (std::size_t g = 0; g < group; ++g) row[g] = X + std::min(i + g, m - 1) * m;
     RowPack<T> sum[group][columns]{};
-    std::size_t j = 0;
+    std::size_t j = i + group;
     for (; j + lanes <= m; j += lanes) {
       RowPack<T> a[group];
 #pragma GCC unroll 4
@@ -337,20 +342,33 @@ T probe_inverse(Delassus<T>& G, const T* damping, const T* X, LcabaOsimWork<T>& 
 #pragma GCC unroll 4
       for (std::size_t k = 0; k < columns; ++k) {
         const RowPack<T> signs = load_rows(z + k * room + j);
+        RowPack<T> below = load_rows(product + k * room + j);
 #pragma GCC unroll 4
-        for (std::size_t g = 0; g < group; ++g) sum[g][k] += a[g] * signs;
+        for (std::size_t g = 0; g < group; ++g) {
+          sum[g][k] += a[g] * signs;
+          below += a[g] * z[k * room + i + g];
+        }
+        store_rows(product + k * room + j, below);
       }
     }
-    for (std::size_t g = 0; g < group && i + g < m; ++g) {
+    for (std::size_t g = 0; g < rows; ++g) {
       for (std::size_t k = 0; k < columns; ++k) {
+        const T* sign = z + k * room;
+        T* own = product + k * room;
         T s = sum_rows<T>(sum[g][k]);
-        for (std::size_t c = j; c < m; ++c) s += row[g][c] * z[k * room + c];
-        x[(i + g) * columns + k] = s;
+        for (std::size_t c = i; c < i + rows; ++c) s += row[g][c] * sign[c];
+        for (std::size_t c = j; c < m; ++c) {
+          s += row[g][c] * sign[c];
+          own[c] += row[g][c] * sign[i + g];
+        }
+        own[i + g] += s;
       }
       largest = larger_of(largest, row[g][i + g]);
       shift = larger_of(shift, damping[i + g]);
     }
   }
+  for (std::size_t i = 0; i < m; ++i)
+    for (std::size_t k = 0; k < columns; ++k) x[i * columns + k] = product[k * room + i];
   G.apply(x, int(columns), y);
   T worst{};
   for (std::size_t k = 0; k < columns; ++k) {
