@@ -154,6 +154,30 @@ def test_a_long_ladder_in_extended_precision():
             assert residual <= BACKWARD * (np.linalg.norm(A.astype(float), 2) * np.linalg.norm(X, 2) + 1)
 
 
+@pytest.mark.parametrize("seed", [179, *range(20)])
+def test_rows_that_are_repeated_hide_no_error_from_the_probe(seed):
+    """Where rows are repeated, an error may be a difference of two of them, which vectors of random signs see half of the time (179: none of four)."""
+    rng = np.random.default_rng(seed)
+    b, links = dl.ModelBuilder("small"), 3 + int(rng.integers(4))
+    for k in range(links):
+        b.add_body(
+            f"b{k}", f"b{int(rng.integers(k))}" if k else "world", position=rng.uniform(-0.5, 0.5, 3), mass=rng.uniform(0.5, 2), com=rng.uniform(-0.2, 0.2, 3), inertia=rng.uniform(0.02, 0.03, 3)
+        )  # fmt: skip
+        b.add_joint(f"b{k}", "hinge", axis=rng.standard_normal(3))
+    model = b.build()
+
+    def row():
+        i, j = rng.choice(links, 2, replace=False)
+        return dl.LinkConstraint(model, [(f"b{i}", rng.standard_normal((1, 6))), (f"b{j}", rng.standard_normal((1, 6)))])
+
+    constraints = [dl.Weld(model, f"b{links - 1}", point=rng.uniform(-0.3, 0.3, 3)), *(row() for _ in range(3))]
+    q = rng.uniform(-3, 3, links)
+    explicit = dl.ExplicitDelassus(model, [*constraints, *(constraints[k] for k in rng.integers(1, 4, 3))])
+    G = explicit.matrix(q, method="efpa")
+    for damping in DAMPING:
+        assert backward(SimpleNamespace(G=G, m=len(G)), explicit.inverse(q, damping, method="lcaba-osim"), damping) <= BACKWARD
+
+
 @pytest.mark.parametrize("compliance", [0.0, 1e-3])
 def test_inverses_where_light_links_carry_heavy_ones(compliance):
     """Pivots of M are up to 1e7 times smaller than its diagonal. Articulated inertias lose no digits by that, so that G by EFPA is right."""
