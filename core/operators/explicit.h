@@ -82,7 +82,8 @@ class ExplicitDelassus final : public MatrixMaker<T> {
   }
   void write_single_link_rows(T* X);
   const std::vector<T>& identity();
-  bool ltl_upper(const T* q);
+  void factor_by_ltl(const T* q);
+  bool form_by_ltl(const T* q);
   bool inverse_by_ltl(const T* q, const T* damping, Real least, T* X);
   bool inverse_by_lcaba_osim(const T* q, const T* damping, Real least, T* X);
   bool inverse_by_cholesky(const T* damping, Real least, T* X);
@@ -179,17 +180,22 @@ const std::vector<T>& ExplicitDelassus<T>::identity() {
   return identity_;
 }
 
-// The upper triangle of J M⁻¹ Jᵀ in the memory of ltl.
+// The factor of M by LTL, and the upper triangle of J M⁻¹ Jᵀ in its memory.
 template <class T>
-bool ExplicitDelassus<T>::ltl_upper(const T* q) {
+void ExplicitDelassus<T>::factor_by_ltl(const T* q) {
   if (!ltl_) ltl_ = std::make_unique<LtlWork<T>>(model_, set_);
-  return ltl(model_, G_.layout(), *ltl_, q) || G_.update(q);
+  factor_ltl(model_, set_, *ltl_, q);
+}
+template <class T>
+bool ExplicitDelassus<T>::form_by_ltl(const T* q) {
+  return form_ltl(model_, G_.layout(), *ltl_) || G_.update(q);
 }
 
 template <class T>
 bool ExplicitDelassus<T>::matrix(MatrixMethod method, const T* q, T* G) {
   if (method == MatrixMethod::ltl) {
-    const bool regular = ltl_upper(q);
+    factor_by_ltl(q);
+    const bool regular = form_by_ltl(q);
     write_symmetric<T>(ltl_->G.data(), ltl_->room, nullptr, set_.rows, 1, compliance_.data(), G);
     return regular;
   }
@@ -274,14 +280,28 @@ void ExplicitDelassus<T>::write_single_link_rows(T* X) {
   write_symmetric<T>(rows_.G.data(), rows_.room, &rows_.tree, set_.rows, 1, shift_.data(), X);
 }
 
-// The matrix by LTL, its Cholesky factor and inverse. The shift is there.
+// The matrix by LTL, its Cholesky factor and inverse. Where pivots of M lose digits, by as much as they are smaller
+// than its diagonal, the matrix is that of the operator, whose articulated inertias do not. The shift is there.
 template <class T>
 bool ExplicitDelassus<T>::inverse_by_ltl(const T* q, const T* damping, Real least, T* X) {
+  constexpr Real max_growth = 800;  // up to here G is right to about 1e-12 of its norm; robots have at most 130
   const int m = set_.rows;
-  const bool regular = ltl_upper(q);
+  factor_by_ltl(q);
   if (dense_.room == 0) dense_.resize(m);
   T* A = ltl_->G.data();
-  for (int r = 0; r < m; ++r) A[std::size_t(r) * ltl_->room + r] += shift_[r];
+  bool exact = true, regular = true;
+  for (int l = 0; l < lanes_of<T>; ++l) exact = exact && lane(ltl_->growth, l) <= max_growth;
+  if (exact) {
+    regular = form_by_ltl(q);
+  } else {
+    regular = G_.update(q);
+    columns(G_, identity(), X);
+    for (int i = 0; i < m; ++i)
+      std::copy(X + std::size_t(i) * std::size_t(m + 1), X + std::size_t(i + 1) * std::size_t(m),
+                A + std::size_t(i) * (ltl_->room + 1));
+  }
+  // compliance is part of the operator's matrix
+  for (int r = 0; r < m; ++r) A[std::size_t(r) * ltl_->room + r] += exact ? shift_[r] : damping[r];
   factor_dense(A, m, ltl_->room, dense_);
   if (!keeps_positive(dense_, m, least)) {
     G_.place(q);

@@ -1,6 +1,8 @@
 // Links of one state side by side in a register: four at a time, as the plan has lined them up.
 #pragma once
 
+#include <algorithm>
+
 #include "dynamics/workspace.h"
 #include "operators/plan.h"
 
@@ -113,6 +115,11 @@ struct Loads {
         auto p = [&](int l) { return std::as_const(links.f).lane(plan.strips[i].link[l]); };
         gather(reinterpret_cast<P*>(&strips.f[i]), 6, p(0), p(1), p(2), p(3), links.f.width);
       }
+  }
+  // f ← 0
+  void clear_forces() {
+    for (int b = 0; b < links.f.blocks(); ++b) links.f.block(b) = typename PerLink<Vec6, T>::Block{};
+    std::fill(strips.f.begin(), strips.f.end(), Vec6<P>{});
   }
   // f += I a
   void add_inertial(const Placement<T>& w, const StripPlacement<T>& placed) {

@@ -58,15 +58,22 @@ class JointBalance {
   Real mass() const { return mass_; }
   Real length() const { return length_; }
 
-  // F ← I a + f, moments about the links' own frames
+  // F ← I a + f, moments about the links' own frames. I a is found there, in the link's axes: about the tree's origin
+  // it would lose digits by the square of the distance.
   void weigh(const Equations<T>& e, const PerLink<Vec6, T>& a) {
     for (int b = 0; b < a.blocks(); ++b) {
-      const auto& p = e.w.pose.block(b).p;
+      const auto& [R, p] = e.w.pose.block(b);
+      const auto& link = e.w.inertial[std::size_t(b)];
       const auto& known = e.forces.block(b);
-      const auto inertial = e.w.inertia.block(b) * a.block(b);
-      const auto own = inertial.ang - cross(p, inertial.lin), moment = known.ang - cross(p, known.lin);
-      const Vec3<LinkPack<T>> lin = inertial.lin + known.lin, ang = own + moment;
-      store_links(&wrench_[b * link_lanes<T>], {lin.x, lin.y, lin.z, size_of(inertial.lin) + size_of(known.lin), ang.x,
+      const auto& moved = a.block(b);
+      const auto turning = transpose_times(R, moved.ang);
+      const auto push =
+          (transpose_times(R, Vec3<LinkPack<T>>(moved.lin + cross(moved.ang, p))) + cross(turning, link.center)) *
+          link.mass;
+      const Vec3<LinkPack<T>> inertial = R * push, own = R * (link.inertia * turning + cross(link.center, push)),
+                              moment = known.ang - cross(p, known.lin);
+      const Vec3<LinkPack<T>> lin = inertial + known.lin, ang = own + moment;
+      store_links(&wrench_[b * link_lanes<T>], {lin.x, lin.y, lin.z, size_of(inertial) + size_of(known.lin), ang.x,
                                                 ang.y, ang.z, size_of(own) + size_of(moment)});
     }
     clear_joint_forces();

@@ -10,7 +10,9 @@
 //
 // R is so large that M loses digits in the sum M + Jᵀ R J. So every iteration but the first corrects ν̇ by the residual
 // of the dynamics, which is computed with M itself: with ε about 1e-8 of G, one correction brings both equations to
-// rounding level. Iterations continue until both hold (certificate.h) or no longer improve.
+// rounding level. Iterations continue until both hold (certificate.h) or no longer improve. Sweeps have moments about
+// the tree's origin, which cost digits where links are short against their distance from it: where the dynamics do not
+// hold in the end, residuals of the certificate, with moments about each link's own frame, correct them.
 //
 // "Constrained Articulated Body Dynamics Algorithms", algorithms 1 to 3, with loops as in "Matrix-Free Delassus
 // Operations", section III, whose 1 / µ is ε here.
@@ -84,7 +86,14 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
     if (!certified) look(equations, damping, vdot, lambda, tolerance, true, reports, progress);
     bool all = true;
     for (int l = 0; l < lanes; ++l) all = all && reports[l].outcome == Outcome::solved;
-    judge_.conclude(equations, damping, soft, all, tolerance, reports, history, max_iterations);
+    bool concluded = false;
+    if constexpr (lanes == 1)
+      if (!all && !soft && !(reports->dynamics <= Certificate<T>::reachable(tolerance))) {
+        judge_.refine(equations, damping, soft, vdot, lambda, tolerance, reports, history, max_iterations,
+                      [&](const T* f, const T*) { balance_by(f, vdot, lambda); });
+        concluded = true;
+      }
+    if (!concluded) judge_.conclude(equations, damping, soft, all, tolerance, reports, history, max_iterations);
     T largest{};
     for (int r = 0; r < set_.rows; ++r) largest = larger(largest, damping[r]);
     for (int l = 0; l < lanes; ++l) reports[l].least_squares = reports[l].change * lane(largest, l);
@@ -161,6 +170,18 @@ class ConstrainedDynamics final : public DynamicsSolver<T> {
       move_force(next, damping[r], lambda[r], moved);
     }
     return moved;
+  }
+  // (M + Jᵀ R J) δν̇ = f,   δλ = −R J δν̇ for the residual f of the dynamics. That of the constraints, which is rounding,
+  // stays: R of it would be larger than f.
+  void balance_by(const T* f, T* vdot, T* lambda) {
+    auto& p = G_.buffers();
+    loads().clear_forces();
+    std::copy(f, f + model_.nv, p.u.begin());
+    G_.collect_idle(p, loads());
+    G_.respond(p, loads(), zero_.data(), step_.data());
+    G_.spread_idle(p, loads());
+    for (int k = 0; k < model_.nv; ++k) vdot[k] += p.u[k];
+    for (int r = 0; r < set_.rows; ++r) lambda[r] -= step_[r] * G_.stiffness()[r];
   }
   static void move_force(const T& next, const T& damping, T& lambda, Moved& moved) {
     const T more = next - lambda, residual = more * damping;

@@ -2,7 +2,8 @@
 //
 //   solved          both equations hold
 //   least_squares   the dynamics hold, and no motion lessens the residual r of the constraints in the metric of R =
-//                   1 / ε: Jᵀ R r = 0. They contradict each other
+//                   1 / ε: Jᵀ R r = 0. They contradict each other, which −γ · R r = r · R r tells: at rest, where
+//                   γ = 0 and ν̇ = 0 meets every row, the left side is zero
 //   redundant       the same, but r is so small that rows differ from dependent ones only by how exactly the
 //                   mechanism was drawn
 //   stalled         none of these, though the method came to its end
@@ -81,7 +82,13 @@ class Judge {
       if (history && reports[l].iterations > 0)
         history[l * max_iterations + reports[l].iterations - 1] = reports[l].primal;
     if (all) return;
-    for (std::size_t r = 0; r < pull_.size(); ++r) pull_[r] = certificate_.constraints()[r] / damping[r];
+    T square{}, taken{};  // r · R r, and what accelerations and forces contribute to it
+    for (std::size_t r = 0; r < pull_.size(); ++r) {
+      const T residual = certificate_.constraints()[r];
+      pull_[r] = residual / damping[r];
+      square += residual * pull_[r];
+      taken -= (e.gamma[r] + residual) * pull_[r];
+    }
     const T slope = certificate_.stationarity(e, pull_.data());
     const Real goal = Certificate<T>::reachable(tolerance);
     for (int l = 0; l < lanes_of<T>; ++l) {
@@ -91,7 +98,8 @@ class Judge {
       // residual
       const Real rounding = std::min(1000 * std::numeric_limits<Real>::epsilon() / report.constraints, Real(0.1));
       if (report.dynamics <= 1000 * goal && report.constraints > goal && !gives_way &&
-          lane(slope, l) <= stationary + rounding)
+          lane(slope, l) <= stationary + rounding &&
+          (report.constraints <= drawn || std::abs(lane(taken, l)) <= Real(0.5) * lane(square, l)))
         report.outcome = report.constraints <= drawn ? Outcome::redundant : Outcome::least_squares;
       else
         report.outcome = gives_way || report.iterations < max_iterations ? Outcome::stalled : Outcome::unfinished;

@@ -349,6 +349,22 @@ def test_damping_that_is_not_positive_is_refused(damping):
             agree(compliant.inverse(Q, damping, method=method), want, CLOSE)
 
 
+def test_blocks_of_damping_are_refused_and_the_way_out_is_right():
+    model = dl.scenes.ladder(2)
+    explicit, blocks = dl.ExplicitDelassus(model, model.loops), [(k + 1) * np.array([[2.0, 1, 0], [1, 2, 0], [0, 0, 1]]) for k in range(2)]
+    for given in (blocks, np.array(blocks)):
+        with pytest.raises(
+            dl.errors.ArgumentError, match=r"damping: expected a scalar or shape \(6,\), got blocks\. DelassusOperator takes"
+        ):
+            explicit.inverse(model.neutral(), given)
+    G = dl.DelassusOperator(model, model.loops, damping=blocks)
+    G.update(model.neutral())
+    A = explicit.matrix(model.neutral())
+    for k, block in enumerate(blocks):
+        A[3 * k : 3 * k + 3, 3 * k : 3 * k + 3] += block
+    np.testing.assert_allclose(A @ G.solve(np.eye(6)), np.eye(6), atol=1e-12)
+
+
 def test_negative_compliance_is_refused():
     refused(ArgumentError, "compliance:", lambda: dl.ExplicitDelassus(MODEL, FEET, compliance=-1.0))
 

@@ -1,6 +1,7 @@
 """Explicit matrices through loops: every method that takes any rows gives the dense definition, and inverses are backward stable at any damping."""
 
 from functools import lru_cache
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -145,11 +146,67 @@ def test_a_long_ladder_in_extended_precision():
     off = {method: float(np.abs(explicit.matrix(q, method=method) - G).max() / np.abs(G).max()) for method in MATRIX}
     assert max(off.values()) < 1e-10
     assert all(off[method] < 1e-11 for method in ("kjr", "efpa", "pv-osim", "columns"))
-    A = G + REAL(1e-2) * np.eye(len(G))
-    for method in ANY_INVERSE:
-        X = explicit.inverse(q, 1e-2, method=method)
-        residual = np.sqrt(((A @ X - np.eye(len(G))) ** 2).sum(axis=0)).max()
-        assert residual <= BACKWARD * (np.linalg.norm(A.astype(float), 2) * np.linalg.norm(X, 2) + 1)
+    for damping in DAMPING:
+        A = G + REAL(damping) * np.eye(len(G))
+        for method in (*ANY_INVERSE, "auto"):
+            X = explicit.inverse(q, damping, method=method)
+            residual = np.sqrt(((A @ X - np.eye(len(G))) ** 2).sum(axis=0)).max()
+            assert residual <= BACKWARD * (np.linalg.norm(A.astype(float), 2) * np.linalg.norm(X, 2) + 1)
+
+
+@pytest.mark.parametrize("seed", [179, *range(20)])
+def test_rows_that_are_repeated_hide_no_error_from_the_probe(seed):
+    """Where rows are repeated, an error may be a difference of two of them, which vectors of random signs see half of the time (179: none of four)."""
+    rng = np.random.default_rng(seed)
+    b, links = dl.ModelBuilder("small"), 3 + int(rng.integers(4))
+    for k in range(links):
+        b.add_body(
+            f"b{k}", f"b{int(rng.integers(k))}" if k else "world", position=rng.uniform(-0.5, 0.5, 3), mass=rng.uniform(0.5, 2), com=rng.uniform(-0.2, 0.2, 3), inertia=rng.uniform(0.02, 0.03, 3)
+        )  # fmt: skip
+        b.add_joint(f"b{k}", "hinge", axis=rng.standard_normal(3))
+    model = b.build()
+
+    def row():
+        i, j = rng.choice(links, 2, replace=False)
+        return dl.LinkConstraint(model, [(f"b{i}", rng.standard_normal((1, 6))), (f"b{j}", rng.standard_normal((1, 6)))])
+
+    constraints = [dl.Weld(model, f"b{links - 1}", point=rng.uniform(-0.3, 0.3, 3)), *(row() for _ in range(3))]
+    q = rng.uniform(-3, 3, links)
+    explicit = dl.ExplicitDelassus(model, [*constraints, *(constraints[k] for k in rng.integers(1, 4, 3))])
+    G = explicit.matrix(q, method="efpa")
+    for damping in DAMPING:
+        assert backward(SimpleNamespace(G=G, m=len(G)), explicit.inverse(q, damping, method="lcaba-osim"), damping) <= BACKWARD
+
+
+@pytest.mark.parametrize("compliance", [0.0, 1e-3])
+def test_inverses_where_light_links_carry_heavy_ones(compliance):
+    """Pivots of M are up to 1e7 times smaller than its diagonal. Articulated inertias lose no digits by that, so that G by EFPA is right."""
+    rng = np.random.default_rng(4)
+    b, links = dl.ModelBuilder("boom"), 24
+    for k in range(links):
+        mass = 1e2 if k == links - 1 else 10 ** rng.uniform(-3, -1)
+        b.add_body(
+            f"b{k}",
+            f"b{k - 1}" if k else "world",
+            position=(0, 0, -0.5),
+            mass=mass,
+            com=rng.uniform(-0.1, 0.1, 3),
+            inertia=0.01 * mass * np.ones(3),
+        )
+        b.add_joint(f"b{k}", "hinge", axis=rng.standard_normal(3))
+    model = b.build()
+    q = rng.standard_normal(model.nq)
+    constraints = [
+        dl.Connect(model, f"b{k}", f"b{k - 7}", point=rng.uniform(-0.3, 0.3, 3), other_point=rng.uniform(-0.3, 0.3, 3)) for k in (9, 14, 23)
+    ]
+    explicit = dl.ExplicitDelassus(model, constraints, compliance=compliance)
+    G = explicit.matrix(q, method="efpa")
+    agree(explicit.matrix(q, method="columns"), G, 1e-12, np.abs(G).max())
+    case = SimpleNamespace(G=G, m=len(G))
+    for method in (*ANY_INVERSE, "auto"):
+        for damping in DAMPING:
+            error = backward(case, explicit.inverse(q, damping, method=method), damping)
+            assert error <= BACKWARD, f"{method}: backward error {error:.2g} at damping {damping:g}"
 
 
 # ---- structure -----------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import pytest
 
 import delassus as dl
 from oracles import light
+from oracles.exact import Exact, Rows
 from oracles.light import Dense, Units
 
 EXACT = ["auto", "lcaba", "kkt", "prox-ltl", "caba", "prox-ltls", "prox-pv", "pv-early"]
@@ -84,6 +85,80 @@ def test_nobody_says_solved_of_equations_that_do_not_hold(seed):
             assert max(dense.residuals(result)) <= 1e-9
         else:
             assert result.advice
+
+
+def pinned_tree(links, seed):
+    """A random tree of rods on hinges, half of its leaves pinned to the world: many rows, of which some nearly depend on each other."""
+    rng = np.random.default_rng(seed)
+    b, inner, axes = dl.ModelBuilder("tree"), set(), np.eye(3)[rng.integers(3, size=links)]
+    for k in range(links):
+        parent = int(rng.integers(k)) if k else None
+        inner.add(parent)
+        b.add_body(
+            f"b{k}",
+            f"b{parent}" if k else "world",
+            position=(0, 0, -0.2 if k else 0),
+            mass=0.5,
+            com=(0, 0, -0.1),
+            inertia=(1.7e-3, 1.7e-3, 1e-4),
+        )
+        b.add_joint(f"b{k}", "hinge", axis=axes[k])
+    model = b.build()
+    leaves = [k for k in range(links) if k not in inner]
+    return model, [dl.Connect(model, f"b{k}", point=(0, 0, -0.2)) for k in leaves if rng.random() < 0.5], rng
+
+
+@pytest.mark.parametrize("method", ["auto", "lcaba", "prox-ltl", "kkt"])
+@pytest.mark.parametrize(
+    ("links", "seed", "bend"), [(30, 56, 0.03), (60, 4, 0.03), (60, 40, 0.03), (100, 49, 0.6), (100, 90, 0.03), (100, 137, 0.6)]
+)
+def test_rows_that_a_mechanism_at_rest_meets_do_not_contradict_each_other(links, seed, bend, method):
+    """At rest γ = 0, and ν̇ = 0 meets every row, however nearly they depend on each other."""
+    model, pins, rng = pinned_tree(links, seed)
+    q, tau = bend * rng.standard_normal(links), 0.1 * rng.standard_normal(links)
+    result = dl.constrained_dynamics(model, q, model.zero_velocity(), tau, pins, method=method)
+    assert result.status != "infeasible_least_squares"
+    if method in ("auto", "kkt"):
+        assert result.status == "solved"
+
+
+def caterpillar(links):
+    """A spine of rods in a wave, a limb on every rod, every other limb pinned to the world: 0.08 m a link from end to end."""
+    b, rod = dl.ModelBuilder("caterpillar"), {"mass": 0.5, "com": (0, 0, -0.1), "inertia": (1.7e-3, 1.7e-3, 1e-4)}
+    q = {}
+    for k in range(links // 2):
+        b.add_body(f"spine{k}", f"spine{k - 1}" if k else "world", position=(0, 0, -0.2 if k else 0), **rod)
+        q[b.add_joint(f"spine{k}", "hinge", axis=(0, 1, 0))] = 0.4 * np.sin(0.7 * k + 0.4)
+        b.add_body(f"limb{k}", f"spine{k}", position=(0, 0, -0.1), **rod)
+        q[b.add_joint(f"limb{k}", "hinge", axis=(1, 0, 0))] = 0.5
+    model, pinned = b.build(), [f"limb{k}" for k in range(0, links // 2, 2)]
+    return (
+        model,
+        np.array([q[name] for name in model.joint_names]),
+        pinned,
+        [dl.Connect(model, name, point=(0, 0, -0.2)) for name in pinned],
+    )
+
+
+@pytest.mark.parametrize("links", [100, 300, 1000])
+@pytest.mark.parametrize("seed", range(2))
+def test_dynamics_far_from_the_origin_of_a_tree_hold_to_rounding(links, seed):
+    """76 m of rods of 0.2 m: moments about the origin of the tree have lost six digits of those about the rods, the certificate and its corrections have not."""
+    model, q, pinned, pins = caterpillar(links)
+    tau = 0.1 * np.random.default_rng(seed).standard_normal(model.nv)
+    result = dl.constrained_dynamics(model, q, model.zero_velocity(), tau, pins, method="lcaba")
+    assert result.status == "solved"
+    if links == 100:
+        rows = [Rows("point", model.body_index(name), None, (0, 0, -0.2)) for name in pinned]
+        assert max(Exact(model, q, np.zeros(model.nv), tau, rows).residuals(result.acceleration, result.forces)) < 1e-13
+
+
+def test_dynamics_of_a_large_binary_tree_hold_to_rounding():
+    model = dl.scenes.binary_tree(12)
+    inner = set(model.body_parent.tolist())
+    pins = [dl.Connect(model, b, point=(0, 0, -0.2)) for b in range(1, model.nbody) if b not in inner]
+    q, tau = 0.4 * np.sin(0.7 * np.arange(model.nq) + 0.4), 0.1 * np.random.default_rng(0).standard_normal(model.nv)
+    assert dl.constrained_dynamics(model, q, model.zero_velocity(), tau, pins, method="lcaba").status == "solved"
 
 
 def test_a_batch_repairs_the_states_that_fail_and_no_others():

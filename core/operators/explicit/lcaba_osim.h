@@ -41,7 +41,8 @@ struct LcabaOsimWork {
     V.assign(six * rows_room, T{});
     strip.assign(std::size_t(tall) * rows_room, T{});
     columns.resize(2 * std::size_t(probes) * std::size_t(rows));
-    signs.resize(std::size_t(probes) * row_room<T>(rows));
+    probe.resize(std::size_t(probes) * row_room<T>(rows));
+    products.resize(probe.size());
     for (const auto& component : reach.components) {
       runs_of.push_back(int(runs.size()));
       for (int r = 0; r < component.rows(); ++r) {
@@ -71,13 +72,13 @@ struct LcabaOsimWork {
   std::vector<T> V;        // 6 a place: Ω Kᵀ of the front and all rows so far, `rows_room` apart
   std::vector<T> strip;    // rows of X, with all of their component so far, `rows_room` apart
   std::vector<Run> runs;
-  std::vector<int> runs_of;  // a component: where its runs start; where the last ones end
-  std::vector<T> columns;    // some columns of X and of its residual; grown by the first refinement
-  std::vector<T> signs;      // a probe: a row of them
+  std::vector<int> runs_of;        // a component: where its runs start; where the last ones end
+  std::vector<T> columns;          // some columns of X and of its residual; grown by the first refinement
+  std::vector<T> probe, products;  // a random vector: a row of it; X times that
 
   std::size_t bytes() const {
     return A.size() * sizeof(Mat6<T>) + runs.size() * sizeof(Run) + runs_of.size() * sizeof(int) +
-           (Omega.size() + V.size() + strip.size() + columns.size() + signs.size()) * sizeof(T);
+           (Omega.size() + V.size() + strip.size() + columns.size() + probe.size() + products.size()) * sizeof(T);
   }
 };
 
@@ -306,51 +307,70 @@ void lcaba_osim(LcabaOsimWork<T>& e, RowWork<T>& w, const EliminationPlan& plan,
 }
 
 // The backward error of X, ‖(G + ε) x − e‖ / (‖G + ε‖ ‖X‖ + 1) of a column, in the mean over columns: seen through a
-// few vectors z of random signs, over which the mean of ‖E z‖² is that of all entries squared. O(n + m²). G is up to
-// date, damping is ε without the compliance, which G has.
+// few random vectors z, over which the mean of ‖E z‖² is that of all entries squared. Signs alone would not do: of rows
+// that are repeated E may be a difference, and with one chance in two z would be the same for both. O(n + m²). G is up
+// to date, damping is ε without the compliance, which G has.
 template <class T>
 T probe_inverse(Delassus<T>& G, const T* damping, const T* X, LcabaOsimWork<T>& e) {
   using Real = real_of<T>;
   constexpr std::size_t columns = LcabaOsimWork<T>::probes;
   const std::size_t m = std::size_t(G.rows());
   const std::size_t room = row_room<T>(G.rows());
-  T *z = e.signs.data(), *x = e.columns.data(), *y = x + columns * m;
+  T *z = e.probe.data(), *x = e.columns.data(), *y = x + columns * m;
   std::uint64_t state = 0x9e3779b97f4a7c15u;
   for (std::size_t j = 0; j < m; ++j)
     for (std::size_t k = 0; k < columns; ++k) {
       state = state * 6364136223846793005u + 1442695040888963407u;
-      z[k * room + j] = T(state >> 63 ? 1 : -1);
+      // of unit variance
+      z[k * room + j] = T((double(state >> 11) * 0x1p-53 - 0.5) * 3.4641016151377544);
     }
-  // x = X z, four rows and all vectors at once, a register of columns after the other
+  // x = X z from the upper triangle of X alone, four rows and all vectors at once: an entry to the right of the rows
+  // counts in its row and, mirrored, in its column
   constexpr std::size_t group = 4;
   constexpr int lanes = row_lanes<T>;
+  T* product = e.products.data();
+  std::fill_n(product, columns * room, T{});
   T largest{}, shift{};
   for (std::size_t i = 0; i < m; i += group) {
+    const std::size_t rows = std::min(group, m - i);
     const T* row[group];
     for (std::size_t g = 0; g < group; ++g) row[g] = X + std::min(i + g, m - 1) * m;
     RowPack<T> sum[group][columns]{};
-    std::size_t j = 0;
+    std::size_t j = i + group;
     for (; j + lanes <= m; j += lanes) {
       RowPack<T> a[group];
 #pragma GCC unroll 4
       for (std::size_t g = 0; g < group; ++g) a[g] = load_rows(row[g] + j);
 #pragma GCC unroll 4
       for (std::size_t k = 0; k < columns; ++k) {
-        const RowPack<T> signs = load_rows(z + k * room + j);
+        const RowPack<T> beside = load_rows(z + k * room + j);
+        RowPack<T> below = load_rows(product + k * room + j);
 #pragma GCC unroll 4
-        for (std::size_t g = 0; g < group; ++g) sum[g][k] += a[g] * signs;
+        for (std::size_t g = 0; g < group; ++g) {
+          sum[g][k] += a[g] * beside;
+          below += a[g] * z[k * room + i + g];
+        }
+        store_rows(product + k * room + j, below);
       }
     }
-    for (std::size_t g = 0; g < group && i + g < m; ++g) {
+    for (std::size_t g = 0; g < rows; ++g) {
       for (std::size_t k = 0; k < columns; ++k) {
+        const T* along = z + k * room;
+        T* own = product + k * room;
         T s = sum_rows<T>(sum[g][k]);
-        for (std::size_t c = j; c < m; ++c) s += row[g][c] * z[k * room + c];
-        x[(i + g) * columns + k] = s;
+        for (std::size_t c = i; c < i + rows; ++c) s += row[g][c] * along[c];
+        for (std::size_t c = j; c < m; ++c) {
+          s += row[g][c] * along[c];
+          own[c] += row[g][c] * along[i + g];
+        }
+        own[i + g] += s;
       }
       largest = larger_of(largest, row[g][i + g]);
       shift = larger_of(shift, damping[i + g]);
     }
   }
+  for (std::size_t i = 0; i < m; ++i)
+    for (std::size_t k = 0; k < columns; ++k) x[i * columns + k] = product[k * room + i];
   G.apply(x, int(columns), y);
   T worst{};
   for (std::size_t k = 0; k < columns; ++k) {

@@ -46,13 +46,15 @@ struct LtlWork {
   std::vector<Vec6<T>> terms;       // a row of a term: K
   std::vector<T> K;                 // 6: rows on links
   std::vector<T> M, Dinv, Y, Z, G;  // Y, Z = Y D⁻¹: a velocity that moves rows
+  std::vector<T> diagonal;          // a velocity: M_kk
+  T growth{};                       // the largest factor by which a pivot is smaller than M_kk
   std::vector<Inertia<T>> composite;
 
   LtlWork(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set);
   std::size_t bytes() const {
     return w.bytes() + (depth.size() + start.size() + place.size() + group.size()) * sizeof(int) +
            runs.size() * sizeof(Run) + sources.size() * sizeof(Source) + terms.size() * sizeof(Vec6<T>) +
-           (K.size() + M.size() + Dinv.size() + Y.size() + Z.size() + G.size()) * sizeof(T) +
+           (K.size() + M.size() + Dinv.size() + Y.size() + Z.size() + G.size() + diagonal.size()) * sizeof(T) +
            composite.size() * sizeof(Inertia<T>);
   }
 };
@@ -129,6 +131,7 @@ LtlWork<T>::LtlWork(const Model<real_of<T>>& model, const ConstraintSet<real_of<
   K.resize(6 * row_room<T>(int(entries)));
   M.resize(numbers + lanes);
   Dinv.resize(nv);
+  diagonal.resize(nv);
   Y.resize(std::size_t(next) * room);
   Z.resize(Y.size());
   G.resize(room * room);
@@ -297,15 +300,25 @@ inline void place_mass_matrix(const Model<real_of<T>>& model, const ConstraintSe
   fill_mass_matrix(model, t, t.composite.data());
 }
 
-// The upper triangle of G to t.G, `room` apart. Returns whether M is surely regular.
+// M at q, its factor, and the growth of its pivots.
 template <class T>
-bool ltl(const Model<real_of<T>>& model, const Layout<real_of<T>>& layout, LtlWork<T>& t, const T* q) {
-  constexpr int lanes = row_lanes<T>;
-  const auto& set = layout.set;
+void factor_ltl(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set, LtlWork<T>& t, const T* q) {
   place_mass_matrix(model, set, t, q);
+  for (int k = 0; k < model.nv; ++k) t.diagonal[k] = t.M[std::size_t(t.start[k] + t.depth[k])];
   factor_mass_matrix(model, t);
-  place_rows(set, t);
-  fill_jacobian(model, set, t);
+  t.growth = T{};
+  for (int k = 0; k < model.nv; ++k) {
+    const T growth = t.diagonal[k] * t.Dinv[k];
+    t.growth = t.growth > growth ? t.growth : growth;
+  }
+}
+
+// The upper triangle of G to t.G, `room` apart, by that factor. Returns whether M is surely regular.
+template <class T>
+bool form_ltl(const Model<real_of<T>>& model, const Layout<real_of<T>>& layout, LtlWork<T>& t) {
+  constexpr int lanes = row_lanes<T>;
+  place_rows(layout.set, t);
+  fill_jacobian(model, layout.set, t);
   substitute_rows(model, t);
   for (auto& g : t.G) g = T{};
   for (const auto& g : t.groups) {
@@ -315,6 +328,12 @@ bool ltl(const Model<real_of<T>>& model, const Layout<real_of<T>>& layout, LtlWo
         add_tile<lanes>(Z, Y, t.room, g.count, g.packs[a] * lanes, g.packs[b] * lanes, lanes, t.G.data(), t.room);
   }
   return is_surely_regular(layout.pivot_bound, t.Dinv.data());
+}
+
+template <class T>
+bool ltl(const Model<real_of<T>>& model, const Layout<real_of<T>>& layout, LtlWork<T>& t, const T* q) {
+  factor_ltl(model, layout.set, t, q);
+  return form_ltl(model, layout, t);
 }
 
 }  // namespace delassus

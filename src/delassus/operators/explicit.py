@@ -18,6 +18,7 @@ from ..constraints import Constraint, OnConstraints
 from ..errors import ArgumentError
 from ..model import Loop, Model
 from ..types import InverseMethod, MatrixMethod
+from .blocks import are_blocks
 from .delassus import DelassusOperator
 
 __all__ = ["CholeskyDelassus", "DenseDelassus", "ExplicitDelassus", "MethodCosts", "damped_delassus_inverse", "delassus_matrix"]
@@ -131,6 +132,11 @@ class ExplicitDelassus(OnConstraints):
             refuse_large(self._rows, self._dtype, 2, _INSTEAD)
         # an array takes the fast path: the native side checks it
         if type(damping) is not np.ndarray or damping.ndim != 1:
+            if are_blocks(damping):
+                raise ArgumentError(
+                    f"damping: expected a scalar or shape {(self._rows,)}, got blocks. DelassusOperator takes a square block per constraint: "
+                    f"set its damping, then solve for the columns of numpy.eye({self._rows})."
+                )
             damping = diagonal(damping, "damping", (self._rows,), self._dtype)
         return self._native.inverse(chosen, q, damping, out)  # type: ignore[no-any-return]
 
