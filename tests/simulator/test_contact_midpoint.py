@@ -100,7 +100,9 @@ def test_what_whirls_against_a_stop_gains_no_energy(timestep):
     assert drift["midpoint"] < 0.1 * drift["euler"]
 
 
-@pytest.mark.parametrize("cone", ['condim="1"', 'condim="3"', 'condim="4" friction=".4 .02 .01"', 'condim="6" friction=".4 .02 .01"'], ids=["1", "3", "4", "6"])
+@pytest.mark.parametrize(
+    "cone", ['condim="1"', 'condim="3"', 'condim="4" friction=".4 .02 .01"', 'condim="6" friction=".4 .02 .01"'], ids=["1", "3", "4", "6"]
+)
 def test_a_step_in_contact_is_differentiated(cone):
     sim = simulator(WHIP.format(cone=cone), timestep=0.005)
     sim.reset([0.05, 0.1, 0.02, 0.3])
