@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "dynamics/limbs.h"
 #include "dynamics/pair.h"
 #include "dynamics/per_link.h"
 #include "dynamics/ranks.h"
@@ -75,20 +76,23 @@ struct Workspace : Placement<T>, Motions<T> {
   std::vector<Sym6<T>> Hinv;          // a tree: inverse of the root's articulated inertia, if the root is free
   UnitTriangle<T> triangle;           // the same factor, for many columns
 
-  // explicit inverse, in blocks of columns: a force a velocity, accelerations a branch. Sized by prepare_inverse, since
-  // a deep comb needs much of it, and the sweeps that are O(n) none.
+  // explicit inverse, in blocks of columns: a force a velocity, accelerations a branch of the trunk, the inverses of
+  // limbs. Sized by prepare_inverse, since a deep comb needs much of it, and the sweeps that are O(n) none.
+  TrunkAndLimbs parts;
   int column_blocks;
   PerLink<Vec6, T> F;
   std::vector<Vec6<LinkPack<T>>> P;
-  std::vector<int> slot;   // a link: where in P its accelerations are
-  std::vector<char> leaf;  // a link: nobody reads its accelerations
+  std::vector<Vec6<T>> force;                // a velocity of a limb: what a torque there exerts on the limb's base
+  std::vector<LinkPack<T>> own;              // inverses of limbs; zero below their diagonals
+  std::vector<LinkPack<T>> own_rows, own_L;  // of one group of limbs
+  std::vector<Vec6<LinkPack<T>>> own_S, own_force;  // a velocity of it
 
   // right-hand sides, one, a pack or two packs of them: one force or motion per link, one number per velocity
   std::vector<Vec6<T>> single_motion;
   std::vector<Vec6<LinkPack<T>>> column_motion;
   std::vector<Vec6<Pair<LinkPack<T>>>> column_motions;
-  std::vector<Vec6<T>> UDinv;       // a velocity
-  std::vector<LinkPack<T>> column;  // also the last columns of an explicit inverse
+  std::vector<Vec6<T>> UDinv;  // a velocity
+  std::vector<LinkPack<T>> column;
 };
 
 template <class T>
@@ -159,31 +163,24 @@ Workspace<T>::Workspace(const Model<Real>& model)
     column_motion.resize(nl);
     column_motions.resize(nl);
     UDinv.resize(nv);
+    column.resize(nv);
   }
-  column.resize(nv);
   column_blocks = (nv + link_lanes<T> - 1) / link_lanes<T>;
 }
 
 template <class T>
 void Workspace<T>::prepare_inverse(const Model<Real>& model) {
   if (!P.empty() || model.nv == 0) return;
-  const int nl = int(model.links.size());
-
-  // The last child of a link may overwrite its parent's accelerations; every other child needs a place of its own.
-  std::vector<int> last_child(nl, -1);
-  for (int i = 0; i < nl; ++i)
-    if (model.links[i].parent >= 0) last_child[model.links[i].parent] = i;
-  slot.resize(nl);
-  leaf.resize(nl);
-  int slots = 0;
-  for (int i = 0; i < nl; ++i) {
-    const int p = model.links[i].parent;
-    slot[i] = p < 0 ? 0 : slot[p] + (last_child[p] == i ? 0 : 1);
-    leaf[i] = last_child[i] < 0;
-    if (slot[i] >= slots) slots = slot[i] + 1;
-  }
-  F.resize(model.nv);
-  P.resize(std::size_t(slots) * column_blocks);
+  parts = TrunkAndLimbs(model, link_lanes<T>);
+  F.resize(std::size_t(column_blocks) * link_lanes<T>);
+  force.resize(std::size_t(model.nv) + 1);
+  P.resize(std::size_t(parts.slots) * column_blocks);
+  const std::size_t longest = std::size_t(parts.longest);
+  own.resize(std::size_t(parts.size) + 1);
+  own_rows.resize(longest * longest);
+  own_L.resize(longest);
+  own_S.resize(longest);
+  own_force.resize(longest);
 }
 
 }  // namespace delassus
