@@ -32,6 +32,7 @@ struct Ranks {
 
     // lanes a bit each: not empty; where the parent has the same lane of the rank before
     unsigned lanes, joins;
+    static constexpr unsigned all = (1u << width) - 1;
 
     bool has(int l) const { return lanes >> l & 1; }
     bool leaves(int l) const { return (lanes & ~joins) >> l & 1; }
