@@ -64,12 +64,12 @@ template <class T, class Forces>
   Vec6<P> f{};
   for (int r = end - 1; r >= begin; --r) {
     const auto& rank = w.ranks.ranks[r];
-    add(H, w.inertia.gather(rank.link));
+    add(H, w.inertia.block(rank.block));
     if (rank.waits) H += gather(w.H.data(), rank.link);
     const Vec6<P> S = w.rank_S[r];
     P u{}, D{};
     if constexpr (has_forces<Forces>) {
-      f += w.f.gather(rank.link);
+      f += w.f.block(rank.block);
       u = (forces.tau ? gather_lanes(forces.tau, rank.armature) : P{}) - dot(S, f);
     }
     Vec6<P> U;
@@ -246,7 +246,7 @@ template <class T>
     for (int l = 0; l < link_lanes<T>; ++l)
       if (rank.has(l)) vdot[rank.iv[l]] = x[l];
     a += w.rank_S[r] * x;
-    if (rank.shows) w.a.scatter(rank.link, a);
+    if (rank.shows) w.a.block(rank.block) = a;
   }
 }
 

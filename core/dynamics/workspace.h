@@ -39,10 +39,10 @@ template <class T>
 struct Motions {
   PerLink<Vec6, T> v, a, f;
 
-  explicit Motions(std::size_t links) {
-    v.resize(links);
-    a.resize(links);
-    f.resize(links);
+  explicit Motions(const LinkSlots& slots) {
+    v.resize(slots);
+    a.resize(slots);
+    f.resize(slots);
   }
   std::size_t bytes() const { return v.bytes() + a.bytes() + f.bytes(); }
 };
@@ -99,13 +99,13 @@ template <class T>
 Placement<T>::Placement(const Model<Real>& model) : ranks(model) {
   const int nl = int(model.links.size());
   origin.resize(model.roots.size());
-  pose.resize(nl);
+  pose.resize(ranks.slots);
   S.resize(model.nv + 1);
   rank_S.resize(ranks.ranks.size());
   bool rides = false;
   for (const auto& link : model.links) rides = rides || link.carriage;
   if (rides) ride.resize(nl);
-  inertia.resize(nl);
+  inertia.resize(ranks.slots);
   inertial.resize(pose.blocks());
   read_inertias(model);
 }
@@ -114,8 +114,9 @@ template <class T>
 void Placement<T>::read_inertias(const Model<Real>& model) {
   for (int i = 0; i < int(model.links.size()); ++i) {
     constexpr int width = link_lanes<T>;
+    const int slot = ranks.slots.slot[i];
     const Real* from = reinterpret_cast<const Real*>(&model.links[i].inertial);
-    Real* to = reinterpret_cast<Real*>(&inertial[i / width]) + i % width;
+    Real* to = reinterpret_cast<Real*>(&inertial[slot / width]) + slot % width;
     for (std::size_t k = 0; k < sizeof(Inertial<Real>) / sizeof(Real); ++k) to[k * width] = from[k];
   }
 }
@@ -150,10 +151,10 @@ UnitTriangle<T>::UnitTriangle(const Model<real_of<T>>& model) {
 
 template <class T>
 Workspace<T>::Workspace(const Model<Real>& model)
-    : Placement<T>(model), Motions<T>(model.links.size()), triangle(model) {
+    : Placement<T>(model), Motions<T>(this->ranks.slots), triangle(model) {
   const int nl = int(model.links.size()), nv = model.nv;
   composite.resize(nl);
-  H.resize(PerLink<Pose, T>::spare(nl) + 1);
+  H.resize(nl + 1);
   Hinv.resize(model.roots.size());
   U.resize(nv + 1);
   Dinv.resize(nv + 1);
@@ -172,7 +173,7 @@ template <class T>
 void Workspace<T>::prepare_inverse(const Model<Real>& model) {
   if (!P.empty() || model.nv == 0) return;
   parts = TrunkAndLimbs(model, link_lanes<T>);
-  F.resize(std::size_t(column_blocks) * link_lanes<T>);
+  F.resize(LinkSlots::in_order(column_blocks * link_lanes<T>, link_lanes<T>));
   force.resize(std::size_t(model.nv) + 1);
   P.resize(std::size_t(parts.slots) * column_blocks);
   const std::size_t longest = std::size_t(parts.longest);
