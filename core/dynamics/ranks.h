@@ -58,6 +58,7 @@ struct Ranks {
   std::vector<Part> parts;
   // a link: what some child hands down waits for it in memory; its motion is in memory for some child
   std::vector<char> waits, shows;
+  std::vector<int> waiting;  // links of which `waits` holds
   LinkSlots slots;
 
   explicit Ranks(const Model<Real>& model);
@@ -81,6 +82,10 @@ struct Ranks {
     slots.link.assign(std::size_t(slots.blocks) * width, links);
     for (int i = 0; i < links; ++i) slots.link[slots.slot[i]] = i;
   }
+  void list_waiting() {
+    for (std::size_t i = 0; i < waits.size(); ++i)
+      if (waits[i]) waiting.push_back(int(i));
+  }
   void add(bool abreast) {
     const int now = abreast ? int(ranks.size()) : int(single.size());
     if (parts.empty() || parts.back().abreast != abreast) parts.push_back({abreast, now - 1, now, false});
@@ -97,6 +102,7 @@ Ranks<T>::Ranks(const Model<Real>& model) {
     for (int i = 0; i < nl; ++i) single.push_back(i), waits[i] = shows[i] = model.links[i].branches;
     if (nl) parts.push_back({false, 0, nl, true});
     find_slots(nl);
+    list_waiting();
     return;
   }
   // links by height
@@ -182,6 +188,7 @@ Ranks<T>::Ranks(const Model<Real>& model) {
         const int p = model.links[single[k]].parent;
         if (p >= 0 && !(k > part.begin && single[k - 1] == p)) waits[p] = shows[p] = true;
       }
+  list_waiting();
   for (Rank& r : ranks)
     for (int l = 0; l < width; ++l) {
       r.waits = r.waits || (r.has(l) && waits[r.link[l]]);

@@ -61,6 +61,13 @@ struct UnitTriangle {
   bool pays() const { return !at.empty(); }
 };
 
+// U, D⁻¹ and u of the links of a rank.
+template <class T>
+struct RankFactor {
+  Vec6<LinkPack<T>> U;
+  LinkPack<T> Dinv, u;
+};
+
 template <class T>
 struct Workspace : Placement<T>, Motions<T> {
   using Real = real_of<T>;
@@ -72,9 +79,10 @@ struct Workspace : Placement<T>, Motions<T> {
   std::vector<Inertia<T>> composite;  // a link: with all it carries
   std::vector<Sym6<T>> H;             // a link: what its children hand down, articulated
   std::vector<Vec6<T>> U;             // a velocity: H S, then the factor's column
-  std::vector<T> Dinv, u;             // a velocity
-  std::vector<Sym6<T>> Hinv;          // a tree: inverse of the root's articulated inertia, if the root is free
-  UnitTriangle<T> triangle;           // the same factor, for many columns
+  std::vector<T> Dinv, u;             // a velocity; u of single links only
+  std::vector<RankFactor<T>> rank_factor;
+  std::vector<Sym6<T>> Hinv;  // a tree: inverse of the root's articulated inertia, if the root is free
+  UnitTriangle<T> triangle;   // the same factor, for many columns
 
   // explicit inverse, in blocks of columns: a force a velocity, accelerations a branch of the trunk, the inverses of
   // limbs. Sized by prepare_inverse, since a deep comb needs much of it, and the sweeps that are O(n) none.
@@ -158,7 +166,8 @@ Workspace<T>::Workspace(const Model<Real>& model)
   Hinv.resize(model.roots.size());
   U.resize(nv + 1);
   Dinv.resize(nv + 1);
-  u.resize(nv + 1);
+  u.resize(nv);
+  rank_factor.resize(this->ranks.ranks.size());
   single_motion.resize(nl);
   if (link_lanes<T> > 1) {
     column_motion.resize(nl);
