@@ -62,7 +62,9 @@ struct Ranks {
   LinkSlots slots;
 
   explicit Ranks(const Model<Real>& model);
-  std::size_t bytes() const { return ranks.size() * sizeof(Rank) + single.size() * sizeof(int); }
+  std::size_t bytes() const {
+    return ranks.size() * sizeof(Rank) + (single.size() + slots.slot.size() + slots.link.size()) * sizeof(int);
+  }
 
  private:
   // ranks first, then single links in their order
