@@ -7,17 +7,27 @@ namespace delassus::dense {
 
 // Four by four numbers, transposed in registers.
 template <class Real>
+struct FourByFour {
+  using Four = Pack<Real, 4>;
+  Four row[4];
+
+  [[gnu::always_inline]] static FourByFour from(const Real* at, std::ptrdiff_t stride) {
+    return {load<Four>(at), load<Four>(at + stride), load<Four>(at + 2 * stride), load<Four>(at + 3 * stride)};
+  }
+  [[gnu::always_inline]] FourByFour transposed() const {
+    const Four e = shuffle<0, 4, 2, 6>(row[0], row[1]), f = shuffle<1, 5, 3, 7>(row[0], row[1]),
+               g = shuffle<0, 4, 2, 6>(row[2], row[3]), h = shuffle<1, 5, 3, 7>(row[2], row[3]);
+    return {shuffle<0, 1, 4, 5>(e, g), shuffle<0, 1, 4, 5>(f, h), shuffle<2, 3, 6, 7>(e, g), shuffle<2, 3, 6, 7>(f, h)};
+  }
+  [[gnu::always_inline]] void to(Real* at, std::ptrdiff_t stride) const {
+#pragma GCC unroll 4
+    for (int r = 0; r < 4; ++r) store(at + r * stride, row[r]);
+  }
+};
+template <class Real>
 [[gnu::always_inline]] inline void transpose_block(const Real* from, std::ptrdiff_t stride, Real* to,
                                                    std::ptrdiff_t to_stride) {
-  using Four = Pack<Real, 4>;
-  const Four a = load<Four>(from), b = load<Four>(from + stride), c = load<Four>(from + 2 * stride),
-             d = load<Four>(from + 3 * stride);
-  const Four e = shuffle<0, 4, 2, 6>(a, b), f = shuffle<1, 5, 3, 7>(a, b), g = shuffle<0, 4, 2, 6>(c, d),
-             h = shuffle<1, 5, 3, 7>(c, d);
-  store(to, Four(shuffle<0, 1, 4, 5>(e, g)));
-  store(to + to_stride, Four(shuffle<0, 1, 4, 5>(f, h)));
-  store(to + 2 * to_stride, Four(shuffle<2, 3, 6, 7>(e, g)));
-  store(to + 3 * to_stride, Four(shuffle<2, 3, 6, 7>(f, h)));
+  FourByFour<Real>::from(from, stride).transposed().to(to, to_stride);
 }
 
 // B ← Aᵀ; A: m × n.
@@ -34,16 +44,29 @@ inline void transpose(int m, int n, const Real* A, std::ptrdiff_t a_stride, Real
     }
 }
 
-// What is above the diagonal to its place below.
+// What is above the diagonal to its place below. Blocks of four by four end with the matrix; what is left at its
+// beginning, fewer than four rows, is in blocks that overlap the next ones, where those lie above the diagonal.
 template <class Real>
 inline void mirror_upper(int n, Real* A, std::ptrdiff_t stride) {
-  for (int i = 0; i < n; i += 4) {
-    for (int r = i; r < n && r < i + 4; ++r)
-      for (int c = i; c < r; ++c) A[r * stride + c] = A[c * stride + r];
-    const int rows = n - i < 4 ? n - i : 4;
-    if (rows == 4 && i + 4 < n)
-      transpose(4, n - i - 4, A + i * stride + i + 4, stride, A + (i + 4) * stride + i, stride);
+  const int rest = n % 4;
+  for (int r = 1; r < n && r < rest + 4; ++r)
+    for (int c = 0; c < r && c < rest; ++c) A[r * stride + c] = A[c * stride + r];
+  for (int j = rest + 4; j < n && rest > 0; j += 4) transpose_block(A + j, stride, A + j * stride, stride);
+  for (int i = rest; i < n; i += 4) {
+    Real* const own = A + i * (stride + 1);
+    const auto upper = FourByFour<Real>::from(own, stride), lower = upper.transposed();
+    store(own + stride, shuffle<0, 5, 6, 7>(lower.row[1], upper.row[1]));
+    store(own + 2 * stride, shuffle<0, 1, 6, 7>(lower.row[2], upper.row[2]));
+    store(own + 3 * stride, shuffle<0, 1, 2, 7>(lower.row[3], upper.row[3]));
+    for (int j = i + 4; j < n; j += 4) transpose_block(A + i * stride + j, stride, A + j * stride + i, stride);
   }
+}
+// The same of packs.
+template <class T>
+  requires(lanes_of<T> > 1)
+inline void mirror_upper(int n, T* A, std::ptrdiff_t stride) {
+  for (int r = 1; r < n; ++r)
+    for (int c = 0; c < r; ++c) A[r * stride + c] = A[c * stride + r];
 }
 
 // A ← A⁻¹ of a symmetric positive definite matrix, O(n³), by Gauss-Jordan elimination, one row of registers at a time.

@@ -58,7 +58,7 @@ DynamicsMatrices::DynamicsMatrices(const Model<double>& model, const ConstraintS
       support_rows_.back().push_back(std::ptrdiff_t(k) * m_stride_);
     }
   }
-  own_.resize(model.links.size());
+  own_.resize(w_.ranks.slots);
   for (auto* x : {&errors_, &speeds_, &bias_}) x->resize(m + lanes);
   for (auto* x : {&load_, &balance_}) x->resize(n + lanes);
   measured_ = false;

@@ -62,9 +62,9 @@ struct DerivativeWorkspace : Workspace<T> {
         turn_v(model.nv),
         turn_q(model.nv),
         scaled_U(model.nv) {
-    B.resize(model.links.size());
-    E.resize(model.links.size());
-    momentum.resize(model.links.size());
+    B.resize(this->ranks.slots);
+    E.resize(this->ranks.slots);
+    momentum.resize(this->ranks.slots);
   }
 
   void prepare_solutions(const Model<Real>& model);

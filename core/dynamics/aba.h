@@ -39,9 +39,8 @@ inline Sym6<T> invert_free(Sym6<T> H, const Mat3<T>& R, const real_of<T>* armatu
 
 // Nothing handed down yet to the links that wait for it.
 template <class T>
-inline void clear_waiting(const Model<real_of<T>>& model, Workspace<T>& w) {
-  for (std::size_t i = 0; i < model.links.size(); ++i)
-    if (w.ranks.waits[i]) w.H[i] = Sym6<T>{};
+inline void clear_waiting(Workspace<T>& w) {
+  for (const int i : w.ranks.waiting) w.H[i] = Sym6<T>{};
 }
 
 // The forces that an elimination carries along: none, or those that joint torques tau (null: zero) exert on the links.
@@ -64,24 +63,24 @@ template <class T, class Forces>
   Vec6<P> f{};
   for (int r = end - 1; r >= begin; --r) {
     const auto& rank = w.ranks.ranks[r];
-    add(H, w.inertia.gather(rank.link));
+    add(H, w.inertia.block(rank.block));
     if (rank.waits) H += gather(w.H.data(), rank.link);
     const Vec6<P> S = w.rank_S[r];
-    P u{}, D{};
+    auto& factor = w.rank_factor[r];
+    P u{};
     if constexpr (has_forces<Forces>) {
-      f += w.f.gather(rank.link);
+      f += w.f.block(rank.block);
       u = (forces.tau ? gather_lanes(forces.tau, rank.armature) : P{}) - dot(S, f);
     }
     Vec6<P> U;
+    P D;
     eliminate_pivot(
         H, S, gather_lanes(model.armature.data(), rank.armature), U,
         [&](P& pivot) { pivot = rank.full > 0 ? pivot : constant<P>(1); }, [&](const P& d) { D = d; });
+    factor = {U, D, u};
     scatter(w.U.data(), rank.iv, U);
     scatter_lanes(w.Dinv.data(), rank.iv, D);
-    if constexpr (has_forces<Forces>) {
-      scatter_lanes(w.u.data(), rank.iv, u);
-      f += U * (D * u);
-    }
+    if constexpr (has_forces<Forces>) f += U * (D * u);
     if (rank.joined) continue;
     for (int l = 0; l < link_lanes<T>; ++l)
       if (rank.leaves(l)) {
@@ -141,7 +140,7 @@ template <class T, class Forces>
 template <class T, class Forces>
 inline void eliminate(const Model<real_of<T>>& model, Workspace<T>& w, const Forces& forces) {
   world_inertias(w);
-  clear_waiting(model, w);
+  clear_waiting(w);
   for (auto part = w.ranks.parts.rbegin(); part != w.ranks.parts.rend(); ++part) {
     if constexpr (link_lanes<T> > 1)
       if (part->abreast) {
@@ -241,12 +240,12 @@ template <class T>
   for (int r = begin; r < end; ++r) {
     const auto& rank = w.ranks.ranks[r];
     if (!rank.joined) a = w.a.gather(rank.parent);
-    const P x = gather_lanes(w.Dinv.data(), rank.iv) *
-                (gather_lanes(w.u.data(), rank.iv) - dot(gather(w.U.data(), rank.iv), a));
+    const auto& factor = w.rank_factor[r];
+    const P x = factor.Dinv * (factor.u - dot(factor.U, a));
     for (int l = 0; l < link_lanes<T>; ++l)
       if (rank.has(l)) vdot[rank.iv[l]] = x[l];
     a += w.rank_S[r] * x;
-    if (rank.shows) w.a.scatter(rank.link, a);
+    if (rank.shows) w.a.block(rank.block) = a;
   }
 }
 

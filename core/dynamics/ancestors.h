@@ -41,34 +41,42 @@ template <class T, class Matrix>
                                                    const Vec6<LinkPack<T>>& F, const Matrix& matrix) {
   using P = LinkPack<T>;
   constexpr int width = link_lanes<T>;
-  const auto& ranks = w.ranks.ranks;
-  const auto& rank = ranks[r];
+  const auto& rank = w.ranks.ranks[r];
+  const int iv = rank.root < 0 ? 0 : model.links[rank.root].iv, past = rank.root < 0 ? 0 : iv + 6;
   decltype(matrix[0]) column[width];
   for (int l = 0; l < width; ++l) column[l] = matrix[rank.iv[l]];
 
   // towards the root in lanes that go on, above them limb by limb
   unsigned lanes = rank.lanes;
-  for (int a = r;; --a) {
-    if (const unsigned leaving = lanes & ~ranks[a].joins) {
+  const auto* at = &rank;
+  for (const Vec6<P>* S = &w.rank_S[r];; --at) {
+    if (const unsigned leaving = lanes & ~at->joins) {
       for (int l = 0; l < width; ++l)
         if (leaving >> l & 1) {
-          const int j = model.dof_parent[ranks[a].iv[l]];
+          const int j = model.dof_parent[at->iv[l]];
           if (rank.root < 0)
             whole_column(model, w, j, rank.iv[l], get_lane(F, l), matrix);
-          else if (const int past = model.links[rank.root].iv + 6; j >= past)
+          else if (j >= past)
             column_above(model, w, j, past, get_lane(F, l), column[l]);
         }
       lanes &= ~leaving;
       if (!lanes) break;
     }
-    const P x = dot(w.rank_S[a - 1], F);
-    for (int l = 0; l < width; ++l)
-      if (lanes >> l & 1) column[l].set(ranks[a - 1].iv[l], x[l]);
+    const P x = dot(*--S, F);
+    const int* const j = at[-1].iv;
+    if (lanes == rank.all)
+      for (int l = 0; l < width; ++l) column[l].set(j[l], x[l]);
+    else
+      for (int l = 0; l < width; ++l)
+        if (lanes >> l & 1) column[l].set(j[l], x[l]);
   }
   if (rank.root < 0) return;
   const Vec6<P> base{F.lin, transpose_times(w.pose[rank.root].R, F.ang)};
-  for (int l = 0; l < width; ++l)
-    if (rank.has(l)) column_of_root(model.links[rank.root].iv, get_lane(base, l), column[l]);
+  if (rank.lanes == rank.all)
+    for (int l = 0; l < width; ++l) column_of_root(iv, get_lane(base, l), column[l]);
+  else
+    for (int l = 0; l < width; ++l)
+      if (rank.has(l)) column_of_root(iv, get_lane(base, l), column[l]);
 }
 
 }  // namespace delassus

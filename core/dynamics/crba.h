@@ -34,7 +34,7 @@ inline void mass_of_ranks(const Model<real_of<T>>& model, Workspace<T>& w, int b
   Inertia<P> handed{};
   for (int r = end - 1; r >= begin; --r) {
     const auto& rank = ranks[r];
-    const Inertia<P> Ic = w.inertia.gather(rank.link) + handed;
+    const Inertia<P> Ic = w.inertia.block(rank.block) + handed;
     const Vec6<P> F = Ic * w.rank_S[r];
     const P own = dot(w.rank_S[r], F) + gather_lanes(model.armature.data(), rank.armature);
     for (int l = 0; l < width; ++l)

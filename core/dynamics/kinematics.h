@@ -54,7 +54,7 @@ template <class T>
     P s, c;
     pack_sincos(P(gather_lanes(q, rank.iq) - rank.reference), s, c);
     X = {{R.x * c + R.y * s, R.y * c - R.x * s, R.z}, p};
-    w.pose.scatter(rank.link, X);
+    w.pose.block(rank.block) = X;
     const Vec6<P> S{cross(p, R.z), R.z};
     const auto own = [&](const P& x) { return rank.full > 0 ? x : P{}; };
     w.rank_S[r] = {{own(S.lin.x), own(S.lin.y), own(S.lin.z)}, {own(S.ang.x), own(S.ang.y), own(S.ang.z)}};
@@ -201,8 +201,8 @@ template <class T>
     vi += joint;
     ai += cross_motion(vi, joint);
     if (vdot) ai += w.rank_S[r] * gather_lanes(vdot, rank.armature);
-    m.v.scatter(rank.link, vi);
-    m.a.scatter(rank.link, ai);
+    m.v.block(rank.block) = vi;
+    m.a.block(rank.block) = ai;
   }
 }
 

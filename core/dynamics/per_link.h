@@ -22,6 +22,22 @@ template <class T>
 using LinkPack = typename std::conditional_t<link_lanes<T> == 1, std::type_identity<T>,
                                              pack_of<T, link_lanes<T> == 1 ? 2 : link_lanes<T>>>::type;
 
+// Where links are: block by block, `width` slots each. Links that a sweep takes side by side (ranks.h) are a block.
+struct LinkSlots {
+  std::vector<int> slot;  // of a link, and a spare one
+  std::vector<int> link;  // in a slot; that past the last link where there is none
+  int blocks;             // without that of the spare slot
+
+  // One link after the other.
+  static LinkSlots in_order(int links, int width) {
+    LinkSlots s{{}, {}, (links + width - 1) / width};
+    for (int i = 0; i < links; ++i) s.slot.push_back(i), s.link.push_back(i);
+    s.link.resize(std::size_t(s.blocks) * width, links);
+    s.slot.push_back(s.blocks * width);
+    return s;
+  }
+};
+
 // V is an aggregate of scalars, such as Vec6 or Pose.
 template <template <class> class V, class T>
 class PerLink {
@@ -30,11 +46,14 @@ class PerLink {
   using Block = V<LinkPack<T>>;
   static constexpr std::size_t size = sizeof(V<T>) / sizeof(T);
 
-  // one block more than there are links for: a spare place
-  void resize(std::size_t links) { blocks_.assign((links + width - 1) / width + 1, Block{}); }
+  // one block more than there are links for: a spare place, which is that of link number `links`
+  void resize(const LinkSlots& slots) {
+    blocks_.assign(std::size_t(slots.blocks) + 1, Block{});
+    at_.clear();
+    for (const int s : slots.slot) at_.push_back(s / width * int(size * width) + s % width);
+  }
   int blocks() const { return int(blocks_.size()) - 1; }
-  static constexpr int spare(int links) { return (links + width - 1) / width * width; }
-  std::size_t bytes() const { return blocks_.size() * sizeof(Block); }
+  std::size_t bytes() const { return blocks_.size() * sizeof(Block) + at_.size() * sizeof(int); }
   Block& block(int b) { return blocks_[b]; }
   const Block& block(int b) const { return blocks_[b]; }
 
@@ -52,14 +71,13 @@ class PerLink {
   }
 
   // components of a link, `width` apart
-  const T* lane(int i) const { return reinterpret_cast<const T*>(blocks_.data()) + offset(unsigned(i)); }
+  const T* lane(int i) const { return reinterpret_cast<const T*>(blocks_.data()) + at_[i]; }
 
  private:
   struct Flat {
     T c[size];
   };
-  T* lane(int i) { return reinterpret_cast<T*>(blocks_.data()) + offset(unsigned(i)); }
-  static constexpr std::size_t offset(unsigned i) { return std::size_t(i / width) * (size * width) + i % width; }
+  T* lane(int i) { return reinterpret_cast<T*>(blocks_.data()) + at_[i]; }
 
   template <std::size_t... k>
   [[gnu::always_inline]] V<T> get(int i, std::index_sequence<k...>) const {
@@ -96,6 +114,7 @@ class PerLink {
   }
 
   std::vector<Block> blocks_;
+  std::vector<int> at_;  // a link: its first number
 };
 
 // Numbers at some places, side by side.

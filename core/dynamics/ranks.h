@@ -1,9 +1,9 @@
 // Ranks: hinges of equal height (longest path to a leaf) in the lanes of one register; such hinges are independent.
 // Limbs of equal length share registers, so that a sweep takes the time of one leg for four.
 //
-// A sweep visits runs of ranks, and runs of single links for all others; parents come before their children. Data stay
-// in their per-link arrays and are gathered and scattered, so no other code depends on ranks. With T a pack of states,
-// all links are single, in their order.
+// A sweep visits runs of ranks, and runs of single links for all others; parents come before their children. A rank is
+// a block of the per-link arrays, lane for lane, and other code need not know: it asks for links by their numbers. With
+// T a pack of states, all links are single, in their order.
 #pragma once
 
 #include <algorithm>
@@ -19,11 +19,12 @@ struct Ranks {
   using Real = real_of<T>;
   using P = LinkPack<T>;
 
-  // Empty lanes read from the link of a full one and write to the spare place.
+  // Empty lanes read from the link of a full one and write to the spare place, or to their own in the block.
   struct Rank {
     Pose<P> placement;
     P reference;
-    P full;  // one in lanes that are not empty
+    P full;     // one in lanes that are not empty
+    int block;  // of values a link
     int link[width], parent[width], iq[width], iv[width];
     int armature[width];  // iv; of empty lanes that of a full one
     bool joined;          // parents are the rank before, lane for lane: all of its lanes join
@@ -32,6 +33,7 @@ struct Ranks {
 
     // lanes a bit each: not empty; where the parent has the same lane of the rank before
     unsigned lanes, joins;
+    static constexpr unsigned all = (1u << width) - 1;
 
     bool has(int l) const { return lanes >> l & 1; }
     bool leaves(int l) const { return (lanes & ~joins) >> l & 1; }
@@ -56,11 +58,36 @@ struct Ranks {
   std::vector<Part> parts;
   // a link: what some child hands down waits for it in memory; its motion is in memory for some child
   std::vector<char> waits, shows;
+  std::vector<int> waiting;  // links of which `waits` holds
+  LinkSlots slots;
 
   explicit Ranks(const Model<Real>& model);
-  std::size_t bytes() const { return ranks.size() * sizeof(Rank) + single.size() * sizeof(int); }
+  std::size_t bytes() const {
+    return ranks.size() * sizeof(Rank) + (single.size() + slots.slot.size() + slots.link.size()) * sizeof(int);
+  }
 
  private:
+  // ranks first, then single links in their order
+  void find_slots(int links) {
+    slots.slot.assign(std::size_t(links) + 1, 0);
+    for (int r = 0; r < int(ranks.size()); ++r) {
+      ranks[r].block = r;
+      for (int l = 0; l < width; ++l)
+        if (ranks[r].has(l)) slots.slot[ranks[r].link[l]] = r * width + l;
+    }
+    int next = int(ranks.size()) * width;
+    std::vector<int> others = single;
+    std::sort(others.begin(), others.end());
+    for (const int i : others) slots.slot[i] = next++;
+    slots.blocks = (next + width - 1) / width;
+    slots.slot[links] = slots.blocks * width;
+    slots.link.assign(std::size_t(slots.blocks) * width, links);
+    for (int i = 0; i < links; ++i) slots.link[slots.slot[i]] = i;
+  }
+  void list_waiting() {
+    for (std::size_t i = 0; i < waits.size(); ++i)
+      if (waits[i]) waiting.push_back(int(i));
+  }
   void add(bool abreast) {
     const int now = abreast ? int(ranks.size()) : int(single.size());
     if (parts.empty() || parts.back().abreast != abreast) parts.push_back({abreast, now - 1, now, false});
@@ -76,6 +103,8 @@ Ranks<T>::Ranks(const Model<Real>& model) {
   if constexpr (width == 1) {
     for (int i = 0; i < nl; ++i) single.push_back(i), waits[i] = shows[i] = model.links[i].branches;
     if (nl) parts.push_back({false, 0, nl, true});
+    find_slots(nl);
+    list_waiting();
     return;
   }
   // links by height
@@ -128,7 +157,7 @@ Ranks<T>::Ranks(const Model<Real>& model) {
           lane(reinterpret_cast<P*>(&r.placement)[k], l) = from[k];
         lane(r.reference, l) = link.reference;
         lane(r.full, l) = at[l] < 0 ? 0 : 1;
-        r.link[l] = at[l] < 0 ? PerLink<Pose, T>::spare(nl) : i;
+        r.link[l] = at[l] < 0 ? nl : i;
         r.parent[l] = link.parent;
         r.iq[l] = link.iq;
         r.iv[l] = at[l] < 0 ? model.nv : link.iv;
@@ -146,6 +175,8 @@ Ranks<T>::Ranks(const Model<Real>& model) {
     }
   }
 
+  find_slots(nl);
+
   // who takes from memory, and who leaves something there
   for (const Part& part : parts)
     for (int k = part.begin; k < part.end; ++k)
@@ -159,11 +190,17 @@ Ranks<T>::Ranks(const Model<Real>& model) {
         const int p = model.links[single[k]].parent;
         if (p >= 0 && !(k > part.begin && single[k - 1] == p)) waits[p] = shows[p] = true;
       }
+  list_waiting();
   for (Rank& r : ranks)
     for (int l = 0; l < width; ++l) {
       r.waits = r.waits || (r.has(l) && waits[r.link[l]]);
       r.shows = r.shows || (r.has(l) && shows[r.link[l]]);
     }
+}
+
+template <class T>
+LinkSlots link_slots(const Model<real_of<T>>& model) {
+  return Ranks<T>(model).slots;
 }
 
 }  // namespace delassus

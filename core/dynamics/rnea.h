@@ -58,7 +58,7 @@ template <class T>
   Vec6<P> f{};
   for (int r = end - 1; r >= begin; --r) {
     const auto& rank = w.ranks.ranks[r];
-    f += m.f.gather(rank.link);
+    f += m.f.block(rank.block);
     P torque = dot(w.rank_S[r], f);
     if (vdot) torque += gather_lanes(vdot, rank.armature) * gather_lanes(model.armature.data(), rank.armature);
     for (int l = 0; l < link_lanes<T>; ++l)

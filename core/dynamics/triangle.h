@@ -38,10 +38,8 @@ inline void find_triangle(const Model<real_of<T>>& model, Workspace<T>& w) {
   const int* single = w.ranks.single.data();
   for (const auto& part : w.ranks.parts) {
     if (part.abreast) {
-      for (int r = part.begin; r < part.end; ++r) {
-        const auto& rank = w.ranks.ranks[r];
-        columns_of_rank(model, w, r, gather(w.U.data(), rank.iv) * gather_lanes(w.Dinv.data(), rank.iv), L);
-      }
+      for (int r = part.begin; r < part.end; ++r)
+        columns_of_rank(model, w, r, w.rank_factor[r].U * w.rank_factor[r].Dinv, L);
       continue;
     }
     for (int n = part.begin; n < part.end; ++n) {

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "dynamics/limbs.h"
 #include "dynamics/pair.h"
 #include "dynamics/per_link.h"
 #include "dynamics/ranks.h"
@@ -38,10 +39,10 @@ template <class T>
 struct Motions {
   PerLink<Vec6, T> v, a, f;
 
-  explicit Motions(std::size_t links) {
-    v.resize(links);
-    a.resize(links);
-    f.resize(links);
+  explicit Motions(const LinkSlots& slots) {
+    v.resize(slots);
+    a.resize(slots);
+    f.resize(slots);
   }
   std::size_t bytes() const { return v.bytes() + a.bytes() + f.bytes(); }
 };
@@ -60,6 +61,13 @@ struct UnitTriangle {
   bool pays() const { return !at.empty(); }
 };
 
+// U, D⁻¹ and u of the links of a rank.
+template <class T>
+struct RankFactor {
+  Vec6<LinkPack<T>> U;
+  LinkPack<T> Dinv, u;
+};
+
 template <class T>
 struct Workspace : Placement<T>, Motions<T> {
   using Real = real_of<T>;
@@ -71,37 +79,41 @@ struct Workspace : Placement<T>, Motions<T> {
   std::vector<Inertia<T>> composite;  // a link: with all it carries
   std::vector<Sym6<T>> H;             // a link: what its children hand down, articulated
   std::vector<Vec6<T>> U;             // a velocity: H S, then the factor's column
-  std::vector<T> Dinv, u;             // a velocity
-  std::vector<Sym6<T>> Hinv;          // a tree: inverse of the root's articulated inertia, if the root is free
-  UnitTriangle<T> triangle;           // the same factor, for many columns
+  std::vector<T> Dinv, u;             // a velocity; u of single links only
+  std::vector<RankFactor<T>> rank_factor;
+  std::vector<Sym6<T>> Hinv;  // a tree: inverse of the root's articulated inertia, if the root is free
+  UnitTriangle<T> triangle;   // the same factor, for many columns
 
-  // explicit inverse, in blocks of columns: a force a velocity, accelerations a branch. Sized by prepare_inverse, since
-  // a deep comb needs much of it, and the sweeps that are O(n) none.
+  // explicit inverse, in blocks of columns: a force a velocity, accelerations a branch of the trunk, the inverses of
+  // limbs. Sized by prepare_inverse, since a deep comb needs much of it, and the sweeps that are O(n) none.
+  TrunkAndLimbs parts;
   int column_blocks;
   PerLink<Vec6, T> F;
   std::vector<Vec6<LinkPack<T>>> P;
-  std::vector<int> slot;   // a link: where in P its accelerations are
-  std::vector<char> leaf;  // a link: nobody reads its accelerations
+  std::vector<Vec6<T>> force;                // a velocity of a limb: what a torque there exerts on the limb's base
+  std::vector<LinkPack<T>> own;              // inverses of limbs; zero below their diagonals
+  std::vector<LinkPack<T>> own_rows, own_L;  // of one group of limbs
+  std::vector<Vec6<LinkPack<T>>> own_S, own_force;  // a velocity of it
 
   // right-hand sides, one, a pack or two packs of them: one force or motion per link, one number per velocity
   std::vector<Vec6<T>> single_motion;
   std::vector<Vec6<LinkPack<T>>> column_motion;
   std::vector<Vec6<Pair<LinkPack<T>>>> column_motions;
-  std::vector<Vec6<T>> UDinv;       // a velocity
-  std::vector<LinkPack<T>> column;  // also the last columns of an explicit inverse
+  std::vector<Vec6<T>> UDinv;  // a velocity
+  std::vector<LinkPack<T>> column;
 };
 
 template <class T>
 Placement<T>::Placement(const Model<Real>& model) : ranks(model) {
   const int nl = int(model.links.size());
   origin.resize(model.roots.size());
-  pose.resize(nl);
+  pose.resize(ranks.slots);
   S.resize(model.nv + 1);
   rank_S.resize(ranks.ranks.size());
   bool rides = false;
   for (const auto& link : model.links) rides = rides || link.carriage;
   if (rides) ride.resize(nl);
-  inertia.resize(nl);
+  inertia.resize(ranks.slots);
   inertial.resize(pose.blocks());
   read_inertias(model);
 }
@@ -110,8 +122,9 @@ template <class T>
 void Placement<T>::read_inertias(const Model<Real>& model) {
   for (int i = 0; i < int(model.links.size()); ++i) {
     constexpr int width = link_lanes<T>;
+    const int slot = ranks.slots.slot[i];
     const Real* from = reinterpret_cast<const Real*>(&model.links[i].inertial);
-    Real* to = reinterpret_cast<Real*>(&inertial[i / width]) + i % width;
+    Real* to = reinterpret_cast<Real*>(&inertial[slot / width]) + slot % width;
     for (std::size_t k = 0; k < sizeof(Inertial<Real>) / sizeof(Real); ++k) to[k * width] = from[k];
   }
 }
@@ -146,44 +159,38 @@ UnitTriangle<T>::UnitTriangle(const Model<real_of<T>>& model) {
 
 template <class T>
 Workspace<T>::Workspace(const Model<Real>& model)
-    : Placement<T>(model), Motions<T>(model.links.size()), triangle(model) {
+    : Placement<T>(model), Motions<T>(this->ranks.slots), triangle(model) {
   const int nl = int(model.links.size()), nv = model.nv;
   composite.resize(nl);
-  H.resize(PerLink<Pose, T>::spare(nl) + 1);
+  H.resize(nl + 1);
   Hinv.resize(model.roots.size());
   U.resize(nv + 1);
   Dinv.resize(nv + 1);
-  u.resize(nv + 1);
+  u.resize(nv);
+  rank_factor.resize(this->ranks.ranks.size());
   single_motion.resize(nl);
   if (link_lanes<T> > 1) {
     column_motion.resize(nl);
     column_motions.resize(nl);
     UDinv.resize(nv);
+    column.resize(nv);
   }
-  column.resize(nv);
   column_blocks = (nv + link_lanes<T> - 1) / link_lanes<T>;
 }
 
 template <class T>
 void Workspace<T>::prepare_inverse(const Model<Real>& model) {
   if (!P.empty() || model.nv == 0) return;
-  const int nl = int(model.links.size());
-
-  // The last child of a link may overwrite its parent's accelerations; every other child needs a place of its own.
-  std::vector<int> last_child(nl, -1);
-  for (int i = 0; i < nl; ++i)
-    if (model.links[i].parent >= 0) last_child[model.links[i].parent] = i;
-  slot.resize(nl);
-  leaf.resize(nl);
-  int slots = 0;
-  for (int i = 0; i < nl; ++i) {
-    const int p = model.links[i].parent;
-    slot[i] = p < 0 ? 0 : slot[p] + (last_child[p] == i ? 0 : 1);
-    leaf[i] = last_child[i] < 0;
-    if (slot[i] >= slots) slots = slot[i] + 1;
-  }
-  F.resize(model.nv);
-  P.resize(std::size_t(slots) * column_blocks);
+  parts = TrunkAndLimbs(model, link_lanes<T>);
+  F.resize(LinkSlots::in_order(column_blocks * link_lanes<T>, link_lanes<T>));
+  force.resize(std::size_t(model.nv) + 1);
+  P.resize(std::size_t(parts.slots) * column_blocks);
+  const std::size_t longest = std::size_t(parts.longest);
+  own.resize(std::size_t(parts.size) + 1);
+  own_rows.resize(longest * longest);
+  own_L.resize(longest);
+  own_S.resize(longest);
+  own_force.resize(longest);
 }
 
 }  // namespace delassus

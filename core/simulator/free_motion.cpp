@@ -13,7 +13,7 @@ constexpr double sticking_speed = 1e-3;  // dry friction may hold what is slower
 }  // namespace
 
 FreeMotion::FreeMotion(const WorldDescription& world, LoopMidpoint& loops, const FreeBodies& bodies)
-    : world_(world), loops_(loops), bodies_(bodies), motions_(world.model.links.size()) {
+    : world_(world), loops_(loops), bodies_(bodies), motions_(link_slots<double>(world.model)) {
   for (auto* x : {&tau_, &acceleration_, &first_, &half_, &free_}) x->assign(std::size_t(world.model.nv), 0.0);
 }
 

@@ -18,7 +18,7 @@ constexpr double far_error = 1e-3, far_speed = 1;  // of a loop that is far open
 }  // namespace
 
 LoopMidpoint::LoopMidpoint(const WorldDescription& world)
-    : world_(world), remaining_(std::size_t(world.model.nv), 1.0), motions_(world.model.links.size()) {
+    : world_(world), remaining_(std::size_t(world.model.nv), 1.0), motions_(link_slots<double>(world.model)) {
   if (world.loops.empty()) return;
   // which trees these are, and their size
   const auto& m = world.model;

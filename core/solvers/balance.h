@@ -33,7 +33,7 @@ class JointBalance {
         inertial_(residual_.size()),
         zero_(residual_.size()),
         carried_(model.links.size()),
-        wrench_(model.links.size() + link_lanes<T>) {
+        wrench_(model.links.size() + 1) {
     Real trace = 0;
     for (const auto& link : model.links) {
       mass_ += link.inertial.mass;
@@ -73,8 +73,9 @@ class JointBalance {
       const Vec3<LinkPack<T>> inertial = R * push, own = R * (link.inertia * turning + cross(link.center, push)),
                               moment = known.ang - cross(p, known.lin);
       const Vec3<LinkPack<T>> lin = inertial + known.lin, ang = own + moment;
-      store_links(&wrench_[b * link_lanes<T>], {lin.x, lin.y, lin.z, size_of(inertial) + size_of(known.lin), ang.x,
-                                                ang.y, ang.z, size_of(own) + size_of(moment)});
+      store_links(e.w.ranks.slots.link.data() + b * link_lanes<T>,
+                  {lin.x, lin.y, lin.z, size_of(inertial) + size_of(known.lin), ang.x, ang.y, ang.z,
+                   size_of(own) + size_of(moment)});
     }
     clear_joint_forces();
   }
@@ -177,9 +178,9 @@ class JointBalance {
   };
   static_assert(sizeof(Wrench) == 8 * sizeof(T));
 
-  // Numbers of links side by side to a wrench each.
-  static void store_links(Wrench* to, const std::array<LinkPack<T>, 8>& numbers) {
-    T* out = reinterpret_cast<T*>(to);
+  // Numbers of links side by side to a wrench each; of lanes without a link to the wrench past the last link's.
+  void store_links(const int* links, const std::array<LinkPack<T>, 8>& numbers) {
+    const auto out = [&](int l) { return reinterpret_cast<T*>(&wrench_[std::size_t(links[l])]); };
     if constexpr (link_lanes<T> == 4) {
       for (int half = 0; half < 2; ++half) {
         const auto* x = numbers.data() + 4 * half;
@@ -187,15 +188,15 @@ class JointBalance {
                    high01 = shuffle<1, 5, 3, 7>(x[0], x[1]), high23 = shuffle<1, 5, 3, 7>(x[2], x[3]);
         const LinkPack<T> rows[4] = {shuffle<0, 1, 4, 5>(low01, low23), shuffle<0, 1, 4, 5>(high01, high23),
                                      shuffle<2, 3, 6, 7>(low01, low23), shuffle<2, 3, 6, 7>(high01, high23)};
-        for (int l = 0; l < 4; ++l) std::memcpy(out + 8 * l + 4 * half, &rows[l], sizeof(rows[l]));
+        for (int l = 0; l < 4; ++l) std::memcpy(out(l) + 4 * half, &rows[l], sizeof(rows[l]));
       }
     } else {
       for (int l = 0; l < link_lanes<T>; ++l)
         for (int k = 0; k < 8; ++k) {
           if constexpr (link_lanes<T> == 1)
-            out[k] = numbers[std::size_t(k)];
+            out(l)[k] = numbers[std::size_t(k)];
           else
-            out[8 * l + k] = numbers[std::size_t(k)][l];
+            out(l)[k] = numbers[std::size_t(k)][l];
         }
     }
   }

@@ -35,7 +35,7 @@ class Certificate {
   Certificate(const Model<Real>& model, const ConstraintSet<Real>& set)
       : model_(model),
         set_(set),
-        motion_(model.links.size()),
+        motion_(model),
         joints_(model, set),
         block_common_(set.blocks.size(), -1),
         residual_(std::size_t(set.rows)),

@@ -17,8 +17,8 @@ struct Forcing {
   bool steered = false;                  // some constraint has a gain
 
   Forcing(const Model<real_of<T>>& model, const ConstraintSet<real_of<T>>& set)
-      : motions(model.links.size()), error(set.rows), velocity(set.rows), bias(set.rows) {
-    forces.resize(model.links.size());
+      : motions(link_slots<T>(model)), error(set.rows), velocity(set.rows), bias(set.rows) {
+    forces.resize(link_slots<T>(model));
     for (const auto& c : set.constraints) steered = steered || c.kp != 0 || c.kd != 0;
   }
   std::size_t bytes() const { return motions.bytes() + forces.bytes() + 3 * bias.size() * sizeof(T); }

@@ -29,49 +29,42 @@ struct LinkMotion {
   PerLink<Vec6, T> a;  // about the tree's origin, without gravity
   std::vector<Chain> chain;
 
-  explicit LinkMotion(std::size_t links) : chain(links) { a.resize(links); }
+  explicit LinkMotion(const Model<Real>& model) : chain(model.links.size()) { a.resize(link_slots<T>(model)); }
   std::size_t bytes() const { return a.bytes() + chain.size() * sizeof(Chain); }
 
-  // Links in blocks as a and the poses have them, `width` of them side by side.
   void find(const Model<Real>& model, const Placement<T>& w, const T* vdot) {
     constexpr int width = PerLink<Vec6, T>::width;
     Vec6<T> acceleration{};
     Vec3<T> frame{};
     Chain c{};
-    for (int b = 0, i = 0; b < a.blocks(); ++b) {
-      const T* place = reinterpret_cast<const T*>(&w.pose.block(b).p);
-      T* out = reinterpret_cast<T*>(&a.block(b));
-      for (int l = 0; l < width && i < int(model.links.size()); ++l, ++i) {
-        const auto& link = model.links[i];
-        const Vec3<T> here{place[l], place[width + l], place[2 * width + l]};
-        if (link.parent < 0) {
-          acceleration = Vec6<T>{};
-          c = Chain{};
-        } else {
-          if (link.parent != i - 1) {
-            acceleration = a[link.parent];
-            frame = w.pose[link.parent].p;
-            c = chain[std::size_t(link.parent)];
-          }
-          const Vec3<T> offset = here - frame;
-          const T length = size_of(offset);
-          c.offset = {offset, length};
-          c.reach.linear += c.reach.angular * length;
-          c.distance += length;
+    for (int i = 0; i < int(model.links.size()); ++i) {
+      const auto& link = model.links[i];
+      const T* place = w.pose.lane(i) + 9 * width;
+      const Vec3<T> here{place[0], place[width], place[2 * width]};
+      if (link.parent < 0) {
+        acceleration = Vec6<T>{};
+        c = Chain{};
+      } else {
+        if (link.parent != i - 1) {
+          acceleration = a[link.parent];
+          frame = w.pose[link.parent].p;
+          c = chain[std::size_t(link.parent)];
         }
-        acceleration += joint_motion(link, w.S.data(), vdot);
-        if (link.type == Joint::hinge)
-          c.reach.angular += magnitude(vdot[link.iv]);
-        else
-          for (int k = 0; k < link.nv; ++k)
-            (moves_along(link.type, k) ? c.reach.linear : c.reach.angular) += magnitude(vdot[link.iv + k]);
-        for (int k = 0; k < 3; ++k) {
-          out[k * width + l] = (&acceleration.lin.x)[k];
-          out[(3 + k) * width + l] = (&acceleration.ang.x)[k];
-        }
-        chain[std::size_t(i)] = c;
-        frame = here;
+        const Vec3<T> offset = here - frame;
+        const T length = size_of(offset);
+        c.offset = {offset, length};
+        c.reach.linear += c.reach.angular * length;
+        c.distance += length;
       }
+      acceleration += joint_motion(link, w.S.data(), vdot);
+      if (link.type == Joint::hinge)
+        c.reach.angular += magnitude(vdot[link.iv]);
+      else
+        for (int k = 0; k < link.nv; ++k)
+          (moves_along(link.type, k) ? c.reach.linear : c.reach.angular) += magnitude(vdot[link.iv + k]);
+      a.set(i, acceleration);
+      chain[std::size_t(i)] = c;
+      frame = here;
     }
   }
 

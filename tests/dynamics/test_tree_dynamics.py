@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 import delassus as dl
 from oracles.compare import agree
-from oracles.trees import mechanisms
+from oracles.trees import mechanism, mechanisms
 
 # Ten digits: sums over at most 12 bodies of numbers near one round at 1e-14, and oracle and core round differently.
 CLOSE = 1e-10
@@ -67,6 +67,25 @@ def check_forward_dynamics_and_inverse(oracle):
 @given(mechanisms())
 def test_dynamics_of_random_trees_are_the_dense_definitions(oracle):
     # one test: to grow a tree takes five times as long as to check it
+    check_mass_matrix_and_bias_forces(oracle)
+    check_forward_dynamics_and_inverse(oracle)
+
+
+def limbs_on(root, lengths):
+    """Plan of a body held by the joints of ``root``, with limbs of these lengths on it and, once more, on a hinge that it carries."""
+    plan = [(-1, root, False), (0, ("hinge",), False)]
+    for base, lengths_here in ((0, lengths), (1, lengths[::-1])):
+        for k, length in enumerate(lengths_here):
+            for link in range(length):
+                plan.append((base if link == 0 else len(plan) - 1, ("ball",) if (k, link) == (1, 2) else ("hinge",), False))
+    return plan
+
+
+# The inverse's rows come limb by limb, side by side and in blocks of columns: wherever these begin, and however long a limb is.
+@pytest.mark.parametrize("lengths", [(1,), (1, 1), (2, 5, 1), (3, 3, 3, 3), (6, 6, 2), (7, 4, 7, 1, 1), (13, 3), (20,)], ids=str)
+@pytest.mark.parametrize("root", [(), ("free",), ("hinge",), ("slide", "hinge"), ("ball",), ("hinge",) * 5], ids=str)
+def test_limbs_of_any_length_on_any_trunk_are_the_dense_definitions(root, lengths):
+    oracle = mechanism(limbs_on(root, lengths), [len(root), *lengths])
     check_mass_matrix_and_bias_forces(oracle)
     check_forward_dynamics_and_inverse(oracle)
 

@@ -43,7 +43,7 @@ inline bool keeps_digits(const T& growth, const T* X, const T* R, int n) {
 }
 
 // The largest factor by which a pivot of M + Kᵀ R K is smaller than what was added up for it, tr(Iᶜ + Kᵀ R K) |S|²;
-// infinite or NaN if one is not positive. K is as placed, `size` memory for one number a link, in whole blocks; links
+// infinite or NaN if one is not positive. K is as placed, `size` memory for one number a link; links
 // that carry no rows have the pivots of M.
 template <class T>
 T pivot_growth(const Model<real_of<T>>& model, const Delassus<T>& G, const RowWork<T>& w, T* size) {
@@ -51,7 +51,9 @@ T pivot_growth(const Model<real_of<T>>& model, const Delassus<T>& G, const RowWo
   for (int b = 0; b < at.inertia.blocks(); ++b) {
     const auto& I = at.inertia.block(b);
     const auto trace = I.m * real_of<T>(3) + I.I.xx + I.I.yy + I.I.zz;
-    __builtin_memcpy(size + b * link_lanes<T>, &trace, sizeof(trace));
+    for (int l = 0; l < link_lanes<T>; ++l)
+      if (const int i = at.ranks.slots.link[std::size_t(b * link_lanes<T> + l)]; i < int(model.links.size()))
+        __builtin_memcpy(size + i, reinterpret_cast<const T*>(&trace) + l, sizeof(T));
   }
   for (const auto& limb : w.tree.limbs)
     for (int r = limb.own; r < limb.own_past; ++r) {
