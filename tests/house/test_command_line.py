@@ -8,7 +8,7 @@ import sys
 import pytest
 
 COMMAND = [sys.executable, "-c", "from delassus.cli import main; main()"]
-COMMANDS = ["demo", "info", "doctor", "check", "count", "simulate", "bench", "reproduce", "view"]
+COMMANDS = ["demo", "info", "doctor", "check", "count", "simulate", "bench", "reproduce", "study", "view", "play"]
 
 
 def run(*words, cwd=None, **environment):
@@ -28,6 +28,11 @@ def test_help_waits_for_no_numbers():
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
     assert b"doctor" in said.stdout
     assert said.stderr.strip() == b"[]"
+
+
+def test_the_module_is_the_command():
+    said = subprocess.run([sys.executable, "-m", "delassus", "--version"], capture_output=True, timeout=60)
+    assert said.stdout.startswith(b"delassus ")
 
 
 def test_an_embedded_robot_cannot_be_told_to_float():

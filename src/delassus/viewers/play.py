@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._door import numbers
 from ..dynamics import solve_mass_matrix
-from ..errors import StaleError, UnstableError
-from ..model import Model
+from ..errors import ArgumentError, StaleError, UnstableError
+from ..model import Frame, Model
 from ..simulator import Simulator, StepResult
-from ..state import body_placements, point_jacobian
+from ..state import body_placements, on_body, point_jacobian
 from .looks import check_look
 from .solids import of_mujoco
 from .stage import Stage, outline, radius
@@ -157,17 +158,20 @@ class Play:
                 values.clear()
             self._draw()
 
-    def pull(self, body: str | int, point: Any, target: Any) -> None:
+    def pull(self, body: str | int | Frame, point: Any, target: Any) -> None:
         """Pull a body by a spring, as dragging it does, until :meth:`release`.
 
         Args:
-            body: name or index.
+            body: name of a body, joint or frame, or a frame of its own.
             point: (3,) on it, in its frame [m].
             target: (3,) where the spring pulls to, world [m].
         """
-        index = self._model.body_index(body) if isinstance(body, str) else int(body)
+        frame = self._model.frame(body)
+        if not self._model.body_moves[index := self._model.body_index(frame.body)]:
+            raise ArgumentError(f"body: expected one that moves, got {frame.body!r}.")
+        at, to = on_body(frame, numbers(point, "point", (3,))), numbers(target, "target", (3,))
         with self._lock:
-            self._pull = (index, np.array(point, dtype=float), np.array(target, dtype=float))
+            self._pull = (index, at, to)
 
     def release(self) -> None:
         """Let go of what is pulled."""
