@@ -49,7 +49,7 @@ Welded = Annotated[list[str] | None, typer.Option("--weld", help="Weld this body
 
 def _writable(path: Path | None) -> Path | None:
     """Check before the work that its result can be written."""
-    if path is not None and not path.parent.is_dir():
+    if path is not None and (path.is_dir() or not path.parent.is_dir()):
         raise ArgumentError(f"--json: expected a file in an existing folder, got {str(path)!r}.")
     return path
 
@@ -428,6 +428,8 @@ def bench(
     control: Annotated[str | None, typer.Option(help="Actuator controls, comma-separated; default those of the keyframe.")] = None,
     counting: Annotated[float, typer.Option(min=0.0, help="Time limit in seconds for counting operations (needs CasADi).")] = 6.0,
     floating_base: Floating = False,
+    floor: Floor = False,
+    package_dir: Packages = None,
     json_file: Json = None,
 ) -> None:
     """Measure every method on your robot and its constraints: time, memory, error, operations, and which method auto chooses.
@@ -462,7 +464,7 @@ def bench(
 
     settings = Settings(
         contact or (), weld or (), loops, methods.split(",") if methods else (), peers, simulation, seconds, timestep or 1e-3, solver, keyframe, control, counting,
-        floating_base,
+        floating_base, floor, package_dir,
     )  # fmt: skip
     facts, right = report(source, settings)
     stamp = f"delassus {dl.__version__}, {_core.compiler}, {_core.flags}"
@@ -572,7 +574,9 @@ def view(
     ],
     record_file: Annotated[
         Path | None,
-        typer.Option("--record", help="Write a self-contained file (.html or .viser) instead of serving a page."),
+        typer.Option(
+            "--record", help="Write a file instead of serving a page: .html or .viser to play in a browser, or .gif, .webp or .mp4."
+        ),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 for any free port.")] = 8080,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,

@@ -19,7 +19,7 @@ from .model.floor import with_floor
 from .model.from_mujoco import from_compiled
 from .model.geometry import counted, geom_kind, touching
 from .model.load import compile_source
-from .model.urdf import UrdfDetails
+from .model.urdf import NO_RANGE, UrdfDetails
 from .model.urdf_shapes import MOST_CORNERS
 from .simulator import Simulator
 from .solvers import close_loops
@@ -84,7 +84,9 @@ def examine(source: str, *, floating_base: bool = False, package_dirs: Sequence[
     shown = {id(line) for line in model.ignored if details is not None and _told(line)}
     for line in model.ignored:
         if id(line) not in shown:
-            report.add("missing", f"{line}.", "It takes no part in the motion; see docs/model.md for what is kept.")
+            limits = details is not None and line.endswith(NO_RANGE)
+            report.add("missing", f"{line}.", "Correct its <limit>, or make it continuous, or fixed." if limits else
+                       "It takes no part in the motion; see docs/model.md for what is kept.")  # fmt: skip
     if details is not None and details.unread:
         listed = ", ".join(f"{n} <{tag}>" for tag, n in sorted(details.unread.items()))
         report.add("note", f"Elements for other programs are not read: {listed}.")
@@ -165,8 +167,9 @@ def _shapes(report: Report, model: Model, details: UrdfDetails | None) -> None:
         )
     if details is not None and details.overlaps:
         some = ", ".join(f"{a} and {b}" for a, b in details.overlaps[:6]) + (" …" if len(details.overlaps) > 6 else "")
+        one = len(details.overlaps) == 1
         pairs = counted(len(details.overlaps), "pair of links overlaps", "pairs of links overlap")
-        report.add("note", f"{pairs} at the reference configuration and do not collide with each other: {some}.",
+        report.add("note", f"{pairs} at the reference configuration and {'does' if one else 'do'} not collide: {some}.",
                    "dl.load(..., exclude_overlaps=False) lets them collide.")  # fmt: skip
 
 
@@ -211,6 +214,8 @@ def _masses(report: Report, model: Model, details: UrdfDetails | None) -> None:
             report.add("missing", f"{line}." if not held else f"{line}: the joints are held fixed.",
                        "Give these links mass and inertia." if held else "Correct it, about the centre of mass.")  # fmt: skip
     # no body is larger than the robot, so neither is a radius of gyration
+    if model.nbody < 2:
+        return
     places = body_placements(model, model.neutral())[1:, :3, 3]
     size = max(_extent(model, _bounded(model)), float(np.linalg.norm(np.ptp(places, axis=0))))
     radius = np.sqrt(np.linalg.eigvalsh(model.body_inertia).max(axis=-1, initial=0.0) / np.maximum(model.body_mass, 1e-9))

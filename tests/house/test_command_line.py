@@ -95,6 +95,23 @@ def test_a_urdf_with_packages_is_examined_and_stands_on_a_floor(tmp_path):
     assert facts["penetration"] < 1e-4
 
 
+def test_json_into_a_folder_is_refused_before_the_work(tmp_path):
+    said = run("doctor", "go2", "--json", ".", cwd=tmp_path)
+    assert (said.returncode, said.stdout) == (2, b"")
+    assert b"--json: expected a file in an existing folder, got '.'" in said.stderr
+
+
+def test_the_methods_are_measured_on_the_contacts_of_a_urdf_on_a_floor(tmp_path):
+    package = tmp_path / "packages" / "my_robot"
+    package.mkdir(parents=True)
+    (package / "box.obj").write_text(BOX)
+    (tmp_path / "robot.urdf").write_text(URDF)
+    words = ("--floating-base", "--floor", "--package-dir", "packages", "--methods", "ltl", "--counting", "0", "--seconds", "0.1", "--json", "a.json")
+    said = run("bench", "robot.urdf", *words, cwd=tmp_path)
+    assert said.returncode == 0, said.stderr.decode()
+    assert json.loads((tmp_path / "a.json").read_text())["methods"]["rows"] == 12
+
+
 def test_options_of_every_kind_are_taken(tmp_path):
     """Paths, lists, numbers, flags: what a version of typer must know."""
     words = [

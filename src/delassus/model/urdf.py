@@ -32,6 +32,7 @@ _NUMBERS = {
     ("dynamics", "damping"): 1, ("dynamics", "friction"): 1, ("mimic", "multiplier"): 1, ("mimic", "offset"): 1,
 }  # fmt: skip
 _LEAST_AXIS = 1e-10
+NO_RANGE = ", so it has none"  # ends lines about limits that leave no range
 SUBSTITUTES = ("ball", "spherical", "universal")  # joints that can be put in place of a URDF's
 
 
@@ -166,8 +167,9 @@ def from_urdf(root: ElementTree.Element, options: UrdfOptions, path: Path | None
         for k, (one, two) in enumerate(overlaps):
             spec.add_exclude(name=f"overlap_{k}", bodyname1=one, bodyname2=two)
         model, omitted = compiled(spec.compile, where)
-    omitted = tuple(line for line in said + omitted if "<mimic>" not in line)  # which _unread counts
-    omitted += unread_mimics + _unread(root, model, omitted)
+    # mimics and limits are told by _unread
+    omitted = tuple(line for line in said + omitted if "<mimic>" not in line and "lower and upper limits" not in line)
+    omitted += unread_mimics + _unread(root, model)
     if held:
         some = ", ".join(held[:3]) + (" …" if len(held) > 3 else "")
         omitted += (f"motion of {counted(len(held), 'joint')} that move{'s' if len(held) == 1 else ''} links without mass ({some})",)
@@ -377,7 +379,7 @@ def _drop_own_mimics(root: ElementTree.Element) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _unread(root: ElementTree.Element, model: mujoco.MjModel, said: tuple[str, ...]) -> tuple[str, ...]:
+def _unread(root: ElementTree.Element, model: mujoco.MjModel) -> tuple[str, ...]:
     """Lines about mimic joints that follow nothing or that this MuJoCo does not read, and about limits that leave no range."""
     omitted: tuple[str, ...] = ()
     couplings = int(np.count_nonzero(model.eq_type == mujoco.mjtEq.mjEQ_JOINT))
@@ -392,10 +394,11 @@ def _unread(root: ElementTree.Element, model: mujoco.MjModel, said: tuple[str, .
         id_ = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name)
         if limit is None or joint.get("type") not in ("revolute", "prismatic") or id_ < 0 or model.jnt_limited[id_]:
             continue
-        if not any(repr(name) in line for line in said):
-            low, high = _number(limit, "lower"), _number(limit, "upper")
-            how = "equal lower and upper limits" if low == high else f"a lower limit {low:g} above its upper limit {high:g}"
-            omitted += (f"joint {name!r} has {how}, so it has none",)
+        low, high = _number(limit, "lower"), _number(limit, "upper")
+        if low == -np.inf and high == np.inf:
+            continue
+        how = "equal lower and upper limits" if low == high else f"a lower limit {low:g} above its upper limit {high:g}"
+        omitted += (f"joint {name!r} has {how}{NO_RANGE}",)
     return omitted
 
 
