@@ -213,6 +213,29 @@ def test_meshes_of_a_urdf_are_drawn_without_more_words_and_keep_their_materials(
         assert np.ptp(colors[0]) > 0.1
 
 
+def test_meshes_are_sent_in_the_frames_of_their_bodies():
+    """A page that is slow to load showed meshes before their own poses had arrived: they have none."""
+    text = '<mujoco><asset><mesh name="wedge" vertex="0 0 0 1 0 0 0 2 0 0 0 3"/></asset><worldbody><body name="b" pos="1 2 3"><freejoint/><geom type="mesh" mesh="wedge" pos="0.1 0.2 0.3" quat="0.8 0.6 0 0"/></body></worldbody></mujoco>'
+    with dl.View(dl.load(text), port=0) as window:
+        ((_, handle),) = window._stage._handles
+        assert np.allclose(handle.position, 0) and np.allclose(handle.wxyz, (1, 0, 0, 0))  # noqa: PT018
+        R = dl.spatial.rotation_matrix((0.8, 0.6, 0.0, 0.0))
+        corners = np.array([(0, 0, 0), (1, 0, 0), (0, 2, 0), (0, 0, 3)]) @ R.T + (0.1, 0.2, 0.3)
+        drawn = np.unique(np.round(handle.vertices, 5), axis=0)
+        assert np.allclose(drawn, np.unique(np.round(corners, 5), axis=0), atol=1e-4)
+
+
+def test_arrow_of_the_scale_lies_on_the_ground_also_where_bodies_reach_below_it():
+    text = """<mujoco><worldbody><geom type="plane" size="0 0 1" pos="0 0 0.2" quat="0.999 0.0447 0 0"/>
+    <body pos="0 0 0.7"><freejoint/><geom size="0.5"/><geom type="box" size="0.1 0.1 1" contype="0" conaffinity="0" group="2"/></body></worldbody></mujoco>"""
+    sim = dl.Simulator(text)
+    with dl.View(sim.run(0.1, every=10, progress=False), port=0) as window:
+        up = dl.spatial.rotation_matrix(np.array((0.999, 0.0447, 0, 0)) / np.hypot(0.999, 0.0447))[:, 2]
+        heights = (window._stage._scale_ends - (0, 0, 0.2)) @ up
+        assert (heights > 0).all()
+        assert (heights < 0.2 * window._stage.radius).all()
+
+
 def test_names_of_bodies_are_shown_and_go_away(view):
     view._stage.show_names(True)
     assert {label.text for label in view._stage._labels} == {view._model.body_names[b] for b in view._stage._frames}

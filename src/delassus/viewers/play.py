@@ -444,7 +444,7 @@ class Play:
             )
             self._charts.append((handle, names))
 
-        chart("Natural residual, log₁₀ [m/s]", ["residual"])
+        chart("Contact residual, log₁₀ [m/s]", ["residual"])
         chart("Sum of contact forces [N]", ["force"])
         chart("Penetration, log₁₀ [m]", ["penetration"])
         if self._model.loops:

@@ -16,6 +16,7 @@ from ..model import JointLoop, Loop, Model
 from ..operators import DelassusOperator
 from ..simulator import Contacts
 from ..solvers import solve_contacts
+from ..spatial import rotation_matrix
 from ..state import body_placements
 from .looks import SLIDES, STICKS, body_colors, check_look, robot_colors
 from .solids import Mesh, Solid, along, capsule, cone, cylinder, quaternions, sphere, torus
@@ -283,8 +284,10 @@ class Stage:
             elif solid.kind == "cylinder":
                 handle = self._scene.add_cylinder(node, radius=solid.size[0], height=2 * solid.size[1], **look, **place)
             else:
+                # in the body's frame: a page that is slow to load may show a node before its pose has arrived
                 mesh = solid.mesh or capsule(solid.size[0], solid.size[1])
-                handle = self._scene.add_mesh_simple(node, mesh.vertices, mesh.faces, flat_shading=solid.mesh is not None, **look, **place)
+                vertices = mesh.vertices @ rotation_matrix(solid.quaternion).T + solid.position
+                handle = self._scene.add_mesh_simple(node, vertices, mesh.faces, flat_shading=solid.mesh is not None, **look)
             self._handles.append((solid, handle))
 
     def _markers(self, contacts: int) -> None:
@@ -311,9 +314,16 @@ class Stage:
         low, high = points.min(axis=0), points.max(axis=0)
         toward = np.array([*TOWARD[:2], 0.0]) / np.hypot(*TOWARD[:2])
         front = float(((points - (low + high) / 2) @ toward).max()) + 0.1 * self.radius
-        middle = np.array([*(low + high)[:2] / 2, low[2] + 0.02 * self.radius]) + front * toward
+        middle = np.array([*(low + high)[:2] / 2, low[2]]) + front * toward
+        # what is drawn may reach below the ground, and the arrow lies on it
+        middle[2] = max([middle[2], *(z for z in self._ground_heights(middle) if z < high[2])]) + 0.02 * self.radius
         half = np.cross(UPWARD, toward) * force * self.newton / 2
         self._scale_ends = np.array([middle - half, middle + half])
+
+    def _ground_heights(self, place: Floats) -> list[float]:
+        """Heights of the world's planes at a place, those that one could stand on [m]."""
+        planes = [(rotation_matrix(s.quaternion)[:, 2], np.array(s.position)) for s in self._solids if s.kind == "plane" and s.body == 0]
+        return [float(p[2] - normal[:2] @ (place - p)[:2] / normal[2]) for normal, p in planes if normal[2] > 0.3]
 
     def _show_scale(self) -> None:
         """Lay the arrow there, and write on it what it stands for."""
