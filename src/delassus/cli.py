@@ -369,7 +369,7 @@ def simulate(
 ) -> None:
     """Simulate a robot or a scene with rigid contacts and print a summary. Embedded robots are placed on a floor."""
     from .bench import run
-    from .demo import Progress, check_film, check_record, costs_at, fullest_frame, numbers_of, prepare, show_motion
+    from .demo import Progress, check_film, check_record, costs_at, fullest_frame, numbers_of, prepare, show_motion, unsolved_in_words
 
     check_record(record_file)
     check_film(video)
@@ -380,6 +380,8 @@ def simulate(
     with Progress() as progress:
         motion = run(sim, seconds, control=steer, every=max(1, round(0.01 / sim.timestep)), progress=progress.part(sim.model.name))
     facts = show_motion(sim, motion, None, f"{sim.model.name}: n_v = {sim.model.nv}, {seconds:g} s in steps of {1e3 * sim.timestep:g} ms")
+    if motion.unsolved:
+        console.print(f"steps not solved: {unsolved_in_words(motion)}", highlight=False, soft_wrap=True)
     if motion.contacts.max() == 0:
         way_out = "give the file shapes that collide" if floor else "add --floor, or give the file shapes that collide"
         console.print(f"there were no contacts: if there should be, {way_out}; delassus doctor tells which it has")

@@ -95,6 +95,15 @@ def test_a_urdf_with_packages_is_examined_and_stands_on_a_floor(tmp_path):
     assert facts["penetration"] < 1e-4
 
 
+def test_steps_that_are_not_solved_are_explained(tmp_path):
+    (tmp_path / "arm.xml").write_text('<mujoco><worldbody><body><joint name="j" axis="0 1 0" range="20 40"/><geom size="0.1" pos="1 0 0"/></body></worldbody></mujoco>')
+    said = run("simulate", "arm.xml", "--seconds", "0.05", "--json", "a.json", cwd=tmp_path, COLUMNS="200")
+    assert said.returncode == 0, said.stderr.decode()
+    assert b"limit_violated (a joint was outside its range, and returns into it)" in said.stdout
+    facts = json.loads((tmp_path / "a.json").read_text())
+    assert facts["statuses"]["limit_violated"] == facts["unsolved"] > 0
+
+
 def test_json_into_a_folder_is_refused_before_the_work(tmp_path):
     said = run("doctor", "go2", "--json", ".", cwd=tmp_path)
     assert (said.returncode, said.stdout) == (2, b"")
