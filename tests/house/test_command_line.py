@@ -96,7 +96,9 @@ def test_a_urdf_with_packages_is_examined_and_stands_on_a_floor(tmp_path):
 
 
 def test_steps_that_are_not_solved_are_explained(tmp_path):
-    (tmp_path / "arm.xml").write_text('<mujoco><worldbody><body><joint name="j" axis="0 1 0" range="20 40"/><geom size="0.1" pos="1 0 0"/></body></worldbody></mujoco>')
+    (tmp_path / "arm.xml").write_text(
+        '<mujoco><worldbody><body><joint name="j" axis="0 1 0" range="20 40"/><geom size="0.1" pos="1 0 0"/></body></worldbody></mujoco>'
+    )
     said = run("simulate", "arm.xml", "--seconds", "0.05", "--json", "a.json", cwd=tmp_path, COLUMNS="200")
     assert said.returncode == 0, said.stderr.decode()
     assert b"limit_violated (a joint was outside its range, and returns into it)" in said.stdout
@@ -115,7 +117,20 @@ def test_the_methods_are_measured_on_the_contacts_of_a_urdf_on_a_floor(tmp_path)
     package.mkdir(parents=True)
     (package / "box.obj").write_text(BOX)
     (tmp_path / "robot.urdf").write_text(URDF)
-    words = ("--floating-base", "--floor", "--package-dir", "packages", "--methods", "ltl", "--counting", "0", "--seconds", "0.1", "--json", "a.json")
+    words = (
+        "--floating-base",
+        "--floor",
+        "--package-dir",
+        "packages",
+        "--methods",
+        "ltl",
+        "--counting",
+        "0",
+        "--seconds",
+        "0.1",
+        "--json",
+        "a.json",
+    )
     said = run("bench", "robot.urdf", *words, cwd=tmp_path)
     assert said.returncode == 0, said.stderr.decode()
     assert json.loads((tmp_path / "a.json").read_text())["methods"]["rows"] == 12

@@ -242,7 +242,12 @@ def test_a_hull_of_very_many_corners_keeps_its_outermost_and_says_so(tmp_path):
     rng = np.random.default_rng(1)
     ball = rng.standard_normal((3 * 8_000, 3))
     ball *= (0.1, 0.2, 0.3) / np.linalg.norm(ball, axis=1, keepdims=True)
-    model = quietly(written(tmp_path / "r.urdf", robot(shape(f'<mesh filename="{stl(tmp_path / "ball.stl", ball, np.arange(24_000).reshape(-1, 3)).name}"/>'))))
+    model = quietly(
+        written(
+            tmp_path / "r.urdf",
+            robot(shape(f'<mesh filename="{stl(tmp_path / "ball.stl", ball, np.arange(24_000).reshape(-1, 3)).name}"/>')),
+        )
+    )
     assert model.ignored == ("corners of the hull of 'ball.stl' beyond the 10,000 outermost of 24,000",)
     m = model.to_mujoco()
     assert m.nmeshvert <= 10_000

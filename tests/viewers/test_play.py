@@ -85,7 +85,12 @@ def test_a_frame_is_pulled_at_its_place_and_what_cannot_be_pulled_is_refused():
             ends.append(game.step().q)
     np.testing.assert_array_equal(*ends)
     with dl.Play(dl.Simulator(model), port=0, paused=True) as game:
-        for body, point, said in (("world", (0, 0, 0), "one that moves, got 'world'"), ("base", (0, 0), "point"), ("base", (0, 0, np.nan), "point"), ("nose", (0, 0, 0), "'nose' does not exist")):
+        for body, point, said in (
+            ("world", (0, 0, 0), "one that moves, got 'world'"),
+            ("base", (0, 0), "point"),
+            ("base", (0, 0, np.nan), "point"),
+            ("nose", (0, 0, 0), "'nose' does not exist"),
+        ):
             with pytest.raises(dl.errors.DelassusError, match=said):
                 game.pull(body, point, (0, 0, 1))
 
