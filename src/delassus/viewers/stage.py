@@ -266,7 +266,9 @@ class Stage:
             return "/world"
         name = f"/bodies/{_node(self.model.body_names[body])}"
         if body not in self._frames:
-            self._frames[body] = self._scene.add_frame(name, show_axes=False)
+            frame = self._frames[body] = self._scene.add_frame(name, show_axes=False)
+            # viser sends no pose that is the one it has, so a recording that begins at the identity would not say so: a page that goes back to its start keeps a later pose
+            frame.wxyz, frame.position = (0.0, 1.0, 0.0, 0.0), (1.0, 1.0, 1.0)
         return name
 
     def _bodies(self) -> None:
@@ -284,10 +286,8 @@ class Stage:
             elif solid.kind == "cylinder":
                 handle = self._scene.add_cylinder(node, radius=solid.size[0], height=2 * solid.size[1], **look, **place)
             else:
-                # in the body's frame: a page that is slow to load may show a node before its pose has arrived
                 mesh = solid.mesh or capsule(solid.size[0], solid.size[1])
-                vertices = mesh.vertices @ rotation_matrix(solid.quaternion).T + solid.position
-                handle = self._scene.add_mesh_simple(node, vertices, mesh.faces, flat_shading=solid.mesh is not None, **look)
+                handle = self._scene.add_mesh_simple(node, mesh.vertices, mesh.faces, flat_shading=solid.mesh is not None, **look, **place)
             self._handles.append((solid, handle))
 
     def _markers(self, contacts: int) -> None:
