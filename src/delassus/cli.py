@@ -49,7 +49,7 @@ Welded = Annotated[list[str] | None, typer.Option("--weld", help="Weld this body
 
 def _writable(path: Path | None) -> Path | None:
     """Check before the computation that its result can be written."""
-    if path is not None and not path.parent.is_dir():
+    if path is not None and (path.is_dir() or not path.parent.is_dir()):
         raise ArgumentError(f"--json: expected a file in an existing folder, got {str(path)!r}.")
     return path
 
@@ -369,7 +369,7 @@ def simulate(
 ) -> None:
     """Simulate a robot or a scene with rigid contacts and print a summary. Embedded robots are placed on a floor."""
     from .bench import run
-    from .demo import Progress, check_film, check_record, costs_at, fullest_frame, numbers_of, prepare, show_motion
+    from .demo import Progress, check_film, check_record, costs_at, fullest_frame, numbers_of, prepare, show_motion, unsolved_in_words
 
     check_record(record_file)
     check_film(video)
@@ -380,6 +380,8 @@ def simulate(
     with Progress() as progress:
         motion = run(sim, seconds, control=steer, every=max(1, round(0.01 / sim.timestep)), progress=progress.part(sim.model.name))
     facts = show_motion(sim, motion, None, f"{sim.model.name}: n_v = {sim.model.nv}, {seconds:g} s in steps of {1e3 * sim.timestep:g} ms")
+    if motion.unsolved:
+        console.print(f"steps not solved: {unsolved_in_words(motion)}", highlight=False, soft_wrap=True)
     if motion.contacts.max() == 0:
         way_out = "give the file shapes that collide" if floor else "add --floor, or give the file shapes that collide"
         console.print(f"there were no contacts: if there should be, {way_out}; delassus doctor lists those it has")
@@ -428,6 +430,8 @@ def bench(
     control: Annotated[str | None, typer.Option(help="Actuator controls, comma-separated; default: those of the keyframe.")] = None,
     counting: Annotated[float, typer.Option(min=0.0, help="Time limit in seconds for counting operations (needs CasADi).")] = 6.0,
     floating_base: Floating = False,
+    floor: Floor = False,
+    package_dir: Packages = None,
     json_file: Json = None,
 ) -> None:
     """Measure every method on your robot and its constraints: time, memory, error, operations, and which method auto chooses.
@@ -462,7 +466,7 @@ def bench(
 
     settings = Settings(
         contact or (), weld or (), loops, methods.split(",") if methods else (), peers, simulation, seconds, timestep or 1e-3, solver, keyframe, control, counting,
-        floating_base,
+        floating_base, floor, package_dir,
     )  # fmt: skip
     facts, right = report(source, settings)
     stamp = f"delassus {dl.__version__}, {_core.compiler}, {_core.flags}"
@@ -572,7 +576,9 @@ def view(
     ],
     record_file: Annotated[
         Path | None,
-        typer.Option("--record", help="Write a self-contained file (.html or .viser) instead of serving a page."),
+        typer.Option(
+            "--record", help="Write a file instead of serving a page: .html or .viser to play in a browser, or .gif, .webp or .mp4."
+        ),
     ] = None,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page; 0 for any free port.")] = 8080,
     open_page: Annotated[bool, typer.Option("--open/--no-open", help="Open the page in the browser.")] = True,

@@ -198,6 +198,7 @@ def show_motion(sim: Simulator, motion: Motion, peer: PeerMotion | None, title: 
         "seconds_per_step": motion.stages["step"], "seconds_per_step_from_python": float(motion.seconds.mean()), "real_time_factor": dt / motion.stages["step"], "stages": motion.stages,
         "iterations": float(motion.iterations.mean()), "residual_median": float(np.median(motion.residual)),
         "residual": float(motion.residual.max()), "unsolved": motion.unsolved,
+        "statuses": {str(word): int((motion.status == word).sum()) for word in np.unique(motion.status)},
     }  # fmt: skip
     if peer is not None:
         facts["mujoco"] = {"version": mujoco.__version__, "finite": peer.finite} | (
@@ -252,15 +253,27 @@ def show_costs(costs: Costs, moment: float) -> dict[str, Any]:
     return {"time": moment} | asdict(costs)
 
 
+# what a step's status says, in a few words; docs/statuses.md has the exact ones
+_MEANINGS = {
+    "approximate": "forces hold nearly, see the residual", "iteration_limit": "forces hold nearly, see the residual", "stalled": "forces hold nearly, see the residual",
+    "infeasible": "loops or limits contradict each other", "tunnelling": "a shape passed through another", "open_loops": "a loop was open, and is being closed",
+    "limit_violated": "a joint was outside its range, and returns into it", "penetrating": "a contact became deeper",
+}  # fmt: skip
+
+
+def unsolved_in_words(motion: Motion) -> str:
+    """Return the steps that ended otherwise than solved, by status and with its meaning; empty where there are none."""
+    words, counts = np.unique(motion.status[motion.status != "solved"], return_counts=True)
+    return ", ".join(f"{count} {word} ({_MEANINGS.get(word, 'see docs/statuses.md')})" for word, count in zip(words, counts, strict=True))
+
+
 def show_verdict(motion: Motion, peer: PeerMotion | None, costs: Costs | None) -> None:
     """Summarize the tables in words."""
     n = len(motion.status)
     if motion.unsolved == 0:
         told = f"every one of {n:,} steps is solved: Coulomb friction and rigid contact hold to {motion.residual.max():.0e} m/s"
     else:
-        words, counts = np.unique(motion.status[motion.status != "solved"], return_counts=True)
-        kinds = ", ".join(f"{count} {word}" for word, count in zip(words, counts, strict=True))
-        told = f"{n - motion.unsolved:,} of {n:,} steps are solved; the others: {kinds} (explained in docs/statuses.md)"
+        told = f"{n - motion.unsolved:,} of {n:,} steps are solved; the others: {unsolved_in_words(motion)}"
     console.print(f"• {told}", highlight=False)
     if peer is not None and peer.finite:
         ratio = peer.penetration.max() / max(float(motion.penetration.max()), 1e-12)

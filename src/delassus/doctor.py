@@ -19,7 +19,8 @@ from .model.floor import with_floor
 from .model.from_mujoco import from_compiled
 from .model.geometry import counted, geom_kind, touching
 from .model.load import compile_source
-from .model.urdf import UrdfDetails
+from .model.urdf import NO_RANGE, UrdfDetails
+from .model.urdf_shapes import MOST_CORNERS
 from .simulator import Simulator
 from .solvers import close_loops
 from .state import body_placements
@@ -83,7 +84,9 @@ def examine(source: str, *, floating_base: bool = False, package_dirs: Sequence[
     shown = {id(line) for line in model.ignored if details is not None and _told(line)}
     for line in model.ignored:
         if id(line) not in shown:
-            report.add("missing", f"{line}.", "It takes no part in the motion; see docs/model.md for what is kept.")
+            limits = details is not None and line.endswith(NO_RANGE)
+            report.add("missing", f"{line}.", "Correct its <limit>, or make it continuous, or fixed." if limits else
+                       "It takes no part in the motion; see docs/model.md for what is kept.")  # fmt: skip
     if details is not None and details.unread:
         listed = ", ".join(f"{n} <{tag}>" for tag, n in sorted(details.unread.items()))
         report.add("note", f"Elements for other programs are not read: {listed}.")
@@ -96,7 +99,7 @@ def examine(source: str, *, floating_base: bool = False, package_dirs: Sequence[
 
 def _told(line: str) -> bool:
     """Whether a line of ``ignored`` is reported separately."""
-    return any(part in line for part in (" collision mesh", " visual mesh", " collision shape", " visual shape", "that overlap in the reference", "links without mass", "beyond what is physical"))  # fmt: skip
+    return any(part in line for part in (" collision mesh", " visual mesh", " collision shape", " visual shape", "corners of the hull", "that overlap in the reference", "links without mass", "beyond what is physical"))  # fmt: skip
 
 
 def _tree(report: Report, model: Model, details: UrdfDetails | None) -> None:
@@ -133,6 +136,9 @@ def _files(report: Report, details: UrdfDetails) -> None:
         elif "does not exist" in reason or "no such file" in reason:
             advice = "Put the file there, or correct its name in the URDF."
         report.add("missing", f"{roles} (link {_short(links)}; {group[0].what}): {reason}.", advice)
+    for name, corners in details.thinned.items():
+        report.add("note", f"The hull of {name!r} has {corners:,} corners; it touches with its {MOST_CORNERS:,} outermost, within 0.03 % of its size.",
+                   "Simplify the mesh: loading and collisions become faster.")  # fmt: skip
     if details.flat:
         report.add("note", f"Flat collision meshes touch as plates of 1 mm: {', '.join(sorted(set(details.flat)))}.")
 
@@ -161,8 +167,9 @@ def _shapes(report: Report, model: Model, details: UrdfDetails | None) -> None:
         )
     if details is not None and details.overlaps:
         some = ", ".join(f"{a} and {b}" for a, b in details.overlaps[:6]) + (" …" if len(details.overlaps) > 6 else "")
+        one = len(details.overlaps) == 1
         pairs = counted(len(details.overlaps), "pair of links overlaps", "pairs of links overlap")
-        report.add("note", f"{pairs} at the reference configuration and do not collide with each other: {some}.",
+        report.add("note", f"{pairs} at the reference configuration and {'does' if one else 'do'} not collide: {some}.",
                    "dl.load(..., exclude_overlaps=False) lets them collide.")  # fmt: skip
 
 
@@ -207,6 +214,8 @@ def _masses(report: Report, model: Model, details: UrdfDetails | None) -> None:
             report.add("missing", f"{line}." if not held else f"{line}: the joints are held fixed.",
                        "Give these links mass and inertia." if held else "Correct it, about the centre of mass.")  # fmt: skip
     # no body is larger than the robot, so neither is a radius of gyration
+    if model.nbody < 2:
+        return
     places = body_placements(model, model.neutral())[1:, :3, 3]
     size = max(_extent(model, _bounded(model)), float(np.linalg.norm(np.ptp(places, axis=0))))
     radius = np.sqrt(np.linalg.eigvalsh(model.body_inertia).max(axis=-1, initial=0.0) / np.maximum(model.body_mass, 1e-9))

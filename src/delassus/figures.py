@@ -78,8 +78,8 @@ def simulation_figure(
         depth.semilogy(t, _log(1e3 * peer.penetration), color=theirs, linewidth=1.4, label="MuJoCo")
     if motion.penetration.any():
         depth.semilogy(t, _log(1e3 * motion.penetration), color=ours, linewidth=1.4, label="delassus")
-        depth.set_ylim(bottom=3e-4)
-        depth.legend(frameon=False, fontsize=10)
+        depth.set_ylim(bottom=3e-4, top=20 * depth.get_ylim()[1])  # room for the legend above the curves
+        depth.legend(frameon=False, fontsize=10, loc="upper left", ncols=2, columnspacing=1.0)
     else:
         depth.text(0.5, 0.5, "no penetration", ha="center", transform=depth.transAxes)
     depth.set(title="Deepest penetration [mm]", xlabel="t [s]")

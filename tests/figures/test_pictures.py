@@ -195,3 +195,34 @@ def test_mp4_is_written_or_the_extra_is_named(fall, tmp_path, monkeypatch):
         assert film.get_meta_data()["size"] == (160, 120)
         assert film.get_meta_data()["fps"] == 20
         assert sum(1 for _ in film) == len({0, *np.searchsorted(fall.times, np.arange(1, 7) / 20 + 1e-9, side="right") - 1})
+
+
+def test_triangles_cover_the_pixels_whose_middles_are_in_them():
+    """Also slivers, triangles partly or wholly outside, with level edges, and with corners in the middles of pixels."""
+    rng = np.random.default_rng(4)
+    shape = (30, 40)
+    corners = rng.uniform(-10, 50, (200, 3, 2))
+    corners[50:100, 2] = corners[50:100, 0] + rng.uniform(0.9, 1.1, (50, 1)) * (corners[50:100, 1] - corners[50:100, 0])
+    corners[100:150] = np.round(corners[100:150]) + 0.5
+    corners[150:170, 1, 1] = corners[150:170, 0, 1]
+    corners[170:180] = corners[170:180, :1]
+    depths = rng.uniform(1, 2, (200, 3))
+    row, column, triangle, depth = render._fill(corners, depths, shape)
+    found = np.zeros((200, *shape), dtype=bool)
+    found[triangle, row, column] = True
+    assert found.sum() == len(row)  # each once
+    y, x = np.mgrid[: shape[0], : shape[1]] + 0.5
+    for k, (a, b, c) in enumerate(corners):
+        T = np.array([b - a, c - a]).T
+        if abs(np.linalg.det(T)) < 1e-9:
+            assert not found[k].any()
+            continue
+        v, u = np.moveaxis(np.linalg.solve(T, np.stack([x.ravel() - a[0], y.ravel() - a[1]])).reshape(2, *shape), 0, 0)
+        margin = np.minimum(np.minimum(u, v), 1 - u - v)
+        clear = np.abs(margin) > 1e-9  # what is on an edge may be either
+        np.testing.assert_array_equal(found[k][clear], (margin > 0)[clear])
+        here = triangle == k
+        i, j = row[here], column[here]
+        np.testing.assert_allclose(
+            depth[here], depths[k, 0] + v[i, j] * (depths[k, 1] - depths[k, 0]) + u[i, j] * (depths[k, 2] - depths[k, 0]), atol=1e-6
+        )

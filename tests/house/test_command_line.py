@@ -8,7 +8,7 @@ import sys
 import pytest
 
 COMMAND = [sys.executable, "-c", "from delassus.cli import main; main()"]
-COMMANDS = ["demo", "info", "doctor", "check", "count", "simulate", "bench", "reproduce", "view"]
+COMMANDS = ["demo", "info", "doctor", "check", "count", "simulate", "bench", "reproduce", "study", "view", "play"]
 
 
 def run(*words, cwd=None, **environment):
@@ -28,6 +28,11 @@ def test_help_waits_for_no_numbers():
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
     assert b"doctor" in said.stdout
     assert said.stderr.strip() == b"[]"
+
+
+def test_the_module_is_the_command():
+    said = subprocess.run([sys.executable, "-m", "delassus", "--version"], capture_output=True, timeout=60)
+    assert said.stdout.startswith(b"delassus ")
 
 
 def test_an_embedded_robot_cannot_be_told_to_float():
@@ -88,6 +93,47 @@ def test_a_urdf_with_packages_is_examined_and_stands_on_a_floor(tmp_path):
     assert facts["contacts"] >= 3
     assert facts["unsolved"] == 0
     assert facts["penetration"] < 1e-4
+
+
+def test_steps_that_are_not_solved_are_explained(tmp_path):
+    (tmp_path / "arm.xml").write_text(
+        '<mujoco><worldbody><body><joint name="j" axis="0 1 0" range="20 40"/><geom size="0.1" pos="1 0 0"/></body></worldbody></mujoco>'
+    )
+    said = run("simulate", "arm.xml", "--seconds", "0.05", "--json", "a.json", cwd=tmp_path, COLUMNS="200")
+    assert said.returncode == 0, said.stderr.decode()
+    assert b"limit_violated (a joint was outside its range, and returns into it)" in said.stdout
+    facts = json.loads((tmp_path / "a.json").read_text())
+    assert facts["statuses"]["limit_violated"] == facts["unsolved"] > 0
+
+
+def test_json_into_a_folder_is_refused_before_the_work(tmp_path):
+    said = run("doctor", "go2", "--json", ".", cwd=tmp_path)
+    assert (said.returncode, said.stdout) == (2, b"")
+    assert b"--json: expected a file in an existing folder, got '.'" in said.stderr
+
+
+def test_the_methods_are_measured_on_the_contacts_of_a_urdf_on_a_floor(tmp_path):
+    package = tmp_path / "packages" / "my_robot"
+    package.mkdir(parents=True)
+    (package / "box.obj").write_text(BOX)
+    (tmp_path / "robot.urdf").write_text(URDF)
+    words = (
+        "--floating-base",
+        "--floor",
+        "--package-dir",
+        "packages",
+        "--methods",
+        "ltl",
+        "--counting",
+        "0",
+        "--seconds",
+        "0.1",
+        "--json",
+        "a.json",
+    )
+    said = run("bench", "robot.urdf", *words, cwd=tmp_path)
+    assert said.returncode == 0, said.stderr.decode()
+    assert json.loads((tmp_path / "a.json").read_text())["methods"]["rows"] == 12
 
 
 def test_options_of_every_kind_are_taken(tmp_path):

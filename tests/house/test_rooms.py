@@ -42,6 +42,7 @@ ABOVE = {
     "demo",
     "doctor",
     "_terminal",
+    "__main__",
 }
 # What the bindings share, and the room each header belongs to; rooms.h only declares. A room's further files are called room_part.cpp.
 SHARED_BINDINGS = {

@@ -115,3 +115,19 @@ def test_roots_limits_and_shapes_that_are_not_there_are_named(tmp_path):
     assert "--floating-base" in found(report, "base is fixed").advice
     report = examined(tmp_path, link("a", INERTIAL), floating_base=True)
     assert found(report, "falls through any floor").kind == "missing"
+
+
+def test_a_model_without_bodies_is_examined(tmp_path):
+    (tmp_path / "empty.xml").write_text("<mujoco/>")
+    report = examine(str(tmp_path / "empty.xml"))
+    assert "0 bodies" in found(report, "MJCF of").text
+    assert report.complete
+
+
+def test_a_range_of_nothing_gets_its_own_advice_and_one_pair_its_grammar(tmp_path):
+    ends = LIMIT.replace('lower="-1"', 'lower="0"').replace('upper="1"', 'upper="0"')
+    large = INERTIAL + BOX.replace("0.2 0.2 0.2", "0.4 0.4 0.4")
+    report = examined(tmp_path, link("a", large), link("b", large), joint("j", "a", "b", extra=ends))
+    limits = found(report, "joint 'j' has equal lower and upper limits, so it has none")
+    assert limits.advice == "Correct its <limit>, or make it continuous, or fixed."
+    assert "1 pair of links overlaps at the reference configuration and does not collide: a and b." in found(report, "overlaps").text

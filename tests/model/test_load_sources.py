@@ -229,7 +229,7 @@ def test_urdf_lowers_made_up_inertia_of_a_moving_link_too():
 
 
 def test_urdf_equal_limits_are_listed_not_printed(capfd):
-    with pytest.warns(UserWarning, match="joint 'j' has equal lower and upper limits"):
+    with pytest.warns(UserWarning, match="joint 'j' has equal lower and upper limits, so it has none"):
         dl.load(urdf(link("base"), link("leg"), joint("j", "base", "leg").replace('lower="-1" upper="2"', 'lower="0" upper="0"')))
     assert capfd.readouterr() == ("", "")
 

@@ -152,6 +152,19 @@ def test_sites_of_a_file_are_frames():
 # ---- files ---------------------------------------------------------------------------------------------------------------
 
 
+def test_frames_of_a_builder_and_frames_of_ones_own_end_loops():
+    b = dl.ModelBuilder("pair")
+    for name in ("one", "two"):
+        b.add_body(name, mass=1.0, inertia=(1, 1, 1))
+        b.add_joint(name, "free")
+    b.add_frame("tool", "one", position=(0.1, 0.2, 0.3), quaternion=(0.6, 0, 0, 0.8))
+    b.add_loop("weld", "tool", dl.Frame("grip", "two", position=(0, 0, 0.5)))
+    (loop,) = b.build().loops
+    assert (loop.body, loop.other) == ("one", "two")
+    np.testing.assert_allclose([loop.point, loop.other_point], [(0.1, 0.2, 0.3), (0, 0, 0.5)])
+    np.testing.assert_allclose([loop.quaternion, loop.other_quaternion], [(0.6, 0, 0, 0.8), (1, 0, 0, 0)])
+
+
 def test_a_json_file_of_loops_is_the_list(tmp_path):
     entries = [entry(kind, name=f"{k}") for k, kind in enumerate(KINDS)]
     model = tree().build()

@@ -69,7 +69,7 @@ def read(tmp_path, name, content):
 
 
 FILES = {
-    "a.stl": stl_binary(), "ascii.STL": stl_ascii(), "a.obj": obj(), "slashes.obj": obj(lambda k: f"{k + 1}//1"), "backwards.obj": obj(lambda k: str(k - 8)),
+    "a.stl": stl_binary(), "ascii.STL": stl_ascii(), "capitals.stl": stl_ascii().upper(), "bom.stl": b"\xef\xbb\xbf" + stl_ascii(), "a.obj": obj(), "slashes.obj": obj(lambda k: f"{k + 1}//1"), "backwards.obj": obj(lambda k: str(k - 8)),
     "a.dae": dae(), "triangles.dae": dae("triangles"), "polygons.DAE": dae("polygons"), "fans.dae": dae("trifans"), "strips.dae": dae("tristrips"), "up.dae": dae(up="Y_UP"),
 }  # fmt: skip
 
@@ -103,13 +103,13 @@ def test_colours_are_those_of_the_file(tmp_path):
 
 
 BAD = {
-    "no faces": ("a.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\n", "has no faces"), "no facets": ("a.stl", b"solid nothing\nendsolid\n", "has no faces"), "empty": ("a.stl", b"", "is damaged"),
+    "no faces": ("a.obj", b"v 0 0 0\nv 1 0 0\nv 0 1 0\n", "has no faces"), "no facets": ("a.stl", b"solid nothing\nendsolid\n", "has no faces"), "empty": ("a.stl", b"", "is empty"),
     "cut off": ("a.stl", stl_binary()[:200], "is damaged: it says 12 facets"), "lies": ("a.stl", b"\0" * 80 + b"\xff\xff\xff\xff" + b"\0" * 50, "says 4294967295 facets"),
     "words": ("a.stl", b"solid a\nfacet\nvertex 1 two 3\n", "three numbers"), "vertex too many": ("a.obj", b"v 0 0 0\nf 1 2 3\n", "a face names vertex 3 of 1"),
     "vertex zero": ("a.obj", b"v 0 0 0\nv 0 0 1\nv 0 1 0\nf 1 2 -9\n", "a face names vertex"), "infinite": ("a.obj", b"v 0 0 inf\nv 0 0 1\nv 0 1 0\nf 1 2 3\n", "not finite"),
     "not XML": ("a.dae", b"<COLLADA", "not well-formed"), "another XML": ("a.dae", b"<robot/>", "root element <robot>"), "empty scene": ("a.dae", dae(nodes=""), "has no faces"),
     "dangling": ("a.dae", dae(nodes='<node><instance_geometry url="#none"/></node>'), "nothing has the id 'none'"),
-    "endless": ("a.dae", dae(nodes='<node id="n"><instance_node url="#n"/></node>'), "nested more than"), "kind": ("a.ply", b"ply", "convert it to STL, OBJ or DAE"),
+    "endless": ("a.dae", dae(nodes='<node id="n"><instance_node url="#n"/></node>'), "nested more than"), "kind": ("a.ply", b"ply", "convert it to STL, OBJ or DAE"), "no ending": ("a", stl_binary(), "give its name the ending .stl"),
     "pointer": ("a.stl", b"version https://git-lfs.github.com/spec/v1\n", "git lfs pull"),
 }  # fmt: skip
 

@@ -70,9 +70,16 @@ MESH = shape('<mesh filename="package://my_robot/meshes/box.stl"/>')
         "repository in a workspace",
         "workspace of ROS_PACKAGE_PATH",
         "three slashes",
+        "two slashes inside",
+        "capitals",
         "percent",
         "file",
+        "file with one slash",
+        "file on localhost",
         "relative",
+        "separators of Windows",
+        "link",
+        "link into a package",
     ],
 )
 def test_every_way_to_name_a_mesh_finds_it(tmp_path, monkeypatch, way):
@@ -103,12 +110,25 @@ def test_every_way_to_name_a_mesh_finds_it(tmp_path, monkeypatch, way):
             monkeypatch.setenv("ROS_PACKAGE_PATH", str(tmp_path / "ws" / "src"))
     elif way == "three slashes":
         text, options = MESH.replace("package://", "package:///"), {"package_dirs": [tmp_path / "elsewhere"]}
+    elif way == "two slashes inside":
+        text, options = MESH.replace("my_robot/", "my_robot//"), {"package_dirs": [tmp_path / "elsewhere"]}
+    elif way == "capitals":
+        text, options = MESH.replace("package", "Package"), {"package_dirs": [tmp_path / "elsewhere"]}
     elif way == "percent":
         package = tmp_path / "elsewhere" / "my_robot"
         stl(package / "meshes" / "big box.stl")
         text, options = MESH.replace("box.stl", "big%20box.stl"), {"package_dirs": [tmp_path / "elsewhere"]}
-    elif way == "file":
-        text = shape(f'<mesh filename="file://{package}/meshes/box.stl"/>')
+    elif way.startswith("file"):
+        start = {"file": "file://", "file with one slash": "file:", "file on localhost": "file://localhost"}[way]
+        text = shape(f'<mesh filename="{start}{package}/meshes/box.stl"/>')
+    elif way == "separators of Windows":
+        text = shape('<mesh filename="..\\elsewhere\\my_robot\\meshes\\box.stl"/>')
+    elif way.startswith("link"):
+        if way == "link":
+            text = shape('<mesh filename="../meshes/box.stl"/>')
+        target = written(package / "urdf" / "robot.urdf", robot(text))
+        path.parent.mkdir(parents=True)
+        path.symlink_to(target)
     else:
         text = shape('<mesh filename="../elsewhere/my_robot/meshes/box.stl"/>')
     stl(package / "meshes" / "box.stl")
@@ -176,7 +196,9 @@ LISTED = {
     "no faces": ('<mesh filename="empty.obj"/>', "'empty.obj' has no faces"), "a line": ('<mesh filename="line.stl"/>', "'line.stl' has no width"),
     "zero scale": ('<mesh filename="box.stl" scale="1 0 1"/>', "leaves no volume"), "scale of words": ('<mesh filename="box.stl" scale="s"/>', "scale must be three numbers"),
     "no size": ("<box/>", "size of <box> must be 3 positive numbers"), "negative": ('<sphere radius="-1"/>', "radius of <sphere> must be 1 positive number"),
-    "unknown": ('<cone radius="1"/>', "<cone> is no shape of URDF"), "nothing": ("", "it has no geometry"), "kind": ('<mesh filename="a.ply"/>', "does not exist"),
+    "unknown": ('<cone radius="1"/>', "<cone> is no shape of URDF"), "nothing": ("", "it has no geometry"), "kind": ('<mesh filename="a.ply"/>', "does not exist"), "capitals": ('<mesh filename="Box.STL"/>', "(capitals count: there is 'box.stl')"),
+    "two geometries": ('<box size="1 1 1"/><sphere radius="1"/>', "has one geometry, and this is another"), "two elements": ('<box size="1 1 1"/></geometry><geometry><mesh filename="box.stl"/>', "has one geometry"),
+    "thin lines": ('<mesh filename="lines.stl"/>', "'lines.stl' has no"),
 }  # fmt: skip
 
 
@@ -186,6 +208,7 @@ def test_a_shape_that_cannot_be_read_is_listed_and_the_rest_stays(tmp_path, case
     geometry, said = LISTED[case]
     stl(tmp_path / "box.stl")
     stl(tmp_path / "line.stl", np.outer(np.arange(8), (1.0, 2.0, 3.0)))
+    stl(tmp_path / "lines.stl", np.outer(np.arange(600), (1.0, 2.0, 3.0)), [(3 * k, 3 * k + 1, 3 * k + 2) for k in range(200)])
     (tmp_path / "empty.obj").write_text("v 0 0 0\n")
     with pytest.warns(UserWarning, match="See model.ignored"):
         model = dl.load(written(tmp_path / "r.urdf", robot(shape('<box size="1 1 1"/>'), shape(geometry, role))))
@@ -195,7 +218,7 @@ def test_a_shape_that_cannot_be_read_is_listed_and_the_rest_stays(tmp_path, case
     assert line.startswith(f"1 {role} ")
     assert "of link 'base'" in line
     assert said in line
-    assert [s.kind for s in model.shapes] == ["box"]
+    assert {s.kind for s in model.shapes} == {"box"}
 
 
 def test_a_flat_mesh_touches_as_a_plate(tmp_path):
@@ -213,6 +236,45 @@ def test_a_huge_mesh_touches_with_its_hull(tmp_path):
     (tmp_path / "ball.stl").write_bytes(b"\0" * 80 + struct.pack("<I", len(facets)) + facets.tobytes())
     model = quietly(written(tmp_path / "r.urdf", robot(shape('<mesh filename="ball.stl"/>'))))
     np.testing.assert_allclose(corners_of(model), [(-0.1,) * 3, (0.1,) * 3], atol=2e-3)
+
+
+def test_a_hull_of_very_many_corners_keeps_its_outermost_and_says_so(tmp_path):
+    rng = np.random.default_rng(1)
+    ball = rng.standard_normal((3 * 8_000, 3))
+    ball *= (0.1, 0.2, 0.3) / np.linalg.norm(ball, axis=1, keepdims=True)
+    model = quietly(
+        written(
+            tmp_path / "r.urdf",
+            robot(shape(f'<mesh filename="{stl(tmp_path / "ball.stl", ball, np.arange(24_000).reshape(-1, 3)).name}"/>')),
+        )
+    )
+    assert model.ignored == ("corners of the hull of 'ball.stl' beyond the 10,000 outermost of 24,000",)
+    m = model.to_mujoco()
+    assert m.nmeshvert <= 10_000
+    # as far as any point in any direction, within 3e-4 of the size 0.6
+    directions = rng.standard_normal((200, 3))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    kept = m.mesh_vert @ dl.spatial.rotation_matrix(m.geom_quat[0]).T + m.geom_pos[0]
+    assert np.abs((ball @ directions.T).max(axis=0) - (kept @ directions.T).max(axis=0)).max() < 3e-4 * 0.6
+
+
+def test_a_mesh_of_micrometres_stands_on_a_floor(tmp_path):
+    stl(tmp_path / "dust.stl", 1e-6 * BOX)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        sim = dl.Simulator(written(tmp_path / "r.urdf", robot(shape('<mesh filename="dust.stl"/>'))), floating_base=True, floor=True)
+    assert sim.step().status == "solved"
+
+
+def test_a_joint_that_mimics_itself_is_free_and_listed():
+    model = quietly(robot(more=linked("a") + joint("j", "base", "a", extra='<mimic joint="j"/>')))
+    assert (model.loops, model.ignored) == ((), ("mimic of joint 'j': it follows itself",))
+
+
+def test_a_path_may_start_at_home(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    written(tmp_path / "r.urdf", robot())
+    assert quietly("~/r.urdf").nbody == 2
 
 
 def joint(name, parent, child, kind="continuous", extra=""):
@@ -238,6 +300,15 @@ REFUSED = {
     "unknown link": (robot(more=linked("a") + joint("j", "base", "b")), "joint 'j': its child is link 'b', which does not exist"),
     "two parents": (robot(more=linked("a") + linked("b") + joint("j", "base", "a") + joint("k", "base", "b") + joint("l", "b", "a")), "link 'a' is the child of 2 joints.*loops"),
     "floating below": (robot(more=linked("a") + linked("b") + joint("j", "base", "a") + joint("k", "a", "b", "floating")), "joint 'k' is floating below link 'a'"),
+    "floating below the root": (robot(more=linked("a") + joint("j", "base", "a", "floating")), "joint 'j' is floating below link 'base'.*name 'base' 'world', or remove it and load with floating_base=True"),
+    "world below": (robot(more=linked("world") + joint("j", "base", "world")), "link 'world' is the child of joint 'j', but 'world' is the ground"),
+    "a capital": ('<robot name="r"><Link name="a"/></robot>', "URDF has no <Link>: write <link>"), "a capital inside": (robot("<Collision/>"), "URDF has no <Collision>: write <collision>"),
+    "SRDF without groups": ('<robot name="r"><disable_collisions link1="a" link2="b"/></robot>', "It is an SRDF"),
+    "axis": (robot(more=linked("a") + joint("j", "base", "a", extra='<axis xyz="0 1"/>')), "joint 'j': <axis> expects 3 finite numbers in xyz, got '0 1'"),
+    "no axis": (robot(more=linked("a") + joint("j", "base", "a", extra='<axis xyz="0 0 0"/>')), "joint 'j': <axis> expects a direction"),
+    "origin of a joint": (robot(more=linked("a") + joint("j", "base", "a", extra='<origin rpy="0,0,1"/>')), "joint 'j': <origin> expects 3 finite numbers in rpy"),
+    "limit": (robot(more=linked("a") + joint("j", "base", "a", "revolute", '<limit lower="nan" upper="1"/>')), "joint 'j': <limit> expects 1 number in lower, got 'nan'"),
+    "mimic": (robot(more=linked("a") + joint("j", "base", "a", extra='<mimic joint="k" multiplier="x"/>')), "joint 'j': <mimic> expects 1 finite number in multiplier"),
     "no name": (robot(more="<link/>"), "every <link> needs a name"), "origin": (robot(shape('<box size="1 1 1"/>', extra='<origin xyz="1 2"/>')), "collision of link 'base': <origin> expects 3"),
 }  # fmt: skip
 
@@ -252,6 +323,9 @@ def test_what_is_no_urdf_is_refused_with_a_way_out(case):
 def test_a_xacro_file_is_named_in_the_command_that_expands_it(tmp_path):
     path = written(tmp_path / "go.urdf.xacro", REFUSED["xacro namespace"][0])
     with pytest.raises(LoadError, match=rf"xacro {path} > {tmp_path}/go_expanded.urdf"):
+        dl.load(path)
+    path = written(tmp_path / "my robot.urdf.xacro", REFUSED["xacro namespace"][0])
+    with pytest.raises(LoadError, match=rf"xacro '{path}' > '{tmp_path}/my robot_expanded.urdf'"):
         dl.load(path)
 
 

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import tracemalloc
 import warnings
 
 import mujoco
@@ -222,6 +223,22 @@ def test_reading_and_painting_mujocos_model_is_welcome():
     m.vis.map.znear = 0.1
     for _ in range(50):
         np.testing.assert_array_equal(sim.step().q, plain.step().q)
+
+
+def test_a_step_after_mujocos_model_was_read_does_not_look_at_its_meshes():
+    corners = np.random.default_rng(0).standard_normal((20_000, 3))
+    spec = mujoco.MjSpec.from_string("<mujoco><worldbody><body name='b'><freejoint/><geom size='0.1'/></body></worldbody></mujoco>")
+    spec.add_mesh(name="drawn", uservert=corners.ravel(), userface=np.arange(20_000 // 3 * 3))
+    spec.body("b").add_geom(type=mujoco.mjtGeom.mjGEOM_MESH, meshname="drawn", contype=0, conaffinity=0, mass=0)
+    sim = dl.Simulator(spec)
+    assert sim.mujoco_model.nbuffer > 1_500_000
+    sim.step()
+    tracemalloc.start()
+    try:
+        sim.step()
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_writing_to_the_model_a_simulator_was_made_of_does_not_reach_it():

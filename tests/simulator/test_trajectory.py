@@ -186,6 +186,12 @@ def test_mujoco_gets_the_motion_in_its_coordinates(motion):
 
 def test_plot_shows_the_curves_and_writes_a_picture(motion, tmp_path):
     figure = motion.plot(tmp_path / "fall.png")
+    # every frame is drawn: where nothing penetrates, at the lower edge
+    (line,) = figure.axes[2].get_lines()
+    low, high = figure.axes[2].get_ylim()
+    assert (line.get_ydata() >= low).all()
+    assert np.all(line.get_ydata()[motion.penetration == 0] == low)
+    assert line.get_ydata().max() < high
     curves = {line.get_label(): line.get_ydata() for ax in figure.axes for line in ax.lines}
     assert np.array_equal(curves["kinetic"], motion.kinetic_energy)
     assert np.array_equal(curves["sum"], motion.kinetic_energy + motion.potential_energy)

@@ -28,7 +28,9 @@ def shown():
         "Model": model, "DelassusOperator": G, "BatchDelassusOperator": B, "Simulator": sim, "StepResult": step, "Contacts": step.contacts, "Trajectory": trajectory,
         "ContactResult": dl.solve_contacts(G, G.jacobian @ dl.forward_dynamics(model, q, v, v), feet),
         "DynamicsResult": dl.constrained_dynamics(model, q, v, v, feet), "Rollout": dl.rollout(model, q[None], steps=5),
-        "AssemblyResult": dl.close_loops(linkage, linkage.neutral()),
+        "AssemblyResult": dl.close_loops(linkage, linkage.neutral()), "Worlds": dl.Worlds(model, 3), "ContactProblem": sim.contact_problem(), "LinearizedStep": sim.linearize(),
+        "ForwardDynamicsDerivatives": dl.forward_dynamics_derivatives(model, q, v, v), "OperationalSpace": dl.OperationalSpace(dl.DelassusOperator(model, feet, damping=1e-9)),
+        "Explanation": G.explain(),
     }  # fmt: skip
 
 
@@ -38,6 +40,8 @@ def shown():
         ("Model", r"joints</th><td[^>]*>13, nq = 19, nv = 18"), ("DelassusOperator", "4 PointContact"), ("BatchDelassusOperator", "no numbers yet"), ("Simulator", "Simulator of go2_on_floor"),
         ("StepResult", "status</th><td[^>]*>solved"), ("Contacts", "sum of forces"), ("Trajectory", "all solved"), ("ContactResult", "status</th><td[^>]*>solved"),
         ("DynamicsResult", "residuals</th><td[^>]*>primal"), ("Rollout", "Rollout"), ("AssemblyResult", "status</th><td[^>]*>solved"),
+        ("Worlds", "worlds</th><td[^>]*>3"), ("ContactProblem", "contacts</th>"), ("LinearizedStep", "sticking"), ("ForwardDynamicsDerivatives", r"acceleration_q</th><td[^>]*>shape \(18, 18\)"),
+        ("OperationalSpace", "rows</th><td[^>]*>12"), ("Explanation", "<pre>.*12 rows"),
     ],
 )  # fmt: skip
 def test_tables_are_short_and_tell_what_matters(shown, kind, told):
@@ -50,7 +54,21 @@ def test_tables_are_short_and_tell_what_matters(shown, kind, told):
 
 
 def test_names_are_text():
-    assert "<script>" not in dl.load(EVIL)._repr_html_()
+    model = dl.load(EVIL)
+    G = dl.DelassusOperator(model, [dl.PointContact(model, 1)], damping=1e-9)
+    sim = dl.Simulator(model)
+    for value in (model, G, G.explain(), sim, sim.run(0.01, progress=False), sim.contact_problem(), dl.Worlds(model, 2)):
+        assert "<script>" not in value._repr_html_(), type(value)
+
+
+def test_a_study_is_a_table_of_its_metrics():
+    pytest.importorskip("pyarrow")
+    result = dl.Study(dl.load(EVIL), parameters={"friction": [0.2, 0.8]}, metrics=["height"], seconds=0.02).run(path=None)
+    html = result._repr_html_()
+    assert re.search("rows</th><td[^>]*>2", html)
+    assert re.search("statuses</th><td[^>]*>2 solved", html)
+    assert re.search(r"height</th><td[^>]*>\[-?[0-9.]", html)
+    assert "<script>" not in html
 
 
 def test_arrays_are_told_by_shape_and_range(shown):

@@ -75,6 +75,26 @@ def test_spring_of_the_pointer_pulls_as_a_spring_does():
         assert window._spring() is None
 
 
+def test_a_frame_is_pulled_at_its_place_and_what_cannot_be_pulled_is_refused():
+    model = dl.scenes.on_floor("go2")
+    tip = dl.Frame("tip", "FL_calf", position=(0.0, 0.0, -0.2))
+    ends = []
+    for body, point in ((tip, (0, 0, 0.05)), ("FL_calf", (0, 0, -0.15))):
+        with dl.Play(dl.Simulator(model), port=0, paused=True) as game:
+            game.pull(body, point, (1, 1, 1))
+            ends.append(game.step().q)
+    np.testing.assert_array_equal(*ends)
+    with dl.Play(dl.Simulator(model), port=0, paused=True) as game:
+        for body, point, said in (
+            ("world", (0, 0, 0), "one that moves, got 'world'"),
+            ("base", (0, 0), "point"),
+            ("base", (0, 0, np.nan), "point"),
+            ("nose", (0, 0, 0), "'nose' does not exist"),
+        ):
+            with pytest.raises(dl.errors.DelassusError, match=said):
+                game.pull(body, point, (0, 0, 1))
+
+
 def test_pull_off_centre_turns_as_its_moment_says():
     with dl.Play(BOX, port=0, paused=True) as window:
         window.pull("box", [0.1, 0.2, 0.3], [0.5, 0.2, 0.9])

@@ -213,6 +213,29 @@ def test_meshes_of_a_urdf_are_drawn_without_more_words_and_keep_their_materials(
         assert np.ptp(colors[0]) > 0.1
 
 
+def test_a_recording_begins_with_the_pose_of_every_body_also_the_identity():
+    """Of a pose that is never said, a page that goes back to the start keeps a later one."""
+    text = '<mujoco><worldbody><body name="b"><freejoint/><geom size="0.1"/><body name="c" pos="1 0 0"><joint/><geom size="0.1"/></body></body></worldbody></mujoco>'
+    with dl.View(dl.load(text), port=0) as window:
+        film = window._server.get_scene_serializer()
+        said = {(m["type"], m.get("name")) for _, m in film._messages}
+        for body in ("b", "c"):
+            name = next(frame.name for frame in window._stage._frames.values() if frame.name.endswith(f"/{body}"))
+            assert {("SetOrientationMessage", name), ("SetPositionMessage", name)} <= said
+        assert all(np.allclose(frame.wxyz, (1, 0, 0, 0)) for frame in window._stage._frames.values())
+
+
+def test_arrow_of_the_scale_lies_on_the_ground_also_where_bodies_reach_below_it():
+    text = """<mujoco><worldbody><geom type="plane" size="0 0 1" pos="0 0 0.2" quat="0.999 0.0447 0 0"/>
+    <body pos="0 0 0.7"><freejoint/><geom size="0.5"/><geom type="box" size="0.1 0.1 1" contype="0" conaffinity="0" group="2"/></body></worldbody></mujoco>"""
+    sim = dl.Simulator(text)
+    with dl.View(sim.run(0.1, every=10, progress=False), port=0) as window:
+        up = dl.spatial.rotation_matrix(np.array((0.999, 0.0447, 0, 0)) / np.hypot(0.999, 0.0447))[:, 2]
+        heights = (window._stage._scale_ends - (0, 0, 0.2)) @ up
+        assert (heights > 0).all()
+        assert (heights < 0.2 * window._stage.radius).all()
+
+
 def test_names_of_bodies_are_shown_and_go_away(view):
     view._stage.show_names(True)
     assert {label.text for label in view._stage._labels} == {view._model.body_names[b] for b in view._stage._frames}

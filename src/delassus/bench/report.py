@@ -6,6 +6,7 @@ import warnings
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import mujoco
@@ -52,6 +53,8 @@ class Settings:
     control: str | None = None
     counting: float = 6.0
     floating_base: bool = False
+    floor: bool = False
+    package_dirs: Sequence[Path] | None = None
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,7 @@ def report(source: str, settings: Settings) -> tuple[dict[str, Any], bool]:
         All results, as plain data, and whether every method of ours that gave a result gave a correct one.
     """
     check_names(settings.methods)
-    compiled, pose = compiled_source(source, settings.floating_base)
+    compiled, pose = compiled_source(source, settings.floating_base, settings.floor, settings.package_dirs)
     scene = scenes.load(source) if source in scenes.names else None
     model = scene.model if scene else from_compiled(compiled)
     if model.nv == 0:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._door import as_array, count
+from .._html import result_table
 from ..dynamics import Workspace, run
 from ..errors import ArgumentError, ArgumentTypeError
 from ..model import Model
@@ -38,6 +39,10 @@ class InverseDynamicsDerivatives:
     tau_v: Array
     tau_a: Array
 
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        return result_table(self)
+
 
 @dataclass(frozen=True, eq=False)
 class ForwardDynamicsDerivatives:
@@ -54,6 +59,10 @@ class ForwardDynamicsDerivatives:
     acceleration_q: Array
     acceleration_v: Array
     acceleration_tau: Array
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        return result_table(self)
 
 
 def _run(where: Model | Workspace, method: str, q: ArrayLike, arguments: tuple[Any, ...], threads: int, out: Any, result: type) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._door import as_array
+from .._html import result_table
 from ..dynamics import Workspace
 from ..errors import ArgumentTypeError
 from ..model import Frame, Model
@@ -48,6 +49,10 @@ class FrameDerivatives:
     velocity_q: Array
     acceleration_q: Array
     acceleration_v: Array
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        return result_table(self)
 
 
 def _point(q: ArrayLike, point: ArrayLike | None) -> Any:

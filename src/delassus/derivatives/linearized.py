@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._door import as_array, columns_of, count, diagonal
+from .._html import result_table
 from ..constraints import Constraint, collect
 from ..errors import ArgumentError, ArgumentTypeError, InaccurateError, StaleError
 from ..model import Loop, Model
@@ -77,6 +78,10 @@ class ConstrainedDynamicsDerivatives:
     forces_q: Array
     forces_v: Array
     forces_tau: Array
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        return result_table(self)
 
 
 def _unsolved(status: str, state: int | None, advice: str) -> InaccurateError:

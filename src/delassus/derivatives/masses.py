@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._door import as_array
+from .._html import result_table
 from ..dynamics import Workspace
 from ..errors import ArgumentError, ArgumentTypeError
 from ..model import Model
@@ -48,6 +49,10 @@ class CenterOfMassDerivatives:
     acceleration_q: Array
     acceleration_v: Array
 
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        return result_table(self)
+
 
 @dataclass(frozen=True, eq=False)
 class EnergyDerivatives:
@@ -62,6 +67,10 @@ class EnergyDerivatives:
     kinetic_q: Array
     kinetic_v: Array
     potential_q: Array
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        return result_table(self)
 
 
 class BodyGradient(NamedTuple):

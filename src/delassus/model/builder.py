@@ -239,8 +239,8 @@ class ModelBuilder:
     def add_loop(
         self,
         kind: LoopKind,
-        body: str,
-        other: str | None = None,
+        body: str | Frame,
+        other: str | Frame | None = None,
         *,
         name: str | None = None,
         point: ArrayLike | None = None,
@@ -261,7 +261,7 @@ class ModelBuilder:
         Args:
             kind: "connect" (or "ball"), "weld", "hinge", "universal", "prismatic", "cylindrical", "planar", "distance", "gear" or "coupling"; the
                 constraint of the same name describes its rows.
-            body: name of a body or joint, whose frame is used. For a gear or coupling, the following joint.
+            body: name of a body, joint or frame, whose frame is used, or a :class:`Frame`. For a gear or coupling, the following joint.
             other: the same for the other side; None is the world. For a gear or coupling, the leading joint.
             name: default: the kind and a number.
             point, other_point: (3,) in the frames of body and other [m].
@@ -386,7 +386,7 @@ class ModelBuilder:
         loops: Any = self._loops
         if any(isinstance(loop, dict) for loop in loops):
             # what a loop leaves out follows from the reference poses of the bodies
-            loops = loops_from(Model(self.name, self._bodies, self._joints), self._loops)
+            loops = loops_from(Model(self.name, self._bodies, self._joints, frames=self._frames), self._loops)
         return Model(
             self.name, self._bodies, self._joints, gravity=self.gravity, loops=loops, shapes=self._shapes, actuators=self._actuators,
             keyframes=self._keyframes, keyframe_velocities=self._keyframe_velocities, collision_excludes=self._excludes, frames=self._frames,

@@ -104,6 +104,11 @@ def _load(source: Any, options: UrdfOptions, argument: str) -> Model:
     if isinstance(source, str | os.PathLike):
         return from_compiled(_compile(source, options))
     kind = type(source)
+    pinocchio = any(k.__module__.split(".")[0] == "pinocchio" and k.__name__ == "Model" for k in kind.__mro__)
+    if not pinocchio and not isinstance(source, Model | mujoco.MjModel | mujoco.MjSpec):
+        raise ArgumentTypeError(
+            f"{argument}: expected a name, a path, XML text, mujoco.MjModel, mujoco.MjSpec, pinocchio.Model or delassus.Model, got {kind.__module__}.{kind.__qualname__}."
+        )
     options.refuse(kind.__name__)
     if isinstance(source, Model):
         return source
@@ -112,11 +117,7 @@ def _load(source: Any, options: UrdfOptions, argument: str) -> Model:
     if isinstance(source, mujoco.MjSpec):
         model, omitted = compiled(source.compile, "the MjSpec")
         return from_compiled(Compiled(model, None, omitted))
-    if any(k.__module__.split(".")[0] == "pinocchio" and k.__name__ == "Model" for k in kind.__mro__):
-        return from_pinocchio(source)
-    raise ArgumentTypeError(
-        f"{argument}: expected a name, a path, XML text, mujoco.MjModel, mujoco.MjSpec, pinocchio.Model or delassus.Model, got {kind.__module__}.{kind.__qualname__}."
-    )
+    return from_pinocchio(source)
 
 
 def compile_source(source: str | os.PathLike[str], *, floating_base: bool = False, package_dirs: Any = None) -> Compiled:
@@ -126,15 +127,23 @@ def compile_source(source: str | os.PathLike[str], *, floating_base: bool = Fals
 
 def _compile(source: str | os.PathLike[str], options: UrdfOptions) -> Compiled:
     if isinstance(source, os.PathLike):
-        return _from_path(Path(source), options)
+        return _from_path(_at_home(Path(source)), options)
     if source.lstrip("\ufeff \t\r\n").startswith("<"):
         return _from_xml(source.lstrip("\ufeff \t\r\n"), "the text", options, None)
     if source in embedded_names():
         with resources.as_file(resources.files("delassus") / "assets") as folder:
             return _from_path(Path(folder) / f"{source}.xml", options)
     if source and (os.sep in source or Path(source).suffix or os.path.exists(source)):
-        return _from_path(Path(source), options)
+        return _from_path(_at_home(Path(source)), options)
     raise unknown("robot", source, embedded_names())
+
+
+def _at_home(path: Path) -> Path:
+    """Path with ~ read as the home folder, unless there is a file of that very name."""
+    try:
+        return path if path.exists() else path.expanduser()
+    except (OSError, RuntimeError, ValueError):
+        return path
 
 
 def _from_path(path: Path, options: UrdfOptions) -> Compiled:
@@ -194,7 +203,7 @@ def _from_zip(path: Path, options: UrdfOptions) -> Compiled:
 def _from_xml(text: str | bytes, where: str, options: UrdfOptions, path: Path | None) -> Compiled:
     root = parse(text, where)
     if root.tag == "robot":
-        return from_urdf(root, options, path and path.parent, where)
+        return from_urdf(root, options, path, where)
     options.refuse("MJCF")
     try:
         str(path).encode()

@@ -28,6 +28,7 @@ from .records import (
     ConnectLoop,
     CylindricalLoop,
     DistanceLoop,
+    Frame,
     HingeLoop,
     JointLoop,
     Loop,
@@ -153,8 +154,12 @@ class _Places:
             self.turn.append(compose(self.turn[above], model.body_quaternion[b]))
 
     def frame(self, name: Any, what: str) -> _Frame:
-        """Return the frame of a body, else of a joint, else of another frame of this name."""
-        model, key = self.model, text(name, what)
+        """Return the frame of a body, else of a joint, else of another frame of this name; or a frame as it is."""
+        model = self.model
+        if isinstance(name, Frame):
+            found = model.frame(name)
+            return _Frame(found.body, rotation_matrix(found.quaternion), np.array(found.position), found.quaternion)
+        key = text(name, what)
         if key not in model.body_names and key not in model.joint_names and key not in model.frames:
             raise unknown(f"{what}: body, joint or site", key, [*model.body_names, *model.joint_names, *model.frames])
         found, axis = model.frame(key), None

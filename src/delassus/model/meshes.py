@@ -31,7 +31,8 @@ def read_mesh(path: Path) -> list[Part]:
     """
     ending = path.suffix.lower()
     if ending not in MESH_ENDINGS:
-        raise MeshError(f"is of a kind that is not read ({ending or 'no ending'}); convert it to STL, OBJ or DAE")
+        way = "convert it to STL, OBJ or DAE" if ending else "give its name the ending .stl, .obj or .dae, whichever it is"
+        raise MeshError(f"is of a kind that is not read ({ending or 'no ending'}); {way}")
     try:
         size = path.stat().st_size
         if size > _MAX_BYTES:
@@ -39,6 +40,8 @@ def read_mesh(path: Path) -> list[Part]:
         content = path.read_bytes()
     except OSError as error:
         raise MeshError(f"cannot be read: {error.strerror or error}") from None
+    if not content.strip():
+        raise MeshError("is empty")
     if content.startswith(b"version https://git-lfs"):
         raise MeshError("is a Git LFS pointer, not the mesh itself; run: git lfs pull")
     readers: dict[str, Callable[[bytes], list[Part]]] = {".stl": _stl, ".obj": partial(_obj, folder=path.parent), ".dae": read_collada}
@@ -56,9 +59,8 @@ def _stl(content: bytes) -> list[Part]:
     count = int.from_bytes(content[80:84], "little")
     if len(content) >= 84 and len(content) - 84 >= 50 * count and not (count == 0 and b"facet" in content[:2000]):
         corners = np.frombuffer(content, dtype=_FACET, count=count, offset=84)["corners"].reshape(-1, 3)
-    elif content.lstrip()[:5].lower() == b"solid" and (b"facet" in content[:2000] or b"endsolid" in content[-400:]):
-        words = content.split()
-        at = [k for k, word in enumerate(words) if word == b"vertex" or word == b"VERTEX"]
+    elif words := _ascii_stl(content):
+        at = [k for k, word in enumerate(words) if word == b"vertex"]
         try:
             corners = np.array([words[k + 1 : k + 4] for k in at], dtype=np.float64).reshape(-1, 3)
         except ValueError:
@@ -67,6 +69,12 @@ def _stl(content: bytes) -> list[Part]:
         raise MeshError(f"is damaged: it says {count} facets, but has {len(content)} bytes")
     corners = corners[: len(corners) // 3 * 3].astype(np.float64)
     return [Part(corners, np.arange(len(corners), dtype=np.int32).reshape(-1, 3))]
+
+
+def _ascii_stl(content: bytes) -> list[bytes]:
+    """Words of an ASCII file, in small letters; none if it is no such file."""
+    text = content.removeprefix(b"\xef\xbb\xbf").lstrip().lower() if content[:16].lower().find(b"solid") >= 0 else b""
+    return text.split() if text.startswith(b"solid") and (b"facet" in text[:2000] or b"endsolid" in text[-400:]) else []
 
 
 def _obj(content: bytes, folder: Path) -> list[Part]:

@@ -156,7 +156,7 @@ class _Unshaped:
         position = np.array(m.geom_pos[g])
         if kind == "mesh":
             # without faces MuJoCo takes the convex hull
-            self.assets.append(_element("mesh", name=asset, vertex=_numbers(hull(m, data).ravel())))
+            self.assets.append(_element("mesh", name=asset, inertia="shell", vertex=_numbers(hull(m, data).ravel())))
         elif kind == "hfield":
             # MuJoCo scales heights to 0 … 1: the lowest becomes a shift, the highest a size
             heights, (x, y, top, base) = field_data(m, data), m.hfield_size[data]

@@ -47,13 +47,15 @@ class Finder:
     ``GZ_SIM_RESOURCE_PATH``, then in every folder above the description. A folder is package NAME if it has this name, or if its ``package.xml`` says so. If there is none,
     workspaces (``package_dirs`` and ``ROS_PACKAGE_PATH``) are searched four folders deep, as ROS does.
 
+    Where the description is a symbolic link, files are looked for beside the link first, then beside what it points to.
+
     Args:
-        folder: folder of the description; None if it was given as text.
+        path: path of the description; None if it was given as text.
         package_dirs: folders that hold packages, or are packages.
     """
 
-    def __init__(self, folder: Path | None, package_dirs: Sequence[Path] = ()) -> None:
-        self.folder = None if folder is None else folder.resolve()
+    def __init__(self, path: Path | None, package_dirs: Sequence[Path] = ()) -> None:
+        self.folders = () if path is None else tuple(dict.fromkeys((path.parent.resolve(), path.resolve().parent)))
         self.package_dirs = tuple(package_dirs)
         self.packages: dict[str, Path | None] = {}
         self._candidates_of: dict[str, tuple[Path, ...]] = {}
@@ -65,25 +67,31 @@ class Finder:
             MeshError: there is no such file.
         """
         uri = uri.strip()
-        scheme, mark, rest = uri.partition("://")
+        scheme, mark, rest = uri.partition(":/")
+        scheme = scheme.lower()
         if not uri:
             raise MeshError("no file is named")
-        if mark and scheme in ("package", "model"):
-            return self._in_package(uri, rest)
-        if mark and scheme == "file":
-            return _existing(Path("/" + rest.lstrip("/")), "the file does not exist")
-        if mark:
+        if scheme == "file" and mark:  # file:/PATH, file:///PATH, file://localhost/PATH
+            return _existing([Path("/" + rest.lstrip("/").removeprefix("localhost/"))], "the file does not exist")
+        if mark and rest.startswith("/"):
+            if scheme in ("package", "model"):
+                return self._in_package(rest)
             raise MeshError(f"{scheme}:// is not fetched; download the files and name them by a path")
         path = Path(uri)
-        if not path.is_absolute():
-            if self.folder is None:
-                raise MeshError("a text has no folder for relative paths; load the file")
-            path = self.folder / path
-        return _existing(path, "the file does not exist beside the description")
+        if path.is_absolute():
+            return _existing([path], "the file does not exist")
+        if not self.folders:
+            raise MeshError("a text has no folder for relative paths; load the file")
+        # also with the separators of Windows
+        return _existing(
+            [folder / name for name in dict.fromkeys((uri, uri.replace("\\", "/"))) for folder in self.folders],
+            "the file does not exist beside the description",
+        )
 
-    def _in_package(self, uri: str, rest: str) -> Path:
-        """File of package://NAME/PATH; a third slash, which some tools write, is accepted."""
-        name, _, inside = rest.lstrip("/").partition("/")
+    def _in_package(self, rest: str) -> Path:
+        """File of package://NAME/PATH; further slashes, which some tools write, are accepted."""
+        name, _, inside = rest.replace("\\", "/").lstrip("/").partition("/")
+        inside = inside.lstrip("/")
         if name not in self._candidates_of:
             self._candidates_of[name] = tuple(self._candidates(name))
         candidates = self._candidates_of[name]
@@ -96,15 +104,15 @@ class Finder:
         self.packages.setdefault(name, found)
         if found is None:
             raise MeshError(f"package {name!r} is not found; give its parent folder in package_dirs, or set ROS_PACKAGE_PATH")
-        raise MeshError(f"package {name!r} is in {str(found)!r}, but has no such file")
+        raise MeshError(f"package {name!r} is in {str(found)!r}, but has no such file{_other_case([found / inside])}")
 
     def _candidates(self, name: str) -> Iterator[Path]:
         """Folders that may be the package, best first."""
         roots, found = list(self.package_dirs), False
         for variable, between in _VARIABLES.items():
             roots += [Path(entry) / between for entry in os.environ.get(variable, "").split(os.pathsep) if entry]
-        if self.folder is not None:
-            roots += [self.folder, *self.folder.parents]
+        for folder in self.folders:
+            roots += [folder, *folder.parents]
         for root in roots:
             for path in (root / name, root / "share" / name):
                 if path.is_dir():
@@ -119,14 +127,32 @@ class Finder:
                 yield from (package for package in _packages_below(root) if name in (package.name, _package_name(package)))
 
 
-def _existing(path: Path, otherwise: str) -> Path:
-    for candidate in (path, Path(unquote(str(path)))):
-        try:
-            if candidate.is_file():
-                return candidate
-        except (OSError, ValueError):
-            break
-    raise MeshError(otherwise)
+def _existing(paths: Sequence[Path], otherwise: str) -> Path:
+    """Return the first path that is a file, as it is written or with its %20 read as blanks."""
+    for path in paths:
+        for candidate in (path, Path(unquote(str(path)))):
+            try:
+                if candidate.is_file():
+                    return candidate
+            except (OSError, ValueError):
+                break
+    raise MeshError(otherwise + _other_case(paths))
+
+
+def _other_case(paths: Sequence[Path]) -> str:
+    """Say which file is there whose name differs in capitals only: files that were made on Windows or macOS often are."""
+    for path in paths:
+        for wanted in (path, Path(unquote(str(path)))):
+            try:
+                found = next(
+                    (entry for entry in sorted(wanted.parent.iterdir()) if entry.name.lower() == wanted.name.lower() and entry.is_file()),
+                    None,
+                )
+            except (OSError, ValueError):
+                continue
+            if found is not None:
+                return f" (capitals count: there is {found.name!r})"
+    return ""
 
 
 def _packages_below(root: Path) -> Iterator[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Mapping
@@ -23,6 +24,15 @@ from .packages import Finder, folders
 from .urdf_shapes import Lost, UrdfShapes
 
 JOINTS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+_TAGS = ("link", "joint", "material", "inertial", "collision", "visual")
+_SEMANTIC = ("group", "group_state", "disable_collisions", "virtual_joint", "end_effector", "passive_joint")  # elements of SRDF
+# attributes of a joint, with the number of values of each
+_NUMBERS = {
+    ("origin", "xyz"): 3, ("origin", "rpy"): 3, ("axis", "xyz"): 3, ("limit", "lower"): 1, ("limit", "upper"): 1, ("limit", "effort"): 1, ("limit", "velocity"): 1,
+    ("dynamics", "damping"): 1, ("dynamics", "friction"): 1, ("mimic", "multiplier"): 1, ("mimic", "offset"): 1,
+}  # fmt: skip
+_LEAST_AXIS = 1e-10
+NO_RANGE = ", so it has none"  # ends lines about limits that leave no range
 SUBSTITUTES = ("ball", "spherical", "universal")  # joint types that can replace those of a URDF
 
 
@@ -70,6 +80,7 @@ class UrdfDetails:
         shapes: role → kind → number.
         lost: shapes that are left out.
         flat: files of collision meshes that are flat.
+        thinned: file of a collision mesh → number of corners of its hull, of which only the outermost are kept.
         packages: name → folder, None if it is not found.
         overlaps: pairs of links that overlap in the reference configuration, and pass through each other.
         massless: links without mass.
@@ -83,6 +94,7 @@ class UrdfDetails:
     shapes: dict[str, dict[str, int]]
     lost: tuple[Lost, ...]
     flat: tuple[str, ...]
+    thinned: dict[str, int]
     packages: dict[str, Path | None]
     overlaps: tuple[tuple[str, str], ...]
     massless: tuple[str, ...]
@@ -91,7 +103,7 @@ class UrdfDetails:
     unread: dict[str, int]
 
 
-def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | None, where: str) -> Compiled:
+def from_urdf(root: ElementTree.Element, options: UrdfOptions, path: Path | None, where: str) -> Compiled:
     """Prepare a URDF for MuJoCo: fixed links remain bodies, inertias are kept as written, collision and visual shapes are read here."""
     _refuse_xacro(root, where)
     _check_structure(root, where)
@@ -104,11 +116,17 @@ def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | No
         j.get("name") or "" for j in root.findall("joint") if j.get("type") in ("revolute", "prismatic") and j.find("limit") is None
     )
     unread = Counter(child.tag for child in root if child.tag not in ("link", "joint", "material", "mujoco"))
-    shapes = UrdfShapes(Finder(folder, options.package_dirs))
+    shapes = UrdfShapes(Finder(path, options.package_dirs))
     shapes.take_from(root)
     if floating_base:
-        if len(roots) != 1 or roots == ("world",):
-            raise LoadError(f"floating_base: expected one link, not named 'world', that is no joint's child, got {list(roots)} in {where}.")
+        if roots == ("world",):
+            raise LoadError(
+                f"floating_base: the root of {where} is the link 'world', which is the ground. Remove it and its joint, or make that joint floating and leave floating_base out."
+            )
+        if len(roots) != 1:
+            raise LoadError(
+                f"floating_base: expected one root, a link that is no joint's child, got {list(roots)} in {where}. Join the others to it."
+            )
         ElementTree.SubElement(root, "link", {"name": "world"})
         joint = ElementTree.SubElement(root, "joint", {"name": "root", "type": "floating"})
         ElementTree.SubElement(joint, "parent", {"link": "world"})
@@ -119,13 +137,14 @@ def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | No
     compiler = extension.find("compiler")
     if compiler is None:
         compiler = ElementTree.SubElement(extension, "compiler")
-    if folder is not None and compiler.get("meshdir"):
-        shapes.folders = (folder / compiler.get("meshdir", ""),)
+    if path is not None and compiler.get("meshdir"):
+        shapes.folders = (path.parent / compiler.get("meshdir", ""),)
     adjusts = any(compiler.get(key) for key in ("balanceinertia", "boundmass", "boundinertia", "inertiafromgeom", "settotalmass"))
     for key, value in {"fusestatic": "false", "strippath": "false", "discardvisual": "false"}.items():
         compiler.set(key, value)
     inertials = {} if adjusts else {link.get("name"): _take_inertial(link, where) for link in links}
     held = [] if adjusts else _hold_massless(root, {name: mass for name, (mass, *_) in inertials.items()}, options.joints)
+    unread_mimics = _drop_own_mimics(root)
     # a substituted joint has no limits, and does not mimic another
     for joint in root.findall("joint"):
         if joint.get("name") in options.joints and joint.get("type") != "fixed":
@@ -148,8 +167,9 @@ def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | No
         for k, (one, two) in enumerate(overlaps):
             spec.add_exclude(name=f"overlap_{k}", bodyname1=one, bodyname2=two)
         model, omitted = compiled(spec.compile, where)
-    omitted = tuple(line for line in said + omitted if "<mimic>" not in line)  # counted by _unread
-    omitted += _unread(root, model, omitted)
+    # mimics and limits are counted by _unread
+    omitted = tuple(line for line in said + omitted if "<mimic>" not in line and "lower and upper limits" not in line)
+    omitted += unread_mimics + _unread(root, model)
     if held:
         some = ", ".join(held[:3]) + (" …" if len(held) > 3 else "")
         omitted += (f"motion of {counted(len(held), 'joint')} that move{'s' if len(held) == 1 else ''} links without mass ({some})",)
@@ -172,7 +192,7 @@ def from_urdf(root: ElementTree.Element, options: UrdfOptions, folder: Path | No
         compiled(lambda: mujoco.mj_setConst(model, mujoco.MjData(model)), where)
     ids = (mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_GEOM, name) for name in shapes.drawn_names)
     details = UrdfDetails(
-        len(links), dict(types), shapes.counts, tuple(shapes.lost), tuple(shapes.flat), shapes.finder.packages, overlaps,
+        len(links), dict(types), shapes.counts, tuple(shapes.lost), tuple(shapes.flat), dict(shapes.thinned), shapes.finder.packages, overlaps,
         tuple(name or "" for name, (mass, *_) in inertials.items() if mass == 0 and name != "world"), roots, unlimited, dict(unread),
     )  # fmt: skip
     return Compiled(model, root.get("name"), omitted, carried, frozenset(ids), details)
@@ -242,7 +262,7 @@ def xacro_error(where: str, what: str) -> LoadError:
     name = where.strip("'\"") if where != "the text" else "robot.urdf.xacro"
     target = name.removesuffix(".xacro").removesuffix(".urdf") + "_expanded.urdf"
     return LoadError(
-        f"source: {where} is xacro, not yet URDF: it has {what}. Expand it first: xacro {name} > {target}  (pip install xacro, or from ROS)."
+        f"source: {where} is xacro, not yet URDF: it has {what}. Expand it first: xacro {shlex.quote(name)} > {shlex.quote(target)}  (pip install xacro, or from ROS)."
     )
 
 
@@ -255,8 +275,13 @@ def _check_structure(root: ElementTree.Element, where: str) -> None:
         if repeated := [name for name, n in names.items() if n > 1]:
             raise LoadError(f"source: {where}: {tag} names must differ, got {names[repeated[0]]} of name {repeated[0]!r}. Rename them.")
     links = {link.get("name") for link in root.findall("link")}
+    capital = next((e.tag for e in (*root, *root.findall("link/*")) if e.tag not in _TAGS and e.tag.lower() in _TAGS), None)
+    if capital is not None:
+        raise LoadError(f"source: {where}: URDF has no <{capital}>: write <{capital.lower()}>.")
     if not links:
-        semantic = " It is an SRDF, which only adds to a URDF: give the URDF." if root.find("group") is not None else ""
+        semantic = (
+            " It is an SRDF, which only adds to a URDF: give the URDF." if any(root.find(tag) is not None for tag in _SEMANTIC) else ""
+        )
         raise LoadError(f"source: {where}: expected at least one <link>, got none.{semantic}")
     for joint in root.findall("joint"):
         name, kind = joint.get("name"), joint.get("type")
@@ -268,6 +293,7 @@ def _check_structure(root: ElementTree.Element, where: str) -> None:
                 raise LoadError(f"source: {where}: joint {name!r} needs <{end} link=…>.")
             if link not in links:
                 raise LoadError(f"source: {where}: joint {name!r}: its {end} is link {link!r}, which does not exist.")
+        _check_numbers(joint, f"source: {where}: joint {name!r}")
     children = Counter(child.get("link") for child in root.findall("joint/child"))
     if twice := [link for link, n in children.items() if n > 1]:
         raise LoadError(
@@ -279,10 +305,33 @@ def _check_structure(root: ElementTree.Element, where: str) -> None:
         )
     for joint in root.findall("joint"):
         parent = _end_of(joint, "parent")
-        if joint.get("type") == "floating" and parent in children:
+        if joint.get("type") == "floating" and parent != "world":
+            way = "use another type" if parent in children else f"name {parent!r} 'world', or remove it and load with floating_base=True"
             raise LoadError(
-                f"source: {where}: joint {joint.get('name')!r} is floating below link {parent!r}. Only a root can float: make {parent!r} the world, or use another type."
+                f"source: {where}: joint {joint.get('name')!r} is floating below link {parent!r}. Only a child of the link 'world' can float: {way}."
             )
+        if _end_of(joint, "child") == "world":
+            raise LoadError(
+                f"source: {where}: link 'world' is the child of joint {joint.get('name')!r}, but 'world' is the ground. Rename the link."
+            )
+
+
+def _check_numbers(joint: ElementTree.Element, what: str) -> None:
+    """Raise where an attribute of a joint is not the numbers that it should be."""
+    for (tag, key), n in _NUMBERS.items():
+        element = joint.find(tag)
+        text = None if element is None else element.get(key)
+        if text is None:
+            continue
+        try:
+            values = [float(word) for word in text.split()]
+        except ValueError:
+            values = []
+        bounds = tag == "limit"  # may be infinite
+        if len(values) != n or not (np.isfinite(values) | (bounds & np.isinf(values))).all():
+            raise LoadError(f"{what}: <{tag}> expects {counted(n, 'number' if bounds else 'finite number')} in {key}, got {text!r}.")
+        if tag == "axis" and joint.get("type") not in ("fixed", "floating") and not np.linalg.norm(values) > _LEAST_AXIS:
+            raise LoadError(f"{what}: <axis> expects a direction, got {text!r}.")
 
 
 def _substitute(spec: mujoco.MjSpec, joints: Mapping[str, Any], carried: Mapping[str, str]) -> None:
@@ -319,7 +368,18 @@ def _universal_axes(said: Mapping[str, Any], own: Any, what: str) -> tuple[Any, 
     return first, second
 
 
-def _unread(root: ElementTree.Element, model: mujoco.MjModel, said: tuple[str, ...]) -> tuple[str, ...]:
+def _drop_own_mimics(root: ElementTree.Element) -> tuple[str, ...]:
+    """Remove <mimic> elements of joints that mimic themselves, which MuJoCo refuses; returns lines about them."""
+    lines = []
+    for joint in root.findall("joint"):
+        for mimic in joint.findall("mimic"):
+            if mimic.get("joint") == joint.get("name"):
+                joint.remove(mimic)
+                lines.append(f"mimic of joint {joint.get('name')!r}: it follows itself")
+    return tuple(lines)
+
+
+def _unread(root: ElementTree.Element, model: mujoco.MjModel) -> tuple[str, ...]:
     """Lines about mimic joints without a leader or that this MuJoCo does not read, and about limits with an empty range."""
     omitted: tuple[str, ...] = ()
     couplings = int(np.count_nonzero(model.eq_type == mujoco.mjtEq.mjEQ_JOINT))
@@ -334,10 +394,11 @@ def _unread(root: ElementTree.Element, model: mujoco.MjModel, said: tuple[str, .
         id_ = mujoco.mj_name2id(model, mujoco.mjtObj.mjOBJ_JOINT, name)
         if limit is None or joint.get("type") not in ("revolute", "prismatic") or id_ < 0 or model.jnt_limited[id_]:
             continue
-        if not any(repr(name) in line for line in said):
-            low, high = _number(limit, "lower"), _number(limit, "upper")
-            how = "equal lower and upper limits" if low == high else f"a lower limit {low:g} above its upper limit {high:g}"
-            omitted += (f"joint {name!r} has {how}, so it has none",)
+        low, high = _number(limit, "lower"), _number(limit, "upper")
+        if low == -np.inf and high == np.inf:
+            continue
+        how = "equal lower and upper limits" if low == high else f"a lower limit {low:g} above its upper limit {high:g}"
+        omitted += (f"joint {name!r} has {how}{NO_RANGE}",)
     return omitted
 
 
@@ -363,7 +424,9 @@ def _take_inertial(link: ElementTree.Element, where: str) -> tuple[float, Any, A
         except ValueError:
             values = []
         if len(values) != n or not np.isfinite(values).all():
-            raise LoadError(f"source: {where}: link {link.get('name')!r}: <{tag}> expects {n} finite numbers in {keys}, got {text!r}.")
+            raise LoadError(
+                f"source: {where}: link {link.get('name')!r}: <{tag}> expects {counted(n, 'finite number')} in {keys}, got {text!r}."
+            )
         return values
 
     inertial = link.find("inertial")

@@ -23,12 +23,14 @@ from .mesh_part import Part, Rgba, welded
 from .meshes import read_mesh
 from .packages import Finder
 
-__all__ = ["Lost", "UrdfShapes"]
+__all__ = ["MOST_CORNERS", "Lost", "UrdfShapes"]
 
 COLLISION_GROUP, VISUAL_GROUP = 3, 2  # MuJoCo shows groups 0, 1 and 2
 _GREY: Rgba = (0.7, 0.7, 0.7, 1.0)
 _FLAT = 1e-6  # thickness over width below which a mesh has no volume
 _PLATE = 5e-4  # half the thickness given to a flat mesh [m]
+_LEAST_AREA = 1e-14  # smallest surface that MuJoCo accepts [m²]
+MOST_CORNERS = 10_000  # of a hull, which is then exact to 3e-4 of its size
 
 
 class Lost(NamedTuple):
@@ -57,6 +59,7 @@ class UrdfShapes:
         lost: shapes that are left out.
         counts: role → kind → number of shapes that are read.
         flat: names of flat collision meshes, which become plates of 1 mm.
+        thinned: file of a collision mesh whose hull was reduced → number of corners of the full hull.
         drawn_names: names of geoms that are only drawn.
     """
 
@@ -65,6 +68,7 @@ class UrdfShapes:
     lost: list[Lost] = field(default_factory=list)
     counts: dict[str, dict[str, int]] = field(default_factory=lambda: {"collision": {}, "visual": {}})
     flat: list[str] = field(default_factory=list)
+    thinned: dict[str, int] = field(default_factory=dict)
     drawn_names: list[str] = field(default_factory=list)
     _elements: list[tuple[str, str, ElementTree.Element]] = field(default_factory=list)
     _materials: dict[str, Rgba] = field(default_factory=dict)
@@ -82,7 +86,12 @@ class UrdfShapes:
         for link in root.findall("link"):
             for role in ("collision", "visual"):
                 for element in link.findall(role):
-                    self._elements.append((role, link.get("name") or "", element))
+                    name = link.get("name") or ""
+                    geometries = [geometry for part in element.findall("geometry") for geometry in part]
+                    self.lost += [
+                        Lost(role, name, _named_geometry(g), f"a <{role}> has one geometry, and this is another") for g in geometries[1:]
+                    ]
+                    self._elements.append((role, name, element))
                     link.remove(element)
 
     def add_to(self, spec: Any, where: str) -> None:
@@ -129,6 +138,7 @@ class UrdfShapes:
             of = ", ".join(repr(link) for link in links[:3]) + (" …" if len(links) > 3 else "")
             example = f" (such as {group[0].what})" if len(group) > 1 and group[0].what.startswith("mesh") else ""
             lines.append(f"{what} of link{'' if len(links) == 1 else 's'} {of}: {reason}{example}")
+        lines += [f"corners of the hull of {name!r} beyond the {MOST_CORNERS:,} outermost of {n:,}" for name, n in self.thinned.items()]
         return lines
 
     def _named(self, base: str) -> str:
@@ -141,10 +151,9 @@ class UrdfShapes:
 
     def _geoms(self, spec: Any, role: str, element: ElementTree.Element) -> Iterable[dict[str, Any]]:
         """Arguments of MuJoCo's geoms for one shape: one, or for a visual mesh one per colour."""
-        geometry = element.find("geometry")
-        if geometry is None or len(geometry) == 0:
+        shape = _geometry(element)
+        if shape is None:
             raise MeshError("it has no geometry")
-        shape = geometry[0]
         geom = mujoco.mjtGeom
         if shape.tag == "mesh":
             assets = self._mesh(spec, role, shape)
@@ -194,6 +203,9 @@ class UrdfShapes:
         corners, flat = _hull_corners(np.concatenate([part.vertices[np.unique(part.faces)] for part in parts]))
         if flat:
             self.flat.append(path.name)
+        if len(corners) > MOST_CORNERS:
+            self.thinned[path.name] = len(corners)
+            corners = _outermost(corners, MOST_CORNERS)
         # without faces MuJoCo takes the hull of the vertices
         mesh = spec.add_mesh(name=self._named(f"{path.stem}_hull"), uservert=corners.astype(np.float32).ravel())
         mesh.inertia = mujoco.mjtMeshInertia.mjMESH_INERTIA_SHELL
@@ -210,8 +222,7 @@ class UrdfShapes:
                 np.concatenate([part.vertices for part in same]),
                 np.concatenate([part.faces + start for part, start in zip(same, starts, strict=True)]),
             )
-            spread = np.linalg.svd(vertices - vertices.mean(axis=0), compute_uv=False) if len(vertices) < 100 else np.ones(3)
-            if len(faces) == 0 or len(vertices) < 3 or not spread[1] > _FLAT * spread[0]:
+            if _degenerate(vertices, faces):
                 continue
             if len(vertices) == 3:
                 vertices = np.concatenate([vertices, vertices.mean(axis=0, keepdims=True)])  # MuJoCo requires four
@@ -223,12 +234,35 @@ class UrdfShapes:
         return made
 
 
+def _degenerate(vertices: NDArray[np.float32], faces: NDArray[np.int32]) -> bool:
+    """Whether triangles have no area, as far as their coordinates can tell."""
+    if len(faces) == 0:
+        return True
+    a, b, c = np.moveaxis(vertices[faces].astype(np.float64), 1, 0)
+    area = float(np.linalg.norm(np.cross(b - a, c - a), axis=1).sum()) / 2
+    width = float(np.ptp(vertices, axis=0).max())
+    return not area > max(_FLAT * width**2, _LEAST_AREA)
+
+
+def _outermost(corners: NDArray[np.float64], n: int) -> NDArray[np.float64]:
+    """Corners of a hull that reach farthest in any of n directions, which are spread evenly (a Fibonacci lattice)."""
+    k = np.arange(n) + 0.5
+    z, angle = 1 - 2 * k / n, np.pi * (1 + np.sqrt(5)) * k
+    r = np.sqrt(1 - z * z)
+    directions = np.stack([r * np.cos(angle), r * np.sin(angle), z], axis=1).astype(np.float32)
+    middle = (corners.min(axis=0) + corners.max(axis=0)) / 2
+    points = ((corners - middle) / np.ptp(corners, axis=0)).astype(np.float32).T
+    kept = np.unique(np.concatenate([(directions[k : k + 256] @ points).argmax(axis=1) for k in range(0, n, 256)]))
+    return np.asarray(corners[kept])
+
+
 def _hull_corners(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], bool]:
     """Corners (n, 3) of the convex hull of points, and whether the points are flat: then it is a plate of 1 mm."""
+    points = np.unique(points.astype(np.float32), axis=0).astype(np.float64)  # STL repeats each vertex, and MuJoCo keeps single precision
     middle = points.mean(axis=0)
     spread, axes = np.linalg.eigh((points - middle).T @ (points - middle) / max(len(points), 1))
     widths = np.sqrt(np.maximum(spread, 0.0))
-    if not widths[1] > _FLAT * widths[2]:
+    if len(points) < 3 or not widths[1] > _FLAT * widths[2]:
         raise MeshError("has no width: all its corners are on a line")
     flat = bool(widths[0] <= _FLAT * widths[2])
     if flat:
@@ -291,13 +325,20 @@ def _placed(origin: ElementTree.Element | None, what: str) -> dict[str, Any]:
     return {"pos": places["xyz"], "quat": quaternion}
 
 
+def _geometry(element: ElementTree.Element) -> ElementTree.Element | None:
+    """Return the box, mesh, … of a <collision> or <visual>: the first one."""
+    return next((shape for part in element.findall("geometry") for shape in part), None)
+
+
 def _kind(element: ElementTree.Element) -> str:
-    return element.find("geometry")[0].tag  # type: ignore[index]
+    shape = _geometry(element)
+    return "" if shape is None else shape.tag
 
 
 def _described(element: ElementTree.Element) -> str:
-    geometry = element.find("geometry")
-    shape = geometry[0] if geometry is not None and len(geometry) else None
-    if shape is None:
-        return "nothing"
+    shape = _geometry(element)
+    return "nothing" if shape is None else _named_geometry(shape)
+
+
+def _named_geometry(shape: ElementTree.Element) -> str:
     return f"mesh {shape.get('filename')!r}" if shape.tag == "mesh" else shape.tag

@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import combinations
 from typing import Any
 
@@ -93,6 +94,10 @@ class Explanation:
         """Smallest number of products k for which forming G and multiplying by it, forming + k m², is cheaper than k matrix-free products; None if there is none."""
         saved = self.product.multiply_adds - self.rows**2
         return self.forming // saved + 1 if saved > 0 else None
+
+    def _repr_html_(self) -> str:
+        """Return the report for notebooks."""
+        return f"<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         reached = self.order[self.idle :]

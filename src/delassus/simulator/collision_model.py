@@ -18,8 +18,12 @@ __all__ = ["REACH", "ShownModel", "collision_model", "margin_shift"]
 
 REACH = 1e-3  # [m] on each of two shapes
 _FEW = 8  # shapes of a body; a tree of boxes around them costs more than spheres
-# arrays that are only drawn, or large and never read here: they may be written
+# arrays that are only drawn: they may be written
 _DRAWN = ("cam_", "light_", "mat_", "skin_", "tex_", "text", "vis", "names", "site_rgba", "geom_rgba", "tendon_rgba", "geom_group", "geom_matid")  # fmt: skip
+
+
+# arrays that grow with the vertices of what is drawn, and that nobody writes: trees of boxes, meshes, skins, textures
+_BULKY = ("bvh_", "oct_", "mesh_", "skin_", "tex_")
 
 
 @lru_cache(maxsize=1)
@@ -68,21 +72,27 @@ class ShownModel:
 
     def __init__(self, m: mujoco.MjModel) -> None:
         self.model, self._before = copy.copy(m), m
+        self._spans = self._watched()
         self._seen = self._memory()
 
-    def _memory(self) -> tuple[bytes, ...]:
-        """Options, and all arrays that come before or after those of meshes, skins and textures."""
+    def _watched(self) -> list[tuple[int, int]]:
+        """Address and length of the options, and of all arrays but the bulky ones. They are looked at in every step."""
         m, (offsets, _, _) = self.model, layout("mjModel")
-        start = m._address + offsets["opt"]
-        first, last = (ctypes.c_uint64.from_address(m._address + offsets[name]).value for name in ("buffer", "mesh_vertadr"))
-        pairs = ctypes.c_uint64.from_address(m._address + offsets["pair_dim"]).value
-        heights = np.asarray(m.hfield_data)
-        return (
-            ctypes.string_at(start, offsets["buffer"] - offsets["opt"]),
-            ctypes.string_at(first, last - first),
-            heights.tobytes(),
-            ctypes.string_at(pairs, first + m.nbuffer - pairs),
-        )
+        arrays = sorted((offset, name) for name, offset in offsets.items() if offset > offsets["buffer"] and name != "signature")
+        starts = [ctypes.c_uint64.from_address(m._address + offset).value for offset, _ in arrays]
+        ends = [*starts[1:], ctypes.c_uint64.from_address(m._address + offsets["buffer"]).value + m.nbuffer]
+        spans = [(m._address + offsets["opt"], m._address + offsets["buffer"])]
+        for (_, name), start, end in zip(arrays, starts, ends, strict=True):
+            if name.startswith(_BULKY):
+                continue
+            if spans[-1][1] == start:
+                spans[-1] = (spans[-1][0], end)
+            else:
+                spans.append((start, end))
+        return [(start, end - start) for start, end in spans]
+
+    def _memory(self) -> tuple[bytes, ...]:
+        return tuple(ctypes.string_at(start, length) for start, length in self._spans)
 
     def check(self) -> None:
         """Raise an error if the model was written to.

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from .. import _core
 from .._door import as_array, count, number, text, unknown
+from .._html import table
 from ..errors import ArgumentError, DelassusError, LoadError
 from ..solvers.contacts import _METHODS, ContactResult, solve_sets
 from .files import whole_file
@@ -125,6 +126,11 @@ class ContactProblem:
 
     def __repr__(self) -> str:
         return f"<ContactProblem of {self.model!r} at t = {self.time:g} s: {len(self)} rows, {len(self.cones)} contacts, {len(np.unique(self.island))} islands>"
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        rows = [("time", f"{self.time:g} s"), ("rows", len(self)), ("contacts", len(self.cones)), ("islands", len(np.unique(self.island)))]
+        return table(f"ContactProblem of {self.model}", rows)
 
     def solve(
         self, method: str | None = None, *, tolerance: float | None = None, max_iterations: int | None = None, warm: bool = True

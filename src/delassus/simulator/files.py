@@ -19,6 +19,8 @@ __all__ = ["named_path", "new_figure", "private_file", "save_figure", "whole_fil
 def named_path(path: str | os.PathLike[str], name: str = "path") -> Path:
     """Return a valid path, or raise an error that names the argument."""
     target = Path(os.fsdecode(path))
+    if not target.name:
+        raise ArgumentError(f"{name}: expected the name of a file, got {str(target)!r}, which is a folder.")
     try:
         if b"\0" not in os.fsencode(target):
             return target

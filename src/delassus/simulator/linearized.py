@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._door import columns_of
+from .._html import table
 from ..errors import StaleError
 from ..model import Model
 from ..types import ContactMode
@@ -223,6 +224,12 @@ class LinearizedStep:
         if self._B is None:
             self._B = np.vstack(self.jvp(dcontrol=np.eye(self._controls))) if self._controls else np.zeros((2 * self.v.size, 0))
         return self._B
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        counts = ", ".join(f"{self.modes.count(mode)} {mode}" for mode in dict.fromkeys(self.modes))
+        left_out = [("left out", "; ".join(self.left_out))] if self.left_out else []
+        return table("LinearizedStep", [("status", self.status), ("contacts", counts or "none"), *left_out])
 
     def __repr__(self) -> str:
         counts = ", ".join(f"{self.modes.count(mode)} {mode}" for mode in dict.fromkeys(self.modes))

@@ -84,6 +84,13 @@ def _positive(values: Floats) -> Floats:
     return np.where(values > 0, values, np.nan)
 
 
+def _decades(values: Floats) -> tuple[float, float]:
+    """Whole decades around the positive ones of some values; about a micrometre where there are none."""
+    positive = values[np.isfinite(values) & (values > 0)]
+    low, high = (positive.min(), positive.max()) if len(positive) else (1e-6, 1e-6)
+    return float(10.0 ** np.floor(np.log10(low))), float(10.0 ** (np.floor(np.log10(high)) + 1))
+
+
 def _setter(value: Any) -> Callable[[str, Any], None]:
     """Return a function that sets the fields of a frozen value during construction."""
     return partial(object.__setattr__, value)
@@ -377,7 +384,7 @@ class Trajectory:
             path: also write the figure there; its suffix gives the format (.png, .svg, .pdf).
 
         Returns:
-            A ``matplotlib.figure.Figure`` that notebooks show by themselves; elsewhere ``figure.show()`` opens a window with your matplotlib backend.
+            A ``matplotlib.figure.Figure`` of energies, residual, penetration (zero is at its lower edge), contacts and iterations that notebooks show by themselves; elsewhere ``figure.show()`` opens a window with your matplotlib backend.
         """
         figure = new_figure(figsize=(10, 6.5), layout="constrained")
         energies, residuals, depths, contacts = figure.subplots(2, 2, sharex=True).ravel()
@@ -392,18 +399,20 @@ class Trajectory:
         if wrong.any():
             residuals.plot(t[wrong], _positive(self.residual)[wrong], "x", color="tab:red", label=f"{wrong.sum()} not solved")
             residuals.legend(frameon=False)
-        residuals.set(title="Natural residual", ylabel="[m/s]")
+        residuals.set(title="Contact residual", ylabel="[m/s]")
 
-        depths.semilogy(t, _positive(self.penetration), label="penetration", linewidth=1.3)
-        if self.model.loops:
-            depths.semilogy(t, _positive(self.loop_error), label="loop error", linewidth=1.3)
-        depths.set(title="Depths", xlabel="t [s]", ylabel="[m]")
+        shown = {"penetration": self.penetration} | ({"loop error": self.loop_error} if self.model.loops else {})
+        low, high = _decades(np.concatenate(list(shown.values())))
+        for name, values in shown.items():
+            depths.semilogy(t, np.maximum(values, low), label=name, linewidth=1.3)
+        depths.set(title=" and ".join(shown).capitalize(), xlabel="t [s]", ylabel="[m]", ylim=(low, high))
         depths.legend(frameon=False)
 
         contacts.step(t, np.diff(self.contact_start), where="post", linewidth=1.3, color="tab:green", label="contacts")
         contacts.step(t, self.iterations, where="post", linewidth=1.0, color="tab:gray", label="iterations")
         contacts.set(title="Contacts and iterations", xlabel="t [s]")
         contacts.legend(frameon=False)
+        contacts.yaxis.get_major_locator().set_params(integer=True)
         for ax in (energies, residuals, depths, contacts):
             ax.grid(alpha=0.3)
             ax.spines[["top", "right"]].set_visible(False)

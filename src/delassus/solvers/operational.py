@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._door import count
+from .._html import table
 from ..errors import ArgumentTypeError
 from ..operators import DelassusOperator
 from ..operators.delassus import LinearMap
@@ -93,6 +94,13 @@ class OperationalSpace:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (self._G, self._iterations)
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        return table(
+            f"OperationalSpace of {self._G.model.name}",
+            [("rows", self._G.shape[0]), ("nv", self._G.model.nv), ("iterations", self._iterations)],
+        )
 
     def __repr__(self) -> str:
         return f"<OperationalSpace of {self._G.model.name!r}: {self._G.shape[0]} rows, {self._iterations} iterations>"

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._door import unknown
+from .._html import table
 from ..errors import MissingExtraError
 from .dataset import Dataset, sorted_rows
 from .picture import picture
@@ -93,6 +94,13 @@ class StudyResult:
             A ``matplotlib.figure.Figure``.
         """
         return picture(self, path)
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        metrics = [(name, self.column(name)) for name in self.study.metrics if len(self)]
+        where = [] if self.path is None else [("folder", str(self.path))]
+        counts = ", ".join(f"{n} {word}" for word, n in self.counts().items())
+        return table(f"StudyResult of {self.study.model.name}", [("rows", len(self)), ("statuses", counts), *metrics, *where])
 
     def __repr__(self) -> str:
         return f"<StudyResult of {self.study.model.name!r}: {len(self)} rows{'' if self.path is None else f' in {str(self.path)!r}'}>"

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._door import numbers
 from ..dynamics import solve_mass_matrix
-from ..errors import StaleError, UnstableError
-from ..model import Model
+from ..errors import ArgumentError, StaleError, UnstableError
+from ..model import Frame, Model
 from ..simulator import Simulator, StepResult
-from ..state import body_placements, point_jacobian
+from ..state import body_placements, on_body, point_jacobian
 from .looks import check_look
 from .solids import of_mujoco
 from .stage import Stage, outline, radius
@@ -157,17 +158,20 @@ class Play:
                 values.clear()
             self._draw()
 
-    def pull(self, body: str | int, point: Any, target: Any) -> None:
+    def pull(self, body: str | int | Frame, point: Any, target: Any) -> None:
         """Pull a body with a spring, as by dragging, until :meth:`release`.
 
         Args:
-            body: name or index of the body.
+            body: name of a body, joint or frame, or a :class:`~delassus.Frame`.
             point: (3,) point on it, in its frame [m].
             target: (3,) point that the spring pulls towards, world [m].
         """
-        index = self._model.body_index(body) if isinstance(body, str) else int(body)
+        frame = self._model.frame(body)
+        if not self._model.body_moves[index := self._model.body_index(frame.body)]:
+            raise ArgumentError(f"body: expected one that moves, got {frame.body!r}.")
+        at, to = on_body(frame, numbers(point, "point", (3,))), numbers(target, "target", (3,))
         with self._lock:
-            self._pull = (index, np.array(point, dtype=float), np.array(target, dtype=float))
+            self._pull = (index, at, to)
 
     def release(self) -> None:
         """Release the pulled body."""
@@ -440,7 +444,7 @@ class Play:
             )
             self._charts.append((handle, names))
 
-        chart("Natural residual, log₁₀ [m/s]", ["residual"])
+        chart("Contact residual, log₁₀ [m/s]", ["residual"])
         chart("Sum of contact forces [N]", ["force"])
         chart("Penetration, log₁₀ [m]", ["penetration"])
         if self._model.loops:

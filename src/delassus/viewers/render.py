@@ -25,6 +25,7 @@ Array = NDArray[Any]
 _LIGHT = np.array([0.35, -0.45, 0.82]) / np.linalg.norm([0.35, -0.45, 0.82])
 _NEVER = np.inf
 _SHADE_CELLS = 700  # cells of the shadow map, in each direction
+_EDGE = 1e-3  # margin by which a row of a triangle is searched beyond its ends [pixels]
 _SIDES = 8
 # profile of an arrow from its tail to its tip: radius over the shaft's; position as a fraction of its length, minus a fraction of its head
 _ARROW = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (1.0, 1.0, 1.0), (2.4, 1.0, 1.0), (0.0, 1.0, 0.0))
@@ -170,14 +171,15 @@ def _fill(corners: Array, depths: Array, shape: tuple[int, int]) -> tuple[Array,
         corners[:, 1, 1] - corners[:, 0, 1]
     )
     used = np.flatnonzero((high >= low).all(axis=1) & (np.abs(area) > 1e-12))
-    span = high[used] - low[used] + 1
-    count = span[:, 0] * span[:, 1]
-    # one candidate for each pixel of each triangle's box
-    owner = np.repeat(np.arange(len(used)), count)
-    place = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
-    column, row = low[used[owner], 0] + place % span[owner, 0], low[used[owner], 1] + place // span[owner, 0]
+    # each row of pixels that a triangle crosses, and from where to where it does: the boxes of slivers hold far more pixels
+    of, place = _expanded(high[used, 1] - low[used, 1] + 1)
+    owner = used[of]
+    rows = low[owner, 1] + place
+    first, last = _crossed(corners[owner], rows + 0.5)
+    start = np.ceil(np.clip(first - 0.5 - _EDGE, 0, w)).astype(int)
+    of, place = _expanded(np.maximum(np.floor(np.clip(last - 0.5 + _EDGE, -1, w - 1)).astype(int) - start + 1, 0))
+    triangle, row, column = owner[of], rows[of], start[of] + place
     x, y = column + 0.5, row + 0.5
-    triangle = used[owner]
     c, z = corners[triangle], depths[triangle]
     # barycentric coordinates
     v = ((x - c[:, 0, 0]) * (c[:, 2, 1] - c[:, 0, 1]) - (c[:, 2, 0] - c[:, 0, 0]) * (y - c[:, 0, 1])) / area[triangle]
@@ -185,6 +187,25 @@ def _fill(corners: Array, depths: Array, shape: tuple[int, int]) -> tuple[Array,
     inside = (u >= 0) & (v >= 0) & (u + v <= 1)
     depth = z[:, 0] + v * (z[:, 1] - z[:, 0]) + u * (z[:, 2] - z[:, 0])
     return row[inside], column[inside], triangle[inside], depth[inside]
+
+
+def _expanded(counts: Array) -> tuple[Array, Array]:
+    """For each of n things repeated as often as counts (n,) say: which it is, and how many of it came before."""
+    of = np.repeat(np.arange(len(counts)), counts)
+    return of, np.arange(len(of)) - (np.cumsum(counts) - counts)[of]
+
+
+def _crossed(corners: Array, y: Array) -> tuple[Array, Array]:
+    """Leftmost and rightmost columns (K,) at which triangles (K, 3, 2) cross the heights y (K,); ∞ and −∞ where they do not."""
+    first, last = np.full(len(y), np.inf), np.full(len(y), -np.inf)
+    for k in range(3):
+        a, b = corners[:, k], corners[:, (k + 1) % 3]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = (y - a[:, 1]) / (b[:, 1] - a[:, 1])
+        on = (share >= -1e-9) & (share <= 1 + 1e-9)
+        x = a[on, 0] + share[on] * (b[on, 0] - a[on, 0])
+        first[on], last[on] = np.minimum(first[on], x), np.maximum(last[on], x)
+    return first, last
 
 
 def _nearest(row: Array, column: Array, depth: Array, triangle: Array, shape: tuple[int, int]) -> tuple[Array, Array]:

@@ -16,6 +16,7 @@ from ..model import JointLoop, Loop, Model
 from ..operators import DelassusOperator
 from ..simulator import Contacts
 from ..solvers import solve_contacts
+from ..spatial import rotation_matrix
 from ..state import body_placements
 from .looks import SLIDES, STICKS, body_colors, check_look, robot_colors
 from .solids import Mesh, Solid, along, capsule, cone, cylinder, quaternions, sphere, torus
@@ -265,7 +266,9 @@ class Stage:
             return "/world"
         name = f"/bodies/{_node(self.model.body_names[body])}"
         if body not in self._frames:
-            self._frames[body] = self._scene.add_frame(name, show_axes=False)
+            frame = self._frames[body] = self._scene.add_frame(name, show_axes=False)
+            # viser sends no pose that is the one it has, so a recording that begins at the identity would not say so: a page that goes back to its start keeps a later pose
+            frame.wxyz, frame.position = (0.0, 1.0, 0.0, 0.0), (1.0, 1.0, 1.0)
         return name
 
     def _bodies(self) -> None:
@@ -311,9 +314,16 @@ class Stage:
         low, high = points.min(axis=0), points.max(axis=0)
         toward = np.array([*TOWARD[:2], 0.0]) / np.hypot(*TOWARD[:2])
         front = float(((points - (low + high) / 2) @ toward).max()) + 0.1 * self.radius
-        middle = np.array([*(low + high)[:2] / 2, low[2] + 0.02 * self.radius]) + front * toward
+        middle = np.array([*(low + high)[:2] / 2, low[2]]) + front * toward
+        # what is drawn may reach below the ground, and the arrow lies on it
+        middle[2] = max([middle[2], *(z for z in self._ground_heights(middle) if z < high[2])]) + 0.02 * self.radius
         half = np.cross(UPWARD, toward) * force * self.newton / 2
         self._scale_ends = np.array([middle - half, middle + half])
+
+    def _ground_heights(self, place: Floats) -> list[float]:
+        """Heights of the world's planes at a place, those that one could stand on [m]."""
+        planes = [(rotation_matrix(s.quaternion)[:, 2], np.array(s.position)) for s in self._solids if s.kind == "plane" and s.body == 0]
+        return [float(p[2] - normal[:2] @ (place - p)[:2] / normal[2]) for normal, p in planes if normal[2] > 0.3]
 
     def _show_scale(self) -> None:
         """Draw the scale arrow there, with its label."""

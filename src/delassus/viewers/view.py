@@ -350,7 +350,7 @@ class View:
 
         kinetic, potential = trajectory.kinetic_energy[kept], trajectory.potential_energy[kept]
         chart("Energy [J]", {"kinetic": (kinetic, BLUE), "potential": (potential, ORANGE), "sum": (kinetic + potential, GREEN)})
-        chart("Natural residual, log₁₀ [m/s]", {"residual": (exponent(trajectory.residual), PURPLE)})
+        chart("Contact residual, log₁₀ [m/s]", {"residual": (exponent(trajectory.residual), PURPLE)})
         depths = {"penetration": (exponent(trajectory.penetration), TEAL)}
         if self._stage.has_loops:
             depths["loop error"] = (exponent(trajectory.loop_error), PINK)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .. import _core
 from .._door import as_array, count, finite, sealed, unknown
+from .._html import table
 from ..errors import ArgumentError, ArgumentTypeError
 from ..model import Model
 from ..model.from_mujoco import geom_names
@@ -112,6 +113,11 @@ class Worlds:
 
     def __repr__(self) -> str:
         return f"<Worlds: {len(self)} of {self.model.name!r}, timestep {self.timestep:g} s, threads {self.threads}>"
+
+    def _repr_html_(self) -> str:
+        """Return a short table for notebooks."""
+        rows = [("worlds", len(self)), ("time step", f"{self.timestep:g} s"), ("threads", self.threads), ("nq, nv, nu", f"{self.model.nq}, {self.model.nv}, {self.model.nu}"), ("q", self.q)]  # fmt: skip
+        return table(f"Worlds of {self.model.name}", rows)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Return what rebuilds worlds that continue as these do, bit for bit."""
