@@ -1,5 +1,6 @@
-"""``python -m delassus`` is the command ``delassus``, for where the folder of commands is not on the path."""
+"""The command ``delassus`` as ``python -m delassus``."""
 
 from .cli import main
 
-main()
+if __name__ == "__main__":
+    main()
