@@ -30,7 +30,7 @@ def instructions_of(dump):
 
 
 def measure(program, scenes):
-    """Run the program under callgrind: what it was made with, and instructions a call, by scene and task."""
+    """Run the program under callgrind: what it was made with, and instructions per call, by scene and task."""
     with tempfile.TemporaryDirectory() as folder:
         command = [
             "valgrind",
@@ -60,7 +60,7 @@ def read(said, totals):
         else:
             scene, task, calls = rest
             counts.setdefault(scene, {})[task] = next(totals) // int(calls)
-    return {**facts, "valgrind": valgrind_version(), "unit": "instructions a call", "counts": counts}
+    return {**facts, "valgrind": valgrind_version(), "unit": "instructions per call", "counts": counts}
 
 
 def valgrind_version():
@@ -96,7 +96,7 @@ def table(measured):
     """Markdown: a row a task, a column a scene."""
     counts = measured["counts"]
     tasks = list(dict.fromkeys(task for scene in counts.values() for task in scene))
-    lines = [f"| instructions a call | {' | '.join(counts)} |", "|---" * (len(counts) + 1) + "|"]
+    lines = [f"| instructions per call | {' | '.join(counts)} |", "|---" * (len(counts) + 1) + "|"]
     lines += [f"| {task} | {' | '.join(f'{scene[task]:,}' if task in scene else '' for scene in counts.values())} |" for task in tasks]
     return "\n".join(lines)
 
