@@ -44,8 +44,8 @@ inline void transpose(int m, int n, const Real* A, std::ptrdiff_t a_stride, Real
     }
 }
 
-// What is above the diagonal to its place below. Blocks of four by four end with the matrix; what is left at its
-// beginning, fewer than four rows, is in blocks that overlap the next ones, where those lie above the diagonal.
+// Copies the upper triangle to the lower one. Blocks of four by four end with the matrix. The first rows, fewer than
+// four, are in blocks that overlap the next ones, where those lie above the diagonal.
 template <class Real>
 inline void mirror_upper(int n, Real* A, std::ptrdiff_t stride) {
   const int rest = n % 4;

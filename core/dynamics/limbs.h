@@ -1,5 +1,5 @@
-// Limbs: runs of velocities without a branch that end in a leaf, such as legs and arms. What remains is the trunk.
-// What a limb does to the rest of the tree are six numbers a velocity, so that its rows of M⁻¹ are a product (minv.h).
+// Limbs: runs of velocities without a branch that end in a leaf, such as legs and arms. All other links are the trunk.
+// A limb acts on the rest of the tree through six numbers per velocity, so its rows of M⁻¹ are a product (minv.h).
 #pragma once
 
 #include <algorithm>
@@ -10,8 +10,8 @@
 namespace delassus {
 
 struct TrunkAndLimbs {
-  // The velocities of a limb at most: products of pairs of them, n³ / 3, pay for short limbs only. What is nearer to
-  // the root of a longer run is trunk. And the velocities of limbs that share blocks of `own` at most.
+  // Maximum number of velocities of a limb: products of pairs of them, n³ / 3, pay for short limbs only. The part of a
+  // longer run that is nearer to the root is trunk. And the maximum of limbs that share blocks of `own`.
   static constexpr int longest_limb = 12, most_together = 16;
 
   // Limbs that hang on one link, their velocities one after the other. Their inverses with the link held fixed are in
