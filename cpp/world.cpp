@@ -237,7 +237,8 @@ struct World::Impl {
     report = world.step({or_null(tau), nullptr, or_null(external)});
     if (!report.collided) return collisions.status == Status::ok ? Status::failed : collisions.status;
     if (!report.regular) return Status::singular;
-    const Status found = collisions.status == Status::ok ? finished(world.v) : collisions.status;
+    const Status ended = world.is_finite() ? Status::ok : Status::overflow;
+    const Status found = collisions.status == Status::ok ? ended : collisions.status;
     if (found != Status::ok) world.undo_step();
     return found;
   }

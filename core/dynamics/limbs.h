@@ -29,8 +29,8 @@ struct TrunkAndLimbs {
     int limbs, limbs_end;     // what hangs on it
     bool free;
   };
-  // Limbs of any links side by side, one in each lane, from their bases on; the longest has `length` velocities. Where
-  // a limb has no velocity any more, its lane has spare places.
+  // Limbs of any links side by side, one in each lane, from their bases on; the longest has `length` velocities. Past
+  // the end of a shorter limb its lane has spare places.
   struct Group {
     int lanes, length;
   };
